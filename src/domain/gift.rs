@@ -1,0 +1,370 @@
+//! One gift event, as a producer sends it (contract section 1).
+
+use std::fmt;
+
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use super::json::{self, Fault, Field, Object, Refused};
+use super::{GiftId, Millis, text};
+
+/// The longest delay of a scheduled gift: a week, in milliseconds.
+pub const MAX_DELAY_MS: u64 = 604_800_000;
+
+/// Who sent a gift.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    /// The producer's id of the user, 1–64 bytes, any content.
+    pub id: String,
+    /// What to show: cleaned text, never blank.
+    pub name: String,
+    /// An https URL of a picture.
+    pub avatar: Option<String>,
+}
+
+/// What was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GiftKind {
+    /// The producer's id of the kind of gift, 1–64 bytes, any content.
+    pub id: String,
+    /// What to show: cleaned text, never blank.
+    pub name: String,
+    /// An https URL of a picture.
+    pub icon: Option<String>,
+}
+
+/// What an event is worth, in minor units of a currency.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// Minor units, 0…2^53−1.
+    pub amount: u64,
+    /// 3–12 letters; compared as written.
+    pub currency: String,
+}
+
+/// An explicit combo: frames of one run of the same gift, with a cumulative count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ComboMark {
+    /// The run's id, 1–128 bytes, any content.
+    pub id: String,
+    /// How many so far in this run.
+    pub count: u32,
+    /// True when this frame closes the run.
+    pub end: bool,
+}
+
+/// When to show a gift.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// The feed's policy decides.
+    ByPolicy,
+    /// This long after it came, in milliseconds.
+    After(u64),
+    /// At this time; at once when it has passed.
+    At(Millis),
+}
+
+/// SHA-256 of the normalised payload, cut to 128 bits: equal for the same gift sent again.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fingerprint(pub [u8; 16]);
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A gift event that keeps every rule of the contract.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gift {
+    /// The event's identity.
+    pub id: GiftId,
+    /// Who sent it.
+    pub user: Person,
+    /// What was sent.
+    pub gift: GiftKind,
+    /// Units of this event, 1…1 000 000.
+    pub count: u64,
+    /// What the whole event is worth.
+    pub value: Option<Value>,
+    /// The explicit combo it belongs to.
+    pub combo: Option<ComboMark>,
+    /// Cleaned text, never empty.
+    pub message: Option<String>,
+    /// 0…9.
+    pub tier: Option<u8>,
+    /// When it happened at the producer's.
+    pub occurred_at: Option<Millis>,
+    /// When to show it.
+    pub show: Show,
+    /// Shown as a test, never counted.
+    pub test: bool,
+    /// The producer's own object as minified JSON, untouched otherwise.
+    pub meta: Option<String>,
+    /// What makes the same `id` with another payload a conflict. The id itself is not in it.
+    pub fingerprint: Fingerprint,
+}
+
+impl Gift {
+    /// Reads one gift from the JSON value `raw` standing at `pointer`.
+    ///
+    /// `key` is the request's `Idempotency-Key`: the same thing as the body's `id`. With neither,
+    /// the gift gets a fresh id.
+    pub fn parse(raw: &RawValue, key: Option<&GiftId>) -> Result<Gift, Refused> {
+        let mut faults = Vec::new();
+        let read = Self::read(raw, key, &mut faults);
+        match read {
+            Some(gift) if faults.is_empty() => Ok(gift),
+            _ => Err(Refused::Invalid(faults)),
+        }
+    }
+
+    fn read(raw: &RawValue, key: Option<&GiftId>, faults: &mut Vec<Fault>) -> Option<Gift> {
+        let mut body = Object::open(raw, "", faults)?;
+        let id = read_id(&mut body, key, faults);
+        let user = body.need("user", faults).and_then(|f| f.object(faults)).and_then(|o| {
+            read_named(o, "avatar", faults).map(|(id, name, avatar)| Person { id, name, avatar })
+        });
+        let gift = body.need("gift", faults).and_then(|f| f.object(faults)).and_then(|o| {
+            read_named(o, "icon", faults).map(|(id, name, icon)| GiftKind { id, name, icon })
+        });
+        let count = match body.take("count") {
+            Some(f) => f.integer(1, 1_000_000, faults),
+            None => Some(1),
+        };
+        let value = body.take("value").and_then(|f| read_value(&f, faults));
+        let combo = body.take("combo").and_then(|f| read_combo(&f, faults));
+        let message = body
+            .take("message")
+            .and_then(|f| display_text(&f, 0, 200, faults))
+            .filter(|m| !m.is_empty());
+        let tier = body.take("tier").and_then(|f| f.integer(0, 9, faults)).map(|n| n as u8);
+        let occurred_at = body.take("occurred_at").and_then(|f| read_time(&f, faults));
+        let show = read_show(&mut body, faults);
+        let test = body.take("test").and_then(|f| f.boolean(faults)).unwrap_or(false);
+        let meta = body.take("meta").and_then(|f| read_meta(&f, faults));
+        body.close(faults);
+        let mut gift = Gift {
+            id: id?,
+            user: user?,
+            gift: gift?,
+            count: count?,
+            value,
+            combo,
+            message,
+            tier,
+            occurred_at,
+            show,
+            test,
+            meta: meta.as_ref().map(|(text, _)| text.clone()),
+            fingerprint: Fingerprint([0; 16]),
+        };
+        gift.fingerprint = gift.digest(meta.map(|(_, canonical)| canonical));
+        Some(gift)
+    }
+
+    /// Over a spelling in which every part is length-prefixed by JSON's own quoting, members of
+    /// `meta` in sorted order, so two payloads meet only when they mean the same.
+    fn digest(&self, meta: Option<String>) -> Fingerprint {
+        let spelled = serde_json::json!([
+            [self.user.id, self.user.name, self.user.avatar],
+            [self.gift.id, self.gift.name, self.gift.icon],
+            self.count,
+            self.value.as_ref().map(|v| (v.amount, &v.currency)),
+            self.combo.as_ref().map(|c| (&c.id, c.count, c.end)),
+            self.message,
+            self.tier,
+            self.occurred_at.map(|t| t.0),
+            match self.show {
+                Show::ByPolicy => (0, 0),
+                Show::After(ms) => (1, ms as i64),
+                Show::At(at) => (2, at.0),
+            },
+            self.test,
+            meta,
+        ]);
+        let hash = Sha256::digest(spelled.to_string().as_bytes());
+        let mut cut = [0; 16];
+        cut.copy_from_slice(&hash[..16]);
+        Fingerprint(cut)
+    }
+}
+
+impl Person {
+    /// As rows carry it: `{"id","name","avatar"?}`.
+    pub fn to_json(&self) -> String {
+        named_json(&self.id, &self.name, "avatar", self.avatar.as_deref())
+    }
+}
+
+impl GiftKind {
+    /// As rows carry it: `{"id","name","icon"?}`.
+    pub fn to_json(&self) -> String {
+        named_json(&self.id, &self.name, "icon", self.icon.as_deref())
+    }
+}
+
+fn named_json(id: &str, name: &str, picture: &str, url: Option<&str>) -> String {
+    let mut out = String::with_capacity(64);
+    out.push_str("{\"id\":");
+    json::push_string(&mut out, id);
+    out.push_str(",\"name\":");
+    json::push_string(&mut out, name);
+    if let Some(url) = url {
+        out.push_str(",\"");
+        out.push_str(picture);
+        out.push_str("\":");
+        json::push_string(&mut out, url);
+    }
+    out.push('}');
+    out
+}
+
+fn read_id(body: &mut Object<'_>, key: Option<&GiftId>, faults: &mut Vec<Fault>) -> Option<GiftId> {
+    let Some(field) = body.take("id") else {
+        return Some(key.cloned().unwrap_or_else(GiftId::mint));
+    };
+    let id: GiftId = match field.string(faults)?.parse() {
+        Ok(id) => id,
+        Err(rule) => {
+            field.wrong(faults, rule.to_string());
+            return None;
+        }
+    };
+    if key.is_some_and(|key| *key != id) {
+        field.wrong(faults, "differs from the Idempotency-Key header; they are the same thing, send one");
+        return None;
+    }
+    Some(id)
+}
+
+/// `{id, name, <picture>?}`: a user or a kind of gift.
+fn read_named(
+    mut object: Object<'_>,
+    picture: &str,
+    faults: &mut Vec<Fault>,
+) -> Option<(String, String, Option<String>)> {
+    let id = object.need("id", faults).and_then(|f| opaque_id(&f, 64, faults));
+    let name = object.need("name", faults).and_then(|f| display_text(&f, 1, 64, faults));
+    let url = object.take(picture).and_then(|f| read_url(&f, faults));
+    object.close(faults);
+    let (id, mut name) = (id?, name?);
+    if text::is_blank(&name) {
+        name = text::clean(&id);
+    }
+    // An id of nothing but hazards has no clean spelling either; show something a person can see.
+    if text::is_blank(&name) {
+        name = "?".to_owned();
+    }
+    Some((id, name, url))
+}
+
+fn opaque_id(field: &Field<'_>, most: usize, faults: &mut Vec<Fault>) -> Option<String> {
+    let id = field.string(faults)?;
+    if id.is_empty() || id.len() > most {
+        field.wrong(faults, format!("must be 1 to {most} bytes long"));
+        return None;
+    }
+    Some(id)
+}
+
+/// Cleaning may shorten a text and NFC may lengthen it: either spelling inside the limit is fine.
+fn display_text(field: &Field<'_>, least: usize, most: usize, faults: &mut Vec<Fault>) -> Option<String> {
+    let raw = field.string(faults)?;
+    let clean = text::clean(&raw);
+    let too_long = clean.chars().count() > most && raw.chars().count() > most;
+    if too_long || raw.chars().count() < least {
+        field.wrong(faults, format!("must be {least} to {most} characters long"));
+        return None;
+    }
+    Some(clean)
+}
+
+fn read_url(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<String> {
+    let text = field.string(faults)?;
+    let clean = text.len() <= 512 && !text.chars().any(|c| c.is_control() || c.is_whitespace());
+    let https = url::Url::parse(&text).is_ok_and(|u| u.scheme() == "https" && u.has_host());
+    if !(clean && https && text.get(..8).is_some_and(|s| s.eq_ignore_ascii_case("https://"))) {
+        field.wrong(faults, "must be an https URL of at most 512 bytes");
+        return None;
+    }
+    Some(text)
+}
+
+fn read_value(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Value> {
+    let mut object = field.object(faults)?;
+    let amount = object.need("amount", faults).and_then(|f| f.integer(0, super::MAX_SAFE, faults));
+    let currency = object.need("currency", faults).and_then(|f| {
+        let text = f.string(faults)?;
+        let legal = (3..=12).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphabetic());
+        if !legal {
+            f.wrong(faults, "must be 3 to 12 of A-Z a-z");
+        }
+        legal.then_some(text)
+    });
+    object.close(faults);
+    Some(Value { amount: amount?, currency: currency? })
+}
+
+fn read_combo(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<ComboMark> {
+    let mut object = field.object(faults)?;
+    let id = object.need("id", faults).and_then(|f| opaque_id(&f, 128, faults));
+    let count = object.need("count", faults).and_then(|f| f.integer(0, u32::MAX.into(), faults));
+    let end = object.take("end").and_then(|f| f.boolean(faults)).unwrap_or(false);
+    object.close(faults);
+    Some(ComboMark { id: id?, count: count? as u32, end })
+}
+
+fn read_time(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Millis> {
+    let at = Millis::parse(&field.string(faults)?);
+    if at.is_none() {
+        field.wrong(faults, "must be an RFC 3339 time such as 2026-01-31T12:00:00.000Z");
+    }
+    at
+}
+
+fn read_show(body: &mut Object<'_>, faults: &mut Vec<Fault>) -> Show {
+    let at = body.take("deliver_at");
+    let after = body.take("delay_ms");
+    if let (Some(at), Some(_)) = (&at, &after) {
+        at.wrong(faults, "cannot stand beside delay_ms; send one of the two");
+    }
+    if let Some(at) = at.and_then(|f| read_time(&f, faults)) {
+        return Show::At(at);
+    }
+    match after.and_then(|f| f.integer(0, MAX_DELAY_MS, faults)) {
+        Some(ms) => Show::After(ms),
+        None => Show::ByPolicy,
+    }
+}
+
+/// The minified text, and a spelling with sorted members for comparing.
+fn read_meta(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<(String, String)> {
+    let text = json::minified(field.raw.get());
+    if !text.starts_with('{') {
+        field.wrong(faults, "must be an object");
+        return None;
+    }
+    if text.len() > 1024 {
+        field.wrong(faults, "must be at most 1024 bytes as JSON");
+        return None;
+    }
+    match serde_json::from_str::<serde_json::Value>(&text) {
+        Ok(parsed) => {
+            let canonical = parsed.to_string();
+            Some((text, canonical))
+        }
+        // A number that no float holds (1e999) is still JSON: pass it through, compare its text.
+        Err(e) if e.to_string().starts_with("number out of range") => Some((text.clone(), text)),
+        Err(e) => {
+            field.wrong(faults, format!("cannot be passed through: {e}"));
+            None
+        }
+    }
+}

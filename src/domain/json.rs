@@ -1,0 +1,252 @@
+//! Reading a JSON object field by field, collecting every fault with its pointer.
+//!
+//! A body is checked for syntax once ([`Body::parse`]); after that only types and values can be
+//! wrong, and each wrong one is named. Unknown fields are faults too.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// One thing wrong with a body: where (a JSON pointer, RFC 6901) and what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// A JSON pointer into the body; empty for the body itself.
+    pub pointer: String,
+    /// What is wrong and what would be right.
+    pub detail: String,
+}
+
+/// Why a body was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Not JSON at all; says where it stops being JSON.
+    Syntax(String),
+    /// JSON, but types or values are wrong; never empty.
+    Invalid(Vec<Fault>),
+}
+
+/// Checks that `bytes` are one JSON text in UTF-8 and gives it back unread.
+pub fn syntax(bytes: &[u8]) -> Result<&RawValue, Refused> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|e| Refused::Syntax(format!("the body is not UTF-8 at byte {}", e.valid_up_to())))?;
+    if text.trim_ascii().is_empty() {
+        return Err(Refused::Syntax("the body is empty; send a JSON object".into()));
+    }
+    serde_json::from_str::<&RawValue>(text).map_err(|e| Refused::Syntax(e.to_string()))
+}
+
+/// The fields of one JSON object, taken one by one. Of a repeated name the last counts.
+pub struct Object<'a> {
+    pointer: String,
+    fields: Vec<(Cow<'a, str>, &'a RawValue)>,
+}
+
+struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Walk;
+        impl<'de> Visitor<'de> for Walk {
+            type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+                let mut fields: Self::Value = Vec::with_capacity(8);
+                while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
+                    fields.retain(|(known, _)| *known != name);
+                    fields.push((name, value));
+                }
+                Ok(fields)
+            }
+        }
+        from.deserialize_map(Walk).map(Fields)
+    }
+}
+
+/// A member name, borrowed where it has no escapes.
+#[derive(serde::Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'a> Object<'a> {
+    /// Opens `raw` as an object standing at `pointer`; anything else is a fault.
+    pub fn open(raw: &'a RawValue, pointer: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+        if !raw.get().starts_with('{') {
+            faults.push(fault(pointer, "must be an object"));
+            return None;
+        }
+        match serde_json::from_str::<Fields<'a>>(raw.get()) {
+            Ok(Fields(fields)) => Some(Object { pointer: pointer.to_owned(), fields }),
+            Err(e) => {
+                faults.push(fault(pointer, format!("has a member name that cannot be read: {e}")));
+                None
+            }
+        }
+    }
+
+    /// The field's raw value and its pointer, or nothing when it is absent.
+    pub fn take(&mut self, name: &str) -> Option<Field<'a>> {
+        let at = self.fields.iter().position(|(known, _)| known == name)?;
+        let (_, raw) = self.fields.swap_remove(at);
+        Some(Field { raw, pointer: self.point(name) })
+    }
+
+    /// As [`Object::take`], but absence is a fault.
+    pub fn need(&mut self, name: &str, faults: &mut Vec<Fault>) -> Option<Field<'a>> {
+        let field = self.take(name);
+        if field.is_none() {
+            faults.push(fault(&self.point(name), "is required"));
+        }
+        field
+    }
+
+    /// Every field that nobody took is unknown: a fault each.
+    pub fn close(self, faults: &mut Vec<Fault>) {
+        for (name, _) in &self.fields {
+            faults.push(fault(&self.point(name), format!("unknown field {name:?}; remove it")));
+        }
+    }
+
+    fn point(&self, name: &str) -> String {
+        format!("{}/{}", self.pointer, name.replace('~', "~0").replace('/', "~1"))
+    }
+}
+
+/// A fault at `pointer`.
+pub fn fault(pointer: &str, detail: impl Into<String>) -> Fault {
+    Fault { pointer: pointer.to_owned(), detail: detail.into() }
+}
+
+/// One field that was present.
+pub struct Field<'a> {
+    /// The value as it stood in the body.
+    pub raw: &'a RawValue,
+    /// Where it stood.
+    pub pointer: String,
+}
+
+impl<'a> Field<'a> {
+    /// Records that this field is wrong.
+    pub fn wrong(&self, faults: &mut Vec<Fault>, detail: impl Into<String>) {
+        faults.push(fault(&self.pointer, detail));
+    }
+
+    /// A string of any content.
+    pub fn string(&self, faults: &mut Vec<Fault>) -> Option<String> {
+        if !self.raw.get().starts_with('"') {
+            self.wrong(faults, "must be a string");
+            return None;
+        }
+        match serde_json::from_str(self.raw.get()) {
+            Ok(text) => Some(text),
+            Err(_) => {
+                self.wrong(faults, "must be a string of Unicode text; it has half a surrogate pair");
+                None
+            }
+        }
+    }
+
+    /// An integer within `least..=most`; `5.0` and `"5"` are not integers.
+    pub fn integer(&self, least: u64, most: u64, faults: &mut Vec<Fault>) -> Option<u64> {
+        let read = self.raw.get().parse::<u64>().ok();
+        let legal = read.filter(|n| (least..=most).contains(n));
+        if legal.is_none() {
+            self.wrong(faults, format!("must be an integer from {least} to {most}"));
+        }
+        legal
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(&self, faults: &mut Vec<Fault>) -> Option<bool> {
+        match self.raw.get() {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => {
+                self.wrong(faults, "must be true or false");
+                None
+            }
+        }
+    }
+
+    /// The elements of an array.
+    pub fn array(&self, faults: &mut Vec<Fault>) -> Option<Vec<&'a RawValue>> {
+        if !self.raw.get().starts_with('[') {
+            self.wrong(faults, "must be an array");
+            return None;
+        }
+        serde_json::from_str(self.raw.get()).ok()
+    }
+
+    /// This field as an object.
+    pub fn object(&self, faults: &mut Vec<Fault>) -> Option<Object<'a>> {
+        Object::open(self.raw, &self.pointer, faults)
+    }
+}
+
+/// `text` as a JSON string, appended to `out`. Never leaves a raw control character, so the
+/// result can stand in line-based formats.
+pub fn push_string(out: &mut String, text: &str) {
+    out.push_str(&serde_json::Value::from(text).to_string());
+}
+
+/// A valid JSON text without the white space between its tokens.
+pub fn minified(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len());
+    let (mut inside, mut escaped) = (false, false);
+    for c in raw.chars() {
+        if inside {
+            inside = escaped || c != '"';
+            escaped = !escaped && c == '\\';
+            out.push(c);
+        } else if !matches!(c, ' ' | '\n' | '\r' | '\t') {
+            inside = c == '"';
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_is_named_by_its_pointer() {
+        let raw = syntax(br#"{"a":1.5,"b/c":true,"d":"\ud800"}"#).unwrap();
+        let mut faults = vec![];
+        let mut body = Object::open(raw, "", &mut faults).unwrap();
+        assert_eq!(body.take("a").unwrap().integer(0, 9, &mut faults), None);
+        assert_eq!(body.take("d").unwrap().string(&mut faults), None);
+        assert!(body.need("e", &mut faults).is_none());
+        body.close(&mut faults);
+        let at: Vec<_> = faults.iter().map(|f| f.pointer.as_str()).collect();
+        assert_eq!(at, ["/a", "/d", "/e", "/b~1c"]);
+    }
+
+    #[test]
+    fn only_what_is_not_json_is_a_syntax_error() {
+        for bad in ["", " ", "{", "{\"a\":}", "{} x", "nul", "{\"a\":01}"] {
+            assert!(matches!(syntax(bad.as_bytes()), Err(Refused::Syntax(_))), "{bad}");
+        }
+        assert!(matches!(syntax(b"\"\xff\""), Err(Refused::Syntax(_))));
+        for good in ["1", "\"\\ud800\"", "{\"a\":1e999}", &"[".repeat(2000).add_close()] {
+            assert!(syntax(good.as_bytes()).is_ok(), "{good}");
+        }
+    }
+
+    trait AddClose {
+        fn add_close(&self) -> String;
+    }
+    impl AddClose for String {
+        fn add_close(&self) -> String {
+            format!("{self}{}", "]".repeat(self.len()))
+        }
+    }
+
+    #[test]
+    fn white_space_goes_only_between_tokens() {
+        assert_eq!(minified("{ \"a b\\\" \" :\n[1, 2] }"), "{\"a b\\\" \":[1,2]}");
+    }
+}

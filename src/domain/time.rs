@@ -1,0 +1,81 @@
+//! Instants and how they are written.
+
+use std::fmt;
+
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// An instant: milliseconds since 1970-01-01T00:00:00Z. Written as RFC 3339 UTC with milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Millis(pub i64);
+
+impl Millis {
+    /// The last instant RFC 3339 can spell, 9999-12-31T23:59:59.999Z.
+    pub const MAX: Millis = Millis(253_402_300_799_999);
+
+    /// The system clock's reading. For loops and request edges only: everything below takes `now`.
+    pub fn now() -> Self {
+        let now = OffsetDateTime::now_utc();
+        Millis((now.unix_timestamp_nanos() / 1_000_000) as i64)
+    }
+
+    /// This instant moved by `ms`, held inside what RFC 3339 can spell.
+    pub fn plus(self, ms: u64) -> Self {
+        let ms = i64::try_from(ms).unwrap_or(i64::MAX);
+        Millis(self.0.saturating_add(ms).min(Self::MAX.0))
+    }
+
+    /// Milliseconds from `earlier` to here, 0 when `earlier` is later.
+    pub fn since(self, earlier: Millis) -> u64 {
+        u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
+    }
+
+    /// Reads an RFC 3339 time in any offset; finer than a millisecond is cut off.
+    pub fn parse(text: &str) -> Option<Self> {
+        let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+        let ms = at.unix_timestamp_nanos().div_euclid(1_000_000);
+        i64::try_from(ms).ok().map(Millis)
+    }
+}
+
+impl fmt::Display for Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let secs = self.0.div_euclid(1000);
+        let ms = self.0.rem_euclid(1000);
+        let at = OffsetDateTime::from_unix_timestamp(secs).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+        write!(
+            f,
+            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
+            at.year(),
+            u8::from(at.month()),
+            at.day(),
+            at.hour(),
+            at.minute(),
+            at.second(),
+            ms
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Millis;
+
+    #[test]
+    fn a_time_is_written_in_utc_with_milliseconds() {
+        assert_eq!(
+            Millis(1_795_177_783_042).to_string(),
+            "2026-11-20T12:29:43.042Z"
+        );
+        assert_eq!(Millis(-1).to_string(), "1969-12-31T23:59:59.999Z");
+    }
+
+    #[test]
+    fn any_offset_is_read_and_anything_else_is_not() {
+        let noon = Millis::parse("2026-11-20T12:00:00Z").unwrap();
+        assert_eq!(Millis::parse("2026-11-20T20:00:00.000999+08:00"), Some(noon));
+        for bad in ["", "2026-11-20", "2026-11-20T12:00:00", "2026-13-01T00:00:00Z", "now"] {
+            assert_eq!(Millis::parse(bad), None, "{bad}");
+        }
+    }
+}
