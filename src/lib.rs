@@ -1,1 +1,12 @@
-//! x
+//! Tipcast: a live gift feed gateway.
+//!
+//! Backends POST gifts; every watcher of the feed has the latest rows and each change, in order,
+//! exactly once. Reading order: [`domain`] (the words), [`engine`] (where feeds live), [`live`]
+//! (fan-out to watchers), [`http`] (the API), [`app`] (how it is put together). A test keeps the
+//! imports between these layers to the table in docs/ARCHITECTURE.md.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod domain;
+pub mod engine;

@@ -131,19 +131,18 @@ impl Gift {
         let user = body.need("user", faults).and_then(|f| f.object(faults)).and_then(|o| {
             read_named(o, "avatar", faults).map(|(id, name, avatar)| Person { id, name, avatar })
         });
-        let gift = body.need("gift", faults).and_then(|f| f.object(faults)).and_then(|o| {
-            read_named(o, "icon", faults).map(|(id, name, icon)| GiftKind { id, name, icon })
-        });
+        let gift = body
+            .need("gift", faults)
+            .and_then(|f| f.object(faults))
+            .and_then(|o| read_named(o, "icon", faults).map(|(id, name, icon)| GiftKind { id, name, icon }));
         let count = match body.take("count") {
             Some(f) => f.integer(1, 1_000_000, faults),
             None => Some(1),
         };
         let value = body.take("value").and_then(|f| read_value(&f, faults));
         let combo = body.take("combo").and_then(|f| read_combo(&f, faults));
-        let message = body
-            .take("message")
-            .and_then(|f| display_text(&f, 0, 200, faults))
-            .filter(|m| !m.is_empty());
+        let message =
+            body.take("message").and_then(|f| display_text(&f, 0, 200, faults)).filter(|m| !m.is_empty());
         let tier = body.take("tier").and_then(|f| f.integer(0, 9, faults)).map(|n| n as u8);
         let occurred_at = body.take("occurred_at").and_then(|f| read_time(&f, faults));
         let show = read_show(&mut body, faults);

@@ -63,10 +63,7 @@ mod tests {
 
     #[test]
     fn a_time_is_written_in_utc_with_milliseconds() {
-        assert_eq!(
-            Millis(1_795_177_783_042).to_string(),
-            "2026-11-20T12:29:43.042Z"
-        );
+        assert_eq!(Millis(1_795_177_783_042).to_string(), "2026-11-20T12:29:43.042Z");
         assert_eq!(Millis(-1).to_string(), "1969-12-31T23:59:59.999Z");
     }
 

@@ -1,0 +1,88 @@
+//! The changes of a feed: what watchers fold to have the server's list.
+
+use std::sync::Arc;
+
+use super::{Epoch, Row, RowId};
+
+/// A random mark that one writing call leaves on its changes. A change names the mark of the one
+/// before it, so a history that forked (a store that went back and moved on) shows at the fork.
+pub type Tag = u64;
+
+/// Change number `seq` of one life of a feed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The life of the numbering.
+    pub epoch: Epoch,
+    /// 1, 2, 3 … without holes.
+    pub seq: u64,
+    /// The mark of the change before; 0 before the first.
+    pub prev: Tag,
+    /// This change's own mark.
+    pub tag: Tag,
+    /// What happened.
+    pub op: Op,
+}
+
+/// What one change does to the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// A new row in front; what exceeds the capacity falls off the end.
+    Add(Arc<Row>),
+    /// The row of the same id is replaced where it stands.
+    Update(Arc<Row>),
+    /// A row leaves the list.
+    Remove {
+        /// Which row.
+        row: RowId,
+        /// Why.
+        reason: RemoveReason,
+    },
+    /// The list is another now (the capacity changed). Watchers get a snapshot; positions before
+    /// this change are no longer covered.
+    Reset,
+}
+
+/// Why a row left the list before newer ones pushed it out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemoveReason {
+    /// Somebody took it back.
+    Retracted,
+    /// Its time was over.
+    Expired,
+}
+
+impl RemoveReason {
+    /// The word of the protocol.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RemoveReason::Retracted => "retracted",
+            RemoveReason::Expired => "expired",
+        }
+    }
+}
+
+impl Change {
+    /// Appends the op as it stands in a delta's `ops`. A reset has no op: watchers get a snapshot.
+    pub fn push_json(&self, out: &mut String) {
+        use std::fmt::Write;
+        let seq = self.seq;
+        match &self.op {
+            Op::Add(row) => {
+                let _ = write!(out, "{{\"op\":\"add\",\"seq\":{seq},\"row\":");
+                row.push_json(out);
+            }
+            Op::Update(row) => {
+                let _ = write!(out, "{{\"op\":\"update\",\"seq\":{seq},\"row\":");
+                row.push_json(out);
+            }
+            Op::Remove { row, reason } => {
+                let _ = write!(out, "{{\"op\":\"remove\",\"seq\":{seq},\"row\":\"{row}\"");
+                let _ = write!(out, ",\"reason\":\"{}\"", reason.as_str());
+            }
+            Op::Reset => {
+                let _ = write!(out, "{{\"op\":\"reset\",\"seq\":{seq}");
+            }
+        }
+        out.push('}');
+    }
+}

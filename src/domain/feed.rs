@@ -1,0 +1,269 @@
+//! A feed's state and its pure transitions. The embedded engine runs them; the Lua scripts of the
+//! Redis engine do the same steps in the same order, and a seeded test compares the two.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use super::answer::position;
+use super::row::{combo_key, lock_key};
+use super::{
+    Answer, Change, Dedup, Epoch, Gift, Millis, Op, Outcome, Policy, PolicyPatch, Position, RemoveReason,
+    Row, RowId, Show, Status,
+};
+
+/// The dedup lock of one (user, kind of gift).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lock {
+    /// The row that took it.
+    pub row: RowId,
+    /// It holds while `now` is before this.
+    pub until: Millis,
+}
+
+/// Everything of a feed but its history and the ids it remembers, which engines keep on disk.
+#[derive(Clone, Debug)]
+pub struct FeedState {
+    /// The life of the numbering; none while nobody wrote.
+    pub epoch: Epoch,
+    /// The last change.
+    pub seq: u64,
+    /// Newest first, at most `capacity`.
+    pub rows: VecDeque<Arc<Row>>,
+    /// By [`lock_key`].
+    pub locks: HashMap<String, Lock>,
+    /// What was set for this feed.
+    pub overrides: PolicyPatch,
+    /// Positions from here on are covered by history (a reset or a short history moves it up,
+    /// nothing moves it down).
+    pub covered_from: u64,
+}
+
+impl Default for FeedState {
+    fn default() -> Self {
+        FeedState {
+            epoch: Epoch::none(),
+            seq: 0,
+            rows: VecDeque::new(),
+            locks: HashMap::new(),
+            overrides: PolicyPatch::default(),
+            covered_from: 0,
+        }
+    }
+}
+
+/// What one transition touched beside the state itself, for the engine to store.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// New changes in order.
+    pub changes: Vec<Change>,
+    /// Locks that were taken or renewed, by key.
+    pub locks: Vec<String>,
+}
+
+impl FeedState {
+    /// Where the feed stands.
+    pub fn position(&self) -> Position {
+        position(&self.epoch, self.seq)
+    }
+
+    /// True when a watcher at `since` can be brought here by changes alone.
+    pub fn covers(&self, since: &Position) -> bool {
+        since.epoch == self.epoch && (self.covered_from..=self.seq).contains(&since.seq)
+    }
+
+    /// Removes rows whose time is over, the oldest row first.
+    pub fn sweep(&mut self, policy: &Policy, now: Millis, effects: &mut Effects) {
+        let over = |row: &Arc<Row>| row.expires_at.is_some_and(|at| at <= now);
+        while let Some(at) = self.rows.iter().rposition(over) {
+            if let Some(row) = self.rows.remove(at) {
+                let reason = RemoveReason::Expired;
+                self.record(Op::Remove { row: row.id.clone(), reason }, policy, effects);
+            }
+        }
+    }
+
+    /// Takes one gift whose id is not remembered. `policy` is the feed's own.
+    pub fn publish(&mut self, gift: &Gift, policy: &Policy, now: Millis, effects: &mut Effects) -> Outcome {
+        if is_for_later(gift, policy, now) {
+            return Outcome::CannotSchedule(gift.id.clone());
+        }
+        self.sweep(policy, now, effects);
+        let (status, row, count) = match gift.combo {
+            Some(_) => self.publish_frame(gift, policy, now, effects),
+            None => self.publish_locked(gift, policy, now, effects),
+        };
+        let count = (status == Status::Merged).then_some(count);
+        Outcome::New(Answer { status, id: gift.id.clone(), at: self.position(), row, count })
+    }
+
+    /// An explicit combo neither takes nor heeds the dedup lock.
+    fn publish_frame(
+        &mut self,
+        gift: &Gift,
+        policy: &Policy,
+        now: Millis,
+        effects: &mut Effects,
+    ) -> (Status, RowId, u64) {
+        let key = combo_key(gift);
+        // In another currency a newer row has the same key: the newest one is the combo's.
+        let found = self
+            .rows
+            .iter()
+            .position(|row| row.combo.as_ref().map(|c| &*c.key) == key.as_deref() && key.is_some());
+        match found {
+            Some(at) if self.rows[at].same_money(gift) => {
+                if let Some(row) = self.rows[at].framed(gift, now, policy.row_ttl_ms) {
+                    self.replace(at, row, policy, effects);
+                }
+                (Status::Merged, self.rows[at].id.clone(), self.rows[at].count)
+            }
+            _ => self.start_row(gift, policy, now, effects),
+        }
+    }
+
+    fn publish_locked(
+        &mut self,
+        gift: &Gift,
+        policy: &Policy,
+        now: Millis,
+        effects: &mut Effects,
+    ) -> (Status, RowId, u64) {
+        if policy.dedup == Dedup::Off {
+            return self.start_row(gift, policy, now, effects);
+        }
+        let key = lock_key(gift);
+        let lock = self.locks.get(&key).filter(|lock| now < lock.until);
+        if let Some(lock) = lock {
+            if policy.dedup == Dedup::Drop {
+                return (Status::Suppressed, lock.row.clone(), 0);
+            }
+            let found = self.rows.iter().position(|row| row.id == lock.row);
+            if let Some(at) = found.filter(|at| self.rows[*at].same_money(gift)) {
+                let row = self.rows[at].combined(gift, now, policy.row_ttl_ms);
+                let (id, count) = (row.id.clone(), row.count);
+                self.replace(at, row, policy, effects);
+                self.lock(key, &id, policy, now, effects);
+                return (Status::Merged, id, count);
+            }
+        }
+        let (status, row, count) = self.start_row(gift, policy, now, effects);
+        self.lock(key, &row, policy, now, effects);
+        (status, row, count)
+    }
+
+    fn start_row(
+        &mut self,
+        gift: &Gift,
+        policy: &Policy,
+        now: Millis,
+        effects: &mut Effects,
+    ) -> (Status, RowId, u64) {
+        self.begin();
+        let seq = self.seq + 1;
+        let id = RowId::of(&self.epoch, seq);
+        let row = Arc::new(Row::start(id.clone(), seq, gift, now, policy.row_ttl_ms));
+        let count = row.count;
+        self.rows.push_front(row.clone());
+        self.rows.truncate(policy.capacity as usize);
+        self.record(Op::Add(row), policy, effects);
+        (Status::Accepted, id, count)
+    }
+
+    fn replace(&mut self, at: usize, row: Row, policy: &Policy, effects: &mut Effects) {
+        let row = Arc::new(row);
+        self.rows[at] = row.clone();
+        self.record(Op::Update(row), policy, effects);
+    }
+
+    fn lock(&mut self, key: String, row: &RowId, policy: &Policy, now: Millis, effects: &mut Effects) {
+        if policy.dedup_window_ms > 0 {
+            let until = now.plus(policy.dedup_window_ms);
+            self.locks.insert(key.clone(), Lock { row: row.clone(), until });
+            effects.locks.push(key);
+        }
+    }
+
+    /// Takes a row back. False when it is not, or no longer, in the list.
+    pub fn retract(&mut self, row: &RowId, policy: &Policy, now: Millis, effects: &mut Effects) -> bool {
+        self.sweep(policy, now, effects);
+        let Some(at) = self.rows.iter().position(|known| known.id == *row) else {
+            return false;
+        };
+        self.rows.remove(at);
+        let reason = RemoveReason::Retracted;
+        self.record(Op::Remove { row: row.clone(), reason }, policy, effects);
+        true
+    }
+
+    /// Sets the feed's overrides. A changed capacity trims and takes a seq, unless nobody wrote yet.
+    pub fn set_policy(
+        &mut self,
+        overrides: PolicyPatch,
+        defaults: &Policy,
+        now: Millis,
+        effects: &mut Effects,
+    ) -> Policy {
+        let old = defaults.with(&self.overrides);
+        self.sweep(&old, now, effects);
+        let new = defaults.with(&overrides);
+        self.overrides = overrides;
+        if new.capacity != old.capacity && !self.epoch.is_none() {
+            self.rows.truncate(new.capacity as usize);
+            self.record(Op::Reset, &new, effects);
+        }
+        self.covered_from = self.covered_from.max(self.seq.saturating_sub(new.history));
+        new
+    }
+
+    /// Forgets locks that hold no longer.
+    pub fn purge_locks(&mut self, now: Millis) {
+        self.locks.retain(|_, lock| now < lock.until);
+    }
+
+    /// Folds a stored change into the state: what start-up does, and every watcher.
+    pub fn fold(&mut self, change: &Change, capacity: u64) {
+        self.epoch = change.epoch.clone();
+        self.seq = change.seq;
+        match &change.op {
+            Op::Add(row) => {
+                self.rows.push_front(row.clone());
+                self.rows.truncate(capacity as usize);
+            }
+            Op::Update(row) => {
+                if let Some(known) = self.rows.iter_mut().find(|known| known.id == row.id) {
+                    *known = row.clone();
+                }
+            }
+            Op::Remove { row, .. } => self.rows.retain(|known| known.id != *row),
+            Op::Reset => {
+                self.rows.truncate(capacity as usize);
+                self.covered_from = change.seq;
+            }
+        }
+    }
+
+    fn begin(&mut self) {
+        if self.epoch.is_none() {
+            self.epoch = Epoch::mint();
+        }
+    }
+
+    fn record(&mut self, op: Op, policy: &Policy, effects: &mut Effects) {
+        self.seq += 1;
+        self.covered_from = match op {
+            Op::Reset => self.seq,
+            _ => self.covered_from.max(self.seq.saturating_sub(policy.history)),
+        };
+        let epoch = self.epoch.clone();
+        effects.changes.push(Change { epoch, seq: self.seq, prev: 0, tag: 0, op });
+    }
+}
+
+/// A gift's own delay replaces the policy's; a time that is not in the future shows at once.
+fn is_for_later(gift: &Gift, policy: &Policy, now: Millis) -> bool {
+    match gift.show {
+        Show::ByPolicy => policy.delay_ms > 0,
+        Show::After(ms) => ms > 0,
+        Show::At(at) => at > now,
+    }
+}

@@ -1,0 +1,183 @@
+//! A feed's policy: how many rows, how gifts join, how long things are kept.
+
+use serde_json::value::RawValue;
+
+use super::json::{Fault, Field, Object, Refused};
+
+/// What a gift does that finds the dedup lock of its user and kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dedup {
+    /// It joins the lock's row in place and renews the lock.
+    Combine,
+    /// It is not shown.
+    Drop,
+    /// There is no lock: every gift is a row.
+    Off,
+}
+
+impl Dedup {
+    /// The word of the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Dedup::Combine => "combine",
+            Dedup::Drop => "drop",
+            Dedup::Off => "off",
+        }
+    }
+}
+
+/// The whole policy in force for a feed. Field names are the API's.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policy {
+    /// Rows of the list, 1–100.
+    pub capacity: u64,
+    /// What a repeated gift does.
+    pub dedup: Dedup,
+    /// How long the dedup lock lasts, 0–86 400 000 ms; 0 takes no lock.
+    pub dedup_window_ms: u64,
+    /// How long a row lives after its last change; 0 for ever, else 1 000–604 800 000 ms.
+    pub row_ttl_ms: u64,
+    /// How much later gifts are shown, 0–604 800 000 ms.
+    pub delay_ms: u64,
+    /// How long changes are gathered for watchers, 0–1 000 ms.
+    pub flush_ms: u64,
+    /// How long an id is remembered, 60 000–604 800 000 ms.
+    pub idempotency_window_ms: u64,
+    /// How many of the newest changes a watcher can resume over, 0–100 000.
+    pub history: u64,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy {
+            capacity: 10,
+            dedup: Dedup::Combine,
+            dedup_window_ms: 5_000,
+            row_ttl_ms: 0,
+            delay_ms: 0,
+            flush_ms: 50,
+            idempotency_window_ms: 86_400_000,
+            history: 1024,
+        }
+    }
+}
+
+impl Policy {
+    /// The policy as the API answers it.
+    pub fn to_json(&self) -> String {
+        serde_json::json!(self).to_string()
+    }
+
+    /// This policy with what `patch` sets replaced.
+    pub fn with(&self, patch: &PolicyPatch) -> Policy {
+        Policy {
+            capacity: patch.capacity.unwrap_or(self.capacity),
+            dedup: patch.dedup.unwrap_or(self.dedup),
+            dedup_window_ms: patch.dedup_window_ms.unwrap_or(self.dedup_window_ms),
+            row_ttl_ms: patch.row_ttl_ms.unwrap_or(self.row_ttl_ms),
+            delay_ms: patch.delay_ms.unwrap_or(self.delay_ms),
+            flush_ms: patch.flush_ms.unwrap_or(self.flush_ms),
+            idempotency_window_ms: patch.idempotency_window_ms.unwrap_or(self.idempotency_window_ms),
+            history: patch.history.unwrap_or(self.history),
+        }
+    }
+
+    /// Why this policy may not be, if it may not: for defaults that come from a configuration.
+    pub fn check(&self) -> Result<(), Refused> {
+        let raw = serde_json::value::to_raw_value(self).map_err(|e| Refused::Syntax(e.to_string()))?;
+        PolicyPatch::parse(&raw).map(drop)
+    }
+}
+
+/// The fields of a policy that somebody set for one feed; the rest follow the server's defaults.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct PolicyPatch {
+    /// See [`Policy::capacity`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<u64>,
+    /// See [`Policy::dedup`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dedup: Option<Dedup>,
+    /// See [`Policy::dedup_window_ms`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dedup_window_ms: Option<u64>,
+    /// See [`Policy::row_ttl_ms`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub row_ttl_ms: Option<u64>,
+    /// See [`Policy::delay_ms`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<u64>,
+    /// See [`Policy::flush_ms`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flush_ms: Option<u64>,
+    /// See [`Policy::idempotency_window_ms`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotency_window_ms: Option<u64>,
+    /// See [`Policy::history`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<u64>,
+}
+
+impl PolicyPatch {
+    /// Reads the body of a PUT or PATCH.
+    pub fn parse(raw: &RawValue) -> Result<PolicyPatch, Refused> {
+        let mut faults = Vec::new();
+        let Some(mut body) = Object::open(raw, "", &mut faults) else {
+            return Err(Refused::Invalid(faults));
+        };
+        let mut int =
+            |name: &str, least, most| body.take(name).and_then(|f| f.integer(least, most, &mut faults));
+        let mut patch = PolicyPatch {
+            capacity: int("capacity", 1, 100),
+            dedup: None,
+            dedup_window_ms: int("dedup_window_ms", 0, 86_400_000),
+            row_ttl_ms: None,
+            delay_ms: int("delay_ms", 0, 604_800_000),
+            flush_ms: int("flush_ms", 0, 1_000),
+            idempotency_window_ms: int("idempotency_window_ms", 60_000, 604_800_000),
+            history: int("history", 0, 100_000),
+        };
+        patch.row_ttl_ms = body.take("row_ttl_ms").and_then(|f| read_ttl(&f, &mut faults));
+        patch.dedup = body.take("dedup").and_then(|f| read_dedup(&f, &mut faults));
+        body.close(&mut faults);
+        if faults.is_empty() { Ok(patch) } else { Err(Refused::Invalid(faults)) }
+    }
+
+    /// This patch with what `newer` sets replaced.
+    pub fn merged(&self, newer: &PolicyPatch) -> PolicyPatch {
+        PolicyPatch {
+            capacity: newer.capacity.or(self.capacity),
+            dedup: newer.dedup.or(self.dedup),
+            dedup_window_ms: newer.dedup_window_ms.or(self.dedup_window_ms),
+            row_ttl_ms: newer.row_ttl_ms.or(self.row_ttl_ms),
+            delay_ms: newer.delay_ms.or(self.delay_ms),
+            flush_ms: newer.flush_ms.or(self.flush_ms),
+            idempotency_window_ms: newer.idempotency_window_ms.or(self.idempotency_window_ms),
+            history: newer.history.or(self.history),
+        }
+    }
+}
+
+fn read_ttl(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<u64> {
+    let ms = field.raw.get().parse::<u64>().ok();
+    let legal = ms.filter(|ms| *ms == 0 || (1_000..=604_800_000).contains(ms));
+    if legal.is_none() {
+        field.wrong(faults, "must be 0 (rows stay) or an integer from 1000 to 604800000");
+    }
+    legal
+}
+
+fn read_dedup(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Dedup> {
+    let word = field.string(faults)?;
+    match word.as_str() {
+        "combine" => Some(Dedup::Combine),
+        "drop" => Some(Dedup::Drop),
+        "off" => Some(Dedup::Off),
+        _ => {
+            field.wrong(faults, "must be \"combine\", \"drop\" or \"off\"");
+            None
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Where feeds live. [`Engine`] is the contract; [`embedded`] and [`redis`] keep it, and one suite
+//! of tests runs every case of it against both.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use tokio::sync::broadcast;
+
+use crate::domain::{Change, FeedId, Gift, Millis, Outcome, Policy, PolicyPatch, Position, Row, RowId, Tag};
+
+pub mod embedded;
+pub mod redis;
+
+/// What an engine call gives back: boxed, so that engines can stand behind `dyn`.
+pub type Wait<'a, T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> + Send + 'a>>;
+
+/// How many notices a subscription holds before its reader has lagged and gets [`Notice::Lost`].
+pub const NOTICES: usize = 1024;
+
+/// A store of feeds.
+///
+/// - Every call is one atomic step: it happened whole, or not at all.
+/// - An `Ok` of a writing call means durable, to what the engine states (embedded: on disk; Redis:
+///   the script returned).
+/// - Every call ends within the engine's time-out. After [`EngineError::Unavailable`] a write may
+///   or may not have happened; writing it again with the same gift id is safe.
+/// - Nobody sees a change, by any call or subscription, before it is durable.
+/// - `now` is the caller's clock. An engine whose store has a clock of its own may prefer that one
+///   (several nodes share the store, and their clocks differ).
+/// - Rows whose time is over are removed before any call looks at the list.
+pub trait Engine: Send + Sync + 'static {
+    /// Takes gifts in order, at most 128 of them, as one step. An outcome each, in the same order.
+    ///
+    /// For each gift: its remembered id is decided first; then whether it is for later; then its
+    /// combo or dedup lock; then it is a new row. Reading or refusing writes nothing.
+    fn publish<'a>(&'a self, feed: &'a FeedId, gifts: Vec<Gift>, now: Millis) -> Wait<'a, Vec<Outcome>>;
+
+    /// Takes a row back. The position after it, or none when the row is not in the list.
+    fn retract<'a>(&'a self, feed: &'a FeedId, row: &'a RowId, now: Millis) -> Wait<'a, Option<Position>>;
+
+    /// The policy in force.
+    fn policy<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Policy>;
+
+    /// Changes the policy and answers the one now in force. A changed capacity takes a seq
+    /// ([`crate::domain::Op::Reset`]) unless nobody wrote to the feed yet.
+    fn set_policy<'a>(&'a self, feed: &'a FeedId, change: PolicyChange, now: Millis) -> Wait<'a, Policy>;
+
+    /// The list as it stands. When the store has gone back behind, or forked from, what this process
+    /// saw of it ([`Engine::known`]), the feed gets a new epoch first. Of a feed that nobody wrote to: empty, at [`Position::start`], and
+    /// nothing is written.
+    fn snapshot<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Snapshot>;
+
+    /// The changes after `since`, oldest first, at most `max` (≥ 1) of them; none when `since` is
+    /// where the feed stands.
+    fn changes<'a>(&'a self, feed: &'a FeedId, since: &'a Position, max: usize) -> Wait<'a, Missed>;
+
+    /// Where feeds stand, in the order asked. Cheap: for comparing, every second or two.
+    /// Does not sweep.
+    fn heads<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Head>>;
+
+    /// From the moment this returns, every change of the feed reaches the subscription, or
+    /// [`Notice::Lost`] does. Dropping it ends it.
+    fn subscribe<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Subscription>;
+
+    /// The furthest position of the feed that this process has seen acknowledged, if it remembers
+    /// one. Never waits. What is shown to a newcomer must not be older.
+    fn known(&self, feed: &FeedId) -> Option<Position>;
+
+    /// Sends a mark through the store's publishing path and waits until it is back.
+    fn probe(&self) -> Wait<'_, ()>;
+
+    /// Finishes what was accepted and lets the store go. Later calls are
+    /// [`EngineError::Unavailable`].
+    fn close(&self) -> Wait<'_, ()>;
+
+    /// `"embedded"` or `"redis"`.
+    fn name(&self) -> &'static str;
+}
+
+/// What to do to a feed's overrides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PolicyChange {
+    /// PUT: what the patch leaves out goes back to the server's default.
+    Replace(PolicyPatch),
+    /// PATCH: what the patch leaves out stays.
+    Merge(PolicyPatch),
+}
+
+/// A feed's list at one position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Which position.
+    pub at: Position,
+    /// The mark of the change that led here; 0 at the start.
+    pub tag: Tag,
+    /// The policy in force.
+    pub policy: Policy,
+    /// Newest first.
+    pub rows: Vec<Arc<Row>>,
+    /// The store's clock.
+    pub now: Millis,
+}
+
+/// What [`Engine::changes`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Missed {
+    /// The next changes, without holes. Whether the first one follows what the caller saw is for
+    /// the caller to check, by its `prev`.
+    Changes(Vec<Change>),
+    /// History does not lead on from there: another epoch, too old, or ahead of the feed.
+    NotCovered,
+}
+
+/// Where a feed stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Its position.
+    pub at: Position,
+    /// The mark of its last change.
+    pub tag: Tag,
+    /// The store's clock.
+    pub now: Millis,
+}
+
+/// What a subscription tells.
+#[derive(Clone, Debug)]
+pub enum Notice {
+    /// Changes of one feed, in order, no more than one call made.
+    Changes(Arc<[Change]>),
+    /// The feed's policy is another now.
+    Policy(Arc<Policy>),
+    /// Something may have been missed: compare positions with the store.
+    Lost,
+}
+
+/// The changes of one feed as they become durable. A hint: seq is the truth.
+#[derive(Debug)]
+pub struct Subscription {
+    notices: broadcast::Receiver<Notice>,
+}
+
+impl Subscription {
+    /// Over the sending side of an engine.
+    pub fn new(notices: broadcast::Receiver<Notice>) -> Self {
+        Subscription { notices }
+    }
+
+    /// The next notice; none when the engine is closed. Cancel safe.
+    pub async fn next(&mut self) -> Option<Notice> {
+        match self.notices.recv().await {
+            Ok(notice) => Some(notice),
+            Err(broadcast::error::RecvError::Lagged(_)) => Some(Notice::Lost),
+            Err(broadcast::error::RecvError::Closed) => None,
+        }
+    }
+
+    /// A notice that is there already, without waiting.
+    pub fn try_next(&mut self) -> Option<Notice> {
+        match self.notices.try_recv() {
+            Ok(notice) => Some(notice),
+            Err(broadcast::error::TryRecvError::Lagged(_)) => Some(Notice::Lost),
+            Err(_) => None,
+        }
+    }
+}
+
+/// Why an engine could not do its work. Never the caller's fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EngineError {
+    /// The store does not answer, or refuses to write. Says why, for the log and `/readyz`.
+    Unavailable(String),
+    /// More is waiting than the engine will hold; says what is full.
+    Overloaded(&'static str),
+    /// The store cannot be opened; says why and what to do.
+    Open(String),
+}
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EngineError::Unavailable(why) => write!(f, "the store is unavailable: {why}"),
+            EngineError::Overloaded(what) => write!(f, "the {what} is full; try again shortly"),
+            EngineError::Open(why) => write!(f, "the store cannot be opened: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for EngineError {}
