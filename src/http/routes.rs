@@ -10,6 +10,7 @@ use futures_util::FutureExt;
 
 use super::problem::{ApiError, about};
 use super::{Gate, batch, feed, gifts, health, pages, policy, scheduled, watch};
+use crate::live::hub::Hub;
 
 /// The whole application in front of `gate`.
 pub fn app(
@@ -23,7 +24,8 @@ pub fn app(
         InitError = (),
     >,
 > {
-    App::new().app_data(gate).wrap(from_fn(no_panic)).configure(routes)
+    let hub = Hub::start(gate.live.clone());
+    App::new().app_data(gate).app_data(hub).wrap(from_fn(no_panic)).configure(routes)
 }
 
 /// Registers every path. The router tries them in order: the busiest come first.
@@ -33,8 +35,7 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     watch::configure(cfg);
     cfg.service(resource("/v1/feeds/{feed:[^/]*}", "GET, HEAD").route(read().to(feed::snapshot)));
     cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/rows/{row:[^/]*}", "DELETE")
-            .route(web::delete().to(gifts::retract)),
+        resource("/v1/feeds/{feed:[^/]*}/rows/{row:[^/]*}", "DELETE").route(web::delete().to(gifts::retract)),
     );
     cfg.service(
         resource("/v1/feeds/{feed:[^/]*}/policy", "GET, HEAD, PUT, PATCH")
@@ -42,9 +43,7 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
             .route(web::put().to(policy::put))
             .route(web::patch().to(policy::patch)),
     );
-    cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/scheduled", "GET, HEAD").route(read().to(scheduled::list)),
-    );
+    cfg.service(resource("/v1/feeds/{feed:[^/]*}/scheduled", "GET, HEAD").route(read().to(scheduled::list)));
     cfg.service(
         resource("/v1/feeds/{feed:[^/]*}/scheduled/{id:[^/]*}", "DELETE")
             .route(web::delete().to(scheduled::cancel)),
@@ -59,8 +58,9 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
 
 /// A path whose methods are `allow`; any other is a 405 that says so.
 pub(crate) fn resource(path: &str, allow: &'static str) -> Resource {
-    web::resource(path)
-        .default_service(web::to(move || std::future::ready(Err::<&str, _>(ApiError::MethodNotAllowed(allow)))))
+    web::resource(path).default_service(web::to(move || {
+        std::future::ready(Err::<&str, _>(ApiError::MethodNotAllowed(allow)))
+    }))
 }
 
 /// GET, and HEAD with it: actix sends the head of the answer and leaves the body out.

@@ -15,8 +15,8 @@ use crate::engine::EngineError;
 
 mod kinds;
 
-pub use kinds::{KINDS, Kind};
 pub(super) use kinds::about;
+pub use kinds::{KINDS, Kind};
 
 /// Why a request was not answered as it wished.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub enum ApiError {
     Syntax(String),
     /// 400: the body broke off or its framing is damaged.
     BrokenBody(String),
+    /// 400: a WebSocket handshake that breaks RFC 6455; says how.
+    BadHandshake(String),
     /// 404: there is nothing under this path or of this name; says what was looked for.
     NotFound(String),
     /// 405: the path knows other methods; holds the `Allow` header.
@@ -59,6 +61,7 @@ impl ApiError {
         match self {
             ApiError::Syntax(_) => &kinds::SYNTAX,
             ApiError::BrokenBody(_) => &kinds::BROKEN_BODY,
+            ApiError::BadHandshake(_) => &kinds::BAD_HANDSHAKE,
             ApiError::NotFound(_) => &kinds::NOT_FOUND,
             ApiError::MethodNotAllowed(_) => &kinds::METHOD_NOT_ALLOWED,
             ApiError::BodyTimeout(_) => &kinds::BODY_TIMEOUT,
@@ -80,6 +83,7 @@ impl ApiError {
         Some(match self {
             ApiError::Syntax(why) | ApiError::BrokenBody(why) | ApiError::NotFound(why) => why.clone(),
             ApiError::UnsupportedMediaType(why) | ApiError::NotReady(why) => why.clone(),
+            ApiError::BadHandshake(why) => why.clone(),
             ApiError::MethodNotAllowed(allow) => format!("this path answers {allow}"),
             ApiError::BodyTimeout(ms) => format!("the body did not arrive within {ms} ms; send it again"),
             ApiError::TooLarge(limit) => format!("the body may have at most {limit} bytes"),
@@ -94,9 +98,7 @@ impl ApiError {
             ApiError::UpgradeRequired => "connect with a WebSocket client".to_owned(),
             ApiError::Internal => return None,
             ApiError::NotImplemented(what) => format!("{what} is not implemented yet"),
-            ApiError::Unavailable => {
-                "the store does not answer; a retry with the same id is safe".to_owned()
-            }
+            ApiError::Unavailable => "the store does not answer; a retry with the same id is safe".to_owned(),
             ApiError::Overloaded(what) => format!("the {what} is full; a retry with the same id is safe"),
         })
     }
