@@ -16,7 +16,9 @@ pub fn start(log: &Log) -> Result<(), ConfigError> {
     }
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        let said = panic.payload_as_str().unwrap_or("no message");
+        let said = panic.payload();
+        let said = said.downcast_ref::<&str>().copied().or(said.downcast_ref::<String>().map(String::as_str));
+        let said = said.unwrap_or("no message");
         tracing::error!(place, "a defect: {said}");
     }));
     Ok(())

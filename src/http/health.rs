@@ -51,7 +51,7 @@ impl Readiness {
     }
 
     /// One probe; true when it came back.
-    async fn probe(&self, engine: &dyn Engine) -> bool {
+    pub(super) async fn probe(&self, engine: &dyn Engine) -> bool {
         let failure = match tokio::time::timeout(PROBE_TIMEOUT, engine.probe()).await {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(error.to_string()),
@@ -107,10 +107,7 @@ pub(super) async fn ready(gate: web::Data<Gate>) -> Result<HttpResponse, ApiErro
 }
 
 fn green(text: String) -> HttpResponse {
-    HttpResponse::Ok()
-        .content_type("application/json")
-        .insert_header((CACHE_CONTROL, "no-store"))
-        .body(text)
+    HttpResponse::Ok().content_type("application/json").insert_header((CACHE_CONTROL, "no-store")).body(text)
 }
 
 #[cfg(test)]

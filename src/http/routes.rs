@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::middleware::{Next, from_fn};
-use actix_web::{App, HttpRequest, Resource, ResponseError, Route, guard, web};
+use actix_web::{App, HttpRequest, Resource, Route, guard, web};
 use futures_util::FutureExt;
 
 use super::problem::{ApiError, about};
@@ -33,8 +33,7 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     watch::configure(cfg);
     cfg.service(resource("/v1/feeds/{feed:[^/]*}", "GET, HEAD").route(read().to(feed::snapshot)));
     cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/rows/{row:[^/]*}", "DELETE")
-            .route(web::delete().to(gifts::retract)),
+        resource("/v1/feeds/{feed:[^/]*}/rows/{row:[^/]*}", "DELETE").route(web::delete().to(gifts::retract)),
     );
     cfg.service(
         resource("/v1/feeds/{feed:[^/]*}/policy", "GET, HEAD, PUT, PATCH")
@@ -42,9 +41,7 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
             .route(web::put().to(policy::put))
             .route(web::patch().to(policy::patch)),
     );
-    cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/scheduled", "GET, HEAD").route(read().to(scheduled::list)),
-    );
+    cfg.service(resource("/v1/feeds/{feed:[^/]*}/scheduled", "GET, HEAD").route(read().to(scheduled::list)));
     cfg.service(
         resource("/v1/feeds/{feed:[^/]*}/scheduled/{id:[^/]*}", "DELETE")
             .route(web::delete().to(scheduled::cancel)),
@@ -59,8 +56,9 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
 
 /// A path whose methods are `allow`; any other is a 405 that says so.
 pub(crate) fn resource(path: &str, allow: &'static str) -> Resource {
-    web::resource(path)
-        .default_service(web::to(move || std::future::ready(Err::<&str, _>(ApiError::MethodNotAllowed(allow)))))
+    web::resource(path).default_service(web::to(move || {
+        std::future::ready(Err::<&str, _>(ApiError::MethodNotAllowed(allow)))
+    }))
 }
 
 /// GET, and HEAD with it: actix sends the head of the answer and leaves the body out.
@@ -72,17 +70,12 @@ async fn nowhere(req: HttpRequest) -> Result<&'static str, ApiError> {
     Err(ApiError::NotFound(format!("there is nothing at {}", req.path())))
 }
 
-/// Turns a panic of a handler into a 500. What panicked is in the log, by the panic hook.
+/// Turns a panic of a handler into a 500. What panicked is in the log, by the panic hook. (The request
+/// may not be cloned out here: the router needs it to be its only owner.)
 async fn no_panic(
     req: ServiceRequest,
-    next: Next<impl MessageBody + 'static>,
+    next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
-    let asked = req.request().clone();
-    match AssertUnwindSafe(next.call(req)).catch_unwind().await {
-        Ok(answer) => answer.map(ServiceResponse::map_into_left_body),
-        Err(_) => {
-            let answer = ApiError::Internal.error_response();
-            Ok(ServiceResponse::new(asked, answer).map_into_right_body())
-        }
-    }
+    let answer = AssertUnwindSafe(next.call(req)).catch_unwind().await;
+    answer.unwrap_or_else(|_| Err(ApiError::Internal.into()))
 }
