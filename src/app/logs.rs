@@ -25,7 +25,9 @@ pub fn start(log: &Log) -> Result<(), ConfigError> {
 }
 
 /// `[log] level` as a filter. Its mistakes are the configuration's, so `check-config` looks here too.
+///
+/// Unless asked for, actix is quiet: it calls a stranger's garbage an error of ours.
 pub fn filter(log: &Log) -> Result<EnvFilter, ConfigError> {
-    let quiet = format!("{},actix_server=warn", log.level);
-    EnvFilter::try_new(quiet).map_err(|e| ConfigError(format!("[log] level: {e}")))
+    EnvFilter::try_new(format!("actix_server=warn,actix_http=off,{}", log.level))
+        .map_err(|e| ConfigError(format!("[log] level: {e}")))
 }
