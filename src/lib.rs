@@ -14,3 +14,4 @@ pub mod domain;
 pub mod engine;
 pub mod http;
 pub mod live;
+pub mod tools;

@@ -129,7 +129,7 @@ async fn leave(
 ) {
     let stopped = handle.stop(true);
     let all = async {
-        live.close().await;
+        live.close();
         stopped.await;
         (&mut serving).await
     };

@@ -10,6 +10,7 @@ use futures_util::FutureExt;
 
 use super::problem::{ApiError, about};
 use super::{Gate, batch, feed, gifts, health, pages, policy, scheduled, watch};
+use crate::live::hub::Hub;
 
 /// The whole application in front of `gate`.
 pub fn app(
@@ -23,7 +24,8 @@ pub fn app(
         InitError = (),
     >,
 > {
-    App::new().app_data(gate).wrap(from_fn(no_panic)).configure(routes)
+    let hub = Hub::start(gate.live.clone());
+    App::new().app_data(gate).app_data(hub).wrap(from_fn(no_panic)).configure(routes)
 }
 
 /// Registers every path. The router tries them in order: the busiest come first.
