@@ -21,6 +21,8 @@ mod engine;
 mod listen;
 pub mod logs;
 mod signals;
+#[cfg(test)]
+mod tests;
 
 pub use listen::bind;
 pub use signals::asked_to_stop;

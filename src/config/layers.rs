@@ -72,6 +72,9 @@ impl Layers {
             else {
                 continue;
             };
+            if section.is_empty() || key.is_empty() {
+                continue;
+            }
             let (section, key) = (section.to_ascii_lowercase(), key.to_ascii_lowercase());
             self.section(&section)
                 .and_then(|()| self.typed(&section, &key, text))
@@ -262,6 +265,7 @@ mod tests {
             ("TIPCAST_FEEDS__DEDUP", "off"),
             ("TIPCAST_FEEDS__FLUSH_MS", "20"),
             ("TIPCAST_TOKEN", "x"),
+            ("TIPCAST__TOKEN", "x"),
             ("PATH", "/bin"),
         ];
         let vars = vars.map(|(name, value)| (name.to_owned(), value.to_owned()));
