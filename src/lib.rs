@@ -10,4 +10,5 @@
 
 pub mod domain;
 pub mod engine;
+pub mod live;
 pub mod tools;
