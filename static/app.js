@@ -133,8 +133,8 @@ try {
       else state(name, `closed: ${reason || code}`);
     },
   });
-} catch {
-  state("closed", "a feed is 1 to 64 of A-Z a-z 0-9 _ - .");
+} catch (error) {
+  state("closed", error.message);
 }
 
 // ---------------------------------------------------------------- sending a gift
