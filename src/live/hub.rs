@@ -93,6 +93,14 @@ impl Hub {
         Watch { local, slot }
     }
 
+    /// Waits until the feed's list is there; false when it is not within `time`.
+    pub async fn has_list(self: &Rc<Self>, feed: &FeedId, time: Duration) -> bool {
+        let watch = self.watch(feed);
+        let mut moves = watch.board().moves();
+        let listed = moves.wait_for(|_| watch.board().position().is_some());
+        tokio::time::timeout(time, listed).await.is_ok_and(|moved| moved.is_ok())
+    }
+
     /// A deadline of one connection. Woken up to a quarter of a second late.
     pub fn alarm(self: &Rc<Self>) -> AlarmClock {
         let at = Instant::now() + Duration::from_secs(3600);
