@@ -27,6 +27,8 @@ mod routes;
 mod scheduled;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 pub mod watch;
 
 pub use health::Readiness;

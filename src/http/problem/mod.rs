@@ -157,6 +157,8 @@ impl ResponseError for ApiError {
         answer.insert_header((CACHE_CONTROL, "no-store"));
         match self {
             ApiError::MethodNotAllowed(allow) => drop(answer.insert_header((ALLOW, *allow))),
+            // Else the rest of the body would have to be read, for as long as the client likes to send.
+            ApiError::TooLarge(_) | ApiError::BodyTimeout(_) => drop(answer.force_close()),
             ApiError::UpgradeRequired => {
                 answer.insert_header((UPGRADE, "websocket")).insert_header((CONNECTION, "upgrade"));
             }
