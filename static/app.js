@@ -52,7 +52,8 @@ function initial(name) {
   const first = globalThis.Intl?.Segmenter
     ? new Intl.Segmenter().segment(name)[Symbol.iterator]().next().value?.segment
     : [...name][0];
-  return (first ?? "?").toLocaleUpperCase();
+  // Fonts have the capitals of Latin names; of some scripts (Georgian) they have not.
+  return /^\p{Script=Latin}/u.test(first ?? "") ? first.toLocaleUpperCase() : (first ?? "?");
 }
 
 function fill(item, row) {
