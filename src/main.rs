@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use tipcast::app::{self, StartError};
 use tipcast::config::{self, Config, ConfigError, Flags};
+use tipcast::tools::demo::{self, DemoOptions};
 
 /// A live gift feed gateway: POST a gift, every watcher of the feed sees it, in order, exactly once.
 ///
@@ -44,6 +45,8 @@ enum Command {
     CheckConfig,
     /// Print the commented default configuration.
     DefaultConfig,
+    /// Play a realistic show against a running gateway until stopped with Ctrl-C.
+    Demo(DemoOptions),
 }
 
 /// Bad usage or configuration.
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
             print!("{}", config::DEFAULT);
             ExitCode::SUCCESS
         }
+        Some(Command::Demo(options)) => play(options),
     }
 }
 
@@ -94,6 +98,14 @@ fn serve(settings: Settings) -> ExitCode {
         Err(error) => Err(StartError::Server(error)),
     };
     match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => refuse(FAILED, &error),
+    }
+}
+
+fn play(options: DemoOptions) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    match runtime.map_err(demo::DemoError::Io).and_then(|runtime| runtime.block_on(demo::run(options))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => refuse(FAILED, &error),
     }
