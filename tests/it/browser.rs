@@ -8,6 +8,8 @@ use tokio::sync::Mutex;
 use tipcast::tools::demo::Show;
 
 use crate::support::TestApp;
+use crate::support::app::Backing;
+use crate::support::process::Process;
 use driver::{Driver, Page};
 
 /// One at a time: browsers are big, and these tests do not look for what many of them do at once.
@@ -145,6 +147,29 @@ async fn after_a_whole_show_the_page_has_what_the_server_lists() {
     let console = page.console().await;
     let complaints: Vec<_> = console.iter().filter(|l| !l.to_string().contains("//avatars.example/")).collect();
     assert!(complaints.is_empty(), "{complaints:#?}");
+}
+
+#[tokio::test]
+async fn an_open_page_comes_back_by_itself_after_the_gateway_was_killed() {
+    let _alone = BROWSERS.lock().await;
+    let backing = Backing::folder();
+    let mut gateway = Process::serve(&backing.args());
+    let base = gateway.base.clone();
+    let driver = Driver::start();
+    let page = driver.open(&format!("{base}/?feed=crash")).await;
+    is_live(&page).await;
+    page.eval("window.sameDocument = true").await;
+    let from = |user: &str| json!({ "user": { "id": user, "name": user }, "gift": { "id": "rose", "name": "Rose" } });
+    gift(&base, "crash", from("before")).await;
+    page.until(WHO, json!(["before"])).await;
+
+    gateway.kill();
+    page.until(&format!("{LIVE} !== 'live'"), json!(true)).await;
+    let _again = Process::serve_at(base.trim_start_matches("http://"), &backing.args());
+    is_live(&page).await;
+    gift(&base, "crash", from("after")).await;
+    page.until(WHO, json!(["after", "before"])).await;
+    page.until("window.sameDocument", json!(true)).await;
 }
 
 #[tokio::test]
