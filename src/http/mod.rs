@@ -1,7 +1,7 @@
 //! The HTTP API: routes, reading requests, composing answers. Nothing here knows how a feed is
 //! stored; it asks the [`Engine`].
 //!
-//! Reading order: [`routes`] (every path), [`problem`] (every error), then one file per resource.
+//! Reading order: [`routes()`] (every path), [`problem`] (every error), then one file per resource.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -60,7 +60,6 @@ impl Default for Limits {
 /// What every handler can reach: one per server, shared by its workers.
 pub struct Gate {
     pub(crate) engine: Arc<dyn Engine>,
-    /// For `http::watch` alone; writes never pass through the live layer.
     pub(crate) live: Arc<Live>,
     pub(crate) ready: Arc<Readiness>,
     pub(crate) limits: Limits,
