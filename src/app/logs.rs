@@ -1,0 +1,33 @@
+//! Where log lines go: stderr, for people or for machines.
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{ConfigError, Log, LogFormat};
+
+/// Starts logging as `log` says, panics included. For the whole process, once.
+pub fn start(log: &Log) -> Result<(), ConfigError> {
+    let filter = filter(log)?;
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match log.format {
+        LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).init(),
+        LogFormat::Json => lines.json().flatten_event(true).init(),
+    }
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let said = panic.payload();
+        let said = said.downcast_ref::<&str>().copied().or(said.downcast_ref::<String>().map(String::as_str));
+        let said = said.unwrap_or("no message");
+        tracing::error!(place, "a defect: {said}");
+    }));
+    Ok(())
+}
+
+/// `[log] level` as a filter. Its mistakes are the configuration's, so `check-config` looks here too.
+///
+/// Unless asked for, actix is quiet: it calls a stranger's garbage an error of ours.
+pub fn filter(log: &Log) -> Result<EnvFilter, ConfigError> {
+    EnvFilter::try_new(format!("actix_server=warn,actix_http=off,{}", log.level))
+        .map_err(|e| ConfigError(format!("[log] level: {e}")))
+}
