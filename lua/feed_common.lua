@@ -5,7 +5,7 @@
 --
 -- What a feed is made of (all keys in one slot):
 --   list    LIST, newest first: "ROWID" or "ROWID COMBOKEY"
---   rows    HASH, row id -> row: 18 lines, see ROW below
+--   rows    HASH, row id -> row, as engine::record spells it: see ROW below
 --   hist    LIST, oldest first: the last changes, one entry per seq; at least `seq - covered` of them
 --   meta    STRING: epoch seq tag covered rows expiry|- born idle_ttl
 --           covered: positions from here on can be brought here by hist alone
@@ -14,9 +14,9 @@
 --           born: the epoch in which the list began; locks of another list do not count
 --   policy  STRING: capacity dedup dedup_window row_ttl delay flush idempotency_window history, "-" where
 --           the server's default holds
--- A change is "SEQ PREV TAG add|update" + newline + row, "SEQ PREV TAG remove ROWID REASON" or
--- "SEQ PREV TAG reset". Numbers are decimal text and exact: nothing here passes through cjson, and sums
--- stop at 2^53-1.
+-- A change is "SEQ PREV TAG KIND", newline, and after add and update the row; kinds: add, update,
+-- "expired ROWID", "retracted ROWID", reset. Numbers are decimal text and exact: nothing here passes
+-- through cjson, and sums stop at 2^53-1.
 --
 -- KEYS 5:
 --   1 list
@@ -42,11 +42,11 @@ local CANDIDATE, TAG, IDLE = ARGV[2], ARGV[3], ARGV[8]
 local MAX_SAFE, MAX_TIME = 9007199254740991, 253402300799999
 local call, match, format, concat = redis.call, string.match, string.format, table.concat
 
--- id rev seq at updated expires count amount currency ended message tier meta, and the five lines that
--- no gift changes as one: combo key, combo id, test, user, gift. Empty where there is none.
-local ROW = '^([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n'
-  .. '([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n(.*)$'
-local EXPIRES = '^[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n(%d+)\n'
+-- id rev seq at updated expires|0 count "amount currency"|"" combo_key|"" "ended combo_id"|"", then the
+-- three lines that no gift changes as one (test, user, gift), message|"" and "tier meta", each may be "".
+local LINE = '([^\n]*)\n'
+local ROW = '^' .. string.rep(LINE, 10) .. '([^\n]*\n[^\n]*\n[^\n]*)\n' .. LINE .. '([^ ]*) ([^\n]*)\n$'
+local EXPIRES = '^[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n([1-9]%d*)\n'
 
 -- tostring would give 1e+15.
 local function int(n)
@@ -65,7 +65,7 @@ local entries = call('LRANGE', LIST, 0, -1)
 local row_count, hist_count = call('HLEN', ROWS), call('LLEN', HIST)
 local overrides = strings[2]
 
-local POLICY_TEXT = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$'
+local POLICY_TEXT = '^([%d-]+) ([%a-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+)$'
 local function policy_of(text)
   local p = { match(ARGV[7], POLICY_TEXT) }
   if text then
@@ -155,7 +155,7 @@ local function drop(at)
 end
 
 local function expiry_of(ttl)
-  if ttl == 0 then return '' end
+  if ttl == 0 then return '0' end
   local at = math.min(now + ttl, MAX_TIME)
   if not expiry or at < expiry then expiry = at end
   return int(at)
@@ -170,7 +170,7 @@ local function sweep()
     local over = tonumber(match(row_text(id) or '', EXPIRES))
     if over and over <= now then
       drop(at)
-      record('remove ' .. id .. ' expired')
+      record('expired ' .. id .. '\n')
     elseif over and (not expiry or over < expiry) then
       expiry = over
     end
@@ -244,8 +244,7 @@ local function commit(told)
   end
   if lost or strayed or #changes > 0 or told ~= '=' then
     local flag = (lost or strayed) and 'lost' or 'live'
-    local message = flag .. ' ' .. (epoch or '0') .. ' ' .. #changes .. '\n' .. told
-    if #changes > 0 then message = message .. '\n' .. concat(changes, '\n') end
-    call('PUBLISH', ARGV[9], message)
+    local message = flag .. ' ' .. (epoch or '0') .. ' ' .. #changes .. '\n' .. told .. '\n'
+    call('PUBLISH', ARGV[9], message .. concat(changes))
   end
 end

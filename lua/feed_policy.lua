@@ -34,7 +34,7 @@ local old_capacity = policy.capacity
 policy = policy_of(text)
 if epoch and policy.capacity ~= old_capacity then
   while #entries > policy.capacity do drop(#entries) end
-  record('reset')
+  record('reset\n')
   covered = seq
 end
 if covered < seq - policy.history then covered = seq - policy.history end

@@ -13,7 +13,7 @@
 --   5 policy
 --   6 id of the gift
 --   7 lock of its user and kind
--- ARGV 9 + 11 per gift:
+-- ARGV 9 + 10 per gift:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -26,14 +26,13 @@
 --   10 fingerprint, hex
 --   11 when to show: "" by policy, "-" at once, "+" later, or a time
 --   12 count; of a combo the cumulative count
---   13 amount, "" when it has no value
---   14 currency, "" when it has no value
---   15 combo key, "" without explicit combo
---   16 "1" when this frame ends its combo, else "0"
+--   13 value, "AMOUNT CURRENCY", or ""
+--   14 combo key, "" without explicit combo
+--   15 "ENDED COMBO_ID", or ""
+--   16 three lines: test, user, gift
 --   17 message, JSON, or ""
 --   18 tier or ""
 --   19 meta, JSON, or ""
---   20 the row's last five lines: combo key, combo id, test, user, gift
 -- RETURNS the header, then one text per gift: "n" (new) or "d" (came before) and what is remembered of
 --   its id, or "l" (for later; nothing written)
 -- REFUSES nothing
@@ -53,17 +52,20 @@ local function is_later(show)
   return show == '+' or tonumber(show) > now
 end
 
+-- Offsets of a gift's ARGV from its fingerprint.
+local SHOW, COUNT, VALUE, KEY, MARK, FIXED, MESSAGE, TIER, EXTRA = 1, 2, 3, 4, 5, 6, 7, 8, 9
+
 local function start_row(a)
   if not epoch then
     epoch, born = CANDIDATE, CANDIDATE
   end
-  local id = epoch .. '-' .. int(seq + 1)
-  local count, key = ARGV[a + 2], ARGV[a + 5]
+  local number, time = int(seq + 1), int(now)
+  local id = epoch .. '-' .. number
+  local count, key = ARGV[a + COUNT], ARGV[a + KEY]
   if key ~= '' and count == '0' then count = '1' end
-  local time = int(now)
-  local text = id .. '\n1\n' .. int(seq + 1) .. '\n' .. time .. '\n' .. time .. '\n'
-    .. expiry_of(policy.row_ttl) .. '\n' .. count .. '\n' .. ARGV[a + 3] .. '\n' .. ARGV[a + 4] .. '\n'
-    .. ARGV[a + 6] .. '\n' .. ARGV[a + 7] .. '\n' .. ARGV[a + 8] .. '\n' .. ARGV[a + 9] .. '\n' .. ARGV[a + 10]
+  local text = id .. '\n1\n' .. number .. '\n' .. time .. '\n' .. time .. '\n' .. expiry_of(policy.row_ttl)
+    .. '\n' .. count .. '\n' .. ARGV[a + VALUE] .. '\n' .. key .. '\n' .. ARGV[a + MARK] .. '\n'
+    .. ARGV[a + FIXED] .. '\n' .. ARGV[a + MESSAGE] .. '\n' .. ARGV[a + TIER] .. ' ' .. ARGV[a + EXTRA] .. '\n'
   table.insert(entries, 1, key == '' and id or id .. ' ' .. key)
   pushed = pushed + 1
   put_row(id, text)
@@ -72,44 +74,60 @@ local function start_row(a)
   return 'a', id
 end
 
-local function same_money(currency, a)
-  return currency == '' or ARGV[a + 4] == '' or currency == ARGV[a + 4]
+local function money(value)
+  local amount, currency = match(value, '^(%d+) (.+)$')
+  return tonumber(amount), currency
+end
+
+-- The row of this id, when it is in the list and the gift's value is of its currency, or one has none.
+local function joinable(id, a)
+  local r = { match(row_text(id) or '', ROW) }
+  if not r[1] then return nil end
+  local _, mine = money(r[8])
+  local _, more = money(ARGV[a + VALUE])
+  if mine and more and mine ~= more then return nil end
+  return r
+end
+
+local function spell(r)
+  return concat(r, '\n', 1, 12) .. '\n' .. r[13] .. ' ' .. r[14] .. '\n'
 end
 
 local function store_row(r)
   r[2], r[5], r[6] = int(tonumber(r[2]) + 1), int(now), expiry_of(policy.row_ttl)
-  local text = concat(r, '\n')
+  local text = spell(r)
   put_row(r[1], text)
   record('update\n' .. text)
 end
 
 local function take_newest(r, a)
-  if ARGV[a + 7] ~= '' then r[11] = ARGV[a + 7] end
-  if ARGV[a + 8] ~= '' then r[12] = ARGV[a + 8] end
-  if ARGV[a + 9] ~= '' then r[13] = ARGV[a + 9] end
+  if ARGV[a + MESSAGE] ~= '' then r[12] = ARGV[a + MESSAGE] end
+  if ARGV[a + TIER] ~= '' then r[13] = ARGV[a + TIER] end
+  if ARGV[a + EXTRA] ~= '' then r[14] = ARGV[a + EXTRA] end
 end
 
 -- Domain Row::framed: count and value are cumulative, each becomes the larger.
 local function join_frame(r, a)
-  if r[10] == '1' then return end
-  local before = concat(r, '\n')
-  local mark, count = tonumber(ARGV[a + 2]), tonumber(r[7])
+  if string.sub(r[10], 1, 1) == '1' then return end
+  local before = spell(r)
+  local mark, count = tonumber(ARGV[a + COUNT]), tonumber(r[7])
   if mark > count then r[7] = int(mark) end
-  if r[8] == '' or (ARGV[a + 3] ~= '' and tonumber(ARGV[a + 3]) > tonumber(r[8])) then
-    r[8], r[9] = ARGV[a + 3], ARGV[a + 4]
-  end
+  local mine, more = money(r[8]), money(ARGV[a + VALUE])
+  if more and (not mine or more > mine) then r[8] = ARGV[a + VALUE] end
   if mark >= count then take_newest(r, a) end
-  r[10] = ARGV[a + 6]
-  if concat(r, '\n') ~= before then store_row(r) end
+  r[10] = ARGV[a + MARK]
+  if spell(r) ~= before then store_row(r) end
 end
 
 -- Domain Row::combined: count and value add.
 local function join_lock(r, a)
-  r[7] = int(math.min(tonumber(r[7]) + tonumber(ARGV[a + 2]), MAX_SAFE))
-  if r[8] == '' then
-    r[8], r[9] = ARGV[a + 3], ARGV[a + 4]
-  elseif ARGV[a + 3] ~= '' then
-    r[8] = int(math.min(tonumber(r[8]) + tonumber(ARGV[a + 3]), MAX_SAFE))
+  r[7] = int(math.min(tonumber(r[7]) + tonumber(ARGV[a + COUNT]), MAX_SAFE))
+  local mine, currency = money(r[8])
+  local more = money(ARGV[a + VALUE])
+  if not mine then
+    r[8] = ARGV[a + VALUE]
+  elseif more then
+    r[8] = int(math.min(mine + more, MAX_SAFE)) .. ' ' .. currency
   end
   take_newest(r, a)
   store_row(r)
@@ -118,9 +136,9 @@ end
 local function publish_frame(a)
   for _, entry in ipairs(entries) do
     local id, key = match(entry, '^(%S+) ?(.*)$')
-    if key == ARGV[a + 5] then
-      local r = { match(row_text(id) or '', ROW) }
-      if r[1] and same_money(r[9], a) then
+    if key == ARGV[a + KEY] then
+      local r = joinable(id, a)
+      if r then
         join_frame(r, a)
         return 'm', id, r[7]
       end
@@ -141,8 +159,8 @@ local function publish_locked(a, index)
   local til, id, list = match(lookup(locks, index) or '', '^(%d+) (%S+) (%S+)$')
   if til and now < tonumber(til) and list == born then
     if policy.dedup == 'drop' then return 's', id end
-    local r = { match(row_text(id) or '', ROW) }
-    if r[1] and same_money(r[9], a) then
+    local r = joinable(id, a)
+    if r then
       join_lock(r, a)
       take_lock(index, id)
       return 'm', id, r[7]
@@ -157,10 +175,10 @@ local function take(a, index)
   local known = lookup(ids, index)
   local til = match(known or '', '^(%d+) %x+ [ams] %S+ %d+ %S+ %S+$')
   if til and now < tonumber(til) then return 'd' .. known end
-  if is_later(ARGV[a + 1]) then return 'l' end
+  if is_later(ARGV[a + SHOW]) then return 'l' end
   sweep()
   local status, row, count
-  if ARGV[a + 5] ~= '' then
+  if ARGV[a + KEY] ~= '' then
     status, row, count = publish_frame(a)
   else
     status, row, count = publish_locked(a, index + 1)
@@ -173,7 +191,7 @@ end
 
 local answers = {}
 for gift = 0, (#KEYS - 5) / 2 - 1 do
-  answers[gift + 2] = take(10 + gift * 11, 6 + gift * 2)
+  answers[gift + 2] = take(10 + gift * 10, 6 + gift * 2)
 end
 commit('=')
 for key, answer in pairs(ids) do

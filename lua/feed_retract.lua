@@ -25,7 +25,7 @@ local found = '0'
 for at, entry in ipairs(entries) do
   if match(entry, '^%S+') == ARGV[10] then
     drop(at)
-    record('remove ' .. ARGV[10] .. ' retracted')
+    record('retracted ' .. ARGV[10] .. '\n')
     found = '1'
     break
   end

@@ -259,7 +259,7 @@ impl Engine for RedisEngine {
             let value = self.lane().command(&cmd, self.options.call_timeout).await?;
             let texts = redis::from_redis_value::<Vec<Option<String>>>(value)
                 .map_err(|_| wire::Garbled("a policy"))?;
-            self.with_overrides(texts.first().and_then(Option::as_deref).unwrap_or_default())
+            Ok(self.with_overrides(texts.first().and_then(Option::as_deref).unwrap_or_default()))
         })
     }
 
@@ -271,7 +271,7 @@ impl Engine for RedisEngine {
             };
             let args = [how, &wire::overrides(patch)];
             let reply = self.run(&scripts::POLICY, feed, Some(now), &[], &args).await?;
-            self.with_overrides(reply.text(0)?)
+            Ok(self.with_overrides(reply.text(0)?))
         })
     }
 
@@ -280,7 +280,7 @@ impl Engine for RedisEngine {
             let reply = self.run(&scripts::SNAPSHOT, feed, Some(now), &[], &[]).await?;
             let (mark, now) = reply.mark()?.clone();
             let rows: Result<Vec<_>, _> = reply.texts.iter().skip(1).map(|text| wire::row(text)).collect();
-            let policy = self.with_overrides(reply.text(0)?)?;
+            let policy = self.with_overrides(reply.text(0)?);
             Ok(Snapshot { at: mark.at, tag: mark.tag, policy, rows: rows?, now })
         })
     }
@@ -305,17 +305,14 @@ impl Engine for RedisEngine {
             let mut heads = Vec::with_capacity(feeds.len());
             for chunk in feeds.chunks(HEADS) {
                 let mut pipe = redis::pipe();
-                pipe.cmd("TIME");
                 for feed in chunk {
                     // One key each, and MGET: feeds may live in many slots, and a key of another type
                     // is no feed.
                     pipe.cmd("MGET").arg(self.keys.meta(feed));
                 }
                 let replies = self.lane().commands(&pipe, self.options.call_timeout).await?;
-                let mut replies = replies.into_iter();
-                let now = replies.next().and_then(read_time).ok_or(wire::Garbled("a clock"))?;
                 for reply in replies {
-                    heads.push(read_head(reply, now)?);
+                    heads.push(read_head(reply)?);
                 }
             }
             Ok(heads)
@@ -352,27 +349,21 @@ impl Engine for RedisEngine {
 }
 
 impl RedisEngine {
-    /// The policy of a feed with these overrides; an empty text is none.
-    fn with_overrides(&self, text: &str) -> Result<Policy, EngineError> {
-        match text {
-            "" => Ok(self.options.defaults.clone()),
-            text => Ok(self.options.defaults.with(&wire::read_overrides(text)?)),
-        }
+    /// The policy of a feed with these overrides. An empty text is none; so is, here as in the
+    /// scripts, what Tipcast did not write.
+    fn with_overrides(&self, text: &str) -> Policy {
+        let overrides = wire::read_overrides(text).unwrap_or_default();
+        self.options.defaults.with(&overrides)
     }
 }
 
-fn read_time(value: Value) -> Option<Millis> {
-    let (secs, micros) = redis::from_redis_value::<(i64, i64)>(value).ok()?;
-    Some(Millis(secs * 1000 + micros / 1000))
-}
-
-fn read_head(value: Value, now: Millis) -> Result<Head, EngineError> {
+fn read_head(value: Value) -> Result<Head, EngineError> {
     let texts = redis::from_redis_value::<Vec<Option<String>>>(value).map_err(|_| wire::Garbled("a head"))?;
     match texts.first().and_then(Option::as_deref) {
-        None => Ok(Head { at: Position::start(), tag: 0, now }),
+        None => Ok(Head { at: Position::start(), tag: 0 }),
         Some(text) => {
             let mark = wire::read_meta(text)?;
-            Ok(Head { at: mark.at, tag: mark.tag, now })
+            Ok(Head { at: mark.at, tag: mark.tag })
         }
     }
 }

@@ -47,7 +47,7 @@ macro_rules! script {
     };
 }
 
-script!(PUBLISH, "feed_publish", keys (5, 2), args (9, 11));
+script!(PUBLISH, "feed_publish", keys (5, 2), args (9, 10));
 script!(RETRACT, "feed_retract", keys (5, 0), args (10, 0));
 script!(POLICY, "feed_policy", keys (5, 0), args (11, 0));
 script!(SNAPSHOT, "feed_snapshot", keys (5, 0), args (9, 0));

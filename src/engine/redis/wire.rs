@@ -1,14 +1,15 @@
 //! What goes to the scripts and what comes back, as texts: lines of fields, numbers in decimal.
 //! `lua/feed_common.lua` says how rows and changes are laid out.
 
-use std::str::{FromStr, Lines};
+use std::str::FromStr;
 use std::sync::Arc;
 
+use super::super::record::Records;
 use super::known::Mark;
 use crate::domain::gift::Fingerprint;
 use crate::domain::{
-    Answer, Change, Dedup, Epoch, Gift, GiftId, Millis, Op, Outcome, Policy, PolicyPatch, Position, RemoveReason,
-    Row, RowCombo, RowId, Show, Status, Value,
+    Answer, Change, Dedup, Epoch, Gift, GiftId, Millis, Outcome, Policy, PolicyPatch, Position, Row, RowCombo,
+    RowId, Show, Status,
 };
 
 /// A text that our scripts would not have written.
@@ -19,10 +20,6 @@ type Read<T> = Result<T, Garbled>;
 
 fn parse<T: FromStr>(text: &str, what: &'static str) -> Read<T> {
     text.parse().map_err(|_| Garbled(what))
-}
-
-fn filled(text: &str) -> Option<&str> {
-    (!text.is_empty()).then_some(text)
 }
 
 /// Where a feed stands after a call: "EPOCH SEQ TAG NOW".
@@ -41,77 +38,14 @@ pub(super) fn read_meta(text: &str) -> Read<Mark> {
     Ok(Mark { at, tag: parse(part()?, "a tag")? })
 }
 
-/// A row's 18 lines.
-fn read_row(lines: &mut Lines<'_>) -> Read<Row> {
-    let mut line = || lines.next().ok_or(Garbled("a row"));
-    let id = parse(line()?, "a row id")?;
-    let rev = parse(line()?, "a rev")?;
-    let seq = parse(line()?, "a seq")?;
-    let at = Millis(parse(line()?, "a time")?);
-    let updated_at = Millis(parse(line()?, "a time")?);
-    let expires_at = filled(line()?).map(|t| parse(t, "a time").map(Millis)).transpose()?;
-    let count = parse(line()?, "a count")?;
-    let amount = filled(line()?).map(|n| parse(n, "an amount")).transpose()?;
-    let currency = line()?.to_owned();
-    let ended = line()? == "1";
-    let message = filled(line()?).map(Into::into);
-    let tier = filled(line()?).map(|n| parse(n, "a tier")).transpose()?;
-    let meta = filled(line()?).map(Into::into);
-    let key: Option<Arc<str>> = filled(line()?).map(Into::into);
-    let combo_id: Arc<str> = line()?.into();
-    let test = line()? == "1";
-    let (user, gift) = (line()?.into(), line()?.into());
-    Ok(Row {
-        id,
-        rev,
-        seq,
-        at,
-        updated_at,
-        expires_at,
-        count,
-        value: amount.map(|amount| Value { amount, currency }),
-        combo: key.map(|key| RowCombo { key, id: combo_id, ended }),
-        test,
-        user,
-        gift,
-        message,
-        tier,
-        meta,
-    })
-}
-
 /// A row as a script hands it out.
 pub(super) fn row(text: &str) -> Read<Arc<Row>> {
-    read_row(&mut text.lines()).map(Arc::new)
-}
-
-fn read_change(epoch: &Epoch, lines: &mut Lines<'_>) -> Read<Change> {
-    let head = lines.next().ok_or(Garbled("a change"))?;
-    let mut parts = head.split(' ');
-    let mut part = || parts.next().ok_or(Garbled("a change"));
-    let seq = parse(part()?, "a seq")?;
-    let prev = parse(part()?, "a tag")?;
-    let tag = parse(part()?, "a tag")?;
-    let op = match part()? {
-        "add" => Op::Add(Arc::new(read_row(lines)?)),
-        "update" => Op::Update(Arc::new(read_row(lines)?)),
-        "remove" => {
-            let row: RowId = parse(part()?, "a row id")?;
-            let reason = match part()? {
-                "expired" => RemoveReason::Expired,
-                _ => RemoveReason::Retracted,
-            };
-            Op::Remove { row, reason }
-        }
-        "reset" => Op::Reset,
-        _ => return Err(Garbled("a change")),
-    };
-    Ok(Change { epoch: epoch.clone(), seq, prev, tag, op })
+    Records::new(text).row().map(Arc::new).ok_or(Garbled("a row"))
 }
 
 /// A change as `hist` holds it.
 pub(super) fn change(epoch: &Epoch, text: &str) -> Read<Change> {
-    read_change(epoch, &mut text.lines())
+    Records::new(text).change(epoch).ok_or(Garbled("a change"))
 }
 
 /// What one call published.
@@ -127,19 +61,17 @@ pub(super) struct Message {
 
 /// "live|lost EPOCH N", the overrides or "=", N changes.
 pub(super) fn read_message(text: &str) -> Read<Message> {
-    let mut lines = text.lines();
-    let head = lines.next().ok_or(Garbled("a message"))?;
-    let mut parts = head.split(' ');
-    let mut part = || parts.next().ok_or(Garbled("a message"));
-    let lost = part()? == "lost";
-    let epoch: Epoch = parse(part()?, "an epoch")?;
-    let count: usize = parse(part()?, "a count")?;
-    let overrides = match lines.next().ok_or(Garbled("a message"))? {
-        "=" => None,
-        text => Some(read_overrides(text)?),
+    const WHAT: Garbled = Garbled("a message");
+    let (head, rest) = text.split_once('\n').ok_or(WHAT)?;
+    let (overrides, rest) = rest.split_once('\n').ok_or(WHAT)?;
+    let [flag, epoch, count] = head.split(' ').collect::<Vec<_>>()[..] else {
+        return Err(WHAT);
     };
-    let changes: Result<Vec<_>, _> = (0..count).map(|_| read_change(&epoch, &mut lines)).collect();
-    Ok(Message { lost, changes: changes?, overrides })
+    let (epoch, count) = (parse(epoch, "an epoch")?, parse(count, "a count")?);
+    let overrides = (overrides != "=").then(|| read_overrides(overrides)).transpose()?;
+    let mut records = Records::new(rest);
+    let changes: Option<Vec<_>> = (0..count).map(|_: usize| records.change(&epoch)).collect();
+    Ok(Message { lost: flag == "lost", changes: changes.ok_or(WHAT)?, overrides })
 }
 
 /// A whole policy as the scripts read it.
@@ -197,17 +129,14 @@ pub(super) fn read_overrides(text: &str) -> Read<PolicyPatch> {
     })
 }
 
-/// A gift's ARGV, 11 of them, in the order of `lua/feed_publish.lua`.
-pub(super) fn gift_args(gift: &Gift) -> [String; 11] {
+/// A gift's ARGV, 10 of them, in the order of `lua/feed_publish.lua`.
+pub(super) fn gift_args(gift: &Gift) -> [String; 10] {
     // The row this gift would start has every text in the spelling that rows keep.
-    let nobody = RowId::of(&Epoch::none(), 0);
-    let row = Row::start(nobody, 0, gift, Millis(0), 0);
+    let row = Row::start(RowId::of(&Epoch::none(), 0), 0, gift, Millis(0), 0);
     let or_empty = |text: Option<Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
     let count = gift.combo.as_ref().map_or(gift.count, |combo| combo.count.into());
-    let (amount, currency) = gift.value.as_ref().map(|v| (v.amount.to_string(), v.currency.clone())).unzip();
-    let (key, combo_id, ended) =
-        row.combo.map_or((String::new(), String::new(), false), |c| (c.key.to_string(), c.id.to_string(), c.ended));
-    let test = u8::from(gift.test);
+    let value = gift.value.as_ref().map(|value| format!("{} {}", value.amount, value.currency));
+    let mark = |combo: &RowCombo| format!("{} {}", u8::from(combo.ended), combo.id);
     [
         gift.fingerprint.to_string(),
         match gift.show {
@@ -217,14 +146,13 @@ pub(super) fn gift_args(gift: &Gift) -> [String; 11] {
             Show::At(at) => at.0.to_string(),
         },
         count.to_string(),
-        amount.unwrap_or_default(),
-        currency.unwrap_or_default(),
-        key.clone(),
-        u8::from(ended).to_string(),
+        value.unwrap_or_default(),
+        row.combo.as_ref().map(|combo| combo.key.to_string()).unwrap_or_default(),
+        row.combo.as_ref().map(mark).unwrap_or_default(),
+        format!("{}\n{}\n{}", u8::from(gift.test), row.user, row.gift),
         or_empty(row.message),
         gift.tier.map(|tier| tier.to_string()).unwrap_or_default(),
         or_empty(row.meta),
-        format!("{key}\n{combo_id}\n{test}\n{}\n{}", row.user, row.gift),
     ]
 }
 
@@ -261,6 +189,7 @@ pub(super) fn outcome(text: &str, id: &GiftId, fingerprint: Fingerprint) -> Read
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::Op;
 
     #[test]
     fn overrides_survive_being_written_and_read() {
@@ -272,14 +201,13 @@ mod tests {
 
     #[test]
     fn a_message_is_read_line_by_line() {
-        let row = "e-1\n1\n1\n5\n5\n\n2\n7\nEUR\n0\n\"hi\"\n\n\n\n\n1\n{\"id\":\"u\"}\n{\"id\":\"g\"}";
-        let text = format!("lost e 2\n=\n1 0 9 add\n{row}\n2 9 9 remove e-1 expired");
+        let row = "e-1\n1\n1\n5\n5\n0\n2\n7 EUR\n\n\n1\n{\"id\":\"u\"}\n{\"id\":\"g\"}\n\"hi\"\n 3\n";
+        let text = format!("lost e 2\n=\n1 0 9 add\n{row}2 9 9 expired e-1\n");
         let message = read_message(&text).unwrap();
         assert!(message.lost && message.overrides.is_none() && message.changes.len() == 2);
         let Op::Add(row) = &message.changes[0].op else { panic!() };
         assert_eq!((row.count, row.message.as_deref(), row.test), (2, Some("\"hi\""), true));
-        assert_eq!(row.value, Some(Value { amount: 7, currency: "EUR".into() }));
-        assert!(matches!(&message.changes[1].op, Op::Remove { reason: RemoveReason::Expired, .. }));
         assert!(read_message("live e 1\n=\n1 0 9 add\nx").is_err());
+        assert_eq!(read_message("live 0 0\n- - - - - - - 5\n").unwrap().overrides.unwrap().history, Some(5));
     }
 }

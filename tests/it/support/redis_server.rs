@@ -34,7 +34,7 @@ impl RedisServer {
 
     /// With these options beside the fixed ones.
     pub fn with(options: &[&str]) -> RedisServer {
-        let options = options.iter().map(|o| o.to_string()).collect();
+        let mut options: Vec<String> = options.iter().map(|o| o.to_string()).collect();
         // Somebody else may take the free port first: then another one.
         for _ in 0..20 {
             let port = free_port();
