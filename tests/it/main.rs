@@ -3,3 +3,4 @@
 mod support;
 mod lua_headers;
 mod redis_engine;
+mod engines_agree;
