@@ -1,1 +1,6 @@
 //! x
+
+mod support;
+mod lua_headers;
+mod redis_engine;
+mod engines_agree;
