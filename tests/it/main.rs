@@ -1,1 +1,8 @@
-//! x
+//! The integration tests: one binary, files by behaviour. Each is written from the contract.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[macro_use]
+mod support;
+
+mod contract_suite;

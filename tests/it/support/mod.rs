@@ -1,0 +1,8 @@
+//! What the tests are written with.
+
+#[macro_use]
+pub mod case;
+pub mod gifts;
+pub mod model;
+pub mod replica;
+pub mod stores;
