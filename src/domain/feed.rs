@@ -207,17 +207,19 @@ impl FeedState {
         self.sweep(&old, now, effects);
         let new = defaults.with(&overrides);
         self.overrides = overrides;
-        if new.capacity != old.capacity && !self.epoch.is_none() {
-            self.rows.truncate(new.capacity as usize);
-            self.record(Op::Reset, &new, effects);
+        if new.capacity != old.capacity {
+            self.resize(&new, effects);
         }
         self.covered_from = self.covered_from.max(self.seq.saturating_sub(new.history));
         new
     }
 
-    /// Forgets locks that hold no longer.
-    pub fn purge_locks(&mut self, now: Millis) {
-        self.locks.retain(|_, lock| now < lock.until);
+    /// Cuts the list to another capacity, which takes a seq unless nobody wrote yet.
+    pub fn resize(&mut self, policy: &Policy, effects: &mut Effects) {
+        if !self.epoch.is_none() {
+            self.rows.truncate(policy.capacity as usize);
+            self.record(Op::Reset, policy, effects);
+        }
     }
 
     /// Folds a stored change into the state: what start-up does, and every watcher.

@@ -11,6 +11,7 @@ use tokio::sync::broadcast;
 use crate::domain::{Change, FeedId, Gift, Millis, Outcome, Policy, PolicyPatch, Position, Row, RowId, Tag};
 
 pub mod embedded;
+pub mod record;
 pub mod redis;
 
 /// What an engine call gives back: boxed, so that engines can stand behind `dyn`.

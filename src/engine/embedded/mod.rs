@@ -1,1 +1,199 @@
-//! The embedded engine.
+//! The engine that needs nothing installed: state in memory, every change on disk before it is
+//! acknowledged, on SQLite.
+//!
+//! One thread ([`writer`]) owns the file. What arrives while a commit runs goes into the next one,
+//! so the price of an fsync is shared by everything in flight.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{broadcast, oneshot};
+
+use super::{Engine, EngineError, Head, Missed, NOTICES, Notice, PolicyChange, Snapshot, Subscription, Wait};
+use crate::domain::{FeedId, Gift, Millis, Outcome, Policy, Position, RowId};
+
+mod store;
+mod writer;
+
+/// Calls that may wait for the writer; one more is [`EngineError::Overloaded`].
+const QUEUE: usize = 8192;
+
+/// How long a call waits for the disk before it is [`EngineError::Unavailable`].
+const CALL_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// How to open the engine.
+#[derive(Clone, Debug)]
+pub struct EmbeddedOptions {
+    /// The folder that holds the database; made when missing.
+    pub data_dir: PathBuf,
+    /// The policy of feeds that set none.
+    pub defaults: Policy,
+}
+
+/// Feeds in one folder of this machine.
+pub struct EmbeddedEngine {
+    calls: SyncSender<Call>,
+    topics: Arc<Topics>,
+    writer: Mutex<Option<std::thread::JoinHandle<()>>>,
+}
+
+/// A call on its way to the writer. The reply is sent once everything it tells of is durable.
+enum Call {
+    Publish(FeedId, Vec<Gift>, Millis, Reply<Vec<Outcome>>),
+    Retract(FeedId, RowId, Millis, Reply<Option<Position>>),
+    Policy(FeedId, Reply<Policy>),
+    SetPolicy(FeedId, PolicyChange, Millis, Reply<Policy>),
+    Snapshot(FeedId, Millis, Reply<Snapshot>),
+    Changes(FeedId, Position, usize, Reply<Missed>),
+    Heads(Vec<FeedId>, Reply<Vec<Head>>),
+    Probe(Reply<()>),
+    Close(Reply<()>),
+}
+
+type Reply<T> = oneshot::Sender<Result<T, EngineError>>;
+
+/// Who listens to which feed, and how far each has come on disk.
+#[derive(Default)]
+struct Topics {
+    by_feed: Mutex<HashMap<FeedId, Topic>>,
+}
+
+struct Topic {
+    notices: broadcast::Sender<Notice>,
+    known: Option<Position>,
+}
+
+impl Topics {
+    fn locked(&self) -> std::sync::MutexGuard<'_, HashMap<FeedId, Topic>> {
+        self.by_feed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn subscribe(&self, feed: &FeedId) -> Subscription {
+        let mut by_feed = self.locked();
+        by_feed.retain(|name, topic| name == feed || topic.notices.receiver_count() > 0);
+        let topic = by_feed
+            .entry(feed.clone())
+            .or_insert_with(|| Topic { notices: broadcast::channel(NOTICES).0, known: None });
+        Subscription::new(topic.notices.subscribe())
+    }
+
+    /// Tells what has become durable.
+    fn tell(&self, feed: &FeedId, notice: Notice) {
+        if let Some(topic) = self.locked().get_mut(feed) {
+            if let Notice::Changes(changes) = &notice
+                && let Some(last) = changes.last()
+            {
+                topic.known = Some(Position { epoch: last.epoch.clone(), seq: last.seq });
+            }
+            // Nobody listening is no failure.
+            let _ = topic.notices.send(notice);
+        }
+    }
+}
+
+impl EmbeddedEngine {
+    /// Opens the folder, takes its lock, and starts the writer.
+    pub fn open(options: EmbeddedOptions) -> Result<Arc<EmbeddedEngine>, EngineError> {
+        let (calls, waiting) = sync_channel(QUEUE);
+        let topics = Arc::new(Topics::default());
+        let writer = writer::Writer::open(options, topics.clone()).map_err(EngineError::Open)?;
+        let thread = std::thread::Builder::new()
+            .name("tipcast-writer".into())
+            .spawn(move || writer.run(&waiting))
+            .map_err(|e| EngineError::Open(format!("no thread for the writer: {e}")))?;
+        Ok(Arc::new(EmbeddedEngine { calls, topics, writer: Mutex::new(Some(thread)) }))
+    }
+
+    fn call<'a, T: Send + 'a>(&'a self, make: impl FnOnce(Reply<T>) -> Call + Send + 'a) -> Wait<'a, T> {
+        Box::pin(async move {
+            let (reply, answer) = oneshot::channel();
+            self.calls.try_send(make(reply)).map_err(|refused| match refused {
+                TrySendError::Full(_) => EngineError::Overloaded("queue of the embedded engine"),
+                TrySendError::Disconnected(_) => closed(),
+            })?;
+            match tokio::time::timeout(CALL_TIMEOUT, answer).await {
+                Ok(answer) => answer.unwrap_or_else(|_| Err(closed())),
+                Err(_) => Err(EngineError::Unavailable(
+                    "the disk did not take the write in time; look at the disk of the data folder".into(),
+                )),
+            }
+        })
+    }
+}
+
+fn closed() -> EngineError {
+    EngineError::Unavailable("the engine is closed; the gateway is stopping".into())
+}
+
+impl Engine for EmbeddedEngine {
+    fn publish<'a>(&'a self, feed: &'a FeedId, gifts: Vec<Gift>, now: Millis) -> Wait<'a, Vec<Outcome>> {
+        self.call(move |reply| Call::Publish(feed.clone(), gifts, now, reply))
+    }
+
+    fn retract<'a>(&'a self, feed: &'a FeedId, row: &'a RowId, now: Millis) -> Wait<'a, Option<Position>> {
+        self.call(move |reply| Call::Retract(feed.clone(), row.clone(), now, reply))
+    }
+
+    fn policy<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Policy> {
+        self.call(move |reply| Call::Policy(feed.clone(), reply))
+    }
+
+    fn set_policy<'a>(&'a self, feed: &'a FeedId, change: PolicyChange, now: Millis) -> Wait<'a, Policy> {
+        self.call(move |reply| Call::SetPolicy(feed.clone(), change, now, reply))
+    }
+
+    fn snapshot<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Snapshot> {
+        self.call(move |reply| Call::Snapshot(feed.clone(), now, reply))
+    }
+
+    fn changes<'a>(&'a self, feed: &'a FeedId, since: &'a Position, max: usize) -> Wait<'a, Missed> {
+        self.call(move |reply| Call::Changes(feed.clone(), since.clone(), max, reply))
+    }
+
+    fn heads<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Head>> {
+        self.call(move |reply| Call::Heads(feeds.to_vec(), reply))
+    }
+
+    fn subscribe<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Subscription> {
+        Box::pin(async move { Ok(self.topics.subscribe(feed)) })
+    }
+
+    fn known(&self, feed: &FeedId) -> Option<Position> {
+        self.topics.locked().get(feed)?.known.clone()
+    }
+
+    fn probe(&self) -> Wait<'_, ()> {
+        self.call(Call::Probe)
+    }
+
+    fn close(&self) -> Wait<'_, ()> {
+        Box::pin(async move {
+            self.call(Call::Close).await?;
+            let thread = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+            // After its answer the writer only closes the file; waiting for it frees the folder's lock.
+            if let Some(thread) = thread {
+                let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+            }
+            Ok(())
+        })
+    }
+
+    fn name(&self) -> &'static str {
+        "embedded"
+    }
+}
+
+impl Drop for EmbeddedEngine {
+    /// The writer ends when its last caller is gone; waiting for it frees the folder's lock.
+    fn drop(&mut self) {
+        let thread = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let (nobody, _) = sync_channel(0);
+            drop(std::mem::replace(&mut self.calls, nobody));
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! The tables on disk.
+//!
+//! `feeds` holds a feed's list as of its last checkpoint; `changes` what came after, and the
+//! history that watchers resume over, in chunks; `locks` the dedup locks; `ids` what was answered
+//! to each gift id. A feed is its checkpoint with the later changes folded in.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, Row as SqlRow, params};
+
+use super::super::record::{Records, push_change, push_row};
+use crate::domain::answer::Remembered;
+use crate::domain::feed::Lock;
+use crate::domain::{
+    Answer, Change, Epoch, FeedState, Fingerprint, GiftId, Millis, Policy, Position, Status,
+};
+
+/// Marks the file as ours in its header ("TIPC").
+const APPLICATION_ID: i64 = 0x5449_5043;
+
+/// The layout of the tables. A newer file than this is refused.
+const LAYOUT: i64 = 1;
+
+/// Changes in one stored chunk: what a resuming reader decodes at once.
+const CHUNK: usize = 256;
+
+/// Files up to this size are checked page by page at start: about a second on a slow disk.
+const CHECK_BYTES: u64 = 512 << 20;
+
+const TABLES: &str = "
+CREATE TABLE feeds (
+    no INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, epoch TEXT NOT NULL, seq INTEGER NOT NULL,
+    covered_from INTEGER NOT NULL, capacity INTEGER NOT NULL, overrides TEXT NOT NULL, rows TEXT NOT NULL
+) STRICT;
+CREATE TABLE changes (
+    feed INTEGER NOT NULL, last INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (feed, last)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE locks (
+    feed INTEGER NOT NULL, key TEXT NOT NULL, row TEXT NOT NULL, until INTEGER NOT NULL,
+    PRIMARY KEY (feed, key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE ids (
+    feed INTEGER NOT NULL, id TEXT NOT NULL, fingerprint BLOB NOT NULL, status INTEGER NOT NULL,
+    epoch TEXT NOT NULL, seq INTEGER NOT NULL, row TEXT NOT NULL, count INTEGER, until INTEGER NOT NULL,
+    PRIMARY KEY (feed, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX ids_until ON ids (until);
+";
+
+/// An open file. Every method's error leaves the transaction to be rolled back.
+pub struct Store {
+    db: Connection,
+}
+
+/// A feed as the store has it.
+pub struct Stored {
+    /// Its key in the other tables.
+    pub no: i64,
+    /// Checkpoint and later changes together.
+    pub state: FeedState,
+    /// The capacity its rows were cut to.
+    pub capacity: u64,
+    /// The seq of the checkpoint.
+    pub checkpoint: u64,
+}
+
+impl Store {
+    /// Opens or makes the file; the error is a sentence for the operator.
+    pub fn open(path: &Path) -> Result<Store, String> {
+        inspect(path)?;
+        let db = Connection::open(path).map_err(|e| damaged(path, &e))?;
+        Self::prepare(&db, path).map_err(|e| damaged(path, &e))??;
+        Ok(Store { db })
+    }
+
+    fn prepare(db: &Connection, path: &Path) -> rusqlite::Result<Result<(), String>> {
+        db.busy_timeout(std::time::Duration::from_secs(2))?;
+        db.set_prepared_statement_cache_capacity(32);
+        let fresh = db.query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get::<_, i64>(0))? == 0;
+        let owner: i64 = db.query_row("PRAGMA application_id", [], |r| r.get(0))?;
+        let layout: i64 = db.query_row("PRAGMA user_version", [], |r| r.get(0))?;
+        if !fresh && owner != APPLICATION_ID {
+            return Ok(Err(format!(
+                "{} is another program's database; choose another folder",
+                path.display()
+            )));
+        }
+        if layout > LAYOUT {
+            return Ok(Err(format!(
+                "{} was written by a newer tipcast (layout {layout}, this one knows {LAYOUT}); run that one",
+                path.display()
+            )));
+        }
+        if !fresh && std::fs::metadata(path).is_ok_and(|m| m.len() <= CHECK_BYTES) {
+            let verdict: String = db.query_row("PRAGMA quick_check(1)", [], |r| r.get(0))?;
+            if verdict != "ok" {
+                return Ok(Err(damaged(path, &verdict)));
+            }
+        }
+        db.pragma_update(None, "journal_mode", "WAL")?;
+        db.pragma_update(None, "synchronous", "FULL")?;
+        db.pragma_update(None, "cache_size", -65_536)?;
+        db.pragma_update(None, "journal_size_limit", 64 << 20)?;
+        db.pragma_update(None, "wal_autocheckpoint", 4000)?;
+        if fresh {
+            db.execute_batch(&format!(
+                "BEGIN;{TABLES}PRAGMA application_id={APPLICATION_ID};PRAGMA user_version={LAYOUT};COMMIT;"
+            ))?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// Starts a transaction unless one is open.
+    pub fn begin(&self) -> rusqlite::Result<()> {
+        if self.db.is_autocommit() {
+            self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        }
+        Ok(())
+    }
+
+    /// Makes everything since [`Store::begin`] durable.
+    pub fn commit(&self) -> rusqlite::Result<()> {
+        if !self.db.is_autocommit() {
+            self.db.prepare_cached("COMMIT")?.execute([])?;
+        }
+        Ok(())
+    }
+
+    /// Takes everything since [`Store::begin`] back.
+    pub fn rollback(&self) {
+        if !self.db.is_autocommit() {
+            // SQLite rolls back by itself on some errors; then this one has nothing to do.
+            let _ = self.db.execute_batch("ROLLBACK");
+        }
+    }
+
+    /// Reads a feed; none when nobody wrote to it or set its policy.
+    pub fn feed(&self, name: &str, defaults: &Policy, now: Millis) -> rusqlite::Result<Option<Stored>> {
+        let sql = "SELECT no, epoch, seq, covered_from, capacity, overrides, rows FROM feeds WHERE name = ?1";
+        let mut query = self.db.prepare_cached(sql)?;
+        let Some(mut stored) = query.query_row([name], read_feed).optional()? else {
+            return Ok(None);
+        };
+        let state = &mut stored.state;
+        for change in self.changes(stored.no, &state.epoch, stored.checkpoint, usize::MAX)? {
+            state.fold(&change, stored.capacity);
+        }
+        let history = defaults.with(&state.overrides).history;
+        state.covered_from = state.covered_from.max(state.seq.saturating_sub(history));
+        let mut query = self.db.prepare_cached("SELECT key, row, until FROM locks WHERE feed = ?1")?;
+        let mut rows = query.query([stored.no])?;
+        while let Some(r) = rows.next()? {
+            let lock = Lock { row: parsed(r, 1)?, until: Millis(r.get(2)?) };
+            if now < lock.until {
+                state.locks.insert(r.get(0)?, lock);
+            }
+        }
+        Ok(Some(stored))
+    }
+
+    /// Writes a feed's checkpoint; gives its number.
+    pub fn checkpoint(&self, name: &str, state: &FeedState, capacity: u64) -> rusqlite::Result<i64> {
+        let sql = "INSERT INTO feeds (name, epoch, seq, covered_from, capacity, overrides, rows)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            ON CONFLICT (name) DO UPDATE SET epoch = ?2, seq = ?3, covered_from = ?4, capacity = ?5,
+            overrides = ?6, rows = ?7 RETURNING no";
+        let overrides = serde_json::json!(state.overrides).to_string();
+        let mut rows = String::with_capacity(512 * state.rows.len());
+        state.rows.iter().for_each(|row| push_row(&mut rows, row));
+        let fields =
+            params![name, state.epoch.as_str(), state.seq, state.covered_from, capacity, overrides, rows];
+        self.db.prepare_cached(sql)?.query_row(fields, |r| r.get(0))
+    }
+
+    /// Appends changes of one feed, in order.
+    pub fn append(&self, feed: i64, changes: &[Change]) -> rusqlite::Result<()> {
+        let mut insert =
+            self.db.prepare_cached("INSERT INTO changes (feed, last, body) VALUES (?1, ?2, ?3)")?;
+        for chunk in changes.chunks(CHUNK) {
+            let mut body = String::with_capacity(512 * chunk.len());
+            chunk.iter().for_each(|change| push_change(&mut body, change));
+            if let Some(last) = chunk.last() {
+                insert.execute(params![feed, last.seq, body])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes after `seq`, at most `max`.
+    pub fn changes(&self, feed: i64, epoch: &Epoch, seq: u64, max: usize) -> rusqlite::Result<Vec<Change>> {
+        let sql = "SELECT body FROM changes WHERE feed = ?1 AND last > ?2 ORDER BY last";
+        let mut query = self.db.prepare_cached(sql)?;
+        let mut rows = query.query(params![feed, seq])?;
+        let mut changes = Vec::new();
+        while let Some(r) = rows.next()? {
+            let mut records = Records::new(r.get_ref(0)?.as_str()?);
+            let read = std::iter::from_fn(|| records.change(epoch));
+            changes.extend(read.filter(|change| change.seq > seq).take(max - changes.len()));
+            if changes.len() == max {
+                break;
+            }
+        }
+        Ok(changes)
+    }
+
+    /// Forgets chunks that end at or before `seq`.
+    pub fn forget_changes(&self, feed: i64, seq: u64) -> rusqlite::Result<()> {
+        let sql = "DELETE FROM changes WHERE feed = ?1 AND last <= ?2";
+        self.db.prepare_cached(sql)?.execute(params![feed, seq]).map(drop)
+    }
+
+    /// Writes or removes one lock.
+    pub fn lock(&self, feed: i64, key: &str, lock: Option<&Lock>) -> rusqlite::Result<()> {
+        match lock {
+            Some(Lock { row, until }) => {
+                let sql = "INSERT OR REPLACE INTO locks (feed, key, row, until) VALUES (?1, ?2, ?3, ?4)";
+                self.db.prepare_cached(sql)?.execute(params![feed, key, row.as_str(), until.0]).map(drop)
+            }
+            None => {
+                let sql = "DELETE FROM locks WHERE feed = ?1 AND key = ?2";
+                self.db.prepare_cached(sql)?.execute(params![feed, key]).map(drop)
+            }
+        }
+    }
+
+    /// What was answered to a gift id, if it is still remembered.
+    pub fn remembered(&self, feed: i64, id: &GiftId, now: Millis) -> rusqlite::Result<Option<Remembered>> {
+        let sql = "SELECT fingerprint, status, epoch, seq, row, count FROM ids
+            WHERE feed = ?1 AND id = ?2 AND until > ?3";
+        let mut query = self.db.prepare_cached(sql)?;
+        query.query_row(params![feed, id.as_str(), now.0], |r| read_id(r, id)).optional()
+    }
+
+    /// Remembers what was answered to a gift id.
+    pub fn remember(&self, feed: i64, it: &Remembered, until: Millis) -> rusqlite::Result<()> {
+        let sql = "INSERT OR REPLACE INTO ids (feed, id, fingerprint, status, epoch, seq, row, count, until)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+        let Answer { status, id, at, row, count } = &it.answer;
+        let fields = params![
+            feed,
+            id.as_str(),
+            it.fingerprint.0,
+            *status as u8,
+            at.epoch.as_str(),
+            at.seq,
+            row.as_str(),
+            count,
+            until.0
+        ];
+        self.db.prepare_cached(sql)?.execute(fields).map(drop)
+    }
+
+    /// Forgets at most `most` ids whose window is over; says how many.
+    pub fn forget_ids(&self, now: Millis, most: usize) -> rusqlite::Result<usize> {
+        let sql = "DELETE FROM ids WHERE (feed, id) IN
+            (SELECT feed, id FROM ids INDEXED BY ids_until WHERE until <= ?1 LIMIT ?2)";
+        self.db.prepare_cached(sql)?.execute(params![now.0, most as i64])
+    }
+}
+
+fn read_feed(r: &SqlRow<'_>) -> rusqlite::Result<Stored> {
+    let mut records = Records::new(r.get_ref(6)?.as_str()?);
+    let overrides = serde_json::from_str(r.get_ref(5)?.as_str()?).map_err(|e| unreadable(5, e))?;
+    let checkpoint: u64 = r.get(2)?;
+    let state = FeedState {
+        epoch: parsed(r, 1)?,
+        seq: checkpoint,
+        rows: std::iter::from_fn(|| records.row()).map(Into::into).collect(),
+        overrides,
+        covered_from: r.get(3)?,
+        ..FeedState::default()
+    };
+    Ok(Stored { no: r.get(0)?, state, capacity: r.get(4)?, checkpoint })
+}
+
+fn read_id(r: &SqlRow<'_>, id: &GiftId) -> rusqlite::Result<Remembered> {
+    let status = match r.get::<_, u8>(1)? {
+        0 => Status::Accepted,
+        1 => Status::Merged,
+        _ => Status::Suppressed,
+    };
+    let at = Position { epoch: parsed(r, 2)?, seq: r.get(3)? };
+    let answer = Answer { status, id: id.clone(), at, row: parsed(r, 4)?, count: r.get(5)? };
+    Ok(Remembered { fingerprint: Fingerprint(r.get(0)?), answer })
+}
+
+fn parsed<T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>>(
+    r: &SqlRow<'_>,
+    column: usize,
+) -> rusqlite::Result<T> {
+    r.get_ref(column)?.as_str()?.parse().map_err(|e| unreadable(column, e))
+}
+
+fn unreadable(column: usize, why: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(why))
+}
+
+/// Refuses what SQLite would take for a new database and overwrite, or fail on unclearly.
+fn inspect(path: &Path) -> Result<(), String> {
+    use std::io::Read;
+    let Ok(mut file) = std::fs::File::open(path) else {
+        return Ok(());
+    };
+    let mut magic = Vec::new();
+    let read = file.by_ref().take(16).read_to_end(&mut magic);
+    read.map_err(|e| format!("{} cannot be read: {e}", path.display()))?;
+    let log = path.with_extension("db-wal");
+    let log_has_data = std::fs::metadata(log).is_ok_and(|m| m.len() > 0);
+    match magic.is_empty() {
+        true if !log_has_data => Ok(()),
+        false if magic == b"SQLite format 3\0" => Ok(()),
+        _ => Err(damaged(path, &"it is not an SQLite database")),
+    }
+}
+
+fn damaged(path: &Path, why: &dyn std::fmt::Display) -> String {
+    format!(
+        "{} is damaged or cannot be used ({why}). Nothing was changed. Restore it from a backup, or move the \
+         file away to start empty",
+        path.display()
+    )
+}

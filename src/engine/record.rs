@@ -1,0 +1,199 @@
+//! Rows and changes as lines of text: how engines store them.
+//!
+//! One field a line, a fixed number of lines per kind, so records stand one after another without
+//! lengths. JSON fragments hold no raw control character and names keep to their alphabets, so no
+//! field can hold a line break.
+
+use std::fmt::{Display, Write};
+use std::str::{FromStr, Split};
+use std::sync::Arc;
+
+use crate::domain::{Change, Epoch, Millis, Op, RemoveReason, Row, RowCombo, RowId, Tag, Value};
+
+/// Appends `row`: 15 lines.
+pub fn push_row(out: &mut String, row: &Row) {
+    line(out, &row.id);
+    line(out, row.rev);
+    line(out, row.seq);
+    line(out, row.at.0);
+    line(out, row.updated_at.0);
+    line(out, row.expires_at.map_or(0, |at| at.0));
+    line(out, row.count);
+    match &row.value {
+        Some(value) => line(out, format_args!("{} {}", value.amount, value.currency)),
+        None => line(out, ""),
+    }
+    match &row.combo {
+        Some(combo) => {
+            line(out, &combo.key);
+            line(out, format_args!("{} {}", u8::from(combo.ended), combo.id));
+        }
+        None => out.push_str("\n\n"),
+    }
+    line(out, u8::from(row.test));
+    line(out, &row.user);
+    line(out, &row.gift);
+    line(out, row.message.as_deref().unwrap_or(""));
+    match row.tier {
+        Some(tier) => line(out, format_args!("{tier} {}", row.meta.as_deref().unwrap_or(""))),
+        None => line(out, format_args!(" {}", row.meta.as_deref().unwrap_or(""))),
+    }
+}
+
+/// Appends `change`: a line with `seq prev tag kind`, then what the kind needs.
+pub fn push_change(out: &mut String, change: &Change) {
+    let Change { seq, prev, tag, op, .. } = change;
+    let _ = write!(out, "{seq} {prev} {tag} ");
+    match op {
+        Op::Add(row) => {
+            out.push_str("add\n");
+            push_row(out, row);
+        }
+        Op::Update(row) => {
+            out.push_str("update\n");
+            push_row(out, row);
+        }
+        Op::Remove { row, reason } => {
+            let _ = writeln!(out, "{} {row}", reason.as_str());
+        }
+        Op::Reset => out.push_str("reset\n"),
+    }
+}
+
+fn line(out: &mut String, value: impl Display) {
+    let _ = writeln!(out, "{value}");
+}
+
+/// Reads records back. Every method gives none when the text is not a record of that kind.
+pub struct Records<'a> {
+    lines: Split<'a, char>,
+}
+
+impl<'a> Records<'a> {
+    /// Over a text of records.
+    pub fn new(text: &'a str) -> Self {
+        Records { lines: text.split('\n') }
+    }
+
+    /// The next row.
+    pub fn row(&mut self) -> Option<Row> {
+        let id: RowId = self.read()?;
+        let (rev, seq) = (self.read()?, self.read()?);
+        let (at, updated_at) = (Millis(self.read()?), Millis(self.read()?));
+        let expires_at = Some(self.read()?).filter(|at| *at != 0).map(Millis);
+        let count = self.read()?;
+        let value = match self.lines.next()? {
+            "" => None,
+            text => {
+                let (amount, currency) = text.split_once(' ')?;
+                Some(Value { amount: amount.parse().ok()?, currency: currency.to_owned() })
+            }
+        };
+        let (key, mark) = (self.lines.next()?, self.lines.next()?);
+        let combo = mark.split_once(' ').map(|(ended, id)| RowCombo {
+            key: key.into(),
+            id: id.into(),
+            ended: ended == "1",
+        });
+        let test = self.read::<u8>()? == 1;
+        let (user, gift) = (self.lines.next()?.into(), self.lines.next()?.into());
+        let message = text(self.lines.next()?);
+        let (tier, meta) = self.lines.next()?.split_once(' ')?;
+        let tier = if tier.is_empty() { None } else { Some(tier.parse().ok()?) };
+        Some(Row {
+            id,
+            rev,
+            seq,
+            at,
+            updated_at,
+            expires_at,
+            count,
+            value,
+            combo,
+            test,
+            user,
+            gift,
+            message,
+            tier,
+            meta: text(meta),
+        })
+    }
+
+    /// The next change, which belongs to `epoch`.
+    pub fn change(&mut self, epoch: &Epoch) -> Option<Change> {
+        let mut head = self.lines.next()?.split(' ');
+        let seq: u64 = head.next()?.parse().ok()?;
+        let prev: Tag = head.next()?.parse().ok()?;
+        let tag: Tag = head.next()?.parse().ok()?;
+        let remove = |row: Option<&str>, reason| Some(Op::Remove { row: row?.parse().ok()?, reason });
+        let op = match head.next()? {
+            "add" => Op::Add(Arc::new(self.row()?)),
+            "update" => Op::Update(Arc::new(self.row()?)),
+            "retracted" => remove(head.next(), RemoveReason::Retracted)?,
+            "expired" => remove(head.next(), RemoveReason::Expired)?,
+            "reset" => Op::Reset,
+            _ => return None,
+        };
+        Some(Change { epoch: epoch.clone(), seq, prev, tag, op })
+    }
+
+    fn read<T: FromStr>(&mut self) -> Option<T> {
+        self.lines.next()?.parse().ok()
+    }
+}
+
+fn text(line: &str) -> Option<Arc<str>> {
+    (!line.is_empty()).then(|| line.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let full = Row {
+            id: "e-3".parse().unwrap(),
+            rev: 2,
+            seq: 3,
+            at: Millis(5),
+            updated_at: Millis(6),
+            expires_at: Some(Millis(9)),
+            count: crate::domain::MAX_SAFE,
+            value: Some(Value { amount: 7, currency: "EUR".into() }),
+            combo: Some(RowCombo { key: "[\"a b\"]".into(), id: "\"c d\"".into(), ended: true }),
+            test: true,
+            user: "{\"id\":\"a\\n\"}".into(),
+            gift: "{\"id\":\"g\"}".into(),
+            message: Some("\"\"".into()),
+            tier: Some(0),
+            meta: Some("{\"a b\":1}".into()),
+        };
+        let bare = Row {
+            expires_at: None,
+            value: None,
+            combo: None,
+            message: None,
+            tier: None,
+            meta: None,
+            ..full.clone()
+        };
+        let epoch: Epoch = "e".parse().unwrap();
+        let reason = RemoveReason::Expired;
+        let ops = [
+            Op::Add(Arc::new(full)),
+            Op::Update(Arc::new(bare)),
+            Op::Remove { row: "e-3".parse().unwrap(), reason },
+            Op::Reset,
+        ];
+        let changes: Vec<Change> = (1..)
+            .zip(ops)
+            .map(|(seq, op)| Change { epoch: epoch.clone(), seq, prev: seq - 1, tag: seq, op })
+            .collect();
+        let mut text = String::new();
+        changes.iter().for_each(|change| push_change(&mut text, change));
+        let mut records = Records::new(&text);
+        let back: Vec<Change> = std::iter::from_fn(|| records.change(&epoch)).collect();
+        assert_eq!(back, changes);
+    }
+}
