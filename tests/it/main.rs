@@ -6,3 +6,4 @@
 mod support;
 
 mod contract_suite;
+mod layers;

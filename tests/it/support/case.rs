@@ -23,6 +23,10 @@ macro_rules! on_every_engine {
             use $crate::support::{case::Case, stores::Store};
             $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::model()).await).await })+
         }
+        mod embedded {
+            use $crate::support::{case::Case, stores::Store};
+            $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::embedded()).await).await })+
+        }
     };
 }
 

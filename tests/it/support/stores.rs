@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use tempfile::TempDir;
 use tipcast::domain::Policy;
 use tipcast::engine::Engine;
+use tipcast::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
 
 use super::model::Model;
 
@@ -11,6 +13,8 @@ use super::model::Model;
 pub enum Store {
     /// The oracle.
     Model(Arc<Model>),
+    /// A folder.
+    Embedded(TempDir),
 }
 
 impl Store {
@@ -19,10 +23,19 @@ impl Store {
         Store::Model(Model::new(Policy::default()))
     }
 
+    /// An empty folder.
+    pub fn embedded() -> Store {
+        Store::Embedded(TempDir::new().unwrap())
+    }
+
     /// An engine on this store, with the contract's default policy.
     pub async fn open(&self) -> Arc<dyn Engine> {
+        let defaults = Policy::default();
         match self {
             Store::Model(model) => model.clone(),
+            Store::Embedded(dir) => {
+                EmbeddedEngine::open(EmbeddedOptions { data_dir: dir.path().into(), defaults }).unwrap()
+            }
         }
     }
 }
