@@ -8,5 +8,10 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod app;
+pub mod config;
 pub mod domain;
 pub mod engine;
+pub mod http;
+pub mod live;
+pub mod tools;

@@ -1,2 +1,117 @@
-//! x
-fn main() {}
+//! The command line.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use tipcast::app::{self, StartError};
+use tipcast::config::{self, Config, ConfigError, Flags};
+
+/// A live gift feed gateway: POST a gift, every watcher of the feed sees it, in order, exactly once.
+///
+/// Without a command it serves.
+#[derive(Parser)]
+#[command(version, args_conflicts_with_subcommands = false)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+#[derive(Args)]
+struct Settings {
+    /// A configuration file; `tipcast default-config` prints one.
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
+    /// Where to listen, such as 127.0.0.1:8080.
+    #[arg(long, value_name = "ADDR", global = true)]
+    listen: Option<String>,
+    /// Use this Redis instead of the embedded engine, such as redis://127.0.0.1:6379.
+    #[arg(long, value_name = "URL", global = true)]
+    redis: Option<String>,
+    /// The folder of the embedded engine.
+    #[arg(long, value_name = "DIR", global = true)]
+    data_dir: Option<String>,
+    /// Listen beyond loopback although nobody is asked who they are.
+    #[arg(long, global = true)]
+    insecure: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Say whether the server would start with this configuration.
+    CheckConfig,
+    /// Print the commented default configuration.
+    DefaultConfig,
+}
+
+/// Bad usage or configuration.
+const USAGE: u8 = 2;
+/// The configuration is fine, and yet it does not start.
+const FAILED: u8 = 1;
+
+fn main() -> ExitCode {
+    let Cli { command, settings } = Cli::parse();
+    match command {
+        None => serve(settings),
+        Some(Command::CheckConfig) => match load(settings) {
+            Ok(_) => {
+                println!("the configuration is fine");
+                ExitCode::SUCCESS
+            }
+            Err(error) => refuse(USAGE, &error),
+        },
+        Some(Command::DefaultConfig) => {
+            print!("{}", config::DEFAULT);
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn load(settings: Settings) -> Result<Config, ConfigError> {
+    let Settings { config, listen, redis, data_dir, insecure } = settings;
+    // A variable that is not Unicode cannot be one of ours with a usable value, unless its name says so.
+    let env = std::env::vars_os().filter_map(|(name, value)| {
+        Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
+    });
+    let config = config::load(config.as_deref(), env, Flags { listen, redis, data_dir, insecure })?;
+    config.check()?;
+    app::logs::filter(&config.log)?;
+    Ok(config)
+}
+
+fn serve(settings: Settings) -> ExitCode {
+    let config = match load(settings) {
+        Ok(config) => config,
+        Err(error) => return refuse(USAGE, &error),
+    };
+    if let Err(error) = app::logs::start(&config.log) {
+        return refuse(USAGE, &error);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let ended = match runtime {
+        Ok(runtime) => runtime.block_on(listen_and_run(config)),
+        Err(error) => Err(StartError::Server(error)),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => refuse(FAILED, &error),
+    }
+}
+
+async fn listen_and_run(config: Config) -> Result<(), StartError> {
+    let address = config.listen_address().map_err(|e| StartError::Listen(e.0))?;
+    let listener = app::bind(address)?;
+    let shutdown = app::asked_to_stop().map_err(StartError::Server)?;
+    let address = listener.local_addr().map_err(StartError::Server)?;
+    // The one line on stdout, for scripts: with port 0 nobody else knows the port. Connections made
+    // from here on wait until the store is open.
+    println!("listening on http://{address}");
+    app::run(config, listener, shutdown).await
+}
+
+fn refuse(code: u8, why: &dyn std::fmt::Display) -> ExitCode {
+    eprintln!("tipcast: {why}");
+    ExitCode::from(code)
+}

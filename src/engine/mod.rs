@@ -121,14 +121,12 @@ pub struct Head {
     pub at: Position,
     /// The mark of its last change.
     pub tag: Tag,
-    /// The store's clock.
-    pub now: Millis,
 }
 
 /// What a subscription tells.
 #[derive(Clone, Debug)]
 pub enum Notice {
-    /// Changes of one feed, in order, no more than one call made.
+    /// Changes of one feed, in order.
     Changes(Arc<[Change]>),
     /// The feed's policy is another now.
     Policy(Arc<Policy>),

@@ -189,12 +189,12 @@ impl Writer {
     fn tell(&mut self) {
         for name in std::mem::take(&mut self.dirty).into_keys() {
             let Some(feed) = self.feeds.get_mut(&name) else { continue };
-            if let Some(policy) = feed.new_policy.take() {
-                self.topics.tell(&name, Notice::Policy(policy.into()));
-            }
             if !feed.pending.is_empty() {
                 let changes = std::mem::take(&mut feed.pending);
                 self.topics.tell(&name, Notice::Changes(changes.into()));
+            }
+            if let Some(policy) = feed.new_policy.take() {
+                self.topics.tell(&name, Notice::Policy(policy.into()));
             }
         }
     }
@@ -238,8 +238,7 @@ impl Writer {
                 self.answer(reply, done)
             }
             Call::Heads(feeds, reply) => {
-                let now = self.now;
-                let head = |feed: &Feed, _: &Policy| Head { at: feed.state.position(), tag: 0, now };
+                let head = |feed: &Feed, _: &Policy| Head { at: feed.state.position(), tag: 0 };
                 let done = feeds.iter().map(|feed| self.look(feed, head)).collect();
                 self.answer(reply, done)
             }

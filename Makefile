@@ -1,0 +1,13 @@
+# run: the gateway.  test: every test; installs what they need if it may.  bench: load one.
+
+.PHONY: run test bench
+
+run:
+	cargo run --release
+
+test:
+	@.ci/need cc redis-server chromium chromedriver
+	cargo test
+
+bench:
+	cargo run --release -- bench $(ARGS)

@@ -1,0 +1,58 @@
+//! The listening socket.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+use super::StartError;
+
+/// Connections that wait to be accepted: a stadium reconnecting at once.
+const BACKLOG: i32 = 4096;
+
+/// A listening socket on `address`.
+pub fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
+    open(address).map_err(|error| {
+        let told = match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                "another program listens there; stop it, or choose another port with --listen"
+            }
+            io::ErrorKind::PermissionDenied => "ports below 1024 need a privilege; choose a higher one with --listen",
+            io::ErrorKind::AddrNotAvailable => {
+                "this machine does not have that address; choose one it has with --listen"
+            }
+            _ => "choose another address with --listen",
+        };
+        StartError::Listen(format!("cannot listen on {address} ({error}): {told}"))
+    })
+}
+
+fn open(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // Without it a restart fails while old connections are in TIME_WAIT.
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Bounds what the kernel holds for a client that does not read; accepted sockets inherit it. Left
+/// alone, the kernel takes up to about 4 MB for each.
+pub(super) fn tune(listener: &TcpListener, send_buffer: usize) {
+    if let Err(error) = SockRef::from(listener).set_send_buffer_size(send_buffer) {
+        tracing::warn!("[http] send_buffer_bytes has no effect here: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_taken_port_is_named_with_what_to_do() {
+        let first = bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = first.local_addr().unwrap();
+        let refused = bind(address).unwrap_err().to_string();
+        assert!(refused.contains(&address.to_string()) && refused.contains("--listen"), "{refused}");
+    }
+}

@@ -1,0 +1,280 @@
+//! Laying file, environment and flags over the defaults, key by key.
+
+use std::path::Path;
+
+use toml::{Table, Value};
+
+use super::{Config, ConfigError, DEFAULT};
+
+/// What the command line sets; each wins over file and environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Flags {
+    /// `--listen`
+    pub listen: Option<String>,
+    /// `--redis`
+    pub redis: Option<String>,
+    /// `--data-dir`
+    pub data_dir: Option<String>,
+    /// `--insecure`
+    pub insecure: bool,
+}
+
+/// The configuration from the defaults, `file`, the variables of `env` (all of them, in any order)
+/// and `flags`. Every key is known and of the right type; [`Config::check`] says the rest.
+pub fn load(
+    file: Option<&Path>,
+    env: impl IntoIterator<Item = (String, String)>,
+    flags: Flags,
+) -> Result<Config, ConfigError> {
+    let mut layers = Layers::defaults()?;
+    if let Some(path) = file {
+        let shown = path.display();
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| ConfigError(format!("the configuration file {shown} cannot be read: {e}")))?;
+        layers.file(&text, &shown.to_string())?;
+    }
+    layers.env(env)?;
+    layers.flags(flags)?;
+    layers.config()
+}
+
+struct Layers {
+    /// The defaults alone: which keys there are, and of which type.
+    known: Table,
+    merged: Table,
+}
+
+impl Layers {
+    fn defaults() -> Result<Self, ConfigError> {
+        let known: Table = DEFAULT.parse().map_err(|e| ConfigError(format!("the built-in defaults: {e}")))?;
+        Ok(Layers { merged: known.clone(), known })
+    }
+
+    fn file(&mut self, text: &str, path: &str) -> Result<(), ConfigError> {
+        let table: Table = text.parse().map_err(|e| ConfigError(format!("{path} is not TOML: {e}")))?;
+        for (section, keys) in table {
+            let Value::Table(keys) = keys else {
+                let hint = self.hint_key(&section);
+                return Err(ConfigError(format!("{path}: {section:?} stands outside of a section{hint}")));
+            };
+            self.section(&section).map_err(|why| ConfigError(format!("{path}: {why}")))?;
+            for (key, value) in keys {
+                self.set(&section, &key, value).map_err(|why| ConfigError(format!("{path}: {why}")))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `TIPCAST_SECTION__KEY`; other variables are nobody's business here.
+    fn env(&mut self, all: impl IntoIterator<Item = (String, String)>) -> Result<(), ConfigError> {
+        for (name, text) in all {
+            let Some((section, key)) = name.strip_prefix("TIPCAST_").and_then(|rest| rest.split_once("__"))
+            else {
+                continue;
+            };
+            let (section, key) = (section.to_ascii_lowercase(), key.to_ascii_lowercase());
+            self.section(&section)
+                .and_then(|()| self.typed(&section, &key, text))
+                .and_then(|value| self.set(&section, &key, value))
+                .map_err(|why| ConfigError(format!("environment variable {name}: {why}")))?;
+        }
+        Ok(())
+    }
+
+    fn flags(&mut self, flags: Flags) -> Result<(), ConfigError> {
+        let texts = [
+            ("--listen", "http", "listen", flags.listen.map(Value::String)),
+            ("--redis", "redis", "url", flags.redis.map(Value::String)),
+            ("--data-dir", "embedded", "data_dir", flags.data_dir.map(Value::String)),
+            ("--insecure", "http", "insecure", flags.insecure.then_some(Value::Boolean(true))),
+        ];
+        for (flag, section, key, value) in texts {
+            let Some(value) = value else { continue };
+            self.set(section, key, value).map_err(|why| ConfigError(format!("{flag}: {why}")))?;
+        }
+        Ok(())
+    }
+
+    fn config(self) -> Result<Config, ConfigError> {
+        self.merged.try_into().map_err(|e| ConfigError(format!("the configuration: {e}")))
+    }
+
+    /// The text of a variable as a value of the type that the key's default has.
+    fn typed(&self, section: &str, key: &str, text: String) -> Result<Value, String> {
+        let default = self.known.get(section).and_then(|keys| keys.get(key));
+        match default {
+            Some(Value::Integer(_)) => {
+                text.trim().parse().map(Value::Integer).map_err(|_| format!("{text:?} is not an integer"))
+            }
+            Some(Value::Boolean(_)) => match text.trim().to_ascii_lowercase().as_str() {
+                "true" | "1" => Ok(Value::Boolean(true)),
+                "false" | "0" => Ok(Value::Boolean(false)),
+                _ => Err(format!("{text:?} is not true or false")),
+            },
+            Some(Value::Array(_)) => {
+                let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+                Ok(Value::Array(items.map(Value::from).collect()))
+            }
+            _ => Ok(Value::String(text)),
+        }
+    }
+
+    fn section(&self, section: &str) -> Result<(), String> {
+        if self.known.contains_key(section) {
+            return Ok(());
+        }
+        let hint = nearest(section, self.known.keys().map(String::as_str));
+        let hint = hint.map_or_else(String::new, |name| format!("; did you mean [{name}]?"));
+        Err(format!("there is no section [{section}]{hint}"))
+    }
+
+    /// Sets one key, and tries the whole so that a wrong type is blamed on the layer it came from.
+    fn set(&mut self, section: &str, key: &str, value: Value) -> Result<(), String> {
+        let known = self.known.get(section).and_then(Value::as_table);
+        if !known.is_some_and(|keys| keys.contains_key(key)) {
+            let near = known.and_then(|keys| nearest(key, keys.keys().map(String::as_str)));
+            let hint = match near {
+                Some(name) => format!("; did you mean {name}?"),
+                None => self.hint_key(key),
+            };
+            return Err(format!("[{section}] has no key {key}{hint}"));
+        }
+        if let Some(keys) = self.merged.get_mut(section).and_then(Value::as_table_mut) {
+            keys.insert(key.to_owned(), value);
+        }
+        match Config::deserialize_from(&self.merged) {
+            Ok(_) => Ok(()),
+            Err(why) => Err(format!("[{section}] {key}: {}", why.trim())),
+        }
+    }
+
+    /// A sentence about the section that has a key of this or nearly this name.
+    fn hint_key(&self, key: &str) -> String {
+        let all = || {
+            let sections = self.known.iter().filter_map(|(name, keys)| Some((name, keys.as_table()?)));
+            sections.flat_map(|(name, keys)| keys.keys().map(move |key| (name, key.as_str())))
+        };
+        let near = nearest(key, all().map(|(_, key)| key));
+        let place = near.and_then(|near| all().find(|(_, key)| *key == near));
+        match place {
+            Some((section, key)) => format!("; did you mean [{section}] {key}?"),
+            None => "; `tipcast default-config` lists every key".to_owned(),
+        }
+    }
+}
+
+impl Config {
+    fn deserialize_from(table: &Table) -> Result<Config, String> {
+        table.clone().try_into().map_err(|e: toml::de::Error| e.message().to_owned())
+    }
+}
+
+/// The candidate that takes the fewest edits to become, if that is about a third of it or less, or one
+/// that the name begins or ends.
+fn nearest<'a>(name: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    among
+        .map(|candidate| {
+            let part = name.len() > 2 && (candidate.starts_with(name) || candidate.ends_with(name));
+            (if part { 1 } else { edits(name, candidate) }, candidate)
+        })
+        .filter(|(edits, candidate)| *edits <= candidate.len().div_ceil(3))
+        .min_by_key(|(edits, _)| *edits)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Levenshtein's distance.
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut corner = i;
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let swap = corner + usize::from(from != *to);
+            corner = row[j + 1];
+            row[j + 1] = swap.min(corner + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> Result<Config, ConfigError> {
+        let mut layers = Layers::defaults()?;
+        layers.file(text, "tipcast.toml")?;
+        layers.config()
+    }
+
+    fn env(name: &str, value: &str) -> Result<Config, ConfigError> {
+        load(None, [(name.to_owned(), value.to_owned())], Flags::default())
+    }
+
+    #[test]
+    fn the_default_file_laid_over_itself_changes_nothing() {
+        assert_eq!(file(DEFAULT), file(""));
+    }
+
+    #[test]
+    fn every_key_with_a_typing_error_fails_with_the_right_name() {
+        let known: Table = DEFAULT.parse().unwrap();
+        for (section, keys) in &known {
+            for key in keys.as_table().unwrap().keys() {
+                let typo = format!("{}x{}", &key[..2], &key[2..]);
+                let refused = file(&format!("[{section}]\n{typo} = 1")).unwrap_err().0;
+                assert!(refused.contains(&format!("did you mean {key}?")), "{refused}");
+                let name = format!("TIPCAST_{section}__{typo}").to_uppercase();
+                let refused = env(&name, "1").unwrap_err().0;
+                assert!(refused.contains(&name) && refused.contains(&format!("mean {key}?")), "{refused}");
+            }
+            let refused = file(&format!("[{section}z]\na = 1")).unwrap_err().0;
+            assert!(refused.contains(&format!("did you mean [{section}]?")), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_key_in_the_wrong_place_is_shown_its_section() {
+        assert!(file("[http]\ncapacity = 3").unwrap_err().0.contains("[feeds] capacity"));
+        assert!(file("listen = \"x\"").unwrap_err().0.contains("[http] listen"));
+        assert!(file("[http]\nzzzzzzzz = 3").unwrap_err().0.contains("default-config"));
+    }
+
+    #[test]
+    fn a_wrong_type_is_blamed_on_its_key_and_its_source() {
+        let refused = file("[http]\nlisten = 8080").unwrap_err().0;
+        assert!(refused.starts_with("tipcast.toml: [http] listen:"), "{refused}");
+        let refused = file("[feeds]\ncapacity = -1").unwrap_err().0;
+        assert!(refused.contains("[feeds] capacity"), "{refused}");
+        let refused = env("TIPCAST_FEEDS__CAPACITY", "ten").unwrap_err().0;
+        assert!(refused.contains("TIPCAST_FEEDS__CAPACITY") && refused.contains("integer"), "{refused}");
+        assert!(env("TIPCAST_LOG__FORMAT", "xml").unwrap_err().0.contains("[log] format"));
+        assert!(file("[http").unwrap_err().0.contains("not TOML"));
+    }
+
+    #[test]
+    fn later_layers_win_and_foreign_variables_are_ignored() {
+        let flags = Flags { redis: Some("redis://r".into()), insecure: true, ..Flags::default() };
+        let vars = [
+            ("TIPCAST_HTTP__LISTEN", "127.0.0.1:1"),
+            ("TIPCAST_REDIS__URL", "redis://lost"),
+            ("TIPCAST_FEEDS__DEDUP", "off"),
+            ("TIPCAST_FEEDS__FLUSH_MS", "20"),
+            ("TIPCAST_TOKEN", "x"),
+            ("PATH", "/bin"),
+        ];
+        let vars = vars.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let config = load(None, vars, flags).unwrap();
+        assert_eq!(config.http.listen, "127.0.0.1:1");
+        assert_eq!(config.redis.url, "redis://r");
+        assert_eq!((config.feeds.flush_ms, config.http.insecure), (20, true));
+        assert_eq!(config.feeds.dedup, crate::domain::Dedup::Off);
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let refused = load(Some(Path::new("/no/such.toml")), Vec::new(), Flags::default()).unwrap_err().0;
+        assert!(refused.contains("/no/such.toml"), "{refused}");
+    }
+}

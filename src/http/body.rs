@@ -1,0 +1,87 @@
+//! Reading the body of a write: JSON only, bounded in size and in time.
+
+use std::time::Duration;
+
+use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use actix_web::{HttpRequest, web};
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+
+use super::problem::ApiError;
+
+/// The whole body of `req`, unread, when it says to be JSON, has at most `limit` bytes and arrives
+/// within `time`.
+pub(super) async fn read(
+    req: &HttpRequest,
+    payload: web::Payload,
+    limit: usize,
+    time: Duration,
+) -> Result<Bytes, ApiError> {
+    check_type(req)?;
+    let announced = req.headers().get(CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|n| n > limit as u64) {
+        return Err(ApiError::TooLarge(limit));
+    }
+    let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    tokio::time::timeout(time, collect(payload, limit)).await.map_err(|_| ApiError::BodyTimeout(ms))?
+}
+
+fn check_type(req: &HttpRequest) -> Result<(), ApiError> {
+    let refuse = |why: &str| Err(ApiError::UnsupportedMediaType(why.to_owned()));
+    let plain = req.headers().get_all(CONTENT_ENCODING).all(|coding| {
+        let coding = coding.as_bytes().trim_ascii();
+        coding.is_empty() || coding.eq_ignore_ascii_case(b"identity")
+    });
+    if !plain {
+        return refuse("compressed bodies are not read; send it without Content-Encoding");
+    }
+    match req.headers().get(CONTENT_TYPE).map(|value| value.to_str().map(is_json)) {
+        Some(Ok(true)) => Ok(()),
+        Some(_) => refuse("the body must be JSON; send Content-Type: application/json"),
+        None => refuse("the request has no Content-Type; send Content-Type: application/json"),
+    }
+}
+
+/// `application/json` or `application/*+json`, with any parameters.
+fn is_json(value: &str) -> bool {
+    let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match essence.strip_prefix("application/") {
+        Some("json") => true,
+        Some(subtype) => subtype.strip_suffix("+json").is_some_and(|name| !name.is_empty()),
+        None => false,
+    }
+}
+
+async fn collect(mut payload: web::Payload, limit: usize) -> Result<Bytes, ApiError> {
+    let mut whole = Bytes::new();
+    let mut joined = BytesMut::new();
+    while let Some(chunk) = payload.next().await {
+        let chunk = chunk.map_err(|e| ApiError::BrokenBody(format!("the body cannot be read: {e}")))?;
+        if whole.len() + joined.len() + chunk.len() > limit {
+            return Err(ApiError::TooLarge(limit));
+        }
+        // Most bodies are one chunk and are never copied.
+        if whole.is_empty() && joined.is_empty() {
+            whole = chunk;
+        } else {
+            joined.extend_from_slice(&std::mem::take(&mut whole));
+            joined.extend_from_slice(&chunk);
+        }
+    }
+    Ok(if joined.is_empty() { whole } else { joined.freeze() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_json;
+
+    #[test]
+    fn json_and_its_relatives_are_read_and_nothing_else() {
+        for good in ["application/json", "Application/JSON; charset=utf-8", "application/merge-patch+json"] {
+            assert!(is_json(good), "{good}");
+        }
+        for bad in ["", "text/json", "application/+json", "application/jsonx", "text/plain", "json"] {
+            assert!(!is_json(bad), "{bad}");
+        }
+    }
+}

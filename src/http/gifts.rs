@@ -1,0 +1,93 @@
+//! One gift, and taking one back.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+
+use super::problem::{ApiError, invalid};
+use super::{Gate, body, feed_of};
+use crate::domain::{Gift, GiftId, Millis, Outcome, RowId, Status, json};
+
+/// `POST /v1/feeds/{feed}/gifts`
+pub(super) async fn publish(
+    req: HttpRequest,
+    payload: web::Payload,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
+    let feed = feed_of(&req)?;
+    let key = idempotency_key(&req)?;
+    let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
+    let gift = Gift::parse(json::syntax(&bytes)?, key.as_ref())?;
+    let mut outcomes = gate.ask(gate.engine.publish(&feed, vec![gift], Millis::now())).await?;
+    match outcomes.pop() {
+        Some(Outcome::New(answer)) => {
+            let created = answer.status == Status::Accepted;
+            let status = if created { StatusCode::CREATED } else { StatusCode::OK };
+            Ok(answer_json(status, format!("{{{}}}", answer.members())))
+        }
+        Some(Outcome::Duplicate(answer)) => {
+            Ok(answer_json(StatusCode::OK, format!("{{{},\"duplicate\":true}}", answer.members())))
+        }
+        Some(Outcome::IdReused(id)) => Err(ApiError::IdReused(id)),
+        Some(Outcome::CannotSchedule(_)) => Err(later()),
+        None => {
+            tracing::error!(engine = gate.engine.name(), "the engine gave no outcome for a gift");
+            Err(ApiError::Internal)
+        }
+    }
+}
+
+/// `DELETE /v1/feeds/{feed}/rows/{row}`
+pub(super) async fn retract(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let feed = feed_of(&req)?;
+    let missing = || ApiError::NotFound("this row is not, or no longer, in the list".to_owned());
+    let row: RowId =
+        req.match_info().get("row").unwrap_or_default().parse().map_err(|_| missing())?;
+    let at = gate.ask(gate.engine.retract(&feed, &row, Millis::now())).await?.ok_or_else(missing)?;
+    let text =
+        format!("{{\"status\":\"retracted\",\"row\":\"{row}\",\"epoch\":\"{}\",\"seq\":{}}}", at.epoch, at.seq);
+    Ok(answer_json(StatusCode::OK, text))
+}
+
+/// A gift that would have to wait.
+pub(super) fn later() -> ApiError {
+    ApiError::NotImplemented("showing a gift later")
+}
+
+pub(super) fn answer_json(status: StatusCode, text: String) -> HttpResponse {
+    HttpResponse::build(status).content_type("application/json").body(text)
+}
+
+/// The `Idempotency-Key` header, bare or as the quoted string of the IETF draft.
+fn idempotency_key(req: &HttpRequest) -> Result<Option<GiftId>, ApiError> {
+    let mut found: Option<GiftId> = None;
+    for value in req.headers().get_all("idempotency-key") {
+        let text = value.to_str().unwrap_or_default().trim();
+        let bare = text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text);
+        let key = bare.parse().map_err(|rule| invalid(format!("the Idempotency-Key header {rule}")))?;
+        if found.as_ref().is_some_and(|known| *known != key) {
+            return Err(invalid("there are two Idempotency-Key headers that differ; send one"));
+        }
+        found = Some(key);
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::test::TestRequest;
+
+    #[test]
+    fn a_key_may_be_bare_or_quoted_and_nothing_else() {
+        let read = |value: &str| {
+            idempotency_key(&TestRequest::default().insert_header(("Idempotency-Key", value)).to_http_request())
+        };
+        for good in ["g-1", "\"g-1\"", " g-1 "] {
+            assert_eq!(read(good).unwrap().unwrap().as_str(), "g-1", "{good}");
+        }
+        for bad in ["", "\"\"", "\"g-1", "g 1", "\"g-1\";x", "é"] {
+            assert!(matches!(read(bad), Err(ApiError::Invalid(_))), "{bad}");
+        }
+        assert_eq!(idempotency_key(&TestRequest::default().to_http_request()), Ok(None));
+    }
+}

@@ -1,0 +1,136 @@
+//! Is the process alive; can it do its work?
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use actix_web::http::header::CACHE_CONTROL;
+use actix_web::{HttpResponse, web};
+
+use super::Gate;
+use super::problem::ApiError;
+use crate::engine::Engine;
+
+/// A probe younger than this makes the server ready. With [`EVERY`] and [`PROBE_TIMEOUT`] a healthy
+/// but slow store stays green, and a lost one turns red within this time.
+const FRESH: Duration = Duration::from_secs(3);
+const EVERY: Duration = Duration::from_millis(1_000);
+/// After a failure the next probe comes sooner, so that green comes back soon.
+const AGAIN: Duration = Duration::from_millis(250);
+const PROBE_TIMEOUT: Duration = Duration::from_millis(1_900);
+
+/// What the last probes through the store and back said.
+#[derive(Debug)]
+pub struct Readiness {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// When the newest successful probe came back.
+    last: Option<Instant>,
+    /// Why the probe after it failed; none when it did not.
+    failure: Option<String>,
+    closing: bool,
+}
+
+impl Default for Readiness {
+    fn default() -> Self {
+        Readiness { state: Mutex::new(State { last: None, failure: None, closing: false }) }
+    }
+}
+
+impl Readiness {
+    /// Probes `engine` about every second, for ever. Logs when the store goes and when it comes back.
+    pub async fn keep_probing(&self, engine: &dyn Engine) {
+        loop {
+            let begun = Instant::now();
+            let answered = self.probe(engine).await;
+            let pause = if answered { EVERY.saturating_sub(begun.elapsed()) } else { AGAIN };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// One probe; true when it came back.
+    async fn probe(&self, engine: &dyn Engine) -> bool {
+        let failure = match tokio::time::timeout(PROBE_TIMEOUT, engine.probe()).await {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some(format!("the store does not answer within {} ms", PROBE_TIMEOUT.as_millis())),
+        };
+        self.note(failure, Instant::now())
+    }
+
+    fn note(&self, failure: Option<String>, now: Instant) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match (&state.failure, &failure) {
+            (None, Some(why)) => tracing::warn!("the store is lost: {why}"),
+            (Some(_), None) => tracing::info!("the store is back"),
+            _ => {}
+        }
+        if failure.is_none() {
+            state.last = Some(now);
+        }
+        state.failure = failure;
+        state.failure.is_none()
+    }
+
+    /// From here on the server is not ready, whatever the store says.
+    pub fn close(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).closing = true;
+    }
+
+    /// Why the server is not ready at `now`, if it is not.
+    fn verdict(&self, now: Instant) -> Result<(), String> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.closing {
+            return Err("the server is shutting down".to_owned());
+        }
+        let age = state.last.map(|last| now.saturating_duration_since(last));
+        match (age, &state.failure) {
+            (Some(age), _) if age < FRESH => Ok(()),
+            (_, Some(why)) => Err(why.clone()),
+            (None, None) => Err("the store has not answered yet".to_owned()),
+            (Some(age), None) => Err(format!("the store has not answered for {} ms", age.as_millis())),
+        }
+    }
+}
+
+/// `GET /healthz`: whoever reads this has reached a living process.
+pub(super) async fn alive() -> HttpResponse {
+    green("{\"status\":\"alive\"}".to_owned())
+}
+
+/// `GET /readyz`
+pub(super) async fn ready(gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    gate.ready.verdict(Instant::now()).map_err(ApiError::NotReady)?;
+    Ok(green(format!("{{\"status\":\"ready\",\"engine\":\"{}\"}}", gate.engine.name())))
+}
+
+fn green(text: String) -> HttpResponse {
+    HttpResponse::Ok()
+        .content_type("application/json")
+        .insert_header((CACHE_CONTROL, "no-store"))
+        .body(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_fresh_probe_is_ready_and_the_rest_says_why() {
+        let ready = Readiness::default();
+        let start = Instant::now();
+        assert!(ready.verdict(start).unwrap_err().contains("not answered yet"));
+        assert!(ready.note(None, start));
+        assert_eq!(ready.verdict(start + Duration::from_millis(2_999)), Ok(()));
+        assert!(ready.verdict(start + FRESH).is_err());
+        assert!(!ready.note(Some("no route to redis".into()), start));
+        assert_eq!(ready.verdict(start), Ok(()), "one lost probe is not a lost store");
+        assert_eq!(ready.verdict(start + FRESH), Err("no route to redis".into()));
+        ready.note(None, start + FRESH);
+        assert_eq!(ready.verdict(start + FRESH), Ok(()));
+        ready.close();
+        assert!(ready.verdict(start + FRESH).unwrap_err().contains("shutting down"));
+    }
+}

@@ -1,0 +1,124 @@
+//! The HTTP API: routes, reading requests, composing answers. Nothing here knows how a feed is
+//! stored; it asks the [`Engine`].
+//!
+//! Reading order: [`routes`] (every path), [`problem`] (every error), then one file per resource.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use actix_web::HttpRequest;
+
+use crate::domain::FeedId;
+use crate::engine::{Engine, EngineError};
+use crate::live::Live;
+
+mod batch;
+mod body;
+mod etag;
+mod feed;
+mod gifts;
+pub mod health;
+mod pages;
+mod policy;
+pub mod problem;
+mod routes;
+mod scheduled;
+#[cfg(test)]
+mod testing;
+pub mod watch;
+
+pub use health::Readiness;
+pub use routes::{app, routes};
+
+use problem::{ApiError, invalid};
+
+/// Longer than any engine call may take, and short enough that a write is refused within the 5 s
+/// that the contract promises even if an engine breaks its own time-out.
+const ENGINE_TIMEOUT: Duration = Duration::from_millis(4_500);
+
+/// How large and how slow a request's body may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of any body but a batch.
+    pub body: usize,
+    /// Bytes of a batch.
+    pub batch: usize,
+    /// From the end of the head to the end of the body.
+    pub body_time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { body: 8 * 1024, batch: 1024 * 1024, body_time: Duration::from_secs(10) }
+    }
+}
+
+/// What every handler can reach: one per server, shared by its workers.
+pub struct Gate {
+    pub(crate) engine: Arc<dyn Engine>,
+    /// For `http::watch` alone; writes never pass through the live layer.
+    #[allow(dead_code)]
+    pub(crate) live: Arc<Live>,
+    pub(crate) ready: Arc<Readiness>,
+    pub(crate) limits: Limits,
+    trouble: Trouble,
+}
+
+impl Gate {
+    /// A gate in front of `engine`.
+    pub fn new(engine: Arc<dyn Engine>, live: Arc<Live>, ready: Arc<Readiness>, limits: Limits) -> Self {
+        Gate { engine, live, ready, limits, trouble: Trouble::new() }
+    }
+
+    /// Waits for an engine call, never longer than [`ENGINE_TIMEOUT`].
+    pub(crate) async fn ask<T>(
+        &self,
+        call: impl Future<Output = Result<T, EngineError>>,
+    ) -> Result<T, ApiError> {
+        let answer = tokio::time::timeout(ENGINE_TIMEOUT, call).await;
+        let answer = answer.unwrap_or_else(|_| Err(EngineError::Unavailable("no answer in time".into())));
+        answer.map_err(|error| {
+            self.trouble.tell(&error);
+            ApiError::from(error)
+        })
+    }
+}
+
+/// Logs why the engine failed at most once a second: when a store is away, every request fails.
+struct Trouble {
+    start: Instant,
+    /// The second, since `start`, before which nothing more is logged.
+    quiet_until: AtomicU64,
+    unsaid: AtomicU64,
+}
+
+impl Trouble {
+    fn new() -> Self {
+        Trouble { start: Instant::now(), quiet_until: AtomicU64::new(0), unsaid: AtomicU64::new(0) }
+    }
+
+    fn tell(&self, error: &EngineError) {
+        let now = self.start.elapsed().as_secs();
+        let quiet = self.quiet_until.load(Ordering::Relaxed);
+        let mine = now >= quiet
+            && self
+                .quiet_until
+                .compare_exchange(quiet, now + 1, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
+        if mine {
+            let unsaid = self.unsaid.swap(0, Ordering::Relaxed);
+            tracing::warn!(more = unsaid, "a request got 503: {error}");
+        } else {
+            self.unsaid.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The feed that the path names. The router has decoded percent-encoding, except where it would make
+/// a `/`, `%` or `+`; none of these is legal in a name, so what it left is refused as it should be.
+pub(crate) fn feed_of(req: &HttpRequest) -> Result<FeedId, ApiError> {
+    let name = req.match_info().get("feed").unwrap_or_default();
+    name.parse().map_err(|rule| invalid(format!("the feed's name {rule}")))
+}

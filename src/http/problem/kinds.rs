@@ -1,0 +1,91 @@
+//! The table of problems: every `type` that an answer can carry, in one place.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::CACHE_CONTROL;
+use actix_web::{HttpRequest, HttpResponse};
+
+use super::ApiError;
+
+/// One kind of problem.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// The last part of `type`, `/problems/NAME`. Never changes: clients compare it.
+    pub name: &'static str,
+    /// Its status code.
+    pub status: StatusCode,
+    /// A short sentence, the same for every occurrence.
+    pub title: &'static str,
+    /// What a person should know who meets it, as `GET /problems/NAME` answers.
+    pub about: &'static str,
+}
+
+impl Kind {
+    /// The problem's `type`.
+    pub fn uri(&self) -> String {
+        format!("/problems/{}", self.name)
+    }
+}
+
+macro_rules! kinds {
+    ($($constant:ident = $name:literal, $status:ident, $title:literal, $about:literal;)*) => {
+        $(pub(super) const $constant: Kind =
+            Kind { name: $name, status: StatusCode::$status, title: $title, about: $about };)*
+        /// All of them, by status.
+        pub const KINDS: &[Kind] = &[$($constant),*];
+    };
+}
+
+kinds! {
+    SYNTAX = "json-syntax", BAD_REQUEST, "The body is not JSON",
+        "The body is not one JSON text in UTF-8. The detail says where it stops being one. A body that is \
+         JSON but has wrong types or values is refused as /problems/invalid instead.";
+    BROKEN_BODY = "broken-body", BAD_REQUEST, "The body broke off",
+        "The body ended before its announced length, or its chunks are damaged. Nothing was done; send it again.";
+    NOT_FOUND = "not-found", NOT_FOUND, "Not found",
+        "There is nothing under this path, or no longer: a row that left the list cannot be retracted.";
+    METHOD_NOT_ALLOWED = "method-not-allowed", METHOD_NOT_ALLOWED, "Method not allowed",
+        "The path exists and does not know this method. The Allow header lists those that it knows.";
+    BODY_TIMEOUT = "body-timeout", REQUEST_TIMEOUT, "The body came too slowly",
+        "The body did not arrive whole in time. Nothing was done; a retry with the same id is safe.";
+    TOO_LARGE = "too-large", PAYLOAD_TOO_LARGE, "The body is too large",
+        "The body of a single gift or another request may have 8 KiB, that of a batch 1 MiB, unless the operator \
+         set other limits. The detail says which limit was met.";
+    UNSUPPORTED_MEDIA_TYPE = "unsupported-media-type", UNSUPPORTED_MEDIA_TYPE, "Unsupported media type",
+        "Bodies are JSON: send Content-Type: application/json (or application/*+json) and no Content-Encoding.";
+    INVALID = "invalid", UNPROCESSABLE_ENTITY, "The request breaks a rule",
+        "The body is JSON, but something in it, or a name in the path, or a header, breaks a rule. Each entry of \
+         errors has a pointer (RFC 6901) into the body and what would be right; the empty pointer is the \
+         request itself. Unknown fields are refused by name.";
+    ID_REUSED = "id-reused", UNPROCESSABLE_ENTITY, "The id came before with another payload",
+        "Within the idempotency window of the feed (see GET policy), one id is one gift. The same id with the same \
+         payload gets the first answer again; with another payload it is refused, and nothing changes.";
+    UPGRADE_REQUIRED = "upgrade-required", UPGRADE_REQUIRED, "This path speaks WebSocket",
+        "A plain GET cannot be answered here. Connect with a WebSocket client, or read GET /v1/feeds/{feed}.";
+    INTERNAL = "internal", INTERNAL_SERVER_ERROR, "The server has a defect",
+        "Something went wrong that should not be possible. The server's log has a line about it; please report it. \
+         A retry with the same id is safe.";
+    NOT_IMPLEMENTED = "not-implemented", NOT_IMPLEMENTED, "Not implemented yet",
+        "This version cannot do that yet. Gifts that are to be shown later (deliver_at, delay_ms, or a policy's \
+         delay_ms) are read and checked, and then refused with this problem. Nothing was written.";
+    UNAVAILABLE = "unavailable", SERVICE_UNAVAILABLE, "The store does not answer",
+        "The store did not answer in time or refuses to write. Nothing is half-written: the gift is there whole or \
+         not at all, and a retry with the same id is safe. Retry-After says when.";
+    OVERLOADED = "overloaded", SERVICE_UNAVAILABLE, "Too much is waiting",
+        "More is waiting than the server will hold. Nothing was written; a retry with the same id is safe. \
+         Retry-After says when.";
+    NOT_READY = "not-ready", SERVICE_UNAVAILABLE, "Not ready",
+        "GET /readyz: the last probe through the store and back failed or is too old, or the server is shutting \
+         down. The detail says which. Send traffic elsewhere until it answers 200.";
+}
+
+/// `GET /problems/{name}`.
+pub(in crate::http) async fn about(req: HttpRequest) -> Result<HttpResponse, ApiError> {
+    let name = req.match_info().get("name").unwrap_or_default();
+    let kind = KINDS.iter().find(|kind| kind.name == name);
+    let kind = kind.ok_or_else(|| ApiError::NotFound("there is no problem of this name".to_owned()))?;
+    let text = format!("{} {}\n\n{}\n", kind.status.as_str(), kind.title, kind.about);
+    Ok(HttpResponse::Ok()
+        .content_type("text/plain; charset=utf-8")
+        .insert_header((CACHE_CONTROL, "no-cache"))
+        .body(text))
+}

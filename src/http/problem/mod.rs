@@ -1,0 +1,252 @@
+//! Errors as they leave the server: `application/problem+json` (RFC 9457).
+//!
+//! [`ApiError`] is the only type that turns a refusal or a failure into a status code. What the
+//! layers below say ([`Refused`], [`EngineError`]) becomes one here and nowhere else.
+
+use std::fmt;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{ALLOW, CACHE_CONTROL, CONNECTION, RETRY_AFTER, UPGRADE};
+use actix_web::{HttpResponse, ResponseError};
+
+use crate::domain::json::{fault, push_string};
+use crate::domain::{Fault, GiftId, Refused};
+use crate::engine::EngineError;
+
+mod kinds;
+
+pub use kinds::{KINDS, Kind};
+pub(super) use kinds::about;
+
+/// Why a request was not answered as it wished.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApiError {
+    /// 400: the body is not JSON; says where it stops being JSON.
+    Syntax(String),
+    /// 400: the body broke off or its framing is damaged.
+    BrokenBody(String),
+    /// 404: there is nothing under this path or of this name; says what was looked for.
+    NotFound(String),
+    /// 405: the path knows other methods; holds the `Allow` header.
+    MethodNotAllowed(&'static str),
+    /// 408: the body did not arrive in time, in milliseconds.
+    BodyTimeout(u64),
+    /// 413: the body is larger than this many bytes.
+    TooLarge(usize),
+    /// 415: the body is not something this server reads; says what it would.
+    UnsupportedMediaType(String),
+    /// 422: JSON, but types or values are wrong.
+    Invalid(Vec<Fault>),
+    /// 422: this id came before with another payload.
+    IdReused(GiftId),
+    /// 426: this path speaks WebSocket only.
+    UpgradeRequired,
+    /// 500: a defect of the server. The client is told nothing about it; the log is.
+    Internal,
+    /// 501: the contract has it, this version does not; says what.
+    NotImplemented(&'static str),
+    /// 503: the store does not answer or refuses to write. The reason is in the log, not in the answer.
+    Unavailable,
+    /// 503: more is waiting than the server will hold; says what is full.
+    Overloaded(&'static str),
+    /// 503: `/readyz` says no, and why.
+    NotReady(String),
+}
+
+impl ApiError {
+    /// The row of the table of problems that this error is.
+    pub fn kind(&self) -> &'static Kind {
+        match self {
+            ApiError::Syntax(_) => &kinds::SYNTAX,
+            ApiError::BrokenBody(_) => &kinds::BROKEN_BODY,
+            ApiError::NotFound(_) => &kinds::NOT_FOUND,
+            ApiError::MethodNotAllowed(_) => &kinds::METHOD_NOT_ALLOWED,
+            ApiError::BodyTimeout(_) => &kinds::BODY_TIMEOUT,
+            ApiError::TooLarge(_) => &kinds::TOO_LARGE,
+            ApiError::UnsupportedMediaType(_) => &kinds::UNSUPPORTED_MEDIA_TYPE,
+            ApiError::Invalid(_) => &kinds::INVALID,
+            ApiError::IdReused(_) => &kinds::ID_REUSED,
+            ApiError::UpgradeRequired => &kinds::UPGRADE_REQUIRED,
+            ApiError::Internal => &kinds::INTERNAL,
+            ApiError::NotImplemented(_) => &kinds::NOT_IMPLEMENTED,
+            ApiError::Unavailable => &kinds::UNAVAILABLE,
+            ApiError::Overloaded(_) => &kinds::OVERLOADED,
+            ApiError::NotReady(_) => &kinds::NOT_READY,
+        }
+    }
+
+    /// What is said to the person who made this request; none where nothing may be said.
+    fn detail(&self) -> Option<String> {
+        Some(match self {
+            ApiError::Syntax(why) | ApiError::BrokenBody(why) | ApiError::NotFound(why) => why.clone(),
+            ApiError::UnsupportedMediaType(why) | ApiError::NotReady(why) => why.clone(),
+            ApiError::MethodNotAllowed(allow) => format!("this path answers {allow}"),
+            ApiError::BodyTimeout(ms) => format!("the body did not arrive within {ms} ms; send it again"),
+            ApiError::TooLarge(limit) => format!("the body may have at most {limit} bytes"),
+            ApiError::Invalid(faults) => match &faults[..] {
+                [one] if one.pointer.is_empty() => one.detail.clone(),
+                [one] => format!("{} {}", one.pointer, one.detail),
+                many => format!("{} things are wrong; see errors", many.len()),
+            },
+            ApiError::IdReused(id) => {
+                format!("the id {id} came before with another payload; give a new gift a new id")
+            }
+            ApiError::UpgradeRequired => "connect with a WebSocket client".to_owned(),
+            ApiError::Internal => return None,
+            ApiError::NotImplemented(what) => format!("{what} is not implemented yet"),
+            ApiError::Unavailable => {
+                "the store does not answer; a retry with the same id is safe".to_owned()
+            }
+            ApiError::Overloaded(what) => format!("the {what} is full; a retry with the same id is safe"),
+        })
+    }
+
+    fn faults(&self) -> Vec<Fault> {
+        match self {
+            ApiError::Invalid(faults) => faults.clone(),
+            ApiError::IdReused(_) => vec![fault("/id", "came before with another payload")],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The problem document; also stands inside the results of a batch.
+    pub fn to_json(&self) -> String {
+        let kind = self.kind();
+        let mut out = String::with_capacity(256);
+        out.push_str("{\"type\":\"");
+        out.push_str(&kind.uri());
+        out.push_str("\",\"title\":");
+        push_string(&mut out, kind.title);
+        out.push_str(",\"status\":");
+        out.push_str(kind.status.as_str());
+        if let Some(detail) = self.detail() {
+            out.push_str(",\"detail\":");
+            push_string(&mut out, &detail);
+        }
+        let faults = self.faults();
+        for (n, fault) in faults.iter().enumerate() {
+            out.push_str(if n == 0 { ",\"errors\":[" } else { "," });
+            out.push_str("{\"pointer\":");
+            push_string(&mut out, &fault.pointer);
+            out.push_str(",\"detail\":");
+            push_string(&mut out, &fault.detail);
+            out.push('}');
+        }
+        out.push_str(if faults.is_empty() { "}" } else { "]}" });
+        out
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind().title)?;
+        self.detail().map_or(Ok(()), |detail| write!(f, ": {detail}"))
+    }
+}
+
+impl ResponseError for ApiError {
+    fn status_code(&self) -> StatusCode {
+        self.kind().status
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let mut answer = HttpResponse::build(self.status_code());
+        answer.content_type("application/problem+json");
+        answer.insert_header((CACHE_CONTROL, "no-store"));
+        match self {
+            ApiError::MethodNotAllowed(allow) => drop(answer.insert_header((ALLOW, *allow))),
+            ApiError::UpgradeRequired => {
+                answer.insert_header((UPGRADE, "websocket")).insert_header((CONNECTION, "upgrade"));
+            }
+            ApiError::Unavailable | ApiError::Overloaded(_) | ApiError::NotReady(_) => {
+                answer.insert_header((RETRY_AFTER, "1"));
+            }
+            _ => {}
+        }
+        answer.body(self.to_json())
+    }
+}
+
+impl From<Refused> for ApiError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Syntax(why) => ApiError::Syntax(why),
+            Refused::Invalid(faults) => ApiError::Invalid(faults),
+        }
+    }
+}
+
+impl From<EngineError> for ApiError {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Overloaded(what) => ApiError::Overloaded(what),
+            EngineError::Unavailable(_) | EngineError::Open(_) => ApiError::Unavailable,
+        }
+    }
+}
+
+/// A single fault that is about the request as a whole, its path or a header.
+pub(crate) fn invalid(detail: impl Into<String>) -> ApiError {
+    ApiError::Invalid(vec![fault("", detail)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn every() -> Vec<ApiError> {
+        let id: GiftId = "g-1".parse().unwrap();
+        vec![
+            ApiError::Syntax("EOF".into()),
+            ApiError::BrokenBody("cut".into()),
+            ApiError::NotFound("no".into()),
+            ApiError::MethodNotAllowed("GET"),
+            ApiError::BodyTimeout(1),
+            ApiError::TooLarge(8),
+            ApiError::UnsupportedMediaType("send JSON".into()),
+            invalid("a \"quoted\" fault"),
+            ApiError::IdReused(id),
+            ApiError::UpgradeRequired,
+            ApiError::Internal,
+            ApiError::NotImplemented("scheduling"),
+            ApiError::Unavailable,
+            ApiError::Overloaded("queue"),
+            ApiError::NotReady("down".into()),
+        ]
+    }
+
+    #[test]
+    fn every_error_is_a_problem_document_whose_type_is_described() {
+        for error in every() {
+            let problem: serde_json::Value = serde_json::from_str(&error.to_json()).unwrap();
+            let answer = error.error_response();
+            assert_eq!(problem["status"], answer.status().as_u16(), "{error}");
+            let name = problem["type"].as_str().unwrap().strip_prefix("/problems/").unwrap();
+            assert!(KINDS.iter().any(|kind| kind.name == name), "{name}");
+            assert_eq!(answer.headers().get("content-type").unwrap(), "application/problem+json");
+            assert_eq!(answer.status().as_u16() == 503, answer.headers().contains_key(RETRY_AFTER));
+        }
+    }
+
+    #[test]
+    fn every_kind_of_problem_is_some_error_of_the_api() {
+        let used: Vec<_> = every().iter().map(|error| error.kind().name).collect();
+        for kind in KINDS {
+            assert!(used.contains(&kind.name), "{} is never answered", kind.name);
+        }
+    }
+
+    #[test]
+    fn an_internal_error_tells_nothing() {
+        let problem: serde_json::Value = serde_json::from_str(&ApiError::Internal.to_json()).unwrap();
+        assert_eq!(problem.get("detail"), None);
+    }
+
+    #[test]
+    fn a_reused_id_points_at_the_id() {
+        let error = ApiError::IdReused("g".parse().unwrap());
+        let problem: serde_json::Value = serde_json::from_str(&error.to_json()).unwrap();
+        assert_eq!(problem["errors"][0]["pointer"], "/id");
+        assert_eq!(problem["type"], "/problems/id-reused");
+    }
+}

@@ -1,0 +1,88 @@
+//! Every path, and what all of them have in common.
+
+use std::panic::AssertUnwindSafe;
+
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
+use actix_web::middleware::{Next, from_fn};
+use actix_web::{App, HttpRequest, Resource, ResponseError, Route, guard, web};
+use futures_util::FutureExt;
+
+use super::problem::{ApiError, about};
+use super::{Gate, batch, feed, gifts, health, pages, policy, scheduled, watch};
+
+/// The whole application in front of `gate`.
+pub fn app(
+    gate: web::Data<Gate>,
+) -> App<
+    impl ServiceFactory<
+        ServiceRequest,
+        Config = (),
+        Response = ServiceResponse<impl MessageBody>,
+        Error = actix_web::Error,
+        InitError = (),
+    >,
+> {
+    App::new().app_data(gate).wrap(from_fn(no_panic)).configure(routes)
+}
+
+/// Registers every path. The router tries them in order: the busiest come first.
+pub fn routes(cfg: &mut web::ServiceConfig) {
+    cfg.service(resource("/v1/feeds/{feed:[^/]*}/gifts", "POST").route(web::post().to(gifts::publish)));
+    cfg.service(resource("/v1/feeds/{feed:[^/]*}/gifts/batch", "POST").route(web::post().to(batch::publish)));
+    watch::configure(cfg);
+    cfg.service(resource("/v1/feeds/{feed:[^/]*}", "GET, HEAD").route(read().to(feed::snapshot)));
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/rows/{row:[^/]*}", "DELETE")
+            .route(web::delete().to(gifts::retract)),
+    );
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/policy", "GET, HEAD, PUT, PATCH")
+            .route(read().to(policy::get))
+            .route(web::put().to(policy::put))
+            .route(web::patch().to(policy::patch)),
+    );
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/scheduled", "GET, HEAD").route(read().to(scheduled::list)),
+    );
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/scheduled/{id:[^/]*}", "DELETE")
+            .route(web::delete().to(scheduled::cancel)),
+    );
+    cfg.service(resource("/healthz", "GET, HEAD").route(read().to(health::alive)));
+    cfg.service(resource("/readyz", "GET, HEAD").route(read().to(health::ready)));
+    cfg.service(resource("/", "GET, HEAD").route(read().to(pages::index)));
+    cfg.service(resource("/static/{file}", "GET, HEAD").route(read().to(pages::file)));
+    cfg.service(resource("/problems/{name}", "GET, HEAD").route(read().to(about)));
+    cfg.default_service(web::to(nowhere));
+}
+
+/// A path whose methods are `allow`; any other is a 405 that says so.
+pub(crate) fn resource(path: &str, allow: &'static str) -> Resource {
+    web::resource(path)
+        .default_service(web::to(move || std::future::ready(Err::<&str, _>(ApiError::MethodNotAllowed(allow)))))
+}
+
+/// GET, and HEAD with it: actix sends the head of the answer and leaves the body out.
+pub(crate) fn read() -> Route {
+    web::route().guard(guard::Any(guard::Get()).or(guard::Head()))
+}
+
+async fn nowhere(req: HttpRequest) -> Result<&'static str, ApiError> {
+    Err(ApiError::NotFound(format!("there is nothing at {}", req.path())))
+}
+
+/// Turns a panic of a handler into a 500. What panicked is in the log, by the panic hook.
+async fn no_panic(
+    req: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+    let asked = req.request().clone();
+    match AssertUnwindSafe(next.call(req)).catch_unwind().await {
+        Ok(answer) => answer.map(ServiceResponse::map_into_left_body),
+        Err(_) => {
+            let answer = ApiError::Internal.error_response();
+            Ok(ServiceResponse::new(asked, answer).map_into_right_body())
+        }
+    }
+}

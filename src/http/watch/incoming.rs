@@ -1,0 +1,308 @@
+//! What a WebSocket client sends (RFC 6455, section 5), judged by each frame's header before
+//! anything of it is buffered. A message may have 4 KiB; the rest of a refused one is skipped, so
+//! that the client can read why.
+
+use actix_ws::CloseCode;
+use bytes::{Buf, Bytes};
+
+/// The longest message a client may send.
+pub const MESSAGE_MOST: usize = 4096;
+
+/// What came in whole.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Incoming {
+    /// A text message.
+    Text(String),
+    /// A ping, with what the pong must carry.
+    Ping(Bytes),
+    /// A pong.
+    Pong,
+    /// The client closes, perhaps with a code.
+    Close(Option<u16>),
+}
+
+/// Why a connection must be closed, as its close code says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The close code.
+    pub code: u16,
+    /// The reason, in a few words.
+    pub reason: &'static str,
+}
+
+const fn broken(reason: &'static str) -> Violation {
+    Violation { code: 1002, reason }
+}
+
+/// Reads frames from pieces of any size.
+#[derive(Debug, Default)]
+pub struct Reader {
+    header: [u8; 14],
+    have: usize,
+    payload: Option<Payload>,
+    /// The text message under way; none between messages.
+    message: Option<Vec<u8>>,
+    control: Vec<u8>,
+    /// Set after a violation: only a close frame is still of interest.
+    deaf: bool,
+}
+
+#[derive(Debug)]
+struct Payload {
+    opcode: u8,
+    fin: bool,
+    mask: [u8; 4],
+    at: usize,
+    left: u64,
+    skip: bool,
+}
+
+impl Reader {
+    /// Takes bytes until something is whole. None: all bytes are used up.
+    pub fn read(&mut self, bytes: &mut Bytes) -> Option<Result<Incoming, Violation>> {
+        loop {
+            if self.payload.is_none() {
+                match self.read_header(bytes)? {
+                    Ok(payload) => self.payload = Some(payload),
+                    Err(violation) => return Some(Err(self.deafen(violation))),
+                }
+                // An oversized data frame is refused here, at its header; what follows is skipped.
+                if let Some(violation) = self.judge() {
+                    return Some(Err(self.deafen(violation)));
+                }
+            }
+            if !self.read_payload(bytes) {
+                return None;
+            }
+            if let Some(payload) = self.payload.take()
+                && let Some(done) = self.finish(&payload)
+            {
+                return Some(done.map_err(|violation| self.deafen(violation)));
+            }
+        }
+    }
+
+    fn deafen(&mut self, violation: Violation) -> Violation {
+        self.deaf = true;
+        self.message = None;
+        if let Some(payload) = &mut self.payload {
+            payload.skip = true;
+        }
+        violation
+    }
+
+    fn read_header(&mut self, bytes: &mut Bytes) -> Option<Result<Payload, Violation>> {
+        loop {
+            let need = match self.have {
+                0 | 1 => 2,
+                _ => {
+                    let length = match self.header[1] & 0x7f {
+                        126 => 2,
+                        127 => 8,
+                        _ => 0,
+                    };
+                    2 + length + if self.header[1] & 0x80 != 0 { 4 } else { 0 }
+                }
+            };
+            if self.have >= 2 && self.have == need {
+                break;
+            }
+            if bytes.is_empty() {
+                return None;
+            }
+            let take = (need - self.have).min(bytes.len());
+            bytes.copy_to_slice(&mut self.header[self.have..self.have + take]);
+            self.have += take;
+        }
+        let have = std::mem::take(&mut self.have);
+        let [first, second, rest @ ..] = self.header;
+        if first & 0x70 != 0 {
+            return Some(Err(broken("reserved bits are set")));
+        }
+        if second & 0x80 == 0 {
+            return Some(Err(broken("a client's frame is not masked")));
+        }
+        let left = match second & 0x7f {
+            126 => u64::from(u16::from_be_bytes([rest[0], rest[1]])),
+            127 => {
+                let mut long = [0; 8];
+                long.copy_from_slice(&rest[..8]);
+                u64::from_be_bytes(long)
+            }
+            short => u64::from(short),
+        };
+        let mut mask = [0; 4];
+        mask.copy_from_slice(&self.header[have - 4..have]);
+        Some(Ok(Payload { opcode: first & 0x0f, fin: first & 0x80 != 0, mask, at: 0, left, skip: self.deaf }))
+    }
+
+    /// What the header alone shows to be wrong.
+    fn judge(&mut self) -> Option<Violation> {
+        let payload = self.payload.as_ref()?;
+        let (opcode, left) = (payload.opcode, payload.left);
+        if self.deaf {
+            // Still honest about control frames: they are how the other side says it is done.
+            return None;
+        }
+        match opcode {
+            8..=10 if left > 125 || !payload.fin => Some(broken("a control frame is long or in parts")),
+            8..=10 => None,
+            2 => Some(Violation { code: 1003, reason: "binary messages are not understood" }),
+            1 if self.message.is_some() => Some(broken("a message began inside another")),
+            0 if self.message.is_none() => Some(broken("a continuation of nothing")),
+            0 | 1 => {
+                let message = self.message.get_or_insert_default();
+                let too_long = left > (MESSAGE_MOST - message.len()) as u64;
+                too_long.then_some(Violation { code: 1009, reason: "a message is longer than 4096 bytes" })
+            }
+            _ => Some(broken("an unknown opcode")),
+        }
+    }
+
+    /// True when the frame's payload is complete.
+    fn read_payload(&mut self, bytes: &mut Bytes) -> bool {
+        let Some(payload) = &mut self.payload else { return false };
+        let take = usize::try_from(payload.left).unwrap_or(usize::MAX).min(bytes.len());
+        let piece = bytes.split_to(take);
+        payload.left -= take as u64;
+        let control = payload.opcode >= 8 && payload.left <= 125;
+        let into = match (&mut self.message, payload.skip) {
+            _ if control => Some(&mut self.control),
+            (message, false) => message.as_mut(),
+            (_, true) => None,
+        };
+        if let Some(into) = into {
+            let masked = piece.iter().enumerate();
+            into.extend(masked.map(|(n, byte)| byte ^ payload.mask[(payload.at + n) & 3]));
+            // A deaf reader meets control frames of any length; no more than a legal one is kept.
+            if control {
+                into.truncate(125);
+            }
+        }
+        payload.at = (payload.at + take) & 3;
+        payload.left == 0
+    }
+
+    fn finish(&mut self, payload: &Payload) -> Option<Result<Incoming, Violation>> {
+        match payload.opcode {
+            8 => Some(closing(&std::mem::take(&mut self.control))),
+            9 => Some(Ok(Incoming::Ping(std::mem::take(&mut self.control).into()))).filter(|_| !self.deaf),
+            10 => {
+                self.control.clear();
+                Some(Ok(Incoming::Pong)).filter(|_| !self.deaf)
+            }
+            _ if self.deaf || !payload.fin => None,
+            _ => match String::from_utf8(self.message.take().unwrap_or_default()) {
+                Ok(text) => Some(Ok(Incoming::Text(text))),
+                Err(_) => Some(Err(Violation { code: 1007, reason: "a text message is not UTF-8" })),
+            },
+        }
+    }
+}
+
+/// A close frame's payload: empty, or a code that may be sent and a reason in UTF-8.
+fn closing(payload: &[u8]) -> Result<Incoming, Violation> {
+    let Some((code, reason)) = payload.split_first_chunk::<2>() else {
+        return match payload {
+            [] => Ok(Incoming::Close(None)),
+            _ => Err(broken("a close frame has half a code")),
+        };
+    };
+    let code = u16::from_be_bytes(*code);
+    if !matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999) {
+        return Err(broken("a close code that may not be sent"));
+    }
+    if std::str::from_utf8(reason).is_err() {
+        return Err(Violation { code: 1007, reason: "a close reason is not UTF-8" });
+    }
+    Ok(Incoming::Close(Some(u16::from(CloseCode::from(code)))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+        let mut out = vec![first];
+        match payload.len() {
+            n @ 0..126 => out.push(0x80 | n as u8),
+            n @ 126..65_536 => {
+                out.push(0x80 | 126);
+                out.extend((n as u16).to_be_bytes());
+            }
+            n => {
+                out.push(0x80 | 127);
+                out.extend((n as u64).to_be_bytes());
+            }
+        }
+        let mask = [1, 2, 3, 4];
+        out.extend(mask);
+        out.extend(payload.iter().enumerate().map(|(n, b)| b ^ mask[n & 3]));
+        out
+    }
+
+    /// All that comes out, whatever the sizes of the pieces.
+    fn read(stream: &[u8], piece: usize) -> Vec<Result<Incoming, u16>> {
+        let mut reader = Reader::default();
+        let mut out = vec![];
+        for part in stream.chunks(piece) {
+            let mut bytes = Bytes::copy_from_slice(part);
+            while let Some(got) = reader.read(&mut bytes) {
+                out.push(got.map_err(|v| v.code));
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn messages_come_out_whole_from_pieces_of_any_size() {
+        let mut stream = frame(0x01, b"he");
+        stream.extend(frame(0x89, b"ping"));
+        stream.extend(frame(0x80, "llo é".as_bytes()));
+        stream.extend(frame(0x8a, b""));
+        stream.extend(frame(0x88, &1000u16.to_be_bytes()));
+        let expected = vec![
+            Ok(Incoming::Ping(Bytes::from_static(b"ping"))),
+            Ok(Incoming::Text("hello é".into())),
+            Ok(Incoming::Pong),
+            Ok(Incoming::Close(Some(1000))),
+        ];
+        for piece in 1..stream.len() + 1 {
+            assert_eq!(read(&stream, piece), expected, "pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn what_breaks_the_protocol_is_refused_by_its_header() {
+        let cases: Vec<(Vec<u8>, u16)> = vec![
+            (frame(0x82, b"x"), 1003),
+            (frame(0x81, &[b'x'; 4097]), 1009),
+            (frame(0x81, &[0xff]), 1007),
+            (frame(0xc1, b"x"), 1002),
+            (frame(0x80, b"x"), 1002),
+            (frame(0x83, b"x"), 1002),
+            (frame(0x09, b"x"), 1002),
+            (frame(0x89, &[b'x'; 126]), 1002),
+            (vec![0x81, 0x01, b'x'], 1002),
+            (frame(0x88, b"x"), 1002),
+            (frame(0x88, &1005u16.to_be_bytes()), 1002),
+        ];
+        for (stream, code) in cases {
+            for piece in [1, 7, 100_000] {
+                assert_eq!(read(&stream, piece).first(), Some(&Err(code)), "{:?}", &stream[..2]);
+            }
+        }
+        assert_eq!(read(&frame(0x81, &[b'x'; 4096]), 1000).len(), 1);
+    }
+
+    #[test]
+    fn a_long_message_is_skipped_unbuffered_and_the_close_after_it_is_heard() {
+        let mut stream = frame(0x81, &vec![b'x'; 200_000]);
+        stream.extend(frame(0x88, &1009u16.to_be_bytes()));
+        let mut reader = Reader::default();
+        let mut bytes = Bytes::from(stream);
+        assert_eq!(reader.read(&mut bytes).unwrap().unwrap_err().code, 1009);
+        assert_eq!(reader.read(&mut bytes), Some(Ok(Incoming::Close(Some(1009)))));
+        assert!(reader.message.is_none());
+    }
+}

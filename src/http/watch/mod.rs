@@ -1,0 +1,126 @@
+//! Watching: the paths of live sockets and event streams, and the handshake.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use actix_http::ws::{HandshakeError, handshake};
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use actix_web::{HttpRequest, HttpResponse, web};
+
+use super::problem::{ApiError, invalid};
+use super::routes::resource;
+use super::{Gate, feed_of};
+use crate::domain::{FeedId, Position};
+use crate::live::hub::Hub;
+use crate::live::session::Session;
+
+use body::WatchBody;
+use sse::EventStream;
+use ws::WebSocket;
+
+mod body;
+mod command;
+mod incoming;
+mod sse;
+mod ws;
+
+/// How long a newcomer waits for the feed's first list before it is told to come back.
+const LIST_WITHIN: Duration = Duration::from_secs(4);
+
+/// Registers the paths of live sockets.
+pub fn configure(cfg: &mut web::ServiceConfig) {
+    cfg.service(resource("/v1/feeds/{feed:[^/]*}/ws", "GET").route(web::get().to(one_feed)));
+    cfg.service(resource("/v1/ws", "GET").route(web::get().to(many_feeds)));
+    cfg.service(resource("/v1/feeds/{feed:[^/]*}/sse", "GET").route(web::get().to(events)));
+}
+
+/// `GET /v1/feeds/{feed}/ws`
+async fn one_feed(
+    req: HttpRequest,
+    input: web::Payload,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
+    let feed = feed_of(&req)?;
+    let wish = Wish::of(&req)?;
+    let mut answer = shake(&req)?;
+    let session = open(&req, &gate, &feed, wish).await?;
+    let body = WatchBody::new(session, WebSocket::new(input.into_inner(), false), hub_of(&req)?);
+    Ok(answer.message_body(body).map_err(|_| ApiError::Internal)?.map_into_boxed_body().into())
+}
+
+/// `GET /v1/ws`
+async fn many_feeds(
+    req: HttpRequest,
+    input: web::Payload,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
+    let mut answer = shake(&req)?;
+    let hub = hub_of(&req)?;
+    let session = Session::new(gate.live.clone(), hub.clone());
+    let body = WatchBody::new(session, WebSocket::new(input.into_inner(), true), hub);
+    Ok(answer.message_body(body).map_err(|_| ApiError::Internal)?.map_into_boxed_body().into())
+}
+
+/// `GET /v1/feeds/{feed}/sse`
+async fn events(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let feed = feed_of(&req)?;
+    let mut wish = Wish::of(&req)?;
+    // A browser that reconnects repeats the page's URL; the id it heard last is newer.
+    let last = req.headers().get("last-event-id").and_then(|id| id.to_str().ok());
+    wish.since = last.and_then(|id| id.parse().ok()).or(wish.since);
+    let session = open(&req, &gate, &feed, wish).await?;
+    let body = WatchBody::new(session, EventStream::default(), hub_of(&req)?);
+    let mut answer = HttpResponse::Ok();
+    answer.insert_header((CONTENT_TYPE, "text/event-stream")).insert_header((CACHE_CONTROL, "no-store"));
+    // Proxies would otherwise hold events back until a buffer is full.
+    answer.insert_header(("X-Accel-Buffering", "no"));
+    Ok(answer.body(body))
+}
+
+/// What the query asks for.
+struct Wish {
+    since: Option<Position>,
+    spacing: Duration,
+}
+
+impl Wish {
+    fn of(req: &HttpRequest) -> Result<Wish, ApiError> {
+        let mut wish = Wish { since: None, spacing: Duration::ZERO };
+        for (name, value) in url::form_urlencoded::parse(req.query_string().as_bytes()) {
+            match &*name {
+                // One that makes no sense gets a snapshot, never a refusal.
+                "since" => wish.since = value.parse().ok(),
+                "max_hz" => {
+                    let hz = value.parse::<f64>().ok().filter(|hz| (0.01..=1000.0).contains(hz));
+                    let hz = hz.ok_or_else(|| invalid("max_hz must be a number from 0.01 to 1000"))?;
+                    wish.spacing = Duration::from_secs_f64(1.0 / hz);
+                }
+                _ => {}
+            }
+        }
+        Ok(wish)
+    }
+}
+
+/// The answer to a WebSocket handshake; a plain GET is told to upgrade.
+fn shake(req: &HttpRequest) -> Result<actix_http::ResponseBuilder, ApiError> {
+    handshake(req.head()).map_err(|error| match error {
+        HandshakeError::NoWebsocketUpgrade | HandshakeError::NoConnectionUpgrade => ApiError::UpgradeRequired,
+        error => ApiError::BadRequest(format!("the WebSocket handshake is wrong: {error}")),
+    })
+}
+
+/// A session that watches one feed, once its list is there.
+async fn open(req: &HttpRequest, gate: &Gate, feed: &FeedId, wish: Wish) -> Result<Session, ApiError> {
+    let hub = hub_of(req)?;
+    let mut session = Session::new(gate.live.clone(), hub.clone());
+    session.subscribe(feed, wish.since, wish.spacing);
+    match hub.has_list(feed, LIST_WITHIN).await {
+        true => Ok(session),
+        false => Err(ApiError::Unavailable),
+    }
+}
+
+fn hub_of(req: &HttpRequest) -> Result<Rc<Hub>, ApiError> {
+    req.app_data::<Rc<Hub>>().cloned().ok_or(ApiError::Internal)
+}

@@ -1,0 +1,247 @@
+//! What a node shows of one feed: the list, its position, and a ring of the last frames. One
+//! replica writes it, every watcher's cursor reads it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use super::frame::Frame;
+use crate::domain::{Change, Epoch, FeedId, Position, Row};
+
+/// Frames in the ring. A watcher further behind gets a snapshot, which is shorter than what it missed.
+const RING_FRAMES: usize = 256;
+
+/// Bytes of JSON in the ring, the newest frame always included.
+const RING_BYTES: usize = 1 << 20;
+
+/// Ops in one frame: a longer flush is several frames, so that no frame grows without bound.
+const FRAME_OPS: usize = 256;
+
+/// Bytes a cursor takes at once; the rest waits until the socket took these.
+const TAKE_BYTES: usize = 64 << 10;
+
+/// One feed as this node shows it.
+pub struct Board {
+    feed: FeedId,
+    state: Mutex<State>,
+    moves: watch::Sender<u64>,
+}
+
+struct State {
+    /// Grows when the list was replaced instead of changed: cursors from before need a snapshot.
+    /// 0 until the first list is there.
+    generation: u64,
+    at: Position,
+    capacity: u64,
+    rows: VecDeque<Arc<Row>>,
+    frames: VecDeque<Arc<Frame>>,
+    bytes: usize,
+    snapshot: Option<Arc<Frame>>,
+}
+
+/// Where a watcher is. `seq` counts what was taken for its socket.
+#[derive(Clone, Debug)]
+pub struct Cursor {
+    generation: u64,
+    /// The watcher's position.
+    pub at: Position,
+}
+
+/// What is due for a cursor.
+#[derive(Debug)]
+pub enum Due {
+    /// Nothing yet.
+    Nothing,
+    /// These, in order. The cursor has moved past them.
+    Frames(Vec<Arc<Frame>>),
+}
+
+/// How a watcher starts.
+#[derive(Debug)]
+pub enum Start {
+    /// The board has no list yet.
+    NotReady,
+    /// From here, after this frame.
+    At(Cursor, Arc<Frame>),
+    /// The ring does not know the position the watcher has; the engine's history may.
+    AskHistory,
+}
+
+impl Board {
+    pub(super) fn new(feed: FeedId) -> Self {
+        let state = State {
+            generation: 0,
+            at: Position::start(),
+            capacity: 0,
+            rows: VecDeque::new(),
+            frames: VecDeque::new(),
+            bytes: 0,
+            snapshot: None,
+        };
+        Board { feed, state: Mutex::new(state), moves: watch::channel(0).0 }
+    }
+
+    /// Which feed.
+    pub fn feed(&self) -> &FeedId {
+        &self.feed
+    }
+
+    /// Changes whenever something became due for cursors.
+    pub fn moves(&self) -> watch::Receiver<u64> {
+        self.moves.subscribe()
+    }
+
+    /// Where the board stands; none until the first list is there.
+    pub fn position(&self) -> Option<Position> {
+        let state = self.locked();
+        (state.generation > 0).then(|| state.at.clone())
+    }
+
+    /// How a watcher that has `since` starts.
+    pub fn start(&self, since: Option<&Position>) -> Start {
+        let mut state = self.locked();
+        if state.generation == 0 {
+            return Start::NotReady;
+        }
+        match since {
+            Some(since) if since.epoch == state.at.epoch && !since.epoch.is_none() => {
+                if since.seq == state.at.seq || state.frame_after(since.seq).is_some() {
+                    let cursor = Cursor { generation: state.generation, at: since.clone() };
+                    Start::At(cursor, Arc::new(Frame::resumed(&self.feed, since)))
+                } else {
+                    Start::AskHistory
+                }
+            }
+            _ => {
+                let (cursor, frame) = state.snapshot(&self.feed, None);
+                Start::At(cursor, frame)
+            }
+        }
+    }
+
+    /// A cursor for a watcher that the engine's history brings to `at`.
+    pub fn cursor(&self, at: Position) -> Cursor {
+        Cursor { generation: self.locked().generation, at }
+    }
+
+    /// A snapshot for a watcher that has `since`, and the cursor after it.
+    pub fn snapshot(&self, since: Option<&Position>) -> (Cursor, Arc<Frame>) {
+        self.locked().snapshot(&self.feed, since)
+    }
+
+    /// True when the ring leads on from `cursor`, or it needs nothing or a snapshot.
+    pub fn reaches(&self, cursor: &Cursor) -> bool {
+        let state = self.locked();
+        cursor.generation != state.generation
+            || cursor.at.seq >= state.at.seq
+            || state.frame_after(cursor.at.seq).is_some()
+    }
+
+    /// Takes what is due, moving the cursor. A cursor that fell off the ring, or is of another
+    /// generation, is folded forward: it gets one newer snapshot that says what it skipped.
+    pub fn take(&self, cursor: &mut Cursor) -> Due {
+        let mut state = self.locked();
+        if cursor.generation == state.generation {
+            if cursor.at.seq >= state.at.seq {
+                return Due::Nothing;
+            }
+            if let Some(from) = state.frame_after(cursor.at.seq) {
+                let mut taken = Vec::new();
+                let mut bytes = 0;
+                for frame in state.frames.range(from..) {
+                    let whole = frame.first() == Some(cursor.at.seq + 1);
+                    let next = if whole {
+                        Some(frame.clone())
+                    } else {
+                        frame.after(&self.feed, cursor.at.seq).map(Arc::new)
+                    };
+                    let Some(next) = next else { break };
+                    bytes += next.len();
+                    cursor.at.seq = next.last();
+                    taken.push(next);
+                    if bytes >= TAKE_BYTES {
+                        break;
+                    }
+                }
+                if !taken.is_empty() {
+                    return Due::Frames(taken);
+                }
+            }
+        }
+        let (moved, frame) = state.snapshot(&self.feed, Some(&cursor.at));
+        *cursor = moved;
+        Due::Frames(vec![frame])
+    }
+
+    /// Replaces the list. Every cursor gets a snapshot.
+    pub(super) fn replace(&self, at: Position, capacity: u64, rows: &VecDeque<Arc<Row>>) {
+        let mut state = self.locked();
+        state.generation += 1;
+        state.at = at;
+        state.capacity = capacity;
+        state.rows = rows.clone();
+        state.frames.clear();
+        state.bytes = 0;
+        state.snapshot = None;
+        drop(state);
+        self.moves.send_modify(|n| *n += 1);
+    }
+
+    /// Appends changes, which follow the board's position; `rows` is the list after them.
+    pub(super) fn append(&self, epoch: &Epoch, changes: &[Change], rows: &VecDeque<Arc<Row>>) {
+        let frames = changes.chunks(FRAME_OPS).map(|ops| Frame::delta(&self.feed, epoch, ops));
+        let frames: Vec<Arc<Frame>> = frames.map(Arc::new).collect();
+        let mut state = self.locked();
+        for frame in frames {
+            state.at.seq = frame.last();
+            state.bytes += frame.len();
+            state.frames.push_back(frame);
+        }
+        while state.frames.len() > RING_FRAMES || (state.bytes > RING_BYTES && state.frames.len() > 1) {
+            if let Some(oldest) = state.frames.pop_front() {
+                state.bytes -= oldest.len();
+            }
+        }
+        state.rows.clone_from(rows);
+        state.snapshot = None;
+        drop(state);
+        self.moves.send_modify(|n| *n += 1);
+    }
+
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The index of the frame that holds `seq + 1`.
+    fn frame_after(&self, seq: u64) -> Option<usize> {
+        let at = self.frames.partition_point(|frame| frame.last() <= seq);
+        let first = self.frames.get(at)?.first()?;
+        (first <= seq + 1).then_some(at)
+    }
+
+    /// The snapshot for newcomers is encoded once per position; one that says what was skipped is
+    /// the watcher's own.
+    fn snapshot(&mut self, feed: &FeedId, since: Option<&Position>) -> (Cursor, Arc<Frame>) {
+        let skipped = match since {
+            Some(since) if since.epoch == self.at.epoch => self.at.seq.saturating_sub(since.seq),
+            _ => 0,
+        };
+        let encode = |skipped| {
+            let rows = self.rows.iter().map(|row| &**row);
+            Arc::new(Frame::snapshot(feed, &self.at, self.capacity, rows, skipped))
+        };
+        let frame = match (skipped, &self.snapshot) {
+            (0, Some(cached)) => cached.clone(),
+            (0, None) => {
+                let frame = encode(0);
+                self.snapshot = Some(frame.clone());
+                frame
+            }
+            _ => encode(skipped),
+        };
+        (Cursor { generation: self.generation, at: self.at.clone() }, frame)
+    }
+}

@@ -1,0 +1,195 @@
+//! What watchers are sent, encoded once: the JSON text, with the WebSocket header in front.
+
+use std::sync::OnceLock;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::KEEPALIVE_MS;
+use crate::domain::{Change, Epoch, FeedId, Millis, Position, Row};
+
+/// One message for watchers.
+#[derive(Debug)]
+pub struct Frame {
+    kind: &'static str,
+    epoch: Epoch,
+    /// The position after it.
+    last: u64,
+    ws: Bytes,
+    json: Bytes,
+    sse: OnceLock<Bytes>,
+    /// In a delta: where each op begins in `json`, from the first seq on.
+    ops: Box<[u32]>,
+}
+
+impl Frame {
+    fn new(kind: &'static str, at: &Position, json: &str, ops: Vec<u32>) -> Frame {
+        let ws = text_frame(json);
+        let json = ws.slice(ws.len() - json.len()..);
+        Frame { kind, epoch: at.epoch.clone(), last: at.seq, ws, json, sse: OnceLock::new(), ops: ops.into() }
+    }
+
+    /// The list at `at`.
+    pub fn snapshot<'a>(
+        feed: &FeedId,
+        at: &Position,
+        capacity: u64,
+        rows: impl Iterator<Item = &'a Row>,
+        skipped: u64,
+    ) -> Frame {
+        let Position { epoch, seq } = at;
+        let mut json = format!(
+            "{{\"type\":\"snapshot\",\"feed\":\"{feed}\",\"epoch\":\"{epoch}\",\"seq\":{seq},\"capacity\":{capacity},\"rows\":["
+        );
+        for (n, row) in rows.enumerate() {
+            if n > 0 {
+                json.push(',');
+            }
+            row.push_json(&mut json);
+        }
+        json.push_str(&format!("],\"keepalive_ms\":{KEEPALIVE_MS},\"skipped\":{skipped}}}"));
+        Frame::new("snapshot", at, &json, Vec::new())
+    }
+
+    /// The watcher's own position is still covered; what it missed follows.
+    pub fn resumed(feed: &FeedId, at: &Position) -> Frame {
+        let Position { epoch, seq } = at;
+        let json = format!(
+            "{{\"type\":\"resumed\",\"feed\":\"{feed}\",\"epoch\":\"{epoch}\",\"seq\":{seq},\"keepalive_ms\":{KEEPALIVE_MS}}}"
+        );
+        Frame::new("resumed", at, &json, Vec::new())
+    }
+
+    /// Changes in order; `changes` is not empty and has no reset.
+    pub fn delta(feed: &FeedId, epoch: &Epoch, changes: &[Change]) -> Frame {
+        let last = changes.last().map_or(0, |change| change.seq);
+        let mut json = format!("{{\"type\":\"delta\",\"feed\":\"{feed}\",\"seq\":{last},\"ops\":[");
+        let mut ops = Vec::with_capacity(changes.len());
+        for change in changes {
+            ops.push(json.len() as u32);
+            change.push_json(&mut json);
+            json.push(',');
+        }
+        json.pop();
+        json.push_str("]}");
+        Frame::new("delta", &Position { epoch: epoch.clone(), seq: last }, &json, ops)
+    }
+
+    /// The part of a delta after `seq`, which lies within it.
+    pub(super) fn after(&self, feed: &FeedId, seq: u64) -> Option<Frame> {
+        let skip = usize::try_from(seq.checked_sub(self.first()? - 1)?).ok()?;
+        let from = *self.ops.get(skip)?;
+        let rest = std::str::from_utf8(self.json.get(from as usize..)?).ok()?;
+        let json = format!("{{\"type\":\"delta\",\"feed\":\"{feed}\",\"seq\":{},\"ops\":[{rest}", self.last);
+        // A part is sent, never cut again: it needs no op offsets.
+        Some(Frame::new("delta", &Position { epoch: self.epoch.clone(), seq: self.last }, &json, Vec::new()))
+    }
+
+    /// Nothing new; the watcher should stand at `at`.
+    pub fn keepalive(feed: &FeedId, at: &Position, now: Millis) -> Frame {
+        let seq = at.seq;
+        let json =
+            format!("{{\"type\":\"keepalive\",\"feed\":\"{feed}\",\"seq\":{seq},\"server_time\":\"{now}\"}}");
+        Frame::new("keepalive", at, &json, Vec::new())
+    }
+
+    /// The server is about to close.
+    pub fn goodbye(reason: &str, reconnect_in_ms: u64) -> Frame {
+        let json =
+            format!("{{\"type\":\"goodbye\",\"reason\":\"{reason}\",\"reconnect_in_ms\":{reconnect_in_ms}}}");
+        Frame::new("goodbye", &Position::start(), &json, Vec::new())
+    }
+
+    /// The watcher said something wrong. `code` is a word, `message` free text.
+    pub fn error(code: &str, message: &str) -> Frame {
+        let json = serde_json::json!({ "type": "error", "code": code, "message": message }).to_string();
+        Frame::new("error", &Position::start(), &json, Vec::new())
+    }
+
+    /// The first seq of a delta.
+    pub(super) fn first(&self) -> Option<u64> {
+        (!self.ops.is_empty()).then(|| self.last + 1 - self.ops.len() as u64)
+    }
+
+    /// The position a watcher has after this frame.
+    pub(super) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Bytes of the JSON text.
+    pub(super) fn len(&self) -> usize {
+        self.json.len()
+    }
+
+    /// As a WebSocket text frame, header included.
+    pub fn ws(&self) -> Bytes {
+        self.ws.clone()
+    }
+
+    /// As a server-sent event. Feeds' frames carry their position as the id; the JSON has no raw
+    /// line break, so one `data` line holds it.
+    pub fn sse(&self) -> Bytes {
+        let event = self.sse.get_or_init(|| {
+            let mut out = BytesMut::with_capacity(self.json.len() + 80);
+            if !matches!(self.kind, "goodbye" | "error") {
+                out.put_slice(format!("id: {}:{}\n", self.epoch, self.last).as_bytes());
+            }
+            out.put_slice(format!("event: {}\ndata: ", self.kind).as_bytes());
+            out.put_slice(&self.json);
+            out.put_slice(b"\n\n");
+            out.freeze()
+        });
+        event.clone()
+    }
+}
+
+/// An unmasked, final text frame (RFC 6455, 5.2).
+fn text_frame(text: &str) -> Bytes {
+    let mut out = BytesMut::with_capacity(text.len() + 10);
+    out.put_u8(0x81);
+    match text.len() {
+        short @ 0..126 => out.put_u8(short as u8),
+        middle @ 126..65_536 => {
+            out.put_u8(126);
+            out.put_u16(middle as u16);
+        }
+        long => {
+            out.put_u8(127);
+            out.put_u64(long as u64);
+        }
+    }
+    out.put_slice(text.as_bytes());
+    out.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Op, RemoveReason};
+
+    #[test]
+    fn a_part_of_a_delta_holds_the_ops_after_a_seq() {
+        let epoch: Epoch = "e".parse().unwrap();
+        let feed: FeedId = "f".parse().unwrap();
+        let changes: Vec<Change> = (5..8)
+            .map(|seq| {
+                let row = format!("e-{seq}").parse().unwrap();
+                let op = Op::Remove { row, reason: RemoveReason::Retracted };
+                Change { epoch: epoch.clone(), seq, prev: 0, tag: 0, op }
+            })
+            .collect();
+        let whole = Frame::delta(&feed, &epoch, &changes);
+        assert_eq!((whole.first(), whole.last()), (Some(5), 7));
+        for from in 5..8 {
+            let part = whole.after(&feed, from - 1).unwrap();
+            assert_eq!(part.json, Frame::delta(&feed, &epoch, &changes[from as usize - 5..]).json);
+        }
+        assert!(whole.after(&feed, 7).is_none() && whole.after(&feed, 3).is_none());
+    }
+
+    #[test]
+    fn the_header_spells_every_length() {
+        for (len, header) in [(125, 2), (126, 4), (65_535, 4), (65_536, 10)] {
+            assert_eq!(text_frame(&"x".repeat(len)).len(), len + header);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Fan-out: each change of a feed is encoded once per node and reaches every watcher in order.
+//!
+//! A watched feed has a [`replica`] task that follows the engine and writes a [`board`]: the list
+//! and a ring of the last frames. A watcher is a cursor into that ring ([`session`]), so a slow one
+//! costs no more memory than a fast one. A [`hub`] per worker thread passes wake-ups on. Nothing
+//! here knows sockets.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use crate::domain::FeedId;
+use crate::engine::{Engine, Head};
+
+pub mod board;
+pub mod frame;
+pub mod hub;
+mod replica;
+pub mod session;
+
+/// Silence after which a watcher gets a keepalive, as told to it, in milliseconds.
+pub const KEEPALIVE_MS: u64 = 25_000;
+
+/// How often positions are compared with the store.
+const COMPARE_EVERY: Duration = Duration::from_millis(1500);
+
+/// How long a feed that nobody watches any more is followed: a reload or a deploy comes back.
+const LINGER: Duration = Duration::from_secs(10);
+
+/// Feeds compared in one call.
+const COMPARE_AT_ONCE: usize = 256;
+
+/// The watched feeds of this node.
+pub struct Live {
+    engine: Arc<dyn Engine>,
+    /// Where replicas run, whichever worker's watcher asked for them.
+    runtime: Handle,
+    feeds: Mutex<HashMap<FeedId, Entry>>,
+    closing: watch::Sender<bool>,
+    watchers: AtomicUsize,
+    closed: AtomicBool,
+}
+
+struct Entry {
+    board: Arc<board::Board>,
+    leases: usize,
+    idle_since: Instant,
+    heads: mpsc::Sender<Head>,
+    replica: JoinHandle<()>,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.replica.abort();
+    }
+}
+
+impl Live {
+    /// Starts following on behalf of watchers to come. Must run inside a tokio runtime whose
+    /// threads outlive the watchers.
+    pub fn start(engine: Arc<dyn Engine>) -> Arc<Live> {
+        let live = Arc::new(Live {
+            engine,
+            runtime: Handle::current(),
+            feeds: Mutex::default(),
+            closing: watch::channel(false).0,
+            watchers: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+        });
+        tokio::spawn(compare(Arc::downgrade(&live)));
+        live
+    }
+
+    /// The engine behind, for resuming watchers.
+    pub fn engine(&self) -> &Arc<dyn Engine> {
+        &self.engine
+    }
+
+    /// Watchers on this node now.
+    pub fn watchers(&self) -> usize {
+        self.watchers.load(Ordering::Relaxed)
+    }
+
+    /// Tells every watcher goodbye; they leave on their own. Newcomers are told at once.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.closing.send_replace(true);
+    }
+
+    /// True once [`Live::close`] was called.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// The board of a feed, followed for as long as the lease lives.
+    pub(crate) fn lease(self: &Arc<Self>, feed: &FeedId) -> Lease {
+        let mut feeds = self.locked();
+        let entry = feeds.entry(feed.clone()).or_insert_with(|| {
+            let board = Arc::new(board::Board::new(feed.clone()));
+            let (heads, comparisons) = mpsc::channel(1);
+            let replica = replica::Replica::new(self.engine.clone(), board.clone(), comparisons);
+            let idle_since = Instant::now();
+            Entry { board, leases: 0, idle_since, heads, replica: self.runtime.spawn(replica.run()) }
+        });
+        entry.leases += 1;
+        Lease { live: self.clone(), board: entry.board.clone() }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, HashMap<FeedId, Entry>> {
+        self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps a feed followed.
+pub(crate) struct Lease {
+    live: Arc<Live>,
+    pub(crate) board: Arc<board::Board>,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(entry) = self.live.locked().get_mut(self.board.feed()) {
+            entry.leases -= 1;
+            entry.idle_since = Instant::now();
+        }
+    }
+}
+
+/// Notices may be lost without a word, so every watched feed is compared with the store now and
+/// then; feeds that nobody watches any more are let go here too.
+async fn compare(live: std::sync::Weak<Live>) {
+    loop {
+        tokio::time::sleep(COMPARE_EVERY).await;
+        let Some(live) = live.upgrade() else { return };
+        let names: Vec<FeedId> = {
+            let mut feeds = live.locked();
+            feeds.retain(|_, entry| entry.leases > 0 || entry.idle_since.elapsed() < LINGER);
+            feeds.keys().cloned().collect()
+        };
+        for names in names.chunks(COMPARE_AT_ONCE) {
+            // A store that does not answer is compared in the next round.
+            let Ok(heads) = live.engine.heads(names).await else { break };
+            let feeds = live.locked();
+            for (name, head) in names.iter().zip(heads) {
+                if let Some(entry) = feeds.get(name) {
+                    // A replica that is still busy with the last comparison needs no other.
+                    let _ = entry.heads.try_send(head);
+                }
+            }
+        }
+    }
+}

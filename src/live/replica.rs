@@ -1,0 +1,303 @@
+//! Follows one feed: folds the engine's notices into the list, refills holes, gathers changes for
+//! `flush_ms`, and writes the board.
+//!
+//! Notices are a hint, seq is the truth: a change is applied only when it is the next one and names
+//! the mark of the one before it. Whatever else happens ends in a refill or a fresh snapshot.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::board::Board;
+use crate::domain::{Change, Epoch, Millis, Op, Policy, Position, Row, Tag};
+use crate::engine::{Engine, EngineError, Head, Missed, Notice, Snapshot, Subscription};
+
+/// Changes read from history at once when a hole is refilled.
+const REFILL: usize = 512;
+
+/// Changes gathered before they are flushed whatever the clock says.
+const GATHER_MOST: usize = 1024;
+
+/// Waits between attempts while the store does not answer.
+const RETRY: [Duration; 4] = [
+    Duration::from_millis(100),
+    Duration::from_millis(300),
+    Duration::from_millis(600),
+    Duration::from_millis(1000),
+];
+
+/// How soon an expiry is asked for again when the store did not find it due yet.
+const EXPIRY_AGAIN: Duration = Duration::from_millis(100);
+
+pub(super) struct Replica {
+    engine: Arc<dyn Engine>,
+    board: Arc<Board>,
+    comparisons: mpsc::Receiver<Head>,
+    epoch: Epoch,
+    seq: u64,
+    tag: Tag,
+    policy: Policy,
+    rows: VecDeque<Arc<Row>>,
+    /// Applied to `rows`, not on the board yet.
+    pending: Vec<Change>,
+    /// While set, changes are gathered until then.
+    gathering: Option<Instant>,
+    /// The store's clock minus ours, in milliseconds.
+    skew_ms: i64,
+    /// When the store is next asked to remove expired rows.
+    expiry: Option<Instant>,
+    /// A head behind ours that the last comparison met.
+    suspect: Option<Position>,
+}
+
+/// Why following stopped.
+enum Stop {
+    /// The store failed; follow again after a while.
+    Again(EngineError),
+    /// The engine was closed.
+    Closed,
+}
+
+impl From<EngineError> for Stop {
+    fn from(error: EngineError) -> Self {
+        Stop::Again(error)
+    }
+}
+
+impl Replica {
+    pub(super) fn new(engine: Arc<dyn Engine>, board: Arc<Board>, comparisons: mpsc::Receiver<Head>) -> Self {
+        let Position { epoch, seq } = Position::start();
+        Replica {
+            engine,
+            board,
+            comparisons,
+            epoch,
+            seq,
+            tag: 0,
+            policy: Policy::default(),
+            rows: VecDeque::new(),
+            pending: Vec::new(),
+            gathering: None,
+            skew_ms: 0,
+            expiry: None,
+            suspect: None,
+        }
+    }
+
+    /// Until the feed is let go (the task is aborted) or the engine is closed.
+    pub(super) async fn run(mut self) {
+        let mut failures = 0;
+        loop {
+            match self.follow(&mut failures).await {
+                Stop::Closed => return,
+                Stop::Again(error) => {
+                    if failures == 0 {
+                        tracing::warn!(feed = %self.board.feed(), %error, "a watched feed cannot be followed; trying again");
+                    }
+                    sleep(RETRY[failures.min(RETRY.len() - 1)]).await;
+                    failures += 1;
+                }
+            }
+        }
+    }
+
+    async fn follow(&mut self, failures: &mut usize) -> Stop {
+        // Subscribed before anything is read: what changes after the read is noticed.
+        let mut notices = match self.engine.subscribe(self.board.feed()).await {
+            Ok(notices) => notices,
+            Err(error) => return Stop::Again(error),
+        };
+        if let Err(stop) = self.catch_up().await {
+            return stop;
+        }
+        *failures = 0;
+        loop {
+            if let Err(stop) = self.step(&mut notices).await {
+                return stop;
+            }
+        }
+    }
+
+    async fn step(&mut self, notices: &mut Subscription) -> Result<(), Stop> {
+        tokio::select! {
+            notice = notices.next() => {
+                self.heed(notice.ok_or(Stop::Closed)?).await?;
+                while let Some(notice) = notices.try_next() {
+                    self.heed(notice).await?;
+                    if self.pending.len() >= GATHER_MOST {
+                        break;
+                    }
+                }
+                if self.gathering.is_none() || self.pending.len() >= GATHER_MOST {
+                    self.flush();
+                }
+            }
+            () = until(self.gathering) => {
+                self.gathering = None;
+                self.flush();
+            }
+            () = until(self.expiry) => self.expire().await?,
+            head = self.comparisons.recv() => {
+                self.compare(head.ok_or(Stop::Closed)?).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn heed(&mut self, notice: Notice) -> Result<(), Stop> {
+        match notice {
+            Notice::Changes(changes) => {
+                for change in changes.iter() {
+                    if !self.apply(change) {
+                        return self.catch_up().await;
+                    }
+                }
+                self.plan_expiry();
+            }
+            Notice::Policy(policy) => {
+                let resized = self.policy.capacity != policy.capacity;
+                self.policy = Policy::clone(&policy);
+                // Nobody wrote yet, so no change says it.
+                if resized && self.epoch.is_none() {
+                    self.board.replace(self.position(), self.policy.capacity, &self.rows);
+                }
+            }
+            Notice::Lost => self.catch_up().await?,
+        }
+        Ok(())
+    }
+
+    /// Folds the next change. False when something else is needed.
+    fn apply(&mut self, change: &Change) -> bool {
+        let next = change.epoch == self.epoch && !self.epoch.is_none();
+        if next && change.seq < self.seq {
+            // Seen before: notices may repeat what a refill brought.
+            return true;
+        }
+        if next && change.seq == self.seq {
+            return change.tag == self.tag;
+        }
+        if !next || change.seq != self.seq + 1 || change.prev != self.tag {
+            return false;
+        }
+        match &change.op {
+            Op::Add(row) => {
+                self.rows.push_front(row.clone());
+                self.rows.truncate(self.policy.capacity as usize);
+            }
+            Op::Update(row) => match self.rows.iter_mut().find(|known| known.id == row.id) {
+                Some(known) => *known = row.clone(),
+                None => return false,
+            },
+            Op::Remove { row, .. } => self.rows.retain(|known| known.id != *row),
+            Op::Reset => return false,
+        }
+        self.seq = change.seq;
+        self.tag = change.tag;
+        self.pending.push(change.clone());
+        true
+    }
+
+    /// Brings the replica to where the store is: by history where it leads on, else by a snapshot.
+    /// Only the store's snapshot says that the list is right, and asking for it makes a store that
+    /// went back or forked begin a new epoch.
+    async fn catch_up(&mut self) -> Result<(), Stop> {
+        self.suspect = None;
+        let snapshot = self.engine.snapshot(self.board.feed(), Millis::now()).await?;
+        self.skew_ms = snapshot.now.0 - Millis::now().0;
+        let led = self.board.position().is_some() && self.refill(&snapshot).await?;
+        self.policy = snapshot.policy;
+        if led {
+            self.flush();
+        } else {
+            self.pending.clear();
+            self.gathering = None;
+            self.epoch = snapshot.at.epoch;
+            self.seq = snapshot.at.seq;
+            self.tag = snapshot.tag;
+            self.rows = snapshot.rows.into();
+            self.board.replace(self.position(), self.policy.capacity, &self.rows);
+        }
+        self.plan_expiry();
+        Ok(())
+    }
+
+    /// Folds history up to `snapshot`. True when that made the snapshot's very list.
+    async fn refill(&mut self, snapshot: &Snapshot) -> Result<bool, Stop> {
+        let leads_on = snapshot.at.epoch == self.epoch
+            && snapshot.at.seq >= self.seq
+            && snapshot.policy.capacity == self.policy.capacity;
+        while leads_on && self.seq < snapshot.at.seq {
+            let most = REFILL.min((snapshot.at.seq - self.seq) as usize);
+            let at = self.position();
+            let missed = self.engine.changes(self.board.feed(), &at, most).await?;
+            let Missed::Changes(changes) = missed else { return Ok(false) };
+            if changes.is_empty() || !changes.iter().all(|change| self.apply(change)) {
+                return Ok(false);
+            }
+            self.flush();
+        }
+        Ok(leads_on && snapshot.tag == self.tag && self.rows.iter().eq(&snapshot.rows))
+    }
+
+    /// A head that is behind may only have been read a moment ago; one that stays behind is a store
+    /// that went back.
+    async fn compare(&mut self, head: Head) -> Result<(), Stop> {
+        let at = self.position();
+        let behind = head.at.epoch == at.epoch && head.at.seq < at.seq;
+        if behind && self.suspect.as_ref() != Some(&head.at) {
+            self.suspect = Some(head.at);
+            return Ok(());
+        }
+        self.suspect = None;
+        if head.at != at || head.tag != self.tag {
+            self.catch_up().await?;
+        }
+        Ok(())
+    }
+
+    /// Puts what was gathered on the board. What follows within `flush_ms` is gathered again.
+    fn flush(&mut self) {
+        if self.pending.is_empty() {
+            return;
+        }
+        self.board.append(&self.epoch, &self.pending, &self.rows);
+        self.pending.clear();
+        let window = Duration::from_millis(self.policy.flush_ms);
+        self.gathering = (!window.is_zero()).then(|| Instant::now() + window);
+    }
+
+    /// The store removes expired rows when it is asked for the list; the removals come as notices.
+    async fn expire(&mut self) -> Result<(), Stop> {
+        self.expiry = None;
+        let snapshot = self.engine.snapshot(self.board.feed(), Millis::now()).await?;
+        self.skew_ms = snapshot.now.0 - Millis::now().0;
+        self.plan_expiry();
+        let again = Instant::now() + EXPIRY_AGAIN;
+        self.expiry = self.expiry.map(|at| at.max(again));
+        Ok(())
+    }
+
+    fn plan_expiry(&mut self) {
+        let soonest = self.rows.iter().filter_map(|row| row.expires_at).min();
+        self.expiry = soonest.map(|at| {
+            let wait = Millis(at.0 - self.skew_ms).since(Millis::now());
+            Instant::now() + Duration::from_millis(wait)
+        });
+    }
+
+    fn position(&self) -> Position {
+        Position { epoch: self.epoch.clone(), seq: self.seq }
+    }
+}
+
+/// Waits for ever when there is no deadline.
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

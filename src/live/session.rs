@@ -1,0 +1,213 @@
+//! One connection's watching, without I/O: what it asked for, what it is owed, in what order.
+//!
+//! The transport asks [`Session::next`] whenever its socket can take bytes, and polls again when
+//! the hub wakes it. WebSocket and SSE differ only in how they spell the frames.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use super::board::{Cursor, Due, Start};
+use super::frame::Frame;
+use super::hub::{Hub, Watch};
+use super::{KEEPALIVE_MS, Live};
+use crate::domain::{FeedId, Millis, Position};
+use crate::engine::{Missed, Wait};
+
+/// Feeds that one connection may watch.
+pub const FEEDS: usize = 64;
+
+/// Changes read from history at once for one watcher: what it costs while it catches up.
+const PAGE: usize = 256;
+
+/// How long a newcomer waits for the board to reach what this node knows to be acknowledged.
+const FRESH_WITHIN: Duration = Duration::from_secs(1);
+
+/// One second early, so that a tick of a second still keeps the promise.
+const KEEPALIVE: Duration = Duration::from_millis(KEEPALIVE_MS - 1000);
+
+/// A connection's watching. Belongs to one worker thread.
+pub struct Session {
+    live: Arc<Live>,
+    hub: Rc<Hub>,
+    watches: Vec<Watching>,
+    /// Whose turn it is: no feed starves another on the same socket.
+    turn: usize,
+}
+
+struct Watching {
+    watch: Watch,
+    phase: Phase,
+    ready: std::vec::IntoIter<Arc<Frame>>,
+    last_sent: Instant,
+    /// Least time between two deliveries, from `max_hz`.
+    spacing: Duration,
+}
+
+enum Phase {
+    /// Waits for the board's first list, or for it to reach what is known to be acknowledged.
+    Opening { since: Option<Position>, known: Option<Position>, until: Instant },
+    /// Reads history from the engine, because the ring does not reach back far enough.
+    Reading { since: Position, resumed: bool, page: Wait<'static, Missed> },
+    /// Follows the board.
+    Following(Cursor),
+}
+
+impl Session {
+    /// A session that watches nothing yet.
+    pub fn new(live: Arc<Live>, hub: Rc<Hub>) -> Self {
+        Session { live, hub, watches: Vec::new(), turn: 0 }
+    }
+
+    /// Feeds watched now.
+    pub fn len(&self) -> usize {
+        self.watches.len()
+    }
+
+    /// True when nothing is watched.
+    pub fn is_empty(&self) -> bool {
+        self.watches.is_empty()
+    }
+
+    /// Starts to watch, from `since` where that is covered. Watching a feed again starts it anew.
+    /// False when [`FEEDS`] are watched already.
+    pub fn subscribe(&mut self, feed: &FeedId, since: Option<Position>, spacing: Duration) -> bool {
+        self.unsubscribe(feed);
+        if self.watches.len() >= FEEDS {
+            return false;
+        }
+        let watch = self.hub.watch(feed);
+        let known = self.live.engine().known(feed);
+        let phase = Phase::Opening { since, known, until: Instant::now() + FRESH_WITHIN };
+        let ready = Vec::new().into_iter();
+        self.watches.push(Watching { watch, phase, ready, last_sent: Instant::now(), spacing });
+        true
+    }
+
+    /// Stops watching a feed.
+    pub fn unsubscribe(&mut self, feed: &FeedId) {
+        self.watches.retain(|watching| watching.watch.feed() != feed);
+    }
+
+    /// The next frame that is owed, or pending: then the task is woken when there may be one.
+    pub fn next(&mut self, cx: &mut Context<'_>) -> Poll<Arc<Frame>> {
+        let feeds = self.watches.len();
+        for n in 0..feeds {
+            let at = (self.turn + n) % feeds;
+            if let Poll::Ready(frame) = self.watches[at].next(&self.live, cx) {
+                self.turn = at;
+                return Poll::Ready(frame);
+            }
+        }
+        Poll::Pending
+    }
+
+    /// When [`Session::next`] should be asked again even if nothing woke the task.
+    pub fn deadline(&self) -> Instant {
+        let soonest = self.watches.iter().map(Watching::deadline).min();
+        soonest.unwrap_or_else(|| Instant::now() + KEEPALIVE)
+    }
+}
+
+impl Watching {
+    fn next(&mut self, live: &Arc<Live>, cx: &mut Context<'_>) -> Poll<Arc<Frame>> {
+        loop {
+            if let Some(frame) = self.ready.next() {
+                self.last_sent = Instant::now();
+                return Poll::Ready(frame);
+            }
+            // Registered before the board is looked at: a move in between wakes the task.
+            self.watch.wake_with(cx.waker());
+            match &mut self.phase {
+                Phase::Opening { since, known, until } => {
+                    let board = self.watch.board();
+                    let at = board.position();
+                    if at.is_none() || (is_behind(known.as_ref(), at.as_ref()) && Instant::now() < *until) {
+                        return Poll::Pending;
+                    }
+                    match board.start(since.as_ref()) {
+                        Start::NotReady => return Poll::Pending,
+                        Start::At(cursor, frame) => {
+                            self.phase = Phase::Following(cursor);
+                            self.ready = vec![frame].into_iter();
+                        }
+                        Start::AskHistory => {
+                            let since = since.clone().unwrap_or_else(Position::start);
+                            self.phase = read(live, self.watch.feed(), since, false);
+                        }
+                    }
+                }
+                Phase::Reading { since, resumed, page } => {
+                    let Poll::Ready(page) = Pin::new(page).poll(cx) else { return Poll::Pending };
+                    let (since, resumed) = (since.clone(), *resumed);
+                    self.turn_page(live, since, resumed, page.ok());
+                }
+                Phase::Following(cursor) => {
+                    let early = self.last_sent + self.spacing > Instant::now();
+                    if early && !self.spacing.is_zero() {
+                        return Poll::Pending;
+                    }
+                    match self.watch.board().take(cursor) {
+                        Due::Frames(frames) => self.ready = frames.into_iter(),
+                        Due::Nothing if self.last_sent.elapsed() >= KEEPALIVE => {
+                            let frame = Frame::keepalive(self.watch.feed(), &cursor.at, Millis::now());
+                            self.ready = vec![Arc::new(frame)].into_iter();
+                        }
+                        Due::Nothing => return Poll::Pending,
+                    }
+                }
+            }
+        }
+    }
+
+    /// One page of history came, or the engine could not say (`None`): then a snapshot is right.
+    fn turn_page(&mut self, live: &Arc<Live>, since: Position, resumed: bool, page: Option<Missed>) {
+        let feed = self.watch.feed().clone();
+        let Some(Missed::Changes(changes)) = page else {
+            let (cursor, frame) = self.watch.board().snapshot(Some(&since));
+            self.phase = Phase::Following(cursor);
+            self.ready = vec![frame].into_iter();
+            return;
+        };
+        let mut frames = Vec::with_capacity(2);
+        if !resumed {
+            frames.push(Arc::new(Frame::resumed(&feed, &since)));
+        }
+        let mut at = since;
+        if let Some(last) = changes.last() {
+            frames.push(Arc::new(Frame::delta(&feed, &at.epoch, &changes)));
+            at.seq = last.seq;
+        }
+        let cursor = self.watch.board().cursor(at.clone());
+        // An empty page is the end of history: the board may be a moment behind the store.
+        self.phase = match changes.is_empty() || self.watch.board().reaches(&cursor) {
+            true => Phase::Following(cursor),
+            false => read(live, &feed, at, true),
+        };
+        self.ready = frames.into_iter();
+    }
+
+    fn deadline(&self) -> Instant {
+        match &self.phase {
+            Phase::Opening { until, .. } => *until,
+            _ if self.spacing.is_zero() => self.last_sent + KEEPALIVE,
+            _ => self.last_sent + self.spacing.min(KEEPALIVE),
+        }
+    }
+}
+
+fn read(live: &Arc<Live>, feed: &FeedId, since: Position, resumed: bool) -> Phase {
+    let (engine, feed, from) = (live.engine().clone(), feed.clone(), since.clone());
+    let page = Box::pin(async move { engine.changes(&feed, &from, PAGE).await });
+    Phase::Reading { since, resumed, page }
+}
+
+/// True when the board is not yet where this node knows the feed to be.
+fn is_behind(known: Option<&Position>, board: Option<&Position>) -> bool {
+    match (known, board) {
+        (Some(known), Some(board)) => board.epoch != known.epoch || board.seq < known.seq,
+        _ => false,
+    }
+}

@@ -1,0 +1,140 @@
+//! `tipcast demo`: plays a realistic show against a running gateway until stopped.
+//!
+//! [`Show`] is what is sent, pure and by seed; end-to-end tests take it as their input.
+//! [`run`] sends it.
+
+mod cast;
+mod dice;
+mod send;
+mod show;
+mod words;
+
+use std::fmt;
+use std::io;
+
+use reqwest::StatusCode;
+use url::Url;
+
+use crate::domain::{FeedId, Millis};
+
+pub use show::Show;
+
+/// What `tipcast demo` can be told.
+#[derive(Clone, Debug, clap::Args)]
+pub struct DemoOptions {
+    /// The gateway to play against; plain http.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
+    pub url: Url,
+    /// The feed to play into.
+    #[arg(long, default_value = "demo")]
+    pub feed: FeedId,
+    /// Gifts per second, on average; bursts are faster.
+    #[arg(long, value_name = "PER_SECOND", default_value = "5", value_parser = rate)]
+    pub rate: f64,
+    /// Which show: the same seed plays the same one.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Why a demo ended before it was stopped.
+#[derive(Debug)]
+pub enum DemoError {
+    /// The HTTP client or the signal handler could not be set up, or nobody reads the output.
+    Io(io::Error),
+    /// The gateway refuses every gift for a reason that does not pass; holds its status and words.
+    Refused(StatusCode, String),
+}
+
+impl fmt::Display for DemoError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DemoError::Io(error) => write!(f, "the demo cannot go on: {error}"),
+            DemoError::Refused(status, words) => write!(f, "the gateway refuses the demo: {status} {words}"),
+        }
+    }
+}
+
+impl std::error::Error for DemoError {}
+
+impl From<io::Error> for DemoError {
+    fn from(error: io::Error) -> Self {
+        DemoError::Io(error)
+    }
+}
+
+/// Plays until SIGINT, through restarts and refusals that pass. Ids begin with the time of the
+/// start, so that a second run of the same seed shows again instead of repeating known ids.
+pub async fn run(options: DemoOptions) -> Result<(), DemoError> {
+    let show = Show::named(options.seed, &format!("s{}-{:x}", options.seed, Millis::now().0));
+    let mut sender = send::Sender::new(&options, io::stdout())?;
+    sender.greet(&options)?;
+    let played = tokio::select! {
+        never = sender.play(show, options.rate) => never,
+        signal = tokio::signal::ctrl_c() => signal.map_err(DemoError::Io),
+    };
+    sender.sum_up()?;
+    played
+}
+
+fn gateway(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|e| e.to_string())?;
+    if url.scheme() != "http" || url.host().is_none() {
+        return Err("must be an http:// address; the demo speaks no TLS".into());
+    }
+    Ok(url)
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate: f64 = text.parse().map_err(|_| "must be a number".to_owned())?;
+    if !(0.01..=10_000.0).contains(&rate) {
+        return Err("must be 0.01 to 10000 gifts per second".into());
+    }
+    Ok(rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::domain::{Gift, json};
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        demo: DemoOptions,
+    }
+
+    #[test]
+    fn every_gift_of_a_show_keeps_to_the_contract() {
+        for seed in [0, 1, 2, 42, u64::MAX] {
+            for gift in Show::new(seed).take(5_000) {
+                let body = gift.to_string();
+                assert!(body.len() <= 8 * 1024, "{body}");
+                let raw = json::syntax(body.as_bytes()).unwrap();
+                let parsed = Gift::parse(raw, None).unwrap_or_else(|e| panic!("{e:?}: {body}"));
+                assert_eq!(parsed.id.as_str(), gift["id"].as_str().unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_ids_of_a_run_are_ids() {
+        let name = format!("s{}-{:x}", u64::MAX, Millis::MAX.0);
+        assert!(name.len() <= 40);
+        let gift = Show::named(u64::MAX, &name).nth(1_000).unwrap();
+        assert!(gift["id"].as_str().unwrap().len() <= 64);
+    }
+
+    #[test]
+    fn options_have_their_defaults_and_wrong_ones_are_refused() {
+        let demo = Line::try_parse_from(["demo"]).unwrap().demo;
+        assert_eq!((demo.url.as_str(), demo.feed.as_str()), ("http://127.0.0.1:8080/", "demo"));
+        assert_eq!((demo.rate, demo.seed), (5.0, 1));
+        for bad in
+            [["--url", "https://x"], ["--url", "x"], ["--feed", "a/b"], ["--rate", "0"], ["--rate", "NaN"]]
+        {
+            assert!(Line::try_parse_from(["demo"].iter().chain(&bad)).is_err(), "{bad:?}");
+        }
+    }
+}

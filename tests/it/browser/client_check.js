@@ -1,0 +1,184 @@
+// Runs in a page of the gateway, with a WebSocket and a clock of its own; what it ends with goes to
+// arguments[0]: "ok", or what is wrong. See browser.rs.
+
+const done = arguments[0];
+
+const equal = (got, wanted, what) => {
+  const [a, b] = [JSON.stringify(got), JSON.stringify(wanted)];
+  if (a !== b) throw new Error(`${what}: ${a}, not ${b}`);
+};
+
+function foldsStrictly({ Fold }) {
+  const row = (id, rev = 1) => ({ row: id, rev });
+  const ids = (fold) => fold.rows.map((row) => row.row).join(" ");
+  const fold = new Fold();
+  const take = (frame, wanted, what) => equal(fold.take(frame), wanted, what);
+
+  take({ type: "delta", seq: 1, ops: [] }, "gap", "a delta before any snapshot");
+  take({ type: "snapshot", epoch: "e", seq: 3, capacity: 2, rows: [row("b"), row("a")] }, "snapshot", "a snapshot");
+  const later = { type: "delta", seq: 5, later: 1, ops: [{ op: "add", seq: 4, row: row("c") }, { op: "later", seq: 5 }] };
+  take(later, "delta", "an op of a later version");
+  equal(ids(fold), "c b", "added in front, cut to capacity");
+  const before = fold.rows;
+  take({ type: "delta", seq: 7, ops: [{ op: "add", seq: 7, row: row("d") }] }, "gap", "a hole");
+  take({ type: "delta", seq: 5, ops: [{ op: "add", seq: 5, row: row("d") }] }, "gap", "a repeat");
+  take({ type: "delta", seq: 7, ops: [{ op: "add", seq: 6, row: row("d") }] }, "gap", "a seq that is not the last op's");
+  take(
+    { type: "delta", seq: 8, ops: [{ op: "add", seq: 6, row: row("d") }, { op: "add", seq: 8, row: row("e") }] },
+    "gap",
+    "a hole inside",
+  );
+  equal([fold.position, fold.rows === before], ["e:5", true], "a gap changes nothing");
+  const both = [{ op: "update", seq: 6, row: row("b", 2) }, { op: "remove", seq: 7, row: "c", reason: "retracted" }];
+  take({ type: "delta", seq: 7, ops: both }, "delta", "update and remove");
+  equal(fold.rows, [row("b", 2)], "updated in place, removed");
+  take({ type: "keepalive", seq: 7 }, "none", "a keepalive in step");
+  take({ type: "keepalive", seq: 8 }, "gap", "a keepalive out of step");
+  take({ type: "later" }, "none", "a frame of a later version");
+  fold.rewind();
+  take({ type: "resumed", epoch: "e", seq: 7 }, "none", "resumed");
+  take({ type: "resumed", epoch: "e", seq: 6 }, "gap", "resumed elsewhere");
+  equal(fold.position, null, "then only a snapshot helps");
+}
+
+function backsOff({ backoff, afterClose, socketUrl, connect }) {
+  equal([0, 1, 5, 6, 99].map((n) => backoff(n, () => 1)), [500, 1000, 16000, 20000, 20000], "ceilings");
+  equal(backoff(9, () => 0), 0, "full jitter");
+  const codes = [1000, 1006, 4000, 4099, 4100, 4129, 4200, 4299];
+  equal(codes.map(afterClose), ["again", "again", "stop", "stop", "slow", "slow", "again", "again"], "close codes");
+  equal(socketUrl("https://x/y/", "a.b", "e:1"), "wss://x/y/v1/feeds/a.b/ws?since=e%3A1", "the address");
+  let refused = false;
+  try {
+    connect({ url: "http://x", feed: "a/b" });
+  } catch (error) {
+    refused = error instanceof TypeError;
+  }
+  equal(refused, true, "a bad feed name is refused");
+}
+
+function reconnects({ connect }) {
+  let now = 0;
+  let timers = [];
+  const real = { WebSocket, setTimeout, clearTimeout, now: Date.now, random: Math.random };
+  window.setTimeout = (run, ms) => {
+    const timer = { run, at: now + ms };
+    timers.push(timer);
+    return timer;
+  };
+  window.clearTimeout = (timer) => {
+    timers = timers.filter((other) => other !== timer);
+  };
+  Date.now = () => now;
+  Math.random = () => 1;
+  const pass = (ms) => {
+    const end = now + ms;
+    for (;;) {
+      timers.sort((a, b) => a.at - b.at);
+      if (!timers.length || timers[0].at > end) break;
+      const timer = timers.shift();
+      now = timer.at;
+      timer.run();
+    }
+    now = end;
+  };
+
+  const sockets = [];
+  window.WebSocket = class {
+    constructor(url) {
+      const open = sockets.filter((socket) => !socket.gone && !socket.givenUp());
+      equal(open.length, 0, "never two sockets at once");
+      this.url = url.replace("ws://h/v1/feeds/f/ws", "");
+      sockets.push(this);
+    }
+    /** Told to close, and still not closed 3 s later. */
+    givenUp() {
+      return this.closing && now - this.closing >= 3000;
+    }
+    close() {
+      this.closing = now || 1;
+    }
+    end(code) {
+      this.gone = true;
+      this.onclose?.({ code, reason: "" });
+    }
+    say(frame) {
+      this.onmessage?.({ data: typeof frame === "string" ? frame : JSON.stringify({ feed: "f", ...frame }) });
+    }
+  };
+
+  try {
+    const lists = [];
+    const states = [];
+    const watch = connect({
+      url: "http://h",
+      feed: "f",
+      onChange: ({ rows }, { kind }) => lists.push(`${kind} ${rows.map((row) => row.row)}`),
+      onState: (state, { retryInMs, code }) => states.push([state, retryInMs ?? code].join(" ").trim()),
+    });
+    const last = () => sockets[sockets.length - 1];
+    const snapshot = { type: "snapshot", capacity: 10, keepalive_ms: 25000, skipped: 0 };
+    const add = (seq, id) => ({ type: "delta", seq, ops: [{ op: "add", seq, row: { row: id, rev: 1 } }] });
+
+    equal(last().url, "", "a first connection asks for no position");
+    last().say({ ...snapshot, epoch: "e", seq: 1, rows: [{ row: "a", rev: 1 }] });
+    last().say(add(3, "c"));
+    pass(2000);
+    equal(sockets.length, 1, "after a gap the next waits until this one is closed");
+    last().end(1006);
+    pass(500);
+    equal([sockets.length, last().url], [2, "?since=e%3A1"], "after a gap it resumes");
+
+    last().say({ type: "resumed", epoch: "e", seq: 1, keepalive_ms: 25000 });
+    last().say(add(2, "b"));
+    pass(29_000);
+    equal(Boolean(last().closing), false, "silence within the promise");
+    pass(1_001);
+    equal(Boolean(last().closing), true, "silence beyond the promise");
+    pass(3_000 + 500);
+    equal([sockets.length, last().url], [3, "?since=e%3A2"], "a dead line is given up and resumed");
+
+    last().say({ type: "resumed", epoch: "e", seq: 1, keepalive_ms: 25000 });
+    last().end(1006);
+    pass(1_000);
+    equal([sockets.length, last().url], [4, ""], "resumed elsewhere: a whole snapshot is asked for");
+
+    last().say({ ...snapshot, epoch: "e2", seq: 9, rows: [{ row: "z", rev: 1 }] });
+    last().say({ type: "goodbye", reason: "shutdown", reconnect_in_ms: 1234 });
+    last().end(4200);
+    pass(1_233);
+    equal(sockets.length, 4, "goodbye's time is kept");
+    pass(1);
+    equal([sockets.length, last().url], [5, "?since=e2%3A9"], "goodbye's time is over");
+
+    last().say("not json");
+    last().end(1006);
+    pass(4_000);
+    equal(sockets.length, 6, "no frame at all is a gap, and the back-off has grown");
+
+    last().end(4129);
+    pass(7_999);
+    equal(sockets.length, 6, "too many: it backs off well");
+    pass(1);
+    equal(sockets.length, 7, "and comes back");
+    last().end(4003);
+    pass(1_000_000);
+    equal([sockets.length, states[states.length - 1]], [7, "closed 4003"], "forbidden is the end");
+    equal(lists, ["snapshot a", "delta b,a", "snapshot z"], "what was shown");
+    watch.close();
+    equal(states.filter((state) => state.startsWith("closed")).length, 1, "closed once");
+    equal(timers.length, 0, "no timer is left");
+  } finally {
+    Object.assign(window, { WebSocket: real.WebSocket, setTimeout: real.setTimeout, clearTimeout: real.clearTimeout });
+    Date.now = real.now;
+    Math.random = real.random;
+  }
+}
+
+import("/static/tipcast.js")
+  .then((client) => {
+    foldsStrictly(client);
+    backsOff(client);
+    reconnects(client);
+    done("ok");
+  })
+  .catch((error) => done(String(error.stack ?? error)));

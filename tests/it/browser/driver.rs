@@ -1,0 +1,174 @@
+//! A real Chromium, driven over WebDriver: the few commands that the tests need, as plain HTTP.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// How long a page may take for anything; far more than it needs, also on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The key under which WebDriver names an element (W3C WebDriver, section 11).
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+
+/// A chromedriver of this test's own. Dropping it ends it and every browser that it started.
+pub struct Driver {
+    process: Child,
+    port: u16,
+    client: reqwest::Client,
+}
+
+impl Driver {
+    /// Starts it on a free port.
+    pub fn start() -> Driver {
+        let mut process = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("chromedriver is installed; `make test` does it");
+        // "ChromeDriver was started successfully on port 40323."
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let port = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .find_map(|line| line.strip_suffix('.')?.split_once(" on port ")?.1.parse().ok())
+            .expect("chromedriver says its port");
+        // Read on, or it would stand still at a full pipe.
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE * 2).build().unwrap();
+        Driver { process, port, client }
+    }
+
+    /// Opens a browser of its own, with nothing remembered, on `url`.
+    pub async fn open(&self, url: &str) -> Page<'_> {
+        let profile = tempfile::tempdir().unwrap();
+        let session = self
+            .call(
+                Method::POST,
+                "/session",
+                json!({ "capabilities": { "alwaysMatch": {
+                    "goog:loggingPrefs": { "browser": "ALL" },
+                    "goog:chromeOptions": { "args": [
+                        "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic",
+                        "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking",
+                        "--disable-component-update", "--disable-sync",
+                        format!("--user-data-dir={}", profile.path().display()),
+                    ] },
+                } } }),
+            )
+            .await;
+        let id = session["sessionId"].as_str().expect("a session has an id").to_owned();
+        let page = Page { driver: self, id, _profile: profile };
+        page.go(url).await;
+        page
+    }
+
+    async fn call(&self, method: Method, path: &str, body: Value) -> Value {
+        let url = format!("http://127.0.0.1:{}{path}", self.port);
+        let mut request = self.client.request(method.clone(), url);
+        if method == Method::POST {
+            request = request.json(&body);
+        }
+        let response = request.send().await.unwrap_or_else(|e| panic!("{path}: {e:?}"));
+        let status = response.status();
+        let mut answer: Value = response.json().await.unwrap();
+        assert!(status.is_success(), "{path} {body}: {answer:#}");
+        answer["value"].take()
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // `/shutdown` ends the browsers too; killing chromedriver alone would leave them behind.
+        let asked = TcpStream::connect(("127.0.0.1", self.port)).and_then(|mut stream| {
+            stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+            stream.write_all(b"GET /shutdown HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+            stream.read_to_end(&mut Vec::new())
+        });
+        let until = Instant::now() + Duration::from_secs(10);
+        while asked.is_ok() && Instant::now() < until {
+            if matches!(self.process.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// One browser with one page.
+pub struct Page<'a> {
+    driver: &'a Driver,
+    id: String,
+    _profile: TempDir,
+}
+
+impl Page<'_> {
+    async fn command(&self, path: &str, body: Value) -> Value {
+        self.driver.call(Method::POST, &format!("/session/{}{path}", self.id), body).await
+    }
+
+    /// Navigates and waits for the document.
+    pub async fn go(&self, url: &str) {
+        self.command("/url", json!({ "url": url })).await;
+    }
+
+    /// What a function body gives back.
+    pub async fn eval(&self, script: &str) -> Value {
+        self.command("/execute/sync", json!({ "script": script, "args": [] })).await
+    }
+
+    /// What a function body that calls `arguments[0]` calls it with.
+    pub async fn eval_async(&self, script: &str) -> Value {
+        self.command("/execute/async", json!({ "script": script, "args": [] })).await
+    }
+
+    /// Waits until `expression` gives `wanted`, and says what it gave when it never does.
+    pub async fn until(&self, expression: &str, wanted: Value) {
+        let script = format!("return {expression};");
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let got = self.eval(&script).await;
+            if got == wanted {
+                return;
+            }
+            if Instant::now() > deadline {
+                panic!("{expression} is still {got:#}, not {wanted:#}; console: {:#?}", self.console().await);
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+    }
+
+    async fn element(&self, css: &str) -> String {
+        let found = self.command("/element", json!({ "using": "css selector", "value": css })).await;
+        found[ELEMENT].as_str().expect("an element has a name").to_owned()
+    }
+
+    /// Empties a field and types into it, key by key.
+    pub async fn fill(&self, css: &str, text: &str) {
+        let element = self.element(css).await;
+        self.command(&format!("/element/{element}/clear"), json!({})).await;
+        self.command(&format!("/element/{element}/value"), json!({ "text": text })).await;
+    }
+
+    /// Clicks as a person does: what is hidden or covered is an error.
+    pub async fn click(&self, css: &str) {
+        let element = self.element(css).await;
+        self.command(&format!("/element/{element}/click"), json!({})).await;
+    }
+
+    /// What came into the console since the last call: errors, failed loads, violations of the
+    /// Content-Security-Policy.
+    pub async fn console(&self) -> Vec<Value> {
+        match self.command("/se/log", json!({ "type": "browser" })).await {
+            Value::Array(lines) => lines,
+            other => panic!("the console is {other:#}"),
+        }
+    }
+}
