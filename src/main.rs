@@ -72,9 +72,8 @@ fn main() -> ExitCode {
 fn load(settings: Settings) -> Result<Config, ConfigError> {
     let Settings { config, listen, redis, data_dir, insecure } = settings;
     // A variable that is not Unicode cannot be one of ours with a usable value, unless its name says so.
-    let env = std::env::vars_os().filter_map(|(name, value)| {
-        Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
-    });
+    let env = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())));
     let config = config::load(config.as_deref(), env, Flags { listen, redis, data_dir, insecure })?;
     config.check()?;
     app::logs::filter(&config.log)?;

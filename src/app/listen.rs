@@ -17,7 +17,9 @@ pub fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
             io::ErrorKind::AddrInUse => {
                 "another program listens there; stop it, or choose another port with --listen"
             }
-            io::ErrorKind::PermissionDenied => "ports below 1024 need a privilege; choose a higher one with --listen",
+            io::ErrorKind::PermissionDenied => {
+                "ports below 1024 need a privilege; choose a higher one with --listen"
+            }
             io::ErrorKind::AddrNotAvailable => {
                 "this machine does not have that address; choose one it has with --listen"
             }

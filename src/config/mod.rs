@@ -122,7 +122,9 @@ impl Config {
             ("shutdown_ms", http.shutdown_ms, 1_000, 600_000),
         ] {
             if !(least..=most).contains(&value) {
-                return Err(ConfigError(format!("[http] {key} must be from {least} to {most}; it is {value}")));
+                return Err(ConfigError(format!(
+                    "[http] {key} must be from {least} to {most}; it is {value}"
+                )));
             }
         }
         let url = &self.redis.url;
@@ -131,7 +133,9 @@ impl Config {
             return Err(ConfigError(format!("[redis] url is not a Redis URL; {told}")));
         }
         if self.redis.url.is_empty() && self.embedded.data_dir.as_os_str().is_empty() {
-            return Err(ConfigError("[embedded] data_dir is empty; name a folder, or set [redis] url".into()));
+            return Err(ConfigError(
+                "[embedded] data_dir is empty; name a folder, or set [redis] url".into(),
+            ));
         }
         self.check_listen()
     }
@@ -141,7 +145,8 @@ impl Config {
             Ok(()) => return Ok(()),
             Err(Refused::Syntax(why)) => why,
             Err(Refused::Invalid(faults)) => {
-                let all = faults.iter().map(|f| format!("{} {}", f.pointer.trim_start_matches('/'), f.detail));
+                let all =
+                    faults.iter().map(|f| format!("{} {}", f.pointer.trim_start_matches('/'), f.detail));
                 all.collect::<Vec<_>>().join("; ")
             }
         };

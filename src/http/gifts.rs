@@ -40,11 +40,12 @@ pub(super) async fn publish(
 pub(super) async fn retract(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let missing = || ApiError::NotFound("this row is not, or no longer, in the list".to_owned());
-    let row: RowId =
-        req.match_info().get("row").unwrap_or_default().parse().map_err(|_| missing())?;
+    let row: RowId = req.match_info().get("row").unwrap_or_default().parse().map_err(|_| missing())?;
     let at = gate.ask(gate.engine.retract(&feed, &row, Millis::now())).await?.ok_or_else(missing)?;
-    let text =
-        format!("{{\"status\":\"retracted\",\"row\":\"{row}\",\"epoch\":\"{}\",\"seq\":{}}}", at.epoch, at.seq);
+    let text = format!(
+        "{{\"status\":\"retracted\",\"row\":\"{row}\",\"epoch\":\"{}\",\"seq\":{}}}",
+        at.epoch, at.seq
+    );
     Ok(answer_json(StatusCode::OK, text))
 }
 
@@ -80,7 +81,9 @@ mod tests {
     #[test]
     fn a_key_may_be_bare_or_quoted_and_nothing_else() {
         let read = |value: &str| {
-            idempotency_key(&TestRequest::default().insert_header(("Idempotency-Key", value)).to_http_request())
+            idempotency_key(
+                &TestRequest::default().insert_header(("Idempotency-Key", value)).to_http_request(),
+            )
         };
         for good in ["g-1", "\"g-1\"", " g-1 "] {
             assert_eq!(read(good).unwrap().unwrap().as_str(), "g-1", "{good}");

@@ -107,10 +107,7 @@ pub(super) async fn ready(gate: web::Data<Gate>) -> Result<HttpResponse, ApiErro
 }
 
 fn green(text: String) -> HttpResponse {
-    HttpResponse::Ok()
-        .content_type("application/json")
-        .insert_header((CACHE_CONTROL, "no-store"))
-        .body(text)
+    HttpResponse::Ok().content_type("application/json").insert_header((CACHE_CONTROL, "no-store")).body(text)
 }
 
 #[cfg(test)]

@@ -33,8 +33,7 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     watch::configure(cfg);
     cfg.service(resource("/v1/feeds/{feed:[^/]*}", "GET, HEAD").route(read().to(feed::snapshot)));
     cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/rows/{row:[^/]*}", "DELETE")
-            .route(web::delete().to(gifts::retract)),
+        resource("/v1/feeds/{feed:[^/]*}/rows/{row:[^/]*}", "DELETE").route(web::delete().to(gifts::retract)),
     );
     cfg.service(
         resource("/v1/feeds/{feed:[^/]*}/policy", "GET, HEAD, PUT, PATCH")
@@ -42,9 +41,7 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
             .route(web::put().to(policy::put))
             .route(web::patch().to(policy::patch)),
     );
-    cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/scheduled", "GET, HEAD").route(read().to(scheduled::list)),
-    );
+    cfg.service(resource("/v1/feeds/{feed:[^/]*}/scheduled", "GET, HEAD").route(read().to(scheduled::list)));
     cfg.service(
         resource("/v1/feeds/{feed:[^/]*}/scheduled/{id:[^/]*}", "DELETE")
             .route(web::delete().to(scheduled::cancel)),
@@ -59,8 +56,9 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
 
 /// A path whose methods are `allow`; any other is a 405 that says so.
 pub(crate) fn resource(path: &str, allow: &'static str) -> Resource {
-    web::resource(path)
-        .default_service(web::to(move || std::future::ready(Err::<&str, _>(ApiError::MethodNotAllowed(allow)))))
+    web::resource(path).default_service(web::to(move || {
+        std::future::ready(Err::<&str, _>(ApiError::MethodNotAllowed(allow)))
+    }))
 }
 
 /// GET, and HEAD with it: actix sends the head of the answer and leaves the body out.

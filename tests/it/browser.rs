@@ -70,7 +70,8 @@ async fn two_pages_show_the_same_gift_as_text_until_it_is_taken_back() {
     assert_eq!(one.eval(html).await, two.eval(html).await);
 
     let row = answer["row"].as_str().unwrap();
-    let gone = reqwest::Client::new().delete(format!("{base}/v1/feeds/show/rows/{row}")).send().await.unwrap();
+    let gone =
+        reqwest::Client::new().delete(format!("{base}/v1/feeds/show/rows/{row}")).send().await.unwrap();
     assert_eq!(gone.status(), 200);
     for page in [&one, &two] {
         page.until(WHO, json!(["שרה"])).await;

@@ -5,5 +5,8 @@
 #[macro_use]
 mod support;
 
+mod browser;
 mod contract_suite;
 mod layers;
+mod producer_api;
+mod watching;

@@ -15,8 +15,8 @@ use crate::engine::EngineError;
 
 mod kinds;
 
-pub use kinds::{KINDS, Kind};
 pub(super) use kinds::about;
+pub use kinds::{KINDS, Kind};
 
 /// Why a request was not answered as it wished.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,9 +94,7 @@ impl ApiError {
             ApiError::UpgradeRequired => "connect with a WebSocket client".to_owned(),
             ApiError::Internal => return None,
             ApiError::NotImplemented(what) => format!("{what} is not implemented yet"),
-            ApiError::Unavailable => {
-                "the store does not answer; a retry with the same id is safe".to_owned()
-            }
+            ApiError::Unavailable => "the store does not answer; a retry with the same id is safe".to_owned(),
             ApiError::Overloaded(what) => format!("the {what} is full; a retry with the same id is safe"),
         })
     }

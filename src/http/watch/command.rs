@@ -62,7 +62,15 @@ mod tests {
             Ok(Command::Subscribe { feed: feed.clone(), since: None })
         );
         assert_eq!(parse(r#"{"type":"unsubscribe","feed":"a"}"#, true), Ok(Command::Unsubscribe { feed }));
-        for bad in ["", "x", "[]", "{}", r#"{"type":"subscribe"}"#, r#"{"type":"x","feed":"a"}"#, r#"{"type":"subscribe","feed":"a b"}"#] {
+        for bad in [
+            "",
+            "x",
+            "[]",
+            "{}",
+            r#"{"type":"subscribe"}"#,
+            r#"{"type":"x","feed":"a"}"#,
+            r#"{"type":"subscribe","feed":"a b"}"#,
+        ] {
             assert!(parse(bad, true).is_err(), "{bad}");
         }
         assert!(parse(r#"{"type":"subscribe","feed":"a"}"#, false).is_err());

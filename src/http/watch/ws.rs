@@ -89,7 +89,12 @@ impl WebSocket {
         let refused = match command::parse(text, self.many) {
             Ok(Command::Subscribe { feed, since }) => {
                 let taken = session.subscribe(&feed, since, Duration::ZERO);
-                (!taken).then(|| ("too_many_feeds", "64 feeds are watched on this socket; unsubscribe one first".to_owned()))
+                (!taken).then(|| {
+                    (
+                        "too_many_feeds",
+                        "64 feeds are watched on this socket; unsubscribe one first".to_owned(),
+                    )
+                })
             }
             Ok(Command::Unsubscribe { feed }) => {
                 session.unsubscribe(&feed);

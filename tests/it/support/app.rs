@@ -80,7 +80,8 @@ impl TestApp {
         let api = Api::at(format!("http://{}", listener.local_addr().unwrap()));
         let (stop, stopped) = oneshot::channel();
         let server = std::thread::Builder::new().name("gateway".into()).spawn(move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+            let runtime =
+                tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
             runtime.block_on(app::run(config, listener, async {
                 let _ = stopped.await;
             }))
@@ -104,7 +105,9 @@ impl TestApp {
     pub async fn stop(mut self) {
         let server = self.server.take().unwrap();
         drop(self.stop.take());
-        tokio::task::spawn_blocking(move || server.join().expect("no panic").expect("in order")).await.unwrap();
+        tokio::task::spawn_blocking(move || server.join().expect("no panic").expect("in order"))
+            .await
+            .unwrap();
     }
 
     /// Asks it to stop, and does not wait.

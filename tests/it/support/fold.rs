@@ -113,7 +113,10 @@ impl Fold {
     }
 
     fn snapshot(&mut self, frame: &Value) {
-        self.only(frame, &["type", "feed", "epoch", "seq", "capacity", "rows", "keepalive_ms", "skipped", "drops"]);
+        self.only(
+            frame,
+            &["type", "feed", "epoch", "seq", "capacity", "rows", "keepalive_ms", "skipped", "drops"],
+        );
         let (epoch, seq) = (self.epoch_of(frame), self.number(frame, "seq"));
         let known = if self.fresh { self.since.clone() } else { self.at.clone() };
         let expected = match known {
@@ -233,8 +236,22 @@ impl Fold {
     /// Panics unless `row` has the shape of the contract.
     pub fn check_row(&self, row: &Value) {
         let fields = [
-            "row", "rev", "seq", "user", "gift", "count", "value", "message", "tier", "at", "updated_at", "expires_at",
-            "combo", "drop", "test", "meta",
+            "row",
+            "rev",
+            "seq",
+            "user",
+            "gift",
+            "count",
+            "value",
+            "message",
+            "tier",
+            "at",
+            "updated_at",
+            "expires_at",
+            "combo",
+            "drop",
+            "test",
+            "meta",
         ];
         self.only(row, &fields);
         let least_one = |field: &str| row[field].as_u64().is_some_and(|n| n >= 1);
@@ -293,7 +310,9 @@ impl Fold {
 
     fn only(&self, object: &Value, fields: &[&str]) {
         let Some(object) = object.as_object() else { fault!(self, "{object} is no object") };
-        if let Some((name, value)) = object.iter().find(|(name, v)| !fields.contains(&name.as_str()) || v.is_null()) {
+        if let Some((name, value)) =
+            object.iter().find(|(name, v)| !fields.contains(&name.as_str()) || v.is_null())
+        {
             fault!(self, "a field that should not be there: {name}: {value}");
         }
     }

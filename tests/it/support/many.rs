@@ -81,7 +81,8 @@ impl Many {
             }
             Brought::Frame(frame) => {
                 let feed = frame["feed"].as_str().unwrap_or_else(|| panic!("of no feed: {frame}"));
-                let fold = self.folds.get_mut(feed).unwrap_or_else(|| panic!("of a feed not asked for: {frame}"));
+                let fold =
+                    self.folds.get_mut(feed).unwrap_or_else(|| panic!("of a feed not asked for: {frame}"));
                 fold.take(&frame);
                 true
             }

@@ -59,7 +59,9 @@ impl Process {
     fn spawn(args: &[String]) -> (Process, mpsc::Receiver<String>) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tipcast"));
         command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TIPCAST_")) {
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TIPCAST_"))
+        {
             command.env_remove(name);
         }
         let mut child = command.spawn().unwrap();

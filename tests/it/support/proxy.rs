@@ -67,7 +67,9 @@ async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut mode: watch::
     let mut bytes = vec![0; 16 * 1024];
     loop {
         let Ok(n @ 1..) = from.read(&mut bytes).await else { return };
-        if mode.wait_for(|mode| *mode == Mode::Open).await.is_err() || to.write_all(&bytes[..n]).await.is_err() {
+        if mode.wait_for(|mode| *mode == Mode::Open).await.is_err()
+            || to.write_all(&bytes[..n]).await.is_err()
+        {
             return;
         }
     }

@@ -1,0 +1,3 @@
+//! Watching (contract section 3).
+
+mod frames;
