@@ -16,14 +16,18 @@ pub fn start(log: &Log) -> Result<(), ConfigError> {
     }
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        let said = panic.payload_as_str().unwrap_or("no message");
+        let said = panic.payload();
+        let said = said.downcast_ref::<&str>().copied().or(said.downcast_ref::<String>().map(String::as_str));
+        let said = said.unwrap_or("no message");
         tracing::error!(place, "a defect: {said}");
     }));
     Ok(())
 }
 
 /// `[log] level` as a filter. Its mistakes are the configuration's, so `check-config` looks here too.
+///
+/// Unless asked for, actix is quiet: it calls a stranger's garbage an error of ours.
 pub fn filter(log: &Log) -> Result<EnvFilter, ConfigError> {
-    let quiet = format!("{},actix_server=warn", log.level);
-    EnvFilter::try_new(quiet).map_err(|e| ConfigError(format!("[log] level: {e}")))
+    EnvFilter::try_new(format!("actix_server=warn,actix_http=off,{}", log.level))
+        .map_err(|e| ConfigError(format!("[log] level: {e}")))
 }

@@ -86,6 +86,7 @@ pub async fn run(
         .map_err(StartError::Server)?
         .run();
 
+    tracing::info!(engine = engine.name(), "ready to serve");
     let handle = server.handle();
     let mut serving = tokio::spawn(server);
     let stopped_by_itself = tokio::select! {
@@ -128,7 +129,7 @@ async fn leave(
 ) {
     let stopped = handle.stop(true);
     let all = async {
-        live.close().await;
+        live.close();
         stopped.await;
         (&mut serving).await
     };

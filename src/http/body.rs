@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use actix_web::error::PayloadError;
 use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use actix_web::{HttpRequest, web};
 use bytes::{Bytes, BytesMut};
@@ -56,7 +57,7 @@ async fn collect(mut payload: web::Payload, limit: usize) -> Result<Bytes, ApiEr
     let mut whole = Bytes::new();
     let mut joined = BytesMut::new();
     while let Some(chunk) = payload.next().await {
-        let chunk = chunk.map_err(|e| ApiError::BrokenBody(format!("the body cannot be read: {e}")))?;
+        let chunk = chunk.map_err(|e| ApiError::BrokenBody(broken(&e).to_owned()))?;
         if whole.len() + joined.len() + chunk.len() > limit {
             return Err(ApiError::TooLarge(limit));
         }
@@ -69,6 +70,13 @@ async fn collect(mut payload: web::Payload, limit: usize) -> Result<Bytes, ApiEr
         }
     }
     Ok(if joined.is_empty() { whole } else { joined.freeze() })
+}
+
+fn broken(error: &PayloadError) -> &'static str {
+    match error {
+        PayloadError::EncodingCorrupted => "the chunks of the body are damaged",
+        _ => "the body ended before it was complete",
+    }
 }
 
 #[cfg(test)]

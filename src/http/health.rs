@@ -51,7 +51,7 @@ impl Readiness {
     }
 
     /// One probe; true when it came back.
-    async fn probe(&self, engine: &dyn Engine) -> bool {
+    pub(super) async fn probe(&self, engine: &dyn Engine) -> bool {
         let failure = match tokio::time::timeout(PROBE_TIMEOUT, engine.probe()).await {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(error.to_string()),

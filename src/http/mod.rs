@@ -27,6 +27,8 @@ mod routes;
 mod scheduled;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 pub mod watch;
 
 pub use health::Readiness;
@@ -59,7 +61,6 @@ impl Default for Limits {
 pub struct Gate {
     pub(crate) engine: Arc<dyn Engine>,
     /// For `http::watch` alone; writes never pass through the live layer.
-    #[allow(dead_code)]
     pub(crate) live: Arc<Live>,
     pub(crate) ready: Arc<Readiness>,
     pub(crate) limits: Limits,

@@ -5,11 +5,12 @@ use std::panic::AssertUnwindSafe;
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::middleware::{Next, from_fn};
-use actix_web::{App, HttpRequest, Resource, ResponseError, Route, guard, web};
+use actix_web::{App, HttpRequest, Resource, Route, guard, web};
 use futures_util::FutureExt;
 
 use super::problem::{ApiError, about};
 use super::{Gate, batch, feed, gifts, health, pages, policy, scheduled, watch};
+use crate::live::hub::Hub;
 
 /// The whole application in front of `gate`.
 pub fn app(
@@ -23,7 +24,8 @@ pub fn app(
         InitError = (),
     >,
 > {
-    App::new().app_data(gate).wrap(from_fn(no_panic)).configure(routes)
+    let hub = Hub::start(gate.live.clone());
+    App::new().app_data(gate).app_data(hub).wrap(from_fn(no_panic)).configure(routes)
 }
 
 /// Registers every path. The router tries them in order: the busiest come first.
@@ -70,17 +72,12 @@ async fn nowhere(req: HttpRequest) -> Result<&'static str, ApiError> {
     Err(ApiError::NotFound(format!("there is nothing at {}", req.path())))
 }
 
-/// Turns a panic of a handler into a 500. What panicked is in the log, by the panic hook.
+/// Turns a panic of a handler into a 500. What panicked is in the log, by the panic hook. (The request
+/// may not be cloned out here: the router needs it to be its only owner.)
 async fn no_panic(
     req: ServiceRequest,
-    next: Next<impl MessageBody + 'static>,
+    next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
-    let asked = req.request().clone();
-    match AssertUnwindSafe(next.call(req)).catch_unwind().await {
-        Ok(answer) => answer.map(ServiceResponse::map_into_left_body),
-        Err(_) => {
-            let answer = ApiError::Internal.error_response();
-            Ok(ServiceResponse::new(asked, answer).map_into_right_body())
-        }
-    }
+    let answer = AssertUnwindSafe(next.call(req)).catch_unwind().await;
+    answer.unwrap_or_else(|_| Err(ApiError::Internal.into()))
 }

@@ -1,1 +1,227 @@
+//! An engine in memory whose moods a test sets, and requests against the whole application.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use actix_web::body::to_bytes;
+use actix_web::http::Method;
+use actix_web::test::{TestRequest, init_service, try_call_service};
+use actix_web::{HttpResponse, web};
+use serde_json::Value;
+use tokio::sync::broadcast;
+
+use super::{Gate, Limits, Readiness, app};
+use crate::domain::answer::Remembered;
+use crate::domain::feed::Effects;
+use crate::domain::{FeedId, FeedState, Gift, GiftId, Millis, Outcome, Policy, Position, RowId};
+use crate::engine::{Engine, EngineError, Head, Missed, PolicyChange, Snapshot, Subscription, Wait};
+use crate::live::Live;
+
+/// How the engine answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Mood {
+    #[default]
+    Fine,
+    Down,
+    Full,
+    Silent,
+    Broken,
+}
+
+#[derive(Default)]
+struct Feed {
+    state: FeedState,
+    known: HashMap<GiftId, Remembered>,
+}
+
+/// [`FeedState`] and nothing else: no history, no durability, no watchers.
+#[derive(Default)]
+pub(super) struct MemoryEngine {
+    feeds: Mutex<HashMap<FeedId, Feed>>,
+    mood: Mutex<Mood>,
+}
+
+impl MemoryEngine {
+    pub(super) fn is(&self, mood: Mood) {
+        *self.mood.lock().unwrap() = mood;
+    }
+
+    fn step<'a, T: Send + 'a>(
+        &'a self,
+        feed: &'a FeedId,
+        act: impl FnOnce(&mut Feed, &Policy) -> T + Send + 'a,
+    ) -> Wait<'a, T> {
+        Box::pin(async move {
+            let mood = *self.mood.lock().unwrap();
+            match mood {
+                Mood::Fine => {}
+                Mood::Down => return Err(EngineError::Unavailable("secret-host refused".into())),
+                Mood::Full => return Err(EngineError::Overloaded("queue")),
+                Mood::Silent => std::future::pending().await,
+                Mood::Broken => panic!("secret panic"),
+            }
+            let mut feeds = self.feeds.lock().unwrap();
+            let feed = feeds.entry(feed.clone()).or_default();
+            let policy = Policy::default().with(&feed.state.overrides);
+            Ok(act(feed, &policy))
+        })
+    }
+}
+
+impl Engine for MemoryEngine {
+    fn publish<'a>(&'a self, feed: &'a FeedId, gifts: Vec<Gift>, now: Millis) -> Wait<'a, Vec<Outcome>> {
+        self.step(feed, move |feed, policy| {
+            let one = |gift: &Gift| {
+                if let Some(first) = feed.known.get(&gift.id) {
+                    return first.clone().again(gift.fingerprint);
+                }
+                let outcome = feed.state.publish(gift, policy, now, &mut Effects::default());
+                if let Outcome::New(answer) = &outcome {
+                    let first = Remembered { fingerprint: gift.fingerprint, answer: answer.clone() };
+                    feed.known.insert(gift.id.clone(), first);
+                }
+                outcome
+            };
+            gifts.iter().map(one).collect()
+        })
+    }
+
+    fn retract<'a>(&'a self, feed: &'a FeedId, row: &'a RowId, now: Millis) -> Wait<'a, Option<Position>> {
+        self.step(feed, move |feed, policy| {
+            let found = feed.state.retract(row, policy, now, &mut Effects::default());
+            found.then(|| feed.state.position())
+        })
+    }
+
+    fn policy<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Policy> {
+        self.step(feed, |_, policy| policy.clone())
+    }
+
+    fn set_policy<'a>(&'a self, feed: &'a FeedId, change: PolicyChange, now: Millis) -> Wait<'a, Policy> {
+        self.step(feed, move |feed, _| {
+            let overrides = match change {
+                PolicyChange::Replace(patch) => patch,
+                PolicyChange::Merge(patch) => feed.state.overrides.merged(&patch),
+            };
+            feed.state.set_policy(overrides, &Policy::default(), now, &mut Effects::default())
+        })
+    }
+
+    fn snapshot<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Snapshot> {
+        self.step(feed, move |feed, policy| Snapshot {
+            at: feed.state.position(),
+            tag: 0,
+            policy: policy.clone(),
+            rows: feed.state.rows.iter().cloned().collect(),
+            now,
+        })
+    }
+
+    fn changes<'a>(&'a self, _: &'a FeedId, _: &'a Position, _: usize) -> Wait<'a, Missed> {
+        Box::pin(async { Ok(Missed::NotCovered) })
+    }
+
+    fn heads<'a>(&'a self, _: &'a [FeedId]) -> Wait<'a, Vec<Head>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn subscribe<'a>(&'a self, _: &'a FeedId) -> Wait<'a, Subscription> {
+        Box::pin(async { Ok(Subscription::new(broadcast::channel(1).1)) })
+    }
+
+    fn known(&self, _: &FeedId) -> Option<Position> {
+        None
+    }
+
+    fn probe(&self) -> Wait<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn close(&self) -> Wait<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+}
+
+/// The application in front of a [`MemoryEngine`].
+pub(super) struct Bench {
+    pub(super) engine: Arc<MemoryEngine>,
+    gate: web::Data<Gate>,
+}
+
+/// An answer, read whole.
+pub(super) struct Told {
+    pub(super) status: u16,
+    head: HttpResponse<()>,
+    pub(super) text: String,
+}
+
+impl Told {
+    pub(super) fn header(&self, name: &str) -> &str {
+        self.head.headers().get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|e| panic!("{e}: {}", self.text))
+    }
+
+    /// The problem's name, after checking that it is one.
+    pub(super) fn problem(&self) -> String {
+        assert_eq!(self.header("content-type"), "application/problem+json", "{}", self.text);
+        assert_eq!(self.json()["status"], self.status);
+        self.json()["type"].as_str().unwrap().trim_start_matches("/problems/").to_owned()
+    }
+
+    pub(super) fn pointers(&self) -> Vec<String> {
+        let problem = self.json();
+        let errors = problem["errors"].as_array().unwrap();
+        errors.iter().map(|e| e["pointer"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+impl Bench {
+    pub(super) fn new() -> Self {
+        let engine = Arc::new(MemoryEngine::default());
+        let live = Live::start(engine.clone());
+        let gate = Gate::new(engine.clone(), live, Arc::new(Readiness::default()), Limits::default());
+        Bench { engine, gate: web::Data::new(gate) }
+    }
+
+    pub(super) async fn send(&self, request: TestRequest) -> Told {
+        let service = init_service(app(self.gate.clone())).await;
+        let answer = match try_call_service(&service, request.to_request()).await {
+            Ok(answer) => answer.into_parts().1.map_into_boxed_body(),
+            Err(error) => error.error_response(),
+        };
+        let (head, body) = answer.into_parts();
+        let text = String::from_utf8(to_bytes(body).await.unwrap_or_default().to_vec()).unwrap();
+        Told { status: head.status().as_u16(), head, text }
+    }
+
+    pub(super) async fn probe(&self) {
+        assert!(self.gate.ready.probe(&*self.engine).await);
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Told {
+        self.send(TestRequest::get().uri(path)).await
+    }
+
+    /// A request with a JSON body.
+    pub(super) async fn json(&self, method: Method, path: &str, body: &str) -> Told {
+        let request = TestRequest::default().method(method).uri(path);
+        self.send(request.insert_header(("Content-Type", "application/json")).set_payload(body.to_owned()))
+            .await
+    }
+
+    pub(super) async fn post(&self, path: &str, body: &str) -> Told {
+        self.json(Method::POST, path, body).await
+    }
+}
+
+/// A gift of one user and kind.
+pub(super) fn gift(id: &str) -> String {
+    format!(r#"{{"id":"{id}","user":{{"id":"u","name":"U"}},"gift":{{"id":"g","name":"G"}}}}"#)
+}

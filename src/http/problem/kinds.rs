@@ -41,6 +41,8 @@ kinds! {
          JSON but has wrong types or values is refused as /problems/invalid instead.";
     BROKEN_BODY = "broken-body", BAD_REQUEST, "The body broke off",
         "The body ended before its announced length, or its chunks are damaged. Nothing was done; send it again.";
+    BAD_HANDSHAKE = "bad-handshake", BAD_REQUEST, "The WebSocket handshake is wrong",
+        "The request asks for a WebSocket, but its headers are not those of RFC 6455: version 13 and a key are needed.";
     NOT_FOUND = "not-found", NOT_FOUND, "Not found",
         "There is nothing under this path, or no longer: a row that left the list cannot be retracted.";
     METHOD_NOT_ALLOWED = "method-not-allowed", METHOD_NOT_ALLOWED, "Method not allowed",

@@ -25,6 +25,8 @@ pub enum ApiError {
     Syntax(String),
     /// 400: the body broke off or its framing is damaged.
     BrokenBody(String),
+    /// 400: a WebSocket handshake that breaks RFC 6455; says how.
+    BadHandshake(String),
     /// 404: there is nothing under this path or of this name; says what was looked for.
     NotFound(String),
     /// 405: the path knows other methods; holds the `Allow` header.
@@ -59,6 +61,7 @@ impl ApiError {
         match self {
             ApiError::Syntax(_) => &kinds::SYNTAX,
             ApiError::BrokenBody(_) => &kinds::BROKEN_BODY,
+            ApiError::BadHandshake(_) => &kinds::BAD_HANDSHAKE,
             ApiError::NotFound(_) => &kinds::NOT_FOUND,
             ApiError::MethodNotAllowed(_) => &kinds::METHOD_NOT_ALLOWED,
             ApiError::BodyTimeout(_) => &kinds::BODY_TIMEOUT,
@@ -80,6 +83,7 @@ impl ApiError {
         Some(match self {
             ApiError::Syntax(why) | ApiError::BrokenBody(why) | ApiError::NotFound(why) => why.clone(),
             ApiError::UnsupportedMediaType(why) | ApiError::NotReady(why) => why.clone(),
+            ApiError::BadHandshake(why) => why.clone(),
             ApiError::MethodNotAllowed(allow) => format!("this path answers {allow}"),
             ApiError::BodyTimeout(ms) => format!("the body did not arrive within {ms} ms; send it again"),
             ApiError::TooLarge(limit) => format!("the body may have at most {limit} bytes"),
@@ -153,6 +157,8 @@ impl ResponseError for ApiError {
         answer.insert_header((CACHE_CONTROL, "no-store"));
         match self {
             ApiError::MethodNotAllowed(allow) => drop(answer.insert_header((ALLOW, *allow))),
+            // Else the rest of the body would have to be read, for as long as the client likes to send.
+            ApiError::TooLarge(_) | ApiError::BodyTimeout(_) => drop(answer.force_close()),
             ApiError::UpgradeRequired => {
                 answer.insert_header((UPGRADE, "websocket")).insert_header((CONNECTION, "upgrade"));
             }

@@ -106,7 +106,7 @@ impl Wish {
 fn shake(req: &HttpRequest) -> Result<actix_http::ResponseBuilder, ApiError> {
     handshake(req.head()).map_err(|error| match error {
         HandshakeError::NoWebsocketUpgrade | HandshakeError::NoConnectionUpgrade => ApiError::UpgradeRequired,
-        error => ApiError::BadRequest(format!("the WebSocket handshake is wrong: {error}")),
+        error => ApiError::BadHandshake(error.to_string()),
     })
 }
 

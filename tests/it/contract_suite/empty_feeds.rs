@@ -1,7 +1,7 @@
 //! A feed that nobody wrote to.
 
 use serde_json::json;
-use tipcast::domain::{Millis, Policy, Position};
+use tipcast::domain::{Policy, Position};
 use tipcast::engine::Missed;
 
 use crate::support::case::{Case, fresh_feed};
@@ -66,6 +66,5 @@ async fn heads_come_in_the_order_asked(mut t: Case) {
     let seqs: Vec<_> = heads.iter().map(|head| head.at.seq).collect();
     assert_eq!(seqs, [0, 1, 0, 1]);
     assert_eq!((heads[1].tag, heads[0].tag), (t.replica.tag, 0));
-    assert!(heads.iter().all(|head| head.now > Millis(0)));
     assert_eq!(t.engine.heads(&[]).await.unwrap(), []);
 }

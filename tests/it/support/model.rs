@@ -313,7 +313,7 @@ impl Engine for Model {
     }
 
     fn heads<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Head>> {
-        let head = |f: &mut Feed, _| Head { at: f.at.clone(), tag: f.tag, now: Millis::now() };
+        let head = |f: &mut Feed, _| Head { at: f.at.clone(), tag: f.tag };
         done(feeds.iter().map(|feed| self.on(feed, head)).collect())
     }
 

@@ -1,0 +1,228 @@
+//! The API in front of an engine in memory: answers, refusals, failures.
+
+use actix_web::http::Method;
+use actix_web::test::TestRequest;
+
+use super::testing::{Bench, Mood, gift};
+
+const GIFTS: &str = "/v1/feeds/room/gifts";
+
+#[actix_web::test]
+async fn a_gift_is_accepted_merged_and_repeated() {
+    let bench = Bench::new();
+    let first = bench.post(GIFTS, &gift("a")).await;
+    assert_eq!((first.status, first.json()["status"].as_str()), (201, Some("accepted")));
+    let merged = bench.post(GIFTS, &gift("b")).await;
+    assert_eq!((merged.status, merged.json()["count"].as_u64()), (200, Some(2)));
+    let again = bench.post(GIFTS, &gift("a")).await;
+    assert_eq!((again.status, again.json()["duplicate"].as_bool()), (200, Some(true)));
+    let mut repeated = again.json();
+    repeated.as_object_mut().unwrap().remove("duplicate");
+    assert_eq!(repeated, first.json());
+}
+
+#[actix_web::test]
+async fn the_header_names_the_gift_as_the_body_does() {
+    let bench = Bench::new();
+    let anonymous = gift("a").replace("\"id\":\"a\",", "");
+    let send = |key: &'static str, body: &str| {
+        let request = TestRequest::post().uri(GIFTS).insert_header(("Content-Type", "application/json"));
+        bench.send(request.insert_header(("Idempotency-Key", key)).set_payload(body.to_owned()))
+    };
+    let first = send("\"key-1\"", &anonymous).await;
+    assert_eq!((first.status, first.json()["id"].as_str()), (201, Some("key-1")));
+    assert_eq!(send("key-1", &gift("key-1")).await.json()["duplicate"], true);
+    assert_eq!(send("key-1", &gift("other")).await.pointers(), ["/id"]);
+    assert_eq!(send("key 1", &anonymous).await.pointers(), [""]);
+    let changed = send("key-1", &anonymous.replace("\"U\"", "\"V\"")).await;
+    assert_eq!((changed.status, changed.problem()), (422, "id-reused".into()));
+    assert_eq!(changed.pointers(), ["/id"]);
+}
+
+#[actix_web::test]
+async fn a_batch_answers_every_gift_in_order() {
+    let bench = Bench::new();
+    let body = format!("{{\"gifts\":[{},null,{},{}]}}", gift("a"), gift("a"), gift("b"));
+    let told = bench.post("/v1/feeds/room/gifts/batch", &body).await;
+    assert_eq!(told.status, 200);
+    let told = told.json();
+    let counted = ["accepted", "merged", "suppressed", "duplicate", "scheduled", "rejected"];
+    assert_eq!(counted.map(|name| told[name].as_u64().unwrap()), [1, 1, 0, 1, 0, 1]);
+    assert_eq!(told["results"][2]["status"], "accepted");
+    assert_eq!(told["results"][3]["index"], 3);
+}
+
+#[actix_web::test]
+async fn a_body_that_is_not_json_of_the_right_size_and_kind_is_refused() {
+    let bench = Bench::new();
+    assert_eq!(bench.post(GIFTS, "{").await.problem(), "json-syntax");
+    assert_eq!(bench.post(GIFTS, "[]").await.problem(), "invalid");
+    assert_eq!(bench.post(GIFTS, &" ".repeat(8193)).await.problem(), "too-large");
+    assert_eq!(bench.post(GIFTS, &format!("{:8192}", gift("a"))).await.status, 201);
+    let post = || TestRequest::post().uri(GIFTS).set_payload(gift("a"));
+    assert_eq!(bench.send(post()).await.status, 415);
+    assert_eq!(bench.send(post().insert_header(("Content-Type", "text/plain"))).await.status, 415);
+    let zipped = post()
+        .insert_header(("Content-Type", "application/json"))
+        .insert_header(("Content-Encoding", "gzip"));
+    assert_eq!(bench.send(zipped).await.problem(), "unsupported-media-type");
+}
+
+#[actix_web::test]
+async fn a_malformed_feed_is_422_on_every_path_and_a_name_is_decoded_first() {
+    let bench = Bench::new();
+    for feed in ["", "a%20b", "a%2Fb", "%zz", "%ff", "%", "a+b", "%C3%BC", &"x".repeat(65)] {
+        let at = |rest: &str| format!("/v1/feeds/{feed}{rest}");
+        let told = [
+            bench.get(&at("")).await,
+            bench.post(&at("/gifts"), &gift("a")).await,
+            bench.post(&at("/gifts/batch"), "{\"gifts\":[]}").await,
+            bench.get(&at("/policy")).await,
+            bench.json(Method::PUT, &at("/policy"), "{}").await,
+            bench.json(Method::PATCH, &at("/policy"), "{}").await,
+            bench.json(Method::DELETE, &at("/rows/r"), "").await,
+            bench.get(&at("/scheduled")).await,
+            bench.json(Method::DELETE, &at("/scheduled/s"), "").await,
+        ];
+        for told in told {
+            assert_eq!((told.status, told.problem()), (422, "invalid".into()), "{feed:?}");
+        }
+    }
+    assert_eq!(bench.get("/v1/feeds/r%6fom").await.json()["feed"], "room");
+}
+
+#[actix_web::test]
+async fn a_path_or_a_method_that_is_not_there_is_a_problem() {
+    let bench = Bench::new();
+    for path in ["/nope", "/v1/feeds/room/nope", "/v1/feeds/room/gifts/", "/static/nope", "/problems/nope"] {
+        assert_eq!(bench.get(path).await.problem(), "not-found", "{path}");
+    }
+    for (method, path, allow) in [
+        (Method::GET, GIFTS, "POST"),
+        (Method::POST, "/v1/feeds/room", "GET, HEAD"),
+        (Method::DELETE, "/v1/feeds/room/policy", "GET, HEAD, PUT, PATCH"),
+        (Method::GET, "/v1/feeds/room/rows/r", "DELETE"),
+        (Method::PUT, "/healthz", "GET, HEAD"),
+        (Method::from_bytes(b"BREW").unwrap(), "/", "GET, HEAD"),
+    ] {
+        let told = bench.json(method, path, "").await;
+        assert_eq!((told.problem().as_str(), told.header("allow")), ("method-not-allowed", allow), "{path}");
+    }
+}
+
+#[actix_web::test]
+async fn a_snapshot_has_a_tag_that_saves_reading_it_again() {
+    let bench = Bench::new();
+    let empty = bench.get("/v1/feeds/room").await;
+    assert_eq!((empty.status, empty.header("etag")), (200, "\"0:0\""));
+    bench.post(GIFTS, &gift("a")).await;
+    let told = bench.get("/v1/feeds/room").await;
+    let tag = told.header("etag").to_owned();
+    let json = told.json();
+    assert_eq!(tag, format!("\"{}:1\"", json["epoch"].as_str().unwrap()));
+    assert_eq!((json["capacity"].as_u64(), json["rows"].as_array().unwrap().len()), (Some(10), 1));
+    let again = TestRequest::get().uri("/v1/feeds/room").insert_header(("If-None-Match", format!("W/{tag}")));
+    let again = bench.send(again).await;
+    assert_eq!((again.status, again.header("etag"), again.text.as_str()), (304, tag.as_str(), ""));
+}
+
+#[actix_web::test]
+async fn a_row_is_retracted_once() {
+    let bench = Bench::new();
+    let row = bench.post(GIFTS, &gift("a")).await.json()["row"].as_str().unwrap().to_owned();
+    let path = format!("/v1/feeds/room/rows/{row}");
+    let told = bench.json(Method::DELETE, &path, "").await;
+    assert_eq!(
+        (told.status, told.json()["status"].as_str(), told.json()["seq"].as_u64()),
+        (200, Some("retracted"), Some(2))
+    );
+    assert_eq!(bench.json(Method::DELETE, &path, "").await.problem(), "not-found");
+    assert_eq!(bench.json(Method::DELETE, "/v1/feeds/room/rows/no%20row", "").await.problem(), "not-found");
+}
+
+#[actix_web::test]
+async fn put_resets_what_it_leaves_out_and_patch_keeps_it() {
+    let bench = Bench::new();
+    let path = "/v1/feeds/room/policy";
+    assert_eq!(bench.json(Method::PATCH, path, "{\"capacity\":3}").await.json()["capacity"], 3);
+    let patched = bench.json(Method::PATCH, path, "{\"dedup\":\"off\"}").await.json();
+    assert_eq!((patched["capacity"].as_u64(), patched["dedup"].as_str()), (Some(3), Some("off")));
+    assert_eq!(bench.get(path).await.json(), patched);
+    let reset = bench.json(Method::PUT, path, "{}").await.json();
+    assert_eq!((reset["capacity"].as_u64(), reset["dedup"].as_str()), (Some(10), Some("combine")));
+    let refused = bench.json(Method::PUT, path, "{\"capacity\":0,\"colour\":1}").await;
+    assert_eq!(refused.pointers(), ["/capacity", "/colour"]);
+}
+
+#[actix_web::test]
+async fn what_would_be_shown_later_is_501_for_now() {
+    let bench = Bench::new();
+    let later = gift("a").replace("\"id\":\"a\"", "\"id\":\"a\",\"delay_ms\":5");
+    assert_eq!(bench.post(GIFTS, &later).await.problem(), "not-implemented");
+    let batch = bench.post("/v1/feeds/room/gifts/batch", &format!("{{\"gifts\":[{later}]}}")).await;
+    assert_eq!(batch.json()["results"][0]["error"]["status"], 501);
+    assert_eq!(bench.get("/v1/feeds/room/scheduled").await.status, 501);
+}
+
+#[actix_web::test]
+async fn a_store_that_fails_is_503_and_tells_no_secrets() {
+    let bench = Bench::new();
+    for (mood, problem) in [(Mood::Down, "unavailable"), (Mood::Full, "overloaded")] {
+        bench.engine.is(mood);
+        for told in [bench.post(GIFTS, &gift("a")).await, bench.get("/v1/feeds/room").await] {
+            assert_eq!((told.problem().as_str(), told.header("retry-after")), (problem, "1"));
+            assert!(!told.text.contains("secret"));
+        }
+    }
+    assert_eq!(bench.get("/healthz").await.status, 200);
+    bench.engine.is(Mood::Broken);
+    let told = bench.post(GIFTS, &gift("a")).await;
+    assert_eq!((told.status, told.problem()), (500, "internal".into()));
+    assert!(!told.text.contains("secret"));
+}
+
+#[actix_web::test]
+async fn a_silent_store_is_503_within_five_seconds() {
+    let bench = Bench::new();
+    bench.engine.is(Mood::Silent);
+    let begun = std::time::Instant::now();
+    assert_eq!(bench.post(GIFTS, &gift("a")).await.problem(), "unavailable");
+    assert!(begun.elapsed().as_secs() < 5);
+}
+
+#[actix_web::test]
+async fn the_page_escapes_and_selects_its_feed_and_files_have_tags() {
+    let bench = Bench::new();
+    assert!(bench.get("/?feed=room-7").await.text.contains("room-7"));
+    let page = bench.get("/?feed=%3Cscript%3Ealert(1)").await;
+    assert!(page.text.contains("demo") && !page.text.contains("alert(1)"));
+    assert!(page.header("content-security-policy").starts_with("default-src 'none'"));
+    for (file, mime) in
+        [("tipcast.js", "text/javascript"), ("app.js", "text/javascript"), ("tipcast.css", "text/css")]
+    {
+        let path = format!("/static/{file}");
+        let told = bench.get(&path).await;
+        assert!(told.status == 200 && told.header("content-type").starts_with(mime), "{file}");
+        let known =
+            TestRequest::get().uri(&path).insert_header(("If-None-Match", told.header("etag").to_owned()));
+        assert_eq!(bench.send(known).await.status, 304);
+    }
+}
+
+#[actix_web::test]
+async fn a_problem_type_can_be_read_about() {
+    let bench = Bench::new();
+    for kind in super::problem::KINDS {
+        let told = bench.get(&kind.uri()).await;
+        assert!(told.status == 200 && told.text.contains(kind.about), "{}", kind.name);
+    }
+}
+
+#[actix_web::test]
+async fn readiness_says_no_before_the_first_probe() {
+    let bench = Bench::new();
+    let told = bench.get("/readyz").await;
+    assert_eq!((told.status, told.problem()), (503, "not-ready".into()));
+    bench.probe().await;
+    assert_eq!(bench.get("/readyz").await.json()["engine"], "memory");
+}
