@@ -118,7 +118,10 @@ async fn names_are_measured_in_characters_and_ids_in_bytes() {
         ("\u{1F339}".repeat(17), 422),
     ] {
         let said = app
-            .post_gift(&format!("i{}", id.len()), &gift("g").with("user", json!({"id": id, "name": "n"})))
+            .post_gift(
+                &format!("i{}-{}", id.len(), id.chars().count()),
+                &gift("g").with("user", json!({"id": id, "name": "n"})),
+            )
             .await;
         assert_eq!(said.status, status, "{} bytes", id.len());
     }

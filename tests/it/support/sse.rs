@@ -1,6 +1,8 @@
 //! A watcher on server-sent events that folds strictly.
 
-use reqwest::Response;
+use std::time::Duration;
+
+use reqwest::{RequestBuilder, Response};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
@@ -18,10 +20,15 @@ pub struct SseWatcher {
     unread: Vec<u8>,
 }
 
+/// A request whose answer does not end by itself.
+fn endless(api: &Api, path: &str) -> RequestBuilder {
+    api.request("GET", path).timeout(Duration::from_secs(600))
+}
+
 impl SseWatcher {
     /// Connects, knowing nothing.
     pub async fn open(api: &Api, feed: &str) -> SseWatcher {
-        let answer = api.request("GET", &format!("/v1/feeds/{feed}/sse")).send().await.unwrap();
+        let answer = endless(api, &format!("/v1/feeds/{feed}/sse")).send().await.unwrap();
         let mut fold = Fold::new(feed);
         fold.connected(None);
         SseWatcher::over(answer, fold)
@@ -31,7 +38,7 @@ impl SseWatcher {
     pub async fn reconnect(self, api: &Api) -> SseWatcher {
         let last = self.last_id.clone().expect("an id to resume from");
         let path = format!("/v1/feeds/{}/sse", self.fold.feed);
-        let answer = api.request("GET", &path).header("last-event-id", &last).send().await.unwrap();
+        let answer = endless(api, &path).header("last-event-id", &last).send().await.unwrap();
         let mut fold = self.fold;
         assert_eq!(fold.position().as_ref(), Some(&last), "the id is the position");
         fold.connected(fold.at.clone());
@@ -42,7 +49,7 @@ impl SseWatcher {
     pub async fn reconnect_by_query(self, api: &Api) -> SseWatcher {
         let since = self.fold.position().expect("a position");
         let path = format!("/v1/feeds/{}/sse?since={since}", self.fold.feed);
-        let answer = api.request("GET", &path).send().await.unwrap();
+        let answer = endless(api, &path).send().await.unwrap();
         let mut fold = self.fold;
         fold.connected(fold.at.clone());
         SseWatcher::over(answer, fold)
