@@ -10,4 +10,4 @@ test:
 	cargo test
 
 bench:
-	cargo run --release -- bench $(ARGS)
+	cargo bench --bench ingest

@@ -15,6 +15,7 @@ use tokio::sync::{broadcast, oneshot};
 use super::{Engine, EngineError, Head, Missed, NOTICES, Notice, PolicyChange, Snapshot, Subscription, Wait};
 use crate::domain::{FeedId, Gift, Millis, Outcome, Policy, Position, RowId};
 
+mod feeds;
 mod store;
 mod writer;
 

@@ -1,0 +1,74 @@
+//! Acknowledged gifts per second at the engine: `cargo bench --bench ingest -- [redis URL]`.
+//!
+//! Embedded by default, in a folder under the target directory (a real disk: an fsync must cost
+//! what it costs). For each shape of load: how many calls are in flight, gifts per call, feeds.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::value::to_raw_value;
+use tipcast::domain::{FeedId, Gift, Millis, Outcome, Policy};
+use tipcast::engine::Engine;
+use tipcast::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
+
+const SHAPES: [(usize, usize, usize); 6] =
+    [(1, 1, 1), (64, 1, 1), (256, 1, 1), (256, 1, 100), (4, 128, 1), (16, 128, 100)];
+const RUN: Duration = Duration::from_secs(3);
+
+fn gift(n: usize) -> Gift {
+    let body = serde_json::json!({
+        "user": { "id": format!("user-{}", n % 500), "name": "A viewer" },
+        "gift": { "id": format!("gift-{}", n % 7), "name": "Rose" },
+        "count": 1 + n % 9,
+        "value": { "amount": 100, "currency": "USD" },
+        "message": "for you",
+    });
+    Gift::parse(&to_raw_value(&body).expect("json"), None).expect("a gift")
+}
+
+async fn measure(engine: Arc<dyn Engine>, (flight, batch, feeds): (usize, usize, usize)) -> (f64, f64) {
+    let (began, cpu) = (Instant::now(), cpu_seconds());
+    let tasks: Vec<_> = (0..flight)
+        .map(|lane| {
+            let engine = engine.clone();
+            let feed: FeedId = format!("bench-{}", lane % feeds).parse().expect("a name");
+            tokio::spawn(async move {
+                let mut done = 0;
+                while began.elapsed() < RUN {
+                    let gifts = (0..batch).map(|n| gift(lane * 7919 + done + n)).collect();
+                    let outcomes = engine.publish(&feed, gifts, Millis::now()).await.expect("acknowledged");
+                    assert!(outcomes.iter().all(|o| matches!(o, Outcome::New(_))));
+                    done += batch;
+                }
+                done
+            })
+        })
+        .collect();
+    let mut gifts = 0;
+    for task in tasks {
+        gifts += task.await.expect("lane");
+    }
+    (gifts as f64 / began.elapsed().as_secs_f64(), (cpu_seconds() - cpu) / gifts as f64 * 1e6)
+}
+
+/// User and system time of this process, from /proc (Linux); 0 elsewhere.
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after = stat.rsplit(')').next().unwrap_or_default();
+    let ticks: f64 = after.split(' ').skip(12).take(2).filter_map(|t| t.parse::<f64>().ok()).sum();
+    ticks / 100.0
+}
+
+#[tokio::main]
+async fn main() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let options = EmbeddedOptions { data_dir: dir.path().to_owned(), defaults: Policy::default() };
+    let engine: Arc<dyn Engine> = EmbeddedEngine::open(options).expect("an engine");
+    println!("engine: {}", engine.name());
+    println!("{:>10} {:>8} {:>6} {:>12} {:>14}", "in flight", "batch", "feeds", "gifts/s", "CPU µs/gift");
+    for shape in SHAPES {
+        let (rate, cpu) = measure(engine.clone(), shape).await;
+        println!("{:>10} {:>8} {:>6} {rate:>12.0} {cpu:>14.1}", shape.0, shape.1, shape.2);
+    }
+    engine.close().await.expect("closed");
+}
