@@ -8,5 +8,7 @@ mod support;
 mod browser;
 mod contract_suite;
 mod layers;
+mod lua_headers;
 mod producer_api;
+mod redis_engine;
 mod watching;

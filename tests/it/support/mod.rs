@@ -10,6 +10,7 @@ pub mod many;
 pub mod model;
 pub mod process;
 pub mod proxy;
+pub mod redis_server;
 pub mod replica;
 pub mod sse;
 pub mod stores;
