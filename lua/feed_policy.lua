@@ -1,0 +1,47 @@
+-- feed_policy: changes a feed's overrides. Another capacity trims at once and takes a seq (a reset),
+-- unless nobody wrote to the feed yet.
+--
+-- KEYS 5:
+--   1 list
+--   2 rows
+--   3 hist
+--   4 meta
+--   5 policy
+-- ARGV 11:
+--   1 now
+--   2 candidate epoch
+--   3 tag
+--   4 known epoch
+--   5 known seq
+--   6 known tag
+--   7 default policy
+--   8 idle ttl
+--   9 live channel
+--   10 "replace" (PUT) or "merge" (PATCH)
+--   11 the change, as in `policy`; "-" where it says nothing
+-- RETURNS the header, then the overrides now in force, as in `policy`
+-- REFUSES nothing
+
+sweep()
+local new = { match(ARGV[11], POLICY_TEXT) }
+if ARGV[10] == 'merge' and overrides then
+  for i, own in ipairs({ match(overrides, POLICY_TEXT) }) do
+    if new[i] == '-' then new[i] = own end
+  end
+end
+local text = concat(new, ' ')
+local old_capacity = policy.capacity
+policy = policy_of(text)
+if epoch and policy.capacity ~= old_capacity then
+  while #entries > policy.capacity do drop(#entries) end
+  record('reset\n')
+  covered = seq
+end
+if covered < seq - policy.history then covered = seq - policy.history end
+commit(text)
+if text == '- - - - - - - -' then
+  call('DEL', POLICY)
+else
+  call('SET', POLICY, text)
+end
+return { header(), text }

@@ -1,0 +1,36 @@
+-- feed_snapshot: the list as it stands. Removes rows whose time is over; of a feed that nobody wrote to
+-- it writes nothing.
+--
+-- KEYS 5:
+--   1 list
+--   2 rows
+--   3 hist
+--   4 meta
+--   5 policy
+-- ARGV 9:
+--   1 now
+--   2 candidate epoch
+--   3 tag
+--   4 known epoch
+--   5 known seq
+--   6 known tag
+--   7 default policy
+--   8 idle ttl
+--   9 live channel
+-- RETURNS the header, the overrides as in `policy` ("" for none), then the rows, newest first
+-- REFUSES nothing
+
+if #entries > 0 then
+  local ids, whole = {}, true
+  for at, entry in ipairs(entries) do ids[at] = match(entry, '^%S+') end
+  for at, text in ipairs(call('HMGET', ROWS, unpack(ids))) do
+    texts[ids[at]] = text
+    whole = whole and text
+  end
+  if not whole then lose() end
+end
+sweep()
+local answer = { header(), overrides or '' }
+for at, entry in ipairs(entries) do answer[at + 2] = texts[match(entry, '^%S+')] end
+commit('=')
+return answer

@@ -1,0 +1,77 @@
+//! How keys and channels are spelled, all of them. Everything of a feed carries the hash tag
+//! `{feed}`, so one script touches one slot.
+
+use crate::domain::{FeedId, Gift, row};
+
+/// The spelling under one prefix.
+#[derive(Clone, Debug)]
+pub(super) struct Keys {
+    prefix: String,
+}
+
+/// How many keys every feed script takes before those of its gifts.
+pub(super) const FEED_KEYS: usize = 5;
+
+impl Keys {
+    pub(super) fn new(prefix: &str) -> Result<Keys, String> {
+        // A brace before the feed's would move the hash tag, and with it the slot.
+        if prefix.contains(['{', '}']) || prefix.chars().any(|c| c.is_control() || c.is_whitespace()) {
+            return Err(format!("the key prefix {prefix:?} must not hold braces or white space"));
+        }
+        Ok(Keys { prefix: prefix.to_owned() })
+    }
+
+    fn of(&self, feed: &FeedId, what: &str) -> String {
+        let prefix = &self.prefix;
+        format!("{prefix}{{{feed}}}:{what}")
+    }
+
+    /// `list`, `rows`, `hist`, `meta`, `policy`: in the order of every feed script.
+    pub(super) fn feed(&self, feed: &FeedId) -> [String; FEED_KEYS] {
+        ["list", "rows", "hist", "meta", "policy"].map(|what| self.of(feed, what))
+    }
+
+    /// Where a feed stands.
+    pub(super) fn meta(&self, feed: &FeedId) -> String {
+        self.of(feed, "meta")
+    }
+
+    /// A feed's overrides.
+    pub(super) fn policy(&self, feed: &FeedId) -> String {
+        self.of(feed, "policy")
+    }
+
+    /// What is remembered of a gift's id.
+    pub(super) fn id(&self, feed: &FeedId, gift: &Gift) -> String {
+        self.of(feed, &format!("id:{}", gift.id))
+    }
+
+    /// The dedup lock that a gift would take.
+    pub(super) fn lock(&self, feed: &FeedId, gift: &Gift) -> String {
+        self.of(feed, &format!("lock:{}", row::lock_key(gift)))
+    }
+
+    /// The channel of a feed's changes.
+    pub(super) fn live(&self, feed: &FeedId) -> String {
+        self.of(feed, "live")
+    }
+
+    /// The channel on which one process hears its own probes.
+    pub(super) fn probe(&self, process: u64) -> String {
+        format!("{}probe:{process:x}", self.prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_of_a_feed_has_its_hash_tag() {
+        let keys = Keys::new("tc:").unwrap();
+        let feed: FeedId = "room1".parse().unwrap();
+        assert_eq!(keys.feed(&feed)[0], "tc:{room1}:list");
+        assert_eq!(keys.live(&feed), "tc:{room1}:live");
+        assert!(Keys::new("a{b}").is_err());
+    }
+}

@@ -1,0 +1,213 @@
+//! What goes to the scripts and what comes back, as texts: lines of fields, numbers in decimal.
+//! `lua/feed_common.lua` says how rows and changes are laid out.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use super::super::record::Records;
+use super::known::Mark;
+use crate::domain::gift::Fingerprint;
+use crate::domain::{
+    Answer, Change, Dedup, Epoch, Gift, GiftId, Millis, Outcome, Policy, PolicyPatch, Position, Row, RowCombo,
+    RowId, Show, Status,
+};
+
+/// A text that our scripts would not have written.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Garbled(pub &'static str);
+
+type Read<T> = Result<T, Garbled>;
+
+fn parse<T: FromStr>(text: &str, what: &'static str) -> Read<T> {
+    text.parse().map_err(|_| Garbled(what))
+}
+
+/// Where a feed stands after a call: "EPOCH SEQ TAG NOW".
+pub(super) fn read_header(text: &str) -> Read<(Mark, Millis)> {
+    let mut parts = text.split(' ');
+    let mut part = || parts.next().ok_or(Garbled("a header"));
+    let at = Position { epoch: parse(part()?, "an epoch")?, seq: parse(part()?, "a seq")? };
+    Ok((Mark { at, tag: parse(part()?, "a tag")? }, Millis(parse(part()?, "a time")?)))
+}
+
+/// The `meta` string of a feed, as far as heads need it.
+pub(super) fn read_meta(text: &str) -> Read<Mark> {
+    let mut parts = text.split(' ');
+    let mut part = || parts.next().ok_or(Garbled("a feed's meta"));
+    let at = Position { epoch: parse(part()?, "an epoch")?, seq: parse(part()?, "a seq")? };
+    Ok(Mark { at, tag: parse(part()?, "a tag")? })
+}
+
+/// A row as a script hands it out.
+pub(super) fn row(text: &str) -> Read<Arc<Row>> {
+    Records::new(text).row().map(Arc::new).ok_or(Garbled("a row"))
+}
+
+/// A change as `hist` holds it.
+pub(super) fn change(epoch: &Epoch, text: &str) -> Read<Change> {
+    Records::new(text).change(epoch).ok_or(Garbled("a change"))
+}
+
+/// What one call published.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    /// The feed got another life, or lost its list.
+    pub lost: bool,
+    /// In order.
+    pub changes: Vec<Change>,
+    /// The overrides, when they were set.
+    pub overrides: Option<PolicyPatch>,
+}
+
+/// "live|lost EPOCH N", the overrides or "=", N changes.
+pub(super) fn read_message(text: &str) -> Read<Message> {
+    const WHAT: Garbled = Garbled("a message");
+    let (head, rest) = text.split_once('\n').ok_or(WHAT)?;
+    let (overrides, rest) = rest.split_once('\n').ok_or(WHAT)?;
+    let [flag, epoch, count] = head.split(' ').collect::<Vec<_>>()[..] else {
+        return Err(WHAT);
+    };
+    let (epoch, count) = (parse(epoch, "an epoch")?, parse(count, "a count")?);
+    let overrides = (overrides != "=").then(|| read_overrides(overrides)).transpose()?;
+    let mut records = Records::new(rest);
+    let changes: Option<Vec<_>> = (0..count).map(|_: usize| records.change(&epoch)).collect();
+    Ok(Message { lost: flag == "lost", changes: changes.ok_or(WHAT)?, overrides })
+}
+
+/// A whole policy as the scripts read it.
+pub(super) fn policy(policy: &Policy) -> String {
+    let Policy { capacity, dedup, dedup_window_ms, row_ttl_ms, delay_ms, flush_ms, .. } = policy;
+    let Policy { idempotency_window_ms, history, .. } = policy;
+    let dedup = dedup.as_str();
+    format!(
+        "{capacity} {dedup} {dedup_window_ms} {row_ttl_ms} {delay_ms} {flush_ms} {idempotency_window_ms} {history}"
+    )
+}
+
+/// Overrides as the scripts read and keep them.
+pub(super) fn overrides(patch: &PolicyPatch) -> String {
+    let number = |n: Option<u64>| n.map_or("-".to_owned(), |n| n.to_string());
+    [
+        number(patch.capacity),
+        patch.dedup.map_or("-", Dedup::as_str).to_owned(),
+        number(patch.dedup_window_ms),
+        number(patch.row_ttl_ms),
+        number(patch.delay_ms),
+        number(patch.flush_ms),
+        number(patch.idempotency_window_ms),
+        number(patch.history),
+    ]
+    .join(" ")
+}
+
+/// See [`overrides`].
+pub(super) fn read_overrides(text: &str) -> Read<PolicyPatch> {
+    const WHAT: Garbled = Garbled("a policy");
+    let parts: Vec<&str> = text.split(' ').collect();
+    let [capacity, dedup, window, ttl, delay, flush, idempotency, history] = parts[..] else {
+        return Err(WHAT);
+    };
+    let number = |text: &str| match text {
+        "-" => Ok(None),
+        n => n.parse().map(Some).map_err(|_| WHAT),
+    };
+    Ok(PolicyPatch {
+        capacity: number(capacity)?,
+        dedup: match dedup {
+            "-" => None,
+            "combine" => Some(Dedup::Combine),
+            "drop" => Some(Dedup::Drop),
+            "off" => Some(Dedup::Off),
+            _ => return Err(WHAT),
+        },
+        dedup_window_ms: number(window)?,
+        row_ttl_ms: number(ttl)?,
+        delay_ms: number(delay)?,
+        flush_ms: number(flush)?,
+        idempotency_window_ms: number(idempotency)?,
+        history: number(history)?,
+    })
+}
+
+/// A gift's ARGV, 10 of them, in the order of `lua/feed_publish.lua`.
+pub(super) fn gift_args(gift: &Gift) -> [String; 10] {
+    // The row this gift would start has every text in the spelling that rows keep.
+    let row = Row::start(RowId::of(&Epoch::none(), 0), 0, gift, Millis(0), 0);
+    let or_empty = |text: Option<Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
+    let count = gift.combo.as_ref().map_or(gift.count, |combo| combo.count.into());
+    let value = gift.value.as_ref().map(|value| format!("{} {}", value.amount, value.currency));
+    let mark = |combo: &RowCombo| format!("{} {}", u8::from(combo.ended), combo.id);
+    [
+        gift.fingerprint.to_string(),
+        match gift.show {
+            Show::ByPolicy => String::new(),
+            Show::After(0) => "-".to_owned(),
+            Show::After(_) => "+".to_owned(),
+            Show::At(at) => at.0.to_string(),
+        },
+        count.to_string(),
+        value.unwrap_or_default(),
+        row.combo.as_ref().map(|combo| combo.key.to_string()).unwrap_or_default(),
+        row.combo.as_ref().map(mark).unwrap_or_default(),
+        format!("{}\n{}\n{}", u8::from(gift.test), row.user, row.gift),
+        or_empty(row.message),
+        gift.tier.map(|tier| tier.to_string()).unwrap_or_default(),
+        or_empty(row.meta),
+    ]
+}
+
+/// What `feed_publish` says about one gift.
+pub(super) fn outcome(text: &str, id: &GiftId, fingerprint: Fingerprint) -> Read<Outcome> {
+    let kind = text.get(..1).ok_or(Garbled("an outcome"))?;
+    if kind == "l" {
+        return Ok(Outcome::CannotSchedule(id.clone()));
+    }
+    let mut parts = text[1..].split(' ').skip(1);
+    let mut part = || parts.next().ok_or(Garbled("an outcome"));
+    let first_payload = part()?;
+    let status = match part()? {
+        "a" => Status::Accepted,
+        "m" => Status::Merged,
+        "s" => Status::Suppressed,
+        _ => return Err(Garbled("a status")),
+    };
+    let at = Position { epoch: parse(part()?, "an epoch")?, seq: parse(part()?, "a seq")? };
+    let row = parse(part()?, "a row id")?;
+    let count = match part()? {
+        "-" => None,
+        count => Some(parse(count, "a count")?),
+    };
+    let answer = Answer { status, id: id.clone(), at, row, count };
+    match kind {
+        "n" => Ok(Outcome::New(answer)),
+        "d" if first_payload == fingerprint.to_string() => Ok(Outcome::Duplicate(answer)),
+        "d" => Ok(Outcome::IdReused(id.clone())),
+        _ => Err(Garbled("an outcome")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::Op;
+
+    #[test]
+    fn overrides_survive_being_written_and_read() {
+        let patch = PolicyPatch { capacity: Some(3), dedup: Some(Dedup::Off), ..PolicyPatch::default() };
+        assert_eq!(overrides(&patch), "3 off - - - - - -");
+        assert_eq!(read_overrides(&overrides(&patch)), Ok(patch));
+        assert!(read_overrides("1 2 3").is_err());
+    }
+
+    #[test]
+    fn a_message_is_read_line_by_line() {
+        let row = "e-1\n1\n1\n5\n5\n0\n2\n7 EUR\n\n\n1\n{\"id\":\"u\"}\n{\"id\":\"g\"}\n\"hi\"\n 3\n";
+        let text = format!("lost e 2\n=\n1 0 9 add\n{row}2 9 9 expired e-1\n");
+        let message = read_message(&text).unwrap();
+        assert!(message.lost && message.overrides.is_none() && message.changes.len() == 2);
+        let Op::Add(row) = &message.changes[0].op else { panic!() };
+        assert_eq!((row.count, row.message.as_deref(), row.test), (2, Some("\"hi\""), true));
+        assert!(read_message("live e 1\n=\n1 0 9 add\nx").is_err());
+        assert_eq!(read_message("live 0 0\n- - - - - - - 5\n").unwrap().overrides.unwrap().history, Some(5));
+    }
+}
