@@ -1,5 +1,5 @@
 //! x
 
-mod support;
 mod lua_headers;
 mod redis_engine;
+mod support;
