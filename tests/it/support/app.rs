@@ -11,6 +11,7 @@ use tipcast::config::{self, Config, Flags};
 use tokio::sync::oneshot;
 
 use super::api::Api;
+use super::stores::Corner;
 use super::watcher::Watcher;
 
 /// Where a gateway keeps its feeds. Clones are the same store.
@@ -18,6 +19,8 @@ use super::watcher::Watcher;
 pub enum Backing {
     /// A folder of its own.
     Folder(Arc<TempDir>),
+    /// A corner of a Redis; the address may be a proxy's.
+    Redis(Corner, String),
 }
 
 impl Backing {
@@ -26,10 +29,30 @@ impl Backing {
         Backing::Folder(Arc::new(TempDir::new().unwrap()))
     }
 
+    /// A new corner of the shared Redis.
+    pub fn redis() -> Backing {
+        Backing::corner(Corner::new())
+    }
+
+    /// A corner of a Redis.
+    pub fn corner(corner: Corner) -> Backing {
+        let url = corner.server.url();
+        Backing::Redis(corner, url)
+    }
+
     /// The command line that chooses it.
     pub fn args(&self) -> Vec<String> {
         match self {
             Backing::Folder(dir) => vec!["--data-dir".into(), dir.path().display().to_string()],
+            Backing::Redis(_, url) => vec!["--redis".into(), url.clone()],
+        }
+    }
+
+    /// The environment that goes with it.
+    pub fn env(&self) -> Vec<(String, String)> {
+        match self {
+            Backing::Folder(_) => vec![],
+            Backing::Redis(corner, _) => vec![("TIPCAST_REDIS__PREFIX".into(), corner.prefix.clone())],
         }
     }
 
@@ -37,8 +60,9 @@ impl Backing {
         let mut flags = Flags { listen: Some("127.0.0.1:0".into()), ..Flags::default() };
         match self {
             Backing::Folder(dir) => flags.data_dir = Some(dir.path().display().to_string()),
+            Backing::Redis(_, url) => flags.redis = Some(url.clone()),
         }
-        let config = config::load(None, Vec::new(), flags).unwrap();
+        let config = config::load(None, self.env(), flags).unwrap();
         config.check().unwrap();
         config
     }

@@ -27,6 +27,10 @@ macro_rules! on_every_engine {
             use $crate::support::{case::Case, stores::Store};
             $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::embedded()).await).await })+
         }
+        mod redis {
+            use $crate::support::{case::Case, stores::Store};
+            $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::redis()).await).await })+
+        }
     };
 }
 

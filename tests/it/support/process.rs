@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use super::api::Api;
+use super::app::Backing;
 use super::case::PATIENCE;
 
 /// A child process; killed by its own id when dropped.
@@ -32,9 +33,17 @@ impl Process {
 
     /// As [`Process::serve`], on this address.
     pub fn serve_at(address: &str, args: &[String]) -> Process {
-        let mut all = vec!["--listen".to_owned(), address.to_owned()];
-        all.extend_from_slice(args);
-        let (mut process, lines) = Process::spawn(&all);
+        Process::start(address, args.to_vec(), vec![])
+    }
+
+    /// Starts the binary on this store.
+    pub fn on(backing: &Backing) -> Process {
+        Process::start("127.0.0.1:0", backing.args(), backing.env())
+    }
+
+    fn start(address: &str, args: Vec<String>, env: Vec<(String, String)>) -> Process {
+        let all: Vec<_> = ["--listen".to_owned(), address.to_owned()].into_iter().chain(args).collect();
+        let (mut process, lines) = Process::spawn(&all, env);
         let deadline = Instant::now() + PATIENCE;
         let base = loop {
             let line = lines.recv_timeout(deadline.saturating_duration_since(Instant::now()));
@@ -50,13 +59,13 @@ impl Process {
 
     /// Runs the binary to its end; gives how it ended and everything it said.
     pub fn run(args: &[String]) -> (ExitStatus, String) {
-        let (mut process, _lines) = Process::spawn(args);
+        let (mut process, _lines) = Process::spawn(args, vec![]);
         let status = process.wait();
         process.readers.drain(..).for_each(|reader| reader.join().unwrap());
         (status, process.said())
     }
 
-    fn spawn(args: &[String]) -> (Process, mpsc::Receiver<String>) {
+    fn spawn(args: &[String], env: Vec<(String, String)>) -> (Process, mpsc::Receiver<String>) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tipcast"));
         command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         for (name, _) in
@@ -64,6 +73,7 @@ impl Process {
         {
             command.env_remove(name);
         }
+        command.envs(env);
         let mut child = command.spawn().unwrap();
         let said = Arc::new(Mutex::new(String::new()));
         let (lines, told) = mpsc::channel();

@@ -11,7 +11,7 @@ use crate::support::watcher::Watcher;
 #[tokio::test]
 async fn sigterm_says_goodbye_to_every_watcher_and_ends_in_order() {
     let backing = Backing::folder();
-    let mut gateway = Process::serve(&backing.args());
+    let mut gateway = Process::on(&backing);
     gateway.give("show", &gift("g1")).await;
     let mut watcher = Watcher::open(&gateway, "show").await;
     let mut many = Many::open(&gateway).await;
@@ -41,7 +41,7 @@ async fn sigterm_says_goodbye_to_every_watcher_and_ends_in_order() {
     for post in posts {
         taken += u64::from(post.await.unwrap().is_ok_and(|said| matches!(said.status, 200 | 201)));
     }
-    let gateway = Process::serve(&backing.args());
+    let gateway = Process::on(&backing);
     let seq = gateway.get_feed("show").await["seq"].as_u64().unwrap();
     assert!(seq > taken, "{seq}, and {taken} acknowledged beside the first");
     watcher.api = Api::clone(&gateway);
