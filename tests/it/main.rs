@@ -1,6 +1,7 @@
 //! x
 
-mod support;
-mod lua_headers;
-mod redis_engine;
 mod engines_agree;
+mod lua_headers;
+mod redis_chaos;
+mod redis_engine;
+mod support;
