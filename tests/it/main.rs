@@ -12,5 +12,6 @@ mod engines_agree;
 mod layers;
 mod lua_headers;
 mod producer_api;
+mod redis_chaos;
 mod redis_engine;
 mod watching;

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use redis::aio::{PubSubSink, PubSubStream};
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -285,9 +286,9 @@ impl Keeper {
             .map(|(channel, _)| channel)
             .collect();
         for chunk in unused.chunks(CHUNK) {
-            let (mut sink, chunk) = (sink.clone(), chunk.to_vec());
-            // Whether it was confirmed shows in the next sign of life, which comes after it.
-            tokio::spawn(async move { timeout(PATIENCE, sink.unsubscribe(chunk)).await });
+            // Polled once, here, so that it is on its way before the next SUBSCRIBE. Whether it was
+            // confirmed is not waited for: the next sign of life comes after it.
+            let _ = sink.clone().unsubscribe(chunk).now_or_never();
         }
     }
 
