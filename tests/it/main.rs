@@ -5,10 +5,15 @@
 #[macro_use]
 mod support;
 
+mod against_the_model;
 mod browser;
+mod chaos;
 mod contract_suite;
+mod interleavings;
 mod layers;
 mod lua_headers;
 mod producer_api;
 mod redis_engine;
+mod survival;
+mod two_nodes;
 mod watching;
