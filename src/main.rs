@@ -20,7 +20,7 @@ struct Cli {
     settings: Settings,
 }
 
-#[derive(Args)]
+#[derive(Args, Default, PartialEq)]
 struct Settings {
     /// A configuration file; `tipcast default-config` prints one.
     #[arg(long, value_name = "FILE", global = true)]
@@ -56,6 +56,12 @@ const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
     let Cli { command, settings } = Cli::parse();
+    let configured = matches!(command, None | Some(Command::CheckConfig));
+    if !configured && settings != Settings::default() {
+        let error =
+            "--config, --listen, --redis, --data-dir and --insecure are for the server and check-config";
+        return refuse(USAGE, &error);
+    }
     match command {
         None => serve(settings),
         Some(Command::CheckConfig) => match load(settings) {

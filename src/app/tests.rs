@@ -18,11 +18,12 @@ struct Served {
     _data: tempfile::TempDir,
 }
 
-fn serve() -> Served {
+fn serve(change: impl FnOnce(&mut Config)) -> Served {
     let data = tempfile::tempdir().unwrap();
     let data_dir = Some(data.path().display().to_string());
     let flags = Flags { listen: Some("127.0.0.1:0".into()), data_dir, ..Flags::default() };
-    let config = load(None, Vec::new(), flags).unwrap();
+    let mut config = load(None, Vec::new(), flags).unwrap();
+    change(&mut config);
     let listener = bind(config.listen_address().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
@@ -52,7 +53,7 @@ fn post(rest: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_running_request_is_finished_and_idle_connections_are_not_waited_for() {
-    let served = serve();
+    let served = serve(|_| ());
     let (first, last) = GIFT.split_at(20);
     let head = post(&format!("Content-Length: {}\r\nExpect: 100-continue\r\n\r\n", GIFT.len()));
     let mut running = say(served.address, &head).await;
@@ -74,7 +75,7 @@ async fn a_running_request_is_finished_and_idle_connections_are_not_waited_for()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_without_end_is_refused_and_then_cut() {
-    let served = serve();
+    let served = serve(|_| ());
     let mut socket = say(served.address, &post("Transfer-Encoding: chunked\r\n\r\n")).await;
     let chunk = format!("1000\r\n{}\r\n", " ".repeat(4096));
     let cut = timeout(Duration::from_secs(10), async {
@@ -83,6 +84,16 @@ async fn a_body_without_end_is_refused_and_then_cut() {
         }
     });
     cut.await.unwrap();
+    served.stop.send(()).unwrap();
+    served.running.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_comes_too_slowly_is_a_problem_of_its_own() {
+    let served = serve(|config| config.http.body_timeout_ms = 150);
+    let slow = say(served.address, &post("Content-Length: 80\r\n\r\n{")).await;
+    let told = hear(slow).await;
+    assert!(told.starts_with("HTTP/1.1 408") && told.contains("/problems/body-timeout"), "{told}");
     served.stop.send(()).unwrap();
     served.running.await.unwrap().unwrap();
 }

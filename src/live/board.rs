@@ -38,6 +38,9 @@ struct State {
     frames: VecDeque<Arc<Frame>>,
     bytes: usize,
     snapshot: Option<Arc<Frame>>,
+    /// Positions from here on may be resumed from; the ring may reach further back for those who
+    /// never left.
+    covered_from: u64,
 }
 
 /// Where a watcher is. `seq` counts what was taken for its socket.
@@ -78,6 +81,7 @@ impl Board {
             frames: VecDeque::new(),
             bytes: 0,
             snapshot: None,
+            covered_from: 0,
         };
         Board { feed, state: Mutex::new(state), moves: watch::channel(0).0 }
     }
@@ -106,7 +110,8 @@ impl Board {
         }
         match since {
             Some(since) if since.epoch == state.at.epoch && !since.epoch.is_none() => {
-                if since.seq == state.at.seq || state.frame_after(since.seq).is_some() {
+                let covered = since.seq >= state.covered_from;
+                if since.seq == state.at.seq || (covered && state.frame_after(since.seq).is_some()) {
                     let cursor = Cursor { generation: state.generation, at: since.clone() };
                     Start::At(cursor, Arc::new(Frame::resumed(&self.feed, since)))
                 } else {
@@ -178,6 +183,8 @@ impl Board {
     pub(super) fn replace(&self, at: Position, capacity: u64, rows: &VecDeque<Arc<Row>>) {
         let mut state = self.locked();
         state.generation += 1;
+        // Older positions may be covered by the engine's history; the ring starts anew.
+        state.covered_from = at.seq;
         state.at = at;
         state.capacity = capacity;
         state.rows = rows.clone();
@@ -207,6 +214,12 @@ impl Board {
         state.snapshot = None;
         drop(state);
         self.moves.send_modify(|n| *n += 1);
+    }
+
+    /// Nobody resumes over more than the newest `history` changes from now on.
+    pub(super) fn limit(&self, history: u64) {
+        let mut state = self.locked();
+        state.covered_from = state.covered_from.max(state.at.seq.saturating_sub(history));
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {

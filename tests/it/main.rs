@@ -9,6 +9,8 @@ mod against_the_model;
 mod browser;
 mod chaos;
 mod contract_suite;
+mod demo;
+mod engines_agree;
 mod interleavings;
 mod layers;
 mod lua_headers;
