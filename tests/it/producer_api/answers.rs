@@ -5,13 +5,26 @@ use serde_json::{Value, json};
 use crate::support::TestApp;
 use crate::support::gifts::gift;
 
+on_both_stores![
+    a_new_row_is_201_with_its_place,
+    joining_a_row_is_200_with_its_count,
+    a_gift_that_is_not_shown_is_200_and_names_the_row,
+    the_same_id_again_is_200_with_the_first_answer_and_duplicate,
+    the_same_payload_is_compared_after_parsing_and_normalising,
+    the_same_id_with_another_payload_is_422_and_changes_nothing,
+    without_an_id_the_server_makes_a_uuid_of_version_seven,
+    the_idempotency_key_is_the_id,
+    a_retracted_row_leaves_once,
+    ids_are_unique_per_feed,
+    a_gift_for_later_is_answered_501_until_there_are_schedules,
+];
+
 fn keys(answer: &Value) -> Vec<&str> {
     let mut keys: Vec<_> = answer.as_object().unwrap().keys().map(String::as_str).collect();
     keys.sort_unstable();
     keys
 }
 
-#[tokio::test]
 async fn a_new_row_is_201_with_its_place() {
     let app = TestApp::start().await;
     let said = app.post_gift("show", &gift("g1")).await;
@@ -27,7 +40,6 @@ async fn a_new_row_is_201_with_its_place() {
     assert_eq!((&feed["epoch"], &feed["rows"][0]["row"]), (&answer["epoch"], &answer["row"]));
 }
 
-#[tokio::test]
 async fn joining_a_row_is_200_with_its_count() {
     let app = TestApp::start().await;
     let first = app.give("show", &gift("g1").count(2)).await;
@@ -42,7 +54,6 @@ async fn joining_a_row_is_200_with_its_count() {
     assert_eq!(answer["row"], first["row"]);
 }
 
-#[tokio::test]
 async fn a_gift_that_is_not_shown_is_200_and_names_the_row() {
     let app = TestApp::start().await;
     app.patch_policy("show", json!({"dedup": "drop"})).await;
@@ -52,7 +63,6 @@ async fn a_gift_that_is_not_shown_is_200_and_names_the_row() {
     assert_eq!(said.json(), json!({"status": "suppressed", "id": "g2", "row": first["row"]}));
 }
 
-#[tokio::test]
 async fn the_same_id_again_is_200_with_the_first_answer_and_duplicate() {
     let app = TestApp::start().await;
     app.patch_policy("show", json!({"dedup_window_ms": 60_000})).await;
@@ -71,7 +81,6 @@ async fn the_same_id_again_is_200_with_the_first_answer_and_duplicate() {
     assert_eq!(app.get_feed("show").await["seq"], 3);
 }
 
-#[tokio::test]
 async fn the_same_payload_is_compared_after_parsing_and_normalising() {
     let app = TestApp::start().await;
     let one = r#"{"id":"g1","user":{"id":"u","name":"Zoe\u0301"},"gift":{"id":"g","name":"G"},
@@ -83,7 +92,6 @@ async fn the_same_payload_is_compared_after_parsing_and_normalising() {
     assert_eq!((again.status, &again.json()["duplicate"]), (200, &json!(true)), "{again:?}");
 }
 
-#[tokio::test]
 async fn the_same_id_with_another_payload_is_422_and_changes_nothing() {
     let app = TestApp::start().await;
     app.give("show", &gift("g1").value(5, "EUR")).await;
@@ -103,7 +111,6 @@ async fn the_same_id_with_another_payload_is_422_and_changes_nothing() {
     assert_eq!((&after["seq"], &after["rows"]), (&before["seq"], &before["rows"]));
 }
 
-#[tokio::test]
 async fn without_an_id_the_server_makes_a_uuid_of_version_seven() {
     let app = TestApp::start().await;
     let mut ids = vec![];
@@ -117,7 +124,6 @@ async fn without_an_id_the_server_makes_a_uuid_of_version_seven() {
     assert_ne!(ids[0], ids[1]);
 }
 
-#[tokio::test]
 async fn the_idempotency_key_is_the_id() {
     let app = TestApp::start().await;
     let post = |key: &'static str, body: Value| {
@@ -139,7 +145,6 @@ async fn the_idempotency_key_is_the_id() {
     assert_eq!(app.get_feed("show").await["seq"], 2);
 }
 
-#[tokio::test]
 async fn a_retracted_row_leaves_once() {
     let app = TestApp::start().await;
     let row = app.give("show", &gift("g1")).await["row"].as_str().unwrap().to_owned();
@@ -155,14 +160,12 @@ async fn a_retracted_row_leaves_once() {
     app.retract("show", &old).await.problem(404);
 }
 
-#[tokio::test]
 async fn ids_are_unique_per_feed() {
     let app = TestApp::start().await;
     app.give("one", &gift("g1")).await;
     assert_eq!(app.post_gift("two", &gift("g1").by("bob")).await.status, 201);
 }
 
-#[tokio::test]
 async fn a_gift_for_later_is_answered_501_until_there_are_schedules() {
     let app = TestApp::start().await;
     app.post_gift("show", &gift("g1").with("delay_ms", json!(604_800_000))).await.problem(501);

@@ -5,12 +5,20 @@ use serde_json::{Value, json};
 use crate::support::TestApp;
 use crate::support::gifts::gift;
 
+on_both_stores![
+    a_batch_answers_each_gift_in_order_and_counts,
+    suppressed_and_scheduled_gifts_are_counted_as_what_they_are,
+    a_batch_holds_one_to_one_hundred_and_twenty_eight_gifts,
+    a_batch_that_is_no_batch_is_refused_whole,
+    a_batch_may_have_one_mib_and_not_a_byte_more,
+    a_batch_of_nothing_but_bad_gifts_writes_nothing,
+];
+
 fn tally(answer: &Value) -> [u64; 6] {
     ["accepted", "merged", "suppressed", "duplicate", "scheduled", "rejected"]
         .map(|n| answer[n].as_u64().unwrap())
 }
 
-#[tokio::test]
 async fn a_batch_answers_each_gift_in_order_and_counts() {
     let app = TestApp::start().await;
     app.give("show", &gift("old")).await;
@@ -58,7 +66,6 @@ async fn a_batch_answers_each_gift_in_order_and_counts() {
     assert_eq!((&feed["seq"], feed["rows"].as_array().unwrap().len()), (&json!(4), 3));
 }
 
-#[tokio::test]
 async fn suppressed_and_scheduled_gifts_are_counted_as_what_they_are() {
     let app = TestApp::start().await;
     app.patch_policy("show", json!({"dedup": "drop"})).await;
@@ -70,7 +77,6 @@ async fn suppressed_and_scheduled_gifts_are_counted_as_what_they_are() {
     assert_eq!(answer["results"][2]["error"]["status"], 501, "{answer:#}");
 }
 
-#[tokio::test]
 async fn a_batch_holds_one_to_one_hundred_and_twenty_eight_gifts() {
     let app = TestApp::start().await;
     let gifts =
@@ -88,7 +94,6 @@ async fn a_batch_holds_one_to_one_hundred_and_twenty_eight_gifts() {
     assert_eq!(app.post_batch("show", &gifts(1)).await.status, 200);
 }
 
-#[tokio::test]
 async fn a_batch_that_is_no_batch_is_refused_whole() {
     let app = TestApp::start().await;
     let path = "/v1/feeds/show/gifts/batch";
@@ -110,7 +115,6 @@ async fn a_batch_that_is_no_batch_is_refused_whole() {
     assert_eq!(app.get_feed("show").await["epoch"], "0");
 }
 
-#[tokio::test]
 async fn a_batch_may_have_one_mib_and_not_a_byte_more() {
     let app = TestApp::start().await;
     let good = json!({"gifts": [gift("g1").json()]}).to_string();
@@ -121,7 +125,6 @@ async fn a_batch_may_have_one_mib_and_not_a_byte_more() {
     assert_eq!(app.call("POST", path, Some(&padded(1 << 20))).await.status, 200);
 }
 
-#[tokio::test]
 async fn a_batch_of_nothing_but_bad_gifts_writes_nothing() {
     let app = TestApp::start().await;
     let answer = app.post_batch("show", &[json!({}), json!([]), json!(5)]).await.json();

@@ -6,6 +6,14 @@ use crate::support::TestApp;
 use crate::support::fold::Fold;
 use crate::support::gifts::{GiftSpec, gift};
 
+on_both_stores![
+    every_value_within_its_limits_is_taken,
+    a_row_carries_everything_that_was_sent_and_nothing_else,
+    a_combo_row_carries_its_combo,
+    money_is_exact_to_the_last_unit,
+    meta_passes_through_untouched,
+];
+
 fn named(id: &str, name: &str) -> Value {
     json!({"id": id, "name": name})
 }
@@ -66,7 +74,6 @@ fn legal() -> Vec<GiftSpec> {
     all
 }
 
-#[tokio::test]
 async fn every_value_within_its_limits_is_taken() {
     let app = TestApp::start().await;
     app.patch_policy("show", json!({"dedup": "off", "capacity": 100})).await;
@@ -78,7 +85,6 @@ async fn every_value_within_its_limits_is_taken() {
     feed["rows"].as_array().unwrap().iter().for_each(|row| Fold::new("show").check_row(row));
 }
 
-#[tokio::test]
 async fn a_row_carries_everything_that_was_sent_and_nothing_else() {
     let app = TestApp::start().await;
     app.patch_policy("show", json!({"row_ttl_ms": 60_000})).await;
@@ -124,7 +130,6 @@ async fn a_row_carries_everything_that_was_sent_and_nothing_else() {
     assert_eq!(names, ["at", "count", "gift", "rev", "row", "seq", "updated_at", "user"]);
 }
 
-#[tokio::test]
 async fn a_combo_row_carries_its_combo() {
     let app = TestApp::start().await;
     app.give("show", &gift("g1").combo("c", 2)).await;
@@ -137,7 +142,6 @@ async fn a_combo_row_carries_its_combo() {
     );
 }
 
-#[tokio::test]
 async fn money_is_exact_to_the_last_unit() {
     let app = TestApp::start().await;
     for (n, amount) in
@@ -154,7 +158,6 @@ async fn money_is_exact_to_the_last_unit() {
     }
 }
 
-#[tokio::test]
 async fn meta_passes_through_untouched() {
     let app = TestApp::start().await;
     let meta =

@@ -5,6 +5,15 @@ use serde_json::{Value, json};
 use crate::support::TestApp;
 use crate::support::gifts::gift;
 
+on_both_stores![
+    a_feed_without_its_own_has_the_defaults,
+    each_field_is_taken_at_both_ends_and_refused_beyond,
+    patch_keeps_and_put_resets_what_they_leave_out,
+    a_wrong_policy_changes_nothing,
+    a_policy_alone_does_not_begin_a_feed,
+    a_policy_holds_for_the_very_next_gift,
+];
+
 fn defaults() -> Value {
     json!({"capacity": 10, "dedup": "combine", "dedup_window_ms": 5000, "row_ttl_ms": 0, "delay_ms": 0, "flush_ms": 50,
         "idempotency_window_ms": 86_400_000, "history": 1024})
@@ -17,13 +26,11 @@ fn with(mut policy: Value, patch: &Value) -> Value {
     policy
 }
 
-#[tokio::test]
 async fn a_feed_without_its_own_has_the_defaults() {
     let app = TestApp::start().await;
     assert_eq!(app.get_policy("show").await, defaults());
 }
 
-#[tokio::test]
 async fn each_field_is_taken_at_both_ends_and_refused_beyond() {
     let app = TestApp::start().await;
     for (field, least, most) in [
@@ -71,7 +78,6 @@ async fn each_field_is_taken_at_both_ends_and_refused_beyond() {
     }
 }
 
-#[tokio::test]
 async fn patch_keeps_and_put_resets_what_they_leave_out() {
     let app = TestApp::start().await;
     app.patch_policy("show", json!({"capacity": 3, "flush_ms": 0})).await;
@@ -84,7 +90,6 @@ async fn patch_keeps_and_put_resets_what_they_leave_out() {
     assert_eq!(app.get_policy("other").await, defaults());
 }
 
-#[tokio::test]
 async fn a_wrong_policy_changes_nothing() {
     let app = TestApp::start().await;
     app.patch_policy("show", json!({"capacity": 3})).await;
@@ -102,7 +107,6 @@ async fn a_wrong_policy_changes_nothing() {
     assert_eq!(app.get_policy("show").await, before);
 }
 
-#[tokio::test]
 async fn a_policy_alone_does_not_begin_a_feed() {
     let app = TestApp::start().await;
     app.patch_policy("show", json!({"capacity": 3})).await;
@@ -110,7 +114,6 @@ async fn a_policy_alone_does_not_begin_a_feed() {
     assert_eq!((&feed["epoch"], &feed["seq"], &feed["capacity"]), (&json!("0"), &json!(0), &json!(3)));
 }
 
-#[tokio::test]
 async fn a_policy_holds_for_the_very_next_gift() {
     let app = TestApp::start().await;
     for n in 0..10 {

@@ -7,11 +7,17 @@ use crate::support::TestApp;
 use crate::support::api::{Api, Said};
 use crate::support::gifts::gift;
 
+on_both_stores![
+    a_feed_that_nobody_wrote_to_is_an_empty_feed,
+    rows_are_newest_first_and_never_more_than_the_capacity,
+    the_tag_is_the_position_and_spares_what_did_not_change,
+    an_empty_feed_is_spared_too,
+];
+
 async fn get_if_not(app: &TestApp, tag: &str) -> Said {
     Api::send(app.request("GET", "/v1/feeds/show").header("if-none-match", tag)).await
 }
 
-#[tokio::test]
 async fn a_feed_that_nobody_wrote_to_is_an_empty_feed() {
     let app = TestApp::start().await;
     let said = app.get("/v1/feeds/show").await;
@@ -23,7 +29,6 @@ async fn a_feed_that_nobody_wrote_to_is_an_empty_feed() {
     assert_eq!(feed, json!({"feed": "show", "epoch": "0", "seq": 0, "capacity": 10, "rows": []}));
 }
 
-#[tokio::test]
 async fn rows_are_newest_first_and_never_more_than_the_capacity() {
     let app = TestApp::start().await;
     for n in 0..13 {
@@ -36,7 +41,6 @@ async fn rows_are_newest_first_and_never_more_than_the_capacity() {
     assert_eq!((&feed["seq"], &feed["capacity"], &feed["feed"]), (&json!(13), &json!(10), &json!("show")));
 }
 
-#[tokio::test]
 async fn the_tag_is_the_position_and_spares_what_did_not_change() {
     let app = TestApp::start().await;
     let answer = app.give("show", &gift("g1")).await;
@@ -61,7 +65,6 @@ async fn the_tag_is_the_position_and_spares_what_did_not_change() {
     assert_eq!(get_if_not(&app, &tag).await.status, 200);
 }
 
-#[tokio::test]
 async fn an_empty_feed_is_spared_too() {
     let app = TestApp::start().await;
     assert_eq!(get_if_not(&app, "\"0:0\"").await.status, 304);

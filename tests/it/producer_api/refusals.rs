@@ -5,6 +5,16 @@ use serde_json::{Value, json};
 use crate::support::TestApp;
 use crate::support::gifts::gift;
 
+on_both_stores![
+    each_wrong_field_is_422_and_named_by_its_pointer,
+    several_wrong_fields_are_all_named,
+    a_time_and_a_delay_together_are_422,
+    only_a_body_that_is_no_json_is_400,
+    odd_json_is_never_a_500,
+    a_malformed_feed_name_is_422_everywhere,
+    a_body_may_have_eight_kib_and_not_a_byte_more,
+];
+
 /// A gift with one thing wrong, and the pointer that must be named.
 fn wrong() -> Vec<(Value, &'static str)> {
     let set = |field: &str, value: Value| gift("g1").with(field, value).json();
@@ -105,7 +115,6 @@ fn wrong() -> Vec<(Value, &'static str)> {
     all
 }
 
-#[tokio::test]
 async fn each_wrong_field_is_422_and_named_by_its_pointer() {
     let app = TestApp::start().await;
     for (body, pointer) in wrong() {
@@ -116,7 +125,6 @@ async fn each_wrong_field_is_422_and_named_by_its_pointer() {
     assert_eq!((&feed["epoch"], &feed["seq"]), (&json!("0"), &json!(0)), "nothing is written");
 }
 
-#[tokio::test]
 async fn several_wrong_fields_are_all_named() {
     let app = TestApp::start().await;
     let body = json!({"id": "a b", "user": {"id": "u", "x": 1}, "count": 0, "y": 2});
@@ -125,14 +133,12 @@ async fn several_wrong_fields_are_all_named() {
     assert_eq!(pointers, ["/count", "/gift", "/id", "/user/name", "/user/x", "/y"]);
 }
 
-#[tokio::test]
 async fn a_time_and_a_delay_together_are_422() {
     let app = TestApp::start().await;
     let both = gift("g1").with("deliver_at", json!("2020-01-01T00:00:00Z")).with("delay_ms", json!(0));
     app.post_gift("show", &both).await.problem(422);
 }
 
-#[tokio::test]
 async fn only_a_body_that_is_no_json_is_400() {
     let app = TestApp::start().await;
     let path = "/v1/feeds/show/gifts";
@@ -171,7 +177,6 @@ async fn only_a_body_that_is_no_json_is_400() {
     assert_eq!(app.get_feed("show").await["epoch"], "0");
 }
 
-#[tokio::test]
 async fn odd_json_is_never_a_500() {
     let app = TestApp::start().await;
     let with = |meta: &str| {
@@ -204,7 +209,6 @@ async fn odd_json_is_never_a_500() {
     app.get_feed("show").await;
 }
 
-#[tokio::test]
 async fn a_malformed_feed_name_is_422_everywhere() {
     let app = TestApp::start().await;
     let body = gift("g1").json().to_string();
@@ -223,7 +227,6 @@ async fn a_malformed_feed_name_is_422_everywhere() {
     }
 }
 
-#[tokio::test]
 async fn a_body_may_have_eight_kib_and_not_a_byte_more() {
     let app = TestApp::start().await;
     let good = gift("g1").json().to_string();

@@ -7,7 +7,16 @@ use crate::support::TestApp;
 use crate::support::api::Api;
 use crate::support::gifts::gift;
 
-#[tokio::test]
+on_both_stores![
+    an_unknown_path_is_404,
+    a_wrong_method_is_405_and_says_which_are_right,
+    a_body_of_another_type_is_415,
+    a_plain_get_on_a_websocket_path_is_426,
+    the_process_says_that_it_lives_and_is_ready,
+    a_chunked_body_is_measured_too,
+    a_body_that_ends_early_writes_nothing,
+];
+
 async fn an_unknown_path_is_404() {
     let app = TestApp::start().await;
     for path in [
@@ -24,7 +33,6 @@ async fn an_unknown_path_is_404() {
     app.call("POST", "/v1/nothing", Some("{}")).await.problem(404);
 }
 
-#[tokio::test]
 async fn a_wrong_method_is_405_and_says_which_are_right() {
     let app = TestApp::start().await;
     for (method, path, right) in [
@@ -51,7 +59,6 @@ async fn a_wrong_method_is_405_and_says_which_are_right() {
     }
 }
 
-#[tokio::test]
 async fn a_body_of_another_type_is_415() {
     let app = TestApp::start().await;
     let body = gift("g1").json().to_string();
@@ -74,7 +81,6 @@ async fn a_body_of_another_type_is_415() {
     assert_eq!(post("/v1/feeds/show/gifts", "Application/JSON").await.status, 200);
 }
 
-#[tokio::test]
 async fn a_plain_get_on_a_websocket_path_is_426() {
     let app = TestApp::start().await;
     for path in ["/v1/feeds/show/ws", "/v1/ws"] {
@@ -84,7 +90,6 @@ async fn a_plain_get_on_a_websocket_path_is_426() {
     }
 }
 
-#[tokio::test]
 async fn the_process_says_that_it_lives_and_is_ready() {
     let app = TestApp::start().await;
     assert_eq!(app.get("/healthz").await.status, 200);
@@ -105,7 +110,6 @@ async fn raw(app: &TestApp, request: &[u8]) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-#[tokio::test]
 async fn a_chunked_body_is_measured_too() {
     let app = TestApp::start().await;
     let head = "POST /v1/feeds/show/gifts HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n";
@@ -121,7 +125,6 @@ async fn a_chunked_body_is_measured_too() {
     assert!(answer.contains("application/problem+json"), "{answer}");
 }
 
-#[tokio::test]
 async fn a_body_that_ends_early_writes_nothing() {
     let app = TestApp::start().await;
     let body = gift("g1").json().to_string();

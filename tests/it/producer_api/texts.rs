@@ -5,13 +5,21 @@ use serde_json::{Value, json};
 use crate::support::TestApp;
 use crate::support::gifts::{GiftSpec, gift};
 
+on_both_stores![
+    markup_quotes_and_odd_scripts_stay_as_they_are,
+    control_characters_and_overrides_are_stripped,
+    what_is_stripped_is_no_reason_to_refuse,
+    a_name_with_nothing_to_see_shows_the_id,
+    text_is_nfc,
+    names_are_measured_in_characters_and_ids_in_bytes,
+];
+
 async fn shown(app: &TestApp, feed: &str, spec: &GiftSpec) -> Value {
     let said = app.post_gift(feed, spec).await;
     assert_eq!(said.status, 201, "{}\n{said:?}", spec.json());
     app.get_feed(feed).await["rows"][0].clone()
 }
 
-#[tokio::test]
 async fn markup_quotes_and_odd_scripts_stay_as_they_are() {
     let app = TestApp::start().await;
     for (n, text) in [
@@ -40,7 +48,6 @@ async fn markup_quotes_and_odd_scripts_stay_as_they_are() {
     }
 }
 
-#[tokio::test]
 async fn control_characters_and_overrides_are_stripped() {
     let app = TestApp::start().await;
     let mut hazards: Vec<char> = (0..0x20u32).chain(0x7f..0xa0).filter_map(char::from_u32).collect();
@@ -59,7 +66,6 @@ async fn control_characters_and_overrides_are_stripped() {
     }
 }
 
-#[tokio::test]
 async fn what_is_stripped_is_no_reason_to_refuse() {
     let app = TestApp::start().await;
     let name = format!("{}\u{202e}{}", "n".repeat(32), "n".repeat(32));
@@ -71,7 +77,6 @@ async fn what_is_stripped_is_no_reason_to_refuse() {
     assert!(matches!(shown(&app, "only", &only).await.get("message"), None | Some(Value::String(_))));
 }
 
-#[tokio::test]
 async fn a_name_with_nothing_to_see_shows_the_id() {
     let app = TestApp::start().await;
     for (n, name) in ["\u{0}\u{202e}", "\u{200b}", "\u{feff}\u{2060}", "\u{2066}\u{2069}", "\u{7f}"]
@@ -90,7 +95,6 @@ async fn a_name_with_nothing_to_see_shows_the_id() {
     }
 }
 
-#[tokio::test]
 async fn text_is_nfc() {
     let app = TestApp::start().await;
     let spec = gift("g")
@@ -101,7 +105,6 @@ async fn text_is_nfc() {
     assert_eq!(row["user"]["id"], "e\u{301}", "an id is opaque");
 }
 
-#[tokio::test]
 async fn names_are_measured_in_characters_and_ids_in_bytes() {
     let app = TestApp::start().await;
     for (n, name) in ["é".repeat(64), "\u{1F339}".repeat(64), "e\u{301}".repeat(32)].into_iter().enumerate()

@@ -14,6 +14,28 @@ use super::api::Api;
 use super::stores::Corner;
 use super::watcher::Watcher;
 
+tokio::task_local! {
+    /// Whether [`Backing::fresh`] is a corner of a Redis.
+    static ON_REDIS: bool;
+}
+
+/// Runs a test with [`Backing::fresh`] being a corner of a Redis, or a folder.
+pub async fn with_redis<T>(redis: bool, test: impl Future<Output = T>) -> T {
+    ON_REDIS.scope(redis, test).await
+}
+
+/// Runs each test, an `async fn()`, on a folder and on Redis.
+macro_rules! on_both_stores {
+    ($($test:ident),+ $(,)?) => {
+        mod on_a_folder {
+            $(#[tokio::test] async fn $test() { $crate::support::app::with_redis(false, super::$test()).await })+
+        }
+        mod on_redis {
+            $(#[tokio::test] async fn $test() { $crate::support::app::with_redis(true, super::$test()).await })+
+        }
+    };
+}
+
 /// Where a gateway keeps its feeds. Clones are the same store.
 #[derive(Clone)]
 pub enum Backing {
@@ -24,6 +46,14 @@ pub enum Backing {
 }
 
 impl Backing {
+    /// Empty, of the kind that the test runs on.
+    pub fn fresh() -> Backing {
+        match ON_REDIS.try_with(|redis| *redis).unwrap_or(false) {
+            true => Backing::redis(),
+            false => Backing::folder(),
+        }
+    }
+
     /// A new folder.
     pub fn folder() -> Backing {
         Backing::Folder(Arc::new(TempDir::new().unwrap()))
@@ -85,9 +115,9 @@ impl Deref for TestApp {
 }
 
 impl TestApp {
-    /// On a folder of its own.
+    /// On a fresh store.
     pub async fn start() -> TestApp {
-        TestApp::on(&Backing::folder()).await
+        TestApp::on(&Backing::fresh()).await
     }
 
     /// On this store.

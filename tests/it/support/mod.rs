@@ -1,9 +1,11 @@
 //! What the tests are written with.
 
 #[macro_use]
+pub mod app;
+#[macro_use]
 pub mod case;
 pub mod api;
-pub mod app;
+pub mod dice;
 pub mod fold;
 pub mod gifts;
 pub mod many;

@@ -7,7 +7,19 @@ use crate::support::TestApp;
 use crate::support::gifts::gift;
 use crate::support::watcher::open_socket;
 
-#[tokio::test]
+on_both_stores![
+    a_watcher_gets_the_list_first_and_then_every_change,
+    every_kind_of_row_is_told_as_get_tells_it,
+    the_first_change_of_an_empty_feed_comes_as_a_snapshot_with_its_epoch,
+    watching_an_empty_feed_does_not_begin_it,
+    a_changed_capacity_reaches_every_watcher_as_a_snapshot,
+    a_row_with_a_ttl_leaves_within_a_second_of_its_time,
+    a_feed_that_nobody_watches_forgets_its_rows_too,
+    many_watchers_of_one_feed_have_the_same_list,
+    feeds_do_not_meet,
+    a_malformed_feed_name_is_refused_before_the_upgrade,
+];
+
 async fn a_watcher_gets_the_list_first_and_then_every_change() {
     let app = TestApp::start().await;
     app.give("show", &gift("g1")).await;
@@ -23,7 +35,6 @@ async fn a_watcher_gets_the_list_first_and_then_every_change() {
     watcher.wait_for_the_list().await;
 }
 
-#[tokio::test]
 async fn every_kind_of_row_is_told_as_get_tells_it() {
     let app = TestApp::start().await;
     app.patch_policy("show", json!({"row_ttl_ms": 3_600_000})).await;
@@ -40,7 +51,6 @@ async fn every_kind_of_row_is_told_as_get_tells_it() {
     assert_eq!(late.fold.rows, watcher.fold.rows);
 }
 
-#[tokio::test]
 async fn the_first_change_of_an_empty_feed_comes_as_a_snapshot_with_its_epoch() {
     let app = TestApp::start().await;
     let mut watcher = app.watch("show").await;
@@ -55,7 +65,6 @@ async fn the_first_change_of_an_empty_feed_comes_as_a_snapshot_with_its_epoch() 
     assert_eq!((watcher.fold.snapshots, watcher.fold.deltas), (2, 1));
 }
 
-#[tokio::test]
 async fn watching_an_empty_feed_does_not_begin_it() {
     let app = TestApp::start().await;
     let mut watcher = app.watch("show").await;
@@ -67,7 +76,6 @@ async fn watching_an_empty_feed_does_not_begin_it() {
     assert_eq!((watcher.fold.seq(), watcher.fold.capacity), (1, 3));
 }
 
-#[tokio::test]
 async fn a_changed_capacity_reaches_every_watcher_as_a_snapshot() {
     let app = TestApp::start().await;
     for n in 0..6 {
@@ -91,7 +99,6 @@ async fn a_changed_capacity_reaches_every_watcher_as_a_snapshot() {
     }
 }
 
-#[tokio::test]
 async fn a_row_with_a_ttl_leaves_within_a_second_of_its_time() {
     let app = TestApp::start().await;
     app.patch_policy("show", json!({"row_ttl_ms": 1_000})).await;
@@ -112,7 +119,6 @@ async fn a_row_with_a_ttl_leaves_within_a_second_of_its_time() {
     assert_eq!(watcher.fold.seq(), 4);
 }
 
-#[tokio::test]
 async fn a_feed_that_nobody_watches_forgets_its_rows_too() {
     let app = TestApp::start().await;
     app.patch_policy("show", json!({"row_ttl_ms": 1_000})).await;
@@ -130,7 +136,6 @@ async fn a_feed_that_nobody_watches_forgets_its_rows_too() {
     }
 }
 
-#[tokio::test]
 async fn many_watchers_of_one_feed_have_the_same_list() {
     let app = TestApp::start().await;
     let mut watchers = vec![];
@@ -143,7 +148,6 @@ async fn many_watchers_of_one_feed_have_the_same_list() {
     }
 }
 
-#[tokio::test]
 async fn feeds_do_not_meet() {
     let app = TestApp::start().await;
     let (mut one, mut two) = (app.watch("one").await, app.watch("two").await);
@@ -157,7 +161,6 @@ async fn feeds_do_not_meet() {
     );
 }
 
-#[tokio::test]
 async fn a_malformed_feed_name_is_refused_before_the_upgrade() {
     let app = TestApp::start().await;
     for name in ["a%20b", "a%3Ab", &"f".repeat(65)] {

@@ -8,9 +8,10 @@ use crate::support::process::Process;
 use crate::support::sse::SseWatcher;
 use crate::support::watcher::Watcher;
 
-#[tokio::test]
+on_both_stores![sigterm_says_goodbye_to_every_watcher_and_ends_in_order,];
+
 async fn sigterm_says_goodbye_to_every_watcher_and_ends_in_order() {
-    let backing = Backing::folder();
+    let backing = Backing::fresh();
     let mut gateway = Process::on(&backing);
     gateway.give("show", &gift("g1")).await;
     let mut watcher = Watcher::open(&gateway, "show").await;

@@ -6,7 +6,15 @@ use crate::support::TestApp;
 use crate::support::gifts::gift;
 use crate::support::many::Many;
 
-#[tokio::test]
+on_both_stores![
+    each_feed_behaves_as_on_a_socket_of_its_own,
+    a_feed_that_was_given_up_sends_nothing_more,
+    sixty_four_feeds_fit_and_one_more_is_an_error,
+    a_frame_that_is_no_command_is_an_error_and_the_socket_stays_open,
+    sixteen_bad_frames_close_the_socket_with_4000,
+    a_position_that_cannot_be_resumed_gets_a_snapshot,
+];
+
 async fn each_feed_behaves_as_on_a_socket_of_its_own() {
     let app = TestApp::start().await;
     app.give("a", &gift("g1")).await;
@@ -27,7 +35,6 @@ async fn each_feed_behaves_as_on_a_socket_of_its_own() {
     }
 }
 
-#[tokio::test]
 async fn a_feed_that_was_given_up_sends_nothing_more() {
     let app = TestApp::start().await;
     app.give("a", &gift("g1")).await;
@@ -48,7 +55,6 @@ async fn a_feed_that_was_given_up_sends_nothing_more() {
     many.fold("a").assert_is(&app.get_feed("a").await);
 }
 
-#[tokio::test]
 async fn sixty_four_feeds_fit_and_one_more_is_an_error() {
     let app = TestApp::start().await;
     let mut many = Many::open(&app).await;
@@ -68,7 +74,6 @@ async fn sixty_four_feeds_fit_and_one_more_is_an_error() {
     assert_eq!(many.errors.len(), 1);
 }
 
-#[tokio::test]
 async fn a_frame_that_is_no_command_is_an_error_and_the_socket_stays_open() {
     let app = TestApp::start().await;
     let bad = [
@@ -99,7 +104,6 @@ async fn a_frame_that_is_no_command_is_an_error_and_the_socket_stays_open() {
     many.wait_until("its gift", |m| m.fold("a").seq() == 1).await;
 }
 
-#[tokio::test]
 async fn sixteen_bad_frames_close_the_socket_with_4000() {
     let app = TestApp::start().await;
     let mut many = Many::open(&app).await;
@@ -110,7 +114,6 @@ async fn sixteen_bad_frames_close_the_socket_with_4000() {
     assert!((15..=16).contains(&many.errors.len()), "{}", many.errors.len());
 }
 
-#[tokio::test]
 async fn a_position_that_cannot_be_resumed_gets_a_snapshot() {
     let app = TestApp::start().await;
     app.give("a", &gift("g1")).await;

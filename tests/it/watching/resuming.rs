@@ -8,13 +8,24 @@ use crate::support::app::Backing;
 use crate::support::gifts::gift;
 use crate::support::watcher::Watcher;
 
+on_both_stores![
+    a_covered_position_is_resumed_with_the_missed_changes,
+    a_position_at_the_head_is_resumed_without_changes,
+    history_is_exactly_what_can_be_resumed_over,
+    without_history_only_the_head_is_covered,
+    what_cannot_be_resumed_gets_a_snapshot_and_never_a_refusal,
+    a_changed_capacity_uncovers_what_was_before,
+    a_restart_does_not_shorten_history,
+    a_watcher_of_an_empty_feed_that_comes_again_sees_it_begin,
+    a_position_survives_a_hundred_reconnects_while_gifts_pour_in,
+];
+
 async fn post_some(app: &TestApp, ids: std::ops::Range<u32>) {
     for n in ids {
         app.give("show", &gift(&format!("g{n}")).by(&format!("u{n}"))).await;
     }
 }
 
-#[tokio::test]
 async fn a_covered_position_is_resumed_with_the_missed_changes() {
     let app = TestApp::start().await;
     post_some(&app, 0..3).await;
@@ -29,7 +40,6 @@ async fn a_covered_position_is_resumed_with_the_missed_changes() {
     watcher.wait_for_the_list().await;
 }
 
-#[tokio::test]
 async fn a_position_at_the_head_is_resumed_without_changes() {
     let app = TestApp::start().await;
     post_some(&app, 0..3).await;
@@ -44,7 +54,6 @@ async fn a_position_at_the_head_is_resumed_without_changes() {
     assert_eq!((watcher.fold.snapshots, watcher.fold.ops), (1, 5));
 }
 
-#[tokio::test]
 async fn history_is_exactly_what_can_be_resumed_over() {
     let app = TestApp::start().await;
     app.patch_policy("show", json!({"history": 5})).await;
@@ -67,7 +76,6 @@ async fn history_is_exactly_what_can_be_resumed_over() {
     outside.wait_for_the_list().await;
 }
 
-#[tokio::test]
 async fn without_history_only_the_head_is_covered() {
     let app = TestApp::start().await;
     app.patch_policy("show", json!({"history": 0})).await;
@@ -86,7 +94,6 @@ async fn without_history_only_the_head_is_covered() {
     watcher.wait_for_the_list().await;
 }
 
-#[tokio::test]
 async fn what_cannot_be_resumed_gets_a_snapshot_and_never_a_refusal() {
     let app = TestApp::start().await;
     post_some(&app, 0..3).await;
@@ -118,7 +125,6 @@ async fn what_cannot_be_resumed_gets_a_snapshot_and_never_a_refusal() {
     }
 }
 
-#[tokio::test]
 async fn a_changed_capacity_uncovers_what_was_before() {
     let app = TestApp::start().await;
     post_some(&app, 0..3).await;
@@ -133,9 +139,8 @@ async fn a_changed_capacity_uncovers_what_was_before() {
     watcher.wait_for_the_list().await;
 }
 
-#[tokio::test]
 async fn a_restart_does_not_shorten_history() {
-    let backing = Backing::folder();
+    let backing = Backing::fresh();
     let app = TestApp::on(&backing).await;
     post_some(&app, 0..3).await;
     let mut watcher = app.watch("show").await;
@@ -152,7 +157,6 @@ async fn a_restart_does_not_shorten_history() {
     watcher.wait_for_the_list().await;
 }
 
-#[tokio::test]
 async fn a_watcher_of_an_empty_feed_that_comes_again_sees_it_begin() {
     let app = TestApp::start().await;
     let mut watcher = app.watch("show").await;
@@ -164,7 +168,6 @@ async fn a_watcher_of_an_empty_feed_that_comes_again_sees_it_begin() {
     assert_eq!(watcher.fold.seq(), 2);
 }
 
-#[tokio::test]
 async fn a_position_survives_a_hundred_reconnects_while_gifts_pour_in() {
     let app = TestApp::start().await;
     app.patch_policy("show", json!({"flush_ms": 0})).await;

@@ -13,6 +13,18 @@ use crate::support::gifts::gift;
 use crate::support::many::Many;
 use crate::support::watcher::{Socket, open_socket};
 
+on_both_stores![
+    a_binary_frame_closes_with_1003,
+    a_frame_over_four_kib_closes_with_1009,
+    a_huge_frame_closes_with_1009_without_being_read_whole,
+    fragments_over_four_kib_close_with_1009,
+    text_that_is_no_utf8_closes_with_1007,
+    four_kib_exactly_and_fragments_of_a_command_are_read,
+    a_ping_is_answered_with_its_payload,
+    a_close_is_answered_with_a_close,
+    clients_that_vanish_leave_the_others_in_peace,
+];
+
 const PATHS: [&str; 2] = ["/v1/ws", "/v1/feeds/show/ws"];
 
 async fn close_code(mut socket: Socket) -> Option<u16> {
@@ -40,34 +52,28 @@ async fn closes_with(frames: &[Message], code: u16) {
     }
 }
 
-#[tokio::test]
 async fn a_binary_frame_closes_with_1003() {
     closes_with(&[Message::binary(vec![1, 2, 3])], 1003).await;
 }
 
-#[tokio::test]
 async fn a_frame_over_four_kib_closes_with_1009() {
     closes_with(&[Message::text("x".repeat(4_097))], 1009).await;
 }
 
-#[tokio::test]
 async fn a_huge_frame_closes_with_1009_without_being_read_whole() {
     closes_with(&[Message::text("x".repeat(4_000_000))], 1009).await;
 }
 
-#[tokio::test]
 async fn fragments_over_four_kib_close_with_1009() {
     let part = |code, end| Message::Frame(Frame::message(vec![b'x'; 3_000], OpCode::Data(code), end));
     closes_with(&[part(Data::Text, false), part(Data::Continue, true)], 1009).await;
 }
 
-#[tokio::test]
 async fn text_that_is_no_utf8_closes_with_1007() {
     let bad = Message::Frame(Frame::message(vec![b'a', 0xff, 0xfe], OpCode::Data(Data::Text), true));
     closes_with(&[bad], 1007).await;
 }
 
-#[tokio::test]
 async fn four_kib_exactly_and_fragments_of_a_command_are_read() {
     let app = TestApp::start().await;
     let mut many = Many::open(&app).await;
@@ -94,7 +100,6 @@ async fn four_kib_exactly_and_fragments_of_a_command_are_read() {
     assert_eq!(many.errors.len(), 0);
 }
 
-#[tokio::test]
 async fn a_ping_is_answered_with_its_payload() {
     let app = TestApp::start().await;
     for path in PATHS {
@@ -111,7 +116,6 @@ async fn a_ping_is_answered_with_its_payload() {
     }
 }
 
-#[tokio::test]
 async fn a_close_is_answered_with_a_close() {
     let app = TestApp::start().await;
     for path in PATHS {
@@ -122,7 +126,6 @@ async fn a_close_is_answered_with_a_close() {
     }
 }
 
-#[tokio::test]
 async fn clients_that_vanish_leave_the_others_in_peace() {
     let app = TestApp::start().await;
     let mut watcher = app.watch("show").await;

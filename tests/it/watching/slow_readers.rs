@@ -6,6 +6,11 @@ use crate::support::TestApp;
 use crate::support::gifts::gift;
 use crate::support::watcher::Watcher;
 
+on_both_stores![
+    a_watcher_that_does_not_read_for_a_while_converges_by_a_snapshot_that_says_what_it_skipped,
+    a_watcher_that_never_reads_is_in_nobodys_way,
+];
+
 async fn pour(app: &TestApp, batches: std::ops::Range<u32>) {
     for batch in batches {
         let gifts: Vec<_> = (0..128)
@@ -15,7 +20,6 @@ async fn pour(app: &TestApp, batches: std::ops::Range<u32>) {
     }
 }
 
-#[tokio::test]
 async fn a_watcher_that_does_not_read_for_a_while_converges_by_a_snapshot_that_says_what_it_skipped() {
     let app = TestApp::start().await;
     app.patch_policy("show", json!({"dedup": "off", "flush_ms": 0})).await;
@@ -33,7 +37,6 @@ async fn a_watcher_that_does_not_read_for_a_while_converges_by_a_snapshot_that_s
     slow.wait_for_the_list().await;
 }
 
-#[tokio::test]
 async fn a_watcher_that_never_reads_is_in_nobodys_way() {
     let app = TestApp::start().await;
     app.patch_policy("show", json!({"dedup": "off"})).await;

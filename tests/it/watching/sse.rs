@@ -7,7 +7,13 @@ use crate::support::api::Api;
 use crate::support::gifts::gift;
 use crate::support::sse::SseWatcher;
 
-#[tokio::test]
+on_both_stores![
+    events_are_named_numbered_and_fold_to_the_list,
+    the_last_event_id_and_since_resume,
+    a_strange_last_event_id_gets_a_snapshot,
+    no_cache_may_keep_it,
+];
+
 async fn events_are_named_numbered_and_fold_to_the_list() {
     let app = TestApp::start().await;
     let mut watcher = SseWatcher::open(&app, "show").await;
@@ -24,7 +30,6 @@ async fn events_are_named_numbered_and_fold_to_the_list() {
     watcher.fold.assert_is(&app.get_feed("show").await);
 }
 
-#[tokio::test]
 async fn the_last_event_id_and_since_resume() {
     let app = TestApp::start().await;
     app.give("show", &gift("g0")).await;
@@ -41,7 +46,6 @@ async fn the_last_event_id_and_since_resume() {
     watcher.fold.assert_is(&app.get_feed("show").await);
 }
 
-#[tokio::test]
 async fn a_strange_last_event_id_gets_a_snapshot() {
     let app = TestApp::start().await;
     app.give("show", &gift("g0")).await;
@@ -57,7 +61,6 @@ async fn a_strange_last_event_id_gets_a_snapshot() {
     }
 }
 
-#[tokio::test]
 async fn no_cache_may_keep_it() {
     let app = TestApp::start().await;
     let answer = app.request("GET", "/v1/feeds/show/sse").send().await.unwrap();

@@ -9,7 +9,13 @@ use crate::support::TestApp;
 use crate::support::gifts::gift;
 use crate::support::watcher::Watcher;
 
-#[tokio::test]
+on_both_stores![
+    the_first_change_is_sent_at_once_and_the_next_ones_are_gathered,
+    without_gathering_every_change_goes_at_once,
+    a_burst_is_few_frames,
+    a_watcher_may_ask_for_fewer_frames_and_still_converges,
+];
+
 async fn the_first_change_is_sent_at_once_and_the_next_ones_are_gathered() {
     let app = TestApp::start().await;
     app.patch_policy("show", json!({"flush_ms": 1_000, "dedup": "off"})).await;
@@ -37,7 +43,6 @@ async fn the_first_change_is_sent_at_once_and_the_next_ones_are_gathered() {
     }
 }
 
-#[tokio::test]
 async fn without_gathering_every_change_goes_at_once() {
     let app = TestApp::start().await;
     app.patch_policy("show", json!({"flush_ms": 0, "dedup": "off"})).await;
@@ -53,7 +58,6 @@ async fn without_gathering_every_change_goes_at_once() {
     assert_eq!(watcher.fold.deltas, 20);
 }
 
-#[tokio::test]
 async fn a_burst_is_few_frames() {
     let app = TestApp::start().await;
     app.patch_policy("show", json!({"dedup": "off"})).await;
@@ -69,7 +73,6 @@ async fn a_burst_is_few_frames() {
     assert!(watcher.fold.deltas + watcher.fold.snapshots < 100, "{} deltas", watcher.fold.deltas);
 }
 
-#[tokio::test]
 async fn a_watcher_may_ask_for_fewer_frames_and_still_converges() {
     let app = TestApp::start().await;
     app.patch_policy("show", json!({"flush_ms": 0, "dedup": "off"})).await;
