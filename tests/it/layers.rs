@@ -252,7 +252,7 @@ fn named_paths(module: &[String], tokens: &[String]) -> Vec<Vec<String>> {
 
 /// Reads one path or group at the start of `tokens`; gives how many it took.
 fn spread(here: &[String], tokens: &[String], found: &mut Vec<Vec<String>>) -> usize {
-    fn tree(here: &[String], base: Vec<String>, tokens: &[String], found: &mut Vec<Vec<String>>) -> usize {
+    fn tree(base: Vec<String>, tokens: &[String], found: &mut Vec<Vec<String>>) -> usize {
         let mut path = base;
         let mut i = 0;
         while i < tokens.len() {
@@ -263,7 +263,7 @@ fn spread(here: &[String], tokens: &[String], found: &mut Vec<Vec<String>>) -> u
                 "{" => {
                     i += 1;
                     while i < tokens.len() && tokens[i] != "}" {
-                        i += tree(here, path.clone(), &tokens[i..], found).max(1);
+                        i += tree(path.clone(), &tokens[i..], found).max(1);
                         while i < tokens.len() && !matches!(tokens[i].as_str(), "," | "}") {
                             i += 1;
                         }
@@ -286,5 +286,5 @@ fn spread(here: &[String], tokens: &[String], found: &mut Vec<Vec<String>>) -> u
         "super" => here.to_vec(),
         _ => vec![],
     };
-    tree(here, base, tokens, found)
+    tree(base, tokens, found)
 }
