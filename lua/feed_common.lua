@@ -7,10 +7,11 @@
 --   list    LIST, newest first: "ROWID" or "ROWID COMBOKEY"
 --   rows    HASH, row id -> row, as engine::record spells it: see ROW below
 --   hist    LIST, oldest first: the last changes, one entry per seq; at least `seq - covered` of them
---   meta    STRING: epoch seq tag covered rows expiry|- born idle_ttl
+--   meta    STRING: epoch seq tag covered rows expiry|- born idle_ttl capacity
 --           covered: positions from here on can be brought here by hist alone
 --           rows: the length of list and of rows; another length means that something was evicted
 --           expiry: no row's time is over before this
+--           capacity: the list is cut to this; another one in force is a reset
 --           born: the epoch in which the list began; locks of another list do not count
 --   policy  STRING: capacity dedup dedup_window row_ttl delay flush idempotency_window history, "-" where
 --           the server's default holds
@@ -81,6 +82,7 @@ end
 local policy = policy_of(overrides)
 
 local epoch, seq, tag, covered, expiry, born, idle_before = false, 0, '0', 0, false, false, '0'
+local capacity = policy.capacity
 -- lost: the list is gone or damaged. strayed: the list is whole, but not what watchers have seen.
 local lost, strayed = false, false
 
@@ -102,9 +104,11 @@ local function is_not_past(known_epoch, known_seq, known_tag)
 end
 
 do
-  local e, s, t, c, n, x, b, i = match(strings[1] or '', '^(%S+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%d+)$')
+  local e, s, t, c, n, x, b, i, most =
+    match(strings[1] or '', '^(%S+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%d+) (%d+)$')
   if e and #entries == tonumber(n) and row_count == #entries then
     epoch, seq, tag, covered, expiry, born, idle_before = e, tonumber(s), t, tonumber(c), tonumber(x), b, i
+    capacity = tonumber(most)
     strayed = hist_count < seq - covered or is_not_past(ARGV[4], tonumber(ARGV[5]), ARGV[6])
   elseif strings[1] or #entries + row_count + hist_count > 0 then
     lose()
@@ -161,8 +165,19 @@ local function expiry_of(ttl)
   return int(at)
 end
 
--- Removes rows whose time is over, the oldest first.
-local function sweep()
+-- Cuts the list to the capacity in force, which takes a seq unless nobody wrote to the feed yet.
+local function resize()
+  if not epoch or capacity == policy.capacity then return end
+  capacity = policy.capacity
+  while #entries > capacity do drop(#entries) end
+  record('reset\n')
+  covered = seq
+end
+
+-- What comes before any call looks at the list. The capacity is another when the server's default
+-- changed. Rows whose time is over go, the oldest first.
+local function settle()
+  resize()
   if not expiry or now < expiry then return end
   expiry = false
   for at = #entries, 1, -1 do
@@ -227,7 +242,7 @@ local function commit(told)
     if pushed > 0 or #gone > 0 then write_list() end
     write_hist()
     local meta = epoch .. ' ' .. int(seq) .. ' ' .. tag .. ' ' .. int(covered) .. ' ' .. #entries .. ' '
-      .. (expiry and int(expiry) or '-') .. ' ' .. born .. ' ' .. IDLE
+      .. (expiry and int(expiry) or '-') .. ' ' .. born .. ' ' .. IDLE .. ' ' .. int(policy.capacity)
     if IDLE ~= '0' then
       call('SET', META, meta, 'PX', IDLE)
       call('PEXPIRE', LIST, IDLE)

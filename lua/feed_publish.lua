@@ -176,7 +176,7 @@ local function take(a, index)
   local til = match(known or '', '^(%d+) %x+ [ams] %S+ %d+ %S+ %S+$')
   if til and now < tonumber(til) then return 'd' .. known end
   if is_later(ARGV[a + SHOW]) then return 'l' end
-  sweep()
+  settle()
   local status, row, count
   if ARGV[a + KEY] ~= '' then
     status, row, count = publish_frame(a)

@@ -20,7 +20,7 @@
 -- RETURNS the header, then "1" when the row was in the list, else "0"
 -- REFUSES nothing
 
-sweep()
+settle()
 local found = '0'
 for at, entry in ipairs(entries) do
   if match(entry, '^%S+') == ARGV[10] then

@@ -17,6 +17,7 @@ mod interleavings;
 mod layers;
 mod lua_headers;
 mod producer_api;
+mod redis_chaos;
 mod redis_engine;
 mod survival;
 mod two_nodes;

@@ -550,6 +550,27 @@ async fn an_idle_feed_expires_as_a_whole_and_its_policy_stays() {
 }
 
 #[tokio::test]
+async fn another_default_capacity_cuts_the_list_and_tells_the_watchers() {
+    let server = RedisServer::start();
+    let engine = engine_on(&server).await;
+    for n in 0..5 {
+        post(&engine, &format!("g{n}")).await;
+    }
+    let before = at(&engine).await;
+    let mut subscription = engine.subscribe(&feed()).await.unwrap();
+    // The next deploy has another default.
+    let defaults = Policy { capacity: 3, ..Policy::default() };
+    let options = RedisOptions { store_clock: false, defaults, ..RedisOptions::new(server.url()) };
+    let engine = RedisEngine::open(options).await.unwrap();
+    let list = engine.snapshot(&feed(), NOW).await.unwrap();
+    assert_eq!((list.rows.len(), list.policy.capacity), (3, 3));
+    assert_eq!(list.at, Position { seq: before.seq + 1, ..before.clone() });
+    assert_eq!(told_of(&mut subscription, &list.at).await.op, Op::Reset);
+    assert_eq!(engine.changes(&feed(), &before, 9).await, Ok(Missed::NotCovered));
+    assert_eq!(at(&engine).await, list.at, "once");
+}
+
+#[tokio::test]
 async fn redis_gives_the_time_when_it_is_asked_to() {
     let server = RedisServer::start();
     let engine = RedisEngine::open(RedisOptions::new(server.url())).await.unwrap();
