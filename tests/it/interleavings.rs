@@ -150,7 +150,7 @@ async fn restless(mut dice: Dice, apis: Vec<Api>, done: Arc<AtomicBool>) {
 
 /// Sleeps between frames, and holds few bytes.
 async fn slow(mut dice: Dice, apis: Vec<Api>, done: Arc<AtomicBool>) {
-    let mut watcher = Watcher::open_with(&dice.of(&apis), "show", "", Some(4_096)).await;
+    let mut watcher = Watcher::open_with(&dice.of(&apis), "show", "", Some(131_072)).await;
     while !done.load(Ordering::Acquire) {
         sleep(Duration::from_millis(dice.below(120))).await;
         let _ = timeout(Duration::from_millis(20), watcher.step()).await;
