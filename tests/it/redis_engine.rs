@@ -1,6 +1,7 @@
 //! What is special to the Redis engine: a store that forgets scripts, loses keys, goes back, freezes,
 //! dies, or is not what it was.
 
+use std::io::{BufRead, BufReader, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -136,6 +137,45 @@ async fn a_bad_url_and_a_bad_prefix_are_said_at_once() {
     }
     let options = RedisOptions { prefix: "{x}".into(), ..RedisOptions::new("redis://127.0.0.1:1") };
     assert!(matches!(RedisEngine::open(options).await.err(), Some(EngineError::Open(_))));
+}
+
+/// A server that is as old as this, and agrees to everything else.
+fn old_server(version: &'static str) -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            std::thread::spawn(move || {
+                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                // *N, then $LENGTH and WORD N times.
+                while let Some(Ok(head)) = lines.next() {
+                    let count: usize = head[1..].parse().unwrap();
+                    let words: Vec<String> = (0..count).map(|_| lines.nth(1).unwrap().unwrap()).collect();
+                    let info = format!("redis_version:{version}\r\n");
+                    let reply = match words[0].as_str() {
+                        "INFO" => format!("${}\r\n{info}\r\n", info.len()),
+                        _ => "+OK\r\n".to_owned(),
+                    };
+                    if stream.write_all(reply.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn a_server_that_is_too_old_is_said_at_once() {
+    let port = old_server("6.2.14");
+    let opened = RedisEngine::open(RedisOptions::new(format!("redis://127.0.0.1:{port}/"))).await;
+    assert!(
+        matches!(opened.as_ref().err(), Some(EngineError::Open(why)) if why.contains("6.2.14") && why.contains("7.0")),
+        "{:?}",
+        opened.err()
+    );
 }
 
 #[tokio::test]
