@@ -16,7 +16,7 @@ use crate::support::redis_server::RedisServer;
 
 const CAPACITY: u64 = 20;
 
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 8;
 
 fn feed() -> FeedId {
     "storm".parse().unwrap()
@@ -118,6 +118,22 @@ impl Watcher {
     }
 }
 
+/// Every key and its content, at one moment.
+fn save(server: &RedisServer) -> Vec<(String, Vec<u8>)> {
+    let script = "local all = {} for _, key in ipairs(redis.call('KEYS', '*')) do \
+        all[#all + 1] = {key, redis.call('DUMP', key)} end return all";
+    redis::cmd("EVAL").arg(script).arg(0).query(&mut server.connect()).unwrap()
+}
+
+fn go_back(server: &RedisServer, then: &[(String, Vec<u8>)]) {
+    let mut pipe = redis::pipe();
+    pipe.atomic().cmd("FLUSHALL");
+    for (key, content) in then {
+        pipe.cmd("RESTORE").arg(key).arg(0).arg(content);
+    }
+    pipe.query::<redis::Value>(&mut server.connect()).unwrap();
+}
+
 async fn storm(mut server: RedisServer, keeps_everything: bool) {
     let mut engines = vec![];
     for _ in 0..2 {
@@ -155,9 +171,16 @@ async fn storm(mut server: RedisServer, keeps_everything: bool) {
                 server.thaw();
             }
             4 => drop(redis::cmd("CLIENT").arg(&["KILL", "TYPE", "normal"]).exec(&mut server.connect())),
-            _ => {
+            5 => {
                 server.kill();
                 server.start_again();
+            }
+            _ if keeps_everything => {}
+            // A failover to a replica that was behind.
+            _ => {
+                let then = save(&server);
+                pause(200).await;
+                go_back(&server, &then);
             }
         }
         // It heals before the next blow: another gift is acknowledged on each node.
