@@ -1,4 +1,4 @@
-# run: the gateway.  test: every test; installs what they need if it may.  bench: load one.
+# run: the gateway.  test: every test; installs what they need if it may.  bench: measures ingest.
 
 .PHONY: run test bench
 

@@ -3,6 +3,8 @@
 //! Embedded by default, in a folder under the target directory (a real disk: an fsync must cost
 //! what it costs). For each shape of load: how many calls are in flight, gifts per call, feeds.
 
+#![allow(clippy::expect_used)]
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use tipcast::app::{self, StartError};
 use tipcast::config::{self, Config, ConfigError, Flags};
+use tipcast::tools::demo::{self, DemoOptions};
 
 /// A live gift feed gateway: POST a gift, every watcher of the feed sees it, in order, exactly once.
 ///
@@ -19,7 +20,7 @@ struct Cli {
     settings: Settings,
 }
 
-#[derive(Args)]
+#[derive(Args, Default, PartialEq)]
 struct Settings {
     /// A configuration file; `tipcast default-config` prints one.
     #[arg(long, value_name = "FILE", global = true)]
@@ -44,6 +45,8 @@ enum Command {
     CheckConfig,
     /// Print the commented default configuration.
     DefaultConfig,
+    /// Play a realistic show against a running gateway until stopped.
+    Demo(DemoOptions),
 }
 
 /// Bad usage or configuration.
@@ -53,6 +56,12 @@ const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
     let Cli { command, settings } = Cli::parse();
+    let configured = matches!(command, None | Some(Command::CheckConfig));
+    if !configured && settings != Settings::default() {
+        let error =
+            "--config, --listen, --redis, --data-dir and --insecure are for the server and check-config";
+        return refuse(USAGE, &error);
+    }
     match command {
         None => serve(settings),
         Some(Command::CheckConfig) => match load(settings) {
@@ -66,7 +75,16 @@ fn main() -> ExitCode {
             print!("{}", config::DEFAULT);
             ExitCode::SUCCESS
         }
+        Some(Command::Demo(options)) => match block_on(demo::run(options)) {
+            Ok(Ok(())) => ExitCode::SUCCESS,
+            Ok(Err(error)) => refuse(FAILED, &error),
+            Err(error) => refuse(FAILED, &error),
+        },
     }
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
+    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work))
 }
 
 fn load(settings: Settings) -> Result<Config, ConfigError> {
@@ -75,8 +93,7 @@ fn load(settings: Settings) -> Result<Config, ConfigError> {
     let env = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())));
     let config = config::load(config.as_deref(), env, Flags { listen, redis, data_dir, insecure })?;
-    config.check()?;
-    app::logs::filter(&config.log)?;
+    app::check(&config)?;
     Ok(config)
 }
 
@@ -88,13 +105,9 @@ fn serve(settings: Settings) -> ExitCode {
     if let Err(error) = app::logs::start(&config.log) {
         return refuse(USAGE, &error);
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let ended = match runtime {
-        Ok(runtime) => runtime.block_on(listen_and_run(config)),
-        Err(error) => Err(StartError::Server(error)),
-    };
-    match ended {
+    match block_on(listen_and_run(config)).map_err(StartError::Server).flatten() {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error @ StartError::Config(_)) => refuse(USAGE, &error),
         Err(error) => refuse(FAILED, &error),
     }
 }

@@ -52,7 +52,8 @@ function initial(name) {
   const first = globalThis.Intl?.Segmenter
     ? new Intl.Segmenter().segment(name)[Symbol.iterator]().next().value?.segment
     : [...name][0];
-  return (first ?? "?").toLocaleUpperCase();
+  // Fonts have the capitals of Latin names; of some scripts (Georgian) they have not.
+  return /^\p{Script=Latin}/u.test(first ?? "") ? first.toLocaleUpperCase() : (first ?? "?");
 }
 
 function fill(item, row) {
@@ -133,8 +134,8 @@ try {
       else state(name, `closed: ${reason || code}`);
     },
   });
-} catch {
-  state("closed", "a feed is 1 to 64 of A-Z a-z 0-9 _ - .");
+} catch (error) {
+  state("closed", error.message);
 }
 
 // ---------------------------------------------------------------- sending a gift

@@ -140,7 +140,7 @@ function parsePosition(text) {
  * Gives back `{close(), position, rows}`.
  */
 export function connect({ url, feed, since, rows, capacity, onChange, onState }) {
-  if (!FEED_NAME.test(feed)) throw new TypeError(`not a feed name: ${feed}`);
+  if (!FEED_NAME.test(feed)) throw new TypeError("a feed is 1 to 64 of A-Z a-z 0-9 _ - .");
   const base = String(url ?? globalThis.location.origin);
   const known = parsePosition(since);
   const fold = new Fold(known && { ...known, rows, capacity });

@@ -10,6 +10,10 @@ use super::StartError;
 /// Connections that wait to be accepted: a stadium reconnecting at once.
 const BACKLOG: i32 = 4096;
 
+/// How long sent bytes may wait for a client's acknowledgement.
+#[cfg(target_os = "linux")]
+const STUCK_AFTER: std::time::Duration = std::time::Duration::from_secs(60);
+
 /// A listening socket on `address`.
 pub fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
     open(address).map_err(|error| {
@@ -41,8 +45,15 @@ fn open(address: SocketAddr) -> io::Result<TcpListener> {
 /// Bounds what the kernel holds for a client that does not read; accepted sockets inherit it. Left
 /// alone, the kernel takes up to about 4 MB for each.
 pub(super) fn tune(listener: &TcpListener, send_buffer: usize) {
-    if let Err(error) = SockRef::from(listener).set_send_buffer_size(send_buffer) {
+    let socket = SockRef::from(listener);
+    if let Err(error) = socket.set_send_buffer_size(send_buffer) {
         tracing::warn!("[http] send_buffer_bytes has no effect here: {error}");
+    }
+    // A client that takes no byte for this long is gone, also while its own kernel still answers:
+    // its full window is probed, and the connection ends when the probes bring nothing.
+    #[cfg(target_os = "linux")]
+    if let Err(error) = socket.set_tcp_user_timeout(Some(STUCK_AFTER)) {
+        tracing::warn!("stuck clients will be held for longer than 60 s: {error}");
     }
 }
 

@@ -11,15 +11,18 @@ use std::time::Duration;
 use actix_web::{HttpServer, web};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::config::Config;
-use crate::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
-use crate::engine::{Engine, EngineError};
+use crate::config::{Config, ConfigError};
+use crate::domain::Policy;
+use crate::engine::EngineError;
 use crate::http::{self, Gate, Limits, Readiness};
 use crate::live::Live;
 
+mod engine;
 mod listen;
 pub mod logs;
 mod signals;
+#[cfg(test)]
+mod tests;
 
 pub use listen::bind;
 pub use signals::asked_to_stop;
@@ -27,6 +30,8 @@ pub use signals::asked_to_stop;
 /// Why the server did not start, or stopped without being asked.
 #[derive(Debug)]
 pub enum StartError {
+    /// The configuration breaks a rule.
+    Config(ConfigError),
     /// The address cannot be listened on; says which and what to do.
     Listen(String),
     /// The store cannot be opened.
@@ -38,6 +43,7 @@ pub enum StartError {
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            StartError::Config(error) => error.fmt(f),
             StartError::Listen(why) => f.write_str(why),
             StartError::Engine(error) => error.fmt(f),
             StartError::Server(error) => write!(f, "the server stopped: {error}"),
@@ -50,14 +56,15 @@ impl std::error::Error for StartError {}
 /// Serves on `listener` until `shutdown` is done, then leaves in order, within `[http] shutdown_ms`:
 /// not ready, no new connections, goodbye to watchers, running requests finished, store closed.
 ///
-/// `config` must have passed [`Config::check`]. Needs a tokio runtime with time and I/O.
+/// Needs a tokio runtime with time and I/O.
 pub async fn run(
     config: Config,
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), StartError> {
+    let policy = check(&config).map_err(StartError::Config)?;
     listen::tune(&listener, config.http.send_buffer_bytes);
-    let engine = open_engine(&config).await.map_err(StartError::Engine)?;
+    let engine = engine::open(&config, policy).await.map_err(StartError::Engine)?;
     let live = Live::start(engine.clone());
     let ready = Arc::new(Readiness::default());
     let probing = tokio::spawn({
@@ -113,6 +120,14 @@ pub async fn run(
     ended.map_err(StartError::Server)
 }
 
+/// Everything that can be said about a configuration without starting: [`Config::check`], and what only
+/// the layers above know. Answers the policy of feeds that set none.
+pub fn check(config: &Config) -> Result<Policy, ConfigError> {
+    config.check()?;
+    logs::filter(&config.log)?;
+    engine::default_policy(&config.feeds)
+}
+
 /// What is kept of the shutdown's time for closing the store.
 const CLOSING_TIME: Duration = Duration::from_millis(900);
 
@@ -137,14 +152,6 @@ async fn leave(
         tracing::warn!("some requests did not finish in time and are cut");
         serving.abort();
     }
-}
-
-async fn open_engine(config: &Config) -> Result<Arc<dyn Engine>, EngineError> {
-    let options =
-        EmbeddedOptions { data_dir: config.embedded.data_dir.clone(), defaults: config.feeds.clone() };
-    let opened = tokio::task::spawn_blocking(move || EmbeddedEngine::open(options)).await;
-    let engine = opened.map_err(|e| EngineError::Open(e.to_string()))??;
-    Ok(engine)
 }
 
 fn workers(asked: usize) -> usize {

@@ -20,7 +20,7 @@ pub struct Flags {
 }
 
 /// The configuration from the defaults, `file`, the variables of `env` (all of them, in any order)
-/// and `flags`. Every key is known and of the right type; [`Config::check`] says the rest.
+/// and `flags`. Every key is known and of the right type; [`Config::check`] and [`crate::app::check`] say the rest.
 pub fn load(
     file: Option<&Path>,
     env: impl IntoIterator<Item = (String, String)>,
@@ -72,6 +72,9 @@ impl Layers {
             else {
                 continue;
             };
+            if section.is_empty() || key.is_empty() {
+                continue;
+            }
             let (section, key) = (section.to_ascii_lowercase(), key.to_ascii_lowercase());
             self.section(&section)
                 .and_then(|()| self.typed(&section, &key, text))
@@ -262,6 +265,7 @@ mod tests {
             ("TIPCAST_FEEDS__DEDUP", "off"),
             ("TIPCAST_FEEDS__FLUSH_MS", "20"),
             ("TIPCAST_TOKEN", "x"),
+            ("TIPCAST__TOKEN", "x"),
             ("PATH", "/bin"),
         ];
         let vars = vars.map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -269,7 +273,7 @@ mod tests {
         assert_eq!(config.http.listen, "127.0.0.1:1");
         assert_eq!(config.redis.url, "redis://r");
         assert_eq!((config.feeds.flush_ms, config.http.insecure), (20, true));
-        assert_eq!(config.feeds.dedup, crate::domain::Dedup::Off);
+        assert_eq!(config.feeds.dedup, "off");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Reading a JSON object field by field, collecting every fault with its pointer.
 //!
-//! A body is checked for syntax once ([`Body::parse`]); after that only types and values can be
+//! A body is checked for syntax once ([`syntax`]); after that only types and values can be
 //! wrong, and each wrong one is named. Unknown fields are faults too.
 
 use std::borrow::Cow;

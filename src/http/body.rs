@@ -1,10 +1,15 @@
 //! Reading the body of a write: JSON only, bounded in size and in time.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use actix_web::body::{BodySize, BoxBody, MessageBody};
+use actix_web::dev::ServiceResponse;
 use actix_web::error::PayloadError;
+use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
-use actix_web::{HttpRequest, web};
+use actix_web::{HttpMessage, HttpRequest, web};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 
@@ -14,7 +19,7 @@ use super::problem::ApiError;
 /// within `time`.
 pub(super) async fn read(
     req: &HttpRequest,
-    payload: web::Payload,
+    mut payload: web::Payload,
     limit: usize,
     time: Duration,
 ) -> Result<Bytes, ApiError> {
@@ -24,7 +29,48 @@ pub(super) async fn read(
         return Err(ApiError::TooLarge(limit));
     }
     let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    tokio::time::timeout(time, collect(payload, limit)).await.map_err(|_| ApiError::BodyTimeout(ms))?
+    let read = tokio::time::timeout(time, collect(&mut payload, limit)).await;
+    let read = read.unwrap_or(Err(ApiError::BodyTimeout(ms)));
+    if matches!(read, Err(ApiError::TooLarge(_) | ApiError::BodyTimeout(_))) {
+        req.extensions_mut().insert(Unread { _payload: payload });
+    }
+    read
+}
+
+/// The rest of a body that was given up. Once nobody holds it, actix reads a chunked body on for as
+/// long as the client likes to send; while somebody does, it closes the connection instead.
+struct Unread {
+    _payload: web::Payload,
+}
+
+/// Keeps what was left unread of the request until its answer is sent.
+pub(super) fn hold_unread(answer: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
+    let status = answer.status();
+    if status != StatusCode::PAYLOAD_TOO_LARGE && status != StatusCode::REQUEST_TIMEOUT {
+        return answer;
+    }
+    let unread = answer.request().extensions_mut().remove::<Unread>();
+    answer.map_body(|_, body| match unread {
+        Some(unread) => BoxBody::new(Holding { body, _unread: unread }),
+        None => body,
+    })
+}
+
+struct Holding {
+    body: BoxBody,
+    _unread: Unread,
+}
+
+impl MessageBody for Holding {
+    type Error = <BoxBody as MessageBody>::Error;
+
+    fn size(&self) -> BodySize {
+        self.body.size()
+    }
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        Pin::new(&mut self.get_mut().body).poll_next(cx)
+    }
 }
 
 fn check_type(req: &HttpRequest) -> Result<(), ApiError> {
@@ -53,7 +99,7 @@ fn is_json(value: &str) -> bool {
     }
 }
 
-async fn collect(mut payload: web::Payload, limit: usize) -> Result<Bytes, ApiError> {
+async fn collect(payload: &mut web::Payload, limit: usize) -> Result<Bytes, ApiError> {
     let mut whole = Bytes::new();
     let mut joined = BytesMut::new();
     while let Some(chunk) = payload.next().await {

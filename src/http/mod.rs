@@ -1,7 +1,7 @@
 //! The HTTP API: routes, reading requests, composing answers. Nothing here knows how a feed is
 //! stored; it asks the [`Engine`].
 //!
-//! Reading order: [`routes`] (every path), [`problem`] (every error), then one file per resource.
+//! Reading order: [`routes()`] (every path), [`problem`] (every error), then one file per resource.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -60,7 +60,6 @@ impl Default for Limits {
 /// What every handler can reach: one per server, shared by its workers.
 pub struct Gate {
     pub(crate) engine: Arc<dyn Engine>,
-    /// For `http::watch` alone; writes never pass through the live layer.
     pub(crate) live: Arc<Live>,
     pub(crate) ready: Arc<Readiness>,
     pub(crate) limits: Limits,
@@ -110,7 +109,10 @@ impl Trouble {
                 .is_ok();
         if mine {
             let unsaid = self.unsaid.swap(0, Ordering::Relaxed);
-            tracing::warn!(more = unsaid, "a request got 503: {error}");
+            match unsaid {
+                0 => tracing::warn!("a request got 503: {error}"),
+                more => tracing::warn!(more, "a request got 503: {error}"),
+            }
         } else {
             self.unsaid.fetch_add(1, Ordering::Relaxed);
         }

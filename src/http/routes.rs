@@ -2,14 +2,14 @@
 
 use std::panic::AssertUnwindSafe;
 
-use actix_web::body::MessageBody;
+use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::middleware::{Next, from_fn};
 use actix_web::{App, HttpRequest, Resource, Route, guard, web};
 use futures_util::FutureExt;
 
 use super::problem::{ApiError, about};
-use super::{Gate, batch, feed, gifts, health, pages, policy, scheduled, watch};
+use super::{Gate, batch, body, feed, gifts, health, pages, policy, scheduled, watch};
 use crate::live::hub::Hub;
 
 /// The whole application in front of `gate`.
@@ -25,7 +25,7 @@ pub fn app(
     >,
 > {
     let hub = Hub::start(gate.live.clone());
-    App::new().app_data(gate).app_data(hub).wrap(from_fn(no_panic)).configure(routes)
+    App::new().app_data(gate).app_data(hub).wrap(from_fn(around)).configure(routes)
 }
 
 /// Registers every path. The router tries them in order: the busiest come first.
@@ -74,10 +74,12 @@ async fn nowhere(req: HttpRequest) -> Result<&'static str, ApiError> {
 
 /// Turns a panic of a handler into a 500. What panicked is in the log, by the panic hook. (The request
 /// may not be cloned out here: the router needs it to be its only owner.)
-async fn no_panic(
+async fn around(
     req: ServiceRequest,
-    next: Next<impl MessageBody>,
-) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
-    let answer = AssertUnwindSafe(next.call(req)).catch_unwind().await;
-    answer.unwrap_or_else(|_| Err(ApiError::Internal.into()))
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
+    match AssertUnwindSafe(next.call(req)).catch_unwind().await {
+        Ok(answer) => answer.map(body::hold_unread),
+        Err(_) => Err(ApiError::Internal.into()),
+    }
 }

@@ -5,7 +5,11 @@ mod driver;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
+use tipcast::tools::demo::Show;
+
 use crate::support::TestApp;
+use crate::support::app::Backing;
+use crate::support::process::Process;
 use driver::{Driver, Page};
 
 /// One at a time: browsers are big, and these tests do not look for what many of them do at once.
@@ -15,13 +19,12 @@ const LIVE: &str = "document.getElementById('state').dataset.state";
 const WHO: &str = "[...document.querySelectorAll('#ticker .who')].map(e => e.textContent)";
 const COUNTS: &str = "[...document.querySelectorAll('#ticker .count')].map(e => e.textContent)";
 
+fn http() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().build().unwrap()
+}
+
 async fn gift(base: &str, feed: &str, gift: Value) -> Value {
-    let answer = reqwest::Client::new()
-        .post(format!("{base}/v1/feeds/{feed}/gifts"))
-        .json(&gift)
-        .send()
-        .await
-        .unwrap();
+    let answer = http().post(format!("{base}/v1/feeds/{feed}/gifts")).json(&gift).send().await.unwrap();
     assert!(answer.status().is_success(), "{gift}: {}", answer.status());
     answer.json().await.unwrap()
 }
@@ -70,7 +73,7 @@ async fn two_pages_show_the_same_gift_as_text_until_it_is_taken_back() {
     assert_eq!(one.eval(html).await, two.eval(html).await);
 
     let row = answer["row"].as_str().unwrap();
-    let gone = reqwest::Client::new().delete(format!("{base}/v1/feeds/show/rows/{row}")).send().await.unwrap();
+    let gone = http().delete(format!("{base}/v1/feeds/show/rows/{row}")).send().await.unwrap();
     assert_eq!(gone.status(), 200);
     for page in [&one, &two] {
         page.until(WHO, json!(["שרה"])).await;
@@ -101,6 +104,69 @@ async fn a_gift_sent_by_the_form_shows_and_the_next_one_joins_it() {
     page.until(COUNTS, json!(["×4"])).await;
     page.until("document.querySelectorAll('#ticker li').length", json!(1)).await;
     has_a_clean_console(&page).await;
+}
+
+#[tokio::test]
+async fn after_a_whole_show_the_page_has_what_the_server_lists() {
+    let _alone = BROWSERS.lock().await;
+    let app = TestApp::start().await;
+    let base = app.url();
+    let driver = Driver::start();
+    let page = driver.open(&format!("{base}/?feed=stage")).await;
+    is_live(&page).await;
+
+    let mut show = Show::new(11);
+    for _ in 0..8 {
+        let gifts: Vec<Value> = show.by_ref().take(64).collect();
+        let batch =
+            http().post(format!("{base}/v1/feeds/stage/gifts/batch")).json(&json!({ "gifts": gifts }));
+        let answer: Value = batch.send().await.unwrap().json().await.unwrap();
+        assert_eq!(answer["rejected"], 0, "{answer:#}");
+    }
+    let list: Value =
+        http().get(format!("{base}/v1/feeds/stage")).send().await.unwrap().json().await.unwrap();
+    let rows = list["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 10);
+    let of_each = |pointer: &str| rows.iter().map(|row| row.pointer(pointer).cloned()).collect::<Value>();
+
+    let at = format!("position {}:{}", list["epoch"].as_str().unwrap(), list["seq"]);
+    page.until("document.getElementById('position').textContent", json!(at)).await;
+    let shown = |what: &str| format!("[...document.querySelectorAll('#ticker li')].map(li => {what})");
+    page.until(&shown("li.dataset.row"), of_each("/row")).await;
+    page.until(&shown("li.querySelector('.who').textContent"), of_each("/user/name")).await;
+    page.until(&shown("li.querySelector('.what bdi').textContent"), of_each("/gift/name")).await;
+    let count = "Number(li.querySelector('.count').textContent.replace(/[^0-9]/g, ''))";
+    page.until(&shown(count), of_each("/count")).await;
+    let message = "li.querySelector('.message')?.textContent ?? null";
+    page.until(&shown(message), of_each("/message")).await;
+    // The show has a few pictures that never load; nothing else may complain.
+    let console = page.console().await;
+    let complaints: Vec<_> =
+        console.iter().filter(|l| !l.to_string().contains("//avatars.example/")).collect();
+    assert!(complaints.is_empty(), "{complaints:#?}");
+}
+
+#[tokio::test]
+async fn an_open_page_comes_back_by_itself_after_the_gateway_was_killed() {
+    let _alone = BROWSERS.lock().await;
+    let backing = Backing::folder();
+    let mut gateway = Process::serve(&backing.args());
+    let base = gateway.base.clone();
+    let driver = Driver::start();
+    let page = driver.open(&format!("{base}/?feed=crash")).await;
+    is_live(&page).await;
+    page.eval("window.sameDocument = true").await;
+    let from = |user: &str| json!({ "user": { "id": user, "name": user }, "gift": { "id": "rose", "name": "Rose" } });
+    gift(&base, "crash", from("before")).await;
+    page.until(WHO, json!(["before"])).await;
+
+    gateway.kill();
+    page.until(&format!("{LIVE} !== 'live'"), json!(true)).await;
+    let _again = Process::serve_at(base.trim_start_matches("http://"), &backing.args());
+    is_live(&page).await;
+    gift(&base, "crash", from("after")).await;
+    page.until(WHO, json!(["after", "before"])).await;
+    page.until("window.sameDocument", json!(true)).await;
 }
 
 #[tokio::test]

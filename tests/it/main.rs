@@ -1,7 +1,24 @@
-//! x
+//! The integration tests: one binary, files by behaviour. Each is written from the contract.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[macro_use]
+mod support;
+
+mod against_the_model;
+mod browser;
+mod chaos;
+mod command_line;
+mod contract_suite;
+mod demo;
 mod engines_agree;
+mod growth;
+mod interleavings;
+mod layers;
 mod lua_headers;
+mod producer_api;
 mod redis_chaos;
 mod redis_engine;
-mod support;
+mod survival;
+mod two_nodes;
+mod watching;

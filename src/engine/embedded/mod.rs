@@ -1,7 +1,7 @@
 //! The engine that needs nothing installed: state in memory, every change on disk before it is
 //! acknowledged, on SQLite.
 //!
-//! One thread ([`writer`]) owns the file. What arrives while a commit runs goes into the next one,
+//! One thread (`writer`) owns the file. What arrives while a commit runs goes into the next one,
 //! so the price of an fsync is shared by everything in flight.
 
 use std::collections::HashMap;
@@ -15,6 +15,7 @@ use tokio::sync::{broadcast, oneshot};
 use super::{Engine, EngineError, Head, Missed, NOTICES, Notice, PolicyChange, Snapshot, Subscription, Wait};
 use crate::domain::{FeedId, Gift, Millis, Outcome, Policy, Position, RowId};
 
+mod feeds;
 mod store;
 mod writer;
 

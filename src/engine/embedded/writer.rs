@@ -1,62 +1,33 @@
 //! The thread that owns the file: takes what waits, applies it, commits once, then answers.
 
-use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
+use std::fs::{File, TryLockError};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use super::feeds::{Feed, Feeds, Step};
 use super::store::Store;
 use super::{Call, EmbeddedOptions, Reply, Topics};
-use crate::domain::answer::Remembered;
-use crate::domain::feed::Effects;
-use crate::domain::{Change, FeedId, FeedState, Gift, Millis, Outcome, Policy, Position};
-use crate::engine::{EngineError, Head, Missed, Notice, PolicyChange, Snapshot};
+use crate::domain::Policy;
+use crate::engine::{EngineError, Head, Snapshot};
 
 /// Gifts in one commit: past this the answers of the first would wait too long for the last.
 const GROUP: usize = 4096;
 
-/// Changes after which a feed is written whole, so that start-up folds no more than these.
-const CHECKPOINT_EVERY: u64 = 256;
-
-/// Feeds kept in memory when idle; the rest is read back when asked for.
-const FEEDS_IN_MEMORY: usize = 20_000;
+/// How long another process may take to leave the folder.
+const LOCK_WITHIN: Duration = Duration::from_secs(1);
 
 /// How often the idle writer looks for ids to forget.
 const TIDY_EVERY: Duration = Duration::from_secs(1);
 
-/// A feed in memory with what the next commit will write of it.
-struct Feed {
-    no: Option<i64>,
-    state: FeedState,
-    /// What its rows are cut to.
-    capacity: u64,
-    checkpoint: u64,
-    pending: Vec<Change>,
-    touched_locks: Vec<String>,
-    /// True when the next commit must write the feed whole.
-    whole: bool,
-    /// Locks in memory past which the dead ones are dropped: twice what was alive the last time.
-    purge_locks_at: usize,
-    new_policy: Option<Policy>,
-}
-
 type Answered = Box<dyn FnOnce(Option<&EngineError>) + Send>;
-type Step<T> = rusqlite::Result<T>;
 
 /// Everything the thread owns.
 pub(super) struct Writer {
-    store: Store,
-    defaults: Policy,
-    feeds: HashMap<FeedId, Feed>,
-    /// Feeds with something to write in this group, in the order they will be told of.
-    dirty: BTreeMap<FeedId, ()>,
+    feeds: Feeds,
     answers: Vec<Answered>,
     topics: Arc<Topics>,
-    /// The latest `now` of any caller: decides which ids are forgotten.
-    now: Millis,
-    /// Ids written since the last tidying: twice as many are looked at, so the table can't outgrow it.
-    ids_written: usize,
     /// Held for as long as the folder is ours.
     _lock: File,
 }
@@ -72,23 +43,11 @@ impl Writer {
             .truncate(false)
             .open(dir.join("tipcast.lock"))
             .map_err(|e| format!("the data folder {} cannot be written: {e}", dir.display()))?;
-        lock.try_lock().map_err(|e| match e {
-            std::fs::TryLockError::WouldBlock => format!(
-                "another tipcast process uses the data folder {}; stop it, or give this one its own with \
-                 --data-dir",
-                dir.display()
-            ),
-            std::fs::TryLockError::Error(e) => format!("{} cannot be locked: {e}", dir.display()),
-        })?;
+        own(&lock, dir)?;
         Ok(Writer {
-            store: Store::open(&dir.join("tipcast.db"))?,
-            defaults: options.defaults,
-            feeds: HashMap::new(),
-            dirty: BTreeMap::new(),
+            feeds: Feeds::new(Store::open(&dir.join("tipcast.db"))?, options.defaults),
             answers: Vec::new(),
             topics,
-            now: Millis(0),
-            ids_written: 0,
             _lock: lock,
         })
     }
@@ -99,7 +58,7 @@ impl Writer {
             let first = match calls.recv_timeout(TIDY_EVERY) {
                 Ok(call) => call,
                 Err(RecvTimeoutError::Timeout) => {
-                    self.tidy();
+                    self.feeds.tidy();
                     continue;
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -122,8 +81,8 @@ impl Writer {
                 next = if more { calls.try_recv().ok() } else { None };
             }
             self.finish(outcome);
-            if self.ids_written > GROUP {
-                self.tidy();
+            if self.feeds.is_untidy() {
+                self.feeds.tidy();
             }
             if let Some(reply) = closing {
                 let _ = reply.send(Ok(()));
@@ -134,96 +93,43 @@ impl Writer {
 
     /// Commits the group, then tells watchers, then answers callers: in this order.
     fn finish(&mut self, applied: Step<()>) {
-        let done = applied.and_then(|()| self.write()).and_then(|()| self.store.commit());
+        let done = applied.and_then(|()| self.feeds.commit());
         let error = done.err().map(|e| EngineError::Unavailable(sentence(&e)));
         match &error {
-            None => self.tell(),
+            None => self.feeds.told(|feed, notice| self.topics.tell(feed, notice)),
             Some(error) => {
                 tracing::error!(%error, "a commit failed; what it held is refused and was not shown");
-                self.store.rollback();
-                for feed in std::mem::take(&mut self.dirty).into_keys() {
-                    // Memory is ahead of the disk: the disk is right.
-                    self.feeds.remove(&feed);
-                }
+                self.feeds.take_back();
             }
         }
         self.answers.drain(..).for_each(|answer| answer(error.as_ref()));
-        if self.feeds.len() > FEEDS_IN_MEMORY {
-            self.feeds.clear();
-        }
-    }
-
-    fn write(&mut self) -> Step<()> {
-        for name in self.dirty.keys() {
-            let Some(feed) = self.feeds.get_mut(name) else { continue };
-            self.store.begin()?;
-            let state = &mut feed.state;
-            let whole = feed.whole || state.seq - feed.checkpoint >= CHECKPOINT_EVERY;
-            let no = match feed.no {
-                Some(no) if !whole => no,
-                _ => self.store.checkpoint(name.as_str(), state, feed.capacity)?,
-            };
-            self.store.append(no, &feed.pending)?;
-            if whole {
-                feed.checkpoint = state.seq;
-                self.store.forget_changes(no, state.covered_from.min(state.seq))?;
-            }
-            feed.touched_locks.sort_unstable();
-            feed.touched_locks.dedup();
-            for key in feed.touched_locks.drain(..) {
-                self.store.lock(no, &key, state.locks.get(&key))?;
-            }
-            if state.locks.len() > feed.purge_locks_at {
-                let now = self.now;
-                for (key, _) in state.locks.extract_if(|_, lock| lock.until <= now) {
-                    self.store.lock(no, &key, None)?;
-                }
-                feed.purge_locks_at = 2 * state.locks.len() + 64;
-            }
-            feed.no = Some(no);
-            feed.whole = false;
-        }
-        Ok(())
-    }
-
-    fn tell(&mut self) {
-        for name in std::mem::take(&mut self.dirty).into_keys() {
-            let Some(feed) = self.feeds.get_mut(&name) else { continue };
-            if !feed.pending.is_empty() {
-                let changes = std::mem::take(&mut feed.pending);
-                self.topics.tell(&name, Notice::Changes(changes.into()));
-            }
-            if let Some(policy) = feed.new_policy.take() {
-                self.topics.tell(&name, Notice::Policy(policy.into()));
-            }
-        }
     }
 
     fn apply(&mut self, call: Call) -> Step<()> {
         match call {
             Call::Publish(feed, gifts, now, reply) => {
-                let done = self.publish(&feed, gifts, now);
+                let done = self.feeds.publish(&feed, gifts, now);
                 self.answer(reply, done)
             }
             Call::Retract(feed, row, now, reply) => {
-                let done = self.change(&feed, now, |state, policy, effects| {
+                let done = self.feeds.change(&feed, now, |state, policy, effects| {
                     state.retract(&row, policy, now, effects).then(|| state.position())
                 });
                 self.answer(reply, done)
             }
             Call::Policy(feed, reply) => {
-                let done = self.look(&feed, |feed, defaults| defaults.with(&feed.state.overrides));
+                let done = self.feeds.look(&feed, |feed, defaults| defaults.with(&feed.state.overrides));
                 self.answer(reply, done)
             }
             Call::SetPolicy(feed, change, now, reply) => {
-                let done = self.set_policy(&feed, change, now);
+                let done = self.feeds.set_policy(&feed, change, now);
                 self.answer(reply, done)
             }
             Call::Snapshot(feed, now, reply) => {
                 let swept =
-                    self.change(&feed, now, |state, policy, effects| state.sweep(policy, now, effects));
+                    self.feeds.change(&feed, now, |state, policy, effects| state.sweep(policy, now, effects));
                 let done = swept.and_then(|()| {
-                    self.look(&feed, |feed, defaults| Snapshot {
+                    self.feeds.look(&feed, |feed, defaults| Snapshot {
                         at: feed.state.position(),
                         tag: 0,
                         policy: defaults.with(&feed.state.overrides),
@@ -234,12 +140,12 @@ impl Writer {
                 self.answer(reply, done)
             }
             Call::Changes(feed, since, max, reply) => {
-                let done = self.changes(&feed, &since, max);
+                let done = self.feeds.changes(&feed, &since, max);
                 self.answer(reply, done)
             }
             Call::Heads(feeds, reply) => {
                 let head = |feed: &Feed, _: &Policy| Head { at: feed.state.position(), tag: 0 };
-                let done = feeds.iter().map(|feed| self.look(feed, head)).collect();
+                let done = feeds.iter().map(|feed| self.feeds.look(feed, head)).collect();
                 self.answer(reply, done)
             }
             Call::Probe(reply) => self.answer(reply, Ok(())),
@@ -271,178 +177,25 @@ impl Writer {
         self.answers.push(later(reply, value));
         outcome
     }
-
-    fn publish(&mut self, name: &FeedId, gifts: Vec<Gift>, now: Millis) -> Step<Vec<Outcome>> {
-        self.load(name, now)?;
-        let mut outcomes = Vec::with_capacity(gifts.len());
-        for gift in gifts {
-            let no = self.feeds.get(name).and_then(|feed| feed.no);
-            let remembered = match no {
-                Some(no) => self.store.remembered(no, &gift.id, now)?,
-                None => None,
-            };
-            if let Some(remembered) = remembered {
-                outcomes.push(remembered.again(gift.fingerprint));
-                continue;
-            }
-            let outcome =
-                self.change(name, now, |state, policy, effects| state.publish(&gift, policy, now, effects))?;
-            if let Outcome::New(answer) = &outcome {
-                let no = self.number(name)?;
-                let window = self.look(name, |feed, defaults| defaults.with(&feed.state.overrides))?;
-                let it = Remembered { fingerprint: gift.fingerprint, answer: answer.clone() };
-                self.store.begin()?;
-                self.store.remember(no, &it, now.plus(window.idempotency_window_ms))?;
-                self.ids_written += 1;
-            }
-            outcomes.push(outcome);
-        }
-        Ok(outcomes)
-    }
-
-    fn set_policy(&mut self, name: &FeedId, change: PolicyChange, now: Millis) -> Step<Policy> {
-        self.load(name, now)?;
-        let defaults = self.defaults.clone();
-        let policy = self.change(name, now, |state, _, effects| {
-            let overrides = match &change {
-                PolicyChange::Replace(patch) => patch.clone(),
-                PolicyChange::Merge(patch) => state.overrides.merged(patch),
-            };
-            state.set_policy(overrides, &defaults, now, effects)
-        })?;
-        self.dirty.insert(name.clone(), ());
-        // Written even when nothing else changed: a policy alone is worth keeping.
-        self.number(name)?;
-        if let Some(feed) = self.feeds.get_mut(name) {
-            feed.capacity = policy.capacity;
-            feed.whole = true;
-            feed.new_policy = Some(policy.clone());
-        }
-        Ok(policy)
-    }
-
-    fn changes(&mut self, name: &FeedId, since: &Position, max: usize) -> Step<Missed> {
-        if !self.look(name, |feed, _| feed.state.covers(since))? {
-            return Ok(Missed::NotCovered);
-        }
-        let Some(feed) = self.feeds.get(name) else {
-            return Ok(Missed::Changes(Vec::new()));
-        };
-        let mut changes = match feed.no {
-            Some(no) => self.store.changes(no, &since.epoch, since.seq, max)?,
-            None => Vec::new(),
-        };
-        let unwritten = feed.pending.iter().filter(|change| change.seq > since.seq);
-        changes.extend(unwritten.take(max - changes.len()).cloned());
-        Ok(Missed::Changes(changes))
-    }
-
-    /// Runs a transition on a feed and keeps its effects for the commit. A feed that nobody wrote
-    /// to is kept only when something came of it.
-    fn change<T>(
-        &mut self,
-        name: &FeedId,
-        now: Millis,
-        transition: impl FnOnce(&mut FeedState, &Policy, &mut Effects) -> T,
-    ) -> Step<T> {
-        self.now = self.now.max(now);
-        self.load(name, now)?;
-        let mut nobody = Feed::new(&self.defaults);
-        let known = self.feeds.get_mut(name);
-        let is_known = known.is_some();
-        let feed = known.unwrap_or(&mut nobody);
-        let policy = self.defaults.with(&feed.state.overrides);
-        let mut effects = Effects::default();
-        let result = transition(&mut feed.state, &policy, &mut effects);
-        let nothing = effects.changes.is_empty() && effects.locks.is_empty();
-        if !nothing {
-            feed.pending.append(&mut effects.changes);
-            feed.touched_locks.append(&mut effects.locks);
-            self.dirty.insert(name.clone(), ());
-        }
-        if !is_known && (!nothing || nobody.state.overrides != Default::default()) {
-            self.feeds.insert(name.clone(), nobody);
-        }
-        Ok(result)
-    }
-
-    fn look<T>(&mut self, name: &FeedId, read: impl Fn(&Feed, &Policy) -> T) -> Step<T> {
-        self.load(name, self.now)?;
-        Ok(match self.feeds.get(name) {
-            Some(feed) => read(feed, &self.defaults),
-            None => read(&Feed::new(&self.defaults), &self.defaults),
-        })
-    }
-
-    /// The feed's number in the tables; writes the feed when it has none.
-    fn number(&mut self, name: &FeedId) -> Step<i64> {
-        let feed = self.feeds.entry(name.clone()).or_insert_with(|| Feed::new(&self.defaults));
-        if let Some(no) = feed.no {
-            return Ok(no);
-        }
-        self.store.begin()?;
-        // An empty checkpoint: the changes that led here are written beside it by this commit.
-        let no = self.store.checkpoint(
-            name.as_str(),
-            &FeedState { epoch: feed.state.epoch.clone(), ..FeedState::default() },
-            feed.capacity,
-        )?;
-        feed.no = Some(no);
-        self.dirty.insert(name.clone(), ());
-        Ok(no)
-    }
-
-    fn load(&mut self, name: &FeedId, now: Millis) -> Step<()> {
-        if self.feeds.contains_key(name) {
-            return Ok(());
-        }
-        let Some(stored) = self.store.feed(name.as_str(), &self.defaults, now)? else {
-            return Ok(());
-        };
-        let policy = self.defaults.with(&stored.state.overrides);
-        let mut feed = Feed {
-            no: Some(stored.no),
-            purge_locks_at: 2 * stored.state.locks.len() + 64,
-            state: stored.state,
-            capacity: policy.capacity,
-            checkpoint: stored.checkpoint,
-            ..Feed::new(&self.defaults)
-        };
-        if stored.capacity != policy.capacity {
-            // The server's default changed while we were away: a change of the list like any other.
-            let mut effects = Effects::default();
-            feed.state.resize(&policy, &mut effects);
-            feed.pending = effects.changes;
-            feed.whole = true;
-            self.dirty.insert(name.clone(), ());
-        }
-        self.feeds.insert(name.clone(), feed);
-        Ok(())
-    }
-
-    /// Forgets ids whose window is over, in a commit of its own.
-    fn tidy(&mut self) {
-        let most = 2 * std::mem::take(&mut self.ids_written) + 256;
-        let done = self.store.begin().and_then(|()| self.store.forget_ids(self.now, most));
-        if let Err(error) = done.and_then(|_| self.store.commit()) {
-            tracing::warn!(%error, "old ids could not be forgotten; trying again later");
-            self.store.rollback();
-        }
-    }
 }
 
-impl Feed {
-    fn new(defaults: &Policy) -> Feed {
-        Feed {
-            no: None,
-            state: FeedState::default(),
-            capacity: defaults.capacity,
-            checkpoint: 0,
-            pending: Vec::new(),
-            touched_locks: Vec::new(),
-            whole: false,
-            purge_locks_at: 64,
-            new_policy: None,
+/// Takes the folder's lock. A process that is just leaving gets a moment to do so.
+fn own(lock: &File, dir: &Path) -> Result<(), String> {
+    let patience = Instant::now() + LOCK_WITHIN;
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if Instant::now() < patience => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(format!(
+                    "another tipcast process uses the data folder {}; stop it, or give this one its own with \
+                     --data-dir",
+                    dir.display()
+                ));
+            }
+            Err(TryLockError::Error(e)) => return Err(format!("{} cannot be locked: {e}", dir.display())),
         }
     }
 }

@@ -90,7 +90,10 @@ impl Hub {
         lock(&self.probes).insert(mark, reply);
         let sent = Instant::now();
         let result = async {
-            lane.command(redis::cmd("PUBLISH").arg(&self.channel).arg(mark), PATIENCE).await?;
+            let heard = lane.command(redis::cmd("PUBLISH").arg(&self.channel).arg(mark), PATIENCE).await?;
+            if heard == redis::Value::Int(0) {
+                return Err(Fault::stay("the subscribing connection to Redis is not there yet, or broken"));
+            }
             match timeout(PATIENCE.saturating_sub(sent.elapsed()), back).await {
                 Ok(Ok(())) => Ok(()),
                 _ => Err(Fault::stay("a probe published to Redis did not come back; see its pub/sub")),

@@ -211,6 +211,7 @@ mod tests {
             invalid("a \"quoted\" fault"),
             ApiError::IdReused(id),
             ApiError::UpgradeRequired,
+            ApiError::BadHandshake("no key".into()),
             ApiError::Internal,
             ApiError::NotImplemented("scheduling"),
             ApiError::Unavailable,

@@ -18,20 +18,20 @@ pub enum Incoming {
     /// A pong.
     Pong,
     /// The client closes, perhaps with a code.
-    Close(Option<u16>),
+    Close(Option<CloseCode>),
 }
 
 /// Why a connection must be closed, as its close code says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The close code.
-    pub code: u16,
+    pub code: CloseCode,
     /// The reason, in a few words.
     pub reason: &'static str,
 }
 
 const fn broken(reason: &'static str) -> Violation {
-    Violation { code: 1002, reason }
+    Violation { code: CloseCode::Protocol, reason }
 }
 
 /// Reads frames from pieces of any size.
@@ -147,13 +147,18 @@ impl Reader {
         match opcode {
             8..=10 if left > 125 || !payload.fin => Some(broken("a control frame is long or in parts")),
             8..=10 => None,
-            2 => Some(Violation { code: 1003, reason: "binary messages are not understood" }),
+            2 => {
+                Some(Violation { code: CloseCode::Unsupported, reason: "binary messages are not understood" })
+            }
             1 if self.message.is_some() => Some(broken("a message began inside another")),
             0 if self.message.is_none() => Some(broken("a continuation of nothing")),
             0 | 1 => {
                 let message = self.message.get_or_insert_default();
                 let too_long = left > (MESSAGE_MOST - message.len()) as u64;
-                too_long.then_some(Violation { code: 1009, reason: "a message is longer than 4096 bytes" })
+                too_long.then_some(Violation {
+                    code: CloseCode::Size,
+                    reason: "a message is longer than 4096 bytes",
+                })
             }
             _ => Some(broken("an unknown opcode")),
         }
@@ -194,7 +199,9 @@ impl Reader {
             _ if self.deaf || !payload.fin => None,
             _ => match String::from_utf8(self.message.take().unwrap_or_default()) {
                 Ok(text) => Some(Ok(Incoming::Text(text))),
-                Err(_) => Some(Err(Violation { code: 1007, reason: "a text message is not UTF-8" })),
+                Err(_) => {
+                    Some(Err(Violation { code: CloseCode::Invalid, reason: "a text message is not UTF-8" }))
+                }
             },
         }
     }
@@ -213,9 +220,9 @@ fn closing(payload: &[u8]) -> Result<Incoming, Violation> {
         return Err(broken("a close code that may not be sent"));
     }
     if std::str::from_utf8(reason).is_err() {
-        return Err(Violation { code: 1007, reason: "a close reason is not UTF-8" });
+        return Err(Violation { code: CloseCode::Invalid, reason: "a close reason is not UTF-8" });
     }
-    Ok(Incoming::Close(Some(u16::from(CloseCode::from(code)))))
+    Ok(Incoming::Close(Some(code.into())))
 }
 
 #[cfg(test)]
@@ -248,7 +255,7 @@ mod tests {
         for part in stream.chunks(piece) {
             let mut bytes = Bytes::copy_from_slice(part);
             while let Some(got) = reader.read(&mut bytes) {
-                out.push(got.map_err(|v| v.code));
+                out.push(got.map_err(|v| v.code.into()));
             }
         }
         out
@@ -265,7 +272,7 @@ mod tests {
             Ok(Incoming::Ping(Bytes::from_static(b"ping"))),
             Ok(Incoming::Text("hello é".into())),
             Ok(Incoming::Pong),
-            Ok(Incoming::Close(Some(1000))),
+            Ok(Incoming::Close(Some(CloseCode::Normal))),
         ];
         for piece in 1..stream.len() + 1 {
             assert_eq!(read(&stream, piece), expected, "pieces of {piece}");
@@ -301,8 +308,8 @@ mod tests {
         stream.extend(frame(0x88, &1009u16.to_be_bytes()));
         let mut reader = Reader::default();
         let mut bytes = Bytes::from(stream);
-        assert_eq!(reader.read(&mut bytes).unwrap().unwrap_err().code, 1009);
-        assert_eq!(reader.read(&mut bytes), Some(Ok(Incoming::Close(Some(1009)))));
+        assert_eq!(reader.read(&mut bytes).unwrap().unwrap_err().code, CloseCode::Size);
+        assert_eq!(reader.read(&mut bytes), Some(Ok(Incoming::Close(Some(CloseCode::Size)))));
         assert!(reader.message.is_none());
     }
 }

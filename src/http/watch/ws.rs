@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use actix_web::dev::Payload;
+use actix_ws::CloseCode;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_core::Stream;
 
@@ -14,6 +15,15 @@ use super::command::{self, Command};
 use super::incoming::{Incoming, Reader, Violation};
 use crate::live::frame::Frame;
 use crate::live::session::Session;
+
+/// 4000: what the client asks makes no sense; it should not come back.
+const BAD_REQUEST: CloseCode = CloseCode::Other(4000);
+
+/// 4100: no sign of life; it should back off.
+const NO_PROGRESS: CloseCode = CloseCode::Other(4100);
+
+/// 4200: the server stops; it should come back after the jitter.
+const SHUTDOWN: CloseCode = CloseCode::Other(4200);
 
 /// A client is asked for a sign of life this often.
 const PING_EVERY: Duration = Duration::from_secs(25);
@@ -107,11 +117,11 @@ impl WebSocket {
         self.errors.push_back(Frame::error(code, &why).ws());
         if self.wrong >= WRONG_MOST {
             self.farewell.extend(self.errors.drain(..));
-            self.close(4000, "too many wrong commands");
+            self.close(BAD_REQUEST, "too many wrong commands");
         }
     }
 
-    fn close(&mut self, code: u16, reason: &str) {
+    fn close(&mut self, code: CloseCode, reason: &str) {
         if self.closing_since.is_none() {
             self.farewell.push_back(close_frame(Some(code), reason));
             self.closing_since = Some(Instant::now());
@@ -147,7 +157,7 @@ impl Transport for WebSocket {
 
     fn urgent(&mut self, now: Instant) -> Option<Bytes> {
         if self.closing_since.is_none() && now.duration_since(self.heard) >= DEAD_AFTER {
-            self.close(4100, "no sign of life for 60 s");
+            self.close(NO_PROGRESS, "no sign of life for 60 s");
         }
         if let Some(bytes) = self.farewell.pop_front() {
             return Some(bytes);
@@ -176,7 +186,7 @@ impl Transport for WebSocket {
 
     fn goodbye(&mut self, frame: &Frame) {
         self.farewell.push_back(frame.ws());
-        self.close(4200, "shutdown");
+        self.close(SHUTDOWN, "shutdown");
     }
 
     fn is_closing(&self) -> bool {
@@ -205,10 +215,10 @@ fn control_frame(first: u8, payload: &[u8]) -> Bytes {
     out.freeze()
 }
 
-fn close_frame(code: Option<u16>, reason: &str) -> Bytes {
+fn close_frame(code: Option<CloseCode>, reason: &str) -> Bytes {
     let mut payload = Vec::new();
     if let Some(code) = code {
-        payload.extend(code.to_be_bytes());
+        payload.extend(u16::from(code).to_be_bytes());
         payload.extend(reason.as_bytes());
     }
     control_frame(0x88, &payload)

@@ -81,12 +81,8 @@ impl<W: Write> Sender<W> {
     }
 
     pub(super) fn greet(&mut self, options: &DemoOptions) -> io::Result<()> {
-        let DemoOptions { feed, rate, seed, .. } = options;
-        writeln!(
-            self.out,
-            "playing show {seed} into {} at {rate} gifts/s; watch feed {feed}; Ctrl-C stops",
-            self.gifts
-        )
+        let DemoOptions { url, feed, rate, seed } = options;
+        writeln!(self.out, "playing show {seed} at {rate} gifts/s; watch {url}?feed={feed}; Ctrl-C stops")
     }
 
     /// Ends only with an error.

@@ -1,0 +1,68 @@
+//! Choosing and opening the engine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::value::to_raw_value;
+
+use crate::config::{Config, ConfigError, Feeds, Redis};
+use crate::domain::{Policy, PolicyPatch, Refused};
+use crate::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
+use crate::engine::redis::{RedisEngine, RedisOptions};
+use crate::engine::{Engine, EngineError};
+
+/// `[feeds]` as a policy: read by the same rules as the body of a PUT.
+pub(super) fn default_policy(feeds: &Feeds) -> Result<Policy, ConfigError> {
+    let read = to_raw_value(feeds).map_err(|e| Refused::Syntax(e.to_string()));
+    match read.and_then(|raw| PolicyPatch::parse(&raw)) {
+        Ok(patch) => Ok(Policy::default().with(&patch)),
+        Err(Refused::Syntax(why)) => Err(ConfigError(format!("[feeds] {why}"))),
+        Err(Refused::Invalid(faults)) => {
+            let all = faults.iter().map(|f| format!("{} {}", f.pointer.trim_start_matches('/'), f.detail));
+            Err(ConfigError(format!("[feeds] {}", all.collect::<Vec<_>>().join("; "))))
+        }
+    }
+}
+
+/// The engine that `config` asks for.
+pub(super) async fn open(config: &Config, defaults: Policy) -> Result<Arc<dyn Engine>, EngineError> {
+    if !config.redis.url.is_empty() {
+        return Ok(RedisEngine::open(redis_options(&config.redis, defaults)).await?);
+    }
+    let data_dir = config.embedded.data_dir.clone();
+    // Reading the feeds back takes a while and blocks.
+    let opening = move || EmbeddedEngine::open(EmbeddedOptions { data_dir, defaults });
+    let opened = tokio::task::spawn_blocking(opening).await;
+    let engine = opened.map_err(|e| EngineError::Open(e.to_string()))??;
+    Ok(engine)
+}
+
+fn redis_options(redis: &Redis, defaults: Policy) -> RedisOptions {
+    RedisOptions {
+        defaults,
+        prefix: redis.prefix.clone(),
+        feed_idle_ttl_ms: redis.feed_idle_ttl_ms,
+        call_timeout: Duration::from_millis(redis.call_timeout_ms),
+        connect_timeout: Duration::from_millis(redis.connect_timeout_ms),
+        ..RedisOptions::new(redis.url.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Flags, load};
+
+    #[test]
+    fn the_default_file_is_the_default_policy_and_ranges_are_named() {
+        let mut feeds = load(None, Vec::new(), Flags::default()).unwrap().feeds;
+        assert_eq!(default_policy(&feeds), Ok(Policy::default()));
+        feeds.capacity = 101;
+        feeds.dedup = "join".into();
+        let refused = default_policy(&feeds).unwrap_err().0;
+        assert!(
+            refused.starts_with("[feeds] capacity must be") && refused.contains("dedup must be"),
+            "{refused}"
+        );
+    }
+}

@@ -1,0 +1,306 @@
+//! The feeds in memory, and what the next commit will write of them.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::store::Store;
+use crate::domain::answer::Remembered;
+use crate::domain::feed::Effects;
+use crate::domain::{Change, FeedId, FeedState, Gift, Millis, Outcome, Policy, Position};
+use crate::engine::{Missed, Notice, PolicyChange};
+
+/// Changes after which a feed is written whole, so that start-up folds no more than these.
+const CHECKPOINT_EVERY: u64 = 256;
+
+/// Feeds kept in memory when idle; the rest is read back when asked for.
+const FEEDS_IN_MEMORY: usize = 20_000;
+
+/// Ids written before the busy writer stops to forget old ones.
+const UNTIDY: usize = 4096;
+
+/// The outcome of a step that reads or writes the file.
+pub(super) type Step<T> = rusqlite::Result<T>;
+
+/// A feed in memory with what the next commit will write of it.
+pub(super) struct Feed {
+    no: Option<i64>,
+    pub(super) state: FeedState,
+    /// What its rows are cut to.
+    capacity: u64,
+    checkpoint: u64,
+    /// True when the checkpoint has the feed's epoch: a policy alone is written without one.
+    begun: bool,
+    pending: Vec<Change>,
+    touched_locks: Vec<String>,
+    /// True when the next commit must write the feed whole.
+    whole: bool,
+    /// Locks in memory past which the dead ones are dropped: twice what was alive the last time.
+    purge_locks_at: usize,
+    new_policy: Option<Policy>,
+}
+
+/// Every feed that was asked for lately, and the store behind.
+pub(super) struct Feeds {
+    store: Store,
+    defaults: Policy,
+    by_name: HashMap<FeedId, Feed>,
+    /// Feeds with something to write in this group, in the order they will be told of.
+    dirty: BTreeSet<FeedId>,
+    /// The latest `now` of any caller: decides which ids and locks are forgotten.
+    now: Millis,
+    /// Ids written since the last tidying: twice as many are looked at, so the table can't outgrow it.
+    ids_written: usize,
+}
+
+impl Feeds {
+    pub(super) fn new(store: Store, defaults: Policy) -> Feeds {
+        let now = Millis(0);
+        Feeds { store, defaults, by_name: HashMap::new(), dirty: BTreeSet::new(), now, ids_written: 0 }
+    }
+
+    pub(super) fn publish(&mut self, name: &FeedId, gifts: Vec<Gift>, now: Millis) -> Step<Vec<Outcome>> {
+        self.load(name, now)?;
+        let mut outcomes = Vec::with_capacity(gifts.len());
+        for gift in gifts {
+            let no = self.by_name.get(name).and_then(|feed| feed.no);
+            let remembered = match no {
+                Some(no) => self.store.remembered(no, &gift.id, now)?,
+                None => None,
+            };
+            if let Some(remembered) = remembered {
+                outcomes.push(remembered.again(gift.fingerprint));
+                continue;
+            }
+            let outcome =
+                self.change(name, now, |state, policy, effects| state.publish(&gift, policy, now, effects))?;
+            if let Outcome::New(answer) = &outcome {
+                let no = self.number(name)?;
+                let window = self.look(name, |feed, defaults| defaults.with(&feed.state.overrides))?;
+                let it = Remembered { fingerprint: gift.fingerprint, answer: answer.clone() };
+                self.store.begin()?;
+                self.store.remember(no, &it, now.plus(window.idempotency_window_ms))?;
+                self.ids_written += 1;
+            }
+            outcomes.push(outcome);
+        }
+        Ok(outcomes)
+    }
+
+    pub(super) fn set_policy(&mut self, name: &FeedId, change: PolicyChange, now: Millis) -> Step<Policy> {
+        self.load(name, now)?;
+        let defaults = self.defaults.clone();
+        let policy = self.change(name, now, |state, _, effects| {
+            let overrides = match &change {
+                PolicyChange::Replace(patch) => patch.clone(),
+                PolicyChange::Merge(patch) => state.overrides.merged(patch),
+            };
+            state.set_policy(overrides, &defaults, now, effects)
+        })?;
+        self.dirty.insert(name.clone());
+        // Written even when nothing else changed: a policy alone is worth keeping.
+        self.number(name)?;
+        if let Some(feed) = self.by_name.get_mut(name) {
+            feed.capacity = policy.capacity;
+            feed.whole = true;
+            feed.new_policy = Some(policy.clone());
+        }
+        Ok(policy)
+    }
+
+    pub(super) fn changes(&mut self, name: &FeedId, since: &Position, max: usize) -> Step<Missed> {
+        if !self.look(name, |feed, _| feed.state.covers(since))? {
+            return Ok(Missed::NotCovered);
+        }
+        let Some(feed) = self.by_name.get(name) else {
+            return Ok(Missed::Changes(Vec::new()));
+        };
+        let mut changes = match feed.no {
+            Some(no) => self.store.changes(no, &since.epoch, since.seq, max)?,
+            None => Vec::new(),
+        };
+        let unwritten = feed.pending.iter().filter(|change| change.seq > since.seq);
+        changes.extend(unwritten.take(max - changes.len()).cloned());
+        Ok(Missed::Changes(changes))
+    }
+
+    /// Runs a transition on a feed and keeps its effects for the commit. A feed that nobody wrote
+    /// to is kept only when something came of it.
+    pub(super) fn change<T>(
+        &mut self,
+        name: &FeedId,
+        now: Millis,
+        transition: impl FnOnce(&mut FeedState, &Policy, &mut Effects) -> T,
+    ) -> Step<T> {
+        self.now = self.now.max(now);
+        self.load(name, now)?;
+        let mut nobody = Feed::new(&self.defaults);
+        let known = self.by_name.get_mut(name);
+        let is_known = known.is_some();
+        let feed = known.unwrap_or(&mut nobody);
+        let policy = self.defaults.with(&feed.state.overrides);
+        let mut effects = Effects::default();
+        let result = transition(&mut feed.state, &policy, &mut effects);
+        let nothing = effects.changes.is_empty() && effects.locks.is_empty();
+        if !nothing {
+            feed.pending.append(&mut effects.changes);
+            feed.touched_locks.append(&mut effects.locks);
+            self.dirty.insert(name.clone());
+        }
+        if !is_known && (!nothing || nobody.state.overrides != Default::default()) {
+            self.by_name.insert(name.clone(), nobody);
+        }
+        Ok(result)
+    }
+
+    pub(super) fn look<T>(&mut self, name: &FeedId, read: impl Fn(&Feed, &Policy) -> T) -> Step<T> {
+        self.load(name, self.now)?;
+        Ok(match self.by_name.get(name) {
+            Some(feed) => read(feed, &self.defaults),
+            None => read(&Feed::new(&self.defaults), &self.defaults),
+        })
+    }
+
+    /// The feed's number in the tables; writes the feed when it has none.
+    fn number(&mut self, name: &FeedId) -> Step<i64> {
+        let feed = self.by_name.entry(name.clone()).or_insert_with(|| Feed::new(&self.defaults));
+        if let Some(no) = feed.no {
+            return Ok(no);
+        }
+        self.store.begin()?;
+        // An empty checkpoint: the changes that led here are written beside it by this commit.
+        let no = self.store.checkpoint(
+            name.as_str(),
+            &FeedState { epoch: feed.state.epoch.clone(), ..FeedState::default() },
+            feed.capacity,
+        )?;
+        feed.no = Some(no);
+        self.dirty.insert(name.clone());
+        Ok(no)
+    }
+
+    fn load(&mut self, name: &FeedId, now: Millis) -> Step<()> {
+        if self.by_name.contains_key(name) {
+            return Ok(());
+        }
+        let Some(stored) = self.store.feed(name.as_str(), &self.defaults, now)? else {
+            return Ok(());
+        };
+        let policy = self.defaults.with(&stored.state.overrides);
+        let mut feed = Feed {
+            no: Some(stored.no),
+            purge_locks_at: 2 * stored.state.locks.len() + 64,
+            begun: !stored.state.epoch.is_none(),
+            state: stored.state,
+            capacity: policy.capacity,
+            checkpoint: stored.checkpoint,
+            ..Feed::new(&self.defaults)
+        };
+        if stored.capacity != policy.capacity {
+            // The server's default changed while we were away: a change of the list like any other.
+            let mut effects = Effects::default();
+            feed.state.resize(&policy, &mut effects);
+            feed.pending = effects.changes;
+            feed.whole = true;
+            self.dirty.insert(name.clone());
+        }
+        self.by_name.insert(name.clone(), feed);
+        Ok(())
+    }
+
+    fn write(&mut self) -> Step<()> {
+        for name in &self.dirty {
+            let Some(feed) = self.by_name.get_mut(name) else { continue };
+            self.store.begin()?;
+            let state = &mut feed.state;
+            let begins = !feed.begun && !state.epoch.is_none();
+            let whole = feed.whole || begins || state.seq - feed.checkpoint >= CHECKPOINT_EVERY;
+            let no = match feed.no {
+                Some(no) if !whole => no,
+                _ => self.store.checkpoint(name.as_str(), state, feed.capacity)?,
+            };
+            self.store.append(no, &feed.pending)?;
+            if whole {
+                feed.checkpoint = state.seq;
+                feed.begun = !state.epoch.is_none();
+                self.store.forget_changes(no, state.covered_from.min(state.seq))?;
+            }
+            feed.touched_locks.sort_unstable();
+            feed.touched_locks.dedup();
+            for key in feed.touched_locks.drain(..) {
+                self.store.lock(no, &key, state.locks.get(&key))?;
+            }
+            if state.locks.len() > feed.purge_locks_at {
+                let now = self.now;
+                for (key, _) in state.locks.extract_if(|_, lock| lock.until <= now) {
+                    self.store.lock(no, &key, None)?;
+                }
+                feed.purge_locks_at = 2 * state.locks.len() + 64;
+            }
+            feed.no = Some(no);
+            feed.whole = false;
+        }
+        Ok(())
+    }
+
+    /// Makes the group durable.
+    pub(super) fn commit(&mut self) -> Step<()> {
+        self.write()?;
+        self.store.commit()
+    }
+
+    /// What the durable group has to tell, feed by feed. Afterwards nothing is left to write.
+    pub(super) fn told(&mut self, mut tell: impl FnMut(&FeedId, Notice)) {
+        for name in std::mem::take(&mut self.dirty) {
+            let Some(feed) = self.by_name.get_mut(&name) else { continue };
+            if !feed.pending.is_empty() {
+                let changes = std::mem::take(&mut feed.pending);
+                tell(&name, Notice::Changes(changes.into()));
+            }
+            if let Some(policy) = feed.new_policy.take() {
+                tell(&name, Notice::Policy(policy.into()));
+            }
+        }
+        if self.by_name.len() > FEEDS_IN_MEMORY {
+            self.by_name.clear();
+        }
+    }
+
+    /// Takes a failed group back: memory is ahead of the disk there, and the disk is right.
+    pub(super) fn take_back(&mut self) {
+        self.store.rollback();
+        for feed in std::mem::take(&mut self.dirty) {
+            self.by_name.remove(&feed);
+        }
+    }
+
+    /// True when enough ids were written for another round of [`Feeds::tidy`].
+    pub(super) fn is_untidy(&self) -> bool {
+        self.ids_written > UNTIDY
+    }
+
+    /// Forgets ids whose window is over, in a commit of its own.
+    pub(super) fn tidy(&mut self) {
+        let most = 2 * std::mem::take(&mut self.ids_written) + 256;
+        let done = self.store.begin().and_then(|()| self.store.forget_ids(self.now, most));
+        if let Err(error) = done.and_then(|_| self.store.commit()) {
+            tracing::warn!(%error, "old ids could not be forgotten; trying again later");
+            self.store.rollback();
+        }
+    }
+}
+
+impl Feed {
+    fn new(defaults: &Policy) -> Feed {
+        Feed {
+            no: None,
+            state: FeedState::default(),
+            capacity: defaults.capacity,
+            checkpoint: 0,
+            begun: false,
+            pending: Vec::new(),
+            touched_locks: Vec::new(),
+            whole: false,
+            purge_locks_at: 64,
+            new_policy: None,
+        }
+    }
+}
