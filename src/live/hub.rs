@@ -110,13 +110,16 @@ impl Hub {
     }
 
     fn ring(&self, due: impl Fn(&Alarm) -> bool) {
-        for (_, alarm) in self.alarms.borrow_mut().iter_mut() {
-            if due(alarm)
-                && let Some(waker) = alarm.waker.take()
-            {
-                waker.wake();
-            }
-        }
+        // Woken after the borrow ends: waking may drop a connection, which then borrows to leave.
+        let woken: Vec<Waker> = {
+            let mut alarms = self.alarms.borrow_mut();
+            alarms
+                .iter_mut()
+                .filter(|(_, alarm)| due(alarm))
+                .filter_map(|(_, alarm)| alarm.waker.take())
+                .collect()
+        };
+        woken.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -128,11 +131,10 @@ impl Drop for Hub {
 
 impl LocalFeed {
     fn wake_all(&self) {
-        for (_, waker) in self.wakers.borrow_mut().iter_mut() {
-            if let Some(waker) = waker.take() {
-                waker.wake();
-            }
-        }
+        // Woken after the borrow ends, as in `Hub::ring`.
+        let woken: Vec<Waker> =
+            self.wakers.borrow_mut().iter_mut().filter_map(|(_, waker)| waker.take()).collect();
+        woken.into_iter().for_each(Waker::wake);
     }
 }
 
