@@ -1,12 +1,14 @@
 //! Choosing and opening the engine.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::value::to_raw_value;
 
-use crate::config::{Config, ConfigError, Feeds};
+use crate::config::{Config, ConfigError, Feeds, Redis};
 use crate::domain::{Policy, PolicyPatch, Refused};
 use crate::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
+use crate::engine::redis::{RedisEngine, RedisOptions};
 use crate::engine::{Engine, EngineError};
 
 /// `[feeds]` as a policy: read by the same rules as the body of a PUT.
@@ -24,12 +26,26 @@ pub(super) fn default_policy(feeds: &Feeds) -> Result<Policy, ConfigError> {
 
 /// The engine that `config` asks for.
 pub(super) async fn open(config: &Config, defaults: Policy) -> Result<Arc<dyn Engine>, EngineError> {
+    if !config.redis.url.is_empty() {
+        return Ok(RedisEngine::open(redis_options(&config.redis, defaults)).await?);
+    }
     let data_dir = config.embedded.data_dir.clone();
     // Reading the feeds back takes a while and blocks.
     let opening = move || EmbeddedEngine::open(EmbeddedOptions { data_dir, defaults });
     let opened = tokio::task::spawn_blocking(opening).await;
     let engine = opened.map_err(|e| EngineError::Open(e.to_string()))??;
     Ok(engine)
+}
+
+fn redis_options(redis: &Redis, defaults: Policy) -> RedisOptions {
+    RedisOptions {
+        defaults,
+        prefix: redis.prefix.clone(),
+        feed_idle_ttl_ms: redis.feed_idle_ttl_ms,
+        call_timeout: Duration::from_millis(redis.call_timeout_ms),
+        connect_timeout: Duration::from_millis(redis.connect_timeout_ms),
+        ..RedisOptions::new(redis.url.clone())
+    }
 }
 
 #[cfg(test)]

@@ -66,7 +66,10 @@ pub struct Feeds {
 #[allow(missing_docs)]
 pub struct Redis {
     pub url: String,
+    pub prefix: String,
     pub feed_idle_ttl_ms: u64,
+    pub call_timeout_ms: u64,
+    pub connect_timeout_ms: u64,
 }
 
 /// `[embedded]`
@@ -123,29 +126,28 @@ impl Config {
 
     /// Ranges, and combinations that would go wrong.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let http = &self.http;
+        let Config { http, redis, .. } = self;
         for (key, value, least, most) in [
-            ("workers", http.workers as u64, 0, 512),
-            ("max_body_bytes", http.max_body_bytes as u64, 1_024, 16 << 20),
-            ("max_batch_bytes", http.max_batch_bytes as u64, 1_024, 64 << 20),
-            ("head_timeout_ms", http.head_timeout_ms, 100, 600_000),
-            ("body_timeout_ms", http.body_timeout_ms, 100, 600_000),
-            ("keep_alive_ms", http.keep_alive_ms, 0, 3_600_000),
-            ("send_buffer_bytes", http.send_buffer_bytes as u64, 4_096, 16 << 20),
-            ("shutdown_ms", http.shutdown_ms, 1_000, 600_000),
+            ("[http] workers", http.workers as u64, 0, 512),
+            ("[http] max_body_bytes", http.max_body_bytes as u64, 1_024, 16 << 20),
+            ("[http] max_batch_bytes", http.max_batch_bytes as u64, 1_024, 64 << 20),
+            ("[http] head_timeout_ms", http.head_timeout_ms, 100, 600_000),
+            ("[http] body_timeout_ms", http.body_timeout_ms, 100, 600_000),
+            ("[http] keep_alive_ms", http.keep_alive_ms, 0, 3_600_000),
+            ("[http] send_buffer_bytes", http.send_buffer_bytes as u64, 4_096, 16 << 20),
+            ("[http] shutdown_ms", http.shutdown_ms, 1_000, 600_000),
+            ("[redis] call_timeout_ms", redis.call_timeout_ms, 50, 4_000),
+            ("[redis] connect_timeout_ms", redis.connect_timeout_ms, 50, 10_000),
         ] {
             if !(least..=most).contains(&value) {
-                return Err(ConfigError(format!(
-                    "[http] {key} must be from {least} to {most}; it is {value}"
-                )));
+                return Err(ConfigError(format!("{key} must be from {least} to {most}; it is {value}")));
             }
         }
-        let url = &self.redis.url;
-        if !url.is_empty() && !["redis://", "rediss://"].iter().any(|scheme| url.starts_with(scheme)) {
+        if !redis.url.is_empty() && !redis.url.starts_with("redis://") {
             let told = "it must look like redis://127.0.0.1:6379, or be empty for the embedded engine";
             return Err(ConfigError(format!("[redis] url is not a Redis URL; {told}")));
         }
-        if self.redis.url.is_empty() && self.embedded.data_dir.as_os_str().is_empty() {
+        if redis.url.is_empty() && self.embedded.data_dir.as_os_str().is_empty() {
             return Err(ConfigError(
                 "[embedded] data_dir is empty; name a folder, or set [redis] url".into(),
             ));

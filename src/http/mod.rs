@@ -109,7 +109,10 @@ impl Trouble {
                 .is_ok();
         if mine {
             let unsaid = self.unsaid.swap(0, Ordering::Relaxed);
-            tracing::warn!(more = unsaid, "a request got 503: {error}");
+            match unsaid {
+                0 => tracing::warn!("a request got 503: {error}"),
+                more => tracing::warn!(more, "a request got 503: {error}"),
+            }
         } else {
             self.unsaid.fetch_add(1, Ordering::Relaxed);
         }

@@ -23,11 +23,16 @@ fn read(name: &str, text: &str) -> Header {
             .iter()
             .position(|line| line.starts_with(&format!("{what} ")))
             .unwrap_or_else(|| panic!("{name}: the header has no {what}"));
-        let numbers: Vec<usize> = lines[at].split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect();
+        let numbers: Vec<usize> =
+            lines[at].split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect();
         let count = (numbers[0], numbers.get(1).copied().unwrap_or(0));
         let listed = lines[at + 1..].iter().map_while(|line| line.split(' ').next()?.parse::<usize>().ok());
         let listed: Vec<usize> = listed.collect();
-        assert_eq!(listed, (1..=count.0 + count.1).collect::<Vec<_>>(), "{name}: {what} are listed one by one");
+        assert_eq!(
+            listed,
+            (1..=count.0 + count.1).collect::<Vec<_>>(),
+            "{name}: {what} are listed one by one"
+        );
         count
     };
     Header {

@@ -55,7 +55,9 @@ async fn at(engine: &RedisEngine) -> Position {
 
 async fn ids(engine: &RedisEngine) -> Vec<String> {
     let rows = engine.snapshot(&feed(), NOW).await.unwrap().rows;
-    rows.iter().map(|row| serde_json::from_str::<serde_json::Value>(&row.gift).unwrap()["id"].to_string()).collect()
+    rows.iter()
+        .map(|row| serde_json::from_str::<serde_json::Value>(&row.gift).unwrap()["id"].to_string())
+        .collect()
 }
 
 async fn next(subscription: &mut Subscription) -> Notice {
@@ -417,14 +419,20 @@ async fn a_server_without_memory_or_credentials_says_what_to_do() {
     run(&server, &["CONFIG", "SET", "maxmemory", "1"]);
     let before = dump(&server);
     let refused = engine.publish(&feed(), vec![gift("b")], NOW).await;
-    assert!(matches!(&refused, Err(EngineError::Unavailable(why)) if why.contains("maxmemory")), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(EngineError::Unavailable(why)) if why.contains("maxmemory")),
+        "{refused:?}"
+    );
     assert_eq!(dump(&server), before, "nothing was written");
     run(&server, &["CONFIG", "SET", "maxmemory", "0"]);
     assert_eq!(post(&engine, "b").await.at.seq, 2);
     run(&server, &["CONFIG", "SET", "requirepass", "secret"]);
     let engine = engine_on(&server).await;
     let refused = engine.publish(&feed(), vec![gift("c")], NOW).await;
-    assert!(matches!(&refused, Err(EngineError::Unavailable(why)) if why.contains("credentials")), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(EngineError::Unavailable(why)) if why.contains("credentials")),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test]
@@ -432,7 +440,8 @@ async fn sums_stop_at_the_largest_safe_integer_and_are_exact_below() {
     let server = RedisServer::start();
     let engine = engine_on(&server).await;
     let send = async |id: String, amount: u64| {
-        let gift = gift_of(json!({"id": id, "user": {"id": "u", "name": "U"}, "gift": {"id": "g", "name": "G"},
+        let gift =
+            gift_of(json!({"id": id, "user": {"id": "u", "name": "U"}, "gift": {"id": "g", "name": "G"},
             "count": 1_000_000, "value": {"amount": amount, "currency": "EUR"}}));
         new(engine.publish(&feed(), vec![gift], NOW).await.unwrap().remove(0));
         let row = engine.snapshot(&feed(), NOW).await.unwrap().rows[0].clone();
@@ -462,7 +471,15 @@ async fn a_lock_of_one_user_and_kind_never_meets_another() {
         let gift = gift_of(json!({"user": {"id": user, "name": "U"}, "gift": {"id": kind, "name": "G"}}));
         new(engine.publish(&feed(), vec![gift], NOW).await.unwrap().remove(0)).status
     };
-    let pairs = [("a:b", "c"), ("a", "b:c"), ("a\",\"b", "c"), ("a", "b\",\"c"), ("a\n", "c"), ("a", "\nc"), ("a b", "c")];
+    let pairs = [
+        ("a:b", "c"),
+        ("a", "b:c"),
+        ("a\",\"b", "c"),
+        ("a", "b\",\"c"),
+        ("a\n", "c"),
+        ("a", "\nc"),
+        ("a b", "c"),
+    ];
     for (user, kind) in pairs {
         assert_eq!(send(user, kind).await, Status::Accepted, "{user} {kind}");
     }

@@ -50,7 +50,9 @@ impl Dial {
     /// Reads the URL; says what is wrong with it, without repeating its password.
     pub(super) fn new(url: &str, connect_timeout: Duration, hello: String) -> Result<Dial, String> {
         let info = url.into_connection_info().map_err(|e| {
-            format!("the Redis URL cannot be read ({e}); write redis://[user:password@]host[:port][/database]")
+            format!(
+                "the Redis URL cannot be read ({e}); write redis://[user:password@]host[:port][/database]"
+            )
         })?;
         if !matches!(info.addr(), ConnectionAddr::Tcp(..) | ConnectionAddr::Unix(_)) {
             return Err("this build speaks no TLS to Redis; use redis:// or a local TLS proxy".into());
@@ -63,8 +65,7 @@ impl Dial {
         &self,
     ) -> Result<Dialled<impl Future<Output = ()> + Send + 'static>, Refusal> {
         // The crate's own time-out is off: every call here has one around all of its work.
-        let config =
-            AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(1024);
+        let config = AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(1024);
         let stream = self.stream().await?;
         let settings = self.info.redis_settings();
         let made = self.in_time(MultiplexedConnection::new_with_config(settings, stream, config)).await?;
@@ -78,7 +79,8 @@ impl Dial {
     }
 
     async fn stream(&self) -> Result<Box<dyn Stream>, Fault> {
-        let failed = |e: std::io::Error| Fault::leave(format!("no connection to Redis at {}: {e}", self.addr));
+        let failed =
+            |e: std::io::Error| Fault::leave(format!("no connection to Redis at {}: {e}", self.addr));
         let connect = async {
             match self.info.addr() {
                 // The name is looked up anew each time: after a failover it leads elsewhere.
@@ -123,7 +125,8 @@ impl Dial {
         next().map_err(|e| explain(&self.addr, &e))?;
         // Whoever may not ask for INFO or ROLE may still use the rest.
         if let Ok(info) = next() {
-            let info: redis::InfoDict = redis::from_redis_value(info).map_err(|e| Fault::stay(e.to_string()))?;
+            let info: redis::InfoDict =
+                redis::from_redis_value(info).map_err(|e| Fault::stay(e.to_string()))?;
             if let Some(version) = info.get::<String>("redis_version").filter(|v| is_too_old(v)) {
                 let (addr, (major, minor)) = (&self.addr, OLDEST);
                 return Err(Refusal::Never(format!(

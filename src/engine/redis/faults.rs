@@ -56,7 +56,9 @@ pub(super) fn explain(addr: &str, error: &RedisError) -> Fault {
     };
     match code {
         "READONLY" => Fault::leave(replica(addr)),
-        "LOADING" => Fault::stay(format!("Redis at {addr} is still loading its data (LOADING); it needs no help but time")),
+        "LOADING" => Fault::stay(format!(
+            "Redis at {addr} is still loading its data (LOADING); it needs no help but time"
+        )),
         "MISCONF" => Fault::stay(format!(
             "Redis at {addr} refuses writes because it cannot save them (MISCONF); free its disk and see its log"
         )),

@@ -100,7 +100,8 @@ impl Known {
 /// node that began `known` may be ahead of ours.
 pub(super) fn epoch_after(known: Option<&Mark>) -> Epoch {
     let fresh = Epoch::mint();
-    let Some(known) = known.map(|mark| mark.at.epoch.as_str()).filter(|known| *known >= fresh.as_str()) else {
+    let Some(known) = known.map(|mark| mark.at.epoch.as_str()).filter(|known| *known >= fresh.as_str())
+    else {
         return fresh;
     };
     let next = u128::from_str_radix(known, 36).ok().and_then(|n| n.checked_add(1 << 16));
@@ -131,8 +132,7 @@ mod tests {
         known.replied(&feed, None, mark("e1", 5, 50));
         known.replied(&feed, None, mark("e1", 4, 40));
         assert_eq!(known.get(&feed), Some(mark("e1", 5, 50)));
-        let change =
-            |seq, prev, tag| Change { epoch: "e1".parse().unwrap(), seq, prev, tag, op: Op::Reset };
+        let change = |seq, prev, tag| Change { epoch: "e1".parse().unwrap(), seq, prev, tag, op: Op::Reset };
         known.received(&feed, &change(6, 49, 60));
         known.received(&feed, &change(8, 70, 80));
         assert_eq!(known.get(&feed), Some(mark("e1", 5, 50)), "a fork and a gap prove nothing");

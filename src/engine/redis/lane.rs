@@ -111,7 +111,12 @@ impl Lane {
     pub(super) async fn commands(&self, pipe: &Pipeline, within: Duration) -> Result<Vec<Value>, Fault> {
         let count = pipe.cmd_iter().count();
         let run = async |mut connection: MultiplexedConnection| {
-            connection.req_packed_commands(pipe, 0, count).await?.into_iter().map(Value::extract_error).collect()
+            connection
+                .req_packed_commands(pipe, 0, count)
+                .await?
+                .into_iter()
+                .map(Value::extract_error)
+                .collect()
         };
         self.with(within, run).await
     }

@@ -153,7 +153,8 @@ impl RedisEngine {
         let known = self.known.get(feed);
         let call = self.call(script, feed, now, known.as_ref(), gifts, args);
         let value = self.lane().script(script, &call, self.options.call_timeout).await?;
-        let mut texts = redis::from_redis_value::<Vec<String>>(value).map_err(|_| wire::Garbled("a reply"))?;
+        let mut texts =
+            redis::from_redis_value::<Vec<String>>(value).map_err(|_| wire::Garbled("a reply"))?;
         if texts.is_empty() || texts[0].is_empty() {
             return Ok(Reply { mark: None, texts });
         }

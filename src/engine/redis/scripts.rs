@@ -47,11 +47,11 @@ macro_rules! script {
     };
 }
 
-script!(PUBLISH, "feed_publish", keys (5, 2), args (9, 10));
-script!(RETRACT, "feed_retract", keys (5, 0), args (10, 0));
-script!(POLICY, "feed_policy", keys (5, 0), args (11, 0));
-script!(SNAPSHOT, "feed_snapshot", keys (5, 0), args (9, 0));
-script!(CHANGES, "feed_changes", keys (5, 0), args (12, 0));
+script!(PUBLISH, "feed_publish", keys(5, 2), args(9, 10));
+script!(RETRACT, "feed_retract", keys(5, 0), args(10, 0));
+script!(POLICY, "feed_policy", keys(5, 0), args(11, 0));
+script!(SNAPSHOT, "feed_snapshot", keys(5, 0), args(9, 0));
+script!(CHANGES, "feed_changes", keys(5, 0), args(12, 0));
 
 /// Every script there is.
 pub static ALL: [&Script; 5] = [&PUBLISH, &RETRACT, &POLICY, &SNAPSHOT, &CHANGES];

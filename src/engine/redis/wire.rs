@@ -8,8 +8,8 @@ use super::super::record::Records;
 use super::known::Mark;
 use crate::domain::gift::Fingerprint;
 use crate::domain::{
-    Answer, Change, Dedup, Epoch, Gift, GiftId, Millis, Outcome, Policy, PolicyPatch, Position, Row, RowCombo,
-    RowId, Show, Status,
+    Answer, Change, Dedup, Epoch, Gift, GiftId, Millis, Outcome, Policy, PolicyPatch, Position, Row,
+    RowCombo, RowId, Show, Status,
 };
 
 /// A text that our scripts would not have written.

@@ -1,3 +1,20 @@
 //! What the tests are written with.
 
+#[macro_use]
+pub mod app;
+#[macro_use]
+pub mod case;
+pub mod api;
+pub mod fold;
+pub mod gifts;
+pub mod many;
+pub mod model;
+pub mod process;
+pub mod proxy;
 pub mod redis_server;
+pub mod replica;
+pub mod sse;
+pub mod stores;
+pub mod watcher;
+
+pub use app::TestApp;

@@ -1,0 +1,14 @@
+//! Every case of the [`tipcast::engine::Engine`] contract, run on every engine: each case is written
+//! once, against a fresh feed and a virtual clock, and [`crate::support::case::Case`] compares
+//! subscription, history, list and heads after every call of every case.
+
+mod capacity;
+mod combos;
+mod concurrency;
+mod dedup;
+mod empty_feeds;
+mod expiry;
+mod history;
+mod idempotency;
+mod money;
+mod subscriptions;

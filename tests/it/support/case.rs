@@ -1,0 +1,251 @@
+//! One case of the engine contract: a fresh feed on some engine, a virtual clock, and a replica that
+//! checks after every call that subscription, history, list and heads tell one story.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tipcast::domain::{
+    Answer, Change, Epoch, FeedId, Millis, Op, Outcome, Policy, PolicyPatch, Position, RowId, Status,
+};
+use tipcast::engine::{Engine, Head, Missed, Notice, PolicyChange, Snapshot, Subscription};
+
+use super::gifts::GiftSpec;
+use super::replica::Replica;
+use super::stores::Store;
+
+/// How long a test waits for what must come.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Runs each case, an `async fn(Case)`, on every engine.
+macro_rules! on_every_engine {
+    ($($case:ident),+ $(,)?) => {
+        mod model {
+            use $crate::support::{case::Case, stores::Store};
+            $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::model()).await).await })+
+        }
+        mod embedded {
+            use $crate::support::{case::Case, stores::Store};
+            $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::embedded()).await).await })+
+        }
+        mod redis {
+            use $crate::support::{case::Case, stores::Store};
+            $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::redis()).await).await })+
+        }
+    };
+}
+
+/// See the module.
+pub struct Case {
+    /// The store below, for cases that open it once more.
+    pub store: Store,
+    /// What is tested.
+    pub engine: Arc<dyn Engine>,
+    /// Fresh.
+    pub feed: FeedId,
+    /// The virtual clock.
+    pub now: Millis,
+    /// What a subscriber has.
+    pub replica: Replica,
+    subscription: Subscription,
+}
+
+/// A feed name that nobody had before.
+pub fn fresh_feed() -> FeedId {
+    format!("feed-{}", Epoch::mint()).parse().unwrap()
+}
+
+impl Case {
+    /// A case on a fresh feed.
+    pub async fn on(store: Store) -> Case {
+        let engine = store.open().await;
+        Case::with(store, engine, fresh_feed()).await
+    }
+
+    /// A case on this feed.
+    pub async fn with(store: Store, engine: Arc<dyn Engine>, feed: FeedId) -> Case {
+        let now = Millis(1_800_000_000_000);
+        let subscription = engine.subscribe(&feed).await.unwrap();
+        let replica = Replica::of(engine.snapshot(&feed, now).await.unwrap());
+        Case { store, engine, feed, now, replica, subscription }
+    }
+
+    /// Lets virtual time pass.
+    pub fn pass(&mut self, ms: u64) {
+        self.now = self.now.plus(ms);
+    }
+
+    /// Takes one gift.
+    pub async fn post(&mut self, gift: GiftSpec) -> Outcome {
+        self.post_all([gift]).await.remove(0)
+    }
+
+    /// Takes gifts in one step.
+    pub async fn post_all(&mut self, gifts: impl IntoIterator<Item = GiftSpec>) -> Vec<Outcome> {
+        let gifts: Vec<_> = gifts.into_iter().map(|g| g.parse()).collect();
+        let asked: Vec<_> = gifts.iter().map(|g| g.id.clone()).collect();
+        let outcomes = self.engine.publish(&self.feed, gifts, self.now).await.unwrap();
+        let said: Vec<_> = outcomes.iter().map(|o| id_of(o).clone()).collect();
+        assert_eq!(said, asked, "an outcome for each gift, in order");
+        let list = self.settle().await;
+        for outcome in &outcomes {
+            let (Outcome::New(answer) | Outcome::Duplicate(answer)) = outcome else { continue };
+            assert!(answer.at.seq <= list.at.seq, "{answer:?} is ahead of {}", list.at);
+            assert_eq!(answer.count.is_some(), answer.status == Status::Merged, "{answer:?}");
+        }
+        outcomes
+    }
+
+    /// Posts a gift that must be new and of this status.
+    async fn new(&mut self, gift: GiftSpec, status: Status) -> Answer {
+        match self.post(gift).await {
+            Outcome::New(answer) if answer.status == status => answer,
+            other => panic!("wanted {status:?}, got {other:#?}"),
+        }
+    }
+
+    /// Posts a gift that must be a new row.
+    pub async fn accepted(&mut self, gift: GiftSpec) -> Answer {
+        let before = self.replica.at.seq;
+        let answer = self.new(gift, Status::Accepted).await;
+        assert!(answer.at.seq > before);
+        let list = self.list().await;
+        assert_eq!((&list.rows[0].id, list.rows[0].seq), (&answer.row, answer.at.seq), "the newest row");
+        assert_eq!(list.at, answer.at);
+        answer
+    }
+
+    /// Posts a gift that must join a row.
+    pub async fn merged(&mut self, gift: GiftSpec) -> Answer {
+        let answer = self.new(gift, Status::Merged).await;
+        let list = self.list().await;
+        let row = list.rows.iter().find(|row| row.id == answer.row).expect("the row it joined");
+        assert_eq!(Some(row.count), answer.count, "the row's count");
+        answer
+    }
+
+    /// Posts a gift that must not be shown.
+    pub async fn suppressed(&mut self, gift: GiftSpec) -> Answer {
+        let before = self.replica.at.clone();
+        let answer = self.new(gift, Status::Suppressed).await;
+        assert_eq!(self.replica.at, before, "nothing is shown");
+        answer
+    }
+
+    /// Posts a gift whose id must have come before, with this first answer.
+    pub async fn duplicate(&mut self, gift: GiftSpec, first: &Answer) {
+        let before = self.list().await;
+        assert_eq!(self.post(gift).await, Outcome::Duplicate(first.clone()));
+        assert_eq!(self.list().await, before, "a duplicate changes nothing");
+    }
+
+    /// Takes a row back.
+    pub async fn retract(&mut self, row: &RowId) -> Option<Position> {
+        let at = self.engine.retract(&self.feed, row, self.now).await.unwrap();
+        let list = self.settle().await;
+        assert!(at.as_ref().is_none_or(|at| *at == list.at), "{at:?} is the position after it");
+        at
+    }
+
+    /// PATCH policy, given as JSON.
+    pub async fn patch(&mut self, patch: serde_json::Value) -> Policy {
+        self.set_policy(PolicyChange::Merge(patch_of(patch))).await
+    }
+
+    /// PUT policy, given as JSON.
+    pub async fn put(&mut self, patch: serde_json::Value) -> Policy {
+        self.set_policy(PolicyChange::Replace(patch_of(patch))).await
+    }
+
+    async fn set_policy(&mut self, change: PolicyChange) -> Policy {
+        let policy = self.engine.set_policy(&self.feed, change, self.now).await.unwrap();
+        assert_eq!(self.engine.policy(&self.feed).await.unwrap(), policy, "what is in force");
+        self.replica.capacity = policy.capacity;
+        self.settle().await;
+        policy
+    }
+
+    /// The list now.
+    pub async fn list(&mut self) -> Snapshot {
+        self.settle().await
+    }
+
+    /// Where the feed stands.
+    pub async fn head(&self) -> Head {
+        self.engine.heads(std::slice::from_ref(&self.feed)).await.unwrap().remove(0)
+    }
+
+    /// The changes after `seq` of the feed's epoch.
+    pub async fn after(&self, seq: u64) -> Missed {
+        let since = Position { epoch: self.replica.at.epoch.clone(), seq };
+        self.engine.changes(&self.feed, &since, 100_000).await.unwrap()
+    }
+
+    /// True when a watcher at `seq` could resume.
+    pub async fn covers(&self, seq: u64) -> bool {
+        matches!(self.after(seq).await, Missed::Changes(_))
+    }
+
+    /// The ids of the rows, newest first.
+    pub async fn row_ids(&mut self) -> Vec<RowId> {
+        self.list().await.rows.iter().map(|row| row.id.clone()).collect()
+    }
+
+    /// Folds what the subscription brings until it is where the list is, and compares everything that
+    /// tells about the feed.
+    async fn settle(&mut self) -> Snapshot {
+        let list = self.engine.snapshot(&self.feed, self.now).await.unwrap();
+        assert!(list.rows.len() as u64 <= list.policy.capacity, "the list is full: {list:?}");
+        let before = self.replica.at.clone();
+        let mut seen: Vec<Change> = vec![];
+        while self.replica.at != list.at {
+            let notice = tokio::time::timeout(PATIENCE, self.subscription.next()).await;
+            let told = match notice
+                .unwrap_or_else(|_| panic!("no notice between {} and {}", self.replica.at, list.at))
+            {
+                Some(Notice::Changes(changes)) => changes.to_vec(),
+                Some(Notice::Lost) => self.refill().await,
+                Some(Notice::Policy(_)) => vec![],
+                None => panic!("the subscription ended"),
+            };
+            for change in told {
+                self.replica.fold(&change);
+                seen.push(change);
+            }
+        }
+        self.replica.assert_is(&list);
+        let head = self.head().await;
+        assert_eq!((&head.at, head.tag), (&list.at, list.tag), "heads and the list agree");
+        if let Some(known) = self.engine.known(&self.feed) {
+            assert!(known.epoch == list.at.epoch && known.seq >= list.at.seq, "{known} knows {}", list.at);
+        }
+        let begun = before.epoch.is_none() && !seen.is_empty();
+        let reset = seen.iter().any(|change| change.op == Op::Reset);
+        match self.engine.changes(&self.feed, &before, 100_000).await.unwrap() {
+            Missed::Changes(changes) => assert_eq!(changes, seen, "history tells what the subscription told"),
+            Missed::NotCovered => {
+                assert!(begun || reset || list.policy.history < seen.len() as u64, "{before} must be covered")
+            }
+        }
+        list
+    }
+
+    async fn refill(&self) -> Vec<Change> {
+        match self.engine.changes(&self.feed, &self.replica.at, 100_000).await.unwrap() {
+            Missed::Changes(changes) => changes,
+            Missed::NotCovered => panic!("the subscription lost what history does not have"),
+        }
+    }
+}
+
+fn patch_of(json: serde_json::Value) -> PolicyPatch {
+    let raw = serde_json::value::to_raw_value(&json).unwrap();
+    PolicyPatch::parse(&raw).unwrap()
+}
+
+/// Which gift an outcome is about.
+pub fn id_of(outcome: &Outcome) -> &tipcast::domain::GiftId {
+    match outcome {
+        Outcome::New(answer) | Outcome::Duplicate(answer) => &answer.id,
+        Outcome::IdReused(id) | Outcome::CannotSchedule(id) => id,
+    }
+}

@@ -1,0 +1,339 @@
+//! What a strict client does with the frames of one feed (contract section 3): it folds them, and
+//! panics with the whole story on anything that the protocol does not allow.
+
+use std::collections::VecDeque;
+
+use serde_json::Value;
+use tipcast::domain::Millis;
+
+/// A client's picture of one feed.
+#[derive(Clone, Debug)]
+pub struct Fold {
+    /// Which feed.
+    pub feed: String,
+    /// Its position, once it has one.
+    pub at: Option<(String, u64)>,
+    /// How long the list may be.
+    pub capacity: u64,
+    /// Newest first.
+    pub rows: Vec<Value>,
+    /// Snapshots so far.
+    pub snapshots: u64,
+    /// Resumes so far.
+    pub resumes: u64,
+    /// Deltas so far.
+    pub deltas: u64,
+    /// Ops so far.
+    pub ops: u64,
+    /// Keep-alives so far.
+    pub keepalives: u64,
+    /// What all snapshots said they skipped.
+    pub skipped: u64,
+    /// The newest goodbye.
+    pub goodbye: Option<Value>,
+    /// True when the next frame must be a snapshot or a resume.
+    fresh: bool,
+    /// What was said when connecting.
+    since: Option<(String, u64)>,
+    story: VecDeque<String>,
+}
+
+macro_rules! fault {
+    ($fold:expr, $($what:tt)*) => {
+        panic!("{}\n{}", format_args!($($what)*), $fold.story())
+    };
+}
+
+impl Fold {
+    /// Of a client that knows nothing.
+    pub fn new(feed: &str) -> Fold {
+        Fold {
+            feed: feed.to_owned(),
+            at: None,
+            capacity: 0,
+            rows: vec![],
+            snapshots: 0,
+            resumes: 0,
+            deltas: 0,
+            ops: 0,
+            keepalives: 0,
+            skipped: 0,
+            goodbye: None,
+            fresh: true,
+            since: None,
+            story: VecDeque::new(),
+        }
+    }
+
+    /// Its position as `epoch:seq`.
+    pub fn position(&self) -> Option<String> {
+        self.at.as_ref().map(|(epoch, seq)| format!("{epoch}:{seq}"))
+    }
+
+    /// The seq, 0 before the first frame.
+    pub fn seq(&self) -> u64 {
+        self.at.as_ref().map_or(0, |(_, seq)| *seq)
+    }
+
+    /// The epoch, empty before the first frame.
+    pub fn epoch(&self) -> &str {
+        self.at.as_ref().map_or("", |(epoch, _)| epoch)
+    }
+
+    /// A new connection begins, on which this position was offered.
+    pub fn connected(&mut self, since: Option<(String, u64)>) {
+        self.remember(format!("-- connected, since {since:?}"));
+        self.fresh = true;
+        self.since = since;
+    }
+
+    /// Takes the next frame.
+    pub fn take(&mut self, frame: &Value) {
+        self.remember(format!("<- {frame}"));
+        if frame["feed"] != *self.feed && frame["type"] != "goodbye" {
+            fault!(self, "a frame of another feed");
+        }
+        let kind = frame["type"].as_str().unwrap_or("");
+        if self.fresh && !matches!(kind, "snapshot" | "resumed" | "goodbye") {
+            fault!(self, "the first frame is a {kind:?}");
+        }
+        match kind {
+            "snapshot" => self.snapshot(frame),
+            "resumed" => self.resumed(frame),
+            "delta" => self.delta(frame),
+            "keepalive" => self.keepalive(frame),
+            "goodbye" => {
+                if !(frame["reason"].is_string() && frame["reconnect_in_ms"].is_u64()) {
+                    fault!(self, "a goodbye says why and for how long");
+                }
+                self.goodbye = Some(frame.clone());
+            }
+            _ => fault!(self, "a frame of unknown type {kind:?}"),
+        }
+    }
+
+    fn snapshot(&mut self, frame: &Value) {
+        self.only(
+            frame,
+            &["type", "feed", "epoch", "seq", "capacity", "rows", "keepalive_ms", "skipped", "drops"],
+        );
+        let (epoch, seq) = (self.epoch_of(frame), self.number(frame, "seq"));
+        let known = if self.fresh { self.since.clone() } else { self.at.clone() };
+        let expected = match known {
+            Some((mine, at)) if mine == epoch => {
+                if seq < at {
+                    fault!(self, "a stale snapshot: the client was at {at}");
+                }
+                seq - at
+            }
+            _ => 0,
+        };
+        let skipped = self.number(frame, "skipped");
+        if skipped != expected {
+            fault!(self, "skipped is {skipped}, not {expected}");
+        }
+        self.capacity = self.number(frame, "capacity");
+        self.number(frame, "keepalive_ms");
+        let Some(rows) = frame["rows"].as_array() else { fault!(self, "rows is an array") };
+        if rows.len() as u64 > self.capacity || !(1..=100).contains(&self.capacity) {
+            fault!(self, "{} rows in a list of {}", rows.len(), self.capacity);
+        }
+        if epoch == "0" && (seq != 0 || !rows.is_empty()) {
+            fault!(self, "a feed that nobody wrote to is empty");
+        }
+        rows.iter().for_each(|row| self.check_row(row));
+        let seqs: Vec<_> = rows.iter().map(|row| row["seq"].as_u64().unwrap()).collect();
+        if !seqs.is_sorted_by(|a, b| a > b) || seqs.first().is_some_and(|first| *first > seq) {
+            fault!(self, "rows are newest first: {seqs:?}");
+        }
+        self.rows = rows.clone();
+        self.at = Some((epoch, seq));
+        self.snapshots += 1;
+        self.skipped += skipped;
+        self.fresh = false;
+    }
+
+    fn resumed(&mut self, frame: &Value) {
+        self.only(frame, &["type", "feed", "epoch", "seq", "keepalive_ms"]);
+        let at = (self.epoch_of(frame), self.number(frame, "seq"));
+        self.number(frame, "keepalive_ms");
+        if !self.fresh || self.since.as_ref() != Some(&at) || self.at.as_ref() != Some(&at) {
+            fault!(self, "resumed somewhere else than {:?}", self.since);
+        }
+        self.resumes += 1;
+        self.fresh = false;
+    }
+
+    fn delta(&mut self, frame: &Value) {
+        self.only(frame, &["type", "feed", "seq", "ops"]);
+        let Some(ops) = frame["ops"].as_array().filter(|ops| !ops.is_empty()) else {
+            fault!(self, "a delta has ops")
+        };
+        if self.epoch() == "0" {
+            fault!(self, "the first change of a feed comes as a snapshot");
+        }
+        for op in ops {
+            let seq = self.number(op, "seq");
+            if seq != self.seq() + 1 {
+                fault!(self, "a gap, a repeat or a reorder: {seq} after {}", self.seq());
+            }
+            self.apply(op, seq);
+            self.at.as_mut().unwrap().1 = seq;
+            self.ops += 1;
+        }
+        if self.number(frame, "seq") != self.seq() {
+            fault!(self, "a delta's seq is its last op's");
+        }
+        self.deltas += 1;
+    }
+
+    fn apply(&mut self, op: &Value, seq: u64) {
+        let find = |id: &Value| self.rows.iter().position(|row| row["row"] == *id);
+        match op["op"].as_str().unwrap_or("") {
+            "add" => {
+                self.only(op, &["op", "seq", "row"]);
+                let row = &op["row"];
+                self.check_row(row);
+                if row["seq"] != seq || row["rev"] != 1 || find(&row["row"]).is_some() {
+                    fault!(self, "an add of a row that is not new");
+                }
+                self.rows.insert(0, row.clone());
+                self.rows.truncate(self.capacity as usize);
+            }
+            "update" => {
+                self.only(op, &["op", "seq", "row"]);
+                let row = &op["row"];
+                self.check_row(row);
+                let Some(at) = find(&row["row"]) else { fault!(self, "an update of a row it doesn't have") };
+                let old = &self.rows[at];
+                let newer = row["rev"].as_u64() > old["rev"].as_u64();
+                if !newer || row["seq"] != old["seq"] || row["at"] != old["at"] {
+                    fault!(self, "an update keeps seq and at, and its rev grows; it was {old}");
+                }
+                self.rows[at] = row.clone();
+            }
+            "remove" => {
+                self.only(op, &["op", "seq", "row", "reason"]);
+                if !matches!(op["reason"].as_str(), Some("retracted" | "expired")) {
+                    fault!(self, "a remove says why");
+                }
+                let Some(at) = find(&op["row"]) else { fault!(self, "a remove of a row it doesn't have") };
+                self.rows.remove(at);
+            }
+            kind => fault!(self, "an op of unknown kind {kind:?}"),
+        }
+    }
+
+    fn keepalive(&mut self, frame: &Value) {
+        self.only(frame, &["type", "feed", "seq", "server_time"]);
+        if self.number(frame, "seq") != self.seq() {
+            fault!(self, "a keepalive of another seq than {}", self.seq());
+        }
+        self.time(frame, "server_time");
+        self.keepalives += 1;
+    }
+
+    /// Panics unless `row` has the shape of the contract.
+    pub fn check_row(&self, row: &Value) {
+        let fields = [
+            "row",
+            "rev",
+            "seq",
+            "user",
+            "gift",
+            "count",
+            "value",
+            "message",
+            "tier",
+            "at",
+            "updated_at",
+            "expires_at",
+            "combo",
+            "drop",
+            "test",
+            "meta",
+        ];
+        self.only(row, &fields);
+        let least_one = |field: &str| row[field].as_u64().is_some_and(|n| n >= 1);
+        let named = |part: &Value, picture: &str| {
+            let shown = part["name"].as_str().is_some_and(|name| !name.is_empty());
+            self.only(part, &["id", "name", picture]);
+            part["id"].is_string() && shown && part.get(picture).is_none_or(Value::is_string)
+        };
+        let right = row["row"].as_str().is_some_and(|id| !id.is_empty())
+            && ["rev", "seq", "count"].into_iter().all(least_one)
+            && named(&row["user"], "avatar")
+            && named(&row["gift"], "icon")
+            && row.get("value").is_none_or(|v| v["amount"].is_u64() && v["currency"].is_string())
+            && row.get("message").is_none_or(Value::is_string)
+            && row.get("tier").is_none_or(|tier| tier.as_u64().is_some_and(|n| n <= 9))
+            && row.get("combo").is_none_or(|c| c["id"].is_string() && c["count"].is_u64())
+            && row.get("test").is_none_or(Value::is_boolean)
+            && row.get("meta").is_none_or(Value::is_object);
+        if !right {
+            fault!(self, "a row of the wrong shape: {row}");
+        }
+        self.time(row, "at");
+        self.time(row, "updated_at");
+        if row.get("expires_at").is_some() {
+            self.time(row, "expires_at");
+        }
+    }
+
+    /// Panics unless the fold is what GET answered, field by field.
+    pub fn assert_is(&self, feed: &Value) {
+        let mine = (self.epoch(), self.seq(), self.capacity, &self.rows);
+        let get = (feed["epoch"].as_str().unwrap(), feed["seq"].as_u64().unwrap());
+        let theirs = (get.0, get.1, feed["capacity"].as_u64().unwrap(), feed["rows"].as_array().unwrap());
+        if mine != theirs {
+            fault!(self, "the fold is not what GET says: {feed}\nthe fold: {:#?}", self.rows);
+        }
+    }
+
+    /// The frames so far, the newest last.
+    pub fn story(&self) -> String {
+        let lines: Vec<_> = self.story.iter().cloned().collect();
+        format!("watching {} at {:?} (capacity {}):\n{}", self.feed, self.at, self.capacity, lines.join("\n"))
+    }
+
+    /// Keeps a line for the report.
+    pub fn remember(&mut self, mut line: String) {
+        if line.len() > 2_000 {
+            line.truncate(line.floor_char_boundary(2_000));
+            line.push('…');
+        }
+        self.story.push_back(line);
+        if self.story.len() > 40 {
+            self.story.pop_front();
+        }
+    }
+
+    fn only(&self, object: &Value, fields: &[&str]) {
+        let Some(object) = object.as_object() else { fault!(self, "{object} is no object") };
+        if let Some((name, value)) =
+            object.iter().find(|(name, v)| !fields.contains(&name.as_str()) || v.is_null())
+        {
+            fault!(self, "a field that should not be there: {name}: {value}");
+        }
+    }
+
+    fn number(&self, frame: &Value, field: &str) -> u64 {
+        frame[field].as_u64().unwrap_or_else(|| fault!(self, "{field} is no number in {frame}"))
+    }
+
+    fn time(&self, frame: &Value, field: &str) {
+        let text = frame[field].as_str().unwrap_or("");
+        if Millis::parse(text).is_none_or(|at| at.to_string() != text) {
+            fault!(self, "{field} is no time in UTC with milliseconds: {text:?}");
+        }
+    }
+
+    fn epoch_of(&self, frame: &Value) -> String {
+        let epoch = frame["epoch"].as_str().unwrap_or("");
+        let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+        if !(1..=32).contains(&epoch.len()) || !epoch.bytes().all(legal) {
+            fault!(self, "{epoch:?} is no epoch");
+        }
+        epoch.to_owned()
+    }
+}

@@ -1,0 +1,339 @@
+//! The oracle: the contract's sections 1–3 written down a second time, as plainly as possible and
+//! without the project's own transitions. In memory, one lock, nothing forgotten but by rule.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use tipcast::domain::{
+    Answer, Change, Dedup, Epoch, FeedId, Gift, GiftId, MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch,
+    Position, RemoveReason, Row, RowCombo, RowId, Show, Status, Tag, Value,
+};
+use tipcast::engine::{
+    Engine, EngineError, Head, Missed, NOTICES, Notice, PolicyChange, Snapshot, Subscription, Wait,
+};
+use tokio::sync::broadcast;
+
+/// An engine that keeps the contract and nothing else.
+pub struct Model {
+    defaults: Policy,
+    feeds: Mutex<HashMap<FeedId, Feed>>,
+}
+
+struct Feed {
+    overrides: PolicyPatch,
+    at: Position,
+    tag: Tag,
+    rows: Vec<Arc<Row>>,
+    locks: HashMap<(String, String, bool), (RowId, Millis)>,
+    ids: HashMap<GiftId, (Gift, Answer, Millis)>,
+    combos: HashMap<RowId, (String, String, String, bool)>,
+    log: Vec<Change>,
+    floor: u64,
+    told: usize,
+    out: broadcast::Sender<Notice>,
+}
+
+impl Model {
+    /// With these defaults.
+    pub fn new(defaults: Policy) -> Arc<Model> {
+        Arc::new(Model { defaults, feeds: Mutex::default() })
+    }
+
+    fn on<T>(&self, feed: &FeedId, f: impl FnOnce(&mut Feed, Policy) -> T) -> T {
+        let mut feeds = self.feeds.lock().unwrap();
+        let feed = feeds.entry(feed.clone()).or_insert_with(Feed::new);
+        let policy = self.defaults.with(&feed.overrides);
+        let result = f(feed, policy);
+        feed.tell();
+        result
+    }
+}
+
+impl Feed {
+    fn new() -> Feed {
+        Feed {
+            overrides: PolicyPatch::default(),
+            at: Position::start(),
+            tag: 0,
+            rows: vec![],
+            locks: HashMap::new(),
+            ids: HashMap::new(),
+            combos: HashMap::new(),
+            log: vec![],
+            floor: 0,
+            told: 0,
+            out: broadcast::channel(NOTICES).0,
+        }
+    }
+
+    fn tell(&mut self) {
+        if self.told < self.log.len() {
+            let _ = self.out.send(Notice::Changes(self.log[self.told..].into()));
+            self.told = self.log.len();
+        }
+    }
+
+    fn record(&mut self, op: Op, policy: &Policy) {
+        self.at.seq += 1;
+        let (epoch, seq, prev, tag) = (self.at.epoch.clone(), self.at.seq, self.tag, self.tag + 1);
+        self.tag = tag;
+        if op == Op::Reset {
+            self.floor = seq;
+        }
+        self.floor = self.floor.max(seq.saturating_sub(policy.history));
+        self.log.push(Change { epoch, seq, prev, tag, op });
+    }
+
+    fn sweep(&mut self, policy: &Policy, now: Millis) {
+        while let Some(at) = self.rows.iter().rposition(|row| row.expires_at.is_some_and(|t| t <= now)) {
+            let row = self.rows.remove(at).id.clone();
+            self.record(Op::Remove { row, reason: RemoveReason::Expired }, policy);
+        }
+    }
+
+    fn add(&mut self, gift: &Gift, policy: &Policy, now: Millis) -> RowId {
+        if self.at.epoch.is_none() {
+            self.at.epoch = Epoch::mint();
+        }
+        let seq = self.at.seq + 1;
+        let id = RowId::of(&self.at.epoch, seq);
+        let quote = |text: &String| -> Arc<str> { serde_json::to_string(text).unwrap().into() };
+        let row = Row {
+            id: id.clone(),
+            rev: 1,
+            seq,
+            at: now,
+            updated_at: now,
+            expires_at: expiry(policy, now),
+            count: gift.combo.as_ref().map_or(gift.count, |c| u64::from(c.count.max(1))),
+            value: gift.value.clone(),
+            combo: gift.combo.as_ref().map(|c| RowCombo { key: "".into(), id: quote(&c.id), ended: c.end }),
+            test: gift.test,
+            user: gift.user.to_json().into(),
+            gift: gift.gift.to_json().into(),
+            message: gift.message.as_ref().map(quote),
+            tier: gift.tier,
+            meta: gift.meta.clone().map(Into::into),
+        };
+        if let Some(key) = combo_of(gift) {
+            self.combos.insert(id.clone(), key);
+        }
+        let row = Arc::new(row);
+        self.rows.insert(0, row.clone());
+        self.rows.truncate(policy.capacity as usize);
+        self.record(Op::Add(row), policy);
+        id
+    }
+
+    fn update(&mut self, at: usize, mut row: Row, policy: &Policy, now: Millis) {
+        row.rev += 1;
+        row.updated_at = now;
+        row.expires_at = expiry(policy, now);
+        self.rows[at] = Arc::new(row);
+        self.record(Op::Update(self.rows[at].clone()), policy);
+    }
+
+    fn publish(&mut self, gift: &Gift, policy: &Policy, now: Millis) -> Outcome {
+        if let Some((first, answer, until)) = self.ids.get(&gift.id)
+            && now < *until
+        {
+            let same = Gift { fingerprint: gift.fingerprint, ..first.clone() } == *gift;
+            let (answer, id) = (answer.clone(), gift.id.clone());
+            return if same { Outcome::Duplicate(answer) } else { Outcome::IdReused(id) };
+        }
+        let later = match gift.show {
+            Show::ByPolicy => policy.delay_ms > 0,
+            Show::After(ms) => ms > 0,
+            Show::At(at) => at > now,
+        };
+        if later {
+            return Outcome::CannotSchedule(gift.id.clone());
+        }
+        self.sweep(policy, now);
+        let (status, row) =
+            if gift.combo.is_some() { self.frame(gift, policy, now) } else { self.plain(gift, policy, now) };
+        let count = self.rows.iter().find(|r| r.id == row).map(|r| r.count);
+        let count = count.filter(|_| status == Status::Merged);
+        let answer = Answer { status, id: gift.id.clone(), at: self.at.clone(), row, count };
+        let until = now.plus(policy.idempotency_window_ms);
+        self.ids.insert(gift.id.clone(), (gift.clone(), answer.clone(), until));
+        Outcome::New(answer)
+    }
+
+    fn frame(&mut self, gift: &Gift, policy: &Policy, now: Millis) -> (Status, RowId) {
+        let (mark, key) = (gift.combo.as_ref().unwrap(), combo_of(gift));
+        let found = self.rows.iter().position(|row| self.combos.get(&row.id) == key.as_ref());
+        let Some(at) = found.filter(|at| joins(&self.rows[*at], gift)) else {
+            return (Status::Accepted, self.add(gift, policy, now));
+        };
+        let old = (*self.rows[at]).clone();
+        let mut row = old.clone();
+        if !row.combo.as_ref().unwrap().ended {
+            row.count = row.count.max(mark.count.into());
+            row.value = larger(row.value, gift.value.clone());
+            if u64::from(mark.count) >= old.count {
+                newest(&mut row, gift);
+            }
+            row.combo.as_mut().unwrap().ended = mark.end;
+        }
+        let id = row.id.clone();
+        if row != old {
+            self.update(at, row, policy, now);
+        }
+        (Status::Merged, id)
+    }
+
+    fn plain(&mut self, gift: &Gift, policy: &Policy, now: Millis) -> (Status, RowId) {
+        if policy.dedup == Dedup::Off {
+            return (Status::Accepted, self.add(gift, policy, now));
+        }
+        let key = (gift.user.id.clone(), gift.gift.id.clone(), gift.test);
+        let until = now.plus(policy.dedup_window_ms);
+        let lock = self.locks.get(&key).filter(|(_, until)| now < *until).map(|(row, _)| row.clone());
+        if let Some(row) = &lock
+            && policy.dedup == Dedup::Drop
+        {
+            return (Status::Suppressed, row.clone());
+        }
+        let found = lock.and_then(|row| self.rows.iter().position(|r| r.id == row));
+        let (status, row) = match found.filter(|at| joins(&self.rows[*at], gift)) {
+            Some(at) => {
+                let mut row = (*self.rows[at]).clone();
+                row.count = (row.count + gift.count).min(MAX_SAFE);
+                row.value = added(row.value, gift.value.clone());
+                newest(&mut row, gift);
+                let id = row.id.clone();
+                self.update(at, row, policy, now);
+                (Status::Merged, id)
+            }
+            None => (Status::Accepted, self.add(gift, policy, now)),
+        };
+        if policy.dedup_window_ms > 0 {
+            self.locks.insert(key, (row.clone(), until));
+        }
+        (status, row)
+    }
+}
+
+fn expiry(policy: &Policy, now: Millis) -> Option<Millis> {
+    (policy.row_ttl_ms > 0).then(|| now.plus(policy.row_ttl_ms))
+}
+
+fn combo_of(gift: &Gift) -> Option<(String, String, String, bool)> {
+    let combo = gift.combo.as_ref()?;
+    Some((gift.user.id.clone(), gift.gift.id.clone(), combo.id.clone(), gift.test))
+}
+
+fn joins(row: &Row, gift: &Gift) -> bool {
+    row.value.as_ref().zip(gift.value.as_ref()).is_none_or(|(a, b)| a.currency == b.currency)
+}
+
+fn added(a: Option<Value>, b: Option<Value>) -> Option<Value> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(Value { amount: (a.amount + b.amount).min(MAX_SAFE), ..a }),
+        (a, b) => a.or(b),
+    }
+}
+
+fn larger(a: Option<Value>, b: Option<Value>) -> Option<Value> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(Value { amount: a.amount.max(b.amount), ..a }),
+        (a, b) => a.or(b),
+    }
+}
+
+fn newest(row: &mut Row, gift: &Gift) {
+    if let Some(message) = &gift.message {
+        row.message = Some(serde_json::to_string(message).unwrap().into());
+    }
+    if let Some(tier) = gift.tier {
+        row.tier = Some(tier);
+    }
+    if let Some(meta) = &gift.meta {
+        row.meta = Some(meta.as_str().into());
+    }
+}
+
+fn done<'a, T: Send + 'a>(value: T) -> Wait<'a, T> {
+    Box::pin(std::future::ready(Ok::<T, EngineError>(value)))
+}
+
+impl Engine for Model {
+    fn publish<'a>(&'a self, feed: &'a FeedId, gifts: Vec<Gift>, now: Millis) -> Wait<'a, Vec<Outcome>> {
+        done(self.on(feed, |f, policy| gifts.iter().map(|g| f.publish(g, &policy, now)).collect()))
+    }
+
+    fn retract<'a>(&'a self, feed: &'a FeedId, row: &'a RowId, now: Millis) -> Wait<'a, Option<Position>> {
+        done(self.on(feed, |f, policy| {
+            f.sweep(&policy, now);
+            let at = f.rows.iter().position(|known| known.id == *row)?;
+            f.rows.remove(at);
+            f.record(Op::Remove { row: row.clone(), reason: RemoveReason::Retracted }, &policy);
+            Some(f.at.clone())
+        }))
+    }
+
+    fn policy<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Policy> {
+        done(self.on(feed, |_, policy| policy))
+    }
+
+    fn set_policy<'a>(&'a self, feed: &'a FeedId, change: PolicyChange, now: Millis) -> Wait<'a, Policy> {
+        done(self.on(feed, |f, old| {
+            f.sweep(&old, now);
+            f.overrides = match change {
+                PolicyChange::Replace(patch) => patch,
+                PolicyChange::Merge(patch) => f.overrides.merged(&patch),
+            };
+            let new = self.defaults.with(&f.overrides);
+            if new.capacity != old.capacity && !f.at.epoch.is_none() {
+                f.rows.truncate(new.capacity as usize);
+                f.record(Op::Reset, &new);
+            }
+            f.floor = f.floor.max(f.at.seq.saturating_sub(new.history));
+            f.tell();
+            let _ = f.out.send(Notice::Policy(Arc::new(new.clone())));
+            new
+        }))
+    }
+
+    fn snapshot<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Snapshot> {
+        done(self.on(feed, |f, policy| {
+            f.sweep(&policy, now);
+            Snapshot { at: f.at.clone(), tag: f.tag, policy, rows: f.rows.clone(), now }
+        }))
+    }
+
+    fn changes<'a>(&'a self, feed: &'a FeedId, since: &'a Position, max: usize) -> Wait<'a, Missed> {
+        done(self.on(feed, |f, _| {
+            if since.epoch != f.at.epoch || since.seq > f.at.seq || since.seq < f.floor {
+                return Missed::NotCovered;
+            }
+            Missed::Changes(f.log.iter().skip(since.seq as usize).take(max).cloned().collect())
+        }))
+    }
+
+    fn heads<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Head>> {
+        let head = |f: &mut Feed, _| Head { at: f.at.clone(), tag: f.tag };
+        done(feeds.iter().map(|feed| self.on(feed, head)).collect())
+    }
+
+    fn subscribe<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Subscription> {
+        done(self.on(feed, |f, _| Subscription::new(f.out.subscribe())))
+    }
+
+    fn known(&self, feed: &FeedId) -> Option<Position> {
+        Some(self.on(feed, |f, _| f.at.clone()))
+    }
+
+    fn probe(&self) -> Wait<'_, ()> {
+        done(())
+    }
+
+    fn close(&self) -> Wait<'_, ()> {
+        done(())
+    }
+
+    fn name(&self) -> &'static str {
+        "model"
+    }
+}

@@ -1,0 +1,139 @@
+//! The gateway as a process of its own: the real binary, for what only a process can suffer.
+
+use std::io::{BufRead, BufReader, Read};
+use std::ops::Deref;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use super::api::Api;
+use super::app::Backing;
+use super::case::PATIENCE;
+
+/// A child process; killed by its own id when dropped.
+pub struct Process {
+    child: Child,
+    api: Option<Api>,
+    said: Arc<Mutex<String>>,
+    readers: Vec<std::thread::JoinHandle<()>>,
+}
+
+impl Deref for Process {
+    type Target = Api;
+    fn deref(&self) -> &Api {
+        self.api.as_ref().expect("it listens")
+    }
+}
+
+impl Process {
+    /// Starts the binary with these arguments on a free port, and waits until it listens.
+    pub fn serve(args: &[String]) -> Process {
+        Process::serve_at("127.0.0.1:0", args)
+    }
+
+    /// As [`Process::serve`], on this address.
+    pub fn serve_at(address: &str, args: &[String]) -> Process {
+        Process::start(address, args.to_vec(), vec![])
+    }
+
+    /// Starts the binary on this store.
+    pub fn on(backing: &Backing) -> Process {
+        Process::start("127.0.0.1:0", backing.args(), backing.env())
+    }
+
+    fn start(address: &str, args: Vec<String>, env: Vec<(String, String)>) -> Process {
+        let all: Vec<_> = ["--listen".to_owned(), address.to_owned()].into_iter().chain(args).collect();
+        let (mut process, lines) = Process::spawn(&all, env);
+        let deadline = Instant::now() + PATIENCE;
+        let base = loop {
+            let line = lines.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+            let line = line.unwrap_or_else(|e| panic!("it does not listen ({e}):\n{}", process.said()));
+            if let Some((_, address)) = line.split_once("listening on http://") {
+                let address = address.split_whitespace().next().unwrap().trim_end_matches('/');
+                break format!("http://{address}");
+            }
+        };
+        process.api = Some(Api::at(base));
+        process
+    }
+
+    /// Runs the binary to its end; gives how it ended and everything it said.
+    pub fn run(args: &[String]) -> (ExitStatus, String) {
+        let (mut process, _lines) = Process::spawn(args, vec![]);
+        let status = process.wait();
+        process.readers.drain(..).for_each(|reader| reader.join().unwrap());
+        (status, process.said())
+    }
+
+    fn spawn(args: &[String], env: Vec<(String, String)>) -> (Process, mpsc::Receiver<String>) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tipcast"));
+        command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TIPCAST_"))
+        {
+            command.env_remove(name);
+        }
+        command.envs(env);
+        let mut child = command.spawn().unwrap();
+        let said = Arc::new(Mutex::new(String::new()));
+        let (lines, told) = mpsc::channel();
+        let out: Box<dyn Read + Send> = Box::new(child.stdout.take().unwrap());
+        let err: Box<dyn Read + Send> = Box::new(child.stderr.take().unwrap());
+        let readers = [out, err].map(|pipe| {
+            let (said, lines) = (said.clone(), lines.clone());
+            std::thread::spawn(move || {
+                for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+                    let mut said = said.lock().unwrap();
+                    said.push_str(&line);
+                    said.push('\n');
+                    let _ = lines.send(line);
+                }
+            })
+        });
+        (Process { child, api: None, said, readers: readers.into() }, told)
+    }
+
+    /// Everything it wrote so far.
+    pub fn said(&self) -> String {
+        self.said.lock().unwrap().clone()
+    }
+
+    /// `kill -9`, and waits until it is gone.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM.
+    pub fn terminate(&self) {
+        signal("TERM", self.child.id());
+    }
+
+    /// Waits for its end.
+    pub fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + Duration::from_secs(15);
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "it does not end:\n{}", self.said());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Sends a signal to one process.
+pub fn signal(name: &str, pid: u32) {
+    let sent = Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status().unwrap();
+    assert!(sent.success(), "kill -{name} {pid}");
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let gone = self.child.wait();
+        if !std::thread::panicking() {
+            gone.expect("the child is gone");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! A watcher's fold at the level of engine changes, strict.
+
+use std::sync::Arc;
+
+use tipcast::domain::{Change, Op, Policy, Position, RemoveReason, Row, Tag};
+use tipcast::engine::Snapshot;
+
+/// What somebody has who folded every change so far.
+#[derive(Clone, Debug)]
+pub struct Replica {
+    /// Where it stands.
+    pub at: Position,
+    /// The mark of the last change.
+    pub tag: Tag,
+    /// How long the list may be.
+    pub capacity: u64,
+    /// Newest first.
+    pub rows: Vec<Arc<Row>>,
+}
+
+impl Replica {
+    /// From the server's list.
+    pub fn of(snapshot: Snapshot) -> Self {
+        let Snapshot { at, tag, policy: Policy { capacity, .. }, rows, .. } = snapshot;
+        Replica { at, tag, capacity, rows }
+    }
+
+    /// Folds the next change; panics when it isn't the next one or makes no sense here.
+    pub fn fold(&mut self, change: &Change) {
+        let met = self.clone();
+        let story = || format!("{change:#?}\n  met {met:#?}");
+        if self.at == Position::start() {
+            assert!(!change.epoch.is_none(), "a change has a real epoch: {}", story());
+            self.at.epoch = change.epoch.clone();
+        }
+        assert_eq!(change.epoch, self.at.epoch, "a change of another epoch: {}", story());
+        assert_eq!(change.seq, self.at.seq + 1, "a gap, a repeat or a reorder: {}", story());
+        assert_eq!(change.prev, self.tag, "the mark of the change before: {}", story());
+        match &change.op {
+            Op::Add(row) => {
+                assert_eq!((row.rev, row.seq), (1, change.seq), "a new row: {}", story());
+                assert!(self.find(&row.id).is_none(), "a row that was there: {}", story());
+                self.rows.insert(0, row.clone());
+                self.rows.truncate(self.capacity as usize);
+            }
+            Op::Update(row) => {
+                let at = self.find(&row.id).unwrap_or_else(|| panic!("an update of no row: {}", story()));
+                let old = &self.rows[at];
+                assert_eq!((row.rev, row.seq, row.at), (old.rev + 1, old.seq, old.at), "{}", story());
+                self.rows[at] = row.clone();
+            }
+            Op::Remove { row, reason } => {
+                let at = self.find(row).unwrap_or_else(|| panic!("a remove of no row: {}", story()));
+                let old = self.rows.remove(at);
+                assert!(*reason != RemoveReason::Expired || old.expires_at.is_some(), "{old:?}");
+            }
+            Op::Reset => self.rows.truncate(self.capacity as usize),
+        }
+        self.at.seq = change.seq;
+        self.tag = change.tag;
+    }
+
+    /// Panics unless this is what the server has.
+    pub fn assert_is(&self, snapshot: &Snapshot) {
+        assert_eq!(self.at, snapshot.at, "the position");
+        assert_eq!(self.rows, snapshot.rows, "the list at {}", self.at);
+        assert_eq!(self.tag, snapshot.tag, "the mark at {}", self.at);
+        assert_eq!(self.capacity, snapshot.policy.capacity, "the capacity");
+    }
+
+    fn find(&self, row: &tipcast::domain::RowId) -> Option<usize> {
+        self.rows.iter().position(|known| known.id == *row)
+    }
+}

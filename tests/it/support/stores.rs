@@ -1,0 +1,84 @@
+//! The stores that tests run on, each private to its test.
+
+use std::sync::{Arc, Mutex, Weak};
+
+use tempfile::TempDir;
+use tipcast::domain::{Epoch, Policy};
+use tipcast::engine::Engine;
+use tipcast::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
+use tipcast::engine::redis::{RedisEngine, RedisOptions};
+
+use super::model::Model;
+use super::redis_server::RedisServer;
+
+/// A part of a Redis that no other test writes to.
+#[derive(Clone)]
+pub struct Corner {
+    /// Shared by the tests that run at the same time; ends with the last of them.
+    pub server: Arc<RedisServer>,
+    /// What every key begins with.
+    pub prefix: String,
+}
+
+impl Corner {
+    /// A new corner of the shared Redis.
+    pub fn new() -> Corner {
+        static SHARED: Mutex<Weak<RedisServer>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap_or_else(|broken| broken.into_inner());
+        let server = shared.upgrade().unwrap_or_else(|| {
+            let server = Arc::new(RedisServer::start());
+            *shared = Arc::downgrade(&server);
+            server
+        });
+        Corner::of(server)
+    }
+
+    /// A new corner of this Redis.
+    pub fn of(server: Arc<RedisServer>) -> Corner {
+        Corner { server, prefix: format!("t{}:", Epoch::mint()) }
+    }
+}
+
+/// A store that engines can be opened on, again and again.
+pub enum Store {
+    /// The oracle.
+    Model(Arc<Model>),
+    /// A folder.
+    Embedded(TempDir),
+    /// A corner of a Redis.
+    Redis(Corner),
+}
+
+impl Store {
+    /// The model.
+    pub fn model() -> Store {
+        Store::Model(Model::new(Policy::default()))
+    }
+
+    /// An empty folder.
+    pub fn embedded() -> Store {
+        Store::Embedded(TempDir::new().unwrap())
+    }
+
+    /// A corner of the shared Redis.
+    pub fn redis() -> Store {
+        Store::Redis(Corner::new())
+    }
+
+    /// An engine on this store, with the contract's default policy.
+    pub async fn open(&self) -> Arc<dyn Engine> {
+        let defaults = Policy::default();
+        match self {
+            Store::Model(model) => model.clone(),
+            Store::Embedded(dir) => {
+                EmbeddedEngine::open(EmbeddedOptions { data_dir: dir.path().into(), defaults }).unwrap()
+            }
+            Store::Redis(Corner { server, prefix }) => {
+                let (prefix, store_clock) = (prefix.clone(), false);
+                let options =
+                    RedisOptions { prefix, store_clock, defaults, ..RedisOptions::new(server.url()) };
+                RedisEngine::open(options).await.unwrap()
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Watching (contract section 3).
+
+mod frames;
+mod goodbye;
+mod keepalive;
+mod many_feeds;
+mod resuming;
+mod rude_clients;
+mod slow_readers;
+mod sse;
+mod timing;
