@@ -87,9 +87,9 @@ ${tiers(":root[data-theme='dark'] ", 1)}
 .name, .gift { display: inline-block; min-width: 0; overflow: hidden; text-overflow: ellipsis; }
 .name { flex: 0 1 auto; font-weight: 700; }
 .time { flex: none; margin-inline-start: auto; color: var(--_quiet); font-size: 0.78em; font-variant-numeric: tabular-nums; }
-.deed { color: var(--_quiet); font-size: 0.9em; }
+.deed { flex-wrap: wrap; column-gap: 0.45em; color: var(--_quiet); font-size: 0.9em; }
 .gift { flex: 0 1 auto; color: var(--_text); }
-.value { flex: 0 10 auto; min-width: 2.5em; overflow: hidden; text-overflow: ellipsis; padding-inline-start: 0.2em; font-variant-numeric: tabular-nums; }
+.value { max-width: 100%; overflow: hidden; text-overflow: ellipsis; font-variant-numeric: tabular-nums; }
 .value:empty, .badge:empty, .message:empty { display: none; }
 .badge { flex: none; padding: 0.05em 0.5em; border: 1px dashed var(--_quiet); border-radius: 99px; color: var(--_quiet); font-size: 0.72em; }
 .row[data-test] { background-image: repeating-linear-gradient(135deg, transparent 0 0.6em, rgba(128, 120, 160, 0.09) 0.6em 1.2em); }
@@ -108,6 +108,14 @@ ${tiers(":root[data-theme='dark'] ", 1)}
 .row[data-tier="9"]::after {
   content: ""; position: absolute; inset: 0; pointer-events: none; transform: translateX(-100%);
   background: linear-gradient(100deg, transparent 35%, rgba(255, 255, 255, 0.38) 50%, transparent 65%);
+}
+/* Narrow: a phone, or a column at the side. */
+.rows { container-type: inline-size; }
+@container (max-width: 22em) {
+  .row { --size: var(--tipcast-avatar, 2.2em); column-gap: 0.5em; padding-inline: 0.5em 0.6em; }
+  .icon { width: 1.8em; height: 1.8em; }
+  .count { font-size: 1.15em; }
+  .verb { display: none; }
 }
 @media (prefers-reduced-motion: no-preference) {
   .row[data-tier="9"]::after { animation: sheen 1.3s ease-in-out 0.3s 2; }

@@ -49,9 +49,10 @@ function initial(name) {
 
 /** A hue that is always the same for the same viewer. */
 function hue(id) {
-  let sum = 0;
-  for (const letter of id) sum = (sum * 31 + letter.codePointAt(0)) % 3600;
-  return sum % 360;
+  // FNV-1a.
+  let hash = 0x811c9dc5;
+  for (const letter of id) hash = Math.imul(hash ^ letter.codePointAt(0), 0x01000193);
+  return (hash >>> 0) % 360;
 }
 
 /** "🌹 Rose" taken apart, where a producer put the picture into the name. */
