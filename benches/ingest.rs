@@ -12,6 +12,7 @@ use serde_json::value::to_raw_value;
 use tipcast::domain::{FeedId, Gift, Millis, Outcome, Policy};
 use tipcast::engine::Engine;
 use tipcast::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
+use tipcast::engine::redis::{RedisEngine, RedisOptions};
 
 const SHAPES: [(usize, usize, usize); 6] =
     [(1, 1, 1), (64, 1, 1), (256, 1, 1), (256, 1, 100), (4, 128, 1), (16, 128, 100)];
@@ -65,7 +66,11 @@ fn cpu_seconds() -> f64 {
 async fn main() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let options = EmbeddedOptions { data_dir: dir.path().to_owned(), defaults: Policy::default() };
-    let engine: Arc<dyn Engine> = EmbeddedEngine::open(options).expect("an engine");
+    let url = std::env::args().find(|arg| arg.starts_with("redis://"));
+    let engine: Arc<dyn Engine> = match url {
+        Some(url) => RedisEngine::open(RedisOptions::new(url)).await.expect("an engine"),
+        None => EmbeddedEngine::open(options).expect("an engine"),
+    };
     println!("engine: {}", engine.name());
     println!("{:>10} {:>8} {:>6} {:>12} {:>14}", "in flight", "batch", "feeds", "gifts/s", "CPU µs/gift");
     for shape in SHAPES {

@@ -5,12 +5,13 @@
 --
 -- What a feed is made of (all keys in one slot):
 --   list    LIST, newest first: "ROWID" or "ROWID COMBOKEY"
---   rows    HASH, row id -> row, as engine::record spells it: see ROW below
+--   rows    HASH, row id -> row, as engine::record spells it: see fields_of below
 --   hist    LIST, oldest first: the last changes, one entry per seq; at least `seq - covered` of them
---   meta    STRING: epoch seq tag covered rows expiry|- born idle_ttl
+--   meta    STRING: epoch seq tag covered rows expiry|- born idle_ttl capacity
 --           covered: positions from here on can be brought here by hist alone
 --           rows: the length of list and of rows; another length means that something was evicted
 --           expiry: no row's time is over before this
+--           capacity: the list is cut to this; another one in force is a reset
 --           born: the epoch in which the list began; locks of another list do not count
 --   policy  STRING: capacity dedup dedup_window row_ttl delay flush idempotency_window history, "-" where
 --           the server's default holds
@@ -45,12 +46,14 @@ local call, match, format, concat = redis.call, string.match, string.format, tab
 -- id rev seq at updated expires|0 count "amount currency"|"" combo_key|"" "ended combo_id"|"", then the
 -- three lines that no gift changes as one (test, user, gift), message|"" and "tier meta", each may be "".
 local LINE = '([^\n]*)\n'
-local ROW = '^' .. string.rep(LINE, 10) .. '([^\n]*\n[^\n]*\n[^\n]*)\n' .. LINE .. '([^ ]*) ([^\n]*)\n$'
+local function fields_of(row)
+  return { match(row, '^' .. string.rep(LINE, 10) .. '([^\n]*\n[^\n]*\n[^\n]*)\n' .. LINE .. '([^ ]*) ([^\n]*)\n$') }
+end
 local EXPIRES = '^[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n([1-9]%d*)\n'
 
--- tostring would give 1e+15.
+-- tostring would give 1e+15. Exact up to 2^53, and %d is cheaper than %.0f.
 local function int(n)
-  return format('%.0f', n)
+  return format('%d', n)
 end
 
 local now = tonumber(ARGV[1])
@@ -67,20 +70,25 @@ local overrides = strings[2]
 
 local POLICY_TEXT = '^([%d-]+) ([%a-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+)$'
 local function policy_of(text)
-  local p = { match(ARGV[7], POLICY_TEXT) }
-  if text then
-    for i, own in ipairs({ match(text, POLICY_TEXT) }) do
-      if own ~= '-' then p[i] = own end
-    end
+  local capacity, dedup, window, ttl, delay, _, idempotency, history = match(ARGV[7], POLICY_TEXT)
+  local c, d, w, t, l, _, i, h = match(text or '', POLICY_TEXT)
+  local function pick(own, default)
+    if own and own ~= '-' then return own end
+    return default
+  end
+  if c then
+    capacity, dedup, window, ttl = pick(c, capacity), pick(d, dedup), pick(w, window), pick(t, ttl)
+    delay, idempotency, history = pick(l, delay), pick(i, idempotency), pick(h, history)
   end
   return {
-    capacity = tonumber(p[1]), dedup = p[2], dedup_window = tonumber(p[3]), row_ttl = tonumber(p[4]),
-    delay = tonumber(p[5]), idempotency_window = tonumber(p[7]), history = tonumber(p[8]),
+    capacity = tonumber(capacity), dedup = dedup, dedup_window = tonumber(window), row_ttl = tonumber(ttl),
+    delay = tonumber(delay), idempotency_window = tonumber(idempotency), history = tonumber(history),
   }
 end
 local policy = policy_of(overrides)
 
 local epoch, seq, tag, covered, expiry, born, idle_before = false, 0, '0', 0, false, false, '0'
+local capacity = policy.capacity
 -- lost: the list is gone or damaged. strayed: the list is whole, but not what watchers have seen.
 local lost, strayed = false, false
 
@@ -102,9 +110,11 @@ local function is_not_past(known_epoch, known_seq, known_tag)
 end
 
 do
-  local e, s, t, c, n, x, b, i = match(strings[1] or '', '^(%S+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%d+)$')
+  local e, s, t, c, n, x, b, i, most =
+    match(strings[1] or '', '^(%S+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%d+) (%d+)$')
   if e and #entries == tonumber(n) and row_count == #entries then
     epoch, seq, tag, covered, expiry, born, idle_before = e, tonumber(s), t, tonumber(c), tonumber(x), b, i
+    capacity = tonumber(most)
     strayed = hist_count < seq - covered or is_not_past(ARGV[4], tonumber(ARGV[5]), ARGV[6])
   elseif strings[1] or #entries + row_count + hist_count > 0 then
     lose()
@@ -123,9 +133,10 @@ local function header()
   return (epoch or '0') .. ' ' .. int(seq) .. ' ' .. tag .. ' ' .. int(now)
 end
 
-local function record(text)
+-- Adds a change of this kind; `text` is its row, or "".
+local function record(kind, text)
   seq = seq + 1
-  changes[#changes + 1] = int(seq) .. ' ' .. tag .. ' ' .. TAG .. ' ' .. text
+  changes[#changes + 1] = int(seq) .. ' ' .. tag .. ' ' .. TAG .. ' ' .. kind .. '\n' .. text
   tag = TAG
   if covered < seq - policy.history then covered = seq - policy.history end
 end
@@ -154,15 +165,32 @@ local function drop(at)
   return id
 end
 
-local function expiry_of(ttl)
-  if ttl == 0 then return '0' end
-  local at = math.min(now + ttl, MAX_TIME)
+-- When what lasts this long from now on is over.
+local function til(ms)
+  return int(math.min(now + ms, MAX_TIME))
+end
+
+-- A row that changes now: when its time will be over, as the row spells it.
+local function expiry_of_row()
+  if policy.row_ttl == 0 then return '0' end
+  local at = math.min(now + policy.row_ttl, MAX_TIME)
   if not expiry or at < expiry then expiry = at end
   return int(at)
 end
 
--- Removes rows whose time is over, the oldest first.
-local function sweep()
+-- Cuts the list to the capacity in force, which takes a seq unless nobody wrote to the feed yet.
+local function resize()
+  if not epoch or capacity == policy.capacity then return end
+  capacity = policy.capacity
+  while #entries > capacity do drop(#entries) end
+  record('reset', '')
+  covered = seq
+end
+
+-- What comes before any call looks at the list. The capacity is another when the server's default
+-- changed. Rows whose time is over go, the oldest first.
+local function settle()
+  resize()
   if not expiry or now < expiry then return end
   expiry = false
   for at = #entries, 1, -1 do
@@ -170,7 +198,7 @@ local function sweep()
     local over = tonumber(match(row_text(id) or '', EXPIRES))
     if over and over <= now then
       drop(at)
-      record('expired ' .. id .. '\n')
+      record('expired ' .. id, '')
     elseif over and (not expiry or over < expiry) then
       expiry = over
     end
@@ -193,12 +221,18 @@ end
 
 local function write_rows()
   if #gone > 0 then call('HDEL', ROWS, unpack(gone)) end
-  local pairs_of = {}
-  for id in pairs(written) do
-    pairs_of[#pairs_of + 1] = id
-    pairs_of[#pairs_of + 1] = texts[id]
+  local first = next(written)
+  if not first then return end
+  if not next(written, first) then
+    call('HSET', ROWS, first, texts[first])
+    return
   end
-  if #pairs_of > 0 then call('HSET', ROWS, unpack(pairs_of)) end
+  local all = {}
+  for id in pairs(written) do
+    all[#all + 1] = id
+    all[#all + 1] = texts[id]
+  end
+  call('HSET', ROWS, unpack(all))
 end
 
 -- hist may be longer than what is covered, so that it is trimmed once in a while and not each time.
@@ -227,7 +261,7 @@ local function commit(told)
     if pushed > 0 or #gone > 0 then write_list() end
     write_hist()
     local meta = epoch .. ' ' .. int(seq) .. ' ' .. tag .. ' ' .. int(covered) .. ' ' .. #entries .. ' '
-      .. (expiry and int(expiry) or '-') .. ' ' .. born .. ' ' .. IDLE
+      .. (expiry and int(expiry) or '-') .. ' ' .. born .. ' ' .. IDLE .. ' ' .. int(policy.capacity)
     if IDLE ~= '0' then
       call('SET', META, meta, 'PX', IDLE)
       call('PEXPIRE', LIST, IDLE)
@@ -244,7 +278,7 @@ local function commit(told)
   end
   if lost or strayed or #changes > 0 or told ~= '=' then
     local flag = (lost or strayed) and 'lost' or 'live'
-    local message = flag .. ' ' .. (epoch or '0') .. ' ' .. #changes .. '\n' .. told .. '\n'
-    call('PUBLISH', ARGV[9], message .. concat(changes))
+    local head = flag .. ' ' .. (epoch or '0') .. ' ' .. #changes .. '\n' .. told .. '\n'
+    call('PUBLISH', ARGV[9], head .. concat(changes))
   end
 end

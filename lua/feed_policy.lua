@@ -22,7 +22,7 @@
 -- RETURNS the header, then the overrides now in force, as in `policy`
 -- REFUSES nothing
 
-sweep()
+settle()
 local new = { match(ARGV[11], POLICY_TEXT) }
 if ARGV[10] == 'merge' and overrides then
   for i, own in ipairs({ match(overrides, POLICY_TEXT) }) do
@@ -30,13 +30,8 @@ if ARGV[10] == 'merge' and overrides then
   end
 end
 local text = concat(new, ' ')
-local old_capacity = policy.capacity
 policy = policy_of(text)
-if epoch and policy.capacity ~= old_capacity then
-  while #entries > policy.capacity do drop(#entries) end
-  record('reset\n')
-  covered = seq
-end
+resize()
 if covered < seq - policy.history then covered = seq - policy.history end
 commit(text)
 if text == '- - - - - - - -' then

@@ -20,12 +20,12 @@
 -- RETURNS the header, then "1" when the row was in the list, else "0"
 -- REFUSES nothing
 
-sweep()
+settle()
 local found = '0'
 for at, entry in ipairs(entries) do
   if match(entry, '^%S+') == ARGV[10] then
     drop(at)
-    record('retracted ' .. ARGV[10] .. '\n')
+    record('retracted ' .. ARGV[10], '')
     found = '1'
     break
   end

@@ -29,7 +29,7 @@ if #entries > 0 then
   end
   if not whole then lose() end
 end
-sweep()
+settle()
 local answer = { header(), overrides or '' }
 for at, entry in ipairs(entries) do answer[at + 2] = texts[match(entry, '^%S+')] end
 commit('=')

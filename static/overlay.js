@@ -37,7 +37,7 @@ const theme = among("theme", THEMES);
 const max = Math.floor(number("max", 1, 50, layout === "list" ? 10 : 5));
 const hideAfter = seconds("hide_after", 0, 86_400, layout === "list" ? 0 : 8);
 const maxAge = seconds("max_age", 1, 86_400, 60);
-const reloadAfter = seconds("reload_after", 5, 86_400, 180);
+const reloadAfter = seconds("reload_after", 1, 86_400, 180);
 
 const { locale, words } = speak(wishes.get("lang"));
 document.documentElement.lang = locale;

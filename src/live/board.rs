@@ -38,6 +38,9 @@ struct State {
     frames: VecDeque<Arc<Frame>>,
     bytes: usize,
     snapshot: Option<Arc<Frame>>,
+    /// Positions from here on may be resumed from; the ring may reach further back for those who
+    /// never left.
+    covered_from: u64,
 }
 
 /// Where a watcher is. `seq` counts what was taken for its socket.
@@ -78,6 +81,7 @@ impl Board {
             frames: VecDeque::new(),
             bytes: 0,
             snapshot: None,
+            covered_from: 0,
         };
         Board { feed, state: Mutex::new(state), moves: watch::channel(0).0 }
     }
@@ -106,7 +110,8 @@ impl Board {
         }
         match since {
             Some(since) if since.epoch == state.at.epoch && !since.epoch.is_none() => {
-                if since.seq == state.at.seq || state.frame_after(since.seq).is_some() {
+                let covered = since.seq >= state.covered_from;
+                if since.seq == state.at.seq || (covered && state.frame_after(since.seq).is_some()) {
                     let cursor = Cursor { generation: state.generation, at: since.clone() };
                     Start::At(cursor, Arc::new(Frame::resumed(&self.feed, since)))
                 } else {
@@ -138,36 +143,24 @@ impl Board {
             || state.frame_after(cursor.at.seq).is_some()
     }
 
-    /// Takes what is due, moving the cursor. A cursor that fell off the ring, or is of another
-    /// generation, is folded forward: it gets one newer snapshot that says what it skipped.
-    pub fn take(&self, cursor: &mut Cursor) -> Due {
+    /// Takes what is due, moving the cursor: shared frames as they are, or `joined` into one for a
+    /// watcher that wants few. A cursor that fell off the ring, or is of another generation, is
+    /// folded forward: it gets one newer snapshot that says what it skipped.
+    pub fn take(&self, cursor: &mut Cursor, joined: bool) -> Due {
         let mut state = self.locked();
-        if cursor.generation == state.generation {
-            if cursor.at.seq >= state.at.seq {
-                return Due::Nothing;
-            }
-            if let Some(from) = state.frame_after(cursor.at.seq) {
-                let mut taken = Vec::new();
-                let mut bytes = 0;
-                for frame in state.frames.range(from..) {
-                    let whole = frame.first() == Some(cursor.at.seq + 1);
-                    let next = if whole {
-                        Some(frame.clone())
-                    } else {
-                        frame.after(&self.feed, cursor.at.seq).map(Arc::new)
-                    };
-                    let Some(next) = next else { break };
-                    bytes += next.len();
-                    cursor.at.seq = next.last();
-                    taken.push(next);
-                    if bytes >= TAKE_BYTES {
-                        break;
-                    }
-                }
-                if !taken.is_empty() {
-                    return Due::Frames(taken);
-                }
-            }
+        if cursor.generation == state.generation && cursor.at.seq >= state.at.seq {
+            return Due::Nothing;
+        }
+        let ring = match joined {
+            _ if cursor.generation != state.generation => None,
+            true => state.joined(&self.feed, cursor.at.seq).map(|frame| vec![frame]),
+            false => state.following(&self.feed, cursor.at.seq),
+        };
+        if let Some(frames) = ring
+            && let Some(last) = frames.last()
+        {
+            cursor.at.seq = last.last();
+            return Due::Frames(frames);
         }
         let (moved, frame) = state.snapshot(&self.feed, Some(&cursor.at));
         *cursor = moved;
@@ -178,6 +171,8 @@ impl Board {
     pub(super) fn replace(&self, at: Position, capacity: u64, rows: &VecDeque<Arc<Row>>) {
         let mut state = self.locked();
         state.generation += 1;
+        // Older positions may be covered by the engine's history; the ring starts anew.
+        state.covered_from = at.seq;
         state.at = at;
         state.capacity = capacity;
         state.rows = rows.clone();
@@ -209,6 +204,12 @@ impl Board {
         self.moves.send_modify(|n| *n += 1);
     }
 
+    /// Nobody resumes over more than the newest `history` changes from now on.
+    pub(super) fn limit(&self, history: u64) {
+        let mut state = self.locked();
+        state.covered_from = state.covered_from.max(state.at.seq.saturating_sub(history));
+    }
+
     fn locked(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -220,6 +221,32 @@ impl State {
         let at = self.frames.partition_point(|frame| frame.last() <= seq);
         let first = self.frames.get(at)?.first()?;
         (first <= seq + 1).then_some(at)
+    }
+
+    /// Frames after `seq` until [`TAKE_BYTES`]; the first is cut when `seq` lies within it.
+    fn following(&self, feed: &FeedId, seq: u64) -> Option<Vec<Arc<Frame>>> {
+        let mut ring = self.frames.range(self.frame_after(seq)?..);
+        let first = ring.next()?;
+        let mut bytes = first.len();
+        let first = match first.first() == Some(seq + 1) {
+            true => first.clone(),
+            false => Arc::new(Frame::joined(feed, seq, [first].into_iter())?),
+        };
+        let rest = ring.take_while(|frame| {
+            bytes += frame.len();
+            bytes <= TAKE_BYTES
+        });
+        Some(std::iter::once(first).chain(rest.cloned()).collect())
+    }
+
+    /// All after `seq` in one frame, unless that is longer than [`TAKE_BYTES`].
+    fn joined(&self, feed: &FeedId, seq: u64) -> Option<Arc<Frame>> {
+        let due = self.frames.range(self.frame_after(seq)?..);
+        let bytes: usize = due.clone().map(|frame| frame.len()).sum();
+        if bytes > TAKE_BYTES {
+            return None;
+        }
+        Frame::joined(feed, seq, due).map(Arc::new)
     }
 
     /// The snapshot for newcomers is encoded once per position; one that says what was skipped is

@@ -1,6 +1,6 @@
 //! What watchers are sent, encoded once: the JSON text, with the WebSocket header in front.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -74,14 +74,30 @@ impl Frame {
         Frame::new("delta", &Position { epoch: epoch.clone(), seq: last }, &json, ops)
     }
 
-    /// The part of a delta after `seq`, which lies within it.
-    pub(super) fn after(&self, feed: &FeedId, seq: u64) -> Option<Frame> {
+    /// One delta of what `frames`, which follow each other, hold after `seq`, which lies within the
+    /// first of them.
+    pub(super) fn joined<'a>(
+        feed: &FeedId,
+        seq: u64,
+        frames: impl Iterator<Item = &'a Arc<Frame>>,
+    ) -> Option<Frame> {
+        let (mut all, mut at, mut epoch) = (String::new(), seq, None);
+        for frame in frames {
+            all.push_str(if all.is_empty() { "" } else { "," });
+            all.push_str(frame.ops_after(at)?);
+            at = frame.last;
+            epoch = Some(frame.epoch.clone());
+        }
+        let json = format!("{{\"type\":\"delta\",\"feed\":\"{feed}\",\"seq\":{at},\"ops\":[{all}]}}");
+        // It goes to one watcher and is never cut again: it needs no op offsets.
+        Some(Frame::new("delta", &Position { epoch: epoch?, seq: at }, &json, Vec::new()))
+    }
+
+    /// The ops of a delta after `seq`, as they stand between the brackets.
+    fn ops_after(&self, seq: u64) -> Option<&str> {
         let skip = usize::try_from(seq.checked_sub(self.first()? - 1)?).ok()?;
-        let from = *self.ops.get(skip)?;
-        let rest = std::str::from_utf8(self.json.get(from as usize..)?).ok()?;
-        let json = format!("{{\"type\":\"delta\",\"feed\":\"{feed}\",\"seq\":{},\"ops\":[{rest}", self.last);
-        // A part is sent, never cut again: it needs no op offsets.
-        Some(Frame::new("delta", &Position { epoch: self.epoch.clone(), seq: self.last }, &json, Vec::new()))
+        let (from, to) = (*self.ops.get(skip)? as usize, self.json.len() - 2);
+        std::str::from_utf8(self.json.get(from..to)?).ok()
     }
 
     /// Nothing new; the watcher should stand at `at`.
@@ -167,7 +183,7 @@ mod tests {
     use crate::domain::{Op, RemoveReason};
 
     #[test]
-    fn a_part_of_a_delta_holds_the_ops_after_a_seq() {
+    fn deltas_are_cut_and_joined_without_a_hole() {
         let epoch: Epoch = "e".parse().unwrap();
         let feed: FeedId = "f".parse().unwrap();
         let changes: Vec<Change> = (5..8)
@@ -177,13 +193,18 @@ mod tests {
                 Change { epoch: epoch.clone(), seq, prev: 0, tag: 0, op }
             })
             .collect();
-        let whole = Frame::delta(&feed, &epoch, &changes);
+        let delta = |range: std::ops::Range<usize>| Frame::delta(&feed, &epoch, &changes[range]);
+        let whole = Arc::new(delta(0..3));
         assert_eq!((whole.first(), whole.last()), (Some(5), 7));
-        for from in 5..8 {
-            let part = whole.after(&feed, from - 1).unwrap();
-            assert_eq!(part.json, Frame::delta(&feed, &epoch, &changes[from as usize - 5..]).json);
+        for from in 0..3 {
+            let part = Frame::joined(&feed, 4 + from as u64, [&whole].into_iter()).unwrap();
+            assert_eq!(part.json, delta(from..3).json);
         }
-        assert!(whole.after(&feed, 7).is_none() && whole.after(&feed, 3).is_none());
+        for outside in [3, 7] {
+            assert!(Frame::joined(&feed, outside, [&whole].into_iter()).is_none());
+        }
+        let parts = [Arc::new(delta(0..2)), Arc::new(delta(2..3))];
+        assert_eq!(Frame::joined(&feed, 5, parts.iter()).unwrap().json, delta(1..3).json);
     }
 
     #[test]

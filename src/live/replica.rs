@@ -160,6 +160,7 @@ impl Replica {
             Notice::Policy(policy) => {
                 let resized = self.policy.capacity != policy.capacity;
                 self.policy = Policy::clone(&policy);
+                self.board.limit(self.policy.history);
                 // Nobody wrote yet, so no change says it.
                 if resized && self.epoch.is_none() {
                     self.board.replace(self.position(), self.policy.capacity, &self.rows);
@@ -210,6 +211,7 @@ impl Replica {
         self.skew_ms = snapshot.now.0 - Millis::now().0;
         let led = self.board.position().is_some() && self.refill(&snapshot).await?;
         self.policy = snapshot.policy;
+        self.board.limit(self.policy.history);
         if led {
             self.flush();
         } else {
@@ -265,6 +267,7 @@ impl Replica {
             return;
         }
         self.board.append(&self.epoch, &self.pending, &self.rows);
+        self.board.limit(self.policy.history);
         self.pending.clear();
         let window = Duration::from_millis(self.policy.flush_ms);
         self.gathering = (!window.is_zero()).then(|| Instant::now() + window);

@@ -145,11 +145,11 @@ impl Watching {
                     self.turn_page(live, since, resumed, page.ok());
                 }
                 Phase::Following(cursor) => {
-                    let early = self.last_sent + self.spacing > Instant::now();
-                    if early && !self.spacing.is_zero() {
+                    let spaced = !self.spacing.is_zero();
+                    if spaced && self.last_sent.elapsed() < self.spacing {
                         return Poll::Pending;
                     }
-                    match self.watch.board().take(cursor) {
+                    match self.watch.board().take(cursor, spaced) {
                         Due::Frames(frames) => self.ready = frames.into_iter(),
                         Due::Nothing if self.last_sent.elapsed() >= KEEPALIVE => {
                             let frame = Frame::keepalive(self.watch.feed(), &cursor.at, Millis::now());

@@ -24,12 +24,7 @@ fn http() -> reqwest::Client {
 }
 
 async fn gift(base: &str, feed: &str, gift: Value) -> Value {
-    let answer = http()
-        .post(format!("{base}/v1/feeds/{feed}/gifts"))
-        .json(&gift)
-        .send()
-        .await
-        .unwrap();
+    let answer = http().post(format!("{base}/v1/feeds/{feed}/gifts")).json(&gift).send().await.unwrap();
     assert!(answer.status().is_success(), "{gift}: {}", answer.status());
     answer.json().await.unwrap()
 }
@@ -123,7 +118,8 @@ async fn after_a_whole_show_the_page_has_what_the_server_lists() {
     let mut show = Show::new(11);
     for _ in 0..8 {
         let gifts: Vec<Value> = show.by_ref().take(64).collect();
-        let batch = http().post(format!("{base}/v1/feeds/stage/gifts/batch")).json(&json!({ "gifts": gifts }));
+        let batch =
+            http().post(format!("{base}/v1/feeds/stage/gifts/batch")).json(&json!({ "gifts": gifts }));
         let answer: Value = batch.send().await.unwrap().json().await.unwrap();
         assert_eq!(answer["rejected"], 0, "{answer:#}");
     }
@@ -145,7 +141,8 @@ async fn after_a_whole_show_the_page_has_what_the_server_lists() {
     page.until(&shown(message), of_each("/message")).await;
     // The show has a few pictures that never load; nothing else may complain.
     let console = page.console().await;
-    let complaints: Vec<_> = console.iter().filter(|l| !l.to_string().contains("//avatars.example/")).collect();
+    let complaints: Vec<_> =
+        console.iter().filter(|l| !l.to_string().contains("//avatars.example/")).collect();
     assert!(complaints.is_empty(), "{complaints:#?}");
 }
 

@@ -54,7 +54,8 @@ fn random_gift(dice: &mut Dice, now: Millis) -> Gift {
         gift["combo"] = json!({"id": combo, "count": dice.of(&[0, 1, 2, 5, 9, 4_294_967_295u64]), "end": dice.one_in(20)});
     }
     if dice.one_in(4) {
-        gift["message"] = json!(dice.of(&["hi", "\u{7f}q", "line\u{2028}two", "back\\slash \"q\"", "n", "n\\n"]));
+        gift["message"] =
+            json!(dice.of(&["hi", "\u{7f}q", "line\u{2028}two", "back\\slash \"q\"", "n", "n\\n"]));
     }
     if dice.one_in(4) {
         gift["tier"] = json!(dice.below(10));
@@ -159,7 +160,8 @@ async fn agree(seed: u64, steps: usize, server: &RedisServer) {
     let mut dice = Dice(seed);
     let folder = tempfile::TempDir::new().unwrap();
     let defaults = Policy::default();
-    let embedded = EmbeddedEngine::open(EmbeddedOptions { data_dir: folder.path().into(), defaults }).unwrap();
+    let embedded =
+        EmbeddedEngine::open(EmbeddedOptions { data_dir: folder.path().into(), defaults }).unwrap();
     let options = RedisOptions {
         prefix: format!("agree-{seed}:"),
         store_clock: false,
@@ -203,7 +205,8 @@ async fn agree(seed: u64, steps: usize, server: &RedisServer) {
                 let replace = dice.one_in(4);
                 for side in &sides {
                     let patch = patch.clone();
-                    let change = if replace { PolicyChange::Replace(patch) } else { PolicyChange::Merge(patch) };
+                    let change =
+                        if replace { PolicyChange::Replace(patch) } else { PolicyChange::Merge(patch) };
                     let policy = side.engine.set_policy(&feed(), change, now).await.unwrap();
                     assert_eq!(policy, side.engine.policy(&feed()).await.unwrap());
                     said.push(side.said(policy).await);

@@ -5,11 +5,20 @@
 #[macro_use]
 mod support;
 
+mod against_the_model;
 mod browser;
+mod chaos;
+mod command_line;
 mod contract_suite;
+mod demo;
 mod engines_agree;
+mod growth;
+mod interleavings;
 mod layers;
 mod lua_headers;
 mod producer_api;
+mod redis_chaos;
 mod redis_engine;
+mod survival;
+mod two_nodes;
 mod watching;

@@ -550,6 +550,27 @@ async fn an_idle_feed_expires_as_a_whole_and_its_policy_stays() {
 }
 
 #[tokio::test]
+async fn another_default_capacity_cuts_the_list_and_tells_the_watchers() {
+    let server = RedisServer::start();
+    let engine = engine_on(&server).await;
+    for n in 0..5 {
+        post(&engine, &format!("g{n}")).await;
+    }
+    let before = at(&engine).await;
+    let mut subscription = engine.subscribe(&feed()).await.unwrap();
+    // The next deploy has another default.
+    let defaults = Policy { capacity: 3, ..Policy::default() };
+    let options = RedisOptions { store_clock: false, defaults, ..RedisOptions::new(server.url()) };
+    let engine = RedisEngine::open(options).await.unwrap();
+    let list = engine.snapshot(&feed(), NOW).await.unwrap();
+    assert_eq!((list.rows.len(), list.policy.capacity), (3, 3));
+    assert_eq!(list.at, Position { seq: before.seq + 1, ..before.clone() });
+    assert_eq!(told_of(&mut subscription, &list.at).await.op, Op::Reset);
+    assert_eq!(engine.changes(&feed(), &before, 9).await, Ok(Missed::NotCovered));
+    assert_eq!(at(&engine).await, list.at, "once");
+}
+
+#[tokio::test]
 async fn redis_gives_the_time_when_it_is_asked_to() {
     let server = RedisServer::start();
     let engine = RedisEngine::open(RedisOptions::new(server.url())).await.unwrap();
@@ -558,6 +579,32 @@ async fn redis_gives_the_time_when_it_is_asked_to() {
     let list = engine.snapshot(&feed(), long_ago).await.unwrap();
     let now = Millis::now();
     assert!(now.since(list.rows[0].at) < 60_000 && now.since(list.now) < 60_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gifts_of_one_call_stay_together_whoever_calls_at_the_same_time() {
+    let server = RedisServer::start();
+    let engine = RedisEngine::open(RedisOptions::new(server.url())).await.unwrap();
+    let mut calls = tokio::task::JoinSet::new();
+    for n in 0..300u64 {
+        let engine = engine.clone();
+        calls.spawn(async move {
+            let gifts: Vec<_> = (0..1 + n % 3).map(|g| gift(&format!("{n}-{g}"))).collect();
+            let wanted: Vec<_> = gifts.iter().map(|gift| gift.id.clone()).collect();
+            let answers = engine.publish(&feed(), gifts, NOW).await.unwrap().into_iter().map(new);
+            let answers: Vec<Answer> = answers.collect();
+            assert_eq!(answers.iter().map(|a| a.id.clone()).collect::<Vec<_>>(), wanted);
+            answers.iter().map(|a| a.at.seq).collect::<Vec<_>>()
+        });
+    }
+    let mut all = vec![];
+    while let Some(seqs) = calls.join_next().await {
+        let seqs = seqs.unwrap();
+        assert!(seqs.windows(2).all(|pair| pair[1] == pair[0] + 1), "{seqs:?}");
+        all.extend(seqs);
+    }
+    all.sort();
+    assert_eq!(all, (1..=600).collect::<Vec<u64>>());
 }
 
 #[tokio::test]

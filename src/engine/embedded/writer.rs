@@ -1,9 +1,10 @@
 //! The thread that owns the file: takes what waits, applies it, commits once, then answers.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::feeds::{Feed, Feeds, Step};
 use super::store::Store;
@@ -13,6 +14,9 @@ use crate::engine::{EngineError, Head, Snapshot};
 
 /// Gifts in one commit: past this the answers of the first would wait too long for the last.
 const GROUP: usize = 4096;
+
+/// How long another process may take to leave the folder.
+const LOCK_WITHIN: Duration = Duration::from_secs(1);
 
 /// How often the idle writer looks for ids to forget.
 const TIDY_EVERY: Duration = Duration::from_secs(1);
@@ -39,14 +43,7 @@ impl Writer {
             .truncate(false)
             .open(dir.join("tipcast.lock"))
             .map_err(|e| format!("the data folder {} cannot be written: {e}", dir.display()))?;
-        lock.try_lock().map_err(|e| match e {
-            std::fs::TryLockError::WouldBlock => format!(
-                "another tipcast process uses the data folder {}; stop it, or give this one its own with \
-                 --data-dir",
-                dir.display()
-            ),
-            std::fs::TryLockError::Error(e) => format!("{} cannot be locked: {e}", dir.display()),
-        })?;
+        own(&lock, dir)?;
         Ok(Writer {
             feeds: Feeds::new(Store::open(&dir.join("tipcast.db"))?, options.defaults),
             answers: Vec::new(),
@@ -179,6 +176,27 @@ impl Writer {
         };
         self.answers.push(later(reply, value));
         outcome
+    }
+}
+
+/// Takes the folder's lock. A process that is just leaving gets a moment to do so.
+fn own(lock: &File, dir: &Path) -> Result<(), String> {
+    let patience = Instant::now() + LOCK_WITHIN;
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if Instant::now() < patience => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(format!(
+                    "another tipcast process uses the data folder {}; stop it, or give this one its own with \
+                     --data-dir",
+                    dir.display()
+                ));
+            }
+            Err(TryLockError::Error(e)) => return Err(format!("{} cannot be locked: {e}", dir.display())),
+        }
     }
 }
 

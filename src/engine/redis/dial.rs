@@ -113,18 +113,12 @@ impl Dial {
     pub(super) async fn greet(&self, connection: &mut MultiplexedConnection) -> Result<(), Refusal> {
         let mut pipe = redis::pipe();
         pipe.cmd("PING").cmd("INFO").arg("server").cmd("ROLE");
-        // A user without the right to publish would break scripts in the middle.
-        pipe.cmd("PUBLISH").arg(&self.hello).arg("");
-        for script in scripts::ALL {
-            pipe.cmd("SCRIPT").arg("LOAD").arg(script.source());
-        }
-        let count = pipe.cmd_iter().count();
-        let replies = self.in_time(connection.req_packed_commands(&pipe, 0, count)).await?;
-        let mut replies = replies.into_iter().map(Value::extract_error);
-        let mut next = || replies.next().unwrap_or(Ok(Value::Nil));
-        next().map_err(|e| explain(&self.addr, &e))?;
+        let [ping, info, role] = &mut self.ask(connection, &pipe).await?[..] else {
+            return Err(Fault::leave(silent(&self.addr)).into());
+        };
+        std::mem::replace(ping, Ok(Value::Nil)).map_err(|e| explain(&self.addr, &e))?;
         // Whoever may not ask for INFO or ROLE may still use the rest.
-        if let Ok(info) = next() {
+        if let Ok(info) = std::mem::replace(info, Ok(Value::Nil)) {
             let info: redis::InfoDict =
                 redis::from_redis_value(info).map_err(|e| Fault::stay(e.to_string()))?;
             if let Some(version) = info.get::<String>("redis_version").filter(|v| is_too_old(v)) {
@@ -134,13 +128,30 @@ impl Dial {
                 )));
             }
         }
-        if next().is_ok_and(|role| is_replica(&role)) {
+        if role.as_ref().is_ok_and(is_replica) {
             return Err(Fault::leave(replica(&self.addr)).into());
         }
-        for _ in 0..=scripts::ALL.len() {
-            next().map_err(|e| explain(&self.addr, &e))?;
+        // A trip of their own: a server that wants a password hangs up on so long a command, and could
+        // not say why. And a user without the right to publish would break scripts in the middle.
+        let mut pipe = redis::pipe();
+        pipe.cmd("PUBLISH").arg(&self.hello).arg("");
+        for script in scripts::ALL {
+            pipe.cmd("SCRIPT").arg("LOAD").arg(script.source());
+        }
+        for reply in self.ask(connection, &pipe).await? {
+            reply.map_err(|e| explain(&self.addr, &e))?;
         }
         Ok(())
+    }
+
+    async fn ask(
+        &self,
+        connection: &mut MultiplexedConnection,
+        pipe: &redis::Pipeline,
+    ) -> Result<Vec<redis::RedisResult<Value>>, Fault> {
+        let count = pipe.cmd_iter().count();
+        let replies = self.in_time(connection.req_packed_commands(pipe, 0, count)).await?;
+        Ok(replies.into_iter().map(Value::extract_error).collect())
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use redis::aio::{PubSubSink, PubSubStream};
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -89,7 +90,10 @@ impl Hub {
         lock(&self.probes).insert(mark, reply);
         let sent = Instant::now();
         let result = async {
-            lane.command(redis::cmd("PUBLISH").arg(&self.channel).arg(mark), PATIENCE).await?;
+            let heard = lane.command(redis::cmd("PUBLISH").arg(&self.channel).arg(mark), PATIENCE).await?;
+            if heard == redis::Value::Int(0) {
+                return Err(Fault::stay("the subscribing connection to Redis is not there yet, or broken"));
+            }
             match timeout(PATIENCE.saturating_sub(sent.elapsed()), back).await {
                 Ok(Ok(())) => Ok(()),
                 _ => Err(Fault::stay("a probe published to Redis did not come back; see its pub/sub")),
@@ -285,9 +289,9 @@ impl Keeper {
             .map(|(channel, _)| channel)
             .collect();
         for chunk in unused.chunks(CHUNK) {
-            let (mut sink, chunk) = (sink.clone(), chunk.to_vec());
-            // Whether it was confirmed shows in the next sign of life, which comes after it.
-            tokio::spawn(async move { timeout(PATIENCE, sink.unsubscribe(chunk)).await });
+            // Polled once, here, so that it is on its way before the next SUBSCRIBE. Whether it was
+            // confirmed is not waited for: the next sign of life comes after it.
+            let _ = sink.clone().unsubscribe(chunk).now_or_never();
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures_util::{SinkExt, StreamExt};
+use futures_util::StreamExt;
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -112,11 +112,6 @@ impl Watcher {
         assert!(self.try_reconnect().await, "nobody answers\n{}", self.fold.story());
     }
 
-    /// Sends a frame.
-    pub async fn send(&mut self, message: Message) {
-        let _ = self.socket.as_mut().expect("connected").send(message).await;
-    }
-
     /// Folds the next frame; false when the connection has ended.
     pub async fn step(&mut self) -> bool {
         let Some(socket) = &mut self.socket else { return false };
@@ -167,13 +162,27 @@ impl Watcher {
         }
     }
 
-    /// Folds what comes until it has what GET says, field by field, after the last write.
+    /// Folds what comes until it has what GET says, field by field. Call it after the last write; rows
+    /// may still expire, and the store may still be coming back.
     pub async fn wait_for_the_list(&mut self) {
-        let feed = self.api.get_feed(&self.fold.feed.clone()).await;
-        let at = (feed["epoch"].as_str().unwrap().to_owned(), feed["seq"].as_u64().unwrap());
-        let name = format!("{at:?}");
-        self.follow_until(PATIENCE, &name, |fold| fold.at.as_ref() == Some(&at)).await;
-        self.fold.assert_is(&feed);
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let said = self.api.get(&format!("/v1/feeds/{}", self.fold.feed)).await;
+            if said.status == 503 && Instant::now() < deadline {
+                sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+            assert_eq!(said.status, 200, "{said:?}");
+            let feed = said.json();
+            let (epoch, seq) = (feed["epoch"].as_str().unwrap(), feed["seq"].as_u64().unwrap());
+            let what = format!("{epoch}:{seq}");
+            let patience = deadline.saturating_duration_since(Instant::now());
+            let there = |fold: &Fold| fold.at.as_ref().is_some_and(|at| at.0 == epoch && at.1 >= seq);
+            self.follow_until(patience, &what, there).await;
+            if self.fold.seq() == seq {
+                return self.fold.assert_is(&feed);
+            }
+        }
     }
 
     /// Folds what comes until the server closes; gives the code.

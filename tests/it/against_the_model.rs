@@ -1,0 +1,215 @@
+//! Seeded random calls on an engine and on the model: after every call the answers, the list and the
+//! changes are the same, but for what names a life of the feed. `TIPCAST_SEED` plays one seed again.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+use tipcast::domain::{MAX_SAFE, Op, Outcome, Row, RowId};
+use tipcast::engine::{Missed, Snapshot};
+
+use crate::support::case::{Case, id_of};
+use crate::support::dice::{Dice, seeds};
+use crate::support::gifts::{GiftSpec, gift};
+use crate::support::stores::Store;
+
+const STEPS: u32 = 150;
+
+#[tokio::test]
+async fn the_embedded_engine_does_what_the_model_does() {
+    for seed in seeds(0..12) {
+        compare(Store::embedded(), seed).await;
+    }
+}
+
+#[tokio::test]
+async fn the_redis_engine_does_what_the_model_does() {
+    for seed in seeds(100..112) {
+        compare(Store::redis(), seed).await;
+    }
+}
+
+/// One side, and which change added each row.
+struct Side {
+    case: Case,
+    rows: HashMap<RowId, u64>,
+}
+
+async fn compare(store: Store, seed: u64) {
+    let mut dice = Dice(seed);
+    let mut sides = [Side::on(Store::model()).await, Side::on(store).await];
+    for step in 0..STEPS {
+        let call = Call::random(&mut dice);
+        let [model, engine] = &mut sides;
+        let (wanted, got) = (model.run(&call).await, engine.run(&call).await);
+        assert_eq!(got, wanted, "seed {seed}, step {step}: {call:#?}");
+    }
+}
+
+/// One call, spelled so that both sides understand it.
+#[derive(Debug)]
+enum Call {
+    Publish(Vec<GiftSpec>),
+    /// The row at this place of the list.
+    Retract(usize),
+    Patch(Value),
+    Put(Value),
+    Pass(u64),
+    /// Changes after the head minus this.
+    After(u64),
+}
+
+impl Call {
+    fn random(dice: &mut Dice) -> Call {
+        match dice.below(20) {
+            0..=8 => Call::Publish(vec![random_gift(dice)]),
+            9..=11 => Call::Publish((0..1 + dice.below(12)).map(|_| random_gift(dice)).collect()),
+            12 => Call::Retract(dice.below(4) as usize),
+            13 => Call::Patch(random_policy(dice)),
+            14 => Call::Put(random_policy(dice)),
+            15 => Call::After(dice.below(12)),
+            _ => Call::Pass(dice.of(&[1, 10, 499, 500, 999, 1_000, 4_999, 5_000, 30_000, 60_000])),
+        }
+    }
+}
+
+fn random_gift(dice: &mut Dice) -> GiftSpec {
+    // Few ids, so that some come again, with the same payload or another.
+    let mut spec = gift(&format!("id:{}", dice.below(150)));
+    let user = dice.of(&["ann", "bob", "a:b", "a", "\"\n"]);
+    spec = spec.by(user).kind(dice.of(&["rose", "b:c", "c"])).count(dice.of(&[1, 1, 1, 2, 1_000_000]));
+    if dice.one_in(3) {
+        let amount = dice.of(&[0, 1, 250, MAX_SAFE / 2, MAX_SAFE]);
+        spec = spec.value(amount, dice.of(&["EUR", "EUR", "USD", "gems"]));
+    }
+    if dice.one_in(3) {
+        spec = spec.combo(dice.of(&["c", "d", "\u{1F339} e"]), dice.of(&[0, 1, 2, 3, 5, 8, u32::MAX]));
+        if dice.one_in(6) {
+            spec = spec.end();
+        }
+    }
+    if dice.one_in(4) {
+        spec = spec.with("message", json!(dice.of(&["", "hi", "\"<b>\"\\", "\u{2028}\u{1F339}", "مرحبا"])));
+    }
+    if dice.one_in(4) {
+        spec = spec.with("tier", json!(dice.below(10)));
+    }
+    if dice.one_in(4) {
+        let meta = dice.of(&[json!({}), json!({"k": 1.5e300}), json!({"a": {"b": [null, "\n|"]}})]);
+        spec = spec.with("meta", meta);
+    }
+    if dice.one_in(12) {
+        spec = spec.test();
+    }
+    if dice.one_in(25) {
+        spec = spec.with("delay_ms", json!(dice.of(&[0, 5])));
+    }
+    spec
+}
+
+fn random_policy(dice: &mut Dice) -> Value {
+    let mut policy = json!({});
+    let fields = [
+        ("capacity", vec![json!(1), json!(2), json!(3), json!(10)]),
+        ("dedup", vec![json!("combine"), json!("combine"), json!("drop"), json!("off")]),
+        ("dedup_window_ms", vec![json!(0), json!(1), json!(500), json!(5_000), json!(60_000)]),
+        ("row_ttl_ms", vec![json!(0), json!(0), json!(1_000), json!(5_000)]),
+        ("idempotency_window_ms", vec![json!(60_000), json!(90_000)]),
+        ("history", vec![json!(0), json!(1), json!(5), json!(1_000)]),
+        ("delay_ms", vec![json!(0), json!(0), json!(0), json!(7)]),
+        ("flush_ms", vec![json!(0), json!(50)]),
+    ];
+    for (field, values) in fields {
+        if dice.one_in(3) {
+            policy[field] = dice.of(&values);
+        }
+    }
+    policy
+}
+
+impl Side {
+    async fn on(store: Store) -> Side {
+        Side { case: Case::on(store).await, rows: HashMap::new() }
+    }
+
+    /// Runs the call; gives everything that can be seen of it, without the names of this life.
+    async fn run(&mut self, call: &Call) -> Vec<String> {
+        let mut seen = vec![];
+        let before = self.case.replica.at.seq;
+        match call {
+            Call::Publish(gifts) => {
+                let outcomes = self.case.post_all(gifts.clone()).await;
+                self.learn_rows(before).await;
+                seen.extend(outcomes.iter().map(|outcome| self.outcome(outcome)));
+            }
+            Call::Retract(at) => {
+                let row = self.case.row_ids().await.get(*at).cloned();
+                let row = row.unwrap_or_else(|| "nothing-1".parse().unwrap());
+                let at = self.case.retract(&row).await;
+                seen.push(format!("retracted {:?}", at.map(|at| at.seq)));
+            }
+            Call::Patch(patch) => seen.push(format!("{:?}", self.case.patch(patch.clone()).await)),
+            Call::Put(patch) => seen.push(format!("{:?}", self.case.put(patch.clone()).await)),
+            Call::Pass(ms) => self.case.pass(*ms),
+            Call::After(back) => {
+                let since = before.saturating_sub(*back);
+                seen.push(match self.case.after(since).await {
+                    Missed::NotCovered => "not covered".into(),
+                    Missed::Changes(changes) => format!("covered: {}", changes.len()),
+                });
+            }
+        }
+        let list = self.case.list().await;
+        self.learn_rows(before).await;
+        seen.push(self.list(&list));
+        seen
+    }
+
+    /// Rows are named by the change that added them.
+    async fn learn_rows(&mut self, before: u64) {
+        for row in &self.case.replica.rows {
+            self.rows.insert(row.id.clone(), row.seq);
+        }
+        if let Missed::Changes(changes) = self.case.after(before).await {
+            for change in changes {
+                if let Op::Add(row) = change.op {
+                    self.rows.insert(row.id.clone(), row.seq);
+                }
+            }
+        }
+    }
+
+    fn outcome(&self, outcome: &Outcome) -> String {
+        let id = id_of(outcome);
+        let (kind, answer) = match outcome {
+            Outcome::New(answer) => ("new", answer),
+            Outcome::Duplicate(answer) => ("duplicate", answer),
+            Outcome::IdReused(_) => return format!("{id} reused"),
+            Outcome::CannotSchedule(_) => return format!("{id} is for later"),
+        };
+        // A row that came and went within one call, and history was too short to tell, has no number.
+        let row = self.rows.get(&answer.row).copied();
+        let row = row.filter(|_| self.case.replica.rows.iter().any(|known| known.id == answer.row));
+        format!("{id} {kind} {:?} seq {} row {row:?} count {:?}", answer.status, answer.at.seq, answer.count)
+    }
+
+    fn list(&self, list: &Snapshot) -> String {
+        let rows: Vec<_> = list.rows.iter().map(|row| show(row)).collect();
+        format!(
+            "at {} begun {} {:?}\n{}",
+            list.at.seq,
+            !list.at.epoch.is_none(),
+            list.policy,
+            rows.join("\n")
+        )
+    }
+}
+
+fn show(row: &Row) -> String {
+    let combo = row.combo.as_ref().map(|combo| (&combo.id, combo.ended));
+    let times = (row.at, row.updated_at, row.expires_at);
+    let texts = (&row.user, &row.gift, &row.message, row.tier, &row.meta);
+    format!(
+        "{} rev {} {times:?} {} {:?} {combo:?} {} {texts:?}",
+        row.seq, row.rev, row.count, row.value, row.test
+    )
+}

@@ -1,0 +1,223 @@
+//! Two nodes on one Redis that is frozen, killed, cut off and made to forget, under load. Watchers fold
+//! strictly all the time; in the end nothing acknowledged is missing, and everybody has one list.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use serde_json::value::RawValue;
+use tipcast::domain::{Change, FeedId, FeedState, Gift, Millis, Op, Outcome, PolicyPatch, Position, Tag};
+use tipcast::engine::redis::{RedisEngine, RedisOptions};
+use tipcast::engine::{Engine, Missed, Notice, PolicyChange, Subscription};
+
+use crate::support::redis_server::RedisServer;
+
+const CAPACITY: u64 = 20;
+
+const ROUNDS: usize = 6;
+
+fn feed() -> FeedId {
+    "storm".parse().unwrap()
+}
+
+fn gift(id: &str) -> Gift {
+    let json = json!({"id": id, "user": {"id": id, "name": "Ann"}, "gift": {"id": "rose", "name": "Rose"}});
+    Gift::parse(&RawValue::from_string(json.to_string()).unwrap(), None).unwrap()
+}
+
+/// Posts gift after gift, each until it is acknowledged; how many.
+async fn produce(engine: Arc<RedisEngine>, name: usize, stop: Arc<AtomicBool>) -> usize {
+    let mut done = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let gift = gift(&format!("{name}-{done}"));
+        let since = Instant::now();
+        match engine.publish(&feed(), vec![gift], Millis::now()).await {
+            Ok(outcomes) => {
+                assert!(matches!(outcomes[0], Outcome::New(_) | Outcome::Duplicate(_)), "{outcomes:?}");
+                done += 1;
+            }
+            Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+        assert!(since.elapsed() < Duration::from_secs(4), "no call hangs: {:?}", since.elapsed());
+    }
+    done
+}
+
+/// What the live layer does with an engine: a list, folded strictly.
+struct Watcher {
+    engine: Arc<RedisEngine>,
+    subscription: Subscription,
+    list: FeedState,
+    tag: Tag,
+    snapshots: usize,
+}
+
+impl Watcher {
+    fn at(&self) -> Position {
+        self.list.position()
+    }
+
+    /// Folds a change, if it is the next one.
+    fn fold(&mut self, change: &Change) -> bool {
+        let next =
+            change.epoch == self.list.epoch && change.seq == self.list.seq + 1 && change.prev == self.tag;
+        if next {
+            self.list.fold(change, CAPACITY);
+            self.tag = change.tag;
+        }
+        next
+    }
+
+    /// Fills the hole from history, or takes a snapshot; false when the store does not answer.
+    async fn refill(&mut self) -> bool {
+        if let Ok(Missed::Changes(changes)) = self.engine.changes(&feed(), &self.at(), 100_000).await
+            && changes.iter().all(|change| self.fold(change))
+        {
+            return true;
+        }
+        let Ok(list) = self.engine.snapshot(&feed(), Millis::now()).await else { return false };
+        if list.at.epoch == self.list.epoch {
+            assert!(list.at.seq >= self.list.seq, "never back within an epoch: {} to {}", self.at(), list.at);
+        }
+        self.list = FeedState {
+            epoch: list.at.epoch,
+            seq: list.at.seq,
+            rows: list.rows.into(),
+            ..FeedState::default()
+        };
+        self.tag = list.tag;
+        self.snapshots += 1;
+        true
+    }
+
+    async fn watch(&mut self, stop: &AtomicBool) {
+        let mut doubtful = false;
+        while !stop.load(Ordering::Relaxed) {
+            if doubtful {
+                doubtful = !self.refill().await;
+            }
+            let pause = Duration::from_millis(if doubtful { 20 } else { 500 });
+            match tokio::time::timeout(pause, self.subscription.next()).await {
+                Ok(Some(Notice::Changes(changes))) => {
+                    for change in changes.iter() {
+                        let old = change.epoch == self.list.epoch && change.seq <= self.list.seq;
+                        doubtful |= !old && !self.fold(change);
+                    }
+                }
+                Ok(Some(Notice::Lost)) => doubtful = true,
+                Ok(Some(Notice::Policy(_))) => {}
+                Ok(None) => panic!("the subscription ended"),
+                Err(_) => match self.engine.heads(&[feed()]).await {
+                    Ok(heads) => doubtful |= (&heads[0].at, heads[0].tag) != (&self.at(), self.tag),
+                    Err(_) => doubtful = true,
+                },
+            }
+        }
+    }
+}
+
+async fn storm(mut server: RedisServer, keeps_everything: bool) {
+    let mut engines = vec![];
+    for _ in 0..2 {
+        engines.push(RedisEngine::open(RedisOptions::new(server.url())).await.unwrap());
+    }
+    let patch = PolicyPatch { capacity: Some(CAPACITY), history: Some(100_000), ..PolicyPatch::default() };
+    engines[0].set_policy(&feed(), PolicyChange::Merge(patch.clone()), Millis::now()).await.unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let producers: Vec<_> =
+        (0..6).map(|name| tokio::spawn(produce(engines[name % 2].clone(), name, stop.clone()))).collect();
+    let mut watchers = vec![];
+    for engine in &engines {
+        let subscription = engine.subscribe(&feed()).await.unwrap();
+        let (engine, stop) = (engine.clone(), stop.clone());
+        let mut watcher = Watcher { engine, subscription, list: FeedState::default(), tag: 0, snapshots: 0 };
+        watchers.push(tokio::spawn(async move {
+            watcher.watch(&stop).await;
+            watcher
+        }));
+    }
+    let pause = async |ms| tokio::time::sleep(Duration::from_millis(ms)).await;
+    for round in 0..ROUNDS {
+        pause(300).await;
+        match round {
+            0 => drop(redis::cmd("CLIENT").arg(&["KILL", "TYPE", "pubsub"]).exec(&mut server.connect())),
+            1 => {
+                server.kill();
+                pause(700).await;
+                server.start_again();
+            }
+            2 => drop(redis::cmd("SCRIPT").arg("FLUSH").exec(&mut server.connect())),
+            3 => {
+                server.freeze();
+                pause(2600).await;
+                server.thaw();
+            }
+            4 => drop(redis::cmd("CLIENT").arg(&["KILL", "TYPE", "normal"]).exec(&mut server.connect())),
+            _ => {
+                server.kill();
+                server.start_again();
+            }
+        }
+        // It heals before the next blow: another gift is acknowledged on each node.
+        for (node, engine) in engines.iter().enumerate() {
+            let since = Instant::now();
+            let gift = gift(&format!("round-{round}-{node}"));
+            while engine.publish(&feed(), vec![gift.clone()], Millis::now()).await.is_err() {
+                assert!(since.elapsed() < Duration::from_secs(5), "round {round}: node {node} does not heal");
+                pause(10).await;
+            }
+        }
+        if !keeps_everything {
+            // What was set is gone as well when the store keeps nothing.
+            let change = PolicyChange::Merge(patch.clone());
+            while engines[0].set_policy(&feed(), change.clone(), Millis::now()).await.is_err() {
+                pause(10).await;
+            }
+        }
+    }
+    pause(700).await;
+    stop.store(true, Ordering::Relaxed);
+    // Each round posted one on each node.
+    let mut posted = 2 * ROUNDS;
+    for producer in producers {
+        posted += producer.await.unwrap();
+    }
+    let list = engines[0].snapshot(&feed(), Millis::now()).await.unwrap();
+    for watcher in watchers {
+        let mut watcher = watcher.await.unwrap();
+        println!("{} snapshots", watcher.snapshots);
+        // Whatever is still on its way.
+        assert!(watcher.refill().await);
+        assert_eq!((watcher.at(), watcher.tag), (list.at.clone(), list.tag));
+        assert_eq!(Vec::from(watcher.list.rows), list.rows, "{} snapshots", watcher.snapshots);
+        assert!(watcher.snapshots < 100, "{}", watcher.snapshots);
+    }
+    println!("{posted} gifts");
+    assert!(posted > 500, "the storm left room for {posted} gifts only");
+    if keeps_everything {
+        let start = Position { seq: 0, ..list.at.clone() };
+        let Ok(Missed::Changes(changes)) = engines[1].changes(&feed(), &start, 1_000_000).await else {
+            panic!("a new epoch though nothing was lost")
+        };
+        let mut shown = BTreeMap::<String, usize>::new();
+        for change in &changes {
+            if let Op::Add(row) = &change.op {
+                *shown.entry(row.user.to_string()).or_default() += 1;
+            }
+        }
+        assert!(shown.values().all(|times| *times == 1), "shown once each");
+        assert!(shown.len() >= posted, "{posted} acknowledged, {} shown", shown.len());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_durable_redis_in_a_storm_loses_nothing_and_shows_nothing_twice() {
+    storm(RedisServer::durable(), true).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_that_keeps_nothing_leaves_all_watchers_with_one_list() {
+    storm(RedisServer::start(), false).await;
+}
