@@ -61,9 +61,9 @@ export class Alerts {
     return this.#entries.map(({ row }) => row);
   }
 
-  /** When `shown` gives something else by itself, or Infinity. */
-  next() {
-    return Math.min(Infinity, ...this.#entries.map(({ until }) => until));
+  /** When `shown` next gives something else by itself, or Infinity. */
+  next(now) {
+    return Math.min(Infinity, ...this.#entries.map(({ until }) => until).filter((until) => until > now));
   }
 }
 
@@ -85,8 +85,8 @@ export class Standing {
     return this.#rows.filter((row) => this.#until(row) > now);
   }
 
-  next() {
-    return Math.min(Infinity, ...this.#rows.map((row) => this.#until(row)));
+  next(now) {
+    return Math.min(Infinity, ...this.#rows.map((row) => this.#until(row)).filter((until) => until > now));
   }
 
   #until(row) {

@@ -73,7 +73,7 @@ function draw(animate) {
   clearTimeout(due);
   const now = Date.now();
   rows.show(shown.shown(now), animate);
-  const next = shown.next() - now;
+  const next = shown.next(now) - now;
   if (next < Infinity) due = setTimeout(draw, Math.max(20, Math.min(next, 60_000)), true);
 }
 

@@ -199,12 +199,13 @@ export class TipcastTicker extends Base {
   }
 
   #take(list, change) {
-    const first = this.#list === null;
+    const before = this.#list;
     this.#list = list;
-    const added = change.kind === "delta" ? change.ops.filter((op) => op.op === "add").length : 0;
+    const known = new Set(before?.rows.map((row) => row.row));
+    const added = before ? list.rows.filter((row) => !known.has(row.row)).length : 0;
     if (this.#paused) this.#held += added;
     if (this.#held) this.#say();
-    this.#draw(!first && change.kind === "delta");
+    this.#draw(before !== null);
     this.#unsaid += added;
     this.#summarize();
     this.dispatchEvent(new CustomEvent("tipcast-change", { detail: { list, change } }));
