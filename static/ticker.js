@@ -72,6 +72,7 @@ export class TipcastTicker extends Base {
     nothing: element("span"),
     summary: element("div", "summary"),
   };
+  #placed = false;
   #words;
   #format;
   #connection = null;
@@ -138,12 +139,14 @@ export class TipcastTicker extends Base {
   }
 
   connectedCallback() {
+    this.#placed = true;
     this.#speak();
     this.#follow();
     this.#ticking = setInterval(() => document.visibilityState === "visible" && this.#rows?.tick(), TICK);
   }
 
   disconnectedCallback() {
+    this.#placed = false;
     this.#leave();
     clearInterval(this.#ticking);
     clearTimeout(this.#saying);
@@ -151,7 +154,8 @@ export class TipcastTicker extends Base {
   }
 
   attributeChangedCallback(name, before, now) {
-    if (!this.isConnected || before === now) return;
+    // Attributes that stood in the page are told before the place is; `isConnected` is true by then.
+    if (!this.#placed || before === now) return;
     if (name === "lang") this.#speak();
     else if (name === "max") this.#draw(false);
     else if (name !== "theme") {

@@ -45,6 +45,13 @@ async fn gift(base: &str, feed: &str, gift: Value) -> Value {
     answer.json().await.unwrap()
 }
 
+/// However slow the machine: what is sent twice is a combo.
+async fn has_patient_combos(base: &str, feed: &str) {
+    let policy = json!({ "dedup_window_ms": 600_000 });
+    let answer = http().patch(format!("{base}/v1/feeds/{feed}/policy")).json(&policy).send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+}
+
 async fn retract(base: &str, feed: &str, row: &Value) {
     let path = format!("{base}/v1/feeds/{feed}/rows/{}", row["row"].as_str().unwrap());
     assert_eq!(http().delete(path).send().await.unwrap().status(), 200);

@@ -9,7 +9,11 @@ use super::FILES;
 async fn the_page_speaks_chinese_by_its_address_and_by_the_browser() {
     let bench = Bench::new();
     let page = bench.get("/?lang=zh&feed=room-7").await;
-    assert!(page.text.contains("<html lang=\"zh\">") && page.text.contains("送礼物") && page.text.contains("room-7"));
+    assert!(
+        page.text.contains("<html lang=\"zh\">")
+            && page.text.contains("送礼物")
+            && page.text.contains("room-7")
+    );
     let browser = TestRequest::get().uri("/").insert_header(("Accept-Language", "zh-CN,en;q=0.5"));
     assert!(bench.send(browser).await.text.contains("送礼物"));
     assert!(bench.get("/").await.text.contains("Send a gift"));

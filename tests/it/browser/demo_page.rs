@@ -4,7 +4,10 @@ use serde_json::{Value, json};
 use tipcast::tools::demo::Show;
 
 use super::driver::Driver;
-use super::{BROWSERS, TestApp, counts, from, gift, has_a_clean_console, http, is_live, names, retract, rows};
+use super::{
+    BROWSERS, TestApp, counts, from, gift, has_a_clean_console, has_patient_combos, http, is_live, names,
+    retract, rows,
+};
 
 #[tokio::test]
 async fn two_pages_show_the_same_gift_as_text_until_it_is_taken_back() {
@@ -53,6 +56,7 @@ async fn a_gift_sent_by_the_form_shows_and_a_combo_pops_in_place() {
     let _alone = BROWSERS.lock().await;
     let app = TestApp::start().await;
     let driver = Driver::start();
+    has_patient_combos(&app.url(), "form").await;
     let page = driver.open(&format!("{}/?feed=form", app.url())).await;
     is_live(&page).await;
     let empty = "document.querySelector('tipcast-ticker').shadowRoot.querySelector('.empty').hidden";
@@ -78,7 +82,8 @@ async fn a_gift_sent_by_the_form_shows_and_a_combo_pops_in_place() {
     page.click("#give").await;
     page.until(&counts(), json!(["×4"])).await;
     page.until(&format!("{}.map(li => li === before)", rows("li")), json!([true])).await;
-    page.until("document.getElementById('answer').textContent", json!("Sent, it joined your last one.")).await;
+    page.until("document.getElementById('answer').textContent", json!("Sent, it joined your last one."))
+        .await;
 
     // A test gift is marked as one.
     page.click("#gifts label:nth-child(2)").await;
@@ -97,7 +102,8 @@ async fn a_burst_fills_the_list_and_nothing_more() {
     is_live(&page).await;
     page.click("#burst").await;
     page.until("document.getElementById('answer').textContent", json!("64 gifts sent.")).await;
-    let list: Value = http().get(format!("{}/v1/feeds/burst", app.url())).send().await.unwrap().json().await.unwrap();
+    let list: Value =
+        http().get(format!("{}/v1/feeds/burst", app.url())).send().await.unwrap().json().await.unwrap();
     let listed: Value = list["rows"].as_array().unwrap().iter().map(|row| row["row"].clone()).collect();
     page.until(&rows("li.dataset.row"), listed).await;
     has_a_clean_console(&page).await;
@@ -115,7 +121,8 @@ async fn after_a_whole_show_the_page_has_what_the_server_lists() {
     let mut show = Show::new(11);
     for _ in 0..8 {
         let gifts: Vec<Value> = show.by_ref().take(64).collect();
-        let batch = http().post(format!("{base}/v1/feeds/stage/gifts/batch")).json(&json!({ "gifts": gifts }));
+        let batch =
+            http().post(format!("{base}/v1/feeds/stage/gifts/batch")).json(&json!({ "gifts": gifts }));
         let answer: Value = batch.send().await.unwrap().json().await.unwrap();
         assert_eq!(answer["rejected"], 0, "{answer:#}");
     }
@@ -149,7 +156,8 @@ async fn the_lines_to_copy_work_as_they_stand() {
     let page = driver.open(&format!("{}/?feed=copy-me", app.url())).await;
     is_live(&page).await;
     let curl = page.eval("return document.getElementById('curl').textContent").await;
-    let ran = std::process::Command::new("sh").args(["-c", curl.as_str().unwrap()]).env("no_proxy", "*").output();
+    let ran =
+        std::process::Command::new("sh").args(["-c", curl.as_str().unwrap()]).env("no_proxy", "*").output();
     let ran = ran.expect("sh runs");
     assert!(String::from_utf8_lossy(&ran.stdout).contains("\"status\":\"accepted\""), "{ran:?}");
     page.until(&counts(), json!(["×3"])).await;

@@ -6,7 +6,10 @@ use std::net::TcpListener;
 use serde_json::json;
 
 use super::driver::Driver;
-use super::{BROWSERS, TICKER, TestApp, counts, from, gift, has_a_clean_console, is_live, names, retract, rows};
+use super::{
+    BROWSERS, TICKER, TestApp, counts, from, gift, has_a_clean_console, has_patient_combos, is_live, names,
+    retract, rows,
+};
 
 /// A site of its own: answers everything with this page. Gives its address; ends with the test.
 fn site(html: String, policy: String) -> String {
@@ -16,7 +19,11 @@ fn site(html: String, policy: String) -> String {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
             let _ = stream.read(&mut [0; 8192]);
-            let policy = if policy.is_empty() { String::new() } else { format!("Content-Security-Policy: {policy}\r\n") };
+            let policy = if policy.is_empty() {
+                String::new()
+            } else {
+                format!("Content-Security-Policy: {policy}\r\n")
+            };
             let _ = write!(
                 stream,
                 "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n{policy}Content-Length: {}\r\n\
@@ -38,6 +45,7 @@ async fn two_lines_put_the_ticker_on_a_page_of_another_origin() {
     let _alone = BROWSERS.lock().await;
     let app = TestApp::start().await;
     let base = app.url();
+    has_patient_combos(&base, "away").await;
     let html = page_with(&format!(
         "<script type=\"module\" src=\"{base}/static/tipcast.js\"></script>\n\
          <tipcast-ticker feed=\"away\"></tipcast-ticker>"

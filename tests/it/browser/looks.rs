@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::driver::{Driver, Page};
-use super::{BROWSERS, TestApp, from, gift, has_a_clean_console, is_live, names, rows};
+use super::{BROWSERS, TestApp, from, gift, has_a_clean_console, has_patient_combos, is_live, names, rows};
 
 /// Names, gifts and messages that are wide, tall, long or backwards.
 async fn hard_rows(base: &str, feed: &str) {
@@ -130,6 +130,7 @@ async fn nothing_moves_for_people_who_asked_for_that() {
     .await;
     for (motion, feed) in [("reduce", "calm"), ("no-preference", "lively")] {
         page.prefers(&[("prefers-reduced-motion", motion)]).await;
+        has_patient_combos(&app.url(), feed).await;
         page.go(&format!("{}/?feed={feed}", app.url())).await;
         is_live(&page).await;
         let mut big = from("first");
