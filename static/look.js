@@ -87,7 +87,7 @@ ${tiers(":root[data-theme='dark'] ", 1)}
 .name, .gift { display: inline-block; min-width: 0; overflow: hidden; text-overflow: ellipsis; }
 .name { flex: 0 1 auto; font-weight: 700; }
 .time { flex: none; margin-inline-start: auto; color: var(--_quiet); font-size: 0.78em; font-variant-numeric: tabular-nums; }
-.deed { flex-wrap: wrap; column-gap: 0.45em; color: var(--_quiet); font-size: 0.9em; }
+.deed { flex-wrap: wrap; row-gap: 0; color: var(--_quiet); font-size: 0.9em; }
 .gift { flex: 0 1 auto; color: var(--_text); }
 .value { max-width: 100%; overflow: hidden; text-overflow: ellipsis; font-variant-numeric: tabular-nums; }
 .value:empty, .badge:empty, .message:empty { display: none; }
