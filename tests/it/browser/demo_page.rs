@@ -94,6 +94,38 @@ async fn a_gift_sent_by_the_form_shows_and_a_combo_pops_in_place() {
 }
 
 #[tokio::test]
+async fn a_picture_is_shown_once_it_is_loaded_and_initials_until_then() {
+    let _alone = BROWSERS.lock().await;
+    let app = TestApp::start().await;
+    let driver = Driver::start();
+    let page = driver.blank().await;
+    // Pictures are of https hosts only; of one of them the browser is given ours instead.
+    page.before_all(
+        "const { get, set } = Object.getOwnPropertyDescriptor(HTMLImageElement.prototype, 'src');
+         const ours = (url) => url.replace('https://loads.example/', '/static/icon.svg?');
+         Object.defineProperty(HTMLImageElement.prototype, 'src', { get, set(url) { set.call(this, ours(url)); } });",
+    )
+    .await;
+    page.go(&format!("{}/?feed=faces", app.url())).await;
+    is_live(&page).await;
+    // Takes connections and never says a word.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let never = format!("https://{}/a.png", silent.local_addr().unwrap());
+    for (user, picture) in [("zoë", "https://loads.example/a"), ("小明", &never)] {
+        let mut sent = from(user);
+        sent["user"]["avatar"] = json!(picture);
+        sent["gift"]["icon"] = json!(picture);
+        gift(&app.url(), "faces", sent).await;
+    }
+    let pictures = "['.avatar', '.icon'].map(part => li.querySelectorAll(`${part} img`).length)";
+    page.until(&rows(pictures), json!([[0, 0], [1, 1]])).await;
+    page.until(&rows("li.querySelector('.initial').textContent"), json!(["小", "Z"])).await;
+    let drawn = "getComputedStyle(li.querySelector('.icon svg')).visibility";
+    page.until(&rows(drawn), json!(["visible", "hidden"])).await;
+    has_a_clean_console(&page).await;
+}
+
+#[tokio::test]
 async fn a_burst_fills_the_list_and_nothing_more() {
     let _alone = BROWSERS.lock().await;
     let app = TestApp::start().await;
