@@ -51,7 +51,12 @@ impl Layers {
     }
 
     fn file(&mut self, text: &str, path: &str) -> Result<(), ConfigError> {
-        let table: Table = text.parse().map_err(|e| ConfigError(format!("{path} is not TOML: {e}")))?;
+        // Not the error's own words: they quote the line, which may hold a key or a password.
+        let table: Table = text.parse().map_err(|e: toml::de::Error| {
+            let before = e.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            ConfigError(format!("{path} is not TOML: line {line}: {}", e.message()))
+        })?;
         for (section, keys) in table {
             let Value::Table(keys) = keys else {
                 let hint = self.hint_key(&section);
@@ -147,6 +152,10 @@ impl Layers {
         }
         match Config::deserialize_from(&self.merged) {
             Ok(_) => Ok(()),
+            // The reason would quote what may be a key.
+            Err(_) if section == "auth" => {
+                Err(format!("[{section}] {key}: must be a list of texts, such as [\"sha256:…\"]"))
+            }
             Err(why) => Err(format!("[{section}] {key}: {}", why.trim())),
         }
     }
@@ -274,6 +283,25 @@ mod tests {
         assert_eq!(config.redis.url, "redis://r");
         assert_eq!((config.feeds.flush_ms, config.http.insecure), (20, true));
         assert_eq!(config.feeds.dedup, "off");
+    }
+
+    #[test]
+    fn a_file_that_is_no_toml_is_told_the_line_without_quoting_it() {
+        let refused = file("[auth]\nproducer_keys = [\"tck_secret]\n").unwrap_err().0;
+        assert!(refused.contains("tipcast.toml") && refused.contains("line 2"), "{refused}");
+        assert!(!refused.contains("secret"), "{refused}");
+        let refused = file("[auth]\nproducer_keys = \"tck_secret\"\n").unwrap_err().0;
+        assert!(refused.contains("[auth] producer_keys") && !refused.contains("secret"), "{refused}");
+    }
+
+    #[test]
+    fn a_list_in_the_environment_is_separated_by_commas() {
+        let keys = env("TIPCAST_AUTH__PRODUCER_KEYS", "one, two,").unwrap().auth.producer_keys;
+        assert_eq!(keys.iter().map(|key| key.expose()).collect::<Vec<_>>(), ["one", "two"]);
+        assert_eq!(
+            env("TIPCAST_HTTP__ALLOWED_ORIGINS", "").unwrap().http.allowed_origins,
+            Vec::<String>::new()
+        );
     }
 
     #[test]

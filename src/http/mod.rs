@@ -16,9 +16,11 @@ use crate::live::Live;
 
 mod batch;
 mod body;
+pub mod door;
 mod etag;
 mod feed;
 mod gifts;
+mod guard;
 pub mod health;
 mod pages;
 mod policy;
@@ -31,6 +33,7 @@ mod testing;
 mod tests;
 pub mod watch;
 
+pub use door::{Door, Rules};
 pub use health::Readiness;
 pub use routes::{app, routes};
 
@@ -63,13 +66,15 @@ pub struct Gate {
     pub(crate) live: Arc<Live>,
     pub(crate) ready: Arc<Readiness>,
     pub(crate) limits: Limits,
+    /// Who may come in. Its rules may change while the server runs.
+    pub door: Door,
     trouble: Trouble,
 }
 
 impl Gate {
-    /// A gate in front of `engine`.
+    /// A gate in front of `engine`, with a door that lets every program in.
     pub fn new(engine: Arc<dyn Engine>, live: Arc<Live>, ready: Arc<Readiness>, limits: Limits) -> Self {
-        Gate { engine, live, ready, limits, trouble: Trouble::new() }
+        Gate { engine, live, ready, limits, door: Door::new(Rules::default()), trouble: Trouble::new() }
     }
 
     /// Waits for an engine call, never longer than [`ENGINE_TIMEOUT`].

@@ -157,15 +157,8 @@ impl Replica {
                 }
                 self.plan_expiry();
             }
-            Notice::Policy(policy) => {
-                let resized = self.policy.capacity != policy.capacity;
-                self.policy = Policy::clone(&policy);
-                self.board.limit(self.policy.history);
-                // Nobody wrote yet, so no change says it.
-                if resized && self.epoch.is_none() {
-                    self.board.replace(self.position(), self.policy.capacity, &self.rows);
-                }
-            }
+            // Notices may be older than the snapshot we stand on: the store says what is in force.
+            Notice::Policy(_) => self.catch_up().await?,
             Notice::Lost => self.catch_up().await?,
         }
         Ok(())

@@ -162,9 +162,16 @@ impl Watching {
         }
     }
 
-    /// One page of history came, or the engine could not say (`None`): then a snapshot is right.
+    /// One page of history came, or the engine could not say (`None`): then a snapshot is right,
+    /// unless it would be older than what the watcher has from another node.
     fn turn_page(&mut self, live: &Arc<Live>, since: Position, resumed: bool, page: Option<Missed>) {
         let feed = self.watch.feed().clone();
+        let here = self.watch.board().position();
+        if page.is_none() && here.is_some_and(|at| at.epoch == since.epoch && at.seq < since.seq) {
+            let until = Instant::now() + FRESH_WITHIN;
+            self.phase = Phase::Opening { known: Some(since.clone()), since: Some(since), until };
+            return;
+        }
         let Some(Missed::Changes(changes)) = page else {
             let (cursor, frame) = self.watch.board().snapshot(Some(&since));
             self.phase = Phase::Following(cursor);
