@@ -127,7 +127,10 @@ async function deed(button, act) {
   try {
     answer(true, await act($("key").value.trim()));
   } catch (error) {
-    if (error.kind === "locked") $("locked").hidden = false;
+    if (error.kind === "locked") {
+      $("locked").hidden = false;
+      writeCurl(true);
+    }
     const known = error.kind && said[error.kind];
     answer(false, known ? [known, error.kind === "locked" ? "" : error.message].join(" ").trim() : error.message);
   } finally {
@@ -157,11 +160,17 @@ $("burst").addEventListener("click", () => {
 // ---------------------------------------------------------------- what is taken along
 
 const overlay = `${location.origin}/overlay/${feed}`;
-$("curl").textContent = [
-  `curl ${location.origin}${gifts} \\`,
-  "  -H 'Content-Type: application/json' \\",
-  `  -d '{"user":{"id":"u1","name":"Mia"},"gift":{"id":"rose","name":"Rose"},"count":3}'`,
-].join("\n");
+
+function writeCurl(locked) {
+  $("curl").textContent = [
+    `curl ${location.origin}${gifts} \\`,
+    ...(locked ? ['  -H "Authorization: Bearer $TIPCAST_KEY" \\'] : []),
+    "  -H 'Content-Type: application/json' \\",
+    `  -d '{"user":{"id":"u1","name":"Mia"},"gift":{"id":"rose","name":"Rose"},"count":3}'`,
+  ].join("\n");
+}
+
+writeCurl(false);
 $("embed").textContent = [
   `<script type="module" src="${location.origin}/static/tipcast.js"></script>`,
   `<tipcast-ticker feed="${feed}"></tipcast-ticker>`,

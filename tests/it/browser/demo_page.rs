@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 use tipcast::tools::demo::Show;
 
 use super::driver::Driver;
+use super::embedding::{page_with, site};
 use super::{
-    BROWSERS, TestApp, counts, from, gift, has_a_clean_console, has_patient_combos, http, is_live, names,
-    retract, rows,
+    BROWSERS, Backing, TestApp, counts, from, gift, has_a_clean_console, has_patient_combos, http, is_live,
+    names, retract, rows,
 };
 
 #[tokio::test]
@@ -126,6 +127,39 @@ async fn a_picture_is_shown_once_it_is_loaded_and_initials_until_then() {
 }
 
 #[tokio::test]
+async fn a_gateway_with_keys_has_its_page_ask_for_one() {
+    let _alone = BROWSERS.lock().await;
+    let key = "tck_of_this_test_and_of_no_other_test_at_all_0123456789";
+    let app = TestApp::with(&Backing::folder(), |config| {
+        config.auth.producer_keys = vec![key.to_owned().into()];
+    })
+    .await;
+    let driver = Driver::start();
+    let page = driver.open(&format!("{}/?feed=locked", app.url())).await;
+    is_live(&page).await;
+    page.fill("#name", "Mia").await;
+    page.click("#give").await;
+    page.until("document.getElementById('answer').dataset.ok", json!("false")).await;
+    page.until("document.getElementById('locked').hidden", json!(false)).await;
+    page.fill("#key", key).await;
+    page.click("#give").await;
+    page.until(&names(), json!(["Mia"])).await;
+    // The line to copy asks for it too.
+    let curl = page.eval("return document.getElementById('curl').textContent").await;
+    let ran = sh(curl.as_str().unwrap(), key);
+    assert!(ran.contains("\"status\":\"accepted\""), "{ran}");
+    page.until(&counts(), json!(["×3", "×1"])).await;
+}
+
+/// What a line says that somebody pasted into a shell.
+fn sh(line: &str, key: &str) -> String {
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", line]).env("no_proxy", "*").env("TIPCAST_KEY", key);
+    let ran = command.output().expect("sh runs");
+    format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr))
+}
+
+#[tokio::test]
 async fn a_burst_fills_the_list_and_nothing_more() {
     let _alone = BROWSERS.lock().await;
     let app = TestApp::start().await;
@@ -188,26 +222,17 @@ async fn the_lines_to_copy_work_as_they_stand() {
     let page = driver.open(&format!("{}/?feed=copy-me", app.url())).await;
     is_live(&page).await;
     let curl = page.eval("return document.getElementById('curl').textContent").await;
-    let ran =
-        std::process::Command::new("sh").args(["-c", curl.as_str().unwrap()]).env("no_proxy", "*").output();
-    let ran = ran.expect("sh runs");
-    assert!(String::from_utf8_lossy(&ran.stdout).contains("\"status\":\"accepted\""), "{ran:?}");
+    let ran = sh(curl.as_str().unwrap(), "");
+    assert!(ran.contains("\"status\":\"accepted\""), "{ran}");
     page.until(&counts(), json!(["×3"])).await;
 
-    // The snippet, in a page of its own.
-    page.go(&format!("{}/healthz", app.url())).await;
-    let markup = format!(
-        "{}\n{}",
-        format_args!("<script type=\"module\" src=\"{}/static/tipcast.js\"></script>", app.url()),
-        "<tipcast-ticker feed=\"copy-me\"></tipcast-ticker>"
-    );
-    let page = driver.open(&format!("{}/?feed=copy-me", app.url())).await;
-    page.until("document.getElementById('embed').textContent", json!(markup)).await;
-    page.until(
-        "document.getElementById('obs').textContent",
-        json!(format!("{}/overlay/copy-me?max=5&hide_after=8", app.url())),
-    )
-    .await;
-    gift(&app.url(), "copy-me", from("again")).await;
-    page.until(&names(), json!(["again", "Mia"])).await;
+    let obs = page.eval("return document.getElementById('obs').textContent").await;
+    let embed = page.eval("return document.getElementById('embed').textContent").await;
+    assert_eq!(embed.as_str().unwrap().lines().count(), 2);
+    page.go(&site(page_with(embed.as_str().unwrap()), String::new())).await;
+    is_live(&page).await;
+    page.until(&counts(), json!(["×3"])).await;
+    page.go(obs.as_str().unwrap()).await;
+    page.until("document.body.dataset.state", json!("live")).await;
+    has_a_clean_console(&page).await;
 }

@@ -12,7 +12,7 @@ use super::{
 };
 
 /// A site of its own: answers everything with this page. Gives its address; ends with the test.
-fn site(html: String, policy: String) -> String {
+pub fn site(html: String, policy: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
@@ -36,7 +36,7 @@ fn site(html: String, policy: String) -> String {
 }
 
 /// A whole page: two lines of it are ours, the icon spares a request.
-fn page_with(lines: &str) -> String {
+pub fn page_with(lines: &str) -> String {
     format!("<!doctype html><title>My page</title><link rel=icon href=data:,><h1>My page</h1>\n{lines}\n")
 }
 
