@@ -63,6 +63,7 @@ static FILES: LazyLock<Vec<File>> = files! {
     "ticker.js": JS,
     "words.js": JS,
     "tipcast.css": CSS,
+    "desk.css": CSS,
     "overlay.css": CSS,
     "icon.svg": "image/svg+xml",
     "loader.html": HTML,

@@ -118,3 +118,24 @@ async fn a_reconnect_repeats_nothing_and_keeps_every_row_where_it_is() {
     let same = format!("{}.slice(1).map((li, n) => li === before[n])", rows("li"));
     page.until(&same, json!([true, true])).await;
 }
+
+#[tokio::test]
+async fn where_sockets_cannot_connect_the_page_lives_on_an_event_stream() {
+    let _alone = BROWSERS.lock().await;
+    let app = TestApp::start().await;
+    let driver = Driver::start();
+    let page = driver.blank().await;
+    // As behind a proxy that knows no WebSocket.
+    let blocked = "window.WebSocket = class {
+        constructor() { setTimeout(() => this.onclose({ code: 1006, reason: '' })); }
+        close() {}
+    };";
+    page.before_all(blocked).await;
+    page.go(&format!("{}/?feed=stream", app.url())).await;
+    is_live(&page).await;
+    gift(&app.url(), "stream", from("one")).await;
+    gift(&app.url(), "stream", from("two")).await;
+    page.until(&names(), json!(["two", "one"])).await;
+    page.until("document.getElementById('watchers').textContent", json!("1")).await;
+    has_a_clean_console(&page).await;
+}

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::driver::{Driver, Page};
 use super::{
     BROWSERS, Backing, Mode, Process, Proxy, TestApp, from, gift, has_a_clean_console, has_patient_combos,
-    retract,
+    http, retract,
 };
 
 const LIVE: &str = "document.body.dataset.state";
@@ -103,10 +103,20 @@ async fn layouts_themes_and_limits_come_from_the_address() {
 
     page.go(&format!("{base}/overlay/wish?layout=bar&theme=dark&max=3")).await;
     is_on(&page).await;
+    let count = "window.most = 0;
+        new MutationObserver(() => { most = Math.max(most, document.querySelectorAll('.row').length); })
+            .observe(document.getElementById('rows'), { childList: true });";
+    page.eval(count).await;
+    let flood: Vec<_> = (0..128).map(|n| from(&n.to_string())).collect();
+    let batch = json!({ "gifts": flood });
+    let answer = http().post(format!("{base}/v1/feeds/wish/gifts/batch")).json(&batch).send().await.unwrap();
+    assert_eq!(answer.status(), 200);
     for user in ["d", "e", "f", "g"] {
         gift(&base, "wish", from(user)).await;
     }
     page.until(NAMES, json!(["g", "f", "e"])).await;
+    // Three, and as many on their way out.
+    page.until("most <= 6", json!(true)).await;
     page.until(dark_text, json!("rgb(255, 255, 255)")).await;
     let tops = "new Set([...document.querySelectorAll('.row[data-row]')].map(li => li.offsetTop)).size";
     page.until(tops, json!(1)).await;
