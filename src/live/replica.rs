@@ -139,6 +139,7 @@ impl Replica {
                 self.gathering = None;
                 self.flush();
             }
+            () = self.board.hurried() => self.flush(),
             () = until(self.expiry) => self.expire().await?,
             head = self.comparisons.recv() => {
                 self.compare(head.ok_or(Stop::Closed)?).await?;
