@@ -47,8 +47,7 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     );
     cfg.service(resource("/healthz", "GET, HEAD").route(read().to(health::alive)));
     cfg.service(resource("/readyz", "GET, HEAD").route(read().to(health::ready)));
-    cfg.service(resource("/", "GET, HEAD").route(read().to(pages::index)));
-    cfg.service(resource("/static/{file}", "GET, HEAD").route(read().to(pages::file)));
+    pages::configure(cfg);
     cfg.service(resource("/problems/{name}", "GET, HEAD").route(read().to(about)));
     cfg.default_service(web::to(nowhere));
 }
