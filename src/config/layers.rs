@@ -194,20 +194,24 @@ fn nearest<'a>(name: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a s
         .map(|(_, candidate)| candidate)
 }
 
-/// Levenshtein's distance.
+/// Letters put in, left out, exchanged, or swapped with their neighbour (optimal string alignment).
 fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut corner = i;
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let swap = corner + usize::from(from != *to);
-            corner = row[j + 1];
-            row[j + 1] = swap.min(corner + 1).min(row[j] + 1);
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let above = &rows[i - 1];
+            let exchanged = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = exchanged.min(above[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
         }
+        rows.push(row);
     }
-    row[b.len()]
+    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
@@ -243,6 +247,20 @@ mod tests {
             }
             let refused = file(&format!("[{section}z]\na = 1")).unwrap_err().0;
             assert!(refused.contains(&format!("did you mean [{section}]?")), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_slip_of_the_finger_is_one_edit() {
+        for (one, other, count) in [
+            ("", "", 0),
+            ("", "ab", 2),
+            ("rul", "url", 1),
+            ("lisen", "listen", 1),
+            ("ab", "ba", 1),
+            ("abc", "xyz", 3),
+        ] {
+            assert_eq!((edits(one, other), edits(other, one)), (count, count), "{one} {other}");
         }
     }
 

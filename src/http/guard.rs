@@ -6,7 +6,7 @@ use actix_web::body::BoxBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use actix_web::middleware::Next;
-use actix_web::{HttpMessage, HttpResponse, ResponseError, web};
+use actix_web::{HttpMessage, HttpResponse, web};
 use futures_util::FutureExt;
 
 use super::door::rates::Budget;
@@ -43,16 +43,17 @@ pub(super) async fn around(
             (answer, budget.or(guest.budget))
         }
         Verdict::Preflight => (req.into_response(HttpResponse::NoContent().finish()), None),
-        Verdict::Refuse(refused, budget) => (refuse(req, &refused), budget),
+        Verdict::Refuse(refused, budget) => (refuse(req, refused), budget),
     };
     Ok(dress(&gate, body::hold_unread(answer), budget))
 }
 
-fn refuse(mut req: ServiceRequest, refused: &ApiError) -> ServiceResponse<BoxBody> {
+fn refuse(mut req: ServiceRequest, refused: ApiError) -> ServiceResponse<BoxBody> {
     let headers = req.headers();
     let announced = headers.get(CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse::<u64>().ok());
     let endless = headers.contains_key(TRANSFER_ENCODING) || announced.is_some_and(|n| n > READ_ON_MOST);
-    let mut answer = refused.error_response();
+    // With the error inside, for whoever counts.
+    let mut answer = HttpResponse::from_error(refused);
     if endless {
         let payload = req.take_payload();
         body::leave_unread(&mut req.extensions_mut(), payload);

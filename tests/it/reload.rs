@@ -107,3 +107,12 @@ async fn limits_and_origins_change_for_who_comes_next() {
     let said = running.gateway.post_gift("show", &gift("g1")).await;
     assert_eq!(said.header("ratelimit-policy"), "\"requests\";q=128;w=26");
 }
+
+#[tokio::test]
+async fn the_level_of_the_log_changes_while_it_runs() {
+    let running = Reloading::start("[log]\nlevel = \"error\"\n");
+    assert_eq!(running.gateway.get("/healthz").await.status, 200);
+    assert!(!running.gateway.said().contains("INFO"), "{}", running.gateway.said());
+    let said = running.reload("[log]\nlevel = \"info\"\n", "changed: [log] level");
+    assert!(said.contains("INFO"), "{said}");
+}

@@ -32,7 +32,9 @@ pub(super) fn put(
     req: &HttpRequest,
     headers: &mut HeaderMap,
 ) {
-    if rules.check_page(page, want, preflight).is_err() {
+    // What producers get is not cached, so programs need not be told what only browsers heed.
+    let unheeded = page == Page::Unnamed && want == Want::Produce;
+    if unheeded || rules.check_page(page, want, preflight).is_err() {
         return;
     }
     if rules.origins.is_any() {

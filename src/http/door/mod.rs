@@ -1,6 +1,6 @@
 //! The door: who may come in, before anything of a request is done.
 //!
-//! Every request passes [`Door::admit`] (via [`guard`](super::guard)), which asks, in this order: may this
+//! Every request passes [`Door::admit`] (before its handler runs), which asks, in this order: may this
 //! web page be here ([`origins`]), is there a producer key where one is needed ([`keys`]), and has its
 //! holder any requests left ([`rates`]). Watchers take a place in addition ([`places`]). What is asked can
 //! change while the server runs: [`Door::change`].
@@ -8,6 +8,7 @@
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::http::Method;
@@ -17,6 +18,7 @@ use actix_web::http::header::{
 use arc_swap::ArcSwap;
 
 use super::problem::ApiError;
+use super::seldom::Seldom;
 
 pub mod address;
 pub mod keys;
@@ -29,6 +31,9 @@ use keys::Keys;
 use origins::{Origins, Page};
 use places::{Full, Place, PlaceLimits, Places};
 use rates::{Budget, Rate, Rates, Who};
+
+/// How often the log says that there was no place.
+const FULL_SAID_EVERY: Duration = Duration::from_secs(10);
 
 /// What is asked at the door. The default asks nothing of programs and keeps foreign pages out.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -51,6 +56,7 @@ pub struct Rules {
 pub struct Door {
     now: ArcSwap<Now>,
     places: Arc<Places>,
+    full: Seldom,
 }
 
 struct Now {
@@ -117,7 +123,11 @@ pub enum Verdict {
 impl Door {
     /// A door with these rules.
     pub fn new(rules: Rules) -> Door {
-        Door { now: ArcSwap::from_pointee(Now::new(rules, None)), places: Arc::default() }
+        Door {
+            now: ArcSwap::from_pointee(Now::new(rules, None)),
+            places: Arc::default(),
+            full: Seldom::new(FULL_SAID_EVERY),
+        }
     }
 
     /// New rules, from the next request on. Who is in stays in, and buckets stay as full as they are
@@ -177,12 +187,17 @@ impl Door {
     /// A place for the watcher that asks.
     pub fn place(&self, req: &HttpRequest) -> Result<Place, Full> {
         let now = self.now.load();
-        self.places.take(now.rules.client(req).map(counted), now.rules.places).inspect_err(|full| match full {
-            Full::Server => tracing::debug!("no place for a watcher: [limits] watchers is reached"),
-            Full::Address => tracing::debug!(
-                "no place for a watcher: its address has [limits] watchers_per_address; if it is a proxy's, \
-                 name it in [http] trusted_proxies"
-            ),
+        self.places.take(now.rules.client(req).map(counted), now.rules.places).inspect_err(|full| {
+            let Some(more) = self.full.may_speak() else { return };
+            match full {
+                Full::Server => tracing::warn!(more, "no place for a watcher: [limits] watchers is reached"),
+                Full::Address => tracing::warn!(
+                    address = now.rules.client(req).map(tracing::field::display),
+                    more,
+                    "no place for a watcher: its address has as many as [limits] watchers_per_address; if it is a \
+                     proxy's, name it in [http] trusted_proxies"
+                ),
+            }
         })
     }
 

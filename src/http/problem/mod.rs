@@ -200,7 +200,7 @@ impl ResponseError for ApiError {
             }
             ApiError::RateLimited(seconds) => drop(answer.insert_header((RETRY_AFTER, *seconds))),
             ApiError::TooManyConnections | ApiError::NoPlace => {
-                answer.insert_header((RETRY_AFTER, WATCHER_RETRY_S));
+                answer.insert_header((RETRY_AFTER, WATCHER_RETRY_S)).force_close();
             }
             ApiError::UpgradeRequired => {
                 answer.insert_header((UPGRADE, "websocket")).insert_header((CONNECTION, "upgrade"));

@@ -28,6 +28,9 @@ mod ws;
 /// How long a newcomer waits for the feed's first list before it is told to come back.
 const LIST_WITHIN: Duration = Duration::from_secs(4);
 
+/// How long a connection may take to end after it was told that there is no place.
+const TURNING_AWAY: Duration = Duration::from_secs(2);
+
 /// Registers the paths of live sockets.
 pub fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/v1/feeds/{feed:[^/]*}/ws", "GET").route(web::get().to(one_feed)));
@@ -130,7 +133,12 @@ fn turn_away(
     full: Full,
 ) -> Result<HttpResponse, ApiError> {
     let Some(place) = gate.door.turn_away() else { return Err(ApiError::NoPlace) };
-    let body = place.seat(ws::too_many_connections(&no_place(full).to_string()));
+    let body = ws::too_many_connections(&no_place(full).to_string());
+    // The connection outlives its body: the server waits for the client to close, for as long.
+    actix_web::rt::spawn(async move {
+        tokio::time::sleep(TURNING_AWAY).await;
+        drop(place);
+    });
     Ok(answer.message_body(body).map_err(|_| ApiError::Internal)?.map_into_boxed_body().into())
 }
 

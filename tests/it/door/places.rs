@@ -21,19 +21,26 @@ async fn limited(watchers: usize, per_address: usize) -> TestApp {
     .await
 }
 
-/// True when the socket got a list, false when it was closed with 4129 after being told why.
-async fn has_place(socket: &mut Socket) -> bool {
-    match read_socket(socket).await {
+/// True when this is a list, false when the socket was closed with 4129 after being told why.
+async fn is_place(first: Brought, socket: &mut Socket) -> bool {
+    match first {
         Brought::Frame(frame) if frame["type"] == "snapshot" => true,
         Brought::Frame(frame) => {
             assert_eq!((&frame["type"], &frame["code"]), (&"error".into(), &"too_many_connections".into()));
-            match read_socket(socket).await {
-                Brought::Closed(Some(4129)) => false,
-                other => panic!("{other:?}"),
-            }
+            let closed = read_socket(socket).await;
+            assert!(matches!(closed, Brought::Closed(Some(4129))), "{closed:?}");
+            let end = tokio::time::timeout(PATIENCE, read_socket(socket)).await;
+            assert!(matches!(end, Ok(Brought::Closed(None))), "the connection ends too: {end:?}");
+            false
         }
         other => panic!("{other:?}"),
     }
+}
+
+/// As [`is_place`], of what comes first.
+async fn has_place(socket: &mut Socket) -> bool {
+    let first = read_socket(socket).await;
+    is_place(first, socket).await
 }
 
 #[tokio::test]
@@ -53,19 +60,19 @@ async fn many_connects_from_one_address_stop_at_the_limit_and_cost_nobody_else()
             };
             if path == "/v1/ws" {
                 // Nothing comes by itself here unless there is no place.
-                return match tokio::time::timeout(Duration::from_millis(300), has_place(&mut socket)).await {
-                    Ok(has) => Ok((socket, has)),
-                    Err(_) => Ok((socket, true)),
+                let first = tokio::time::timeout(Duration::from_millis(500), read_socket(&mut socket)).await;
+                return match first {
+                    Ok(first) => Ok((is_place(first, &mut socket).await, socket)),
+                    Err(_) => Ok((true, socket)),
                 };
             }
-            let has = has_place(&mut socket).await;
-            Ok((socket, has))
+            Ok((has_place(&mut socket).await, socket))
         });
     }
     while let Some(round) = rounds.join_next().await {
         match round.unwrap() {
-            Ok((socket, true)) => greedy.push(socket),
-            Ok((_, false)) => told += 1,
+            Ok((true, socket)) => greedy.push(socket),
+            Ok((false, _)) => told += 1,
             Err(503) => refused += 1,
             Err(status) => panic!("{status}"),
         }
