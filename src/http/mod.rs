@@ -20,6 +20,7 @@ mod etag;
 mod feed;
 mod gifts;
 pub mod health;
+mod meter;
 mod pages;
 mod policy;
 pub mod problem;
@@ -69,6 +70,7 @@ pub struct Gate {
 impl Gate {
     /// A gate in front of `engine`.
     pub fn new(engine: Arc<dyn Engine>, live: Arc<Live>, ready: Arc<Readiness>, limits: Limits) -> Self {
+        live.metrics().expect_problems(problem::KINDS.iter().map(|kind| kind.name));
         Gate { engine, live, ready, limits, trouble: Trouble::new() }
     }
 

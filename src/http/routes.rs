@@ -9,7 +9,7 @@ use actix_web::{App, HttpRequest, Resource, Route, guard, web};
 use futures_util::FutureExt;
 
 use super::problem::{ApiError, about};
-use super::{Gate, batch, body, feed, gifts, health, pages, policy, scheduled, watch};
+use super::{Gate, batch, body, feed, gifts, health, meter, pages, policy, scheduled, watch};
 use crate::live::hub::Hub;
 
 /// The whole application in front of `gate`.
@@ -25,7 +25,12 @@ pub fn app(
     >,
 > {
     let hub = Hub::start(gate.live.clone());
-    App::new().app_data(gate).app_data(hub).wrap(from_fn(around)).configure(routes)
+    App::new()
+        .app_data(gate)
+        .app_data(hub)
+        .wrap(from_fn(around))
+        .wrap(from_fn(meter::count))
+        .configure(routes)
 }
 
 /// Registers every path. The router tries them in order: the busiest come first.
@@ -50,6 +55,7 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     );
     cfg.service(resource("/healthz", "GET, HEAD").route(read().to(health::alive)));
     cfg.service(resource("/readyz", "GET, HEAD").route(read().to(health::ready)));
+    cfg.service(resource("/metrics", "GET, HEAD").route(read().to(meter::show)));
     cfg.service(resource("/", "GET, HEAD").route(read().to(pages::index)));
     cfg.service(resource("/static/{file}", "GET, HEAD").route(read().to(pages::file)));
     cfg.service(resource("/problems/{name}", "GET, HEAD").route(read().to(about)));
