@@ -5,7 +5,7 @@
 --
 -- What a feed is made of (all keys in one slot):
 --   list    LIST, newest first: "ROWID" or "ROWID COMBOKEY"
---   rows    HASH, row id -> row, as engine::record spells it: see ROW below
+--   rows    HASH, row id -> row, as engine::record spells it: see fields_of below
 --   hist    LIST, oldest first: the last changes, one entry per seq; at least `seq - covered` of them
 --   meta    STRING: epoch seq tag covered rows expiry|- born idle_ttl capacity
 --           covered: positions from here on can be brought here by hist alone
@@ -46,12 +46,14 @@ local call, match, format, concat = redis.call, string.match, string.format, tab
 -- id rev seq at updated expires|0 count "amount currency"|"" combo_key|"" "ended combo_id"|"", then the
 -- three lines that no gift changes as one (test, user, gift), message|"" and "tier meta", each may be "".
 local LINE = '([^\n]*)\n'
-local ROW = '^' .. string.rep(LINE, 10) .. '([^\n]*\n[^\n]*\n[^\n]*)\n' .. LINE .. '([^ ]*) ([^\n]*)\n$'
+local function fields_of(row)
+  return { match(row, '^' .. string.rep(LINE, 10) .. '([^\n]*\n[^\n]*\n[^\n]*)\n' .. LINE .. '([^ ]*) ([^\n]*)\n$') }
+end
 local EXPIRES = '^[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n([1-9]%d*)\n'
 
--- tostring would give 1e+15.
+-- tostring would give 1e+15. Exact up to 2^53, and %d is cheaper than %.0f.
 local function int(n)
-  return format('%.0f', n)
+  return format('%d', n)
 end
 
 local now = tonumber(ARGV[1])
@@ -68,15 +70,19 @@ local overrides = strings[2]
 
 local POLICY_TEXT = '^([%d-]+) ([%a-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+)$'
 local function policy_of(text)
-  local p = { match(ARGV[7], POLICY_TEXT) }
-  if text then
-    for i, own in ipairs({ match(text, POLICY_TEXT) }) do
-      if own ~= '-' then p[i] = own end
-    end
+  local capacity, dedup, window, ttl, delay, _, idempotency, history = match(ARGV[7], POLICY_TEXT)
+  local c, d, w, t, l, _, i, h = match(text or '', POLICY_TEXT)
+  local function pick(own, default)
+    if own and own ~= '-' then return own end
+    return default
+  end
+  if c then
+    capacity, dedup, window, ttl = pick(c, capacity), pick(d, dedup), pick(w, window), pick(t, ttl)
+    delay, idempotency, history = pick(l, delay), pick(i, idempotency), pick(h, history)
   end
   return {
-    capacity = tonumber(p[1]), dedup = p[2], dedup_window = tonumber(p[3]), row_ttl = tonumber(p[4]),
-    delay = tonumber(p[5]), idempotency_window = tonumber(p[7]), history = tonumber(p[8]),
+    capacity = tonumber(capacity), dedup = dedup, dedup_window = tonumber(window), row_ttl = tonumber(ttl),
+    delay = tonumber(delay), idempotency_window = tonumber(idempotency), history = tonumber(history),
   }
 end
 local policy = policy_of(overrides)
@@ -127,9 +133,10 @@ local function header()
   return (epoch or '0') .. ' ' .. int(seq) .. ' ' .. tag .. ' ' .. int(now)
 end
 
-local function record(text)
+-- Adds a change of this kind; `text` is its row, or "".
+local function record(kind, text)
   seq = seq + 1
-  changes[#changes + 1] = int(seq) .. ' ' .. tag .. ' ' .. TAG .. ' ' .. text
+  changes[#changes + 1] = int(seq) .. ' ' .. tag .. ' ' .. TAG .. ' ' .. kind .. '\n' .. text
   tag = TAG
   if covered < seq - policy.history then covered = seq - policy.history end
 end
@@ -158,9 +165,15 @@ local function drop(at)
   return id
 end
 
-local function expiry_of(ttl)
-  if ttl == 0 then return '0' end
-  local at = math.min(now + ttl, MAX_TIME)
+-- When what lasts this long from now on is over.
+local function til(ms)
+  return int(math.min(now + ms, MAX_TIME))
+end
+
+-- A row that changes now: when its time will be over, as the row spells it.
+local function expiry_of_row()
+  if policy.row_ttl == 0 then return '0' end
+  local at = math.min(now + policy.row_ttl, MAX_TIME)
   if not expiry or at < expiry then expiry = at end
   return int(at)
 end
@@ -170,7 +183,7 @@ local function resize()
   if not epoch or capacity == policy.capacity then return end
   capacity = policy.capacity
   while #entries > capacity do drop(#entries) end
-  record('reset\n')
+  record('reset', '')
   covered = seq
 end
 
@@ -185,7 +198,7 @@ local function settle()
     local over = tonumber(match(row_text(id) or '', EXPIRES))
     if over and over <= now then
       drop(at)
-      record('expired ' .. id .. '\n')
+      record('expired ' .. id, '')
     elseif over and (not expiry or over < expiry) then
       expiry = over
     end
@@ -208,12 +221,18 @@ end
 
 local function write_rows()
   if #gone > 0 then call('HDEL', ROWS, unpack(gone)) end
-  local pairs_of = {}
-  for id in pairs(written) do
-    pairs_of[#pairs_of + 1] = id
-    pairs_of[#pairs_of + 1] = texts[id]
+  local first = next(written)
+  if not first then return end
+  if not next(written, first) then
+    call('HSET', ROWS, first, texts[first])
+    return
   end
-  if #pairs_of > 0 then call('HSET', ROWS, unpack(pairs_of)) end
+  local all = {}
+  for id in pairs(written) do
+    all[#all + 1] = id
+    all[#all + 1] = texts[id]
+  end
+  call('HSET', ROWS, unpack(all))
 end
 
 -- hist may be longer than what is covered, so that it is trimmed once in a while and not each time.
@@ -259,7 +278,7 @@ local function commit(told)
   end
   if lost or strayed or #changes > 0 or told ~= '=' then
     local flag = (lost or strayed) and 'lost' or 'live'
-    local message = flag .. ' ' .. (epoch or '0') .. ' ' .. #changes .. '\n' .. told .. '\n'
-    call('PUBLISH', ARGV[9], message .. concat(changes))
+    local head = flag .. ' ' .. (epoch or '0') .. ' ' .. #changes .. '\n' .. told .. '\n'
+    call('PUBLISH', ARGV[9], head .. concat(changes))
   end
 end

@@ -39,6 +39,7 @@
 
 local GRACE = 60000
 local ids, locks = {}, {}
+local time, id_til, lock_til = int(now), til(policy.idempotency_window), til(policy.dedup_window)
 
 local function lookup(overlay, index)
   local key = KEYS[index]
@@ -59,18 +60,18 @@ local function start_row(a)
   if not epoch then
     epoch, born = CANDIDATE, CANDIDATE
   end
-  local number, time = int(seq + 1), int(now)
+  local number = int(seq + 1)
   local id = epoch .. '-' .. number
   local count, key = ARGV[a + COUNT], ARGV[a + KEY]
   if key ~= '' and count == '0' then count = '1' end
-  local text = id .. '\n1\n' .. number .. '\n' .. time .. '\n' .. time .. '\n' .. expiry_of(policy.row_ttl)
+  local text = id .. '\n1\n' .. number .. '\n' .. time .. '\n' .. time .. '\n' .. expiry_of_row()
     .. '\n' .. count .. '\n' .. ARGV[a + VALUE] .. '\n' .. key .. '\n' .. ARGV[a + MARK] .. '\n'
     .. ARGV[a + FIXED] .. '\n' .. ARGV[a + MESSAGE] .. '\n' .. ARGV[a + TIER] .. ' ' .. ARGV[a + EXTRA] .. '\n'
   table.insert(entries, 1, key == '' and id or id .. ' ' .. key)
   pushed = pushed + 1
   put_row(id, text)
   while #entries > policy.capacity do drop(#entries) end
-  record('add\n' .. text)
+  record('add', text)
   return 'a', id
 end
 
@@ -81,8 +82,9 @@ end
 
 -- The row of this id, when it is in the list and the gift's value is of its currency, or one has none.
 local function joinable(id, a)
-  local r = { match(row_text(id) or '', ROW) }
-  if not r[1] then return nil end
+  local text = row_text(id)
+  local r = text and fields_of(text)
+  if not r or not r[1] then return nil end
   local _, mine = money(r[8])
   local _, more = money(ARGV[a + VALUE])
   if mine and more and mine ~= more then return nil end
@@ -94,10 +96,10 @@ local function spell(r)
 end
 
 local function store_row(r)
-  r[2], r[5], r[6] = int(tonumber(r[2]) + 1), int(now), expiry_of(policy.row_ttl)
+  r[2], r[5], r[6] = int(r[2] + 1), time, expiry_of_row()
   local text = spell(r)
   put_row(r[1], text)
-  record('update\n' .. text)
+  record('update', text)
 end
 
 local function take_newest(r, a)
@@ -150,14 +152,16 @@ end
 
 local function take_lock(index, id)
   if policy.dedup_window > 0 then
-    locks[KEYS[index]] = int(math.min(now + policy.dedup_window, MAX_TIME)) .. ' ' .. id .. ' ' .. born
+    locks[KEYS[index]] = lock_til .. ' ' .. id .. ' ' .. born
   end
 end
 
 local function publish_locked(a, index)
   if policy.dedup == 'off' then return start_row(a) end
-  local til, id, list = match(lookup(locks, index) or '', '^(%d+) (%S+) (%S+)$')
-  if til and now < tonumber(til) and list == born then
+  local lock = lookup(locks, index)
+  local over, id, list
+  if lock then over, id, list = match(lock, '^(%d+) (%S+) (%S+)$') end
+  if over and now < tonumber(over) and list == born then
     if policy.dedup == 'drop' then return 's', id end
     local r = joinable(id, a)
     if r then
@@ -173,8 +177,10 @@ end
 
 local function take(a, index)
   local known = lookup(ids, index)
-  local til = match(known or '', '^(%d+) %x+ [ams] %S+ %d+ %S+ %S+$')
-  if til and now < tonumber(til) then return 'd' .. known end
+  if known then
+    local over = match(known, '^(%d+) %x+ [ams] %S+ %d+ %S+ %S+$')
+    if over and now < tonumber(over) then return 'd' .. known end
+  end
   if is_later(ARGV[a + SHOW]) then return 'l' end
   settle()
   local status, row, count
@@ -183,7 +189,7 @@ local function take(a, index)
   else
     status, row, count = publish_locked(a, index + 1)
   end
-  local answer = int(math.min(now + policy.idempotency_window, MAX_TIME)) .. ' ' .. ARGV[a] .. ' ' .. status
+  local answer = id_til .. ' ' .. ARGV[a] .. ' ' .. status
     .. ' ' .. epoch .. ' ' .. int(seq) .. ' ' .. row .. ' ' .. (count or '-')
   ids[KEYS[index]] = answer
   return 'n' .. answer

@@ -25,7 +25,7 @@ local found = '0'
 for at, entry in ipairs(entries) do
   if match(entry, '^%S+') == ARGV[10] then
     drop(at)
-    record('retracted ' .. ARGV[10] .. '\n')
+    record('retracted ' .. ARGV[10], '')
     found = '1'
     break
   end

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::support::TestApp;
+use crate::support::api::Api;
 use crate::support::app::Backing;
 use crate::support::gifts::gift;
 use crate::support::many::Many;
@@ -245,4 +246,28 @@ async fn a_position_of_a_forgotten_life_gets_a_snapshot() {
     assert_eq!(watcher.fold.rows.len(), 9);
     let mut late = Watcher::open(&app, "show").await;
     late.wait_for_the_list().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watcher_from_another_node_is_not_shown_an_older_list_while_redis_is_away() {
+    for mode in [Mode::Cut, Mode::Stalled] {
+        let (proxy, behind, direct) = behind_a_proxy().await;
+        direct.give("show", &gift("g1")).await;
+        let mut stays = behind.watch("show").await;
+        stays.wait_for_seq(1).await;
+        proxy.set(mode);
+        let mut moves = direct.watch("show").await;
+        for n in 2..8 {
+            direct.give("show", &gift(&format!("g{n}")).by(&format!("u{n}"))).await;
+        }
+        moves.wait_for_seq(7).await;
+        moves.disconnect();
+        moves.api = Api::clone(&behind);
+        // Whether it is let in now or told to come again: what it sees is never older than what it has.
+        let _ = moves.try_reconnect().await;
+        let _ = timeout(Duration::from_secs(3), moves.step()).await;
+        proxy.set(Mode::Open);
+        moves.wait_for_the_list().await;
+        stays.wait_for_the_list().await;
+    }
 }

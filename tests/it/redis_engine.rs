@@ -581,6 +581,32 @@ async fn redis_gives_the_time_when_it_is_asked_to() {
     assert!(now.since(list.rows[0].at) < 60_000 && now.since(list.now) < 60_000);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn gifts_of_one_call_stay_together_whoever_calls_at_the_same_time() {
+    let server = RedisServer::start();
+    let engine = RedisEngine::open(RedisOptions::new(server.url())).await.unwrap();
+    let mut calls = tokio::task::JoinSet::new();
+    for n in 0..300u64 {
+        let engine = engine.clone();
+        calls.spawn(async move {
+            let gifts: Vec<_> = (0..1 + n % 3).map(|g| gift(&format!("{n}-{g}"))).collect();
+            let wanted: Vec<_> = gifts.iter().map(|gift| gift.id.clone()).collect();
+            let answers = engine.publish(&feed(), gifts, NOW).await.unwrap().into_iter().map(new);
+            let answers: Vec<Answer> = answers.collect();
+            assert_eq!(answers.iter().map(|a| a.id.clone()).collect::<Vec<_>>(), wanted);
+            answers.iter().map(|a| a.at.seq).collect::<Vec<_>>()
+        });
+    }
+    let mut all = vec![];
+    while let Some(seqs) = calls.join_next().await {
+        let seqs = seqs.unwrap();
+        assert!(seqs.windows(2).all(|pair| pair[1] == pair[0] + 1), "{seqs:?}");
+        all.extend(seqs);
+    }
+    all.sort();
+    assert_eq!(all, (1..=600).collect::<Vec<u64>>());
+}
+
 #[tokio::test]
 async fn nobody_listening_any_more_ends_the_subscription() {
     let server = RedisServer::start();

@@ -36,6 +36,42 @@ async fn a_gift_posted_on_one_is_seen_on_the_other() {
 }
 
 #[tokio::test]
+async fn reading_watching_and_refusing_write_nothing_to_redis() {
+    let backing = Backing::redis();
+    let Backing::Redis(corner, _) = &backing else { unreachable!() };
+    let app = TestApp::on(&backing).await;
+    let mut watcher = app.watch("show").await;
+    watcher.wait_until("the empty list", |fold| fold.snapshots == 1).await;
+    app.get_feed("show").await;
+    app.get_policy("show").await;
+    app.retract("show", "0-1").await.problem(404);
+    app.post_gift("show", &gift("g1").count(0)).await.problem(422);
+    app.post_gift("show", &gift("g1").with("delay_ms", json!(5))).await.problem(501);
+    app.put_policy("show", json!({"capacity": 0})).await.problem(422);
+    app.get_feed("show").await;
+    let keys = || -> Vec<String> {
+        let pattern = format!("{}*", corner.prefix);
+        redis::cmd("KEYS").arg(pattern).query(&mut corner.server.connect()).unwrap()
+    };
+    assert_eq!(keys(), Vec::<String>::new());
+    app.give("show", &gift("g1")).await;
+    assert!(!keys().is_empty());
+}
+
+#[tokio::test]
+async fn every_key_of_a_feed_is_in_one_slot() {
+    let backing = Backing::redis();
+    let Backing::Redis(corner, _) = &backing else { unreachable!() };
+    let app = TestApp::on(&backing).await;
+    app.patch_policy("show", json!({"row_ttl_ms": 60_000})).await;
+    app.give("show", &gift("g1").combo("c", 1)).await;
+    app.give("show", &gift("g2")).await;
+    let mut redis = corner.server.connect();
+    let keys: Vec<String> = redis::cmd("KEYS").arg(format!("{}*", corner.prefix)).query(&mut redis).unwrap();
+    assert!(!keys.is_empty() && keys.iter().all(|key| key.contains("{show}")), "{keys:?}");
+}
+
+#[tokio::test]
 async fn ids_locks_and_rows_are_shared() {
     let (a, b) = two().await;
     let mut first = a.give("show", &gift("g1")).await;

@@ -1,16 +1,15 @@
 //! Feeds in Redis, shared by any number of nodes.
 //!
 //! Every change of a feed is one run of one script (`lua/`, [`scripts`]) on keys of one slot
-//! ([`keys`]). Commands go over a few shared connections ([`lane`]), subscriptions over one of their
-//! own ([`hub`]). Redis can lose what it acknowledged (a failover, an eviction, FLUSHALL): [`known`]
+//! ([`keys`]); gifts that arrive together go together ([`lineup`]). Commands go over a few shared
+//! connections ([`lane`]), subscriptions over one of their own ([`hub`]). Redis can lose what it acknowledged (a failover, an eviction, FLUSHALL): [`known`]
 //! is how that is found out, and a new epoch is how watchers are told.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use redis::{Cmd, Value};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use redis::Value;
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 
 use super::{Engine, EngineError, Head, Missed, PolicyChange, Snapshot, Subscription, Wait};
 use crate::domain::{FeedId, Gift, Millis, Outcome, Policy, Position, RowId, Tag};
@@ -22,15 +21,18 @@ mod hub;
 mod keys;
 mod known;
 mod lane;
+mod lineup;
 pub mod scripts;
+mod store;
 mod wire;
 
 use dial::Dial;
 use hub::{Hub, Wiring};
 use keys::Keys;
-use known::{Known, Mark, epoch_after};
+use known::Known;
 use lane::{Lane, State};
-use scripts::Script;
+use lineup::Party;
+use store::Store;
 
 /// Calls that may be under way; one more is [`EngineError::Overloaded`].
 const CALLS: usize = 4096;
@@ -80,14 +82,8 @@ impl RedisOptions {
 
 /// Feeds in one Redis.
 pub struct RedisEngine {
-    options: RedisOptions,
-    keys: Keys,
-    /// The defaults as the scripts read them.
-    defaults: String,
-    lanes: Vec<Arc<Lane>>,
-    turn: AtomicUsize,
+    store: Arc<Store>,
     hub: std::sync::Mutex<Option<Arc<Hub>>>,
-    known: Arc<Known>,
     calls: Semaphore,
 }
 
@@ -112,14 +108,10 @@ impl RedisEngine {
             probe_channel: keys.probe(random()),
             metrics: options.metrics.clone(),
         });
+        let store = Store::new(options, keys, lanes, known);
         Ok(Arc::new(RedisEngine {
-            defaults: wire::policy(&options.defaults),
-            options,
-            keys,
-            lanes,
-            turn: AtomicUsize::new(0),
+            store: Arc::new(store),
             hub: std::sync::Mutex::new(Some(Arc::new(hub))),
-            known,
             calls: Semaphore::new(CALLS),
         }))
     }
@@ -131,95 +123,9 @@ impl RedisEngine {
         })
     }
 
-    /// The next connection in turn that stands, or else the reason why the first does not.
-    fn lane(&self) -> &Lane {
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let in_turn = (0..LANES).map(|n| &self.lanes[(turn + n) % LANES]);
-        in_turn.clone().find(|lane| lane.is_up()).unwrap_or(&self.lanes[turn % LANES])
-    }
-
     fn hub(&self) -> Result<Arc<Hub>, EngineError> {
         let hub = self.hub.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         hub.clone().ok_or_else(closed)
-    }
-
-    /// Runs a feed script: the common KEYS and ARGV, then what `gifts` and `args` add. The reply's
-    /// first element is taken in as what is known; the rest is handed on.
-    async fn run(
-        &self,
-        script: &Script,
-        feed: &FeedId,
-        now: Option<Millis>,
-        gifts: &[Gift],
-        args: &[&str],
-    ) -> Result<Reply, EngineError> {
-        let _permit = self.permit()?;
-        let known = self.known.get(feed);
-        let call = self.call(script, feed, now, known.as_ref(), gifts, args);
-        let value = self.lane().script(script, &call, self.options.call_timeout).await?;
-        let mut texts =
-            redis::from_redis_value::<Vec<String>>(value).map_err(|_| wire::Garbled("a reply"))?;
-        if texts.is_empty() || texts[0].is_empty() {
-            return Ok(Reply { mark: None, texts });
-        }
-        let rest = texts.split_off(1);
-        let (mark, now) = wire::read_header(&texts[0])?;
-        self.known.replied(feed, known.as_ref(), mark.clone());
-        Ok(Reply { mark: Some((mark, now)), texts: rest })
-    }
-
-    fn call(
-        &self,
-        script: &Script,
-        feed: &FeedId,
-        now: Option<Millis>,
-        known: Option<&Mark>,
-        gifts: &[Gift],
-        args: &[&str],
-    ) -> Cmd {
-        let mut cmd = redis::cmd("EVALSHA");
-        let keys = script.keys.0 + gifts.len() * script.keys.1;
-        cmd.arg(script.sha()).arg(keys).arg(&self.keys.feed(feed));
-        for gift in gifts {
-            cmd.arg(self.keys.id(feed, gift)).arg(self.keys.lock(feed, gift));
-        }
-        match now {
-            Some(now) if !self.options.store_clock => cmd.arg(now.0),
-            _ => cmd.arg("-"),
-        };
-        cmd.arg(epoch_after(known).as_str()).arg(random());
-        match known {
-            Some(Mark { at, tag }) => cmd.arg(at.epoch.as_str()).arg(at.seq).arg(*tag),
-            None => cmd.arg("").arg("").arg(""),
-        };
-        cmd.arg(&self.defaults).arg(self.options.feed_idle_ttl_ms).arg(self.keys.live(feed)).arg(args);
-        for gift in gifts {
-            cmd.arg(&wire::gift_args(gift));
-        }
-        debug_assert_eq!(
-            cmd.args_iter().count(),
-            3 + keys + script.args.0 + gifts.len() * script.args.1,
-            "{} is called as its header says",
-            script.name
-        );
-        cmd
-    }
-}
-
-/// What a script answered.
-struct Reply {
-    /// Where the feed stands, and the time; none when the script could not tell.
-    mark: Option<(Mark, Millis)>,
-    texts: Vec<String>,
-}
-
-impl Reply {
-    fn mark(&self) -> Result<&(Mark, Millis), EngineError> {
-        self.mark.as_ref().ok_or_else(|| wire::Garbled("a reply").into())
-    }
-
-    fn text(&self, at: usize) -> Result<&str, EngineError> {
-        self.texts.get(at).map(String::as_str).ok_or_else(|| wire::Garbled("a reply").into())
     }
 }
 
@@ -239,17 +145,27 @@ impl Engine for RedisEngine {
             if gifts.is_empty() {
                 return Ok(Vec::new());
             }
-            let reply = self.run(&scripts::PUBLISH, feed, Some(now), &gifts, &[]).await?;
-            let outcome = |(at, gift): (usize, &Gift)| -> Result<Outcome, EngineError> {
-                Ok(wire::outcome(reply.text(at)?, &gift.id, gift.fingerprint)?)
-            };
-            gifts.iter().enumerate().map(outcome).collect()
+            let _permit = self.permit()?;
+            let (reply, answer) = oneshot::channel();
+            let party = Party { gifts, now: self.store.clock(Some(now)), reply };
+            // A run goes on when its caller has gone: others may wait for it.
+            if let Some(group) = self.store.lineup.join(feed, party) {
+                tokio::spawn(self.store.clone().publish(feed.clone(), group));
+            }
+            // In line behind one run at most, unless Redis is slow and the line long.
+            match tokio::time::timeout(self.store.options.call_timeout * 19 / 10, answer).await {
+                Ok(answer) => answer.unwrap_or_else(|_| Err(closed())),
+                Err(_) => Err(EngineError::Unavailable(
+                    "Redis is slow, and too many gifts of one feed wait for it".into(),
+                )),
+            }
         })
     }
 
     fn retract<'a>(&'a self, feed: &'a FeedId, row: &'a RowId, now: Millis) -> Wait<'a, Option<Position>> {
         Box::pin(async move {
-            let reply = self.run(&scripts::RETRACT, feed, Some(now), &[], &[row.as_str()]).await?;
+            let _permit = self.permit()?;
+            let reply = self.store.run(&scripts::RETRACT, feed, Some(now), &[], &[row.as_str()]).await?;
             let at = reply.mark()?.0.at.clone();
             Ok((reply.text(0)? == "1").then_some(at))
         })
@@ -260,11 +176,11 @@ impl Engine for RedisEngine {
             let _permit = self.permit()?;
             // MGET, as the scripts do: a key of another type is no policy.
             let mut cmd = redis::cmd("MGET");
-            cmd.arg(self.keys.policy(feed));
-            let value = self.lane().command(&cmd, self.options.call_timeout).await?;
+            cmd.arg(self.store.keys.policy(feed));
+            let value = self.store.lane().command(&cmd, self.store.options.call_timeout).await?;
             let texts = redis::from_redis_value::<Vec<Option<String>>>(value)
                 .map_err(|_| wire::Garbled("a policy"))?;
-            Ok(self.with_overrides(texts.first().and_then(Option::as_deref).unwrap_or_default()))
+            Ok(self.store.with_overrides(texts.first().and_then(Option::as_deref).unwrap_or_default()))
         })
     }
 
@@ -275,17 +191,19 @@ impl Engine for RedisEngine {
                 PolicyChange::Merge(patch) => ("merge", patch),
             };
             let args = [how, &wire::overrides(patch)];
-            let reply = self.run(&scripts::POLICY, feed, Some(now), &[], &args).await?;
-            Ok(self.with_overrides(reply.text(0)?))
+            let _permit = self.permit()?;
+            let reply = self.store.run(&scripts::POLICY, feed, Some(now), &[], &args).await?;
+            Ok(self.store.with_overrides(reply.text(0)?))
         })
     }
 
     fn snapshot<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Snapshot> {
         Box::pin(async move {
-            let reply = self.run(&scripts::SNAPSHOT, feed, Some(now), &[], &[]).await?;
+            let _permit = self.permit()?;
+            let reply = self.store.run(&scripts::SNAPSHOT, feed, Some(now), &[], &[]).await?;
             let (mark, now) = reply.mark()?.clone();
             let rows: Result<Vec<_>, _> = reply.texts.iter().skip(1).map(|text| wire::row(text)).collect();
-            let policy = self.with_overrides(reply.text(0)?);
+            let policy = self.store.with_overrides(reply.text(0)?);
             Ok(Snapshot { at: mark.at, tag: mark.tag, policy, rows: rows?, now })
         })
     }
@@ -294,7 +212,8 @@ impl Engine for RedisEngine {
         Box::pin(async move {
             let (seq, max) = (since.seq.to_string(), max.max(1).to_string());
             let args = [since.epoch.as_str(), &seq, &max];
-            let reply = self.run(&scripts::CHANGES, feed, None, &[], &args).await?;
+            let _permit = self.permit()?;
+            let reply = self.store.run(&scripts::CHANGES, feed, None, &[], &args).await?;
             if reply.mark.is_none() || reply.text(0)? != "covered" {
                 return Ok(Missed::NotCovered);
             }
@@ -313,9 +232,9 @@ impl Engine for RedisEngine {
                 for feed in chunk {
                     // One key each, and MGET: feeds may live in many slots, and a key of another type
                     // is no feed.
-                    pipe.cmd("MGET").arg(self.keys.meta(feed));
+                    pipe.cmd("MGET").arg(self.store.keys.meta(feed));
                 }
-                let replies = self.lane().commands(&pipe, self.options.call_timeout).await?;
+                let replies = self.store.lane().commands(&pipe, self.store.options.call_timeout).await?;
                 for reply in replies {
                     heads.push(read_head(reply)?);
                 }
@@ -325,40 +244,31 @@ impl Engine for RedisEngine {
     }
 
     fn subscribe<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Subscription> {
-        Box::pin(async move { Ok(self.hub()?.subscribe(feed, self.keys.live(feed)).await?) })
+        Box::pin(async move { Ok(self.hub()?.subscribe(feed, self.store.keys.live(feed)).await?) })
     }
 
     fn known(&self, feed: &FeedId) -> Option<Position> {
-        Some(self.known.get(feed)?.at)
+        Some(self.store.known.get(feed)?.at)
     }
 
     fn probe(&self) -> Wait<'_, ()> {
-        Box::pin(async move { Ok(self.hub()?.probe(self.lane(), random()).await?) })
+        Box::pin(async move { Ok(self.hub()?.probe(self.store.lane(), random()).await?) })
     }
 
     fn close(&self) -> Wait<'_, ()> {
         Box::pin(async move {
             // Every call holds a permit: when all are here, nothing is under way.
             let all = self.calls.acquire_many(CALLS as u32);
-            let _ = tokio::time::timeout(self.options.call_timeout, all).await;
+            let _ = tokio::time::timeout(self.store.options.call_timeout, all).await;
             self.calls.close();
             self.hub.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-            self.lanes.iter().for_each(|lane| lane.close());
+            self.store.lanes.iter().for_each(|lane| lane.close());
             Ok(())
         })
     }
 
     fn name(&self) -> &'static str {
         "redis"
-    }
-}
-
-impl RedisEngine {
-    /// The policy of a feed with these overrides. An empty text is none; so is, here as in the
-    /// scripts, what Tipcast did not write.
-    fn with_overrides(&self, text: &str) -> Policy {
-        let overrides = wire::read_overrides(text).unwrap_or_default();
-        self.options.defaults.with(&overrides)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The dedup lock on (feed, user, kind of gift).
 
 use serde_json::json;
-use tipcast::domain::{Dedup, MAX_SAFE};
+use tipcast::domain::Dedup;
 
 use crate::support::case::{Case, fresh_feed};
 use crate::support::gifts::gift;
@@ -210,5 +210,4 @@ async fn counts_of_rows_add_far_beyond_one_gift(mut t: Case) {
     let more: Vec<_> = (1..=100).map(|n| gift(&format!("g{n}")).count(1_000_000)).collect();
     t.post_all(more).await;
     assert_eq!(t.list().await.rows[0].count, 101_000_000);
-    assert!(101_000_000 < MAX_SAFE);
 }

@@ -100,8 +100,8 @@ impl Backing {
 
 /// A running gateway; stops when dropped, and panics when it could not stop in order.
 pub struct TestApp {
-    /// What it keeps its feeds in.
-    pub backing: Backing,
+    /// Keeps the folder until the gateway has stopped.
+    _backing: Backing,
     api: Api,
     stop: Option<oneshot::Sender<()>>,
     server: Option<JoinHandle<Result<(), StartError>>>,
@@ -140,7 +140,7 @@ impl TestApp {
                 let _ = stopped.await;
             }))
         });
-        let app = TestApp { backing: backing.clone(), api, stop: Some(stop), server: Some(server.unwrap()) };
+        let app = TestApp { _backing: backing.clone(), api, stop: Some(stop), server: Some(server.unwrap()) };
         assert_eq!(app.get("/healthz").await.status, 200);
         app
     }
@@ -162,11 +162,6 @@ impl TestApp {
         tokio::task::spawn_blocking(move || server.join().expect("no panic").expect("in order"))
             .await
             .unwrap();
-    }
-
-    /// Asks it to stop, and does not wait.
-    pub fn ask_to_stop(&mut self) {
-        drop(self.stop.take());
     }
 }
 

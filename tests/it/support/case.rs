@@ -96,7 +96,7 @@ impl Case {
     }
 
     /// Posts a gift that must be new and of this status.
-    async fn new(&mut self, gift: GiftSpec, status: Status) -> Answer {
+    async fn taken_as(&mut self, gift: GiftSpec, status: Status) -> Answer {
         match self.post(gift).await {
             Outcome::New(answer) if answer.status == status => answer,
             other => panic!("wanted {status:?}, got {other:#?}"),
@@ -106,7 +106,7 @@ impl Case {
     /// Posts a gift that must be a new row.
     pub async fn accepted(&mut self, gift: GiftSpec) -> Answer {
         let before = self.replica.at.seq;
-        let answer = self.new(gift, Status::Accepted).await;
+        let answer = self.taken_as(gift, Status::Accepted).await;
         assert!(answer.at.seq > before);
         let list = self.list().await;
         assert_eq!((&list.rows[0].id, list.rows[0].seq), (&answer.row, answer.at.seq), "the newest row");
@@ -116,7 +116,7 @@ impl Case {
 
     /// Posts a gift that must join a row.
     pub async fn merged(&mut self, gift: GiftSpec) -> Answer {
-        let answer = self.new(gift, Status::Merged).await;
+        let answer = self.taken_as(gift, Status::Merged).await;
         let list = self.list().await;
         let row = list.rows.iter().find(|row| row.id == answer.row).expect("the row it joined");
         assert_eq!(Some(row.count), answer.count, "the row's count");
@@ -126,7 +126,7 @@ impl Case {
     /// Posts a gift that must not be shown.
     pub async fn suppressed(&mut self, gift: GiftSpec) -> Answer {
         let before = self.replica.at.clone();
-        let answer = self.new(gift, Status::Suppressed).await;
+        let answer = self.taken_as(gift, Status::Suppressed).await;
         assert_eq!(self.replica.at, before, "nothing is shown");
         answer
     }

@@ -41,7 +41,8 @@ impl Process {
         Process::start("127.0.0.1:0", backing.args(), backing.env())
     }
 
-    fn start(address: &str, args: Vec<String>, env: Vec<(String, String)>) -> Process {
+    /// Starts the binary on this address with these arguments and variables, and waits until it listens.
+    pub fn start(address: &str, args: Vec<String>, env: Vec<(String, String)>) -> Process {
         let all: Vec<_> = ["--listen".to_owned(), address.to_owned()].into_iter().chain(args).collect();
         let (mut process, lines) = Process::spawn(&all, env);
         let deadline = Instant::now() + PATIENCE;
@@ -59,7 +60,12 @@ impl Process {
 
     /// Runs the binary to its end; gives how it ended and everything it said.
     pub fn run(args: &[String]) -> (ExitStatus, String) {
-        let (mut process, _lines) = Process::spawn(args, vec![]);
+        Process::run_with(args, vec![])
+    }
+
+    /// As [`Process::run`], with these variables.
+    pub fn run_with(args: &[String], env: Vec<(String, String)>) -> (ExitStatus, String) {
+        let (mut process, _lines) = Process::spawn(args, env);
         let status = process.wait();
         process.readers.drain(..).for_each(|reader| reader.join().unwrap());
         (status, process.said())

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures_util::{SinkExt, StreamExt};
+use futures_util::StreamExt;
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -110,11 +110,6 @@ impl Watcher {
     /// Connects again with what it has.
     pub async fn reconnect(&mut self) {
         assert!(self.try_reconnect().await, "nobody answers\n{}", self.fold.story());
-    }
-
-    /// Sends a frame.
-    pub async fn send(&mut self, message: Message) {
-        let _ = self.socket.as_mut().expect("connected").send(message).await;
     }
 
     /// Folds the next frame; false when the connection has ended.

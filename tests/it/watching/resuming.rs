@@ -9,6 +9,7 @@ use crate::support::gifts::gift;
 use crate::support::watcher::Watcher;
 
 on_both_stores![
+    a_changed_default_of_the_server_holds_after_a_restart,
     a_covered_position_is_resumed_with_the_missed_changes,
     a_position_at_the_head_is_resumed_without_changes,
     history_is_exactly_what_can_be_resumed_over,
@@ -155,6 +156,26 @@ async fn a_restart_does_not_shorten_history() {
     watcher.wait_for_seq(10).await;
     assert_eq!((watcher.fold.resumes, watcher.fold.snapshots), (1, 1));
     watcher.wait_for_the_list().await;
+}
+
+async fn a_changed_default_of_the_server_holds_after_a_restart() {
+    let backing = Backing::fresh();
+    let app = TestApp::on(&backing).await;
+    post_some(&app, 0..6).await;
+    let mut watcher = app.watch("show").await;
+    watcher.wait_for_seq(6).await;
+    watcher.disconnect();
+    app.stop().await;
+    let app = TestApp::with(&backing, |config| config.feeds.capacity = 3).await;
+    watcher.api = Api::clone(&app);
+    let feed = app.get_feed("show").await;
+    assert_eq!((feed["rows"].as_array().unwrap().len(), feed["capacity"].as_u64()), (3, Some(3)));
+    watcher.reconnect().await;
+    watcher.wait_until("the shorter list", |fold| fold.capacity == 3).await;
+    watcher.wait_for_the_list().await;
+    post_some(&app, 6..8).await;
+    watcher.wait_for_the_list().await;
+    assert_eq!((watcher.fold.rows.len(), app.get_policy("show").await["capacity"].as_u64()), (3, Some(3)));
 }
 
 async fn a_watcher_of_an_empty_feed_that_comes_again_sees_it_begin() {

@@ -8,12 +8,14 @@ use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 
 use crate::support::TestApp;
+use crate::support::api::Api;
 use crate::support::case::PATIENCE;
 use crate::support::gifts::gift;
 use crate::support::many::Many;
 use crate::support::watcher::{Socket, open_socket};
 
 on_both_stores![
+    a_wrong_handshake_is_a_problem,
     a_binary_frame_closes_with_1003,
     a_frame_over_four_kib_closes_with_1009,
     a_huge_frame_closes_with_1009_without_being_read_whole,
@@ -123,6 +125,38 @@ async fn a_close_is_answered_with_a_close() {
         let frame = CloseFrame { code: CloseCode::Normal, reason: "".into() };
         socket.send(Message::Close(Some(frame))).await.unwrap();
         assert_eq!(close_code(socket).await, Some(1000), "{path}");
+    }
+}
+
+async fn a_wrong_handshake_is_a_problem() {
+    let app = TestApp::start().await;
+    let good = [
+        ("connection", "Upgrade"),
+        ("upgrade", "websocket"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ];
+    for path in PATHS {
+        for (name, value) in [
+            ("sec-websocket-version", Some("8")),
+            ("sec-websocket-version", None),
+            ("sec-websocket-key", None),
+            ("upgrade", Some("h2c")),
+            ("connection", Some("keep-alive")),
+        ] {
+            // A refused handshake may end the connection: each has its own.
+            let mut request = Api::at(app.url()).request("GET", path);
+            for (known, right) in good {
+                let sent = if known == name { value } else { Some(right) };
+                if let Some(sent) = sent {
+                    request = request.header(known, sent);
+                }
+            }
+            let said =
+                Api::try_send(request).await.unwrap_or_else(|e| panic!("{path} {name} {value:?}: {e:?}"));
+            assert!((400..500).contains(&said.status), "{name} {value:?}: {said:?}");
+            said.problem(said.status);
+        }
     }
 }
 

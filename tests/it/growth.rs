@@ -1,0 +1,84 @@
+//! Growth is bounded: what no row, history, idempotency window or lock needs goes as it comes.
+
+use std::path::Path;
+
+use serde_json::json;
+use tipcast::domain::{FeedId, Millis, PolicyPatch};
+use tipcast::engine::{Engine, PolicyChange};
+
+use crate::support::gifts::gift;
+use crate::support::stores::Store;
+
+const BATCHES: u64 = 200;
+
+/// Publishes batches of gifts from ever new users, an hour apart, with the shortest memory there is.
+async fn pour(engine: &dyn Engine, feed: &FeedId, batches: std::ops::Range<u64>) {
+    let patch = json!({"idempotency_window_ms": 60_000, "dedup_window_ms": 1_000, "history": 16});
+    let patch = PolicyPatch::parse(&serde_json::value::to_raw_value(&patch).unwrap()).unwrap();
+    let start = Millis(1_800_000_000_000);
+    engine.set_policy(feed, PolicyChange::Merge(patch), start).await.unwrap();
+    for batch in batches {
+        let now = start.plus(batch * 3_600_000);
+        let gifts = (0..128).map(|n| {
+            let spec = gift(&format!("b{batch}-{n}")).by(&format!("user {batch} {n}"));
+            spec.with("meta", json!({"pad": "x".repeat(200)})).parse()
+        });
+        engine.publish(feed, gifts.collect(), now).await.unwrap();
+    }
+}
+
+fn size_of(dir: &Path) -> u64 {
+    let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().metadata().unwrap());
+    files.map(|file| file.len()).sum()
+}
+
+#[tokio::test]
+async fn a_folder_does_not_grow_with_what_nobody_needs() {
+    let store = Store::embedded();
+    let engine = store.open().await;
+    let feed = "show".parse().unwrap();
+    pour(&*engine, &feed, 0..BATCHES / 2).await;
+    engine.close().await.unwrap();
+    let Store::Embedded(dir) = &store else { unreachable!() };
+    let half = size_of(dir.path());
+    let engine = store.open().await;
+    pour(&*engine, &feed, BATCHES / 2..BATCHES).await;
+    engine.close().await.unwrap();
+    let whole = size_of(dir.path());
+    assert!(whole < half + half / 4, "{half} bytes became {whole}");
+}
+
+#[tokio::test]
+async fn what_redis_keeps_of_gifts_and_users_forgets_itself() {
+    let store = Store::redis();
+    let engine = store.open().await;
+    let feed = "show".parse().unwrap();
+    let Store::Redis(corner) = &store else { unreachable!() };
+    let bytes_that_stay = || {
+        let mut redis = corner.server.connect();
+        let pattern = format!("{}*", corner.prefix);
+        let keys: Vec<String> = redis::cmd("KEYS").arg(pattern).query(&mut redis).unwrap();
+        let mut bytes = 0;
+        for key in &keys {
+            // Redis has a clock of its own: what it forgets by that is not weighed, only when.
+            let left: i64 = redis::cmd("PTTL").arg(key).query(&mut redis).unwrap();
+            assert!(left <= 130_000, "{key} stays for {left} ms, longer than twice the longest window");
+            if left == -1 {
+                let used: u64 = redis::cmd("MEMORY")
+                    .arg("USAGE")
+                    .arg(key)
+                    .arg("SAMPLES")
+                    .arg(0)
+                    .query(&mut redis)
+                    .unwrap();
+                bytes += used;
+            }
+        }
+        bytes
+    };
+    pour(&*engine, &feed, 0..BATCHES / 2).await;
+    let half = bytes_that_stay();
+    pour(&*engine, &feed, BATCHES / 2..BATCHES).await;
+    let whole = bytes_that_stay();
+    assert!(whole < half + half / 4, "{half} bytes became {whole}");
+}
