@@ -33,7 +33,7 @@ pub(super) async fn open(
     metrics: &Arc<Metrics>,
 ) -> Result<Arc<dyn Engine>, EngineError> {
     let engine = open_bare(config, defaults, metrics).await?;
-    Ok(Metered::new(engine, metrics.clone()))
+    Ok(Metered::over(engine, metrics.clone()))
 }
 
 async fn open_bare(

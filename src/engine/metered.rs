@@ -16,7 +16,7 @@ pub struct Metered {
 
 impl Metered {
     /// `engine`, counted in `metrics`.
-    pub fn new(engine: Arc<dyn Engine>, metrics: Arc<Metrics>) -> Arc<dyn Engine> {
+    pub fn over(engine: Arc<dyn Engine>, metrics: Arc<Metrics>) -> Arc<dyn Engine> {
         metrics.describe(engine.name());
         Arc::new(Metered { engine, metrics })
     }

@@ -98,8 +98,8 @@ mod tests {
         let mut seen = 0;
         for text in REGISTERED {
             for rest in text.split("resource(\"").skip(1) {
-                let path = rest.split('"').next().unwrap();
-                assert_ne!(route_of(path), Route::Other, "{path}");
+                let path = rest.split('"').next().unwrap().replace(":[^/]*", "");
+                assert_ne!(route_of(&path), Route::Other, "{path}");
                 seen += 1;
             }
         }

@@ -16,6 +16,7 @@ mod growth;
 mod interleavings;
 mod layers;
 mod lua_headers;
+mod metrics;
 mod producer_api;
 mod redis_chaos;
 mod redis_engine;
