@@ -16,11 +16,13 @@ use crate::live::Live;
 
 mod batch;
 mod body;
+mod docs;
 mod etag;
 mod feed;
 mod gifts;
 pub mod health;
 mod meter;
+mod openapi;
 mod pages;
 mod policy;
 pub mod problem;

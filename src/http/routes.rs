@@ -9,7 +9,7 @@ use actix_web::{App, HttpRequest, Resource, Route, guard, web};
 use futures_util::FutureExt;
 
 use super::problem::{ApiError, about};
-use super::{Gate, batch, body, feed, gifts, health, meter, pages, policy, scheduled, watch};
+use super::{Gate, batch, body, docs, feed, gifts, health, meter, pages, policy, scheduled, watch};
 use crate::live::hub::Hub;
 
 /// The whole application in front of `gate`.
@@ -57,6 +57,7 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/readyz", "GET, HEAD").route(read().to(health::ready)));
     cfg.service(resource("/metrics", "GET, HEAD").route(read().to(meter::show)));
     cfg.service(resource("/", "GET, HEAD").route(read().to(pages::index)));
+    docs::configure(cfg);
     cfg.service(resource("/static/{file}", "GET, HEAD").route(read().to(pages::file)));
     cfg.service(resource("/problems/{name}", "GET, HEAD").route(read().to(about)));
     cfg.default_service(web::to(nowhere));

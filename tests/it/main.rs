@@ -17,6 +17,7 @@ mod interleavings;
 mod layers;
 mod lua_headers;
 mod metrics;
+mod openapi;
 mod producer_api;
 mod redis_chaos;
 mod redis_engine;
