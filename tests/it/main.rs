@@ -6,6 +6,7 @@
 mod support;
 
 mod against_the_model;
+mod asyncapi;
 mod browser;
 mod chaos;
 mod command_line;

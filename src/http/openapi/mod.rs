@@ -97,7 +97,8 @@ fn document() -> Value {
     let paths = api["paths"].as_object_mut().into_iter().flatten();
     for operation in paths.filter_map(|(_, item)| item.as_object_mut()).flatten() {
         for answer in operation.1["responses"].as_object_mut().into_iter().flatten() {
-            if let Some(problem) = answer.1["content"].get_mut("application/problem+json") {
+            let problem = answer.1.pointer_mut("/content/application~1problem+json");
+            if let Some(problem) = problem {
                 problem["schema"] = json!({ "$ref": "#/components/schemas/Problem" });
             }
         }
