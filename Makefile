@@ -7,7 +7,7 @@ run:
 	cargo run --release
 
 test:
-	@.ci/need cc redis-server chromium chromedriver
+	@.ci/need cc redis-server chromium chromedriver curl
 	cargo test
 
 bench:

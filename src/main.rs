@@ -21,7 +21,7 @@ struct Cli {
     settings: Settings,
 }
 
-#[derive(Args, Default, PartialEq)]
+#[derive(Args, Clone, Default, PartialEq)]
 struct Settings {
     /// A configuration file; `tipcast default-config` prints one.
     #[arg(long, value_name = "FILE", global = true)]
@@ -46,10 +46,19 @@ enum Command {
     CheckConfig,
     /// Print the commented default configuration.
     DefaultConfig,
+    /// Producer keys.
+    #[command(subcommand)]
+    Key(KeyCommand),
     /// Play a realistic show against a running gateway until stopped.
     Demo(DemoOptions),
     /// Ask a running gateway whether it lives; exit code 0 if so.
     Healthcheck(HealthcheckOptions),
+}
+
+#[derive(Subcommand)]
+enum KeyCommand {
+    /// Print a fresh producer key, and what to put into the configuration for it.
+    New,
 }
 
 /// Bad usage or configuration.
@@ -68,7 +77,8 @@ fn main() -> ExitCode {
     match command {
         None => serve(settings),
         Some(Command::CheckConfig) => match load(settings) {
-            Ok(_) => {
+            Ok(config) => {
+                config.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
                 println!("the configuration is fine");
                 ExitCode::SUCCESS
             }
@@ -83,6 +93,13 @@ fn main() -> ExitCode {
             Ok(Err(error)) => refuse(FAILED, &error),
             Err(error) => refuse(FAILED, &error),
         },
+        Some(Command::Key(KeyCommand::New)) => match app::fresh_key() {
+            Ok(key) => {
+                print!("{}", explain(&key));
+                ExitCode::SUCCESS
+            }
+            Err(error) => refuse(FAILED, &error),
+        },
         Some(Command::Demo(options)) => match block_on(demo::run(options)) {
             Ok(Ok(())) => ExitCode::SUCCESS,
             Ok(Err(error)) => refuse(FAILED, &error),
@@ -93,6 +110,18 @@ fn main() -> ExitCode {
 
 fn block_on<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
     Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work))
+}
+
+/// A key, and where its two halves go.
+fn explain(key: &str) -> String {
+    let hash = app::KeyHash::of(key);
+    format!(
+        "{key}\n\n\
+         # The key above is the producer's, who sends it as `Authorization: Bearer {key}`.\n\
+         # It is not stored anywhere and cannot be shown again. The server needs its hash only:\n\
+         [auth]\n\
+         producer_keys = [\"{hash}\"]\n"
+    )
 }
 
 fn load(settings: Settings) -> Result<Config, ConfigError> {
@@ -106,29 +135,31 @@ fn load(settings: Settings) -> Result<Config, ConfigError> {
 }
 
 fn serve(settings: Settings) -> ExitCode {
-    let config = match load(settings) {
+    let config = match load(settings.clone()) {
         Ok(config) => config,
         Err(error) => return refuse(USAGE, &error),
     };
     if let Err(error) = app::logs::start(&config.log) {
         return refuse(USAGE, &error);
     }
-    match block_on(listen_and_run(config)).map_err(StartError::Server).flatten() {
+    app::raise_limit(&config);
+    match block_on(listen_and_run(config, settings)).map_err(StartError::Server).flatten() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error @ StartError::Config(_)) => refuse(USAGE, &error),
         Err(error) => refuse(FAILED, &error),
     }
 }
 
-async fn listen_and_run(config: Config) -> Result<(), StartError> {
+async fn listen_and_run(config: Config, settings: Settings) -> Result<(), StartError> {
     let address = config.listen_address().map_err(|e| StartError::Listen(e.0))?;
     let listener = app::bind(address)?;
     let shutdown = app::asked_to_stop().map_err(StartError::Server)?;
+    let reloads = app::asked_to_reload(move || load(settings.clone())).map_err(StartError::Server)?;
     let address = listener.local_addr().map_err(StartError::Server)?;
     // The one line on stdout, for scripts: with port 0 nobody else knows the port. Connections made
     // from here on wait until the store is open.
     println!("listening on http://{address}");
-    app::run(config, listener, shutdown).await
+    app::run_reloading(config, listener, shutdown, reloads).await
 }
 
 fn refuse(code: u8, why: &dyn std::fmt::Display) -> ExitCode {

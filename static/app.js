@@ -1,247 +1,224 @@
-// The first page: a ticker of one feed and a form that sends a gift into it.
-// Everything that people typed goes through textContent; nothing here makes markup of text.
+// The first page: a ticker of one feed, and a desk that sends gifts into it.
 
-import { connect } from "/static/tipcast.js";
+import "./tipcast.js";
+import { drawing } from "./icons.js";
+import { GIFTS, burst, gift, post, randomId } from "./send.js";
 
-const $ = (id) => document.getElementById(id);
-const feed = new URLSearchParams(location.search).get("feed") || document.body.dataset.feed;
-
-document.title = `${feed} · Tipcast`;
-$("feed").value = feed;
-
-// ---------------------------------------------------------------- the ticker
-
-const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
-const units = new Intl.NumberFormat();
-const known = new Set(Intl.supportedValuesOf?.("currency") ?? []);
-
-/** Minor units as money where the currency is one of the world's, else as a plain number. */
-function money({ amount, currency }) {
-  if (!known.has(currency)) return `${units.format(amount)} ${currency}`;
-  const format = new Intl.NumberFormat(undefined, { style: "currency", currency });
-  return format.format(amount / 10 ** format.resolvedOptions().maximumFractionDigits);
-}
-
-function element(tag, className, text) {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
-
-/** A stranger's text: isolated from its neighbours, in its own direction. */
-function stranger(tag, className, text) {
-  const made = element(tag, className, text);
-  made.dir = "auto";
-  return made;
-}
-
-/** A stranger's picture, or `instead` when there is none or it does not load. */
-function picture(url, instead) {
-  if (!url?.toLowerCase().startsWith("https://")) return instead;
-  const image = element("img");
-  image.alt = "";
-  image.referrerPolicy = "no-referrer";
-  image.addEventListener("error", () => image.replaceWith(instead), { once: true });
-  image.src = url;
-  return image;
-}
-
-/** The first character as people count them: an emoji with its joiners is one. */
-function initial(name) {
-  const first = globalThis.Intl?.Segmenter
-    ? new Intl.Segmenter().segment(name)[Symbol.iterator]().next().value?.segment
-    : [...name][0];
-  // Fonts have the capitals of Latin names; of some scripts (Georgian) they have not.
-  return /^\p{Script=Latin}/u.test(first ?? "") ? first.toLocaleUpperCase() : (first ?? "?");
-}
-
-function fill(item, row) {
-  const face = element("span", "face");
-  face.setAttribute("aria-hidden", "true");
-  face.append(picture(row.user.avatar, element("span", "", initial(row.user.name))));
-
-  const what = element("span", "what");
-  what.append(picture(row.gift.icon, ""), stranger("bdi", "", row.gift.name));
-  const said = element("div", "said");
-  said.append(stranger("bdi", "who", row.user.name), " sent ", what);
-  if (row.test) said.append(element("span", "tag", "test"));
-  if (row.message) said.append(stranger("p", "message", row.message));
-
-  const sum = element("div", "sum");
-  sum.append(element("span", "count", `×${units.format(row.count)}`));
-  if (row.value) sum.append(element("span", "quiet", money(row.value)));
-  const time = element("time", "quiet", clock.format(new Date(row.at)));
-  time.dateTime = row.at;
-  sum.append(time);
-
-  item.dataset.tier = row.tier ?? "";
-  item.replaceChildren(face, said, sum);
-}
-
-/** Row id → its list item and the rev it shows. */
-const shown = new Map();
-
-/** Makes the list on the page the list given, touching only what differs. */
-function render(rows, animate) {
-  const list = $("ticker");
-  const keep = new Set(rows.map((row) => row.row));
-  for (const [id, { item }] of shown) {
-    if (keep.has(id)) continue;
-    item.remove();
-    shown.delete(id);
-  }
-  rows.forEach((row, place) => {
-    let entry = shown.get(row.row);
-    if (!entry) {
-      entry = { item: element("li"), rev: null };
-      entry.item.dataset.row = row.row;
-      if (animate) entry.item.className = "new";
-      shown.set(row.row, entry);
-    } else if (entry.rev !== row.rev) {
-      // Taken off and put on again, with a layout between, so that the animation starts anew.
-      entry.item.className = "";
-      void entry.item.offsetWidth;
-      entry.item.className = "bumped";
-    }
-    if (entry.rev !== row.rev) {
-      fill(entry.item, row);
-      entry.rev = row.rev;
-    }
-    if (list.children[place] !== entry.item) {
-      list.insertBefore(entry.item, list.children[place] ?? null);
-    }
-  });
-  $("empty").hidden = rows.length > 0;
-}
-
-function state(name, text) {
-  $("state").dataset.state = name;
-  $("state").textContent = text;
-}
-
-try {
-  connect({
-    feed,
-    onChange: (list, change) => {
-      render(list.rows, change.kind === "delta");
-      $("position").textContent = `position ${list.epoch}:${list.seq}`;
-    },
-    onState: (name, { retryInMs, code, reason }) => {
-      if (name === "live") state(name, "live");
-      else if (name === "connecting") state(name, "connecting …");
-      else if (name === "waiting") state(name, `reconnecting in ${(retryInMs / 1000).toFixed(1)} s`);
-      else state(name, `closed: ${reason || code}`);
-    },
-  });
-} catch (error) {
-  state("closed", error.message);
-}
-
-// ---------------------------------------------------------------- sending a gift
-
-/** What the form offers; prices in coins. */
-const GIFTS = [
-  { id: "rose", name: "🌹 Rose", price: 1 },
-  { id: "coffee", name: "☕ Coffee", price: 5 },
-  { id: "heart", name: "💜 Heart", price: 10 },
-  { id: "cake", name: "🎂 Cake", price: 50 },
-  { id: "rocket", name: "🚀 Rocket", price: 500, tier: 7 },
-];
-
-for (const { id, name } of GIFTS) {
-  const option = element("option", "", name);
-  option.value = id;
-  $("gift").append(option);
-}
-
-/** Random letters that need no secure context, unlike crypto.randomUUID. */
-function randomId() {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-/** What this browser keeps between visits; nothing where storage is forbidden. */
-function remembered(key, fresh) {
-  try {
-    const value = localStorage.getItem(key) ?? fresh;
-    localStorage.setItem(key, value);
-    return value;
-  } catch {
-    return fresh;
-  }
-}
-
-const user = remembered("tipcast-user", `web-${randomId()}`);
-$("name").value = remembered("tipcast-name", "");
-
-const pause = (ms) => new Promise((done) => setTimeout(done, ms));
-
-/** Posts until there is an answer: the id makes a second try harmless. */
-async function post(gift) {
-  for (let tries = 1; ; tries += 1) {
-    let answer;
-    try {
-      answer = await fetch(`/v1/feeds/${encodeURIComponent(feed)}/gifts`, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify(gift),
-        signal: AbortSignal.timeout(8_000),
-      });
-    } catch (error) {
-      if (tries === 4) throw new Error("the gateway does not answer", { cause: error });
-    }
-    if (answer && answer.status !== 429 && answer.status !== 503) {
-      const body = await answer.json().catch(() => ({}));
-      if (answer.ok) return body;
-      const faults = (body.errors ?? []).map((fault) => `${fault.pointer} ${fault.detail}`);
-      throw new Error(faults.join("; ") || body.detail || body.title || `refused (${answer.status})`);
-    }
-    if (tries === 4) throw new Error("the gateway is busy, try again later");
-    const asked = Number(answer?.headers.get("retry-after")) * 1000;
-    await pause(Math.min(asked || 500 * 2 ** tries, 5_000));
-  }
-}
+/** How often the number of viewers is asked for, in milliseconds. */
+const STATUS_EVERY = 4_000;
+/** Changes whose time of arrival is remembered, for the latency of what was sent. */
+const REMEMBERED = 512;
 
 const SAID = {
-  accepted: "Sent.",
-  merged: "Sent, it joined your last one.",
-  suppressed: "Sent too often: this one is not shown.",
-  scheduled: "Scheduled.",
+  en: {
+    connecting: "connecting …", live: "live", waiting: "back in a moment …", closed: "closed",
+    accepted: "Sent.", merged: "Sent, it joined your last one.", suppressed: "Sent too often: not shown.",
+    scheduled: "Scheduled.", burst: (n) => `${n} gifts sent.`, copied: "Copied", byHand: "Press Ctrl+C",
+    away: "The gateway does not answer.", busy: "The gateway is busy, try again later.",
+    locked: "A producer key is needed.",
+  },
+  zh: {
+    connecting: "正在连接…", live: "已连接", waiting: "马上回来…", closed: "已断开",
+    accepted: "已送出。", merged: "已送出，与上一份合并。", suppressed: "送得太频繁，未显示。",
+    scheduled: "已预定。", burst: (n) => `已送出 ${n} 份礼物。`, copied: "已复制", byHand: "请按 Ctrl+C",
+    away: "网关没有响应。", busy: "网关繁忙，请稍后再试。", locked: "需要生产者密钥。",
+  },
 };
 
-$("send").addEventListener("submit", async (event) => {
-  event.preventDefault();
-  const form = event.target;
-  const button = form.querySelector("button");
-  const answer = $("answer");
-  const count = form.elements.count.valueAsNumber;
-  const { price, tier, ...gift } = GIFTS.find(({ id }) => id === form.elements.gift.value);
-  const name = form.elements.name.value;
-  try {
-    localStorage.setItem("tipcast-name", name);
-  } catch {
-    // Storage is forbidden here; the name is typed again next time.
-  }
+const $ = (id) => document.getElementById(id);
+const lang = document.documentElement.lang === "zh" ? "zh" : "en";
+const said = SAID[lang];
+const units = new Intl.NumberFormat(lang);
+const { feed } = document.body.dataset;
+const gifts = `/v1/feeds/${encodeURIComponent(feed)}/gifts`;
+const ticker = $("ticker");
+
+/** What this browser keeps between visits; nothing where storage is forbidden. */
+const memory = {
+  get(key) {
+    try {
+      return localStorage.getItem(`tipcast-${key}`);
+    } catch {
+      return null;
+    }
+  },
+  set(key, value) {
+    try {
+      localStorage.setItem(`tipcast-${key}`, value);
+    } catch {
+      // Typed or chosen again next time.
+    }
+  },
+};
+
+// ---------------------------------------------------------------- what is seen
+
+/** seq → when it was seen here. */
+const seen = new Map();
+/** seq of what was sent from here and is not seen yet → when it was sent. */
+const sent = new Map();
+
+function measure(seq) {
+  if (!seen.has(seq) || !sent.has(seq)) return;
+  const ms = Math.max(0, seen.get(seq) - sent.get(seq));
+  sent.delete(seq);
+  $("latency").textContent = `${units.format(ms < 10 ? Math.round(ms * 10) / 10 : Math.round(ms))} ms`;
+}
+
+function remember(map, seq, at) {
+  map.set(seq, at);
+  if (map.size > REMEMBERED) map.delete(map.keys().next().value);
+  measure(seq);
+}
+
+ticker.addEventListener("tipcast-change", ({ detail: { list, change } }) => {
+  $("position").textContent = `${list.epoch}:${list.seq}`;
+  const now = performance.now();
+  for (const op of change.ops ?? []) remember(seen, op.seq, now);
+  // The first gift of a feed comes as its first list.
+  if (change.kind === "snapshot") remember(seen, list.seq, now);
+});
+
+function tellState(state) {
+  $("state").dataset.state = state;
+  $("state").textContent = said[state];
+}
+
+ticker.addEventListener("tipcast-state", ({ detail }) => tellState(detail.state));
+tellState(ticker.state);
+
+async function countWatchers() {
+  if (document.visibilityState !== "visible" || ticker.state !== "live") return;
+  const answer = await fetch(`/demo/status?feed=${encodeURIComponent(feed)}`, { signal: AbortSignal.timeout(3_000) });
+  const { watchers } = await answer.json();
+  $("watchers").textContent = units.format(watchers);
+}
+
+setInterval(() => countWatchers().catch(() => {}), STATUS_EVERY);
+ticker.addEventListener("tipcast-state", ({ detail }) => detail.state === "live" && countWatchers().catch(() => {}));
+
+// ---------------------------------------------------------------- what is sent
+
+const user = memory.get("user") ?? `web-${randomId()}`;
+memory.set("user", user);
+$("name").value = memory.get("name") ?? "";
+
+for (const [n, kind] of GIFTS.entries()) {
+  const tile = document.createElement("label");
+  const choice = document.createElement("input");
+  Object.assign(choice, { type: "radio", name: "gift", value: kind.id, checked: n === 0 });
+  const name = document.createElement("span");
+  name.textContent = kind[lang];
+  const price = document.createElement("small");
+  price.textContent = units.format(kind.price);
+  tile.dataset.tier = kind.tier;
+  tile.append(choice, drawing(kind.id), name, price);
+  $("gifts").append(tile);
+}
+
+function answer(ok, text) {
+  $("answer").dataset.ok = String(ok);
+  $("answer").textContent = text;
+}
+
+/** Runs one deed of the desk: its button rests meanwhile, and its failure is told. */
+async function deed(button, act) {
   button.disabled = true;
-  answer.textContent = "";
   try {
-    const body = await post({
-      id: randomId(),
-      user: { id: user, name },
-      gift,
-      count,
-      value: { amount: price * count, currency: "coins" },
-      message: form.elements.message.value || undefined,
-      tier,
-    });
-    answer.dataset.ok = "true";
-    answer.textContent = SAID[body.status] ?? "Sent.";
-    form.elements.message.value = "";
+    answer(true, await act($("key").value.trim()));
   } catch (error) {
-    answer.dataset.ok = "false";
-    answer.textContent = error.message;
+    if (error.kind === "locked") {
+      $("locked").hidden = false;
+      writeCurl(true);
+    }
+    const known = error.kind && said[error.kind];
+    answer(false, known ? [known, error.kind === "locked" ? "" : error.message].join(" ").trim() : error.message);
   } finally {
     button.disabled = false;
   }
+}
+
+$("send").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const { name, count, message, test, gift: choice } = event.target.elements;
+  memory.set("name", name.value);
+  deed($("give"), async (key) => {
+    const kind = GIFTS.find(({ id }) => id === choice.value);
+    const from = { id: user, name: name.value };
+    const at = performance.now();
+    const told = await post(gifts, gift(from, kind, lang, { count: count.valueAsNumber, message: message.value, test: test.checked }), key);
+    if (told.seq !== undefined) remember(sent, told.seq, at);
+    message.value = "";
+    return said[told.status] ?? said.accepted;
+  });
 });
+
+$("burst").addEventListener("click", () => {
+  deed($("burst"), async (key) => said.burst(units.format(await burst(gifts, lang, $("test").checked, key))));
+});
+
+// ---------------------------------------------------------------- what is taken along
+
+const overlay = `${location.origin}/overlay/${feed}`;
+
+function writeCurl(locked) {
+  $("curl").textContent = [
+    `curl ${location.origin}${gifts} \\`,
+    ...(locked ? ['  -H "Authorization: Bearer $TIPCAST_KEY" \\'] : []),
+    "  -H 'Content-Type: application/json' \\",
+    `  -d '{"user":{"id":"u1","name":"Mia"},"gift":{"id":"rose","name":"Rose"},"count":3}'`,
+  ].join("\n");
+}
+
+writeCurl(false);
+$("embed").textContent = [
+  `<script type="module" src="${location.origin}/static/tipcast.js"></script>`,
+  `<tipcast-ticker feed="${feed}"></tipcast-ticker>`,
+].join("\n");
+$("obs").textContent = `${overlay}?max=5&hide_after=8`;
+
+for (const button of document.querySelectorAll("[data-copy]")) {
+  const label = button.textContent;
+  button.addEventListener("click", async () => {
+    const code = $(button.dataset.copy);
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+      button.textContent = said.copied;
+    } catch {
+      // Not allowed here: what is selected can be copied by hand.
+      getSelection().selectAllChildren(code);
+      button.textContent = said.byHand;
+    }
+    setTimeout(() => (button.textContent = label), 2_000);
+  });
+}
+
+// The loader waits for one address: it is saved with this overlay's.
+$("loader").addEventListener("click", async (event) => {
+  event.preventDefault();
+  const text = await (await fetch(event.target.href)).text();
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text.replaceAll("http://127.0.0.1:8080/overlay/demo", overlay)], { type: "text/html" }));
+  link.download = event.target.download;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+});
+
+// ---------------------------------------------------------------- how it looks
+
+function wear(theme) {
+  if (theme !== "light" && theme !== "dark") return;
+  document.documentElement.dataset.theme = theme;
+  ticker.setAttribute("theme", theme);
+}
+
+wear(new URLSearchParams(location.search).get("theme") ?? memory.get("theme"));
+$("theme").addEventListener("click", () => {
+  const dark = document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  wear(dark === "dark" ? "light" : "dark");
+  memory.set("theme", document.documentElement.dataset.theme);
+});
+
+const feeds = [...new Set([feed, ...(memory.get("feeds") ?? "").split(" ").filter(Boolean)])].slice(0, 8);
+memory.set("feeds", feeds.join(" "));
+$("feeds").append(...feeds.map((name) => Object.assign(document.createElement("option"), { value: name })));

@@ -9,24 +9,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::{HttpServer, web};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
 
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, Reloaded};
 use crate::domain::Policy;
 use crate::engine::EngineError;
-use crate::http::{self, Gate, Limits, Readiness};
+use crate::http::{self, Door, Gate, Limits, Readiness};
 use crate::live::Live;
 use crate::metrics::Metrics;
 
+mod door;
 mod engine;
+mod files;
+mod leave;
 mod listen;
 pub mod logs;
 mod signals;
 #[cfg(test)]
 mod tests;
 
+pub use crate::http::door::keys::{KeyHash, fresh as fresh_key};
+pub use files::raise_limit;
 pub use listen::bind;
-pub use signals::asked_to_stop;
+pub use signals::{asked_to_reload, asked_to_stop};
 
 /// Why the server did not start, or stopped without being asked.
 #[derive(Debug)]
@@ -54,14 +60,25 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-/// Serves on `listener` until `shutdown` is done, then leaves in order, within `[http] shutdown_ms`:
-/// not ready, no new connections, goodbye to watchers, running requests finished, store closed.
-///
-/// Needs a tokio runtime with time and I/O.
+/// [`run_reloading`] with a configuration that stays as it is.
 pub async fn run(
     config: Config,
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
+) -> Result<(), StartError> {
+    run_reloading(config, listener, shutdown, mpsc::channel(1).1).await
+}
+
+/// Serves on `listener` until `shutdown` is done, then leaves in order, within `[http] shutdown_ms`:
+/// not ready, no new connections, goodbye to watchers, running requests finished, store closed.
+/// Each configuration that `reloads` brings takes effect as far as it can; see [`Config::reloaded`].
+///
+/// Needs a tokio runtime with time and I/O.
+pub async fn run_reloading(
+    config: Config,
+    listener: TcpListener,
+    shutdown: impl Future<Output = ()>,
+    mut reloads: mpsc::Receiver<Config>,
 ) -> Result<(), StartError> {
     let policy = check(&config).map_err(StartError::Config)?;
     listen::tune(&listener, config.http.send_buffer_bytes);
@@ -80,6 +97,9 @@ pub async fn run(
         body_time: Duration::from_millis(config.http.body_timeout_ms),
     };
     let gate = web::Data::new(Gate::new(engine.clone(), live.clone(), ready.clone(), limits));
+    gate.door.change(door::rules(&config).map_err(StartError::Config)?);
+    config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
+    let door = gate.clone();
     let server = HttpServer::new(move || http::app(gate.clone()))
         .workers(workers(config.http.workers))
         .keep_alive(Duration::from_millis(config.http.keep_alive_ms))
@@ -98,20 +118,25 @@ pub async fn run(
     tracing::info!(engine = engine.name(), "ready to serve");
     let handle = server.handle();
     let mut serving = tokio::spawn(server);
+    let (leaving_ms, shutdown_ms) = (config.leaving_ms(), config.http.shutdown_ms);
+    let reloading = async {
+        let mut config = config;
+        while let Some(new) = reloads.recv().await {
+            config = reload(config, &new, &door.door);
+        }
+        std::future::pending().await
+    };
     let stopped_by_itself = tokio::select! {
         ended = &mut serving => Some(ended),
         () = shutdown => None,
+        () = reloading => None,
     };
 
-    let deadline = Instant::now() + Duration::from_millis(config.http.shutdown_ms);
+    let deadline = Instant::now() + Duration::from_millis(shutdown_ms);
     ready.close();
     let ended = match stopped_by_itself {
         Some(ended) => ended.unwrap_or_else(|e| Err(std::io::Error::other(e))),
-        None => {
-            tracing::info!("shutting down");
-            leave(handle, &live, serving, deadline - CLOSING_TIME).await;
-            Ok(())
-        }
+        None => leave::leave(handle, &live, serving, leaving_ms, deadline - CLOSING_TIME).await,
     };
     probing.abort();
     match timeout(CLOSING_TIME, engine.close()).await {
@@ -126,6 +151,7 @@ pub async fn run(
 /// the layers above know. Answers the policy of feeds that set none.
 pub fn check(config: &Config) -> Result<Policy, ConfigError> {
     config.check()?;
+    door::rules(config)?;
     logs::filter(&config.log)?;
     engine::default_policy(&config.feeds)
 }
@@ -137,23 +163,28 @@ const CLOSING_TIME: Duration = Duration::from_millis(900);
 /// without a word.
 const CONNECTIONS_PER_WORKER: usize = 1_000_000;
 
-/// Stops accepting at once, says goodbye, and waits for what is running until `deadline`.
-async fn leave(
-    handle: actix_web::dev::ServerHandle,
-    live: &Live,
-    mut serving: tokio::task::JoinHandle<std::io::Result<()>>,
-    deadline: Instant,
-) {
-    let stopped = handle.stop(true);
-    let all = async {
-        live.close();
-        stopped.await;
-        (&mut serving).await
+/// What runs after `new` was read: `running`, with what can change while it runs taken from `new`.
+fn reload(running: Config, new: &Config, door: &Door) -> Config {
+    let Reloaded { config, changed, waiting } = running.reloaded(new);
+    // Checked as a whole: keys may go from a file that also moves to loopback, where it is not yet.
+    let rules = match check(&config).and_then(|_| door::rules(&config)) {
+        Ok(rules) => rules,
+        Err(why) => {
+            tracing::error!("the configuration was read again and not taken; what was stays in force: {why}");
+            return running;
+        }
     };
-    if timeout_at(deadline, all).await.is_err() {
-        tracing::warn!("some requests did not finish in time and are cut");
-        serving.abort();
+    door.change(rules);
+    if let Err(why) = logs::set_level(&config.log) {
+        tracing::error!("[log] level stays as it was: {why}");
     }
+    config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
+    let all = |keys: &[String]| if keys.is_empty() { "nothing".to_owned() } else { keys.join(", ") };
+    tracing::info!("the configuration was read again; changed: {}", all(&changed));
+    if !waiting.is_empty() {
+        tracing::warn!("these changes wait for a restart: {}", all(&waiting));
+    }
+    config
 }
 
 fn workers(asked: usize) -> usize {

@@ -2,6 +2,10 @@
 
 use std::io;
 
+use tokio::sync::mpsc;
+
+use crate::config::{Config, ConfigError};
+
 /// Done when the process gets SIGTERM or SIGINT. A second SIGINT or SIGTERM ends the process at once.
 #[cfg(unix)]
 pub fn asked_to_stop() -> io::Result<impl Future<Output = ()>> {
@@ -16,6 +20,45 @@ pub fn asked_to_stop() -> io::Result<impl Future<Output = ()>> {
             std::process::exit(1);
         });
     })
+}
+
+/// Brings what `read` gives each time the process gets SIGHUP; a configuration that cannot be read is
+/// told to the log and brings nothing.
+#[cfg(unix)]
+pub fn asked_to_reload(
+    read: impl Fn() -> Result<Config, ConfigError> + Send + Sync + 'static,
+) -> io::Result<mpsc::Receiver<Config>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut hangup = signal(SignalKind::hangup())?;
+    let (bring, brought) = mpsc::channel(1);
+    let read = std::sync::Arc::new(read);
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            let read = read.clone();
+            // Files and host names are looked up.
+            let config = tokio::task::spawn_blocking(move || read()).await;
+            match config {
+                Ok(Ok(config)) => {
+                    if bring.send(config).await.is_err() {
+                        return;
+                    }
+                }
+                Ok(Err(why)) => tracing::error!(
+                    "the configuration was read again and not taken; what was stays in force: {why}"
+                ),
+                Err(_) => return,
+            }
+        }
+    });
+    Ok(brought)
+}
+
+/// There is no SIGHUP here.
+#[cfg(not(unix))]
+pub fn asked_to_reload(
+    _: impl Fn() -> Result<Config, ConfigError> + Send + Sync + 'static,
+) -> io::Result<mpsc::Receiver<Config>> {
+    Ok(mpsc::channel(1).1)
 }
 
 /// Done when the process gets Ctrl-C.

@@ -51,7 +51,12 @@ impl Layers {
     }
 
     fn file(&mut self, text: &str, path: &str) -> Result<(), ConfigError> {
-        let table: Table = text.parse().map_err(|e| ConfigError(format!("{path} is not TOML: {e}")))?;
+        // Not the error's own words: they quote the line, which may hold a key or a password.
+        let table: Table = text.parse().map_err(|e: toml::de::Error| {
+            let before = e.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            ConfigError(format!("{path} is not TOML: line {line}: {}", e.message()))
+        })?;
         for (section, keys) in table {
             let Value::Table(keys) = keys else {
                 let hint = self.hint_key(&section);
@@ -147,6 +152,10 @@ impl Layers {
         }
         match Config::deserialize_from(&self.merged) {
             Ok(_) => Ok(()),
+            // The reason would quote what may be a key.
+            Err(_) if section == "auth" => {
+                Err(format!("[{section}] {key}: must be a list of texts, such as [\"sha256:…\"]"))
+            }
             Err(why) => Err(format!("[{section}] {key}: {}", why.trim())),
         }
     }
@@ -185,20 +194,24 @@ fn nearest<'a>(name: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a s
         .map(|(_, candidate)| candidate)
 }
 
-/// Levenshtein's distance.
+/// Letters put in, left out, exchanged, or swapped with their neighbour (optimal string alignment).
 fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut corner = i;
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let swap = corner + usize::from(from != *to);
-            corner = row[j + 1];
-            row[j + 1] = swap.min(corner + 1).min(row[j] + 1);
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let above = &rows[i - 1];
+            let exchanged = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = exchanged.min(above[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
         }
+        rows.push(row);
     }
-    row[b.len()]
+    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
@@ -234,6 +247,20 @@ mod tests {
             }
             let refused = file(&format!("[{section}z]\na = 1")).unwrap_err().0;
             assert!(refused.contains(&format!("did you mean [{section}]?")), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_slip_of_the_finger_is_one_edit() {
+        for (one, other, count) in [
+            ("", "", 0),
+            ("", "ab", 2),
+            ("rul", "url", 1),
+            ("lisen", "listen", 1),
+            ("ab", "ba", 1),
+            ("abc", "xyz", 3),
+        ] {
+            assert_eq!((edits(one, other), edits(other, one)), (count, count), "{one} {other}");
         }
     }
 
@@ -274,6 +301,25 @@ mod tests {
         assert_eq!(config.redis.url, "redis://r");
         assert_eq!((config.feeds.flush_ms, config.http.insecure), (20, true));
         assert_eq!(config.feeds.dedup, "off");
+    }
+
+    #[test]
+    fn a_file_that_is_no_toml_is_told_the_line_without_quoting_it() {
+        let refused = file("[auth]\nproducer_keys = [\"tck_secret]\n").unwrap_err().0;
+        assert!(refused.contains("tipcast.toml") && refused.contains("line 2"), "{refused}");
+        assert!(!refused.contains("secret"), "{refused}");
+        let refused = file("[auth]\nproducer_keys = \"tck_secret\"\n").unwrap_err().0;
+        assert!(refused.contains("[auth] producer_keys") && !refused.contains("secret"), "{refused}");
+    }
+
+    #[test]
+    fn a_list_in_the_environment_is_separated_by_commas() {
+        let keys = env("TIPCAST_AUTH__PRODUCER_KEYS", "one, two,").unwrap().auth.producer_keys;
+        assert_eq!(keys.iter().map(|key| key.expose()).collect::<Vec<_>>(), ["one", "two"]);
+        assert_eq!(
+            env("TIPCAST_HTTP__ALLOWED_ORIGINS", "").unwrap().http.allowed_origins,
+            Vec::<String>::new()
+        );
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub mod redis;
 pub type Wait<'a, T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> + Send + 'a>>;
 
 /// How many notices a subscription holds before its reader has lagged and gets [`Notice::Lost`].
-pub const NOTICES: usize = 1024;
+pub const NOTICES: usize = 512;
 
 /// A store of feeds.
 ///

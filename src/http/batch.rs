@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpMessage, HttpRequest, HttpResponse, web};
 use serde_json::value::RawValue;
 
+use super::door::Guest;
 use super::gifts::{answer_json, later};
 use super::problem::ApiError;
 use super::{Gate, body, feed_of};
@@ -25,6 +26,13 @@ pub(super) async fn publish(
     let feed = feed_of(&req)?;
     let bytes = body::read(&req, payload, gate.limits.batch, gate.limits.body_time).await?;
     let (gifts, mut results) = read(json::syntax(&bytes)?)?;
+    // The first was paid for at the door.
+    let guest = req.extensions().get::<Guest>().copied();
+    if let Some(mut guest) = guest {
+        let charged = gate.door.charge(&mut guest, results.len().saturating_sub(1));
+        req.extensions_mut().insert(guest);
+        charged?;
+    }
     if !gifts.is_empty() {
         let outcomes = gate.ask(gate.engine.publish(&feed, gifts, Millis::now())).await?;
         if fill(&mut results, outcomes).is_none() {

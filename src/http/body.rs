@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use actix_web::body::{BodySize, BoxBody, MessageBody};
-use actix_web::dev::ServiceResponse;
+use actix_web::dev::{Extensions, Payload, ServiceResponse};
 use actix_web::error::PayloadError;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
@@ -32,21 +32,34 @@ pub(super) async fn read(
     let read = tokio::time::timeout(time, collect(&mut payload, limit)).await;
     let read = read.unwrap_or(Err(ApiError::BodyTimeout(ms)));
     if matches!(read, Err(ApiError::TooLarge(_) | ApiError::BodyTimeout(_))) {
-        req.extensions_mut().insert(Unread { _payload: payload });
+        leave_unread(&mut req.extensions_mut(), payload.into_inner());
     }
     read
+}
+
+/// Gives up what is left of a body.
+pub(super) fn leave_unread(extensions: &mut Extensions, payload: Payload) {
+    extensions.insert(Unread { _payload: payload });
 }
 
 /// The rest of a body that was given up. Once nobody holds it, actix reads a chunked body on for as
 /// long as the client likes to send; while somebody does, it closes the connection instead.
 struct Unread {
-    _payload: web::Payload,
+    _payload: Payload,
 }
+
+/// Statuses of requests whose bodies may be left unread.
+const REFUSED_UNREAD: [StatusCode; 5] = [
+    StatusCode::PAYLOAD_TOO_LARGE,
+    StatusCode::REQUEST_TIMEOUT,
+    StatusCode::UNAUTHORIZED,
+    StatusCode::FORBIDDEN,
+    StatusCode::TOO_MANY_REQUESTS,
+];
 
 /// Keeps what was left unread of the request until its answer is sent.
 pub(super) fn hold_unread(answer: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
-    let status = answer.status();
-    if status != StatusCode::PAYLOAD_TOO_LARGE && status != StatusCode::REQUEST_TIMEOUT {
+    if !REFUSED_UNREAD.contains(&answer.status()) {
         return answer;
     }
     let unread = answer.request().extensions_mut().remove::<Unread>();

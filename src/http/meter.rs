@@ -81,7 +81,7 @@ fn route_of(path: &str) -> Route {
         (Some("v1"), Some("ws"), None) => Route::Many,
         (Some("healthz" | "readyz" | "metrics"), None, _) => Route::Operations,
         (Some("" | "docs" | "openapi.json"), None, _) => Route::Pages,
-        (Some("static" | "problems" | "overlay"), Some(_), None) => Route::Pages,
+        (Some("static" | "problems" | "overlay" | "demo"), Some(_), None) => Route::Pages,
         _ => Route::Other,
     }
 }
@@ -91,7 +91,12 @@ mod tests {
     use super::*;
 
     /// The paths as they are registered, so that a new one is not forgotten here.
-    const REGISTERED: [&str; 2] = [include_str!("routes.rs"), include_str!("watch/mod.rs")];
+    const REGISTERED: [&str; 4] = [
+        include_str!("routes.rs"),
+        include_str!("watch/mod.rs"),
+        include_str!("docs.rs"),
+        include_str!("pages.rs"),
+    ];
 
     #[test]
     fn every_registered_path_has_a_class_and_nothing_else_has() {

@@ -5,8 +5,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix_web::HttpRequest;
 
@@ -17,9 +16,11 @@ use crate::live::Live;
 mod batch;
 mod body;
 mod docs;
+pub mod door;
 mod etag;
 mod feed;
 mod gifts;
+mod guard;
 pub mod health;
 mod meter;
 mod openapi;
@@ -28,16 +29,19 @@ mod policy;
 pub mod problem;
 mod routes;
 mod scheduled;
+mod seldom;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
 pub mod watch;
 
+pub use door::{Door, Rules};
 pub use health::Readiness;
 pub use routes::{app, routes};
 
 use problem::{ApiError, invalid};
+use seldom::Seldom;
 
 /// Longer than any engine call may take, and short enough that a write is refused within the 5 s
 /// that the contract promises even if an engine breaks its own time-out.
@@ -66,14 +70,23 @@ pub struct Gate {
     pub(crate) live: Arc<Live>,
     pub(crate) ready: Arc<Readiness>,
     pub(crate) limits: Limits,
-    trouble: Trouble,
+    /// Who may come in. Its rules may change while the server runs.
+    pub door: Door,
+    trouble: Seldom,
 }
 
 impl Gate {
-    /// A gate in front of `engine`.
+    /// A gate in front of `engine`, with a door that lets every program in.
     pub fn new(engine: Arc<dyn Engine>, live: Arc<Live>, ready: Arc<Readiness>, limits: Limits) -> Self {
         live.metrics().expect_problems(problem::KINDS.iter().map(|kind| kind.name));
-        Gate { engine, live, ready, limits, trouble: Trouble::new() }
+        Gate {
+            engine,
+            live,
+            ready,
+            limits,
+            door: Door::new(Rules::default()),
+            trouble: Seldom::new(Duration::from_secs(1)),
+        }
     }
 
     /// Waits for an engine call, never longer than [`ENGINE_TIMEOUT`].
@@ -84,42 +97,13 @@ impl Gate {
         let answer = tokio::time::timeout(ENGINE_TIMEOUT, call).await;
         let answer = answer.unwrap_or_else(|_| Err(EngineError::Unavailable("no answer in time".into())));
         answer.map_err(|error| {
-            self.trouble.tell(&error);
+            match self.trouble.may_speak() {
+                Some(0) => tracing::warn!("a request got 503: {error}"),
+                Some(more) => tracing::warn!(more, "a request got 503: {error}"),
+                None => {}
+            }
             ApiError::from(error)
         })
-    }
-}
-
-/// Logs why the engine failed at most once a second: when a store is away, every request fails.
-struct Trouble {
-    start: Instant,
-    /// The second, since `start`, before which nothing more is logged.
-    quiet_until: AtomicU64,
-    unsaid: AtomicU64,
-}
-
-impl Trouble {
-    fn new() -> Self {
-        Trouble { start: Instant::now(), quiet_until: AtomicU64::new(0), unsaid: AtomicU64::new(0) }
-    }
-
-    fn tell(&self, error: &EngineError) {
-        let now = self.start.elapsed().as_secs();
-        let quiet = self.quiet_until.load(Ordering::Relaxed);
-        let mine = now >= quiet
-            && self
-                .quiet_until
-                .compare_exchange(quiet, now + 1, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok();
-        if mine {
-            let unsaid = self.unsaid.swap(0, Ordering::Relaxed);
-            match unsaid {
-                0 => tracing::warn!("a request got 503: {error}"),
-                more => tracing::warn!(more, "a request got 503: {error}"),
-            }
-        } else {
-            self.unsaid.fetch_add(1, Ordering::Relaxed);
-        }
     }
 }
 

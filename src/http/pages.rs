@@ -1,21 +1,33 @@
-//! The demo page and the files it needs, all inside the binary.
+//! The demo page, the overlay, and the files that they and embedding pages need, all inside the binary.
 
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-use actix_web::http::header::{CACHE_CONTROL, ETAG};
-use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
+use actix_web::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_DISPOSITION, ETAG, VARY};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
 use askama::Template;
 use sha2::{Digest, Sha256};
 
-use super::etag;
 use super::problem::ApiError;
+use super::routes::{read, resource};
+use super::{Gate, etag, feed_of};
 use crate::domain::FeedId;
 
-/// Nothing is loaded, run or sent anywhere but from and to this host; pictures may be of any https host.
+use words::Words;
+
+#[cfg(test)]
+mod tests;
+mod words;
+
+/// Nothing is loaded, run or sent anywhere but from and to this host; pictures may be of any https
+/// host, since producers name them.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' https: data:; connect-src 'self' ws: wss:; base-uri 'none'; form-action 'self'; \
     frame-ancestors 'none'";
+
+const JS: &str = "text/javascript; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const HTML: &str = "text/html; charset=utf-8";
 
 /// One file under `/static/`.
 struct File {
@@ -26,15 +38,39 @@ struct File {
     tag: String,
 }
 
-static FILES: LazyLock<[File; 4]> = LazyLock::new(|| {
-    let file = |name, mime, text: &'static str| File { name, mime, text, tag: hash(text) };
-    [
-        file("tipcast.js", "text/javascript; charset=utf-8", include_str!("../../static/tipcast.js")),
-        file("app.js", "text/javascript; charset=utf-8", include_str!("../../static/app.js")),
-        file("tipcast.css", "text/css; charset=utf-8", include_str!("../../static/tipcast.css")),
-        file("icon.svg", "image/svg+xml", include_str!("../../static/icon.svg")),
-    ]
-});
+macro_rules! files {
+    ($($name:literal: $mime:expr,)*) => {
+        LazyLock::new(|| vec![$({
+            let text = include_str!(concat!("../../static/", $name));
+            File { name: $name, mime: $mime, text, tag: hash(text) }
+        }),*])
+    };
+}
+
+static FILES: LazyLock<Vec<File>> = files! {
+    "tipcast.js": JS,
+    "alerts.js": JS,
+    "app.js": JS,
+    "connect.js": JS,
+    "fold.js": JS,
+    "format.js": JS,
+    "icons.js": JS,
+    "lines.js": JS,
+    "look.js": JS,
+    "overlay.js": JS,
+    "rows.js": JS,
+    "send.js": JS,
+    "ticker.js": JS,
+    "words.js": JS,
+    "tipcast.css": CSS,
+    "desk.css": CSS,
+    "overlay.css": CSS,
+    "icon.svg": "image/svg+xml",
+    "loader.html": HTML,
+    "tipcast.d.ts": "text/plain; charset=utf-8",
+    "package.json": "application/json",
+    "README.md": "text/markdown; charset=utf-8",
+};
 
 pub(super) fn hash(text: &str) -> String {
     let mut out = String::with_capacity(16);
@@ -46,33 +82,79 @@ pub(super) fn hash(text: &str) -> String {
 
 #[derive(Template)]
 #[template(path = "index.html")]
-struct IndexPage {
+struct IndexPage<'a> {
+    feed: FeedId,
+    words: &'static Words,
+    /// The language that was asked for by name, to be kept in links.
+    lang: Option<&'a str>,
+}
+
+#[derive(Template)]
+#[template(path = "overlay.html")]
+struct OverlayPage {
     feed: FeedId,
 }
 
-/// `GET /`, with `?feed=` to select a feed.
-pub(super) async fn index(req: HttpRequest) -> Result<HttpResponse, ApiError> {
-    let feed = url::form_urlencoded::parse(req.query_string().as_bytes())
-        .find(|(name, _)| name == "feed")
-        .and_then(|(_, value)| value.parse().ok());
-    let Some(feed) = feed.or_else(|| "demo".parse().ok()) else {
-        return Err(ApiError::Internal);
+/// Registers the paths of pages and files.
+pub(super) fn configure(cfg: &mut web::ServiceConfig) {
+    cfg.service(resource("/", "GET, HEAD").route(read().to(index)));
+    cfg.service(resource("/overlay/{feed:[^/]*}", "GET, HEAD").route(read().to(overlay)));
+    cfg.service(resource("/demo/status", "GET, HEAD").route(read().to(status)));
+    cfg.service(resource("/static/{file}", "GET, HEAD").route(read().to(file)));
+}
+
+/// `GET /`, with `?feed=` to select a feed and `?lang=` a language.
+async fn index(req: HttpRequest) -> Result<HttpResponse, ApiError> {
+    let asked = |wish: &str| {
+        let mut query = url::form_urlencoded::parse(req.query_string().as_bytes());
+        query.find(|(name, _)| name == wish).map(|(_, value)| value.into_owned())
     };
-    let html = IndexPage { feed }.render().map_err(|error| {
-        tracing::error!("the demo page cannot be rendered: {error}");
+    let feed = asked("feed").and_then(|name| name.parse().ok()).or_else(|| "demo".parse().ok());
+    let feed = feed.ok_or(ApiError::Internal)?;
+    let lang = asked("lang");
+    let words = Words::of(&req, lang.as_deref());
+    let lang = lang.is_some().then_some(words.lang);
+    let mut answer = secured(HttpResponse::Ok());
+    answer.insert_header((VARY, "Accept-Language")).insert_header(("Content-Language", words.lang));
+    page(answer, &IndexPage { feed, words, lang })
+}
+
+/// `GET /overlay/{feed}`; everything else in its address is for the page's own script.
+async fn overlay(req: HttpRequest) -> Result<HttpResponse, ApiError> {
+    page(secured(HttpResponse::Ok()), &OverlayPage { feed: feed_of(&req)? })
+}
+
+fn page(mut answer: HttpResponseBuilder, page: &impl Template) -> Result<HttpResponse, ApiError> {
+    let html = page.render().map_err(|error| {
+        tracing::error!("a page cannot be rendered: {error}");
         ApiError::Internal
     })?;
-    Ok(secured(HttpResponse::Ok()).content_type("text/html; charset=utf-8").body(html))
+    Ok(answer.content_type(HTML).body(html))
+}
+
+/// `GET /demo/status`: what the demo page shows beside the feed. For that page only, not part of the API.
+async fn status(gate: web::Data<Gate>) -> HttpResponse {
+    HttpResponse::Ok()
+        .content_type("application/json")
+        .insert_header((CACHE_CONTROL, "no-store"))
+        .body(format!("{{\"watchers\":{}}}", gate.live.watchers()))
 }
 
 /// `GET /static/{file}`
-pub(super) async fn file(req: HttpRequest) -> Result<HttpResponse, ApiError> {
+async fn file(req: HttpRequest) -> Result<HttpResponse, ApiError> {
     let name = req.match_info().get("file").unwrap_or_default();
     let file = FILES.iter().find(|file| file.name == name);
     let file = file.ok_or_else(|| ApiError::NotFound(format!("there is nothing at {}", req.path())))?;
     let known = etag::matches(&req, &file.tag);
     let mut answer = secured(if known { HttpResponse::NotModified() } else { HttpResponse::Ok() });
     answer.insert_header((ETAG, format!("\"{}\"", file.tag)));
+    // A ticker on somebody's page loads its modules from here.
+    answer.insert_header((ACCESS_CONTROL_ALLOW_ORIGIN, "*"));
+    answer.insert_header(("Cross-Origin-Resource-Policy", "cross-origin"));
+    if file.mime == HTML {
+        // Meant to be saved: its script is its own and would not run from here.
+        answer.insert_header((CONTENT_DISPOSITION, "attachment; filename=\"tipcast-loader.html\""));
+    }
     Ok(if known { answer.finish() } else { answer.content_type(file.mime).body(file.text) })
 }
 

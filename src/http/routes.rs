@@ -1,15 +1,12 @@
 //! Every path, and what all of them have in common.
 
-use std::panic::AssertUnwindSafe;
-
-use actix_web::body::{BoxBody, MessageBody};
+use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
-use actix_web::middleware::{Next, from_fn};
-use actix_web::{App, HttpRequest, Resource, Route, guard, web};
-use futures_util::FutureExt;
+use actix_web::middleware::from_fn;
+use actix_web::{App, HttpRequest, Resource, Route, web};
 
 use super::problem::{ApiError, about};
-use super::{Gate, batch, body, docs, feed, gifts, health, meter, pages, policy, scheduled, watch};
+use super::{Gate, batch, docs, feed, gifts, guard, health, meter, pages, policy, scheduled, watch};
 use crate::live::hub::Hub;
 
 /// The whole application in front of `gate`.
@@ -28,7 +25,7 @@ pub fn app(
     App::new()
         .app_data(gate)
         .app_data(hub)
-        .wrap(from_fn(around))
+        .wrap(from_fn(guard::around))
         .wrap(from_fn(meter::count))
         .configure(routes)
 }
@@ -56,9 +53,8 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/healthz", "GET, HEAD").route(read().to(health::alive)));
     cfg.service(resource("/readyz", "GET, HEAD").route(read().to(health::ready)));
     cfg.service(resource("/metrics", "GET, HEAD").route(read().to(meter::show)));
-    cfg.service(resource("/", "GET, HEAD").route(read().to(pages::index)));
     docs::configure(cfg);
-    cfg.service(resource("/static/{file}", "GET, HEAD").route(read().to(pages::file)));
+    pages::configure(cfg);
     cfg.service(resource("/problems/{name}", "GET, HEAD").route(read().to(about)));
     cfg.default_service(web::to(nowhere));
 }
@@ -72,21 +68,10 @@ pub(crate) fn resource(path: &str, allow: &'static str) -> Resource {
 
 /// GET, and HEAD with it: actix sends the head of the answer and leaves the body out.
 pub(crate) fn read() -> Route {
-    web::route().guard(guard::Any(guard::Get()).or(guard::Head()))
+    let get_or_head = actix_web::guard::Any(actix_web::guard::Get()).or(actix_web::guard::Head());
+    web::route().guard(get_or_head)
 }
 
 async fn nowhere(req: HttpRequest) -> Result<&'static str, ApiError> {
     Err(ApiError::NotFound(format!("there is nothing at {}", req.path())))
-}
-
-/// Turns a panic of a handler into a 500. What panicked is in the log, by the panic hook. (The request
-/// may not be cloned out here: the router needs it to be its only owner.)
-async fn around(
-    req: ServiceRequest,
-    next: Next<BoxBody>,
-) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
-    match AssertUnwindSafe(next.call(req)).catch_unwind().await {
-        Ok(answer) => answer.map(body::hold_unread),
-        Err(_) => Err(ApiError::Internal.into()),
-    }
 }

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::frame::Frame;
 use crate::domain::{Change, Epoch, FeedId, Position, Row};
@@ -29,6 +29,7 @@ pub struct Board {
     state: Mutex<State>,
     moves: watch::Sender<u64>,
     metrics: Arc<Metrics>,
+    hurry: Notify,
 }
 
 struct State {
@@ -86,7 +87,8 @@ impl Board {
             snapshot: None,
             covered_from: 0,
         };
-        Board { feed, state: Mutex::new(state), moves: watch::channel(0).0, metrics }
+        let (moves, hurry) = (watch::channel(0).0, Notify::new());
+        Board { feed, state: Mutex::new(state), moves, hurry, metrics }
     }
 
     /// Which feed.
@@ -97,6 +99,16 @@ impl Board {
     /// Changes whenever something became due for cursors.
     pub fn moves(&self) -> watch::Receiver<u64> {
         self.moves.subscribe()
+    }
+
+    /// Asks the replica to put on the board what it has gathered.
+    pub(super) fn hurry(&self) {
+        self.hurry.notify_one();
+    }
+
+    /// Until somebody hurries.
+    pub(super) async fn hurried(&self) {
+        self.hurry.notified().await;
     }
 
     /// Where the board stands; none until the first list is there.

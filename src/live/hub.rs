@@ -18,6 +18,9 @@ use crate::domain::FeedId;
 /// How exact deadlines of connections are. One timer a worker serves them all.
 const TICK: Duration = Duration::from_millis(250);
 
+/// Goodbyes go out in batches this far apart.
+const BETWEEN_GOODBYES: Duration = Duration::from_millis(20);
+
 /// The watchers of one worker thread.
 pub struct Hub {
     live: Arc<Live>,
@@ -38,6 +41,8 @@ struct LocalFeed {
 struct Alarm {
     at: Instant,
     waker: Option<Waker>,
+    /// It is this connection's turn to say goodbye.
+    leaving: bool,
 }
 
 impl Hub {
@@ -59,11 +64,6 @@ impl Hub {
     /// The watched feeds of the node.
     pub fn live(&self) -> &Arc<Live> {
         &self.live
-    }
-
-    /// True once watchers should say goodbye.
-    pub fn is_closing(&self) -> bool {
-        self.closing.get()
     }
 
     /// Watches a feed on this thread.
@@ -104,19 +104,22 @@ impl Hub {
     /// A deadline of one connection. Woken up to a quarter of a second late.
     pub fn alarm(self: &Rc<Self>) -> AlarmClock {
         let at = Instant::now() + Duration::from_secs(3600);
-        let slot = self.alarms.borrow_mut().insert(Alarm { at, waker: None });
+        let slot = self.alarms.borrow_mut().insert(Alarm { at, waker: None, leaving: self.closing.get() });
         self.live.watchers.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         AlarmClock { hub: self.clone(), slot }
     }
 
     fn ring(&self, due: impl Fn(&Alarm) -> bool) {
-        for (_, alarm) in self.alarms.borrow_mut().iter_mut() {
-            if due(alarm)
-                && let Some(waker) = alarm.waker.take()
-            {
-                waker.wake();
-            }
-        }
+        // Woken after the borrow ends: waking may drop a connection, which then borrows to leave.
+        let woken: Vec<Waker> = {
+            let mut alarms = self.alarms.borrow_mut();
+            alarms
+                .iter_mut()
+                .filter(|(_, alarm)| due(alarm))
+                .filter_map(|(_, alarm)| alarm.waker.take())
+                .collect()
+        };
+        woken.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -128,11 +131,10 @@ impl Drop for Hub {
 
 impl LocalFeed {
     fn wake_all(&self) {
-        for (_, waker) in self.wakers.borrow_mut().iter_mut() {
-            if let Some(waker) = waker.take() {
-                waker.wake();
-            }
-        }
+        // Woken after the borrow ends, as in `Hub::ring`.
+        let woken: Vec<Waker> =
+            self.wakers.borrow_mut().iter_mut().filter_map(|(_, waker)| waker.take()).collect();
+        woken.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -195,7 +197,12 @@ pub struct AlarmClock {
 }
 
 impl AlarmClock {
-    /// Wakes the task at `at`, or when the hub closes.
+    /// True once this connection should say goodbye.
+    pub fn is_leaving(&self) -> bool {
+        self.hub.alarms.borrow().get(self.slot).is_some_and(|alarm| alarm.leaving)
+    }
+
+    /// Wakes the task at `at`, or when it should say goodbye.
     pub fn set(&self, at: Instant, waker: &Waker) {
         if let Some(alarm) = self.hub.alarms.borrow_mut().get_mut(self.slot) {
             alarm.at = at;
@@ -224,11 +231,32 @@ async fn tick(hub: Weak<Hub>) {
 
 async fn close(hub: Weak<Hub>, live: Arc<Live>) {
     let mut closing = live.closing.subscribe();
-    if closing.wait_for(|closing| *closing).await.is_err() {
-        return;
-    }
-    if let Some(hub) = hub.upgrade() {
-        hub.closing.set(true);
-        hub.ring(|_| true);
+    let time = match closing.wait_for(|closing| closing.is_some()).await {
+        Ok(time) => time.unwrap_or_default(),
+        Err(_) => return,
+    };
+    let Some(hub) = hub.upgrade() else { return };
+    hub.closing.set(true);
+    let begun = Instant::now();
+    // Who comes from here on is leaving already, so these are all that must be told.
+    let slots: Vec<usize> = hub.alarms.borrow().iter().map(|(slot, _)| slot).collect();
+    let mut told = 0;
+    while told < slots.len() {
+        let due = match begun.elapsed() {
+            elapsed if elapsed >= time => slots.len(),
+            elapsed => (elapsed.as_secs_f64() / time.as_secs_f64() * slots.len() as f64) as usize,
+        };
+        for slot in &slots[told..due] {
+            // A slot that was freed meanwhile may be a newcomer's, who is leaving anyway.
+            let waker = hub.alarms.borrow_mut().get_mut(*slot).and_then(|alarm| {
+                alarm.leaving = true;
+                alarm.waker.take()
+            });
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+        told = due;
+        tokio::time::sleep(BETWEEN_GOODBYES).await;
     }
 }

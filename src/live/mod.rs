@@ -6,7 +6,7 @@
 //! here knows sockets.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,12 @@ const COMPARE_EVERY: Duration = Duration::from_millis(1500);
 /// How long a feed that nobody watches any more is followed: a reload or a deploy comes back.
 const LINGER: Duration = Duration::from_secs(10);
 
+/// After a goodbye watchers are to come back within this, in milliseconds: few, and very many.
+const AWAY_MOST_MS: (u64, u64) = (5_000, 60_000);
+
+/// About how many watchers come back in a second after a goodbye, between these two.
+const RETURNS_PER_SECOND: u64 = 2_000;
+
 /// Feeds compared in one call.
 const COMPARE_AT_ONCE: usize = 256;
 
@@ -43,7 +49,10 @@ pub struct Live {
     /// Where replicas run, whichever worker's watcher asked for them.
     runtime: Handle,
     feeds: Mutex<HashMap<FeedId, Entry>>,
-    closing: watch::Sender<bool>,
+    /// Set once: over how long the goodbyes are spread.
+    closing: watch::Sender<Option<Duration>>,
+    /// The longest that a watcher is asked to stay away, in milliseconds; see [`Live::close_over`].
+    away_most_ms: AtomicU64,
     watchers: AtomicUsize,
     closed: AtomicBool,
 }
@@ -73,7 +82,8 @@ impl Live {
             metrics,
             runtime: Handle::current(),
             feeds: Mutex::default(),
-            closing: watch::channel(false).0,
+            closing: watch::channel(None).0,
+            away_most_ms: AtomicU64::new(AWAY_MOST_MS.0),
             watchers: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
         });
@@ -96,10 +106,24 @@ impl Live {
         self.watchers.load(Ordering::Relaxed)
     }
 
-    /// Tells every watcher goodbye; they leave on their own. Newcomers are told at once.
+    /// Tells every watcher goodbye at once; they leave on their own.
     pub fn close(&self) {
+        self.close_over(Duration::ZERO);
+    }
+
+    /// Tells the watchers goodbye one after the other over `time`; they leave on their own. Newcomers
+    /// are told at once. The more watchers there are, the wider are their returns spread, so that
+    /// the nodes that stay are not met by all of them together.
+    pub fn close_over(&self, time: Duration) {
+        let most = self.watchers() as u64 * 1_000 / RETURNS_PER_SECOND;
+        self.away_most_ms.store(most.clamp(AWAY_MOST_MS.0, AWAY_MOST_MS.1), Ordering::SeqCst);
         self.closed.store(true, Ordering::SeqCst);
-        self.closing.send_replace(true);
+        self.closing.send_replace(Some(time));
+    }
+
+    /// The longest that a watcher is asked to stay away after a goodbye, in milliseconds.
+    pub fn away_most_ms(&self) -> u64 {
+        self.away_most_ms.load(Ordering::SeqCst)
     }
 
     /// True once [`Live::close`] was called.

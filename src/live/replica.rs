@@ -148,6 +148,7 @@ impl Replica {
                 self.gathering = None;
                 self.flush();
             }
+            () = self.board.hurried() => self.flush(),
             () = until(self.expiry) => self.expire().await?,
             head = self.comparisons.recv() => {
                 self.compare(head.ok_or(Stop::Closed)?).await?;
@@ -170,15 +171,8 @@ impl Replica {
                 }
                 self.plan_expiry();
             }
-            Notice::Policy(policy) => {
-                let resized = self.policy.capacity != policy.capacity;
-                self.policy = Policy::clone(&policy);
-                self.board.limit(self.policy.history);
-                // Nobody wrote yet, so no change says it.
-                if resized && self.epoch.is_none() {
-                    self.board.replace(self.position(), self.policy.capacity, &self.rows);
-                }
-            }
+            // Notices may be older than the snapshot we stand on: the store says what is in force.
+            Notice::Policy(_) => drop(self.catch_up().await?),
             Notice::Lost => self.repair().await?,
         }
         Ok(())

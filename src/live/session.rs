@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use super::board::{Cursor, Due, Start};
+use super::board::{Board, Cursor, Due, Start};
 use super::frame::Frame;
 use super::hub::{Hub, Watch};
 use super::{KEEPALIVE_MS, Live};
-use crate::domain::{FeedId, Millis, Position};
+use crate::domain::{Change, FeedId, Millis, Position};
 use crate::engine::{Missed, Wait};
 use crate::metrics::labels::ResumedFrom;
 
@@ -50,10 +50,20 @@ struct Watching {
 enum Phase {
     /// Waits for the board's first list, or for it to reach what is known to be acknowledged.
     Opening { since: Option<Position>, known: Option<Position>, until: Instant },
+    /// Gets a snapshot as soon as the board is where the store was known to be.
+    Stale { since: Position, known: Position, until: Instant },
     /// Reads history from the engine, because the ring does not reach back far enough.
-    Reading { since: Position, resumed: bool, page: Wait<'static, Missed> },
+    Reading { since: Position, resumed: bool, page: Wait<'static, Page> },
     /// Follows the board.
     Following(Cursor),
+}
+
+/// What the engine says to a position that the ring does not lead on from.
+enum Page {
+    /// The next changes.
+    Changes(Vec<Change>),
+    /// History does not lead on either; the feed stands here.
+    NotCovered(Position),
 }
 
 impl Session {
@@ -124,8 +134,7 @@ impl Watching {
             match &mut self.phase {
                 Phase::Opening { since, known, until } => {
                     let board = self.watch.board();
-                    let at = board.position();
-                    if at.is_none() || (is_behind(known.as_ref(), at.as_ref()) && Instant::now() < *until) {
+                    if board.position().is_none() || must_wait(board, known.as_ref(), *until) {
                         return Poll::Pending;
                     }
                     match board.start(since.as_ref()) {
@@ -139,6 +148,15 @@ impl Watching {
                             self.phase = read(live, self.watch.feed(), since, false);
                         }
                     }
+                }
+                Phase::Stale { since, known, until } => {
+                    let board = self.watch.board();
+                    if must_wait(board, Some(known), *until) {
+                        return Poll::Pending;
+                    }
+                    let (cursor, frame) = board.snapshot(Some(since));
+                    self.phase = Phase::Following(cursor);
+                    self.ready = vec![frame].into_iter();
                 }
                 Phase::Reading { since, resumed, page } => {
                     let Poll::Ready(page) = Pin::new(page).poll(cx) else { return Poll::Pending };
@@ -163,14 +181,27 @@ impl Watching {
         }
     }
 
-    /// One page of history came, or the engine could not say (`None`): then a snapshot is right.
-    fn turn_page(&mut self, live: &Arc<Live>, since: Position, resumed: bool, page: Option<Missed>) {
+    /// One page of history came, or the engine could not say (`None`).
+    fn turn_page(&mut self, live: &Arc<Live>, since: Position, resumed: bool, page: Option<Page>) {
         let feed = self.watch.feed().clone();
-        let Some(Missed::Changes(changes)) = page else {
-            let (cursor, frame) = self.watch.board().snapshot(Some(&since));
-            self.phase = Phase::Following(cursor);
-            self.ready = vec![frame].into_iter();
-            return;
+        let until = Instant::now() + FRESH_WITHIN;
+        let changes = match page {
+            Some(Page::Changes(changes)) => changes,
+            // A snapshot is right, once the board is where the store is.
+            Some(Page::NotCovered(head)) => {
+                self.phase = Phase::Stale { since, known: head, until };
+                return;
+            }
+            // Better none than one older than what the watcher has from another node.
+            None => {
+                let here = self.watch.board().position();
+                let behind = here.is_some_and(|at| at.epoch == since.epoch && at.seq < since.seq);
+                self.phase = match behind {
+                    true => Phase::Opening { known: Some(since.clone()), since: Some(since), until },
+                    false => Phase::Stale { known: since.clone(), since, until: Instant::now() },
+                };
+                return;
+            }
         };
         let mut frames = Vec::with_capacity(2);
         if !resumed {
@@ -193,7 +224,7 @@ impl Watching {
 
     fn deadline(&self) -> Instant {
         match &self.phase {
-            Phase::Opening { until, .. } => *until,
+            Phase::Opening { until, .. } | Phase::Stale { until, .. } => *until,
             _ if self.spacing.is_zero() => self.last_sent + KEEPALIVE,
             _ => self.last_sent + self.spacing.min(KEEPALIVE),
         }
@@ -202,14 +233,26 @@ impl Watching {
 
 fn read(live: &Arc<Live>, feed: &FeedId, since: Position, resumed: bool) -> Phase {
     let (engine, feed, from) = (live.engine().clone(), feed.clone(), since.clone());
-    let page = Box::pin(async move { engine.changes(&feed, &from, PAGE).await });
+    let page = Box::pin(async move {
+        if let Missed::Changes(changes) = engine.changes(&feed, &from, PAGE).await? {
+            return Ok(Page::Changes(changes));
+        }
+        let heads = engine.heads(&[feed]).await?;
+        Ok(Page::NotCovered(heads.into_iter().next().map_or_else(Position::start, |head| head.at)))
+    });
     Phase::Reading { since, resumed, page }
 }
 
-/// True when the board is not yet where this node knows the feed to be.
-fn is_behind(known: Option<&Position>, board: Option<&Position>) -> bool {
-    match (known, board) {
-        (Some(known), Some(board)) => board.epoch != known.epoch || board.seq < known.seq,
+/// True while the board is not yet where the feed is known to be. What the board still gathers is
+/// asked for at once: a newcomer has waited long enough.
+fn must_wait(board: &Board, known: Option<&Position>, until: Instant) -> bool {
+    let behind = match (known, board.position()) {
+        (Some(known), Some(at)) => at.epoch != known.epoch || at.seq < known.seq,
         _ => false,
+    };
+    if behind && Instant::now() < until {
+        board.hurry();
+        return true;
     }
+    false
 }

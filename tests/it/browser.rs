@@ -1,23 +1,39 @@
-//! What people see: a real Chromium on the first page, and the client library inside it.
+//! What people see, in a real Chromium: the first page, the overlay, the ticker on other people's pages.
 
+mod client;
+mod demo_page;
 mod driver;
+mod embedding;
+mod long_burst;
+mod looks;
+mod overlay;
 
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use tipcast::tools::demo::Show;
-
 use crate::support::TestApp;
 use crate::support::app::Backing;
 use crate::support::process::Process;
+use crate::support::proxy::{Mode, Proxy};
 use driver::{Driver, Page};
 
 /// One at a time: browsers are big, and these tests do not look for what many of them do at once.
 static BROWSERS: Mutex<()> = Mutex::const_new(());
 
-const LIVE: &str = "document.getElementById('state').dataset.state";
-const WHO: &str = "[...document.querySelectorAll('#ticker .who')].map(e => e.textContent)";
-const COUNTS: &str = "[...document.querySelectorAll('#ticker .count')].map(e => e.textContent)";
+const TICKER: &str = "document.querySelector('tipcast-ticker')";
+
+/// The rows of the first ticker, each through `what`, which knows it as `li`.
+fn rows(what: &str) -> String {
+    format!("[...{TICKER}.shadowRoot.querySelectorAll('.row[data-row]')].map(li => {what})")
+}
+
+fn names() -> String {
+    rows("li.querySelector('.name').textContent")
+}
+
+fn counts() -> String {
+    rows("li.querySelector('.count').textContent")
+}
 
 fn http() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().build().unwrap()
@@ -29,121 +45,30 @@ async fn gift(base: &str, feed: &str, gift: Value) -> Value {
     answer.json().await.unwrap()
 }
 
+/// However slow the machine: what is sent twice is a combo.
+async fn has_patient_combos(base: &str, feed: &str) {
+    let policy = json!({ "dedup_window_ms": 600_000 });
+    let answer = http().patch(format!("{base}/v1/feeds/{feed}/policy")).json(&policy).send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+}
+
+async fn retract(base: &str, feed: &str, row: &Value) {
+    let path = format!("{base}/v1/feeds/{feed}/rows/{}", row["row"].as_str().unwrap());
+    assert_eq!(http().delete(path).send().await.unwrap().status(), 200);
+}
+
+/// A rose from this viewer.
+fn from(user: &str) -> Value {
+    json!({ "user": { "id": user, "name": user }, "gift": { "id": "rose", "name": "Rose" } })
+}
+
 async fn is_live(page: &Page<'_>) {
-    page.until(LIVE, json!("live")).await;
+    page.until(&format!("{TICKER}?.state"), json!("live")).await;
 }
 
 async fn has_a_clean_console(page: &Page<'_>) {
     let console = page.console().await;
     assert!(console.is_empty(), "{console:#?}");
-}
-
-#[tokio::test]
-async fn two_pages_show_the_same_gift_as_text_until_it_is_taken_back() {
-    let _alone = BROWSERS.lock().await;
-    let app = TestApp::start().await;
-    let base = app.url();
-    let driver = Driver::start();
-    let one = driver.open(&format!("{base}/?feed=show")).await;
-    let two = driver.open(&format!("{base}/?feed=show")).await;
-    is_live(&one).await;
-    is_live(&two).await;
-
-    let name = "<img src=x onerror=\"document.title='owned'\">";
-    let message = "</p><script>document.title='owned'</script>";
-    let sent = json!({
-        "user": { "id": "u1", "name": name }, "message": message, "count": 3,
-        "gift": { "id": "rose", "name": "<b>Rose</b>" }, "value": { "amount": 1250, "currency": "EUR" },
-    });
-    let answer = gift(&base, "show", sent).await;
-    let hebrew = json!({ "user": { "id": "u2", "name": "שרה" }, "gift": { "id": "cake", "name": "Cake" } });
-    gift(&base, "show", hebrew).await;
-
-    for page in [&one, &two] {
-        page.until(WHO, json!(["שרה", name])).await;
-        page.until(COUNTS, json!(["×1", "×3"])).await;
-        let row = "document.querySelectorAll('#ticker li')[1]";
-        page.until(&format!("{row}.querySelector('.message').textContent"), json!(message)).await;
-        page.until(&format!("{row}.querySelectorAll('img, b, script').length"), json!(0)).await;
-        page.until(&format!("{row}.dataset.row"), answer["row"].clone()).await;
-        page.until("getComputedStyle(document.querySelector('#ticker .who')).direction", json!("rtl")).await;
-        page.until("document.title", json!("show · Tipcast")).await;
-    }
-    let html = "return document.getElementById('ticker').textContent";
-    assert_eq!(one.eval(html).await, two.eval(html).await);
-
-    let row = answer["row"].as_str().unwrap();
-    let gone = http().delete(format!("{base}/v1/feeds/show/rows/{row}")).send().await.unwrap();
-    assert_eq!(gone.status(), 200);
-    for page in [&one, &two] {
-        page.until(WHO, json!(["שרה"])).await;
-        has_a_clean_console(page).await;
-    }
-}
-
-#[tokio::test]
-async fn a_gift_sent_by_the_form_shows_and_the_next_one_joins_it() {
-    let _alone = BROWSERS.lock().await;
-    let app = TestApp::start().await;
-    let driver = Driver::start();
-    let page = driver.open(&format!("{}/?feed=form", app.url())).await;
-    is_live(&page).await;
-    page.until("document.getElementById('empty').hidden", json!(false)).await;
-
-    page.fill("#name", "Zoë <i>").await;
-    page.fill("#count", "2").await;
-    page.fill("#message", "שלום & hello").await;
-    page.click("#send button").await;
-    page.until(WHO, json!(["Zoë <i>"])).await;
-    page.until(COUNTS, json!(["×2"])).await;
-    page.until("document.querySelector('#ticker .message').textContent", json!("שלום & hello")).await;
-    page.until("document.getElementById('answer').textContent", json!("Sent.")).await;
-    page.until("document.getElementById('empty').hidden", json!(true)).await;
-
-    page.click("#send button").await;
-    page.until(COUNTS, json!(["×4"])).await;
-    page.until("document.querySelectorAll('#ticker li').length", json!(1)).await;
-    has_a_clean_console(&page).await;
-}
-
-#[tokio::test]
-async fn after_a_whole_show_the_page_has_what_the_server_lists() {
-    let _alone = BROWSERS.lock().await;
-    let app = TestApp::start().await;
-    let base = app.url();
-    let driver = Driver::start();
-    let page = driver.open(&format!("{base}/?feed=stage")).await;
-    is_live(&page).await;
-
-    let mut show = Show::new(11);
-    for _ in 0..8 {
-        let gifts: Vec<Value> = show.by_ref().take(64).collect();
-        let batch =
-            http().post(format!("{base}/v1/feeds/stage/gifts/batch")).json(&json!({ "gifts": gifts }));
-        let answer: Value = batch.send().await.unwrap().json().await.unwrap();
-        assert_eq!(answer["rejected"], 0, "{answer:#}");
-    }
-    let list: Value =
-        http().get(format!("{base}/v1/feeds/stage")).send().await.unwrap().json().await.unwrap();
-    let rows = list["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 10);
-    let of_each = |pointer: &str| rows.iter().map(|row| row.pointer(pointer).cloned()).collect::<Value>();
-
-    let at = format!("position {}:{}", list["epoch"].as_str().unwrap(), list["seq"]);
-    page.until("document.getElementById('position').textContent", json!(at)).await;
-    let shown = |what: &str| format!("[...document.querySelectorAll('#ticker li')].map(li => {what})");
-    page.until(&shown("li.dataset.row"), of_each("/row")).await;
-    page.until(&shown("li.querySelector('.who').textContent"), of_each("/user/name")).await;
-    page.until(&shown("li.querySelector('.what bdi').textContent"), of_each("/gift/name")).await;
-    let count = "Number(li.querySelector('.count').textContent.replace(/[^0-9]/g, ''))";
-    page.until(&shown(count), of_each("/count")).await;
-    let message = "li.querySelector('.message')?.textContent ?? null";
-    page.until(&shown(message), of_each("/message")).await;
-    // The show has a few pictures that never load; nothing else may complain.
-    let console = page.console().await;
-    let complaints: Vec<_> =
-        console.iter().filter(|l| !l.to_string().contains("//avatars.example/")).collect();
-    assert!(complaints.is_empty(), "{complaints:#?}");
 }
 
 #[tokio::test]
@@ -156,26 +81,61 @@ async fn an_open_page_comes_back_by_itself_after_the_gateway_was_killed() {
     let page = driver.open(&format!("{base}/?feed=crash")).await;
     is_live(&page).await;
     page.eval("window.sameDocument = true").await;
-    let from = |user: &str| json!({ "user": { "id": user, "name": user }, "gift": { "id": "rose", "name": "Rose" } });
     gift(&base, "crash", from("before")).await;
-    page.until(WHO, json!(["before"])).await;
+    page.until(&names(), json!(["before"])).await;
 
     gateway.kill();
-    page.until(&format!("{LIVE} !== 'live'"), json!(true)).await;
+    page.until(&format!("{TICKER}.state !== 'live'"), json!(true)).await;
     let _again = Process::serve_at(base.trim_start_matches("http://"), &backing.args());
     is_live(&page).await;
     gift(&base, "crash", from("after")).await;
-    page.until(WHO, json!(["after", "before"])).await;
+    page.until(&names(), json!(["after", "before"])).await;
     page.until("window.sameDocument", json!(true)).await;
 }
 
 #[tokio::test]
-async fn the_client_library_folds_strictly_resumes_and_backs_off() {
+async fn a_reconnect_repeats_nothing_and_keeps_every_row_where_it_is() {
+    let _alone = BROWSERS.lock().await;
+    let app = TestApp::start().await;
+    let line = Proxy::before(app.authority().parse().unwrap()).await;
+    let driver = Driver::start();
+    let page = driver.open(&format!("http://{}/?feed=line", line.address)).await;
+    is_live(&page).await;
+    gift(&app.url(), "line", from("one")).await;
+    gift(&app.url(), "line", from("two")).await;
+    page.until(&names(), json!(["two", "one"])).await;
+    page.eval(&format!("window.before = {}; window.changes = []", rows("li"))).await;
+    let note = "e => changes.push(e.detail.change.kind, ...(e.detail.change.ops ?? []).map(op => op.op))";
+    page.eval(&format!("{TICKER}.addEventListener('tipcast-change', {note})")).await;
+
+    line.set(Mode::Cut);
+    page.until(&format!("{TICKER}.state !== 'live'"), json!(true)).await;
+    gift(&app.url(), "line", from("three")).await;
+    line.set(Mode::Open);
+    page.until(&names(), json!(["three", "two", "one"])).await;
+    // It resumed: what was there is not even told again, and stands in the same elements.
+    page.until("changes", json!(["delta", "add"])).await;
+    let same = format!("{}.slice(1).map((li, n) => li === before[n])", rows("li"));
+    page.until(&same, json!([true, true])).await;
+}
+
+#[tokio::test]
+async fn where_sockets_cannot_connect_the_page_lives_on_an_event_stream() {
     let _alone = BROWSERS.lock().await;
     let app = TestApp::start().await;
     let driver = Driver::start();
-    // Any page of the gateway whose own script does not run beside the check.
-    let page = driver.open(&format!("{}/healthz", app.url())).await;
-    let said = page.eval_async(include_str!("browser/client_check.js")).await;
-    assert_eq!(said, "ok", "{}", said.as_str().unwrap_or_default());
+    let page = driver.blank().await;
+    // As behind a proxy that knows no WebSocket.
+    let blocked = "window.WebSocket = class {
+        constructor() { setTimeout(() => this.onclose({ code: 1006, reason: '' })); }
+        close() {}
+    };";
+    page.before_all(blocked).await;
+    page.go(&format!("{}/?feed=stream", app.url())).await;
+    is_live(&page).await;
+    gift(&app.url(), "stream", from("one")).await;
+    gift(&app.url(), "stream", from("two")).await;
+    page.until(&names(), json!(["two", "one"])).await;
+    page.until("document.getElementById('watchers').textContent", json!("1")).await;
+    has_a_clean_console(&page).await;
 }

@@ -75,3 +75,66 @@ async fn flags_win_over_variables_and_variables_over_the_file() {
     let policy = gateway.get_policy("show").await;
     assert_eq!((policy["capacity"].as_u64(), policy["flush_ms"].as_u64()), (Some(4), Some(7)));
 }
+
+/// The output of one command as the file of another, through a pipe.
+fn checked(text: &str) -> (Option<i32>, String) {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    let mut check = Command::new(env!("CARGO_BIN_EXE_tipcast"))
+        .args(["check-config", "--config", "/dev/stdin"])
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    check.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let out = check.wait_with_output().unwrap();
+    let said = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    (out.status.code(), said)
+}
+
+#[test]
+fn the_default_file_passes_through_a_pipe_and_each_typing_error_in_it_gets_a_hint() {
+    let (_, text) = run(&["default-config"], &[]);
+    let (code, said) = checked(&text);
+    assert_eq!((code, said.contains("warning")), (Some(0), false), "{said}");
+    let mut tried = 0;
+    for (n, line) in text.lines().enumerate() {
+        let Some((key, rest)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) else { continue };
+        // Two letters swapped, as fingers do.
+        let mut typo: Vec<char> = key.chars().collect();
+        let Some(at) = (1..typo.len()).find(|at| typo[*at] != typo[at - 1]) else { continue };
+        typo.swap(at, at - 1);
+        let typo: String = typo.into_iter().collect();
+        let wrong: Vec<String> = text
+            .lines()
+            .enumerate()
+            .map(|(m, other)| if m == n { format!("{typo} = {rest}") } else { other.to_owned() })
+            .collect();
+        let (code, said) = checked(&wrong.join("\n"));
+        assert_eq!(code, Some(2), "{typo}: {said}");
+        assert!(said.contains(&typo) && said.contains(&format!("did you mean {key}?")), "{said}");
+        tried += 1;
+    }
+    assert!(tried > 30, "{tried}");
+}
+
+#[test]
+fn combinations_that_would_go_wrong_are_said_before_the_start() {
+    for (text, words) in [
+        ("[http]\nlisten = \"0.0.0.0:80\"\n", "tipcast key new"),
+        ("[limits]\nwatchers = 5\n", "could take every place"),
+        ("[limits]\nrequest_burst = 200\n", "does nothing without"),
+        ("[http]\nallowed_origins = [\"https://show.example/\"]\n", "without a path or a slash"),
+        ("[http]\ntrusted_proxies = [\"0.0.0.0/0\"]\n", "anybody could claim any address"),
+        ("[auth]\nproducer_keys = [\"sha256:beef\"]\n", "entry 1"),
+        ("[log]\nlevel = \"info,,=\"\n", "[log] level"),
+    ] {
+        let (code, said) = checked(text);
+        assert!(code == Some(2) && said.contains(words), "{code:?} {said}");
+    }
+    let both = "[redis]\nurl = \"redis://127.0.0.1\"\n[embedded]\ndata_dir = \"/srv/feeds\"\n";
+    let (code, said) = checked(both);
+    assert!(code == Some(0) && said.contains("warning:") && said.contains("/srv/feeds"), "{code:?} {said}");
+}

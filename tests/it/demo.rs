@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::support::TestApp;
+use crate::support::app::Backing;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -15,8 +16,13 @@ struct Demo(Child);
 
 impl Demo {
     fn play(url: &str) -> Demo {
+        Demo::play_with(url, &[])
+    }
+
+    fn play_with(url: &str, more: &[&str]) -> Demo {
         let demo = Command::new(env!("CARGO_BIN_EXE_tipcast"))
             .args(["demo", "--url", url, "--feed", "show", "--rate", "200", "--seed", "7"])
+            .args(more)
             .stdout(Stdio::piped())
             .spawn();
         Demo(demo.unwrap())
@@ -75,4 +81,17 @@ async fn the_demo_plays_until_it_is_stopped_and_a_second_run_shows_again() {
     reaches(&url, 200).await;
     let (well, said) = second.interrupt().await;
     assert!(well, "{said}");
+}
+
+#[tokio::test]
+async fn where_keys_are_needed_the_demo_sends_one() {
+    let key = "a-key-of-the-tests-own";
+    let app = TestApp::with(&Backing::folder(), |config| {
+        config.auth.producer_keys = vec![key.to_owned().into()];
+    })
+    .await;
+    let played = Demo::play_with(&app.url(), &["--key", key]);
+    reaches(&app.url(), 20).await;
+    let (well, said) = played.interrupt().await;
+    assert!(well && !said.contains(key), "{said}");
 }

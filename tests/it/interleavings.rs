@@ -150,7 +150,7 @@ async fn restless(mut dice: Dice, apis: Vec<Api>, done: Arc<AtomicBool>) {
 
 /// Sleeps between frames, and holds few bytes.
 async fn slow(mut dice: Dice, apis: Vec<Api>, done: Arc<AtomicBool>) {
-    let mut watcher = Watcher::open_with(&dice.of(&apis), "show", "", Some(4_096)).await;
+    let mut watcher = Watcher::open_with(&dice.of(&apis), "show", "", Some(131_072)).await;
     while !done.load(Ordering::Acquire) {
         sleep(Duration::from_millis(dice.below(120))).await;
         let _ = timeout(Duration::from_millis(20), watcher.step()).await;
@@ -189,5 +189,61 @@ async fn among_many(apis: Vec<Api>, done: Arc<AtomicBool>) {
     many.wait_until("the list", |m| m.fold("show").epoch() == epoch && m.fold("show").seq() >= seq).await;
     if many.fold("show").seq() == seq {
         many.fold("show").assert_is(&feed);
+    }
+}
+
+/// Capacities change while batches pour in; newcomers look at the list all the time.
+async fn capacities_dance(app: TestApp) {
+    let api = Api::clone(&app);
+    api.patch_policy("show", json!({"dedup": "off", "flush_ms": 0})).await;
+    let done = Arc::new(AtomicBool::new(false));
+    let newcomers: Vec<_> = (0..2)
+        .map(|_| {
+            let (api, done) = (api.clone(), done.clone());
+            tokio::spawn(async move {
+                while !done.load(Ordering::Acquire) {
+                    // The fold knows how long a list may be.
+                    Watcher::open(&api, "show").await.wait_until("a list", |fold| fold.at.is_some()).await;
+                }
+            })
+        })
+        .collect();
+    let mut work = vec![];
+    for n in 0..3u64 {
+        let (patches, batches) = (api.clone(), api.clone());
+        work.push(tokio::spawn(async move {
+            for k in 0..60 {
+                let capacity = [1, 10, 5, 30][((n + k) % 4) as usize];
+                patches.patch_policy("show", json!({"capacity": capacity})).await;
+            }
+        }));
+        work.push(tokio::spawn(async move {
+            for k in 0..40 {
+                let gifts: Vec<_> = (0..12).map(|g| gift(&format!("{n}-{k}-{g}")).json()).collect();
+                assert_eq!(batches.post_batch("show", &gifts).await.status, 200);
+            }
+        }));
+    }
+    for task in work {
+        task.await.unwrap();
+    }
+    done.store(true, Ordering::Release);
+    for newcomer in newcomers {
+        newcomer.await.unwrap();
+    }
+    Watcher::open(&api, "show").await.wait_for_the_list().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_on_a_folder_is_never_longer_than_its_capacity_however_often_that_changes() {
+    for _ in 0..4 {
+        capacities_dance(TestApp::on(&Backing::folder()).await).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_on_redis_is_never_longer_than_its_capacity_however_often_that_changes() {
+    for _ in 0..4 {
+        capacities_dance(TestApp::on(&Backing::redis()).await).await;
     }
 }

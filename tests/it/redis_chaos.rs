@@ -1,9 +1,9 @@
 //! Two nodes on one Redis that is frozen, killed, cut off and made to forget, under load. Watchers fold
 //! strictly all the time; in the end nothing acknowledged is missing, and everybody has one list.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -16,7 +16,7 @@ use crate::support::redis_server::RedisServer;
 
 const CAPACITY: u64 = 20;
 
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 8;
 
 fn feed() -> FeedId {
     "storm".parse().unwrap()
@@ -45,8 +45,21 @@ async fn produce(engine: Arc<RedisEngine>, name: usize, stop: Arc<AtomicBool>) -
     done
 }
 
+/// The mark of every change that anybody saw. Two for one position would be two pasts of one life.
+#[derive(Clone, Default)]
+struct Pasts(Arc<Mutex<HashMap<Position, Tag>>>);
+
+impl Pasts {
+    fn saw(&self, change: &Change) {
+        let at = Position { epoch: change.epoch.clone(), seq: change.seq };
+        let known = *self.0.lock().unwrap().entry(at.clone()).or_insert(change.tag);
+        assert_eq!(known, change.tag, "two pasts at {at}");
+    }
+}
+
 /// What the live layer does with an engine: a list, folded strictly.
 struct Watcher {
+    pasts: Pasts,
     engine: Arc<RedisEngine>,
     subscription: Subscription,
     list: FeedState,
@@ -61,6 +74,7 @@ impl Watcher {
 
     /// Folds a change, if it is the next one.
     fn fold(&mut self, change: &Change) -> bool {
+        self.pasts.saw(change);
         let next =
             change.epoch == self.list.epoch && change.seq == self.list.seq + 1 && change.prev == self.tag;
         if next {
@@ -102,6 +116,7 @@ impl Watcher {
             match tokio::time::timeout(pause, self.subscription.next()).await {
                 Ok(Some(Notice::Changes(changes))) => {
                     for change in changes.iter() {
+                        self.pasts.saw(change);
                         let old = change.epoch == self.list.epoch && change.seq <= self.list.seq;
                         doubtful |= !old && !self.fold(change);
                     }
@@ -118,6 +133,22 @@ impl Watcher {
     }
 }
 
+/// Every key and its content, at one moment.
+fn save(server: &RedisServer) -> Vec<(String, Vec<u8>)> {
+    let script = "local all = {} for _, key in ipairs(redis.call('KEYS', '*')) do \
+        all[#all + 1] = {key, redis.call('DUMP', key)} end return all";
+    redis::cmd("EVAL").arg(script).arg(0).query(&mut server.connect()).unwrap()
+}
+
+fn go_back(server: &RedisServer, then: &[(String, Vec<u8>)]) {
+    let mut pipe = redis::pipe();
+    pipe.atomic().cmd("FLUSHALL");
+    for (key, content) in then {
+        pipe.cmd("RESTORE").arg(key).arg(0).arg(content);
+    }
+    pipe.query::<redis::Value>(&mut server.connect()).unwrap();
+}
+
 async fn storm(mut server: RedisServer, keeps_everything: bool) {
     let mut engines = vec![];
     for _ in 0..2 {
@@ -128,11 +159,18 @@ async fn storm(mut server: RedisServer, keeps_everything: bool) {
     let stop = Arc::new(AtomicBool::new(false));
     let producers: Vec<_> =
         (0..6).map(|name| tokio::spawn(produce(engines[name % 2].clone(), name, stop.clone()))).collect();
-    let mut watchers = vec![];
+    let (mut watchers, pasts) = (vec![], Pasts::default());
     for engine in &engines {
         let subscription = engine.subscribe(&feed()).await.unwrap();
         let (engine, stop) = (engine.clone(), stop.clone());
-        let mut watcher = Watcher { engine, subscription, list: FeedState::default(), tag: 0, snapshots: 0 };
+        let mut watcher = Watcher {
+            pasts: pasts.clone(),
+            engine,
+            subscription,
+            list: FeedState::default(),
+            tag: 0,
+            snapshots: 0,
+        };
         watchers.push(tokio::spawn(async move {
             watcher.watch(&stop).await;
             watcher
@@ -155,9 +193,16 @@ async fn storm(mut server: RedisServer, keeps_everything: bool) {
                 server.thaw();
             }
             4 => drop(redis::cmd("CLIENT").arg(&["KILL", "TYPE", "normal"]).exec(&mut server.connect())),
-            _ => {
+            5 => {
                 server.kill();
                 server.start_again();
+            }
+            _ if keeps_everything => {}
+            // A failover to a replica that was behind.
+            _ => {
+                let then = save(&server);
+                pause(200).await;
+                go_back(&server, &then);
             }
         }
         // It heals before the next blow: another gift is acknowledged on each node.

@@ -135,8 +135,19 @@ struct Standing {
     stream: PubSubStream,
     /// The last sign of life.
     heard: Instant,
+    /// When a probe last came back.
+    echoed: Instant,
     /// The oldest probe of the heartbeat that was taken by the server and has not come back.
     unheard: Option<Instant>,
+}
+
+impl Standing {
+    /// The server took a probe: it must come back here, else this connection hears another server
+    /// than the one that is written to. It may be back already.
+    fn probe_was_taken(&mut self, sent: Option<Instant>) {
+        let missing = sent.filter(|sent| *sent > self.echoed);
+        self.unheard = self.unheard.or(missing);
+    }
 }
 
 impl Keeper {
@@ -183,7 +194,7 @@ impl Keeper {
             topic.confirm();
             let _ = topic.notices.send(Notice::Lost);
         }
-        Ok(Standing { sink, stream, heard: Instant::now(), unheard: None })
+        Ok(Standing { sink, stream, heard: Instant::now(), echoed: Instant::now(), unheard: None })
     }
 
     /// While there is no connection, whoever asks is told why at once.
@@ -239,11 +250,7 @@ impl Keeper {
                 Some(alive) = pings.next() => if alive {
                     standing.heard = Instant::now();
                 },
-                // The server took a probe: it must come back here, else this connection hears another
-                // server than the one that is written to.
-                Some(taken) = probes.next() => if let Some(sent) = taken {
-                    standing.unheard = standing.unheard.or(Some(sent));
-                },
+                Some(taken) = probes.next() => standing.probe_was_taken(taken),
                 _ = beats.tick() => {
                     if standing.heard.elapsed() > PATIENCE + HEARTBEAT / 2 {
                         return silent(&addr);
@@ -306,6 +313,7 @@ impl Keeper {
         let channel = message.get_channel_name();
         if channel == self.wiring.probe_channel {
             standing.unheard = None;
+            standing.echoed = standing.heard;
             let mark = std::str::from_utf8(message.get_payload_bytes()).ok().and_then(|m| m.parse().ok());
             if let Some(reply) = mark.and_then(|mark| lock(&self.probes).remove(&mark)) {
                 let _ = reply.send(());

@@ -1,9 +1,10 @@
 //! Feeds in Redis, shared by any number of nodes.
 //!
-//! Every change of a feed is one run of one script (`lua/`, [`scripts`]) on keys of one slot
-//! ([`keys`]); gifts that arrive together go together ([`lineup`]). Commands go over a few shared
-//! connections ([`lane`]), subscriptions over one of their own ([`hub`]). Redis can lose what it acknowledged (a failover, an eviction, FLUSHALL): [`known`]
-//! is how that is found out, and a new epoch is how watchers are told.
+//! Every change of a feed is one run of one script (`lua/`, `scripts`) on keys of one slot (`keys`);
+//! gifts that arrive together go together (`lineup`). Commands go over a few shared connections
+//! (`lane`), subscriptions over one of their own (`hub`). Redis can lose what it acknowledged (a
+//! failover, an eviction, FLUSHALL): `known` is how that is found out, and a new epoch is how watchers
+//! are told.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +45,7 @@ const LANES: usize = 2;
 const HEADS: usize = 512;
 
 /// How to open the engine.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RedisOptions {
     /// `redis://[user:password@]host[:port][/database]`.
     pub url: String,
@@ -62,6 +63,13 @@ pub struct RedisOptions {
     pub connect_timeout: Duration,
     /// Where reconnects are counted.
     pub metrics: Arc<Metrics>,
+}
+
+impl std::fmt::Debug for RedisOptions {
+    /// Without the URL, which may hold a password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisOptions").field("prefix", &self.prefix).finish_non_exhaustive()
+    }
 }
 
 impl RedisOptions {

@@ -19,7 +19,7 @@ pub struct Script {
 /// What stands in front of every feed script.
 pub const COMMON: &str = include_str!("../../../lua/feed_common.lua");
 
-/// ARGV that every feed script begins with; KEYS are [`super::keys::FEED_KEYS`].
+/// ARGV that every feed script begins with; its KEYS are five.
 pub const COMMON_ARGS: usize = 9;
 
 impl Script {

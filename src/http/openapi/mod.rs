@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     /// Pages and files for people, which need no description for programs.
-    const PAGES: [&str; 7] = [
+    const PAGES: [&str; 8] = [
         "/",
         "/docs",
         "/openapi.json",
@@ -133,14 +133,18 @@ mod tests {
         "/static/{file}",
         "/static/docs.js",
         "/static/docs.css",
+        "/demo/status",
     ];
 
     /// What is registered, as `GET /path`.
     fn registered() -> BTreeSet<String> {
         let mut all = BTreeSet::new();
-        for text in
-            [include_str!("../routes.rs"), include_str!("../watch/mod.rs"), include_str!("../docs.rs")]
-        {
+        for text in [
+            include_str!("../routes.rs"),
+            include_str!("../watch/mod.rs"),
+            include_str!("../docs.rs"),
+            include_str!("../pages.rs"),
+        ] {
             let code = text.split("#[cfg(test)]").next().unwrap();
             for call in code.split("resource(\"").skip(1) {
                 let mut quoted = call.split('"');

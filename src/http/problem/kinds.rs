@@ -43,6 +43,13 @@ kinds! {
         "The body ended before its announced length, or its chunks are damaged. Nothing was done; send it again.";
     BAD_HANDSHAKE = "bad-handshake", BAD_REQUEST, "The WebSocket handshake is wrong",
         "The request asks for a WebSocket, but its headers are not those of RFC 6455: version 13 and a key are needed.";
+    UNAUTHENTICATED = "unauthenticated", UNAUTHORIZED, "A producer key is needed",
+        "Writing, and whatever else is not for every viewer, needs a producer key: send it as \
+         Authorization: Bearer tck_... The operator makes one with `tipcast key new`. Nothing was done.";
+    FOREIGN_ORIGIN = "foreign-origin", FORBIDDEN, "Not from this web page",
+        "The request comes from a web page of an origin that the operator did not list in [http] allowed_origins \
+         (while there are no producer keys, \"*\" is for watching only, not for writing). Nothing was done. \
+         Programs that are no browsers send no Origin header and do not meet this.";
     NOT_FOUND = "not-found", NOT_FOUND, "Not found",
         "There is nothing under this path, or no longer: a row that left the list cannot be retracted.";
     METHOD_NOT_ALLOWED = "method-not-allowed", METHOD_NOT_ALLOWED, "Method not allowed",
@@ -63,6 +70,13 @@ kinds! {
          payload gets the first answer again; with another payload it is refused, and nothing changes.";
     UPGRADE_REQUIRED = "upgrade-required", UPGRADE_REQUIRED, "This path speaks WebSocket",
         "A plain GET cannot be answered here. Connect with a WebSocket client, or read GET /v1/feeds/{feed}.";
+    RATE_LIMITED = "rate-limited", TOO_MANY_REQUESTS, "Too many requests",
+        "This key, or this address while there are no keys, has used up its requests; a batch counts its gifts. \
+         Nothing was done. Retry-After says when there is room again, the RateLimit headers of every answer how \
+         much is left. A retry with the same id is safe.";
+    TOO_MANY_CONNECTIONS = "too-many-connections", TOO_MANY_REQUESTS, "Too many connections from this address",
+        "As many watchers as may are connected from this address. Close some, or come back later. On a WebSocket \
+         the same is close code 4129.";
     INTERNAL = "internal", INTERNAL_SERVER_ERROR, "The server has a defect",
         "Something went wrong that should not be possible. The server's log has a line about it; please report it. \
          A retry with the same id is safe.";
@@ -72,6 +86,9 @@ kinds! {
     UNAVAILABLE = "unavailable", SERVICE_UNAVAILABLE, "The store does not answer",
         "The store did not answer in time or refuses to write. Nothing is half-written: the gift is there whole or \
          not at all, and a retry with the same id is safe. Retry-After says when.";
+    NO_PLACE = "no-place", SERVICE_UNAVAILABLE, "The server has no place for another watcher",
+        "As many watchers as the operator allows are connected. Retry-After says when to try again. On a WebSocket \
+         the same is close code 4129.";
     OVERLOADED = "overloaded", SERVICE_UNAVAILABLE, "Too much is waiting",
         "More is waiting than the server will hold. Nothing was written; a retry with the same id is safe. \
          Retry-After says when.";

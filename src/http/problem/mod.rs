@@ -6,7 +6,7 @@
 use std::fmt;
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{ALLOW, CACHE_CONTROL, CONNECTION, RETRY_AFTER, UPGRADE};
+use actix_web::http::header::{ALLOW, CACHE_CONTROL, CONNECTION, RETRY_AFTER, UPGRADE, WWW_AUTHENTICATE};
 use actix_web::{HttpResponse, ResponseError};
 
 use crate::domain::json::{fault, push_string};
@@ -18,6 +18,9 @@ mod kinds;
 pub(super) use kinds::about;
 pub use kinds::{KINDS, Kind};
 
+/// When a watcher for whom there is no place should try again, in seconds.
+const WATCHER_RETRY_S: u64 = 10;
+
 /// Why a request was not answered as it wished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApiError {
@@ -27,6 +30,13 @@ pub enum ApiError {
     BrokenBody(String),
     /// 400: a WebSocket handshake that breaks RFC 6455; says how.
     BadHandshake(String),
+    /// 401: a producer key is needed; whether one came that is not right.
+    Unauthenticated {
+        /// Something came that is no valid key.
+        tried: bool,
+    },
+    /// 403: a web page of an origin that is not allowed.
+    ForeignOrigin,
     /// 404: there is nothing under this path or of this name; says what was looked for.
     NotFound(String),
     /// 405: the path knows other methods; holds the `Allow` header.
@@ -43,12 +53,18 @@ pub enum ApiError {
     IdReused(GiftId),
     /// 426: this path speaks WebSocket only.
     UpgradeRequired,
+    /// 429: too many requests; holds after how many seconds to retry.
+    RateLimited(u64),
+    /// 429: too many watchers from one address.
+    TooManyConnections,
     /// 500: a defect of the server. The client is told nothing about it; the log is.
     Internal,
     /// 501: the contract has it, this version does not; says what.
     NotImplemented(&'static str),
     /// 503: the store does not answer or refuses to write. The reason is in the log, not in the answer.
     Unavailable,
+    /// 503: too many watchers in all.
+    NoPlace,
     /// 503: more is waiting than the server will hold; says what is full.
     Overloaded(&'static str),
     /// 503: `/readyz` says no, and why.
@@ -62,6 +78,8 @@ impl ApiError {
             ApiError::Syntax(_) => &kinds::SYNTAX,
             ApiError::BrokenBody(_) => &kinds::BROKEN_BODY,
             ApiError::BadHandshake(_) => &kinds::BAD_HANDSHAKE,
+            ApiError::Unauthenticated { .. } => &kinds::UNAUTHENTICATED,
+            ApiError::ForeignOrigin => &kinds::FOREIGN_ORIGIN,
             ApiError::NotFound(_) => &kinds::NOT_FOUND,
             ApiError::MethodNotAllowed(_) => &kinds::METHOD_NOT_ALLOWED,
             ApiError::BodyTimeout(_) => &kinds::BODY_TIMEOUT,
@@ -70,9 +88,12 @@ impl ApiError {
             ApiError::Invalid(_) => &kinds::INVALID,
             ApiError::IdReused(_) => &kinds::ID_REUSED,
             ApiError::UpgradeRequired => &kinds::UPGRADE_REQUIRED,
+            ApiError::RateLimited(_) => &kinds::RATE_LIMITED,
+            ApiError::TooManyConnections => &kinds::TOO_MANY_CONNECTIONS,
             ApiError::Internal => &kinds::INTERNAL,
             ApiError::NotImplemented(_) => &kinds::NOT_IMPLEMENTED,
             ApiError::Unavailable => &kinds::UNAVAILABLE,
+            ApiError::NoPlace => &kinds::NO_PLACE,
             ApiError::Overloaded(_) => &kinds::OVERLOADED,
             ApiError::NotReady(_) => &kinds::NOT_READY,
         }
@@ -84,6 +105,20 @@ impl ApiError {
             ApiError::Syntax(why) | ApiError::BrokenBody(why) | ApiError::NotFound(why) => why.clone(),
             ApiError::UnsupportedMediaType(why) | ApiError::NotReady(why) => why.clone(),
             ApiError::BadHandshake(why) => why.clone(),
+            ApiError::Unauthenticated { tried: false } => {
+                "send a producer key as Authorization: Bearer tck_...".to_owned()
+            }
+            ApiError::Unauthenticated { tried: true } => {
+                "what the Authorization header holds is no valid key; send Bearer and a producer key"
+                    .to_owned()
+            }
+            ApiError::ForeignOrigin => {
+                "this page's origin may not do that; the operator lists origins in [http] allowed_origins"
+                    .to_owned()
+            }
+            ApiError::RateLimited(s) => format!("try again in {s} s; a retry with the same id is safe"),
+            ApiError::TooManyConnections => "close some of this address's connections first".to_owned(),
+            ApiError::NoPlace => "there are as many watchers as may be; try again later".to_owned(),
             ApiError::MethodNotAllowed(allow) => format!("this path answers {allow}"),
             ApiError::BodyTimeout(ms) => format!("the body did not arrive within {ms} ms; send it again"),
             ApiError::TooLarge(limit) => format!("the body may have at most {limit} bytes"),
@@ -159,6 +194,14 @@ impl ResponseError for ApiError {
             ApiError::MethodNotAllowed(allow) => drop(answer.insert_header((ALLOW, *allow))),
             // Else the rest of the body would have to be read, for as long as the client likes to send.
             ApiError::TooLarge(_) | ApiError::BodyTimeout(_) => drop(answer.force_close()),
+            ApiError::Unauthenticated { tried } => {
+                let told = if *tried { "Bearer error=\"invalid_token\"" } else { "Bearer" };
+                answer.insert_header((WWW_AUTHENTICATE, told));
+            }
+            ApiError::RateLimited(seconds) => drop(answer.insert_header((RETRY_AFTER, *seconds))),
+            ApiError::TooManyConnections | ApiError::NoPlace => {
+                answer.insert_header((RETRY_AFTER, WATCHER_RETRY_S)).force_close();
+            }
             ApiError::UpgradeRequired => {
                 answer.insert_header((UPGRADE, "websocket")).insert_header((CONNECTION, "upgrade"));
             }
@@ -203,6 +246,11 @@ mod tests {
         vec![
             ApiError::Syntax("EOF".into()),
             ApiError::BrokenBody("cut".into()),
+            ApiError::Unauthenticated { tried: false },
+            ApiError::ForeignOrigin,
+            ApiError::RateLimited(3),
+            ApiError::TooManyConnections,
+            ApiError::NoPlace,
             ApiError::NotFound("no".into()),
             ApiError::MethodNotAllowed("GET"),
             ApiError::BodyTimeout(1),
@@ -229,7 +277,10 @@ mod tests {
             let name = problem["type"].as_str().unwrap().strip_prefix("/problems/").unwrap();
             assert!(KINDS.iter().any(|kind| kind.name == name), "{name}");
             assert_eq!(answer.headers().get("content-type").unwrap(), "application/problem+json");
-            assert_eq!(answer.status().as_u16() == 503, answer.headers().contains_key(RETRY_AFTER));
+            assert_eq!(
+                matches!(answer.status().as_u16(), 429 | 503),
+                answer.headers().contains_key(RETRY_AFTER)
+            );
         }
     }
 

@@ -57,10 +57,11 @@ impl<T: Transport> WatchBody<T> {
         if !self.transport.is_over() {
             self.transport.listen(&mut self.session, cx);
         }
-        if self.hub.is_closing() && !self.said_goodbye {
+        if !self.said_goodbye && self.alarm.is_leaving() {
             self.said_goodbye = true;
             if !self.transport.is_closing() {
-                self.transport.goodbye(&Frame::goodbye("shutdown", spread_ms()));
+                self.transport
+                    .goodbye(&Frame::goodbye("shutdown", spread_ms(self.hub.live().away_most_ms())));
             }
         }
         if let Some(bytes) = self.transport.urgent(Instant::now()) {
@@ -125,8 +126,8 @@ impl Drop for Presence {
     }
 }
 
-/// When this watcher should come back, 500–5 000 ms, evenly spread over watchers.
-fn spread_ms() -> u64 {
+/// When this watcher should come back, from 500 ms to `most`, evenly spread over watchers.
+fn spread_ms(most: u64) -> u64 {
     use std::hash::{BuildHasher, RandomState};
-    500 + RandomState::new().hash_one(0u8) % 4_501
+    500 + RandomState::new().hash_one(0u8) % (most - 499)
 }

@@ -7,6 +7,7 @@ use actix_http::ws::{HandshakeError, handshake};
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::{HttpRequest, HttpResponse, web};
 
+use super::door::places::Full;
 use super::problem::{ApiError, invalid};
 use super::routes::resource;
 use super::{Gate, feed_of};
@@ -27,6 +28,9 @@ mod ws;
 /// How long a newcomer waits for the feed's first list before it is told to come back.
 const LIST_WITHIN: Duration = Duration::from_secs(4);
 
+/// How long a connection may take to end after it was told that there is no place.
+const TURNING_AWAY: Duration = Duration::from_secs(2);
+
 /// Registers the paths of live sockets.
 pub fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/v1/feeds/{feed:[^/]*}/ws", "GET").route(web::get().to(one_feed)));
@@ -43,8 +47,13 @@ async fn one_feed(
     let feed = feed_of(&req)?;
     let wish = Wish::of(&req)?;
     let mut answer = shake(&req)?;
+    let place = match gate.door.place(&req) {
+        Ok(place) => place,
+        Err(full) => return turn_away(answer, &gate, full),
+    };
     let session = open(&req, &gate, &feed, wish).await?;
     let body = WatchBody::new(session, WebSocket::new(input.into_inner(), false), hub_of(&req)?);
+    let body = place.seat(body);
     Ok(answer.message_body(body).map_err(|_| ApiError::Internal)?.map_into_boxed_body().into())
 }
 
@@ -55,9 +64,14 @@ async fn many_feeds(
     gate: web::Data<Gate>,
 ) -> Result<HttpResponse, ApiError> {
     let mut answer = shake(&req)?;
+    let place = match gate.door.place(&req) {
+        Ok(place) => place,
+        Err(full) => return turn_away(answer, &gate, full),
+    };
     let hub = hub_of(&req)?;
     let session = Session::new(gate.live.clone(), hub.clone());
     let body = WatchBody::new(session, WebSocket::new(input.into_inner(), true), hub);
+    let body = place.seat(body);
     Ok(answer.message_body(body).map_err(|_| ApiError::Internal)?.map_into_boxed_body().into())
 }
 
@@ -68,8 +82,9 @@ async fn events(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse,
     // A browser that reconnects repeats the page's URL; the id it heard last is newer.
     let last = req.headers().get("last-event-id").and_then(|id| id.to_str().ok());
     wish.since = last.and_then(|id| id.parse().ok()).or(wish.since);
+    let place = gate.door.place(&req).map_err(no_place)?;
     let session = open(&req, &gate, &feed, wish).await?;
-    let body = WatchBody::new(session, EventStream::default(), hub_of(&req)?);
+    let body = place.seat(WatchBody::new(session, EventStream::default(), hub_of(&req)?));
     let mut answer = HttpResponse::Ok();
     answer.insert_header((CONTENT_TYPE, "text/event-stream")).insert_header((CACHE_CONTROL, "no-store"));
     // Proxies would otherwise hold events back until a buffer is full.
@@ -108,6 +123,30 @@ fn shake(req: &HttpRequest) -> Result<actix_http::ResponseBuilder, ApiError> {
         HandshakeError::NoWebsocketUpgrade | HandshakeError::NoConnectionUpgrade => ApiError::UpgradeRequired,
         error => ApiError::BadHandshake(error.to_string()),
     })
+}
+
+/// Completes the handshake only to say that there is no place: a browser does not show its page the status
+/// of a refused one. When too many are being told so, the rest get a plain 503.
+fn turn_away(
+    mut answer: actix_http::ResponseBuilder,
+    gate: &Gate,
+    full: Full,
+) -> Result<HttpResponse, ApiError> {
+    let Some(place) = gate.door.turn_away() else { return Err(ApiError::NoPlace) };
+    let body = ws::too_many_connections(&no_place(full).to_string());
+    // The connection outlives its body: the server waits for the client to close, for as long.
+    actix_web::rt::spawn(async move {
+        tokio::time::sleep(TURNING_AWAY).await;
+        drop(place);
+    });
+    Ok(answer.message_body(body).map_err(|_| ApiError::Internal)?.map_into_boxed_body().into())
+}
+
+fn no_place(full: Full) -> ApiError {
+    match full {
+        Full::Server => ApiError::NoPlace,
+        Full::Address => ApiError::TooManyConnections,
+    }
 }
 
 /// A session that watches one feed, once its list is there.

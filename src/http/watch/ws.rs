@@ -1,10 +1,12 @@
 //! The WebSocket transport: commands in, text frames out, pings, and every close by the code table.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use actix_web::body::{BodySize, MessageBody};
 use actix_web::dev::Payload;
 use actix_ws::CloseCode;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -22,6 +24,9 @@ const BAD_REQUEST: CloseCode = CloseCode::Other(4000);
 
 /// 4100: no sign of life; it should back off.
 const NO_PROGRESS: CloseCode = CloseCode::Other(4100);
+
+/// 4129: no place for another watcher; it should back off.
+const TOO_MANY_CONNECTIONS: CloseCode = CloseCode::Other(4129);
 
 /// 4200: the server stops; it should come back after the jitter.
 const SHUTDOWN: CloseCode = CloseCode::Other(4200);
@@ -207,6 +212,28 @@ impl Transport for WebSocket {
             Some(since) => since + CLOSE_WITHIN,
             None => (self.heard.max(self.pinged) + PING_EVERY).min(self.heard + DEAD_AFTER),
         }
+    }
+}
+
+/// All that a watcher gets for whom there is no place: the reason, and a close.
+pub fn too_many_connections(why: &str) -> Streamed {
+    let mut bytes = BytesMut::from(&Frame::error("too_many_connections", why).ws()[..]);
+    bytes.extend_from_slice(&close_frame(Some(TOO_MANY_CONNECTIONS), "too many connections"));
+    Streamed(Some(bytes.freeze()))
+}
+
+/// A body of known bytes whose length is nobody's business: frames after a handshake have none.
+pub struct Streamed(Option<Bytes>);
+
+impl MessageBody for Streamed {
+    type Error = Infallible;
+
+    fn size(&self) -> BodySize {
+        BodySize::Stream
+    }
+
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, Infallible>>> {
+        Poll::Ready(self.get_mut().0.take().map(Ok))
     }
 }
 

@@ -34,6 +34,10 @@ pub struct DemoOptions {
     /// Which show: the same seed plays the same one.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// A producer key, where the gateway asks for one. Also taken from the variable TIPCAST_KEY, which
+    /// other users of this machine cannot see.
+    #[arg(long)]
+    pub key: Option<String>,
 }
 
 /// Why a demo ended before it was stopped.
@@ -67,6 +71,7 @@ impl From<io::Error> for DemoError {
 pub async fn run(options: DemoOptions) -> Result<(), DemoError> {
     let show = Show::named(options.seed, &format!("s{}-{:x}", options.seed, Millis::now().0));
     let mut sender = send::Sender::new(&options, io::stdout())?;
+    sender.carry(options.key.clone().or_else(|| std::env::var("TIPCAST_KEY").ok()));
     sender.greet(&options)?;
     let played = tokio::select! {
         never = sender.play(show, options.rate) => never,

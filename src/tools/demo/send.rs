@@ -48,6 +48,7 @@ struct Tally {
 pub(super) struct Sender<W> {
     client: Client,
     gifts: Url,
+    key: Option<String>,
     out: W,
     jitter: Dice,
     tally: Tally,
@@ -72,6 +73,7 @@ impl<W: Write> Sender<W> {
         Ok(Sender {
             client,
             gifts,
+            key: None,
             out,
             jitter: Dice::new(Millis::now().0.unsigned_abs()),
             tally: Tally::default(),
@@ -80,8 +82,13 @@ impl<W: Write> Sender<W> {
         })
     }
 
+    /// Sends this producer key along.
+    pub(super) fn carry(&mut self, key: Option<String>) {
+        self.key = key;
+    }
+
     pub(super) fn greet(&mut self, options: &DemoOptions) -> io::Result<()> {
-        let DemoOptions { url, feed, rate, seed } = options;
+        let DemoOptions { url, feed, rate, seed, .. } = options;
         writeln!(self.out, "playing show {seed} at {rate} gifts/s; watch {url}?feed={feed}; Ctrl-C stops")
     }
 
@@ -139,7 +146,10 @@ impl<W: Write> Sender<W> {
     }
 
     async fn attempt(&self, body: &str) -> Attempt {
-        let request = self.client.post(self.gifts.clone()).header(CONTENT_TYPE, "application/json");
+        let mut request = self.client.post(self.gifts.clone()).header(CONTENT_TYPE, "application/json");
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key);
+        }
         let response = match request.body(body.to_owned()).send().await {
             Ok(response) => response,
             Err(error) => return Attempt::Again(None, root_of(&error)),
@@ -238,7 +248,7 @@ mod tests {
             }
             bodies
         });
-        (DemoOptions { url, feed: "room".parse().unwrap(), rate: 1_000.0, seed: 1 }, bodies)
+        (DemoOptions { url, feed: "room".parse().unwrap(), rate: 1_000.0, seed: 1, key: None }, bodies)
     }
 
     const BUSY: &str = "HTTP/1.1 503 x\r\nretry-after: 0\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";

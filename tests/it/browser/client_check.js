@@ -1,5 +1,5 @@
 // Runs in a page of the gateway, with a WebSocket and a clock of its own; what it ends with goes to
-// arguments[0]: "ok", or what is wrong. See browser.rs.
+// arguments[0]: "ok", or what is wrong. See client.rs.
 
 const done = arguments[0];
 
@@ -41,12 +41,14 @@ function foldsStrictly({ Fold }) {
   equal(fold.position, null, "then only a snapshot helps");
 }
 
-function backsOff({ backoff, afterClose, socketUrl, connect }) {
+function backsOff({ backoff, afterClose, feedUrl, connect }) {
   equal([0, 1, 5, 6, 99].map((n) => backoff(n, () => 1)), [500, 1000, 16000, 20000, 20000], "ceilings");
   equal(backoff(9, () => 0), 0, "full jitter");
   const codes = [1000, 1006, 4000, 4099, 4100, 4129, 4200, 4299];
   equal(codes.map(afterClose), ["again", "again", "stop", "stop", "slow", "slow", "again", "again"], "close codes");
-  equal(socketUrl("https://x/y/", "a.b", "e:1"), "wss://x/y/v1/feeds/a.b/ws?since=e%3A1", "the address");
+  const at = { feed: "a.b", since: "e:1", token: "t&" };
+  equal(feedUrl("https://x/y/?q#h", "ws", at), "wss://x/y/v1/feeds/a.b/ws?since=e%3A1&token=t%26", "a socket's address");
+  equal(feedUrl("wss://x:1", "sse", { feed: "f" }), "https://x:1/v1/feeds/f/sse", "a stream's address");
   let refused = false;
   try {
     connect({ url: "http://x", feed: "a/b" });
@@ -56,10 +58,11 @@ function backsOff({ backoff, afterClose, socketUrl, connect }) {
   equal(refused, true, "a bad feed name is refused");
 }
 
-function reconnects({ connect }) {
+/** Runs with sockets, streams, chance and a clock that the check holds in its hands. */
+function inAWorldOfItsOwn(run) {
   let now = 0;
   let timers = [];
-  const real = { WebSocket, setTimeout, clearTimeout, now: Date.now, random: Math.random };
+  const real = { WebSocket, EventSource, setTimeout, clearTimeout, now: Date.now, random: Math.random };
   window.setTimeout = (run, ms) => {
     const timer = { run, at: now + ms };
     timers.push(timer);
@@ -106,7 +109,40 @@ function reconnects({ connect }) {
     }
   };
 
+  const streams = [];
+  window.EventSource = class extends EventTarget {
+    constructor(url) {
+      super();
+      this.url = url.replace("http://h/v1/feeds/f/sse", "");
+      streams.push(this);
+    }
+    close() {
+      this.gone = true;
+    }
+    end() {
+      const event = new Event("error");
+      this.onerror(event);
+      this.dispatchEvent(event);
+    }
+    say(frame) {
+      this.dispatchEvent(new MessageEvent(frame.type, { data: JSON.stringify({ feed: "f", ...frame }) }));
+    }
+  };
+
   try {
+    run({ pass, sockets, streams, left: () => timers.length });
+  } finally {
+    const { now: clock, random, ...others } = real;
+    Object.assign(window, others);
+    Date.now = clock;
+    Math.random = random;
+  }
+}
+
+const snapshot = { type: "snapshot", capacity: 10, keepalive_ms: 25000, skipped: 0 };
+
+function reconnects({ connect }) {
+  inAWorldOfItsOwn(({ pass, sockets, left }) => {
     const lists = [];
     const states = [];
     const watch = connect({
@@ -116,7 +152,6 @@ function reconnects({ connect }) {
       onState: (state, { retryInMs, code }) => states.push([state, retryInMs ?? code].join(" ").trim()),
     });
     const last = () => sockets[sockets.length - 1];
-    const snapshot = { type: "snapshot", capacity: 10, keepalive_ms: 25000, skipped: 0 };
     const add = (seq, id) => ({ type: "delta", seq, ops: [{ op: "add", seq, row: { row: id, rev: 1 } }] });
 
     equal(last().url, "", "a first connection asks for no position");
@@ -166,12 +201,78 @@ function reconnects({ connect }) {
     equal(lists, ["snapshot a", "delta b,a", "snapshot z"], "what was shown");
     watch.close();
     equal(states.filter((state) => state.startsWith("closed")).length, 1, "closed once");
-    equal(timers.length, 0, "no timer is left");
-  } finally {
-    Object.assign(window, { WebSocket: real.WebSocket, setTimeout: real.setTimeout, clearTimeout: real.clearTimeout });
-    Date.now = real.now;
-    Math.random = real.random;
-  }
+    equal(left(), 0, "no timer is left");
+  });
+}
+
+function fallsBackToAStream({ connect }) {
+  inAWorldOfItsOwn(({ pass, sockets, streams, left }) => {
+    const told = [];
+    const watch = connect({
+      url: "http://h",
+      feed: "f",
+      onChange: ({ seq }) => told.push(seq),
+      onState: (state, { transport }) => transport && told.push(transport),
+    });
+    const tries = () => [sockets.length, streams.length];
+    sockets[0].end(1006);
+    pass(500);
+    equal(tries(), [2, 0], "one lost socket proves nothing");
+    sockets[1].end(1006);
+    pass(1_000);
+    equal(tries(), [2, 1], "no socket ever spoke: a stream");
+    streams[0].say({ ...snapshot, epoch: "e", seq: 4, rows: [] });
+    streams[0].say({ type: "delta", seq: 5, ops: [{ op: "later", seq: 5 }] });
+    equal(told, ["sse", 4, 5], "the same frames");
+    pass(30_001);
+    equal(streams[0].gone, true, "a silent stream is given up");
+    pass(500);
+    equal([...tries(), sockets[2].url], [3, 1, "?since=e%3A5"], "the next try is a socket again, from where it stood");
+    sockets[2].say({ type: "resumed", epoch: "e", seq: 5, keepalive_ms: 25000 });
+    for (let n = 3; n < 7; n += 1) {
+      sockets[sockets.length - 1].end(1006);
+      pass(20_000);
+    }
+    equal(tries(), [7, 1], "a socket once spoke: streams are needed no more");
+    watch.close();
+    equal(left(), 0, "no timer is left");
+  });
+}
+
+function wakes({ connect }) {
+  inAWorldOfItsOwn(({ pass, sockets, left }) => {
+    const watch = connect({ url: "http://h", feed: "f" });
+    const last = () => sockets[sockets.length - 1];
+    last().say({ ...snapshot, epoch: "e", seq: 1, rows: [] });
+    for (let n = 0; n < 8; n += 1) {
+      last().end(1006);
+      pass(20_000);
+    }
+    last().end(1006);
+    const before = sockets.length;
+    window.dispatchEvent(new Event("online"));
+    pass(500);
+    equal(sockets.length, before + 1, "the network is back: no need to wait out the back-off");
+    last().say({ type: "resumed", epoch: "e", seq: 1, keepalive_ms: 25000 });
+    window.dispatchEvent(new Event("offline"));
+    equal(Boolean(last().closing), false, "offline alone says little: the gateway may be near");
+    window.dispatchEvent(new Event("online"));
+    equal(Boolean(last().closing), true, "another network: the old line is replaced");
+    last().end(1006);
+    pass(500);
+    equal(last().url, "?since=e%3A1", "and resumed");
+    last().say({ type: "resumed", epoch: "e", seq: 1, keepalive_ms: 25000 });
+    last().say({ type: "goodbye", reason: "shutdown", reconnect_in_ms: 9_000 });
+    last().end(4200);
+    const asked = sockets.length;
+    document.dispatchEvent(new Event("visibilitychange"));
+    pass(8_999);
+    equal(sockets.length, asked, "a time that the server asked for is kept");
+    pass(1);
+    equal(sockets.length, asked + 1, "to its end");
+    watch.close();
+    equal(left(), 0, "no timer is left");
+  });
 }
 
 import("/static/tipcast.js")
@@ -179,6 +280,8 @@ import("/static/tipcast.js")
     foldsStrictly(client);
     backsOff(client);
     reconnects(client);
+    fallsBackToAStream(client);
+    wakes(client);
     done("ok");
   })
   .catch((error) => done(String(error.stack ?? error)));

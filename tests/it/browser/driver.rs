@@ -46,6 +46,13 @@ impl Driver {
 
     /// Opens a browser of its own, with nothing remembered, on `url`.
     pub async fn open(&self, url: &str) -> Page<'_> {
+        let page = self.blank().await;
+        page.go(url).await;
+        page
+    }
+
+    /// Opens a browser of its own on an empty page.
+    pub async fn blank(&self) -> Page<'_> {
         let profile = tempfile::tempdir().unwrap();
         let session = self
             .call(
@@ -63,9 +70,7 @@ impl Driver {
             )
             .await;
         let id = session["sessionId"].as_str().expect("a session has an id").to_owned();
-        let page = Page { driver: self, id, _profile: profile };
-        page.go(url).await;
-        page
+        Page { driver: self, id, _profile: profile }
     }
 
     async fn call(&self, method: Method, path: &str, body: Value) -> Value {
@@ -143,6 +148,29 @@ impl Page<'_> {
             }
             tokio::time::sleep(Duration::from_millis(25)).await;
         }
+    }
+
+    /// A command of the browser's own protocol, for what WebDriver has no word for.
+    pub async fn devtools(&self, command: &str, parameters: Value) -> Value {
+        self.command("/goog/cdp/execute", json!({ "cmd": command, "params": parameters })).await
+    }
+
+    /// Runs a script before any of the page's own, in every document that comes.
+    pub async fn before_all(&self, script: &str) {
+        self.devtools("Page.addScriptToEvaluateOnNewDocument", json!({ "source": script })).await;
+    }
+
+    /// As if the person at this browser had chosen so: names and values of CSS media features.
+    pub async fn prefers(&self, features: &[(&str, &str)]) {
+        let features: Vec<_> =
+            features.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+        self.devtools("Emulation.setEmulatedMedia", json!({ "features": features })).await;
+    }
+
+    /// As if it were a phone of this size, in CSS pixels.
+    pub async fn is_a_phone(&self, width: u32, height: u32) {
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 2, "mobile": true });
+        self.devtools("Emulation.setDeviceMetricsOverride", size).await;
     }
 
     async fn element(&self, css: &str) -> String {

@@ -44,7 +44,16 @@ impl Process {
     /// Starts the binary on this address with these arguments and variables, and waits until it listens.
     pub fn start(address: &str, args: Vec<String>, env: Vec<(String, String)>) -> Process {
         let all: Vec<_> = ["--listen".to_owned(), address.to_owned()].into_iter().chain(args).collect();
-        let (mut process, lines) = Process::spawn(&all, env);
+        Process::listening_with(&all, env)
+    }
+
+    /// Starts the binary with these arguments and no others, and waits until it listens.
+    pub fn listening(args: &[String]) -> Process {
+        Process::listening_with(args, vec![])
+    }
+
+    fn listening_with(args: &[String], env: Vec<(String, String)>) -> Process {
+        let (mut process, lines) = Process::spawn(args, env);
         let deadline = Instant::now() + PATIENCE;
         let base = loop {
             let line = lines.recv_timeout(deadline.saturating_duration_since(Instant::now()));
@@ -113,6 +122,24 @@ impl Process {
     /// SIGTERM.
     pub fn terminate(&self) {
         signal("TERM", self.child.id());
+    }
+
+    /// SIGHUP.
+    pub fn hang_up(&self) {
+        signal("HUP", self.child.id());
+    }
+
+    /// Waits until it has written these words, and gives everything it wrote so far.
+    pub fn wait_for_words(&self, words: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let said = self.said();
+            if said.contains(words) {
+                return said;
+            }
+            assert!(Instant::now() < deadline, "nothing about {words:?}:\n{said}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Waits for its end.

@@ -25,7 +25,7 @@ async fn a_watcher_that_does_not_read_for_a_while_converges_by_a_snapshot_that_s
     app.patch_policy("show", json!({"dedup": "off", "flush_ms": 0})).await;
     app.give("show", &gift("first")).await;
     let mut fast = app.watch("show").await;
-    let mut slow = Watcher::open_with(&app, "show", "", Some(4_096)).await;
+    let mut slow = Watcher::open_with(&app, "show", "", Some(131_072)).await;
     slow.wait_for_seq(1).await;
     pour(&app, 0..40).await;
     fast.wait_for_the_list().await;
@@ -41,7 +41,7 @@ async fn a_watcher_that_never_reads_is_in_nobodys_way() {
     let app = TestApp::start().await;
     app.patch_policy("show", json!({"dedup": "off"})).await;
     app.give("show", &gift("first")).await;
-    let stuck = Watcher::open_with(&app, "show", "", Some(4_096)).await;
+    let stuck = Watcher::open_with(&app, "show", "", Some(131_072)).await;
     let mut fast = app.watch("show").await;
     pour(&app, 0..10).await;
     fast.wait_for_the_list().await;

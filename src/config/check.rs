@@ -1,0 +1,240 @@
+//! Ranges, and combinations that would go wrong: each refusal is a sentence that says what would
+//! happen and what to do instead.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use super::{Config, ConfigError, DEFAULT};
+
+/// The most gifts of one batch; fewer cells than that and a full batch could never pass.
+const BATCH: u32 = 128;
+
+impl Config {
+    /// The address to listen on. Resolves host names.
+    pub fn listen_address(&self) -> Result<SocketAddr, ConfigError> {
+        let listen = &self.http.listen;
+        let told = "give an address and a port, such as 127.0.0.1:8080 or [::1]:8080";
+        let found = listen.to_socket_addrs().map(|mut all| all.next());
+        match found {
+            Ok(Some(address)) => Ok(address),
+            Ok(None) => Err(ConfigError(format!("[http] listen: {listen:?} names no address; {told}"))),
+            Err(e) => Err(ConfigError(format!("[http] listen: {listen:?} cannot be used ({e}); {told}"))),
+        }
+    }
+
+    /// Ranges, and combinations that would go wrong.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.check_ranges()?;
+        self.check_stores()?;
+        self.check_limits()?;
+        self.check_listen()
+    }
+
+    /// What is allowed and yet may not be what was meant, a sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        let beyond = self.listen_address().is_ok_and(|address| !address.ip().is_loopback());
+        if beyond && self.http.insecure && self.auth.producer_keys.is_empty() {
+            all.push(format!(
+                "[http] insecure: whoever reaches {} may write to every feed; set [auth] producer_keys \
+                 unless something in front keeps strangers out",
+                self.http.listen
+            ));
+        }
+        if !self.redis.url.is_empty()
+            && !DEFAULT.contains(&format!("data_dir = {:?}", self.embedded.data_dir))
+        {
+            all.push(format!(
+                "[embedded] data_dir is not used while [redis] url is set: the feeds in {:?} are not shown",
+                self.embedded.data_dir
+            ));
+        }
+        if self.auth.producer_keys.iter().any(|key| !key.expose().starts_with("sha256:")) {
+            all.push(
+                "[auth] producer_keys holds a key itself: whoever reads the configuration can write. \
+                 `tipcast key new` prints a key and the hash that can stand here instead"
+                    .into(),
+            );
+        }
+        let kept = self.leaving_ms();
+        if kept != (self.http.unready_ms, self.http.drain_ms) {
+            all.push(format!(
+                "[http] unready_ms and drain_ms do not fit into shutdown_ms ({}) and are cut to {} and {} ms; \
+                 raise shutdown_ms if that is too short",
+                self.http.shutdown_ms, kept.0, kept.1
+            ));
+        }
+        all
+    }
+
+    /// `unready_ms` and `drain_ms` as they are kept: together never so long that running requests would
+    /// have no time left of `shutdown_ms`.
+    pub fn leaving_ms(&self) -> (u64, u64) {
+        let http = &self.http;
+        let unready = http.unready_ms.min(http.shutdown_ms / 2);
+        (unready, http.drain_ms.min((http.shutdown_ms - unready) / 2))
+    }
+
+    fn check_ranges(&self) -> Result<(), ConfigError> {
+        let Config { http, limits, redis, .. } = self;
+        for (key, value, least, most) in [
+            ("[http] workers", http.workers as u64, 0, 512),
+            ("[http] max_body_bytes", http.max_body_bytes as u64, 1_024, 16 << 20),
+            ("[http] max_batch_bytes", http.max_batch_bytes as u64, 1_024, 64 << 20),
+            ("[http] head_timeout_ms", http.head_timeout_ms, 100, 600_000),
+            ("[http] body_timeout_ms", http.body_timeout_ms, 100, 600_000),
+            ("[http] keep_alive_ms", http.keep_alive_ms, 0, 3_600_000),
+            ("[http] send_buffer_bytes", http.send_buffer_bytes as u64, 4_096, 16 << 20),
+            ("[http] unready_ms", http.unready_ms, 0, 600_000),
+            ("[http] drain_ms", http.drain_ms, 0, 600_000),
+            ("[http] shutdown_ms", http.shutdown_ms, 1_000, 1_200_000),
+            ("[limits] watchers", limits.watchers as u64, 0, 10_000_000),
+            ("[limits] watchers_per_address", limits.watchers_per_address as u64, 0, 10_000_000),
+            ("[limits] requests_per_second", u64::from(limits.requests_per_second), 0, 1_000_000),
+            ("[limits] request_burst", u64::from(limits.request_burst), 0, 10_000_000),
+            ("[redis] call_timeout_ms", redis.call_timeout_ms, 50, 4_000),
+            ("[redis] connect_timeout_ms", redis.connect_timeout_ms, 50, 10_000),
+        ] {
+            if !(least..=most).contains(&value) {
+                return Err(ConfigError(format!("{key} must be from {least} to {most}; it is {value}")));
+            }
+        }
+        if http.max_batch_bytes < http.max_body_bytes {
+            return Err(ConfigError(format!(
+                "[http] max_batch_bytes ({}) is smaller than max_body_bytes ({}): a gift that may be sent alone \
+                 would be refused in a batch; make it at least as large",
+                http.max_batch_bytes, http.max_body_bytes
+            )));
+        }
+        Ok(())
+    }
+
+    fn check_stores(&self) -> Result<(), ConfigError> {
+        let Config { redis, embedded, .. } = self;
+        if !redis.url.is_empty() && !redis.url.starts_with("redis://") {
+            let told = "it must look like redis://127.0.0.1:6379, or be empty for the embedded engine";
+            return Err(ConfigError(format!("[redis] url is not a Redis URL; {told}")));
+        }
+        if redis.url.is_empty() && embedded.data_dir.as_os_str().is_empty() {
+            return Err(ConfigError(
+                "[embedded] data_dir is empty; name a folder, or set [redis] url".into(),
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_limits(&self) -> Result<(), ConfigError> {
+        let limits = &self.limits;
+        if limits.watchers > 0 && limits.watchers_per_address > limits.watchers {
+            return Err(ConfigError(format!(
+                "[limits] watchers_per_address ({}) is above watchers ({}): one address could take every place; \
+                 lower it, or set it to 0 for no limit per address",
+                limits.watchers_per_address, limits.watchers
+            )));
+        }
+        let burst = limits.request_burst;
+        match limits.requests_per_second {
+            0 if burst > 0 => Err(ConfigError(
+                "[limits] request_burst does nothing without requests_per_second; set both or neither".into(),
+            )),
+            1.. if (1..BATCH).contains(&burst) => Err(ConfigError(format!(
+                "[limits] request_burst is {burst}, so a batch of more gifts could never pass; make it at \
+                 least {BATCH}, or 0"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_listen(&self) -> Result<(), ConfigError> {
+        let address = self.listen_address()?;
+        if address.ip().is_loopback() || self.http.insecure || !self.auth.producer_keys.is_empty() {
+            return Ok(());
+        }
+        Err(ConfigError(format!(
+            "refusing to listen on {address}: there are no [auth] producer_keys, so anyone who reaches this \
+             address could write to every feed. Make a key with `tipcast key new`, or listen on 127.0.0.1, or \
+             give --insecure if something in front keeps strangers out"
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Flags, load};
+
+    fn default() -> Config {
+        load(None, Vec::new(), Flags::default()).unwrap()
+    }
+
+    /// What the changed default configuration is refused with.
+    fn refused(change: impl FnOnce(&mut Config)) -> String {
+        let mut config = default();
+        change(&mut config);
+        config.check().unwrap_err().0
+    }
+
+    #[test]
+    fn the_default_file_parses_and_passes_without_a_warning() {
+        assert_eq!(default().check(), Ok(()));
+        assert_eq!(default().warnings(), Vec::<String>::new());
+        assert_eq!(default().listen_address().unwrap().to_string(), "127.0.0.1:8080");
+    }
+
+    #[test]
+    fn beyond_loopback_it_needs_keys_or_insecure() {
+        let mut config = default();
+        config.http.listen = "0.0.0.0:8080".into();
+        let told = config.check().unwrap_err().0;
+        assert!(told.contains("--insecure") && told.contains("tipcast key new"), "{told}");
+        config.http.insecure = true;
+        assert_eq!(config.check(), Ok(()));
+        assert!(config.warnings()[0].contains("0.0.0.0:8080"), "{:?}", config.warnings());
+        config.http.insecure = false;
+        config.auth.producer_keys = vec![format!("sha256:{}", "0".repeat(64)).into()];
+        assert_eq!((config.check(), config.warnings()), (Ok(()), vec![]));
+        config.auth.producer_keys.clear();
+        config.http.listen = "[::1]:0".into();
+        assert_eq!(config.check(), Ok(()));
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_named() {
+        assert!(refused(|c| c.http.listen = "8080".into()).contains("[http] listen"));
+        assert!(refused(|c| c.redis.url = "localhost:6379".into()).contains("[redis] url"));
+        assert!(refused(|c| c.http.shutdown_ms = 0).contains("[http] shutdown_ms"));
+        assert!(refused(|c| c.embedded.data_dir = "".into()).contains("[embedded] data_dir"));
+    }
+
+    #[test]
+    fn combinations_that_would_go_wrong_are_refused_with_what_would_happen() {
+        assert!(refused(|c| c.limits.watchers = 10).contains("could take every place"));
+        assert!(refused(|c| c.limits.request_burst = 500).contains("does nothing without"));
+        let told = refused(|c| (c.limits.requests_per_second, c.limits.request_burst) = (10, 50));
+        assert!(told.contains("could never pass"), "{told}");
+        assert!(refused(|c| c.http.max_batch_bytes = 4_096).contains("refused in a batch"));
+        let mut config = default();
+        (config.limits.watchers, config.limits.requests_per_second) = (0, 10);
+        assert_eq!(config.check(), Ok(()));
+    }
+
+    #[test]
+    fn a_short_shutdown_shortens_what_comes_before_it() {
+        let mut config = default();
+        assert_eq!(config.leaving_ms(), (500, 3_000));
+        config.http.shutdown_ms = 1_000;
+        assert_eq!((config.check(), config.leaving_ms()), (Ok(()), (500, 250)));
+        assert!(config.warnings()[0].contains("cut to 500 and 250 ms"), "{:?}", config.warnings());
+    }
+
+    #[test]
+    fn what_is_allowed_but_useless_is_a_warning() {
+        let mut config = default();
+        config.redis.url = "redis://127.0.0.1".into();
+        assert_eq!(config.warnings(), Vec::<String>::new());
+        config.embedded.data_dir = "/var/lib/tipcast".into();
+        config.auth.producer_keys = vec!["correct horse battery".to_owned().into()];
+        let told = config.warnings();
+        assert_eq!((config.check(), told.len()), (Ok(()), 2));
+        assert!(told[0].contains("/var/lib/tipcast") && !told[1].contains("horse"), "{told:?}");
+    }
+}

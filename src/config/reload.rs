@@ -1,0 +1,101 @@
+//! What of a new configuration can hold without a restart.
+
+use serde_json::Value;
+
+use super::Config;
+
+/// A running configuration and a newly read one, put together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reloaded {
+    /// The running one with every key that can change while it runs taken from the new one.
+    pub config: Config,
+    /// What changed by that, as `[section] key`.
+    pub changed: Vec<String>,
+    /// What is different in the new one and waits for a restart.
+    pub waiting: Vec<String>,
+}
+
+impl Config {
+    /// What becomes of `self`, which runs, when `new` is read. The result may break rules that neither
+    /// broke alone, so it must be checked: `new` may drop its keys because it also listens elsewhere.
+    pub fn reloaded(&self, new: &Config) -> Reloaded {
+        let mut config = self.clone();
+        config.auth.clone_from(&new.auth);
+        config.limits.clone_from(&new.limits);
+        config.http.allowed_origins.clone_from(&new.http.allowed_origins);
+        config.http.trusted_proxies.clone_from(&new.http.trusted_proxies);
+        config.http.forwarded_header.clone_from(&new.http.forwarded_header);
+        config.log.level.clone_from(&new.log.level);
+        Reloaded { changed: differing(self, &config), waiting: differing(&config, new), config }
+    }
+}
+
+/// The keys in which two configurations differ.
+fn differing(one: &Config, other: &Config) -> Vec<String> {
+    let (Ok(Value::Object(one)), Ok(Value::Object(other))) =
+        (serde_json::to_value(one), serde_json::to_value(other))
+    else {
+        return Vec::new();
+    };
+    let keys = one.iter().flat_map(|(section, keys)| {
+        let keys = keys.as_object().into_iter().flatten();
+        keys.map(move |(key, value)| (section, key, value))
+    });
+    let differ = keys.filter(|(section, key, value)| other[*section].get(key) != Some(value));
+    differ.map(|(section, key, _)| format!("[{section}] {key}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{DEFAULT, Flags, load};
+
+    /// Another value of the same type.
+    fn other(value: &Value) -> Value {
+        match value {
+            Value::Bool(on) => Value::Bool(!on),
+            Value::Number(n) => (n.as_u64().unwrap() + 1).into(),
+            Value::Array(all) => Value::Array(all.iter().cloned().chain(["new".into()]).collect()),
+            Value::String(text) if text == "text" => "json".into(),
+            Value::String(text) => format!("{text}x").into(),
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn what_the_default_file_marks_is_reloaded_and_the_rest_waits() {
+        let running = load(None, Vec::new(), Flags::default()).unwrap();
+        let table = serde_json::to_value(&running).unwrap();
+        let mut marked = Vec::new();
+        let (mut section, mut note) = (String::new(), String::new());
+        for line in DEFAULT.lines() {
+            if let Some(name) = line.strip_prefix('[') {
+                section = format!("[{}", name);
+            } else if line.starts_with('#') {
+                note.push_str(line);
+            } else if let Some((key, _)) = line.split_once(" = ") {
+                if note.contains("# (reload)") {
+                    marked.push(format!("{section} {key}"));
+                }
+                note.clear();
+            }
+        }
+        assert!(marked.len() > 8, "{marked:?}");
+        for (section, keys) in table.as_object().unwrap() {
+            for (key, value) in keys.as_object().unwrap() {
+                let mut table = table.clone();
+                table[section][key] = other(value);
+                let new: Config = serde_json::from_value(table).unwrap();
+                let name = format!("[{section}] {key}");
+                let is_marked = marked.contains(&name);
+                let reloaded = running.reloaded(&new);
+                assert_eq!(reloaded.config == new, is_marked, "{name}");
+                let (changed, waiting) = match is_marked {
+                    true => (vec![name], vec![]),
+                    false => (vec![], vec![name]),
+                };
+                assert_eq!((reloaded.changed, reloaded.waiting), (changed, waiting));
+            }
+        }
+    }
+}

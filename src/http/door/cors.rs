@@ -1,0 +1,55 @@
+//! The headers of cross-origin answers (the Fetch standard).
+
+use actix_web::HttpRequest;
+use actix_web::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, HeaderMap, HeaderValue, ORIGIN, VARY,
+};
+
+use super::{Page, Rules, Want};
+
+/// Methods that some path below /v1 knows.
+const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
+
+/// Request headers that mean something here and that a browser asks about.
+const HEADERS: HeaderValue =
+    HeaderValue::from_static("Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID");
+
+/// Answer headers that a page may read beside those that it always may.
+const EXPOSED: HeaderValue =
+    HeaderValue::from_static("ETag, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate");
+
+/// How long a browser may remember a preflight, in seconds.
+const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
+
+/// Lets `page` see the answer to what it wanted, if it may. No credentials are ever allowed: a key goes
+/// along by the page's own doing or not at all.
+pub(super) fn put(
+    rules: &Rules,
+    page: Page,
+    want: Want,
+    preflight: bool,
+    req: &HttpRequest,
+    headers: &mut HeaderMap,
+) {
+    // What producers get is not cached, so programs need not be told what only browsers heed.
+    let unheeded = page == Page::Unnamed && want == Want::Produce;
+    if unheeded || rules.check_page(page, want, preflight).is_err() {
+        return;
+    }
+    if rules.origins.is_any() {
+        // The same for everybody, so that caches need not tell origins apart.
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    } else {
+        headers.append(VARY, HeaderValue::from_static("Origin"));
+        let (Page::Named, Some(origin)) = (page, req.headers().get(ORIGIN)) else { return };
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    }
+    if preflight {
+        headers.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HEADERS);
+        headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
+    } else if page != Page::Unnamed {
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+    }
+}

@@ -1,0 +1,292 @@
+//! The door: who may come in, before anything of a request is done.
+//!
+//! Every request passes [`Door::admit`] (before its handler runs), which asks, in this order: may this
+//! web page be here ([`origins`]), is there a producer key where one is needed ([`keys`]), and has its
+//! holder any requests left ([`rates`]). Watchers take a place in addition ([`places`]). What is asked can
+//! change while the server runs: [`Door::change`].
+
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::HttpRequest;
+use actix_web::http::Method;
+use actix_web::http::header::{
+    ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, HOST, HeaderMap, HeaderName, ORIGIN,
+};
+use arc_swap::ArcSwap;
+
+use super::problem::ApiError;
+use super::seldom::Seldom;
+
+pub mod address;
+pub mod keys;
+pub mod origins;
+pub mod places;
+pub mod rates;
+
+use address::{Proxies, counted};
+use keys::Keys;
+use origins::{Origins, Page};
+use places::{Full, Place, PlaceLimits, Places};
+use rates::{Budget, Rate, Rates, Who};
+
+/// How often the log says that there was no place.
+const FULL_SAID_EVERY: Duration = Duration::from_secs(10);
+
+/// What is asked at the door. The default asks nothing of programs and keeps foreign pages out.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// Who may write; nobody is asked when there are none.
+    pub keys: Keys,
+    /// Which web pages may be here.
+    pub origins: Origins,
+    /// Something in front of the server keeps strangers out.
+    pub insecure: bool,
+    /// Who may say for whom a request is.
+    pub proxies: Proxies,
+    /// How many may watch.
+    pub places: PlaceLimits,
+    /// How often a producer may ask.
+    pub rate: Option<Rate>,
+}
+
+/// The rules and what is counted under them.
+pub struct Door {
+    now: ArcSwap<Now>,
+    places: Arc<Places>,
+    full: Seldom,
+}
+
+struct Now {
+    rules: Rules,
+    rates: Option<Arc<Rates>>,
+}
+
+/// What a request wants, as far as the door cares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// Something for everybody that no other site's page has a use for: pages, health, metrics.
+    Page,
+    /// Something for everybody, that other sites' pages may use.
+    Read,
+    /// A live feed.
+    Watch,
+    /// What only producers may.
+    Produce,
+}
+
+impl Want {
+    /// Of the path as the router sees it, percent-decoded. What is not listed here as open is for
+    /// producers, so that a new path below /v1 is closed until somebody decides otherwise.
+    pub fn of(method: &Method, path: &str) -> Want {
+        let Some(path) = path.strip_prefix("/v1/") else {
+            // The client library is a module, which other sites' pages load with CORS only.
+            let shared = path.starts_with("/static/") || path == "/openapi.json";
+            return if shared { Want::Read } else { Want::Page };
+        };
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            return Want::Produce;
+        }
+        let mut parts = path.split('/');
+        match [(); 5].map(|()| parts.next()) {
+            [Some("ws"), None, ..] => Want::Watch,
+            [Some("feeds"), Some(_), Some("ws" | "sse"), None, _] => Want::Watch,
+            [Some("feeds"), Some(_), None, ..] => Want::Read,
+            // What it says also travels in the feed.
+            [Some("feeds"), Some(_), Some("drops"), Some(_), None] => Want::Read,
+            _ => Want::Produce,
+        }
+    }
+}
+
+/// Somebody whom the door let in.
+#[derive(Clone, Copy)]
+pub struct Guest {
+    /// Whose bucket is charged.
+    who: Option<Who>,
+    /// What is left in it.
+    pub budget: Option<Budget>,
+}
+
+/// What the door says.
+pub enum Verdict {
+    /// Go on.
+    Enter(Guest),
+    /// A browser asks whether a page may; it may.
+    Preflight,
+    /// No, and what is left in the bucket that was charged.
+    Refuse(ApiError, Option<Budget>),
+}
+
+impl Door {
+    /// A door with these rules.
+    pub fn new(rules: Rules) -> Door {
+        Door {
+            now: ArcSwap::from_pointee(Now::new(rules, None)),
+            places: Arc::default(),
+            full: Seldom::new(FULL_SAID_EVERY),
+        }
+    }
+
+    /// New rules, from the next request on. Who is in stays in, and buckets stay as full as they are
+    /// unless the rate is another.
+    pub fn change(&self, rules: Rules) {
+        let old = self.now.load_full();
+        self.now.store(Arc::new(Now::new(rules, old.rates.clone())));
+    }
+
+    /// Judges a request by its head.
+    pub fn admit(&self, method: &Method, path: &str, req: &HttpRequest) -> Verdict {
+        let asked = preflight(method, req);
+        let want = Want::of(asked.as_ref().unwrap_or(method), path);
+        if want == Want::Page {
+            return Verdict::Enter(Guest { who: None, budget: None });
+        }
+        let now = self.now.load();
+        let page = now.rules.page_of(req);
+        if let Err(refused) = now.rules.check_page(page, want, asked.is_some()) {
+            return Verdict::Refuse(refused, None);
+        }
+        if asked.is_some() {
+            return Verdict::Preflight;
+        }
+        if want != Want::Produce {
+            return Verdict::Enter(Guest { who: None, budget: None });
+        }
+        let keyed = now.rules.check_key(req);
+        let Some(rates) = &now.rates else {
+            return match keyed {
+                Ok(_) => Verdict::Enter(Guest { who: None, budget: None }),
+                Err(refused) => Verdict::Refuse(refused, None),
+            };
+        };
+        // Who has no valid key is charged by address, so that trying keys is limited too.
+        let who = match keyed {
+            Ok(Some(hash)) => Who::Key(hash),
+            _ => Who::Address(now.rules.client(req).map(counted)),
+        };
+        match (rates.charge(who, NonZeroU32::MIN), keyed) {
+            (Err(budget), _) => Verdict::Refuse(ApiError::RateLimited(budget.retry_after()), Some(budget)),
+            (Ok(budget), Err(refused)) => Verdict::Refuse(refused, Some(budget)),
+            (Ok(budget), Ok(_)) => Verdict::Enter(Guest { who: Some(who), budget: Some(budget) }),
+        }
+    }
+
+    /// Charges a guest for `more` than the one request that it was let in with.
+    pub fn charge(&self, guest: &mut Guest, more: usize) -> Result<(), ApiError> {
+        let more = NonZeroU32::new(u32::try_from(more).unwrap_or(u32::MAX));
+        let now = self.now.load();
+        let (Some(who), Some(rates), Some(more)) = (guest.who, &now.rates, more) else { return Ok(()) };
+        let charged = rates.charge(who, more);
+        guest.budget = Some(charged.unwrap_or_else(|budget| budget));
+        charged.map(|_| ()).map_err(|budget| ApiError::RateLimited(budget.retry_after()))
+    }
+
+    /// A place for the watcher that asks.
+    pub fn place(&self, req: &HttpRequest) -> Result<Place, Full> {
+        let now = self.now.load();
+        self.places.take(now.rules.client(req).map(counted), now.rules.places).inspect_err(|full| {
+            let Some(more) = self.full.may_speak() else { return };
+            match full {
+                Full::Server => tracing::warn!(more, "no place for a watcher: [limits] watchers is reached"),
+                Full::Address => tracing::warn!(
+                    address = now.rules.client(req).map(tracing::field::display),
+                    more,
+                    "no place for a watcher: its address has as many as [limits] watchers_per_address; if it is a \
+                     proxy's, name it in [http] trusted_proxies"
+                ),
+            }
+        })
+    }
+
+    /// A place to tell a watcher in that there is none.
+    pub fn turn_away(&self) -> Option<Place> {
+        self.places.turn_away()
+    }
+
+    /// The headers by which a browser lets a page of another origin see the answer.
+    pub fn cors(&self, method: &Method, path: &str, req: &HttpRequest, headers: &mut HeaderMap) {
+        let asked = preflight(method, req);
+        let want = Want::of(asked.as_ref().unwrap_or(method), path);
+        if want == Want::Page {
+            return;
+        }
+        let now = self.now.load();
+        let page = now.rules.page_of(req);
+        cors::put(&now.rules, page, want, asked.is_some(), req, headers);
+    }
+}
+
+mod cors;
+
+impl Now {
+    fn new(rules: Rules, old: Option<Arc<Rates>>) -> Now {
+        let kept = old.filter(|old| Some(old.rate()) == rules.rate);
+        let rates = rules.rate.map(|rate| kept.unwrap_or_else(|| Arc::new(Rates::new(rate))));
+        Now { rules, rates }
+    }
+}
+
+impl Rules {
+    fn client(&self, req: &HttpRequest) -> Option<IpAddr> {
+        self.proxies.client(req.peer_addr(), req.headers())
+    }
+
+    fn page_of(&self, req: &HttpRequest) -> Page {
+        // Two of them, or one that is no text, are nobody's whom we know.
+        let origin = single(req.headers(), &ORIGIN).map(|value| value.unwrap_or_default());
+        let host = single(req.headers(), &HOST).flatten();
+        self.origins.judge(origin, host)
+    }
+
+    /// What a page may want. Programs are not pages.
+    fn check_page(&self, page: Page, want: Want, preflight: bool) -> Result<(), ApiError> {
+        let may = match (page, want) {
+            (Page::Unnamed | Page::Named, _) => true,
+            (Page::Own { .. } | Page::Welcome, Want::Page | Want::Read | Want::Watch) => true,
+            // Without keys, reaching the server is the only permission there is, and any page that
+            // somebody has open on this machine reaches it: also one whose name was made to point here.
+            (Page::Own { loopback }, Want::Produce) => loopback || self.insecure || !self.keys.is_empty(),
+            (Page::Welcome, Want::Produce) => !self.keys.is_empty(),
+            // A browser does not show the page the answer without CORS headers.
+            (Page::Foreign, Want::Read | Want::Page) => !preflight,
+            (Page::Foreign, Want::Watch | Want::Produce) => false,
+        };
+        if may { Ok(()) } else { Err(ApiError::ForeignOrigin) }
+    }
+
+    /// The key that came, when keys are needed.
+    fn check_key(&self, req: &HttpRequest) -> Result<Option<keys::KeyHash>, ApiError> {
+        if self.keys.is_empty() {
+            return Ok(None);
+        }
+        let Some(sent) = single(req.headers(), &AUTHORIZATION) else {
+            return Err(ApiError::Unauthenticated { tried: false });
+        };
+        let bearer = sent.and_then(|sent| {
+            let (scheme, key) = sent.trim().split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+        });
+        let found = bearer.and_then(|key| self.keys.find(key));
+        found.map(Some).ok_or(ApiError::Unauthenticated { tried: true })
+    }
+}
+
+/// A header that may stand there once: none when it is absent, `Some(None)` when it makes no sense.
+fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Option<&'a str>> {
+    let mut all = headers.get_all(name);
+    let first = all.next()?;
+    Some(first.to_str().ok().filter(|_| all.next().is_none()))
+}
+
+/// The method that a browser asks about (the Fetch standard's CORS-preflight).
+fn preflight(method: &Method, req: &HttpRequest) -> Option<Method> {
+    let asks = *method == Method::OPTIONS && req.headers().contains_key(ORIGIN);
+    let asked = req.headers().get(ACCESS_CONTROL_REQUEST_METHOD).filter(|_| asks)?;
+    Method::from_bytes(asked.as_bytes()).ok()
+}
+
+#[cfg(test)]
+mod tests;

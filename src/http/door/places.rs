@@ -1,0 +1,176 @@
+//! Places for watchers: so many in all, so many from one address.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use actix_web::body::{BodySize, MessageBody};
+use bytes::Bytes;
+
+/// Watchers that are being told at the same time that there is no place. Telling them over their socket
+/// is a courtesy to browsers, which do not show a page the status of a refused handshake.
+const TURNED_AWAY_MOST: usize = 256;
+
+/// `[limits]` on watchers; 0 is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlaceLimits {
+    /// In all.
+    pub watchers: usize,
+    /// From one address.
+    pub per_address: usize,
+    /// Whether loopback addresses are limited too.
+    pub count_loopback: bool,
+}
+
+/// Why there is no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// The server has as many watchers as it may.
+    Server,
+    /// This address has as many as one may.
+    Address,
+}
+
+/// Who sits where.
+#[derive(Debug, Default)]
+pub struct Places {
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    all: usize,
+    of: HashMap<IpAddr, usize>,
+    turned_away: usize,
+}
+
+impl Places {
+    /// A place for a watcher from `address`, which [`super::address::counted`] gave.
+    pub fn take(self: &Arc<Self>, address: Option<IpAddr>, limits: PlaceLimits) -> Result<Place, Full> {
+        let mut taken = self.locked();
+        if limits.watchers > 0 && taken.all >= limits.watchers {
+            return Err(Full::Server);
+        }
+        if let Some(address) = address {
+            let exempt = address.is_loopback() && !limits.count_loopback;
+            let has = taken.of.get(&address).copied().unwrap_or_default();
+            if limits.per_address > 0 && !exempt && has >= limits.per_address {
+                return Err(Full::Address);
+            }
+            *taken.of.entry(address).or_default() += 1;
+        }
+        taken.all += 1;
+        Ok(Place { places: self.clone(), kind: Kind::Watcher(address) })
+    }
+
+    /// A place to be told in that there is none; none when too many are being told.
+    pub fn turn_away(self: &Arc<Self>) -> Option<Place> {
+        let mut taken = self.locked();
+        if taken.turned_away >= TURNED_AWAY_MOST {
+            return None;
+        }
+        taken.turned_away += 1;
+        Some(Place { places: self.clone(), kind: Kind::TurnedAway })
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place; free again when dropped.
+#[derive(Debug)]
+pub struct Place {
+    places: Arc<Places>,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Watcher(Option<IpAddr>),
+    TurnedAway,
+}
+
+impl Place {
+    /// A body that keeps the place for as long as its connection lives.
+    pub fn seat<B>(self, body: B) -> Seated<B> {
+        Seated { body, _place: self }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.places.locked();
+        match self.kind {
+            Kind::TurnedAway => taken.turned_away -= 1,
+            Kind::Watcher(address) => {
+                taken.all -= 1;
+                let Some(address) = address else { return };
+                if let Some(has) = taken.of.get_mut(&address) {
+                    *has -= 1;
+                    if *has == 0 {
+                        taken.of.remove(&address);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A body and the place it takes.
+#[derive(Debug)]
+pub struct Seated<B> {
+    body: B,
+    _place: Place,
+}
+
+impl<B: MessageBody + Unpin> MessageBody for Seated<B> {
+    type Error = B::Error;
+
+    fn size(&self) -> BodySize {
+        self.body.size()
+    }
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, B::Error>>> {
+        Pin::new(&mut self.get_mut().body).poll_next(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> Option<IpAddr> {
+        Some(text.parse().unwrap())
+    }
+
+    #[test]
+    fn an_address_gets_its_places_and_no_more_and_others_theirs() {
+        let limits = PlaceLimits { watchers: 5, per_address: 2, count_loopback: false };
+        let places = Arc::new(Places::default());
+        let a: Vec<_> = (0..2).map(|_| places.take(ip("1.1.1.1"), limits).unwrap()).collect();
+        assert_eq!(places.take(ip("1.1.1.1"), limits).unwrap_err(), Full::Address);
+        let local: Vec<_> = (0..3).map(|_| places.take(ip("127.0.0.1"), limits).unwrap()).collect();
+        assert_eq!(places.take(ip("2.2.2.2"), limits).unwrap_err(), Full::Server);
+        drop(a);
+        drop(places.take(ip("1.1.1.1"), limits).unwrap());
+        let counted = PlaceLimits { count_loopback: true, ..limits };
+        assert_eq!(places.take(ip("127.0.0.1"), counted).unwrap_err(), Full::Address);
+        drop(local);
+        assert!(places.locked().of.is_empty() && places.locked().all == 0);
+        let free = PlaceLimits::default();
+        let many: Vec<_> = (0..100).map(|_| places.take(ip("3.3.3.3"), free).unwrap()).collect();
+        assert_eq!(many.len(), 100);
+    }
+
+    #[test]
+    fn so_many_are_told_at_once() {
+        let places = Arc::new(Places::default());
+        let told: Vec<_> = (0..TURNED_AWAY_MOST).map(|_| places.turn_away().unwrap()).collect();
+        assert!(places.turn_away().is_none());
+        drop(told);
+        assert!(places.turn_away().is_some());
+    }
+}

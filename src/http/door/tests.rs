@@ -1,0 +1,164 @@
+//! The order of what the door asks, without a server.
+
+use actix_web::test::TestRequest;
+
+use super::*;
+
+fn rules(keys: &[&str], origins: &[&str]) -> Rules {
+    Rules {
+        keys: Keys::parse(keys.iter().copied()).unwrap(),
+        origins: Origins::parse(origins.iter().copied()).unwrap(),
+        ..Rules::default()
+    }
+}
+
+const KEY: &str = "tck_0123456789abcdef";
+
+/// What the door says: "in", "preflight" or the problem's name.
+fn says(door: &Door, line: &str, headers: &[(&str, &str)]) -> &'static str {
+    let (method, path) = line.split_once(' ').unwrap();
+    let method: Method = method.parse().unwrap();
+    let mut req = TestRequest::default().insert_header(("Host", "127.0.0.1:8080"));
+    for (name, value) in headers {
+        req = req.append_header((*name, *value));
+    }
+    match door.admit(&method, path, &req.to_http_request()) {
+        Verdict::Enter(_) => "in",
+        Verdict::Preflight => "preflight",
+        Verdict::Refuse(error, _) => error.kind().name,
+    }
+}
+
+const OPEN: [&str; 9] = [
+    "GET /",
+    "GET /metrics",
+    "GET /static/tipcast.js",
+    "GET /v1/feeds/a",
+    "HEAD /v1/feeds/a",
+    "GET /v1/feeds/a/ws",
+    "GET /v1/feeds/a/sse",
+    "GET /v1/ws",
+    "GET /v1/feeds/a/drops/d",
+];
+
+const CLOSED: [&str; 14] = [
+    "POST /v1/feeds/a/gifts",
+    "POST /v1/feeds/a/gifts/batch",
+    "DELETE /v1/feeds/a/rows/r",
+    "GET /v1/feeds/a/policy",
+    "PUT /v1/feeds/a/policy",
+    "GET /v1/feeds/a/scheduled",
+    "DELETE /v1/feeds/a/scheduled/x",
+    "PUT /v1/feeds/a/drops/d",
+    "POST /v1/feeds/a/drops/d/claims",
+    "GET /v1/feeds/a/users/u/holds",
+    "GET /v1/feeds/a/groups/g",
+    "GET /v1/feeds/a/webhooks/w",
+    "GET /v1/what/will/come",
+    "GET /v1/feeds/a/ws/",
+];
+
+#[test]
+fn what_is_not_open_by_name_needs_a_key_when_there_are_keys() {
+    let open = Door::new(rules(&[], &["*"]));
+    let keyed = Door::new(rules(&[KEY], &["*"]));
+    let bearer = format!("Bearer {KEY}");
+    for line in OPEN {
+        assert_eq!((says(&open, line, &[]), says(&keyed, line, &[])), ("in", "in"), "{line}");
+    }
+    for line in CLOSED {
+        assert_eq!((says(&open, line, &[]), says(&keyed, line, &[])), ("in", "unauthenticated"), "{line}");
+        assert_eq!(says(&keyed, line, &[("Authorization", &bearer)]), "in", "{line}");
+    }
+    let hash = keys::KeyHash::of(KEY).to_string();
+    for wrong in
+        [KEY, "Bearer", "Bearer ", "Basic dGNr", &format!("Bearer {KEY}x"), &format!("Bearer {hash}")]
+    {
+        assert_eq!(says(&keyed, CLOSED[0], &[("Authorization", wrong)]), "unauthenticated", "{wrong}");
+    }
+    assert_eq!(says(&keyed, CLOSED[0], &[("Authorization", &format!("bearer  {KEY} "))]), "in");
+    let twice = [("Authorization", &*bearer), ("Authorization", &*bearer)];
+    assert_eq!(says(&keyed, CLOSED[0], &twice), "unauthenticated");
+}
+
+#[test]
+fn without_keys_a_foreign_page_may_watch_but_not_write_unless_it_is_listed() {
+    let page = |origin| [("Origin", origin)];
+    let evil = page("https://evil.example");
+    let door = Door::new(rules(&[], &["*", "https://show.example"]));
+    for line in OPEN {
+        assert_eq!(says(&door, line, &evil), "in", "{line}");
+    }
+    for line in CLOSED {
+        assert_eq!(says(&door, line, &evil), "foreign-origin", "{line}");
+        assert_eq!(says(&door, line, &page("https://show.example")), "in", "{line}");
+        assert_eq!(says(&door, line, &page("http://127.0.0.1:8080")), "in", "{line}");
+    }
+    // A name that somebody lets point at loopback is "own" by its Host header, and still a stranger's.
+    let rebound = [("Origin", "http://evil.example:8080"), ("Host", "evil.example:8080")];
+    let plain = TestRequest::default().insert_header(rebound[0]).insert_header(rebound[1]).to_http_request();
+    assert!(matches!(
+        door.admit(&Method::POST, "/v1/feeds/a/gifts", &plain),
+        Verdict::Refuse(ApiError::ForeignOrigin, None)
+    ));
+    let insecure = Door::new(Rules { insecure: true, ..rules(&[], &[]) });
+    assert!(matches!(insecure.admit(&Method::POST, "/v1/feeds/a/gifts", &plain), Verdict::Enter(_)));
+    assert!(matches!(insecure.admit(&Method::GET, "/v1/feeds/a/ws", &plain), Verdict::Enter(_)));
+}
+
+#[test]
+fn a_list_of_origins_keeps_other_pages_from_watching() {
+    let door = Door::new(rules(&[KEY], &["https://show.example"]));
+    let page = |origin| [("Origin", origin)];
+    for line in ["GET /v1/feeds/a/ws", "GET /v1/feeds/a/sse", "GET /v1/ws"] {
+        assert_eq!(says(&door, line, &page("https://evil.example")), "foreign-origin", "{line}");
+        assert_eq!(says(&door, line, &page("null")), "foreign-origin", "{line}");
+        assert_eq!(says(&door, line, &page("https://show.example")), "in", "{line}");
+        assert_eq!(says(&door, line, &page("http://127.0.0.1:8080")), "in", "{line}");
+        assert_eq!(says(&door, line, &[]), "in", "{line}");
+    }
+    assert_eq!(
+        says(&door, "GET /v1/feeds/a", &page("https://evil.example")),
+        "in",
+        "but without CORS headers"
+    );
+    let twice = [("Origin", "https://show.example"), ("Origin", "https://show.example")];
+    assert_eq!(says(&door, "GET /v1/ws", &twice), "foreign-origin");
+}
+
+#[test]
+fn a_preflight_is_judged_by_what_it_asks_for() {
+    let asks = |origin, method| [("Origin", origin), ("Access-Control-Request-Method", method)];
+    let path = "OPTIONS /v1/feeds/a/gifts";
+    let open = Door::new(rules(&[], &["*"]));
+    assert_eq!(says(&open, path, &asks("https://evil.example", "POST")), "foreign-origin");
+    assert_eq!(says(&open, "OPTIONS /v1/feeds/a", &asks("https://evil.example", "GET")), "preflight");
+    let keyed = Door::new(rules(&[KEY], &["*"]));
+    assert_eq!(says(&keyed, path, &asks("https://evil.example", "POST")), "preflight");
+    assert_eq!(says(&keyed, path, &[("Origin", "https://evil.example")]), "unauthenticated");
+    let listed = Door::new(rules(&[KEY], &["https://show.example"]));
+    assert_eq!(says(&listed, path, &asks("https://show.example", "POST")), "preflight");
+    assert_eq!(says(&listed, "OPTIONS /v1/feeds/a", &asks("https://evil.example", "GET")), "foreign-origin");
+}
+
+#[test]
+fn keys_have_buckets_of_their_own_and_strangers_share_their_address() {
+    let other = "tck_fedcba9876543210";
+    let mut all = rules(&[KEY, other], &["*"]);
+    all.rate = Rate::new(1, 0);
+    let door = Door::new(all.clone());
+    let (mine, others) = (format!("Bearer {KEY}"), format!("Bearer {other}"));
+    let ask = |key: &str| says(&door, CLOSED[0], &[("Authorization", key)]);
+    for _ in 0..128 {
+        assert_eq!(ask(&mine), "in");
+        assert_eq!(ask("Bearer wrong"), "unauthenticated");
+    }
+    assert_eq!((ask(&mine), ask("Bearer wrong"), ask(&others)), ("rate-limited", "rate-limited", "in"));
+    assert_eq!(says(&door, "GET /v1/feeds/a", &[]), "in", "reading is not counted");
+    all.keys = Keys::parse([KEY]).unwrap();
+    door.change(all.clone());
+    assert_eq!((ask(&mine), ask(&others)), ("rate-limited", "rate-limited"), "buckets outlive a change");
+    all.rate = Rate::new(2, 0);
+    door.change(all);
+    assert_eq!((ask(&mine), ask(&others)), ("in", "unauthenticated"));
+}

@@ -1,0 +1,76 @@
+//! Around every request: the door before it, and what all answers have in common after it.
+
+use std::panic::AssertUnwindSafe;
+
+use actix_web::body::BoxBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use actix_web::middleware::Next;
+use actix_web::{HttpMessage, HttpResponse, web};
+use futures_util::FutureExt;
+
+use super::door::rates::Budget;
+use super::door::{Guest, Verdict};
+use super::problem::ApiError;
+use super::{Gate, body};
+
+/// The largest body that is read on and thrown away after a refusal, so that its connection stays usable.
+const READ_ON_MOST: u64 = 1 << 20;
+
+/// Asks the door, then turns a panic of a handler into a 500. What panicked is in the log, by the panic
+/// hook. (The request may not be cloned out here: the router needs it to be its only owner.)
+pub(super) async fn around(
+    req: ServiceRequest,
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
+    let Some(gate) = req.app_data::<web::Data<Gate>>().cloned() else {
+        return Err(ApiError::Internal.into());
+    };
+    // As the router will see it: decoded. A path that is judged as something else than it is served as
+    // would be a way around the door.
+    let verdict = gate.door.admit(req.method(), req.match_info().as_str(), req.request());
+    let (answer, budget) = match verdict {
+        Verdict::Enter(guest) => {
+            if guest.budget.is_some() {
+                req.extensions_mut().insert(guest);
+            }
+            let answer = match AssertUnwindSafe(next.call(req)).catch_unwind().await {
+                Ok(answer) => answer?,
+                Err(_) => return Err(ApiError::Internal.into()),
+            };
+            // A batch was charged for its gifts meanwhile.
+            let budget = answer.request().extensions().get::<Guest>().and_then(|guest| guest.budget);
+            (answer, budget.or(guest.budget))
+        }
+        Verdict::Preflight => (req.into_response(HttpResponse::NoContent().finish()), None),
+        Verdict::Refuse(refused, budget) => (refuse(req, refused), budget),
+    };
+    Ok(dress(&gate, body::hold_unread(answer), budget))
+}
+
+fn refuse(mut req: ServiceRequest, refused: ApiError) -> ServiceResponse<BoxBody> {
+    let headers = req.headers();
+    let announced = headers.get(CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse::<u64>().ok());
+    let endless = headers.contains_key(TRANSFER_ENCODING) || announced.is_some_and(|n| n > READ_ON_MOST);
+    // With the error inside, for whoever counts.
+    let mut answer = HttpResponse::from_error(refused);
+    if endless {
+        let payload = req.take_payload();
+        body::leave_unread(&mut req.extensions_mut(), payload);
+        answer.head_mut().set_connection_type(actix_http::ConnectionType::Close);
+    }
+    req.into_response(answer)
+}
+
+fn dress(
+    gate: &Gate,
+    mut answer: ServiceResponse<BoxBody>,
+    budget: Option<Budget>,
+) -> ServiceResponse<BoxBody> {
+    let (req, answer_head) = (answer.request().clone(), answer.response_mut());
+    gate.door.cors(req.method(), req.match_info().as_str(), &req, answer_head.headers_mut());
+    if let Some(budget) = budget {
+        budget.put(answer_head.headers_mut());
+    }
+    answer
+}

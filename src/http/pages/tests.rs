@@ -1,0 +1,51 @@
+//! Pages and files, without a browser.
+
+use actix_web::test::TestRequest;
+
+use super::super::testing::Bench;
+use super::FILES;
+
+#[actix_web::test]
+async fn the_page_speaks_chinese_by_its_address_and_by_the_browser() {
+    let bench = Bench::new();
+    let page = bench.get("/?lang=zh&feed=room-7").await;
+    assert!(
+        page.text.contains("<html lang=\"zh\">")
+            && page.text.contains("送礼物")
+            && page.text.contains("room-7")
+    );
+    let browser = TestRequest::get().uri("/").insert_header(("Accept-Language", "zh-CN,en;q=0.5"));
+    assert!(bench.send(browser).await.text.contains("送礼物"));
+    assert!(bench.get("/").await.text.contains("Send a gift"));
+}
+
+#[actix_web::test]
+async fn the_overlay_is_for_legal_names_only_and_runs_no_markup_of_its_address() {
+    let bench = Bench::new();
+    let page = bench.get("/overlay/room-7?theme=%22%3E%3Cscript%3E").await;
+    assert!(page.status == 200 && page.text.contains("data-feed=\"room-7\""), "{}", page.text);
+    assert!(page.header("content-security-policy").contains("script-src 'self'"));
+    assert_eq!(page.text.matches("<script").count(), 1);
+    for feed in ["", "a%20b", "%3Cscript%3E", &"x".repeat(65)] {
+        let told = bench.get(&format!("/overlay/{feed}")).await;
+        assert_eq!((told.status, told.problem()), (422, "invalid".into()), "{feed}");
+    }
+}
+
+#[actix_web::test]
+async fn every_file_can_be_loaded_from_another_origin_and_every_import_is_a_file() {
+    let bench = Bench::new();
+    for file in FILES.iter() {
+        let told = bench.get(&format!("/static/{}", file.name)).await;
+        assert_eq!((told.status, told.header("access-control-allow-origin")), (200, "*"), "{}", file.name);
+        for imported in file.text.lines().filter_map(|line| line.split_once(" from \"./")) {
+            let name = imported.1.trim_end_matches("\";");
+            assert!(FILES.iter().any(|file| file.name == name), "{} imports {name}", file.name);
+        }
+    }
+}
+
+#[actix_web::test]
+async fn the_page_knows_how_many_watch() {
+    assert_eq!(Bench::new().get("/demo/status?feed=room").await.text, "{\"watchers\":0}");
+}

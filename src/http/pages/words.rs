@@ -1,0 +1,111 @@
+//! What the demo page says, by language.
+
+use actix_web::HttpRequest;
+use actix_web::http::header::ACCEPT_LANGUAGE;
+
+macro_rules! words {
+    ($($name:ident: $en:literal, $zh:literal;)*) => {
+        /// The words of the page, in one language.
+        pub(super) struct Words {
+            $(pub(super) $name: &'static str,)*
+        }
+
+        static EN: Words = Words { $($name: $en,)* };
+        static ZH: Words = Words { $($name: $zh,)* };
+    };
+}
+
+words! {
+    lang: "en", "zh";
+    other_lang: "zh", "en";
+    other_name: "中文", "English";
+    claim: "Every gift, on every screen, at once", "每一份礼物，同时出现在每一块屏幕";
+    feed: "Feed", "频道";
+    feed_rule: "1 to 64 letters, digits, _ - .", "1 到 64 个字母、数字或 _ - .";
+    watch: "Watch", "观看";
+    theme: "Light or dark", "浅色或深色";
+    on_air: "On air", "直播礼物";
+    send_title: "Send a gift", "送礼物";
+    viewer: "Viewer", "观众";
+    viewer_hint: "Your name", "你的名字";
+    gift: "Gift", "礼物";
+    count: "Count", "数量";
+    message: "Message", "留言";
+    optional: "optional", "可选";
+    as_test: "Test gift", "测试礼物";
+    key: "Producer key", "生产者密钥";
+    key_hint: "This gateway takes gifts only with a key.", "此网关只接受带密钥的礼物。";
+    send: "Send", "送出";
+    burst: "Burst", "礼物雨";
+    state: "Connection", "连接";
+    position: "Position", "位置";
+    latency: "POST → seen", "发送到显示";
+    watchers: "Viewers", "观看人数";
+    take_title: "Take it with you", "用在你自己的地方";
+    by_curl: "Send from your backend", "从后端发送";
+    by_embed: "Show on your page", "嵌入你的网页";
+    by_obs: "Show in OBS, as a browser source", "在 OBS 中作为浏览器源";
+    open: "Open", "打开";
+    loader: "Loader", "加载页";
+    loader_hint: "A file that waits until the gateway is up", "等待网关启动的本地文件";
+    copy: "Copy", "复制";
+    no_script: "This page needs JavaScript. Without it, read", "此页面需要 JavaScript。没有它时，请读取";
+}
+
+impl Words {
+    /// As `?lang=` asks, else as the browser does, else English.
+    pub(super) fn of(req: &HttpRequest, asked: Option<&str>) -> &'static Words {
+        let header = req.headers().get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
+        asked.and_then(spoken).or_else(|| header.and_then(preferred)).unwrap_or(&EN)
+    }
+}
+
+fn spoken(tag: &str) -> Option<&'static Words> {
+    let language = tag.split(['-', '_']).next().unwrap_or_default();
+    match language.to_ascii_lowercase().as_str() {
+        "en" => Some(&EN),
+        "zh" => Some(&ZH),
+        _ => None,
+    }
+}
+
+/// The best of what is spoken here, by the weights of RFC 9110 section 12.5.4.
+fn preferred(header: &str) -> Option<&'static Words> {
+    let mut best: Option<(f32, &'static Words)> = None;
+    for entry in header.split(',') {
+        let mut parts = entry.split(';');
+        let words = spoken(parts.next().unwrap_or_default().trim());
+        let weight = parts.find_map(|part| part.trim().strip_prefix("q="));
+        let weight = weight.map_or(1.0, |q| q.parse().unwrap_or(0.0));
+        if let Some(words) = words
+            && weight > best.map_or(0.0, |(most, _)| most)
+        {
+            best = Some((weight, words));
+        }
+    }
+    best.map(|(_, words)| words)
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    fn lang(asked: Option<&str>, header: &'static str) -> &'static str {
+        let req = TestRequest::default().insert_header((ACCEPT_LANGUAGE, header)).to_http_request();
+        Words::of(&req, asked).lang
+    }
+
+    #[test]
+    fn the_page_speaks_what_is_asked_for_and_else_what_the_browser_prefers() {
+        assert_eq!(lang(None, ""), "en");
+        assert_eq!(lang(None, "zh-CN,zh;q=0.9,en;q=0.8"), "zh");
+        assert_eq!(lang(None, "en;q=0.4, zh-TW;q=0.5"), "zh");
+        assert_eq!(lang(None, "de-DE, fr;q=0.9, *;q=0.1"), "en");
+        assert_eq!(lang(None, "zh;q=0, en;q=zero"), "en");
+        assert_eq!(lang(Some("zh"), "en"), "zh");
+        assert_eq!(lang(Some("EN_us"), "zh"), "en");
+        assert_eq!(lang(Some("tlh"), "zh"), "zh");
+    }
+}

@@ -1,0 +1,261 @@
+/**
+ * One feed, kept up to date over one connection at a time. What `onChange` shows is the server's
+ * list at that seq, or the client notices and asks again from where it stood.
+ */
+
+import { Fold, afterClose, backoff, feedUrl, parsePosition } from "./fold.js";
+import { byEvents, bySocket } from "./lines.js";
+
+/** Times in milliseconds. */
+/** Connecting, up to the first frame of the feed. */
+const FIRST_FRAME = 15_000;
+/** Past the promised keepalive before the line counts as dead. */
+const KEEPALIVE_GRACE = 5_000;
+/** What a page that was asleep leaves its socket, to bring what the browser held back meanwhile. */
+const WAKING = 1_500;
+/** How long a line may take to close before it is given up; nothing of it is heard any more. */
+const CLOSING = 3_000;
+/** A connection that lived this long was a good one: the next back-off starts small again. */
+const STEADY = 10_000;
+/** WebSockets in a row that never brought a frame, before an event stream is tried. */
+const SOCKETS_FIRST = 2;
+
+/** Reached also without any network. */
+const LOOPBACK = /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/;
+
+const FEED_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
+
+// A callback that throws is the page's fault and must not break the fold.
+function call(callback, ...args) {
+  try {
+    callback?.(...args);
+  } catch (error) {
+    (globalThis.reportError ?? console.error)(error);
+  }
+}
+
+/**
+ * Watches `feed` of the gateway at `url` (default: where the page came from) until `close()`.
+ *
+ * - `since`: a position `epoch:seq` to resume from; give the `rows` and `capacity` that belong to
+ *   it too, or the list starts empty and holds only what came later (or a whole snapshot).
+ * - `token`: a viewer's token, sent as the query parameter `token`.
+ * - `onChange(list, change)`: `list` is `{feed, epoch, seq, capacity, rows}`; `change` is
+ *   `{kind: "snapshot", skipped, drops?}` or `{kind: "delta", ops}`.
+ * - `onState(state, detail)`: "connecting"; "live" with `{transport}`; "waiting" with
+ *   `{retryInMs}`; "closed" with `{code, reason}`, after which nothing more comes.
+ *
+ * Gives back `{close(), position, rows, heardAt, serverTime()}`.
+ */
+export function connect(options) {
+  return new Connection(options).handle();
+}
+
+class Connection {
+  // At most one of the two is set: the line that is heard, or the timer that opens the next.
+  #line = null;
+  #retry = null;
+  #watchdog = null;
+  #failures = 0;
+  #mayHurry = true;
+  #wasOffline = false;
+  #stopped = false;
+  /** WebSockets in a row that never brought a frame; -1 once one did, then only they are used. */
+  #mute = 0;
+  #heardAt = Date.now();
+  /** The best lower bound of (server's clock − ours): every stamp it sends is older than its arrival. */
+  #ahead = null;
+
+  constructor({ url, feed, since, token, rows, capacity, onChange, onState }) {
+    if (!FEED_NAME.test(feed)) throw new TypeError("a feed is 1 to 64 of A-Z a-z 0-9 _ - .");
+    this.base = String(url ?? globalThis.location.origin);
+    this.feed = feed;
+    this.token = token;
+    this.onChange = onChange;
+    this.onState = onState;
+    const known = parsePosition(since);
+    this.fold = new Fold(known && { ...known, rows, capacity });
+    // A wrong address is the caller's mistake: it is told now, not retried for ever.
+    feedUrl(this.base, "ws", { feed });
+    this.#listen(true);
+    this.#open();
+  }
+
+  handle() {
+    const connection = this;
+    return {
+      close: () => connection.#finish(1000, ""),
+      serverTime: () => Date.now() + (connection.#ahead ?? 0),
+      get position() {
+        return connection.fold.position;
+      },
+      get rows() {
+        return connection.fold.rows;
+      },
+      get heardAt() {
+        return connection.#heardAt;
+      },
+    };
+  }
+
+  #open() {
+    clearTimeout(this.#retry);
+    this.#retry = null;
+    call(this.onState, "connecting", {});
+    if (this.#stopped || this.#line) return;
+    this.fold.rewind();
+    const kind = this.#mute >= SOCKETS_FIRST && globalThis.EventSource ? "sse" : "ws";
+    const at = { feed: this.feed, since: this.fold.position, token: this.token };
+    const line = { kind, openedAt: Date.now(), heardAt: Date.now(), silence: FIRST_FRAME, wait: null, begun: false };
+    this.#line = line;
+    const heard = (text) => this.#line === line && !line.left && this.#hear(line, text);
+    const ended = (code, reason) => this.#ended(line, code, reason);
+    try {
+      line.wire = (kind === "ws" ? bySocket : byEvents)(feedUrl(this.base, kind, at), heard, ended);
+    } catch {
+      // The page may not connect there (its own CSP, mixed content): tried again like a lost line.
+      line.wire = { close() {} };
+      this.#watchdog = setTimeout(ended, 0, 1006, "");
+      return;
+    }
+    this.#watch(line, line.silence);
+  }
+
+  #hear(line, text) {
+    line.heardAt = this.#heardAt = Date.now();
+    let frame;
+    let outcome;
+    try {
+      frame = JSON.parse(text);
+      if (frame.feed !== undefined && frame.feed !== this.feed) return;
+      outcome = this.fold.take(frame);
+    } catch {
+      // Not a frame of this protocol: the line is not to be trusted.
+      return this.#leave(line);
+    }
+    if (outcome === "gap") return this.#leave(line);
+    this.#learnTime(frame);
+    if (frame.type === "goodbye" && frame.reconnect_in_ms >= 0) line.wait = frame.reconnect_in_ms;
+    if (frame.type === "snapshot" || frame.type === "resumed") {
+      line.begun = true;
+      // A socket that works proves the way: event streams are for where none ever did.
+      if (line.kind === "ws") this.#mute = -1;
+      if (frame.keepalive_ms > 0) line.silence = frame.keepalive_ms + KEEPALIVE_GRACE;
+      call(this.onState, "live", { transport: line.kind });
+    }
+    // onState may have closed the connection.
+    if (outcome === "none" || this.#line !== line) return;
+    const { epoch, seq, capacity, rows } = this.fold;
+    const change =
+      outcome === "snapshot"
+        ? { kind: outcome, skipped: frame.skipped ?? 0, drops: frame.drops }
+        : { kind: outcome, ops: frame.ops };
+    call(this.onChange, { feed: this.feed, epoch, seq, capacity, rows }, change);
+  }
+
+  /** Only what was sent as it happened says something; a snapshot's rows may be hours old. */
+  #learnTime({ type, server_time, ops }) {
+    const stamps = type === "keepalive" ? [server_time] : type === "delta" ? ops.map((op) => op.row?.updated_at) : [];
+    for (const stamp of stamps) {
+      const ahead = Date.parse(stamp) - Date.now();
+      if (ahead > (this.#ahead ?? -Infinity)) this.#ahead = ahead;
+    }
+  }
+
+  // One timer that looks when something was last heard, instead of one timer per frame.
+  #watch(line, ms) {
+    clearTimeout(this.#watchdog);
+    const due = Date.now() + ms;
+    this.#watchdog = setTimeout(() => {
+      const left = line.heardAt + line.silence - Date.now();
+      if (left > 0) return this.#watch(line, left);
+      // Far too late: the page or the machine slept, and the line gets to say what it held back.
+      if (Date.now() - due > WAKING) return this.#watch(line, WAKING);
+      this.#leave(line);
+    }, ms);
+  }
+
+  /** Gives this line up: nothing of it is heard any more, the next opens when it has closed. */
+  #leave(line) {
+    if (line.left) return;
+    line.left = true;
+    clearTimeout(this.#watchdog);
+    this.#watchdog = setTimeout(() => this.#ended(line, 1006, ""), CLOSING);
+    line.wire.close();
+  }
+
+  #ended(line, code, reason) {
+    if (this.#line !== line) return;
+    const next = afterClose(code);
+    if (next === "stop") return this.#finish(code, reason);
+    if (line.kind === "sse") this.#mute = SOCKETS_FIRST - 1;
+    else if (!line.begun && this.#mute >= 0) this.#mute += 1;
+    if (line.begun && Date.now() - line.openedAt >= STEADY) this.#failures = 0;
+    if (next === "slow") this.#failures = Math.max(this.#failures, 4);
+    // A time that the server asked for is kept; our own back-off may be cut short.
+    this.#mayHurry = next === "again" && line.wait === null;
+    if (line.replaced) this.#failures = 0;
+    this.#later(line.wait ?? backoff(this.#failures));
+  }
+
+  #later(ms) {
+    clearTimeout(this.#watchdog);
+    this.#line = null;
+    this.#failures += 1;
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => this.#open(), ms);
+    call(this.onState, "waiting", { retryInMs: ms });
+  }
+
+  #listen(on) {
+    const change = on ? "addEventListener" : "removeEventListener";
+    globalThis[change]?.("online", this.#online);
+    globalThis[change]?.("offline", this.#offline);
+    globalThis[change]?.("pageshow", this.#wake);
+    globalThis.document?.[change]("resume", this.#wake);
+    globalThis.document?.[change]("visibilitychange", this.#wake);
+  }
+
+  #offline = () => {
+    this.#wasOffline = true;
+  };
+
+  /** The network is another one now: what was connected over the old one says nothing any more. */
+  #online = () => {
+    const line = this.#line;
+    const moved = this.#wasOffline && !LOOPBACK.test(new URL(this.base).hostname);
+    this.#wasOffline = false;
+    if (line && moved && line.begun) {
+      line.replaced = true;
+      this.#leave(line);
+    } else {
+      this.#wake();
+    }
+  };
+
+  /** The page is seen or runs again, after timers may have stood still for hours. */
+  #wake = () => {
+    if (this.#stopped || globalThis.document?.visibilityState === "hidden") return;
+    const line = this.#line;
+    if (!line) {
+      if (!this.#mayHurry) return;
+      this.#failures = 0;
+      this.#later(backoff(0));
+    } else if (!line.left) {
+      const left = line.heardAt + line.silence - Date.now();
+      if (left <= 0) this.#watch(line, WAKING);
+    }
+  };
+
+  #finish(code, reason) {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    this.#listen(false);
+    clearTimeout(this.#watchdog);
+    clearTimeout(this.#retry);
+    const last = this.#line;
+    this.#line = null;
+    last?.wire.close();
+    call(this.onState, "closed", { code, reason });
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * The pure part of the client: frames in, list out; and the arithmetic of reconnecting. No I/O, no clock.
+ */
+
+const BACKOFF_FIRST = 500;
+const BACKOFF_MOST = 20_000;
+
+/**
+ * The list of one feed and where it stands, changed by frames only. No I/O: feed it frames in
+ * order. `rows` is a new array after every change, newest first; it is never changed in place.
+ */
+export class Fold {
+  /** `start`: what is already known, `{epoch, seq, capacity?, rows?}`, or nothing. */
+  constructor(start) {
+    this.epoch = start?.epoch ?? null;
+    this.seq = start?.seq ?? 0;
+    this.capacity = start?.capacity ?? 100;
+    this.rows = start?.rows ?? [];
+    /** False until the first snapshot or resumed of a connection: deltas before it are a fault. */
+    this.begun = false;
+  }
+
+  /** `epoch:seq`, or null before anything is known. */
+  get position() {
+    return this.epoch === null ? null : `${this.epoch}:${this.seq}`;
+  }
+
+  /** A new connection: it has to begin with a snapshot or a resumed. */
+  rewind() {
+    this.begun = false;
+  }
+
+  /**
+   * Takes one frame. Answers "snapshot" or "delta" when the list changed, "none" when it did not,
+   * and "gap" when this connection can no longer be trusted: connect again from `position`.
+   */
+  take(frame) {
+    switch (frame.type) {
+      case "snapshot":
+        this.rows = frame.rows.slice(0, frame.capacity);
+        this.capacity = frame.capacity;
+        this.epoch = frame.epoch;
+        this.seq = frame.seq;
+        this.begun = true;
+        return "snapshot";
+      case "resumed":
+        if (frame.epoch !== this.epoch || frame.seq !== this.seq) {
+          // Not where this list stands: only a snapshot helps.
+          this.epoch = null;
+          return "gap";
+        }
+        this.begun = true;
+        return "none";
+      case "delta":
+        return this.begun ? this.#delta(frame) : "gap";
+      case "keepalive":
+        return this.begun && frame.seq === this.seq ? "none" : "gap";
+      default:
+        return "none";
+    }
+  }
+
+  /** All of it or nothing: a delta with a hole anywhere leaves the list as it was. */
+  #delta({ seq, ops }) {
+    const whole = ops.every((op, i) => op.seq === this.seq + 1 + i);
+    if (!whole || seq !== this.seq + ops.length) return "gap";
+    let rows = this.rows.slice();
+    for (const op of ops) {
+      if (op.op === "add") {
+        rows = [op.row, ...rows.filter((row) => row.row !== op.row.row)].slice(0, this.capacity);
+      } else if (op.op === "update") {
+        rows = rows.map((row) => (row.row === op.row.row ? op.row : row));
+      } else if (op.op === "remove") {
+        rows = rows.filter((row) => row.row !== op.row);
+      }
+      // An op of a later version only counts.
+    }
+    this.rows = rows;
+    this.seq = seq;
+    return ops.length ? "delta" : "none";
+  }
+}
+
+/** Full jitter: anywhere between nothing and the `failures`-th ceiling, 0.5 s doubling to 20 s. */
+export function backoff(failures, random = Math.random) {
+  const ceiling = Math.min(BACKOFF_MOST, BACKOFF_FIRST * 2 ** Math.min(failures, 16));
+  return Math.round(random() * ceiling);
+}
+
+/** What a close code asks of a client: "stop", "slow" (back off well) or "again". */
+export function afterClose(code) {
+  if (code >= 4000 && code <= 4099) return "stop";
+  if (code >= 4100 && code <= 4199) return "slow";
+  return "again";
+}
+
+/**
+ * The address of a feed's WebSocket (`kind` "ws") or event stream ("sse") on the gateway at `base`
+ * (http, https, ws or wss; a path in front of /v1 is kept).
+ */
+export function feedUrl(base, kind, { feed, since, token }) {
+  const url = new URL(base);
+  url.pathname = `${url.pathname.replace(/\/*$/, "")}/v1/feeds/${encodeURIComponent(feed)}/${kind}`;
+  url.search = url.hash = "";
+  url.protocol = kind === "ws" ? url.protocol.replace(/^http/, "ws") : url.protocol.replace(/^ws/, "http");
+  if (since) url.searchParams.set("since", since);
+  if (token) url.searchParams.set("token", token);
+  return url.href;
+}
+
+/** `epoch:seq` taken apart, or undefined. */
+export function parsePosition(text) {
+  const parts = /^([A-Za-z0-9_-]{1,32}):([0-9]{1,16})$/.exec(text ?? "");
+  return parts ? { epoch: parts[1], seq: Number(parts[2]) } : undefined;
+}

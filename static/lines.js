@@ -1,0 +1,33 @@
+/**
+ * The two ways to the gateway. Each takes an address and tells `heard(text)` for every frame and,
+ * once, `ended(code, reason)`; neither reconnects by itself. They give back `{close()}`.
+ */
+
+/** What the protocol's events are called. */
+const EVENTS = ["snapshot", "resumed", "delta", "keepalive", "goodbye", "error"];
+
+export function bySocket(url, heard, ended) {
+  const ws = new WebSocket(url);
+  ws.onmessage = ({ data }) => heard(data);
+  ws.onclose = ({ code, reason }) => ended(code, reason);
+  return { close: () => ws.close() };
+}
+
+export function byEvents(url, heard, ended) {
+  const source = new EventSource(url);
+  const close = () => {
+    // EventSource would come back on its own, at its own pace and from its own position.
+    source.close();
+    ended(1006, "");
+  };
+  for (const name of EVENTS) {
+    source.addEventListener(name, (event) => {
+      // "error" is also what a lost stream is called, then without data.
+      if (typeof event.data === "string") heard(event.data);
+    });
+  }
+  source.onerror = (event) => {
+    if (typeof event.data !== "string") close();
+  };
+  return { close };
+}

@@ -1,0 +1,130 @@
+/** Types of tipcast.js. Times in fields that end in `at` are RFC 3339 UTC with milliseconds. */
+
+export interface Row {
+  /** Its id; never used for another row. */
+  row: string;
+  /** Grows with every update of the row. */
+  rev: number;
+  /** The change that added it. */
+  seq: number;
+  user: { id: string; name: string; avatar?: string };
+  gift: { id: string; name: string; icon?: string };
+  /** Units, all merged gifts together. */
+  count: number;
+  /** `amount` in minor units of `currency`. */
+  value?: { amount: number; currency: string };
+  message?: string;
+  /** 0 to 9, how big it is. */
+  tier?: number;
+  at: string;
+  updated_at: string;
+  expires_at?: string;
+  combo?: unknown;
+  drop?: unknown;
+  test?: boolean;
+  meta?: Record<string, unknown>;
+}
+
+export type Op =
+  | { op: "add"; seq: number; row: Row }
+  | { op: "update"; seq: number; row: Row }
+  | { op: "remove"; seq: number; row: string; reason: "retracted" | "expired" };
+
+/** The server's list at `epoch:seq`, newest first; `rows` is a new array after every change. */
+export interface List {
+  feed: string;
+  epoch: string;
+  seq: number;
+  capacity: number;
+  rows: readonly Row[];
+}
+
+/** What led to the list. A version of the gateway later than these types may send ops that are not listed. */
+export type Change = { kind: "snapshot"; skipped: number; drops?: unknown[] } | { kind: "delta"; ops: Op[] };
+
+export type State = "connecting" | "live" | "waiting" | "closed";
+
+export interface StateDetail {
+  /** Of "live". */
+  transport?: "ws" | "sse";
+  /** Of "waiting". */
+  retryInMs?: number;
+  /** Of "closed"; 4000–4099 mean that the gateway refuses, and trying again is of no use. */
+  code?: number;
+  reason?: string;
+}
+
+export interface ConnectOptions {
+  feed: string;
+  /** The gateway's address; default: where the page came from. */
+  url?: string | URL;
+  /** A position `epoch:seq` to resume from. */
+  since?: string;
+  /** The list that belongs to `since`. */
+  rows?: Row[];
+  capacity?: number;
+  /** A viewer's token, sent as the query parameter `token`. */
+  token?: string;
+  onChange?: (list: List, change: Change) => void;
+  onState?: (state: State, detail: StateDetail) => void;
+}
+
+export interface Watch {
+  /** Ends it; `onState` hears "closed", and nothing comes after that. */
+  close(): void;
+  /** `epoch:seq`, or null before anything is known. */
+  readonly position: string | null;
+  readonly rows: readonly Row[];
+  /** When anything was heard last, milliseconds since 1970 by this machine's clock. */
+  readonly heardAt: number;
+  /** The gateway's clock as far as it is known, milliseconds since 1970. */
+  serverTime(): number;
+}
+
+/** Watches a feed until `close()`. Throws a TypeError for a name or an address that cannot be one. */
+export function connect(options: ConnectOptions): Watch;
+
+/** `<tipcast-ticker feed="…" url="…" token="…" max="10" lang="en" theme="dark">` */
+export class TipcastTicker extends HTMLElement {
+  readonly rows: readonly Row[];
+  readonly position: string | null;
+  readonly state: State;
+  readonly paused: boolean;
+  pause(): void;
+  resume(): void;
+}
+
+/** A list changed by frames only, without I/O; for clients with a transport of their own. */
+export class Fold {
+  constructor(start?: { epoch: string; seq: number; capacity?: number; rows?: Row[] });
+  epoch: string | null;
+  seq: number;
+  capacity: number;
+  rows: readonly Row[];
+  begun: boolean;
+  readonly position: string | null;
+  rewind(): void;
+  take(frame: object): "snapshot" | "delta" | "none" | "gap";
+}
+
+/** Full jitter: between nothing and the ceiling after so many failures, 0.5 s doubling to 20 s. */
+export function backoff(failures: number, random?: () => number): number;
+
+/** What a close code asks of a client. */
+export function afterClose(code: number): "stop" | "slow" | "again";
+
+export function feedUrl(
+  base: string,
+  kind: "ws" | "sse",
+  options: { feed: string; since?: string | null; token?: string },
+): string;
+
+declare global {
+  interface HTMLElementTagNameMap {
+    "tipcast-ticker": TipcastTicker;
+  }
+  interface HTMLElementEventMap {
+    "tipcast-change": CustomEvent<{ list: List; change: Change }>;
+    "tipcast-state": CustomEvent<{ state: State } & StateDetail>;
+  }
+}

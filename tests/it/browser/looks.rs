@@ -1,0 +1,147 @@
+//! Languages, colours, sizes and motion of the first page.
+
+use serde_json::{Value, json};
+
+use super::driver::{Driver, Page};
+use super::{BROWSERS, TestApp, from, gift, has_a_clean_console, has_patient_combos, is_live, names, rows};
+
+/// Names, gifts and messages that are wide, tall, long or backwards.
+async fn hard_rows(base: &str, feed: &str) {
+    let hard = [
+        ("W".repeat(64), "M".repeat(64), "W".repeat(200)),
+        ("ﷺ".repeat(64), "קהילה ".repeat(10), "ما شاء الله ".repeat(16)),
+        ("👩‍👩‍👧‍👦".repeat(9), "礼物".repeat(32), "长长的留言".repeat(40)),
+        ("Z̸̧̛̗̪a̵̢l̴̰g̷̝o̶".repeat(2), "&lt;&amp;".to_owned(), "a b ".repeat(50)),
+    ];
+    for (n, (name, kind, message)) in hard.iter().enumerate() {
+        let value = json!({ "amount": 9_007_199_254_740_991_u64, "currency": "StarDiamonds" });
+        let sent = json!({
+            "user": { "id": format!("u{n}"), "name": name }, "gift": { "id": "x", "name": kind.trim() },
+            "message": message, "count": 1_000_000, "value": value, "tier": 3 * n, "test": n == 3,
+        });
+        gift(base, feed, sent).await;
+    }
+}
+
+const TOO_WIDE: &str = "(() => {
+    const wide = [...document.querySelectorAll('body *'), ...document.querySelector('tipcast-ticker').shadowRoot.querySelectorAll('*')]
+        .filter(e => e.checkVisibility() && !e.closest('pre, .summary, svg') && e.getBoundingClientRect().right > innerWidth + 0.5)
+        .map(e => `${e.localName}.${e.className}`);
+    return [document.documentElement.scrollWidth <= innerWidth, wide];
+})()";
+
+#[tokio::test]
+async fn a_phone_of_360_pixels_scrolls_down_and_never_sideways() {
+    let _alone = BROWSERS.lock().await;
+    let app = TestApp::start().await;
+    hard_rows(&app.url(), "phone").await;
+    let driver = Driver::start();
+    let page = driver.blank().await;
+    page.is_a_phone(360, 740).await;
+    for lang in ["en", "zh"] {
+        page.go(&format!("{}/?feed=phone&lang={lang}", app.url())).await;
+        is_live(&page).await;
+        page.until(&rows("li").replace("li => li", "li => 1"), json!([1, 1, 1, 1])).await;
+        page.until("innerWidth", json!(360)).await;
+        page.until(TOO_WIDE, json!([true, []])).await;
+    }
+    has_a_clean_console(&page).await;
+}
+
+#[tokio::test]
+async fn the_page_speaks_chinese_when_asked_by_its_address_and_switches_back() {
+    let _alone = BROWSERS.lock().await;
+    let app = TestApp::start().await;
+    let sent = json!({
+        "user": { "id": "u", "name": "小明" }, "gift": { "id": "rose", "name": "🌹 玫瑰" },
+        "value": { "amount": 1250, "currency": "CNY" }, "test": true,
+    });
+    gift(&app.url(), "zh", sent).await;
+    let driver = Driver::start();
+    let page = driver.open(&format!("{}/?feed=zh&lang=zh", app.url())).await;
+    is_live(&page).await;
+    page.until("document.documentElement.lang", json!("zh")).await;
+    page.until("document.getElementById('give').textContent", json!("送出")).await;
+    page.until("document.getElementById('state').textContent", json!("已连接")).await;
+    let parts = "['.verb', '.gift', '.value', '.badge'].map(part => li.querySelector(part).textContent)";
+    page.until(&rows(parts), json!([["送出", "玫瑰", "¥12.50", "测试"]])).await;
+    page.click("#language").await;
+    page.until("document.documentElement.lang", json!("en")).await;
+    is_live(&page).await;
+    page.until(&rows(parts), json!([["sent", "玫瑰", "CN¥12.50", "Test"]])).await;
+    page.until("document.getElementById('feed').value", json!("zh")).await;
+    has_a_clean_console(&page).await;
+}
+
+/// How bright the page, the ticker's rows and the text in them are, 0 to 255.
+async fn brightness(page: &Page<'_>) -> Vec<f64> {
+    let script = "
+        const bright = (colour) => {
+            const [r, g, b] = colour.match(/[0-9.]+/g).map(Number);
+            return (r * 3 + g * 6 + b) / 10;
+        };
+        const row = document.querySelector('tipcast-ticker').shadowRoot.querySelector('.row');
+        return [
+            bright(getComputedStyle(document.documentElement).backgroundColor),
+            bright(getComputedStyle(row).backgroundColor),
+            bright(getComputedStyle(row).color),
+        ];";
+    let Value::Array(found) = page.eval(script).await else { panic!("no colours") };
+    found.iter().map(|value| value.as_f64().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn the_page_is_dark_or_light_as_the_person_prefers_and_by_the_button() {
+    let _alone = BROWSERS.lock().await;
+    let app = TestApp::start().await;
+    gift(&app.url(), "night", from("owl")).await;
+    let driver = Driver::start();
+    let page = driver.blank().await;
+    let is_dark = |b: Vec<f64>| b[0] < 60.0 && b[1] < 60.0 && b[2] > 180.0;
+    let is_light = |b: Vec<f64>| b[0] > 200.0 && b[1] > 200.0 && b[2] < 80.0;
+    page.prefers(&[("prefers-color-scheme", "dark")]).await;
+    page.go(&format!("{}/?feed=night", app.url())).await;
+    is_live(&page).await;
+    page.until(&names(), json!(["owl"])).await;
+    assert!(is_dark(brightness(&page).await), "{:?}", brightness(&page).await);
+    page.prefers(&[("prefers-color-scheme", "light")]).await;
+    assert!(is_light(brightness(&page).await), "{:?}", brightness(&page).await);
+    page.click("#theme").await;
+    assert!(is_dark(brightness(&page).await), "{:?}", brightness(&page).await);
+    page.go(&format!("{}/?feed=night&theme=light", app.url())).await;
+    page.until(&names(), json!(["owl"])).await;
+    page.prefers(&[("prefers-color-scheme", "dark")]).await;
+    assert!(is_light(brightness(&page).await), "{:?}", brightness(&page).await);
+    has_a_clean_console(&page).await;
+}
+
+#[tokio::test]
+async fn nothing_moves_for_people_who_asked_for_that() {
+    let _alone = BROWSERS.lock().await;
+    let app = TestApp::start().await;
+    let driver = Driver::start();
+    let page = driver.blank().await;
+    page.before_all(
+        "window.moved = 0;
+         const animate = Element.prototype.animate;
+         Element.prototype.animate = function (...how) { window.moved += 1; return animate.apply(this, how); };
+         addEventListener('animationstart', () => { window.moved += 1; }, true);",
+    )
+    .await;
+    for (motion, feed) in [("reduce", "calm"), ("no-preference", "lively")] {
+        page.prefers(&[("prefers-reduced-motion", motion)]).await;
+        has_patient_combos(&app.url(), feed).await;
+        page.go(&format!("{}/?feed={feed}", app.url())).await;
+        is_live(&page).await;
+        let mut big = from("first");
+        big["tier"] = json!(9);
+        // The first gift of a feed comes as a list; those after it come one by one.
+        gift(&app.url(), feed, big).await;
+        let second = gift(&app.url(), feed, from("second")).await;
+        gift(&app.url(), feed, from("second")).await;
+        page.until(&rows("li.querySelector('.count').textContent"), json!(["×2", "×1"])).await;
+        super::retract(&app.url(), feed, &second).await;
+        page.until(&names(), json!(["first"])).await;
+        page.until("moved > 0", json!(motion == "no-preference")).await;
+    }
+}

@@ -1,0 +1,185 @@
+//! What Redis keeps, exactly as the contract says, whoever else uses it.
+
+use super::*;
+
+#[tokio::test]
+async fn two_engines_on_one_redis_see_each_others_changes() {
+    let server = RedisServer::start();
+    let (one, two) = (engine_on(&server).await, engine_on(&server).await);
+    let mut of_one = one.subscribe(&feed()).await.unwrap();
+    let mut of_two = two.subscribe(&feed()).await.unwrap();
+    let first = post(&one, "a").await;
+    let second = post(&two, "b").await;
+    for subscription in [&mut of_one, &mut of_two] {
+        let a = told_of(subscription, &first.at).await;
+        let b = told_of(subscription, &second.at).await;
+        assert_eq!((a.prev, b.prev, b.seq), (0, a.tag, 2));
+    }
+    assert_eq!(one.known(&feed()), Some(second.at.clone()), "a received change counts");
+    let patch = PolicyPatch { capacity: Some(1), ..PolicyPatch::default() };
+    let policy = one.set_policy(&feed(), PolicyChange::Merge(patch), NOW).await.unwrap();
+    assert_eq!((policy.capacity, two.policy(&feed()).await.unwrap()), (1, policy.clone()));
+    for subscription in [&mut of_one, &mut of_two] {
+        let mut reset = false;
+        loop {
+            match next(subscription).await {
+                Notice::Changes(changes) => reset |= changes.iter().any(|c| c.op == Op::Reset),
+                Notice::Policy(told) => break assert_eq!(*told, policy),
+                Notice::Lost => {}
+            }
+        }
+        assert!(reset);
+    }
+    assert_eq!(ids(&two).await, ["\"b\""]);
+}
+
+#[tokio::test]
+async fn reading_and_watching_a_feed_that_nobody_wrote_to_writes_nothing() {
+    let server = RedisServer::start();
+    let engine = engine_on(&server).await;
+    let subscription = engine.subscribe(&feed()).await.unwrap();
+    assert_eq!(at(&engine).await, Position::start());
+    assert_eq!(engine.heads(&[feed()]).await.unwrap()[0].at, Position::start());
+    assert_eq!(engine.changes(&feed(), &Position::start(), 9).await, Ok(Missed::Changes(vec![])));
+    assert_eq!(engine.policy(&feed()).await, Ok(Policy::default()));
+    assert_eq!(engine.retract(&feed(), &"a-1".parse().unwrap(), NOW).await, Ok(None));
+    assert!(keys(&server).is_empty(), "{:?}", keys(&server));
+    drop(subscription);
+}
+
+#[tokio::test]
+async fn sums_stop_at_the_largest_safe_integer_and_are_exact_below() {
+    let server = RedisServer::start();
+    let engine = engine_on(&server).await;
+    let send = async |id: String, amount: u64| {
+        let gift =
+            gift_of(json!({"id": id, "user": {"id": "u", "name": "U"}, "gift": {"id": "g", "name": "G"},
+            "count": 1_000_000, "value": {"amount": amount, "currency": "EUR"}}));
+        new(engine.publish(&feed(), vec![gift], NOW).await.unwrap().remove(0));
+        let row = engine.snapshot(&feed(), NOW).await.unwrap().rows[0].clone();
+        (row.count, row.value.clone().unwrap().amount)
+    };
+    assert_eq!(send("a".into(), MAX_SAFE - 3).await, (1_000_000, MAX_SAFE - 3));
+    assert_eq!(send("b".into(), 1).await.1, MAX_SAFE - 2);
+    assert_eq!(send("c".into(), 1).await.1, MAX_SAFE - 1);
+    assert_eq!(send("d".into(), 1).await.1, MAX_SAFE);
+    assert_eq!(send("e".into(), 1).await.1, MAX_SAFE);
+    assert_eq!(send("f".into(), MAX_SAFE).await, (6_000_000, MAX_SAFE));
+    // A count that a float's shortest spelling would round.
+    let key = "tc:{room1}:rows";
+    let id = engine.snapshot(&feed(), NOW).await.unwrap().rows[0].id.to_string();
+    let text: String = redis::cmd("HGET").arg(key).arg(&id).query(&mut server.connect()).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines[6] = "1234567890123456";
+    run(&server, &["HSET", key, &id, &(lines.join("\n") + "\n")]);
+    assert_eq!(send("g".into(), 0).await.0, 1_234_567_891_123_456);
+}
+
+#[tokio::test]
+async fn a_lock_of_one_user_and_kind_never_meets_another() {
+    let server = RedisServer::start();
+    let engine = engine_on(&server).await;
+    let send = async |user: &str, kind: &str| {
+        let gift = gift_of(json!({"user": {"id": user, "name": "U"}, "gift": {"id": kind, "name": "G"}}));
+        new(engine.publish(&feed(), vec![gift], NOW).await.unwrap().remove(0)).status
+    };
+    let pairs = [
+        ("a:b", "c"),
+        ("a", "b:c"),
+        ("a\",\"b", "c"),
+        ("a", "b\",\"c"),
+        ("a\n", "c"),
+        ("a", "\nc"),
+        ("a b", "c"),
+    ];
+    for (user, kind) in pairs {
+        assert_eq!(send(user, kind).await, Status::Accepted, "{user} {kind}");
+    }
+    for (user, kind) in pairs {
+        assert_eq!(send(user, kind).await, Status::Merged, "{user} {kind}");
+    }
+}
+
+#[tokio::test]
+async fn another_default_capacity_cuts_the_list_and_tells_the_watchers() {
+    let server = RedisServer::start();
+    let engine = engine_on(&server).await;
+    for n in 0..5 {
+        post(&engine, &format!("g{n}")).await;
+    }
+    let before = at(&engine).await;
+    let mut subscription = engine.subscribe(&feed()).await.unwrap();
+    // The next deploy has another default.
+    let defaults = Policy { capacity: 3, ..Policy::default() };
+    let options = RedisOptions { store_clock: false, defaults, ..RedisOptions::new(server.url()) };
+    let engine = RedisEngine::open(options).await.unwrap();
+    let list = engine.snapshot(&feed(), NOW).await.unwrap();
+    assert_eq!((list.rows.len(), list.policy.capacity), (3, 3));
+    assert_eq!(list.at, Position { seq: before.seq + 1, ..before.clone() });
+    assert_eq!(told_of(&mut subscription, &list.at).await.op, Op::Reset);
+    assert_eq!(engine.changes(&feed(), &before, 9).await, Ok(Missed::NotCovered));
+    assert_eq!(at(&engine).await, list.at, "once");
+}
+
+#[tokio::test]
+async fn redis_gives_the_time_when_it_is_asked_to() {
+    let server = RedisServer::start();
+    let engine = RedisEngine::open(RedisOptions::new(server.url())).await.unwrap();
+    let long_ago = Millis(1);
+    engine.publish(&feed(), vec![gift("a")], long_ago).await.unwrap();
+    let list = engine.snapshot(&feed(), long_ago).await.unwrap();
+    let now = Millis::now();
+    assert!(now.since(list.rows[0].at) < 60_000 && now.since(list.now) < 60_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gifts_of_one_call_stay_together_whoever_calls_at_the_same_time() {
+    let server = RedisServer::start();
+    let engine = RedisEngine::open(RedisOptions::new(server.url())).await.unwrap();
+    let mut calls = tokio::task::JoinSet::new();
+    for n in 0..300u64 {
+        let engine = engine.clone();
+        calls.spawn(async move {
+            let gifts: Vec<_> = (0..1 + n % 3).map(|g| gift(&format!("{n}-{g}"))).collect();
+            let wanted: Vec<_> = gifts.iter().map(|gift| gift.id.clone()).collect();
+            let answers = engine.publish(&feed(), gifts, NOW).await.unwrap().into_iter().map(new);
+            let answers: Vec<Answer> = answers.collect();
+            assert_eq!(answers.iter().map(|a| a.id.clone()).collect::<Vec<_>>(), wanted);
+            answers.iter().map(|a| a.at.seq).collect::<Vec<_>>()
+        });
+    }
+    let mut all = vec![];
+    while let Some(seqs) = calls.join_next().await {
+        let seqs = seqs.unwrap();
+        assert!(seqs.windows(2).all(|pair| pair[1] == pair[0] + 1), "{seqs:?}");
+        all.extend(seqs);
+    }
+    all.sort();
+    assert_eq!(all, (1..=600).collect::<Vec<u64>>());
+}
+
+#[tokio::test]
+async fn nobody_listening_any_more_ends_the_subscription() {
+    let server = RedisServer::start();
+    let engine = engine_on(&server).await;
+    let listeners = || {
+        let counts: Vec<(String, u64)> =
+            redis::cmd("PUBSUB").arg("NUMSUB").arg("tc:{room1}:live").query(&mut server.connect()).unwrap();
+        counts[0].1
+    };
+    let first = engine.subscribe(&feed()).await.unwrap();
+    let mut second = engine.subscribe(&feed()).await.unwrap();
+    assert_eq!(listeners(), 1, "one for all");
+    drop(first);
+    let answer = post(&engine, "a").await;
+    told_of(&mut second, &answer.at).await;
+    drop(second);
+    let since = Instant::now();
+    while listeners() > 0 {
+        assert!(since.elapsed() < PATIENCE);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let mut again = engine.subscribe(&feed()).await.unwrap();
+    let answer = post(&engine, "b").await;
+    told_of(&mut again, &answer.at).await;
+}

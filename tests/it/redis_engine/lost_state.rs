@@ -1,0 +1,192 @@
+//! A store that forgets, is robbed of keys, or goes back.
+
+use super::*;
+
+#[tokio::test]
+async fn forgotten_scripts_are_loaded_again() {
+    let server = RedisServer::start();
+    let engine = engine_on(&server).await;
+    for n in 1..=3 {
+        assert_eq!(post(&engine, &format!("g{n}")).await.at.seq, n);
+        run(&server, &["SCRIPT", "FLUSH", "SYNC"]);
+        let (first, second) = tokio::join!(at(&engine), at(&engine));
+        assert_eq!((first.seq, second.seq), (n, n));
+        run(&server, &["SCRIPT", "FLUSH", "SYNC"]);
+    }
+}
+
+#[tokio::test]
+async fn a_flushed_store_is_an_empty_feed_and_then_a_new_epoch() {
+    let server = RedisServer::start();
+    let engine = engine_on(&server).await;
+    let before = post(&engine, "a").await;
+    run(&server, &["FLUSHALL"]);
+    assert_eq!(engine.heads(&[feed()]).await.unwrap()[0].at, Position::start());
+    assert_eq!(at(&engine).await, Position::start());
+    assert_eq!(engine.known(&feed()), None);
+    let after = post(&engine, "a").await;
+    assert_eq!(after.at.seq, 1);
+    assert!(after.at.epoch.as_str() > before.at.epoch.as_str());
+    assert_eq!(engine.changes(&feed(), &before.at, 9).await, Ok(Missed::NotCovered));
+}
+
+#[tokio::test]
+async fn a_key_that_was_evicted_is_a_new_epoch_and_never_an_error() {
+    for key in ["list", "rows", "hist", "meta", "policy"] {
+        for writing in [true, false] {
+            let server = RedisServer::start();
+            let engine = engine_on(&server).await;
+            let mut subscription = engine.subscribe(&feed()).await.unwrap();
+            let patch = PolicyPatch { row_ttl_ms: Some(60_000), ..PolicyPatch::default() };
+            engine.set_policy(&feed(), PolicyChange::Merge(patch), NOW).await.unwrap();
+            for id in ["a", "b", "c"] {
+                post(&engine, id).await;
+            }
+            let before = at(&engine).await;
+            told_of(&mut subscription, &before).await;
+            run(&server, &["DEL", &format!("tc:{{room1}}:{key}")]);
+            if writing {
+                let after = post(&engine, "d").await.at;
+                assert_eq!(after.epoch != before.epoch, key != "policy", "{key}");
+                let rows = ids(&engine).await;
+                let kept = matches!(key, "hist" | "policy");
+                assert_eq!(rows.len(), if kept { 4 } else { 1 }, "{key}: {rows:?}");
+                told_of(&mut subscription, &after).await;
+            } else {
+                let after = at(&engine).await;
+                assert_eq!(after.epoch != before.epoch, key != "policy", "{key}: {after}");
+                assert_eq!(ids(&engine).await.len(), if matches!(key, "hist" | "policy") { 3 } else { 0 });
+                if key != "policy" {
+                    told_lost(&mut subscription).await;
+                    assert_eq!(engine.changes(&feed(), &before, 9).await, Ok(Missed::NotCovered));
+                }
+            }
+            let last = post(&engine, "e").await;
+            assert_eq!(at(&engine).await, last.at);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_went_back_gets_a_new_epoch() {
+    for write_first in [false, true] {
+        let server = RedisServer::start();
+        let engine = engine_on(&server).await;
+        let (_, then) = (post(&engine, "a").await, post(&engine, "b").await);
+        let saved = dump(&server);
+        let later = post(&engine, "c").await;
+        let mut subscription = engine.subscribe(&feed()).await.unwrap();
+        go_back(&server, &saved);
+        assert_eq!(engine.heads(&[feed()]).await.unwrap()[0].at, then.at, "heads only tell");
+        assert_eq!(engine.changes(&feed(), &then.at, 9).await, Ok(Missed::NotCovered));
+        let now = if write_first { post(&engine, "d").await.at } else { at(&engine).await };
+        assert!(now.epoch.as_str() > later.at.epoch.as_str());
+        assert_eq!(now.seq, then.at.seq + u64::from(write_first), "the numbers go on from the store's");
+        told_lost(&mut subscription).await;
+        assert_eq!(ids(&engine).await.len(), 2 + usize::from(write_first), "the rows are the store's");
+        assert_eq!(at(&engine).await, now, "once is enough");
+        assert_eq!(engine.known(&feed()), Some(now));
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_went_back_and_moved_on_past_us_gets_a_new_epoch() {
+    for further in [1, 2, 5] {
+        let server = RedisServer::start();
+        let engine = engine_on(&server).await;
+        post(&engine, "a").await;
+        let saved = dump(&server);
+        post(&engine, "b").await;
+        let later = post(&engine, "c").await;
+        let mut subscription = engine.subscribe(&feed()).await.unwrap();
+        go_back(&server, &saved);
+        // A node that knows nothing of b and c.
+        let other = engine_on(&server).await;
+        let mut last = None;
+        for n in 0..1 + further {
+            last = Some(post(&other, &format!("other-{n}")).await.at);
+        }
+        let last = last.unwrap();
+        assert_eq!(last.epoch, later.at.epoch);
+        told_of(&mut subscription, &last).await;
+        assert_eq!(engine.known(&feed()), Some(later.at.clone()), "another's word is not enough");
+        let now = at(&engine).await;
+        assert!(now.epoch.as_str() > later.at.epoch.as_str(), "{now} after {}", later.at);
+        assert_eq!(now.seq, last.seq);
+        assert_eq!(at(&other).await, now);
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_went_back_to_an_earlier_life_gets_a_new_epoch() {
+    let server = RedisServer::start();
+    let engine = engine_on(&server).await;
+    post(&engine, "a").await;
+    let saved = dump(&server);
+    run(&server, &["FLUSHALL"]);
+    let second = post(&engine, "b").await;
+    go_back(&server, &saved);
+    let now = at(&engine).await;
+    assert!(now.epoch.as_str() > second.at.epoch.as_str());
+}
+
+#[tokio::test]
+async fn junk_under_our_keys_leaves_nothing_half_written() {
+    for key in ["list", "rows", "hist", "meta", "policy", "id:b", "lock:[\"ann\",\"b\"]"] {
+        for junk in [["SET", "x"], ["LPUSH", "x"], ["SADD", "x"]] {
+            let server = RedisServer::start();
+            let engine = engine_on(&server).await;
+            post(&engine, "a").await;
+            let key = format!("tc:{{room1}}:{key}");
+            run(&server, &["DEL", &key]);
+            run(&server, &[junk[0], &key, junk[1]]);
+            let before = dump(&server);
+            match engine.publish(&feed(), vec![gift("b")], NOW).await {
+                Err(EngineError::Unavailable(why)) => {
+                    assert!(why.contains("prefix"), "{key}: {why}");
+                    assert_eq!(dump(&server), before, "{key}: nothing was written");
+                    run(&server, &["DEL", &key]);
+                    post(&engine, "b").await;
+                }
+                Err(other) => panic!("{other:?}"),
+                Ok(outcomes) => {
+                    let answer = new(outcomes[0].clone());
+                    let list = engine.snapshot(&feed(), NOW).await.unwrap();
+                    // A list of the right length that names no row is found out when it is read.
+                    let whole = list.at == answer.at && list.rows[0].id == answer.row;
+                    assert!(whole || list.at == Position::start(), "{key}: {list:?}");
+                }
+            }
+            let last = post(&engine, "c").await;
+            assert_eq!(at(&engine).await, last.at, "{key}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_idle_feed_expires_as_a_whole_and_its_policy_stays() {
+    let server = RedisServer::start();
+    let options =
+        RedisOptions { store_clock: false, feed_idle_ttl_ms: 300, ..RedisOptions::new(server.url()) };
+    let engine = RedisEngine::open(options).await.unwrap();
+    let patch = PolicyPatch { capacity: Some(3), ..PolicyPatch::default() };
+    engine.set_policy(&feed(), PolicyChange::Merge(patch), NOW).await.unwrap();
+    let before = post(&engine, "a").await;
+    let since = Instant::now();
+    while at(&engine).await != Position::start() {
+        assert!(since.elapsed() < PATIENCE, "it expires");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(engine.policy(&feed()).await.unwrap().capacity, 3);
+    let after = post(&engine, "b").await;
+    assert!(after.at.epoch != before.at.epoch && after.at.seq == 1);
+    assert_eq!(ids(&engine).await.len(), 1);
+    // Switched off: the next change keeps the feed for ever.
+    let engine = engine_on(&server).await;
+    post(&engine, "c").await;
+    for key in ["list", "rows", "hist", "meta"] {
+        let ttl: i64 =
+            redis::cmd("PTTL").arg(format!("tc:{{room1}}:{key}")).query(&mut server.connect()).unwrap();
+        assert_eq!(ttl, -1, "{key}");
+    }
+}

@@ -1,0 +1,188 @@
+//! A store that is not there, not answering, or not fit.
+
+use super::*;
+
+#[tokio::test]
+async fn a_bad_url_and_a_bad_prefix_are_said_at_once() {
+    for url in ["", "http://localhost", "redis://", "rediss://localhost"] {
+        let opened = RedisEngine::open(RedisOptions::new(url)).await;
+        assert!(matches!(opened.as_ref().err(), Some(EngineError::Open(why)) if why.len() > 20), "{url}");
+    }
+    let options = RedisOptions { prefix: "{x}".into(), ..RedisOptions::new("redis://127.0.0.1:1") };
+    assert!(matches!(RedisEngine::open(options).await.err(), Some(EngineError::Open(_))));
+}
+
+/// A server that is as old as this, and agrees to everything else.
+fn old_server(version: &'static str) -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            std::thread::spawn(move || {
+                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                // *N, then $LENGTH and WORD N times.
+                while let Some(Ok(head)) = lines.next() {
+                    let count: usize = head[1..].parse().unwrap();
+                    let words: Vec<String> = (0..count).map(|_| lines.nth(1).unwrap().unwrap()).collect();
+                    let info = format!("redis_version:{version}\r\n");
+                    let reply = match words[0].as_str() {
+                        "INFO" => format!("${}\r\n{info}\r\n", info.len()),
+                        _ => "+OK\r\n".to_owned(),
+                    };
+                    if stream.write_all(reply.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn a_server_that_is_too_old_is_said_at_once() {
+    let port = old_server("6.2.14");
+    let opened = RedisEngine::open(RedisOptions::new(format!("redis://127.0.0.1:{port}/"))).await;
+    assert!(
+        matches!(opened.as_ref().err(), Some(EngineError::Open(why)) if why.contains("6.2.14") && why.contains("7.0")),
+        "{:?}",
+        opened.err()
+    );
+}
+
+#[tokio::test]
+async fn a_redis_that_is_down_at_the_start_is_waited_for() {
+    let mut server = RedisServer::start();
+    server.kill();
+    let engine = engine_on(&server).await;
+    let since = Instant::now();
+    for _ in 0..50 {
+        let refused = engine.publish(&feed(), vec![gift("a")], NOW).await;
+        assert!(matches!(refused, Err(EngineError::Unavailable(_))), "{refused:?}");
+        assert!(matches!(engine.subscribe(&feed()).await, Err(EngineError::Unavailable(_))));
+        assert!(matches!(engine.probe().await, Err(EngineError::Unavailable(_))));
+    }
+    assert!(since.elapsed() < Duration::from_secs(2), "calls fail at once while it is down");
+    server.start_again();
+    let (answer, took) = heals(&engine, "a").await;
+    assert_eq!(answer.status, Status::Accepted);
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frozen_redis_is_unavailable_and_heals() {
+    let server = RedisServer::start();
+    let engine = engine_on(&server).await;
+    let mut subscription = engine.subscribe(&feed()).await.unwrap();
+    post(&engine, "a").await;
+    server.freeze();
+    let frozen = Instant::now();
+    let mut calls = tokio::task::JoinSet::new();
+    for n in 0..200 {
+        let engine = engine.clone();
+        calls.spawn(async move {
+            let since = Instant::now();
+            let result = engine.publish(&feed(), vec![gift(&format!("f{n}"))], NOW).await;
+            (result, since.elapsed())
+        });
+    }
+    while let Some(done) = calls.join_next().await {
+        let (result, took) = done.unwrap();
+        assert!(matches!(result, Err(EngineError::Unavailable(_))), "{result:?}");
+        assert!(took < Duration::from_secs(4), "{took:?}");
+    }
+    let since = Instant::now();
+    assert!(engine.probe().await.is_err() && since.elapsed() < Duration::from_secs(3));
+    // Long enough for every connection to be given up.
+    while frozen.elapsed() < Duration::from_secs(5) {
+        let since = Instant::now();
+        assert!(engine.snapshot(&feed(), NOW).await.is_err());
+        assert!(since.elapsed() < Duration::from_secs(4));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let since = Instant::now();
+    assert!(engine.snapshot(&feed(), NOW).await.is_err());
+    assert!(since.elapsed() < Duration::from_millis(200), "known to be down: {:?}", since.elapsed());
+    server.thaw();
+    let (answer, took) = heals(&engine, "after").await;
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    told_lost(&mut subscription).await;
+    let thawed = Instant::now();
+    while engine.probe().await.is_err() {
+        assert!(thawed.elapsed() < Duration::from_secs(5));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(at(&engine).await.epoch, answer.at.epoch);
+}
+
+#[tokio::test]
+async fn a_killed_redis_comes_back_with_everything_and_subscriptions_go_on() {
+    let mut server = RedisServer::durable();
+    let engine = engine_on(&server).await;
+    let mut subscription = engine.subscribe(&feed()).await.unwrap();
+    let before = post(&engine, "a").await;
+    told_of(&mut subscription, &before.at).await;
+    server.kill();
+    let since = Instant::now();
+    assert!(matches!(engine.snapshot(&feed(), NOW).await, Err(EngineError::Unavailable(_))));
+    assert!(since.elapsed() < Duration::from_secs(1));
+    server.start_again();
+    let (after, took) = heals(&engine, "b").await;
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert_eq!(after.at, Position { epoch: before.at.epoch, seq: 2 }, "nothing was lost");
+    told_lost(&mut subscription).await;
+    let (last, _) = heals(&engine, "c").await;
+    told_of(&mut subscription, &last.at).await;
+    engine.probe().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_read_only_replica_is_unavailable_and_a_demoted_primary_too() {
+    let primary = RedisServer::start();
+    let replica = RedisServer::replica_of(&primary);
+    let engine = engine_on(&replica).await;
+    let refused = engine.publish(&feed(), vec![gift("a")], NOW).await;
+    assert!(matches!(&refused, Err(EngineError::Unavailable(why)) if why.contains("replica")), "{refused:?}");
+    run(&replica, &["REPLICAOF", "NO", "ONE"]);
+    assert_eq!(heals(&engine, "a").await.0.status, Status::Accepted);
+    run(&replica, &["REPLICAOF", "127.0.0.1", &primary.port.to_string()]);
+    let refused = engine.publish(&feed(), vec![gift("b")], NOW).await;
+    assert!(matches!(&refused, Err(EngineError::Unavailable(why)) if why.contains("replica")), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_server_without_memory_or_credentials_says_what_to_do() {
+    let server = RedisServer::start();
+    let engine = engine_on(&server).await;
+    post(&engine, "a").await;
+    run(&server, &["CONFIG", "SET", "maxmemory", "1"]);
+    let before = dump(&server);
+    let refused = engine.publish(&feed(), vec![gift("b")], NOW).await;
+    assert!(
+        matches!(&refused, Err(EngineError::Unavailable(why)) if why.contains("maxmemory")),
+        "{refused:?}"
+    );
+    assert_eq!(dump(&server), before, "nothing was written");
+    run(&server, &["CONFIG", "SET", "maxmemory", "0"]);
+    assert_eq!(post(&engine, "b").await.at.seq, 2);
+    run(&server, &["CONFIG", "SET", "requirepass", "secret"]);
+    let engine = engine_on(&server).await;
+    let refused = engine.publish(&feed(), vec![gift("c")], NOW).await;
+    assert!(
+        matches!(&refused, Err(EngineError::Unavailable(why)) if why.contains("credentials")),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_closed_engine_ends_subscriptions_and_refuses_calls() {
+    let server = RedisServer::start();
+    let engine = engine_on(&server).await;
+    let mut subscription = engine.subscribe(&feed()).await.unwrap();
+    engine.close().await.unwrap();
+    assert!(tokio::time::timeout(PATIENCE, subscription.next()).await.unwrap().is_none());
+    assert!(matches!(engine.publish(&feed(), vec![gift("a")], NOW).await, Err(EngineError::Unavailable(_))));
+    assert!(matches!(engine.subscribe(&feed()).await, Err(EngineError::Unavailable(_))));
+    assert!(matches!(engine.probe().await, Err(EngineError::Unavailable(_))));
+}
