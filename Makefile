@@ -1,6 +1,7 @@
 # run: the gateway.  test: every test; installs what they need if it may.  bench: measures ingest.
+# openapi-check: schemathesis (from PyPI) against a running gateway; not part of test.
 
-.PHONY: run test bench
+.PHONY: run test bench openapi-check
 
 run:
 	cargo run --release
@@ -11,3 +12,6 @@ test:
 
 bench:
 	cargo bench --bench ingest
+
+openapi-check:
+	scripts/openapi-check

@@ -14,4 +14,5 @@ pub mod domain;
 pub mod engine;
 pub mod http;
 pub mod live;
+pub mod metrics;
 pub mod tools;

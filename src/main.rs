@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use tipcast::app::{self, StartError};
 use tipcast::config::{self, Config, ConfigError, Flags};
 use tipcast::tools::demo::{self, DemoOptions};
+use tipcast::tools::healthcheck::{self, HealthcheckOptions};
 
 /// A live gift feed gateway: POST a gift, every watcher of the feed sees it, in order, exactly once.
 ///
@@ -50,6 +51,8 @@ enum Command {
     Key(KeyCommand),
     /// Play a realistic show against a running gateway until stopped.
     Demo(DemoOptions),
+    /// Ask a running gateway whether it lives; exit code 0 if so.
+    Healthcheck(HealthcheckOptions),
 }
 
 #[derive(Subcommand)]
@@ -85,6 +88,11 @@ fn main() -> ExitCode {
             print!("{}", config::DEFAULT);
             ExitCode::SUCCESS
         }
+        Some(Command::Healthcheck(options)) => match block_on(healthcheck::run(options)) {
+            Ok(Ok(())) => ExitCode::SUCCESS,
+            Ok(Err(error)) => refuse(FAILED, &error),
+            Err(error) => refuse(FAILED, &error),
+        },
         Some(Command::Key(KeyCommand::New)) => match app::fresh_key() {
             Ok(key) => {
                 print!("{}", explain(&key));

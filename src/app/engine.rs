@@ -8,8 +8,10 @@ use serde_json::value::to_raw_value;
 use crate::config::{Config, ConfigError, Feeds, Redis};
 use crate::domain::{Policy, PolicyPatch, Refused};
 use crate::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
+use crate::engine::metered::Metered;
 use crate::engine::redis::{RedisEngine, RedisOptions};
 use crate::engine::{Engine, EngineError};
+use crate::metrics::Metrics;
 
 /// `[feeds]` as a policy: read by the same rules as the body of a PUT.
 pub(super) fn default_policy(feeds: &Feeds) -> Result<Policy, ConfigError> {
@@ -25,13 +27,28 @@ pub(super) fn default_policy(feeds: &Feeds) -> Result<Policy, ConfigError> {
 }
 
 /// The engine that `config` asks for.
-pub(super) async fn open(config: &Config, defaults: Policy) -> Result<Arc<dyn Engine>, EngineError> {
+pub(super) async fn open(
+    config: &Config,
+    defaults: Policy,
+    metrics: &Arc<Metrics>,
+) -> Result<Arc<dyn Engine>, EngineError> {
+    let engine = open_bare(config, defaults, metrics).await?;
+    Ok(Metered::over(engine, metrics.clone()))
+}
+
+async fn open_bare(
+    config: &Config,
+    defaults: Policy,
+    metrics: &Arc<Metrics>,
+) -> Result<Arc<dyn Engine>, EngineError> {
     if !config.redis.url.is_empty() {
-        return Ok(RedisEngine::open(redis_options(&config.redis, defaults)).await?);
+        let options = RedisOptions { metrics: metrics.clone(), ..redis_options(&config.redis, defaults) };
+        return Ok(RedisEngine::open(options).await?);
     }
     let data_dir = config.embedded.data_dir.clone();
     // Reading the feeds back takes a while and blocks.
-    let opening = move || EmbeddedEngine::open(EmbeddedOptions { data_dir, defaults });
+    let metrics = metrics.clone();
+    let opening = move || EmbeddedEngine::open_metered(EmbeddedOptions { data_dir, defaults }, metrics);
     let opened = tokio::task::spawn_blocking(opening).await;
     let engine = opened.map_err(|e| EngineError::Open(e.to_string()))??;
     Ok(engine)

@@ -17,6 +17,7 @@ use crate::domain::Policy;
 use crate::engine::EngineError;
 use crate::http::{self, Door, Gate, Limits, Readiness};
 use crate::live::Live;
+use crate::metrics::Metrics;
 
 mod door;
 mod engine;
@@ -81,8 +82,9 @@ pub async fn run_reloading(
 ) -> Result<(), StartError> {
     let policy = check(&config).map_err(StartError::Config)?;
     listen::tune(&listener, config.http.send_buffer_bytes);
-    let engine = engine::open(&config, policy).await.map_err(StartError::Engine)?;
-    let live = Live::start(engine.clone());
+    let metrics = Arc::new(Metrics::default());
+    let engine = engine::open(&config, policy, &metrics).await.map_err(StartError::Engine)?;
+    let live = Live::start(engine.clone(), metrics);
     let ready = Arc::new(Readiness::default());
     let probing = tokio::spawn({
         let (engine, ready) = (engine.clone(), ready.clone());

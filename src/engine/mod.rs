@@ -11,6 +11,7 @@ use tokio::sync::broadcast;
 use crate::domain::{Change, FeedId, Gift, Millis, Outcome, Policy, PolicyPatch, Position, Row, RowId, Tag};
 
 pub mod embedded;
+pub mod metered;
 pub mod record;
 pub mod redis;
 

@@ -12,6 +12,7 @@ use super::problem::ApiError;
 use super::{Gate, body, feed_of};
 use crate::domain::json::{self, Object};
 use crate::domain::{Gift, Millis, Outcome, Refused, Status};
+use crate::metrics::labels::GiftStatus;
 
 /// The most gifts in one request; also the most that an engine takes as one step.
 const MOST: usize = 128;
@@ -39,6 +40,8 @@ pub(super) async fn publish(
             return Err(ApiError::Internal);
         }
     }
+    let rejected = results.iter().filter(|fate| matches!(fate, Fate::Refused(_))).count();
+    gate.live.metrics().gifts[GiftStatus::Rejected].inc_by(rejected as u64);
     Ok(answer_json(StatusCode::OK, compose(&results)))
 }
 

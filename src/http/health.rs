@@ -80,7 +80,7 @@ impl Readiness {
     }
 
     /// Why the server is not ready at `now`, if it is not.
-    fn verdict(&self, now: Instant) -> Result<(), String> {
+    pub(super) fn verdict(&self, now: Instant) -> Result<(), String> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.closing {
             return Err("the server is shutting down".to_owned());

@@ -15,12 +15,15 @@ use crate::live::Live;
 
 mod batch;
 mod body;
+mod docs;
 pub mod door;
 mod etag;
 mod feed;
 mod gifts;
 mod guard;
 pub mod health;
+mod meter;
+mod openapi;
 mod pages;
 mod policy;
 pub mod problem;
@@ -75,6 +78,7 @@ pub struct Gate {
 impl Gate {
     /// A gate in front of `engine`, with a door that lets every program in.
     pub fn new(engine: Arc<dyn Engine>, live: Arc<Live>, ready: Arc<Readiness>, limits: Limits) -> Self {
+        live.metrics().expect_problems(problem::KINDS.iter().map(|kind| kind.name));
         Gate {
             engine,
             live,

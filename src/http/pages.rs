@@ -72,7 +72,7 @@ static FILES: LazyLock<Vec<File>> = files! {
     "README.md": "text/markdown; charset=utf-8",
 };
 
-fn hash(text: &str) -> String {
+pub(super) fn hash(text: &str) -> String {
     let mut out = String::with_capacity(16);
     for byte in &Sha256::digest(text.as_bytes())[..8] {
         let _ = write!(out, "{byte:02x}");

@@ -6,7 +6,7 @@ use actix_web::middleware::from_fn;
 use actix_web::{App, HttpRequest, Resource, Route, web};
 
 use super::problem::{ApiError, about};
-use super::{Gate, batch, feed, gifts, guard, health, pages, policy, scheduled, watch};
+use super::{Gate, batch, docs, feed, gifts, guard, health, meter, pages, policy, scheduled, watch};
 use crate::live::hub::Hub;
 
 /// The whole application in front of `gate`.
@@ -22,7 +22,12 @@ pub fn app(
     >,
 > {
     let hub = Hub::start(gate.live.clone());
-    App::new().app_data(gate).app_data(hub).wrap(from_fn(guard::around)).configure(routes)
+    App::new()
+        .app_data(gate)
+        .app_data(hub)
+        .wrap(from_fn(guard::around))
+        .wrap(from_fn(meter::count))
+        .configure(routes)
 }
 
 /// Registers every path. The router tries them in order: the busiest come first.
@@ -47,6 +52,8 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     );
     cfg.service(resource("/healthz", "GET, HEAD").route(read().to(health::alive)));
     cfg.service(resource("/readyz", "GET, HEAD").route(read().to(health::ready)));
+    cfg.service(resource("/metrics", "GET, HEAD").route(read().to(meter::show)));
+    docs::configure(cfg);
     pages::configure(cfg);
     cfg.service(resource("/problems/{name}", "GET, HEAD").route(read().to(about)));
     cfg.default_service(web::to(nowhere));

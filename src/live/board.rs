@@ -8,6 +8,8 @@ use tokio::sync::{Notify, watch};
 
 use super::frame::Frame;
 use crate::domain::{Change, Epoch, FeedId, Position, Row};
+use crate::metrics::Metrics;
+use crate::metrics::labels::{ResumedFrom, SnapshotCause};
 
 /// Frames in the ring. A watcher further behind gets a snapshot, which is shorter than what it missed.
 const RING_FRAMES: usize = 256;
@@ -26,6 +28,7 @@ pub struct Board {
     feed: FeedId,
     state: Mutex<State>,
     moves: watch::Sender<u64>,
+    metrics: Arc<Metrics>,
     hurry: Notify,
 }
 
@@ -73,7 +76,7 @@ pub enum Start {
 }
 
 impl Board {
-    pub(super) fn new(feed: FeedId) -> Self {
+    pub(super) fn new(feed: FeedId, metrics: Arc<Metrics>) -> Self {
         let state = State {
             generation: 0,
             at: Position::start(),
@@ -84,7 +87,8 @@ impl Board {
             snapshot: None,
             covered_from: 0,
         };
-        Board { feed, state: Mutex::new(state), moves: watch::channel(0).0, hurry: Notify::new() }
+        let (moves, hurry) = (watch::channel(0).0, Notify::new());
+        Board { feed, state: Mutex::new(state), moves, hurry, metrics }
     }
 
     /// Which feed.
@@ -124,12 +128,14 @@ impl Board {
                 let covered = since.seq >= state.covered_from;
                 if since.seq == state.at.seq || (covered && state.frame_after(since.seq).is_some()) {
                     let cursor = Cursor { generation: state.generation, at: since.clone() };
+                    self.metrics.resumes[ResumedFrom::Ring].inc();
                     Start::At(cursor, Arc::new(Frame::resumed(&self.feed, since)))
                 } else {
                     Start::AskHistory
                 }
             }
             _ => {
+                self.metrics.snapshots[SnapshotCause::Start].inc();
                 let (cursor, frame) = state.snapshot(&self.feed, None);
                 Start::At(cursor, frame)
             }
@@ -143,6 +149,7 @@ impl Board {
 
     /// A snapshot for a watcher that has `since`, and the cursor after it.
     pub fn snapshot(&self, since: Option<&Position>) -> (Cursor, Arc<Frame>) {
+        self.metrics.snapshots[SnapshotCause::Start].inc();
         self.locked().snapshot(&self.feed, since)
     }
 
@@ -173,6 +180,9 @@ impl Board {
             cursor.at.seq = last.last();
             return Due::Frames(frames);
         }
+        let replaced = cursor.generation != state.generation;
+        let cause = if replaced { SnapshotCause::Replace } else { SnapshotCause::Fold };
+        self.metrics.snapshots[cause].inc();
         let (moved, frame) = state.snapshot(&self.feed, Some(&cursor.at));
         *cursor = moved;
         Due::Frames(vec![frame])

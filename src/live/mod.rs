@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::domain::FeedId;
 use crate::engine::{Engine, Head};
+use crate::metrics::Metrics;
 
 pub mod board;
 pub mod frame;
@@ -44,6 +45,7 @@ const COMPARE_AT_ONCE: usize = 256;
 /// The watched feeds of this node.
 pub struct Live {
     engine: Arc<dyn Engine>,
+    metrics: Arc<Metrics>,
     /// Where replicas run, whichever worker's watcher asked for them.
     runtime: Handle,
     feeds: Mutex<HashMap<FeedId, Entry>>,
@@ -56,6 +58,7 @@ pub struct Live {
 }
 
 struct Entry {
+    metrics: Arc<Metrics>,
     board: Arc<board::Board>,
     leases: usize,
     idle_since: Instant,
@@ -66,15 +69,17 @@ struct Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         self.replica.abort();
+        self.metrics.feeds_watched.dec();
     }
 }
 
 impl Live {
     /// Starts following on behalf of watchers to come. Must run inside a tokio runtime whose
     /// threads outlive the watchers.
-    pub fn start(engine: Arc<dyn Engine>) -> Arc<Live> {
+    pub fn start(engine: Arc<dyn Engine>, metrics: Arc<Metrics>) -> Arc<Live> {
         let live = Arc::new(Live {
             engine,
+            metrics,
             runtime: Handle::current(),
             feeds: Mutex::default(),
             closing: watch::channel(None).0,
@@ -89,6 +94,11 @@ impl Live {
     /// The engine behind, for resuming watchers.
     pub fn engine(&self) -> &Arc<dyn Engine> {
         &self.engine
+    }
+
+    /// What is counted here.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
     }
 
     /// Watchers on this node now.
@@ -125,11 +135,14 @@ impl Live {
     pub(crate) fn lease(self: &Arc<Self>, feed: &FeedId) -> Lease {
         let mut feeds = self.locked();
         let entry = feeds.entry(feed.clone()).or_insert_with(|| {
-            let board = Arc::new(board::Board::new(feed.clone()));
+            let board = Arc::new(board::Board::new(feed.clone(), self.metrics.clone()));
             let (heads, comparisons) = mpsc::channel(1);
-            let replica = replica::Replica::new(self.engine.clone(), board.clone(), comparisons);
+            let replica =
+                replica::Replica::new(self.engine.clone(), board.clone(), comparisons, self.metrics.clone());
             let idle_since = Instant::now();
-            Entry { board, leases: 0, idle_since, heads, replica: self.runtime.spawn(replica.run()) }
+            self.metrics.feeds_watched.inc();
+            let metrics = self.metrics.clone();
+            Entry { metrics, board, leases: 0, idle_since, heads, replica: self.runtime.spawn(replica.run()) }
         });
         entry.leases += 1;
         Lease { live: self.clone(), board: entry.board.clone() }

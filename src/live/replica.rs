@@ -12,8 +12,10 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::board::Board;
-use crate::domain::{Change, Epoch, Millis, Op, Policy, Position, Row, Tag};
+use crate::domain::{Change, Epoch, Millis, Op, Policy, Position, RemoveReason, Row, Tag};
 use crate::engine::{Engine, EngineError, Head, Missed, Notice, Snapshot, Subscription};
+use crate::metrics::Metrics;
+use crate::metrics::labels::RepairedBy;
 
 /// Changes read from history at once when a hole is refilled.
 const REFILL: usize = 512;
@@ -51,6 +53,7 @@ pub(super) struct Replica {
     expiry: Option<Instant>,
     /// A head behind ours that the last comparison met.
     suspect: Option<Position>,
+    metrics: Arc<Metrics>,
 }
 
 /// Why following stopped.
@@ -68,7 +71,12 @@ impl From<EngineError> for Stop {
 }
 
 impl Replica {
-    pub(super) fn new(engine: Arc<dyn Engine>, board: Arc<Board>, comparisons: mpsc::Receiver<Head>) -> Self {
+    pub(super) fn new(
+        engine: Arc<dyn Engine>,
+        board: Arc<Board>,
+        comparisons: mpsc::Receiver<Head>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         let Position { epoch, seq } = Position::start();
         Replica {
             engine,
@@ -84,6 +92,7 @@ impl Replica {
             skew_ms: 0,
             expiry: None,
             suspect: None,
+            metrics,
         }
     }
 
@@ -110,7 +119,7 @@ impl Replica {
             Ok(notices) => notices,
             Err(error) => return Stop::Again(error),
         };
-        if let Err(stop) = self.catch_up().await {
+        if let Err(stop) = self.repair().await {
             return stop;
         }
         *failures = 0;
@@ -153,14 +162,18 @@ impl Replica {
             Notice::Changes(changes) => {
                 for change in changes.iter() {
                     if !self.apply(change) {
-                        return self.catch_up().await;
+                        // A feed's first change and a reset have no delta; that is no gap.
+                        if self.epoch.is_none() || matches!(change.op, Op::Reset) {
+                            return self.catch_up().await.map(drop);
+                        }
+                        return self.repair().await;
                     }
                 }
                 self.plan_expiry();
             }
             // Notices may be older than the snapshot we stand on: the store says what is in force.
-            Notice::Policy(_) => self.catch_up().await?,
-            Notice::Lost => self.catch_up().await?,
+            Notice::Policy(_) => drop(self.catch_up().await?),
+            Notice::Lost => self.repair().await?,
         }
         Ok(())
     }
@@ -199,7 +212,9 @@ impl Replica {
     /// Brings the replica to where the store is: by history where it leads on, else by a snapshot.
     /// Only the store's snapshot says that the list is right, and asking for it makes a store that
     /// went back or forked begin a new epoch.
-    async fn catch_up(&mut self) -> Result<(), Stop> {
+    ///
+    /// True when history led on.
+    async fn catch_up(&mut self) -> Result<bool, Stop> {
         self.suspect = None;
         let snapshot = self.engine.snapshot(self.board.feed(), Millis::now()).await?;
         self.skew_ms = snapshot.now.0 - Millis::now().0;
@@ -218,6 +233,17 @@ impl Replica {
             self.board.replace(self.position(), self.policy.capacity, &self.rows);
         }
         self.plan_expiry();
+        Ok(led)
+    }
+
+    /// Catches up where something was missed, and counts it if so.
+    async fn repair(&mut self) -> Result<(), Stop> {
+        let (listed, seq) = (self.board.position().is_some(), self.seq);
+        let led = self.catch_up().await?;
+        if listed && !(led && self.seq == seq) {
+            let by = if led { RepairedBy::History } else { RepairedBy::Snapshot };
+            self.metrics.gaps_repaired[by].inc();
+        }
         Ok(())
     }
 
@@ -250,7 +276,7 @@ impl Replica {
         }
         self.suspect = None;
         if head.at != at || head.tag != self.tag {
-            self.catch_up().await?;
+            self.repair().await?;
         }
         Ok(())
     }
@@ -261,10 +287,26 @@ impl Replica {
             return;
         }
         self.board.append(&self.epoch, &self.pending, &self.rows);
+        self.count_pending();
         self.board.limit(self.policy.history);
         self.pending.clear();
         let window = Duration::from_millis(self.policy.flush_ms);
         self.gathering = (!window.is_zero()).then(|| Instant::now() + window);
+    }
+
+    /// How late the board is, by the store's clock.
+    fn count_pending(&self) {
+        let now = Millis(Millis::now().0 + self.skew_ms);
+        for change in &self.pending {
+            match &change.op {
+                Op::Add(row) | Op::Update(row) => {
+                    let late = Duration::from_millis(now.since(row.updated_at));
+                    self.metrics.publish_to_watch.observe(late.as_secs_f64());
+                }
+                Op::Remove { reason: RemoveReason::Expired, .. } => drop(self.metrics.rows_expired.inc()),
+                Op::Remove { .. } | Op::Reset => {}
+            }
+        }
     }
 
     /// The store removes expired rows when it is asked for the list; the removals come as notices.

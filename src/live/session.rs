@@ -15,6 +15,7 @@ use super::hub::{Hub, Watch};
 use super::{KEEPALIVE_MS, Live};
 use crate::domain::{Change, FeedId, Millis, Position};
 use crate::engine::{Missed, Wait};
+use crate::metrics::labels::ResumedFrom;
 
 /// Feeds that one connection may watch.
 pub const FEEDS: usize = 64;
@@ -204,6 +205,7 @@ impl Watching {
         };
         let mut frames = Vec::with_capacity(2);
         if !resumed {
+            live.metrics().resumes[ResumedFrom::History].inc();
             frames.push(Arc::new(Frame::resumed(&feed, &since)));
         }
         let mut at = since;

@@ -2,3 +2,4 @@
 //! its HTTP API, and the words of [`crate::domain`].
 
 pub mod demo;
+pub mod healthcheck;

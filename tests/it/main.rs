@@ -6,6 +6,7 @@
 mod support;
 
 mod against_the_model;
+mod asyncapi;
 mod browser;
 mod chaos;
 mod command_line;
@@ -18,6 +19,8 @@ mod interleavings;
 mod layers;
 mod leaving;
 mod lua_headers;
+mod metrics;
+mod openapi;
 mod producer_api;
 mod redis_chaos;
 mod redis_engine;

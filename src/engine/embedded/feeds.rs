@@ -241,8 +241,8 @@ impl Feeds {
         Ok(())
     }
 
-    /// Makes the group durable.
-    pub(super) fn commit(&mut self) -> Step<()> {
+    /// Makes the group durable; false when it wrote nothing.
+    pub(super) fn commit(&mut self) -> Step<bool> {
         self.write()?;
         self.store.commit()
     }

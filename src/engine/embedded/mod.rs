@@ -14,6 +14,7 @@ use tokio::sync::{broadcast, oneshot};
 
 use super::{Engine, EngineError, Head, Missed, NOTICES, Notice, PolicyChange, Snapshot, Subscription, Wait};
 use crate::domain::{FeedId, Gift, Millis, Outcome, Policy, Position, RowId};
+use crate::metrics::Metrics;
 
 mod feeds;
 mod store;
@@ -98,9 +99,17 @@ impl Topics {
 impl EmbeddedEngine {
     /// Opens the folder, takes its lock, and starts the writer.
     pub fn open(options: EmbeddedOptions) -> Result<Arc<EmbeddedEngine>, EngineError> {
+        EmbeddedEngine::open_metered(options, Arc::default())
+    }
+
+    /// [`EmbeddedEngine::open`], with its commits counted in `metrics`.
+    pub fn open_metered(
+        options: EmbeddedOptions,
+        metrics: Arc<Metrics>,
+    ) -> Result<Arc<EmbeddedEngine>, EngineError> {
         let (calls, waiting) = sync_channel(QUEUE);
         let topics = Arc::new(Topics::default());
-        let writer = writer::Writer::open(options, topics.clone()).map_err(EngineError::Open)?;
+        let writer = writer::Writer::open(options, topics.clone(), metrics).map_err(EngineError::Open)?;
         let thread = std::thread::Builder::new()
             .name("tipcast-writer".into())
             .spawn(move || writer.run(&waiting))

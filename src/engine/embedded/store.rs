@@ -118,12 +118,13 @@ impl Store {
         Ok(())
     }
 
-    /// Makes everything since [`Store::begin`] durable.
-    pub fn commit(&self) -> rusqlite::Result<()> {
-        if !self.db.is_autocommit() {
+    /// Makes everything since [`Store::begin`] durable; false when there was nothing.
+    pub fn commit(&self) -> rusqlite::Result<bool> {
+        let begun = !self.db.is_autocommit();
+        if begun {
             self.db.prepare_cached("COMMIT")?.execute([])?;
         }
-        Ok(())
+        Ok(begun)
     }
 
     /// Takes everything since [`Store::begin`] back.

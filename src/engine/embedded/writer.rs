@@ -11,6 +11,7 @@ use super::store::Store;
 use super::{Call, EmbeddedOptions, Reply, Topics};
 use crate::domain::Policy;
 use crate::engine::{EngineError, Head, Snapshot};
+use crate::metrics::Metrics;
 
 /// Gifts in one commit: past this the answers of the first would wait too long for the last.
 const GROUP: usize = 4096;
@@ -28,12 +29,17 @@ pub(super) struct Writer {
     feeds: Feeds,
     answers: Vec<Answered>,
     topics: Arc<Topics>,
+    metrics: Arc<Metrics>,
     /// Held for as long as the folder is ours.
     _lock: File,
 }
 
 impl Writer {
-    pub(super) fn open(options: EmbeddedOptions, topics: Arc<Topics>) -> Result<Writer, String> {
+    pub(super) fn open(
+        options: EmbeddedOptions,
+        topics: Arc<Topics>,
+        metrics: Arc<Metrics>,
+    ) -> Result<Writer, String> {
         let dir = &options.data_dir;
         std::fs::create_dir_all(dir)
             .map_err(|e| format!("the data folder {} cannot be made: {e}", dir.display()))?;
@@ -48,6 +54,7 @@ impl Writer {
             feeds: Feeds::new(Store::open(&dir.join("tipcast.db"))?, options.defaults),
             answers: Vec::new(),
             topics,
+            metrics,
             _lock: lock,
         })
     }
@@ -80,7 +87,7 @@ impl Writer {
                 let more = gifts < GROUP && closing.is_none();
                 next = if more { calls.try_recv().ok() } else { None };
             }
-            self.finish(outcome);
+            self.finish(outcome, gifts);
             if self.feeds.is_untidy() {
                 self.feeds.tidy();
             }
@@ -92,8 +99,13 @@ impl Writer {
     }
 
     /// Commits the group, then tells watchers, then answers callers: in this order.
-    fn finish(&mut self, applied: Step<()>) {
+    fn finish(&mut self, applied: Step<()>, size: usize) {
+        let begun = Instant::now();
         let done = applied.and_then(|()| self.feeds.commit());
+        if let Ok(true) = done {
+            self.metrics.commit_time.observe(begun.elapsed().as_secs_f64());
+            self.metrics.commit_size.observe(size as f64);
+        }
         let error = done.err().map(|e| EngineError::Unavailable(sentence(&e)));
         match &error {
             None => self.feeds.told(|feed, notice| self.topics.tell(feed, notice)),

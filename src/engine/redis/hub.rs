@@ -20,6 +20,8 @@ use super::known::Known;
 use super::lane::{Lane, Pause};
 use super::wire;
 use crate::domain::{FeedId, Policy};
+use crate::metrics::Metrics;
+use crate::metrics::labels::RedisLink;
 
 /// How often the connection is asked for a sign of life, and unused subscriptions are looked for.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -59,6 +61,7 @@ pub(super) struct Wiring {
     pub defaults: Policy,
     /// The channel of this process's probes.
     pub probe_channel: String,
+    pub metrics: Arc<Metrics>,
 }
 
 impl Hub {
@@ -149,10 +152,13 @@ impl Standing {
 
 impl Keeper {
     async fn run(mut self) {
-        let mut pause = Pause::default();
+        let (mut pause, mut stood) = (Pause::default(), false);
         loop {
             let why = match self.connect().await {
                 Ok(standing) => {
+                    if std::mem::replace(&mut stood, true) {
+                        self.wiring.metrics.redis_reconnects[RedisLink::Pubsub].inc();
+                    }
                     let since = Instant::now();
                     let why = self.hold(standing).await;
                     pause.after(since.elapsed());

@@ -10,9 +10,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
+use super::RedisOptions;
 use super::dial::{Dial, Dialled, Refusal, is_replica};
 use super::faults::{Fault, explain, is_no_script, replica, silent};
 use super::scripts::Script;
+use crate::metrics::Metrics;
+use crate::metrics::labels::RedisLink;
 
 /// The longest pause between two attempts to connect.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
@@ -48,11 +51,12 @@ impl Drop for Lane {
 }
 
 impl Lane {
-    pub(super) fn open(dial: Dial, call_timeout: Duration) -> Lane {
+    pub(super) fn open(dial: Dial, options: &RedisOptions) -> Lane {
         let (tell, state) = watch::channel(State::Starting);
         let (broken, complaints) = mpsc::channel(16);
         let addr = dial.addr.clone();
-        let keeper = Keeper { dial, tell, complaints, call_timeout, number: 0 };
+        let (call_timeout, metrics) = (options.call_timeout, options.metrics.clone());
+        let keeper = Keeper { dial, tell, complaints, call_timeout, number: 0, metrics };
         Lane { addr, state, broken, keeper: tokio::spawn(keeper.run()) }
     }
 
@@ -147,6 +151,7 @@ struct Keeper {
     complaints: mpsc::Receiver<(u64, String)>,
     call_timeout: Duration,
     number: u64,
+    metrics: Arc<Metrics>,
 }
 
 impl Keeper {
@@ -192,6 +197,9 @@ impl Keeper {
     /// Until the connection is of no use; says why.
     async fn hold(&mut self, mut standing: Standing) -> String {
         self.number += 1;
+        if self.number > 1 {
+            self.metrics.redis_reconnects[RedisLink::Commands].inc();
+        }
         self.tell.send_replace(State::Up(standing.connection.clone(), self.number));
         tracing::info!(addr = self.dial.addr, "connected to Redis");
         let mut beats = interval(HEARTBEAT);

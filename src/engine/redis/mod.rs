@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 
 use super::{Engine, EngineError, Head, Missed, PolicyChange, Snapshot, Subscription, Wait};
 use crate::domain::{FeedId, Gift, Millis, Outcome, Policy, Position, RowId, Tag};
+use crate::metrics::Metrics;
 
 mod dial;
 mod faults;
@@ -60,6 +61,8 @@ pub struct RedisOptions {
     pub call_timeout: Duration,
     /// How long connecting may take, and shaking hands again as long.
     pub connect_timeout: Duration,
+    /// Where reconnects are counted.
+    pub metrics: Arc<Metrics>,
 }
 
 impl std::fmt::Debug for RedisOptions {
@@ -80,6 +83,7 @@ impl RedisOptions {
             feed_idle_ttl_ms: 0,
             call_timeout: Duration::from_secs(2),
             connect_timeout: Duration::from_secs(1),
+            metrics: Arc::default(),
         }
     }
 }
@@ -98,8 +102,7 @@ impl RedisEngine {
         let keys = Keys::new(&options.prefix).map_err(EngineError::Open)?;
         let dial =
             Dial::new(&options.url, options.connect_timeout, keys.probe(0)).map_err(EngineError::Open)?;
-        let lanes: Vec<_> =
-            (0..LANES).map(|_| Arc::new(Lane::open(dial.clone(), options.call_timeout))).collect();
+        let lanes: Vec<_> = (0..LANES).map(|_| Arc::new(Lane::open(dial.clone(), &options))).collect();
         if let State::Refused(why) = lanes[0].tried().await {
             return Err(EngineError::Open(why.to_string()));
         }
@@ -111,6 +114,7 @@ impl RedisEngine {
             known: known.clone(),
             defaults: options.defaults.clone(),
             probe_channel: keys.probe(random()),
+            metrics: options.metrics.clone(),
         });
         let store = Store::new(options, keys, lanes, known);
         Ok(Arc::new(RedisEngine {

@@ -4,6 +4,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -13,6 +14,7 @@ use bytes::Bytes;
 use crate::live::frame::Frame;
 use crate::live::hub::{AlarmClock, Hub};
 use crate::live::session::Session;
+use crate::metrics::{Metrics, labels};
 
 /// How a transport spells frames and listens to its client.
 pub trait Transport: Unpin {
@@ -28,6 +30,8 @@ pub trait Transport: Unpin {
     fn is_closing(&self) -> bool;
     /// True when the connection is over.
     fn is_over(&self) -> bool;
+    /// What it is counted as.
+    fn kind(&self) -> labels::Transport;
     /// When the transport itself wants to be asked again.
     fn deadline(&self) -> Instant;
 }
@@ -39,12 +43,14 @@ pub struct WatchBody<T> {
     alarm: AlarmClock,
     hub: Rc<Hub>,
     said_goodbye: bool,
+    presence: Presence,
 }
 
 impl<T: Transport> WatchBody<T> {
     /// A connection that serves `session` over `transport`.
     pub fn new(session: Session, transport: T, hub: Rc<Hub>) -> Self {
-        WatchBody { session, transport, alarm: hub.alarm(), hub, said_goodbye: false }
+        let presence = Presence::new(transport.kind(), hub.live().metrics().clone());
+        WatchBody { session, transport, alarm: hub.alarm(), hub, said_goodbye: false, presence }
     }
 
     fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
@@ -87,7 +93,36 @@ impl<T: Transport> MessageBody for WatchBody<T> {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Infallible>>> {
         // Pin: nothing in the body is address-sensitive (Session, Transport and AlarmClock are Unpin).
-        self.get_mut().next(cx).map(|bytes| bytes.map(Ok))
+        let body = self.get_mut();
+        let next = body.next(cx);
+        if let Poll::Ready(Some(bytes)) = &next {
+            body.presence.sent(bytes.len());
+        }
+        next.map(|bytes| bytes.map(Ok))
+    }
+}
+
+/// A connection as it is counted, for as long as it is open.
+struct Presence {
+    kind: labels::Transport,
+    metrics: Arc<Metrics>,
+}
+
+impl Presence {
+    fn new(kind: labels::Transport, metrics: Arc<Metrics>) -> Self {
+        metrics.watchers[kind].inc();
+        Presence { kind, metrics }
+    }
+
+    fn sent(&self, bytes: usize) {
+        self.metrics.frames_sent[self.kind].inc();
+        self.metrics.bytes_sent[self.kind].inc_by(bytes as u64);
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.metrics.watchers[self.kind].dec();
     }
 }
 

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use super::body::Transport;
 use crate::live::frame::Frame;
 use crate::live::session::Session;
+use crate::metrics::labels;
 
 /// An event stream's state.
 #[derive(Default)]
@@ -39,6 +40,10 @@ impl Transport for EventStream {
 
     fn is_over(&self) -> bool {
         self.closing && self.farewell.is_empty()
+    }
+
+    fn kind(&self) -> labels::Transport {
+        labels::Transport::Sse
     }
 
     fn deadline(&self) -> Instant {

@@ -17,6 +17,7 @@ use super::command::{self, Command};
 use super::incoming::{Incoming, Reader, Violation};
 use crate::live::frame::Frame;
 use crate::live::session::Session;
+use crate::metrics::labels;
 
 /// 4000: what the client asks makes no sense; it should not come back.
 const BAD_REQUEST: CloseCode = CloseCode::Other(4000);
@@ -200,6 +201,10 @@ impl Transport for WebSocket {
 
     fn is_over(&self) -> bool {
         self.over && self.farewell.is_empty()
+    }
+
+    fn kind(&self) -> labels::Transport {
+        if self.many { labels::Transport::Many } else { labels::Transport::Ws }
     }
 
     fn deadline(&self) -> Instant {

@@ -1,0 +1,131 @@
+//! An engine that is watched at work: counts and times every call of the one behind it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::{Engine, EngineError, Head, Missed, PolicyChange, Snapshot, Subscription, Wait};
+use crate::domain::{FeedId, Gift, Millis, Outcome, Policy, Position, RowId, Status};
+use crate::metrics::Metrics;
+use crate::metrics::labels::{Failure, GiftStatus, Operation};
+
+/// Passes every call on, and counts it.
+pub struct Metered {
+    engine: Arc<dyn Engine>,
+    metrics: Arc<Metrics>,
+}
+
+impl Metered {
+    /// `engine`, counted in `metrics`.
+    pub fn over(engine: Arc<dyn Engine>, metrics: Arc<Metrics>) -> Arc<dyn Engine> {
+        metrics.describe(engine.name());
+        Arc::new(Metered { engine, metrics })
+    }
+
+    async fn time<T>(&self, operation: Operation, work: Wait<'_, T>) -> Result<T, EngineError> {
+        let mut call = Call { metrics: &self.metrics, operation, failure: Some(Failure::Abandoned) };
+        call.metrics.engine_calls_in_flight.inc();
+        let begun = Instant::now();
+        let done = work.await;
+        self.metrics.engine_calls[operation].observe(begun.elapsed().as_secs_f64());
+        call.failure = match &done {
+            Ok(_) => None,
+            Err(EngineError::Overloaded(_)) => Some(Failure::Overloaded),
+            Err(EngineError::Unavailable(_) | EngineError::Open(_)) => Some(Failure::Unavailable),
+        };
+        done
+    }
+
+    fn call<'a, T: Send + 'a>(&'a self, operation: Operation, work: Wait<'a, T>) -> Wait<'a, T> {
+        Box::pin(self.time(operation, work))
+    }
+
+    fn count(&self, outcome: &Outcome) {
+        let status = match outcome {
+            Outcome::New(answer) => match answer.status {
+                Status::Accepted => GiftStatus::Accepted,
+                Status::Merged => GiftStatus::Merged,
+                Status::Suppressed => GiftStatus::Suppressed,
+            },
+            Outcome::Duplicate(_) => GiftStatus::Duplicate,
+            // What was refused is counted where refusals of every kind meet.
+            Outcome::IdReused(_) | Outcome::CannotSchedule(_) => return,
+        };
+        self.metrics.gifts[status].inc();
+    }
+}
+
+/// A call under way. Its caller may stop waiting at any moment, by dropping it.
+struct Call<'a> {
+    metrics: &'a Metrics,
+    operation: Operation,
+    failure: Option<Failure>,
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.metrics.engine_calls_in_flight.dec();
+        if let Some(failure) = self.failure {
+            self.metrics.engine_failures[(self.operation, failure)].inc();
+        }
+    }
+}
+
+impl Engine for Metered {
+    fn publish<'a>(&'a self, feed: &'a FeedId, gifts: Vec<Gift>, now: Millis) -> Wait<'a, Vec<Outcome>> {
+        Box::pin(async move {
+            let outcomes = self.time(Operation::Publish, self.engine.publish(feed, gifts, now)).await?;
+            outcomes.iter().for_each(|outcome| self.count(outcome));
+            Ok(outcomes)
+        })
+    }
+
+    fn retract<'a>(&'a self, feed: &'a FeedId, row: &'a RowId, now: Millis) -> Wait<'a, Option<Position>> {
+        Box::pin(async move {
+            let at = self.time(Operation::Retract, self.engine.retract(feed, row, now)).await?;
+            if at.is_some() {
+                self.metrics.rows_retracted.inc();
+            }
+            Ok(at)
+        })
+    }
+
+    fn policy<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Policy> {
+        self.call(Operation::Policy, self.engine.policy(feed))
+    }
+
+    fn set_policy<'a>(&'a self, feed: &'a FeedId, change: PolicyChange, now: Millis) -> Wait<'a, Policy> {
+        self.call(Operation::SetPolicy, self.engine.set_policy(feed, change, now))
+    }
+
+    fn snapshot<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Snapshot> {
+        self.call(Operation::Snapshot, self.engine.snapshot(feed, now))
+    }
+
+    fn changes<'a>(&'a self, feed: &'a FeedId, since: &'a Position, max: usize) -> Wait<'a, Missed> {
+        self.call(Operation::Changes, self.engine.changes(feed, since, max))
+    }
+
+    fn heads<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Head>> {
+        self.call(Operation::Heads, self.engine.heads(feeds))
+    }
+
+    fn subscribe<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Subscription> {
+        self.call(Operation::Subscribe, self.engine.subscribe(feed))
+    }
+
+    fn known(&self, feed: &FeedId) -> Option<Position> {
+        self.engine.known(feed)
+    }
+
+    fn probe(&self) -> Wait<'_, ()> {
+        self.call(Operation::Probe, self.engine.probe())
+    }
+
+    fn close(&self) -> Wait<'_, ()> {
+        self.engine.close()
+    }
+
+    fn name(&self) -> &'static str {
+        self.engine.name()
+    }
+}

@@ -1,0 +1,134 @@
+//! Counting requests, and `GET /metrics`.
+
+use std::time::Instant;
+
+use actix_web::body::BoxBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{ACCEPT, CACHE_CONTROL};
+use actix_web::middleware::Next;
+use actix_web::{HttpRequest, HttpResponse, web};
+
+use super::Gate;
+use super::problem::ApiError;
+use crate::metrics::Metrics;
+use crate::metrics::labels::{GiftStatus, Route, StatusClass};
+
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// `GET /metrics`
+pub(super) async fn show(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let metrics = gate.live.metrics();
+    metrics.ready.set(i64::from(gate.ready.verdict(Instant::now()).is_ok()));
+    let asked = req.headers().get_all(ACCEPT).filter_map(|value| value.to_str().ok());
+    let new = asked.into_iter().any(|value| value.contains("application/openmetrics-text"));
+    let text = if new { metrics.to_openmetrics() } else { metrics.to_prometheus() };
+    let text = text.map_err(|error| {
+        tracing::error!(%error, "the metrics cannot be written");
+        ApiError::Internal
+    })?;
+    Ok(HttpResponse::Ok()
+        .content_type(if new { OPENMETRICS } else { PROMETHEUS })
+        .insert_header((CACHE_CONTROL, "no-store"))
+        .body(text))
+}
+
+/// Counts every answer.
+pub(super) async fn count(
+    req: ServiceRequest,
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
+    let route = route_of(req.path());
+    let live = req.app_data::<web::Data<Gate>>().map(|gate| gate.live.clone());
+    let answer = next.call(req).await;
+    let (status, error) = match &answer {
+        Ok(answer) => (answer.status(), answer.response().error()),
+        Err(error) => (error.as_response_error().status_code(), Some(error)),
+    };
+    if let Some(live) = live {
+        let problem = error.and_then(|error| error.as_error::<ApiError>());
+        note(live.metrics(), route, status.as_u16(), problem);
+    }
+    answer
+}
+
+fn note(metrics: &Metrics, route: Route, status: u16, problem: Option<&ApiError>) {
+    metrics.http_requests[(route, StatusClass::of(status))].inc();
+    if let Some(problem) = problem {
+        metrics.problem(problem.kind().name);
+    }
+    // Whoever may not write at all, or not now, said nothing about a gift.
+    if route == Route::Gifts && matches!(status, 400 | 408 | 413 | 415 | 422 | 501) {
+        metrics.gifts[GiftStatus::Rejected].inc();
+    }
+}
+
+/// The class of a path, whoever made it up.
+fn route_of(path: &str) -> Route {
+    let mut parts = path.strip_prefix('/').unwrap_or(path).split('/');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some("v1"), Some("feeds"), Some(_)) => match (parts.next(), parts.next(), parts.next()) {
+            (None, ..) => Route::Feed,
+            (Some("gifts"), None, _) => Route::Gifts,
+            (Some("gifts"), Some("batch"), None) => Route::Batch,
+            (Some("rows"), Some(_), None) => Route::Rows,
+            (Some("policy"), None, _) => Route::Policy,
+            (Some("scheduled"), _, None) => Route::Scheduled,
+            (Some("ws"), None, _) => Route::Ws,
+            (Some("sse"), None, _) => Route::Sse,
+            _ => Route::Other,
+        },
+        (Some("v1"), Some("ws"), None) => Route::Many,
+        (Some("healthz" | "readyz" | "metrics"), None, _) => Route::Operations,
+        (Some("" | "docs" | "openapi.json"), None, _) => Route::Pages,
+        (Some("static" | "problems" | "overlay" | "demo"), Some(_), None) => Route::Pages,
+        _ => Route::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The paths as they are registered, so that a new one is not forgotten here.
+    const REGISTERED: [&str; 4] = [
+        include_str!("routes.rs"),
+        include_str!("watch/mod.rs"),
+        include_str!("docs.rs"),
+        include_str!("pages.rs"),
+    ];
+
+    #[test]
+    fn every_registered_path_has_a_class_and_nothing_else_has() {
+        let mut seen = 0;
+        for text in REGISTERED {
+            for rest in text.split("resource(\"").skip(1) {
+                let path = rest.split('"').next().unwrap().replace(":[^/]*", "");
+                assert_ne!(route_of(&path), Route::Other, "{path}");
+                seen += 1;
+            }
+        }
+        assert!(seen > 10);
+        for path in
+            ["", "/v1", "/v1/feeds", "/v1/feeds/a/b", "/v1/feeds/a/gifts/x", "/admin", "//", "/static"]
+        {
+            let class = route_of(path);
+            assert!(class == Route::Other || path.is_empty(), "{path} {class:?}");
+        }
+    }
+
+    #[test]
+    fn what_says_nothing_about_a_gift_rejects_none() {
+        let metrics = Metrics::default();
+        for (route, status) in [
+            (Route::Gifts, 422),
+            (Route::Gifts, 401),
+            (Route::Gifts, 503),
+            (Route::Batch, 422),
+            (Route::Gifts, 201),
+        ] {
+            note(&metrics, route, status, None);
+        }
+        assert_eq!(metrics.gifts[GiftStatus::Rejected].get(), 1);
+    }
+}

@@ -1,0 +1,57 @@
+//! For those who run it.
+
+use super::schemas::{Alive, Problem, Ready};
+
+/// Is the process alive?
+#[utoipa::path(
+    get,
+    path = "/healthz",
+    tag = "operations",
+    responses((status = 200, description = "It is", body = Alive, example = json!({"status": "alive"}))),
+)]
+pub(super) fn healthz() {}
+
+/// Can it do its work?
+///
+/// Yes only while a published probe comes back through the store.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    tag = "operations",
+    responses(
+        (status = 200, description = "It can", body = Ready,
+            example = json!({"status": "ready", "engine": "embedded"})),
+        (status = 503, description = "It cannot, and why", body = Problem, content_type = "application/problem+json",
+            headers(("Retry-After" = u64, description = "In seconds"))),
+    ),
+)]
+pub(super) fn readyz() {}
+
+/// What it counts
+///
+/// In the text format that Accept asks for: OpenMetrics 1.0 or Prometheus 0.0.4. docs/METRICS.md says what each
+/// metric tells.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "operations",
+    responses((status = 200, description = "Metrics", content(
+        (String = "text/plain"),
+        (String = "application/openmetrics-text"),
+    ))),
+)]
+pub(super) fn metrics() {}
+
+/// What a kind of problem means
+#[utoipa::path(
+    get,
+    path = "/problems/{name}",
+    tag = "operations",
+    params(("name" = String, Path, description = "The last part of a problem's type", example = "invalid")),
+    responses(
+        (status = 200, description = "A text for people", body = String, content_type = "text/plain"),
+        (status = 404, description = "There is no problem of this name", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+)]
+pub(super) fn problem() {}

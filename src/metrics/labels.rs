@@ -1,0 +1,180 @@
+//! The labels, and every value that each can have. A label that is not here cannot be counted, so a
+//! stranger's input can never make a new series.
+
+/// A label with a fixed set of values.
+pub trait Label: Copy + 'static {
+    /// The label's name.
+    const NAME: &'static str;
+    /// Every value, in the order of [`Label::index`].
+    const ALL: &'static [Self];
+    /// The value as it is written.
+    fn word(self) -> &'static str;
+    /// Its place in [`Label::ALL`].
+    fn index(self) -> usize;
+}
+
+macro_rules! labels {
+    ($($(#[$about:meta])* $label:ident, $name:literal { $($(#[$of:meta])* $value:ident = $word:literal,)* })*) => {$(
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $label { $($(#[$of])* $value,)* }
+
+        impl Label for $label {
+            const NAME: &'static str = $name;
+            const ALL: &'static [Self] = &[$($label::$value,)*];
+            fn word(self) -> &'static str {
+                match self { $($label::$value => $word,)* }
+            }
+            fn index(self) -> usize {
+                self as usize
+            }
+        }
+    )*};
+}
+
+labels! {
+    /// What became of a gift.
+    GiftStatus, "status" {
+        /// A new row.
+        Accepted = "accepted",
+        /// Joined a row.
+        Merged = "merged",
+        /// Not shown, because of the dedup lock.
+        Suppressed = "suppressed",
+        /// Its id came before.
+        Duplicate = "duplicate",
+        /// Broke a rule.
+        Rejected = "rejected",
+    }
+
+    /// How a watcher is connected.
+    Transport, "transport" {
+        /// A WebSocket that watches one feed.
+        Ws = "ws",
+        /// A WebSocket that watches many feeds.
+        Many = "many",
+        /// Server-sent events.
+        Sse = "sse",
+    }
+
+    /// Why a watcher got a snapshot.
+    SnapshotCause, "cause" {
+        /// It came without a position, or with one that is not covered.
+        Start = "start",
+        /// It was too slow: what it missed is no longer in the ring.
+        Fold = "fold",
+        /// The list became another: the capacity or the epoch changed.
+        Replace = "replace",
+    }
+
+    /// Where a resuming watcher's missed changes came from.
+    ResumedFrom, "from" {
+        /// This node's memory.
+        Ring = "ring",
+        /// The store.
+        History = "history",
+    }
+
+    /// How a gap between the store and this node was closed.
+    RepairedBy, "by" {
+        /// The missing changes were read from the store's history.
+        History = "history",
+        /// The whole list was read.
+        Snapshot = "snapshot",
+    }
+
+    /// A call of the engine.
+    Operation, "operation" {
+        /// Taking gifts.
+        Publish = "publish",
+        /// Taking a row back.
+        Retract = "retract",
+        /// Reading a policy.
+        Policy = "policy",
+        /// Changing a policy.
+        SetPolicy = "set_policy",
+        /// Reading a list.
+        Snapshot = "snapshot",
+        /// Reading history.
+        Changes = "changes",
+        /// Comparing positions.
+        Heads = "heads",
+        /// Following a feed.
+        Subscribe = "subscribe",
+        /// A probe through the store and back.
+        Probe = "probe",
+    }
+
+    /// Why an engine call failed.
+    Failure, "reason" {
+        /// The store does not answer, or refuses to write.
+        Unavailable = "unavailable",
+        /// More was waiting than the engine will hold.
+        Overloaded = "overloaded",
+        /// The caller stopped waiting: its time was over, or its client left.
+        Abandoned = "abandoned",
+    }
+
+    /// A connection to Redis.
+    RedisLink, "connection" {
+        /// One that carries commands.
+        Commands = "commands",
+        /// The one that subscribes.
+        Pubsub = "pubsub",
+    }
+
+    /// The class of a path.
+    Route, "route" {
+        /// `POST /v1/feeds/{feed}/gifts`
+        Gifts = "gifts",
+        /// `POST /v1/feeds/{feed}/gifts/batch`
+        Batch = "batch",
+        /// `/v1/feeds/{feed}`
+        Feed = "feed",
+        /// `/v1/feeds/{feed}/rows/{row}`
+        Rows = "rows",
+        /// `/v1/feeds/{feed}/policy`
+        Policy = "policy",
+        /// `/v1/feeds/{feed}/scheduled` and below
+        Scheduled = "scheduled",
+        /// `/v1/feeds/{feed}/ws`
+        Ws = "ws",
+        /// `/v1/ws`
+        Many = "many",
+        /// `/v1/feeds/{feed}/sse`
+        Sse = "sse",
+        /// `/healthz`, `/readyz`, `/metrics`
+        Operations = "operations",
+        /// Pages, their files, `/docs`, `/openapi.json`, `/problems/{name}`
+        Pages = "pages",
+        /// Paths that do not exist.
+        Other = "other",
+    }
+
+    /// The class of a status code.
+    StatusClass, "class" {
+        /// 100–199
+        Informational = "1xx",
+        /// 200–299
+        Success = "2xx",
+        /// 300–399
+        Redirection = "3xx",
+        /// 400–499
+        ClientError = "4xx",
+        /// 500–599
+        ServerError = "5xx",
+    }
+}
+
+impl StatusClass {
+    /// The class that `status` is in.
+    pub fn of(status: u16) -> StatusClass {
+        match status {
+            0..200 => StatusClass::Informational,
+            200..300 => StatusClass::Success,
+            300..400 => StatusClass::Redirection,
+            400..500 => StatusClass::ClientError,
+            _ => StatusClass::ServerError,
+        }
+    }
+}

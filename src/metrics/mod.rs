@@ -1,0 +1,301 @@
+//! What the gateway counts, for `GET /metrics`. docs/METRICS.md says what each one tells.
+//!
+//! One [`Metrics`] per gateway, made by `app` and handed down. Every label has a fixed set of values
+//! ([`labels`]), never a feed's name or a user's id; all series are there from the start, so the first
+//! event is a rise and not a new line, and counting is an index and an atomic add ([`table`]).
+//! Histograms take a short lock: they are observed per call and per change, never per watcher.
+
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+pub mod labels;
+mod process;
+pub mod table;
+
+use labels::{
+    Failure, GiftStatus, Label, Operation, RedisLink, RepairedBy, ResumedFrom, Route, SnapshotCause,
+    StatusClass, Transport,
+};
+use table::{Per, PerPair};
+
+/// From a tenth of a millisecond to ten seconds.
+const CALL_BUCKETS: [f64; 16] = [
+    0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+];
+
+/// From what an embedded engine takes to what a broken connection to the store takes.
+const WATCH_BUCKETS: [f64; 13] =
+    [0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+
+const GROUP_BUCKETS: [f64; 13] =
+    [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0];
+
+/// Everything that is counted.
+pub struct Metrics {
+    registry: Registry,
+    /// Gifts by what became of them.
+    pub gifts: Per<GiftStatus, Counter>,
+    /// Rows taken back through this node.
+    pub rows_retracted: Counter,
+    /// Rows of watched feeds whose time was over, as this node saw it.
+    pub rows_expired: Counter,
+    /// Feeds that this node follows.
+    pub feeds_watched: Gauge,
+    /// Open connections of watchers.
+    pub watchers: Per<Transport, Gauge>,
+    /// Frames handed to sockets, control frames included.
+    pub frames_sent: Per<Transport, Counter>,
+    /// Bytes of these frames.
+    pub bytes_sent: Per<Transport, Counter>,
+    /// Snapshots that watchers were given.
+    pub snapshots: Per<SnapshotCause, Counter>,
+    /// Watchers that resumed.
+    pub resumes: Per<ResumedFrom, Counter>,
+    /// Holes between the store and this node that were found and closed.
+    pub gaps_repaired: Per<RepairedBy, Counter>,
+    /// From the store's change of a row to its frame on the board.
+    pub publish_to_watch: Histogram,
+    /// How long engine calls took, failed ones too.
+    pub engine_calls: Per<Operation, Histogram>,
+    /// Engine calls that failed.
+    pub engine_failures: PerPair<Operation, Failure, Counter>,
+    /// Engine calls under way: waiting for the embedded writer, or for Redis.
+    pub engine_calls_in_flight: Gauge,
+    /// Gifts and other calls in one commit of the embedded engine.
+    pub commit_size: Histogram,
+    /// How long a commit of the embedded engine took, the disk included.
+    pub commit_time: Histogram,
+    /// Connections to Redis that were made anew after one was lost.
+    pub redis_reconnects: Per<RedisLink, Counter>,
+    /// Answers by class of path and of status code.
+    pub http_requests: PerPair<Route, StatusClass, Counter>,
+    /// 1 while `/readyz` says yes. Set when somebody asks.
+    pub ready: Gauge,
+    problems: Family<[(&'static str, &'static str); 1], Counter>,
+    build: Family<[(&'static str, &'static str); 2], Gauge>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut all = Registry::default();
+        let to = &mut all;
+        let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let start = ConstGauge::new(started.as_secs_f64());
+        to.register(
+            "tipcast_process_start_time_seconds",
+            "When the gateway started, in seconds since 1970",
+            start,
+        );
+        to.register_collector(Box::new(process::Process));
+        Metrics {
+            build: add(to, "tipcast_build_info", "1; the labels say what runs here"),
+            ready: add(to, "tipcast_ready", "1 while /readyz says yes"),
+            gifts: counters(to, "tipcast_gifts", "Gifts by what became of them"),
+            rows_retracted: add(to, "tipcast_rows_retracted", "Rows taken back through this node"),
+            rows_expired: add(
+                to,
+                "tipcast_rows_expired",
+                "Rows of feeds watched here that left because their time was over",
+            ),
+            feeds_watched: add(
+                to,
+                "tipcast_feeds_watched",
+                "Feeds that this node follows, up to ten seconds after the last watcher left",
+            ),
+            watchers: Per::new(
+                to,
+                "tipcast_watchers",
+                "Open connections of watchers",
+                Gauge::default as fn() -> _,
+            ),
+            frames_sent: counters(
+                to,
+                "tipcast_frames_sent",
+                "Frames handed to sockets, control frames included",
+            ),
+            bytes_sent: counters(to, "tipcast_sent_bytes", "Bytes of frames handed to sockets"),
+            snapshots: counters(to, "tipcast_snapshots", "Snapshots given to watchers, by cause"),
+            resumes: counters(
+                to,
+                "tipcast_resumes",
+                "Watchers that resumed, by where what they missed came from",
+            ),
+            gaps_repaired: counters(
+                to,
+                "tipcast_gaps_repaired",
+                "Holes between the store and this node that were found and closed",
+            ),
+            publish_to_watch: histogram(
+                to,
+                "tipcast_publish_to_watch_seconds",
+                "From the change of a row in the store to its frame on the board that watchers read",
+                &WATCH_BUCKETS,
+            ),
+            engine_calls: Per::new(
+                to,
+                "tipcast_engine_call_seconds",
+                "How long calls of the store took, failed ones included",
+                call_times as fn() -> _,
+            ),
+            engine_failures: PerPair::new(to, "tipcast_engine_failures", "Calls of the store that failed"),
+            engine_calls_in_flight: add(
+                to,
+                "tipcast_engine_calls_in_flight",
+                "Calls of the store under way: waiting for the embedded writer, or for Redis",
+            ),
+            commit_size: histogram(
+                to,
+                "tipcast_commit_size",
+                "Gifts and other calls in one commit of the embedded engine",
+                &GROUP_BUCKETS,
+            ),
+            commit_time: histogram(
+                to,
+                "tipcast_commit_seconds",
+                "How long a commit of the embedded engine took, the disk included",
+                &CALL_BUCKETS,
+            ),
+            redis_reconnects: counters(
+                to,
+                "tipcast_redis_reconnects",
+                "Connections to Redis made anew after one was lost",
+            ),
+            http_requests: PerPair::new(
+                to,
+                "tipcast_http_requests",
+                "Answers by class of path and status code",
+            ),
+            problems: add(to, "tipcast_problems", "Answers that were problem documents, by kind"),
+            registry: all,
+        }
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+impl Metrics {
+    /// Says what runs here. `engine` is the engine's name.
+    pub fn describe(&self, engine: &'static str) {
+        let labels = [("version", env!("CARGO_PKG_VERSION")), ("engine", engine)];
+        self.build.get_or_create(&labels).set(1);
+    }
+
+    /// Names the kinds of problem that can be answered, so that each is there from the start.
+    pub fn expect_problems(&self, kinds: impl Iterator<Item = &'static str>) {
+        kinds.for_each(|kind| drop(self.problems.get_or_create(&[("problem", kind)])));
+    }
+
+    /// Counts an answer that was a problem document of this kind. Takes a lock.
+    pub fn problem(&self, kind: &'static str) {
+        self.problems.get_or_create(&[("problem", kind)]).inc();
+    }
+
+    /// Everything in the text format of OpenMetrics 1.0.
+    pub fn to_openmetrics(&self) -> Result<String, fmt::Error> {
+        let mut text = String::with_capacity(32 << 10);
+        encode_registry(&mut text, &self.registry)?;
+        encode_eof(&mut text)?;
+        Ok(text)
+    }
+
+    /// Everything in the older text format of Prometheus, 0.0.4: there a counter's name is that of its
+    /// samples.
+    pub fn to_prometheus(&self) -> Result<String, fmt::Error> {
+        let mut text = String::with_capacity(32 << 10);
+        encode_registry(&mut text, &self.registry)?;
+        let counters: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("# TYPE ")?.rsplit_once(' '))
+            .filter(|(_, kind)| table::is_counter(kind))
+            .map(|(name, _)| name)
+            .collect();
+        let mut out = String::with_capacity(text.len() + 1024);
+        for line in text.lines() {
+            let described = line.strip_prefix("# HELP ").or(line.strip_prefix("# TYPE "));
+            match described.and_then(|rest| rest.split_once(' ')) {
+                Some((name, rest)) if counters.contains(&name) => {
+                    out.push_str(&line[..7]);
+                    out.push_str(name);
+                    out.push_str("_total ");
+                    out.push_str(rest);
+                }
+                _ => out.push_str(line),
+            }
+            out.push('\n');
+        }
+        Ok(out)
+    }
+}
+
+/// A duration as a histogram takes it.
+pub fn seconds(time: Duration) -> f64 {
+    time.as_secs_f64()
+}
+
+fn add<M: Clone + Default + prometheus_client::registry::Metric>(
+    to: &mut Registry,
+    name: &str,
+    help: &str,
+) -> M {
+    let metric = M::default();
+    to.register(name, help, metric.clone());
+    metric
+}
+
+fn counters<L: Label>(to: &mut Registry, name: &str, help: &str) -> Per<L, Counter> {
+    Per::new(to, name, help, Counter::default as fn() -> _)
+}
+
+fn histogram(to: &mut Registry, name: &str, help: &str, buckets: &[f64]) -> Histogram {
+    let histogram = Histogram::new(buckets.iter().copied());
+    to.register(name, help, histogram.clone());
+    histogram
+}
+
+fn call_times() -> Histogram {
+    Histogram::new(CALL_BUCKETS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_formats_name_counters_as_they_should() {
+        let metrics = Metrics::default();
+        metrics.gifts[GiftStatus::Merged].inc_by(3);
+        metrics.describe("embedded");
+        let (new, old) = (metrics.to_openmetrics().unwrap(), metrics.to_prometheus().unwrap());
+        for text in [&new, &old] {
+            assert!(text.contains("\ntipcast_gifts_total{status=\"merged\"} 3\n"), "{text}");
+            assert!(text.contains("\ntipcast_gifts_total{status=\"rejected\"} 0\n"));
+            assert!(text.contains("# TYPE tipcast_publish_to_watch_seconds histogram\n"));
+        }
+        assert!(new.contains("# TYPE tipcast_gifts counter\n") && new.ends_with("# EOF\n"));
+        assert!(old.contains("# TYPE tipcast_gifts_total counter\n") && !old.contains("# EOF"));
+        assert!(old.contains("# HELP tipcast_gifts_total Gifts by"));
+    }
+
+    #[test]
+    fn every_pair_of_labels_is_its_own_counter() {
+        let metrics = Metrics::default();
+        for route in Route::ALL {
+            for class in StatusClass::ALL {
+                assert_eq!(metrics.http_requests[(*route, *class)].inc(), 0, "{route:?} {class:?}");
+            }
+        }
+        assert_eq!(StatusClass::of(101).word(), "1xx");
+        assert_eq!(StatusClass::of(503).word(), "5xx");
+    }
+}

@@ -1,0 +1,45 @@
+//! What is written about metrics, against what there is.
+
+use std::collections::BTreeSet;
+
+use super::Scrape;
+use crate::support::TestApp;
+
+const DASHBOARD: &str = include_str!("../../../docs/grafana.json");
+const TABLE: &str = include_str!("../../../docs/METRICS.md");
+
+/// The words of `text` that are names of metrics.
+fn mentioned(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    words.filter(|word| word.starts_with("tipcast_")).collect()
+}
+
+/// The table names a histogram once, not each of its three samples.
+fn metric_of(sample: &str) -> &str {
+    let ends = ["_bucket", "_sum", "_count"];
+    ends.into_iter().find_map(|end| sample.strip_suffix(end)).unwrap_or(sample)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_dashboard_and_the_table_name_metrics_that_exist_and_the_table_names_all() {
+    let app = TestApp::start().await;
+    let scrape = Scrape::of(&app).await;
+    let samples = scrape.names();
+    assert!(samples.len() > 25, "{samples:?}");
+
+    let panels: serde_json::Value = serde_json::from_str(DASHBOARD).unwrap();
+    assert!(panels["panels"].as_array().unwrap().len() > 8);
+    let used = mentioned(DASHBOARD);
+    assert!(used.len() > 15, "{used:?}");
+    let unknown: Vec<_> = used.difference(&samples).collect();
+    assert!(unknown.is_empty(), "docs/grafana.json uses {unknown:?}");
+
+    let metrics: BTreeSet<&str> = samples.iter().map(|name| metric_of(name)).collect();
+    let tables = TABLE.split("## What to be woken for").next().unwrap();
+    let rows = tables.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let rows: BTreeSet<&str> = rows.map(|name| name.split('{').next().unwrap_or(name)).collect();
+    assert_eq!(metrics, rows, "docs/METRICS.md");
+    let known: BTreeSet<&str> = samples.union(&metrics).copied().collect();
+    let unknown: Vec<_> = mentioned(TABLE).difference(&known).copied().collect();
+    assert!(unknown.is_empty(), "docs/METRICS.md mentions {unknown:?}");
+}

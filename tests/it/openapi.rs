@@ -1,0 +1,202 @@
+//! `/openapi.json` against the running server: its examples are accepted, and what is answered has the
+//! shapes that it says. `/docs` shows it.
+
+use serde_json::{Value, json};
+
+use crate::support::TestApp;
+use crate::support::api::Said;
+use crate::support::gifts::gift;
+
+/// The document.
+struct Document(Value);
+
+impl Document {
+    async fn of(app: &TestApp) -> Document {
+        let said = app.get("/openapi.json").await;
+        assert_eq!(said.status, 200);
+        assert_eq!(said.header("content-type"), "application/json");
+        Document(said.json())
+    }
+
+    fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
+        match schema["$ref"].as_str() {
+            Some(reference) => {
+                let name = reference.strip_prefix("#/components/schemas/").expect(reference);
+                &self.0["components"]["schemas"][name]
+            }
+            None => schema,
+        }
+    }
+
+    /// Every way in which `value` differs from `schema`, as far as the words go that the document uses.
+    fn faults(&self, schema: &Value, value: &Value, at: &str) -> Vec<String> {
+        let schema = self.resolve(schema);
+        if let Some(choices) = schema["oneOf"].as_array() {
+            let fits = choices.iter().filter(|choice| self.faults(choice, value, at).is_empty()).count();
+            return if fits == 1 { vec![] } else { vec![format!("{at}: fits {fits} of oneOf: {value}")] };
+        }
+        let mut faults = vec![];
+        let mut wrong = |why: String| faults.push(format!("{at}: {why}: {value}"));
+        match (schema["type"].as_str(), value) {
+            (Some("string"), Value::String(text)) => {
+                let length = text.chars().count() as u64;
+                if schema["maxLength"].as_u64().is_some_and(|most| length > most)
+                    || schema["minLength"].as_u64().is_some_and(|least| length < least)
+                {
+                    wrong(format!("{length} characters"));
+                }
+            }
+            (Some("integer"), Value::Number(n)) if n.is_u64() => {
+                let n = n.as_u64().unwrap();
+                if schema["maximum"].as_u64().is_some_and(|most| n > most)
+                    || schema["minimum"].as_u64().is_some_and(|least| n < least)
+                {
+                    wrong("out of range".into());
+                }
+            }
+            (Some("boolean"), Value::Bool(_)) => {}
+            (Some("array"), Value::Array(items)) => {
+                for (n, item) in items.iter().enumerate() {
+                    faults.extend(self.faults(&schema["items"], item, &format!("{at}/{n}")));
+                }
+            }
+            (Some("object"), Value::Object(members)) => {
+                for name in schema["required"].as_array().into_iter().flatten() {
+                    if !members.contains_key(name.as_str().unwrap()) {
+                        wrong(format!("{name} is missing"));
+                    }
+                }
+                if let Some(properties) = schema["properties"].as_object() {
+                    for (name, value) in members {
+                        match properties.get(name) {
+                            Some(schema) => {
+                                faults.extend(self.faults(schema, value, &format!("{at}/{name}")))
+                            }
+                            // Answers may say more than is described; ours say nothing that is not.
+                            None => faults.push(format!("{at}: {name} is not described")),
+                        }
+                    }
+                }
+            }
+            (kind, _) => wrong(format!("is no {kind:?}")),
+        }
+        if schema["enum"].as_array().is_some_and(|words| !words.contains(value)) {
+            faults.push(format!("{at}: none of {}: {value}", schema["enum"]));
+        }
+        faults
+    }
+
+    /// Checks an answer against the operation that gave it.
+    fn check(&self, method: &str, path: &str, said: &Said) {
+        let operation = &self.0["paths"][path][method];
+        assert!(operation.is_object(), "{method} {path}");
+        let answer = &operation["responses"][said.status.to_string()];
+        assert!(answer.is_object(), "{method} {path} does not say {}: {}", said.status, said.text);
+        let kind = said.header("content-type").split(';').next().unwrap();
+        let Some(content) = answer["content"].as_object() else {
+            assert_eq!(said.text, "", "{method} {path}");
+            return;
+        };
+        let content = content.get(kind).unwrap_or_else(|| panic!("{method} {path}: {kind} is not described"));
+        if kind.ends_with("json") {
+            let faults = self.faults(&content["schema"], &said.json(), "");
+            assert!(faults.is_empty(), "{method} {path}\n{}\n{}", faults.join("\n"), said.text);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_example_of_a_body_is_accepted_and_answered_as_described() {
+    let app = TestApp::start().await;
+    let document = Document::of(&app).await;
+    let mut sent = 0;
+    for (path, item) in document.0["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let examples = &operation["requestBody"]["content"]["application/json"]["examples"];
+            for example in examples.as_object().into_iter().flat_map(|examples| examples.values()) {
+                let body = &example["value"];
+                let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+                assert_eq!(document.faults(schema, body, ""), Vec::<String>::new(), "{method} {path}");
+                let real = path.replace("{feed}", "show");
+                let said = app.call(&method.to_uppercase(), &real, Some(&body.to_string())).await;
+                assert!(matches!(said.status, 200..=202), "{method} {path}: {said:?}");
+                document.check(method, path, &said);
+                sent += 1;
+            }
+        }
+    }
+    assert!(sent >= 8, "{sent}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_answered_has_the_shape_that_is_described() {
+    let app = TestApp::start().await;
+    let document = Document::of(&app).await;
+    let (gifts, batch) = ("/v1/feeds/{feed}/gifts", "/v1/feeds/{feed}/gifts/batch");
+    app.put_policy("show", json!({"row_ttl_ms": 600_000})).await;
+    let whole = gift("a").count(3).value(499, "EUR").combo("run", 3).end().test();
+    let whole = whole.with("message", json!("hi")).with("tier", json!(9)).with("meta", json!({"a": 1}));
+    let first = app.post_gift("show", &whole).await;
+    assert_eq!(first.status, 201);
+    document.check("post", gifts, &first);
+    for again in [whole, gift("b"), gift("c"), gift("b"), gift("d").with("avatar", json!(1)), gift("é")] {
+        document.check("post", gifts, &app.post_gift("show", &again).await);
+    }
+    app.patch_policy("show", json!({"dedup": "drop"})).await;
+    for suppressed in [gift("e"), gift("e")] {
+        document.check("post", gifts, &app.post_gift("show", &suppressed).await);
+    }
+    let mixed = [gift("a").json(), gift("f").kind("tea").json(), gift("g").json(), json!(7)];
+    document.check("post", batch, &app.post_batch("show", &mixed).await);
+    for body in ["{", "[]", "{\"gifts\":[]}"] {
+        for path in [gifts, batch] {
+            let real = path.replace("{feed}", "show");
+            document.check("post", path, &app.call("POST", &real, Some(body)).await);
+        }
+    }
+    let text = "x".repeat(9_000);
+    document.check("post", gifts, &app.call("POST", "/v1/feeds/show/gifts", Some(&text)).await);
+    let untyped = app.request("POST", "/v1/feeds/show/gifts").body("{}");
+    document.check("post", gifts, &crate::support::api::Api::send(untyped).await);
+
+    for path in ["/v1/feeds/{feed}", "/v1/feeds/{feed}/policy", "/v1/feeds/{feed}/ws"] {
+        for feed in ["show", "empty", "not%20a%20name"] {
+            document.check("get", path, &app.get(&path.replace("{feed}", feed)).await);
+        }
+    }
+    for (path, real) in [
+        ("/v1/ws", "/v1/ws"),
+        ("/healthz", "/healthz"),
+        ("/readyz", "/readyz"),
+        ("/metrics", "/metrics"),
+        ("/problems/{name}", "/problems/invalid"),
+        ("/problems/{name}", "/problems/none"),
+    ] {
+        document.check("get", path, &app.get(real).await);
+    }
+    let row = first.json()["row"].as_str().unwrap().to_owned();
+    for _ in 0..2 {
+        document.check("delete", "/v1/feeds/{feed}/rows/{row}", &app.retract("show", &row).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_docs_page_asks_no_other_host_and_runs_nothing_inline() {
+    let app = TestApp::start().await;
+    let page = app.get("/docs").await;
+    assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
+    let policy = page.header("content-security-policy");
+    assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    for (path, mime) in [("/static/docs.js", "text/javascript"), ("/static/docs.css", "text/css")] {
+        assert!(page.text.contains(path), "{path}");
+        let file = app.get(path).await;
+        assert_eq!(file.status, 200, "{path}");
+        assert!(file.header("content-type").starts_with(mime), "{path}");
+        for text in [&page.text, &file.text] {
+            assert!(!text.contains("://") && !text.contains("innerHTML"), "{path}");
+        }
+        let again = app.request("GET", path).header("if-none-match", file.header("etag"));
+        assert_eq!(crate::support::api::Api::send(again).await.status, 304, "{path}");
+    }
+    assert!(!page.text.contains("<style") && !page.text.contains(" on") && !page.text.contains("style="));
+}
