@@ -7,6 +7,8 @@ import { drawing, isDrawn } from "./icons.js";
 
 /** A picture that takes longer is not shown at all, in milliseconds. */
 const PICTURE_WITHIN = 5_000;
+/** In a burst not every change moves something, in milliseconds: nobody could follow, and it costs. */
+const CALM = 200;
 /** Rows on their way out that may be on screen at once; more leave without a farewell. */
 const LEAVING = 3;
 
@@ -153,6 +155,7 @@ export class Rows {
   /** Row id → its item. */
   #items = new Map();
   #leaving = new Set();
+  #movedAt = -CALM;
 
   /** `now()` is the server's clock in milliseconds. */
   constructor(list, { words, format, now }) {
@@ -168,7 +171,8 @@ export class Rows {
 
   /** Makes the list on screen the list given, newest first. `animate`: it changed before one's eyes. */
   show(rows, animate) {
-    const moving = animate && moves();
+    const moving = animate && moves() && performance.now() - this.#movedAt >= CALM;
+    if (moving) this.#movedAt = performance.now();
     const tops = moving ? this.#tops() : undefined;
     const keep = new Set(rows.map((row) => row.row));
     for (const [id, item] of this.#items) {

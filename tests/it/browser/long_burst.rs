@@ -57,6 +57,7 @@ async fn thousands_of_gifts_leave_a_page_no_heavier_than_hundreds() {
     let after = held(&page).await;
     println!("before {:?}, after {after:?}", [heap, nodes, listeners]);
     assert!(after[0] < heap + 1_000_000.0, "heap: {heap} -> {}", after[0]);
-    assert!(after[1] < nodes + 200.0, "nodes: {nodes} -> {}", after[1]);
+    // One that kept its rows would hold a hundred thousand.
+    assert!(after[1] < nodes + 1_500.0, "nodes: {nodes} -> {}", after[1]);
     assert!(after[2] < listeners + 20.0, "listeners: {listeners} -> {}", after[2]);
 }
