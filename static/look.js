@@ -54,7 +54,7 @@ ${tiers("", 0)}
 ${tiers(":host([theme='dark']) ", 1)}
 ${tiers(":root[data-theme='dark'] ", 1)}
 
-.rows { position: relative; display: flex; flex-direction: column; gap: var(--tipcast-gap, 0.5em); margin: 0; padding: 0; list-style: none; }
+.rows { position: relative; isolation: isolate; display: flex; flex-direction: column; gap: var(--tipcast-gap, 0.5em); margin: 0; padding: 0; list-style: none; }
 .row {
   --size: var(--tipcast-avatar, 2.6em);
   position: relative; box-sizing: border-box; display: grid; align-items: center; overflow: hidden;
@@ -72,6 +72,7 @@ ${tiers(":root[data-theme='dark'] ", 1)}
   background-image: linear-gradient(100deg, rgba(var(--glow), 0.42), rgba(var(--glow), 0.1) 75%);
   box-shadow: inset 0 0 0 1.5px rgba(var(--glow), 0.8), 0 0.2em 1.1em rgba(var(--glow), 0.28);
 }
+.row[data-leaving] { z-index: -1; }
 .avatar {
   position: relative; display: grid; place-items: center; width: var(--size); height: var(--size); overflow: hidden;
   border-radius: 50%; background: hsl(var(--hue, 260), 62%, var(--_face)); color: hsl(var(--hue, 260), 70%, var(--_deep));

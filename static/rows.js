@@ -132,7 +132,8 @@ class Item {
     this.what.title = row.gift.name;
     write(this.value, row.value ? format.money(row.value) : "");
     write(this.badge, row.test ? words.test : "");
-    write(this.message, row.message ?? "");
+    // A message of signs that nobody can see would be an empty line.
+    write(this.message, /[^\s\p{C}]/u.test(row.message ?? "") ? row.message : "");
     write(this.count, `×${format.count(row.count)}`);
     this.count.title = format.number(row.count);
     this.time.dateTime = row.at;

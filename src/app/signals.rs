@@ -6,7 +6,12 @@ use tokio::sync::mpsc;
 
 use crate::config::{Config, ConfigError};
 
-/// Done when the process gets SIGTERM or SIGINT. A second SIGINT or SIGTERM ends the process at once.
+/// Signals this close together are one asking: who stops a process and its group, as `timeout` and shells
+/// do, sends two.
+#[cfg(unix)]
+const ONE_ASKING: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// Done when the process gets SIGTERM or SIGINT. Being asked again later ends the process at once.
 #[cfg(unix)]
 pub fn asked_to_stop() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -14,8 +19,14 @@ pub fn asked_to_stop() -> io::Result<impl Future<Output = ()>> {
     let mut int = signal(SignalKind::interrupt())?;
     Ok(async move {
         tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
+        let first = std::time::Instant::now();
         tokio::spawn(async move {
-            tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
+            loop {
+                tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
+                if first.elapsed() >= ONE_ASKING {
+                    break;
+                }
+            }
             tracing::warn!("asked twice: leaving at once");
             std::process::exit(1);
         });

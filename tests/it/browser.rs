@@ -9,7 +9,7 @@ mod looks;
 mod overlay;
 
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
+use tokio::sync::Semaphore;
 
 use crate::support::TestApp;
 use crate::support::app::Backing;
@@ -17,8 +17,8 @@ use crate::support::process::Process;
 use crate::support::proxy::{Mode, Proxy};
 use driver::{Driver, Page};
 
-/// One at a time: browsers are big, and these tests do not look for what many of them do at once.
-static BROWSERS: Mutex<()> = Mutex::const_new(());
+/// Two tests at a time: browsers are big, but mostly wait.
+static BROWSERS: Semaphore = Semaphore::const_new(2);
 
 const TICKER: &str = "document.querySelector('tipcast-ticker')";
 
@@ -73,7 +73,7 @@ async fn has_a_clean_console(page: &Page<'_>) {
 
 #[tokio::test]
 async fn an_open_page_comes_back_by_itself_after_the_gateway_was_killed() {
-    let _alone = BROWSERS.lock().await;
+    let _alone = BROWSERS.acquire().await;
     let backing = Backing::folder();
     let mut gateway = Process::serve(&backing.args());
     let base = gateway.base.clone();
@@ -95,7 +95,7 @@ async fn an_open_page_comes_back_by_itself_after_the_gateway_was_killed() {
 
 #[tokio::test]
 async fn a_reconnect_repeats_nothing_and_keeps_every_row_where_it_is() {
-    let _alone = BROWSERS.lock().await;
+    let _alone = BROWSERS.acquire().await;
     let app = TestApp::start().await;
     let line = Proxy::before(app.authority().parse().unwrap()).await;
     let driver = Driver::start();
@@ -121,7 +121,7 @@ async fn a_reconnect_repeats_nothing_and_keeps_every_row_where_it_is() {
 
 #[tokio::test]
 async fn where_sockets_cannot_connect_the_page_lives_on_an_event_stream() {
-    let _alone = BROWSERS.lock().await;
+    let _alone = BROWSERS.acquire().await;
     let app = TestApp::start().await;
     let driver = Driver::start();
     let page = driver.blank().await;

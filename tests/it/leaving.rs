@@ -66,6 +66,22 @@ async fn whoever_does_not_leave_is_cut_when_the_time_is_over() {
     assert!(status.1.contains("did not finish in time"), "{}", status.1);
 }
 
+#[tokio::test]
+async fn two_signals_at_once_are_one_asking_and_a_later_one_ends_it() {
+    let backing = Backing::folder();
+    let mut gateway = with(&backing, &[("UNREADY_MS", "700")]);
+    gateway.terminate_twice();
+    assert_eq!(gateway.wait().code(), Some(0), "{}", gateway.said());
+
+    let mut gateway = with(&backing, &[("UNREADY_MS", "4000")]);
+    gateway.terminate();
+    gateway.wait_for_words("shutting down");
+    // Beyond what counts as one asking.
+    sleep(Duration::from_millis(400)).await;
+    gateway.terminate();
+    assert_eq!(gateway.wait().code(), Some(1), "{}", gateway.said());
+}
+
 const WATCHERS: usize = 200;
 
 /// What a load balancer would know: the nodes that take connections.

@@ -4,7 +4,7 @@ use super::driver::Driver;
 use super::{BROWSERS, TestApp};
 
 async fn checks(script: &str) {
-    let _alone = BROWSERS.lock().await;
+    let _alone = BROWSERS.acquire().await;
     let app = TestApp::start().await;
     let driver = Driver::start();
     // Any page of the gateway whose own script does not run beside the check.

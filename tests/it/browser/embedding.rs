@@ -42,7 +42,7 @@ pub fn page_with(lines: &str) -> String {
 
 #[tokio::test]
 async fn two_lines_put_the_ticker_on_a_page_of_another_origin() {
-    let _alone = BROWSERS.lock().await;
+    let _alone = BROWSERS.acquire().await;
     let app = TestApp::start().await;
     let base = app.url();
     has_patient_combos(&base, "away").await;
@@ -68,7 +68,7 @@ async fn two_lines_put_the_ticker_on_a_page_of_another_origin() {
 
 #[tokio::test]
 async fn a_strict_policy_of_the_host_page_is_kept_and_the_page_decides_how_it_looks() {
-    let _alone = BROWSERS.lock().await;
+    let _alone = BROWSERS.acquire().await;
     let app = TestApp::start().await;
     let base = app.url();
     let policy = format!(
@@ -106,7 +106,7 @@ async fn a_strict_policy_of_the_host_page_is_kept_and_the_page_decides_how_it_lo
 
 #[tokio::test]
 async fn a_paused_ticker_stands_still_and_a_listener_gets_summaries() {
-    let _alone = BROWSERS.lock().await;
+    let _alone = BROWSERS.acquire().await;
     let app = TestApp::start().await;
     let base = app.url();
     gift(&base, "quiet", from("before")).await;

@@ -41,7 +41,7 @@ async fn burst(app: &TestApp, page: &Page<'_>, show: &mut Show, batches: usize) 
 
 #[tokio::test]
 async fn thousands_of_gifts_leave_a_page_no_heavier_than_hundreds() {
-    let _alone = BROWSERS.lock().await;
+    let _alone = BROWSERS.acquire().await;
     let app = TestApp::start().await;
     let policy = json!({ "flush_ms": 5, "dedup_window_ms": 500 });
     assert_eq!(app.call("PATCH", "/v1/feeds/long/policy", Some(&policy.to_string())).await.status, 200);

@@ -32,7 +32,7 @@ const TOO_WIDE: &str = "(() => {
 
 #[tokio::test]
 async fn a_phone_of_360_pixels_scrolls_down_and_never_sideways() {
-    let _alone = BROWSERS.lock().await;
+    let _alone = BROWSERS.acquire().await;
     let app = TestApp::start().await;
     hard_rows(&app.url(), "phone").await;
     let driver = Driver::start();
@@ -50,7 +50,7 @@ async fn a_phone_of_360_pixels_scrolls_down_and_never_sideways() {
 
 #[tokio::test]
 async fn the_page_speaks_chinese_when_asked_by_its_address_and_switches_back() {
-    let _alone = BROWSERS.lock().await;
+    let _alone = BROWSERS.acquire().await;
     let app = TestApp::start().await;
     let sent = json!({
         "user": { "id": "u", "name": "小明" }, "gift": { "id": "rose", "name": "🌹 玫瑰" },
@@ -92,7 +92,7 @@ async fn brightness(page: &Page<'_>) -> Vec<f64> {
 
 #[tokio::test]
 async fn the_page_is_dark_or_light_as_the_person_prefers_and_by_the_button() {
-    let _alone = BROWSERS.lock().await;
+    let _alone = BROWSERS.acquire().await;
     let app = TestApp::start().await;
     gift(&app.url(), "night", from("owl")).await;
     let driver = Driver::start();
@@ -117,7 +117,7 @@ async fn the_page_is_dark_or_light_as_the_person_prefers_and_by_the_button() {
 
 #[tokio::test]
 async fn nothing_moves_for_people_who_asked_for_that() {
-    let _alone = BROWSERS.lock().await;
+    let _alone = BROWSERS.acquire().await;
     let app = TestApp::start().await;
     let driver = Driver::start();
     let page = driver.blank().await;

@@ -20,7 +20,7 @@ async fn is_on(page: &Page<'_>) {
 
 #[tokio::test]
 async fn an_alert_is_a_gift_newer_than_the_page_pops_in_place_and_leaves_in_time() {
-    let _alone = BROWSERS.lock().await;
+    let _alone = BROWSERS.acquire().await;
     let app = TestApp::start().await;
     let base = app.url();
     has_patient_combos(&base, "obs").await;
@@ -53,7 +53,7 @@ async fn an_alert_is_a_gift_newer_than_the_page_pops_in_place_and_leaves_in_time
 
 #[tokio::test]
 async fn after_a_reconnect_nothing_is_shown_twice_and_what_was_missed_once() {
-    let _alone = BROWSERS.lock().await;
+    let _alone = BROWSERS.acquire().await;
     let app = TestApp::start().await;
     let line = Proxy::before(app.authority().parse().unwrap()).await;
     let driver = Driver::start();
@@ -88,7 +88,7 @@ async fn after_a_reconnect_nothing_is_shown_twice_and_what_was_missed_once() {
 
 #[tokio::test]
 async fn layouts_themes_and_limits_come_from_the_address() {
-    let _alone = BROWSERS.lock().await;
+    let _alone = BROWSERS.acquire().await;
     let app = TestApp::start().await;
     let base = app.url();
     for user in ["a", "b", "c"] {
@@ -132,7 +132,7 @@ async fn layouts_themes_and_limits_come_from_the_address() {
 
 #[tokio::test]
 async fn an_overlay_that_hears_nothing_for_long_begins_anew() {
-    let _alone = BROWSERS.lock().await;
+    let _alone = BROWSERS.acquire().await;
     let app = TestApp::start().await;
     let driver = Driver::start();
     let page = driver.blank().await;
@@ -143,7 +143,7 @@ async fn an_overlay_that_hears_nothing_for_long_begins_anew() {
 
 #[tokio::test]
 async fn a_saved_loader_waits_for_the_gateway_and_shows_the_overlay() {
-    let _alone = BROWSERS.lock().await;
+    let _alone = BROWSERS.acquire().await;
     let folder = tempfile::tempdir().unwrap();
     let loader = folder.path().join("loader.html");
     std::fs::write(&loader, include_str!("../../../static/loader.html")).unwrap();

@@ -124,6 +124,12 @@ impl Process {
         signal("TERM", self.child.id());
     }
 
+    /// SIGTERM and at once another.
+    pub fn terminate_twice(&self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid, &pid]).status().unwrap().success());
+    }
+
     /// SIGHUP.
     pub fn hang_up(&self) {
         signal("HUP", self.child.id());
