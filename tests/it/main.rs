@@ -15,6 +15,7 @@ mod demo;
 mod door;
 mod engines_agree;
 mod growth;
+mod healthcheck;
 mod interleavings;
 mod layers;
 mod leaving;
