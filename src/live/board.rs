@@ -293,3 +293,6 @@ impl State {
         (Cursor { generation: self.generation, at: self.at.clone() }, frame)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! Any interleaving of changes, replacements, slow takes and reconnects, folded strictly.
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+use crate::domain::{Gift, Millis, Op, RemoveReason, RowId, Tag};
+
+const CAPACITY: u64 = 4;
+
+/// What may happen to a board and its watchers, in any order.
+#[derive(Clone, Debug)]
+enum Event {
+    /// Changes: true adds a row, false takes the oldest back.
+    Append(Vec<bool>),
+    Replace,
+    Limit(u64),
+    Take(usize, bool),
+    Reconnect(usize),
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let event = prop_oneof![
+        4 => prop::collection::vec(prop::bool::weighted(0.8), 1..300).prop_map(Event::Append),
+        1 => Just(Event::Replace),
+        1 => (0..50u64).prop_map(Event::Limit),
+        6 => (0..3usize, any::<bool>()).prop_map(|(who, joined)| Event::Take(who, joined)),
+        2 => (0..3usize).prop_map(Event::Reconnect),
+    ];
+    prop::collection::vec(event, 1..60)
+}
+
+struct Server {
+    board: Board,
+    at: Position,
+    rows: VecDeque<Arc<Row>>,
+}
+
+impl Server {
+    fn change(&mut self, adds: bool) -> Change {
+        self.at.seq += 1;
+        let seq = self.at.seq;
+        let op = match self.rows.back().filter(|_| !adds) {
+            Some(oldest) => {
+                let (row, reason) = (oldest.id.clone(), RemoveReason::Retracted);
+                self.rows.pop_back();
+                Op::Remove { row, reason }
+            }
+            None => {
+                let raw = r#"{"user":{"id":"u","name":"u"},"gift":{"id":"g","name":"g"}}"#;
+                let gift = Gift::parse(serde_json::from_str(raw).unwrap(), None).unwrap();
+                let id = RowId::of(&self.at.epoch, seq);
+                let row = Arc::new(Row::start(id, seq, &gift, Millis(0), 0));
+                self.rows.push_front(row.clone());
+                self.rows.truncate(CAPACITY as usize);
+                Op::Add(row)
+            }
+        };
+        let epoch = self.at.epoch.clone();
+        Change { epoch, seq, prev: Tag::MIN, tag: Tag::MIN, op }
+    }
+}
+
+struct Client {
+    cursor: Cursor,
+    seq: u64,
+    rows: Vec<String>,
+}
+
+impl Client {
+    /// Folds strictly: a gap, a repeat or a reorder panics.
+    fn fold(&mut self, frame: &Frame) {
+        let bytes = frame.ws();
+        let from = bytes.windows(7).position(|at| at == b"{\"type\"").unwrap();
+        let json: Value = serde_json::from_slice(&bytes[from..]).unwrap();
+        let id = |row: &Value| row["row"].as_str().unwrap().to_owned();
+        match json["type"].as_str().unwrap() {
+            "snapshot" => {
+                let seq = json["seq"].as_u64().unwrap();
+                assert!(seq >= self.seq, "a stale snapshot");
+                self.seq = seq;
+                self.rows = json["rows"].as_array().unwrap().iter().map(id).collect();
+            }
+            "resumed" => assert_eq!(json["seq"], self.seq),
+            _ => {
+                for op in json["ops"].as_array().unwrap() {
+                    self.seq += 1;
+                    assert_eq!(op["seq"], self.seq);
+                    match op["op"].as_str().unwrap() {
+                        "add" => {
+                            self.rows.insert(0, id(&op["row"]));
+                            self.rows.truncate(CAPACITY as usize);
+                        }
+                        _ => self.rows.retain(|row| op["row"] != **row),
+                    }
+                }
+                assert_eq!(json["seq"], self.seq);
+            }
+        }
+    }
+
+    fn take(&mut self, board: &Board, joined: bool) -> bool {
+        let Due::Frames(frames) = board.take(&mut self.cursor, joined) else { return false };
+        frames.iter().for_each(|frame| self.fold(frame));
+        assert_eq!(self.cursor.at.seq, self.seq);
+        true
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_interleaving_gives_every_watcher_the_same_list(events in events()) {
+        let epoch: Epoch = "e".parse().unwrap();
+        let board = Board::new("f".parse().unwrap(), Arc::default());
+        let mut server = Server { board, at: Position { epoch: epoch.clone(), seq: 0 }, rows: VecDeque::new() };
+        server.board.replace(server.at.clone(), CAPACITY, &server.rows);
+        let (cursor, _) = server.board.snapshot(None);
+        let client = || Client { cursor: cursor.clone(), seq: 0, rows: vec![] };
+        let mut clients = [client(), client(), client()];
+        for event in events {
+            match event {
+                Event::Append(kinds) => {
+                    let changes: Vec<Change> = kinds.into_iter().map(|adds| server.change(adds)).collect();
+                    server.board.append(&epoch, &changes, &server.rows);
+                }
+                Event::Replace => {
+                    server.at.seq += 1;
+                    server.board.replace(server.at.clone(), CAPACITY, &server.rows);
+                }
+                Event::Limit(history) => server.board.limit(history),
+                Event::Take(who, joined) => drop(clients[who].take(&server.board, joined)),
+                Event::Reconnect(who) => {
+                    let client = &mut clients[who];
+                    let since = Position { epoch: epoch.clone(), seq: client.seq };
+                    // What the ring does not know, the engine's history or a snapshot brings.
+                    if let Start::At(cursor, frame) = server.board.start(Some(&since)) {
+                        client.cursor = cursor;
+                        client.fold(&frame);
+                    }
+                }
+            }
+        }
+        let list: Vec<&str> = server.rows.iter().map(|row| row.id.as_str()).collect();
+        for client in &mut clients {
+            while client.take(&server.board, false) {}
+            prop_assert_eq!(client.seq, server.at.seq);
+            prop_assert_eq!(&client.rows, &list);
+        }
+    }
+}
