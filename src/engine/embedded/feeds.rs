@@ -58,7 +58,7 @@ impl Feeds {
     }
 
     pub(super) fn publish(&mut self, name: &FeedId, gifts: Vec<Gift>, now: Millis) -> Step<Vec<Outcome>> {
-        self.load(name, now)?;
+        self.load(name)?;
         let mut outcomes = Vec::with_capacity(gifts.len());
         for gift in gifts {
             let no = self.by_name.get(name).and_then(|feed| feed.no);
@@ -86,7 +86,7 @@ impl Feeds {
     }
 
     pub(super) fn set_policy(&mut self, name: &FeedId, change: PolicyChange, now: Millis) -> Step<Policy> {
-        self.load(name, now)?;
+        self.load(name)?;
         let defaults = self.defaults.clone();
         let policy = self.change(name, now, |state, _, effects| {
             let overrides = match &change {
@@ -131,7 +131,7 @@ impl Feeds {
         transition: impl FnOnce(&mut FeedState, &Policy, &mut Effects) -> T,
     ) -> Step<T> {
         self.now = self.now.max(now);
-        self.load(name, now)?;
+        self.load(name)?;
         let mut nobody = Feed::new(&self.defaults);
         let known = self.by_name.get_mut(name);
         let is_known = known.is_some();
@@ -152,7 +152,7 @@ impl Feeds {
     }
 
     pub(super) fn look<T>(&mut self, name: &FeedId, read: impl Fn(&Feed, &Policy) -> T) -> Step<T> {
-        self.load(name, self.now)?;
+        self.load(name)?;
         Ok(match self.by_name.get(name) {
             Some(feed) => read(feed, &self.defaults),
             None => read(&Feed::new(&self.defaults), &self.defaults),
@@ -177,17 +177,16 @@ impl Feeds {
         Ok(no)
     }
 
-    fn load(&mut self, name: &FeedId, now: Millis) -> Step<()> {
+    fn load(&mut self, name: &FeedId) -> Step<()> {
         if self.by_name.contains_key(name) {
             return Ok(());
         }
-        let Some(stored) = self.store.feed(name.as_str(), &self.defaults, now)? else {
+        let Some(stored) = self.store.feed(name.as_str(), &self.defaults)? else {
             return Ok(());
         };
         let policy = self.defaults.with(&stored.state.overrides);
         let mut feed = Feed {
             no: Some(stored.no),
-            purge_locks_at: 2 * stored.state.locks.len() + 64,
             begun: !stored.state.epoch.is_none(),
             state: stored.state,
             capacity: policy.capacity,

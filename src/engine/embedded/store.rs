@@ -135,8 +135,9 @@ impl Store {
         }
     }
 
-    /// Reads a feed; none when nobody wrote to it or set its policy.
-    pub fn feed(&self, name: &str, defaults: &Policy, now: Millis) -> rusqlite::Result<Option<Stored>> {
+    /// Reads a feed; none when nobody wrote to it or set its policy. Its locks come along whether they
+    /// still hold or not: only what is in memory is ever purged.
+    pub fn feed(&self, name: &str, defaults: &Policy) -> rusqlite::Result<Option<Stored>> {
         let sql = "SELECT no, epoch, seq, covered_from, capacity, overrides, rows FROM feeds WHERE name = ?1";
         let mut query = self.db.prepare_cached(sql)?;
         let Some(mut stored) = query.query_row([name], read_feed).optional()? else {
@@ -152,9 +153,7 @@ impl Store {
         let mut rows = query.query([stored.no])?;
         while let Some(r) = rows.next()? {
             let lock = Lock { row: parsed(r, 1)?, until: Millis(r.get(2)?) };
-            if now < lock.until {
-                state.locks.insert(r.get(0)?, lock);
-            }
+            state.locks.insert(r.get(0)?, lock);
         }
         Ok(Some(stored))
     }
