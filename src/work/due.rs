@@ -137,10 +137,10 @@ impl DueWork {
         }
     }
 
-    async fn run(mut self, mut stop: watch::Receiver<()>) {
+    async fn run(mut self, mut stop: watch::Receiver<bool>) {
         // Listened to before the first look, so that nothing falls between the two.
         let mut wakes = self.engine.wakes();
-        loop {
+        while !*stop.borrow() {
             let rest = match self.step(Millis::now()).await {
                 Ok(rest) => rest,
                 Err(error) => {
@@ -148,18 +148,16 @@ impl DueWork {
                     Rest::For(self.next_pause())
                 }
             };
-            if stop.has_changed().unwrap_or(true) {
-                break;
-            }
             let Rest::For(rest) = rest else { continue };
             let mut until = Instant::now() + rest;
-            loop {
+            while !*stop.borrow() {
                 tokio::select! {
                     () = sleep_until(until) => break,
                     in_ms = wakes.next() => {
                         until = until.min(Instant::now() + Duration::from_millis(in_ms.saturating_add(1)));
                     }
-                    _ = stop.changed() => break,
+                    // Gone without a word is stopped as well.
+                    told = stop.changed() => if told.is_err() { return },
                 }
             }
         }
@@ -169,20 +167,20 @@ impl DueWork {
 
 /// The loop, running.
 pub struct DueLoop {
-    stop: watch::Sender<()>,
+    stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
 impl DueLoop {
     /// Starts it.
     pub fn start(engine: Arc<dyn Engine>, options: DueOptions) -> DueLoop {
-        let (stop, stopped) = watch::channel(());
+        let (stop, stopped) = watch::channel(false);
         DueLoop { stop, task: tokio::spawn(DueWork::new(engine, options).run(stopped)) }
     }
 
     /// Finishes the step that is under way, and gives back what this node has taken.
     pub async fn stop(mut self) {
-        let _ = self.stop.send(());
+        let _ = self.stop.send(true);
         let _ = (&mut self.task).await;
     }
 }
