@@ -27,7 +27,7 @@ pub struct LoadOptions {
     /// Watchers.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub watchers: u32,
-    /// Connections that gifts are sent on; as many as --in-flight needs, or 8, when not said.
+    /// Connections that gifts are sent on; as many as --in-flight needs, or 64, when not said.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4_096))]
     pub producers: Option<u32>,
     /// Gifts per second, all feeds together; 0 is as fast as --in-flight lets them.
@@ -93,7 +93,7 @@ pub(super) struct Shape {
 impl LoadOptions {
     pub(super) fn shape(&self) -> Shape {
         let needed = match self.rate > 0.0 {
-            true => 8,
+            true => 64,
             false => self.in_flight.div_ceil(self.batch).min(4_096),
         };
         Shape { feeds: self.feeds as usize, producers: self.producers.unwrap_or(needed) as usize }
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn there_are_as_many_producers_as_the_flight_needs() {
         let shape = |args: &[&str]| line(args).unwrap().load.shape().producers;
-        assert_eq!(shape(&[]), 8);
+        assert_eq!(shape(&[]), 64);
         assert_eq!(shape(&["--rate", "0", "--in-flight", "256"]), 256);
         assert_eq!(shape(&["--rate", "0", "--in-flight", "256", "--batch", "64"]), 4);
         assert_eq!(shape(&["--producers", "3"]), 3);

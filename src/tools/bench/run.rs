@@ -228,6 +228,12 @@ impl<'a> Load<'a> {
             all.malformed += 1;
             self.ledger.say(wrong);
         }
+        let gifts = sent.gifts - earlier.gifts;
+        let wanted = options.rate * sending.as_secs_f64();
+        if (gifts as f64) < wanted * 0.97 {
+            let late = "the rate was not reached: the server answers too late for this many --producers";
+            self.ledger.say(late.to_owned());
+        }
         let refusal = self.producers.as_ref().and_then(|producers| producers.refusal.clone());
         Ok(Measured {
             sending,
@@ -235,7 +241,7 @@ impl<'a> Load<'a> {
             cpu: after.cpu - before.cpu,
             own,
             rss: after.rss,
-            gifts: sent.gifts - earlier.gifts,
+            gifts,
             taken: sent.taken - earlier.taken,
             refused: sent.refused,
             requests: sent.requests - earlier.requests,

@@ -25,6 +25,8 @@ pub struct Tipcast {
     run: String,
     flush_ms: Option<u64>,
     control: RefCell<Control>,
+    /// Looks for `"seq":`; kept, since making one costs more than using it.
+    seqs: memmem::Finder<'static>,
 }
 
 /// Gifts of one batch.
@@ -39,6 +41,7 @@ impl Tipcast {
         }
         Tipcast {
             control: RefCell::new(Control::new(address, head.clone())),
+            seqs: memmem::Finder::new(b"\"seq\":"),
             head,
             host: host.to_owned(),
             below: below.trim_end_matches('/').to_owned(),
@@ -126,7 +129,7 @@ impl Dialect for Tipcast {
 
     fn judge(&self, start: &[u8]) -> Meaning {
         let kind = start.strip_prefix(b"{\"type\":\"").unwrap_or_default();
-        let mut seqs = memmem::find_iter(start, b"\"seq\":").map(|at| number(&start[at + 6..]));
+        let mut seqs = self.seqs.find_iter(start).map(|at| number(&start[at + 6..]));
         let mut seq = || seqs.next().unwrap_or_default();
         match kind.first() {
             Some(b'd') => {

@@ -467,6 +467,11 @@ mod tests {
     }
 
     #[test]
+    fn a_watcher_costs_the_load_next_to_nothing() {
+        assert!(size_of::<Watcher>() <= 200, "{}", size_of::<Watcher>());
+    }
+
+    #[test]
     fn a_refused_handshake_says_why() {
         let mut watcher = Watcher::new(0, false);
         watcher.stage = Stage::Shaking;
