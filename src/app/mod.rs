@@ -29,8 +29,10 @@ mod serve;
 mod signals;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 use serve::Serving;
+use tls::Certificate;
 
 pub use crate::http::door::keys::{KeyHash, fresh as fresh_key};
 pub use files::raise_limit;
@@ -84,6 +86,7 @@ pub async fn run_reloading(
     mut reloads: mpsc::Receiver<Config>,
 ) -> Result<(), StartError> {
     let policy = check(&config).map_err(StartError::Config)?;
+    let certificate = Certificate::open(&config).map_err(StartError::Config)?;
     listen::tune(&listener, config.http.send_buffer_bytes);
     let metrics = Arc::new(Metrics::default());
     let engine = engine::open(&config, policy, &metrics).await.map_err(StartError::Engine)?;
@@ -98,13 +101,14 @@ pub async fn run_reloading(
         body: config.http.max_body_bytes,
         batch: config.http.max_batch_bytes,
         body_time: Duration::from_millis(config.http.body_timeout_ms),
+        compress: config.http.compress,
     };
     let gate = web::Data::new(Gate::new(engine.clone(), live.clone(), ready.clone(), limits));
     gate.door.change(door::rules(&config).map_err(StartError::Config)?);
     config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     let door = gate.clone();
     let Serving { server, guests } =
-        serve::serve(&config.http, listener, gate).map_err(StartError::Server)?;
+        serve::serve(&config.http, listener, gate, certificate.as_ref()).map_err(StartError::Server)?;
 
     tracing::info!(engine = engine.name(), "ready to serve");
     let handle = server.handle();
@@ -114,6 +118,11 @@ pub async fn run_reloading(
         let mut config = config;
         while let Some(new) = reloads.recv().await {
             config = reload(config, &new, &door.door);
+            if let Some(certificate) = &certificate
+                && let Err(why) = certificate.renew(&config)
+            {
+                tracing::error!("the certificate was not read again; the one before stays in force: {why}");
+            }
         }
         std::future::pending().await
     };
@@ -146,6 +155,7 @@ pub fn check(config: &Config) -> Result<Policy, ConfigError> {
     config.check()?;
     door::rules(config)?;
     logs::filter(&config.log)?;
+    tls::read(config)?;
     engine::default_policy(&config.feeds)
 }
 
