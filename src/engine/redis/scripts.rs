@@ -13,11 +13,16 @@ pub struct Script {
     pub keys: (usize, usize),
     /// ARGV whatever the call, and ARGV per gift.
     pub args: (usize, usize),
+    /// What stands in front of its own file: [`COMMON`], and what it shares with some others.
+    pub before: &'static [&'static str],
     code: LazyLock<redis::Script>,
 }
 
 /// What stands in front of every feed script.
 pub const COMMON: &str = include_str!("../../../lua/feed_common.lua");
+
+/// What stands behind [`COMMON`] in scripts that take gifts.
+pub const GIFTS: &str = include_str!("../../../lua/feed_gifts.lua");
 
 /// ARGV that every feed script begins with; its KEYS are five.
 pub const COMMON_ARGS: usize = 9;
@@ -25,7 +30,7 @@ pub const COMMON_ARGS: usize = 9;
 impl Script {
     /// What Redis runs.
     pub fn source(&self) -> String {
-        format!("{COMMON}\n{}", self.text)
+        self.before.iter().chain([&self.text]).copied().collect::<Vec<_>>().join("\n")
     }
 
     /// The SHA-1 by which Redis knows it, in hex.
@@ -35,23 +40,24 @@ impl Script {
 }
 
 macro_rules! script {
-    ($name:ident, $file:literal, keys $keys:expr, args $args:expr) => {
+    ($name:ident, $file:literal, keys $keys:expr, args $args:expr, after $before:expr) => {
         /// The script of this name in `lua/`.
         pub static $name: Script = Script {
             name: $file,
             text: include_str!(concat!("../../../lua/", $file, ".lua")),
             keys: $keys,
             args: $args,
+            before: &$before,
             code: LazyLock::new(|| redis::Script::new(&$name.source())),
         };
     };
 }
 
-script!(PUBLISH, "feed_publish", keys(5, 2), args(9, 10));
-script!(RETRACT, "feed_retract", keys(5, 0), args(10, 0));
-script!(POLICY, "feed_policy", keys(5, 0), args(11, 0));
-script!(SNAPSHOT, "feed_snapshot", keys(5, 0), args(9, 0));
-script!(CHANGES, "feed_changes", keys(5, 0), args(12, 0));
+script!(PUBLISH, "feed_publish", keys(5, 2), args(9, 4), after [COMMON, GIFTS]);
+script!(RETRACT, "feed_retract", keys(5, 0), args(10, 0), after[COMMON]);
+script!(POLICY, "feed_policy", keys(5, 0), args(11, 0), after[COMMON]);
+script!(SNAPSHOT, "feed_snapshot", keys(5, 0), args(9, 0), after[COMMON]);
+script!(CHANGES, "feed_changes", keys(5, 0), args(12, 0), after[COMMON]);
 
 /// Every script there is.
 pub static ALL: [&Script; 5] = [&PUBLISH, &RETRACT, &POLICY, &SNAPSHOT, &CHANGES];
