@@ -8,7 +8,8 @@ use std::fmt::{Display, Write};
 use std::str::{FromStr, Split};
 use std::sync::Arc;
 
-use crate::domain::{Change, Epoch, Millis, Op, RemoveReason, Row, RowCombo, RowId, Tag, Value};
+use crate::domain::json::push_string;
+use crate::domain::{Change, Epoch, Gift, Millis, Op, RemoveReason, Row, RowCombo, RowId, Tag, Value};
 
 mod gift;
 
@@ -42,6 +43,37 @@ pub fn push_row(out: &mut String, row: &Row) {
         Some(tier) => line(out, format_args!("{tier} {}", row.meta.as_deref().unwrap_or(""))),
         None => line(out, format_args!(" {}", row.meta.as_deref().unwrap_or(""))),
     }
+}
+
+/// Appends the last nine of the lines of [`push_row`] for the row that `gift` starts, whose combo has
+/// `key`; of a combo with the count as it came, which may be 0.
+pub fn push_body(out: &mut String, gift: &Gift, key: &str) {
+    line(out, gift.combo.as_ref().map_or(gift.count, |combo| combo.count.into()));
+    match &gift.value {
+        Some(value) => line(out, format_args!("{} {}", value.amount, value.currency)),
+        None => out.push('\n'),
+    }
+    out.push_str(key);
+    out.push('\n');
+    if let Some(combo) = &gift.combo {
+        out.push_str(if combo.end { "1 " } else { "0 " });
+        push_string(out, &combo.id);
+    }
+    out.push_str(if gift.test { "\n1\n" } else { "\n0\n" });
+    gift.user.push_json(out);
+    out.push('\n');
+    gift.gift.push_json(out);
+    out.push('\n');
+    if let Some(message) = &gift.message {
+        push_string(out, message);
+    }
+    out.push('\n');
+    if let Some(tier) = gift.tier {
+        out.push(char::from(b'0' + tier));
+    }
+    out.push(' ');
+    out.push_str(gift.meta.as_deref().unwrap_or(""));
+    out.push('\n');
 }
 
 /// Appends `change`: a line with `seq prev tag kind`, then what the kind needs.

@@ -225,7 +225,8 @@ impl Engine for RedisEngine {
             let _permit = self.permit()?;
             let reply = self.store.run(&scripts::SNAPSHOT, feed, Some(now), Extra::default()).await?;
             let (mark, now) = reply.mark()?.clone();
-            let rows: Result<Vec<_>, _> = reply.texts.iter().skip(1).map(|text| wire::row(text)).collect();
+            let rows: Result<Vec<_>, _> =
+                reply.texts.iter().skip(1).map(|text| wire::read_row(text)).collect();
             let policy = self.store.with_overrides(reply.text(0)?);
             Ok(Snapshot { at: mark.at, tag: mark.tag, policy, rows: rows?, now })
         })
