@@ -42,8 +42,9 @@ def gift(mark):
     }
 
 
-def wrk_script(batch, users):
-    """Lua for wrk: every gift of every thread and run has its own id; `users` 0 is a user per gift."""
+def wrk_script(batch, users, feed, feeds):
+    """Lua for wrk: every gift of every thread and run has its own id; `users` 0 is a user per gift.
+    `feeds` above 1 take turns."""
     one = json.dumps(gift(MARK), separators=(",", ":"))
     parts = one.replace("g-" + MARK, "g-@").replace("u-" + MARK, "u-#")
     user = "id" if users == 0 else f"n % {users}"
@@ -58,7 +59,6 @@ local function one()
   return [=[{parts.split("@")[0]}]=] .. id .. [=[{parts.split("@")[1].split("#")[0]}]=] .. user
     .. [=[{parts.split("#")[1]}]=]
 end
-local bad = 0
 function request()
   local body
   if {batch} == 1 then body = one() else
@@ -66,7 +66,9 @@ function request()
     for i = 1, {batch} do all[i] = one() end
     body = '{{"gifts":[' .. table.concat(all, ",") .. ']}}'
   end
-  return wrk.format("POST", nil, {{["Content-Type"] = "application/json"}}, body)
+  local path = nil
+  if {feeds} > 1 then path = string.gsub(wrk.path, "{feed}", "{feed}-" .. n % {feeds}) end
+  return wrk.format("POST", path, {{["Content-Type"] = "application/json"}}, body)
 end
 function done(summary, latency)
   io.write(string.format("RESULT %d %d %d %.3f %.3f\\n", summary.requests, summary.duration,
@@ -208,14 +210,14 @@ def benchmark(redis, call, clients, seconds, rate):
     return rps, per_call, shares
 
 
-def wrk(gateway, batch, clients, seconds, users, feed, watched):
+def wrk(gateway, batch, it, feed, watched):
     script = tempfile.NamedTemporaryFile("w", suffix=".lua")
-    script.write(wrk_script(batch, users))
+    script.write(wrk_script(batch, it.users, feed, it.feeds))
     script.flush()
     before = {name: cpu_of(pid) for name, pid in watched.items()}
     mine, began = children_cpu(), time.time()
     out = subprocess.run(
-        ["wrk", "-t1", f"-c{clients}", f"-d{seconds}s", "--latency", "-s", script.name,
+        ["wrk", "-t1", f"-c{it.clients}", f"-d{it.seconds}s", "--latency", "-s", script.name,
          f"http://127.0.0.1:{gateway.port}{gifts_path(feed, batch)}"], capture_output=True, text=True).stdout
     took = time.time() - began
     result = next(line for line in out.splitlines() if line.startswith("RESULT")).split()[1:]
@@ -237,7 +239,7 @@ def main():
     ask.add_argument("--seconds", type=int, default=5)
     ask.add_argument("--clients", type=int, default=64)
     ask.add_argument("--users", type=int, default=0)
-    ask.add_argument("--feeds", type=int, default=1, help="unused feeds are not loaded; kept at 1")
+    ask.add_argument("--feeds", type=int, default=1, help="the gifts go to so many feeds in turn; the ceiling is one feed's")
     ask.add_argument("--only", choices=["redis", "embedded"])
     ask.add_argument("--batches", default="1,64")
     it = ask.parse_args()
@@ -247,14 +249,14 @@ def main():
         gateway = Gateway(it.binary, "--redis", f"redis://127.0.0.1:{redis.port}/")
         try:
             for batch in batches:
-                call = captured_call(redis, gateway, batch, f"{FEED}-{batch}")
+                call = captured_call(redis, gateway, batch, f"{FEED}{batch}")
                 if it.users:
                     call = [word if "lock" not in word else word.replace("__rand_int__", MARK) for word in call]
                 rps, per_call, shares = benchmark(redis, call, it.clients, it.seconds, 25_000 / (batch / 3 + 1))
                 ceiling = rps * batch
                 print(f"redis   batch {batch:3} ceiling {ceiling:9.0f} gifts/s; script {per_call:.1f} µs per call, "
                       f"{per_call / batch:.2f} per gift{told(shares)}")
-                rate, p50, p99, shares = wrk(gateway, batch, it.clients, it.seconds, it.users, f"{FEED}-{batch}",
+                rate, p50, p99, shares = wrk(gateway, batch, it, f"{FEED}{batch}",
                                              {"redis": redis.pid, "tipcast": gateway.pid})
                 print(f"redis   batch {batch:3} HTTP    {rate:9.0f} gifts/s = {rate / ceiling:.2f} of it; p50 {p50} ms, "
                       f"p99 {p99} ms{told(shares)}", flush=True)
@@ -269,7 +271,7 @@ def main():
             folder = tempfile.mkdtemp(dir=target)
             gateway = Gateway(it.binary, "--data-dir", folder)
             try:
-                rate, p50, p99, shares = wrk(gateway, batch, it.clients, it.seconds, it.users, FEED,
+                rate, p50, p99, shares = wrk(gateway, batch, it, FEED,
                                              {"tipcast": gateway.pid})
                 print(f"embedded batch {batch:3} HTTP    {rate:9.0f} gifts/s; p50 {p50} ms, p99 {p99} ms{told(shares)}",
                       flush=True)
