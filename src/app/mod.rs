@@ -8,14 +8,14 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::{HttpServer, web};
+use actix_web::web;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use crate::config::{Config, ConfigError, Reloaded};
 use crate::domain::Policy;
 use crate::engine::EngineError;
-use crate::http::{self, Door, Gate, Limits, Readiness};
+use crate::http::{Door, Gate, Limits, Readiness};
 use crate::live::Live;
 use crate::metrics::Metrics;
 
@@ -25,9 +25,12 @@ mod files;
 mod leave;
 mod listen;
 pub mod logs;
+mod serve;
 mod signals;
 #[cfg(test)]
 mod tests;
+
+use serve::Serving;
 
 pub use crate::http::door::keys::{KeyHash, fresh as fresh_key};
 pub use files::raise_limit;
@@ -100,20 +103,8 @@ pub async fn run_reloading(
     gate.door.change(door::rules(&config).map_err(StartError::Config)?);
     config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     let door = gate.clone();
-    let server = HttpServer::new(move || http::app(gate.clone()))
-        .workers(workers(config.http.workers))
-        .keep_alive(Duration::from_millis(config.http.keep_alive_ms))
-        .client_request_timeout(Duration::from_millis(config.http.head_timeout_ms))
-        // Also how long a refused upload is read on, so that its client gets to see the answer.
-        .client_disconnect_timeout(Duration::from_secs(2))
-        .tcp_nodelay(true)
-        .max_connections(CONNECTIONS_PER_WORKER)
-        .disable_signals()
-        // The deadline below is the real one; actix counts in whole seconds.
-        .shutdown_timeout(config.http.shutdown_ms.div_ceil(1_000))
-        .listen(listener)
-        .map_err(StartError::Server)?
-        .run();
+    let Serving { server, guests } =
+        serve::serve(&config.http, listener, gate).map_err(StartError::Server)?;
 
     tracing::info!(engine = engine.name(), "ready to serve");
     let handle = server.handle();
@@ -138,6 +129,8 @@ pub async fn run_reloading(
         Some(ended) => ended.unwrap_or_else(|e| Err(std::io::Error::other(e))),
         None => leave::leave(handle, &live, serving, leaving_ms, deadline - CLOSING_TIME).await,
     };
+    // Its threads end, and cut who is still there.
+    drop(tokio::task::spawn_blocking(move || drop(guests)).await);
     probing.abort();
     match timeout(CLOSING_TIME, engine.close()).await {
         Ok(Ok(())) => {}
@@ -158,10 +151,6 @@ pub fn check(config: &Config) -> Result<Policy, ConfigError> {
 
 /// What is kept of the shutdown's time for closing the store.
 const CLOSING_TIME: Duration = Duration::from_millis(900);
-
-/// More than file descriptors will usually allow: actix would leave connections above it waiting
-/// without a word.
-const CONNECTIONS_PER_WORKER: usize = 1_000_000;
 
 /// What runs after `new` was read: `running`, with what can change while it runs taken from `new`.
 fn reload(running: Config, new: &Config, door: &Door) -> Config {
@@ -185,11 +174,4 @@ fn reload(running: Config, new: &Config, door: &Door) -> Config {
         tracing::warn!("these changes wait for a restart: {}", all(&waiting));
     }
     config
-}
-
-fn workers(asked: usize) -> usize {
-    match asked {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        n => n,
-    }
 }
