@@ -1,4 +1,4 @@
-//! The composition root: configuration → engine → live → server, and the way back down.
+//! The composition root: configuration → engine → live, work → server, and the way back down.
 //!
 //! [`run`] takes its listener and its shutdown as arguments, so a test runs the real thing on port 0.
 
@@ -18,6 +18,7 @@ use crate::engine::EngineError;
 use crate::http::{Door, Gate, Limits, Readiness};
 use crate::live::Live;
 use crate::metrics::Metrics;
+use crate::work::due::{DueLoop, DueOptions};
 
 mod door;
 mod engine;
@@ -29,8 +30,10 @@ mod serve;
 mod signals;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 use serve::Serving;
+use tls::Certificate;
 
 pub use crate::http::door::keys::{KeyHash, fresh as fresh_key};
 pub use files::raise_limit;
@@ -84,10 +87,13 @@ pub async fn run_reloading(
     mut reloads: mpsc::Receiver<Config>,
 ) -> Result<(), StartError> {
     let policy = check(&config).map_err(StartError::Config)?;
+    let certificate = Certificate::open(&config).map_err(StartError::Config)?;
     listen::tune(&listener, config.http.send_buffer_bytes);
     let metrics = Arc::new(Metrics::default());
     let engine = engine::open(&config, policy, &metrics).await.map_err(StartError::Engine)?;
     let live = Live::start(engine.clone(), metrics);
+    let longest_sleep = Duration::from_millis(config.due.longest_sleep_ms);
+    let due = DueLoop::start(engine.clone(), DueOptions { longest_sleep });
     let ready = Arc::new(Readiness::default());
     let probing = tokio::spawn({
         let (engine, ready) = (engine.clone(), ready.clone());
@@ -98,13 +104,14 @@ pub async fn run_reloading(
         body: config.http.max_body_bytes,
         batch: config.http.max_batch_bytes,
         body_time: Duration::from_millis(config.http.body_timeout_ms),
+        compress: config.http.compress,
     };
     let gate = web::Data::new(Gate::new(engine.clone(), live.clone(), ready.clone(), limits));
     gate.door.change(door::rules(&config).map_err(StartError::Config)?);
     config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     let door = gate.clone();
     let Serving { server, guests } =
-        serve::serve(&config.http, listener, gate).map_err(StartError::Server)?;
+        serve::serve(&config.http, listener, gate, certificate.as_ref()).map_err(StartError::Server)?;
 
     tracing::info!(engine = engine.name(), "ready to serve");
     let handle = server.handle();
@@ -114,6 +121,11 @@ pub async fn run_reloading(
         let mut config = config;
         while let Some(new) = reloads.recv().await {
             config = reload(config, &new, &door.door);
+            if let Some(certificate) = &certificate
+                && let Err(why) = certificate.renew(&config)
+            {
+                tracing::error!("the certificate was not read again; the one before stays in force: {why}");
+            }
         }
         std::future::pending().await
     };
@@ -127,11 +139,13 @@ pub async fn run_reloading(
     ready.close();
     let ended = match stopped_by_itself {
         Some(ended) => ended.unwrap_or_else(|e| Err(std::io::Error::other(e))),
-        None => leave::leave(handle, &live, serving, leaving_ms, deadline - CLOSING_TIME).await,
+        None => leave::leave(handle, &live, serving, leaving_ms, deadline - CLOSING_TIME - DUE_TIME).await,
     };
     // Its threads end, and cut who is still there.
     drop(tokio::task::spawn_blocking(move || drop(guests)).await);
     probing.abort();
+    // Turns that are not given back end by themselves.
+    let _ = timeout(DUE_TIME, due.stop()).await;
     match timeout(CLOSING_TIME, engine.close()).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!("closing the store: {error}"),
@@ -146,11 +160,15 @@ pub fn check(config: &Config) -> Result<Policy, ConfigError> {
     config.check()?;
     door::rules(config)?;
     logs::filter(&config.log)?;
+    tls::read(config)?;
     engine::default_policy(&config.feeds)
 }
 
 /// What is kept of the shutdown's time for closing the store.
 const CLOSING_TIME: Duration = Duration::from_millis(900);
+
+/// What is kept of it for finishing what is due just then.
+const DUE_TIME: Duration = Duration::from_millis(100);
 
 /// What runs after `new` was read: `running`, with what can change while it runs taken from `new`.
 fn reload(running: Config, new: &Config, door: &Door) -> Config {

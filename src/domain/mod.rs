@@ -1,10 +1,12 @@
 //! The words of a gift feed as types: what a producer may say, what a feed holds,
 //! how a gift changes it. Nothing here does I/O or reads a clock; `now` is always an argument.
 //!
-//! Reading order: [`ids`], [`gift`], [`row`], [`change`], [`policy`], [`feed`].
+//! Reading order: [`ids`], [`gift`], [`row`], [`change`], [`policy`], [`feed`], [`due`].
 
 pub mod answer;
 pub mod change;
+pub mod due;
+pub mod event;
 pub mod feed;
 pub mod gift;
 pub mod ids;
@@ -16,6 +18,7 @@ pub mod time;
 
 pub use answer::{Answer, Outcome, Status};
 pub use change::{Change, Op, RemoveReason, Tag};
+pub use due::{DueKind, DuePlace, Scheduled, due_at};
 pub use feed::FeedState;
 pub use gift::{ComboMark, Fingerprint, Gift, GiftKind, Person, Show, Value};
 pub use ids::{Epoch, FeedId, GiftId, Position, RowId};

@@ -3,10 +3,14 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::store::Store;
-use crate::domain::answer::Remembered;
+use crate::domain::answer::{Fate, Remembered};
 use crate::domain::feed::Effects;
-use crate::domain::{Change, FeedId, FeedState, Gift, Millis, Outcome, Policy, Position};
+use crate::domain::{Answer, Change, FeedId, FeedState, Gift, Millis, Outcome, Policy, Position, due_at};
 use crate::engine::{Missed, Notice, PolicyChange};
+
+mod due;
+
+use due::Agenda;
 
 /// Changes after which a feed is written whole, so that start-up folds no more than these.
 const CHECKPOINT_EVERY: u64 = 256;
@@ -36,6 +40,8 @@ pub(super) struct Feed {
     /// Locks in memory past which the dead ones are dropped: twice what was alive the last time.
     purge_locks_at: usize,
     new_policy: Option<Policy>,
+    /// How many of its gifts wait, once somebody counted them.
+    waiting: Option<u64>,
 }
 
 /// Every feed that was asked for lately, and the store behind.
@@ -49,12 +55,24 @@ pub(super) struct Feeds {
     now: Millis,
     /// Ids written since the last tidying: twice as many are looked at, so the table can't outgrow it.
     ids_written: usize,
+    agenda: Agenda,
+    /// Gifts of one feed that may wait.
+    scheduled_max: u64,
 }
 
 impl Feeds {
-    pub(super) fn new(store: Store, defaults: Policy) -> Feeds {
-        let now = Millis(0);
-        Feeds { store, defaults, by_name: HashMap::new(), dirty: BTreeSet::new(), now, ids_written: 0 }
+    pub(super) fn new(store: Store, defaults: Policy, scheduled_max: u64) -> Step<Feeds> {
+        let agenda = Agenda::of(store.due_heads()?);
+        Ok(Feeds {
+            store,
+            defaults,
+            by_name: HashMap::new(),
+            dirty: BTreeSet::new(),
+            now: Millis(0),
+            ids_written: 0,
+            agenda,
+            scheduled_max,
+        })
     }
 
     pub(super) fn publish(&mut self, name: &FeedId, gifts: Vec<Gift>, now: Millis) -> Step<Vec<Outcome>> {
@@ -70,19 +88,32 @@ impl Feeds {
                 outcomes.push(remembered.again(gift.fingerprint));
                 continue;
             }
-            let outcome =
-                self.change(name, now, |state, policy, effects| state.publish(&gift, policy, now, effects))?;
-            if let Outcome::New(answer) = &outcome {
-                let no = self.number(name)?;
-                let window = self.look(name, |feed, defaults| defaults.with(&feed.state.overrides))?;
-                let it = Remembered { fingerprint: gift.fingerprint, answer: answer.clone() };
-                self.store.begin()?;
-                self.store.remember(no, &it, now.plus(window.idempotency_window_ms))?;
-                self.ids_written += 1;
-            }
-            outcomes.push(outcome);
+            let policy = self.look(name, |feed, defaults| defaults.with(&feed.state.overrides))?;
+            outcomes.push(match due_at(&gift, &policy, now) {
+                Some(at) => self.schedule(name, &gift, at, now)?,
+                None => Outcome::New(self.take_now(name, &gift, now)?),
+            });
         }
         Ok(outcomes)
+    }
+
+    /// Takes a gift that is not for later, or no longer, and remembers the answer.
+    fn take_now(&mut self, name: &FeedId, gift: &Gift, now: Millis) -> Step<Answer> {
+        let answer =
+            self.change(name, now, |state, policy, effects| state.publish(gift, policy, now, effects))?;
+        let it = Remembered { fingerprint: gift.fingerprint, fate: Fate::Taken(answer.clone()) };
+        self.remember(name, it, now)?;
+        Ok(answer)
+    }
+
+    /// Remembers what became of a gift's id, for a window from now.
+    fn remember(&mut self, name: &FeedId, it: Remembered, now: Millis) -> Step<()> {
+        let no = self.number(name)?;
+        let policy = self.look(name, |feed, defaults| defaults.with(&feed.state.overrides))?;
+        self.store.begin()?;
+        self.store.remember(no, &it, now.plus(policy.idempotency_window_ms))?;
+        self.ids_written += 1;
+        Ok(())
     }
 
     pub(super) fn set_policy(&mut self, name: &FeedId, change: PolicyChange, now: Millis) -> Step<Policy> {
@@ -269,6 +300,10 @@ impl Feeds {
         for feed in std::mem::take(&mut self.dirty) {
             self.by_name.remove(&feed);
         }
+        if let Err(error) = self.reread_agenda() {
+            // What is in memory may name a feed too early, or one too many; its step finds that out.
+            tracing::warn!(%error, "the due queues could not be read again");
+        }
     }
 
     /// True when enough ids were written for another round of [`Feeds::tidy`].
@@ -300,6 +335,7 @@ impl Feed {
             whole: false,
             purge_locks_at: 64,
             new_policy: None,
+            waiting: None,
         }
     }
 }

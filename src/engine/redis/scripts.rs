@@ -7,17 +7,36 @@ use std::sync::LazyLock;
 pub struct Script {
     /// The name of its file without `.lua`.
     pub name: &'static str,
+    /// What stands in front of its own text; some of [`PARTS`], in their order.
+    pub parts: &'static [Part],
     /// Its own file.
     pub text: &'static str,
     /// KEYS whatever the call, and KEYS per gift.
     pub keys: (usize, usize),
-    /// ARGV whatever the call, and ARGV per gift.
+    /// ARGV whatever the call, and ARGV per gift (or per whatever the script takes many of).
     pub args: (usize, usize),
     code: LazyLock<redis::Script>,
 }
 
+/// A text that stands in front of several scripts.
+pub struct Part {
+    /// The name of its file without `.lua`.
+    pub name: &'static str,
+    /// The file.
+    pub text: &'static str,
+}
+
 /// What stands in front of every feed script.
-pub const COMMON: &str = include_str!("../../../lua/feed_common.lua");
+pub const COMMON: Part = Part { name: "feed_common", text: include_str!("../../../lua/feed_common.lua") };
+
+/// What stands in front of scripts that take gifts.
+pub const GIFTS: Part = Part { name: "feed_gifts", text: include_str!("../../../lua/feed_gifts.lua") };
+
+/// What stands in front of scripts whose KEYS 6 and 7 are the feed's due queue.
+pub const DUE: Part = Part { name: "feed_due", text: include_str!("../../../lua/feed_due.lua") };
+
+/// Every part there is.
+pub const PARTS: [Part; 3] = [COMMON, GIFTS, DUE];
 
 /// ARGV that every feed script begins with; its KEYS are five.
 pub const COMMON_ARGS: usize = 9;
@@ -25,20 +44,44 @@ pub const COMMON_ARGS: usize = 9;
 impl Script {
     /// What Redis runs.
     pub fn source(&self) -> String {
-        format!("{COMMON}\n{}", self.text)
+        let mut source = String::new();
+        for part in self.parts {
+            source.push_str(part.text);
+            source.push('\n');
+        }
+        source + self.text
     }
 
     /// The SHA-1 by which Redis knows it, in hex.
     pub(super) fn sha(&self) -> &str {
         self.code.get_hash()
     }
+
+    /// A call of it with these KEYS; ARGV are to follow.
+    pub(super) fn call(&self, keys: &[impl redis::ToRedisArgs]) -> redis::Cmd {
+        let mut cmd = redis::cmd("EVALSHA");
+        cmd.arg(self.sha()).arg(keys.len()).arg(keys);
+        cmd
+    }
+
+    /// Panics, where debugging, on a call that is not as the header says; `many` is how many gifts (or
+    /// whatever the script takes many of) it has.
+    pub(super) fn check(&self, call: &redis::Cmd, many: usize) {
+        debug_assert_eq!(
+            call.args_iter().count(),
+            3 + self.keys.0 + many * self.keys.1 + self.args.0 + many * self.args.1,
+            "{} is called as its header says",
+            self.name
+        );
+    }
 }
 
 macro_rules! script {
-    ($name:ident, $file:literal, keys $keys:expr, args $args:expr) => {
+    ($name:ident, $file:literal, [$($part:ident),*], keys $keys:expr, args $args:expr) => {
         /// The script of this name in `lua/`.
         pub static $name: Script = Script {
             name: $file,
+            parts: &[$($part),*],
             text: include_str!(concat!("../../../lua/", $file, ".lua")),
             keys: $keys,
             args: $args,
@@ -47,11 +90,29 @@ macro_rules! script {
     };
 }
 
-script!(PUBLISH, "feed_publish", keys(5, 2), args(9, 10));
-script!(RETRACT, "feed_retract", keys(5, 0), args(10, 0));
-script!(POLICY, "feed_policy", keys(5, 0), args(11, 0));
-script!(SNAPSHOT, "feed_snapshot", keys(5, 0), args(9, 0));
-script!(CHANGES, "feed_changes", keys(5, 0), args(12, 0));
+script!(PUBLISH, "feed_publish", [COMMON, GIFTS, DUE], keys(7, 2), args(11, 11));
+script!(SHOW, "feed_show", [COMMON, GIFTS, DUE], keys(7, 2), args(9, 11));
+script!(UNSCHEDULE, "feed_unschedule", [COMMON, DUE], keys(8, 0), args(10, 0));
+script!(RETRACT, "feed_retract", [COMMON], keys(5, 0), args(10, 0));
+script!(POLICY, "feed_policy", [COMMON], keys(5, 0), args(11, 0));
+script!(SNAPSHOT, "feed_snapshot", [COMMON], keys(5, 0), args(9, 0));
+script!(CHANGES, "feed_changes", [COMMON], keys(5, 0), args(12, 0));
+script!(DUE_ENTRIES, "due_entries", [], keys(2, 0), args(5, 0));
+script!(DUE_ASIDE, "due_aside", [], keys(5, 0), args(9, 0));
+script!(DUE_REGISTER, "due_register", [], keys(2, 0), args(6, 0));
+script!(DUE_TURNS, "due_turns", [], keys(2, 0), args(3, 3));
 
 /// Every script there is.
-pub static ALL: [&Script; 5] = [&PUBLISH, &RETRACT, &POLICY, &SNAPSHOT, &CHANGES];
+pub static ALL: [&Script; 11] = [
+    &PUBLISH,
+    &SHOW,
+    &UNSCHEDULE,
+    &RETRACT,
+    &POLICY,
+    &SNAPSHOT,
+    &CHANGES,
+    &DUE_ENTRIES,
+    &DUE_ASIDE,
+    &DUE_REGISTER,
+    &DUE_TURNS,
+];

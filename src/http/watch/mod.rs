@@ -25,6 +25,7 @@ use visit::{Tally, Visit};
 
 mod body;
 mod command;
+mod deflate;
 mod guest;
 mod incoming;
 mod protocol;
@@ -55,13 +56,14 @@ async fn one_feed(
 ) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let wish = Wish::of(&req)?;
-    let answer = shake(&req)?;
+    let mut answer = shake(&req)?;
     let place = match gate.door.place(&req) {
         Ok(place) => place,
         Err(full) => return turn_away(answer, &gate, full),
     };
+    let deflate = gate.limits.compress && deflate::agree(&req, &mut answer);
     let lease = listed(&gate.live, &feed).await?;
-    enter(&req, input, answer, Guest { place, lease: Some(lease), wish, deflate: false })
+    enter(&req, input, answer, Guest { place, lease: Some(lease), wish, deflate })
 }
 
 /// `GET /v1/ws`
@@ -70,12 +72,13 @@ async fn many_feeds(
     input: web::Payload,
     gate: web::Data<Gate>,
 ) -> Result<HttpResponse, ApiError> {
-    let answer = shake(&req)?;
+    let mut answer = shake(&req)?;
     let place = match gate.door.place(&req) {
         Ok(place) => place,
         Err(full) => return turn_away(answer, &gate, full),
     };
-    enter(&req, input, answer, Guest { place, lease: None, wish: Wish::default(), deflate: false })
+    let deflate = gate.limits.compress && deflate::agree(&req, &mut answer);
+    enter(&req, input, answer, Guest { place, lease: None, wish: Wish::default(), deflate })
 }
 
 /// The answer to a handshake that was agreed on: the socket goes to a thread of sockets, or, where the
