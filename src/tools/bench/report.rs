@@ -32,6 +32,8 @@ pub(super) struct Measured {
     pub cpu: Duration,
     pub own: Duration,
     pub rss: u64,
+    /// Of the server's memory since the watchers were there, in bytes, before those that stall read again.
+    pub grew: i64,
     pub gifts: u64,
     pub taken: u64,
     pub refused: u64,
@@ -58,8 +60,6 @@ pub(super) struct Stalled {
     pub converged: u64,
     pub took: Duration,
     pub folded: u64,
-    /// Of the server's memory while they stalled, in bytes.
-    pub grew: i64,
 }
 
 /// What a run found.
@@ -115,7 +115,7 @@ impl Report {
         if connected.known {
             let cpu = run.cpu.as_secs_f64();
             json["server"] = json!({
-                "cpu_seconds": cpu, "cpu_share": round(cpu / took, 3), "rss": run.rss,
+                "cpu_seconds": cpu, "cpu_share": round(cpu / took, 3), "rss": run.rss, "rss_grew": run.grew,
                 "cpu_seconds_per_million_deliveries":
                     (run.delivered > 0).then(|| round(cpu / run.delivered as f64 * 1e6, 4)),
                 "cpu_us_per_gift": (run.taken > 0).then(|| round(cpu / run.taken as f64 * 1e6, 2)),
@@ -125,7 +125,7 @@ impl Report {
             json["stalled"] = json!({
                 "watchers": stalled.watchers, "converged": stalled.converged,
                 "converged_in_ms": millis(stalled.took), "folded": stalled.folded,
-                "server_bytes_each": connected.known.then(|| stalled.grew / stalled.watchers.max(1) as i64),
+                "server_bytes_each": connected.known.then(|| run.grew / stalled.watchers.max(1) as i64),
             });
         }
         Report { json, clean }

@@ -218,7 +218,7 @@ impl<'a> Load<'a> {
 
         let stalled = match self.crowd.stalled() {
             0 => None,
-            watchers => Some(self.converge(&ends, watchers, reached.rss, after.rss)?),
+            watchers => Some(self.converge(&ends, watchers)?),
         };
         let expected = ends.iter().zip(stands).zip(self.crowd.of_feeds(shape.feeds));
         let expected = expected.map(|((end, start), watchers)| (end - start) * watchers).sum();
@@ -241,6 +241,7 @@ impl<'a> Load<'a> {
             cpu: after.cpu - before.cpu,
             own,
             rss: after.rss,
+            grew: after.rss as i64 - reached.rss as i64,
             gifts,
             taken: sent.taken - earlier.taken,
             refused: sent.refused,
@@ -350,13 +351,7 @@ impl<'a> Load<'a> {
     }
 
     /// Those that stalled read again.
-    fn converge(
-        &mut self,
-        ends: &[u64],
-        watchers: u64,
-        before: u64,
-        after: u64,
-    ) -> Result<Stalled, BenchError> {
+    fn converge(&mut self, ends: &[u64], watchers: u64) -> Result<Stalled, BenchError> {
         let from = Instant::now();
         let folded = self.ledger.counts.folded;
         self.crowd.resume(self.poll.registry())?;
@@ -367,7 +362,6 @@ impl<'a> Load<'a> {
             converged: watchers - behind,
             took: last.duration_since(from),
             folded: self.ledger.counts.folded - folded,
-            grew: after as i64 - before as i64,
         })
     }
 }

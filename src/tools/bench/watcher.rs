@@ -241,7 +241,8 @@ impl Watcher {
             Meaning::Nothing => Kind::Other,
             Meaning::Reply(text) => {
                 self.send(0x81, text)?;
-                Kind::Other
+                // The question may have come with messages.
+                Kind::Messages
             }
             Meaning::Over(why) => return Err(why),
             Meaning::List(seq) => {
