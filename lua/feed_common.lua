@@ -15,8 +15,8 @@
 --           born: the epoch in which the list began; locks of another list do not count
 --   policy  STRING: capacity dedup dedup_window row_ttl delay flush idempotency_window history, "-" where
 --           the server's default holds
--- A change is "SEQ PREV TAG KIND", newline, and after add and update the row; kinds: add, update,
--- "expired ROWID", "retracted ROWID", reset. Numbers are decimal text and exact: nothing here passes
+-- A change is "SEQ PREV TAG KIND", newline, and after add and update the row, after drop the drop (feed_drops);
+-- kinds: add, update, "expired ROWID", "retracted ROWID", drop, reset. Numbers are decimal text and exact: nothing here passes
 -- through cjson, and sums stop at 2^53-1.
 --
 -- KEYS 5:
@@ -44,7 +44,7 @@ local MAX_SAFE, MAX_TIME = 9007199254740991, 253402300799999
 local call, match, format, concat = redis.call, string.match, string.format, table.concat
 
 -- id rev seq at updated expires|0 count "amount currency"|"" combo_key|"" "ended combo_id"|"", then the
--- three lines that no gift changes as one (test, user, gift), message|"" and "tier meta", each may be "".
+-- three lines that no gift changes as one (test, of a sale "0 LEFT DROP", user, gift), message|"" and "tier meta", each may be "".
 local LINE = '([^\n]*)\n'
 local function fields_of(row)
   return { match(row, '^' .. string.rep(LINE, 10) .. '([^\n]*\n[^\n]*\n[^\n]*)\n' .. LINE .. '([^ ]*) ([^\n]*)\n$') }

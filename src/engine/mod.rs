@@ -8,12 +8,17 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast;
 
-use crate::domain::{Change, FeedId, Gift, Millis, Outcome, Policy, PolicyPatch, Position, Row, RowId, Tag};
+use crate::domain::{
+    Change, Drops, FeedId, Gift, Millis, Outcome, Policy, PolicyPatch, Position, Row, RowId, Tag,
+};
 
+mod drops;
 pub mod embedded;
 pub mod metered;
 pub mod record;
 pub mod redis;
+
+pub use drops::DropStore;
 
 /// What an engine call gives back: boxed, so that engines can stand behind `dyn`.
 pub type Wait<'a, T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> + Send + 'a>>;
@@ -32,7 +37,7 @@ pub const NOTICES: usize = 512;
 /// - `now` is the caller's clock. An engine whose store has a clock of its own may prefer that one
 ///   (several nodes share the store, and their clocks differ).
 /// - Rows whose time is over are removed before any call looks at the list.
-pub trait Engine: Send + Sync + 'static {
+pub trait Engine: DropStore + Send + Sync + 'static {
     /// Takes gifts in order, at most 128 of them, as one step. An outcome each, in the same order.
     ///
     /// For each gift: its remembered id is decided first; then whether it is for later; then its
@@ -101,6 +106,8 @@ pub struct Snapshot {
     pub policy: Policy,
     /// Newest first.
     pub rows: Vec<Arc<Row>>,
+    /// As watchers were told of them at this position; see [`DropStore`].
+    pub drops: Drops,
     /// The store's clock.
     pub now: Millis,
 }

@@ -13,8 +13,13 @@ use tokio::sync::broadcast;
 use super::{Gate, Limits, Readiness, app};
 use crate::domain::answer::Remembered;
 use crate::domain::feed::Effects;
-use crate::domain::{FeedId, FeedState, Gift, GiftId, Millis, Outcome, Policy, Position, RowId};
-use crate::engine::{Engine, EngineError, Head, Missed, PolicyChange, Snapshot, Subscription, Wait};
+use crate::domain::{
+    Cancelled, Claim, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, FeedId, FeedState, Gift,
+    GiftId, Hold, HoldId, Millis, Outcome, Policy, Position, RowId,
+};
+use crate::engine::{
+    DropStore, Engine, EngineError, Head, Missed, PolicyChange, Snapshot, Subscription, Wait,
+};
 use crate::live::Live;
 
 /// How the engine answers.
@@ -113,6 +118,7 @@ impl Engine for MemoryEngine {
             tag: 0,
             policy: policy.clone(),
             rows: feed.state.rows.iter().cloned().collect(),
+            drops: feed.state.drops.clone(),
             now,
         })
     }
@@ -143,6 +149,43 @@ impl Engine for MemoryEngine {
 
     fn name(&self) -> &'static str {
         "memory"
+    }
+}
+
+/// No drops: `tests/it` has them on real engines.
+impl DropStore for MemoryEngine {
+    fn define_drop<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        _: &'a DropId,
+        _: DropSpec,
+        _: Millis,
+    ) -> Wait<'a, Defined> {
+        self.step(feed, |_, _| Defined::Full)
+    }
+
+    fn tick<'a>(&'a self, feed: &'a FeedId, _: &'a DropId, _: Millis) -> Wait<'a, Option<DropView>> {
+        self.step(feed, |_, _| None)
+    }
+
+    fn drops<'a>(&'a self, feed: &'a FeedId, _: Millis) -> Wait<'a, Vec<DropView>> {
+        self.step(feed, |_, _| Vec::new())
+    }
+
+    fn claim<'a>(&'a self, feed: &'a FeedId, _: &'a DropId, _: Claim, _: Millis) -> Wait<'a, Claimed> {
+        self.step(feed, |_, _| Claimed::Refused(crate::domain::ClaimRefused::UnknownDrop))
+    }
+
+    fn confirm<'a>(&'a self, feed: &'a FeedId, _: &'a HoldId, _: Millis) -> Wait<'a, Confirmed> {
+        self.step(feed, |_, _| Confirmed::Unknown)
+    }
+
+    fn cancel<'a>(&'a self, feed: &'a FeedId, _: &'a HoldId, _: Millis) -> Wait<'a, Cancelled> {
+        self.step(feed, |_, _| Cancelled::Unknown)
+    }
+
+    fn holds<'a>(&'a self, feed: &'a FeedId, _: &'a str, _: Millis) -> Wait<'a, Vec<Hold>> {
+        self.step(feed, |_, _| Vec::new())
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::KEEPALIVE_MS;
-use crate::domain::{Change, Epoch, FeedId, Millis, Position, Row};
+use crate::domain::drop::push_drops;
+use crate::domain::{Change, Drops, Epoch, FeedId, Millis, Position, Row};
 
 /// One message for watchers.
 #[derive(Debug)]
@@ -34,6 +35,7 @@ impl Frame {
         at: &Position,
         capacity: u64,
         rows: impl Iterator<Item = &'a Row>,
+        drops: &Drops,
         skipped: u64,
     ) -> Frame {
         let Position { epoch, seq } = at;
@@ -46,7 +48,9 @@ impl Frame {
             }
             row.push_json(&mut json);
         }
-        json.push_str(&format!("],\"keepalive_ms\":{KEEPALIVE_MS},\"skipped\":{skipped}}}"));
+        json.push(']');
+        push_drops(&mut json, drops.values());
+        json.push_str(&format!(",\"keepalive_ms\":{KEEPALIVE_MS},\"skipped\":{skipped}}}"));
         Frame::new("snapshot", at, &json, Vec::new())
     }
 

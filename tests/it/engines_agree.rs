@@ -161,7 +161,7 @@ async fn agree(seed: u64, steps: usize, server: &RedisServer) {
     let folder = tempfile::TempDir::new().unwrap();
     let defaults = Policy::default();
     let embedded =
-        EmbeddedEngine::open(EmbeddedOptions { data_dir: folder.path().into(), defaults }).unwrap();
+        EmbeddedEngine::open(EmbeddedOptions { defaults, ..EmbeddedOptions::new(folder.path()) }).unwrap();
     let options = RedisOptions {
         prefix: format!("agree-{seed}:"),
         store_clock: false,

@@ -1,11 +1,11 @@
 //! The feeds in memory, and what the next commit will write of them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::store::Store;
 use crate::domain::answer::Remembered;
 use crate::domain::feed::Effects;
-use crate::domain::{Change, FeedId, FeedState, Gift, Millis, Outcome, Policy, Position};
+use crate::domain::{Change, DropId, FeedId, FeedState, Gift, Millis, Outcome, Policy, Position, Stock};
 use crate::engine::{Missed, Notice, PolicyChange};
 
 /// Changes after which a feed is written whole, so that start-up folds no more than these.
@@ -22,7 +22,7 @@ pub(super) type Step<T> = rusqlite::Result<T>;
 
 /// A feed in memory with what the next commit will write of it.
 pub(super) struct Feed {
-    no: Option<i64>,
+    pub(super) no: Option<i64>,
     pub(super) state: FeedState,
     /// What its rows are cut to.
     capacity: u64,
@@ -36,11 +36,14 @@ pub(super) struct Feed {
     /// Locks in memory past which the dead ones are dropped: twice what was alive the last time.
     purge_locks_at: usize,
     new_policy: Option<Policy>,
+    /// The feed's drops as they stand; `state.drops` is what watchers were told.
+    pub(super) drops: BTreeMap<DropId, Stock>,
+    touched_drops: BTreeSet<DropId>,
 }
 
 /// Every feed that was asked for lately, and the store behind.
 pub(super) struct Feeds {
-    store: Store,
+    pub(super) store: Store,
     defaults: Policy,
     by_name: HashMap<FeedId, Feed>,
     /// Feeds with something to write in this group, in the order they will be told of.
@@ -49,12 +52,14 @@ pub(super) struct Feeds {
     now: Millis,
     /// Ids written since the last tidying: twice as many are looked at, so the table can't outgrow it.
     ids_written: usize,
+    /// How long before it opens or closes watchers are reminded of a drop.
+    pub(super) reminder_ms: u64,
 }
 
 impl Feeds {
-    pub(super) fn new(store: Store, defaults: Policy) -> Feeds {
-        let now = Millis(0);
-        Feeds { store, defaults, by_name: HashMap::new(), dirty: BTreeSet::new(), now, ids_written: 0 }
+    pub(super) fn new(store: Store, defaults: Policy, reminder_ms: u64) -> Feeds {
+        let (now, by_name, dirty) = (Millis(0), HashMap::new(), BTreeSet::new());
+        Feeds { store, defaults, by_name, dirty, now, ids_written: 0, reminder_ms }
     }
 
     pub(super) fn publish(&mut self, name: &FeedId, gifts: Vec<Gift>, now: Millis) -> Step<Vec<Outcome>> {
@@ -159,8 +164,19 @@ impl Feeds {
         })
     }
 
+    /// Keeps a drop that changed, for the commit.
+    pub(super) fn put_stock(&mut self, name: &FeedId, drop: &DropId, stock: Stock) -> Step<()> {
+        self.number(name)?;
+        if let Some(feed) = self.by_name.get_mut(name) {
+            feed.drops.insert(drop.clone(), stock);
+            feed.touched_drops.insert(drop.clone());
+        }
+        self.dirty.insert(name.clone());
+        Ok(())
+    }
+
     /// The feed's number in the tables; writes the feed when it has none.
-    fn number(&mut self, name: &FeedId) -> Step<i64> {
+    pub(super) fn number(&mut self, name: &FeedId) -> Step<i64> {
         let feed = self.by_name.entry(name.clone()).or_insert_with(|| Feed::new(&self.defaults));
         if let Some(no) = feed.no {
             return Ok(no);
@@ -193,6 +209,10 @@ impl Feeds {
             checkpoint: stored.checkpoint,
             ..Feed::new(&self.defaults)
         };
+        for (stock, shown) in self.store.drops(stored.no)? {
+            feed.drops.insert(shown.drop.clone(), stock);
+            feed.state.drops.insert(shown.drop.clone(), shown.into());
+        }
         if stored.capacity != policy.capacity {
             // The server's default changed while we were away: a change of the list like any other.
             let mut effects = Effects::default();
@@ -226,6 +246,11 @@ impl Feeds {
             feed.touched_locks.dedup();
             for key in feed.touched_locks.drain(..) {
                 self.store.lock(no, &key, state.locks.get(&key))?;
+            }
+            for name in std::mem::take(&mut feed.touched_drops) {
+                if let (Some(stock), Some(shown)) = (feed.drops.get(&name), state.drops.get(&name)) {
+                    self.store.put_drop(no, &name, stock, shown)?;
+                }
             }
             if state.locks.len() > feed.purge_locks_at {
                 let now = self.now;
@@ -300,6 +325,8 @@ impl Feed {
             whole: false,
             purge_locks_at: 64,
             new_policy: None,
+            drops: BTreeMap::new(),
+            touched_drops: BTreeSet::new(),
         }
     }
 }

@@ -16,6 +16,8 @@ use super::{Engine, EngineError, Head, Missed, NOTICES, Notice, PolicyChange, Sn
 use crate::domain::{FeedId, Gift, Millis, Outcome, Policy, Position, RowId};
 use crate::metrics::Metrics;
 
+mod claims;
+mod drops;
 mod feeds;
 mod store;
 mod writer;
@@ -33,6 +35,15 @@ pub struct EmbeddedOptions {
     pub data_dir: PathBuf,
     /// The policy of feeds that set none.
     pub defaults: Policy,
+    /// How long before it opens or closes watchers are reminded of a drop, in milliseconds; 0 never.
+    pub drop_reminder_ms: u64,
+}
+
+impl EmbeddedOptions {
+    /// The defaults, in this folder.
+    pub fn new(data_dir: impl Into<PathBuf>) -> EmbeddedOptions {
+        EmbeddedOptions { data_dir: data_dir.into(), defaults: Policy::default(), drop_reminder_ms: 60_000 }
+    }
 }
 
 /// Feeds in one folder of this machine.
@@ -51,6 +62,7 @@ enum Call {
     Snapshot(FeedId, Millis, Reply<Snapshot>),
     Changes(FeedId, Position, usize, Reply<Missed>),
     Heads(Vec<FeedId>, Reply<Vec<Head>>),
+    Task(writer::Task),
     Probe(Reply<()>),
     Close(Reply<()>),
 }
@@ -131,6 +143,16 @@ impl EmbeddedEngine {
                 )),
             }
         })
+    }
+}
+
+impl EmbeddedEngine {
+    /// Runs `task` on the feeds, as one step of the writer.
+    fn task<'a, T: Send + 'static>(
+        &'a self,
+        task: impl FnOnce(&mut feeds::Feeds) -> feeds::Step<T> + Send + 'static,
+    ) -> Wait<'a, T> {
+        self.call(move |reply| Call::Task(writer::Task::new(reply, task)))
     }
 }
 

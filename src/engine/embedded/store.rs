@@ -9,6 +9,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow, params};
 
 use super::super::record::{Records, push_change, push_row};
+use super::claims;
 use crate::domain::answer::Remembered;
 use crate::domain::feed::Lock;
 use crate::domain::{
@@ -19,7 +20,7 @@ use crate::domain::{
 const APPLICATION_ID: i64 = 0x5449_5043;
 
 /// The layout of the tables. A newer file than this is refused.
-const LAYOUT: i64 = 1;
+const LAYOUT: i64 = 2;
 
 /// Changes in one stored chunk: what a resuming reader decodes at once.
 const CHUNK: usize = 256;
@@ -49,7 +50,7 @@ CREATE INDEX ids_until ON ids (until);
 
 /// An open file. Every method's error leaves the transaction to be rolled back.
 pub struct Store {
-    db: Connection,
+    pub(super) db: Connection,
 }
 
 /// A feed as the store has it.
@@ -75,7 +76,7 @@ impl Store {
 
     fn prepare(db: &Connection, path: &Path) -> rusqlite::Result<Result<(), String>> {
         db.busy_timeout(std::time::Duration::from_secs(2))?;
-        db.set_prepared_statement_cache_capacity(32);
+        db.set_prepared_statement_cache_capacity(64);
         let fresh = db.query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get::<_, i64>(0))? == 0;
         let owner: i64 = db.query_row("PRAGMA application_id", [], |r| r.get(0))?;
         let layout: i64 = db.query_row("PRAGMA user_version", [], |r| r.get(0))?;
@@ -103,9 +104,11 @@ impl Store {
         db.pragma_update(None, "journal_size_limit", 64 << 20)?;
         db.pragma_update(None, "wal_autocheckpoint", 4000)?;
         if fresh {
-            db.execute_batch(&format!(
-                "BEGIN;{TABLES}PRAGMA application_id={APPLICATION_ID};PRAGMA user_version={LAYOUT};COMMIT;"
-            ))?;
+            db.execute_batch(&format!("BEGIN;{TABLES}PRAGMA application_id={APPLICATION_ID};COMMIT;"))?;
+        }
+        // Tables that a later layout brought are made beside what an older file has.
+        if layout < LAYOUT {
+            db.execute_batch(&format!("BEGIN;{}PRAGMA user_version={LAYOUT};COMMIT;", claims::TABLES))?;
         }
         Ok(Ok(()))
     }
@@ -284,14 +287,17 @@ fn read_id(r: &SqlRow<'_>, id: &GiftId) -> rusqlite::Result<Remembered> {
     Ok(Remembered { fingerprint: Fingerprint(r.get(0)?), answer })
 }
 
-fn parsed<T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>>(
+pub(super) fn parsed<T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>>(
     r: &SqlRow<'_>,
     column: usize,
 ) -> rusqlite::Result<T> {
     r.get_ref(column)?.as_str()?.parse().map_err(|e| unreadable(column, e))
 }
 
-fn unreadable(column: usize, why: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
+pub(super) fn unreadable(
+    column: usize,
+    why: impl std::error::Error + Send + Sync + 'static,
+) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(why))
 }
 

@@ -24,6 +24,22 @@ const TIDY_EVERY: Duration = Duration::from_secs(1);
 
 type Answered = Box<dyn FnOnce(Option<&EngineError>) + Send>;
 
+/// A call that brings its own work. Without feeds it is only to be answered: the group has failed.
+pub(super) struct Task(Box<dyn FnOnce(Option<&mut Feeds>) -> (Answered, Step<()>) + Send>);
+
+impl Task {
+    pub(super) fn new<T: Send + 'static>(
+        reply: Reply<T>,
+        task: impl FnOnce(&mut Feeds) -> Step<T> + Send + 'static,
+    ) -> Task {
+        Task(Box::new(move |feeds| match feeds.map(task) {
+            Some(Ok(value)) => (later(reply, Some(value)), Ok(())),
+            Some(Err(e)) => (later(reply, None), Err(e)),
+            None => (later(reply, None), Ok(())),
+        }))
+    }
+}
+
 /// Everything the thread owns.
 pub(super) struct Writer {
     feeds: Feeds,
@@ -51,7 +67,11 @@ impl Writer {
             .map_err(|e| format!("the data folder {} cannot be written: {e}", dir.display()))?;
         own(&lock, dir)?;
         Ok(Writer {
-            feeds: Feeds::new(Store::open(&dir.join("tipcast.db"))?, options.defaults),
+            feeds: Feeds::new(
+                Store::open(&dir.join("tipcast.db"))?,
+                options.defaults,
+                options.drop_reminder_ms,
+            ),
             answers: Vec::new(),
             topics,
             metrics,
@@ -146,6 +166,7 @@ impl Writer {
                         tag: 0,
                         policy: defaults.with(&feed.state.overrides),
                         rows: feed.state.rows.iter().cloned().collect(),
+                        drops: feed.state.drops.clone(),
                         now,
                     })
                 });
@@ -159,6 +180,11 @@ impl Writer {
                 let head = |feed: &Feed, _: &Policy| Head { at: feed.state.position(), tag: 0 };
                 let done = feeds.iter().map(|feed| self.feeds.look(feed, head)).collect();
                 self.answer(reply, done)
+            }
+            Call::Task(Task(task)) => {
+                let (answer, done) = task(Some(&mut self.feeds));
+                self.answers.push(answer);
+                done
             }
             Call::Probe(reply) => self.answer(reply, Ok(())),
             // The loop keeps this one for after the commit.
@@ -175,6 +201,7 @@ impl Writer {
             Call::Snapshot(_, _, reply) => later(reply, None),
             Call::Changes(_, _, _, reply) => later(reply, None),
             Call::Heads(_, reply) => later(reply, None),
+            Call::Task(Task(task)) => task(None).0,
             Call::Probe(reply) | Call::Close(reply) => later(reply, None),
         };
         self.answers.push(answer);

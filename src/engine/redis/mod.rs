@@ -13,10 +13,11 @@ use redis::Value;
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 
 use super::{Engine, EngineError, Head, Missed, PolicyChange, Snapshot, Subscription, Wait};
-use crate::domain::{FeedId, Gift, Millis, Outcome, Policy, Position, RowId, Tag};
+use crate::domain::{Drops, FeedId, Gift, Millis, Outcome, Policy, Position, RowId, Tag};
 use crate::metrics::Metrics;
 
 mod dial;
+mod drops;
 mod faults;
 mod hub;
 mod keys;
@@ -57,6 +58,8 @@ pub struct RedisOptions {
     pub store_clock: bool,
     /// How long after its last change a feed expires as a whole, in milliseconds; 0 never.
     pub feed_idle_ttl_ms: u64,
+    /// How long before it opens or closes watchers are reminded of a drop, in milliseconds; 0 never.
+    pub drop_reminder_ms: u64,
     /// How long a call may take.
     pub call_timeout: Duration,
     /// How long connecting may take, and shaking hands again as long.
@@ -81,6 +84,7 @@ impl RedisOptions {
             prefix: "tc:".into(),
             store_clock: true,
             feed_idle_ttl_ms: 0,
+            drop_reminder_ms: 60_000,
             call_timeout: Duration::from_secs(2),
             connect_timeout: Duration::from_secs(1),
             metrics: Arc::default(),
@@ -208,11 +212,15 @@ impl Engine for RedisEngine {
     fn snapshot<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Snapshot> {
         Box::pin(async move {
             let _permit = self.permit()?;
-            let reply = self.store.run(&scripts::SNAPSHOT, feed, Some(now), &[], &[]).await?;
+            let shown = [self.store.keys.shown(feed)];
+            let reply = self.store.run_on(&scripts::SNAPSHOT, feed, Some(now), &shown, &[]).await?;
             let (mark, now) = reply.mark()?.clone();
-            let rows: Result<Vec<_>, _> = reply.texts.iter().skip(1).map(|text| wire::row(text)).collect();
             let policy = self.store.with_overrides(reply.text(0)?);
-            Ok(Snapshot { at: mark.at, tag: mark.tag, policy, rows: rows?, now })
+            let count: usize = reply.text(1)?.parse().map_err(|_| wire::Garbled("a count of rows"))?;
+            let (rows, shown) = reply.texts[2..].split_at_checked(count).ok_or(wire::Garbled("a list"))?;
+            let rows: Result<Vec<_>, _> = rows.iter().map(|text| wire::row(text)).collect();
+            let drops: Result<Drops, _> = shown.iter().map(|text| wire::told(text)).collect();
+            Ok(Snapshot { at: mark.at, tag: mark.tag, policy, rows: rows?, drops: drops?, now })
         })
     }
 

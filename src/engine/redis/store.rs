@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use redis::Cmd;
 
 use super::super::EngineError;
-use super::keys::Keys;
+use super::keys::{FEED_KEYS, Keys};
 use super::known::{Known, Mark, epoch_after};
 use super::lane::Lane;
 use super::lineup::{Lineup, Party};
@@ -49,8 +49,24 @@ impl Store {
         gifts: &[Gift],
         args: &[&str],
     ) -> Result<Reply, EngineError> {
+        let keys: Vec<String> =
+            gifts.iter().flat_map(|gift| [self.keys.id(feed, gift), self.keys.lock(feed, gift)]).collect();
+        let mut args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        args.extend(gifts.iter().flat_map(wire::gift_args));
+        self.run_on(script, feed, now, &keys, &args).await
+    }
+
+    /// Runs a feed script: the common KEYS and ARGV, then these.
+    pub(super) async fn run_on(
+        &self,
+        script: &Script,
+        feed: &FeedId,
+        now: Option<Millis>,
+        keys: &[String],
+        args: &[String],
+    ) -> Result<Reply, EngineError> {
         let known = self.known.get(feed);
-        let call = self.call(script, feed, now, known.as_ref(), gifts, args);
+        let call = self.call(script, feed, now, known.as_ref(), keys, args);
         let value = self.lane().script(script, &call, self.options.call_timeout).await?;
         let mut texts =
             redis::from_redis_value::<Vec<String>>(value).map_err(|_| wire::Garbled("a reply"))?;
@@ -115,15 +131,13 @@ impl Store {
         feed: &FeedId,
         now: Option<Millis>,
         known: Option<&Mark>,
-        gifts: &[Gift],
-        args: &[&str],
+        keys: &[String],
+        args: &[String],
     ) -> Cmd {
+        let (all_keys, all_args) = (FEED_KEYS + keys.len(), scripts::COMMON_ARGS + args.len());
+        debug_assert!(script.takes(all_keys, all_args), "{} is called as its header says", script.name);
         let mut cmd = redis::cmd("EVALSHA");
-        let keys = script.keys.0 + gifts.len() * script.keys.1;
-        cmd.arg(script.sha()).arg(keys).arg(&self.keys.feed(feed));
-        for gift in gifts {
-            cmd.arg(self.keys.id(feed, gift)).arg(self.keys.lock(feed, gift));
-        }
+        cmd.arg(script.sha()).arg(all_keys).arg(&self.keys.feed(feed)).arg(keys);
         match self.clock(now) {
             Some(now) => cmd.arg(now.0),
             None => cmd.arg("-"),
@@ -134,15 +148,6 @@ impl Store {
             None => cmd.arg("").arg("").arg(""),
         };
         cmd.arg(&self.defaults).arg(self.options.feed_idle_ttl_ms).arg(self.keys.live(feed)).arg(args);
-        for gift in gifts {
-            cmd.arg(&wire::gift_args(gift));
-        }
-        debug_assert_eq!(
-            cmd.args_iter().count(),
-            3 + keys + script.args.0 + gifts.len() * script.args.1,
-            "{} is called as its header says",
-            script.name
-        );
         cmd
     }
 

@@ -8,8 +8,8 @@ use super::super::record::Records;
 use super::known::Mark;
 use crate::domain::gift::Fingerprint;
 use crate::domain::{
-    Answer, Change, Dedup, Epoch, Gift, GiftId, Millis, Outcome, Policy, PolicyPatch, Position, Row,
-    RowCombo, RowId, Show, Status,
+    Answer, Change, Dedup, DropId, DropView, Epoch, Gift, GiftId, Millis, Outcome, Policy, PolicyPatch,
+    Position, Row, RowCombo, RowId, Show, Status,
 };
 
 /// A text that our scripts would not have written.
@@ -41,6 +41,17 @@ pub(super) fn read_meta(text: &str) -> Read<Mark> {
 /// A row as a script hands it out.
 pub(super) fn row(text: &str) -> Read<Arc<Row>> {
     Records::new(text).row().map(Arc::new).ok_or(Garbled("a row"))
+}
+
+/// What watchers were told of a drop, as `shown` holds it.
+pub(super) fn told(text: &str) -> Read<(DropId, Arc<DropView>)> {
+    let view = view(text)?;
+    Ok((view.drop.clone(), view.into()))
+}
+
+/// A drop as scripts hand it out.
+pub(super) fn view(text: &str) -> Read<DropView> {
+    Records::new(text).drop().ok_or(Garbled("a drop"))
 }
 
 /// A change as `hist` holds it.

@@ -1,17 +1,19 @@
 //! The oracle: the contract's sections 1–3 written down a second time, as plainly as possible and
 //! without the project's own transitions. In memory, one lock, nothing forgotten but by rule.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use tipcast::domain::{
-    Answer, Change, Dedup, Epoch, FeedId, Gift, GiftId, MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch,
-    Position, RemoveReason, Row, RowCombo, RowId, Show, Status, Tag, Value,
+    Answer, Change, Dedup, DropId, Drops, Epoch, FeedId, Gift, GiftId, MAX_SAFE, Millis, Op, Outcome, Policy,
+    PolicyPatch, Position, RemoveReason, Row, RowCombo, RowId, Show, Status, Tag, Value,
 };
 use tipcast::engine::{
     Engine, EngineError, Head, Missed, NOTICES, Notice, PolicyChange, Snapshot, Subscription, Wait,
 };
 use tokio::sync::broadcast;
+
+mod drops;
 
 /// An engine that keeps the contract and nothing else.
 pub struct Model {
@@ -27,6 +29,8 @@ struct Feed {
     locks: HashMap<(String, String, bool), (RowId, Millis)>,
     ids: HashMap<GiftId, (Gift, Answer, Millis)>,
     combos: HashMap<RowId, (String, String, String, bool)>,
+    drops: BTreeMap<DropId, drops::Drop>,
+    shown: Drops,
     log: Vec<Change>,
     floor: u64,
     told: usize,
@@ -59,6 +63,8 @@ impl Feed {
             locks: HashMap::new(),
             ids: HashMap::new(),
             combos: HashMap::new(),
+            drops: BTreeMap::new(),
+            shown: Drops::new(),
             log: vec![],
             floor: 0,
             told: 0,
@@ -91,10 +97,14 @@ impl Feed {
         }
     }
 
-    fn add(&mut self, gift: &Gift, policy: &Policy, now: Millis) -> RowId {
+    fn begin(&mut self) {
         if self.at.epoch.is_none() {
             self.at.epoch = Epoch::mint();
         }
+    }
+
+    fn add(&mut self, gift: &Gift, policy: &Policy, now: Millis) -> RowId {
+        self.begin();
         let seq = self.at.seq + 1;
         let id = RowId::of(&self.at.epoch, seq);
         let quote = |text: &String| -> Arc<str> { serde_json::to_string(text).unwrap().into() };
@@ -108,6 +118,7 @@ impl Feed {
             count: gift.combo.as_ref().map_or(gift.count, |c| u64::from(c.count.max(1))),
             value: gift.value.clone(),
             combo: gift.combo.as_ref().map(|c| RowCombo { key: "".into(), id: quote(&c.id), ended: c.end }),
+            drop: None,
             test: gift.test,
             user: gift.user.to_json().into(),
             gift: gift.gift.to_json().into(),
@@ -299,7 +310,14 @@ impl Engine for Model {
     fn snapshot<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Snapshot> {
         done(self.on(feed, |f, policy| {
             f.sweep(&policy, now);
-            Snapshot { at: f.at.clone(), tag: f.tag, policy, rows: f.rows.clone(), now }
+            Snapshot {
+                at: f.at.clone(),
+                tag: f.tag,
+                policy,
+                rows: f.rows.clone(),
+                drops: f.shown.clone(),
+                now,
+            }
         }))
     }
 
