@@ -13,7 +13,7 @@
 --   10 claims of the drop
 --   11 holds of the drop
 --   12 units of the drop
--- ARGV 11 + 7 per claim:
+-- ARGV 12 + 7 per claim:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -25,13 +25,14 @@
 --   9 live channel
 --   10 drop
 --   11 reminder
---   12 claim
---   13 fingerprint, hex
---   14 user, digest
---   15 units
---   16 "now" or "later"
---   17 user, JSON
---   18 message, JSON, or ""
+--   12 looked at from then on
+--   13 claim
+--   14 fingerprint, hex
+--   15 user, digest
+--   16 units
+--   17 "now" or "later"
+--   18 user, JSON
+--   19 message, JSON, or ""
 -- RETURNS the header, then one text per claim: "n" (new) or "a" (came before) and what `claims` has of it; "u" (no
 --   such drop); "p" and how many units one user may have; "o" and the phase; "c" and, if it is known, the
 --   user's first claim, newline, and what `claims` has of it; "s" and how many are free; "h" and in how
@@ -101,8 +102,9 @@ end
 
 local answers = { '', 'm' }
 if not more then
-  for n = 0, (#ARGV - 11) / 7 - 1 do answers[n + 2] = take(12 + n * 7) end
+  for n = 0, (#ARGV - 12) / 7 - 1 do answers[n + 2] = take(13 + n * 7) end
 end
-finish()
+local not_yet = finish()
+if not_yet then return not_yet end
 answers[1] = header()
 return answers

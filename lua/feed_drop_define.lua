@@ -13,7 +13,7 @@
 --   10 claims of the drop
 --   11 holds of the drop
 --   12 units of the drop
--- ARGV 14:
+-- ARGV 15:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -25,9 +25,10 @@
 --   9 live channel
 --   10 drop
 --   11 reminder
---   12 SPEC, as in feed_drops
---   13 gift, JSON
---   14 the most drops of a feed
+--   12 looked at from then on
+--   13 SPEC, as in feed_drops
+--   14 gift, JSON
+--   15 the most drops of a feed
 -- RETURNS the header, then "n" (new), "c" (changed), "b" (the total is below what is taken), "f" (the feed
 --   has as many as it may) or "m" (call again), and the drop as watchers see it; after b and f nothing
 -- REFUSES b and f
@@ -35,22 +36,23 @@
 sweep()
 local answer = { '', 'm' }
 if not more then
-  local total = tonumber((match(ARGV[12], SPEC)))
-  if not stock and call('HLEN', DROPS) >= tonumber(ARGV[14]) then
+  local total = tonumber((match(ARGV[13], SPEC)))
+  if not stock and call('HLEN', DROPS) >= tonumber(ARGV[15]) then
     answer[2] = 'f'
   elseif not stock then
     stock = { held = 0, sold = 0, told = now, stale = true }
-    set_spec(stock, ARGV[12], ARGV[13])
+    set_spec(stock, ARGV[13], ARGV[14])
     tell()
     answer[2], answer[3] = 'n', view()
   elseif total < stock.held + stock.sold then
     answer[2], answer[3] = 'b', int(stock.held + stock.sold)
   else
-    if stock.spec ~= ARGV[12] or stock.gift ~= ARGV[13] then stock.stale = true end
-    set_spec(stock, ARGV[12], ARGV[13])
+    if stock.spec ~= ARGV[13] or stock.gift ~= ARGV[14] then stock.stale = true end
+    set_spec(stock, ARGV[13], ARGV[14])
     answer[2], answer[3] = 'c', view()
   end
 end
-finish()
+local not_yet = finish()
+if not_yet then return not_yet end
 answer[1] = header()
 return answer

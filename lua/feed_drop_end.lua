@@ -13,7 +13,7 @@
 --   10 claims of the drop
 --   11 holds of the drop
 --   12 units of the drop
--- ARGV 13:
+-- ARGV 14:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -25,23 +25,24 @@
 --   9 live channel
 --   10 drop
 --   11 reminder
---   12 "confirm" or "cancel"
---   13 claim that made the hold
+--   12 looked at from then on
+--   13 "confirm" or "cancel"
+--   14 claim that made the hold
 -- RETURNS the header, then "n" and what `claims` has of it; "a" and the same (confirm: it was confirmed before);
 --   "e" (it ended before, or cancel: was sold) or "u" (no such hold)
 -- REFUSES e and u
 
 sweep()
 local function end_it()
-  local id = ARGV[13]
+  local id = ARGV[14]
   local known = stock and claim_of(id)
   local print, count, user, expires, _, _, row, person, message =
     match(known or '', '^(%x+) (%d+) (%S+) (%d+) (%d+) (%S+) (%S+)\n([^\n]*)\n([^\n]*)\n$')
   if not print or expires == '0' then return 'u' end
-  if row ~= '-' then return ARGV[12] == 'confirm' and 'a' .. known or 'e' end
+  if row ~= '-' then return ARGV[13] == 'confirm' and 'a' .. known or 'e' end
   local ends = tonumber(expires)
   if ends <= now or not call('ZSCORE', HOLDS, 'h ' .. count .. ' ' .. user .. ' ' .. id) then return 'e' end
-  if ARGV[12] == 'cancel' then
+  if ARGV[13] == 'cancel' then
     end_hold(ends, count, user, id)
     return 'n' .. known
   end
@@ -54,5 +55,6 @@ local function end_it()
 end
 
 local answer = end_it()
-finish()
+local not_yet = finish()
+if not_yet then return not_yet end
 return { header(), answer }

@@ -13,7 +13,7 @@
 --   10 claims of the drop
 --   11 holds of the drop
 --   12 units of the drop
--- ARGV 11:
+-- ARGV 12:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -25,11 +25,13 @@
 --   9 live channel
 --   10 drop
 --   11 reminder
+--   12 looked at from then on
 -- RETURNS the header, then "m" (more is due: call again) or "", then the drop as it stands, or nothing when there
 --   is none
 -- REFUSES nothing
 
 sweep()
-finish()
+local not_yet = finish()
+if not_yet then return not_yet end
 if not stock then return { header(), '' } end
 return { header(), more and 'm' or '', view() }

@@ -30,7 +30,7 @@
 --   10 claims of the drop
 --   11 holds of the drop
 --   12 units of the drop
--- ARGV 11:
+-- ARGV 12:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -42,12 +42,16 @@
 --   9 live channel
 --   10 drop
 --   11 how long before it opens or closes watchers are reminded; 0 never
--- RETURNS nothing by itself
+--   12 from when on the feed is known to be looked at by whoever does what is due; "" when not
+-- RETURNS nothing by itself; but "", "r" and a time, when the feed must be looked at from then on and nobody is
+--   known to do so: then nothing was written; call again with that time
 -- REFUSES nothing
 
 local DUE, DROPS, SHOWN, UNPAID, CLAIMS, HOLDS, UNITS =
   KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local DROP, REMINDER = ARGV[10], tonumber(ARGV[11])
+local DROP, REMINDER, LOOKED_AT = ARGV[10], tonumber(ARGV[11]), tonumber(ARGV[12])
+-- The drop's clock in the due queue: its place among entries of the same time is the first.
+local CLOCK = format('%016d ', 0) .. 'd' .. DROP
 -- TELL_EVERY: the domain's TELL_EVERY_MS. SWEEP: holds ended in one run. FIRSTS: claims kept per user.
 local TELL_EVERY, SWEEP, FIRSTS = 600, 1000, 16
 local SPEC = '^(%d+) (%d+) (%d+) (%d+) (%S+) (%S+)$'
@@ -242,10 +246,22 @@ local function in_parts(command, key, all)
   end
 end
 
--- Tells watchers if they are to be told, and writes everything.
+-- True when whoever does what is due will look at the feed by then, or a quarter of a second later. Every
+-- entry of the due queue is looked for already, so is what comes after it. A look in the past says nothing:
+-- it may have found nothing.
+local function is_looked_at(by)
+  local first = tonumber(call('ZRANGE', DUE, '0', '0', 'WITHSCORES')[2])
+  return first and first <= by or LOOKED_AT and now < LOOKED_AT and LOOKED_AT <= by + 250
+end
+
+-- Tells watchers if they are to be told, and writes everything: nothing, or what the script answers when
+-- somebody must be made to look at the feed first.
 local function finish()
   if stock and must_tell() then tell() end
-  local strikes, struck = stock and strikes_next(), call('ZSCORE', DUE, 'd ' .. DROP)
+  local strikes, struck = stock and strikes_next(), tonumber(call('ZSCORE', DUE, CLOCK) or nil)
+  if strikes and strikes ~= struck and not is_looked_at(strikes) then
+    return { '', 'r', int(math.max(strikes, now + 200)) }
+  end
   if told then call('HLEN', SHOWN) end
   if #paid > 0 then call('ZCARD', UNPAID) end
   commit('=')
@@ -280,8 +296,8 @@ local function finish()
   in_parts('HSET', UNITS, set_units)
   in_parts('HSET', CLAIMS, set_claims)
   if strikes then
-    if tonumber(struck) ~= strikes then call('ZADD', DUE, int(strikes), 'd ' .. DROP) end
+    if struck ~= strikes then call('ZADD', DUE, int(strikes), CLOCK) end
   elseif struck then
-    call('ZREM', DUE, 'd ' .. DROP)
+    call('ZREM', DUE, CLOCK)
   end
 end

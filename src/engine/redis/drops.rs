@@ -30,12 +30,16 @@ impl Store {
         args: Vec<String>,
     ) -> Result<Reply, EngineError> {
         let keys = self.keys.drop(feed, drop);
-        let mut all = vec![drop.to_string(), self.options.drop_reminder_ms.to_string()];
+        const LOOKED_AT: usize = 2;
+        let mut all = vec![drop.to_string(), self.options.drop_reminder_ms.to_string(), String::new()];
         all.extend(args);
         let runs = async {
             loop {
                 let reply = self.run_on(script, feed, Some(now), &keys, &all).await?;
-                if reply.text(0)? != "m" {
+                if reply.mark.is_none() {
+                    // The drop's clock is to strike before anybody would look at the feed.
+                    all[LOOKED_AT] = reply.text(2)?.to_owned();
+                } else if reply.text(0)? != "m" {
                     return Ok(reply);
                 }
             }
@@ -108,9 +112,12 @@ impl DropStore for RedisEngine {
                 redis::from_redis_value::<Vec<String>>(names).map_err(|_| Garbled("names of drops"))?;
             let mut names: Vec<DropId> = names.iter().filter_map(|name| name.parse().ok()).collect();
             names.sort_unstable();
-            let all = names.iter().map(|name| self.store.tick(feed, name, now));
-            let views = futures_util::future::try_join_all(all).await?;
-            Ok(views.into_iter().flatten().collect())
+            // One after the other: what watchers are told by the way comes in a fixed order.
+            let mut views = Vec::with_capacity(names.len());
+            for name in &names {
+                views.extend(self.store.tick(feed, name, now).await?);
+            }
+            Ok(views)
         })
     }
 

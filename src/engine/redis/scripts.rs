@@ -25,7 +25,7 @@ pub const COMMON: &str = include_str!("../../../lua/feed_common.lua");
 pub const DROPS: &str = include_str!("../../../lua/feed_drops.lua");
 
 /// KEYS and ARGV that every script of drops begins with.
-pub const DROPS_BEGIN: (usize, usize) = (12, 11);
+pub const DROPS_BEGIN: (usize, usize) = (12, 12);
 
 /// ARGV that every feed script begins with; its KEYS are five.
 pub const COMMON_ARGS: usize = 9;
@@ -81,10 +81,10 @@ script!(RETRACT, "feed_retract", keys(5, 0), args(10, 0));
 script!(POLICY, "feed_policy", keys(5, 0), args(11, 0));
 script!(SNAPSHOT, "feed_snapshot", keys(6, 0), args(9, 0));
 script!(CHANGES, "feed_changes", keys(5, 0), args(12, 0));
-script!(DROP_DEFINE, "feed_drop_define", keys(12, 0), args(14, 0), of_drops true);
-script!(DROP_TICK, "feed_drop_tick", keys(12, 0), args(11, 0), of_drops true);
-script!(DROP_CLAIM, "feed_drop_claim", keys(12, 0), args(11, 7), of_drops true);
-script!(DROP_END, "feed_drop_end", keys(12, 0), args(13, 0), of_drops true);
+script!(DROP_DEFINE, "feed_drop_define", keys(12, 0), args(15, 0), of_drops true);
+script!(DROP_TICK, "feed_drop_tick", keys(12, 0), args(12, 0), of_drops true);
+script!(DROP_CLAIM, "feed_drop_claim", keys(12, 0), args(12, 7), of_drops true);
+script!(DROP_END, "feed_drop_end", keys(12, 0), args(14, 0), of_drops true);
 script!(HOLDS, "feed_holds", keys(6, 0), args(11, 0));
 
 /// Every script there is.
