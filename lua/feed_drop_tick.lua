@@ -26,12 +26,14 @@
 --   10 drop
 --   11 reminder
 --   12 looked at from then on
--- RETURNS the header, then "m" (more is due: call again) or "", then the drop as it stands, or nothing when there
---   is none
+-- RETURNS the header, then "m" (more is due: call again) or "", then when the due queue has something next or "",
+--   then the drop as it stands, or nothing when there is none
 -- REFUSES nothing
 
 sweep()
 local not_yet = finish()
 if not_yet then return not_yet end
-if not stock then return { header(), '' } end
-return { header(), more and 'm' or '', view() }
+local first = tonumber(call('ZRANGE', DUE, '0', '0', 'WITHSCORES')[2])
+local answer = { header(), more and 'm' or '', first and int(first) or '' }
+if stock then answer[4] = view() end
+return answer

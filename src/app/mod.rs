@@ -1,4 +1,4 @@
-//! The composition root: configuration → engine → live → server, and the way back down.
+//! The composition root: configuration → engine → live, work → server, and the way back down.
 //!
 //! [`run`] takes its listener and its shutdown as arguments, so a test runs the real thing on port 0.
 
@@ -18,6 +18,7 @@ use crate::engine::EngineError;
 use crate::http::{self, Door, Gate, Limits, Readiness};
 use crate::live::Live;
 use crate::metrics::Metrics;
+use crate::work::due::{DueLoop, DueOptions};
 
 mod door;
 mod engine;
@@ -85,6 +86,8 @@ pub async fn run_reloading(
     let metrics = Arc::new(Metrics::default());
     let engine = engine::open(&config, policy, &metrics).await.map_err(StartError::Engine)?;
     let live = Live::start(engine.clone(), metrics);
+    let longest_sleep = Duration::from_millis(config.due.longest_sleep_ms);
+    let due = DueLoop::start(engine.clone(), DueOptions { longest_sleep });
     let ready = Arc::new(Readiness::default());
     let probing = tokio::spawn({
         let (engine, ready) = (engine.clone(), ready.clone());
@@ -136,9 +139,11 @@ pub async fn run_reloading(
     ready.close();
     let ended = match stopped_by_itself {
         Some(ended) => ended.unwrap_or_else(|e| Err(std::io::Error::other(e))),
-        None => leave::leave(handle, &live, serving, leaving_ms, deadline - CLOSING_TIME).await,
+        None => leave::leave(handle, &live, serving, leaving_ms, deadline - CLOSING_TIME - DUE_TIME).await,
     };
     probing.abort();
+    // Turns that are not given back end by themselves.
+    let _ = timeout(DUE_TIME, due.stop()).await;
     match timeout(CLOSING_TIME, engine.close()).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!("closing the store: {error}"),
@@ -158,6 +163,9 @@ pub fn check(config: &Config) -> Result<Policy, ConfigError> {
 
 /// What is kept of the shutdown's time for closing the store.
 const CLOSING_TIME: Duration = Duration::from_millis(900);
+
+/// What is kept of it for finishing what is due just then.
+const DUE_TIME: Duration = Duration::from_millis(100);
 
 /// More than file descriptors will usually allow: actix would leave connections above it waiting
 /// without a word.

@@ -29,6 +29,7 @@ pub struct Config {
     pub limits: Limits,
     pub feeds: Feeds,
     pub drops: Drops,
+    pub due: Due,
     pub redis: Redis,
     pub embedded: Embedded,
     pub log: Log,
@@ -98,6 +99,16 @@ pub struct Feeds {
 #[allow(missing_docs)]
 pub struct Drops {
     pub reminder_ms: u64,
+}
+
+/// `[due]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Due {
+    pub scheduled_max: u64,
+    pub longest_sleep_ms: u64,
+    pub partitions: usize,
 }
 
 /// `[redis]`

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::answer::position;
 use super::row::{SoldRow, combo_key, lock_key};
 use super::{
-    Answer, Change, Dedup, DropView, Drops, Epoch, Gift, Millis, Op, Outcome, Policy, PolicyPatch, Position,
-    RemoveReason, Row, RowId, Sale, Show, Status,
+    Answer, Change, Dedup, DropView, Drops, Epoch, Gift, Millis, Op, Policy, PolicyPatch, Position,
+    RemoveReason, Row, RowId, Sale, Status,
 };
 
 /// The dedup lock of one (user, kind of gift).
@@ -85,18 +85,16 @@ impl FeedState {
         }
     }
 
-    /// Takes one gift whose id is not remembered. `policy` is the feed's own.
-    pub fn publish(&mut self, gift: &Gift, policy: &Policy, now: Millis, effects: &mut Effects) -> Outcome {
-        if is_for_later(gift, policy, now) {
-            return Outcome::CannotSchedule(gift.id.clone());
-        }
+    /// Takes one gift that is new and not for later ([`super::due_at`]), or whose time has come.
+    /// `policy` is the feed's own.
+    pub fn publish(&mut self, gift: &Gift, policy: &Policy, now: Millis, effects: &mut Effects) -> Answer {
         self.sweep(policy, now, effects);
         let (status, row, count) = match gift.combo {
             Some(_) => self.publish_frame(gift, policy, now, effects),
             None => self.publish_locked(gift, policy, now, effects),
         };
         let count = (status == Status::Merged).then_some(count);
-        Outcome::New(Answer { status, id: gift.id.clone(), at: self.position(), row, count })
+        Answer { status, id: gift.id.clone(), at: self.position(), row, count }
     }
 
     /// An explicit combo neither takes nor heeds the dedup lock.
@@ -285,14 +283,5 @@ impl FeedState {
         };
         let epoch = self.epoch.clone();
         effects.changes.push(Change { epoch, seq: self.seq, prev: 0, tag: 0, op });
-    }
-}
-
-/// A gift's own delay replaces the policy's; a time that is not in the future shows at once.
-fn is_for_later(gift: &Gift, policy: &Policy, now: Millis) -> bool {
-    match gift.show {
-        Show::ByPolicy => policy.delay_ms > 0,
-        Show::After(ms) => ms > 0,
-        Show::At(at) => at > now,
     }
 }

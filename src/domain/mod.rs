@@ -1,13 +1,15 @@
 //! The words of a gift feed as types: what a producer may say, what a feed holds,
 //! how a gift changes it. Nothing here does I/O or reads a clock; `now` is always an argument.
 //!
-//! Reading order: [`ids`], [`gift`], [`row`], [`change`], [`policy`], [`feed`]; then [`drop`],
+//! Reading order: [`ids`], [`gift`], [`row`], [`change`], [`policy`], [`feed`], [`due`]; then [`drop`],
 //! [`claim`], [`stock`].
 
 pub mod answer;
 pub mod change;
 pub mod claim;
 pub mod drop;
+pub mod due;
+pub mod event;
 pub mod feed;
 pub mod gift;
 pub mod ids;
@@ -24,6 +26,7 @@ pub use claim::{
     Cancelled, Claim, ClaimAnswer, ClaimRefused, Claimed, Confirmed, Fate, Hold, HoldId, Pay, Sale,
 };
 pub use drop::{Defined, DropSpec, DropView, Drops, Phase};
+pub use due::{DueKind, DuePlace, Scheduled, due_at};
 pub use feed::FeedState;
 pub use gift::{ComboMark, Fingerprint, Gift, GiftKind, Person, Show, Value};
 pub use ids::{DropId, Epoch, FeedId, GiftId, Position, RowId};

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{DropStore, Engine, EngineError, Head, Missed, PolicyChange, Snapshot, Subscription, Wait};
+use super::{
+    DeadDue, DropStore, DueDone, DueFate, DueRun, DueTurn, Engine, EngineError, Head, Missed, PolicyChange,
+    ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
+};
 use crate::domain::{
-    Cancelled, Claim, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, Fate, FeedId,
-    Gift, Hold, HoldId, Millis, Outcome, Policy, Position, RowId, Status,
+    Cancelled, Claim, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, DuePlace, Fate,
+    FeedId, Gift, GiftId, Hold, HoldId, Millis, Outcome, Policy, Position, RowId, Status,
 };
 use crate::metrics::Metrics;
 use crate::metrics::labels::{ClaimFate, Failure, GiftStatus, HoldFate, Operation};
@@ -44,16 +47,44 @@ impl Metered {
 
     fn count(&self, outcome: &Outcome) {
         let status = match outcome {
-            Outcome::New(answer) => match answer.status {
-                Status::Accepted => GiftStatus::Accepted,
-                Status::Merged => GiftStatus::Merged,
-                Status::Suppressed => GiftStatus::Suppressed,
-            },
-            Outcome::Duplicate(_) => GiftStatus::Duplicate,
+            Outcome::New(answer) => status_of(answer.status),
+            Outcome::Scheduled(_) => GiftStatus::Scheduled,
+            Outcome::Duplicate(_) | Outcome::ScheduledBefore(_) => GiftStatus::Duplicate,
             // What was refused is counted where refusals of every kind meet.
-            Outcome::IdReused(_) | Outcome::CannotSchedule(_) => return,
+            Outcome::IdReused(_) | Outcome::TooManyScheduled { .. } => return,
         };
         self.metrics.gifts[status].inc();
+    }
+
+    fn count_due(&self, feed: &FeedId, run: &DueRun) {
+        for handled in &run.handled {
+            match &handled.fate {
+                DueFate::Shown(answer) => {
+                    self.metrics.due_lag.observe(handled.late_ms as f64 / 1_000.0);
+                    self.metrics.gifts[status_of(answer.status)].inc();
+                }
+                DueFate::Struck(view) => {
+                    self.metrics.due_lag.observe(handled.late_ms as f64 / 1_000.0);
+                    view.iter().for_each(|view| self.note(feed, view));
+                }
+                DueFate::SetAside => {
+                    self.metrics.due_set_aside.inc();
+                }
+                DueFate::Dead(dead) => {
+                    self.metrics.due_dead.inc();
+                    let (kind, id, reason) = (dead.kind_word(), &dead.id, &dead.reason);
+                    tracing::error!(%feed, kind, id, reason, "something due could not be done and is given up");
+                }
+            }
+        }
+    }
+}
+
+fn status_of(status: Status) -> GiftStatus {
+    match status {
+        Status::Accepted => GiftStatus::Accepted,
+        Status::Merged => GiftStatus::Merged,
+        Status::Suppressed => GiftStatus::Suppressed,
     }
 }
 
@@ -118,6 +149,46 @@ impl Engine for Metered {
 
     fn known(&self, feed: &FeedId) -> Option<Position> {
         self.engine.known(feed)
+    }
+
+    fn scheduled<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        after: Option<DuePlace>,
+        max: usize,
+    ) -> Wait<'a, ScheduledPage> {
+        self.call(Operation::Scheduled, self.engine.scheduled(feed, after, max))
+    }
+
+    fn unschedule<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, Unscheduled> {
+        self.call(Operation::Unschedule, self.engine.unschedule(feed, id, now))
+    }
+
+    fn dead<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Vec<DeadDue>> {
+        self.call(Operation::Dead, self.engine.dead(feed))
+    }
+
+    fn claim_due(&self, over: Vec<DueDone>, max: usize, now: Millis) -> Wait<'_, DueTurn> {
+        Box::pin(async move {
+            let turn = self.time(Operation::ClaimDue, self.engine.claim_due(over, max, now)).await?;
+            self.metrics.due_claimed.inc_by(turn.feeds.len() as u64);
+            let reclaimed = turn.feeds.iter().filter(|feed| feed.reclaimed).count();
+            self.metrics.due_reclaimed.inc_by(reclaimed as u64);
+            self.metrics.due_feeds.set(turn.waiting as i64);
+            Ok(turn)
+        })
+    }
+
+    fn run_due<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, DueRun> {
+        Box::pin(async move {
+            let run = self.time(Operation::RunDue, self.engine.run_due(feed, now)).await?;
+            self.count_due(feed, &run);
+            Ok(run)
+        })
+    }
+
+    fn wakes(&self) -> Wakes {
+        self.engine.wakes()
     }
 
     fn probe(&self) -> Wait<'_, ()> {

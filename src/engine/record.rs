@@ -1,4 +1,4 @@
-//! Rows and changes as lines of text: how engines store them.
+//! Rows, changes and waiting gifts as lines of text: how engines store them.
 //!
 //! One field a line, a fixed number of lines per kind, so records stand one after another without
 //! lengths. JSON fragments hold no raw control character and names keep to their alphabets, so no
@@ -11,6 +11,10 @@ use std::sync::Arc;
 use crate::domain::{
     Change, DropSpec, DropView, Epoch, Millis, Op, RemoveReason, Row, RowCombo, RowDrop, RowId, Tag, Value,
 };
+
+mod gift;
+
+pub use gift::push_gift;
 
 /// Appends `row`: 15 lines.
 pub fn push_row(out: &mut String, row: &Row) {

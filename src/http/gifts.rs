@@ -27,8 +27,14 @@ pub(super) async fn publish(
         Some(Outcome::Duplicate(answer)) => {
             Ok(answer_json(StatusCode::OK, format!("{{{},\"duplicate\":true}}", answer.members())))
         }
+        Some(Outcome::Scheduled(it)) => {
+            Ok(answer_json(StatusCode::ACCEPTED, format!("{{{}}}", it.members())))
+        }
+        Some(Outcome::ScheduledBefore(it)) => {
+            Ok(answer_json(StatusCode::OK, format!("{{{},\"duplicate\":true}}", it.members())))
+        }
         Some(Outcome::IdReused(id)) => Err(ApiError::IdReused(id)),
-        Some(Outcome::CannotSchedule(_)) => Err(later()),
+        Some(Outcome::TooManyScheduled { retry_in_ms, .. }) => Err(ApiError::schedule_full(retry_in_ms)),
         None => {
             tracing::error!(engine = gate.engine.name(), "the engine gave no outcome for a gift");
             Err(ApiError::Internal)
@@ -47,11 +53,6 @@ pub(super) async fn retract(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
         at.epoch, at.seq
     );
     Ok(answer_json(StatusCode::OK, text))
-}
-
-/// A gift that would have to wait.
-pub(super) fn later() -> ApiError {
-    ApiError::NotImplemented("showing a gift later")
 }
 
 pub(super) fn answer_json(status: StatusCode, text: String) -> HttpResponse {

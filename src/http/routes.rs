@@ -74,6 +74,7 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
         resource("/v1/feeds/{feed:[^/]*}/scheduled/{id:[^/]*}", "DELETE")
             .route(web::delete().to(scheduled::cancel)),
     );
+    cfg.service(resource("/v1/feeds/{feed:[^/]*}/due/dead", "GET, HEAD").route(read().to(scheduled::dead)));
     cfg.service(resource("/healthz", "GET, HEAD").route(read().to(health::alive)));
     cfg.service(resource("/readyz", "GET, HEAD").route(read().to(health::ready)));
     cfg.service(resource("/metrics", "GET, HEAD").route(read().to(meter::show)));

@@ -41,6 +41,8 @@ labels! {
         Merged = "merged",
         /// Not shown, because of the dedup lock.
         Suppressed = "suppressed",
+        /// Is shown later; counted again then, by what becomes of it.
+        Scheduled = "scheduled",
         /// Its id came before.
         Duplicate = "duplicate",
         /// Broke a rule.
@@ -133,6 +135,16 @@ labels! {
         Heads = "heads",
         /// Following a feed.
         Subscribe = "subscribe",
+        /// Listing gifts that wait.
+        Scheduled = "scheduled",
+        /// Cancelling one.
+        Unschedule = "unschedule",
+        /// Listing what was given up.
+        Dead = "dead",
+        /// Taking turns of feeds with something due.
+        ClaimDue = "claim_due",
+        /// Doing what is due in one feed.
+        RunDue = "run_due",
         /// A probe through the store and back.
         Probe = "probe",
         /// Defining or changing a drop.

@@ -50,6 +50,18 @@ pub struct Metrics {
     pub holds: Per<HoldFate, Counter>,
     /// Units of the drops that this node saw last.
     pub drops: DropUnits,
+    /// From when something was due to when it was done, here.
+    pub due_lag: Histogram,
+    /// Turns of feeds with something due that this node took.
+    pub due_claimed: Counter,
+    /// Those among them that another's turn had run out on.
+    pub due_reclaimed: Counter,
+    /// Entries that could not be handled and are tried again.
+    pub due_set_aside: Counter,
+    /// Entries that were given up.
+    pub due_dead: Counter,
+    /// Feeds in which something waits for its time, as of the last look.
+    pub due_feeds: Gauge,
     /// Rows taken back through this node.
     pub rows_retracted: Counter,
     /// Rows of watched feeds whose time was over, as this node saw it.
@@ -115,6 +127,33 @@ impl Default for Metrics {
                 "Holds that were confirmed or cancelled, or too late for that",
             ),
             drops,
+            due_lag: histogram(
+                to,
+                "tipcast_due_lag_seconds",
+                "From when something was due to when this node did it",
+                &WATCH_BUCKETS,
+            ),
+            due_claimed: add(
+                to,
+                "tipcast_due_claimed",
+                "Turns of feeds with something due taken by this node",
+            ),
+            due_reclaimed: add(
+                to,
+                "tipcast_due_reclaimed",
+                "Turns taken because another's had run out: it died, or was too slow",
+            ),
+            due_set_aside: add(
+                to,
+                "tipcast_due_set_aside",
+                "Due entries that could not be handled and are tried again",
+            ),
+            due_dead: add(to, "tipcast_due_dead", "Due entries that were given up"),
+            due_feeds: add(
+                to,
+                "tipcast_due_feeds",
+                "Feeds in which something waits for its time, as of this node's last look",
+            ),
             rows_retracted: add(to, "tipcast_rows_retracted", "Rows taken back through this node"),
             rows_expired: add(
                 to,

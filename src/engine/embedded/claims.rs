@@ -22,20 +22,21 @@ const SOLD: u8 = 0;
 const HELD: u8 = 1;
 const ENDED: u8 = 2;
 
+/// What layout 3 adds.
 pub(super) const TABLES: &str = "
-CREATE TABLE IF NOT EXISTS drops (
+CREATE TABLE drops (
     feed INTEGER NOT NULL, name TEXT NOT NULL, stock TEXT NOT NULL, shown TEXT NOT NULL, PRIMARY KEY (feed, name)
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS claims (
+CREATE TABLE claims (
     no INTEGER PRIMARY KEY, feed INTEGER NOT NULL, drop_name TEXT NOT NULL, id TEXT NOT NULL,
     fingerprint BLOB NOT NULL, user TEXT NOT NULL, person TEXT NOT NULL, message TEXT, count INTEGER NOT NULL,
     state INTEGER NOT NULL, expires INTEGER NOT NULL, epoch TEXT, seq INTEGER, row TEXT, until INTEGER,
     UNIQUE (feed, drop_name, id)
 ) STRICT;
-CREATE INDEX IF NOT EXISTS claims_user ON claims (feed, drop_name, user);
-CREATE INDEX IF NOT EXISTS claims_held ON claims (feed, drop_name, expires) WHERE state = 1;
-CREATE INDEX IF NOT EXISTS claims_unpaid ON claims (feed, user, expires) WHERE state = 1;
-CREATE INDEX IF NOT EXISTS claims_over ON claims (feed, drop_name, until) WHERE state = 2;
+CREATE INDEX claims_user ON claims (feed, drop_name, user);
+CREATE INDEX claims_held ON claims (feed, drop_name, expires) WHERE state = 1;
+CREATE INDEX claims_unpaid ON claims (feed, user, expires) WHERE state = 1;
+CREATE INDEX claims_over ON claims (feed, drop_name, until) WHERE state = 2;
 ";
 
 /// A claim as the table has it.

@@ -22,7 +22,9 @@ impl Feeds {
             let mut stock = Stock::new(spec, now);
             self.tell(feed, drop, &mut stock, now)?;
             let view = stock.view(drop, now);
+            let strikes = stock.next(now, self.reminder_ms);
             self.put_stock(feed, drop, stock)?;
+            self.wind(feed, drop, strikes)?;
             return Ok(Defined::New(view));
         };
         let defined = match stock.redefine(spec) {
@@ -153,15 +155,16 @@ impl Feeds {
         Ok(Some(stock))
     }
 
-    /// Tells watchers if they are to be told, and keeps the drop.
+    /// Tells watchers if they are to be told, keeps the drop, and winds its clock.
     fn settle(&mut self, feed: &FeedId, drop: &DropId, mut stock: Stock, now: Millis) -> Step<()> {
         if stock.must_tell(now, self.reminder_ms) {
             self.tell(feed, drop, &mut stock, now)?;
         }
+        let strikes = stock.next(now, self.reminder_ms);
         if self.look(feed, |feed, _| feed.drops.get(drop) != Some(&stock))? {
             self.put_stock(feed, drop, stock)?;
         }
-        Ok(())
+        self.wind(feed, drop, strikes)
     }
 
     fn tell(&mut self, feed: &FeedId, drop: &DropId, stock: &mut Stock, now: Millis) -> Step<()> {

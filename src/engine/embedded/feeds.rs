@@ -3,10 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::store::Store;
-use crate::domain::answer::Remembered;
+use crate::domain::answer::{Fate, Remembered};
 use crate::domain::feed::Effects;
-use crate::domain::{Change, DropId, FeedId, FeedState, Gift, Millis, Outcome, Policy, Position, Stock};
+use crate::domain::{
+    Answer, Change, DropId, FeedId, FeedState, Gift, Millis, Outcome, Policy, Position, Stock, due_at,
+};
 use crate::engine::{Missed, Notice, PolicyChange};
+
+mod due;
+
+use due::Agenda;
 
 /// Changes after which a feed is written whole, so that start-up folds no more than these.
 const CHECKPOINT_EVERY: u64 = 256;
@@ -39,6 +45,8 @@ pub(super) struct Feed {
     /// The feed's drops as they stand; `state.drops` is what watchers were told.
     pub(super) drops: BTreeMap<DropId, Stock>,
     touched_drops: BTreeSet<DropId>,
+    /// How many of its gifts wait, once somebody counted them.
+    waiting: Option<u64>,
 }
 
 /// Every feed that was asked for lately, and the store behind.
@@ -52,14 +60,27 @@ pub(super) struct Feeds {
     now: Millis,
     /// Ids written since the last tidying: twice as many are looked at, so the table can't outgrow it.
     ids_written: usize,
+    agenda: Agenda,
+    /// Gifts of one feed that may wait.
+    scheduled_max: u64,
     /// How long before it opens or closes watchers are reminded of a drop.
     pub(super) reminder_ms: u64,
 }
 
 impl Feeds {
-    pub(super) fn new(store: Store, defaults: Policy, reminder_ms: u64) -> Feeds {
-        let (now, by_name, dirty) = (Millis(0), HashMap::new(), BTreeSet::new());
-        Feeds { store, defaults, by_name, dirty, now, ids_written: 0, reminder_ms }
+    pub(super) fn new(store: Store, defaults: Policy, scheduled_max: u64, reminder_ms: u64) -> Step<Feeds> {
+        let agenda = Agenda::of(store.due_heads()?);
+        Ok(Feeds {
+            store,
+            defaults,
+            by_name: HashMap::new(),
+            dirty: BTreeSet::new(),
+            now: Millis(0),
+            ids_written: 0,
+            agenda,
+            scheduled_max,
+            reminder_ms,
+        })
     }
 
     pub(super) fn publish(&mut self, name: &FeedId, gifts: Vec<Gift>, now: Millis) -> Step<Vec<Outcome>> {
@@ -75,19 +96,32 @@ impl Feeds {
                 outcomes.push(remembered.again(gift.fingerprint));
                 continue;
             }
-            let outcome =
-                self.change(name, now, |state, policy, effects| state.publish(&gift, policy, now, effects))?;
-            if let Outcome::New(answer) = &outcome {
-                let no = self.number(name)?;
-                let window = self.look(name, |feed, defaults| defaults.with(&feed.state.overrides))?;
-                let it = Remembered { fingerprint: gift.fingerprint, answer: answer.clone() };
-                self.store.begin()?;
-                self.store.remember(no, &it, now.plus(window.idempotency_window_ms))?;
-                self.ids_written += 1;
-            }
-            outcomes.push(outcome);
+            let policy = self.look(name, |feed, defaults| defaults.with(&feed.state.overrides))?;
+            outcomes.push(match due_at(&gift, &policy, now) {
+                Some(at) => self.schedule(name, &gift, at, now)?,
+                None => Outcome::New(self.take_now(name, &gift, now)?),
+            });
         }
         Ok(outcomes)
+    }
+
+    /// Takes a gift that is not for later, or no longer, and remembers the answer.
+    fn take_now(&mut self, name: &FeedId, gift: &Gift, now: Millis) -> Step<Answer> {
+        let answer =
+            self.change(name, now, |state, policy, effects| state.publish(gift, policy, now, effects))?;
+        let it = Remembered { fingerprint: gift.fingerprint, fate: Fate::Taken(answer.clone()) };
+        self.remember(name, it, now)?;
+        Ok(answer)
+    }
+
+    /// Remembers what became of a gift's id, for a window from now.
+    fn remember(&mut self, name: &FeedId, it: Remembered, now: Millis) -> Step<()> {
+        let no = self.number(name)?;
+        let policy = self.look(name, |feed, defaults| defaults.with(&feed.state.overrides))?;
+        self.store.begin()?;
+        self.store.remember(no, &it, now.plus(policy.idempotency_window_ms))?;
+        self.ids_written += 1;
+        Ok(())
     }
 
     pub(super) fn set_policy(&mut self, name: &FeedId, change: PolicyChange, now: Millis) -> Step<Policy> {
@@ -294,6 +328,10 @@ impl Feeds {
         for feed in std::mem::take(&mut self.dirty) {
             self.by_name.remove(&feed);
         }
+        if let Err(error) = self.reread_agenda() {
+            // What is in memory may name a feed too early, or one too many; its step finds that out.
+            tracing::warn!(%error, "the due queues could not be read again");
+        }
     }
 
     /// True when enough ids were written for another round of [`Feeds::tidy`].
@@ -327,6 +365,7 @@ impl Feed {
             new_policy: None,
             drops: BTreeMap::new(),
             touched_drops: BTreeSet::new(),
+            waiting: None,
         }
     }
 }

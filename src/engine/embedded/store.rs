@@ -2,7 +2,8 @@
 //!
 //! `feeds` holds a feed's list as of its last checkpoint; `changes` what came after, and the
 //! history that watchers resume over, in chunks; `locks` the dedup locks; `ids` what was answered
-//! to each gift id. A feed is its checkpoint with the later changes folded in.
+//! to each gift id; `due` what waits for its time. A feed is its checkpoint with the later changes folded
+//! in.
 
 use std::path::Path;
 
@@ -10,17 +11,22 @@ use rusqlite::{Connection, OptionalExtension, Row as SqlRow, params};
 
 use super::super::record::{Records, push_change, push_row};
 use super::claims;
-use crate::domain::answer::Remembered;
+use crate::domain::answer::{Fate, Remembered};
 use crate::domain::feed::Lock;
 use crate::domain::{
-    Answer, Change, Epoch, FeedState, Fingerprint, GiftId, Millis, Policy, Position, Status,
+    Answer, Change, Epoch, FeedState, Fingerprint, GiftId, Millis, Policy, Position, Scheduled, Status,
 };
+
+mod due;
+
+pub use due::DueEntry;
 
 /// Marks the file as ours in its header ("TIPC").
 const APPLICATION_ID: i64 = 0x5449_5043;
 
-/// The layout of the tables. A newer file than this is refused.
-const LAYOUT: i64 = 2;
+/// What each layout of the tables adds to the one before. A file with an older layout gets what it
+/// lacks; one with a newer layout than the last here is refused.
+const LAYOUTS: [&str; 3] = [TABLES, due::TABLES, claims::TABLES];
 
 /// Changes in one stored chunk: what a resuming reader decodes at once.
 const CHUNK: usize = 256;
@@ -80,15 +86,16 @@ impl Store {
         let fresh = db.query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get::<_, i64>(0))? == 0;
         let owner: i64 = db.query_row("PRAGMA application_id", [], |r| r.get(0))?;
         let layout: i64 = db.query_row("PRAGMA user_version", [], |r| r.get(0))?;
+        let newest = LAYOUTS.len() as i64;
         if !fresh && owner != APPLICATION_ID {
             return Ok(Err(format!(
                 "{} is another program's database; choose another folder",
                 path.display()
             )));
         }
-        if layout > LAYOUT {
+        if layout > newest {
             return Ok(Err(format!(
-                "{} was written by a newer tipcast (layout {layout}, this one knows {LAYOUT}); run that one",
+                "{} was written by a newer tipcast (layout {layout}, this one knows {newest}); run that one",
                 path.display()
             )));
         }
@@ -103,12 +110,11 @@ impl Store {
         db.pragma_update(None, "cache_size", -65_536)?;
         db.pragma_update(None, "journal_size_limit", 64 << 20)?;
         db.pragma_update(None, "wal_autocheckpoint", 4000)?;
-        if fresh {
-            db.execute_batch(&format!("BEGIN;{TABLES}PRAGMA application_id={APPLICATION_ID};COMMIT;"))?;
-        }
-        // Tables that a later layout brought are made beside what an older file has.
-        if layout < LAYOUT {
-            db.execute_batch(&format!("BEGIN;{}PRAGMA user_version={LAYOUT};COMMIT;", claims::TABLES))?;
+        if layout < newest {
+            let missing = LAYOUTS[layout.max(0) as usize..].concat();
+            db.execute_batch(&format!(
+                "BEGIN;{missing}PRAGMA application_id={APPLICATION_ID};PRAGMA user_version={newest};COMMIT;"
+            ))?;
         }
         Ok(Ok(()))
     }
@@ -234,23 +240,28 @@ impl Store {
         query.query_row(params![feed, id.as_str(), now.0], |r| read_id(r, id)).optional()
     }
 
-    /// Remembers what was answered to a gift id.
+    /// Remembers what became of a gift id. Until when does not matter while it waits.
     pub fn remember(&self, feed: i64, it: &Remembered, until: Millis) -> rusqlite::Result<()> {
         let sql = "INSERT OR REPLACE INTO ids (feed, id, fingerprint, status, epoch, seq, row, count, until)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-        let Answer { status, id, at, row, count } = &it.answer;
-        let fields = params![
-            feed,
-            id.as_str(),
-            it.fingerprint.0,
-            *status as u8,
-            at.epoch.as_str(),
-            at.seq,
-            row.as_str(),
-            count,
-            until.0
-        ];
-        self.db.prepare_cached(sql)?.execute(fields).map(drop)
+        let mut insert = self.db.prepare_cached(sql)?;
+        let fingerprint = it.fingerprint.0;
+        match &it.fate {
+            Fate::Taken(Answer { status, id, at, row, count }) => {
+                let (status, id) = (*status as u8, id.as_str());
+                let (epoch, row) = (at.epoch.as_str(), row.as_str());
+                insert.execute(params![feed, id, fingerprint, status, epoch, at.seq, row, count, until.0])
+            }
+            Fate::Waits(Scheduled { id, deliver_at }) => {
+                let (id, forever) = (id.as_str(), i64::MAX);
+                insert.execute(params![feed, id, fingerprint, WAITS, "", 0, "", deliver_at.0, forever])
+            }
+            Fate::Cancelled(Scheduled { id, deliver_at }) => {
+                let id = id.as_str();
+                insert.execute(params![feed, id, fingerprint, CANCELLED, "", 0, "", deliver_at.0, until.0])
+            }
+        }
+        .map(drop)
     }
 
     /// Forgets at most `most` ids whose window is over; says how many.
@@ -276,15 +287,27 @@ fn read_feed(r: &SqlRow<'_>) -> rusqlite::Result<Stored> {
     Ok(Stored { no: r.get(0)?, state, capacity: r.get(4)?, checkpoint })
 }
 
+/// How `ids` spells that a gift waits, or was cancelled: its `count` is the time for which it was
+/// scheduled. The other numbers are those of [`Status`].
+const WAITS: u8 = 3;
+const CANCELLED: u8 = 4;
+
 fn read_id(r: &SqlRow<'_>, id: &GiftId) -> rusqlite::Result<Remembered> {
+    let fingerprint = Fingerprint(r.get(0)?);
     let status = match r.get::<_, u8>(1)? {
         0 => Status::Accepted,
         1 => Status::Merged,
+        WAITS => return Ok(Remembered { fingerprint, fate: Fate::Waits(scheduled(r, id)?) }),
+        CANCELLED => return Ok(Remembered { fingerprint, fate: Fate::Cancelled(scheduled(r, id)?) }),
         _ => Status::Suppressed,
     };
     let at = Position { epoch: parsed(r, 2)?, seq: r.get(3)? };
     let answer = Answer { status, id: id.clone(), at, row: parsed(r, 4)?, count: r.get(5)? };
-    Ok(Remembered { fingerprint: Fingerprint(r.get(0)?), answer })
+    Ok(Remembered { fingerprint, fate: Fate::Taken(answer) })
+}
+
+fn scheduled(r: &SqlRow<'_>, id: &GiftId) -> rusqlite::Result<Scheduled> {
+    Ok(Scheduled { id: id.clone(), deliver_at: Millis(r.get(5)?) })
 }
 
 pub(super) fn parsed<T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>>(

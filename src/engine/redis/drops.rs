@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::faults::Fault;
 use super::scripts::{self, Script};
-use super::store::{Reply, Store};
+use super::store::{Extra, Reply, Store};
 use super::wire::{self, Garbled};
 use super::{EngineError, RedisEngine};
 use crate::domain::claim::user_digest;
@@ -15,8 +16,21 @@ use crate::domain::{
 use crate::engine::record::SpecNumbers;
 use crate::engine::{DropStore, Wait};
 
+/// ARGV of one claim.
+const CLAIM_ARGS: usize = 7;
+
 /// Holds of one user in one answer.
 const HOLDS: &str = "1000";
+
+/// What was done of a drop.
+pub(super) struct Ticked {
+    /// The store's clock.
+    pub now: Millis,
+    /// When the feed's due queue has something next.
+    pub next: Option<Millis>,
+    /// How the drop stands, if there is one.
+    pub view: Option<DropView>,
+}
 
 impl Store {
     /// Runs a script of drops, again and again while it says that more is due: each run ends a part of
@@ -28,31 +42,39 @@ impl Store {
         drop: &DropId,
         now: Millis,
         args: Vec<String>,
-    ) -> Result<Reply, EngineError> {
+    ) -> Result<Reply, Fault> {
         let keys = self.keys.drop(feed, drop);
         const LOOKED_AT: usize = 2;
         let mut all = vec![drop.to_string(), self.options.drop_reminder_ms.to_string(), String::new()];
         all.extend(args);
         let runs = async {
             loop {
-                let reply = self.run_on(script, feed, Some(now), &keys, &all).await?;
+                let many = if script.args.1 > 0 { (all.len() - LOOKED_AT - 1) / script.args.1 } else { 0 };
+                let extra = Extra { keys: keys.clone(), args: all.clone(), many };
+                let reply = self.try_run(script, feed, Some(now), extra).await?;
                 if reply.mark.is_none() {
                     // The drop's clock is to strike before anybody would look at the feed.
-                    all[LOOKED_AT] = reply.text(2)?.to_owned();
-                } else if reply.text(0)? != "m" {
+                    let at = reply.texts.get(2).and_then(|at| at.parse().ok()).ok_or(Garbled("a reply"))?;
+                    let registered = self.register(feed, Some(Millis(at)), None, self.clock(Some(now))).await;
+                    let by = registered.map_err(|error| Fault::stay(error.to_string()))?;
+                    all[LOOKED_AT] = by.0.to_string();
+                } else if reply.texts.first().is_none_or(|text| text != "m") {
                     return Ok(reply);
                 }
             }
         };
         let within: Duration = self.options.call_timeout * 19 / 10;
-        tokio::time::timeout(within, runs).await.unwrap_or_else(|_| {
-            Err(EngineError::Unavailable("so many holds are over that ending them takes a while".into()))
-        })
+        tokio::time::timeout(within, runs)
+            .await
+            .unwrap_or_else(|_| Err(Fault::stay("so many holds are over that ending them takes a while")))
     }
 
-    async fn tick(&self, feed: &FeedId, drop: &DropId, now: Millis) -> Result<Option<DropView>, EngineError> {
+    /// Does what is due of a drop.
+    pub(super) async fn tick(&self, feed: &FeedId, drop: &DropId, now: Millis) -> Result<Ticked, Fault> {
         let reply = self.run_drop(&scripts::DROP_TICK, feed, drop, now, Vec::new()).await?;
-        Ok(reply.texts.get(1).map(|text| wire::view(text)).transpose()?)
+        let (_, now) = reply.mark.ok_or(Garbled("a reply"))?;
+        let next = reply.texts.get(1).and_then(|at| at.parse().ok()).map(Millis);
+        Ok(Ticked { now, next, view: reply.texts.get(2).map(|text| wire::view(text)).transpose()? })
     }
 
     async fn end(
@@ -98,7 +120,7 @@ impl DropStore for RedisEngine {
     fn tick<'a>(&'a self, feed: &'a FeedId, drop: &'a DropId, now: Millis) -> Wait<'a, Option<DropView>> {
         Box::pin(async move {
             let _permit = self.permit()?;
-            self.store.tick(feed, drop, now).await
+            Ok(self.store.tick(feed, drop, now).await?.view)
         })
     }
 
@@ -115,7 +137,7 @@ impl DropStore for RedisEngine {
             // One after the other: what watchers are told by the way comes in a fixed order.
             let mut views = Vec::with_capacity(names.len());
             for name in &names {
-                views.extend(self.store.tick(feed, name, now).await?);
+                views.extend(self.store.tick(feed, name, now).await?.view);
             }
             Ok(views)
         })
@@ -162,10 +184,10 @@ impl DropStore for RedisEngine {
     fn holds<'a>(&'a self, feed: &'a FeedId, user: &'a str, now: Millis) -> Wait<'a, Vec<Hold>> {
         Box::pin(async move {
             let _permit = self.permit()?;
-            let (keys, args) =
-                ([self.store.keys.unpaid(feed)], [user_digest(user).to_string(), HOLDS.to_owned()]);
-            let call = self.store.run_on(&scripts::HOLDS, feed, Some(now), &keys, &args);
-            let reply = call.await?;
+            let keys = vec![self.store.keys.unpaid(feed)];
+            let args = vec![user_digest(user).to_string(), HOLDS.to_owned()];
+            let reply =
+                self.store.run(&scripts::HOLDS, feed, Some(now), Extra { keys, args, many: 0 }).await?;
             // A feed whose state is doubtful tells no position; holds do not hang on it.
             let texts = reply.texts.iter().skip(usize::from(reply.mark.is_none()));
             Ok(texts.map(|text| read_hold(text)).collect::<Result<_, _>>()?)
@@ -174,7 +196,7 @@ impl DropStore for RedisEngine {
 }
 
 /// A claim's ARGV, 7 of them, in the order of `lua/feed_drop_claim.lua`.
-fn claim_args(claim: &Claim) -> [String; 7] {
+fn claim_args(claim: &Claim) -> [String; CLAIM_ARGS] {
     [
         claim.id.to_string(),
         claim.fingerprint.to_string(),

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use super::super::record::Records;
 use super::known::Mark;
+use crate::domain::answer::{Fate, Remembered};
 use crate::domain::gift::Fingerprint;
 use crate::domain::{
     Answer, Change, Dedup, DropId, DropView, Epoch, Gift, GiftId, Millis, Outcome, Policy, PolicyPatch,
-    Position, Row, RowCombo, RowId, Show, Status,
+    Position, Row, RowCombo, RowId, Scheduled, Show, Status,
 };
 
 /// A text that our scripts would not have written.
@@ -140,7 +141,7 @@ pub(super) fn read_overrides(text: &str) -> Read<PolicyPatch> {
     })
 }
 
-/// A gift's ARGV, 10 of them, in the order of `lua/feed_publish.lua`.
+/// A gift's ARGV, all but the last, in the order of `lua/feed_publish.lua`.
 pub(super) fn gift_args(gift: &Gift) -> [String; 10] {
     // The row this gift would start has every text in the spelling that rows keep.
     let row = Row::start(RowId::of(&Epoch::none(), 0), 0, gift, Millis(0), 0);
@@ -153,7 +154,7 @@ pub(super) fn gift_args(gift: &Gift) -> [String; 10] {
         match gift.show {
             Show::ByPolicy => String::new(),
             Show::After(0) => "-".to_owned(),
-            Show::After(_) => "+".to_owned(),
+            Show::After(ms) => format!("+{ms}"),
             Show::At(at) => at.0.to_string(),
         },
         count.to_string(),
@@ -170,31 +171,52 @@ pub(super) fn gift_args(gift: &Gift) -> [String; 10] {
 /// What `feed_publish` says about one gift.
 pub(super) fn outcome(text: &str, id: &GiftId, fingerprint: Fingerprint) -> Read<Outcome> {
     let kind = text.get(..1).ok_or(Garbled("an outcome"))?;
-    if kind == "l" {
-        return Ok(Outcome::CannotSchedule(id.clone()));
+    let rest = &text[1..];
+    if kind == "f" {
+        return Ok(Outcome::TooManyScheduled { id: id.clone(), retry_in_ms: parse(rest, "a time")? });
     }
-    let mut parts = text[1..].split(' ').skip(1);
+    let known = remembered(rest, id)?;
+    match (kind, known.fate) {
+        ("n", Fate::Taken(answer)) => Ok(Outcome::New(answer)),
+        ("n", Fate::Waits(it)) => Ok(Outcome::Scheduled(it)),
+        ("d", fate) => Ok(Remembered { fate, ..known }.again(fingerprint)),
+        _ => Err(Garbled("an outcome")),
+    }
+}
+
+/// What `feed_show` says about one gift: the answer, or none when it was not, or no longer, due.
+pub(super) fn shown(text: &str, id: &GiftId) -> Read<Option<Answer>> {
+    if text == "x" {
+        return Ok(None);
+    }
+    match remembered(text.strip_prefix('n').unwrap_or_default(), id)?.fate {
+        Fate::Taken(answer) => Ok(Some(answer)),
+        _ => Err(Garbled("an outcome")),
+    }
+}
+
+/// What is remembered of an id: see `lua/feed_gifts.lua`.
+fn remembered(text: &str, id: &GiftId) -> Read<Remembered> {
+    let mut parts = text.split(' ').skip(1);
     let mut part = || parts.next().ok_or(Garbled("an outcome"));
-    let first_payload = part()?;
-    let status = match part()? {
+    let fingerprint = Fingerprint::from_hex(part()?).ok_or(Garbled("a fingerprint"))?;
+    let (status, epoch, seq, row, count) = (part()?, part()?, part()?, part()?, part()?);
+    let scheduled = || Ok(Scheduled { id: id.clone(), deliver_at: Millis(parse(row, "a time")?) });
+    let status = match status {
         "a" => Status::Accepted,
         "m" => Status::Merged,
         "s" => Status::Suppressed,
+        "w" => return Ok(Remembered { fingerprint, fate: Fate::Waits(scheduled()?) }),
+        "c" => return Ok(Remembered { fingerprint, fate: Fate::Cancelled(scheduled()?) }),
         _ => return Err(Garbled("a status")),
     };
-    let at = Position { epoch: parse(part()?, "an epoch")?, seq: parse(part()?, "a seq")? };
-    let row = parse(part()?, "a row id")?;
-    let count = match part()? {
+    let at = Position { epoch: parse(epoch, "an epoch")?, seq: parse(seq, "a seq")? };
+    let count = match count {
         "-" => None,
         count => Some(parse(count, "a count")?),
     };
-    let answer = Answer { status, id: id.clone(), at, row, count };
-    match kind {
-        "n" => Ok(Outcome::New(answer)),
-        "d" if first_payload == fingerprint.to_string() => Ok(Outcome::Duplicate(answer)),
-        "d" => Ok(Outcome::IdReused(id.clone())),
-        _ => Err(Garbled("an outcome")),
-    }
+    let answer = Answer { status, id: id.clone(), at, row: parse(row, "a row id")?, count };
+    Ok(Remembered { fingerprint, fate: Fate::Taken(answer) })
 }
 
 #[cfg(test)]

@@ -87,21 +87,26 @@ kinds! {
     HOLD_ENDED = "hold-ended", CONFLICT, "The hold has ended",
         "The hold's time is over, or it was cancelled, and its units are free again; or, where it is to be cancelled, \
          it was confirmed and is sold. Nothing changed.";
+    ALREADY_SHOWN = "already-shown", CONFLICT, "The gift was shown already",
+        "A gift can be cancelled while it waits to be shown (GET /v1/feeds/{feed}/scheduled lists those). This one \
+         was shown, or the dedup lock kept it from being shown. To take it from the screens, retract its row: \
+         DELETE /v1/feeds/{feed}/rows/{row}.";
     UPGRADE_REQUIRED = "upgrade-required", UPGRADE_REQUIRED, "This path speaks WebSocket",
         "A plain GET cannot be answered here. Connect with a WebSocket client, or read GET /v1/feeds/{feed}.";
     RATE_LIMITED = "rate-limited", TOO_MANY_REQUESTS, "Too many requests",
         "This key, or this address while there are no keys, has used up its requests; a batch counts its gifts. \
          Nothing was done. Retry-After says when there is room again, the RateLimit headers of every answer how \
          much is left. A retry with the same id is safe.";
+    SCHEDULE_FULL = "schedule-full", TOO_MANY_REQUESTS, "Too many gifts wait to be shown",
+        "As many gifts of this feed wait to be shown as the operator allows ([due] scheduled_max). This one was not \
+         taken, and its id is not used. Retry-After says when the first of those that wait is due; GET \
+         /v1/feeds/{feed}/scheduled lists them, and DELETE cancels one.";
     TOO_MANY_CONNECTIONS = "too-many-connections", TOO_MANY_REQUESTS, "Too many connections from this address",
         "As many watchers as may are connected from this address. Close some, or come back later. On a WebSocket \
          the same is close code 4129.";
     INTERNAL = "internal", INTERNAL_SERVER_ERROR, "The server has a defect",
         "Something went wrong that should not be possible. The server's log has a line about it; please report it. \
          A retry with the same id is safe.";
-    NOT_IMPLEMENTED = "not-implemented", NOT_IMPLEMENTED, "Not implemented yet",
-        "This version cannot do that yet. Gifts that are to be shown later (deliver_at, delay_ms, or a policy's \
-         delay_ms) are read and checked, and then refused with this problem. Nothing was written.";
     UNAVAILABLE = "unavailable", SERVICE_UNAVAILABLE, "The store does not answer",
         "The store did not answer in time or refuses to write. Nothing is half-written: the gift is there whole or \
          not at all, and a retry with the same id is safe. Retry-After says when.";

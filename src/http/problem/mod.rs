@@ -71,8 +71,11 @@ pub enum ApiError {
     TooManyConnections,
     /// 500: a defect of the server. The client is told nothing about it; the log is.
     Internal,
-    /// 501: the contract has it, this version does not; says what.
-    NotImplemented(&'static str),
+    /// 429: as many gifts of the feed wait to be shown as may; holds after how many seconds the first
+    /// of them is due.
+    ScheduleFull(u64),
+    /// 409: this gift cannot be cancelled any more.
+    AlreadyShown(GiftId),
     /// 503: the store does not answer or refuses to write. The reason is in the log, not in the answer.
     Unavailable,
     /// 503: too many watchers in all.
@@ -84,6 +87,11 @@ pub enum ApiError {
 }
 
 impl ApiError {
+    /// No gift more may wait; the first one that does is due in so many milliseconds.
+    pub fn schedule_full(first_in_ms: u64) -> ApiError {
+        ApiError::ScheduleFull(first_in_ms.div_ceil(1_000).max(1))
+    }
+
     /// The row of the table of problems that this error is.
     pub fn kind(&self) -> &'static Kind {
         match self {
@@ -109,7 +117,8 @@ impl ApiError {
             ApiError::RateLimited(_) => &kinds::RATE_LIMITED,
             ApiError::TooManyConnections => &kinds::TOO_MANY_CONNECTIONS,
             ApiError::Internal => &kinds::INTERNAL,
-            ApiError::NotImplemented(_) => &kinds::NOT_IMPLEMENTED,
+            ApiError::ScheduleFull(_) => &kinds::SCHEDULE_FULL,
+            ApiError::AlreadyShown(_) => &kinds::ALREADY_SHOWN,
             ApiError::Unavailable => &kinds::UNAVAILABLE,
             ApiError::NoPlace => &kinds::NO_PLACE,
             ApiError::Overloaded(_) => &kinds::OVERLOADED,
@@ -165,7 +174,12 @@ impl ApiError {
             ApiError::HoldEnded => "the hold has ended; what it held is free again or sold".to_owned(),
             ApiError::UpgradeRequired => "connect with a WebSocket client".to_owned(),
             ApiError::Internal => return None,
-            ApiError::NotImplemented(what) => format!("{what} is not implemented yet"),
+            ApiError::ScheduleFull(s) => format!(
+                "as many gifts of this feed wait to be shown as may; the first of them is due in {s} s"
+            ),
+            ApiError::AlreadyShown(id) => {
+                format!("the gift {id} was shown already; to take it from the screens, retract its row")
+            }
             ApiError::Unavailable => "the store does not answer; a retry with the same id is safe".to_owned(),
             ApiError::Overloaded(what) => format!("the {what} is full; a retry with the same id is safe"),
         })
@@ -235,7 +249,9 @@ impl ResponseError for ApiError {
                 let told = if *tried { "Bearer error=\"invalid_token\"" } else { "Bearer" };
                 answer.insert_header((WWW_AUTHENTICATE, told));
             }
-            ApiError::RateLimited(seconds) | ApiError::TooManyHolds(seconds) => {
+            ApiError::RateLimited(seconds)
+            | ApiError::ScheduleFull(seconds)
+            | ApiError::TooManyHolds(seconds) => {
                 answer.insert_header((RETRY_AFTER, *seconds));
             }
             ApiError::TooManyConnections | ApiError::NoPlace => {
@@ -306,7 +322,8 @@ mod tests {
             ApiError::UpgradeRequired,
             ApiError::BadHandshake("no key".into()),
             ApiError::Internal,
-            ApiError::NotImplemented("scheduling"),
+            ApiError::ScheduleFull(7),
+            ApiError::AlreadyShown("g-2".parse().unwrap()),
             ApiError::Unavailable,
             ApiError::Overloaded("queue"),
             ApiError::NotReady("down".into()),

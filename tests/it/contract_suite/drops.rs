@@ -101,7 +101,7 @@ async fn one_user_has_at_most_per_user_units(mut case: Case) {
     let refused = case.refused("r", of(claim("c2", "ann"), 2)).await;
     assert_eq!(refused, ClaimRefused::AlreadyClaimed(Some(first.clone())));
     let second = case.filled("r", of(claim("c2", "ann"), 1)).await;
-    assert_eq!(case.cancel(&first.claim).await, Cancelled::Done);
+    assert_eq!(case.give_back(&first.claim).await, Cancelled::Done);
     let refused = case.refused("r", of(claim("c3", "ann"), 3)).await;
     assert_eq!(refused, ClaimRefused::AlreadyClaimed(Some(second)), "the first that stands");
     case.filled("r", of(claim("c3", "ann"), 2)).await;
@@ -121,7 +121,7 @@ async fn a_hold_gives_its_unit_back_when_its_time_is_over(mut case: Case) {
     case.filled("r", hold("c2", "bob")).await;
     assert_eq!(case.holds_of("ann").await, []);
     assert_eq!(case.confirm(&answer.claim).await, Confirmed::Ended);
-    assert_eq!(case.cancel(&answer.claim).await, Cancelled::Ended);
+    assert_eq!(case.give_back(&answer.claim).await, Cancelled::Ended);
     assert_eq!(case.units("r").await, (0, 1, 0));
     case.pass(5_000);
     assert_eq!(case.units("r").await, (1, 0, 0));
@@ -155,7 +155,7 @@ async fn confirming_sells_and_confirming_again_repeats(mut case: Case) {
     assert_eq!(list.rows[0].drop, Some(RowDrop { drop: named("r"), left: 2 }));
     assert_eq!(list.rows[0].message.as_deref(), Some("\"hi\""));
     assert_eq!(case.confirm(&answer.claim).await, Confirmed::Again(sold));
-    assert_eq!(case.cancel(&answer.claim).await, Cancelled::Ended);
+    assert_eq!(case.give_back(&answer.claim).await, Cancelled::Ended);
     assert_eq!((case.units("r").await, case.holds_of("ann").await), ((2, 0, 3), vec![]));
     case.pass(86_400_000);
     assert!(matches!(case.confirm(&answer.claim).await, Confirmed::Again(_)), "a sale is not forgotten");
@@ -164,8 +164,8 @@ async fn confirming_sells_and_confirming_again_repeats(mut case: Case) {
 async fn cancelling_gives_back_once(mut case: Case) {
     case.define("r", rockets(1)).await;
     let answer = case.filled("r", hold("c1", "ann")).await;
-    assert_eq!(case.cancel(&answer.claim).await, Cancelled::Done);
-    assert_eq!(case.cancel(&answer.claim).await, Cancelled::Ended);
+    assert_eq!(case.give_back(&answer.claim).await, Cancelled::Done);
+    assert_eq!(case.give_back(&answer.claim).await, Cancelled::Ended);
     assert_eq!(case.confirm(&answer.claim).await, Confirmed::Ended);
     assert_eq!(case.claim("r", &hold("c1", "ann")).await, Claimed::Again(answer), "its first answer");
     assert_eq!(case.units("r").await, (1, 0, 0));
@@ -242,7 +242,7 @@ async fn a_hold_may_be_confirmed_after_the_drop_closed(mut case: Case) {
     let two = case.filled("r", hold("c2", "bob")).await.claim;
     case.pass(2_000);
     assert!(matches!(case.confirm(&one).await, Confirmed::New(_)));
-    assert_eq!(case.cancel(&two).await, Cancelled::Done);
+    assert_eq!(case.give_back(&two).await, Cancelled::Done);
     assert_eq!(case.units("r").await, (4, 0, 1));
 }
 
@@ -284,13 +284,16 @@ async fn an_ended_hold_is_known_for_the_idempotency_window(mut case: Case) {
     case.define("r", with(rockets(2), "hold_ttl_ms", json!(1_000))).await;
     let one = case.filled("r", hold("c1", "ann")).await.claim;
     let two = case.filled("r", hold("c2", "bob")).await.claim;
-    case.cancel(&two).await;
+    case.give_back(&two).await;
     case.pass(1_000);
     case.stock("r").await;
     case.pass(58_999);
-    assert_eq!((case.confirm(&one).await, case.cancel(&two).await), (Confirmed::Ended, Cancelled::Ended));
+    assert_eq!((case.confirm(&one).await, case.give_back(&two).await), (Confirmed::Ended, Cancelled::Ended));
     case.pass(1);
-    assert_eq!((case.confirm(&one).await, case.cancel(&two).await), (Confirmed::Ended, Cancelled::Unknown));
+    assert_eq!(
+        (case.confirm(&one).await, case.give_back(&two).await),
+        (Confirmed::Ended, Cancelled::Unknown)
+    );
     case.pass(1_000);
     assert_eq!(case.confirm(&one).await, Confirmed::Unknown);
     case.filled("r", claim("c2", "eve")).await;
@@ -305,18 +308,18 @@ async fn what_is_not_there_is_unknown(mut case: Case) {
     assert_eq!(case.holds_of("ann").await, []);
     let none = "r~c".parse().unwrap();
     assert_eq!(
-        (case.confirm(&none).await, case.cancel(&none).await),
+        (case.confirm(&none).await, case.give_back(&none).await),
         (Confirmed::Unknown, Cancelled::Unknown)
     );
     assert_eq!(case.list().await, before, "looking writes nothing");
     case.define("r", rockets(1)).await;
     assert_eq!(
-        (case.confirm(&none).await, case.cancel(&none).await),
+        (case.confirm(&none).await, case.give_back(&none).await),
         (Confirmed::Unknown, Cancelled::Unknown)
     );
     let sold = case.filled("r", claim("c", "ann")).await.claim;
     assert_eq!(
-        (case.confirm(&sold).await, case.cancel(&sold).await),
+        (case.confirm(&sold).await, case.give_back(&sold).await),
         (Confirmed::Unknown, Cancelled::Unknown)
     );
 }

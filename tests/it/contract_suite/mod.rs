@@ -12,4 +12,5 @@ mod expiry;
 mod history;
 mod idempotency;
 mod money;
+mod scheduled;
 mod subscriptions;

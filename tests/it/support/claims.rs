@@ -120,7 +120,7 @@ impl Case {
     }
 
     /// Gives a hold back.
-    pub async fn cancel(&mut self, hold: &HoldId) -> Cancelled {
+    pub async fn give_back(&mut self, hold: &HoldId) -> Cancelled {
         let cancelled = self.engine.cancel(&self.feed, hold, self.now).await.unwrap();
         self.list().await;
         cancelled
