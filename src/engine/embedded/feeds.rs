@@ -1,11 +1,13 @@
 //! The feeds in memory, and what the next commit will write of them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::store::{Store, push_lock};
 use crate::domain::answer::{Fate, Remembered};
 use crate::domain::feed::Effects;
-use crate::domain::{Answer, Change, FeedId, FeedState, Gift, Millis, Outcome, Policy, Position, due_at};
+use crate::domain::{
+    Answer, Change, DropId, FeedId, FeedState, Gift, Millis, Outcome, Policy, Position, Stock, due_at,
+};
 use crate::engine::{Missed, Notice, PolicyChange};
 
 mod due;
@@ -26,7 +28,7 @@ pub(super) type Step<T> = rusqlite::Result<T>;
 
 /// A feed in memory with what the next commit will write of it.
 pub(super) struct Feed {
-    no: Option<i64>,
+    pub(super) no: Option<i64>,
     pub(super) state: FeedState,
     /// What its rows are cut to.
     capacity: u64,
@@ -42,13 +44,16 @@ pub(super) struct Feed {
     /// Locks in memory past which the dead ones are dropped: twice what was alive the last time.
     purge_locks_at: usize,
     new_policy: Option<Policy>,
+    /// The feed's drops as they stand; `state.drops` is what watchers were told.
+    pub(super) drops: BTreeMap<DropId, Stock>,
+    touched_drops: BTreeSet<DropId>,
     /// How many of its gifts wait, once somebody counted them.
     waiting: Option<u64>,
 }
 
 /// Every feed that was asked for lately, and the store behind.
 pub(super) struct Feeds {
-    store: Store,
+    pub(super) store: Store,
     defaults: Policy,
     by_name: HashMap<FeedId, Feed>,
     /// Feeds with something to write in this group, in the order they will be told of.
@@ -60,10 +65,12 @@ pub(super) struct Feeds {
     agenda: Agenda,
     /// Gifts of one feed that may wait.
     scheduled_max: u64,
+    /// How long before it opens or closes watchers are reminded of a drop.
+    pub(super) reminder_ms: u64,
 }
 
 impl Feeds {
-    pub(super) fn new(store: Store, defaults: Policy, scheduled_max: u64) -> Step<Feeds> {
+    pub(super) fn new(store: Store, defaults: Policy, scheduled_max: u64, reminder_ms: u64) -> Step<Feeds> {
         let agenda = Agenda::of(store.due_heads()?);
         Ok(Feeds {
             store,
@@ -74,6 +81,7 @@ impl Feeds {
             ids_written: 0,
             agenda,
             scheduled_max,
+            reminder_ms,
         })
     }
 
@@ -192,8 +200,19 @@ impl Feeds {
         })
     }
 
+    /// Keeps a drop that changed, for the commit.
+    pub(super) fn put_stock(&mut self, name: &FeedId, drop: &DropId, stock: Stock) -> Step<()> {
+        self.number(name)?;
+        if let Some(feed) = self.by_name.get_mut(name) {
+            feed.drops.insert(drop.clone(), stock);
+            feed.touched_drops.insert(drop.clone());
+        }
+        self.dirty.insert(name.clone());
+        Ok(())
+    }
+
     /// The feed's number in the tables; writes the feed when it has none.
-    fn number(&mut self, name: &FeedId) -> Step<i64> {
+    pub(super) fn number(&mut self, name: &FeedId) -> Step<i64> {
         let feed = self.by_name.entry(name.clone()).or_insert_with(|| Feed::new(&self.defaults));
         if let Some(no) = feed.no {
             return Ok(no);
@@ -227,6 +246,10 @@ impl Feeds {
             later_locks: stored.later_locks,
             ..Feed::new(&self.defaults)
         };
+        for (stock, shown) in self.store.drops(stored.no)? {
+            feed.drops.insert(shown.drop.clone(), stock);
+            feed.state.drops.insert(shown.drop.clone(), shown.into());
+        }
         if stored.capacity != policy.capacity {
             // The server's default changed while we were away: a change of the list like any other.
             let mut effects = Effects::default();
@@ -273,6 +296,11 @@ impl Feeds {
                     if let Some(lock) = state.locks.get(&key).filter(|lock| lock.until > now) {
                         self.store.lock(no, &key, lock)?;
                     }
+                }
+            }
+            for name in std::mem::take(&mut feed.touched_drops) {
+                if let (Some(stock), Some(shown)) = (feed.drops.get(&name), state.drops.get(&name)) {
+                    self.store.put_drop(no, &name, stock, shown)?;
                 }
             }
             if state.locks.len() > feed.purge_locks_at {
@@ -351,6 +379,8 @@ impl Feed {
             whole: false,
             purge_locks_at: 64,
             new_policy: None,
+            drops: BTreeMap::new(),
+            touched_drops: BTreeSet::new(),
             waiting: None,
         }
     }

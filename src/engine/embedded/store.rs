@@ -13,6 +13,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow, params};
 
 use super::super::record::{Records, push_change, push_row};
+use super::claims;
 use crate::domain::answer::{Fate, Remembered};
 use crate::domain::feed::Lock;
 use crate::domain::{
@@ -28,7 +29,7 @@ const APPLICATION_ID: i64 = 0x5449_5043;
 
 /// What each layout of the tables changes in the one before. A file of an older layout is brought up to
 /// the last one; one of a newer layout is refused.
-const LAYOUTS: [&str; 3] = [TABLES, CLOSER, due::TABLES];
+const LAYOUTS: [&str; 4] = [TABLES, CLOSER, due::TABLES, claims::TABLES];
 
 /// Changes in one stored chunk: what a resuming reader decodes at once.
 const CHUNK: usize = 256;
@@ -71,7 +72,7 @@ DROP TABLE ids_by_feed;
 
 /// An open file. Every method's error leaves the transaction to be rolled back.
 pub struct Store {
-    db: Connection,
+    pub(super) db: Connection,
     /// The id, and its feed, up to which [`Store::forget_ids`] has looked.
     looked_at: (String, i64),
 }
@@ -101,7 +102,7 @@ impl Store {
 
     fn prepare(db: &Connection, path: &Path) -> rusqlite::Result<Result<(), String>> {
         db.busy_timeout(std::time::Duration::from_secs(2))?;
-        db.set_prepared_statement_cache_capacity(32);
+        db.set_prepared_statement_cache_capacity(64);
         let fresh = db.query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get::<_, i64>(0))? == 0;
         let owner: i64 = db.query_row("PRAGMA application_id", [], |r| r.get(0))?;
         let layout: i64 = db.query_row("PRAGMA user_version", [], |r| r.get(0))?;
@@ -361,14 +362,17 @@ fn scheduled(r: &SqlRow<'_>, id: &GiftId) -> rusqlite::Result<Scheduled> {
     Ok(Scheduled { id: id.clone(), deliver_at: Millis(r.get(5)?) })
 }
 
-fn parsed<T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>>(
+pub(super) fn parsed<T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>>(
     r: &SqlRow<'_>,
     column: usize,
 ) -> rusqlite::Result<T> {
     r.get_ref(column)?.as_str()?.parse().map_err(|e| unreadable(column, e))
 }
 
-fn unreadable(column: usize, why: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
+pub(super) fn unreadable(
+    column: usize,
+    why: impl std::error::Error + Send + Sync + 'static,
+) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(why))
 }
 

@@ -9,8 +9,8 @@ use super::known::Mark;
 use crate::domain::answer::{Fate, Remembered};
 use crate::domain::gift::Fingerprint;
 use crate::domain::{
-    Answer, Change, Dedup, Epoch, Gift, GiftId, Millis, Outcome, Policy, PolicyPatch, Position, Row,
-    Scheduled, Show, Status, row,
+    Answer, Change, Dedup, DropId, DropView, Epoch, Gift, GiftId, Millis, Outcome, Policy, PolicyPatch,
+    Position, Row, Scheduled, Show, Status, row,
 };
 
 /// A text that our scripts would not have written.
@@ -42,6 +42,17 @@ pub(super) fn read_meta(text: &str) -> Read<Mark> {
 /// A row as a script hands it out.
 pub(super) fn read_row(text: &str) -> Read<Arc<Row>> {
     Records::new(text).row().map(Arc::new).ok_or(Garbled("a row"))
+}
+
+/// What watchers were told of a drop, as `shown` holds it.
+pub(super) fn told(text: &str) -> Read<(DropId, Arc<DropView>)> {
+    let view = view(text)?;
+    Ok((view.drop.clone(), view.into()))
+}
+
+/// A drop as scripts hand it out.
+pub(super) fn view(text: &str) -> Read<DropView> {
+    Records::new(text).drop().ok_or(Garbled("a drop"))
 }
 
 /// A change as `hist` holds it.
