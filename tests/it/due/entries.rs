@@ -90,6 +90,28 @@ async fn an_entry_of_a_kind_that_this_version_does_not_know_rests_and_holds_up_n
 }
 
 #[tokio::test]
+async fn entries_that_tipcast_did_not_write_are_put_away_and_hold_up_nobody() {
+    let corner = Corner::new();
+    let mut t = Case::on(Store::Redis(corner.clone())).await;
+    t.scheduled(later("g1", 10)).await;
+    let due = format!("{}{{{}}}:due", corner.prefix, t.feed);
+    let mut redis = corner.server.connect();
+    for member in [&b"nonsense"[..], b"x y", b"", b"\xff\xfe"] {
+        redis::cmd("ZADD").arg(&due).arg(5).arg(member).query::<()>(&mut redis).unwrap();
+    }
+    t.pass(10);
+    assert_eq!(t.work().await.len(), 4, "three rest, the gift is shown");
+    for tries in 1..DUE_TRIES {
+        t.pass(rest_after(tries));
+        assert_eq!(t.work().await.len(), 3);
+    }
+    let dead = t.engine.dead(&t.feed).await.unwrap();
+    assert_eq!((dead.len(), dead[0].kind_word()), (3, "unknown"), "{dead:?}");
+    let left: u64 = redis::cmd("EXISTS").arg(&due).query(&mut redis).unwrap();
+    assert_eq!(left, 0);
+}
+
+#[tokio::test]
 async fn when_everything_was_shown_nothing_is_left_of_the_queue() {
     let corner = Corner::new();
     let engine = node(&corner).await;
