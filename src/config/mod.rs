@@ -28,6 +28,7 @@ pub struct Config {
     pub http: Http,
     pub limits: Limits,
     pub feeds: Feeds,
+    pub drops: Drops,
     pub due: Due,
     pub redis: Redis,
     pub embedded: Embedded,
@@ -93,6 +94,14 @@ pub struct Feeds {
     pub flush_ms: u64,
     pub idempotency_window_ms: u64,
     pub history: u64,
+}
+
+/// `[drops]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Drops {
+    pub reminder_ms: u64,
 }
 
 /// `[due]`

@@ -14,6 +14,9 @@ use super::{Gift, GiftId, Millis, Policy, Show};
 pub enum DueKind {
     /// A scheduled gift is shown. The entry's id is the gift's.
     Gift,
+    /// A drop's clock strikes: it opens or closes, holds end, watchers are to be told. The entry's id is the
+    /// drop's name; each drop has one such entry at most, for what comes first.
+    Drop,
 }
 
 impl DueKind {
@@ -21,6 +24,7 @@ impl DueKind {
     pub fn letter(self) -> char {
         match self {
             DueKind::Gift => 'g',
+            DueKind::Drop => 'd',
         }
     }
 
@@ -28,6 +32,7 @@ impl DueKind {
     pub fn of(letter: char) -> Option<DueKind> {
         match letter {
             'g' => Some(DueKind::Gift),
+            'd' => Some(DueKind::Drop),
             _ => None,
         }
     }

@@ -142,13 +142,10 @@ impl Gift {
     fn read(raw: &RawValue, key: Option<&GiftId>, faults: &mut Vec<Fault>) -> Option<Gift> {
         let mut body = Object::open(raw, "", faults)?;
         let id = read_id(&mut body, key, faults);
-        let user = body.need("user", faults).and_then(|f| f.object(faults)).and_then(|o| {
-            read_named(o, "avatar", faults).map(|(id, name, avatar)| Person { id, name, avatar })
-        });
-        let gift = body
-            .need("gift", faults)
-            .and_then(|f| f.object(faults))
-            .and_then(|o| read_named(o, "icon", faults).map(|(id, name, icon)| GiftKind { id, name, icon }));
+        let user =
+            body.need("user", faults).and_then(|f| f.object(faults)).and_then(|o| read_person(o, faults));
+        let gift =
+            body.need("gift", faults).and_then(|f| f.object(faults)).and_then(|o| read_kind(o, faults));
         let count = match body.take("count") {
             Some(f) => f.integer(1, 1_000_000, faults),
             None => Some(1),
@@ -185,13 +182,13 @@ impl Gift {
     /// Over a spelling in which every part is length-prefixed by JSON's own quoting, members of
     /// `meta` in sorted order, so two payloads meet only when they mean the same.
     fn digest(&self, meta: Option<String>) -> Fingerprint {
-        let spelled = serde_json::json!([
-            [self.user.id, self.user.name, self.user.avatar],
-            [self.gift.id, self.gift.name, self.gift.icon],
+        let parts = (
+            (&self.user.id, &self.user.name, &self.user.avatar),
+            (&self.gift.id, &self.gift.name, &self.gift.icon),
             self.count,
             self.value.as_ref().map(|v| (v.amount, &v.currency)),
             self.combo.as_ref().map(|c| (&c.id, c.count, c.end)),
-            self.message,
+            &self.message,
             self.tier,
             self.occurred_at.map(|t| t.0),
             match self.show {
@@ -201,8 +198,10 @@ impl Gift {
             },
             self.test,
             meta,
-        ]);
-        let hash = Sha256::digest(spelled.to_string().as_bytes());
+        );
+        // Strings and numbers in tuples are always JSON.
+        let spelled = serde_json::to_vec(&parts).unwrap_or_default();
+        let hash = Sha256::digest(&spelled);
         let mut cut = [0; 16];
         cut.copy_from_slice(&hash[..16]);
         Fingerprint(cut)
@@ -212,37 +211,58 @@ impl Gift {
 impl Person {
     /// As rows carry it: `{"id","name","avatar"?}`.
     pub fn to_json(&self) -> String {
-        named_json(&self.id, &self.name, "avatar", self.avatar.as_deref())
+        let mut out = String::with_capacity(64);
+        self.push_json(&mut out);
+        out
+    }
+
+    /// Appends [`Person::to_json`].
+    pub fn push_json(&self, out: &mut String) {
+        push_named(out, &self.id, &self.name, "avatar", self.avatar.as_deref());
     }
 }
 
 impl GiftKind {
     /// As rows carry it: `{"id","name","icon"?}`.
     pub fn to_json(&self) -> String {
-        named_json(&self.id, &self.name, "icon", self.icon.as_deref())
+        let mut out = String::with_capacity(64);
+        self.push_json(&mut out);
+        out
+    }
+
+    /// Appends [`GiftKind::to_json`].
+    pub fn push_json(&self, out: &mut String) {
+        push_named(out, &self.id, &self.name, "icon", self.icon.as_deref());
     }
 }
 
-fn named_json(id: &str, name: &str, picture: &str, url: Option<&str>) -> String {
-    let mut out = String::with_capacity(64);
+fn push_named(out: &mut String, id: &str, name: &str, picture: &str, url: Option<&str>) {
     out.push_str("{\"id\":");
-    json::push_string(&mut out, id);
+    json::push_string(out, id);
     out.push_str(",\"name\":");
-    json::push_string(&mut out, name);
+    json::push_string(out, name);
     if let Some(url) = url {
         out.push_str(",\"");
         out.push_str(picture);
         out.push_str("\":");
-        json::push_string(&mut out, url);
+        json::push_string(out, url);
     }
     out.push('}');
-    out
 }
 
 fn read_id(body: &mut Object<'_>, key: Option<&GiftId>, faults: &mut Vec<Fault>) -> Option<GiftId> {
     let Some(field) = body.take("id") else {
         return Some(key.cloned().unwrap_or_else(GiftId::mint));
     };
+    read_given_id(&field, key, faults)
+}
+
+/// An id that is there, and is `key` when that is there too.
+pub(super) fn read_given_id(
+    field: &Field<'_>,
+    key: Option<&GiftId>,
+    faults: &mut Vec<Fault>,
+) -> Option<GiftId> {
     let id: GiftId = match field.string(faults)?.parse() {
         Ok(id) => id,
         Err(rule) => {
@@ -255,6 +275,16 @@ fn read_id(body: &mut Object<'_>, key: Option<&GiftId>, faults: &mut Vec<Fault>)
         return None;
     }
     Some(id)
+}
+
+/// A user.
+pub(super) fn read_person(object: Object<'_>, faults: &mut Vec<Fault>) -> Option<Person> {
+    read_named(object, "avatar", faults).map(|(id, name, avatar)| Person { id, name, avatar })
+}
+
+/// A kind of gift.
+pub(super) fn read_kind(object: Object<'_>, faults: &mut Vec<Fault>) -> Option<GiftKind> {
+    read_named(object, "icon", faults).map(|(id, name, icon)| GiftKind { id, name, icon })
 }
 
 /// `{id, name, <picture>?}`: a user or a kind of gift.
@@ -288,7 +318,12 @@ fn opaque_id(field: &Field<'_>, most: usize, faults: &mut Vec<Fault>) -> Option<
 }
 
 /// Cleaning may shorten a text and NFC may lengthen it: either spelling inside the limit is fine.
-fn display_text(field: &Field<'_>, least: usize, most: usize, faults: &mut Vec<Fault>) -> Option<String> {
+pub(super) fn display_text(
+    field: &Field<'_>,
+    least: usize,
+    most: usize,
+    faults: &mut Vec<Fault>,
+) -> Option<String> {
     let raw = field.string(faults)?;
     let clean = text::clean(&raw);
     let too_long = clean.chars().count() > most && raw.chars().count() > most;
@@ -334,7 +369,7 @@ fn read_combo(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<ComboMark> {
     Some(ComboMark { id: id?, count: count? as u32, end })
 }
 
-fn read_time(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Millis> {
+pub(super) fn read_time(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Millis> {
     let at = Millis::parse(&field.string(faults)?);
     if at.is_none() {
         field.wrong(faults, "must be an RFC 3339 time such as 2026-01-31T12:00:00.000Z");

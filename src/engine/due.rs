@@ -2,7 +2,7 @@
 
 use tokio::sync::broadcast;
 
-use crate::domain::{Answer, DueKind, DuePlace, FeedId, Gift, Millis};
+use crate::domain::{Answer, DropView, DueKind, DuePlace, FeedId, Gift, Millis};
 
 /// Entries of one feed that are handled in one step, at most: a longer script would hold up everybody
 /// else's.
@@ -107,6 +107,8 @@ pub struct DueHandled {
 pub enum DueFate {
     /// The gift was taken like one that came now.
     Shown(Answer),
+    /// What was due of a drop was done ([`super::DropStore::tick`]); how it stands, unless there is none.
+    Struck(Option<Box<DropView>>),
     /// It cannot be handled; it is tried again later.
     SetAside,
     /// It could not be handled so often that it is given up.
@@ -133,6 +135,7 @@ impl DeadDue {
     pub fn kind_word(&self) -> &'static str {
         match DueKind::of(self.kind) {
             Some(DueKind::Gift) => "gift",
+            Some(DueKind::Drop) => "drop",
             None => "unknown",
         }
     }

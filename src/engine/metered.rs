@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{
-    DeadDue, DueDone, DueFate, DueRun, DueTurn, Engine, EngineError, Head, Missed, PolicyChange,
+    DeadDue, DropStore, DueDone, DueFate, DueRun, DueTurn, Engine, EngineError, Head, Missed, PolicyChange,
     ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
 };
-use crate::domain::{DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, Position, RowId, Status};
+use crate::domain::{
+    Cancelled, Claim, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, DuePlace, Fate,
+    FeedId, Gift, GiftId, Hold, HoldId, Millis, Outcome, Policy, Position, RowId, Status,
+};
 use crate::metrics::Metrics;
-use crate::metrics::labels::{Failure, GiftStatus, Operation};
+use crate::metrics::labels::{ClaimFate, Failure, GiftStatus, HoldFate, Operation};
 
 /// Passes every call on, and counts it.
 pub struct Metered {
@@ -59,6 +62,10 @@ impl Metered {
                 DueFate::Shown(answer) => {
                     self.metrics.due_lag.observe(handled.late_ms as f64 / 1_000.0);
                     self.metrics.gifts[status_of(answer.status)].inc();
+                }
+                DueFate::Struck(view) => {
+                    self.metrics.due_lag.observe(handled.late_ms as f64 / 1_000.0);
+                    view.iter().for_each(|view| self.note(feed, view));
                 }
                 DueFate::SetAside => {
                     self.metrics.due_set_aside.inc();
@@ -194,5 +201,107 @@ impl Engine for Metered {
 
     fn name(&self) -> &'static str {
         self.engine.name()
+    }
+}
+
+impl Metered {
+    fn note(&self, feed: &FeedId, view: &DropView) {
+        let units = [view.free, view.held, view.sold];
+        self.metrics.drops.note(feed.as_str(), view.drop.as_str(), units);
+    }
+}
+
+fn fate_of(claimed: &Claimed) -> ClaimFate {
+    match claimed {
+        Claimed::New(answer) => match answer.fate {
+            Fate::Sold(_) => ClaimFate::Sold,
+            Fate::Held(_) => ClaimFate::Held,
+        },
+        Claimed::Again(_) => ClaimFate::Repeated,
+        Claimed::Refused(refused) => match refused {
+            ClaimRefused::UnknownDrop => ClaimFate::UnknownDrop,
+            ClaimRefused::IdReused | ClaimRefused::AbovePerUser(_) => ClaimFate::Invalid,
+            ClaimRefused::NotOpen(_) => ClaimFate::NotOpen,
+            ClaimRefused::AlreadyClaimed(_) => ClaimFate::AlreadyClaimed,
+            ClaimRefused::SoldOut(_) => ClaimFate::SoldOut,
+            ClaimRefused::TooManyHolds(_) => ClaimFate::TooManyHolds,
+        },
+    }
+}
+
+impl DropStore for Metered {
+    fn define_drop<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        drop: &'a DropId,
+        spec: DropSpec,
+        now: Millis,
+    ) -> Wait<'a, Defined> {
+        Box::pin(async move {
+            let work = self.engine.define_drop(feed, drop, spec, now);
+            let defined = self.time(Operation::DefineDrop, work).await?;
+            if let Defined::New(view) | Defined::Changed(view) = &defined {
+                self.note(feed, view);
+            }
+            Ok(defined)
+        })
+    }
+
+    fn tick<'a>(&'a self, feed: &'a FeedId, drop: &'a DropId, now: Millis) -> Wait<'a, Option<DropView>> {
+        Box::pin(async move {
+            let view = self.time(Operation::Tick, self.engine.tick(feed, drop, now)).await?;
+            view.iter().for_each(|view| self.note(feed, view));
+            Ok(view)
+        })
+    }
+
+    fn drops<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Vec<DropView>> {
+        Box::pin(async move {
+            let views = self.time(Operation::Drops, self.engine.drops(feed, now)).await?;
+            views.iter().for_each(|view| self.note(feed, view));
+            Ok(views)
+        })
+    }
+
+    fn claim<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        drop: &'a DropId,
+        claim: Claim,
+        now: Millis,
+    ) -> Wait<'a, Claimed> {
+        Box::pin(async move {
+            let claimed = self.time(Operation::Claim, self.engine.claim(feed, drop, claim, now)).await?;
+            self.metrics.claims[fate_of(&claimed)].inc();
+            Ok(claimed)
+        })
+    }
+
+    fn confirm<'a>(&'a self, feed: &'a FeedId, hold: &'a HoldId, now: Millis) -> Wait<'a, Confirmed> {
+        Box::pin(async move {
+            let confirmed = self.time(Operation::Confirm, self.engine.confirm(feed, hold, now)).await?;
+            match confirmed {
+                Confirmed::New(_) => drop(self.metrics.holds[HoldFate::Confirmed].inc()),
+                Confirmed::Ended => drop(self.metrics.holds[HoldFate::TooLate].inc()),
+                Confirmed::Again(_) | Confirmed::Unknown => {}
+            }
+            Ok(confirmed)
+        })
+    }
+
+    fn cancel<'a>(&'a self, feed: &'a FeedId, hold: &'a HoldId, now: Millis) -> Wait<'a, Cancelled> {
+        Box::pin(async move {
+            let cancelled = self.time(Operation::Cancel, self.engine.cancel(feed, hold, now)).await?;
+            match cancelled {
+                Cancelled::Done => drop(self.metrics.holds[HoldFate::Cancelled].inc()),
+                Cancelled::Ended => drop(self.metrics.holds[HoldFate::TooLate].inc()),
+                Cancelled::Unknown => {}
+            }
+            Ok(cancelled)
+        })
+    }
+
+    fn holds<'a>(&'a self, feed: &'a FeedId, user: &'a str, now: Millis) -> Wait<'a, Vec<Hold>> {
+        self.call(Operation::Holds, self.engine.holds(feed, user, now))
     }
 }

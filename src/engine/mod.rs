@@ -9,15 +9,18 @@ use std::sync::Arc;
 use tokio::sync::broadcast;
 
 use crate::domain::{
-    Change, DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, PolicyPatch, Position, Row, RowId, Tag,
+    Change, Drops, DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, PolicyPatch, Position, Row,
+    RowId, Tag,
 };
 
+mod drops;
 mod due;
 pub mod embedded;
 pub mod metered;
 pub mod record;
 pub mod redis;
 
+pub use drops::DropStore;
 pub use due::{
     DEAD_KEPT, DUE_BATCH, DUE_TRIES, DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueTurn,
     ScheduledGift, ScheduledPage, Unscheduled, Wakes, rest_after,
@@ -43,7 +46,7 @@ pub const SCHEDULED_MAX: u64 = 100_000;
 /// - `now` is the caller's clock. An engine whose store has a clock of its own may prefer that one
 ///   (several nodes share the store, and their clocks differ).
 /// - Rows whose time is over are removed before any call looks at the list.
-pub trait Engine: Send + Sync + 'static {
+pub trait Engine: DropStore + Send + Sync + 'static {
     /// Takes gifts in order, at most 128 of them, as one step. An outcome each, in the same order.
     ///
     /// For each gift: its remembered id is decided first; then whether it is for later
@@ -147,6 +150,8 @@ pub struct Snapshot {
     pub policy: Policy,
     /// Newest first.
     pub rows: Vec<Arc<Row>>,
+    /// As watchers were told of them at this position; see [`DropStore`].
+    pub drops: Drops,
     /// The store's clock.
     pub now: Millis,
 }

@@ -8,7 +8,11 @@ use std::fmt::{Display, Write};
 use std::str::{FromStr, Split};
 use std::sync::Arc;
 
-use crate::domain::{Change, Epoch, Millis, Op, RemoveReason, Row, RowCombo, RowId, Tag, Value};
+use crate::domain::json::push_string;
+use crate::domain::{
+    Change, DropSpec, DropView, Epoch, Gift, Millis, Op, RemoveReason, Row, RowCombo, RowDrop, RowId, Tag,
+    Value,
+};
 
 mod gift;
 
@@ -34,7 +38,10 @@ pub fn push_row(out: &mut String, row: &Row) {
         }
         None => out.push_str("\n\n"),
     }
-    line(out, u8::from(row.test));
+    match &row.drop {
+        Some(RowDrop { drop, left }) => line(out, format_args!("{} {left} {drop}", u8::from(row.test))),
+        None => line(out, u8::from(row.test)),
+    }
     line(out, &row.user);
     line(out, &row.gift);
     line(out, row.message.as_deref().unwrap_or(""));
@@ -42,6 +49,37 @@ pub fn push_row(out: &mut String, row: &Row) {
         Some(tier) => line(out, format_args!("{tier} {}", row.meta.as_deref().unwrap_or(""))),
         None => line(out, format_args!(" {}", row.meta.as_deref().unwrap_or(""))),
     }
+}
+
+/// Appends the last nine of the lines of [`push_row`] for the row that `gift` starts, whose combo has
+/// `key`; of a combo with the count as it came, which may be 0.
+pub fn push_body(out: &mut String, gift: &Gift, key: &str) {
+    line(out, gift.combo.as_ref().map_or(gift.count, |combo| combo.count.into()));
+    match &gift.value {
+        Some(value) => line(out, format_args!("{} {}", value.amount, value.currency)),
+        None => out.push('\n'),
+    }
+    out.push_str(key);
+    out.push('\n');
+    if let Some(combo) = &gift.combo {
+        out.push_str(if combo.end { "1 " } else { "0 " });
+        push_string(out, &combo.id);
+    }
+    out.push_str(if gift.test { "\n1\n" } else { "\n0\n" });
+    gift.user.push_json(out);
+    out.push('\n');
+    gift.gift.push_json(out);
+    out.push('\n');
+    if let Some(message) = &gift.message {
+        push_string(out, message);
+    }
+    out.push('\n');
+    if let Some(tier) = gift.tier {
+        out.push(char::from(b'0' + tier));
+    }
+    out.push(' ');
+    out.push_str(gift.meta.as_deref().unwrap_or(""));
+    out.push('\n');
 }
 
 /// Appends `change`: a line with `seq prev tag kind`, then what the kind needs.
@@ -60,7 +98,36 @@ pub fn push_change(out: &mut String, change: &Change) {
         Op::Remove { row, reason } => {
             let _ = writeln!(out, "{} {row}", reason.as_str());
         }
+        Op::Drop(view) => {
+            out.push_str("drop\n");
+            push_drop(out, view);
+        }
         Op::Reset => out.push_str("reset\n"),
+    }
+}
+
+/// Appends `view`: two lines.
+pub fn push_drop(out: &mut String, view: &DropView) {
+    let DropView { drop, phase, spec, free, held, sold } = view;
+    let phase = phase.as_str();
+    line(out, format_args!("{drop} {phase} {free} {held} {sold} {}", SpecNumbers(spec)));
+    line(out, &spec.gift);
+}
+
+/// `total per_user hold_ttl max_holds opens|- closes|-`.
+pub struct SpecNumbers<'a>(pub &'a DropSpec);
+
+impl Display for SpecNumbers<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let DropSpec { total, per_user, hold_ttl_ms, max_holds_per_user, opens_at, closes_at, .. } = self.0;
+        write!(f, "{total} {per_user} {hold_ttl_ms} {max_holds_per_user}")?;
+        for at in [opens_at, closes_at] {
+            match at {
+                Some(at) => write!(f, " {}", at.0)?,
+                None => f.write_str(" -")?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -99,7 +166,12 @@ impl<'a> Records<'a> {
             id: id.into(),
             ended: ended == "1",
         });
-        let test = self.read::<u8>()? == 1;
+        let mut marks = self.lines.next()?.splitn(3, ' ');
+        let test = marks.next()? == "1";
+        let drop = match (marks.next(), marks.next()) {
+            (Some(left), Some(drop)) => Some(RowDrop { drop: drop.parse().ok()?, left: left.parse().ok()? }),
+            _ => None,
+        };
         let (user, gift) = (self.lines.next()?.into(), self.lines.next()?.into());
         let message = text(self.lines.next()?);
         let (tier, meta) = self.lines.next()?.split_once(' ')?;
@@ -114,6 +186,7 @@ impl<'a> Records<'a> {
             count,
             value,
             combo,
+            drop,
             test,
             user,
             gift,
@@ -135,10 +208,28 @@ impl<'a> Records<'a> {
             "update" => Op::Update(Arc::new(self.row()?)),
             "retracted" => remove(head.next(), RemoveReason::Retracted)?,
             "expired" => remove(head.next(), RemoveReason::Expired)?,
+            "drop" => Op::Drop(Arc::new(self.drop()?)),
             "reset" => Op::Reset,
             _ => return None,
         };
         Some(Change { epoch: epoch.clone(), seq, prev, tag, op })
+    }
+
+    /// The next drop.
+    pub fn drop(&mut self) -> Option<DropView> {
+        let mut head = self.lines.next()?.split(' ');
+        let (drop, phase) = (head.next()?.parse().ok()?, head.next()?.parse().ok()?);
+        let mut count = || head.next()?.parse().ok();
+        let (free, held, sold) = (count()?, count()?, count()?);
+        let (total, per_user, hold_ttl_ms, max_holds_per_user) = (count()?, count()?, count()?, count()?);
+        let mut time = || match head.next()? {
+            "-" => Some(None),
+            at => Some(Some(Millis(at.parse().ok()?))),
+        };
+        let (opens_at, closes_at) = (time()?, time()?);
+        let gift = self.lines.next()?.into();
+        let spec = DropSpec { gift, total, per_user, hold_ttl_ms, max_holds_per_user, opens_at, closes_at };
+        Some(DropView { drop, phase, spec, free, held, sold })
     }
 
     fn read<T: FromStr>(&mut self) -> Option<T> {
@@ -154,6 +245,20 @@ fn text(line: &str) -> Option<Arc<str>> {
 mod tests {
     use super::*;
 
+    fn told(at: Option<Millis>) -> DropView {
+        let spec = DropSpec {
+            gift: "{\"id\":\"r\",\"name\":\"a b\"}".into(),
+            total: 1_000_000_000,
+            per_user: 2,
+            hold_ttl_ms: 1,
+            max_holds_per_user: 3,
+            opens_at: at,
+            closes_at: at,
+        };
+        let phase = crate::domain::Phase::SoldOut;
+        DropView { drop: "r-1".parse().unwrap(), phase, spec, free: 0, held: 1, sold: 999_999_999 }
+    }
+
     #[test]
     fn what_is_written_is_read_back() {
         let full = Row {
@@ -166,6 +271,7 @@ mod tests {
             count: crate::domain::MAX_SAFE,
             value: Some(Value { amount: 7, currency: "EUR".into() }),
             combo: Some(RowCombo { key: "[\"a b\"]".into(), id: "\"c d\"".into(), ended: true }),
+            drop: Some(RowDrop { drop: "rocket".parse().unwrap(), left: 36 }),
             test: true,
             user: "{\"id\":\"a\\n\"}".into(),
             gift: "{\"id\":\"g\"}".into(),
@@ -177,6 +283,7 @@ mod tests {
             expires_at: None,
             value: None,
             combo: None,
+            drop: None,
             message: None,
             tier: None,
             meta: None,
@@ -188,6 +295,8 @@ mod tests {
             Op::Add(Arc::new(full)),
             Op::Update(Arc::new(bare)),
             Op::Remove { row: "e-3".parse().unwrap(), reason },
+            Op::Drop(Arc::new(told(None))),
+            Op::Drop(Arc::new(told(Some(Millis(7))))),
             Op::Reset,
         ];
         let changes: Vec<Change> = (1..)

@@ -60,7 +60,7 @@ pub(super) fn answer_json(status: StatusCode, text: String) -> HttpResponse {
 }
 
 /// The `Idempotency-Key` header, bare or as the quoted string of the IETF draft.
-fn idempotency_key(req: &HttpRequest) -> Result<Option<GiftId>, ApiError> {
+pub(super) fn idempotency_key(req: &HttpRequest) -> Result<Option<GiftId>, ApiError> {
     let mut found: Option<GiftId> = None;
     for value in req.headers().get_all("idempotency-key") {
         let text = value.to_str().unwrap_or_default().trim();

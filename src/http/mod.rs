@@ -9,14 +9,16 @@ use std::time::Duration;
 
 use actix_web::HttpRequest;
 
-use crate::domain::FeedId;
+use crate::domain::{DropId, FeedId};
 use crate::engine::{Engine, EngineError};
 use crate::live::Live;
 
 mod batch;
 mod body;
+mod claims;
 mod docs;
 pub mod door;
+mod drops;
 mod etag;
 mod feed;
 mod gifts;
@@ -107,6 +109,12 @@ impl Gate {
             ApiError::from(error)
         })
     }
+}
+
+/// The drop that the path names.
+pub(crate) fn drop_of(req: &HttpRequest) -> Result<DropId, ApiError> {
+    let name = req.match_info().get("drop").unwrap_or_default();
+    name.parse().map_err(|rule| invalid(format!("the drop's name {rule}")))
 }
 
 /// The feed that the path names. The router has decoded percent-encoding, except where it would make

@@ -14,11 +14,12 @@ use super::{Gate, Limits, Readiness, app};
 use crate::domain::answer::{Fate, Remembered};
 use crate::domain::feed::Effects;
 use crate::domain::{
-    DuePlace, FeedId, FeedState, Gift, GiftId, Millis, Outcome, Policy, Position, RowId, Scheduled, due_at,
+    Cancelled, Claim, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, DuePlace, FeedId, FeedState,
+    Gift, GiftId, Hold, HoldId, Millis, Outcome, Policy, Position, RowId, Scheduled, due_at,
 };
 use crate::engine::{
-    DeadDue, DueDone, DueRun, DueTurn, Engine, EngineError, Head, Missed, PolicyChange, ScheduledGift,
-    ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
+    DeadDue, DropStore, DueDone, DueRun, DueTurn, Engine, EngineError, Head, Missed, PolicyChange,
+    ScheduledGift, ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
 };
 use crate::live::Live;
 
@@ -136,6 +137,7 @@ impl Engine for MemoryEngine {
             tag: 0,
             policy: policy.clone(),
             rows: feed.state.rows.iter().cloned().collect(),
+            drops: feed.state.drops.clone(),
             now,
         })
     }
@@ -206,6 +208,43 @@ impl Engine for MemoryEngine {
 
     fn name(&self) -> &'static str {
         "memory"
+    }
+}
+
+/// No drops: `tests/it` has them on real engines.
+impl DropStore for MemoryEngine {
+    fn define_drop<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        _: &'a DropId,
+        _: DropSpec,
+        _: Millis,
+    ) -> Wait<'a, Defined> {
+        self.step(feed, |_, _| Defined::Full)
+    }
+
+    fn tick<'a>(&'a self, feed: &'a FeedId, _: &'a DropId, _: Millis) -> Wait<'a, Option<DropView>> {
+        self.step(feed, |_, _| None)
+    }
+
+    fn drops<'a>(&'a self, feed: &'a FeedId, _: Millis) -> Wait<'a, Vec<DropView>> {
+        self.step(feed, |_, _| Vec::new())
+    }
+
+    fn claim<'a>(&'a self, feed: &'a FeedId, _: &'a DropId, _: Claim, _: Millis) -> Wait<'a, Claimed> {
+        self.step(feed, |_, _| Claimed::Refused(crate::domain::ClaimRefused::UnknownDrop))
+    }
+
+    fn confirm<'a>(&'a self, feed: &'a FeedId, _: &'a HoldId, _: Millis) -> Wait<'a, Confirmed> {
+        self.step(feed, |_, _| Confirmed::Unknown)
+    }
+
+    fn cancel<'a>(&'a self, feed: &'a FeedId, _: &'a HoldId, _: Millis) -> Wait<'a, Cancelled> {
+        self.step(feed, |_, _| Cancelled::Unknown)
+    }
+
+    fn holds<'a>(&'a self, feed: &'a FeedId, _: &'a str, _: Millis) -> Wait<'a, Vec<Hold>> {
+        self.step(feed, |_, _| Vec::new())
     }
 }
 

@@ -6,7 +6,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use flate2::{Compress, Compression, FlushCompress};
 
 use super::KEEPALIVE_MS;
-use crate::domain::{Change, Epoch, FeedId, Millis, Position, Row};
+use crate::domain::drop::push_drops;
+use crate::domain::{Change, Drops, Epoch, FeedId, Millis, Position, Row};
 
 /// Each frame is compressed once for all, yet on the way to them: fast counts more than small.
 const DEFLATE_LEVEL: u32 = 3;
@@ -58,6 +59,7 @@ impl Frame {
         at: &Position,
         capacity: u64,
         rows: impl Iterator<Item = &'a Row>,
+        drops: &Drops,
         skipped: u64,
     ) -> Frame {
         let Position { epoch, seq } = at;
@@ -70,7 +72,9 @@ impl Frame {
             }
             row.push_json(&mut json);
         }
-        json.push_str(&format!("],\"keepalive_ms\":{KEEPALIVE_MS},\"skipped\":{skipped}}}"));
+        json.push(']');
+        push_drops(&mut json, drops.values());
+        json.push_str(&format!(",\"keepalive_ms\":{KEEPALIVE_MS},\"skipped\":{skipped}}}"));
         Frame::new("snapshot", at, &json, Vec::new())
     }
 

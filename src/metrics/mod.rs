@@ -15,13 +15,15 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+mod drops;
 pub mod labels;
 mod process;
 pub mod table;
 
+pub use drops::DropUnits;
 use labels::{
-    Failure, GiftStatus, Label, Operation, RedisLink, RepairedBy, ResumedFrom, Route, SnapshotCause,
-    StatusClass, Transport,
+    ClaimFate, Failure, GiftStatus, HoldFate, Label, Operation, RedisLink, RepairedBy, ResumedFrom, Route,
+    SnapshotCause, StatusClass, Transport,
 };
 use table::{Per, PerPair};
 
@@ -42,6 +44,12 @@ pub struct Metrics {
     registry: Registry,
     /// Gifts by what became of them.
     pub gifts: Per<GiftStatus, Counter>,
+    /// Claims of drops by what became of them.
+    pub claims: Per<ClaimFate, Counter>,
+    /// Holds that somebody confirmed or cancelled, or tried to.
+    pub holds: Per<HoldFate, Counter>,
+    /// Units of the drops that this node saw last.
+    pub drops: DropUnits,
     /// From when something was due to when it was done, here.
     pub due_lag: Histogram,
     /// Turns of feeds with something due that this node took.
@@ -108,10 +116,19 @@ impl Default for Metrics {
             start,
         );
         to.register_collector(Box::new(process::Process));
+        let drops = DropUnits::default();
+        to.register_collector(Box::new(drops.clone()));
         Metrics {
             build: add(to, "tipcast_build_info", "1; the labels say what runs here"),
             ready: add(to, "tipcast_ready", "1 while /readyz says yes"),
             gifts: counters(to, "tipcast_gifts", "Gifts by what became of them"),
+            claims: counters(to, "tipcast_claims", "Claims of drops by what became of them"),
+            holds: counters(
+                to,
+                "tipcast_holds",
+                "Holds that were confirmed or cancelled, or too late for that",
+            ),
+            drops,
             due_lag: histogram(
                 to,
                 "tipcast_due_lag_seconds",

@@ -53,6 +53,8 @@ fn every_script_is_called_as_its_header_says() {
     }
     let common = read("feed_common", scripts::COMMON.text);
     assert_eq!(common.args, (scripts::COMMON_ARGS, 0));
+    let drops = read("feed_drops", scripts::DROPS.text);
+    assert_eq!((drops.keys.0, drops.args.0), scripts::DROPS_BEGIN);
     for script in scripts::ALL {
         let parts: Vec<_> = script.parts.iter().map(|part| part.name).collect();
         assert_eq!(parts.is_empty(), !script.name.starts_with("feed_"), "{}", script.name);
@@ -61,6 +63,9 @@ fn every_script_is_called_as_its_header_says() {
         }
         if parts.contains(&"feed_due") {
             assert!(script.keys.0 >= 7, "{}: KEYS 6 and 7 are the due queue", script.name);
+        }
+        if parts.contains(&"feed_drops") {
+            assert!(script.keys.0 >= drops.keys.0 && script.args.0 >= drops.args.0, "{}", script.name);
         }
     }
 }

@@ -14,6 +14,7 @@ mod command_line;
 mod contract_suite;
 mod demo;
 mod door;
+mod drops;
 mod engines_agree;
 mod growth;
 mod healthcheck;

@@ -1,11 +1,13 @@
 //! The feeds in memory, and what the next commit will write of them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::store::Store;
+use super::store::{Store, push_lock};
 use crate::domain::answer::{Fate, Remembered};
 use crate::domain::feed::Effects;
-use crate::domain::{Answer, Change, FeedId, FeedState, Gift, Millis, Outcome, Policy, Position, due_at};
+use crate::domain::{
+    Answer, Change, DropId, FeedId, FeedState, Gift, Millis, Outcome, Policy, Position, Stock, due_at,
+};
 use crate::engine::{Missed, Notice, PolicyChange};
 
 mod due;
@@ -26,7 +28,7 @@ pub(super) type Step<T> = rusqlite::Result<T>;
 
 /// A feed in memory with what the next commit will write of it.
 pub(super) struct Feed {
-    no: Option<i64>,
+    pub(super) no: Option<i64>,
     pub(super) state: FeedState,
     /// What its rows are cut to.
     capacity: u64,
@@ -35,18 +37,23 @@ pub(super) struct Feed {
     begun: bool,
     pending: Vec<Change>,
     touched_locks: Vec<String>,
+    /// Locks that were touched since the checkpoint, and stand beside the changes on disk.
+    later_locks: Vec<String>,
     /// True when the next commit must write the feed whole.
     whole: bool,
     /// Locks in memory past which the dead ones are dropped: twice what was alive the last time.
     purge_locks_at: usize,
     new_policy: Option<Policy>,
+    /// The feed's drops as they stand; `state.drops` is what watchers were told.
+    pub(super) drops: BTreeMap<DropId, Stock>,
+    touched_drops: BTreeSet<DropId>,
     /// How many of its gifts wait, once somebody counted them.
     waiting: Option<u64>,
 }
 
 /// Every feed that was asked for lately, and the store behind.
 pub(super) struct Feeds {
-    store: Store,
+    pub(super) store: Store,
     defaults: Policy,
     by_name: HashMap<FeedId, Feed>,
     /// Feeds with something to write in this group, in the order they will be told of.
@@ -58,10 +65,12 @@ pub(super) struct Feeds {
     agenda: Agenda,
     /// Gifts of one feed that may wait.
     scheduled_max: u64,
+    /// How long before it opens or closes watchers are reminded of a drop.
+    pub(super) reminder_ms: u64,
 }
 
 impl Feeds {
-    pub(super) fn new(store: Store, defaults: Policy, scheduled_max: u64) -> Step<Feeds> {
+    pub(super) fn new(store: Store, defaults: Policy, scheduled_max: u64, reminder_ms: u64) -> Step<Feeds> {
         let agenda = Agenda::of(store.due_heads()?);
         Ok(Feeds {
             store,
@@ -72,6 +81,7 @@ impl Feeds {
             ids_written: 0,
             agenda,
             scheduled_max,
+            reminder_ms,
         })
     }
 
@@ -190,8 +200,19 @@ impl Feeds {
         })
     }
 
+    /// Keeps a drop that changed, for the commit.
+    pub(super) fn put_stock(&mut self, name: &FeedId, drop: &DropId, stock: Stock) -> Step<()> {
+        self.number(name)?;
+        if let Some(feed) = self.by_name.get_mut(name) {
+            feed.drops.insert(drop.clone(), stock);
+            feed.touched_drops.insert(drop.clone());
+        }
+        self.dirty.insert(name.clone());
+        Ok(())
+    }
+
     /// The feed's number in the tables; writes the feed when it has none.
-    fn number(&mut self, name: &FeedId) -> Step<i64> {
+    pub(super) fn number(&mut self, name: &FeedId) -> Step<i64> {
         let feed = self.by_name.entry(name.clone()).or_insert_with(|| Feed::new(&self.defaults));
         if let Some(no) = feed.no {
             return Ok(no);
@@ -222,8 +243,13 @@ impl Feeds {
             state: stored.state,
             capacity: policy.capacity,
             checkpoint: stored.checkpoint,
+            later_locks: stored.later_locks,
             ..Feed::new(&self.defaults)
         };
+        for (stock, shown) in self.store.drops(stored.no)? {
+            feed.drops.insert(shown.drop.clone(), stock);
+            feed.state.drops.insert(shown.drop.clone(), shown.into());
+        }
         if stored.capacity != policy.capacity {
             // The server's default changed while we were away: a change of the list like any other.
             let mut effects = Effects::default();
@@ -242,27 +268,44 @@ impl Feeds {
             self.store.begin()?;
             let state = &mut feed.state;
             let begins = !feed.begun && !state.epoch.is_none();
-            let whole = feed.whole || begins || state.seq - feed.checkpoint >= CHECKPOINT_EVERY;
+            feed.touched_locks.sort_unstable();
+            feed.touched_locks.dedup();
+            let nowhere_to_stand = feed.pending.is_empty() && !feed.touched_locks.is_empty();
+            let due = state.seq - feed.checkpoint >= CHECKPOINT_EVERY;
+            let whole = feed.whole || begins || due || nowhere_to_stand;
             let no = match feed.no {
                 Some(no) if !whole => no,
                 _ => self.store.checkpoint(name.as_str(), state, feed.capacity)?,
             };
-            self.store.append(no, &feed.pending)?;
+            let mut locks = String::new();
+            if !whole {
+                for key in &feed.touched_locks {
+                    state.locks.get(key).inspect(|lock| push_lock(&mut locks, key, lock));
+                }
+            }
+            self.store.append(no, &feed.pending, &locks)?;
+            feed.later_locks.append(&mut feed.touched_locks);
+            let now = self.now;
             if whole {
                 feed.checkpoint = state.seq;
                 feed.begun = !state.epoch.is_none();
                 self.store.forget_changes(no, state.covered_from.min(state.seq))?;
+                feed.later_locks.sort_unstable();
+                feed.later_locks.dedup();
+                for key in feed.later_locks.drain(..) {
+                    if let Some(lock) = state.locks.get(&key).filter(|lock| lock.until > now) {
+                        self.store.lock(no, &key, lock)?;
+                    }
+                }
             }
-            feed.touched_locks.sort_unstable();
-            feed.touched_locks.dedup();
-            for key in feed.touched_locks.drain(..) {
-                self.store.lock(no, &key, state.locks.get(&key))?;
+            for name in std::mem::take(&mut feed.touched_drops) {
+                if let (Some(stock), Some(shown)) = (feed.drops.get(&name), state.drops.get(&name)) {
+                    self.store.put_drop(no, &name, stock, shown)?;
+                }
             }
             if state.locks.len() > feed.purge_locks_at {
-                let now = self.now;
-                for (key, _) in state.locks.extract_if(|_, lock| lock.until <= now) {
-                    self.store.lock(no, &key, None)?;
-                }
+                state.locks.retain(|_, lock| lock.until > now);
+                self.store.forget_locks(no, now)?;
                 feed.purge_locks_at = 2 * state.locks.len() + 64;
             }
             feed.no = Some(no);
@@ -332,9 +375,12 @@ impl Feed {
             begun: false,
             pending: Vec::new(),
             touched_locks: Vec::new(),
+            later_locks: Vec::new(),
             whole: false,
             purge_locks_at: 64,
             new_policy: None,
+            drops: BTreeMap::new(),
+            touched_drops: BTreeSet::new(),
             waiting: None,
         }
     }

@@ -19,6 +19,8 @@ use super::{
 use crate::domain::{DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, Position, RowId};
 use crate::metrics::Metrics;
 
+mod claims;
+mod drops;
 mod feeds;
 mod store;
 mod writer;
@@ -36,6 +38,8 @@ pub struct EmbeddedOptions {
     pub data_dir: PathBuf,
     /// The policy of feeds that set none.
     pub defaults: Policy,
+    /// How long before it opens or closes watchers are reminded of a drop, in milliseconds; 0 never.
+    pub drop_reminder_ms: u64,
     /// How many gifts of one feed may wait to be shown.
     pub scheduled_max: u64,
 }
@@ -44,7 +48,7 @@ impl EmbeddedOptions {
     /// The defaults, in this folder.
     pub fn new(data_dir: impl Into<PathBuf>) -> EmbeddedOptions {
         let (defaults, scheduled_max) = (Policy::default(), super::SCHEDULED_MAX);
-        EmbeddedOptions { data_dir: data_dir.into(), defaults, scheduled_max }
+        EmbeddedOptions { data_dir: data_dir.into(), defaults, scheduled_max, drop_reminder_ms: 60_000 }
     }
 }
 
@@ -64,6 +68,7 @@ enum Call {
     Snapshot(FeedId, Millis, Reply<Snapshot>),
     Changes(FeedId, Position, usize, Reply<Missed>),
     Heads(Vec<FeedId>, Reply<Vec<Head>>),
+    Task(writer::Task),
     Scheduled(FeedId, Option<DuePlace>, usize, Reply<ScheduledPage>),
     Unschedule(FeedId, GiftId, Millis, Reply<Unscheduled>),
     Dead(FeedId, Reply<Vec<DeadDue>>),
@@ -155,6 +160,16 @@ impl EmbeddedEngine {
                 )),
             }
         })
+    }
+}
+
+impl EmbeddedEngine {
+    /// Runs `task` on the feeds, as one step of the writer.
+    fn task<'a, T: Send + 'static>(
+        &'a self,
+        task: impl FnOnce(&mut feeds::Feeds) -> feeds::Step<T> + Send + 'static,
+    ) -> Wait<'a, T> {
+        self.call(move |reply| Call::Task(writer::Task::new(reply, task)))
     }
 }
 

@@ -24,6 +24,22 @@ const TIDY_EVERY: Duration = Duration::from_secs(1);
 
 type Answered = Box<dyn FnOnce(Option<&EngineError>) + Send>;
 
+/// A call that brings its own work. Without feeds it is only to be answered: the group has failed.
+pub(super) struct Task(Box<dyn FnOnce(Option<&mut Feeds>) -> (Answered, Step<()>) + Send>);
+
+impl Task {
+    pub(super) fn new<T: Send + 'static>(
+        reply: Reply<T>,
+        task: impl FnOnce(&mut Feeds) -> Step<T> + Send + 'static,
+    ) -> Task {
+        Task(Box::new(move |feeds| match feeds.map(task) {
+            Some(Ok(value)) => (later(reply, Some(value)), Ok(())),
+            Some(Err(e)) => (later(reply, None), Err(e)),
+            None => (later(reply, None), Ok(())),
+        }))
+    }
+}
+
 /// Everything the thread owns.
 pub(super) struct Writer {
     feeds: Feeds,
@@ -51,7 +67,12 @@ impl Writer {
             .map_err(|e| format!("the data folder {} cannot be written: {e}", dir.display()))?;
         own(&lock, dir)?;
         let file = dir.join("tipcast.db");
-        let feeds = Feeds::new(Store::open(&file)?, options.defaults, options.scheduled_max);
+        let feeds = Feeds::new(
+            Store::open(&file)?,
+            options.defaults,
+            options.scheduled_max,
+            options.drop_reminder_ms,
+        );
         Ok(Writer {
             feeds: feeds.map_err(|e| format!("{} cannot be read: {}", file.display(), sentence(&e)))?,
             answers: Vec::new(),
@@ -158,6 +179,7 @@ impl Writer {
                         tag: 0,
                         policy: defaults.with(&feed.state.overrides),
                         rows: feed.state.rows.iter().cloned().collect(),
+                        drops: feed.state.drops.clone(),
                         now,
                     })
                 });
@@ -171,6 +193,11 @@ impl Writer {
                 let head = |feed: &Feed, _: &Policy| Head { at: feed.state.position(), tag: 0 };
                 let done = feeds.iter().map(|feed| self.feeds.look(feed, head)).collect();
                 self.answer(reply, done)
+            }
+            Call::Task(Task(task)) => {
+                let (answer, done) = task(Some(&mut self.feeds));
+                self.answers.push(answer);
+                done
             }
             Call::Scheduled(feed, after, max, reply) => {
                 let done = self.feeds.scheduled(&feed, after, max);
@@ -207,6 +234,7 @@ impl Writer {
             Call::Snapshot(_, _, reply) => later(reply, None),
             Call::Changes(_, _, _, reply) => later(reply, None),
             Call::Heads(_, reply) => later(reply, None),
+            Call::Task(Task(task)) => task(None).0,
             Call::Scheduled(_, _, _, reply) => later(reply, None),
             Call::Unschedule(_, _, _, reply) => later(reply, None),
             Call::Dead(_, reply) => later(reply, None),

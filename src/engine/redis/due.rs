@@ -125,7 +125,7 @@ impl Store {
 
     /// Puts the feed into the index, to be looked at at `at` or `from_now` milliseconds from now,
     /// whichever is earlier. Since when it is there.
-    async fn register(
+    pub(super) async fn register(
         &self,
         feed: &FeedId,
         at: Option<Millis>,
@@ -340,6 +340,11 @@ impl Store {
         for group in found.entries.chunk_by(|a, b| a.kind == b.kind) {
             match DueKind::of(group[0].kind) {
                 Some(DueKind::Gift) => self.show(feed, group, asked, &mut run).await?,
+                Some(DueKind::Drop) => {
+                    for entry in group {
+                        self.strike(feed, entry, asked, &mut run).await?;
+                    }
+                }
                 None => {
                     for entry in group {
                         let why = "this version of Tipcast does not know what it is for";
@@ -349,6 +354,30 @@ impl Store {
             }
         }
         Ok(run)
+    }
+
+    /// Does what is due of a drop. Its script winds its clock anew.
+    async fn strike(
+        &self,
+        feed: &FeedId,
+        entry: &Entry,
+        now: Millis,
+        run: &mut DueRun,
+    ) -> Result<(), EngineError> {
+        let Ok(drop) = entry.id.parse() else {
+            return self.set_aside(feed, entry, "this is no drop's name", now, run).await;
+        };
+        match self.tick(feed, &drop, now).await {
+            Ok(ticked) => {
+                run.next = ticked.next;
+                let (late_ms, fate) =
+                    (ticked.now.since(entry.at), DueFate::Struck(ticked.view.map(Box::new)));
+                run.handled.push(DueHandled { late_ms, fate });
+                Ok(())
+            }
+            Err(fault) if fault.data => self.set_aside(feed, entry, &fault.why, now, run).await,
+            Err(fault) => Err(fault.into()),
+        }
     }
 
     /// Takes gifts whose time has come like ones that come now.

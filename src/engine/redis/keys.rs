@@ -1,7 +1,7 @@
 //! How keys and channels are spelled, all of them. Everything of a feed carries the hash tag
 //! `{feed}`, so one script touches one slot.
 
-use crate::domain::{FeedId, Gift, GiftId, row};
+use crate::domain::{DropId, FeedId, Gift, GiftId, row};
 
 /// The spelling under one prefix.
 #[derive(Clone, Debug)]
@@ -70,6 +70,29 @@ impl Keys {
     /// The dedup lock that a gift would take.
     pub(super) fn lock(&self, feed: &FeedId, gift: &Gift) -> String {
         self.of(feed, &format!("lock:{}", row::lock_key(gift)))
+    }
+
+    /// What watchers were told of the feed's drops.
+    pub(super) fn shown(&self, feed: &FeedId) -> String {
+        self.of(feed, "shown")
+    }
+
+    /// The live holds of the feed's users.
+    pub(super) fn unpaid(&self, feed: &FeedId) -> String {
+        self.of(feed, "unpaid")
+    }
+
+    /// The feed's drops.
+    pub(super) fn drops(&self, feed: &FeedId) -> String {
+        self.of(feed, "drops")
+    }
+
+    /// `due`, `drops`, `shown`, `unpaid`, and of the drop `claims`, `holds`, `units`: in the order of every
+    /// script of drops, after those of [`Keys::feed`].
+    pub(super) fn drop(&self, feed: &FeedId, drop: &DropId) -> Vec<String> {
+        let own = ["claims", "holds", "units"].map(|what| self.of(feed, &format!("{what}:{drop}")));
+        let shared = [self.of(feed, "due"), self.drops(feed), self.shown(feed), self.unpaid(feed)];
+        shared.into_iter().chain(own).collect()
     }
 
     /// The channel of a feed's changes.

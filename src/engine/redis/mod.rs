@@ -16,10 +16,11 @@ use super::{
     DeadDue, DueDone, DueRun, DueTurn, Engine, EngineError, Head, Missed, PolicyChange, ScheduledPage,
     Snapshot, Subscription, Unscheduled, Wait, Wakes,
 };
-use crate::domain::{DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, Position, RowId, Tag};
+use crate::domain::{Drops, DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, Position, RowId, Tag};
 use crate::metrics::Metrics;
 
 mod dial;
+mod drops;
 mod due;
 mod faults;
 mod hub;
@@ -62,6 +63,8 @@ pub struct RedisOptions {
     pub store_clock: bool,
     /// How long after its last change a feed expires as a whole, in milliseconds; 0 never.
     pub feed_idle_ttl_ms: u64,
+    /// How long before it opens or closes watchers are reminded of a drop, in milliseconds; 0 never.
+    pub drop_reminder_ms: u64,
     /// How many gifts of one feed may wait to be shown.
     pub scheduled_max: u64,
     /// Parts of the index of feeds with something due, 1 to [`PARTS_MAX`].
@@ -90,6 +93,7 @@ impl RedisOptions {
             prefix: "tc:".into(),
             store_clock: true,
             feed_idle_ttl_ms: 0,
+            drop_reminder_ms: 60_000,
             scheduled_max: super::SCHEDULED_MAX,
             due_parts: 1,
             call_timeout: Duration::from_secs(2),
@@ -223,11 +227,15 @@ impl Engine for RedisEngine {
     fn snapshot<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Snapshot> {
         Box::pin(async move {
             let _permit = self.permit()?;
-            let reply = self.store.run(&scripts::SNAPSHOT, feed, Some(now), Extra::default()).await?;
+            let shown = Extra { keys: vec![self.store.keys.shown(feed)], ..Extra::default() };
+            let reply = self.store.run(&scripts::SNAPSHOT, feed, Some(now), shown).await?;
             let (mark, now) = reply.mark()?.clone();
-            let rows: Result<Vec<_>, _> = reply.texts.iter().skip(1).map(|text| wire::row(text)).collect();
             let policy = self.store.with_overrides(reply.text(0)?);
-            Ok(Snapshot { at: mark.at, tag: mark.tag, policy, rows: rows?, now })
+            let count: usize = reply.text(1)?.parse().map_err(|_| wire::Garbled("a count of rows"))?;
+            let (rows, shown) = reply.texts[2..].split_at_checked(count).ok_or(wire::Garbled("a list"))?;
+            let rows: Result<Vec<_>, _> = rows.iter().map(|text| wire::read_row(text)).collect();
+            let drops: Result<Drops, _> = shown.iter().map(|text| wire::told(text)).collect();
+            Ok(Snapshot { at: mark.at, tag: mark.tag, policy, rows: rows?, drops: drops?, now })
         })
     }
 

@@ -36,7 +36,13 @@ pub const GIFTS: Part = Part { name: "feed_gifts", text: include_str!("../../../
 pub const DUE: Part = Part { name: "feed_due", text: include_str!("../../../lua/feed_due.lua") };
 
 /// Every part there is.
-pub const PARTS: [Part; 3] = [COMMON, GIFTS, DUE];
+pub const PARTS: [Part; 4] = [COMMON, GIFTS, DUE, DROPS];
+
+/// What stands in front of the scripts of drops.
+pub const DROPS: Part = Part { name: "feed_drops", text: include_str!("../../../lua/feed_drops.lua") };
+
+/// KEYS and ARGV that every script of drops begins with.
+pub const DROPS_BEGIN: (usize, usize) = (12, 12);
 
 /// ARGV that every feed script begins with; its KEYS are five.
 pub const COMMON_ARGS: usize = 9;
@@ -90,20 +96,25 @@ macro_rules! script {
     };
 }
 
-script!(PUBLISH, "feed_publish", [COMMON, GIFTS, DUE], keys(7, 2), args(11, 11));
-script!(SHOW, "feed_show", [COMMON, GIFTS, DUE], keys(7, 2), args(9, 11));
+script!(PUBLISH, "feed_publish", [COMMON, GIFTS, DUE], keys(7, 2), args(11, 5));
+script!(SHOW, "feed_show", [COMMON, GIFTS, DUE], keys(7, 2), args(9, 5));
 script!(UNSCHEDULE, "feed_unschedule", [COMMON, DUE], keys(8, 0), args(10, 0));
 script!(RETRACT, "feed_retract", [COMMON], keys(5, 0), args(10, 0));
 script!(POLICY, "feed_policy", [COMMON], keys(5, 0), args(11, 0));
-script!(SNAPSHOT, "feed_snapshot", [COMMON], keys(5, 0), args(9, 0));
+script!(SNAPSHOT, "feed_snapshot", [COMMON], keys(6, 0), args(9, 0));
 script!(CHANGES, "feed_changes", [COMMON], keys(5, 0), args(12, 0));
+script!(DROP_DEFINE, "feed_drop_define", [COMMON, DROPS], keys(12, 0), args(15, 0));
+script!(DROP_TICK, "feed_drop_tick", [COMMON, DROPS], keys(12, 0), args(12, 0));
+script!(DROP_CLAIM, "feed_drop_claim", [COMMON, DROPS], keys(12, 0), args(12, 7));
+script!(DROP_END, "feed_drop_end", [COMMON, DROPS], keys(12, 0), args(14, 0));
+script!(HOLDS, "feed_holds", [COMMON], keys(6, 0), args(11, 0));
 script!(DUE_ENTRIES, "due_entries", [], keys(2, 0), args(5, 0));
 script!(DUE_ASIDE, "due_aside", [], keys(5, 0), args(9, 0));
 script!(DUE_REGISTER, "due_register", [], keys(2, 0), args(6, 0));
 script!(DUE_TURNS, "due_turns", [], keys(2, 0), args(3, 3));
 
 /// Every script there is.
-pub static ALL: [&Script; 11] = [
+pub static ALL: [&Script; 16] = [
     &PUBLISH,
     &SHOW,
     &UNSCHEDULE,
@@ -111,6 +122,11 @@ pub static ALL: [&Script; 11] = [
     &POLICY,
     &SNAPSHOT,
     &CHANGES,
+    &DROP_DEFINE,
+    &DROP_TICK,
+    &DROP_CLAIM,
+    &DROP_END,
+    &HOLDS,
     &DUE_ENTRIES,
     &DUE_ASIDE,
     &DUE_REGISTER,

@@ -51,7 +51,8 @@ kinds! {
          (while there are no producer keys, \"*\" is for watching only, not for writing). Nothing was done. \
          Programs that are no browsers send no Origin header and do not meet this.";
     NOT_FOUND = "not-found", NOT_FOUND, "Not found",
-        "There is nothing under this path, or no longer: a row that left the list cannot be retracted.";
+        "There is nothing under this path, or no longer: a row that left the list cannot be retracted, and a hold that \
+         ended is forgotten after the feed's idempotency window.";
     METHOD_NOT_ALLOWED = "method-not-allowed", METHOD_NOT_ALLOWED, "Method not allowed",
         "The path exists and does not know this method. The Allow header lists those that it knows.";
     BODY_TIMEOUT = "body-timeout", REQUEST_TIMEOUT, "The body came too slowly",
@@ -68,6 +69,24 @@ kinds! {
     ID_REUSED = "id-reused", UNPROCESSABLE_ENTITY, "The id came before with another payload",
         "Within the idempotency window of the feed (see GET policy), one id is one gift. The same id with the same \
          payload gets the first answer again; with another payload it is refused, and nothing changes.";
+    DROP_TOTAL = "drop-total", CONFLICT, "The total is below what is taken",
+        "A drop's total can shrink down to the units that are sold and held, and no further. Nothing changed. Cancel \
+         holds first, or choose a larger total; a drop is stopped at once by a closes_at that has passed.";
+    SOLD_OUT = "sold-out", CONFLICT, "Sold out",
+        "Fewer units are free than the claim is for. Nothing was taken; a claim is filled whole or refused. Units \
+         come back when holds end unpaid: the same claim, with the same id, may be sent again later.";
+    ALREADY_CLAIMED = "already-claimed", CONFLICT, "The user has claimed before",
+        "With this claim the user would have more units of the drop, held and sold, than its per_user allows. The \
+         member claim holds the answer to the user's first claim. An ended hold gives its units back.";
+    TOO_MANY_HOLDS = "too-many-holds", CONFLICT, "Too many unpaid holds",
+        "The user has as many unpaid holds, over all drops of the feed, as this drop allows. Nothing was taken. \
+         Confirm or cancel one, or wait: Retry-After says when the earliest ends.";
+    DROP_NOT_OPEN = "drop-not-open", CONFLICT, "The drop is not open",
+        "The drop has not opened yet, or has closed; its GET shows opens_at and closes_at. Nothing was taken. Holds \
+         that were made before it closed can still be confirmed.";
+    HOLD_ENDED = "hold-ended", CONFLICT, "The hold has ended",
+        "The hold's time is over, or it was cancelled, and its units are free again; or, where it is to be cancelled, \
+         it was confirmed and is sold. Nothing changed.";
     ALREADY_SHOWN = "already-shown", CONFLICT, "The gift was shown already",
         "A gift can be cancelled while it waits to be shown (GET /v1/feeds/{feed}/scheduled lists those). This one \
          was shown, or the dedup lock kept it from being shown. To take it from the screens, retract its row: \

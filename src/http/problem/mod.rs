@@ -10,7 +10,7 @@ use actix_web::http::header::{ALLOW, CACHE_CONTROL, CONNECTION, RETRY_AFTER, UPG
 use actix_web::{HttpResponse, ResponseError};
 
 use crate::domain::json::{fault, push_string};
-use crate::domain::{Fault, GiftId, Refused};
+use crate::domain::{ClaimAnswer, Fault, GiftId, Phase, Refused};
 use crate::engine::EngineError;
 
 mod kinds;
@@ -51,6 +51,18 @@ pub enum ApiError {
     Invalid(Vec<Fault>),
     /// 422: this id came before with another payload.
     IdReused(GiftId),
+    /// 409: a drop's total below what is taken, which is this.
+    DropTotal(u64),
+    /// 409: fewer units are free than claimed; so many.
+    SoldOut(u64),
+    /// 409: the user has what one may have; the answer to the user's first claim.
+    AlreadyClaimed(Option<Box<ClaimAnswer>>),
+    /// 409: too many unpaid holds; the earliest ends in so many seconds.
+    TooManyHolds(u64),
+    /// 409: the drop has not opened yet, or has closed.
+    DropNotOpen(Phase),
+    /// 409: the hold is over.
+    HoldEnded,
     /// 426: this path speaks WebSocket only.
     UpgradeRequired,
     /// 429: too many requests; holds after how many seconds to retry.
@@ -95,6 +107,12 @@ impl ApiError {
             ApiError::UnsupportedMediaType(_) => &kinds::UNSUPPORTED_MEDIA_TYPE,
             ApiError::Invalid(_) => &kinds::INVALID,
             ApiError::IdReused(_) => &kinds::ID_REUSED,
+            ApiError::DropTotal(_) => &kinds::DROP_TOTAL,
+            ApiError::SoldOut(_) => &kinds::SOLD_OUT,
+            ApiError::AlreadyClaimed(_) => &kinds::ALREADY_CLAIMED,
+            ApiError::TooManyHolds(_) => &kinds::TOO_MANY_HOLDS,
+            ApiError::DropNotOpen(_) => &kinds::DROP_NOT_OPEN,
+            ApiError::HoldEnded => &kinds::HOLD_ENDED,
             ApiError::UpgradeRequired => &kinds::UPGRADE_REQUIRED,
             ApiError::RateLimited(_) => &kinds::RATE_LIMITED,
             ApiError::TooManyConnections => &kinds::TOO_MANY_CONNECTIONS,
@@ -139,6 +157,21 @@ impl ApiError {
             ApiError::IdReused(id) => {
                 format!("the id {id} came before with another payload; give a new gift a new id")
             }
+            ApiError::DropTotal(taken) => format!("{taken} units are sold or held; give at least that total"),
+            ApiError::SoldOut(0) => "nothing is free".to_owned(),
+            ApiError::SoldOut(free) => {
+                format!("only {free} are free, and a claim is filled whole or refused")
+            }
+            ApiError::AlreadyClaimed(_) => {
+                "the user would have more units than one may; claim is the answer to the first claim"
+                    .to_owned()
+            }
+            ApiError::TooManyHolds(s) => {
+                format!("confirm or cancel one of the user's unpaid holds; the earliest ends in {s} s")
+            }
+            ApiError::DropNotOpen(Phase::Closed) => "the drop has closed".to_owned(),
+            ApiError::DropNotOpen(_) => "the drop has not opened yet".to_owned(),
+            ApiError::HoldEnded => "the hold has ended; what it held is free again or sold".to_owned(),
             ApiError::UpgradeRequired => "connect with a WebSocket client".to_owned(),
             ApiError::Internal => return None,
             ApiError::ScheduleFull(s) => format!(
@@ -173,6 +206,10 @@ impl ApiError {
         if let Some(detail) = self.detail() {
             out.push_str(",\"detail\":");
             push_string(&mut out, &detail);
+        }
+        if let ApiError::AlreadyClaimed(Some(first)) = self {
+            out.push_str(",\"claim\":");
+            out.push_str(&first.to_json());
         }
         let faults = self.faults();
         for (n, fault) in faults.iter().enumerate() {
@@ -212,7 +249,9 @@ impl ResponseError for ApiError {
                 let told = if *tried { "Bearer error=\"invalid_token\"" } else { "Bearer" };
                 answer.insert_header((WWW_AUTHENTICATE, told));
             }
-            ApiError::RateLimited(seconds) | ApiError::ScheduleFull(seconds) => {
+            ApiError::RateLimited(seconds)
+            | ApiError::ScheduleFull(seconds)
+            | ApiError::TooManyHolds(seconds) => {
                 answer.insert_header((RETRY_AFTER, *seconds));
             }
             ApiError::TooManyConnections | ApiError::NoPlace => {
@@ -274,6 +313,12 @@ mod tests {
             ApiError::UnsupportedMediaType("send JSON".into()),
             invalid("a \"quoted\" fault"),
             ApiError::IdReused(id),
+            ApiError::DropTotal(3),
+            ApiError::SoldOut(0),
+            ApiError::AlreadyClaimed(None),
+            ApiError::TooManyHolds(7),
+            ApiError::DropNotOpen(Phase::Pending),
+            ApiError::HoldEnded,
             ApiError::UpgradeRequired,
             ApiError::BadHandshake("no key".into()),
             ApiError::Internal,
@@ -295,7 +340,7 @@ mod tests {
             assert!(KINDS.iter().any(|kind| kind.name == name), "{name}");
             assert_eq!(answer.headers().get("content-type").unwrap(), "application/problem+json");
             assert_eq!(
-                matches!(answer.status().as_u16(), 429 | 503),
+                matches!(answer.status().as_u16(), 429 | 503) || matches!(error, ApiError::TooManyHolds(_)),
                 answer.headers().contains_key(RETRY_AFTER)
             );
         }

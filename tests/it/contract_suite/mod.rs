@@ -6,6 +6,7 @@ mod capacity;
 mod combos;
 mod concurrency;
 mod dedup;
+mod drops;
 mod empty_feeds;
 mod expiry;
 mod history;

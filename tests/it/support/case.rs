@@ -73,6 +73,11 @@ impl Case {
         Case { store, engine, feed, now, replica, subscription }
     }
 
+    /// Subscribes on the engine as it is now, from where the replica stands.
+    pub async fn listen_anew(&mut self) {
+        self.subscription = self.engine.subscribe(&self.feed).await.unwrap();
+    }
+
     /// Lets virtual time pass.
     pub fn pass(&mut self, ms: u64) {
         self.now = self.now.plus(ms);

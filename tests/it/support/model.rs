@@ -1,12 +1,13 @@
 //! The oracle: the contract's sections 1–3 written down a second time, as plainly as possible and
 //! without the project's own transitions. In memory, one lock, nothing forgotten but by rule.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use tipcast::domain::{
-    Answer, Change, Dedup, DuePlace, Epoch, FeedId, Gift, GiftId, MAX_SAFE, Millis, Op, Outcome, Policy,
-    PolicyPatch, Position, RemoveReason, Row, RowCombo, RowId, Scheduled, Show, Status, Tag, Value,
+    Answer, Change, Dedup, DropId, Drops, DuePlace, Epoch, FeedId, Gift, GiftId, MAX_SAFE, Millis, Op,
+    Outcome, Policy, PolicyPatch, Position, RemoveReason, Row, RowCombo, RowId, Scheduled, Show, Status, Tag,
+    Value,
 };
 use tipcast::engine::{
     DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueTurn, Engine, EngineError, Head, Missed,
@@ -14,6 +15,8 @@ use tipcast::engine::{
     Unscheduled, Wait, Wakes,
 };
 use tokio::sync::broadcast;
+
+mod drops;
 
 /// An engine that keeps the contract and nothing else.
 pub struct Model {
@@ -41,6 +44,8 @@ struct Feed {
     later: Vec<ScheduledGift>,
     arrivals: u64,
     combos: HashMap<RowId, (String, String, String, bool)>,
+    drops: BTreeMap<DropId, drops::Drop>,
+    shown: Drops,
     log: Vec<Change>,
     floor: u64,
     told: usize,
@@ -81,6 +86,8 @@ impl Feed {
             later: vec![],
             arrivals: 0,
             combos: HashMap::new(),
+            drops: BTreeMap::new(),
+            shown: Drops::new(),
             log: vec![],
             floor: 0,
             told: 0,
@@ -113,10 +120,14 @@ impl Feed {
         }
     }
 
-    fn add(&mut self, gift: &Gift, policy: &Policy, now: Millis) -> RowId {
+    fn begin(&mut self) {
         if self.at.epoch.is_none() {
             self.at.epoch = Epoch::mint();
         }
+    }
+
+    fn add(&mut self, gift: &Gift, policy: &Policy, now: Millis) -> RowId {
+        self.begin();
         let seq = self.at.seq + 1;
         let id = RowId::of(&self.at.epoch, seq);
         let quote = |text: &String| -> Arc<str> { serde_json::to_string(text).unwrap().into() };
@@ -130,6 +141,7 @@ impl Feed {
             count: gift.combo.as_ref().map_or(gift.count, |c| u64::from(c.count.max(1))),
             value: gift.value.clone(),
             combo: gift.combo.as_ref().map(|c| RowCombo { key: "".into(), id: quote(&c.id), ended: c.end }),
+            drop: None,
             test: gift.test,
             user: gift.user.to_json().into(),
             gift: gift.gift.to_json().into(),
@@ -368,7 +380,14 @@ impl Engine for Model {
     fn snapshot<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Snapshot> {
         done(self.on(feed, |f, policy| {
             f.sweep(&policy, now);
-            Snapshot { at: f.at.clone(), tag: f.tag, policy, rows: f.rows.clone(), now }
+            Snapshot {
+                at: f.at.clone(),
+                tag: f.tag,
+                policy,
+                rows: f.rows.clone(),
+                drops: f.shown.clone(),
+                now,
+            }
         }))
     }
 

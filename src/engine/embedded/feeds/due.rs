@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::super::store::DueEntry;
 use super::{Feeds, Step};
 use crate::domain::answer::{Fate, Remembered};
-use crate::domain::{Answer, DueKind, DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Scheduled};
+use crate::domain::{Answer, DropId, DueKind, DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Scheduled};
 use crate::engine::record::{Records, push_gift};
 use crate::engine::{
     DUE_BATCH, DUE_TRIES, DeadDue, DueFate, DueFeed, DueHandled, DueRun, DueTurn, ScheduledGift,
@@ -80,6 +80,24 @@ impl Feeds {
         let next = self.store.next_due(no)?;
         self.agenda.set(name, next);
         Ok(Some(entry))
+    }
+
+    /// Sees to it that a drop's clock strikes at `at`, and at no other time.
+    pub(in super::super) fn wind(&mut self, name: &FeedId, drop: &DropId, at: Option<Millis>) -> Step<()> {
+        let Some(no) = self.known_number(name)? else { return Ok(()) };
+        let wound = self.store.find_due(no, DueKind::Drop.letter(), drop.as_str())?;
+        if wound.as_ref().map(|entry| entry.place.at) == at {
+            return Ok(());
+        }
+        if wound.is_some() {
+            self.take_due(name, DueKind::Drop, drop.as_str())?;
+            // So that a group that fails has the agenda read anew.
+            self.dirty.insert(name.clone());
+        }
+        match at {
+            Some(at) => self.add_due(name, DueKind::Drop, drop.as_str(), at, String::new()),
+            None => Ok(()),
+        }
     }
 
     /// Keeps a gift that is new until `at`.
@@ -180,6 +198,10 @@ impl Feeds {
             let (late_ms, kind) = (now.since(entry.place.at), entry.kind);
             let done = match DueKind::of(entry.kind) {
                 Some(DueKind::Gift) => self.show(name, &entry, now)?.map(DueFate::Shown),
+                Some(DueKind::Drop) => match entry.id.parse() {
+                    Ok(drop) => Ok(DueFate::Struck(self.tick(name, &drop, now)?.map(Box::new))),
+                    Err(_) => Err("this is no drop's name"),
+                },
                 None => Err("this version of Tipcast does not know what it is for"),
             };
             let fate = match done {
