@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::value::to_raw_value;
-use tipcast::domain::{FeedId, Gift, Millis, Outcome, Policy};
+use tipcast::domain::{FeedId, Gift, Millis, Outcome};
 use tipcast::engine::Engine;
 use tipcast::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
 use tipcast::engine::redis::{RedisEngine, RedisOptions};
@@ -65,7 +65,7 @@ fn cpu_seconds() -> f64 {
 #[tokio::main]
 async fn main() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    let options = EmbeddedOptions { data_dir: dir.path().to_owned(), defaults: Policy::default() };
+    let options = EmbeddedOptions::new(dir.path());
     let url = std::env::args().find(|arg| arg.starts_with("redis://"));
     let engine: Arc<dyn Engine> = match url {
         Some(url) => RedisEngine::open(RedisOptions::new(url)).await.expect("an engine"),

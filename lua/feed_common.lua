@@ -15,8 +15,8 @@
 --           born: the epoch in which the list began; locks of another list do not count
 --   policy  STRING: capacity dedup dedup_window row_ttl delay flush idempotency_window history, "-" where
 --           the server's default holds
--- A change is "SEQ PREV TAG KIND", newline, and after add and update the row; kinds: add, update,
--- "expired ROWID", "retracted ROWID", reset. Numbers are decimal text and exact: nothing here passes
+-- A change is "SEQ PREV TAG KIND", newline, and after add and update the row, after drop the drop (feed_drops);
+-- kinds: add, update, "expired ROWID", "retracted ROWID", drop, reset. Numbers are decimal text and exact: nothing here passes
 -- through cjson, and sums stop at 2^53-1.
 --
 -- KEYS 5:

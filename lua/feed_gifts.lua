@@ -3,18 +3,23 @@
 -- FeedState::publish.
 --
 -- What is remembered of a gift id: "UNTIL FINGERPRINT STATUS EPOCH SEQ ROW COUNT", status a(ccepted),
--- m(erged) or s(uppressed), count "-" unless merged. A dedup lock: "UNTIL ROW BORN". Both hold while now
--- is before UNTIL; their PX only collects garbage, a minute later.
+-- m(erged), s(uppressed), w(aits) or c(ancelled). COUNT is "-" unless merged. Of w and c, EPOCH and SEQ
+-- are 0 and ROW is the time for which it was scheduled; w holds until it is shown, whatever UNTIL says.
+-- A dedup lock: "UNTIL ROW BORN". Both hold while now is before UNTIL; their PX only collects garbage, a
+-- minute later.
 --
--- A gift has two KEYS, its id and the lock of its user and kind, and GIFT_ARGS ARGV.
+-- A gift has two KEYS, its id and the lock of its user and kind, and GIFT_ARGS ARGV. Its body is what
+-- follows in a row behind the row's own lines: count (of a combo the cumulative count), value "AMOUNT
+-- CURRENCY" or "", combo key, "ENDED COMBO_ID" or "", test, user, gift, message JSON or "", and "TIER META",
+-- each may be "".
 
 local GRACE = 60000
-local ids, locks = {}, {}
+local ids, waits, locks = {}, {}, {}
 local id_til, lock_til = til(policy.idempotency_window), til(policy.dedup_window)
 
 -- Offsets of a gift's ARGV from its fingerprint, as feed_publish lists them; GIFT_ARGS of them.
-local SHOW, KEY, BODY = 1, 2, 3
-local GIFT_ARGS = 4
+local SHOW, KEY, BODY, OWN = 1, 2, 3, 4
+local GIFT_ARGS = 5
 
 local function lookup(overlay, index)
   local key = KEYS[index]
@@ -113,7 +118,7 @@ local function publish_locked(a, index)
   return status, row, count
 end
 
--- Takes a gift that is not for later: `a` is its first ARGV, `index` its first KEY. What is to be
+-- Takes a gift that is not for later, or no longer: `a` is its first ARGV, `index` its first KEY. What is to be
 -- remembered of its id.
 local function take_now(a, index)
   settle()
@@ -125,7 +130,7 @@ local function take_now(a, index)
   end
   local answer = id_til .. ' ' .. ARGV[a] .. ' ' .. status
     .. ' ' .. epoch .. ' ' .. seq_text .. ' ' .. row .. ' ' .. (count or '-')
-  ids[KEYS[index]] = answer
+  ids[KEYS[index]], waits[KEYS[index]] = answer, nil
   return answer
 end
 
@@ -133,6 +138,8 @@ end
 local function remember()
   local call = redis.call
   local id_px, lock_px = int(policy.idempotency_window + GRACE), int(policy.dedup_window + GRACE)
-  for key, answer in pairs(ids) do call('PSETEX', key, id_px, answer) end
+  for key, answer in pairs(ids) do
+    if waits[key] then call('SET', key, answer) else call('PSETEX', key, id_px, answer) end
+  end
   for key, lock in pairs(locks) do call('PSETEX', key, lock_px, lock) end
 end

@@ -1,14 +1,16 @@
--- feed_publish: takes gifts in order, as one step.
+-- feed_publish: takes gifts in order, as one step; those for later join the due queue.
 --
--- KEYS 5 + 2 per gift:
+-- KEYS 7 + 2 per gift:
 --   1 list
 --   2 rows
 --   3 hist
 --   4 meta
 --   5 policy
---   6 id of the gift
---   7 lock of its user and kind
--- ARGV 9 + 4 per gift:
+--   6 due
+--   7 later
+--   8 id of the gift
+--   9 lock of its user and kind
+-- ARGV 11 + 5 per gift:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -18,36 +20,71 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
---   10 fingerprint, hex
---   11 when to show: "" by policy, "-" at once, "+" later, or a time
---   12 combo key, "" without explicit combo
---   13 body, eight lines as in the row it starts: count (of a combo the cumulative count), value "AMOUNT
---      CURRENCY" or "", combo key, "ENDED COMBO_ID" or "", test, user, gift, message JSON or "", and
---      "TIER META", each may be ""
+--   10 since when the feed is in the index of due feeds: a time, or ""
+--   11 gifts that may wait
+--   12 fingerprint, hex
+--   13 when to show: "" by policy, "-" at once, "+MS" later, or a time
+--   14 combo key, "" without explicit combo
+--   15 body: see feed_gifts
+--   16 record of the gift, its id the first line; "" as long as it is not known to be for later
 -- RETURNS the header, then one text per gift: "n" (new) or "d" (came before) and what is remembered of
---   its id, or "l" (for later; nothing written)
--- REFUSES nothing
+--   its id; or "f" and in how many milliseconds the first is due (as many wait as may)
+-- REFUSES with "", "register", a time, the policy's delay: nothing was done; the feed must be in the index
+--   from that time on, and records must come along
+
+local REGISTERED, MAX = tonumber(ARGV[10]), tonumber(ARGV[11])
+local unregistered, gifts_waiting = false, false
+
+local function due_of(a)
+  local show, at = ARGV[a + SHOW], nil
+  if show == '-' then return nil end
+  if show == '' then
+    at = now + policy.delay
+  elseif string.sub(show, 1, 1) == '+' then
+    at = now + tonumber(string.sub(show, 2))
+  else
+    at = tonumber(show)
+  end
+  if at <= now then return nil end
+  return math.min(at, MAX_TIME)
+end
+
+local function schedule(a, index, at)
+  if not gifts_waiting then gifts_waiting = due_waiting() > 0 and call('HLEN', LATER) - 1 or 0 end
+  if gifts_waiting >= MAX then
+    local first = due_first()
+    return 'f' .. int(math.max((first or at) - now, 0))
+  end
+  local text = ARGV[a + OWN]
+  if text == '' or not REGISTERED or at < REGISTERED then
+    unregistered = math.min(unregistered or at, at)
+    return ''
+  end
+  due_add(at, 'g', match(text, '^[^\n]+'), text)
+  gifts_waiting = gifts_waiting + 1
+  local answer = int(at) .. ' ' .. ARGV[a] .. ' w 0 0 ' .. int(at) .. ' -'
+  ids[KEYS[index]], waits[KEYS[index]] = answer, true
+  return 'n' .. answer
+end
 
 local function take(a, index)
   local known = lookup(ids, index)
   if known then
-    local over = match(known, '^(%d+) %x+ [ams] %S+ %d+ %S+ %S+$')
-    if over and now < tonumber(over) then return 'd' .. known end
+    local over, status = match(known, '^(%d+) %x+ ([amswc]) %S+ %d+ %S+ %S+$')
+    if over and (status == 'w' or now < tonumber(over)) then return 'd' .. known end
   end
-  local show = ARGV[a + SHOW]
-  if show == '' then
-    if policy.delay > 0 then return 'l' end
-  elseif show ~= '-' and (show == '+' or tonumber(show) > now) then
-    return 'l'
-  end
+  local at = due_of(a)
+  if at then return schedule(a, index, at) end
   return 'n' .. take_now(a, index)
 end
 
 local answers = {}
-for gift = 0, (#KEYS - 5) / 2 - 1 do
-  answers[gift + 2] = take(10 + gift * GIFT_ARGS, 6 + gift * 2)
+for gift = 0, (#KEYS - 7) / 2 - 1 do
+  answers[gift + 2] = take(12 + gift * GIFT_ARGS, 8 + gift * 2)
 end
+if unregistered then return { '', 'register', int(unregistered), int(policy.delay) } end
 commit('=')
 remember()
+due_commit()
 answers[1] = header()
 return answers

@@ -1,12 +1,13 @@
 -- feed_snapshot: the list as it stands. Removes rows whose time is over; of a feed that nobody wrote to
 -- it writes nothing.
 --
--- KEYS 5:
+-- KEYS 6:
 --   1 list
 --   2 rows
 --   3 hist
 --   4 meta
 --   5 policy
+--   6 shown
 -- ARGV 9:
 --   1 now
 --   2 candidate epoch
@@ -17,7 +18,8 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
--- RETURNS the header, the overrides as in `policy` ("" for none), then the rows, newest first
+-- RETURNS the header, the overrides as in `policy` ("" for none), how many rows, these, newest first, then what
+--   watchers were told of the feed's drops
 -- REFUSES nothing
 
 if #entries > 0 then
@@ -30,7 +32,8 @@ if #entries > 0 then
   if not whole then lose() end
 end
 settle()
-local answer = { header(), overrides or '' }
-for at, entry in ipairs(entries) do answer[at + 2] = texts[match(entry, '^%S+')] end
+local answer = { header(), overrides or '', int(#entries) }
+for at, entry in ipairs(entries) do answer[at + 3] = texts[match(entry, '^%S+')] end
+for _, told in ipairs(call('HVALS', KEYS[6])) do answer[#answer + 1] = told end
 commit('=')
 return answer

@@ -16,3 +16,4 @@ pub mod http;
 pub mod live;
 pub mod metrics;
 pub mod tools;
+pub mod work;

@@ -42,13 +42,21 @@ async fn open_bare(
     metrics: &Arc<Metrics>,
 ) -> Result<Arc<dyn Engine>, EngineError> {
     if !config.redis.url.is_empty() {
-        let options = RedisOptions { metrics: metrics.clone(), ..redis_options(&config.redis, defaults) };
+        let options = RedisOptions {
+            metrics: metrics.clone(),
+            scheduled_max: config.due.scheduled_max,
+            due_parts: config.due.partitions,
+            drop_reminder_ms: config.drops.reminder_ms,
+            ..redis_options(&config.redis, defaults)
+        };
         return Ok(RedisEngine::open(options).await?);
     }
-    let data_dir = config.embedded.data_dir.clone();
+    let (data_dir, drop_reminder_ms) = (config.embedded.data_dir.clone(), config.drops.reminder_ms);
     // Reading the feeds back takes a while and blocks.
     let metrics = metrics.clone();
-    let opening = move || EmbeddedEngine::open_metered(EmbeddedOptions { data_dir, defaults }, metrics);
+    let scheduled_max = config.due.scheduled_max;
+    let options = EmbeddedOptions { data_dir, defaults, scheduled_max, drop_reminder_ms };
+    let opening = move || EmbeddedEngine::open_metered(options, metrics);
     let opened = tokio::task::spawn_blocking(opening).await;
     let engine = opened.map_err(|e| EngineError::Open(e.to_string()))??;
     Ok(engine)

@@ -75,7 +75,7 @@ impl Config {
     }
 
     fn check_ranges(&self) -> Result<(), ConfigError> {
-        let Config { http, limits, redis, .. } = self;
+        let Config { http, limits, drops, redis, due, .. } = self;
         for (key, value, least, most) in [
             ("[http] workers", http.workers as u64, 0, 512),
             ("[http] max_body_bytes", http.max_body_bytes as u64, 1_024, 16 << 20),
@@ -91,6 +91,10 @@ impl Config {
             ("[limits] watchers_per_address", limits.watchers_per_address as u64, 0, 10_000_000),
             ("[limits] requests_per_second", u64::from(limits.requests_per_second), 0, 1_000_000),
             ("[limits] request_burst", u64::from(limits.request_burst), 0, 10_000_000),
+            ("[drops] reminder_ms", drops.reminder_ms, 0, 604_800_000),
+            ("[due] scheduled_max", due.scheduled_max, 1, 10_000_000),
+            ("[due] longest_sleep_ms", due.longest_sleep_ms, 100, 60_000),
+            ("[due] partitions", due.partitions as u64, 1, 16),
             ("[redis] call_timeout_ms", redis.call_timeout_ms, 50, 4_000),
             ("[redis] connect_timeout_ms", redis.connect_timeout_ms, 50, 10_000),
         ] {

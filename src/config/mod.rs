@@ -28,6 +28,8 @@ pub struct Config {
     pub http: Http,
     pub limits: Limits,
     pub feeds: Feeds,
+    pub drops: Drops,
+    pub due: Due,
     pub redis: Redis,
     pub embedded: Embedded,
     pub log: Log,
@@ -51,6 +53,9 @@ pub struct Http {
     pub allowed_origins: Vec<String>,
     pub trusted_proxies: Vec<String>,
     pub forwarded_header: String,
+    pub tls_cert: String,
+    pub tls_key: String,
+    pub compress: bool,
     pub workers: usize,
     pub max_body_bytes: usize,
     pub max_batch_bytes: usize,
@@ -89,6 +94,24 @@ pub struct Feeds {
     pub flush_ms: u64,
     pub idempotency_window_ms: u64,
     pub history: u64,
+}
+
+/// `[drops]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Drops {
+    pub reminder_ms: u64,
+}
+
+/// `[due]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Due {
+    pub scheduled_max: u64,
+    pub longest_sleep_ms: u64,
+    pub partitions: usize,
 }
 
 /// `[redis]`

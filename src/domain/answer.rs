@@ -1,6 +1,6 @@
 //! What a producer is told about one gift.
 
-use super::{Epoch, Fingerprint, GiftId, Position, RowId};
+use super::{Epoch, Fingerprint, GiftId, Position, RowId, Scheduled};
 
 /// What became of a gift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,8 +65,28 @@ pub enum Outcome {
     Duplicate(Answer),
     /// Its id came before with another payload. Nothing changed.
     IdReused(GiftId),
-    /// It asks to be shown later, which this server cannot do yet. Nothing changed.
-    CannotSchedule(GiftId),
+    /// It was new, and is shown later.
+    Scheduled(Scheduled),
+    /// Its id came before with the same payload, and has not been shown: it waits, or was cancelled.
+    ScheduledBefore(Scheduled),
+    /// As many gifts of this feed wait as may. Nothing changed.
+    TooManyScheduled {
+        /// Which gift.
+        id: GiftId,
+        /// When the first of them is due, in milliseconds from now.
+        retry_in_ms: u64,
+    },
+}
+
+impl Outcome {
+    /// Which gift it is about.
+    pub fn id(&self) -> &GiftId {
+        match self {
+            Outcome::New(answer) | Outcome::Duplicate(answer) => &answer.id,
+            Outcome::Scheduled(it) | Outcome::ScheduledBefore(it) => &it.id,
+            Outcome::IdReused(id) | Outcome::TooManyScheduled { id, .. } => id,
+        }
+    }
 }
 
 /// What is remembered of a gift's id.
@@ -74,17 +94,30 @@ pub enum Outcome {
 pub struct Remembered {
     /// Of the payload it came with.
     pub fingerprint: Fingerprint,
-    /// What was answered.
-    pub answer: Answer,
+    /// What became of the gift.
+    pub fate: Fate,
+}
+
+/// What became of a gift so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It was taken, at once or when its time had come; this is the answer to that.
+    Taken(Answer),
+    /// It waits. Such an id is never forgotten: its window begins when it is shown.
+    Waits(Scheduled),
+    /// It was cancelled while it waited.
+    Cancelled(Scheduled),
 }
 
 impl Remembered {
-    /// The outcome for the same id coming again with `fingerprint`.
+    /// The outcome for the id of this gift coming again with `fingerprint`.
     pub fn again(self, fingerprint: Fingerprint) -> Outcome {
-        if self.fingerprint == fingerprint {
-            Outcome::Duplicate(self.answer)
-        } else {
-            Outcome::IdReused(self.answer.id)
+        let same = self.fingerprint == fingerprint;
+        match self.fate {
+            Fate::Taken(answer) if same => Outcome::Duplicate(answer),
+            Fate::Waits(it) | Fate::Cancelled(it) if same => Outcome::ScheduledBefore(it),
+            Fate::Taken(answer) => Outcome::IdReused(answer.id),
+            Fate::Waits(it) | Fate::Cancelled(it) => Outcome::IdReused(it.id),
         }
     }
 }

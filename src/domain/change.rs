@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Epoch, Row, RowId};
+use super::{DropView, Epoch, Row, RowId};
 
 /// A random mark that one writing call leaves on its changes. A change names the mark of the one
 /// before it, so a history that forked (a store that went back and moved on) shows at the fork.
@@ -37,6 +37,8 @@ pub enum Op {
         /// Why.
         reason: RemoveReason,
     },
+    /// A drop opened, sold out, closed, is reminded of, or changed; this is how it stands.
+    Drop(Arc<DropView>),
     /// The list is another now (the capacity changed). Watchers get a snapshot; positions before
     /// this change are no longer covered.
     Reset,
@@ -78,6 +80,10 @@ impl Change {
             Op::Remove { row, reason } => {
                 let _ = write!(out, "{{\"op\":\"remove\",\"seq\":{seq},\"row\":\"{row}\"");
                 let _ = write!(out, ",\"reason\":\"{}\"", reason.as_str());
+            }
+            Op::Drop(view) => {
+                let _ = write!(out, "{{\"op\":\"drop\",\"seq\":{seq},\"drop\":");
+                view.push_json(out);
             }
             Op::Reset => {
                 let _ = write!(out, "{{\"op\":\"reset\",\"seq\":{seq}");

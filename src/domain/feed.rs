@@ -5,10 +5,10 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::answer::position;
-use super::row::{combo_key, lock_key};
+use super::row::{SoldRow, combo_key, lock_key};
 use super::{
-    Answer, Change, Dedup, Epoch, Gift, Millis, Op, Outcome, Policy, PolicyPatch, Position, RemoveReason,
-    Row, RowId, Show, Status,
+    Answer, Change, Dedup, DropView, Drops, Epoch, Gift, Millis, Op, Policy, PolicyPatch, Position,
+    RemoveReason, Row, RowId, Sale, Status,
 };
 
 /// The dedup lock of one (user, kind of gift).
@@ -29,6 +29,8 @@ pub struct FeedState {
     pub seq: u64,
     /// Newest first, at most `capacity`.
     pub rows: VecDeque<Arc<Row>>,
+    /// What watchers were told of the feed's drops.
+    pub drops: Drops,
     /// By [`lock_key`].
     pub locks: HashMap<String, Lock>,
     /// What was set for this feed.
@@ -44,6 +46,7 @@ impl Default for FeedState {
             epoch: Epoch::none(),
             seq: 0,
             rows: VecDeque::new(),
+            drops: Drops::new(),
             locks: HashMap::new(),
             overrides: PolicyPatch::default(),
             covered_from: 0,
@@ -82,18 +85,16 @@ impl FeedState {
         }
     }
 
-    /// Takes one gift whose id is not remembered. `policy` is the feed's own.
-    pub fn publish(&mut self, gift: &Gift, policy: &Policy, now: Millis, effects: &mut Effects) -> Outcome {
-        if is_for_later(gift, policy, now) {
-            return Outcome::CannotSchedule(gift.id.clone());
-        }
+    /// Takes one gift that is new and not for later ([`super::due_at`]), or whose time has come.
+    /// `policy` is the feed's own.
+    pub fn publish(&mut self, gift: &Gift, policy: &Policy, now: Millis, effects: &mut Effects) -> Answer {
         self.sweep(policy, now, effects);
         let (status, row, count) = match gift.combo {
             Some(_) => self.publish_frame(gift, policy, now, effects),
             None => self.publish_locked(gift, policy, now, effects),
         };
         let count = (status == Status::Merged).then_some(count);
-        Outcome::New(Answer { status, id: gift.id.clone(), at: self.position(), row, count })
+        Answer { status, id: gift.id.clone(), at: self.position(), row, count }
     }
 
     /// An explicit combo neither takes nor heeds the dedup lock.
@@ -158,15 +159,38 @@ impl FeedState {
         now: Millis,
         effects: &mut Effects,
     ) -> (Status, RowId, u64) {
+        let row = self.add(policy, effects, |id, seq| Row::start(id, seq, gift, now, policy.row_ttl_ms));
+        (Status::Accepted, row.id.clone(), row.count)
+    }
+
+    fn add(
+        &mut self,
+        policy: &Policy,
+        effects: &mut Effects,
+        start: impl FnOnce(RowId, u64) -> Row,
+    ) -> Arc<Row> {
         self.begin();
         let seq = self.seq + 1;
-        let id = RowId::of(&self.epoch, seq);
-        let row = Arc::new(Row::start(id.clone(), seq, gift, now, policy.row_ttl_ms));
-        let count = row.count;
+        let row = Arc::new(start(RowId::of(&self.epoch, seq), seq));
         self.rows.push_front(row.clone());
         self.rows.truncate(policy.capacity as usize);
-        self.record(Op::Add(row), policy, effects);
-        (Status::Accepted, id, count)
+        self.record(Op::Add(row.clone()), policy, effects);
+        row
+    }
+
+    /// Shows a sale: a row of its own, outside dedup.
+    pub fn sell(&mut self, sale: SoldRow<'_>, policy: &Policy, now: Millis, effects: &mut Effects) -> Sale {
+        self.sweep(policy, now, effects);
+        let row = self.add(policy, effects, |id, seq| Row::sold(id, seq, sale, now, policy.row_ttl_ms));
+        Sale { at: self.position(), row: row.id.clone() }
+    }
+
+    /// Tells watchers how a drop stands.
+    pub fn tell_drop(&mut self, view: DropView, policy: &Policy, effects: &mut Effects) {
+        self.begin();
+        let view = Arc::new(view);
+        self.drops.insert(view.drop.clone(), view.clone());
+        self.record(Op::Drop(view), policy, effects);
     }
 
     fn replace(&mut self, at: usize, row: Row, policy: &Policy, effects: &mut Effects) {
@@ -237,6 +261,7 @@ impl FeedState {
                 }
             }
             Op::Remove { row, .. } => self.rows.retain(|known| known.id != *row),
+            Op::Drop(view) => drop(self.drops.insert(view.drop.clone(), view.clone())),
             Op::Reset => {
                 self.rows.truncate(capacity as usize);
                 self.covered_from = change.seq;
@@ -258,14 +283,5 @@ impl FeedState {
         };
         let epoch = self.epoch.clone();
         effects.changes.push(Change { epoch, seq: self.seq, prev: 0, tag: 0, op });
-    }
-}
-
-/// A gift's own delay replaces the policy's; a time that is not in the future shows at once.
-fn is_for_later(gift: &Gift, policy: &Policy, now: Millis) -> bool {
-    match gift.show {
-        Show::ByPolicy => policy.delay_ms > 0,
-        Show::After(ms) => ms > 0,
-        Show::At(at) => at > now,
     }
 }

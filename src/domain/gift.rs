@@ -68,6 +68,20 @@ pub enum Show {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(pub [u8; 16]);
 
+impl Fingerprint {
+    /// Reads what [`fmt::Display`] writes: 32 hex digits.
+    pub fn from_hex(hex: &str) -> Option<Fingerprint> {
+        let mut bytes = [0; 16];
+        if hex.len() != 32 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return None;
+        }
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).ok()?;
+        }
+        Some(Fingerprint(bytes))
+    }
+}
+
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -128,13 +142,10 @@ impl Gift {
     fn read(raw: &RawValue, key: Option<&GiftId>, faults: &mut Vec<Fault>) -> Option<Gift> {
         let mut body = Object::open(raw, "", faults)?;
         let id = read_id(&mut body, key, faults);
-        let user = body.need("user", faults).and_then(|f| f.object(faults)).and_then(|o| {
-            read_named(o, "avatar", faults).map(|(id, name, avatar)| Person { id, name, avatar })
-        });
-        let gift = body
-            .need("gift", faults)
-            .and_then(|f| f.object(faults))
-            .and_then(|o| read_named(o, "icon", faults).map(|(id, name, icon)| GiftKind { id, name, icon }));
+        let user =
+            body.need("user", faults).and_then(|f| f.object(faults)).and_then(|o| read_person(o, faults));
+        let gift =
+            body.need("gift", faults).and_then(|f| f.object(faults)).and_then(|o| read_kind(o, faults));
         let count = match body.take("count") {
             Some(f) => f.integer(1, 1_000_000, faults),
             None => Some(1),
@@ -243,6 +254,15 @@ fn read_id(body: &mut Object<'_>, key: Option<&GiftId>, faults: &mut Vec<Fault>)
     let Some(field) = body.take("id") else {
         return Some(key.cloned().unwrap_or_else(GiftId::mint));
     };
+    read_given_id(&field, key, faults)
+}
+
+/// An id that is there, and is `key` when that is there too.
+pub(super) fn read_given_id(
+    field: &Field<'_>,
+    key: Option<&GiftId>,
+    faults: &mut Vec<Fault>,
+) -> Option<GiftId> {
     let id: GiftId = match field.string(faults)?.parse() {
         Ok(id) => id,
         Err(rule) => {
@@ -255,6 +275,16 @@ fn read_id(body: &mut Object<'_>, key: Option<&GiftId>, faults: &mut Vec<Fault>)
         return None;
     }
     Some(id)
+}
+
+/// A user.
+pub(super) fn read_person(object: Object<'_>, faults: &mut Vec<Fault>) -> Option<Person> {
+    read_named(object, "avatar", faults).map(|(id, name, avatar)| Person { id, name, avatar })
+}
+
+/// A kind of gift.
+pub(super) fn read_kind(object: Object<'_>, faults: &mut Vec<Fault>) -> Option<GiftKind> {
+    read_named(object, "icon", faults).map(|(id, name, icon)| GiftKind { id, name, icon })
 }
 
 /// `{id, name, <picture>?}`: a user or a kind of gift.
@@ -288,7 +318,12 @@ fn opaque_id(field: &Field<'_>, most: usize, faults: &mut Vec<Fault>) -> Option<
 }
 
 /// Cleaning may shorten a text and NFC may lengthen it: either spelling inside the limit is fine.
-fn display_text(field: &Field<'_>, least: usize, most: usize, faults: &mut Vec<Fault>) -> Option<String> {
+pub(super) fn display_text(
+    field: &Field<'_>,
+    least: usize,
+    most: usize,
+    faults: &mut Vec<Fault>,
+) -> Option<String> {
     let raw = field.string(faults)?;
     let clean = text::clean(&raw);
     let too_long = clean.chars().count() > most && raw.chars().count() > most;
@@ -334,7 +369,7 @@ fn read_combo(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<ComboMark> {
     Some(ComboMark { id: id?, count: count? as u32, end })
 }
 
-fn read_time(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Millis> {
+pub(super) fn read_time(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Millis> {
     let at = Millis::parse(&field.string(faults)?);
     if at.is_none() {
         field.wrong(faults, "must be an RFC 3339 time such as 2026-01-31T12:00:00.000Z");

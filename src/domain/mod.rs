@@ -1,27 +1,39 @@
 //! The words of a gift feed as types: what a producer may say, what a feed holds,
 //! how a gift changes it. Nothing here does I/O or reads a clock; `now` is always an argument.
 //!
-//! Reading order: [`ids`], [`gift`], [`row`], [`change`], [`policy`], [`feed`].
+//! Reading order: [`ids`], [`gift`], [`row`], [`change`], [`policy`], [`feed`], [`due`]; then [`drop`],
+//! [`claim`], [`stock`].
 
 pub mod answer;
 pub mod change;
+pub mod claim;
+pub mod drop;
+pub mod due;
+pub mod event;
 pub mod feed;
 pub mod gift;
 pub mod ids;
 pub mod json;
 pub mod policy;
 pub mod row;
+pub mod stock;
 pub mod text;
 pub mod time;
 
 pub use answer::{Answer, Outcome, Status};
 pub use change::{Change, Op, RemoveReason, Tag};
+pub use claim::{
+    Cancelled, Claim, ClaimAnswer, ClaimRefused, Claimed, Confirmed, Fate, Hold, HoldId, Pay, Sale,
+};
+pub use drop::{Defined, DropSpec, DropView, Drops, Phase};
+pub use due::{DueKind, DuePlace, Scheduled, due_at};
 pub use feed::FeedState;
 pub use gift::{ComboMark, Fingerprint, Gift, GiftKind, Person, Show, Value};
-pub use ids::{Epoch, FeedId, GiftId, Position, RowId};
+pub use ids::{DropId, Epoch, FeedId, GiftId, Position, RowId};
 pub use json::{Fault, Refused};
 pub use policy::{Dedup, Policy, PolicyPatch};
-pub use row::{Row, RowCombo};
+pub use row::{Row, RowCombo, RowDrop};
+pub use stock::Stock;
 pub use time::Millis;
 
 /// The largest integer that JSON readers everywhere hold exactly: 2^53 − 1.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::gift::{Gift, Value};
 use super::json::push_string;
-use super::{MAX_SAFE, Millis, RowId};
+use super::{Claim, DropId, MAX_SAFE, Millis, RowId};
 
 /// A row of a feed's list. The parts that no gift changes are kept as the JSON text that watchers
 /// get, so a row is encoded by joining texts.
@@ -28,6 +28,8 @@ pub struct Row {
     pub value: Option<Value>,
     /// The explicit combo that keys this row.
     pub combo: Option<RowCombo>,
+    /// The drop that sold it.
+    pub drop: Option<RowDrop>,
     /// True when its gifts are tests.
     pub test: bool,
     /// `{"id","name","avatar"?}` as JSON.
@@ -40,6 +42,37 @@ pub struct Row {
     pub tier: Option<u8>,
     /// The newest meta as JSON.
     pub meta: Option<Arc<str>>,
+}
+
+/// What a sale's row is made of.
+#[derive(Clone, Debug)]
+pub struct SoldRow<'a> {
+    /// The buyer as JSON.
+    pub user: &'a str,
+    /// What was sold, as JSON.
+    pub gift: &'a Arc<str>,
+    /// The message as a JSON string.
+    pub message: Option<&'a str>,
+    /// Units.
+    pub count: u64,
+    /// The drop, and what is left of it.
+    pub drop: RowDrop,
+}
+
+impl Claim {
+    /// The message as rows keep it: a JSON string.
+    pub fn message_json(&self) -> Option<Arc<str>> {
+        self.message.as_deref().map(json_string)
+    }
+}
+
+/// What a sale's row knows of its drop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowDrop {
+    /// Which drop.
+    pub drop: DropId,
+    /// Units that were free right after the sale.
+    pub left: u64,
 }
 
 /// What a row knows of its explicit combo.
@@ -71,12 +104,35 @@ impl Row {
                 id: json_string(&c.id),
                 ended: c.end,
             }),
+            drop: None,
             test: gift.test,
             user: gift.user.to_json().into(),
             gift: gift.gift.to_json().into(),
             message: gift.message.as_deref().map(json_string),
             tier: gift.tier,
             meta: gift.meta.as_deref().map(Into::into),
+        }
+    }
+
+    /// The row of a sale, as change `seq`: `user` and `message` as JSON, units, and what was sold.
+    pub fn sold(id: RowId, seq: u64, sale: SoldRow<'_>, now: Millis, ttl_ms: u64) -> Row {
+        Row {
+            id,
+            rev: 1,
+            seq,
+            at: now,
+            updated_at: now,
+            expires_at: expiry(now, ttl_ms),
+            count: sale.count,
+            value: None,
+            combo: None,
+            drop: Some(sale.drop),
+            test: false,
+            user: sale.user.into(),
+            gift: sale.gift.clone(),
+            message: sale.message.map(Into::into),
+            tier: None,
+            meta: None,
         }
     }
 
@@ -169,6 +225,9 @@ impl Row {
         if let Some(combo) = &self.combo {
             let _ = write!(out, ",\"combo\":{{\"id\":{},\"count\":{}", combo.id, self.count);
             out.push_str(if combo.ended { ",\"end\":true}" } else { "}" });
+        }
+        if let Some(RowDrop { drop, left }) = &self.drop {
+            let _ = write!(out, ",\"drop\":{{\"drop\":\"{drop}\",\"left\":{left}}}");
         }
         if self.test {
             out.push_str(",\"test\":true");

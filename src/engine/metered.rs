@@ -3,10 +3,16 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Engine, EngineError, Head, Missed, PolicyChange, Snapshot, Subscription, Wait};
-use crate::domain::{FeedId, Gift, Millis, Outcome, Policy, Position, RowId, Status};
+use super::{
+    DeadDue, DropStore, DueDone, DueFate, DueRun, DueTurn, Engine, EngineError, Head, Missed, PolicyChange,
+    ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
+};
+use crate::domain::{
+    Cancelled, Claim, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, DuePlace, Fate,
+    FeedId, Gift, GiftId, Hold, HoldId, Millis, Outcome, Policy, Position, RowId, Status,
+};
 use crate::metrics::Metrics;
-use crate::metrics::labels::{Failure, GiftStatus, Operation};
+use crate::metrics::labels::{ClaimFate, Failure, GiftStatus, HoldFate, Operation};
 
 /// Passes every call on, and counts it.
 pub struct Metered {
@@ -41,16 +47,44 @@ impl Metered {
 
     fn count(&self, outcome: &Outcome) {
         let status = match outcome {
-            Outcome::New(answer) => match answer.status {
-                Status::Accepted => GiftStatus::Accepted,
-                Status::Merged => GiftStatus::Merged,
-                Status::Suppressed => GiftStatus::Suppressed,
-            },
-            Outcome::Duplicate(_) => GiftStatus::Duplicate,
+            Outcome::New(answer) => status_of(answer.status),
+            Outcome::Scheduled(_) => GiftStatus::Scheduled,
+            Outcome::Duplicate(_) | Outcome::ScheduledBefore(_) => GiftStatus::Duplicate,
             // What was refused is counted where refusals of every kind meet.
-            Outcome::IdReused(_) | Outcome::CannotSchedule(_) => return,
+            Outcome::IdReused(_) | Outcome::TooManyScheduled { .. } => return,
         };
         self.metrics.gifts[status].inc();
+    }
+
+    fn count_due(&self, feed: &FeedId, run: &DueRun) {
+        for handled in &run.handled {
+            match &handled.fate {
+                DueFate::Shown(answer) => {
+                    self.metrics.due_lag.observe(handled.late_ms as f64 / 1_000.0);
+                    self.metrics.gifts[status_of(answer.status)].inc();
+                }
+                DueFate::Struck(view) => {
+                    self.metrics.due_lag.observe(handled.late_ms as f64 / 1_000.0);
+                    view.iter().for_each(|view| self.note(feed, view));
+                }
+                DueFate::SetAside => {
+                    self.metrics.due_set_aside.inc();
+                }
+                DueFate::Dead(dead) => {
+                    self.metrics.due_dead.inc();
+                    let (kind, id, reason) = (dead.kind_word(), &dead.id, &dead.reason);
+                    tracing::error!(%feed, kind, id, reason, "something due could not be done and is given up");
+                }
+            }
+        }
+    }
+}
+
+fn status_of(status: Status) -> GiftStatus {
+    match status {
+        Status::Accepted => GiftStatus::Accepted,
+        Status::Merged => GiftStatus::Merged,
+        Status::Suppressed => GiftStatus::Suppressed,
     }
 }
 
@@ -117,6 +151,46 @@ impl Engine for Metered {
         self.engine.known(feed)
     }
 
+    fn scheduled<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        after: Option<DuePlace>,
+        max: usize,
+    ) -> Wait<'a, ScheduledPage> {
+        self.call(Operation::Scheduled, self.engine.scheduled(feed, after, max))
+    }
+
+    fn unschedule<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, Unscheduled> {
+        self.call(Operation::Unschedule, self.engine.unschedule(feed, id, now))
+    }
+
+    fn dead<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Vec<DeadDue>> {
+        self.call(Operation::Dead, self.engine.dead(feed))
+    }
+
+    fn claim_due(&self, over: Vec<DueDone>, max: usize, now: Millis) -> Wait<'_, DueTurn> {
+        Box::pin(async move {
+            let turn = self.time(Operation::ClaimDue, self.engine.claim_due(over, max, now)).await?;
+            self.metrics.due_claimed.inc_by(turn.feeds.len() as u64);
+            let reclaimed = turn.feeds.iter().filter(|feed| feed.reclaimed).count();
+            self.metrics.due_reclaimed.inc_by(reclaimed as u64);
+            self.metrics.due_feeds.set(turn.waiting as i64);
+            Ok(turn)
+        })
+    }
+
+    fn run_due<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, DueRun> {
+        Box::pin(async move {
+            let run = self.time(Operation::RunDue, self.engine.run_due(feed, now)).await?;
+            self.count_due(feed, &run);
+            Ok(run)
+        })
+    }
+
+    fn wakes(&self) -> Wakes {
+        self.engine.wakes()
+    }
+
     fn probe(&self) -> Wait<'_, ()> {
         self.call(Operation::Probe, self.engine.probe())
     }
@@ -127,5 +201,107 @@ impl Engine for Metered {
 
     fn name(&self) -> &'static str {
         self.engine.name()
+    }
+}
+
+impl Metered {
+    fn note(&self, feed: &FeedId, view: &DropView) {
+        let units = [view.free, view.held, view.sold];
+        self.metrics.drops.note(feed.as_str(), view.drop.as_str(), units);
+    }
+}
+
+fn fate_of(claimed: &Claimed) -> ClaimFate {
+    match claimed {
+        Claimed::New(answer) => match answer.fate {
+            Fate::Sold(_) => ClaimFate::Sold,
+            Fate::Held(_) => ClaimFate::Held,
+        },
+        Claimed::Again(_) => ClaimFate::Repeated,
+        Claimed::Refused(refused) => match refused {
+            ClaimRefused::UnknownDrop => ClaimFate::UnknownDrop,
+            ClaimRefused::IdReused | ClaimRefused::AbovePerUser(_) => ClaimFate::Invalid,
+            ClaimRefused::NotOpen(_) => ClaimFate::NotOpen,
+            ClaimRefused::AlreadyClaimed(_) => ClaimFate::AlreadyClaimed,
+            ClaimRefused::SoldOut(_) => ClaimFate::SoldOut,
+            ClaimRefused::TooManyHolds(_) => ClaimFate::TooManyHolds,
+        },
+    }
+}
+
+impl DropStore for Metered {
+    fn define_drop<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        drop: &'a DropId,
+        spec: DropSpec,
+        now: Millis,
+    ) -> Wait<'a, Defined> {
+        Box::pin(async move {
+            let work = self.engine.define_drop(feed, drop, spec, now);
+            let defined = self.time(Operation::DefineDrop, work).await?;
+            if let Defined::New(view) | Defined::Changed(view) = &defined {
+                self.note(feed, view);
+            }
+            Ok(defined)
+        })
+    }
+
+    fn tick<'a>(&'a self, feed: &'a FeedId, drop: &'a DropId, now: Millis) -> Wait<'a, Option<DropView>> {
+        Box::pin(async move {
+            let view = self.time(Operation::Tick, self.engine.tick(feed, drop, now)).await?;
+            view.iter().for_each(|view| self.note(feed, view));
+            Ok(view)
+        })
+    }
+
+    fn drops<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Vec<DropView>> {
+        Box::pin(async move {
+            let views = self.time(Operation::Drops, self.engine.drops(feed, now)).await?;
+            views.iter().for_each(|view| self.note(feed, view));
+            Ok(views)
+        })
+    }
+
+    fn claim<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        drop: &'a DropId,
+        claim: Claim,
+        now: Millis,
+    ) -> Wait<'a, Claimed> {
+        Box::pin(async move {
+            let claimed = self.time(Operation::Claim, self.engine.claim(feed, drop, claim, now)).await?;
+            self.metrics.claims[fate_of(&claimed)].inc();
+            Ok(claimed)
+        })
+    }
+
+    fn confirm<'a>(&'a self, feed: &'a FeedId, hold: &'a HoldId, now: Millis) -> Wait<'a, Confirmed> {
+        Box::pin(async move {
+            let confirmed = self.time(Operation::Confirm, self.engine.confirm(feed, hold, now)).await?;
+            match confirmed {
+                Confirmed::New(_) => drop(self.metrics.holds[HoldFate::Confirmed].inc()),
+                Confirmed::Ended => drop(self.metrics.holds[HoldFate::TooLate].inc()),
+                Confirmed::Again(_) | Confirmed::Unknown => {}
+            }
+            Ok(confirmed)
+        })
+    }
+
+    fn cancel<'a>(&'a self, feed: &'a FeedId, hold: &'a HoldId, now: Millis) -> Wait<'a, Cancelled> {
+        Box::pin(async move {
+            let cancelled = self.time(Operation::Cancel, self.engine.cancel(feed, hold, now)).await?;
+            match cancelled {
+                Cancelled::Done => drop(self.metrics.holds[HoldFate::Cancelled].inc()),
+                Cancelled::Ended => drop(self.metrics.holds[HoldFate::TooLate].inc()),
+                Cancelled::Unknown => {}
+            }
+            Ok(cancelled)
+        })
+    }
+
+    fn holds<'a>(&'a self, feed: &'a FeedId, user: &'a str, now: Millis) -> Wait<'a, Vec<Hold>> {
+        self.call(Operation::Holds, self.engine.holds(feed, user, now))
     }
 }

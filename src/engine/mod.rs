@@ -8,18 +8,32 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast;
 
-use crate::domain::{Change, FeedId, Gift, Millis, Outcome, Policy, PolicyPatch, Position, Row, RowId, Tag};
+use crate::domain::{
+    Change, Drops, DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, PolicyPatch, Position, Row,
+    RowId, Tag,
+};
 
+mod drops;
+mod due;
 pub mod embedded;
 pub mod metered;
 pub mod record;
 pub mod redis;
+
+pub use drops::DropStore;
+pub use due::{
+    DEAD_KEPT, DUE_BATCH, DUE_TRIES, DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueTurn,
+    ScheduledGift, ScheduledPage, Unscheduled, Wakes, rest_after,
+};
 
 /// What an engine call gives back: boxed, so that engines can stand behind `dyn`.
 pub type Wait<'a, T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> + Send + 'a>>;
 
 /// How many notices a subscription holds before its reader has lagged and gets [`Notice::Lost`].
 pub const NOTICES: usize = 512;
+
+/// Gifts of one feed that may wait to be shown, unless the operator says otherwise.
+pub const SCHEDULED_MAX: u64 = 100_000;
 
 /// A store of feeds.
 ///
@@ -32,11 +46,13 @@ pub const NOTICES: usize = 512;
 /// - `now` is the caller's clock. An engine whose store has a clock of its own may prefer that one
 ///   (several nodes share the store, and their clocks differ).
 /// - Rows whose time is over are removed before any call looks at the list.
-pub trait Engine: Send + Sync + 'static {
+pub trait Engine: DropStore + Send + Sync + 'static {
     /// Takes gifts in order, at most 128 of them, as one step. An outcome each, in the same order.
     ///
-    /// For each gift: its remembered id is decided first; then whether it is for later; then its
-    /// combo or dedup lock; then it is a new row. Reading or refusing writes nothing.
+    /// For each gift: its remembered id is decided first; then whether it is for later
+    /// ([`crate::domain::due_at`]), when it joins the feed's due queue unless that is full; then its
+    /// combo or dedup lock; then it is a new row. Reading or refusing writes nothing. A gift that waits
+    /// does not begin the feed.
     fn publish<'a>(&'a self, feed: &'a FeedId, gifts: Vec<Gift>, now: Millis) -> Wait<'a, Vec<Outcome>>;
 
     /// Takes a row back. The position after it, or none when the row is not in the list.
@@ -70,6 +86,39 @@ pub trait Engine: Send + Sync + 'static {
     /// one. Never waits. What is shown to a newcomer must not be older.
     fn known(&self, feed: &FeedId) -> Option<Position>;
 
+    /// Gifts of the feed that wait, in the order in which they will be shown: those after `after`, at
+    /// most `max` (≥ 1).
+    fn scheduled<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        after: Option<DuePlace>,
+        max: usize,
+    ) -> Wait<'a, ScheduledPage>;
+
+    /// Cancels a gift that waits. Its id stays used, for a window from now.
+    fn unschedule<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, Unscheduled>;
+
+    /// Entries of the feed's due queue that were given up, the newest first; at most [`DEAD_KEPT`].
+    fn dead<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Vec<DeadDue>>;
+
+    /// Gives turns that are over back, and takes at most `max` feeds whose time has come, those that
+    /// wait longest first. A feed with more due than one step takes goes behind the others.
+    ///
+    /// While a turn lasts nobody else gets the feed, unless something new comes into its queue; a
+    /// turn that is not given back ends by itself well within a second. That several run one feed does
+    /// no harm: what is due happens once, because every step of [`Engine::run_due`] is atomic.
+    fn claim_due(&self, over: Vec<DueDone>, max: usize, now: Millis) -> Wait<'_, DueTurn>;
+
+    /// Handles what is due in the feed, at most [`DUE_BATCH`] entries, in order of time, then arrival;
+    /// each in one atomic step with its leaving the queue. A gift is taken like one that comes now, and
+    /// the answer to that becomes what is remembered of its id, for a window from now. An entry that
+    /// cannot be handled rests for a while ([`rest_after`]) and holds up nobody; after [`DUE_TRIES`]
+    /// it is dead.
+    fn run_due<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, DueRun>;
+
+    /// Tells of what comes into any queue before everything else there, from this moment on.
+    fn wakes(&self) -> Wakes;
+
     /// Sends a mark through the store's publishing path and waits until it is back.
     fn probe(&self) -> Wait<'_, ()>;
 
@@ -101,6 +150,8 @@ pub struct Snapshot {
     pub policy: Policy,
     /// Newest first.
     pub rows: Vec<Arc<Row>>,
+    /// As watchers were told of them at this position; see [`DropStore`].
+    pub drops: Drops,
     /// The store's clock.
     pub now: Millis,
 }

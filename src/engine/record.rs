@@ -1,4 +1,4 @@
-//! Rows and changes as lines of text: how engines store them.
+//! Rows, changes and waiting gifts as lines of text: how engines store them.
 //!
 //! One field a line, a fixed number of lines per kind, so records stand one after another without
 //! lengths. JSON fragments hold no raw control character and names keep to their alphabets, so no
@@ -9,7 +9,14 @@ use std::str::{FromStr, Split};
 use std::sync::Arc;
 
 use crate::domain::json::push_string;
-use crate::domain::{Change, Epoch, Gift, Millis, Op, RemoveReason, Row, RowCombo, RowId, Tag, Value};
+use crate::domain::{
+    Change, DropSpec, DropView, Epoch, Gift, Millis, Op, RemoveReason, Row, RowCombo, RowDrop, RowId, Tag,
+    Value,
+};
+
+mod gift;
+
+pub use gift::push_gift;
 
 /// Appends `row`: 15 lines.
 pub fn push_row(out: &mut String, row: &Row) {
@@ -31,7 +38,10 @@ pub fn push_row(out: &mut String, row: &Row) {
         }
         None => out.push_str("\n\n"),
     }
-    line(out, u8::from(row.test));
+    match &row.drop {
+        Some(RowDrop { drop, left }) => line(out, format_args!("{} {left} {drop}", u8::from(row.test))),
+        None => line(out, u8::from(row.test)),
+    }
     line(out, &row.user);
     line(out, &row.gift);
     line(out, row.message.as_deref().unwrap_or(""));
@@ -88,7 +98,36 @@ pub fn push_change(out: &mut String, change: &Change) {
         Op::Remove { row, reason } => {
             let _ = writeln!(out, "{} {row}", reason.as_str());
         }
+        Op::Drop(view) => {
+            out.push_str("drop\n");
+            push_drop(out, view);
+        }
         Op::Reset => out.push_str("reset\n"),
+    }
+}
+
+/// Appends `view`: two lines.
+pub fn push_drop(out: &mut String, view: &DropView) {
+    let DropView { drop, phase, spec, free, held, sold } = view;
+    let phase = phase.as_str();
+    line(out, format_args!("{drop} {phase} {free} {held} {sold} {}", SpecNumbers(spec)));
+    line(out, &spec.gift);
+}
+
+/// `total per_user hold_ttl max_holds opens|- closes|-`.
+pub struct SpecNumbers<'a>(pub &'a DropSpec);
+
+impl Display for SpecNumbers<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let DropSpec { total, per_user, hold_ttl_ms, max_holds_per_user, opens_at, closes_at, .. } = self.0;
+        write!(f, "{total} {per_user} {hold_ttl_ms} {max_holds_per_user}")?;
+        for at in [opens_at, closes_at] {
+            match at {
+                Some(at) => write!(f, " {}", at.0)?,
+                None => f.write_str(" -")?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -127,7 +166,12 @@ impl<'a> Records<'a> {
             id: id.into(),
             ended: ended == "1",
         });
-        let test = self.read::<u8>()? == 1;
+        let mut marks = self.lines.next()?.splitn(3, ' ');
+        let test = marks.next()? == "1";
+        let drop = match (marks.next(), marks.next()) {
+            (Some(left), Some(drop)) => Some(RowDrop { drop: drop.parse().ok()?, left: left.parse().ok()? }),
+            _ => None,
+        };
         let (user, gift) = (self.lines.next()?.into(), self.lines.next()?.into());
         let message = text(self.lines.next()?);
         let (tier, meta) = self.lines.next()?.split_once(' ')?;
@@ -142,6 +186,7 @@ impl<'a> Records<'a> {
             count,
             value,
             combo,
+            drop,
             test,
             user,
             gift,
@@ -163,10 +208,28 @@ impl<'a> Records<'a> {
             "update" => Op::Update(Arc::new(self.row()?)),
             "retracted" => remove(head.next(), RemoveReason::Retracted)?,
             "expired" => remove(head.next(), RemoveReason::Expired)?,
+            "drop" => Op::Drop(Arc::new(self.drop()?)),
             "reset" => Op::Reset,
             _ => return None,
         };
         Some(Change { epoch: epoch.clone(), seq, prev, tag, op })
+    }
+
+    /// The next drop.
+    pub fn drop(&mut self) -> Option<DropView> {
+        let mut head = self.lines.next()?.split(' ');
+        let (drop, phase) = (head.next()?.parse().ok()?, head.next()?.parse().ok()?);
+        let mut count = || head.next()?.parse().ok();
+        let (free, held, sold) = (count()?, count()?, count()?);
+        let (total, per_user, hold_ttl_ms, max_holds_per_user) = (count()?, count()?, count()?, count()?);
+        let mut time = || match head.next()? {
+            "-" => Some(None),
+            at => Some(Some(Millis(at.parse().ok()?))),
+        };
+        let (opens_at, closes_at) = (time()?, time()?);
+        let gift = self.lines.next()?.into();
+        let spec = DropSpec { gift, total, per_user, hold_ttl_ms, max_holds_per_user, opens_at, closes_at };
+        Some(DropView { drop, phase, spec, free, held, sold })
     }
 
     fn read<T: FromStr>(&mut self) -> Option<T> {
@@ -182,6 +245,20 @@ fn text(line: &str) -> Option<Arc<str>> {
 mod tests {
     use super::*;
 
+    fn told(at: Option<Millis>) -> DropView {
+        let spec = DropSpec {
+            gift: "{\"id\":\"r\",\"name\":\"a b\"}".into(),
+            total: 1_000_000_000,
+            per_user: 2,
+            hold_ttl_ms: 1,
+            max_holds_per_user: 3,
+            opens_at: at,
+            closes_at: at,
+        };
+        let phase = crate::domain::Phase::SoldOut;
+        DropView { drop: "r-1".parse().unwrap(), phase, spec, free: 0, held: 1, sold: 999_999_999 }
+    }
+
     #[test]
     fn what_is_written_is_read_back() {
         let full = Row {
@@ -194,6 +271,7 @@ mod tests {
             count: crate::domain::MAX_SAFE,
             value: Some(Value { amount: 7, currency: "EUR".into() }),
             combo: Some(RowCombo { key: "[\"a b\"]".into(), id: "\"c d\"".into(), ended: true }),
+            drop: Some(RowDrop { drop: "rocket".parse().unwrap(), left: 36 }),
             test: true,
             user: "{\"id\":\"a\\n\"}".into(),
             gift: "{\"id\":\"g\"}".into(),
@@ -205,6 +283,7 @@ mod tests {
             expires_at: None,
             value: None,
             combo: None,
+            drop: None,
             message: None,
             tier: None,
             meta: None,
@@ -216,6 +295,8 @@ mod tests {
             Op::Add(Arc::new(full)),
             Op::Update(Arc::new(bare)),
             Op::Remove { row: "e-3".parse().unwrap(), reason },
+            Op::Drop(Arc::new(told(None))),
+            Op::Drop(Arc::new(told(Some(Millis(7))))),
             Op::Reset,
         ];
         let changes: Vec<Change> = (1..)

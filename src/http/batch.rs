@@ -7,7 +7,7 @@ use actix_web::{HttpMessage, HttpRequest, HttpResponse, web};
 use serde_json::value::RawValue;
 
 use super::door::Guest;
-use super::gifts::{answer_json, later};
+use super::gifts::answer_json;
 use super::problem::ApiError;
 use super::{Gate, body, feed_of};
 use crate::domain::json::{self, Object};
@@ -91,7 +91,9 @@ fn fill(fates: &mut [Fate], outcomes: Vec<Outcome>) -> Option<()> {
     for fate in fates.iter_mut().filter(|fate| matches!(fate, Fate::Waiting)) {
         *fate = match outcomes.next()? {
             Outcome::IdReused(id) => Fate::Refused(ApiError::IdReused(id)),
-            Outcome::CannotSchedule(_) => Fate::Refused(later()),
+            Outcome::TooManyScheduled { retry_in_ms, .. } => {
+                Fate::Refused(ApiError::schedule_full(retry_in_ms))
+            }
             outcome => Fate::Decided(outcome),
         };
     }
@@ -99,7 +101,7 @@ fn fill(fates: &mut [Fate], outcomes: Vec<Outcome>) -> Option<()> {
 }
 
 fn compose(fates: &[Fate]) -> String {
-    let [mut accepted, mut merged, mut suppressed, mut duplicate, mut rejected] = [0; 5];
+    let [mut accepted, mut merged, mut suppressed, mut duplicate, mut scheduled, mut rejected] = [0; 6];
     let mut results = String::with_capacity(fates.len() * 128);
     for (index, fate) in fates.iter().enumerate() {
         if index > 0 {
@@ -120,6 +122,15 @@ fn compose(fates: &[Fate]) -> String {
                 results.push_str(&answer.members());
                 results.push_str(",\"duplicate\":true");
             }
+            Fate::Decided(Outcome::Scheduled(it)) => {
+                scheduled += 1;
+                results.push_str(&it.members());
+            }
+            Fate::Decided(Outcome::ScheduledBefore(it)) => {
+                duplicate += 1;
+                results.push_str(&it.members());
+                results.push_str(",\"duplicate\":true");
+            }
             Fate::Refused(error) => {
                 rejected += 1;
                 let _ = write!(results, "\"status\":\"rejected\",\"error\":{}", error.to_json());
@@ -131,14 +142,14 @@ fn compose(fates: &[Fate]) -> String {
     }
     format!(
         "{{\"accepted\":{accepted},\"merged\":{merged},\"suppressed\":{suppressed},\"duplicate\":{duplicate},\
-         \"scheduled\":0,\"rejected\":{rejected},\"results\":[{results}]}}"
+         \"scheduled\":{scheduled},\"rejected\":{rejected},\"results\":[{results}]}}"
     )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Answer, Position};
+    use crate::domain::{Answer, Position, Scheduled};
 
     fn parse(text: &str) -> Result<(Vec<Gift>, Vec<Fate>), Refused> {
         read(json::syntax(text.as_bytes())?)
@@ -196,14 +207,21 @@ mod tests {
     }
 
     #[test]
-    fn a_reused_id_and_a_gift_for_later_are_rejected_alone() {
-        let mut fates = vec![Fate::Waiting, Fate::Waiting];
+    fn a_reused_id_and_a_gift_too_many_are_rejected_alone_and_one_for_later_is_scheduled() {
+        let mut fates = vec![Fate::Waiting, Fate::Waiting, Fate::Waiting, Fate::Waiting];
         let id = || "a".parse().unwrap();
-        fill(&mut fates, vec![Outcome::IdReused(id()), Outcome::CannotSchedule(id())]).unwrap();
+        let it = Scheduled { id: id(), deliver_at: Millis(0) };
+        let full = Outcome::TooManyScheduled { id: id(), retry_in_ms: 1_500 };
+        let outcomes =
+            vec![Outcome::IdReused(id()), full, Outcome::Scheduled(it.clone()), Outcome::ScheduledBefore(it)];
+        fill(&mut fates, outcomes).unwrap();
         let told: serde_json::Value = serde_json::from_str(&compose(&fates)).unwrap();
         assert_eq!(told["results"][0]["error"]["type"], "/problems/id-reused");
-        assert_eq!(told["results"][1]["error"]["status"], 501);
-        assert_eq!(told["rejected"], 2);
+        assert_eq!(told["results"][1]["error"]["type"], "/problems/schedule-full");
+        assert_eq!(told["results"][2]["deliver_at"], "1970-01-01T00:00:00.000Z");
+        assert_eq!(told["results"][3]["duplicate"], true);
+        let counted = ["scheduled", "duplicate", "rejected"].map(|name| told[name].as_u64().unwrap());
+        assert_eq!(counted, [1, 1, 2]);
         assert_eq!(fill(&mut [Fate::Waiting], vec![]), None);
     }
 }

@@ -27,8 +27,14 @@ pub(super) async fn publish(
         Some(Outcome::Duplicate(answer)) => {
             Ok(answer_json(StatusCode::OK, format!("{{{},\"duplicate\":true}}", answer.members())))
         }
+        Some(Outcome::Scheduled(it)) => {
+            Ok(answer_json(StatusCode::ACCEPTED, format!("{{{}}}", it.members())))
+        }
+        Some(Outcome::ScheduledBefore(it)) => {
+            Ok(answer_json(StatusCode::OK, format!("{{{},\"duplicate\":true}}", it.members())))
+        }
         Some(Outcome::IdReused(id)) => Err(ApiError::IdReused(id)),
-        Some(Outcome::CannotSchedule(_)) => Err(later()),
+        Some(Outcome::TooManyScheduled { retry_in_ms, .. }) => Err(ApiError::schedule_full(retry_in_ms)),
         None => {
             tracing::error!(engine = gate.engine.name(), "the engine gave no outcome for a gift");
             Err(ApiError::Internal)
@@ -49,17 +55,12 @@ pub(super) async fn retract(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
     Ok(answer_json(StatusCode::OK, text))
 }
 
-/// A gift that would have to wait.
-pub(super) fn later() -> ApiError {
-    ApiError::NotImplemented("showing a gift later")
-}
-
 pub(super) fn answer_json(status: StatusCode, text: String) -> HttpResponse {
     HttpResponse::build(status).content_type("application/json").body(text)
 }
 
 /// The `Idempotency-Key` header, bare or as the quoted string of the IETF draft.
-fn idempotency_key(req: &HttpRequest) -> Result<Option<GiftId>, ApiError> {
+pub(super) fn idempotency_key(req: &HttpRequest) -> Result<Option<GiftId>, ApiError> {
     let mut found: Option<GiftId> = None;
     for value in req.headers().get_all("idempotency-key") {
         let text = value.to_str().unwrap_or_default().trim();

@@ -58,7 +58,8 @@ fn note(metrics: &Metrics, route: Route, status: u16, problem: Option<&ApiError>
         metrics.problem(problem.kind().name);
     }
     // Whoever may not write at all, or not now, said nothing about a gift.
-    if route == Route::Gifts && matches!(status, 400 | 408 | 413 | 415 | 422 | 501) {
+    let full = matches!(problem, Some(ApiError::ScheduleFull(_)));
+    if route == Route::Gifts && (full || matches!(status, 400 | 408 | 413 | 415 | 422)) {
         metrics.gifts[GiftStatus::Rejected].inc();
     }
 }
@@ -74,6 +75,12 @@ fn route_of(path: &str) -> Route {
             (Some("rows"), Some(_), None) => Route::Rows,
             (Some("policy"), None, _) => Route::Policy,
             (Some("scheduled"), _, None) => Route::Scheduled,
+            (Some("drops"), _, None) => Route::Drops,
+            (Some("drops"), Some(_), Some("claims")) if parts.next().is_none() => Route::Drops,
+            (Some("holds"), Some(_), None) => Route::Holds,
+            (Some("holds"), Some(_), Some("confirm")) if parts.next().is_none() => Route::Holds,
+            (Some("users"), Some(_), Some("holds")) if parts.next().is_none() => Route::Holds,
+            (Some("due"), Some("dead"), None) => Route::Scheduled,
             (Some("ws"), None, _) => Route::Ws,
             (Some("sse"), None, _) => Route::Sse,
             _ => Route::Other,

@@ -6,7 +6,10 @@ use actix_web::middleware::from_fn;
 use actix_web::{App, HttpRequest, Resource, Route, web};
 
 use super::problem::{ApiError, about};
-use super::{Gate, batch, docs, feed, gifts, guard, health, meter, pages, policy, scheduled, watch};
+use super::watch::visit::Tally;
+use super::{
+    Gate, batch, claims, docs, drops, feed, gifts, guard, health, meter, pages, policy, scheduled, watch,
+};
 use crate::live::hub::Hub;
 
 /// The whole application in front of `gate`.
@@ -22,9 +25,11 @@ pub fn app(
     >,
 > {
     let hub = Hub::start(gate.live.clone());
+    let tally = Tally::new(gate.live.metrics().clone());
     App::new()
         .app_data(gate)
         .app_data(hub)
+        .app_data(tally)
         .wrap(from_fn(guard::around))
         .wrap(from_fn(meter::count))
         .configure(routes)
@@ -35,6 +40,28 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/v1/feeds/{feed:[^/]*}/gifts", "POST").route(web::post().to(gifts::publish)));
     cfg.service(resource("/v1/feeds/{feed:[^/]*}/gifts/batch", "POST").route(web::post().to(batch::publish)));
     watch::configure(cfg);
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/drops/{drop:[^/]*}/claims", "POST")
+            .route(web::post().to(claims::claim)),
+    );
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/holds/{hold:[^/]*}/confirm", "POST")
+            .route(web::post().to(claims::confirm)),
+    );
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/holds/{hold:[^/]*}", "DELETE")
+            .route(web::delete().to(claims::cancel)),
+    );
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/users/{user:[^/]*}/holds", "GET, HEAD")
+            .route(read().to(claims::holds)),
+    );
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/drops/{drop:[^/]*}", "GET, HEAD, PUT")
+            .route(read().to(drops::get))
+            .route(web::put().to(drops::put)),
+    );
+    cfg.service(resource("/v1/feeds/{feed:[^/]*}/drops", "GET, HEAD").route(read().to(drops::list)));
     cfg.service(resource("/v1/feeds/{feed:[^/]*}", "GET, HEAD").route(read().to(feed::snapshot)));
     cfg.service(
         resource("/v1/feeds/{feed:[^/]*}/rows/{row:[^/]*}", "DELETE").route(web::delete().to(gifts::retract)),
@@ -50,6 +77,7 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
         resource("/v1/feeds/{feed:[^/]*}/scheduled/{id:[^/]*}", "DELETE")
             .route(web::delete().to(scheduled::cancel)),
     );
+    cfg.service(resource("/v1/feeds/{feed:[^/]*}/due/dead", "GET, HEAD").route(read().to(scheduled::dead)));
     cfg.service(resource("/healthz", "GET, HEAD").route(read().to(health::alive)));
     cfg.service(resource("/readyz", "GET, HEAD").route(read().to(health::ready)));
     cfg.service(resource("/metrics", "GET, HEAD").route(read().to(meter::show)));

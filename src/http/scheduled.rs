@@ -1,18 +1,128 @@
-//! Gifts that wait to be shown. The paths are here so that a client is told what it meets.
+//! Gifts that wait to be shown, and what waited and could not be done.
 
-use actix_web::{HttpRequest, HttpResponse};
+use std::fmt::Write;
 
-use super::feed_of;
-use super::problem::ApiError;
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+
+use super::gifts::answer_json;
+use super::problem::{ApiError, invalid};
+use super::{Gate, feed_of};
+use crate::domain::json::push_string;
+use crate::domain::{DuePlace, GiftId, Millis};
+use crate::engine::{DeadDue, ScheduledPage, Unscheduled};
+
+/// Gifts of a page whose size nobody asked for, and of the largest one.
+const PAGE: (usize, usize) = (100, 1_000);
 
 /// `GET /v1/feeds/{feed}/scheduled`
-pub(super) async fn list(req: HttpRequest) -> Result<HttpResponse, ApiError> {
-    feed_of(&req)?;
-    Err(ApiError::NotImplemented("listing scheduled gifts"))
+pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let feed = feed_of(&req)?;
+    let (limit, after) = read_query(req.query_string())?;
+    let page = gate.ask(gate.engine.scheduled(&feed, after, limit)).await?;
+    Ok(answer_json(StatusCode::OK, compose(&page)))
+}
+
+fn compose(page: &ScheduledPage) -> String {
+    let mut out = String::with_capacity(64 + 512 * page.gifts.len());
+    out.push_str("{\"scheduled\":[");
+    for (n, it) in page.gifts.iter().enumerate() {
+        if n > 0 {
+            out.push(',');
+        }
+        let _ = write!(out, "{{\"id\":\"{}\",\"deliver_at\":\"{}\",\"gift\":", it.gift.id, it.place.at);
+        it.gift.push_json(&mut out);
+        out.push('}');
+    }
+    match page.next {
+        Some(next) => drop(write!(out, "],\"next\":\"{next}\"}}")),
+        None => out.push_str("],\"next\":null}"),
+    }
+    out
+}
+
+fn read_query(query: &str) -> Result<(usize, Option<DuePlace>), ApiError> {
+    let (mut limit, mut after) = (PAGE.0, None);
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        match &*name {
+            "limit" => {
+                let asked = value.parse().ok().filter(|n| (1..=PAGE.1).contains(n));
+                limit = asked.ok_or_else(|| invalid(format!("limit must be 1 to {}", PAGE.1)))?;
+            }
+            "after" => {
+                after = Some(value.parse().map_err(|rule| invalid(format!("after {rule}")))?);
+            }
+            _ => {}
+        }
+    }
+    Ok((limit, after))
 }
 
 /// `DELETE /v1/feeds/{feed}/scheduled/{id}`
-pub(super) async fn cancel(req: HttpRequest) -> Result<HttpResponse, ApiError> {
-    feed_of(&req)?;
-    Err(ApiError::NotImplemented("cancelling a scheduled gift"))
+pub(super) async fn cancel(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let feed = feed_of(&req)?;
+    let missing = || ApiError::NotFound("no gift of this id waits to be shown".to_owned());
+    let id: GiftId = req.match_info().get("id").unwrap_or_default().parse().map_err(|_| missing())?;
+    match gate.ask(gate.engine.unschedule(&feed, &id, Millis::now())).await? {
+        Unscheduled::Cancelled(at) => {
+            let text = format!("{{\"status\":\"cancelled\",\"id\":\"{id}\",\"deliver_at\":\"{at}\"}}");
+            Ok(answer_json(StatusCode::OK, text))
+        }
+        Unscheduled::Shown => Err(ApiError::AlreadyShown(id)),
+        Unscheduled::Unknown => Err(missing()),
+    }
+}
+
+/// `GET /v1/feeds/{feed}/due/dead`
+pub(super) async fn dead(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let feed = feed_of(&req)?;
+    let dead = gate.ask(gate.engine.dead(&feed)).await?;
+    Ok(answer_json(StatusCode::OK, compose_dead(&dead)))
+}
+
+fn compose_dead(all: &[DeadDue]) -> String {
+    let mut out = String::from("{\"dead\":[");
+    for (n, dead) in all.iter().enumerate() {
+        out.push_str(if n == 0 { "{\"kind\":\"" } else { ",{\"kind\":\"" });
+        out.push_str(dead.kind_word());
+        out.push_str("\",\"id\":");
+        push_string(&mut out, &dead.id);
+        let _ = write!(out, ",\"due\":\"{}\",\"at\":\"{}\",\"reason\":", dead.due, dead.at);
+        push_string(&mut out, &dead.reason);
+        out.push('}');
+    }
+    out.push_str("]}");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_read_and_what_it_must_not_say_is_named() {
+        assert_eq!(read_query("").unwrap(), (100, None));
+        let place = DuePlace { at: Millis(17), order: 4 };
+        assert_eq!(read_query("limit=1000&after=17-4&other=x").unwrap(), (1000, Some(place)));
+        for bad in ["limit=0", "limit=1001", "limit=x", "limit=", "after=", "after=x", "after=-1-2"] {
+            assert!(matches!(read_query(bad), Err(ApiError::Invalid(_))), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_was_given_up_is_told_with_its_reason() {
+        let dead = DeadDue {
+            kind: '?',
+            id: "a\"b".into(),
+            due: Millis(0),
+            at: Millis(1),
+            reason: "it \"broke\"".into(),
+        };
+        let told: serde_json::Value = serde_json::from_str(&compose_dead(&[dead.clone(), dead])).unwrap();
+        assert_eq!(told["dead"].as_array().unwrap().len(), 2);
+        assert_eq!(told["dead"][1]["id"], "a\"b");
+        assert_eq!(told["dead"][0]["kind"], "unknown");
+        assert_eq!(told["dead"][0]["reason"], "it \"broke\"");
+        assert_eq!(compose_dead(&[]), "{\"dead\":[]}");
+    }
 }

@@ -11,10 +11,16 @@ use serde_json::Value;
 use tokio::sync::broadcast;
 
 use super::{Gate, Limits, Readiness, app};
-use crate::domain::answer::Remembered;
+use crate::domain::answer::{Fate, Remembered};
 use crate::domain::feed::Effects;
-use crate::domain::{FeedId, FeedState, Gift, GiftId, Millis, Outcome, Policy, Position, RowId};
-use crate::engine::{Engine, EngineError, Head, Missed, PolicyChange, Snapshot, Subscription, Wait};
+use crate::domain::{
+    Cancelled, Claim, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, DuePlace, FeedId, FeedState,
+    Gift, GiftId, Hold, HoldId, Millis, Outcome, Policy, Position, RowId, Scheduled, due_at,
+};
+use crate::engine::{
+    DeadDue, DropStore, DueDone, DueRun, DueTurn, Engine, EngineError, Head, Missed, PolicyChange,
+    ScheduledGift, ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
+};
 use crate::live::Live;
 
 /// How the engine answers.
@@ -32,9 +38,40 @@ pub(super) enum Mood {
 struct Feed {
     state: FeedState,
     known: HashMap<GiftId, Remembered>,
+    later: Vec<ScheduledGift>,
 }
 
-/// [`FeedState`] and nothing else: no history, no durability, no watchers.
+/// Gifts that may wait.
+const SCHEDULED_MAX: usize = 3;
+
+impl Feed {
+    fn take(&mut self, gift: &Gift, policy: &Policy, now: Millis) -> Outcome {
+        if let Some(first) = self.known.get(&gift.id) {
+            return first.clone().again(gift.fingerprint);
+        }
+        let id = gift.id.clone();
+        let (outcome, fate) = match due_at(gift, policy, now) {
+            Some(_) if self.later.len() == SCHEDULED_MAX => {
+                return Outcome::TooManyScheduled { id, retry_in_ms: 2_001 };
+            }
+            Some(at) => {
+                let place = DuePlace { at, order: self.known.len() as u64 };
+                self.later.push(ScheduledGift { place, gift: gift.clone() });
+                self.later.sort_by_key(|it| it.place);
+                let it = Scheduled { id, deliver_at: at };
+                (Outcome::Scheduled(it.clone()), Fate::Waits(it))
+            }
+            None => {
+                let answer = self.state.publish(gift, policy, now, &mut Effects::default());
+                (Outcome::New(answer.clone()), Fate::Taken(answer))
+            }
+        };
+        self.known.insert(gift.id.clone(), Remembered { fingerprint: gift.fingerprint, fate });
+        outcome
+    }
+}
+
+/// [`FeedState`] and nothing else: no history, no durability, no watchers, and nothing is ever due.
 #[derive(Default)]
 pub(super) struct MemoryEngine {
     feeds: Mutex<HashMap<FeedId, Feed>>,
@@ -70,20 +107,7 @@ impl MemoryEngine {
 
 impl Engine for MemoryEngine {
     fn publish<'a>(&'a self, feed: &'a FeedId, gifts: Vec<Gift>, now: Millis) -> Wait<'a, Vec<Outcome>> {
-        self.step(feed, move |feed, policy| {
-            let one = |gift: &Gift| {
-                if let Some(first) = feed.known.get(&gift.id) {
-                    return first.clone().again(gift.fingerprint);
-                }
-                let outcome = feed.state.publish(gift, policy, now, &mut Effects::default());
-                if let Outcome::New(answer) = &outcome {
-                    let first = Remembered { fingerprint: gift.fingerprint, answer: answer.clone() };
-                    feed.known.insert(gift.id.clone(), first);
-                }
-                outcome
-            };
-            gifts.iter().map(one).collect()
-        })
+        self.step(feed, move |feed, policy| gifts.iter().map(|gift| feed.take(gift, policy, now)).collect())
     }
 
     fn retract<'a>(&'a self, feed: &'a FeedId, row: &'a RowId, now: Millis) -> Wait<'a, Option<Position>> {
@@ -113,6 +137,7 @@ impl Engine for MemoryEngine {
             tag: 0,
             policy: policy.clone(),
             rows: feed.state.rows.iter().cloned().collect(),
+            drops: feed.state.drops.clone(),
             now,
         })
     }
@@ -133,6 +158,46 @@ impl Engine for MemoryEngine {
         None
     }
 
+    fn scheduled<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        after: Option<DuePlace>,
+        max: usize,
+    ) -> Wait<'a, ScheduledPage> {
+        self.step(feed, move |feed, _| {
+            let rest = feed.later.iter().filter(|it| after.is_none_or(|after| it.place > after));
+            let gifts: Vec<_> = rest.clone().take(max).cloned().collect();
+            let next = gifts.last().map(|it| it.place).filter(|_| rest.count() > max);
+            ScheduledPage { gifts, next }
+        })
+    }
+
+    fn unschedule<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, _: Millis) -> Wait<'a, Unscheduled> {
+        self.step(feed, move |feed, _| match feed.later.iter().position(|it| it.gift.id == *id) {
+            Some(at) => Unscheduled::Cancelled(feed.later.remove(at).place.at),
+            None => match feed.known.get(id) {
+                Some(Remembered { fate: Fate::Taken(_), .. }) => Unscheduled::Shown,
+                _ => Unscheduled::Unknown,
+            },
+        })
+    }
+
+    fn dead<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Vec<DeadDue>> {
+        self.step(feed, |_, _| Vec::new())
+    }
+
+    fn claim_due(&self, _: Vec<DueDone>, _: usize, _: Millis) -> Wait<'_, DueTurn> {
+        Box::pin(async { Ok(DueTurn::default()) })
+    }
+
+    fn run_due<'a>(&'a self, feed: &'a FeedId, _: Millis) -> Wait<'a, DueRun> {
+        self.step(feed, |_, _| DueRun::default())
+    }
+
+    fn wakes(&self) -> Wakes {
+        Wakes::new(Wakes::sender().subscribe())
+    }
+
     fn probe(&self) -> Wait<'_, ()> {
         Box::pin(async { Ok(()) })
     }
@@ -143,6 +208,43 @@ impl Engine for MemoryEngine {
 
     fn name(&self) -> &'static str {
         "memory"
+    }
+}
+
+/// No drops: `tests/it` has them on real engines.
+impl DropStore for MemoryEngine {
+    fn define_drop<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        _: &'a DropId,
+        _: DropSpec,
+        _: Millis,
+    ) -> Wait<'a, Defined> {
+        self.step(feed, |_, _| Defined::Full)
+    }
+
+    fn tick<'a>(&'a self, feed: &'a FeedId, _: &'a DropId, _: Millis) -> Wait<'a, Option<DropView>> {
+        self.step(feed, |_, _| None)
+    }
+
+    fn drops<'a>(&'a self, feed: &'a FeedId, _: Millis) -> Wait<'a, Vec<DropView>> {
+        self.step(feed, |_, _| Vec::new())
+    }
+
+    fn claim<'a>(&'a self, feed: &'a FeedId, _: &'a DropId, _: Claim, _: Millis) -> Wait<'a, Claimed> {
+        self.step(feed, |_, _| Claimed::Refused(crate::domain::ClaimRefused::UnknownDrop))
+    }
+
+    fn confirm<'a>(&'a self, feed: &'a FeedId, _: &'a HoldId, _: Millis) -> Wait<'a, Confirmed> {
+        self.step(feed, |_, _| Confirmed::Unknown)
+    }
+
+    fn cancel<'a>(&'a self, feed: &'a FeedId, _: &'a HoldId, _: Millis) -> Wait<'a, Cancelled> {
+        self.step(feed, |_, _| Cancelled::Unknown)
+    }
+
+    fn holds<'a>(&'a self, feed: &'a FeedId, _: &'a str, _: Millis) -> Wait<'a, Vec<Hold>> {
+        self.step(feed, |_, _| Vec::new())
     }
 }
 

@@ -83,6 +83,7 @@ async fn a_malformed_feed_is_422_on_every_path_and_a_name_is_decoded_first() {
             bench.json(Method::DELETE, &at("/rows/r"), "").await,
             bench.get(&at("/scheduled")).await,
             bench.json(Method::DELETE, &at("/scheduled/s"), "").await,
+            bench.get(&at("/due/dead")).await,
         ];
         for told in told {
             assert_eq!((told.status, told.problem()), (422, "invalid".into()), "{feed:?}");
@@ -154,14 +155,59 @@ async fn put_resets_what_it_leaves_out_and_patch_keeps_it() {
     assert_eq!(refused.pointers(), ["/capacity", "/colour"]);
 }
 
+fn later(id: &str) -> String {
+    gift(id).replacen("{\"id\"", "{\"deliver_at\":\"2999-01-01T00:00:00Z\",\"id\"", 1)
+}
+
 #[actix_web::test]
-async fn what_would_be_shown_later_is_501_for_now() {
+async fn a_gift_for_later_is_202_its_repetition_200_and_one_too_many_429() {
     let bench = Bench::new();
-    let later = gift("a").replace("\"id\":\"a\"", "\"id\":\"a\",\"delay_ms\":5");
-    assert_eq!(bench.post(GIFTS, &later).await.problem(), "not-implemented");
-    let batch = bench.post("/v1/feeds/room/gifts/batch", &format!("{{\"gifts\":[{later}]}}")).await;
-    assert_eq!(batch.json()["results"][0]["error"]["status"], 501);
-    assert_eq!(bench.get("/v1/feeds/room/scheduled").await.status, 501);
+    let told = bench.post(GIFTS, &later("a")).await;
+    let wanted = serde_json::json!(
+        {"status": "scheduled", "id": "a", "deliver_at": "2999-01-01T00:00:00.000Z"}
+    );
+    assert_eq!((told.status, told.json()), (202, wanted.clone()));
+    let again = bench.post(GIFTS, &later("a")).await;
+    let mut repeated = wanted;
+    repeated["duplicate"] = true.into();
+    assert_eq!((again.status, again.json()), (200, repeated));
+    let body = format!("{{\"gifts\":[{},{},{}]}}", later("b"), later("c"), later("d"));
+    let batch = bench.post("/v1/feeds/room/gifts/batch", &body).await.json();
+    assert_eq!((&batch["scheduled"], &batch["rejected"]), (&2.into(), &1.into()));
+    assert_eq!(batch["results"][2]["error"]["type"], "/problems/schedule-full");
+    let full = bench.post(GIFTS, &later("e")).await;
+    assert_eq!((full.problem().as_str(), full.header("retry-after")), ("schedule-full", "3"));
+}
+
+#[actix_web::test]
+async fn waiting_gifts_are_listed_in_pages_and_cancelled_once() {
+    let bench = Bench::new();
+    let empty = bench.get("/v1/feeds/room/scheduled").await;
+    assert_eq!(empty.text, "{\"scheduled\":[],\"next\":null}");
+    for id in ["a", "b", "c"] {
+        bench.post(GIFTS, &later(id)).await;
+    }
+    let page = bench.get("/v1/feeds/room/scheduled?limit=2").await.json();
+    let ids = |page: &serde_json::Value| -> Vec<String> {
+        let all = page["scheduled"].as_array().unwrap().iter();
+        all.map(|it| format!("{} {}", it["id"].as_str().unwrap(), it["gift"]["id"].as_str().unwrap()))
+            .collect()
+    };
+    assert_eq!(ids(&page), ["a a", "b b"]);
+    let next = page["next"].as_str().unwrap();
+    let rest = bench.get(&format!("/v1/feeds/room/scheduled?after={next}")).await.json();
+    assert_eq!((ids(&rest), &rest["next"]), (vec!["c c".to_owned()], &serde_json::Value::Null));
+    assert_eq!(bench.get("/v1/feeds/room/scheduled?limit=0").await.problem(), "invalid");
+    let cancel =
+        async |id: &str| bench.json(Method::DELETE, &format!("/v1/feeds/room/scheduled/{id}"), "").await;
+    let gone = cancel("a").await;
+    assert_eq!((gone.status, gone.json()["status"].as_str()), (200, Some("cancelled")));
+    assert_eq!(cancel("a").await.problem(), "not-found");
+    assert_eq!(cancel("no%20id").await.problem(), "not-found");
+    bench.post(GIFTS, &gift("now")).await;
+    let shown = cancel("now").await;
+    assert_eq!((shown.status, shown.problem().as_str()), (409, "already-shown"));
+    assert_eq!(bench.get("/v1/feeds/room/due/dead").await.text, "{\"dead\":[]}");
 }
 
 #[actix_web::test]

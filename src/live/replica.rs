@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::board::Board;
-use crate::domain::{Change, Epoch, Millis, Op, Policy, Position, RemoveReason, Row, Tag};
+use crate::domain::{Change, Drops, Epoch, Millis, Op, Policy, Position, RemoveReason, Row, Tag};
 use crate::engine::{Engine, EngineError, Head, Missed, Notice, Snapshot, Subscription};
 use crate::metrics::Metrics;
 use crate::metrics::labels::RepairedBy;
@@ -43,7 +43,8 @@ pub(super) struct Replica {
     tag: Tag,
     policy: Policy,
     rows: VecDeque<Arc<Row>>,
-    /// Applied to `rows`, not on the board yet.
+    drops: Drops,
+    /// Applied to `rows` and `drops`, not on the board yet.
     pending: Vec<Change>,
     /// While set, changes are gathered until then.
     gathering: Option<Instant>,
@@ -87,6 +88,7 @@ impl Replica {
             tag: 0,
             policy: Policy::default(),
             rows: VecDeque::new(),
+            drops: Drops::new(),
             pending: Vec::new(),
             gathering: None,
             skew_ms: 0,
@@ -201,6 +203,7 @@ impl Replica {
                 None => return false,
             },
             Op::Remove { row, .. } => self.rows.retain(|known| known.id != *row),
+            Op::Drop(view) => drop(self.drops.insert(view.drop.clone(), view.clone())),
             Op::Reset => return false,
         }
         self.seq = change.seq;
@@ -230,7 +233,8 @@ impl Replica {
             self.seq = snapshot.at.seq;
             self.tag = snapshot.tag;
             self.rows = snapshot.rows.into();
-            self.board.replace(self.position(), self.policy.capacity, &self.rows);
+            self.drops = snapshot.drops;
+            self.board.replace(self.position(), self.policy.capacity, &self.rows, &self.drops);
         }
         self.plan_expiry();
         Ok(led)
@@ -262,7 +266,8 @@ impl Replica {
             }
             self.flush();
         }
-        Ok(leads_on && snapshot.tag == self.tag && self.rows.iter().eq(&snapshot.rows))
+        let same = self.rows.iter().eq(&snapshot.rows) && self.drops == snapshot.drops;
+        Ok(leads_on && snapshot.tag == self.tag && same)
     }
 
     /// A head that is behind may only have been read a moment ago; one that stays behind is a store
@@ -286,9 +291,8 @@ impl Replica {
         if self.pending.is_empty() {
             return;
         }
-        self.board.append(&self.epoch, &self.pending, &self.rows);
+        self.board.append(&self.epoch, &self.pending, &self.rows, &self.drops);
         self.count_pending();
-        self.board.limit(self.policy.history);
         self.pending.clear();
         let window = Duration::from_millis(self.policy.flush_ms);
         self.gathering = (!window.is_zero()).then(|| Instant::now() + window);
@@ -304,7 +308,7 @@ impl Replica {
                     self.metrics.publish_to_watch.observe(late.as_secs_f64());
                 }
                 Op::Remove { reason: RemoveReason::Expired, .. } => drop(self.metrics.rows_expired.inc()),
-                Op::Remove { .. } | Op::Reset => {}
+                Op::Remove { .. } | Op::Drop(_) | Op::Reset => {}
             }
         }
     }

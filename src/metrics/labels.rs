@@ -41,10 +41,44 @@ labels! {
         Merged = "merged",
         /// Not shown, because of the dedup lock.
         Suppressed = "suppressed",
+        /// Is shown later; counted again then, by what becomes of it.
+        Scheduled = "scheduled",
         /// Its id came before.
         Duplicate = "duplicate",
         /// Broke a rule.
         Rejected = "rejected",
+    }
+
+    /// What became of a claim.
+    ClaimFate, "fate" {
+        /// Paid at once, and sold.
+        Sold = "sold",
+        /// Held.
+        Held = "held",
+        /// Filled before; the first answer again.
+        Repeated = "repeated",
+        /// There is no such drop.
+        UnknownDrop = "unknown_drop",
+        /// Its id came before with another payload, or it is for more than one user may have.
+        Invalid = "invalid",
+        /// The drop has not opened yet, or has closed.
+        NotOpen = "not_open",
+        /// The user has what one may have.
+        AlreadyClaimed = "already_claimed",
+        /// Too few units are free.
+        SoldOut = "sold_out",
+        /// The user has too many unpaid holds.
+        TooManyHolds = "too_many_holds",
+    }
+
+    /// How somebody ended a hold.
+    HoldFate, "fate" {
+        /// Paid for.
+        Confirmed = "confirmed",
+        /// Given back.
+        Cancelled = "cancelled",
+        /// It had ended before, so neither.
+        TooLate = "too_late",
     }
 
     /// How a watcher is connected.
@@ -101,8 +135,32 @@ labels! {
         Heads = "heads",
         /// Following a feed.
         Subscribe = "subscribe",
+        /// Listing gifts that wait.
+        Scheduled = "scheduled",
+        /// Cancelling one.
+        Unschedule = "unschedule",
+        /// Listing what was given up.
+        Dead = "dead",
+        /// Taking turns of feeds with something due.
+        ClaimDue = "claim_due",
+        /// Doing what is due in one feed.
+        RunDue = "run_due",
         /// A probe through the store and back.
         Probe = "probe",
+        /// Defining or changing a drop.
+        DefineDrop = "define_drop",
+        /// Doing what is due of a drop, which is also how it is read.
+        Tick = "tick",
+        /// Listing drops.
+        Drops = "drops",
+        /// Claiming units of a drop.
+        Claim = "claim",
+        /// Confirming a hold.
+        Confirm = "confirm",
+        /// Cancelling a hold.
+        Cancel = "cancel",
+        /// Listing a user's holds.
+        Holds = "holds",
     }
 
     /// Why an engine call failed.
@@ -137,6 +195,10 @@ labels! {
         Policy = "policy",
         /// `/v1/feeds/{feed}/scheduled` and below
         Scheduled = "scheduled",
+        /// `/v1/feeds/{feed}/drops` and below
+        Drops = "drops",
+        /// `/v1/feeds/{feed}/holds/{hold}` and below, `/v1/feeds/{feed}/users/{user}/holds`
+        Holds = "holds",
         /// `/v1/feeds/{feed}/ws`
         Ws = "ws",
         /// `/v1/ws`

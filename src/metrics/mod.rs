@@ -15,13 +15,15 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+mod drops;
 pub mod labels;
 mod process;
 pub mod table;
 
+pub use drops::DropUnits;
 use labels::{
-    Failure, GiftStatus, Label, Operation, RedisLink, RepairedBy, ResumedFrom, Route, SnapshotCause,
-    StatusClass, Transport,
+    ClaimFate, Failure, GiftStatus, HoldFate, Label, Operation, RedisLink, RepairedBy, ResumedFrom, Route,
+    SnapshotCause, StatusClass, Transport,
 };
 use table::{Per, PerPair};
 
@@ -42,6 +44,24 @@ pub struct Metrics {
     registry: Registry,
     /// Gifts by what became of them.
     pub gifts: Per<GiftStatus, Counter>,
+    /// Claims of drops by what became of them.
+    pub claims: Per<ClaimFate, Counter>,
+    /// Holds that somebody confirmed or cancelled, or tried to.
+    pub holds: Per<HoldFate, Counter>,
+    /// Units of the drops that this node saw last.
+    pub drops: DropUnits,
+    /// From when something was due to when it was done, here.
+    pub due_lag: Histogram,
+    /// Turns of feeds with something due that this node took.
+    pub due_claimed: Counter,
+    /// Those among them that another's turn had run out on.
+    pub due_reclaimed: Counter,
+    /// Entries that could not be handled and are tried again.
+    pub due_set_aside: Counter,
+    /// Entries that were given up.
+    pub due_dead: Counter,
+    /// Feeds in which something waits for its time, as of the last look.
+    pub due_feeds: Gauge,
     /// Rows taken back through this node.
     pub rows_retracted: Counter,
     /// Rows of watched feeds whose time was over, as this node saw it.
@@ -62,6 +82,8 @@ pub struct Metrics {
     pub gaps_repaired: Per<RepairedBy, Counter>,
     /// From the store's change of a row to its frame on the board.
     pub publish_to_watch: Histogram,
+    /// Rounds of writing to sockets that were so long that their thread rested: with the rest.
+    pub fanout_stretch: Histogram,
     /// How long engine calls took, failed ones too.
     pub engine_calls: Per<Operation, Histogram>,
     /// Engine calls that failed.
@@ -94,10 +116,46 @@ impl Default for Metrics {
             start,
         );
         to.register_collector(Box::new(process::Process));
+        let drops = DropUnits::default();
+        to.register_collector(Box::new(drops.clone()));
         Metrics {
             build: add(to, "tipcast_build_info", "1; the labels say what runs here"),
             ready: add(to, "tipcast_ready", "1 while /readyz says yes"),
             gifts: counters(to, "tipcast_gifts", "Gifts by what became of them"),
+            claims: counters(to, "tipcast_claims", "Claims of drops by what became of them"),
+            holds: counters(
+                to,
+                "tipcast_holds",
+                "Holds that were confirmed or cancelled, or too late for that",
+            ),
+            drops,
+            due_lag: histogram(
+                to,
+                "tipcast_due_lag_seconds",
+                "From when something was due to when this node did it",
+                &WATCH_BUCKETS,
+            ),
+            due_claimed: add(
+                to,
+                "tipcast_due_claimed",
+                "Turns of feeds with something due taken by this node",
+            ),
+            due_reclaimed: add(
+                to,
+                "tipcast_due_reclaimed",
+                "Turns taken because another's had run out: it died, or was too slow",
+            ),
+            due_set_aside: add(
+                to,
+                "tipcast_due_set_aside",
+                "Due entries that could not be handled and are tried again",
+            ),
+            due_dead: add(to, "tipcast_due_dead", "Due entries that were given up"),
+            due_feeds: add(
+                to,
+                "tipcast_due_feeds",
+                "Feeds in which something waits for its time, as of this node's last look",
+            ),
             rows_retracted: add(to, "tipcast_rows_retracted", "Rows taken back through this node"),
             rows_expired: add(
                 to,
@@ -137,6 +195,12 @@ impl Default for Metrics {
                 "tipcast_publish_to_watch_seconds",
                 "From the change of a row in the store to its frame on the board that watchers read",
                 &WATCH_BUCKETS,
+            ),
+            fanout_stretch: histogram(
+                to,
+                "tipcast_fanout_stretch_seconds",
+                "Rounds of writing to sockets that were long enough to be followed by a rest, with the rest",
+                &CALL_BUCKETS,
             ),
             engine_calls: Per::new(
                 to,

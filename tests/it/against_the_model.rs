@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 use tipcast::domain::{MAX_SAFE, Op, Outcome, Row, RowId};
-use tipcast::engine::{Missed, Snapshot};
+use tipcast::engine::{DueFate, Missed, Snapshot};
 
-use crate::support::case::{Case, id_of};
+use crate::support::case::Case;
 use crate::support::dice::{Dice, seeds};
 use crate::support::gifts::{GiftSpec, gift};
 use crate::support::stores::Store;
@@ -56,6 +56,9 @@ enum Call {
     Pass(u64),
     /// Changes after the head minus this.
     After(u64),
+    /// Does what is due.
+    Work,
+    Cancel(String),
 }
 
 impl Call {
@@ -67,6 +70,8 @@ impl Call {
             13 => Call::Patch(random_policy(dice)),
             14 => Call::Put(random_policy(dice)),
             15 => Call::After(dice.below(12)),
+            16 => Call::Work,
+            17 if dice.one_in(3) => Call::Cancel(format!("id:{}", dice.below(150))),
             _ => Call::Pass(dice.of(&[1, 10, 499, 500, 999, 1_000, 4_999, 5_000, 30_000, 60_000])),
         }
     }
@@ -100,8 +105,8 @@ fn random_gift(dice: &mut Dice) -> GiftSpec {
     if dice.one_in(12) {
         spec = spec.test();
     }
-    if dice.one_in(25) {
-        spec = spec.with("delay_ms", json!(dice.of(&[0, 5])));
+    if dice.one_in(12) {
+        spec = spec.with("delay_ms", json!(dice.of(&[0, 5, 5, 600, 90_000])));
     }
     spec
 }
@@ -150,6 +155,14 @@ impl Side {
             Call::Patch(patch) => seen.push(format!("{:?}", self.case.patch(patch.clone()).await)),
             Call::Put(patch) => seen.push(format!("{:?}", self.case.put(patch.clone()).await)),
             Call::Pass(ms) => self.case.pass(*ms),
+            Call::Work => {
+                for it in self.case.work().await {
+                    let DueFate::Shown(answer) = it.fate else { panic!("{it:?}") };
+                    self.learn_rows(before).await;
+                    seen.push(format!("late {} {}", it.late_ms, self.outcome(&Outcome::New(answer))));
+                }
+            }
+            Call::Cancel(id) => seen.push(format!("{:?}", self.case.cancel(id).await)),
             Call::After(back) => {
                 let since = before.saturating_sub(*back);
                 seen.push(match self.case.after(since).await {
@@ -161,6 +174,8 @@ impl Side {
         let list = self.case.list().await;
         self.learn_rows(before).await;
         seen.push(self.list(&list));
+        let waiting = self.case.waiting().await.gifts;
+        seen.push(format!("{:?}", waiting.iter().map(|it| (it.place.at, &it.gift)).collect::<Vec<_>>()));
         seen
     }
 
@@ -179,12 +194,12 @@ impl Side {
     }
 
     fn outcome(&self, outcome: &Outcome) -> String {
-        let id = id_of(outcome);
+        let id = outcome.id();
         let (kind, answer) = match outcome {
             Outcome::New(answer) => ("new", answer),
             Outcome::Duplicate(answer) => ("duplicate", answer),
             Outcome::IdReused(_) => return format!("{id} reused"),
-            Outcome::CannotSchedule(_) => return format!("{id} is for later"),
+            other => return format!("{other:?}"),
         };
         // A row that came and went within one call, and history was too short to tell, has no number.
         let row = self.rows.get(&answer.row).copied();

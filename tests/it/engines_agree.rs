@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use serde_json::value::RawValue;
-use tipcast::domain::{FeedId, Gift, MAX_SAFE, Millis, Policy, PolicyPatch, Position, RowId};
+use tipcast::domain::{FeedId, Gift, MAX_SAFE, Millis, PolicyPatch, Position, RowId};
 use tipcast::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
 use tipcast::engine::redis::{RedisEngine, RedisOptions};
 use tipcast::engine::{Engine, Missed, Notice, PolicyChange, Subscription};
@@ -83,7 +83,7 @@ fn random_patch(dice: &mut Dice) -> PolicyPatch {
         3 => json!({"row_ttl_ms": dice.of(&[0, 1000, 4000])}),
         4 => json!({"history": dice.of(&[0, 1, 5, 40, 1024])}),
         5 => json!({"idempotency_window_ms": dice.of(&[60_000, 86_400_000])}),
-        6 => json!({"delay_ms": dice.of(&[0, 0, 0, 5])}),
+        6 => json!({"delay_ms": dice.of(&[0, 0, 0, 5, 1_500])}),
         _ => json!({"flush_ms": dice.below(1000), "capacity": 5}),
     };
     let raw = RawValue::from_string(patch.to_string()).unwrap();
@@ -159,9 +159,7 @@ impl Side {
 async fn agree(seed: u64, steps: usize, server: &RedisServer) {
     let mut dice = Dice(seed);
     let folder = tempfile::TempDir::new().unwrap();
-    let defaults = Policy::default();
-    let embedded =
-        EmbeddedEngine::open(EmbeddedOptions { data_dir: folder.path().into(), defaults }).unwrap();
+    let embedded = EmbeddedEngine::open(EmbeddedOptions::new(folder.path())).unwrap();
     let options = RedisOptions {
         prefix: format!("agree-{seed}:"),
         store_clock: false,
@@ -175,7 +173,7 @@ async fn agree(seed: u64, steps: usize, server: &RedisServer) {
         let context = format!("seed {seed}, step {step}");
         let mut said = vec![];
         match dice.below(10) {
-            0..6 => {
+            0..5 => {
                 let count = dice.of(&[1, 1, 1, 2, 7, 30]);
                 let gifts: Vec<Gift> = (0..count)
                     .map(|_| match posted.len() as u64 {
@@ -188,6 +186,26 @@ async fn agree(seed: u64, steps: usize, server: &RedisServer) {
                     let outcomes = side.engine.publish(&feed(), gifts.clone(), now).await.unwrap();
                     said.push(side.said(outcomes).await);
                 }
+            }
+            5 => {
+                // Several steps, one, or a gift cancelled before its time.
+                let (steps, id) = (dice.below(4), format!("id:{}", dice.below(400)).parse().unwrap());
+                for side in &sides {
+                    for _ in 0..steps {
+                        let run = side.engine.run_due(&feed(), now).await.unwrap();
+                        said.push(side.said((run.handled, run.next)).await);
+                    }
+                    if steps == 0 {
+                        said.push(side.said(side.engine.unschedule(&feed(), &id, now).await).await);
+                    }
+                    let page = side.engine.scheduled(&feed(), None, 100_000).await.unwrap();
+                    said.push(
+                        side.said(page.gifts.iter().map(|it| (it.place.at, &it.gift)).collect::<Vec<_>>())
+                            .await,
+                    );
+                }
+                let own = said.split_off(said.len() / 2);
+                said = vec![said.join("\n"), own.join("\n")];
             }
             6 => {
                 // Any row of the list, or one that is not in it.

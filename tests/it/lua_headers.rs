@@ -51,10 +51,22 @@ fn every_script_is_called_as_its_header_says() {
             Header { purpose: true, keys: script.keys, args: script.args, returns: true, refuses: true };
         assert_eq!(read(script.name, script.text), wanted, "{}", script.name);
     }
-    let common = read("feed_common", scripts::COMMON);
+    let common = read("feed_common", scripts::COMMON.text);
     assert_eq!(common.args, (scripts::COMMON_ARGS, 0));
+    let drops = read("feed_drops", scripts::DROPS.text);
+    assert_eq!((drops.keys.0, drops.args.0), scripts::DROPS_BEGIN);
     for script in scripts::ALL {
-        assert!(script.keys.0 == common.keys.0 && script.args.0 >= common.args.0, "{}", script.name);
+        let parts: Vec<_> = script.parts.iter().map(|part| part.name).collect();
+        assert_eq!(parts.is_empty(), !script.name.starts_with("feed_"), "{}", script.name);
+        if parts.contains(&"feed_common") {
+            assert!(script.keys.0 >= common.keys.0 && script.args.0 >= common.args.0, "{}", script.name);
+        }
+        if parts.contains(&"feed_due") {
+            assert!(script.keys.0 >= 7, "{}: KEYS 6 and 7 are the due queue", script.name);
+        }
+        if parts.contains(&"feed_drops") {
+            assert!(script.keys.0 >= drops.keys.0 && script.args.0 >= drops.args.0, "{}", script.name);
+        }
     }
 }
 
@@ -66,13 +78,14 @@ fn every_lua_file_is_one_that_is_run() {
         .map(|file| file.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
         .collect();
     let mut known: BTreeSet<String> = scripts::ALL.iter().map(|script| script.name.to_owned()).collect();
-    known.extend(["feed_common".into(), "feed_gifts".into()]);
+    known.extend(scripts::PARTS.iter().map(|part| part.name.to_owned()));
     assert_eq!(files, known);
 }
 
 #[test]
 fn scripts_keep_numbers_out_of_floats_and_keys_out_of_arguments() {
-    for text in scripts::ALL.map(|script| script.text).into_iter().chain([scripts::COMMON, scripts::GIFTS]) {
+    for text in scripts::ALL.map(|script| script.text).into_iter().chain(scripts::PARTS.map(|part| part.text))
+    {
         let code: String = text.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
         for banned in ["cjson", "tostring", "loadstring", "math.random", "redis.pcall"] {
             assert!(!code.contains(banned), "{banned}");

@@ -7,12 +7,14 @@ mod support;
 
 mod against_the_model;
 mod asyncapi;
+mod bench;
 mod browser;
 mod chaos;
 mod command_line;
 mod contract_suite;
 mod demo;
 mod door;
+mod drops;
 mod engines_agree;
 mod growth;
 mod healthcheck;

@@ -1,12 +1,18 @@
 //! The feeds in memory, and what the next commit will write of them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::store::{Store, push_lock};
-use crate::domain::answer::Remembered;
+use crate::domain::answer::{Fate, Remembered};
 use crate::domain::feed::Effects;
-use crate::domain::{Change, FeedId, FeedState, Gift, Millis, Outcome, Policy, Position};
+use crate::domain::{
+    Answer, Change, DropId, FeedId, FeedState, Gift, Millis, Outcome, Policy, Position, Stock, due_at,
+};
 use crate::engine::{Missed, Notice, PolicyChange};
+
+mod due;
+
+use due::Agenda;
 
 /// Changes after which a feed is written whole, so that start-up folds no more than these.
 const CHECKPOINT_EVERY: u64 = 256;
@@ -22,7 +28,7 @@ pub(super) type Step<T> = rusqlite::Result<T>;
 
 /// A feed in memory with what the next commit will write of it.
 pub(super) struct Feed {
-    no: Option<i64>,
+    pub(super) no: Option<i64>,
     pub(super) state: FeedState,
     /// What its rows are cut to.
     capacity: u64,
@@ -38,11 +44,16 @@ pub(super) struct Feed {
     /// Locks in memory past which the dead ones are dropped: twice what was alive the last time.
     purge_locks_at: usize,
     new_policy: Option<Policy>,
+    /// The feed's drops as they stand; `state.drops` is what watchers were told.
+    pub(super) drops: BTreeMap<DropId, Stock>,
+    touched_drops: BTreeSet<DropId>,
+    /// How many of its gifts wait, once somebody counted them.
+    waiting: Option<u64>,
 }
 
 /// Every feed that was asked for lately, and the store behind.
 pub(super) struct Feeds {
-    store: Store,
+    pub(super) store: Store,
     defaults: Policy,
     by_name: HashMap<FeedId, Feed>,
     /// Feeds with something to write in this group, in the order they will be told of.
@@ -51,12 +62,27 @@ pub(super) struct Feeds {
     now: Millis,
     /// Ids written since the last tidying: twice as many are looked at, so the table can't outgrow it.
     ids_written: usize,
+    agenda: Agenda,
+    /// Gifts of one feed that may wait.
+    scheduled_max: u64,
+    /// How long before it opens or closes watchers are reminded of a drop.
+    pub(super) reminder_ms: u64,
 }
 
 impl Feeds {
-    pub(super) fn new(store: Store, defaults: Policy) -> Feeds {
-        let now = Millis(0);
-        Feeds { store, defaults, by_name: HashMap::new(), dirty: BTreeSet::new(), now, ids_written: 0 }
+    pub(super) fn new(store: Store, defaults: Policy, scheduled_max: u64, reminder_ms: u64) -> Step<Feeds> {
+        let agenda = Agenda::of(store.due_heads()?);
+        Ok(Feeds {
+            store,
+            defaults,
+            by_name: HashMap::new(),
+            dirty: BTreeSet::new(),
+            now: Millis(0),
+            ids_written: 0,
+            agenda,
+            scheduled_max,
+            reminder_ms,
+        })
     }
 
     pub(super) fn publish(&mut self, name: &FeedId, gifts: Vec<Gift>, now: Millis) -> Step<Vec<Outcome>> {
@@ -72,19 +98,32 @@ impl Feeds {
                 outcomes.push(remembered.again(gift.fingerprint));
                 continue;
             }
-            let outcome =
-                self.change(name, now, |state, policy, effects| state.publish(&gift, policy, now, effects))?;
-            if let Outcome::New(answer) = &outcome {
-                let no = self.number(name)?;
-                let window = self.look(name, |feed, defaults| defaults.with(&feed.state.overrides))?;
-                let it = Remembered { fingerprint: gift.fingerprint, answer: answer.clone() };
-                self.store.begin()?;
-                self.store.remember(no, &it, now.plus(window.idempotency_window_ms))?;
-                self.ids_written += 1;
-            }
-            outcomes.push(outcome);
+            let policy = self.look(name, |feed, defaults| defaults.with(&feed.state.overrides))?;
+            outcomes.push(match due_at(&gift, &policy, now) {
+                Some(at) => self.schedule(name, &gift, at, now)?,
+                None => Outcome::New(self.take_now(name, &gift, now)?),
+            });
         }
         Ok(outcomes)
+    }
+
+    /// Takes a gift that is not for later, or no longer, and remembers the answer.
+    fn take_now(&mut self, name: &FeedId, gift: &Gift, now: Millis) -> Step<Answer> {
+        let answer =
+            self.change(name, now, |state, policy, effects| state.publish(gift, policy, now, effects))?;
+        let it = Remembered { fingerprint: gift.fingerprint, fate: Fate::Taken(answer.clone()) };
+        self.remember(name, it, now)?;
+        Ok(answer)
+    }
+
+    /// Remembers what became of a gift's id, for a window from now.
+    fn remember(&mut self, name: &FeedId, it: Remembered, now: Millis) -> Step<()> {
+        let no = self.number(name)?;
+        let policy = self.look(name, |feed, defaults| defaults.with(&feed.state.overrides))?;
+        self.store.begin()?;
+        self.store.remember(no, &it, now.plus(policy.idempotency_window_ms))?;
+        self.ids_written += 1;
+        Ok(())
     }
 
     pub(super) fn set_policy(&mut self, name: &FeedId, change: PolicyChange, now: Millis) -> Step<Policy> {
@@ -161,8 +200,19 @@ impl Feeds {
         })
     }
 
+    /// Keeps a drop that changed, for the commit.
+    pub(super) fn put_stock(&mut self, name: &FeedId, drop: &DropId, stock: Stock) -> Step<()> {
+        self.number(name)?;
+        if let Some(feed) = self.by_name.get_mut(name) {
+            feed.drops.insert(drop.clone(), stock);
+            feed.touched_drops.insert(drop.clone());
+        }
+        self.dirty.insert(name.clone());
+        Ok(())
+    }
+
     /// The feed's number in the tables; writes the feed when it has none.
-    fn number(&mut self, name: &FeedId) -> Step<i64> {
+    pub(super) fn number(&mut self, name: &FeedId) -> Step<i64> {
         let feed = self.by_name.entry(name.clone()).or_insert_with(|| Feed::new(&self.defaults));
         if let Some(no) = feed.no {
             return Ok(no);
@@ -196,6 +246,10 @@ impl Feeds {
             later_locks: stored.later_locks,
             ..Feed::new(&self.defaults)
         };
+        for (stock, shown) in self.store.drops(stored.no)? {
+            feed.drops.insert(shown.drop.clone(), stock);
+            feed.state.drops.insert(shown.drop.clone(), shown.into());
+        }
         if stored.capacity != policy.capacity {
             // The server's default changed while we were away: a change of the list like any other.
             let mut effects = Effects::default();
@@ -244,6 +298,11 @@ impl Feeds {
                     }
                 }
             }
+            for name in std::mem::take(&mut feed.touched_drops) {
+                if let (Some(stock), Some(shown)) = (feed.drops.get(&name), state.drops.get(&name)) {
+                    self.store.put_drop(no, &name, stock, shown)?;
+                }
+            }
             if state.locks.len() > feed.purge_locks_at {
                 state.locks.retain(|_, lock| lock.until > now);
                 self.store.forget_locks(no, now)?;
@@ -284,6 +343,10 @@ impl Feeds {
         for feed in std::mem::take(&mut self.dirty) {
             self.by_name.remove(&feed);
         }
+        if let Err(error) = self.reread_agenda() {
+            // What is in memory may name a feed too early, or one too many; its step finds that out.
+            tracing::warn!(%error, "the due queues could not be read again");
+        }
     }
 
     /// True when enough ids were written for another round of [`Feeds::tidy`].
@@ -316,6 +379,9 @@ impl Feed {
             whole: false,
             purge_locks_at: 64,
             new_policy: None,
+            drops: BTreeMap::new(),
+            touched_drops: BTreeSet::new(),
+            waiting: None,
         }
     }
 }

@@ -12,10 +12,15 @@ use std::time::Duration;
 
 use tokio::sync::{broadcast, oneshot};
 
-use super::{Engine, EngineError, Head, Missed, NOTICES, Notice, PolicyChange, Snapshot, Subscription, Wait};
-use crate::domain::{FeedId, Gift, Millis, Outcome, Policy, Position, RowId};
+use super::{
+    DeadDue, DueDone, DueRun, DueTurn, Engine, EngineError, Head, Missed, NOTICES, Notice, PolicyChange,
+    ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
+};
+use crate::domain::{DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, Position, RowId};
 use crate::metrics::Metrics;
 
+mod claims;
+mod drops;
 mod feeds;
 mod store;
 mod writer;
@@ -33,6 +38,18 @@ pub struct EmbeddedOptions {
     pub data_dir: PathBuf,
     /// The policy of feeds that set none.
     pub defaults: Policy,
+    /// How long before it opens or closes watchers are reminded of a drop, in milliseconds; 0 never.
+    pub drop_reminder_ms: u64,
+    /// How many gifts of one feed may wait to be shown.
+    pub scheduled_max: u64,
+}
+
+impl EmbeddedOptions {
+    /// The defaults, in this folder.
+    pub fn new(data_dir: impl Into<PathBuf>) -> EmbeddedOptions {
+        let (defaults, scheduled_max) = (Policy::default(), super::SCHEDULED_MAX);
+        EmbeddedOptions { data_dir: data_dir.into(), defaults, scheduled_max, drop_reminder_ms: 60_000 }
+    }
 }
 
 /// Feeds in one folder of this machine.
@@ -51,16 +68,28 @@ enum Call {
     Snapshot(FeedId, Millis, Reply<Snapshot>),
     Changes(FeedId, Position, usize, Reply<Missed>),
     Heads(Vec<FeedId>, Reply<Vec<Head>>),
+    Task(writer::Task),
+    Scheduled(FeedId, Option<DuePlace>, usize, Reply<ScheduledPage>),
+    Unschedule(FeedId, GiftId, Millis, Reply<Unscheduled>),
+    Dead(FeedId, Reply<Vec<DeadDue>>),
+    ClaimDue(usize, Millis, Reply<DueTurn>),
+    RunDue(FeedId, Millis, Reply<DueRun>),
     Probe(Reply<()>),
     Close(Reply<()>),
 }
 
 type Reply<T> = oneshot::Sender<Result<T, EngineError>>;
 
-/// Who listens to which feed, and how far each has come on disk.
-#[derive(Default)]
+/// Who listens to which feed, and how far each has come on disk; and who waits for something due.
 struct Topics {
     by_feed: Mutex<HashMap<FeedId, Topic>>,
+    wakes: broadcast::Sender<u64>,
+}
+
+impl Default for Topics {
+    fn default() -> Topics {
+        Topics { by_feed: Mutex::default(), wakes: Wakes::sender() }
+    }
 }
 
 struct Topic {
@@ -134,6 +163,16 @@ impl EmbeddedEngine {
     }
 }
 
+impl EmbeddedEngine {
+    /// Runs `task` on the feeds, as one step of the writer.
+    fn task<'a, T: Send + 'static>(
+        &'a self,
+        task: impl FnOnce(&mut feeds::Feeds) -> feeds::Step<T> + Send + 'static,
+    ) -> Wait<'a, T> {
+        self.call(move |reply| Call::Task(writer::Task::new(reply, task)))
+    }
+}
+
 fn closed() -> EngineError {
     EngineError::Unavailable("the engine is closed; the gateway is stopping".into())
 }
@@ -173,6 +212,35 @@ impl Engine for EmbeddedEngine {
 
     fn known(&self, feed: &FeedId) -> Option<Position> {
         self.topics.locked().get(feed)?.known.clone()
+    }
+
+    fn scheduled<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        after: Option<DuePlace>,
+        max: usize,
+    ) -> Wait<'a, ScheduledPage> {
+        self.call(move |reply| Call::Scheduled(feed.clone(), after, max.max(1), reply))
+    }
+
+    fn unschedule<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, Unscheduled> {
+        self.call(move |reply| Call::Unschedule(feed.clone(), id.clone(), now, reply))
+    }
+
+    fn dead<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Vec<DeadDue>> {
+        self.call(move |reply| Call::Dead(feed.clone(), reply))
+    }
+
+    fn claim_due(&self, _: Vec<DueDone>, max: usize, now: Millis) -> Wait<'_, DueTurn> {
+        self.call(move |reply| Call::ClaimDue(max, now, reply))
+    }
+
+    fn run_due<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, DueRun> {
+        self.call(move |reply| Call::RunDue(feed.clone(), now, reply))
+    }
+
+    fn wakes(&self) -> Wakes {
+        Wakes::new(self.topics.wakes.subscribe())
     }
 
     fn probe(&self) -> Wait<'_, ()> {

@@ -2,8 +2,8 @@
 //!
 //! `feeds` holds a feed's list as of its last checkpoint; `changes` what came after, and the
 //! history that watchers resume over, in chunks, each with the dedup locks of its commit; `locks` those
-//! that held at the checkpoint; `ids` what was answered to each gift id. A feed is its checkpoint with the
-//! later changes folded in.
+//! that held at the checkpoint; `ids` what was answered to each gift id; `due` what waits for its time. A
+//! feed is its checkpoint with the later changes folded in.
 //!
 //! What a commit costs is the pages it touches, so a commit touches one page of `changes` per feed, and
 //! ids lie side by side in the order of their names, whatever their feed: most are made in order of time.
@@ -13,18 +13,23 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow, params};
 
 use super::super::record::{Records, push_change, push_row};
-use crate::domain::answer::Remembered;
+use super::claims;
+use crate::domain::answer::{Fate, Remembered};
 use crate::domain::feed::Lock;
 use crate::domain::{
-    Answer, Change, Epoch, FeedState, Fingerprint, GiftId, Millis, Policy, Position, Status,
+    Answer, Change, Epoch, FeedState, Fingerprint, GiftId, Millis, Policy, Position, Scheduled, Status,
 };
+
+mod due;
+
+pub use due::DueEntry;
 
 /// Marks the file as ours in its header ("TIPC").
 const APPLICATION_ID: i64 = 0x5449_5043;
 
 /// What each layout of the tables changes in the one before. A file of an older layout is brought up to
 /// the last one; one of a newer layout is refused.
-const LAYOUTS: [&str; 2] = [TABLES, CLOSER];
+const LAYOUTS: [&str; 4] = [TABLES, CLOSER, due::TABLES, claims::TABLES];
 
 /// Changes in one stored chunk: what a resuming reader decodes at once.
 const CHUNK: usize = 256;
@@ -67,7 +72,7 @@ DROP TABLE ids_by_feed;
 
 /// An open file. Every method's error leaves the transaction to be rolled back.
 pub struct Store {
-    db: Connection,
+    pub(super) db: Connection,
     sweep: Sweep,
 }
 
@@ -96,17 +101,17 @@ impl Store {
 
     fn prepare(db: &Connection, path: &Path) -> rusqlite::Result<Result<(), String>> {
         db.busy_timeout(std::time::Duration::from_secs(2))?;
-        db.set_prepared_statement_cache_capacity(32);
+        db.set_prepared_statement_cache_capacity(64);
         let fresh = db.query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get::<_, i64>(0))? == 0;
         let owner: i64 = db.query_row("PRAGMA application_id", [], |r| r.get(0))?;
         let layout: i64 = db.query_row("PRAGMA user_version", [], |r| r.get(0))?;
+        let newest = LAYOUTS.len() as i64;
         if !fresh && owner != APPLICATION_ID {
             return Ok(Err(format!(
                 "{} is another program's database; choose another folder",
                 path.display()
             )));
         }
-        let newest = LAYOUTS.len() as i64;
         if layout > newest {
             return Ok(Err(format!(
                 "{} was written by a newer tipcast (layout {layout}, this one knows {newest}); run that one",
@@ -264,26 +269,31 @@ impl Store {
         query.query_row(params![feed, id.as_str(), now.0], |r| read_id(r, id)).optional()
     }
 
-    /// Remembers what was answered to a gift id.
+    /// Remembers what became of a gift id. Until when does not matter while it waits.
     pub fn remember(&mut self, feed: i64, it: &Remembered, until: Millis) -> rusqlite::Result<()> {
         let sql = "INSERT OR REPLACE INTO ids (feed, id, fingerprint, status, epoch, seq, row, count, until)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-        // Came before the sweep rested, or after: either way it must wake up for it.
+        // The sweep may rest, or have passed here: either way it must not rest longer than this.
         self.sweep.hold = self.sweep.hold.min(until);
         self.sweep.rest = self.sweep.rest.min(until);
-        let Answer { status, id, at, row, count } = &it.answer;
-        let fields = params![
-            feed,
-            id.as_str(),
-            it.fingerprint.0,
-            *status as u8,
-            at.epoch.as_str(),
-            at.seq,
-            row.as_str(),
-            count,
-            until.0
-        ];
-        self.db.prepare_cached(sql)?.execute(fields).map(drop)
+        let mut insert = self.db.prepare_cached(sql)?;
+        let fingerprint = it.fingerprint.0;
+        match &it.fate {
+            Fate::Taken(Answer { status, id, at, row, count }) => {
+                let (status, id) = (*status as u8, id.as_str());
+                let (epoch, row) = (at.epoch.as_str(), row.as_str());
+                insert.execute(params![feed, id, fingerprint, status, epoch, at.seq, row, count, until.0])
+            }
+            Fate::Waits(Scheduled { id, deliver_at }) => {
+                let (id, forever) = (id.as_str(), i64::MAX);
+                insert.execute(params![feed, id, fingerprint, WAITS, "", 0, "", deliver_at.0, forever])
+            }
+            Fate::Cancelled(Scheduled { id, deliver_at }) => {
+                let id = id.as_str();
+                insert.execute(params![feed, id, fingerprint, CANCELLED, "", 0, "", deliver_at.0, until.0])
+            }
+        }
+        .map(drop)
     }
 
     /// Looks at the next `most` ids, in turn through the whole table, and forgets those whose window is
@@ -359,25 +369,40 @@ fn read_feed(r: &SqlRow<'_>) -> rusqlite::Result<Stored> {
     Ok(Stored { no: r.get(0)?, state, capacity: r.get(4)?, checkpoint, later_locks: Vec::new() })
 }
 
+/// How `ids` spells that a gift waits, or was cancelled: its `count` is the time for which it was
+/// scheduled. The other numbers are those of [`Status`].
+const WAITS: u8 = 3;
+const CANCELLED: u8 = 4;
+
 fn read_id(r: &SqlRow<'_>, id: &GiftId) -> rusqlite::Result<Remembered> {
+    let fingerprint = Fingerprint(r.get(0)?);
     let status = match r.get::<_, u8>(1)? {
         0 => Status::Accepted,
         1 => Status::Merged,
+        WAITS => return Ok(Remembered { fingerprint, fate: Fate::Waits(scheduled(r, id)?) }),
+        CANCELLED => return Ok(Remembered { fingerprint, fate: Fate::Cancelled(scheduled(r, id)?) }),
         _ => Status::Suppressed,
     };
     let at = Position { epoch: parsed(r, 2)?, seq: r.get(3)? };
     let answer = Answer { status, id: id.clone(), at, row: parsed(r, 4)?, count: r.get(5)? };
-    Ok(Remembered { fingerprint: Fingerprint(r.get(0)?), answer })
+    Ok(Remembered { fingerprint, fate: Fate::Taken(answer) })
 }
 
-fn parsed<T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>>(
+fn scheduled(r: &SqlRow<'_>, id: &GiftId) -> rusqlite::Result<Scheduled> {
+    Ok(Scheduled { id: id.clone(), deliver_at: Millis(r.get(5)?) })
+}
+
+pub(super) fn parsed<T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>>(
     r: &SqlRow<'_>,
     column: usize,
 ) -> rusqlite::Result<T> {
     r.get_ref(column)?.as_str()?.parse().map_err(|e| unreadable(column, e))
 }
 
-fn unreadable(column: usize, why: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
+pub(super) fn unreadable(
+    column: usize,
+    why: impl std::error::Error + Send + Sync + 'static,
+) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(why))
 }
 

@@ -10,7 +10,7 @@ use super::feeds::{Feed, Feeds, Step};
 use super::store::Store;
 use super::{Call, EmbeddedOptions, Reply, Topics};
 use crate::domain::Policy;
-use crate::engine::{EngineError, Head, Snapshot};
+use crate::engine::{DUE_BATCH, EngineError, Head, Snapshot};
 use crate::metrics::Metrics;
 
 /// Gifts in one commit: past this the answers of the first would wait too long for the last.
@@ -23,6 +23,22 @@ const LOCK_WITHIN: Duration = Duration::from_secs(1);
 const TIDY_EVERY: Duration = Duration::from_secs(1);
 
 type Answered = Box<dyn FnOnce(Option<&EngineError>) + Send>;
+
+/// A call that brings its own work. Without feeds it is only to be answered: the group has failed.
+pub(super) struct Task(Box<dyn FnOnce(Option<&mut Feeds>) -> (Answered, Step<()>) + Send>);
+
+impl Task {
+    pub(super) fn new<T: Send + 'static>(
+        reply: Reply<T>,
+        task: impl FnOnce(&mut Feeds) -> Step<T> + Send + 'static,
+    ) -> Task {
+        Task(Box::new(move |feeds| match feeds.map(task) {
+            Some(Ok(value)) => (later(reply, Some(value)), Ok(())),
+            Some(Err(e)) => (later(reply, None), Err(e)),
+            None => (later(reply, None), Ok(())),
+        }))
+    }
+}
 
 /// Everything the thread owns.
 pub(super) struct Writer {
@@ -50,8 +66,15 @@ impl Writer {
             .open(dir.join("tipcast.lock"))
             .map_err(|e| format!("the data folder {} cannot be written: {e}", dir.display()))?;
         own(&lock, dir)?;
+        let file = dir.join("tipcast.db");
+        let feeds = Feeds::new(
+            Store::open(&file)?,
+            options.defaults,
+            options.scheduled_max,
+            options.drop_reminder_ms,
+        );
         Ok(Writer {
-            feeds: Feeds::new(Store::open(&dir.join("tipcast.db"))?, options.defaults),
+            feeds: feeds.map_err(|e| format!("{} cannot be read: {}", file.display(), sentence(&e)))?,
             answers: Vec::new(),
             topics,
             metrics,
@@ -76,7 +99,11 @@ impl Writer {
                 match call {
                     Call::Close(reply) => closing = Some(reply),
                     call => {
-                        gifts += if let Call::Publish(_, gifts, ..) = &call { gifts.len() } else { 1 };
+                        gifts += match &call {
+                            Call::Publish(_, gifts, ..) => gifts.len(),
+                            Call::RunDue(..) => DUE_BATCH,
+                            _ => 1,
+                        };
                         // After a failure the rest of the group is only answered: nothing more is applied.
                         match &outcome {
                             Ok(()) => outcome = self.apply(call),
@@ -108,7 +135,13 @@ impl Writer {
         }
         let error = done.err().map(|e| EngineError::Unavailable(sentence(&e)));
         match &error {
-            None => self.feeds.told(|feed, notice| self.topics.tell(feed, notice)),
+            None => {
+                self.feeds.told(|feed, notice| self.topics.tell(feed, notice));
+                if let Some(in_ms) = self.feeds.sooner() {
+                    // Nobody waiting for it is no failure.
+                    let _ = self.topics.wakes.send(in_ms);
+                }
+            }
             Some(error) => {
                 tracing::error!(%error, "a commit failed; what it held is refused and was not shown");
                 self.feeds.take_back();
@@ -146,6 +179,7 @@ impl Writer {
                         tag: 0,
                         policy: defaults.with(&feed.state.overrides),
                         rows: feed.state.rows.iter().cloned().collect(),
+                        drops: feed.state.drops.clone(),
                         now,
                     })
                 });
@@ -158,6 +192,31 @@ impl Writer {
             Call::Heads(feeds, reply) => {
                 let head = |feed: &Feed, _: &Policy| Head { at: feed.state.position(), tag: 0 };
                 let done = feeds.iter().map(|feed| self.feeds.look(feed, head)).collect();
+                self.answer(reply, done)
+            }
+            Call::Task(Task(task)) => {
+                let (answer, done) = task(Some(&mut self.feeds));
+                self.answers.push(answer);
+                done
+            }
+            Call::Scheduled(feed, after, max, reply) => {
+                let done = self.feeds.scheduled(&feed, after, max);
+                self.answer(reply, done)
+            }
+            Call::Unschedule(feed, id, now, reply) => {
+                let done = self.feeds.unschedule(&feed, &id, now);
+                self.answer(reply, done)
+            }
+            Call::Dead(feed, reply) => {
+                let done = self.feeds.dead(&feed);
+                self.answer(reply, done)
+            }
+            Call::ClaimDue(max, now, reply) => {
+                let turn = self.feeds.claim_due(max, now);
+                self.answer(reply, Ok(turn))
+            }
+            Call::RunDue(feed, now, reply) => {
+                let done = self.feeds.run_due(&feed, now);
                 self.answer(reply, done)
             }
             Call::Probe(reply) => self.answer(reply, Ok(())),
@@ -175,6 +234,12 @@ impl Writer {
             Call::Snapshot(_, _, reply) => later(reply, None),
             Call::Changes(_, _, _, reply) => later(reply, None),
             Call::Heads(_, reply) => later(reply, None),
+            Call::Task(Task(task)) => task(None).0,
+            Call::Scheduled(_, _, _, reply) => later(reply, None),
+            Call::Unschedule(_, _, _, reply) => later(reply, None),
+            Call::Dead(_, reply) => later(reply, None),
+            Call::ClaimDue(_, _, reply) => later(reply, None),
+            Call::RunDue(_, _, reply) => later(reply, None),
             Call::Probe(reply) | Call::Close(reply) => later(reply, None),
         };
         self.answers.push(answer);

@@ -14,15 +14,21 @@ pub(super) struct Fault {
     /// True when the connection is to be replaced: it is broken, or leads to a server that is not,
     /// or no longer, the primary.
     pub leave: bool,
+    /// True when it is about what the call met in the store, and would be the same another time.
+    pub data: bool,
 }
 
 impl Fault {
     pub(super) fn stay(why: impl Into<String>) -> Fault {
-        Fault { why: why.into(), leave: false }
+        Fault { why: why.into(), leave: false, data: false }
     }
 
     pub(super) fn leave(why: impl Into<String>) -> Fault {
-        Fault { why: why.into(), leave: true }
+        Fault { why: why.into(), leave: true, data: false }
+    }
+
+    fn data(why: impl Into<String>) -> Fault {
+        Fault { why: why.into(), leave: false, data: true }
     }
 }
 
@@ -32,11 +38,17 @@ impl From<Fault> for EngineError {
     }
 }
 
-impl From<Garbled> for EngineError {
+impl From<Garbled> for Fault {
     fn from(Garbled(what): Garbled) -> Self {
-        EngineError::Unavailable(format!(
+        Fault::stay(format!(
             "Redis holds {what} that Tipcast did not write; give Tipcast a database or a key prefix of its own"
         ))
+    }
+}
+
+impl From<Garbled> for EngineError {
+    fn from(garbled: Garbled) -> Self {
+        Fault::from(garbled).into()
     }
 }
 
@@ -83,10 +95,11 @@ pub(super) fn explain(addr: &str, error: &RedisError) -> Fault {
         "MOVED" | "ASK" | "CLUSTERDOWN" | "CROSSSLOT" | "TRYAGAIN" => Fault::stay(format!(
             "Redis at {addr} is part of a cluster ({code}), which Tipcast does not speak; use a single primary"
         )),
-        "WRONGTYPE" => Fault::stay(
+        "WRONGTYPE" => Fault::data(
             "a key under Tipcast's prefix holds something that Tipcast did not write (WRONGTYPE); remove it, \
              or give Tipcast a database or a key prefix of its own",
         ),
+        "ERR" => Fault::data(format!("Redis at {addr} answered: {said}")),
         _ => Fault::stay(format!("Redis at {addr} answered: {said}")),
     }
 }

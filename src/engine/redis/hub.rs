@@ -61,6 +61,10 @@ pub(super) struct Wiring {
     pub defaults: Policy,
     /// The channel of this process's probes.
     pub probe_channel: String,
+    /// Where it is told that something is due before everything else.
+    pub wake_channels: Vec<String>,
+    /// Who is to know of that.
+    pub wakes: broadcast::Sender<u64>,
     pub metrics: Arc<Metrics>,
 }
 
@@ -183,6 +187,7 @@ impl Keeper {
         }
         let mut channels: Vec<&str> = self.topics.keys().map(String::as_str).collect();
         channels.push(&self.wiring.probe_channel);
+        channels.extend(self.wiring.wake_channels.iter().map(String::as_str));
         for chunk in channels.chunks(CHUNK) {
             let mut sink = sink.clone();
             match timeout(PATIENCE, sink.subscribe(chunk)).await {
@@ -194,6 +199,8 @@ impl Keeper {
             topic.confirm();
             let _ = topic.notices.send(Notice::Lost);
         }
+        // Nobody knows what was due meanwhile either.
+        let _ = self.wiring.wakes.send(0);
         Ok(Standing { sink, stream, heard: Instant::now(), echoed: Instant::now(), unheard: None })
     }
 
@@ -318,6 +325,12 @@ impl Keeper {
             if let Some(reply) = mark.and_then(|mark| lock(&self.probes).remove(&mark)) {
                 let _ = reply.send(());
             }
+            return;
+        }
+        if self.wiring.wake_channels.iter().any(|wake| wake == channel) {
+            let in_ms = std::str::from_utf8(message.get_payload_bytes()).ok().and_then(|ms| ms.parse().ok());
+            // Nobody waiting for it is no failure.
+            let _ = self.wiring.wakes.send(in_ms.unwrap_or(0));
             return;
         }
         let Some(topic) = self.topics.get(channel) else { return };

@@ -1,7 +1,7 @@
 //! How keys and channels are spelled, all of them. Everything of a feed carries the hash tag
 //! `{feed}`, so one script touches one slot.
 
-use crate::domain::{FeedId, Gift, row};
+use crate::domain::{DropId, FeedId, Gift, GiftId, row};
 
 /// The spelling under one prefix.
 #[derive(Clone, Debug)]
@@ -42,13 +42,57 @@ impl Keys {
     }
 
     /// What is remembered of a gift's id.
-    pub(super) fn id(&self, feed: &FeedId, gift: &Gift) -> String {
-        self.of(feed, &format!("id:{}", gift.id))
+    pub(super) fn id(&self, feed: &FeedId, gift: &GiftId) -> String {
+        self.of(feed, &format!("id:{gift}"))
+    }
+
+    /// `due`, `later`: a feed's due queue.
+    pub(super) fn due(&self, feed: &FeedId) -> [String; 2] {
+        ["due", "later"].map(|what| self.of(feed, what))
+    }
+
+    /// `tries`, `dead`: what could not be handled.
+    pub(super) fn failed(&self, feed: &FeedId) -> [String; 2] {
+        ["tries", "dead"].map(|what| self.of(feed, what))
+    }
+
+    /// `feeds`, `marks`: one part of the index of feeds with something due.
+    pub(super) fn index(&self, part: usize) -> [String; 2] {
+        let prefix = &self.prefix;
+        ["feeds", "marks"].map(|what| format!("{prefix}{{due:{part}}}:{what}"))
+    }
+
+    /// The channel on which a part of the index wakes the nodes.
+    pub(super) fn wake(&self, part: usize) -> String {
+        format!("{}{{due:{part}}}:wake", self.prefix)
     }
 
     /// The dedup lock that a gift would take.
     pub(super) fn lock(&self, feed: &FeedId, gift: &Gift) -> String {
         self.of(feed, &format!("lock:{}", row::lock_key(gift)))
+    }
+
+    /// What watchers were told of the feed's drops.
+    pub(super) fn shown(&self, feed: &FeedId) -> String {
+        self.of(feed, "shown")
+    }
+
+    /// The live holds of the feed's users.
+    pub(super) fn unpaid(&self, feed: &FeedId) -> String {
+        self.of(feed, "unpaid")
+    }
+
+    /// The feed's drops.
+    pub(super) fn drops(&self, feed: &FeedId) -> String {
+        self.of(feed, "drops")
+    }
+
+    /// `due`, `drops`, `shown`, `unpaid`, and of the drop `claims`, `holds`, `units`: in the order of every
+    /// script of drops, after those of [`Keys::feed`].
+    pub(super) fn drop(&self, feed: &FeedId, drop: &DropId) -> Vec<String> {
+        let own = ["claims", "holds", "units"].map(|what| self.of(feed, &format!("{what}:{drop}")));
+        let shared = [self.of(feed, "due"), self.drops(feed), self.shown(feed), self.unpaid(feed)];
+        shared.into_iter().chain(own).collect()
     }
 
     /// The channel of a feed's changes.
@@ -62,6 +106,14 @@ impl Keys {
     }
 }
 
+/// The part of the index, of so many, that a feed belongs to: the same on every node (FNV-1a).
+pub(super) fn part_of(feed: &FeedId, parts: usize) -> usize {
+    let hash = feed.as_str().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    (hash % parts.max(1) as u64) as usize
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,6 +124,17 @@ mod tests {
         let feed: FeedId = "room1".parse().unwrap();
         assert_eq!(keys.feed(&feed)[0], "tc:{room1}:list");
         assert_eq!(keys.live(&feed), "tc:{room1}:live");
+        assert_eq!(keys.due(&feed), ["tc:{room1}:due", "tc:{room1}:later"]);
         assert!(Keys::new("a{b}").is_err());
+    }
+
+    #[test]
+    fn a_part_of_the_index_is_one_slot_and_feeds_spread_over_them() {
+        let keys = Keys::new("tc:").unwrap();
+        assert_eq!(keys.index(3)[0], "tc:{due:3}:feeds");
+        let parts: std::collections::BTreeSet<usize> =
+            (0..64).map(|n| part_of(&format!("room{n}").parse().unwrap(), 4)).collect();
+        assert_eq!(parts.len(), 4);
+        assert_eq!(part_of(&"room".parse().unwrap(), 1), 0);
     }
 }

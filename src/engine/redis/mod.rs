@@ -12,11 +12,16 @@ use std::time::Duration;
 use redis::Value;
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 
-use super::{Engine, EngineError, Head, Missed, PolicyChange, Snapshot, Subscription, Wait};
-use crate::domain::{FeedId, Gift, Millis, Outcome, Policy, Position, RowId, Tag};
+use super::{
+    DeadDue, DueDone, DueRun, DueTurn, Engine, EngineError, Head, Missed, PolicyChange, ScheduledPage,
+    Snapshot, Subscription, Unscheduled, Wait, Wakes,
+};
+use crate::domain::{Drops, DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, Position, RowId, Tag};
 use crate::metrics::Metrics;
 
 mod dial;
+mod drops;
+mod due;
 mod faults;
 mod hub;
 mod keys;
@@ -28,12 +33,13 @@ mod store;
 mod wire;
 
 use dial::Dial;
+pub use due::PARTS_MAX;
 use hub::{Hub, Wiring};
 use keys::Keys;
 use known::Known;
 use lane::{Lane, State};
 use lineup::Party;
-use store::Store;
+use store::{Extra, Store};
 
 /// Calls that may be under way; one more is [`EngineError::Overloaded`].
 const CALLS: usize = 4096;
@@ -57,6 +63,12 @@ pub struct RedisOptions {
     pub store_clock: bool,
     /// How long after its last change a feed expires as a whole, in milliseconds; 0 never.
     pub feed_idle_ttl_ms: u64,
+    /// How long before it opens or closes watchers are reminded of a drop, in milliseconds; 0 never.
+    pub drop_reminder_ms: u64,
+    /// How many gifts of one feed may wait to be shown.
+    pub scheduled_max: u64,
+    /// Parts of the index of feeds with something due, 1 to [`PARTS_MAX`].
+    pub due_parts: usize,
     /// How long a call may take.
     pub call_timeout: Duration,
     /// How long connecting may take, and shaking hands again as long.
@@ -81,6 +93,9 @@ impl RedisOptions {
             prefix: "tc:".into(),
             store_clock: true,
             feed_idle_ttl_ms: 0,
+            drop_reminder_ms: 60_000,
+            scheduled_max: super::SCHEDULED_MAX,
+            due_parts: 1,
             call_timeout: Duration::from_secs(2),
             connect_timeout: Duration::from_secs(1),
             metrics: Arc::default(),
@@ -108,15 +123,18 @@ impl RedisEngine {
         }
         lanes[1].tried().await;
         let known = Arc::new(Known::default());
+        let store = Store::new(options, keys, lanes, known.clone());
+        let (keys, options) = (&store.keys, &store.options);
         let hub = Hub::open(Wiring {
             dial,
-            lane: lanes[0].clone(),
-            known: known.clone(),
+            lane: store.lanes[0].clone(),
+            known,
             defaults: options.defaults.clone(),
             probe_channel: keys.probe(random()),
+            wake_channels: (0..options.due_parts).map(|part| keys.wake(part)).collect(),
+            wakes: store.due.wakes.clone(),
             metrics: options.metrics.clone(),
         });
-        let store = Store::new(options, keys, lanes, known);
         Ok(Arc::new(RedisEngine {
             store: Arc::new(store),
             hub: std::sync::Mutex::new(Some(Arc::new(hub))),
@@ -173,7 +191,8 @@ impl Engine for RedisEngine {
     fn retract<'a>(&'a self, feed: &'a FeedId, row: &'a RowId, now: Millis) -> Wait<'a, Option<Position>> {
         Box::pin(async move {
             let _permit = self.permit()?;
-            let reply = self.store.run(&scripts::RETRACT, feed, Some(now), &[], &[row.as_str()]).await?;
+            let reply =
+                self.store.run(&scripts::RETRACT, feed, Some(now), Extra::args(&[row.as_str()])).await?;
             let at = reply.mark()?.0.at.clone();
             Ok((reply.text(0)? == "1").then_some(at))
         })
@@ -200,7 +219,7 @@ impl Engine for RedisEngine {
             };
             let args = [how, &wire::overrides(patch)];
             let _permit = self.permit()?;
-            let reply = self.store.run(&scripts::POLICY, feed, Some(now), &[], &args).await?;
+            let reply = self.store.run(&scripts::POLICY, feed, Some(now), Extra::args(&args)).await?;
             Ok(self.store.with_overrides(reply.text(0)?))
         })
     }
@@ -208,12 +227,15 @@ impl Engine for RedisEngine {
     fn snapshot<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Snapshot> {
         Box::pin(async move {
             let _permit = self.permit()?;
-            let reply = self.store.run(&scripts::SNAPSHOT, feed, Some(now), &[], &[]).await?;
+            let shown = Extra { keys: vec![self.store.keys.shown(feed)], ..Extra::default() };
+            let reply = self.store.run(&scripts::SNAPSHOT, feed, Some(now), shown).await?;
             let (mark, now) = reply.mark()?.clone();
-            let rows: Result<Vec<_>, _> =
-                reply.texts.iter().skip(1).map(|text| wire::read_row(text)).collect();
             let policy = self.store.with_overrides(reply.text(0)?);
-            Ok(Snapshot { at: mark.at, tag: mark.tag, policy, rows: rows?, now })
+            let count: usize = reply.text(1)?.parse().map_err(|_| wire::Garbled("a count of rows"))?;
+            let (rows, shown) = reply.texts[2..].split_at_checked(count).ok_or(wire::Garbled("a list"))?;
+            let rows: Result<Vec<_>, _> = rows.iter().map(|text| wire::read_row(text)).collect();
+            let drops: Result<Drops, _> = shown.iter().map(|text| wire::told(text)).collect();
+            Ok(Snapshot { at: mark.at, tag: mark.tag, policy, rows: rows?, drops: drops?, now })
         })
     }
 
@@ -222,7 +244,7 @@ impl Engine for RedisEngine {
             let (seq, max) = (since.seq.to_string(), max.max(1).to_string());
             let args = [since.epoch.as_str(), &seq, &max];
             let _permit = self.permit()?;
-            let reply = self.store.run(&scripts::CHANGES, feed, None, &[], &args).await?;
+            let reply = self.store.run(&scripts::CHANGES, feed, None, Extra::args(&args)).await?;
             if reply.mark.is_none() || reply.text(0)? != "covered" {
                 return Ok(Missed::NotCovered);
             }
@@ -258,6 +280,50 @@ impl Engine for RedisEngine {
 
     fn known(&self, feed: &FeedId) -> Option<Position> {
         Some(self.store.known.get(feed)?.at)
+    }
+
+    fn scheduled<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        after: Option<DuePlace>,
+        max: usize,
+    ) -> Wait<'a, ScheduledPage> {
+        Box::pin(async move {
+            let _permit = self.permit()?;
+            self.store.scheduled(feed, after, max.max(1)).await
+        })
+    }
+
+    fn unschedule<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, Unscheduled> {
+        Box::pin(async move {
+            let _permit = self.permit()?;
+            self.store.unschedule(feed, id, now).await
+        })
+    }
+
+    fn dead<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Vec<DeadDue>> {
+        Box::pin(async move {
+            let _permit = self.permit()?;
+            self.store.dead(feed).await
+        })
+    }
+
+    fn claim_due(&self, over: Vec<DueDone>, max: usize, now: Millis) -> Wait<'_, DueTurn> {
+        Box::pin(async move {
+            let _permit = self.permit()?;
+            self.store.claim_due(over, max, now).await
+        })
+    }
+
+    fn run_due<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, DueRun> {
+        Box::pin(async move {
+            let _permit = self.permit()?;
+            self.store.run_due(feed, now).await
+        })
+    }
+
+    fn wakes(&self) -> Wakes {
+        Wakes::new(self.store.due.wakes.subscribe())
     }
 
     fn probe(&self) -> Wait<'_, ()> {

@@ -7,22 +7,42 @@ use std::sync::LazyLock;
 pub struct Script {
     /// The name of its file without `.lua`.
     pub name: &'static str,
+    /// What stands in front of its own text; some of [`PARTS`], in their order.
+    pub parts: &'static [Part],
     /// Its own file.
     pub text: &'static str,
     /// KEYS whatever the call, and KEYS per gift.
     pub keys: (usize, usize),
-    /// ARGV whatever the call, and ARGV per gift.
+    /// ARGV whatever the call, and ARGV per gift (or per whatever the script takes many of).
     pub args: (usize, usize),
-    /// What stands in front of its own file: [`COMMON`], and what it shares with some others.
-    pub before: &'static [&'static str],
     code: LazyLock<redis::Script>,
 }
 
-/// What stands in front of every feed script.
-pub const COMMON: &str = include_str!("../../../lua/feed_common.lua");
+/// A text that stands in front of several scripts.
+pub struct Part {
+    /// The name of its file without `.lua`.
+    pub name: &'static str,
+    /// The file.
+    pub text: &'static str,
+}
 
-/// What stands behind [`COMMON`] in scripts that take gifts.
-pub const GIFTS: &str = include_str!("../../../lua/feed_gifts.lua");
+/// What stands in front of every feed script.
+pub const COMMON: Part = Part { name: "feed_common", text: include_str!("../../../lua/feed_common.lua") };
+
+/// What stands in front of scripts that take gifts.
+pub const GIFTS: Part = Part { name: "feed_gifts", text: include_str!("../../../lua/feed_gifts.lua") };
+
+/// What stands in front of scripts whose KEYS 6 and 7 are the feed's due queue.
+pub const DUE: Part = Part { name: "feed_due", text: include_str!("../../../lua/feed_due.lua") };
+
+/// Every part there is.
+pub const PARTS: [Part; 4] = [COMMON, GIFTS, DUE, DROPS];
+
+/// What stands in front of the scripts of drops.
+pub const DROPS: Part = Part { name: "feed_drops", text: include_str!("../../../lua/feed_drops.lua") };
+
+/// KEYS and ARGV that every script of drops begins with.
+pub const DROPS_BEGIN: (usize, usize) = (12, 12);
 
 /// ARGV that every feed script begins with; its KEYS are five.
 pub const COMMON_ARGS: usize = 9;
@@ -30,34 +50,85 @@ pub const COMMON_ARGS: usize = 9;
 impl Script {
     /// What Redis runs.
     pub fn source(&self) -> String {
-        self.before.iter().chain([&self.text]).copied().collect::<Vec<_>>().join("\n")
+        let mut source = String::new();
+        for part in self.parts {
+            source.push_str(part.text);
+            source.push('\n');
+        }
+        source + self.text
     }
 
     /// The SHA-1 by which Redis knows it, in hex.
     pub(super) fn sha(&self) -> &str {
         self.code.get_hash()
     }
+
+    /// A call of it with these KEYS; ARGV are to follow.
+    pub(super) fn call(&self, keys: &[impl redis::ToRedisArgs]) -> redis::Cmd {
+        let mut cmd = redis::cmd("EVALSHA");
+        cmd.arg(self.sha()).arg(keys.len()).arg(keys);
+        cmd
+    }
+
+    /// Panics, where debugging, on a call that is not as the header says; `many` is how many gifts (or
+    /// whatever the script takes many of) it has.
+    pub(super) fn check(&self, call: &redis::Cmd, many: usize) {
+        debug_assert_eq!(
+            call.args_iter().count(),
+            3 + self.keys.0 + many * self.keys.1 + self.args.0 + many * self.args.1,
+            "{} is called as its header says",
+            self.name
+        );
+    }
 }
 
 macro_rules! script {
-    ($name:ident, $file:literal, keys $keys:expr, args $args:expr, after $before:expr) => {
+    ($name:ident, $file:literal, [$($part:ident),*], keys $keys:expr, args $args:expr) => {
         /// The script of this name in `lua/`.
         pub static $name: Script = Script {
             name: $file,
+            parts: &[$($part),*],
             text: include_str!(concat!("../../../lua/", $file, ".lua")),
             keys: $keys,
             args: $args,
-            before: &$before,
             code: LazyLock::new(|| redis::Script::new(&$name.source())),
         };
     };
 }
 
-script!(PUBLISH, "feed_publish", keys(5, 2), args(9, 4), after [COMMON, GIFTS]);
-script!(RETRACT, "feed_retract", keys(5, 0), args(10, 0), after[COMMON]);
-script!(POLICY, "feed_policy", keys(5, 0), args(11, 0), after[COMMON]);
-script!(SNAPSHOT, "feed_snapshot", keys(5, 0), args(9, 0), after[COMMON]);
-script!(CHANGES, "feed_changes", keys(5, 0), args(12, 0), after[COMMON]);
+script!(PUBLISH, "feed_publish", [COMMON, GIFTS, DUE], keys(7, 2), args(11, 5));
+script!(SHOW, "feed_show", [COMMON, GIFTS, DUE], keys(7, 2), args(9, 5));
+script!(UNSCHEDULE, "feed_unschedule", [COMMON, DUE], keys(8, 0), args(10, 0));
+script!(RETRACT, "feed_retract", [COMMON], keys(5, 0), args(10, 0));
+script!(POLICY, "feed_policy", [COMMON], keys(5, 0), args(11, 0));
+script!(SNAPSHOT, "feed_snapshot", [COMMON], keys(6, 0), args(9, 0));
+script!(CHANGES, "feed_changes", [COMMON], keys(5, 0), args(12, 0));
+script!(DROP_DEFINE, "feed_drop_define", [COMMON, DROPS], keys(12, 0), args(15, 0));
+script!(DROP_TICK, "feed_drop_tick", [COMMON, DROPS], keys(12, 0), args(12, 0));
+script!(DROP_CLAIM, "feed_drop_claim", [COMMON, DROPS], keys(12, 0), args(12, 7));
+script!(DROP_END, "feed_drop_end", [COMMON, DROPS], keys(12, 0), args(14, 0));
+script!(HOLDS, "feed_holds", [COMMON], keys(6, 0), args(11, 0));
+script!(DUE_ENTRIES, "due_entries", [], keys(2, 0), args(5, 0));
+script!(DUE_ASIDE, "due_aside", [], keys(5, 0), args(9, 0));
+script!(DUE_REGISTER, "due_register", [], keys(2, 0), args(6, 0));
+script!(DUE_TURNS, "due_turns", [], keys(2, 0), args(3, 3));
 
 /// Every script there is.
-pub static ALL: [&Script; 5] = [&PUBLISH, &RETRACT, &POLICY, &SNAPSHOT, &CHANGES];
+pub static ALL: [&Script; 16] = [
+    &PUBLISH,
+    &SHOW,
+    &UNSCHEDULE,
+    &RETRACT,
+    &POLICY,
+    &SNAPSHOT,
+    &CHANGES,
+    &DROP_DEFINE,
+    &DROP_TICK,
+    &DROP_CLAIM,
+    &DROP_END,
+    &HOLDS,
+    &DUE_ENTRIES,
+    &DUE_ASIDE,
+    &DUE_REGISTER,
+    &DUE_TURNS,
+];

@@ -6,13 +6,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use redis::Cmd;
 
 use super::super::EngineError;
+use super::super::record::push_gift;
+use super::due::DueState;
+use super::faults::Fault;
 use super::keys::Keys;
 use super::known::{Known, Mark, epoch_after};
 use super::lane::Lane;
 use super::lineup::{Lineup, Party};
 use super::scripts::{self, Script};
 use super::{RedisOptions, random, wire};
-use crate::domain::{FeedId, Gift, Millis, Outcome, Policy};
+use crate::domain::{FeedId, Gift, Millis, Outcome, Policy, Show};
 
 /// What runs scripts; shared with the runs that several calls wait for.
 pub(super) struct Store {
@@ -24,12 +27,36 @@ pub(super) struct Store {
     turn: AtomicUsize,
     pub known: Arc<Known>,
     pub lineup: Lineup,
+    pub due: DueState,
+}
+
+/// What a script gets beside the common KEYS and ARGV.
+#[derive(Debug, Default)]
+pub(super) struct Extra {
+    pub keys: Vec<String>,
+    pub args: Vec<String>,
+    /// How many gifts these are for.
+    pub many: usize,
+}
+
+impl Extra {
+    pub(super) fn args(args: &[&str]) -> Extra {
+        Extra { args: args.iter().map(|arg| (*arg).to_owned()).collect(), ..Extra::default() }
+    }
 }
 
 impl Store {
     pub(super) fn new(options: RedisOptions, keys: Keys, lanes: Vec<Arc<Lane>>, known: Arc<Known>) -> Store {
-        let defaults = wire::policy(&options.defaults);
-        Store { defaults, options, keys, lanes, turn: AtomicUsize::new(0), known, lineup: Lineup::default() }
+        Store {
+            defaults: wire::policy(&options.defaults),
+            options,
+            keys,
+            lanes,
+            turn: AtomicUsize::new(0),
+            known,
+            lineup: Lineup::default(),
+            due: DueState::default(),
+        }
     }
 
     /// The next connection in turn that stands, or else the reason why the first does not.
@@ -39,18 +66,28 @@ impl Store {
         in_turn.clone().find(|lane| lane.is_up()).unwrap_or(&self.lanes[turn % self.lanes.len()])
     }
 
-    /// Runs a feed script: the common KEYS and ARGV, then what `gifts` and `args` add. The reply's
-    /// first element is taken in as what is known; the rest is handed on.
+    /// Runs a feed script with the common KEYS and ARGV, then `extra`'s. The reply's first element is taken
+    /// in as what is known; the rest is handed on.
     pub(super) async fn run(
         &self,
         script: &Script,
         feed: &FeedId,
         now: Option<Millis>,
-        gifts: &[Gift],
-        args: &[&str],
+        extra: Extra,
     ) -> Result<Reply, EngineError> {
+        Ok(self.try_run(script, feed, now, extra).await?)
+    }
+
+    /// [`Store::run`] for those who look at what went wrong.
+    pub(super) async fn try_run(
+        &self,
+        script: &Script,
+        feed: &FeedId,
+        now: Option<Millis>,
+        extra: Extra,
+    ) -> Result<Reply, Fault> {
         let known = self.known.get(feed);
-        let call = self.call(script, feed, now, known.as_ref(), gifts, args);
+        let call = self.call(script, feed, now, known.as_ref(), extra);
         let value = self.lane().script(script, &call, self.options.call_timeout).await?;
         let mut texts =
             redis::from_redis_value::<Vec<String>>(value).map_err(|_| wire::Garbled("a reply"))?;
@@ -96,17 +133,50 @@ impl Store {
         }
     }
 
+    /// A feed must be registered before a gift joins its due queue. Whether one does is known for certain
+    /// only in the script, which refuses when it has to.
     async fn publish_all(
         &self,
         feed: &FeedId,
         gifts: &[Gift],
         now: Option<Millis>,
     ) -> Result<Vec<Outcome>, EngineError> {
-        let reply = self.run(&scripts::PUBLISH, feed, now, gifts, &[]).await?;
-        let outcome = |(at, gift): (usize, &Gift)| -> Result<Outcome, EngineError> {
-            Ok(wire::outcome(reply.text(at)?, &gift.id, gift.fingerprint)?)
+        let mut since = self.register_ahead(feed, gifts, now).await?;
+        for _ in 0..3 {
+            let extra = self.publish_extra(feed, gifts, since);
+            let reply = self.run(&scripts::PUBLISH, feed, now, extra).await?;
+            if reply.mark.is_none() {
+                since = Some(self.register_as_told(feed, &reply.texts, now).await?);
+                continue;
+            }
+            let outcome = |(at, gift): (usize, &Gift)| -> Result<Outcome, EngineError> {
+                Ok(wire::outcome(reply.text(at)?, &gift.id, gift.fingerprint)?)
+            };
+            let outcomes = gifts.iter().enumerate().map(outcome).collect::<Result<Vec<_>, _>>()?;
+            self.learn_delay(feed, gifts, &outcomes);
+            return Ok(outcomes);
+        }
+        Err(EngineError::Unavailable("the feed's delay changes faster than gifts are taken".into()))
+    }
+
+    fn publish_extra(&self, feed: &FeedId, gifts: &[Gift], since: Option<Millis>) -> Extra {
+        let mut extra = Extra {
+            keys: self.keys.due(feed).to_vec(),
+            args: Vec::with_capacity(2 + 11 * gifts.len()),
+            many: gifts.len(),
         };
-        gifts.iter().enumerate().map(outcome).collect()
+        extra.args.push(since.map(|since| since.0.to_string()).unwrap_or_default());
+        extra.args.push(self.options.scheduled_max.to_string());
+        for gift in gifts {
+            extra.keys.extend([self.keys.id(feed, &gift.id), self.keys.lock(feed, gift)]);
+            extra.args.extend(wire::gift_args(gift));
+            let mut record = String::new();
+            if since.is_some() && gift.show != Show::After(0) {
+                push_gift(&mut record, gift);
+            }
+            extra.args.push(record);
+        }
+        extra
     }
 
     fn call(
@@ -115,15 +185,11 @@ impl Store {
         feed: &FeedId,
         now: Option<Millis>,
         known: Option<&Mark>,
-        gifts: &[Gift],
-        args: &[&str],
+        extra: Extra,
     ) -> Cmd {
-        let mut cmd = redis::cmd("EVALSHA");
-        let keys = script.keys.0 + gifts.len() * script.keys.1;
-        cmd.arg(script.sha()).arg(keys).arg(&self.keys.feed(feed));
-        for gift in gifts {
-            cmd.arg(self.keys.id(feed, gift)).arg(self.keys.lock(feed, gift));
-        }
+        let mut keys = self.keys.feed(feed).to_vec();
+        keys.extend(extra.keys);
+        let mut cmd = script.call(&keys);
         match self.clock(now) {
             Some(now) => cmd.arg(now.0),
             None => cmd.arg("-"),
@@ -133,16 +199,8 @@ impl Store {
             Some(Mark { at, tag }) => cmd.arg(at.epoch.as_str()).arg(at.seq).arg(*tag),
             None => cmd.arg("").arg("").arg(""),
         };
-        cmd.arg(&self.defaults).arg(self.options.feed_idle_ttl_ms).arg(self.keys.live(feed)).arg(args);
-        for gift in gifts {
-            cmd.arg(&wire::gift_args(gift));
-        }
-        debug_assert_eq!(
-            cmd.args_iter().count(),
-            3 + keys + script.args.0 + gifts.len() * script.args.1,
-            "{} is called as its header says",
-            script.name
-        );
+        cmd.arg(&self.defaults).arg(self.options.feed_idle_ttl_ms).arg(self.keys.live(feed)).arg(extra.args);
+        script.check(&cmd, extra.many);
         cmd
     }
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use super::super::record::{Records, push_body};
 use super::known::Mark;
+use crate::domain::answer::{Fate, Remembered};
 use crate::domain::gift::Fingerprint;
 use crate::domain::{
-    Answer, Change, Dedup, Epoch, Gift, GiftId, Millis, Outcome, Policy, PolicyPatch, Position, Row, Show,
-    Status, row,
+    Answer, Change, Dedup, DropId, DropView, Epoch, Gift, GiftId, Millis, Outcome, Policy, PolicyPatch,
+    Position, Row, Scheduled, Show, Status, row,
 };
 
 /// A text that our scripts would not have written.
@@ -41,6 +42,17 @@ pub(super) fn read_meta(text: &str) -> Read<Mark> {
 /// A row as a script hands it out.
 pub(super) fn read_row(text: &str) -> Read<Arc<Row>> {
     Records::new(text).row().map(Arc::new).ok_or(Garbled("a row"))
+}
+
+/// What watchers were told of a drop, as `shown` holds it.
+pub(super) fn told(text: &str) -> Read<(DropId, Arc<DropView>)> {
+    let view = view(text)?;
+    Ok((view.drop.clone(), view.into()))
+}
+
+/// A drop as scripts hand it out.
+pub(super) fn view(text: &str) -> Read<DropView> {
+    Records::new(text).drop().ok_or(Garbled("a drop"))
 }
 
 /// A change as `hist` holds it.
@@ -129,7 +141,7 @@ pub(super) fn read_overrides(text: &str) -> Read<PolicyPatch> {
     })
 }
 
-/// A gift's ARGV, 4 of them, in the order of `lua/feed_publish.lua`.
+/// A gift's ARGV, all but the last, in the order of `lua/feed_publish.lua`.
 pub(super) fn gift_args(gift: &Gift) -> [String; 4] {
     let key = row::combo_key(gift).unwrap_or_default();
     let mut body = String::with_capacity(256);
@@ -137,7 +149,7 @@ pub(super) fn gift_args(gift: &Gift) -> [String; 4] {
     let show = match gift.show {
         Show::ByPolicy => String::new(),
         Show::After(0) => "-".to_owned(),
-        Show::After(_) => "+".to_owned(),
+        Show::After(ms) => format!("+{ms}"),
         Show::At(at) => at.0.to_string(),
     };
     [gift.fingerprint.to_string(), show, key, body]
@@ -146,31 +158,52 @@ pub(super) fn gift_args(gift: &Gift) -> [String; 4] {
 /// What `feed_publish` says about one gift.
 pub(super) fn outcome(text: &str, id: &GiftId, fingerprint: Fingerprint) -> Read<Outcome> {
     let kind = text.get(..1).ok_or(Garbled("an outcome"))?;
-    if kind == "l" {
-        return Ok(Outcome::CannotSchedule(id.clone()));
+    let rest = &text[1..];
+    if kind == "f" {
+        return Ok(Outcome::TooManyScheduled { id: id.clone(), retry_in_ms: parse(rest, "a time")? });
     }
-    let mut parts = text[1..].split(' ').skip(1);
+    let known = remembered(rest, id)?;
+    match (kind, known.fate) {
+        ("n", Fate::Taken(answer)) => Ok(Outcome::New(answer)),
+        ("n", Fate::Waits(it)) => Ok(Outcome::Scheduled(it)),
+        ("d", fate) => Ok(Remembered { fate, ..known }.again(fingerprint)),
+        _ => Err(Garbled("an outcome")),
+    }
+}
+
+/// What `feed_show` says about one gift: the answer, or none when it was not, or no longer, due.
+pub(super) fn shown(text: &str, id: &GiftId) -> Read<Option<Answer>> {
+    if text == "x" {
+        return Ok(None);
+    }
+    match remembered(text.strip_prefix('n').unwrap_or_default(), id)?.fate {
+        Fate::Taken(answer) => Ok(Some(answer)),
+        _ => Err(Garbled("an outcome")),
+    }
+}
+
+/// What is remembered of an id: see `lua/feed_gifts.lua`.
+fn remembered(text: &str, id: &GiftId) -> Read<Remembered> {
+    let mut parts = text.split(' ').skip(1);
     let mut part = || parts.next().ok_or(Garbled("an outcome"));
-    let first_payload = part()?;
-    let status = match part()? {
+    let fingerprint = Fingerprint::from_hex(part()?).ok_or(Garbled("a fingerprint"))?;
+    let (status, epoch, seq, row, count) = (part()?, part()?, part()?, part()?, part()?);
+    let scheduled = || Ok(Scheduled { id: id.clone(), deliver_at: Millis(parse(row, "a time")?) });
+    let status = match status {
         "a" => Status::Accepted,
         "m" => Status::Merged,
         "s" => Status::Suppressed,
+        "w" => return Ok(Remembered { fingerprint, fate: Fate::Waits(scheduled()?) }),
+        "c" => return Ok(Remembered { fingerprint, fate: Fate::Cancelled(scheduled()?) }),
         _ => return Err(Garbled("a status")),
     };
-    let at = Position { epoch: parse(part()?, "an epoch")?, seq: parse(part()?, "a seq")? };
-    let row = parse(part()?, "a row id")?;
-    let count = match part()? {
+    let at = Position { epoch: parse(epoch, "an epoch")?, seq: parse(seq, "a seq")? };
+    let count = match count {
         "-" => None,
         count => Some(parse(count, "a count")?),
     };
-    let answer = Answer { status, id: id.clone(), at, row, count };
-    match kind {
-        "n" => Ok(Outcome::New(answer)),
-        "d" if first_payload == fingerprint.to_string() => Ok(Outcome::Duplicate(answer)),
-        "d" => Ok(Outcome::IdReused(id.clone())),
-        _ => Err(Garbled("an outcome")),
-    }
+    let answer = Answer { status, id: id.clone(), at, row: parse(row, "a row id")?, count };
+    Ok(Remembered { fingerprint, fate: Fate::Taken(answer) })
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ mod operations;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod producer;
 #[allow(dead_code, reason = "only described, never built or called")]
+mod scheduled;
+#[allow(dead_code, reason = "only described, never built or called")]
 mod schemas;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod watching;
@@ -47,8 +49,9 @@ mod watching;
         producer::policy_get,
         producer::policy_put,
         producer::policy_patch,
-        producer::scheduled_list,
-        producer::scheduled_cancel,
+        scheduled::list,
+        scheduled::cancel,
+        scheduled::dead,
         watching::feed,
         watching::ws,
         watching::sse,

@@ -29,7 +29,7 @@ pub(super) enum Refusals {
     Invalid(#[to_schema] Problem),
     #[response(
         status = 429,
-        description = "Too many requests",
+        description = "Too many requests, or too many gifts wait to be shown",
         content_type = "application/problem+json",
         headers(("Retry-After" = u64, description = "In seconds"))
     )]
@@ -66,12 +66,6 @@ pub(super) enum BodyRefusals {
         content_type = "application/problem+json"
     )]
     MediaType(#[to_schema] Problem),
-    #[response(
-        status = 501,
-        description = "This version cannot show gifts later",
-        content_type = "application/problem+json"
-    )]
-    NotImplemented(#[to_schema] Problem),
 }
 
 /// Take one gift
@@ -101,6 +95,10 @@ pub(super) enum BodyRefusals {
             "id": "run-1-5", "user": {"id": "u-7", "name": "Lee"}, "gift": {"id": "heart", "name": "Heart"},
             "combo": {"id": "run-1", "count": 5, "end": true}
         }))),
+        ("later" = (summary = "Shown in ten seconds", value = json!({
+            "id": "order-7714", "user": {"id": "u-42", "name": "Mia"}, "gift": {"id": "rose", "name": "Rose"},
+            "delay_ms": 10_000
+        }))),
         ("test" = (summary = "A test, shown and never counted", value = json!({
             "user": {"id": "u-0", "name": "Test"}, "gift": {"id": "rose", "name": "Rose"}, "test": true
         }))),
@@ -113,7 +111,9 @@ pub(super) enum BodyRefusals {
             {"status": "merged", "id": "order-7713", "epoch": "00w6f5hrbbqm5", "seq": 2, "row": "00w6f5hrbbqm5-1",
              "count": 4}
         )),
-        (status = 202, description = "It is shown later", body = Scheduled),
+        (status = 202, description = "It is shown later", body = Scheduled, example = json!(
+            {"status": "scheduled", "id": "order-7714", "deliver_at": "2026-01-31T12:00:10.000Z"}
+        )),
         Refusals, BodyRefusals,
     ),
     security((), ("producer_key" = [])),
@@ -210,38 +210,3 @@ pub(super) fn policy_put() {}
     security((), ("producer_key" = [])),
 )]
 pub(super) fn policy_patch() {}
-
-/// List gifts that wait to be shown
-///
-/// Not in this version.
-#[utoipa::path(
-    get,
-    path = "/v1/feeds/{feed}/scheduled",
-    tag = "producer",
-    params(("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$")),
-    responses(
-        (status = 501, description = "Not in this version", body = Problem, content_type = "application/problem+json"),
-        Refusals,
-    ),
-    security((), ("producer_key" = [])),
-)]
-pub(super) fn scheduled_list() {}
-
-/// Cancel a gift that waits to be shown
-///
-/// Not in this version.
-#[utoipa::path(
-    delete,
-    path = "/v1/feeds/{feed}/scheduled/{id}",
-    tag = "producer",
-    params(
-        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-        ("id" = String, Path, description = "The gift's id", example = "order-7712"),
-    ),
-    responses(
-        (status = 501, description = "Not in this version", body = Problem, content_type = "application/problem+json"),
-        Refusals,
-    ),
-    security((), ("producer_key" = [])),
-)]
-pub(super) fn scheduled_cancel() {}

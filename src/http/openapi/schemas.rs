@@ -172,13 +172,16 @@ pub struct Suppressed {
 }
 
 /// Shown later.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 pub struct Scheduled {
     #[schema(schema_with = scheduled)]
     status: String,
     id: String,
+    /// It is shown then or shortly after, never before.
     #[schema(value_type = String, format = DateTime)]
     deliver_at: String,
+    #[schema(required = false, schema_with = always)]
+    duplicate: bool,
 }
 
 /// What became of a gift that made no new row just now.
@@ -191,6 +194,8 @@ pub enum Joined {
     Suppressed(Suppressed),
     /// It came before, and made a row then.
     Accepted(Accepted),
+    /// It came before, and waits or was cancelled.
+    Scheduled(Scheduled),
 }
 
 /// What became of a batch.

@@ -51,7 +51,8 @@ kinds! {
          (while there are no producer keys, \"*\" is for watching only, not for writing). Nothing was done. \
          Programs that are no browsers send no Origin header and do not meet this.";
     NOT_FOUND = "not-found", NOT_FOUND, "Not found",
-        "There is nothing under this path, or no longer: a row that left the list cannot be retracted.";
+        "There is nothing under this path, or no longer: a row that left the list cannot be retracted, and a hold that \
+         ended is forgotten after the feed's idempotency window.";
     METHOD_NOT_ALLOWED = "method-not-allowed", METHOD_NOT_ALLOWED, "Method not allowed",
         "The path exists and does not know this method. The Allow header lists those that it knows.";
     BODY_TIMEOUT = "body-timeout", REQUEST_TIMEOUT, "The body came too slowly",
@@ -68,21 +69,44 @@ kinds! {
     ID_REUSED = "id-reused", UNPROCESSABLE_ENTITY, "The id came before with another payload",
         "Within the idempotency window of the feed (see GET policy), one id is one gift. The same id with the same \
          payload gets the first answer again; with another payload it is refused, and nothing changes.";
+    DROP_TOTAL = "drop-total", CONFLICT, "The total is below what is taken",
+        "A drop's total can shrink down to the units that are sold and held, and no further. Nothing changed. Cancel \
+         holds first, or choose a larger total; a drop is stopped at once by a closes_at that has passed.";
+    SOLD_OUT = "sold-out", CONFLICT, "Sold out",
+        "Fewer units are free than the claim is for. Nothing was taken; a claim is filled whole or refused. Units \
+         come back when holds end unpaid: the same claim, with the same id, may be sent again later.";
+    ALREADY_CLAIMED = "already-claimed", CONFLICT, "The user has claimed before",
+        "With this claim the user would have more units of the drop, held and sold, than its per_user allows. The \
+         member claim holds the answer to the user's first claim. An ended hold gives its units back.";
+    TOO_MANY_HOLDS = "too-many-holds", CONFLICT, "Too many unpaid holds",
+        "The user has as many unpaid holds, over all drops of the feed, as this drop allows. Nothing was taken. \
+         Confirm or cancel one, or wait: Retry-After says when the earliest ends.";
+    DROP_NOT_OPEN = "drop-not-open", CONFLICT, "The drop is not open",
+        "The drop has not opened yet, or has closed; its GET shows opens_at and closes_at. Nothing was taken. Holds \
+         that were made before it closed can still be confirmed.";
+    HOLD_ENDED = "hold-ended", CONFLICT, "The hold has ended",
+        "The hold's time is over, or it was cancelled, and its units are free again; or, where it is to be cancelled, \
+         it was confirmed and is sold. Nothing changed.";
+    ALREADY_SHOWN = "already-shown", CONFLICT, "The gift was shown already",
+        "A gift can be cancelled while it waits to be shown (GET /v1/feeds/{feed}/scheduled lists those). This one \
+         was shown, or the dedup lock kept it from being shown. To take it from the screens, retract its row: \
+         DELETE /v1/feeds/{feed}/rows/{row}.";
     UPGRADE_REQUIRED = "upgrade-required", UPGRADE_REQUIRED, "This path speaks WebSocket",
         "A plain GET cannot be answered here. Connect with a WebSocket client, or read GET /v1/feeds/{feed}.";
     RATE_LIMITED = "rate-limited", TOO_MANY_REQUESTS, "Too many requests",
         "This key, or this address while there are no keys, has used up its requests; a batch counts its gifts. \
          Nothing was done. Retry-After says when there is room again, the RateLimit headers of every answer how \
          much is left. A retry with the same id is safe.";
+    SCHEDULE_FULL = "schedule-full", TOO_MANY_REQUESTS, "Too many gifts wait to be shown",
+        "As many gifts of this feed wait to be shown as the operator allows ([due] scheduled_max). This one was not \
+         taken, and its id is not used. Retry-After says when the first of those that wait is due; GET \
+         /v1/feeds/{feed}/scheduled lists them, and DELETE cancels one.";
     TOO_MANY_CONNECTIONS = "too-many-connections", TOO_MANY_REQUESTS, "Too many connections from this address",
         "As many watchers as may are connected from this address. Close some, or come back later. On a WebSocket \
          the same is close code 4129.";
     INTERNAL = "internal", INTERNAL_SERVER_ERROR, "The server has a defect",
         "Something went wrong that should not be possible. The server's log has a line about it; please report it. \
          A retry with the same id is safe.";
-    NOT_IMPLEMENTED = "not-implemented", NOT_IMPLEMENTED, "Not implemented yet",
-        "This version cannot do that yet. Gifts that are to be shown later (deliver_at, delay_ms, or a policy's \
-         delay_ms) are read and checked, and then refused with this problem. Nothing was written.";
     UNAVAILABLE = "unavailable", SERVICE_UNAVAILABLE, "The store does not answer",
         "The store did not answer in time or refuses to write. Nothing is half-written: the gift is there whole or \
          not at all, and a retry with the same id is safe. Retry-After says when.";

@@ -10,7 +10,7 @@ use actix_web::http::header::{ALLOW, CACHE_CONTROL, CONNECTION, RETRY_AFTER, UPG
 use actix_web::{HttpResponse, ResponseError};
 
 use crate::domain::json::{fault, push_string};
-use crate::domain::{Fault, GiftId, Refused};
+use crate::domain::{ClaimAnswer, Fault, GiftId, Phase, Refused};
 use crate::engine::EngineError;
 
 mod kinds;
@@ -51,6 +51,18 @@ pub enum ApiError {
     Invalid(Vec<Fault>),
     /// 422: this id came before with another payload.
     IdReused(GiftId),
+    /// 409: a drop's total below what is taken, which is this.
+    DropTotal(u64),
+    /// 409: fewer units are free than claimed; so many.
+    SoldOut(u64),
+    /// 409: the user has what one may have; the answer to the user's first claim.
+    AlreadyClaimed(Option<Box<ClaimAnswer>>),
+    /// 409: too many unpaid holds; the earliest ends in so many seconds.
+    TooManyHolds(u64),
+    /// 409: the drop has not opened yet, or has closed.
+    DropNotOpen(Phase),
+    /// 409: the hold is over.
+    HoldEnded,
     /// 426: this path speaks WebSocket only.
     UpgradeRequired,
     /// 429: too many requests; holds after how many seconds to retry.
@@ -59,8 +71,11 @@ pub enum ApiError {
     TooManyConnections,
     /// 500: a defect of the server. The client is told nothing about it; the log is.
     Internal,
-    /// 501: the contract has it, this version does not; says what.
-    NotImplemented(&'static str),
+    /// 429: as many gifts of the feed wait to be shown as may; holds after how many seconds the first
+    /// of them is due.
+    ScheduleFull(u64),
+    /// 409: this gift cannot be cancelled any more.
+    AlreadyShown(GiftId),
     /// 503: the store does not answer or refuses to write. The reason is in the log, not in the answer.
     Unavailable,
     /// 503: too many watchers in all.
@@ -72,6 +87,11 @@ pub enum ApiError {
 }
 
 impl ApiError {
+    /// No gift more may wait; the first one that does is due in so many milliseconds.
+    pub fn schedule_full(first_in_ms: u64) -> ApiError {
+        ApiError::ScheduleFull(first_in_ms.div_ceil(1_000).max(1))
+    }
+
     /// The row of the table of problems that this error is.
     pub fn kind(&self) -> &'static Kind {
         match self {
@@ -87,11 +107,18 @@ impl ApiError {
             ApiError::UnsupportedMediaType(_) => &kinds::UNSUPPORTED_MEDIA_TYPE,
             ApiError::Invalid(_) => &kinds::INVALID,
             ApiError::IdReused(_) => &kinds::ID_REUSED,
+            ApiError::DropTotal(_) => &kinds::DROP_TOTAL,
+            ApiError::SoldOut(_) => &kinds::SOLD_OUT,
+            ApiError::AlreadyClaimed(_) => &kinds::ALREADY_CLAIMED,
+            ApiError::TooManyHolds(_) => &kinds::TOO_MANY_HOLDS,
+            ApiError::DropNotOpen(_) => &kinds::DROP_NOT_OPEN,
+            ApiError::HoldEnded => &kinds::HOLD_ENDED,
             ApiError::UpgradeRequired => &kinds::UPGRADE_REQUIRED,
             ApiError::RateLimited(_) => &kinds::RATE_LIMITED,
             ApiError::TooManyConnections => &kinds::TOO_MANY_CONNECTIONS,
             ApiError::Internal => &kinds::INTERNAL,
-            ApiError::NotImplemented(_) => &kinds::NOT_IMPLEMENTED,
+            ApiError::ScheduleFull(_) => &kinds::SCHEDULE_FULL,
+            ApiError::AlreadyShown(_) => &kinds::ALREADY_SHOWN,
             ApiError::Unavailable => &kinds::UNAVAILABLE,
             ApiError::NoPlace => &kinds::NO_PLACE,
             ApiError::Overloaded(_) => &kinds::OVERLOADED,
@@ -130,9 +157,29 @@ impl ApiError {
             ApiError::IdReused(id) => {
                 format!("the id {id} came before with another payload; give a new gift a new id")
             }
+            ApiError::DropTotal(taken) => format!("{taken} units are sold or held; give at least that total"),
+            ApiError::SoldOut(0) => "nothing is free".to_owned(),
+            ApiError::SoldOut(free) => {
+                format!("only {free} are free, and a claim is filled whole or refused")
+            }
+            ApiError::AlreadyClaimed(_) => {
+                "the user would have more units than one may; claim is the answer to the first claim"
+                    .to_owned()
+            }
+            ApiError::TooManyHolds(s) => {
+                format!("confirm or cancel one of the user's unpaid holds; the earliest ends in {s} s")
+            }
+            ApiError::DropNotOpen(Phase::Closed) => "the drop has closed".to_owned(),
+            ApiError::DropNotOpen(_) => "the drop has not opened yet".to_owned(),
+            ApiError::HoldEnded => "the hold has ended; what it held is free again or sold".to_owned(),
             ApiError::UpgradeRequired => "connect with a WebSocket client".to_owned(),
             ApiError::Internal => return None,
-            ApiError::NotImplemented(what) => format!("{what} is not implemented yet"),
+            ApiError::ScheduleFull(s) => format!(
+                "as many gifts of this feed wait to be shown as may; the first of them is due in {s} s"
+            ),
+            ApiError::AlreadyShown(id) => {
+                format!("the gift {id} was shown already; to take it from the screens, retract its row")
+            }
             ApiError::Unavailable => "the store does not answer; a retry with the same id is safe".to_owned(),
             ApiError::Overloaded(what) => format!("the {what} is full; a retry with the same id is safe"),
         })
@@ -159,6 +206,10 @@ impl ApiError {
         if let Some(detail) = self.detail() {
             out.push_str(",\"detail\":");
             push_string(&mut out, &detail);
+        }
+        if let ApiError::AlreadyClaimed(Some(first)) = self {
+            out.push_str(",\"claim\":");
+            out.push_str(&first.to_json());
         }
         let faults = self.faults();
         for (n, fault) in faults.iter().enumerate() {
@@ -198,7 +249,11 @@ impl ResponseError for ApiError {
                 let told = if *tried { "Bearer error=\"invalid_token\"" } else { "Bearer" };
                 answer.insert_header((WWW_AUTHENTICATE, told));
             }
-            ApiError::RateLimited(seconds) => drop(answer.insert_header((RETRY_AFTER, *seconds))),
+            ApiError::RateLimited(seconds)
+            | ApiError::ScheduleFull(seconds)
+            | ApiError::TooManyHolds(seconds) => {
+                answer.insert_header((RETRY_AFTER, *seconds));
+            }
             ApiError::TooManyConnections | ApiError::NoPlace => {
                 answer.insert_header((RETRY_AFTER, WATCHER_RETRY_S)).force_close();
             }
@@ -258,10 +313,17 @@ mod tests {
             ApiError::UnsupportedMediaType("send JSON".into()),
             invalid("a \"quoted\" fault"),
             ApiError::IdReused(id),
+            ApiError::DropTotal(3),
+            ApiError::SoldOut(0),
+            ApiError::AlreadyClaimed(None),
+            ApiError::TooManyHolds(7),
+            ApiError::DropNotOpen(Phase::Pending),
+            ApiError::HoldEnded,
             ApiError::UpgradeRequired,
             ApiError::BadHandshake("no key".into()),
             ApiError::Internal,
-            ApiError::NotImplemented("scheduling"),
+            ApiError::ScheduleFull(7),
+            ApiError::AlreadyShown("g-2".parse().unwrap()),
             ApiError::Unavailable,
             ApiError::Overloaded("queue"),
             ApiError::NotReady("down".into()),
@@ -278,7 +340,7 @@ mod tests {
             assert!(KINDS.iter().any(|kind| kind.name == name), "{name}");
             assert_eq!(answer.headers().get("content-type").unwrap(), "application/problem+json");
             assert_eq!(
-                matches!(answer.status().as_u16(), 429 | 503),
+                matches!(answer.status().as_u16(), 429 | 503) || matches!(error, ApiError::TooManyHolds(_)),
                 answer.headers().contains_key(RETRY_AFTER)
             );
         }

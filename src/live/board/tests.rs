@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::domain::{Gift, Millis, Op, RemoveReason, RowId, Tag};
+use crate::live::frame::Encoding;
 
 const CAPACITY: u64 = 4;
 
@@ -70,7 +71,7 @@ struct Client {
 impl Client {
     /// Folds strictly: a gap, a repeat or a reorder panics.
     fn fold(&mut self, frame: &Frame) {
-        let bytes = frame.ws();
+        let bytes = frame.bytes(Encoding::Ws);
         let from = bytes.windows(7).position(|at| at == b"{\"type\"").unwrap();
         let json: Value = serde_json::from_slice(&bytes[from..]).unwrap();
         let id = |row: &Value| row["row"].as_str().unwrap().to_owned();
@@ -100,7 +101,11 @@ impl Client {
     }
 
     fn take(&mut self, board: &Board, joined: bool) -> bool {
-        let Due::Frames(frames) = board.take(&mut self.cursor, joined) else { return false };
+        let frames = match board.take(&mut self.cursor, joined) {
+            Due::Nothing => return false,
+            Due::Frames(frames) => frames,
+            Due::Snapshot(frame) => vec![frame],
+        };
         frames.iter().for_each(|frame| self.fold(frame));
         assert_eq!(self.cursor.at.seq, self.seq);
         true
@@ -115,7 +120,7 @@ proptest! {
         let epoch: Epoch = "e".parse().unwrap();
         let board = Board::new("f".parse().unwrap(), Arc::default());
         let mut server = Server { board, at: Position { epoch: epoch.clone(), seq: 0 }, rows: VecDeque::new() };
-        server.board.replace(server.at.clone(), CAPACITY, &server.rows);
+        server.board.replace(server.at.clone(), CAPACITY, &server.rows, &Drops::new());
         let (cursor, _) = server.board.snapshot(None);
         let client = || Client { cursor: cursor.clone(), seq: 0, rows: vec![] };
         let mut clients = [client(), client(), client()];
@@ -123,11 +128,11 @@ proptest! {
             match event {
                 Event::Append(kinds) => {
                     let changes: Vec<Change> = kinds.into_iter().map(|adds| server.change(adds)).collect();
-                    server.board.append(&epoch, &changes, &server.rows);
+                    server.board.append(&epoch, &changes, &server.rows, &Drops::new());
                 }
                 Event::Replace => {
                     server.at.seq += 1;
-                    server.board.replace(server.at.clone(), CAPACITY, &server.rows);
+                    server.board.replace(server.at.clone(), CAPACITY, &server.rows, &Drops::new());
                 }
                 Event::Limit(history) => server.board.limit(history),
                 Event::Take(who, joined) => drop(clients[who].take(&server.board, joined)),

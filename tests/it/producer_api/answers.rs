@@ -16,7 +16,6 @@ on_both_stores![
     the_idempotency_key_is_the_id,
     a_retracted_row_leaves_once,
     ids_are_unique_per_feed,
-    a_gift_for_later_is_answered_501_until_there_are_schedules,
 ];
 
 fn keys(answer: &Value) -> Vec<&str> {
@@ -164,16 +163,4 @@ async fn ids_are_unique_per_feed() {
     let app = TestApp::start().await;
     app.give("one", &gift("g1")).await;
     assert_eq!(app.post_gift("two", &gift("g1").by("bob")).await.status, 201);
-}
-
-async fn a_gift_for_later_is_answered_501_until_there_are_schedules() {
-    let app = TestApp::start().await;
-    app.post_gift("show", &gift("g1").with("delay_ms", json!(604_800_000))).await.problem(501);
-    app.post_gift("show", &gift("g1").with("deliver_at", json!("2999-01-01T00:00:00Z"))).await.problem(501);
-    app.patch_policy("show", json!({"delay_ms": 1})).await;
-    app.post_gift("show", &gift("g1")).await.problem(501);
-    assert_eq!(app.get_feed("show").await["epoch"], "0");
-    assert_eq!(app.post_gift("show", &gift("g1").with("delay_ms", json!(0))).await.status, 201);
-    let past = gift("g2").by("bob").with("deliver_at", json!("2020-01-01T00:00:00+02:00"));
-    assert_eq!(app.post_gift("show", &past).await.status, 201);
 }

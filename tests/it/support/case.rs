@@ -5,9 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tipcast::domain::{
-    Answer, Change, Epoch, FeedId, Millis, Op, Outcome, Policy, PolicyPatch, Position, RowId, Status,
+    Answer, Change, Epoch, FeedId, GiftId, Millis, Op, Outcome, Policy, PolicyPatch, Position, RowId,
+    Scheduled, Status,
 };
-use tipcast::engine::{Engine, Head, Missed, Notice, PolicyChange, Snapshot, Subscription};
+use tipcast::engine::{
+    DueFate, DueHandled, Engine, Head, Missed, Notice, PolicyChange, ScheduledPage, Snapshot, Subscription,
+    Unscheduled,
+};
 
 use super::gifts::GiftSpec;
 use super::replica::Replica;
@@ -69,6 +73,11 @@ impl Case {
         Case { store, engine, feed, now, replica, subscription }
     }
 
+    /// Subscribes on the engine as it is now, from where the replica stands.
+    pub async fn listen_anew(&mut self) {
+        self.subscription = self.engine.subscribe(&self.feed).await.unwrap();
+    }
+
     /// Lets virtual time pass.
     pub fn pass(&mut self, ms: u64) {
         self.now = self.now.plus(ms);
@@ -84,7 +93,7 @@ impl Case {
         let gifts: Vec<_> = gifts.into_iter().map(|g| g.parse()).collect();
         let asked: Vec<_> = gifts.iter().map(|g| g.id.clone()).collect();
         let outcomes = self.engine.publish(&self.feed, gifts, self.now).await.unwrap();
-        let said: Vec<_> = outcomes.iter().map(|o| id_of(o).clone()).collect();
+        let said: Vec<_> = outcomes.iter().map(|o| o.id().clone()).collect();
         assert_eq!(said, asked, "an outcome for each gift, in order");
         let list = self.settle().await;
         for outcome in &outcomes {
@@ -136,6 +145,54 @@ impl Case {
         let before = self.list().await;
         assert_eq!(self.post(gift).await, Outcome::Duplicate(first.clone()));
         assert_eq!(self.list().await, before, "a duplicate changes nothing");
+    }
+
+    /// Posts a gift that must be kept for later.
+    pub async fn scheduled(&mut self, gift: GiftSpec) -> Scheduled {
+        let before = self.replica.at.clone();
+        let outcome = self.post(gift).await;
+        assert_eq!(self.replica.at, before, "nothing is shown yet");
+        match outcome {
+            Outcome::Scheduled(it) => it,
+            other => panic!("wanted it scheduled, got {other:#?}"),
+        }
+    }
+
+    /// Does what is due in the feed, as the loop does.
+    pub async fn work(&mut self) -> Vec<DueHandled> {
+        let mut handled = vec![];
+        loop {
+            let run = self.engine.run_due(&self.feed, self.now).await.unwrap();
+            handled.extend(run.handled);
+            if run.next.is_none_or(|next| next > self.now) {
+                self.settle().await;
+                return handled;
+            }
+        }
+    }
+
+    /// [`Case::work`], which must show every gift; the answers.
+    pub async fn shown(&mut self) -> Vec<Answer> {
+        let shown = |it: DueHandled| match it.fate {
+            DueFate::Shown(answer) => answer,
+            other => panic!("wanted it shown, got {other:?}"),
+        };
+        self.work().await.into_iter().map(shown).collect()
+    }
+
+    /// Every gift that waits.
+    pub async fn waiting(&self) -> ScheduledPage {
+        self.engine.scheduled(&self.feed, None, 100_000).await.unwrap()
+    }
+
+    /// Cancels a gift.
+    pub async fn cancel(&mut self, id: &str) -> Unscheduled {
+        let id: GiftId = id.parse().unwrap();
+        let before = self.replica.at.clone();
+        let done = self.engine.unschedule(&self.feed, &id, self.now).await.unwrap();
+        self.settle().await;
+        assert_eq!(self.replica.at, before, "cancelling changes nothing on screen");
+        done
     }
 
     /// Takes a row back.
@@ -240,12 +297,4 @@ impl Case {
 fn patch_of(json: serde_json::Value) -> PolicyPatch {
     let raw = serde_json::value::to_raw_value(&json).unwrap();
     PolicyPatch::parse(&raw).unwrap()
-}
-
-/// Which gift an outcome is about.
-pub fn id_of(outcome: &Outcome) -> &tipcast::domain::GiftId {
-    match outcome {
-        Outcome::New(answer) | Outcome::Duplicate(answer) => &answer.id,
-        Outcome::IdReused(id) | Outcome::CannotSchedule(id) => id,
-    }
 }

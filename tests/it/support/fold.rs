@@ -1,7 +1,7 @@
 //! What a strict client does with the frames of one feed (contract section 3): it folds them, and
 //! panics with the whole story on anything that the protocol does not allow.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::Value;
 use tipcast::domain::Millis;
@@ -17,6 +17,8 @@ pub struct Fold {
     pub capacity: u64,
     /// Newest first.
     pub rows: Vec<Value>,
+    /// By name.
+    pub drops: BTreeMap<String, Value>,
     /// Snapshots so far.
     pub snapshots: u64,
     /// Resumes so far.
@@ -52,6 +54,7 @@ impl Fold {
             at: None,
             capacity: 0,
             rows: vec![],
+            drops: BTreeMap::new(),
             snapshots: 0,
             resumes: 0,
             deltas: 0,
@@ -147,6 +150,7 @@ impl Fold {
             fault!(self, "rows are newest first: {seqs:?}");
         }
         self.rows = rows.clone();
+        self.drops = self.drops_of(frame);
         self.at = Some((epoch, seq));
         self.snapshots += 1;
         self.skipped += skipped;
@@ -220,6 +224,12 @@ impl Fold {
                 let Some(at) = find(&op["row"]) else { fault!(self, "a remove of a row it doesn't have") };
                 self.rows.remove(at);
             }
+            "drop" => {
+                self.only(op, &["op", "seq", "drop"]);
+                self.check_drop(&op["drop"]);
+                let name = op["drop"]["drop"].as_str().unwrap().to_owned();
+                self.drops.insert(name, op["drop"].clone());
+            }
             kind => fault!(self, "an op of unknown kind {kind:?}"),
         }
     }
@@ -231,6 +241,38 @@ impl Fold {
         }
         self.time(frame, "server_time");
         self.keepalives += 1;
+    }
+
+    fn drops_of(&self, frame: &Value) -> BTreeMap<String, Value> {
+        let Some(drops) = frame.get("drops") else { return BTreeMap::new() };
+        let Some(drops) = drops.as_array().filter(|drops| !drops.is_empty()) else {
+            fault!(self, "drops is an array, or absent when the feed has none")
+        };
+        drops.iter().for_each(|drop| self.check_drop(drop));
+        let named = drops.iter().map(|drop| (drop["drop"].as_str().unwrap().to_owned(), drop.clone()));
+        let named: BTreeMap<_, _> = named.collect();
+        if named.len() != drops.len() {
+            fault!(self, "a drop is there twice");
+        }
+        named
+    }
+
+    /// Panics unless `drop` has the shape of the contract, and its units add up.
+    pub fn check_drop(&self, drop: &Value) {
+        let fields = ["drop", "state", "total", "free", "held", "sold", "gift", "per_user", "hold_ttl_ms"];
+        self.only(drop, &[&fields[..], &["max_holds_per_user", "opens_at", "closes_at"]].concat());
+        let [total, free, held, sold] =
+            ["total", "free", "held", "sold"].map(|units| self.number(drop, units));
+        let phase = drop["state"].as_str().unwrap_or("");
+        let right = drop["drop"].is_string()
+            && matches!(phase, "pending" | "open" | "sold_out" | "closed")
+            && free + held + sold == total
+            && (phase != "sold_out" || free == 0)
+            && (phase != "open" || free > 0)
+            && drop["gift"]["id"].is_string();
+        if !right {
+            fault!(self, "a drop of the wrong shape: {drop}");
+        }
     }
 
     /// Panics unless `row` has the shape of the contract.
@@ -268,6 +310,7 @@ impl Fold {
             && row.get("message").is_none_or(Value::is_string)
             && row.get("tier").is_none_or(|tier| tier.as_u64().is_some_and(|n| n <= 9))
             && row.get("combo").is_none_or(|c| c["id"].is_string() && c["count"].is_u64())
+            && row.get("drop").is_none_or(|d| d["drop"].is_string() && d["left"].is_u64())
             && row.get("test").is_none_or(Value::is_boolean)
             && row.get("meta").is_none_or(Value::is_object);
         if !right {
@@ -285,7 +328,7 @@ impl Fold {
         let mine = (self.epoch(), self.seq(), self.capacity, &self.rows);
         let get = (feed["epoch"].as_str().unwrap(), feed["seq"].as_u64().unwrap());
         let theirs = (get.0, get.1, feed["capacity"].as_u64().unwrap(), feed["rows"].as_array().unwrap());
-        if mine != theirs {
+        if mine != theirs || self.drops != self.drops_of(feed) {
             fault!(self, "the fold is not what GET says: {feed}\nthe fold: {:#?}", self.rows);
         }
     }

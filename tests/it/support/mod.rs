@@ -5,6 +5,7 @@ pub mod app;
 #[macro_use]
 pub mod case;
 pub mod api;
+pub mod claims;
 pub mod dice;
 pub mod fold;
 pub mod gifts;

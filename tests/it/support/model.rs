@@ -1,22 +1,37 @@
 //! The oracle: the contract's sections 1–3 written down a second time, as plainly as possible and
 //! without the project's own transitions. In memory, one lock, nothing forgotten but by rule.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use tipcast::domain::{
-    Answer, Change, Dedup, Epoch, FeedId, Gift, GiftId, MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch,
-    Position, RemoveReason, Row, RowCombo, RowId, Show, Status, Tag, Value,
+    Answer, Change, Dedup, DropId, Drops, DuePlace, Epoch, FeedId, Gift, GiftId, MAX_SAFE, Millis, Op,
+    Outcome, Policy, PolicyPatch, Position, RemoveReason, Row, RowCombo, RowId, Scheduled, Show, Status, Tag,
+    Value,
 };
 use tipcast::engine::{
-    Engine, EngineError, Head, Missed, NOTICES, Notice, PolicyChange, Snapshot, Subscription, Wait,
+    DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueTurn, Engine, EngineError, Head, Missed,
+    NOTICES, Notice, PolicyChange, SCHEDULED_MAX, ScheduledGift, ScheduledPage, Snapshot, Subscription,
+    Unscheduled, Wait, Wakes,
 };
 use tokio::sync::broadcast;
+
+mod drops;
 
 /// An engine that keeps the contract and nothing else.
 pub struct Model {
     defaults: Policy,
     feeds: Mutex<HashMap<FeedId, Feed>>,
+    scheduled_max: usize,
+    wakes: broadcast::Sender<u64>,
+}
+
+/// What an id got last: an answer, or that it waits or waited.
+#[derive(Clone)]
+enum Known {
+    Taken(Answer),
+    Waits(Scheduled),
+    Cancelled(Scheduled),
 }
 
 struct Feed {
@@ -25,8 +40,12 @@ struct Feed {
     tag: Tag,
     rows: Vec<Arc<Row>>,
     locks: HashMap<(String, String, bool), (RowId, Millis)>,
-    ids: HashMap<GiftId, (Gift, Answer, Millis)>,
+    ids: HashMap<GiftId, (Gift, Known, Millis)>,
+    later: Vec<ScheduledGift>,
+    arrivals: u64,
     combos: HashMap<RowId, (String, String, String, bool)>,
+    drops: BTreeMap<DropId, drops::Drop>,
+    shown: Drops,
     log: Vec<Change>,
     floor: u64,
     told: usize,
@@ -36,7 +55,13 @@ struct Feed {
 impl Model {
     /// With these defaults.
     pub fn new(defaults: Policy) -> Arc<Model> {
-        Arc::new(Model { defaults, feeds: Mutex::default() })
+        Model::holding(defaults, SCHEDULED_MAX)
+    }
+
+    /// With so many gifts of a feed that may wait.
+    pub fn holding(defaults: Policy, scheduled_max: u64) -> Arc<Model> {
+        let (feeds, wakes) = (Mutex::default(), Wakes::sender());
+        Arc::new(Model { defaults, feeds, scheduled_max: scheduled_max as usize, wakes })
     }
 
     fn on<T>(&self, feed: &FeedId, f: impl FnOnce(&mut Feed, Policy) -> T) -> T {
@@ -58,7 +83,11 @@ impl Feed {
             rows: vec![],
             locks: HashMap::new(),
             ids: HashMap::new(),
+            later: vec![],
+            arrivals: 0,
             combos: HashMap::new(),
+            drops: BTreeMap::new(),
+            shown: Drops::new(),
             log: vec![],
             floor: 0,
             told: 0,
@@ -91,10 +120,14 @@ impl Feed {
         }
     }
 
-    fn add(&mut self, gift: &Gift, policy: &Policy, now: Millis) -> RowId {
+    fn begin(&mut self) {
         if self.at.epoch.is_none() {
             self.at.epoch = Epoch::mint();
         }
+    }
+
+    fn add(&mut self, gift: &Gift, policy: &Policy, now: Millis) -> RowId {
+        self.begin();
         let seq = self.at.seq + 1;
         let id = RowId::of(&self.at.epoch, seq);
         let quote = |text: &String| -> Arc<str> { serde_json::to_string(text).unwrap().into() };
@@ -108,6 +141,7 @@ impl Feed {
             count: gift.combo.as_ref().map_or(gift.count, |c| u64::from(c.count.max(1))),
             value: gift.value.clone(),
             combo: gift.combo.as_ref().map(|c| RowCombo { key: "".into(), id: quote(&c.id), ended: c.end }),
+            drop: None,
             test: gift.test,
             user: gift.user.to_json().into(),
             gift: gift.gift.to_json().into(),
@@ -133,22 +167,40 @@ impl Feed {
         self.record(Op::Update(self.rows[at].clone()), policy);
     }
 
-    fn publish(&mut self, gift: &Gift, policy: &Policy, now: Millis) -> Outcome {
-        if let Some((first, answer, until)) = self.ids.get(&gift.id)
+    fn publish(&mut self, gift: &Gift, policy: &Policy, now: Millis, most: usize) -> Outcome {
+        if let Some((first, known, until)) = self.ids.get(&gift.id)
             && now < *until
         {
             let same = Gift { fingerprint: gift.fingerprint, ..first.clone() } == *gift;
-            let (answer, id) = (answer.clone(), gift.id.clone());
-            return if same { Outcome::Duplicate(answer) } else { Outcome::IdReused(id) };
+            return match known.clone() {
+                _ if !same => Outcome::IdReused(gift.id.clone()),
+                Known::Taken(answer) => Outcome::Duplicate(answer),
+                Known::Waits(it) | Known::Cancelled(it) => Outcome::ScheduledBefore(it),
+            };
         }
-        let later = match gift.show {
-            Show::ByPolicy => policy.delay_ms > 0,
-            Show::After(ms) => ms > 0,
-            Show::At(at) => at > now,
+        let at = match gift.show {
+            Show::ByPolicy => Millis(now.0 + policy.delay_ms as i64),
+            Show::After(ms) => Millis(now.0 + ms as i64),
+            Show::At(at) => at,
         };
-        if later {
-            return Outcome::CannotSchedule(gift.id.clone());
+        if at <= now {
+            return Outcome::New(self.take(gift, policy, now));
         }
+        let id = gift.id.clone();
+        if self.later.len() >= most {
+            let retry_in_ms = self.later[0].place.at.since(now);
+            return Outcome::TooManyScheduled { id, retry_in_ms };
+        }
+        self.arrivals += 1;
+        let place = DuePlace { at, order: self.arrivals };
+        self.later.push(ScheduledGift { place, gift: gift.clone() });
+        self.later.sort_by_key(|it| it.place);
+        let it = Scheduled { id, deliver_at: at };
+        self.ids.insert(it.id.clone(), (gift.clone(), Known::Waits(it.clone()), Millis::MAX));
+        Outcome::Scheduled(it)
+    }
+
+    fn take(&mut self, gift: &Gift, policy: &Policy, now: Millis) -> Answer {
         self.sweep(policy, now);
         let (status, row) =
             if gift.combo.is_some() { self.frame(gift, policy, now) } else { self.plain(gift, policy, now) };
@@ -156,8 +208,36 @@ impl Feed {
         let count = count.filter(|_| status == Status::Merged);
         let answer = Answer { status, id: gift.id.clone(), at: self.at.clone(), row, count };
         let until = now.plus(policy.idempotency_window_ms);
-        self.ids.insert(gift.id.clone(), (gift.clone(), answer.clone(), until));
-        Outcome::New(answer)
+        self.ids.insert(gift.id.clone(), (gift.clone(), Known::Taken(answer.clone()), until));
+        answer
+    }
+
+    fn first(&self) -> Option<Millis> {
+        self.later.first().map(|it| it.place.at)
+    }
+
+    fn run_due(&mut self, policy: &Policy, now: Millis) -> DueRun {
+        let mut handled = vec![];
+        while self.first().is_some_and(|at| at <= now) && handled.len() < 64 {
+            let it = self.later.remove(0);
+            let fate = DueFate::Shown(self.take(&it.gift, policy, now));
+            handled.push(DueHandled { late_ms: now.since(it.place.at), fate });
+        }
+        DueRun { handled, next: self.first() }
+    }
+
+    fn unschedule(&mut self, id: &GiftId, policy: &Policy, now: Millis) -> Unscheduled {
+        if let Some(at) = self.later.iter().position(|it| it.gift.id == *id) {
+            let it = self.later.remove(at);
+            let (deliver_at, until) = (it.place.at, now.plus(policy.idempotency_window_ms));
+            let gone = Known::Cancelled(Scheduled { id: id.clone(), deliver_at });
+            self.ids.insert(id.clone(), (it.gift, gone, until));
+            return Unscheduled::Cancelled(deliver_at);
+        }
+        match self.ids.get(id) {
+            Some((_, Known::Taken(_), until)) if now < *until => Unscheduled::Shown,
+            _ => Unscheduled::Unknown,
+        }
     }
 
     fn frame(&mut self, gift: &Gift, policy: &Policy, now: Millis) -> (Status, RowId) {
@@ -260,7 +340,8 @@ fn done<'a, T: Send + 'a>(value: T) -> Wait<'a, T> {
 
 impl Engine for Model {
     fn publish<'a>(&'a self, feed: &'a FeedId, gifts: Vec<Gift>, now: Millis) -> Wait<'a, Vec<Outcome>> {
-        done(self.on(feed, |f, policy| gifts.iter().map(|g| f.publish(g, &policy, now)).collect()))
+        let most = self.scheduled_max;
+        done(self.on(feed, |f, policy| gifts.iter().map(|g| f.publish(g, &policy, now, most)).collect()))
     }
 
     fn retract<'a>(&'a self, feed: &'a FeedId, row: &'a RowId, now: Millis) -> Wait<'a, Option<Position>> {
@@ -299,7 +380,14 @@ impl Engine for Model {
     fn snapshot<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Snapshot> {
         done(self.on(feed, |f, policy| {
             f.sweep(&policy, now);
-            Snapshot { at: f.at.clone(), tag: f.tag, policy, rows: f.rows.clone(), now }
+            Snapshot {
+                at: f.at.clone(),
+                tag: f.tag,
+                policy,
+                rows: f.rows.clone(),
+                drops: f.shown.clone(),
+                now,
+            }
         }))
     }
 
@@ -323,6 +411,50 @@ impl Engine for Model {
 
     fn known(&self, feed: &FeedId) -> Option<Position> {
         Some(self.on(feed, |f, _| f.at.clone()))
+    }
+
+    fn scheduled<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        after: Option<DuePlace>,
+        max: usize,
+    ) -> Wait<'a, ScheduledPage> {
+        done(self.on(feed, |f, _| {
+            let rest = f.later.iter().filter(|it| after.is_none_or(|after| it.place > after));
+            let gifts: Vec<_> = rest.clone().take(max).cloned().collect();
+            let next = gifts.last().map(|it| it.place).filter(|_| rest.count() > max);
+            ScheduledPage { gifts, next }
+        }))
+    }
+
+    fn unschedule<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, Unscheduled> {
+        done(self.on(feed, |f, policy| f.unschedule(id, &policy, now)))
+    }
+
+    fn dead<'a>(&'a self, _: &'a FeedId) -> Wait<'a, Vec<DeadDue>> {
+        done(vec![])
+    }
+
+    fn claim_due(&self, _: Vec<DueDone>, max: usize, now: Millis) -> Wait<'_, DueTurn> {
+        let feeds = self.feeds.lock().unwrap();
+        let mut all: Vec<_> =
+            feeds.iter().filter_map(|(name, feed)| Some((feed.first()?, name.clone()))).collect();
+        all.sort();
+        let (due, rest): (Vec<_>, Vec<_>) = all.iter().cloned().partition(|(at, _)| *at <= now);
+        let turn = |(_, feed)| DueFeed { feed, token: String::new(), reclaimed: false };
+        done(DueTurn {
+            feeds: due.into_iter().take(max).map(turn).collect(),
+            next_in_ms: rest.first().map(|(at, _)| at.since(now)),
+            waiting: all.len() as u64,
+        })
+    }
+
+    fn run_due<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, DueRun> {
+        done(self.on(feed, |f, policy| f.run_due(&policy, now)))
+    }
+
+    fn wakes(&self) -> Wakes {
+        Wakes::new(self.wakes.subscribe())
     }
 
     fn probe(&self) -> Wait<'_, ()> {

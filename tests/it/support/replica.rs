@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tipcast::domain::{Change, Op, Policy, Position, RemoveReason, Row, Tag};
+use tipcast::domain::{Change, Drops, Op, Policy, Position, RemoveReason, Row, Tag};
 use tipcast::engine::Snapshot;
 
 /// What somebody has who folded every change so far.
@@ -16,13 +16,15 @@ pub struct Replica {
     pub capacity: u64,
     /// Newest first.
     pub rows: Vec<Arc<Row>>,
+    /// What was told of the feed's drops.
+    pub drops: Drops,
 }
 
 impl Replica {
     /// From the server's list.
     pub fn of(snapshot: Snapshot) -> Self {
-        let Snapshot { at, tag, policy: Policy { capacity, .. }, rows, .. } = snapshot;
-        Replica { at, tag, capacity, rows }
+        let Snapshot { at, tag, policy: Policy { capacity, .. }, rows, drops, .. } = snapshot;
+        Replica { at, tag, capacity, rows, drops }
     }
 
     /// Folds the next change; panics when it isn't the next one or makes no sense here.
@@ -54,6 +56,10 @@ impl Replica {
                 let old = self.rows.remove(at);
                 assert!(*reason != RemoveReason::Expired || old.expires_at.is_some(), "{old:?}");
             }
+            Op::Drop(view) => {
+                assert_eq!(view.free + view.held + view.sold, view.spec.total, "{}", story());
+                self.drops.insert(view.drop.clone(), view.clone());
+            }
             Op::Reset => self.rows.truncate(self.capacity as usize),
         }
         self.at.seq = change.seq;
@@ -64,6 +70,7 @@ impl Replica {
     pub fn assert_is(&self, snapshot: &Snapshot) {
         assert_eq!(self.at, snapshot.at, "the position");
         assert_eq!(self.rows, snapshot.rows, "the list at {}", self.at);
+        assert_eq!(self.drops, snapshot.drops, "the drops at {}", self.at);
         assert_eq!(self.tag, snapshot.tag, "the mark at {}", self.at);
         assert_eq!(self.capacity, snapshot.policy.capacity, "the capacity");
     }

@@ -71,7 +71,8 @@ impl Store {
         match self {
             Store::Model(model) => model.clone(),
             Store::Embedded(dir) => {
-                EmbeddedEngine::open(EmbeddedOptions { data_dir: dir.path().into(), defaults }).unwrap()
+                EmbeddedEngine::open(EmbeddedOptions { defaults, ..EmbeddedOptions::new(dir.path()) })
+                    .unwrap()
             }
             Store::Redis(Corner { server, prefix }) => {
                 let (prefix, store_clock) = (prefix.clone(), false);

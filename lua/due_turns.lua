@@ -1,0 +1,66 @@
+-- due_turns: gives turns in one part of the index of due feeds back, and takes new ones. A feed whose turn
+-- is taken stands at the turn's end, so that it comes back by itself when its taker does not.
+--
+-- KEYS 2:
+--   1 feeds
+--   2 marks
+-- ARGV 3 + 3 per turn that is over:
+--   1 now, milliseconds; "-" takes the store's clock
+--   2 how long a turn lasts, milliseconds
+--   3 take at most so many
+--   4 feed
+--   5 its mark when its turn began
+--   6 when it has something due again, or ""
+-- RETURNS in how many milliseconds the next feed is due or "", how many feeds are there, then per feed whose
+--   turn it is now: its name, its mark, "1" when another's turn ran out, else "0"
+-- REFUSES nothing
+
+local call, format, sub = redis.call, string.format, string.sub
+local FEEDS, MARKS = KEYS[1], KEYS[2]
+local now = tonumber(ARGV[1])
+if not now then
+  local t = call('TIME')
+  now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
+end
+
+local function plain(mark)
+  if sub(mark, -1) == '*' then return sub(mark, 1, -2) end
+  return mark
+end
+
+for n = 4, #ARGV, 3 do
+  local feed, mark, next_due = ARGV[n], ARGV[n + 1], tonumber(ARGV[n + 2])
+  local known = call('HGET', MARKS, feed)
+  if not known then
+    -- Somebody else found its queue empty. What was seen here may be older: look again.
+    if next_due then
+      call('HSET', MARKS, feed, mark)
+      call('ZADD', FEEDS, 'LT', format('%d', math.max(next_due, now)), feed)
+    end
+  elseif plain(known) ~= mark then
+    -- Something came meanwhile, perhaps after the queue was looked at.
+    call('ZADD', FEEDS, 'LT', format('%d', now), feed)
+  elseif next_due then
+    call('HSET', MARKS, feed, mark)
+    call('ZADD', FEEDS, format('%d', math.max(next_due, now)), feed)
+  else
+    call('HDEL', MARKS, feed)
+    call('ZREM', FEEDS, feed)
+  end
+end
+
+local answer = { '', '' }
+local taken = call('ZRANGE', FEEDS, '-inf', format('%d', now), 'BYSCORE', 'LIMIT', 0, ARGV[3])
+for _, feed in ipairs(taken) do
+  local known = call('HGET', MARKS, feed) or '0'
+  local mark = plain(known)
+  answer[#answer + 1] = feed
+  answer[#answer + 1] = mark
+  answer[#answer + 1] = mark == known and '0' or '1'
+  call('HSET', MARKS, feed, mark .. '*')
+  call('ZADD', FEEDS, format('%d', now + tonumber(ARGV[2])), feed)
+end
+local head = tonumber(call('ZRANGE', FEEDS, 0, 0, 'WITHSCORES')[2])
+answer[1] = head and format('%d', math.max(head - now, 0)) or ''
+answer[2] = format('%d', call('ZCARD', FEEDS))
+return answer

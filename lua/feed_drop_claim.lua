@@ -1,0 +1,110 @@
+-- feed_drop_claim: claims units, claim by claim in order, as one step.
+--
+-- KEYS 12:
+--   1 list
+--   2 rows
+--   3 hist
+--   4 meta
+--   5 policy
+--   6 due
+--   7 drops
+--   8 shown
+--   9 unpaid
+--   10 claims of the drop
+--   11 holds of the drop
+--   12 units of the drop
+-- ARGV 12 + 7 per claim:
+--   1 now
+--   2 candidate epoch
+--   3 tag
+--   4 known epoch
+--   5 known seq
+--   6 known tag
+--   7 default policy
+--   8 idle ttl
+--   9 live channel
+--   10 drop
+--   11 reminder
+--   12 looked at from then on
+--   13 claim
+--   14 fingerprint, hex
+--   15 user, digest
+--   16 units
+--   17 "now" or "later"
+--   18 user, JSON
+--   19 message, JSON, or ""
+-- RETURNS the header, then one text per claim: "n" (new) or "a" (came before) and what `claims` has of it; "u" (no
+--   such drop); "p" and how many units one user may have; "o" and the phase; "c" and, if it is known, the
+--   user's first claim, newline, and what `claims` has of it; "s" and how many are free; "h" and in how
+--   many ms the user's earliest hold ends. Or only "m" (call again)
+-- REFUSES u, p, o, c, s and h: that claim changes nothing
+
+sweep()
+local fresh = {} -- user -> ends of the holds that this run made
+
+local function unpaid_of(user)
+  local from, to = '[' .. user .. ' ' .. padded(now + 1), '(' .. user .. '!'
+  local mine = fresh[user] or {}
+  local count, earliest = call('ZLEXCOUNT', UNPAID, from, to), nil
+  if count > 0 and count + #mine >= stock.most then
+    local first = call('ZRANGEBYLEX', UNPAID, from, to, 'LIMIT', '0', '1')[1]
+    earliest = tonumber(match(first, '^%S+ (%d+) '))
+  end
+  for _, at in ipairs(mine) do
+    if not earliest or at < earliest then earliest = at end
+  end
+  return count + #mine, earliest
+end
+
+local function take(a)
+  if not stock then return 'u' end
+  local id, user, count, later = ARGV[a], ARGV[a + 2], tonumber(ARGV[a + 3]), ARGV[a + 4] == 'later'
+  local known = claim_of(id)
+  if known then return 'a' .. known end
+  if count > stock.per_user then return 'p' .. int(stock.per_user) end
+  local is = phase()
+  if is == 'pending' or is == 'closed' then return 'o' .. is end
+  local u = units_of(user)
+  if u.n + count > stock.per_user then
+    local first = u.firsts[1]
+    local text = first and claim_of(first)
+    return text and 'c' .. first .. '\n' .. text or 'c'
+  end
+  if count > free() then return 's' .. int(free()) end
+  local expires, row = 0, '0 - -'
+  if later then
+    local holds, earliest = unpaid_of(user)
+    if holds >= stock.most then return 'h' .. int((earliest or now) - now) end
+    if not fresh[user] then
+      fresh[user] = {}
+      call('ZCARD', HOLDS)
+    end
+    expires = math.min(now + stock.ttl, MAX_TIME)
+    table.insert(fresh[user], expires)
+    stock.held = stock.held + count
+    heed(expires)
+    held_now[#held_now + 1] = int(expires)
+    held_now[#held_now + 1] = 'h ' .. ARGV[a + 3] .. ' ' .. user .. ' ' .. id
+    unpaid_now[#unpaid_now + 1] = '0'
+    unpaid_now[#unpaid_now + 1] = unpaid_member(user, expires, ARGV[a + 3], id)
+  else
+    stock.sold = stock.sold + count
+    row = sell(ARGV[a + 3], ARGV[a + 5], ARGV[a + 6])
+  end
+  stock.stale = true
+  take_units(user, count, id)
+  put_claim(id, ARGV[a + 1] .. ' ' .. ARGV[a + 3] .. ' ' .. user .. ' ' .. int(expires) .. ' ' .. row .. '\n'
+    .. ARGV[a + 5] .. '\n' .. ARGV[a + 6] .. '\n')
+  -- A drop that sells out is told there and then, not after the claims that come in the same run.
+  if must_tell() then tell() end
+  return 'n' .. claims[id]
+end
+
+local answers = { '', 'm' }
+if not more then
+  for n = 0, (#ARGV - 12) / 7 - 1 do answers[n + 2] = take(13 + n * 7) end
+end
+local not_yet = finish()
+if not_yet then return not_yet end
+answers[1] = header()
+return answers

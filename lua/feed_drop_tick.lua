@@ -1,0 +1,39 @@
+-- feed_drop_tick: does everything that is due of a drop, and reads it.
+--
+-- KEYS 12:
+--   1 list
+--   2 rows
+--   3 hist
+--   4 meta
+--   5 policy
+--   6 due
+--   7 drops
+--   8 shown
+--   9 unpaid
+--   10 claims of the drop
+--   11 holds of the drop
+--   12 units of the drop
+-- ARGV 12:
+--   1 now
+--   2 candidate epoch
+--   3 tag
+--   4 known epoch
+--   5 known seq
+--   6 known tag
+--   7 default policy
+--   8 idle ttl
+--   9 live channel
+--   10 drop
+--   11 reminder
+--   12 looked at from then on
+-- RETURNS the header, then "m" (more is due: call again) or "", then when the due queue has something next or "",
+--   then the drop as it stands, or nothing when there is none
+-- REFUSES nothing
+
+sweep()
+local not_yet = finish()
+if not_yet then return not_yet end
+local first = tonumber(call('ZRANGE', DUE, '0', '0', 'WITHSCORES')[2])
+local answer = { header(), more and 'm' or '', first and int(first) or '' }
+if stock then answer[4] = view() end
+return answer

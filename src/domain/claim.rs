@@ -1,0 +1,302 @@
+//! Claims of a drop's units, what they are answered, and holds (contract section 5).
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use super::drop::{MAX_TOTAL, Phase};
+use super::gift::{display_text, read_person};
+use super::ids::BadName;
+use super::json::{Fault, Object, Refused};
+use super::{DropId, Fingerprint, GiftId, Millis, Person, Position, RowId};
+
+/// When a claim is paid for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pay {
+    /// It is paid for: sold at once.
+    Now,
+    /// The units are held until they are paid for, or the time of the hold is over.
+    Later,
+}
+
+/// A claim that keeps every rule of the contract that does not depend on the drop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Its identity, unique in the drop.
+    pub id: GiftId,
+    /// Who claims.
+    pub user: Person,
+    /// Units, 1…10^9; the drop's `per_user` bounds them further.
+    pub count: u64,
+    /// When it is paid for.
+    pub pay: Pay,
+    /// Cleaned text, never empty.
+    pub message: Option<String>,
+    /// What makes the same id with another payload a conflict.
+    pub fingerprint: Fingerprint,
+}
+
+impl Claim {
+    /// Reads the body of a POST. `key` is the request's `Idempotency-Key`, the same thing as the id.
+    pub fn parse(raw: &RawValue, key: Option<&GiftId>) -> Result<Claim, Refused> {
+        let mut faults = Vec::new();
+        match Self::read(raw, key, &mut faults) {
+            Some(claim) if faults.is_empty() => Ok(claim),
+            _ => Err(Refused::Invalid(faults)),
+        }
+    }
+
+    fn read(raw: &RawValue, key: Option<&GiftId>, faults: &mut Vec<Fault>) -> Option<Claim> {
+        let mut body = Object::open(raw, "", faults)?;
+        // A claim is money: whoever repeats one must be able to say which.
+        let id = match (body.take("id"), key) {
+            (None, Some(key)) => Some(key.clone()),
+            (None, None) => {
+                body.need("id", faults);
+                None
+            }
+            (Some(field), key) => super::gift::read_given_id(&field, key, faults),
+        };
+        let user =
+            body.need("user", faults).and_then(|f| f.object(faults)).and_then(|o| read_person(o, faults));
+        let count = match body.take("count") {
+            Some(f) => f.integer(1, MAX_TOTAL, faults),
+            None => Some(1),
+        };
+        let pay = body.need("pay", faults).and_then(|f| match f.string(faults)?.as_str() {
+            "now" => Some(Pay::Now),
+            "later" => Some(Pay::Later),
+            _ => {
+                f.wrong(faults, "must be \"now\" or \"later\"");
+                None
+            }
+        });
+        let message = body.take("message").and_then(|f| display_text(&f, 0, 200, faults));
+        body.close(faults);
+        let mut claim = Claim {
+            id: id?,
+            user: user?,
+            count: count?,
+            pay: pay?,
+            message: message.filter(|text| !text.is_empty()),
+            fingerprint: Fingerprint([0; 16]),
+        };
+        claim.fingerprint = claim.digest();
+        Some(claim)
+    }
+
+    fn digest(&self) -> Fingerprint {
+        let Person { id, name, avatar } = &self.user;
+        let later = self.pay == Pay::Later;
+        cut(&serde_json::json!([[id, name, avatar], self.count, later, self.message]).to_string())
+    }
+}
+
+/// A user's id in 32 characters that can stand in any text: equal for equal ids only.
+pub fn user_digest(user: &str) -> Fingerprint {
+    cut(user)
+}
+
+fn cut(text: &str) -> Fingerprint {
+    let mut cut = [0; 16];
+    cut.copy_from_slice(&Sha256::digest(text.as_bytes())[..16]);
+    Fingerprint(cut)
+}
+
+/// A hold's name: the drop and the claim that made it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HoldId {
+    /// Whose units.
+    pub drop: DropId,
+    /// By which claim.
+    pub claim: GiftId,
+}
+
+impl fmt::Display for HoldId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}~{}", self.drop, self.claim)
+    }
+}
+
+impl FromStr for HoldId {
+    type Err = BadName;
+    fn from_str(text: &str) -> Result<Self, BadName> {
+        let (drop, claim) = text.split_once('~').ok_or(BadName("must be drop~claim"))?;
+        Ok(HoldId { drop: drop.parse()?, claim: claim.parse()? })
+    }
+}
+
+/// A hold that still holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// Which one.
+    pub hold: HoldId,
+    /// Its units.
+    pub count: u64,
+    /// It holds while `now` is before this.
+    pub expires_at: Millis,
+}
+
+impl Hold {
+    /// As the listing has it.
+    pub fn to_json(&self) -> String {
+        let Hold { hold, count, expires_at } = self;
+        let HoldId { drop, claim } = hold;
+        format!(
+            "{{\"hold\":\"{hold}\",\"drop\":\"{drop}\",\"claim\":\"{claim}\",\"count\":{count},\
+             \"expires_at\":\"{expires_at}\"}}"
+        )
+    }
+}
+
+/// Where a sale is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sale {
+    /// The position at which its row was added.
+    pub at: Position,
+    /// Its row.
+    pub row: RowId,
+}
+
+/// What became of a claim's units.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Sold, and shown.
+    Sold(Sale),
+    /// Held until then.
+    Held(Millis),
+}
+
+/// The first answer to a claim, which is repeated for the same id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimAnswer {
+    /// The claim, by the name that its hold has, if it is one.
+    pub claim: HoldId,
+    /// Its units.
+    pub count: u64,
+    /// What became of them.
+    pub fate: Fate,
+}
+
+impl ClaimAnswer {
+    /// As it is answered.
+    pub fn to_json(&self) -> String {
+        let ClaimAnswer { claim, count, fate } = self;
+        let HoldId { drop, claim: id } = claim;
+        let rest = format!("\"id\":\"{id}\",\"drop\":\"{drop}\",\"count\":{count}");
+        match fate {
+            Fate::Sold(Sale { at, row }) => format!(
+                "{{\"status\":\"sold\",{rest},\"epoch\":\"{}\",\"seq\":{},\"row\":\"{row}\"}}",
+                at.epoch, at.seq
+            ),
+            Fate::Held(expires_at) => {
+                format!("{{\"status\":\"held\",{rest},\"hold\":\"{claim}\",\"expires_at\":\"{expires_at}\"}}")
+            }
+        }
+    }
+}
+
+/// What an engine says to a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claimed {
+    /// It was new, and is filled.
+    New(ClaimAnswer),
+    /// Its id was filled before, with the same payload; this was the answer.
+    Again(ClaimAnswer),
+    /// It is not filled. Nothing changed, and its id is not remembered.
+    Refused(ClaimRefused),
+}
+
+/// Why a claim is not filled. The first that applies, in this order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClaimRefused {
+    /// The feed has no such drop.
+    UnknownDrop,
+    /// Its id was filled before with another payload.
+    IdReused,
+    /// It is for more units than one user may have, which is this.
+    AbovePerUser(u64),
+    /// The drop has not opened yet, or has closed.
+    NotOpen(Phase),
+    /// With it the user would have more units than one may; the user's first claim that stands, unless
+    /// it is too long ago.
+    AlreadyClaimed(Option<ClaimAnswer>),
+    /// Fewer units are free; so many.
+    SoldOut(u64),
+    /// The user has as many unpaid holds in the feed as the drop allows; the earliest ends in so many
+    /// milliseconds.
+    TooManyHolds(u64),
+}
+
+/// What an engine says to the confirmation of a hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Confirmed {
+    /// It is sold now.
+    New(ClaimAnswer),
+    /// It was confirmed before; this was the answer.
+    Again(ClaimAnswer),
+    /// It ended before, by its time or because somebody cancelled it.
+    Ended,
+    /// There is, or is remembered, no such hold.
+    Unknown,
+}
+
+/// What an engine says to the cancelling of a hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cancelled {
+    /// Its units are free again.
+    Done,
+    /// It ended, or was sold, before.
+    Ended,
+    /// There is, or is remembered, no such hold.
+    Unknown,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::json::syntax;
+
+    fn parse(body: &str, key: Option<&str>) -> Result<Claim, Vec<String>> {
+        let key = key.map(|key| key.parse().unwrap());
+        Claim::parse(syntax(body.as_bytes()).unwrap(), key.as_ref()).map_err(|refused| match refused {
+            Refused::Invalid(faults) => faults.into_iter().map(|fault| fault.pointer).collect(),
+            Refused::Syntax(why) => panic!("{why}"),
+        })
+    }
+
+    #[test]
+    fn a_claim_says_who_it_is_and_when_it_is_paid() {
+        let claim = parse(r#"{"id":"c-1","user":{"id":"u","name":"U"},"pay":"later"}"#, None).unwrap();
+        assert_eq!((claim.count, claim.pay, claim.message.clone()), (1, Pay::Later, None));
+        let by_header =
+            parse(r#"{"user":{"id":"u","name":"U"},"pay":"later","message":""}"#, Some("c-1")).unwrap();
+        assert_eq!(by_header, claim);
+        let other = parse(r#"{"id":"c-1","user":{"id":"u","name":"U"},"pay":"now"}"#, None).unwrap();
+        assert_ne!(other.fingerprint, claim.fingerprint);
+    }
+
+    #[test]
+    fn every_fault_is_named() {
+        assert_eq!(parse("{}", None).unwrap_err(), ["/id", "/user", "/pay"]);
+        let body = r#"{"id":"a b","user":{"id":"","name":"U"},"count":0,"pay":"soon","message":1,"value":1}"#;
+        assert_eq!(
+            parse(body, None).unwrap_err(),
+            ["/id", "/user/id", "/count", "/pay", "/message", "/value"]
+        );
+        let both = r#"{"id":"c-1","user":{"id":"u","name":"U"},"pay":"now"}"#;
+        assert_eq!(parse(both, Some("c-2")).unwrap_err(), ["/id"]);
+    }
+
+    #[test]
+    fn a_hold_survives_being_written_and_read() {
+        let hold: HoldId = "rocket-1.a~order:7".parse().unwrap();
+        assert_eq!(hold.to_string(), "rocket-1.a~order:7");
+        assert_eq!((hold.drop.as_str(), hold.claim.as_str()), ("rocket-1.a", "order:7"));
+        for bad in ["", "~", "a", "a~", "~a", "a~b~c", "a b~c"] {
+            assert!(bad.parse::<HoldId>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The stock of one drop: its counts, when it is told, when its clock strikes. Pure; the embedded engine
+//! runs it, `lua/feed_drops.lua` does the same steps in the same order.
+
+use super::claim::{Claim, ClaimRefused, Pay};
+use super::drop::{DropSpec, DropView, Phase};
+use super::{DropId, Millis};
+
+/// Least time between two announcements of stock, in milliseconds: never more than two in any second,
+/// also as seen by a watcher whose frames were gathered for a while.
+pub const TELL_EVERY_MS: u64 = 600;
+
+/// A drop's definition and counts. free = total − held − sold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stock {
+    /// How it is defined.
+    pub spec: DropSpec,
+    /// Units of holds that have not ended.
+    pub held: u64,
+    /// Units sold.
+    pub sold: u64,
+    /// What watchers were last told that it does.
+    pub said: Phase,
+    /// When watchers were last told.
+    pub told: Millis,
+    /// True while watchers have not been told the counts and the definition as they are.
+    pub stale: bool,
+    /// Nothing that is kept of its claims ends, or is forgotten, before this; may be earlier than the truth.
+    pub soonest: Option<Millis>,
+}
+
+/// What the ledger of claims has on a claimer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Units of the user in this drop, held and sold.
+    pub units: u64,
+    /// Unpaid holds of the user in the feed, and when the earliest of them ends.
+    pub unpaid: (u64, Option<Millis>),
+}
+
+impl Stock {
+    /// A drop that nobody was told of yet.
+    pub fn new(spec: DropSpec, now: Millis) -> Stock {
+        let mut stock =
+            Stock { spec, held: 0, sold: 0, said: Phase::Open, told: now, stale: true, soonest: None };
+        stock.said = stock.phase(now);
+        stock
+    }
+
+    /// Units that can be claimed.
+    pub fn free(&self) -> u64 {
+        self.spec.total - self.held - self.sold
+    }
+
+    /// What it does at `now`.
+    pub fn phase(&self, now: Millis) -> Phase {
+        if self.spec.opens_at.is_some_and(|at| now < at) {
+            return Phase::Pending;
+        }
+        if self.spec.closes_at.is_some_and(|at| now >= at) {
+            return Phase::Closed;
+        }
+        if self.free() == 0 { Phase::SoldOut } else { Phase::Open }
+    }
+
+    /// As it is shown at `now`.
+    pub fn view(&self, drop: &DropId, now: Millis) -> DropView {
+        let (drop, spec) = (drop.clone(), self.spec.clone());
+        DropView { drop, phase: self.phase(now), spec, free: self.free(), held: self.held, sold: self.sold }
+    }
+
+    /// Takes another definition; the units that are taken when its total is below them.
+    pub fn redefine(&mut self, spec: DropSpec) -> Result<(), u64> {
+        let taken = self.held + self.sold;
+        if spec.total < taken {
+            return Err(taken);
+        }
+        self.stale |= self.spec != spec;
+        self.spec = spec;
+        Ok(())
+    }
+
+    /// Whether a claim with an id that is not remembered is filled. Refusing changes nothing; when it is
+    /// filled, its units are taken.
+    pub fn take(&mut self, claim: &Claim, record: Record, now: Millis) -> Result<(), ClaimRefused> {
+        if claim.count > self.spec.per_user {
+            return Err(ClaimRefused::AbovePerUser(self.spec.per_user));
+        }
+        let phase = self.phase(now);
+        if matches!(phase, Phase::Pending | Phase::Closed) {
+            return Err(ClaimRefused::NotOpen(phase));
+        }
+        if record.units + claim.count > self.spec.per_user {
+            return Err(ClaimRefused::AlreadyClaimed(None));
+        }
+        if claim.count > self.free() {
+            return Err(ClaimRefused::SoldOut(self.free()));
+        }
+        let (holds, earliest) = record.unpaid;
+        if claim.pay == Pay::Later && holds >= self.spec.max_holds_per_user {
+            return Err(ClaimRefused::TooManyHolds(earliest.map_or(0, |at| at.since(now))));
+        }
+        match claim.pay {
+            Pay::Now => self.sold += claim.count,
+            Pay::Later => {
+                self.held += claim.count;
+                self.heed(now.plus(self.spec.hold_ttl_ms));
+            }
+        }
+        self.stale = true;
+        Ok(())
+    }
+
+    /// A hold of so many units is paid for.
+    pub fn sell_held(&mut self, count: u64) {
+        self.held -= count;
+        self.sold += count;
+        self.stale = true;
+    }
+
+    /// A hold of so many units has ended.
+    pub fn give_back(&mut self, count: u64) {
+        self.held -= count;
+        self.stale = true;
+    }
+
+    /// Something of its claims ends or is forgotten then.
+    pub fn heed(&mut self, at: Millis) {
+        self.soonest = Some(self.soonest.map_or(at, |soonest| soonest.min(at)));
+    }
+
+    /// True when watchers are to be told now: when it opened, closed or sold out, when it is to be
+    /// remembered of, and when its stock changed and was not told just now. Units that came back after it
+    /// had sold out are stock.
+    pub fn must_tell(&self, now: Millis, reminder_ms: u64) -> bool {
+        let phase = self.phase(now);
+        let restocked = self.said == Phase::SoldOut && phase == Phase::Open;
+        if phase != self.said && !restocked {
+            return true;
+        }
+        let reminded = |at: Option<Millis>| {
+            at.is_some_and(|at| {
+                let early = Millis(at.0 - reminder_ms as i64);
+                reminder_ms > 0 && self.told < early && early <= now && now < at
+            })
+        };
+        if reminded(self.spec.opens_at) || (phase != Phase::Pending && reminded(self.spec.closes_at)) {
+            return true;
+        }
+        // A clock that went back must not keep the drop silent.
+        (self.stale || restocked) && (now >= self.told.plus(TELL_EVERY_MS) || now < self.told)
+    }
+
+    /// Watchers are told now.
+    pub fn tell(&mut self, now: Millis) {
+        (self.said, self.told, self.stale) = (self.phase(now), now, false);
+    }
+
+    /// When its clock strikes next, after everything that is due at `now` was done.
+    pub fn next(&self, now: Millis, reminder_ms: u64) -> Option<Millis> {
+        let waits = self.stale || self.said != self.phase(now);
+        let trailing = waits.then(|| self.told.plus(TELL_EVERY_MS));
+        let instants = [self.spec.opens_at, self.spec.closes_at].into_iter().flatten().flat_map(|at| {
+            let early = (reminder_ms > 0).then(|| Millis(at.0 - reminder_ms as i64));
+            [Some(at), early]
+        });
+        let instants = instants.flatten().filter(|at| *at > now);
+        instants.chain(trailing).chain(self.soonest).min()
+    }
+}

@@ -1,0 +1,137 @@
+//! Claims of drops and the holds that come of them.
+
+use std::borrow::Cow;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+
+use super::drops::{fresh, unknown};
+use super::gifts::{answer_json, idempotency_key};
+use super::problem::{ApiError, invalid};
+use super::{Gate, body, drop_of, feed_of};
+use crate::domain::json::fault;
+use crate::domain::{Cancelled, Claim, ClaimRefused, Claimed, Confirmed, GiftId, HoldId, Millis, json};
+
+/// `POST /v1/feeds/{feed}/drops/{drop}/claims`
+pub(super) async fn claim(
+    req: HttpRequest,
+    payload: web::Payload,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
+    let (feed, drop) = (feed_of(&req)?, drop_of(&req)?);
+    let key = idempotency_key(&req)?;
+    let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
+    let claim = Claim::parse(json::syntax(&bytes)?, key.as_ref())?;
+    let id = claim.id.clone();
+    match gate.ask(gate.engine.claim(&feed, &drop, claim, Millis::now())).await? {
+        Claimed::New(answer) | Claimed::Again(answer) => {
+            Ok(answer_json(StatusCode::CREATED, answer.to_json()))
+        }
+        Claimed::Refused(refused) => Err(refusal(refused, id)),
+    }
+}
+
+/// `POST /v1/feeds/{feed}/holds/{hold}/confirm`
+pub(super) async fn confirm(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let feed = feed_of(&req)?;
+    let hold = hold_of(&req)?;
+    match gate.ask(gate.engine.confirm(&feed, &hold, Millis::now())).await? {
+        Confirmed::New(answer) | Confirmed::Again(answer) => {
+            Ok(answer_json(StatusCode::OK, answer.to_json()))
+        }
+        Confirmed::Ended => Err(ApiError::HoldEnded),
+        Confirmed::Unknown => Err(unknown_hold()),
+    }
+}
+
+/// `DELETE /v1/feeds/{feed}/holds/{hold}`
+pub(super) async fn cancel(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let feed = feed_of(&req)?;
+    let hold = hold_of(&req)?;
+    match gate.ask(gate.engine.cancel(&feed, &hold, Millis::now())).await? {
+        Cancelled::Done => {
+            Ok(answer_json(StatusCode::OK, format!("{{\"status\":\"cancelled\",\"hold\":\"{hold}\"}}")))
+        }
+        Cancelled::Ended => Err(ApiError::HoldEnded),
+        Cancelled::Unknown => Err(unknown_hold()),
+    }
+}
+
+/// `GET /v1/feeds/{feed}/users/{user}/holds`
+pub(super) async fn holds(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let feed = feed_of(&req)?;
+    let user = decoded(req.match_info().get("user").unwrap_or_default());
+    if user.is_empty() || user.len() > 64 {
+        return Err(invalid("the user's id must be 1 to 64 bytes long"));
+    }
+    let holds = gate.ask(gate.engine.holds(&feed, &user, Millis::now())).await?;
+    let all: Vec<String> = holds.iter().map(|hold| hold.to_json()).collect();
+    Ok(fresh(StatusCode::OK, format!("{{\"holds\":[{}]}}", all.join(","))))
+}
+
+fn hold_of(req: &HttpRequest) -> Result<HoldId, ApiError> {
+    req.match_info().get("hold").unwrap_or_default().parse().map_err(|_| unknown_hold())
+}
+
+fn unknown_hold() -> ApiError {
+    ApiError::NotFound("there is no such hold, or it ended so long ago that it is forgotten".to_owned())
+}
+
+/// What the router left encoded: it decodes everything but what would make a `/`, a `%` or a `+`. A user's
+/// id may hold any of them.
+fn decoded(part: &str) -> Cow<'_, str> {
+    if !part.contains('%') {
+        return part.into();
+    }
+    let mut out = String::with_capacity(part.len());
+    let mut rest = part;
+    while let Some(at) = rest.find('%') {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let (code, skip) = match from.get(1..3) {
+            Some("2f" | "2F") => ('/', 3),
+            Some("2b" | "2B") => ('+', 3),
+            Some("25") => ('%', 3),
+            _ => ('%', 1),
+        };
+        out.push(code);
+        rest = &from[skip..];
+    }
+    out.push_str(rest);
+    out.into()
+}
+
+fn refusal(refused: ClaimRefused, id: GiftId) -> ApiError {
+    match refused {
+        ClaimRefused::UnknownDrop => unknown(),
+        ClaimRefused::IdReused => ApiError::IdReused(id),
+        ClaimRefused::AbovePerUser(most) => {
+            ApiError::Invalid(vec![fault("/count", format!("must be at most {most}, the drop's per_user"))])
+        }
+        ClaimRefused::NotOpen(phase) => ApiError::DropNotOpen(phase),
+        ClaimRefused::AlreadyClaimed(first) => ApiError::AlreadyClaimed(first.map(Box::new)),
+        ClaimRefused::SoldOut(free) => ApiError::SoldOut(free),
+        ClaimRefused::TooManyHolds(ms) => ApiError::TooManyHolds(ms.div_ceil(1000).max(1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_router_left_is_decoded_once() {
+        for (part, user) in [("a", "a"), ("a%2Fb", "a/b"), ("%252F", "%2F"), ("%2b%", "+%"), ("é%2f", "é/")]
+        {
+            assert_eq!(decoded(part), user, "{part}");
+        }
+    }
+
+    #[test]
+    fn a_retry_after_is_whole_seconds_rounded_up() {
+        for (ms, seconds) in [(0, 1), (1, 1), (1000, 1), (1001, 2)] {
+            let error = refusal(ClaimRefused::TooManyHolds(ms), "c".parse().unwrap());
+            assert_eq!(error, ApiError::TooManyHolds(seconds), "{ms}");
+        }
+    }
+}

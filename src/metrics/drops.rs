@@ -1,0 +1,78 @@
+//! Units of drops, for the drops that this node saw last. Names of feeds and drops are the producers' own,
+//! so these series are bounded by their number: the drop not seen for longest makes room.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+/// Drops that are shown at most; three series each.
+pub const MOST: usize = 64;
+
+/// See the module. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct DropUnits {
+    seen: Arc<Mutex<Seen>>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// By feed and drop: when it was seen, counted in sightings, and its units.
+    drops: HashMap<(String, String), (u64, [u64; 3])>,
+    sightings: u64,
+}
+
+impl DropUnits {
+    /// A drop was seen with so many units free, held and sold.
+    pub fn note(&self, feed: &str, drop: &str, units: [u64; 3]) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.sightings += 1;
+        let now = seen.sightings;
+        seen.drops.insert((feed.to_owned(), drop.to_owned()), (now, units));
+        if seen.drops.len() > MOST {
+            let oldest = seen.drops.iter().min_by_key(|(_, (at, _))| *at).map(|(name, _)| name.clone());
+            oldest.map(|name| seen.drops.remove(&name));
+        }
+    }
+}
+
+impl Collector for DropUnits {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut family = encoder.encode_descriptor(
+            "tipcast_drop_units",
+            "Units of the drops that this node saw last",
+            None,
+            MetricType::Gauge,
+        )?;
+        for ((feed, drop), (_, units)) in &seen.drops {
+            for (word, units) in ["free", "held", "sold"].into_iter().zip(units) {
+                let labels = [("feed", feed.as_str()), ("drop", drop.as_str()), ("units", word)];
+                ConstGauge::new(*units as i64).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_drop_not_seen_for_longest_makes_room() {
+        let units = DropUnits::default();
+        for n in 0..MOST + 5 {
+            units.note("f", "first", [1, 2, 3]);
+            units.note("f", &format!("d-{n}"), [n as u64, 0, 0]);
+        }
+        let seen = units.seen.lock().unwrap();
+        assert_eq!(seen.drops.len(), MOST);
+        assert!(seen.drops.contains_key(&("f".into(), "first".into())));
+        assert!(!seen.drops.contains_key(&("f".into(), "d-0".into())));
+    }
+}

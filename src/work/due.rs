@@ -1,0 +1,194 @@
+//! Sees to it that what is due is done: one loop per node around [`DueWork::step`].
+//!
+//! Nobody polls an idle queue. The loop sleeps until the store's next time, and is woken when something
+//! earlier comes; a wake-up can get lost, so it never sleeps longer than [`DueOptions::longest_sleep`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
+
+use crate::domain::Millis;
+use crate::engine::{DueDone, DueFeed, Engine, EngineError};
+
+/// Feeds whose turn is taken at once.
+const FEEDS: usize = 32;
+
+/// Feeds that are run at the same time.
+const AT_ONCE: usize = 8;
+
+/// The pauses while the store does not answer grow from this ...
+const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// ... to this. A store that comes back wakes the loop before it is over.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How often trouble that goes on is told again.
+const REMIND_EVERY: Duration = Duration::from_secs(60);
+
+/// How the loop works.
+#[derive(Clone, Copy, Debug)]
+pub struct DueOptions {
+    /// How long it sleeps at most when nothing is due.
+    pub longest_sleep: Duration,
+}
+
+impl Default for DueOptions {
+    fn default() -> DueOptions {
+        DueOptions { longest_sleep: Duration::from_secs(10) }
+    }
+}
+
+/// When to step again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// At once: there was something, and there may be more.
+    No,
+    /// After this, unless woken.
+    For(Duration),
+}
+
+/// See the module.
+pub struct DueWork {
+    engine: Arc<dyn Engine>,
+    options: DueOptions,
+    /// Turns to give back with the next step.
+    over: Vec<DueDone>,
+    pause: Duration,
+    /// When trouble was last told of, while there is any.
+    told: Option<Instant>,
+}
+
+impl DueWork {
+    /// Nothing happens until it is stepped.
+    pub fn new(engine: Arc<dyn Engine>, options: DueOptions) -> DueWork {
+        DueWork { engine, options, over: Vec::new(), pause: SHORTEST_PAUSE, told: None }
+    }
+
+    /// Gives back the turns of the step before, takes the feeds whose time has come, and runs each once.
+    /// `now` is this node's clock, which counts only for engines without one of their own.
+    ///
+    /// An error is the store's; the turns that were taken end by themselves. A feed that fails alone is
+    /// left to that as well, and holds up no other.
+    pub async fn step(&mut self, now: Millis) -> Result<Rest, EngineError> {
+        let turn = self.engine.claim_due(std::mem::take(&mut self.over), FEEDS, now).await?;
+        let longest = self.options.longest_sleep;
+        // A millisecond more: waking just before the time would only cost another look.
+        let next = turn.next_in_ms.map_or(longest, |ms| Duration::from_millis(ms.saturating_add(1)));
+        let rest = Rest::For(next.min(longest));
+        if turn.feeds.is_empty() {
+            self.fine();
+            return Ok(rest);
+        }
+        let engine = &self.engine;
+        let run = async |DueFeed { feed, token, .. }: DueFeed| {
+            let run = engine.run_due(&feed, now).await;
+            run.map(|run| DueDone { feed, token, next: run.next })
+        };
+        let results: Vec<_> = stream::iter(turn.feeds).map(run).buffer_unordered(AT_ONCE).collect().await;
+        let mut failed = None;
+        for result in results {
+            match result {
+                Ok(done) => self.over.push(done),
+                Err(error) => failed = Some(error),
+            }
+        }
+        match failed {
+            None => self.fine(),
+            Some(error) => {
+                self.trouble(&error);
+                if self.over.is_empty() {
+                    let pause = self.next_pause();
+                    return Ok(Rest::For(pause.min(next)));
+                }
+            }
+        }
+        Ok(Rest::No)
+    }
+
+    /// Gives back the turns that are still held.
+    async fn give_back(&mut self, now: Millis) {
+        if !self.over.is_empty() {
+            // When it fails they end by themselves.
+            let _ = self.engine.claim_due(std::mem::take(&mut self.over), 0, now).await;
+        }
+    }
+
+    fn next_pause(&mut self) -> Duration {
+        let pause = self.pause;
+        self.pause = (pause * 2).min(LONGEST_PAUSE);
+        pause
+    }
+
+    fn fine(&mut self) {
+        self.pause = SHORTEST_PAUSE;
+        if self.told.take().is_some() {
+            tracing::info!("what is due is done again");
+        }
+    }
+
+    fn trouble(&mut self, error: &EngineError) {
+        if self.told.is_none_or(|told| told.elapsed() >= REMIND_EVERY) {
+            tracing::warn!("what is due waits; trying again: {error}");
+            self.told = Some(Instant::now());
+        }
+    }
+
+    async fn run(mut self, mut stop: watch::Receiver<()>) {
+        // Listened to before the first look, so that nothing falls between the two.
+        let mut wakes = self.engine.wakes();
+        loop {
+            let rest = match self.step(Millis::now()).await {
+                Ok(rest) => rest,
+                Err(error) => {
+                    self.trouble(&error);
+                    Rest::For(self.next_pause())
+                }
+            };
+            if stop.has_changed().unwrap_or(true) {
+                break;
+            }
+            let Rest::For(rest) = rest else { continue };
+            let mut until = Instant::now() + rest;
+            loop {
+                tokio::select! {
+                    () = sleep_until(until) => break,
+                    in_ms = wakes.next() => {
+                        until = until.min(Instant::now() + Duration::from_millis(in_ms.saturating_add(1)));
+                    }
+                    _ = stop.changed() => break,
+                }
+            }
+        }
+        self.give_back(Millis::now()).await;
+    }
+}
+
+/// The loop, running.
+pub struct DueLoop {
+    stop: watch::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl DueLoop {
+    /// Starts it.
+    pub fn start(engine: Arc<dyn Engine>, options: DueOptions) -> DueLoop {
+        let (stop, stopped) = watch::channel(());
+        DueLoop { stop, task: tokio::spawn(DueWork::new(engine, options).run(stopped)) }
+    }
+
+    /// Finishes the step that is under way, and gives back what this node has taken.
+    pub async fn stop(mut self) {
+        let _ = self.stop.send(());
+        let _ = (&mut self.task).await;
+    }
+}
+
+impl Drop for DueLoop {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
