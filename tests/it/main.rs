@@ -15,6 +15,7 @@ mod contract_suite;
 mod demo;
 mod door;
 mod drops;
+mod due;
 mod engines_agree;
 mod growth;
 mod healthcheck;
