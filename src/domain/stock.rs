@@ -157,7 +157,9 @@ impl Stock {
 
     /// When its clock strikes next, after everything that is due at `now` was done.
     pub fn next(&self, now: Millis, reminder_ms: u64) -> Option<Millis> {
-        let waits = self.stale || self.said != self.phase(now);
+        // Once more also when nothing waits yet: a drop that sells has its clock in the queue all the time.
+        let soon = now < self.told.plus(TELL_EVERY_MS);
+        let waits = soon || self.stale || self.said != self.phase(now);
         let trailing = waits.then(|| self.told.plus(TELL_EVERY_MS));
         let instants = [self.spec.opens_at, self.spec.closes_at].into_iter().flatten().flat_map(|at| {
             let early = (reminder_ms > 0).then(|| Millis(at.0 - reminder_ms as i64));
