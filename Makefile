@@ -1,4 +1,5 @@
-# run: the gateway.  test: every test; installs what they need if it may.  bench: measures ingest.
+# run: the gateway.  test: every test; installs what they need if it may.  bench: sets Tipcast beside
+# nchan, NATS, Mosquitto, ws and Socket.IO and writes docs/BENCHMARKS.md; ONLY=idle,quiet measures some parts.
 # openapi-check: schemathesis (from PyPI) against a running gateway; not part of test.
 
 .PHONY: run test bench openapi-check
@@ -11,7 +12,9 @@ test:
 	cargo test
 
 bench:
-	cargo bench --bench ingest
+	@.ci/need cc python3
+	cargo build --release --bin tipcast --example peer_load
+	python3 benches/peers/run.py --only "$(ONLY)"
 
 openapi-check:
 	scripts/openapi-check

@@ -235,7 +235,7 @@ local function sell(count, user, message)
   local text = id .. '\n1\n' .. number .. '\n' .. time .. '\n' .. time .. '\n' .. expiry_of_row() .. '\n' .. count
     .. '\n\n\n\n0 ' .. int(free()) .. ' ' .. DROP .. '\n' .. user .. '\n' .. stock.gift .. '\n' .. message .. '\n \n'
   table.insert(entries, 1, id)
-  pushed = pushed + 1
+  relist = true
   put_row(id, text)
   while #entries > policy.capacity do drop(#entries) end
   record('add', text)

@@ -8,143 +8,118 @@
 -- A dedup lock: "UNTIL ROW BORN". Both hold while now is before UNTIL; their PX only collects garbage, a
 -- minute later.
 --
--- A gift has two KEYS, its id and the lock of its user and kind, and GIFT_ARGS ARGV.
+-- A gift has two KEYS, its id and the lock of its user and kind, and GIFT_ARGS ARGV. Its body is what
+-- follows in a row behind the row's own lines: count (of a combo the cumulative count), value "AMOUNT
+-- CURRENCY" or "", combo key, "ENDED COMBO_ID" or "", test, user, gift, message JSON or "", and "TIER META",
+-- each may be "".
 
 local GRACE = 60000
 local ids, waits, locks = {}, {}, {}
-local time, id_til, lock_til = int(now), til(policy.idempotency_window), til(policy.dedup_window)
+local id_til, lock_til = til(policy.idempotency_window), til(policy.dedup_window)
+
+-- Offsets of a gift's ARGV from its fingerprint, as feed_publish lists them; GIFT_ARGS of them.
+local SHOW, KEY, BODY, OWN = 1, 2, 3, 4
+local GIFT_ARGS = 5
 
 local function lookup(overlay, index)
   local key = KEYS[index]
-  if overlay[key] ~= nil then return overlay[key] end
-  return strings[index - 3]
+  return overlay[key] or strings[index - 2]
 end
 
--- Offsets of a gift's ARGV from its fingerprint, as feed_publish lists them; GIFT_ARGS of them.
-local SHOW, COUNT, VALUE, KEY, MARK, FIXED, MESSAGE, TIER, EXTRA, OWN = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-local GIFT_ARGS = 11
-
+-- Starts a row with the gift's BODY behind: id rev seq at updated expires|0.
 local function start_row(a)
   if not epoch then
     epoch, born = CANDIDATE, CANDIDATE
   end
   local number = int(seq + 1)
-  local id = epoch .. '-' .. number
-  local count, key = ARGV[a + COUNT], ARGV[a + KEY]
-  if key ~= '' and count == '0' then count = '1' end
-  local text = id .. '\n1\n' .. number .. '\n' .. time .. '\n' .. time .. '\n' .. expiry_of_row()
-    .. '\n' .. count .. '\n' .. ARGV[a + VALUE] .. '\n' .. key .. '\n' .. ARGV[a + MARK] .. '\n'
-    .. ARGV[a + FIXED] .. '\n' .. ARGV[a + MESSAGE] .. '\n' .. ARGV[a + TIER] .. ' ' .. ARGV[a + EXTRA] .. '\n'
+  local id, key, body = epoch .. '-' .. number, ARGV[a + KEY], ARGV[a + BODY]
+  -- A combo's count is cumulative; a first frame that says 0 still is one gift on screen.
+  if key ~= '' and string.sub(body, 1, 2) == '0\n' then body = '1' .. string.sub(body, 2) end
+  local text = id .. '\n1\n' .. number .. '\n' .. time .. '\n' .. time .. '\n' .. expiry_of_row() .. '\n' .. body
   table.insert(entries, 1, key == '' and id or id .. ' ' .. key)
-  pushed = pushed + 1
-  put_row(id, text)
+  relist = true
+  put_row(id, text, 'new')
   while #entries > policy.capacity do drop(#entries) end
-  record('add', text)
+  record('add', text, number)
   return 'a', id
 end
 
-local function money(value)
-  local amount, currency = match(value, '^(%d+) (.+)$')
-  return tonumber(amount), currency
-end
-
--- The row of this id, when it is in the list and the gift's value is of its currency, or one has none.
-local function joinable(id, a)
-  local text = row_text(id)
-  local r = text and fields_of(text)
-  if not r or not r[1] then return nil end
-  local _, mine = money(r[8])
-  local _, more = money(ARGV[a + VALUE])
-  if mine and more and mine ~= more then return nil end
-  return r
-end
-
-local function spell(r)
-  return concat(r, '\n', 1, 12) .. '\n' .. r[13] .. ' ' .. r[14] .. '\n'
-end
-
-local function store_row(r)
-  r[2], r[5], r[6] = int(r[2] + 1), time, expiry_of_row()
-  local text = spell(r)
-  put_row(r[1], text)
-  record('update', text)
-end
-
-local function take_newest(r, a)
-  if ARGV[a + MESSAGE] ~= '' then r[12] = ARGV[a + MESSAGE] end
-  if ARGV[a + TIER] ~= '' then r[13] = ARGV[a + TIER] end
-  if ARGV[a + EXTRA] ~= '' then r[14] = ARGV[a + EXTRA] end
-end
-
--- Domain Row::framed: count and value are cumulative, each becomes the larger.
-local function join_frame(r, a)
-  if string.sub(r[10], 1, 1) == '1' then return end
-  local before = spell(r)
-  local mark, count = tonumber(ARGV[a + COUNT]), tonumber(r[7])
-  if mark > count then r[7] = int(mark) end
-  local mine, more = money(r[8]), money(ARGV[a + VALUE])
-  if more and (not mine or more > mine) then r[8] = ARGV[a + VALUE] end
-  if mark >= count then take_newest(r, a) end
-  r[10] = ARGV[a + MARK]
-  if spell(r) ~= before then store_row(r) end
-end
-
--- Domain Row::combined: count and value add.
-local function join_lock(r, a)
-  r[7] = int(math.min(tonumber(r[7]) + tonumber(ARGV[a + COUNT]), MAX_SAFE))
-  local mine, currency = money(r[8])
-  local more = money(ARGV[a + VALUE])
-  if not mine then
-    r[8] = ARGV[a + VALUE]
-  elseif more then
-    r[8] = int(math.min(mine + more, MAX_SAFE)) .. ' ' .. currency
+-- Joins the row of this id when it is in the list and the gift's value is of its currency, or one has
+-- none: the row's count then. Through the lock (domain Row::combined) count and value add. A frame of a
+-- combo (Row::framed) brings cumulative ones, each becomes the larger; after the last it changes nothing.
+local function join(id, a)
+  local match, row, frame = string.match, row_text(id), ARGV[a + KEY] ~= ''
+  local name, rev, added_at, from = match(row or '', '^([^\n]*\n)(%d+)(\n[^\n]*\n[^\n]*\n)[^\n]*\n[^\n]*\n()')
+  if not name then return nil end
+  local BODIES =
+    '^([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*\n[^\n]*\n[^\n]*)\n([^\n]*)\n([^ ]*) ([^\n]*)\n$'
+  local count, value, key, mark, fixed, message, tier, extra = match(row, BODIES, from)
+  if not count then return nil end
+  local more, worth, _, new_mark, _, new_message, new_tier, new_extra = match(ARGV[a + BODY], BODIES)
+  local mine, currency = match(value, '^(%d+) (.+)$')
+  local theirs, other = match(worth, '^(%d+) (.+)$')
+  if mine and theirs and currency ~= other then return nil end
+  local was, is, newest = tonumber(count), tonumber(more), true
+  if frame then
+    if string.sub(mark, 1, 1) == '1' then return count end
+    if is > was then count = more end
+    if theirs and (not mine or tonumber(theirs) > tonumber(mine)) then value = worth end
+    newest = is >= was
+  else
+    count = int(math.min(was + is, MAX_SAFE))
+    if not mine then
+      value = worth
+    elseif theirs then
+      value = int(math.min(mine + theirs, MAX_SAFE)) .. ' ' .. currency
+    end
   end
-  take_newest(r, a)
-  store_row(r)
+  if newest then
+    if new_message ~= '' then message = new_message end
+    if new_tier ~= '' then tier = new_tier end
+    if new_extra ~= '' then extra = new_extra end
+  end
+  local body = count .. '\n' .. value .. '\n' .. key .. '\n' .. new_mark .. '\n' .. fixed .. '\n' .. message
+    .. '\n' .. tier .. ' ' .. extra .. '\n'
+  if frame and body == string.sub(row, from) then return count end
+  local text = name .. int(rev + 1) .. added_at .. time .. '\n' .. expiry_of_row() .. '\n' .. body
+  put_row(id, text)
+  record('update', text)
+  return count
 end
 
 local function publish_frame(a)
+  local key = ARGV[a + KEY]
   for _, entry in ipairs(entries) do
-    local id, key = match(entry, '^(%S+) ?(.*)$')
-    if key == ARGV[a + KEY] then
-      local r = joinable(id, a)
-      if r then
-        join_frame(r, a)
-        return 'm', id, r[7]
-      end
+    local at = string.find(entry, ' ', 1, true)
+    if at and string.sub(entry, at + 1) == key then
+      local id = string.sub(entry, 1, at - 1)
+      local count = join(id, a)
+      if count then return 'm', id, count end
       break -- in another currency: the newest row is the combo's
     end
   end
   return start_row(a)
 end
 
-local function take_lock(index, id)
-  if policy.dedup_window > 0 then
-    locks[KEYS[index]] = lock_til .. ' ' .. id .. ' ' .. born
-  end
-end
-
 local function publish_locked(a, index)
   if policy.dedup == 'off' then return start_row(a) end
   local lock = lookup(locks, index)
-  local over, id, list
-  if lock then over, id, list = match(lock, '^(%d+) (%S+) (%S+)$') end
-  if over and now < tonumber(over) and list == born then
-    if policy.dedup == 'drop' then return 's', id end
-    local r = joinable(id, a)
-    if r then
-      join_lock(r, a)
-      take_lock(index, id)
-      return 'm', id, r[7]
+  local status, row, count
+  if lock then
+    local over, id, list = string.match(lock, '^(%d+) (%S+) (%S+)$')
+    if over and now < tonumber(over) and list == born then
+      if policy.dedup == 'drop' then return 's', id end
+      count = join(id, a)
+      if count then status, row = 'm', id end
     end
   end
-  local status, new = start_row(a)
-  take_lock(index, new)
-  return status, new
+  if not count then status, row = start_row(a) end
+  if policy.dedup_window > 0 then locks[KEYS[index]] = lock_til .. ' ' .. row .. ' ' .. born end
+  return status, row, count
 end
 
--- Takes a gift that is not for later, or no longer: `a` is its first ARGV, `index` its first KEY. What is
--- to be remembered of its id.
+-- Takes a gift that is not for later, or no longer: `a` is its first ARGV, `index` its first KEY. What is to be
+-- remembered of its id.
 local function take_now(a, index)
   settle()
   local status, row, count
@@ -154,21 +129,17 @@ local function take_now(a, index)
     status, row, count = publish_locked(a, index + 1)
   end
   local answer = id_til .. ' ' .. ARGV[a] .. ' ' .. status
-    .. ' ' .. epoch .. ' ' .. int(seq) .. ' ' .. row .. ' ' .. (count or '-')
+    .. ' ' .. epoch .. ' ' .. seq_text .. ' ' .. row .. ' ' .. (count or '-')
   ids[KEYS[index]], waits[KEYS[index]] = answer, nil
   return answer
 end
 
 -- Writes ids and locks; after `commit`.
 local function remember()
+  local call = redis.call
+  local id_px, lock_px = int(policy.idempotency_window + GRACE), int(policy.dedup_window + GRACE)
   for key, answer in pairs(ids) do
-    if waits[key] then
-      call('SET', key, answer)
-    else
-      call('SET', key, answer, 'PX', int(policy.idempotency_window + GRACE))
-    end
+    if waits[key] then call('SET', key, answer) else call('PSETEX', key, id_px, answer) end
   end
-  for key, lock in pairs(locks) do
-    call('SET', key, lock, 'PX', int(policy.dedup_window + GRACE))
-  end
+  for key, lock in pairs(locks) do call('PSETEX', key, lock_px, lock) end
 end

@@ -10,7 +10,7 @@
 --   7 later
 --   8 id of the gift
 --   9 lock of its user and kind
--- ARGV 11 + 11 per gift:
+-- ARGV 11 + 5 per gift:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -24,15 +24,9 @@
 --   11 gifts that may wait
 --   12 fingerprint, hex
 --   13 when to show: "" by policy, "-" at once, "+MS" later, or a time
---   14 count; of a combo the cumulative count
---   15 value, "AMOUNT CURRENCY", or ""
---   16 combo key, "" without explicit combo
---   17 "ENDED COMBO_ID", or ""
---   18 three lines: test, user, gift
---   19 message, JSON, or ""
---   20 tier or ""
---   21 meta, JSON, or ""
---   22 record of the gift, its id the first line; "" as long as it is not known to be for later
+--   14 combo key, "" without explicit combo
+--   15 body: see feed_gifts
+--   16 record of the gift, its id the first line; "" as long as it is not known to be for later
 -- RETURNS the header, then one text per gift: "n" (new) or "d" (came before) and what is remembered of
 --   its id; or "f" and in how many milliseconds the first is due (as many wait as may)
 -- REFUSES with "", "register", a time, the policy's delay: nothing was done; the feed must be in the index

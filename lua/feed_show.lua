@@ -11,7 +11,7 @@
 --   7 later
 --   8 id of the gift
 --   9 lock of its user and kind
--- ARGV 9 + 11 per gift:
+-- ARGV 9 + 5 per gift:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -23,15 +23,9 @@
 --   9 live channel
 --   10 fingerprint, hex
 --   11 when to show; not looked at
---   12 count; of a combo the cumulative count
---   13 value, "AMOUNT CURRENCY", or ""
---   14 combo key, "" without explicit combo
---   15 "ENDED COMBO_ID", or ""
---   16 three lines: test, user, gift
---   17 message, JSON, or ""
---   18 tier or ""
---   19 meta, JSON, or ""
---   20 member of due
+--   12 combo key, "" without explicit combo
+--   13 body: see feed_gifts
+--   14 member of due
 -- RETURNS the header, when the next entry is due or "", then one text per gift: "n" and what is
 --   remembered of its id from now on, or "x" (not done)
 -- REFUSES nothing

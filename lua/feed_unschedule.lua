@@ -23,7 +23,7 @@
 -- RETURNS the header, then "cancelled" and when it would have been shown, or "shown", or "unknown"
 -- REFUSES nothing
 
-local known, entry = strings[5], call('HGET', LATER, ARGV[10])
+local known, entry = strings[6], call('HGET', LATER, ARGV[10])
 local member = entry and match(entry, '^[^\n]*')
 local score = member and tonumber(call('ZSCORE', DUE, member))
 if not score then

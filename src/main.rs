@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use tipcast::app::{self, StartError};
 use tipcast::config::{self, Config, ConfigError, Flags};
+use tipcast::tools::bench::{self, BenchError, BenchOptions};
 use tipcast::tools::demo::{self, DemoOptions};
 use tipcast::tools::healthcheck::{self, HealthcheckOptions};
 
@@ -51,6 +52,8 @@ enum Command {
     Key(KeyCommand),
     /// Play a realistic show against a running gateway until stopped.
     Demo(DemoOptions),
+    /// Load a running gateway on this machine, and count what its watchers get.
+    Bench(BenchOptions),
     /// Ask a running gateway whether it lives; exit code 0 if so.
     Healthcheck(HealthcheckOptions),
 }
@@ -98,6 +101,11 @@ fn main() -> ExitCode {
                 print!("{}", explain(&key));
                 ExitCode::SUCCESS
             }
+            Err(error) => refuse(FAILED, &error),
+        },
+        Some(Command::Bench(options)) => match bench::run(options) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error @ BenchError::Usage(_)) => refuse(USAGE, &error),
             Err(error) => refuse(FAILED, &error),
         },
         Some(Command::Demo(options)) => match block_on(demo::run(options)) {

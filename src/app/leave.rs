@@ -32,6 +32,8 @@ pub(super) async fn leave(
     let all = async {
         live.close_over(drain_time(live.watchers(), Duration::from_millis(drain_ms)));
         stopped.await;
+        // Sockets that were taken over are not the server's any more.
+        live.all_left().await;
         (&mut serving).await
     };
     if timeout_at(deadline, all).await.is_err() {

@@ -8,14 +8,14 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::{HttpServer, web};
+use actix_web::web;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use crate::config::{Config, ConfigError, Reloaded};
 use crate::domain::Policy;
 use crate::engine::EngineError;
-use crate::http::{self, Door, Gate, Limits, Readiness};
+use crate::http::{Door, Gate, Limits, Readiness};
 use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::work::due::{DueLoop, DueOptions};
@@ -26,9 +26,14 @@ mod files;
 mod leave;
 mod listen;
 pub mod logs;
+mod serve;
 mod signals;
 #[cfg(test)]
 mod tests;
+mod tls;
+
+use serve::Serving;
+use tls::Certificate;
 
 pub use crate::http::door::keys::{KeyHash, fresh as fresh_key};
 pub use files::raise_limit;
@@ -82,6 +87,7 @@ pub async fn run_reloading(
     mut reloads: mpsc::Receiver<Config>,
 ) -> Result<(), StartError> {
     let policy = check(&config).map_err(StartError::Config)?;
+    let certificate = Certificate::open(&config).map_err(StartError::Config)?;
     listen::tune(&listener, config.http.send_buffer_bytes);
     let metrics = Arc::new(Metrics::default());
     let engine = engine::open(&config, policy, &metrics).await.map_err(StartError::Engine)?;
@@ -98,25 +104,14 @@ pub async fn run_reloading(
         body: config.http.max_body_bytes,
         batch: config.http.max_batch_bytes,
         body_time: Duration::from_millis(config.http.body_timeout_ms),
+        compress: config.http.compress,
     };
     let gate = web::Data::new(Gate::new(engine.clone(), live.clone(), ready.clone(), limits));
     gate.door.change(door::rules(&config).map_err(StartError::Config)?);
     config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     let door = gate.clone();
-    let server = HttpServer::new(move || http::app(gate.clone()))
-        .workers(workers(config.http.workers))
-        .keep_alive(Duration::from_millis(config.http.keep_alive_ms))
-        .client_request_timeout(Duration::from_millis(config.http.head_timeout_ms))
-        // Also how long a refused upload is read on, so that its client gets to see the answer.
-        .client_disconnect_timeout(Duration::from_secs(2))
-        .tcp_nodelay(true)
-        .max_connections(CONNECTIONS_PER_WORKER)
-        .disable_signals()
-        // The deadline below is the real one; actix counts in whole seconds.
-        .shutdown_timeout(config.http.shutdown_ms.div_ceil(1_000))
-        .listen(listener)
-        .map_err(StartError::Server)?
-        .run();
+    let Serving { server, guests } =
+        serve::serve(&config.http, listener, gate, certificate.as_ref()).map_err(StartError::Server)?;
 
     tracing::info!(engine = engine.name(), "ready to serve");
     let handle = server.handle();
@@ -126,6 +121,11 @@ pub async fn run_reloading(
         let mut config = config;
         while let Some(new) = reloads.recv().await {
             config = reload(config, &new, &door.door);
+            if let Some(certificate) = &certificate
+                && let Err(why) = certificate.renew(&config)
+            {
+                tracing::error!("the certificate was not read again; the one before stays in force: {why}");
+            }
         }
         std::future::pending().await
     };
@@ -141,6 +141,8 @@ pub async fn run_reloading(
         Some(ended) => ended.unwrap_or_else(|e| Err(std::io::Error::other(e))),
         None => leave::leave(handle, &live, serving, leaving_ms, deadline - CLOSING_TIME - DUE_TIME).await,
     };
+    // Its threads end, and cut who is still there.
+    drop(tokio::task::spawn_blocking(move || drop(guests)).await);
     probing.abort();
     // Turns that are not given back end by themselves.
     let _ = timeout(DUE_TIME, due.stop()).await;
@@ -158,6 +160,7 @@ pub fn check(config: &Config) -> Result<Policy, ConfigError> {
     config.check()?;
     door::rules(config)?;
     logs::filter(&config.log)?;
+    tls::read(config)?;
     engine::default_policy(&config.feeds)
 }
 
@@ -166,10 +169,6 @@ const CLOSING_TIME: Duration = Duration::from_millis(900);
 
 /// What is kept of it for finishing what is due just then.
 const DUE_TIME: Duration = Duration::from_millis(100);
-
-/// More than file descriptors will usually allow: actix would leave connections above it waiting
-/// without a word.
-const CONNECTIONS_PER_WORKER: usize = 1_000_000;
 
 /// What runs after `new` was read: `running`, with what can change while it runs taken from `new`.
 fn reload(running: Config, new: &Config, door: &Door) -> Config {
@@ -193,11 +192,4 @@ fn reload(running: Config, new: &Config, door: &Door) -> Config {
         tracing::warn!("these changes wait for a restart: {}", all(&waiting));
     }
     config
-}
-
-fn workers(asked: usize) -> usize {
-    match asked {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        n => n,
-    }
 }

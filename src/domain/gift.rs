@@ -182,13 +182,13 @@ impl Gift {
     /// Over a spelling in which every part is length-prefixed by JSON's own quoting, members of
     /// `meta` in sorted order, so two payloads meet only when they mean the same.
     fn digest(&self, meta: Option<String>) -> Fingerprint {
-        let spelled = serde_json::json!([
-            [self.user.id, self.user.name, self.user.avatar],
-            [self.gift.id, self.gift.name, self.gift.icon],
+        let parts = (
+            (&self.user.id, &self.user.name, &self.user.avatar),
+            (&self.gift.id, &self.gift.name, &self.gift.icon),
             self.count,
             self.value.as_ref().map(|v| (v.amount, &v.currency)),
             self.combo.as_ref().map(|c| (&c.id, c.count, c.end)),
-            self.message,
+            &self.message,
             self.tier,
             self.occurred_at.map(|t| t.0),
             match self.show {
@@ -198,8 +198,10 @@ impl Gift {
             },
             self.test,
             meta,
-        ]);
-        let hash = Sha256::digest(spelled.to_string().as_bytes());
+        );
+        // Strings and numbers in tuples are always JSON.
+        let spelled = serde_json::to_vec(&parts).unwrap_or_default();
+        let hash = Sha256::digest(&spelled);
         let mut cut = [0; 16];
         cut.copy_from_slice(&hash[..16]);
         Fingerprint(cut)
@@ -209,31 +211,43 @@ impl Gift {
 impl Person {
     /// As rows carry it: `{"id","name","avatar"?}`.
     pub fn to_json(&self) -> String {
-        named_json(&self.id, &self.name, "avatar", self.avatar.as_deref())
+        let mut out = String::with_capacity(64);
+        self.push_json(&mut out);
+        out
+    }
+
+    /// Appends [`Person::to_json`].
+    pub fn push_json(&self, out: &mut String) {
+        push_named(out, &self.id, &self.name, "avatar", self.avatar.as_deref());
     }
 }
 
 impl GiftKind {
     /// As rows carry it: `{"id","name","icon"?}`.
     pub fn to_json(&self) -> String {
-        named_json(&self.id, &self.name, "icon", self.icon.as_deref())
+        let mut out = String::with_capacity(64);
+        self.push_json(&mut out);
+        out
+    }
+
+    /// Appends [`GiftKind::to_json`].
+    pub fn push_json(&self, out: &mut String) {
+        push_named(out, &self.id, &self.name, "icon", self.icon.as_deref());
     }
 }
 
-fn named_json(id: &str, name: &str, picture: &str, url: Option<&str>) -> String {
-    let mut out = String::with_capacity(64);
+fn push_named(out: &mut String, id: &str, name: &str, picture: &str, url: Option<&str>) {
     out.push_str("{\"id\":");
-    json::push_string(&mut out, id);
+    json::push_string(out, id);
     out.push_str(",\"name\":");
-    json::push_string(&mut out, name);
+    json::push_string(out, name);
     if let Some(url) = url {
         out.push_str(",\"");
         out.push_str(picture);
         out.push_str("\":");
-        json::push_string(&mut out, url);
+        json::push_string(out, url);
     }
     out.push('}');
-    out
 }
 
 fn read_id(body: &mut Object<'_>, key: Option<&GiftId>, faults: &mut Vec<Fault>) -> Option<GiftId> {

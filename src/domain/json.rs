@@ -188,7 +188,13 @@ impl<'a> Field<'a> {
 /// `text` as a JSON string, appended to `out`. Never leaves a raw control character, so the
 /// result can stand in line-based formats.
 pub fn push_string(out: &mut String, text: &str) {
-    out.push_str(&serde_json::Value::from(text).to_string());
+    if text.bytes().any(|b| b < b' ' || b == b'"' || b == b'\\') {
+        out.push_str(&serde_json::Value::from(text).to_string());
+    } else {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    }
 }
 
 /// A valid JSON text without the white space between its tokens.

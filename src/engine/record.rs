@@ -8,8 +8,10 @@ use std::fmt::{Display, Write};
 use std::str::{FromStr, Split};
 use std::sync::Arc;
 
+use crate::domain::json::push_string;
 use crate::domain::{
-    Change, DropSpec, DropView, Epoch, Millis, Op, RemoveReason, Row, RowCombo, RowDrop, RowId, Tag, Value,
+    Change, DropSpec, DropView, Epoch, Gift, Millis, Op, RemoveReason, Row, RowCombo, RowDrop, RowId, Tag,
+    Value,
 };
 
 mod gift;
@@ -47,6 +49,37 @@ pub fn push_row(out: &mut String, row: &Row) {
         Some(tier) => line(out, format_args!("{tier} {}", row.meta.as_deref().unwrap_or(""))),
         None => line(out, format_args!(" {}", row.meta.as_deref().unwrap_or(""))),
     }
+}
+
+/// Appends the last nine of the lines of [`push_row`] for the row that `gift` starts, whose combo has
+/// `key`; of a combo with the count as it came, which may be 0.
+pub fn push_body(out: &mut String, gift: &Gift, key: &str) {
+    line(out, gift.combo.as_ref().map_or(gift.count, |combo| combo.count.into()));
+    match &gift.value {
+        Some(value) => line(out, format_args!("{} {}", value.amount, value.currency)),
+        None => out.push('\n'),
+    }
+    out.push_str(key);
+    out.push('\n');
+    if let Some(combo) = &gift.combo {
+        out.push_str(if combo.end { "1 " } else { "0 " });
+        push_string(out, &combo.id);
+    }
+    out.push_str(if gift.test { "\n1\n" } else { "\n0\n" });
+    gift.user.push_json(out);
+    out.push('\n');
+    gift.gift.push_json(out);
+    out.push('\n');
+    if let Some(message) = &gift.message {
+        push_string(out, message);
+    }
+    out.push('\n');
+    if let Some(tier) = gift.tier {
+        out.push(char::from(b'0' + tier));
+    }
+    out.push(' ');
+    out.push_str(gift.meta.as_deref().unwrap_or(""));
+    out.push('\n');
 }
 
 /// Appends `change`: a line with `seq prev tag kind`, then what the kind needs.

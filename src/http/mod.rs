@@ -49,7 +49,7 @@ use seldom::Seldom;
 /// that the contract promises even if an engine breaks its own time-out.
 const ENGINE_TIMEOUT: Duration = Duration::from_millis(4_500);
 
-/// How large and how slow a request's body may be.
+/// How large and how slow a request's body may be, and how answers are made.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Bytes of any body but a batch.
@@ -58,11 +58,13 @@ pub struct Limits {
     pub batch: usize,
     /// From the end of the head to the end of the body.
     pub body_time: Duration,
+    /// Whether WebSocket frames are compressed for clients that ask for it.
+    pub compress: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { body: 8 * 1024, batch: 1024 * 1024, body_time: Duration::from_secs(10) }
+        Limits { body: 8 * 1024, batch: 1024 * 1024, body_time: Duration::from_secs(10), compress: false }
     }
 }
 

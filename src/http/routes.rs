@@ -6,6 +6,7 @@ use actix_web::middleware::from_fn;
 use actix_web::{App, HttpRequest, Resource, Route, web};
 
 use super::problem::{ApiError, about};
+use super::watch::visit::Tally;
 use super::{
     Gate, batch, claims, docs, drops, feed, gifts, guard, health, meter, pages, policy, scheduled, watch,
 };
@@ -24,9 +25,11 @@ pub fn app(
     >,
 > {
     let hub = Hub::start(gate.live.clone());
+    let tally = Tally::new(gate.live.metrics().clone());
     App::new()
         .app_data(gate)
         .app_data(hub)
+        .app_data(tally)
         .wrap(from_fn(guard::around))
         .wrap(from_fn(meter::count))
         .configure(routes)

@@ -2,6 +2,7 @@
 //! replica writes it, every watcher's cursor reads it.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
@@ -27,6 +28,8 @@ const TAKE_BYTES: usize = 64 << 10;
 pub struct Board {
     feed: FeedId,
     state: Mutex<State>,
+    /// Counts moves. Whoever reads it before the state may have seen a newer state, never an older one.
+    version: AtomicU64,
     moves: watch::Sender<u64>,
     metrics: Arc<Metrics>,
     hurry: Notify,
@@ -46,10 +49,12 @@ struct State {
     /// Positions from here on may be resumed from; the ring may reach further back for those who
     /// never left.
     covered_from: u64,
+    /// Nobody resumes over more changes than these.
+    history: u64,
 }
 
 /// Where a watcher is. `seq` counts what was taken for its socket.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
     generation: u64,
     /// The watcher's position.
@@ -61,8 +66,10 @@ pub struct Cursor {
 pub enum Due {
     /// Nothing yet.
     Nothing,
-    /// These, in order. The cursor has moved past them.
+    /// These, in order, not none. The cursor has moved past them.
     Frames(Vec<Arc<Frame>>),
+    /// A newer list instead of what it missed.
+    Snapshot(Arc<Frame>),
 }
 
 /// How a watcher starts.
@@ -88,9 +95,10 @@ impl Board {
             bytes: 0,
             snapshot: None,
             covered_from: 0,
+            history: u64::MAX,
         };
         let (moves, hurry) = (watch::channel(0).0, Notify::new());
-        Board { feed, state: Mutex::new(state), moves, hurry, metrics }
+        Board { feed, state: Mutex::new(state), version: AtomicU64::new(0), moves, hurry, metrics }
     }
 
     /// Which feed.
@@ -101,6 +109,11 @@ impl Board {
     /// Changes whenever something became due for cursors.
     pub fn moves(&self) -> watch::Receiver<u64> {
         self.moves.subscribe()
+    }
+
+    /// Another number whenever the board has moved.
+    pub(super) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
     }
 
     /// Asks the replica to put on the board what it has gathered.
@@ -187,7 +200,7 @@ impl Board {
         self.metrics.snapshots[cause].inc();
         let (moved, frame) = state.snapshot(&self.feed, Some(&cursor.at));
         *cursor = moved;
-        Due::Frames(vec![frame])
+        Due::Snapshot(frame)
     }
 
     /// Replaces the list. Every cursor gets a snapshot.
@@ -203,8 +216,7 @@ impl Board {
         state.frames.clear();
         state.bytes = 0;
         state.snapshot = None;
-        drop(state);
-        self.moves.send_modify(|n| *n += 1);
+        self.moved(state);
     }
 
     /// Appends changes, which follow the board's position; `rows` and `drops` are the feed after them.
@@ -217,6 +229,8 @@ impl Board {
             state.bytes += frame.len();
             state.frames.push_back(frame);
         }
+        // In the same step as the frames: a watcher that comes now must not resume over more.
+        state.covered_from = state.covered_from.max(state.at.seq.saturating_sub(state.history));
         while state.frames.len() > RING_FRAMES || (state.bytes > RING_BYTES && state.frames.len() > 1) {
             if let Some(oldest) = state.frames.pop_front() {
                 state.bytes -= oldest.len();
@@ -225,14 +239,20 @@ impl Board {
         state.rows.clone_from(rows);
         state.drops.clone_from(drops);
         state.snapshot = None;
-        drop(state);
-        self.moves.send_modify(|n| *n += 1);
+        self.moved(state);
     }
 
     /// Nobody resumes over more than the newest `history` changes from now on.
     pub(super) fn limit(&self, history: u64) {
         let mut state = self.locked();
+        state.history = history;
         state.covered_from = state.covered_from.max(state.at.seq.saturating_sub(history));
+    }
+
+    fn moved(&self, state: MutexGuard<'_, State>) {
+        self.version.fetch_add(1, Ordering::Release);
+        drop(state);
+        self.moves.send_modify(|n| *n += 1);
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {

@@ -3,10 +3,30 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut, Bytes, BytesMut};
+use flate2::{Compress, Compression, FlushCompress};
 
 use super::KEEPALIVE_MS;
 use crate::domain::drop::push_drops;
 use crate::domain::{Change, Drops, Epoch, FeedId, Millis, Position, Row};
+
+/// Each frame is compressed once for all, yet on the way to them: fast counts more than small.
+const DEFLATE_LEVEL: u32 = 3;
+
+/// How a frame goes over the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// A WebSocket text frame.
+    Ws,
+    /// A WebSocket text frame, compressed without context takeover where that makes it shorter.
+    Deflated,
+    /// A server-sent event.
+    Sse,
+}
+
+impl Encoding {
+    /// How many there are.
+    pub const ALL: usize = 3;
+}
 
 /// One message for watchers.
 #[derive(Debug)]
@@ -17,7 +37,9 @@ pub struct Frame {
     last: u64,
     ws: Bytes,
     json: Bytes,
+    /// Made for the first who asks.
     sse: OnceLock<Bytes>,
+    deflated: OnceLock<Bytes>,
     /// In a delta: where each op begins in `json`, from the first seq on.
     ops: Box<[u32]>,
 }
@@ -26,7 +48,9 @@ impl Frame {
     fn new(kind: &'static str, at: &Position, json: &str, ops: Vec<u32>) -> Frame {
         let ws = text_frame(json);
         let json = ws.slice(ws.len() - json.len()..);
-        Frame { kind, epoch: at.epoch.clone(), last: at.seq, ws, json, sse: OnceLock::new(), ops: ops.into() }
+        let (epoch, last) = (at.epoch.clone(), at.seq);
+        let (sse, deflated) = (OnceLock::new(), OnceLock::new());
+        Frame { kind, epoch, last, ws, json, sse, deflated, ops: ops.into() }
     }
 
     /// The list at `at`.
@@ -140,14 +164,18 @@ impl Frame {
         self.json.len()
     }
 
-    /// As a WebSocket text frame, header included.
-    pub fn ws(&self) -> Bytes {
-        self.ws.clone()
+    /// As it goes over the wire, header included; shared by all who want it so.
+    pub fn bytes(&self, encoding: Encoding) -> Bytes {
+        match encoding {
+            Encoding::Ws => self.ws.clone(),
+            Encoding::Deflated => self.deflated.get_or_init(|| deflated(&self.json, &self.ws)).clone(),
+            Encoding::Sse => self.sse(),
+        }
     }
 
-    /// As a server-sent event. Feeds' frames carry their position as the id; the JSON has no raw
-    /// line break, so one `data` line holds it.
-    pub fn sse(&self) -> Bytes {
+    /// Feeds' frames carry their position as the id; the JSON has no raw line break, so one `data`
+    /// line holds it.
+    fn sse(&self) -> Bytes {
         let event = self.sse.get_or_init(|| {
             let mut out = BytesMut::with_capacity(self.json.len() + 80);
             if !matches!(self.kind, "goodbye" | "error") {
@@ -162,11 +190,11 @@ impl Frame {
     }
 }
 
-/// An unmasked, final text frame (RFC 6455, 5.2).
-fn text_frame(text: &str) -> Bytes {
-    let mut out = BytesMut::with_capacity(text.len() + 10);
-    out.put_u8(0x81);
-    match text.len() {
+/// A frame of known payload that begins with `first` (RFC 6455, 5.2).
+fn frame(first: u8, payload: &[u8]) -> Bytes {
+    let mut out = BytesMut::with_capacity(payload.len() + 10);
+    out.put_u8(first);
+    match payload.len() {
         short @ 0..126 => out.put_u8(short as u8),
         middle @ 126..65_536 => {
             out.put_u8(126);
@@ -177,8 +205,33 @@ fn text_frame(text: &str) -> Bytes {
             out.put_u64(long as u64);
         }
     }
-    out.put_slice(text.as_bytes());
+    out.put_slice(payload);
     out.freeze()
+}
+
+/// An unmasked, final text frame.
+fn text_frame(text: &str) -> Bytes {
+    frame(0x81, text.as_bytes())
+}
+
+/// A text frame of permessage-deflate (RFC 7692, 7.2.1), or the plain one when that is not longer.
+fn deflated(json: &[u8], plain: &Bytes) -> Bytes {
+    let mut out = Vec::with_capacity(json.len() / 2 + 64);
+    let mut deflate = Compress::new(Compression::new(DEFLATE_LEVEL), false);
+    loop {
+        let at = deflate.total_in() as usize;
+        let status = deflate.compress_vec(&json[at..], &mut out, FlushCompress::Sync);
+        // Room left in the output: the flush is complete.
+        if status.is_err() || (out.len() < out.capacity() && deflate.total_in() as usize == json.len()) {
+            break;
+        }
+        out.reserve(1024);
+    }
+    // The flush ends in an empty block whose last four bytes are left out.
+    match out.strip_suffix(&[0, 0, 0xff, 0xff]) {
+        Some(short) if short.len() < json.len() => frame(0xc1, short),
+        _ => plain.clone(),
+    }
 }
 
 #[cfg(test)]

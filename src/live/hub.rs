@@ -9,14 +9,17 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use slab::Slab;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use super::board::Board;
-use super::{Lease, Live};
+use super::calls::Calls;
+use super::watch::LocalFeed;
+use super::wheel::{NEVER, Wheel};
+use super::{Live, watch};
 use crate::domain::FeedId;
 
-/// How exact deadlines of connections are. One timer a worker serves them all.
-const TICK: Duration = Duration::from_millis(250);
+pub use super::calls::Wake;
+pub(super) use super::watch::Watch;
 
 /// Goodbyes go out in batches this far apart.
 const BETWEEN_GOODBYES: Duration = Duration::from_millis(20);
@@ -26,21 +29,20 @@ pub struct Hub {
     live: Arc<Live>,
     feeds: RefCell<HashMap<FeedId, Weak<LocalFeed>>>,
     alarms: RefCell<Slab<Alarm>>,
+    wheel: RefCell<Wheel>,
+    /// Told when the wheel's next tick has come closer.
+    closer: Rc<Notify>,
+    /// Sockets that are to be asked.
+    calls: Rc<Calls>,
     tasks: RefCell<Vec<JoinHandle<()>>>,
     closing: Cell<bool>,
 }
 
-/// A feed that this thread watches.
-struct LocalFeed {
-    lease: Lease,
-    hub: Weak<Hub>,
-    wakers: RefCell<Slab<Option<Waker>>>,
-    moves: RefCell<Option<JoinHandle<()>>>,
-}
-
 struct Alarm {
     at: Instant,
-    waker: Option<Waker>,
+    /// The tick under which the wheel has it, or [`NEVER`].
+    filed: u64,
+    wake: Option<Wake>,
     /// It is this connection's turn to say goodbye.
     leaving: bool,
 }
@@ -52,6 +54,9 @@ impl Hub {
             live: live.clone(),
             feeds: RefCell::default(),
             alarms: RefCell::default(),
+            wheel: RefCell::new(Wheel::new(Instant::now())),
+            closer: Rc::default(),
+            calls: Rc::default(),
             tasks: RefCell::default(),
             closing: Cell::new(false),
         });
@@ -66,60 +71,80 @@ impl Hub {
         &self.live
     }
 
+    /// The sockets of this thread that are to be asked.
+    pub fn calls(&self) -> &Rc<Calls> {
+        &self.calls
+    }
+
     /// Watches a feed on this thread.
     pub(super) fn watch(self: &Rc<Self>, feed: &FeedId) -> Watch {
         let known = self.feeds.borrow().get(feed).and_then(Weak::upgrade);
         let local = known.unwrap_or_else(|| {
-            let lease = self.live.lease(feed);
-            let mut moves = lease.board.moves();
-            let local = Rc::new(LocalFeed {
-                lease,
-                hub: Rc::downgrade(self),
-                wakers: RefCell::default(),
-                moves: RefCell::default(),
-            });
-            let weak = Rc::downgrade(&local);
-            let task = tokio::task::spawn_local(async move {
-                while moves.changed().await.is_ok() {
-                    let Some(local) = weak.upgrade() else { return };
-                    local.wake_all();
-                }
-            });
-            *local.moves.borrow_mut() = Some(task);
+            let local = LocalFeed::follow(self, self.live.lease(feed));
             self.feeds.borrow_mut().insert(feed.clone(), Rc::downgrade(&local));
             local
         });
-        let slot = local.wakers.borrow_mut().insert(None);
-        Watch { local, slot }
+        watch::Watch::at(local)
     }
 
-    /// Waits until the feed's list is there; false when it is not within `time`.
-    pub async fn has_list(self: &Rc<Self>, feed: &FeedId, time: Duration) -> bool {
-        let watch = self.watch(feed);
-        let mut moves = watch.board().moves();
-        let listed = moves.wait_for(|_| watch.board().position().is_some());
-        tokio::time::timeout(time, listed).await.is_ok_and(|moved| moved.is_ok())
+    /// Forgets a feed that nobody on this thread watches any more.
+    pub(super) fn unwatch(&self, feed: &FeedId) {
+        let mut feeds = self.feeds.borrow_mut();
+        // A newer entry of the same name is somebody else's.
+        if feeds.get(feed).is_some_and(|known| known.strong_count() == 0) {
+            feeds.remove(feed);
+        }
     }
 
-    /// A deadline of one connection. Woken up to a quarter of a second late.
+    /// A deadline of one connection. Woken up to a hundredth of a second late, or a quarter when it
+    /// was more than a second away.
     pub fn alarm(self: &Rc<Self>) -> AlarmClock {
         let at = Instant::now() + Duration::from_secs(3600);
-        let slot = self.alarms.borrow_mut().insert(Alarm { at, waker: None, leaving: self.closing.get() });
-        self.live.watchers.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let leaving = self.closing.get();
+        let slot = self.alarms.borrow_mut().insert(Alarm { at, filed: NEVER, wake: None, leaving });
+        self.live.arrived();
         AlarmClock { hub: self.clone(), slot }
     }
 
-    fn ring(&self, due: impl Fn(&Alarm) -> bool) {
-        // Woken after the borrow ends: waking may drop a connection, which then borrows to leave.
-        let woken: Vec<Waker> = {
-            let mut alarms = self.alarms.borrow_mut();
-            alarms
-                .iter_mut()
-                .filter(|(_, alarm)| due(alarm))
-                .filter_map(|(_, alarm)| alarm.waker.take())
-                .collect()
-        };
-        woken.into_iter().for_each(Waker::wake);
+    /// Wakes whoever is due, after the borrows end: waking may drop a connection, which then borrows to
+    /// leave.
+    fn ring(&self, now: Instant) {
+        let mut woken = Vec::new();
+        {
+            let (mut alarms, mut wheel) = (self.alarms.borrow_mut(), self.wheel.borrow_mut());
+            for (tick, entries) in wheel.turn(now) {
+                for entry in entries {
+                    // Filed under another tick since, or somebody else's slot by now.
+                    let Some(alarm) = alarms.get_mut(entry as usize).filter(|a| a.filed == tick) else {
+                        continue;
+                    };
+                    alarm.filed = NEVER;
+                    if alarm.at <= now {
+                        woken.extend(alarm.wake.take());
+                    } else {
+                        alarm.filed = wheel.tick(alarm.at);
+                        wheel.file(entry, alarm.filed);
+                    }
+                }
+            }
+        }
+        woken.into_iter().for_each(|wake| self.wake(wake));
+    }
+
+    /// Wakes a task, or calls a socket of this thread.
+    pub(super) fn wake(&self, wake: Wake) {
+        match wake {
+            Wake::Task(waker) => waker.wake(),
+            Wake::Socket(socket) => self.calls.call(socket),
+        }
+    }
+
+    /// As a future's waker. For a socket this allocates, and works from other threads.
+    pub(super) fn waker(&self, wake: &Wake) -> Waker {
+        match wake {
+            Wake::Task(waker) => waker.clone(),
+            Wake::Socket(socket) => self.calls.waker(*socket),
+        }
     }
 }
 
@@ -129,68 +154,7 @@ impl Drop for Hub {
     }
 }
 
-impl LocalFeed {
-    fn wake_all(&self) {
-        // Woken after the borrow ends, as in `Hub::ring`.
-        let woken: Vec<Waker> =
-            self.wakers.borrow_mut().iter_mut().filter_map(|(_, waker)| waker.take()).collect();
-        woken.into_iter().for_each(Waker::wake);
-    }
-}
-
-impl Drop for LocalFeed {
-    fn drop(&mut self) {
-        if let Some(task) = self.moves.get_mut() {
-            task.abort();
-        }
-        if let Some(hub) = self.hub.upgrade() {
-            let mut feeds = hub.feeds.borrow_mut();
-            let feed = self.lease.board.feed();
-            // A newer entry of the same name is somebody else's.
-            if feeds.get(feed).is_some_and(|known| known.strong_count() == 0) {
-                feeds.remove(feed);
-            }
-        }
-    }
-}
-
-/// One watcher's place at a feed.
-pub(super) struct Watch {
-    local: Rc<LocalFeed>,
-    slot: usize,
-}
-
-impl Watch {
-    pub(super) fn feed(&self) -> &FeedId {
-        self.local.lease.board.feed()
-    }
-
-    pub(super) fn board(&self) -> &Board {
-        &self.local.lease.board
-    }
-
-    /// Wakes the task at the board's next move.
-    pub(super) fn wake_with(&self, waker: &Waker) {
-        let mut wakers = self.local.wakers.borrow_mut();
-        if let Some(slot) = wakers.get_mut(self.slot)
-            && !slot.as_ref().is_some_and(|known| known.will_wake(waker))
-        {
-            *slot = Some(waker.clone());
-        }
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        let mut wakers = self.local.wakers.borrow_mut();
-        wakers.try_remove(self.slot);
-        if wakers.len() * 4 < wakers.capacity() {
-            wakers.shrink_to_fit();
-        }
-    }
-}
-
-/// A connection's one deadline, served by the worker's tick.
+/// A connection's one deadline, served by the worker's wheel.
 pub struct AlarmClock {
     hub: Rc<Hub>,
     slot: usize,
@@ -202,12 +166,23 @@ impl AlarmClock {
         self.hub.alarms.borrow().get(self.slot).is_some_and(|alarm| alarm.leaving)
     }
 
-    /// Wakes the task at `at`, or when it should say goodbye.
-    pub fn set(&self, at: Instant, waker: &Waker) {
-        if let Some(alarm) = self.hub.alarms.borrow_mut().get_mut(self.slot) {
-            alarm.at = at;
-            if !alarm.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
-                alarm.waker = Some(waker.clone());
+    /// Wakes at `at`, or when it is time to say goodbye.
+    pub fn set(&self, at: Instant, wake: &Wake) {
+        let mut alarms = self.hub.alarms.borrow_mut();
+        let Some(alarm) = alarms.get_mut(self.slot) else { return };
+        alarm.at = at;
+        if !alarm.wake.as_ref().is_some_and(|known| known.same(wake)) {
+            alarm.wake = Some(wake.clone());
+        }
+        // A deadline that moved later stays where it is filed until that tick comes.
+        let mut wheel = self.hub.wheel.borrow_mut();
+        let tick = wheel.tick(at);
+        if tick < alarm.filed {
+            alarm.filed = tick;
+            let closer = wheel.wake_at().is_none_or(|next| at < next);
+            wheel.file(self.slot as u32, tick);
+            if closer {
+                self.hub.closer.notify_one();
             }
         }
     }
@@ -215,17 +190,29 @@ impl AlarmClock {
 
 impl Drop for AlarmClock {
     fn drop(&mut self) {
-        self.hub.alarms.borrow_mut().try_remove(self.slot);
-        self.hub.live.watchers.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+        let mut alarms = self.hub.alarms.borrow_mut();
+        alarms.try_remove(self.slot);
+        if alarms.len() * 4 < alarms.capacity() {
+            alarms.shrink_to_fit();
+        }
+        drop(alarms);
+        self.hub.live.left();
     }
 }
 
 async fn tick(hub: Weak<Hub>) {
     loop {
-        tokio::time::sleep(TICK).await;
+        // The hub is not held while the task waits: its end aborts the task.
+        let (next, closer) = match hub.upgrade() {
+            Some(hub) => (hub.wheel.borrow().wake_at(), hub.closer.clone()),
+            None => return,
+        };
+        match next {
+            None => closer.notified().await,
+            Some(at) => drop(tokio::time::timeout_at(at.into(), closer.notified()).await),
+        }
         let Some(hub) = hub.upgrade() else { return };
-        let now = Instant::now();
-        hub.ring(|alarm| alarm.at <= now);
+        hub.ring(Instant::now());
     }
 }
 
@@ -248,12 +235,12 @@ async fn close(hub: Weak<Hub>, live: Arc<Live>) {
         };
         for slot in &slots[told..due] {
             // A slot that was freed meanwhile may be a newcomer's, who is leaving anyway.
-            let waker = hub.alarms.borrow_mut().get_mut(*slot).and_then(|alarm| {
+            let wake = hub.alarms.borrow_mut().get_mut(*slot).and_then(|alarm| {
                 alarm.leaving = true;
-                alarm.waker.take()
+                alarm.wake.take()
             });
-            if let Some(waker) = waker {
-                waker.wake();
+            if let Some(wake) = wake {
+                hub.wake(wake);
             }
         }
         told = due;

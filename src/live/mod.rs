@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
 use crate::domain::FeedId;
@@ -19,10 +19,14 @@ use crate::engine::{Engine, Head};
 use crate::metrics::Metrics;
 
 pub mod board;
+pub mod calls;
 pub mod frame;
 pub mod hub;
 mod replica;
+pub mod run;
 pub mod session;
+mod watch;
+mod wheel;
 
 /// Silence after which a watcher gets a keepalive, as told to it, in milliseconds.
 pub const KEEPALIVE_MS: u64 = 25_000;
@@ -50,10 +54,12 @@ pub struct Live {
     runtime: Handle,
     feeds: Mutex<HashMap<FeedId, Entry>>,
     /// Set once: over how long the goodbyes are spread.
-    closing: watch::Sender<Option<Duration>>,
+    closing: tokio::sync::watch::Sender<Option<Duration>>,
     /// The longest that a watcher is asked to stay away, in milliseconds; see [`Live::close_over`].
     away_most_ms: AtomicU64,
     watchers: AtomicUsize,
+    /// Told when the last watcher has left.
+    empty: Notify,
     closed: AtomicBool,
 }
 
@@ -82,9 +88,10 @@ impl Live {
             metrics,
             runtime: Handle::current(),
             feeds: Mutex::default(),
-            closing: watch::channel(None).0,
+            closing: tokio::sync::watch::channel(None).0,
             away_most_ms: AtomicU64::new(AWAY_MOST_MS.0),
             watchers: AtomicUsize::new(0),
+            empty: Notify::new(),
             closed: AtomicBool::new(false),
         });
         tokio::spawn(compare(Arc::downgrade(&live)));
@@ -104,6 +111,28 @@ impl Live {
     /// Watchers on this node now.
     pub fn watchers(&self) -> usize {
         self.watchers.load(Ordering::Relaxed)
+    }
+
+    fn arrived(&self) {
+        self.watchers.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn left(&self) {
+        if self.watchers.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.empty.notify_waiters();
+        }
+    }
+
+    /// Until no watcher is left. More may come later.
+    pub async fn all_left(&self) {
+        loop {
+            // Registered before the count is read.
+            let empty = self.empty.notified();
+            if self.watchers() == 0 {
+                return;
+            }
+            empty.await;
+        }
     }
 
     /// Tells every watcher goodbye at once; they leave on their own.
@@ -132,7 +161,7 @@ impl Live {
     }
 
     /// The board of a feed, followed for as long as the lease lives.
-    pub(crate) fn lease(self: &Arc<Self>, feed: &FeedId) -> Lease {
+    pub fn lease(self: &Arc<Self>, feed: &FeedId) -> Lease {
         let mut feeds = self.locked();
         let entry = feeds.entry(feed.clone()).or_insert_with(|| {
             let board = Arc::new(board::Board::new(feed.clone(), self.metrics.clone()));
@@ -153,8 +182,25 @@ impl Live {
     }
 }
 
+impl Lease {
+    /// The feed that is followed.
+    pub fn feed(&self) -> &FeedId {
+        self.board.feed()
+    }
+
+    /// Waits until the feed's list is there; false when it is not within `time`.
+    pub async fn has_list(&self, time: Duration) -> bool {
+        if self.board.position().is_some() {
+            return true;
+        }
+        let mut moves = self.board.moves();
+        let listed = moves.wait_for(|_| self.board.position().is_some());
+        tokio::time::timeout(time, listed).await.is_ok_and(|moved| moved.is_ok())
+    }
+}
+
 /// Keeps a feed followed.
-pub(crate) struct Lease {
+pub struct Lease {
     live: Arc<Live>,
     pub(crate) board: Arc<board::Board>,
 }

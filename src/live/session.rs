@@ -9,9 +9,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use super::board::{Board, Cursor, Due, Start};
-use super::frame::Frame;
-use super::hub::{Hub, Watch};
+use bytes::Bytes;
+
+use super::board::{Board, Cursor, Start};
+use super::frame::{Encoding, Frame};
+use super::hub::{Hub, Wake, Watch};
+use super::run::Run;
 use super::{KEEPALIVE_MS, Live};
 use crate::domain::{Change, FeedId, Millis, Position};
 use crate::engine::{Missed, Wait};
@@ -41,7 +44,7 @@ pub struct Session {
 struct Watching {
     watch: Watch,
     phase: Phase,
-    ready: std::vec::IntoIter<Arc<Frame>>,
+    ready: Option<Rc<Run>>,
     last_sent: Instant,
     /// Least time between two deliveries, from `max_hz`.
     spacing: Duration,
@@ -92,8 +95,9 @@ impl Session {
         let watch = self.hub.watch(feed);
         let known = self.live.engine().known(feed);
         let phase = Phase::Opening { since, known, until: Instant::now() + FRESH_WITHIN };
-        let ready = Vec::new().into_iter();
-        self.watches.push(Watching { watch, phase, ready, last_sent: Instant::now(), spacing });
+        // Most sockets watch one feed.
+        self.watches.reserve_exact(1);
+        self.watches.push(Watching { watch, phase, ready: None, last_sent: Instant::now(), spacing });
         true
     }
 
@@ -102,46 +106,59 @@ impl Session {
         self.watches.retain(|watching| watching.watch.feed() != feed);
     }
 
-    /// The next frame that is owed, or pending: then the task is woken when there may be one.
-    pub fn next(&mut self, cx: &mut Context<'_>) -> Poll<Arc<Frame>> {
+    /// The next frames that are owed, or pending: then whoever `wake` is gets woken when there may be
+    /// some. What is handed out counts as sent.
+    pub fn next(&mut self, now: Instant, wake: &Wake) -> Poll<Rc<Run>> {
         let feeds = self.watches.len();
         for n in 0..feeds {
             let at = (self.turn + n) % feeds;
-            if let Poll::Ready(frame) = self.watches[at].next(&self.live, cx) {
+            if let Poll::Ready(run) = self.watches[at].next(&self.live, &self.hub, now, wake) {
                 self.turn = at;
-                return Poll::Ready(frame);
+                return Poll::Ready(run);
             }
         }
         Poll::Pending
     }
 
+    /// The socket took only `sent` bytes of the newest frames: what must follow first. Frames behind
+    /// that are not kept, they are handed out again, as they are then.
+    pub fn unsent(&mut self, run: &Run, encoding: Encoding, sent: usize) -> Bytes {
+        let (rest, back) = run.rest(encoding, sent);
+        if let Some(seq) = back
+            && let Some(Watching { phase: Phase::Following(cursor), .. }) = self.watches.get_mut(self.turn)
+        {
+            cursor.at.seq = seq;
+        }
+        rest
+    }
+
     /// When [`Session::next`] should be asked again even if nothing woke the task.
-    pub fn deadline(&self) -> Instant {
-        let soonest = self.watches.iter().map(Watching::deadline).min();
-        soonest.unwrap_or_else(|| Instant::now() + KEEPALIVE)
+    pub fn deadline(&self, now: Instant) -> Instant {
+        let soonest = self.watches.iter().map(|watching| watching.deadline(now)).min();
+        soonest.unwrap_or_else(|| now + KEEPALIVE)
     }
 }
 
 impl Watching {
-    fn next(&mut self, live: &Arc<Live>, cx: &mut Context<'_>) -> Poll<Arc<Frame>> {
+    fn next(&mut self, live: &Arc<Live>, hub: &Hub, now: Instant, wake: &Wake) -> Poll<Rc<Run>> {
         loop {
-            if let Some(frame) = self.ready.next() {
-                self.last_sent = Instant::now();
-                return Poll::Ready(frame);
+            if let Some(run) = self.ready.take() {
+                self.last_sent = now;
+                return Poll::Ready(run);
             }
-            // Registered before the board is looked at: a move in between wakes the task.
-            self.watch.wake_with(cx.waker());
+            // Registered before the board is looked at: a move in between wakes.
+            self.watch.wake_with(wake);
             match &mut self.phase {
                 Phase::Opening { since, known, until } => {
                     let board = self.watch.board();
-                    if board.position().is_none() || must_wait(board, known.as_ref(), *until) {
+                    if board.position().is_none() || must_wait(board, known.as_ref(), *until, now) {
                         return Poll::Pending;
                     }
                     match board.start(since.as_ref()) {
                         Start::NotReady => return Poll::Pending,
                         Start::At(cursor, frame) => {
                             self.phase = Phase::Following(cursor);
-                            self.ready = vec![frame].into_iter();
+                            self.ready = Some(Run::one(frame));
                         }
                         Start::AskHistory => {
                             let since = since.clone().unwrap_or_else(Position::start);
@@ -151,30 +168,33 @@ impl Watching {
                 }
                 Phase::Stale { since, known, until } => {
                     let board = self.watch.board();
-                    if must_wait(board, Some(known), *until) {
+                    if must_wait(board, Some(known), *until, now) {
                         return Poll::Pending;
                     }
                     let (cursor, frame) = board.snapshot(Some(since));
                     self.phase = Phase::Following(cursor);
-                    self.ready = vec![frame].into_iter();
+                    self.ready = Some(Run::one(frame));
                 }
                 Phase::Reading { since, resumed, page } => {
+                    let waker = hub.waker(wake);
+                    let cx = &mut Context::from_waker(&waker);
                     let Poll::Ready(page) = Pin::new(page).poll(cx) else { return Poll::Pending };
                     let (since, resumed) = (since.clone(), *resumed);
                     self.turn_page(live, since, resumed, page.ok());
                 }
                 Phase::Following(cursor) => {
                     let spaced = !self.spacing.is_zero();
-                    if spaced && self.last_sent.elapsed() < self.spacing {
+                    let silence = now.saturating_duration_since(self.last_sent);
+                    if spaced && silence < self.spacing {
                         return Poll::Pending;
                     }
-                    match self.watch.board().take(cursor, spaced) {
-                        Due::Frames(frames) => self.ready = frames.into_iter(),
-                        Due::Nothing if self.last_sent.elapsed() >= KEEPALIVE => {
+                    match self.watch.take(cursor, spaced) {
+                        Some(run) => self.ready = Some(run),
+                        None if silence >= KEEPALIVE => {
                             let frame = Frame::keepalive(self.watch.feed(), &cursor.at, Millis::now());
-                            self.ready = vec![Arc::new(frame)].into_iter();
+                            self.ready = Some(Run::one(Arc::new(frame)));
                         }
-                        Due::Nothing => return Poll::Pending,
+                        None => return Poll::Pending,
                     }
                 }
             }
@@ -219,14 +239,16 @@ impl Watching {
             true => Phase::Following(cursor),
             false => read(live, &feed, at, true),
         };
-        self.ready = frames.into_iter();
+        self.ready = (!frames.is_empty()).then(|| Run::of(frames, false));
     }
 
-    fn deadline(&self) -> Instant {
+    fn deadline(&self, now: Instant) -> Instant {
         match &self.phase {
-            Phase::Opening { until, .. } | Phase::Stale { until, .. } => *until,
-            _ if self.spacing.is_zero() => self.last_sent + KEEPALIVE,
-            _ => self.last_sent + self.spacing.min(KEEPALIVE),
+            Phase::Opening { until, .. } | Phase::Stale { until, .. } if *until > now => *until,
+            // Only a move of the board helps, and that wakes.
+            Phase::Opening { .. } | Phase::Stale { .. } => now + KEEPALIVE,
+            _ if self.last_sent + self.spacing > now => self.last_sent + self.spacing.min(KEEPALIVE),
+            _ => self.last_sent + KEEPALIVE,
         }
     }
 }
@@ -245,12 +267,12 @@ fn read(live: &Arc<Live>, feed: &FeedId, since: Position, resumed: bool) -> Phas
 
 /// True while the board is not yet where the feed is known to be. What the board still gathers is
 /// asked for at once: a newcomer has waited long enough.
-fn must_wait(board: &Board, known: Option<&Position>, until: Instant) -> bool {
+fn must_wait(board: &Board, known: Option<&Position>, until: Instant, now: Instant) -> bool {
     let behind = match (known, board.position()) {
         (Some(known), Some(at)) => at.epoch != known.epoch || at.seq < known.seq,
         _ => false,
     };
-    if behind && Instant::now() < until {
+    if behind && now < until {
         board.hurry();
         return true;
     }

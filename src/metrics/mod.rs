@@ -82,6 +82,8 @@ pub struct Metrics {
     pub gaps_repaired: Per<RepairedBy, Counter>,
     /// From the store's change of a row to its frame on the board.
     pub publish_to_watch: Histogram,
+    /// Rounds of writing to sockets that were so long that their thread rested: with the rest.
+    pub fanout_stretch: Histogram,
     /// How long engine calls took, failed ones too.
     pub engine_calls: Per<Operation, Histogram>,
     /// Engine calls that failed.
@@ -193,6 +195,12 @@ impl Default for Metrics {
                 "tipcast_publish_to_watch_seconds",
                 "From the change of a row in the store to its frame on the board that watchers read",
                 &WATCH_BUCKETS,
+            ),
+            fanout_stretch: histogram(
+                to,
+                "tipcast_fanout_stretch_seconds",
+                "Rounds of writing to sockets that were long enough to be followed by a rest, with the rest",
+                &CALL_BUCKETS,
             ),
             engine_calls: Per::new(
                 to,

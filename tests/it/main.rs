@@ -7,6 +7,7 @@ mod support;
 
 mod against_the_model;
 mod asyncapi;
+mod bench;
 mod browser;
 mod chaos;
 mod command_line;

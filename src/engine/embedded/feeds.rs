@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::store::Store;
+use super::store::{Store, push_lock};
 use crate::domain::answer::{Fate, Remembered};
 use crate::domain::feed::Effects;
 use crate::domain::{
@@ -37,6 +37,8 @@ pub(super) struct Feed {
     begun: bool,
     pending: Vec<Change>,
     touched_locks: Vec<String>,
+    /// Locks that were touched since the checkpoint, and stand beside the changes on disk.
+    later_locks: Vec<String>,
     /// True when the next commit must write the feed whole.
     whole: bool,
     /// Locks in memory past which the dead ones are dropped: twice what was alive the last time.
@@ -241,6 +243,7 @@ impl Feeds {
             state: stored.state,
             capacity: policy.capacity,
             checkpoint: stored.checkpoint,
+            later_locks: stored.later_locks,
             ..Feed::new(&self.defaults)
         };
         for (stock, shown) in self.store.drops(stored.no)? {
@@ -265,21 +268,35 @@ impl Feeds {
             self.store.begin()?;
             let state = &mut feed.state;
             let begins = !feed.begun && !state.epoch.is_none();
-            let whole = feed.whole || begins || state.seq - feed.checkpoint >= CHECKPOINT_EVERY;
+            feed.touched_locks.sort_unstable();
+            feed.touched_locks.dedup();
+            let nowhere_to_stand = feed.pending.is_empty() && !feed.touched_locks.is_empty();
+            let due = state.seq - feed.checkpoint >= CHECKPOINT_EVERY;
+            let whole = feed.whole || begins || due || nowhere_to_stand;
             let no = match feed.no {
                 Some(no) if !whole => no,
                 _ => self.store.checkpoint(name.as_str(), state, feed.capacity)?,
             };
-            self.store.append(no, &feed.pending)?;
+            let mut locks = String::new();
+            if !whole {
+                for key in &feed.touched_locks {
+                    state.locks.get(key).inspect(|lock| push_lock(&mut locks, key, lock));
+                }
+            }
+            self.store.append(no, &feed.pending, &locks)?;
+            feed.later_locks.append(&mut feed.touched_locks);
+            let now = self.now;
             if whole {
                 feed.checkpoint = state.seq;
                 feed.begun = !state.epoch.is_none();
                 self.store.forget_changes(no, state.covered_from.min(state.seq))?;
-            }
-            feed.touched_locks.sort_unstable();
-            feed.touched_locks.dedup();
-            for key in feed.touched_locks.drain(..) {
-                self.store.lock(no, &key, state.locks.get(&key))?;
+                feed.later_locks.sort_unstable();
+                feed.later_locks.dedup();
+                for key in feed.later_locks.drain(..) {
+                    if let Some(lock) = state.locks.get(&key).filter(|lock| lock.until > now) {
+                        self.store.lock(no, &key, lock)?;
+                    }
+                }
             }
             for name in std::mem::take(&mut feed.touched_drops) {
                 if let (Some(stock), Some(shown)) = (feed.drops.get(&name), state.drops.get(&name)) {
@@ -287,10 +304,8 @@ impl Feeds {
                 }
             }
             if state.locks.len() > feed.purge_locks_at {
-                let now = self.now;
-                for (key, _) in state.locks.extract_if(|_, lock| lock.until <= now) {
-                    self.store.lock(no, &key, None)?;
-                }
+                state.locks.retain(|_, lock| lock.until > now);
+                self.store.forget_locks(no, now)?;
                 feed.purge_locks_at = 2 * state.locks.len() + 64;
             }
             feed.no = Some(no);
@@ -360,6 +375,7 @@ impl Feed {
             begun: false,
             pending: Vec::new(),
             touched_locks: Vec::new(),
+            later_locks: Vec::new(),
             whole: false,
             purge_locks_at: 64,
             new_policy: None,

@@ -1,9 +1,12 @@
 //! The tables on disk.
 //!
 //! `feeds` holds a feed's list as of its last checkpoint; `changes` what came after, and the
-//! history that watchers resume over, in chunks; `locks` the dedup locks; `ids` what was answered
-//! to each gift id; `due` what waits for its time. A feed is its checkpoint with the later changes folded
-//! in.
+//! history that watchers resume over, in chunks, each with the dedup locks of its commit; `locks` those
+//! that held at the checkpoint; `ids` what was answered to each gift id; `due` what waits for its time. A
+//! feed is its checkpoint with the later changes folded in.
+//!
+//! What a commit costs is the pages it touches, so a commit touches one page of `changes` per feed, and
+//! ids lie side by side in the order of their names, whatever their feed: most are made in order of time.
 
 use std::path::Path;
 
@@ -24,9 +27,9 @@ pub use due::DueEntry;
 /// Marks the file as ours in its header ("TIPC").
 const APPLICATION_ID: i64 = 0x5449_5043;
 
-/// What each layout of the tables adds to the one before. A file with an older layout gets what it
-/// lacks; one with a newer layout than the last here is refused.
-const LAYOUTS: [&str; 3] = [TABLES, due::TABLES, claims::TABLES];
+/// What each layout of the tables changes in the one before. A file of an older layout is brought up to
+/// the last one; one of a newer layout is refused.
+const LAYOUTS: [&str; 4] = [TABLES, CLOSER, due::TABLES, claims::TABLES];
 
 /// Changes in one stored chunk: what a resuming reader decodes at once.
 const CHUNK: usize = 256;
@@ -54,9 +57,24 @@ CREATE TABLE ids (
 CREATE INDEX ids_until ON ids (until);
 ";
 
+/// Fewer pages per commit.
+const CLOSER: &str = "
+ALTER TABLE changes ADD COLUMN locks TEXT NOT NULL DEFAULT '';
+ALTER TABLE ids RENAME TO ids_by_feed;
+CREATE TABLE ids (
+    feed INTEGER NOT NULL, id TEXT NOT NULL, fingerprint BLOB NOT NULL, status INTEGER NOT NULL,
+    epoch TEXT NOT NULL, seq INTEGER NOT NULL, row TEXT NOT NULL, count INTEGER, until INTEGER NOT NULL,
+    PRIMARY KEY (id, feed)
+) STRICT, WITHOUT ROWID;
+INSERT INTO ids SELECT * FROM ids_by_feed ORDER BY id, feed;
+DROP TABLE ids_by_feed;
+";
+
 /// An open file. Every method's error leaves the transaction to be rolled back.
 pub struct Store {
     pub(super) db: Connection,
+    /// The id, and its feed, up to which [`Store::forget_ids`] has looked.
+    looked_at: (String, i64),
 }
 
 /// A feed as the store has it.
@@ -69,6 +87,8 @@ pub struct Stored {
     pub capacity: u64,
     /// The seq of the checkpoint.
     pub checkpoint: u64,
+    /// Keys of the locks that came after the checkpoint.
+    pub later_locks: Vec<String>,
 }
 
 impl Store {
@@ -77,7 +97,7 @@ impl Store {
         inspect(path)?;
         let db = Connection::open(path).map_err(|e| damaged(path, &e))?;
         Self::prepare(&db, path).map_err(|e| damaged(path, &e))??;
-        Ok(Store { db })
+        Ok(Store { db, looked_at: Default::default() })
     }
 
     fn prepare(db: &Connection, path: &Path) -> rusqlite::Result<Result<(), String>> {
@@ -164,6 +184,15 @@ impl Store {
             let lock = Lock { row: parsed(r, 1)?, until: Millis(r.get(2)?) };
             state.locks.insert(r.get(0)?, lock);
         }
+        let sql = "SELECT locks FROM changes WHERE feed = ?1 AND last > ?2 ORDER BY last";
+        let mut query = self.db.prepare_cached(sql)?;
+        let mut rows = query.query(params![stored.no, stored.checkpoint])?;
+        while let Some(r) = rows.next()? {
+            for (key, lock) in r.get_ref(0)?.as_str()?.lines().filter_map(read_lock) {
+                stored.later_locks.push(key.to_owned());
+                state.locks.insert(key.to_owned(), lock);
+            }
+        }
         Ok(Some(stored))
     }
 
@@ -181,15 +210,18 @@ impl Store {
         self.db.prepare_cached(sql)?.query_row(fields, |r| r.get(0))
     }
 
-    /// Appends changes of one feed, in order.
-    pub fn append(&self, feed: i64, changes: &[Change]) -> rusqlite::Result<()> {
-        let mut insert =
-            self.db.prepare_cached("INSERT INTO changes (feed, last, body) VALUES (?1, ?2, ?3)")?;
-        for chunk in changes.chunks(CHUNK) {
+    /// Appends changes of one feed, in order, and beside the last of them `locks` as [`push_lock`] spells
+    /// them; no locks without changes.
+    pub fn append(&self, feed: i64, changes: &[Change], locks: &str) -> rusqlite::Result<()> {
+        let sql = "INSERT INTO changes (feed, last, body, locks) VALUES (?1, ?2, ?3, ?4)";
+        let mut insert = self.db.prepare_cached(sql)?;
+        let mut chunks = changes.chunks(CHUNK).peekable();
+        while let Some(chunk) = chunks.next() {
             let mut body = String::with_capacity(512 * chunk.len());
             chunk.iter().for_each(|change| push_change(&mut body, change));
+            let locks = if chunks.peek().is_some() { "" } else { locks };
             if let Some(last) = chunk.last() {
-                insert.execute(params![feed, last.seq, body])?;
+                insert.execute(params![feed, last.seq, body, locks])?;
             }
         }
         Ok(())
@@ -218,18 +250,16 @@ impl Store {
         self.db.prepare_cached(sql)?.execute(params![feed, seq]).map(drop)
     }
 
-    /// Writes or removes one lock.
-    pub fn lock(&self, feed: i64, key: &str, lock: Option<&Lock>) -> rusqlite::Result<()> {
-        match lock {
-            Some(Lock { row, until }) => {
-                let sql = "INSERT OR REPLACE INTO locks (feed, key, row, until) VALUES (?1, ?2, ?3, ?4)";
-                self.db.prepare_cached(sql)?.execute(params![feed, key, row.as_str(), until.0]).map(drop)
-            }
-            None => {
-                let sql = "DELETE FROM locks WHERE feed = ?1 AND key = ?2";
-                self.db.prepare_cached(sql)?.execute(params![feed, key]).map(drop)
-            }
-        }
+    /// Writes one lock.
+    pub fn lock(&self, feed: i64, key: &str, Lock { row, until }: &Lock) -> rusqlite::Result<()> {
+        let sql = "INSERT OR REPLACE INTO locks (feed, key, row, until) VALUES (?1, ?2, ?3, ?4)";
+        self.db.prepare_cached(sql)?.execute(params![feed, key, row.as_str(), until.0]).map(drop)
+    }
+
+    /// Forgets a feed's locks that do not hold any more.
+    pub fn forget_locks(&self, feed: i64, now: Millis) -> rusqlite::Result<()> {
+        let sql = "DELETE FROM locks WHERE feed = ?1 AND until <= ?2";
+        self.db.prepare_cached(sql)?.execute(params![feed, now.0]).map(drop)
     }
 
     /// What was answered to a gift id, if it is still remembered.
@@ -264,12 +294,34 @@ impl Store {
         .map(drop)
     }
 
-    /// Forgets at most `most` ids whose window is over; says how many.
-    pub fn forget_ids(&self, now: Millis, most: usize) -> rusqlite::Result<usize> {
-        let sql = "DELETE FROM ids WHERE (feed, id) IN
-            (SELECT feed, id FROM ids INDEXED BY ids_until WHERE until <= ?1 LIMIT ?2)";
-        self.db.prepare_cached(sql)?.execute(params![now.0, most as i64])
+    /// Looks at the next ids, `most` and one, in turn through the table, and forgets those whose window is
+    /// over. (An index by time would cost every id as much as writing it does.)
+    pub fn forget_ids(&mut self, now: Millis, most: usize) -> rusqlite::Result<()> {
+        let (id, feed) = &self.looked_at;
+        let sql = "SELECT id, feed FROM ids WHERE (id, feed) > (?1, ?2) ORDER BY id, feed LIMIT 1 OFFSET ?3";
+        let mut query = self.db.prepare_cached(sql)?;
+        let read = |r: &SqlRow<'_>| Ok((r.get::<_, String>(0)?, r.get::<_, i64>(1)?));
+        let end = query.query_row(params![id, feed, most as i64], read).optional()?;
+        let (last, last_feed) = end.as_ref().map_or((None, None), |(id, feed)| (Some(id), Some(feed)));
+        let sql = "DELETE FROM ids WHERE (id, feed) > (?1, ?2) AND until <= ?3
+            AND (?4 IS NULL OR (id, feed) <= (?4, ?5))";
+        self.db.prepare_cached(sql)?.execute(params![id, feed, now.0, last, last_feed])?;
+        drop(query);
+        self.looked_at = end.unwrap_or_default();
+        Ok(())
     }
+}
+
+/// Appends a lock as `changes` keeps it: a line.
+pub fn push_lock(out: &mut String, key: &str, Lock { row, until }: &Lock) {
+    use std::fmt::Write;
+    let _ = writeln!(out, "{} {row} {key}", until.0);
+}
+
+fn read_lock(line: &str) -> Option<(&str, Lock)> {
+    let (until, rest) = line.split_once(' ')?;
+    let (row, key) = rest.split_once(' ')?;
+    Some((key, Lock { row: row.parse().ok()?, until: Millis(until.parse().ok()?) }))
 }
 
 fn read_feed(r: &SqlRow<'_>) -> rusqlite::Result<Stored> {
@@ -284,7 +336,7 @@ fn read_feed(r: &SqlRow<'_>) -> rusqlite::Result<Stored> {
         covered_from: r.get(3)?,
         ..FeedState::default()
     };
-    Ok(Stored { no: r.get(0)?, state, capacity: r.get(4)?, checkpoint })
+    Ok(Stored { no: r.get(0)?, state, capacity: r.get(4)?, checkpoint, later_locks: Vec::new() })
 }
 
 /// How `ids` spells that a gift waits, or was cancelled: its `count` is the time for which it was
@@ -349,3 +401,6 @@ fn damaged(path: &Path, why: &dyn std::fmt::Display) -> String {
         path.display()
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -233,7 +233,7 @@ impl Engine for RedisEngine {
             let policy = self.store.with_overrides(reply.text(0)?);
             let count: usize = reply.text(1)?.parse().map_err(|_| wire::Garbled("a count of rows"))?;
             let (rows, shown) = reply.texts[2..].split_at_checked(count).ok_or(wire::Garbled("a list"))?;
-            let rows: Result<Vec<_>, _> = rows.iter().map(|text| wire::row(text)).collect();
+            let rows: Result<Vec<_>, _> = rows.iter().map(|text| wire::read_row(text)).collect();
             let drops: Result<Drops, _> = shown.iter().map(|text| wire::told(text)).collect();
             Ok(Snapshot { at: mark.at, tag: mark.tag, policy, rows: rows?, drops: drops?, now })
         })

@@ -96,8 +96,8 @@ macro_rules! script {
     };
 }
 
-script!(PUBLISH, "feed_publish", [COMMON, GIFTS, DUE], keys(7, 2), args(11, 11));
-script!(SHOW, "feed_show", [COMMON, GIFTS, DUE], keys(7, 2), args(9, 11));
+script!(PUBLISH, "feed_publish", [COMMON, GIFTS, DUE], keys(7, 2), args(11, 5));
+script!(SHOW, "feed_show", [COMMON, GIFTS, DUE], keys(7, 2), args(9, 5));
 script!(UNSCHEDULE, "feed_unschedule", [COMMON, DUE], keys(8, 0), args(10, 0));
 script!(RETRACT, "feed_retract", [COMMON], keys(5, 0), args(10, 0));
 script!(POLICY, "feed_policy", [COMMON], keys(5, 0), args(11, 0));

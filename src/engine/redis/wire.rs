@@ -4,13 +4,13 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::super::record::Records;
+use super::super::record::{Records, push_body};
 use super::known::Mark;
 use crate::domain::answer::{Fate, Remembered};
 use crate::domain::gift::Fingerprint;
 use crate::domain::{
     Answer, Change, Dedup, DropId, DropView, Epoch, Gift, GiftId, Millis, Outcome, Policy, PolicyPatch,
-    Position, Row, RowCombo, RowId, Scheduled, Show, Status,
+    Position, Row, Scheduled, Show, Status, row,
 };
 
 /// A text that our scripts would not have written.
@@ -40,7 +40,7 @@ pub(super) fn read_meta(text: &str) -> Read<Mark> {
 }
 
 /// A row as a script hands it out.
-pub(super) fn row(text: &str) -> Read<Arc<Row>> {
+pub(super) fn read_row(text: &str) -> Read<Arc<Row>> {
     Records::new(text).row().map(Arc::new).ok_or(Garbled("a row"))
 }
 
@@ -142,30 +142,17 @@ pub(super) fn read_overrides(text: &str) -> Read<PolicyPatch> {
 }
 
 /// A gift's ARGV, all but the last, in the order of `lua/feed_publish.lua`.
-pub(super) fn gift_args(gift: &Gift) -> [String; 10] {
-    // The row this gift would start has every text in the spelling that rows keep.
-    let row = Row::start(RowId::of(&Epoch::none(), 0), 0, gift, Millis(0), 0);
-    let or_empty = |text: Option<Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
-    let count = gift.combo.as_ref().map_or(gift.count, |combo| combo.count.into());
-    let value = gift.value.as_ref().map(|value| format!("{} {}", value.amount, value.currency));
-    let mark = |combo: &RowCombo| format!("{} {}", u8::from(combo.ended), combo.id);
-    [
-        gift.fingerprint.to_string(),
-        match gift.show {
-            Show::ByPolicy => String::new(),
-            Show::After(0) => "-".to_owned(),
-            Show::After(ms) => format!("+{ms}"),
-            Show::At(at) => at.0.to_string(),
-        },
-        count.to_string(),
-        value.unwrap_or_default(),
-        row.combo.as_ref().map(|combo| combo.key.to_string()).unwrap_or_default(),
-        row.combo.as_ref().map(mark).unwrap_or_default(),
-        format!("{}\n{}\n{}", u8::from(gift.test), row.user, row.gift),
-        or_empty(row.message),
-        gift.tier.map(|tier| tier.to_string()).unwrap_or_default(),
-        or_empty(row.meta),
-    ]
+pub(super) fn gift_args(gift: &Gift) -> [String; 4] {
+    let key = row::combo_key(gift).unwrap_or_default();
+    let mut body = String::with_capacity(256);
+    push_body(&mut body, gift, &key);
+    let show = match gift.show {
+        Show::ByPolicy => String::new(),
+        Show::After(0) => "-".to_owned(),
+        Show::After(ms) => format!("+{ms}"),
+        Show::At(at) => at.0.to_string(),
+    };
+    [gift.fingerprint.to_string(), show, key, body]
 }
 
 /// What `feed_publish` says about one gift.

@@ -1,86 +1,52 @@
-//! A watcher's connection as a response body. The server asks it for bytes when the socket took the
-//! last ones, so nothing queues per watcher: what a slow socket does not take stays on the board.
+//! A watcher's connection as a response body: event streams, and WebSockets over TLS. The server asks
+//! it for bytes when the socket took the last ones, so nothing queues per watcher: what a slow socket
+//! does not take stays on the board.
 
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
 use actix_web::body::{BodySize, MessageBody};
+use actix_web::dev::Payload;
 use bytes::Bytes;
+use futures_core::Stream;
 
-use crate::live::frame::Frame;
-use crate::live::hub::{AlarmClock, Hub};
-use crate::live::session::Session;
-use crate::metrics::{Metrics, labels};
+use super::visit::{Tally, Transport, Visit};
+use crate::live::calls::Wake;
 
-/// How a transport spells frames and listens to its client.
-pub trait Transport: Unpin {
-    /// Reads what the client sent, as far as it is there. May change what is watched.
-    fn listen(&mut self, session: &mut Session, cx: &mut Context<'_>);
-    /// Bytes of its own that go before the session's: pongs, pings, errors, a close frame.
-    fn urgent(&mut self, now: Instant) -> Option<Bytes>;
-    /// A frame as it goes over the wire.
-    fn spell(&self, frame: &Frame) -> Bytes;
-    /// The server is stopping: say goodbye after this frame.
-    fn goodbye(&mut self, frame: &Frame);
-    /// True when no frame of the session may be sent any more.
-    fn is_closing(&self) -> bool;
-    /// True when the connection is over.
-    fn is_over(&self) -> bool;
-    /// What it is counted as.
-    fn kind(&self) -> labels::Transport;
-    /// When the transport itself wants to be asked again.
-    fn deadline(&self) -> Instant;
-}
+/// Pieces of input handled at once, so that a chatty client can't keep its worker busy.
+const PIECES: usize = 16;
 
-/// Streams a session's frames for as long as the transport lives.
+/// Streams a visit's frames for as long as the transport lives.
 pub struct WatchBody<T> {
-    session: Session,
-    transport: T,
-    alarm: AlarmClock,
-    hub: Rc<Hub>,
-    said_goodbye: bool,
-    presence: Presence,
+    visit: Visit<T>,
+    /// What the client sends after the handshake, where it may send anything.
+    input: Option<Payload>,
+    tally: Rc<Tally>,
 }
 
 impl<T: Transport> WatchBody<T> {
-    /// A connection that serves `session` over `transport`.
-    pub fn new(session: Session, transport: T, hub: Rc<Hub>) -> Self {
-        let presence = Presence::new(transport.kind(), hub.live().metrics().clone());
-        WatchBody { session, transport, alarm: hub.alarm(), hub, said_goodbye: false, presence }
+    /// A connection that serves `visit`.
+    pub fn new(visit: Visit<T>, input: Option<Payload>, tally: Rc<Tally>) -> Self {
+        WatchBody { visit, input, tally }
     }
 
-    fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        if !self.transport.is_over() {
-            self.transport.listen(&mut self.session, cx);
-        }
-        if !self.said_goodbye && self.alarm.is_leaving() {
-            self.said_goodbye = true;
-            if !self.transport.is_closing() {
-                self.transport
-                    .goodbye(&Frame::goodbye("shutdown", spread_ms(self.hub.live().away_most_ms())));
+    fn listen(&mut self, now: Instant, cx: &mut Context<'_>) {
+        let Some(input) = &mut self.input else { return };
+        for _ in 0..PIECES {
+            match Pin::new(&mut *input).poll_next(cx) {
+                Poll::Ready(Some(Ok(bytes))) => self.visit.hear(&bytes, now),
+                Poll::Ready(_) => {
+                    self.visit.hung_up();
+                    self.input = None;
+                    return;
+                }
+                Poll::Pending => return,
             }
         }
-        if let Some(bytes) = self.transport.urgent(Instant::now()) {
-            return Poll::Ready(Some(bytes));
-        }
-        if self.transport.is_over() {
-            return Poll::Ready(None);
-        }
-        if !self.transport.is_closing()
-            && let Poll::Ready(frame) = self.session.next(cx)
-        {
-            return Poll::Ready(Some(self.transport.spell(&frame)));
-        }
-        let deadline = match self.transport.is_closing() {
-            true => self.transport.deadline(),
-            false => self.transport.deadline().min(self.session.deadline()),
-        };
-        self.alarm.set(deadline, cx.waker());
-        Poll::Pending
+        cx.waker().wake_by_ref();
     }
 }
 
@@ -92,42 +58,27 @@ impl<T: Transport> MessageBody for WatchBody<T> {
     }
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Infallible>>> {
-        // Pin: nothing in the body is address-sensitive (Session, Transport and AlarmClock are Unpin).
+        // Pin: nothing in the body is address-sensitive (all of it is Unpin).
         let body = self.get_mut();
-        let next = body.next(cx);
-        if let Poll::Ready(Some(bytes)) = &next {
-            body.presence.sent(bytes.len());
-        }
-        next.map(|bytes| bytes.map(Ok))
+        let now = Instant::now();
+        body.listen(now, cx);
+        let said = body.visit.say(now, &Wake::Task(cx.waker().clone()));
+        body.tally.flush();
+        said.map(|said| said.map(|said| Ok(said.bytes())))
     }
 }
 
-/// A connection as it is counted, for as long as it is open.
-struct Presence {
-    kind: labels::Transport,
-    metrics: Arc<Metrics>,
-}
+/// A body of known bytes whose length is nobody's business: frames after a handshake have none.
+pub struct Streamed(pub Option<Bytes>);
 
-impl Presence {
-    fn new(kind: labels::Transport, metrics: Arc<Metrics>) -> Self {
-        metrics.watchers[kind].inc();
-        Presence { kind, metrics }
+impl MessageBody for Streamed {
+    type Error = Infallible;
+
+    fn size(&self) -> BodySize {
+        BodySize::Stream
     }
 
-    fn sent(&self, bytes: usize) {
-        self.metrics.frames_sent[self.kind].inc();
-        self.metrics.bytes_sent[self.kind].inc_by(bytes as u64);
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, Infallible>>> {
+        Poll::Ready(self.get_mut().0.take().map(Ok))
     }
-}
-
-impl Drop for Presence {
-    fn drop(&mut self) {
-        self.metrics.watchers[self.kind].dec();
-    }
-}
-
-/// When this watcher should come back, from 500 ms to `most`, evenly spread over watchers.
-fn spread_ms(most: u64) -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    500 + RandomState::new().hash_one(0u8) % (most - 499)
 }

@@ -4,15 +4,35 @@
 
 use actix_ws::CloseCode;
 use bytes::{Buf, Bytes};
+use flate2::{Decompress, FlushDecompress, Status};
 
 /// The longest message a client may send.
 pub const MESSAGE_MOST: usize = 4096;
+
+/// What a client may send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// The longest message, also after decompression.
+    pub most: usize,
+    /// Whether messages may be binary.
+    pub binary: bool,
+    /// Whether messages may be compressed: permessage-deflate without context takeover.
+    pub deflate: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Rules { most: MESSAGE_MOST, binary: false, deflate: false }
+    }
+}
 
 /// What came in whole.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Incoming {
     /// A text message.
     Text(String),
+    /// A binary message, where the rules have them.
+    Binary(Vec<u8>),
     /// A ping, with what the pong must carry.
     Ping(Bytes),
     /// A pong.
@@ -37,20 +57,31 @@ const fn broken(reason: &'static str) -> Violation {
 /// Reads frames from pieces of any size.
 #[derive(Debug, Default)]
 pub struct Reader {
+    rules: Rules,
     header: [u8; 14],
     have: usize,
     payload: Option<Payload>,
-    /// The text message under way; none between messages.
-    message: Option<Vec<u8>>,
+    /// The message under way; none between messages.
+    message: Option<Message>,
     control: Vec<u8>,
     /// Set after a violation: only a close frame is still of interest.
     deaf: bool,
+}
+
+#[derive(Debug, Default)]
+struct Message {
+    bytes: Vec<u8>,
+    binary: bool,
+    deflated: bool,
+    /// The bytes before this one are known to be UTF-8.
+    checked: usize,
 }
 
 #[derive(Debug)]
 struct Payload {
     opcode: u8,
     fin: bool,
+    deflated: bool,
     mask: [u8; 4],
     at: usize,
     left: u64,
@@ -58,8 +89,13 @@ struct Payload {
 }
 
 impl Reader {
+    /// Under these rules.
+    pub fn new(rules: Rules) -> Self {
+        Reader { rules, ..Reader::default() }
+    }
+
     /// Takes bytes until something is whole. None: all bytes are used up.
-    pub fn read(&mut self, bytes: &mut Bytes) -> Option<Result<Incoming, Violation>> {
+    pub fn read(&mut self, bytes: &mut &[u8]) -> Option<Result<Incoming, Violation>> {
         loop {
             if self.payload.is_none() {
                 match self.read_header(bytes)? {
@@ -91,7 +127,7 @@ impl Reader {
         violation
     }
 
-    fn read_header(&mut self, bytes: &mut Bytes) -> Option<Result<Payload, Violation>> {
+    fn read_header(&mut self, bytes: &mut &[u8]) -> Option<Result<Payload, Violation>> {
         loop {
             let need = match self.have {
                 0 | 1 => 2,
@@ -116,7 +152,9 @@ impl Reader {
         }
         let have = std::mem::take(&mut self.have);
         let [first, second, rest @ ..] = self.header;
-        if first & 0x70 != 0 {
+        let deflated = first & 0x40 != 0;
+        // The bit is of a message, so only its first frame has it.
+        if first & 0x30 != 0 || (deflated && !(self.rules.deflate && matches!(first & 0x0f, 1 | 2))) {
             return Some(Err(broken("reserved bits are set")));
         }
         if second & 0x80 == 0 {
@@ -133,7 +171,8 @@ impl Reader {
         };
         let mut mask = [0; 4];
         mask.copy_from_slice(&self.header[have - 4..have]);
-        Some(Ok(Payload { opcode: first & 0x0f, fin: first & 0x80 != 0, mask, at: 0, left, skip: self.deaf }))
+        let (opcode, fin) = (first & 0x0f, first & 0x80 != 0);
+        Some(Ok(Payload { opcode, fin, deflated, mask, at: 0, left, skip: self.deaf }))
     }
 
     /// What the header alone shows to be wrong.
@@ -147,33 +186,32 @@ impl Reader {
         match opcode {
             8..=10 if left > 125 || !payload.fin => Some(broken("a control frame is long or in parts")),
             8..=10 => None,
-            2 => {
+            2 if !self.rules.binary => {
                 Some(Violation { code: CloseCode::Unsupported, reason: "binary messages are not understood" })
             }
-            1 if self.message.is_some() => Some(broken("a message began inside another")),
+            1 | 2 if self.message.is_some() => Some(broken("a message began inside another")),
             0 if self.message.is_none() => Some(broken("a continuation of nothing")),
-            0 | 1 => {
-                let message = self.message.get_or_insert_default();
-                let too_long = left > (MESSAGE_MOST - message.len()) as u64;
-                too_long.then_some(Violation {
-                    code: CloseCode::Size,
-                    reason: "a message is longer than 4096 bytes",
-                })
+            0..=2 => {
+                let (binary, deflated) = (opcode == 2, payload.deflated);
+                let new = || Message { binary, deflated, ..Message::default() };
+                let message = self.message.get_or_insert_with(new);
+                (left > (self.rules.most - message.bytes.len()) as u64).then_some(TOO_LONG)
             }
             _ => Some(broken("an unknown opcode")),
         }
     }
 
     /// True when the frame's payload is complete.
-    fn read_payload(&mut self, bytes: &mut Bytes) -> bool {
+    fn read_payload(&mut self, bytes: &mut &[u8]) -> bool {
         let Some(payload) = &mut self.payload else { return false };
         let take = usize::try_from(payload.left).unwrap_or(usize::MAX).min(bytes.len());
-        let piece = bytes.split_to(take);
+        let (piece, rest) = bytes.split_at(take);
+        *bytes = rest;
         payload.left -= take as u64;
         let control = payload.opcode >= 8 && payload.left <= 125;
         let into = match (&mut self.message, payload.skip) {
             _ if control => Some(&mut self.control),
-            (message, false) => message.as_mut(),
+            (message, false) => message.as_mut().map(|message| &mut message.bytes),
             (_, true) => None,
         };
         if let Some(into) = into {
@@ -196,13 +234,71 @@ impl Reader {
                 self.control.clear();
                 Some(Ok(Incoming::Pong)).filter(|_| !self.deaf)
             }
-            _ if self.deaf || !payload.fin => None,
-            _ => match String::from_utf8(self.message.take().unwrap_or_default()) {
-                Ok(text) => Some(Ok(Incoming::Text(text))),
-                Err(_) => {
-                    Some(Err(Violation { code: CloseCode::Invalid, reason: "a text message is not UTF-8" }))
-                }
-            },
+            _ if self.deaf => None,
+            _ if !payload.fin => {
+                // Text that is wrong already is refused without waiting for its end.
+                let whole =
+                    self.message.as_mut().is_none_or(|message| message.deflated || message.check(false));
+                (!whole).then_some(Err(NOT_UTF8))
+            }
+            _ => Some(self.message.take().unwrap_or_default().open(self.rules.most)),
+        }
+    }
+}
+
+const TOO_LONG: Violation = Violation { code: CloseCode::Size, reason: "a message is too long" };
+
+const NOT_UTF8: Violation = Violation { code: CloseCode::Invalid, reason: "a text message is not UTF-8" };
+
+impl Message {
+    /// What is in it.
+    fn open(mut self, most: usize) -> Result<Incoming, Violation> {
+        if self.deflated {
+            self.bytes = inflate(&mut self.bytes, most)?;
+            self.checked = 0;
+        }
+        match self.binary {
+            true => Ok(Incoming::Binary(self.bytes)),
+            false => String::from_utf8(self.bytes).map(Incoming::Text).map_err(|_| NOT_UTF8),
+        }
+    }
+
+    /// False when it cannot become UTF-8 any more, whatever follows.
+    fn check(&mut self, end: bool) -> bool {
+        if self.binary {
+            return true;
+        }
+        match std::str::from_utf8(&self.bytes[self.checked..]) {
+            Ok(_) => self.checked = self.bytes.len(),
+            Err(error) if error.error_len().is_none() && !end => self.checked += error.valid_up_to(),
+            Err(_) => return false,
+        }
+        true
+    }
+}
+
+/// Decompresses a message of at most `most` bytes.
+fn inflate(bytes: &mut Vec<u8>, most: usize) -> Result<Vec<u8>, Violation> {
+    // The sender left out the end of its flush (RFC 7692, 7.2.2).
+    bytes.extend_from_slice(&[0, 0, 0xff, 0xff]);
+    let mut inflate = Decompress::new(false);
+    let mut out = Vec::new();
+    loop {
+        // One byte of room more than allowed shows what is too long.
+        out.reserve_exact((out.len() + 256).min(most + 1) - out.len());
+        let (at, len) = (inflate.total_in() as usize, out.len());
+        let status = inflate.decompress_vec(&bytes[at..], &mut out, FlushDecompress::Sync);
+        match status {
+            Err(_) => return Err(broken("a compressed message is damaged")),
+            Ok(_) if out.len() > most => return Err(TOO_LONG),
+            Ok(Status::StreamEnd) => return Ok(out),
+            Ok(_) if inflate.total_in() as usize == bytes.len() && out.len() < out.capacity() => {
+                return Ok(out);
+            }
+            Ok(_) if out.len() == len && inflate.total_in() as usize == at && out.len() < out.capacity() => {
+                return Err(broken("a compressed message is damaged"));
+            }
+            Ok(_) => {}
         }
     }
 }
@@ -253,7 +349,7 @@ mod tests {
         let mut reader = Reader::default();
         let mut out = vec![];
         for part in stream.chunks(piece) {
-            let mut bytes = Bytes::copy_from_slice(part);
+            let mut bytes = part;
             while let Some(got) = reader.read(&mut bytes) {
                 out.push(got.map_err(|v| v.code.into()));
             }
@@ -307,7 +403,7 @@ mod tests {
         let mut stream = frame(0x81, &vec![b'x'; 200_000]);
         stream.extend(frame(0x88, &1009u16.to_be_bytes()));
         let mut reader = Reader::default();
-        let mut bytes = Bytes::from(stream);
+        let mut bytes = &stream[..];
         assert_eq!(reader.read(&mut bytes).unwrap().unwrap_err().code, CloseCode::Size);
         assert_eq!(reader.read(&mut bytes), Some(Ok(Incoming::Close(Some(CloseCode::Size)))));
         assert!(reader.message.is_none());

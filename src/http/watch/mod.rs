@@ -1,11 +1,12 @@
 //! Watching: the paths of live sockets and event streams, and the handshake.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_http::ws::{HandshakeError, handshake};
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpMessage, HttpRequest, HttpResponse, web};
 
 use super::door::places::Full;
 use super::problem::{ApiError, invalid};
@@ -14,16 +15,25 @@ use super::{Gate, feed_of};
 use crate::domain::{FeedId, Position};
 use crate::live::hub::Hub;
 use crate::live::session::Session;
+use crate::live::{Lease, Live};
 
-use body::WatchBody;
+use body::{Streamed, WatchBody};
+use guest::Guest;
+use sockets::take_over::{CanTakeOver, TakeOver};
 use sse::EventStream;
-use ws::WebSocket;
+use visit::{Tally, Visit};
 
 mod body;
 mod command;
+mod deflate;
+mod guest;
 mod incoming;
+mod protocol;
+pub mod sockets;
 mod sse;
-mod ws;
+pub mod visit;
+
+pub use guest::{Guests, serve_guests};
 
 /// How long a newcomer waits for the feed's first list before it is told to come back.
 const LIST_WITHIN: Duration = Duration::from_secs(4);
@@ -51,10 +61,9 @@ async fn one_feed(
         Ok(place) => place,
         Err(full) => return turn_away(answer, &gate, full),
     };
-    let session = open(&req, &gate, &feed, wish).await?;
-    let body = WatchBody::new(session, WebSocket::new(input.into_inner(), false), hub_of(&req)?);
-    let body = place.seat(body);
-    Ok(answer.message_body(body).map_err(|_| ApiError::Internal)?.map_into_boxed_body().into())
+    let deflate = gate.limits.compress && deflate::agree(&req, &mut answer);
+    let lease = listed(&gate.live, &feed).await?;
+    enter(&req, input, answer, Guest { place, lease: Some(lease), wish, deflate })
 }
 
 /// `GET /v1/ws`
@@ -68,11 +77,26 @@ async fn many_feeds(
         Ok(place) => place,
         Err(full) => return turn_away(answer, &gate, full),
     };
-    let hub = hub_of(&req)?;
-    let session = Session::new(gate.live.clone(), hub.clone());
-    let body = WatchBody::new(session, WebSocket::new(input.into_inner(), true), hub);
-    let body = place.seat(body);
-    Ok(answer.message_body(body).map_err(|_| ApiError::Internal)?.map_into_boxed_body().into())
+    let deflate = gate.limits.compress && deflate::agree(&req, &mut answer);
+    enter(&req, input, answer, Guest { place, lease: None, wish: Wish::default(), deflate })
+}
+
+/// The answer to a handshake that was agreed on: the socket goes to a thread of sockets, or, where the
+/// server must keep it (TLS), is served as a body.
+fn enter(
+    req: &HttpRequest,
+    input: web::Payload,
+    answer: actix_http::ResponseBuilder,
+    guest: Guest,
+) -> Result<HttpResponse, ApiError> {
+    if req.extensions_mut().remove::<CanTakeOver>().is_some() {
+        let mut answer: HttpResponse = streamed(answer, Streamed(None))?;
+        answer.extensions_mut().insert(TakeOver(guest));
+        return Ok(answer);
+    }
+    let (hub, tally) = (of_worker::<Hub>(req)?, of_worker::<Tally>(req)?);
+    let (visit, place) = guest.sit(&hub, &tally);
+    streamed(answer, place.seat(WatchBody::new(visit, Some(input.into_inner()), tally)))
 }
 
 /// `GET /v1/feeds/{feed}/sse`
@@ -83,8 +107,12 @@ async fn events(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse,
     let last = req.headers().get("last-event-id").and_then(|id| id.to_str().ok());
     wish.since = last.and_then(|id| id.parse().ok()).or(wish.since);
     let place = gate.door.place(&req).map_err(no_place)?;
-    let session = open(&req, &gate, &feed, wish).await?;
-    let body = place.seat(WatchBody::new(session, EventStream::default(), hub_of(&req)?));
+    let _lease = listed(&gate.live, &feed).await?;
+    let (hub, tally) = (of_worker::<Hub>(&req)?, of_worker::<Tally>(&req)?);
+    let mut session = Session::new(gate.live.clone(), hub.clone());
+    session.subscribe(&feed, wish.since, wish.spacing);
+    let visit = Visit::new(session, EventStream::default(), hub, tally.clone());
+    let body = place.seat(WatchBody::new(visit, None, tally));
     let mut answer = HttpResponse::Ok();
     answer.insert_header((CONTENT_TYPE, "text/event-stream")).insert_header((CACHE_CONTROL, "no-store"));
     // Proxies would otherwise hold events back until a buffer is full.
@@ -93,6 +121,7 @@ async fn events(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse,
 }
 
 /// What the query asks for.
+#[derive(Default)]
 struct Wish {
     since: Option<Position>,
     spacing: Duration,
@@ -100,7 +129,7 @@ struct Wish {
 
 impl Wish {
     fn of(req: &HttpRequest) -> Result<Wish, ApiError> {
-        let mut wish = Wish { since: None, spacing: Duration::ZERO };
+        let mut wish = Wish::default();
         for (name, value) in url::form_urlencoded::parse(req.query_string().as_bytes()) {
             match &*name {
                 // One that makes no sense gets a snapshot, never a refusal.
@@ -127,18 +156,21 @@ fn shake(req: &HttpRequest) -> Result<actix_http::ResponseBuilder, ApiError> {
 
 /// Completes the handshake only to say that there is no place: a browser does not show its page the status
 /// of a refused one. When too many are being told so, the rest get a plain 503.
-fn turn_away(
-    mut answer: actix_http::ResponseBuilder,
-    gate: &Gate,
-    full: Full,
-) -> Result<HttpResponse, ApiError> {
+fn turn_away(answer: actix_http::ResponseBuilder, gate: &Gate, full: Full) -> Result<HttpResponse, ApiError> {
     let Some(place) = gate.door.turn_away() else { return Err(ApiError::NoPlace) };
-    let body = ws::too_many_connections(&no_place(full).to_string());
+    let body = protocol::too_many_connections(&no_place(full).to_string());
     // The connection outlives its body: the server waits for the client to close, for as long.
     actix_web::rt::spawn(async move {
         tokio::time::sleep(TURNING_AWAY).await;
         drop(place);
     });
+    streamed(answer, Streamed(Some(body)))
+}
+
+fn streamed(
+    mut answer: actix_http::ResponseBuilder,
+    body: impl actix_web::body::MessageBody + 'static,
+) -> Result<HttpResponse, ApiError> {
     Ok(answer.message_body(body).map_err(|_| ApiError::Internal)?.map_into_boxed_body().into())
 }
 
@@ -149,17 +181,16 @@ fn no_place(full: Full) -> ApiError {
     }
 }
 
-/// A session that watches one feed, once its list is there.
-async fn open(req: &HttpRequest, gate: &Gate, feed: &FeedId, wish: Wish) -> Result<Session, ApiError> {
-    let hub = hub_of(req)?;
-    let mut session = Session::new(gate.live.clone(), hub.clone());
-    session.subscribe(feed, wish.since, wish.spacing);
-    match hub.has_list(feed, LIST_WITHIN).await {
-        true => Ok(session),
+/// The feed's board, once its list is there.
+async fn listed(live: &Arc<Live>, feed: &FeedId) -> Result<Lease, ApiError> {
+    let lease = live.lease(feed);
+    match lease.has_list(LIST_WITHIN).await {
+        true => Ok(lease),
         false => Err(ApiError::Unavailable),
     }
 }
 
-fn hub_of(req: &HttpRequest) -> Result<Rc<Hub>, ApiError> {
-    req.app_data::<Rc<Hub>>().cloned().ok_or(ApiError::Internal)
+/// What each worker has of its own.
+fn of_worker<T: 'static>(req: &HttpRequest) -> Result<Rc<T>, ApiError> {
+    req.app_data::<Rc<T>>().cloned().ok_or(ApiError::Internal)
 }

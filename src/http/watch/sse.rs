@@ -1,36 +1,41 @@
 //! The server-sent events transport: frames out, nothing in.
 
-use std::collections::VecDeque;
-use std::task::Context;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::body::Transport;
-use crate::live::frame::Frame;
+use super::visit::Transport;
+use crate::live::frame::{Encoding, Frame};
 use crate::live::session::Session;
 use crate::metrics::labels;
 
 /// An event stream's state.
 #[derive(Default)]
 pub struct EventStream {
-    farewell: VecDeque<Bytes>,
+    farewell: Option<Bytes>,
     closing: bool,
 }
 
 impl Transport for EventStream {
-    fn listen(&mut self, _: &mut Session, _: &mut Context<'_>) {}
-
-    fn urgent(&mut self, _: Instant) -> Option<Bytes> {
-        self.farewell.pop_front()
+    fn hear(&mut self, bytes: &mut &[u8], _: &mut Session, _: Instant) {
+        *bytes = &[];
     }
 
-    fn spell(&self, frame: &Frame) -> Bytes {
-        frame.sse()
+    fn hung_up(&mut self) {
+        self.closing = true;
+        self.farewell = None;
+    }
+
+    fn urgent(&mut self, _: Instant) -> Option<Bytes> {
+        self.farewell.take()
+    }
+
+    fn encoding(&self) -> Encoding {
+        Encoding::Sse
     }
 
     fn goodbye(&mut self, frame: &Frame) {
-        self.farewell.push_back(frame.sse());
+        self.farewell = Some(frame.bytes(Encoding::Sse));
         self.closing = true;
     }
 
@@ -39,7 +44,7 @@ impl Transport for EventStream {
     }
 
     fn is_over(&self) -> bool {
-        self.closing && self.farewell.is_empty()
+        self.closing && self.farewell.is_none()
     }
 
     fn kind(&self) -> labels::Transport {

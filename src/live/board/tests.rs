@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::domain::{Gift, Millis, Op, RemoveReason, RowId, Tag};
+use crate::live::frame::Encoding;
 
 const CAPACITY: u64 = 4;
 
@@ -70,7 +71,7 @@ struct Client {
 impl Client {
     /// Folds strictly: a gap, a repeat or a reorder panics.
     fn fold(&mut self, frame: &Frame) {
-        let bytes = frame.ws();
+        let bytes = frame.bytes(Encoding::Ws);
         let from = bytes.windows(7).position(|at| at == b"{\"type\"").unwrap();
         let json: Value = serde_json::from_slice(&bytes[from..]).unwrap();
         let id = |row: &Value| row["row"].as_str().unwrap().to_owned();
@@ -100,7 +101,11 @@ impl Client {
     }
 
     fn take(&mut self, board: &Board, joined: bool) -> bool {
-        let Due::Frames(frames) = board.take(&mut self.cursor, joined) else { return false };
+        let frames = match board.take(&mut self.cursor, joined) {
+            Due::Nothing => return false,
+            Due::Frames(frames) => frames,
+            Due::Snapshot(frame) => vec![frame],
+        };
         frames.iter().for_each(|frame| self.fold(frame));
         assert_eq!(self.cursor.at.seq, self.seq);
         true

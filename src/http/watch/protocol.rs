@@ -1,21 +1,15 @@
-//! The WebSocket transport: commands in, text frames out, pings, and every close by the code table.
+//! The WebSocket protocol of one watcher, without I/O: commands in, text frames out, pings, and every
+//! close by the code table.
 
-use std::collections::VecDeque;
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use actix_web::body::{BodySize, MessageBody};
-use actix_web::dev::Payload;
 use actix_ws::CloseCode;
 use bytes::{BufMut, Bytes, BytesMut};
-use futures_core::Stream;
 
-use super::body::Transport;
 use super::command::{self, Command};
-use super::incoming::{Incoming, Reader, Violation};
-use crate::live::frame::Frame;
+use super::incoming::{Incoming, Reader, Rules, Violation};
+use super::visit::Transport;
+use crate::live::frame::{Encoding, Frame};
 use crate::live::session::Session;
 use crate::metrics::labels;
 
@@ -43,56 +37,55 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 /// Wrong commands on one socket before it is closed.
 const WRONG_MOST: u32 = 16;
 
-/// Pieces of input handled at once, so that a chatty client can't keep its worker busy.
-const PIECES: usize = 16;
-
 /// One WebSocket connection's protocol state.
 pub struct WebSocket {
-    input: Payload,
     reader: Reader,
-    unread: Bytes,
-    /// At most one error frame per counted wrong command, so at most [`WRONG_MOST`].
-    errors: VecDeque<Bytes>,
+    /// What goes out before the session's frames: errors (at most one for each counted wrong command, so
+    /// at most [`WRONG_MOST`]), and at the end the goodbye and the close frame.
+    first: Vec<Bytes>,
     /// The last ping's payload: only the newest must be answered (RFC 6455, 5.5.3).
     pong: Option<Bytes>,
     wrong: u32,
     many: bool,
+    deflate: bool,
+    over: bool,
     heard: Instant,
     pinged: Instant,
-    farewell: VecDeque<Bytes>,
     closing_since: Option<Instant>,
-    over: bool,
 }
 
 impl WebSocket {
-    /// Over the bytes that follow the handshake. `many`: the client may choose feeds.
-    pub fn new(input: Payload, many: bool) -> Self {
+    /// After the handshake. `many`: the client may choose feeds. `deflate`: permessage-deflate was
+    /// agreed on, without context takeover.
+    pub fn new(many: bool, deflate: bool) -> Self {
         let now = Instant::now();
         WebSocket {
-            input,
-            reader: Reader::default(),
-            unread: Bytes::new(),
-            errors: VecDeque::new(),
+            reader: Reader::new(Rules { deflate, ..Rules::default() }),
+            first: Vec::new(),
             pong: None,
             wrong: 0,
             many,
+            deflate,
+            over: false,
             heard: now,
             pinged: now,
-            farewell: VecDeque::new(),
             closing_since: None,
-            over: false,
         }
     }
 
-    fn hear(&mut self, incoming: Result<Incoming, Violation>, session: &mut Session) {
+    fn heed(&mut self, incoming: Result<Incoming, Violation>, session: &mut Session) {
         match incoming {
             Ok(Incoming::Text(text)) => self.obey(&text, session),
+            // The rules have none.
+            Ok(Incoming::Binary(_)) => {
+                self.close(CloseCode::Unsupported, "binary messages are not understood")
+            }
             Ok(Incoming::Ping(payload)) => self.pong = Some(payload),
             Ok(Incoming::Pong) => {}
             Ok(Incoming::Close(code)) => {
                 // Either the answer to our close, or theirs, which is answered in kind.
                 if self.closing_since.is_none() {
-                    self.farewell.push_back(close_frame(code, ""));
+                    self.first.push(close_frame(code, ""));
                 }
                 self.closing_since.get_or_insert_with(Instant::now);
                 self.over = true;
@@ -120,65 +113,53 @@ impl WebSocket {
         };
         let Some((code, why)) = refused else { return };
         self.wrong += 1;
-        self.errors.push_back(Frame::error(code, &why).ws());
+        self.first.push(Frame::error(code, &why).bytes(Encoding::Ws));
         if self.wrong >= WRONG_MOST {
-            self.farewell.extend(self.errors.drain(..));
             self.close(BAD_REQUEST, "too many wrong commands");
         }
     }
 
     fn close(&mut self, code: CloseCode, reason: &str) {
         if self.closing_since.is_none() {
-            self.farewell.push_back(close_frame(Some(code), reason));
+            self.first.push(close_frame(Some(code), reason));
             self.closing_since = Some(Instant::now());
         }
     }
 }
 
 impl Transport for WebSocket {
-    fn listen(&mut self, session: &mut Session, cx: &mut Context<'_>) {
-        for _ in 0..PIECES {
-            while let Some(incoming) = self.reader.read(&mut self.unread) {
-                self.hear(incoming, session);
-                if self.over {
-                    return;
-                }
-            }
-            match Pin::new(&mut self.input).poll_next(cx) {
-                Poll::Ready(Some(Ok(bytes))) => {
-                    self.heard = Instant::now();
-                    self.unread = bytes;
-                }
-                Poll::Ready(_) => {
-                    // The connection is gone; there is nobody to say anything to.
-                    self.over = true;
-                    self.farewell.clear();
-                    return;
-                }
-                Poll::Pending => return,
-            }
+    fn hear(&mut self, bytes: &mut &[u8], session: &mut Session, now: Instant) {
+        self.heard = now;
+        while !self.over
+            && let Some(incoming) = self.reader.read(bytes)
+        {
+            self.heed(incoming, session);
         }
-        cx.waker().wake_by_ref();
+    }
+
+    fn hung_up(&mut self) {
+        // There is nobody to say anything to.
+        self.over = true;
+        self.first.clear();
+        self.pong = None;
     }
 
     fn urgent(&mut self, now: Instant) -> Option<Bytes> {
-        if self.closing_since.is_none() && now.duration_since(self.heard) >= DEAD_AFTER {
+        if self.closing_since.is_none() && now.saturating_duration_since(self.heard) >= DEAD_AFTER {
             self.close(NO_PROGRESS, "no sign of life for 60 s");
         }
-        if let Some(bytes) = self.farewell.pop_front() {
-            return Some(bytes);
+        if !self.first.is_empty() {
+            // Together: a close frame is the last of them.
+            return Some(std::mem::take(&mut self.first).concat().into());
         }
         if let Some(since) = self.closing_since {
-            self.over |= now.duration_since(since) >= CLOSE_WITHIN;
+            self.over |= now.saturating_duration_since(since) >= CLOSE_WITHIN;
             return None;
         }
         if let Some(payload) = self.pong.take() {
             return Some(control_frame(0x8a, &payload));
         }
-        if let Some(error) = self.errors.pop_front() {
-            return Some(error);
-        }
-        let quiet = now.duration_since(self.heard.max(self.pinged));
+        let quiet = now.saturating_duration_since(self.heard.max(self.pinged));
         if quiet >= PING_EVERY {
             self.pinged = now;
             return Some(control_frame(0x89, b""));
@@ -186,12 +167,12 @@ impl Transport for WebSocket {
         None
     }
 
-    fn spell(&self, frame: &Frame) -> Bytes {
-        frame.ws()
+    fn encoding(&self) -> Encoding {
+        if self.deflate { Encoding::Deflated } else { Encoding::Ws }
     }
 
     fn goodbye(&mut self, frame: &Frame) {
-        self.farewell.push_back(frame.ws());
+        self.first.push(frame.bytes(Encoding::Ws));
         self.close(SHUTDOWN, "shutdown");
     }
 
@@ -200,7 +181,7 @@ impl Transport for WebSocket {
     }
 
     fn is_over(&self) -> bool {
-        self.over && self.farewell.is_empty()
+        self.over && self.first.is_empty()
     }
 
     fn kind(&self) -> labels::Transport {
@@ -216,25 +197,10 @@ impl Transport for WebSocket {
 }
 
 /// All that a watcher gets for whom there is no place: the reason, and a close.
-pub fn too_many_connections(why: &str) -> Streamed {
-    let mut bytes = BytesMut::from(&Frame::error("too_many_connections", why).ws()[..]);
+pub fn too_many_connections(why: &str) -> Bytes {
+    let mut bytes = BytesMut::from(&Frame::error("too_many_connections", why).bytes(Encoding::Ws)[..]);
     bytes.extend_from_slice(&close_frame(Some(TOO_MANY_CONNECTIONS), "too many connections"));
-    Streamed(Some(bytes.freeze()))
-}
-
-/// A body of known bytes whose length is nobody's business: frames after a handshake have none.
-pub struct Streamed(Option<Bytes>);
-
-impl MessageBody for Streamed {
-    type Error = Infallible;
-
-    fn size(&self) -> BodySize {
-        BodySize::Stream
-    }
-
-    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, Infallible>>> {
-        Poll::Ready(self.get_mut().0.take().map(Ok))
-    }
+    bytes.freeze()
 }
 
 /// A final frame of at most 125 bytes.
