@@ -215,7 +215,10 @@ local function strikes_next()
   local function consider(at)
     if at and (not soonest or at < soonest) then soonest = at end
   end
-  if stock.stale or stock.said ~= phase() then consider(stock.told + TELL_EVERY) end
+  -- Once more also when nothing waits yet: a drop that sells has its clock in the queue all the time.
+  if stock.stale or stock.said ~= phase() or now < stock.told + TELL_EVERY then
+    consider(stock.told + TELL_EVERY)
+  end
   for _, at in pairs({ stock.opens or 0, stock.closes or 0 }) do
     if at > now then consider(at) end
     if REMINDER > 0 and at - REMINDER > now then consider(at - REMINDER) end

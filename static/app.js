@@ -1,11 +1,14 @@
 // The first page: a ticker of one feed, and a desk that sends gifts into it.
 
 import "./tipcast.js";
+import { Drops } from "./drops.js";
 import { drawing } from "./icons.js";
 import { GIFTS, burst, gift, post, randomId } from "./send.js";
 
 /** How often the number of viewers is asked for, in milliseconds. */
 const STATUS_EVERY = 4_000;
+/** What "later" means in the form, in milliseconds. */
+const LATER = 10_000;
 /** Changes whose time of arrival is remembered, for the latency of what was sent. */
 const REMEMBERED = 512;
 
@@ -13,15 +16,15 @@ const SAID = {
   en: {
     connecting: "connecting …", live: "live", waiting: "back in a moment …", closed: "closed",
     accepted: "Sent.", merged: "Sent, it joined your last one.", suppressed: "Sent too often: not shown.",
-    scheduled: "Scheduled.", burst: (n) => `${n} gifts sent.`, copied: "Copied", byHand: "Press Ctrl+C",
-    away: "The gateway does not answer.", busy: "The gateway is busy, try again later.",
+    scheduled: "Shows in 10 s.", burst: (n) => `${n} gifts sent.`, copied: "Copied", byHand: "Press Ctrl+C",
+    somebody: "Somebody", away: "The gateway does not answer.", busy: "The gateway is busy, try again later.",
     locked: "A producer key is needed.",
   },
   zh: {
     connecting: "正在连接…", live: "已连接", waiting: "马上回来…", closed: "已断开",
     accepted: "已送出。", merged: "已送出，与上一份合并。", suppressed: "送得太频繁，未显示。",
-    scheduled: "已预定。", burst: (n) => `已送出 ${n} 份礼物。`, copied: "已复制", byHand: "请按 Ctrl+C",
-    away: "网关没有响应。", busy: "网关繁忙，请稍后再试。", locked: "需要生产者密钥。",
+    scheduled: "10 秒后显示。", burst: (n) => `已送出 ${n} 份礼物。`, copied: "已复制", byHand: "请按 Ctrl+C",
+    somebody: "某位观众", away: "网关没有响应。", busy: "网关繁忙，请稍后再试。", locked: "需要生产者密钥。",
   },
 };
 
@@ -116,23 +119,23 @@ for (const [n, kind] of GIFTS.entries()) {
   $("gifts").append(tile);
 }
 
-function answer(ok, text) {
-  $("answer").dataset.ok = String(ok);
-  $("answer").textContent = text;
+function answer(ok, text, where = "answer") {
+  $(where).dataset.ok = String(ok);
+  $(where).textContent = text;
 }
 
-/** Runs one deed of the desk: its button rests meanwhile, and its failure is told. */
-async function deed(button, act) {
+/** Runs one deed of the desk: its button rests meanwhile, and its outcome is told. */
+async function deed(button, act, where) {
   button.disabled = true;
   try {
-    answer(true, await act($("key").value.trim()));
+    answer(true, await act($("key").value.trim()), where);
   } catch (error) {
     if (error.kind === "locked") {
       $("locked").hidden = false;
       writeCurl(true);
     }
     const known = error.kind && said[error.kind];
-    answer(false, known ? [known, error.kind === "locked" ? "" : error.message].join(" ").trim() : error.message);
+    answer(false, known ? [known, error.kind === "locked" ? "" : error.message].join(" ").trim() : error.message, where);
   } finally {
     button.disabled = false;
   }
@@ -140,13 +143,14 @@ async function deed(button, act) {
 
 $("send").addEventListener("submit", (event) => {
   event.preventDefault();
-  const { name, count, message, test, gift: choice } = event.target.elements;
+  const { name, count, message, test, later, gift: choice } = event.target.elements;
   memory.set("name", name.value);
   deed($("give"), async (key) => {
     const kind = GIFTS.find(({ id }) => id === choice.value);
     const from = { id: user, name: name.value };
     const at = performance.now();
-    const told = await post(gifts, gift(from, kind, lang, { count: count.valueAsNumber, message: message.value, test: test.checked }), key);
+    const details = { count: count.valueAsNumber, message: message.value, test: test.checked, delay: later.checked ? LATER : 0 };
+    const told = await post(gifts, gift(from, kind, lang, details), key);
     if (told.seq !== undefined) remember(sent, told.seq, at);
     message.value = "";
     return said[told.status] ?? said.accepted;
@@ -156,6 +160,22 @@ $("send").addEventListener("submit", (event) => {
 $("burst").addEventListener("click", () => {
   deed($("burst"), async (key) => said.burst(units.format(await burst(gifts, lang, $("test").checked, key))));
 });
+
+// ---------------------------------------------------------------- what is limited
+
+const drops = new Drops({
+  root: $("drops"),
+  feed,
+  lang,
+  deed: (button, act) => deed(button, act, "drop-answer"),
+  viewer: () => ({ id: user, name: $("name").value || said.somebody }),
+  serverTime: () => ticker.serverTime(),
+  onHold: () => memory.set("held", "yes"),
+});
+ticker.addEventListener("tipcast-drops", ({ detail }) => drops.show(detail.drops));
+drops.show(ticker.drops);
+// Most viewers never held anything: nobody is asked about them.
+if (memory.get("held")) drops.recall($("key").value.trim()).catch(() => {});
 
 // ---------------------------------------------------------------- what is taken along
 

@@ -37,15 +37,15 @@ function call(callback, ...args) {
 /**
  * Watches `feed` of the gateway at `url` (default: where the page came from) until `close()`.
  *
- * - `since`: a position `epoch:seq` to resume from; give the `rows` and `capacity` that belong to
- *   it too, or the list starts empty and holds only what came later (or a whole snapshot).
+ * - `since`: a position `epoch:seq` to resume from; give the `rows`, `drops` and `capacity` that
+ *   belong to it too, or the list starts empty and holds only what came later (or a whole snapshot).
  * - `token`: a viewer's token, sent as the query parameter `token`.
- * - `onChange(list, change)`: `list` is `{feed, epoch, seq, capacity, rows}`; `change` is
+ * - `onChange(list, change)`: `list` is `{feed, epoch, seq, capacity, rows, drops}`; `change` is
  *   `{kind: "snapshot", skipped, drops?}` or `{kind: "delta", ops}`.
  * - `onState(state, detail)`: "connecting"; "live" with `{transport}`; "waiting" with
  *   `{retryInMs}`; "closed" with `{code, reason}`, after which nothing more comes.
  *
- * Gives back `{close(), position, rows, heardAt, serverTime()}`.
+ * Gives back `{close(), position, rows, drops, heardAt, serverTime()}`.
  */
 export function connect(options) {
   return new Connection(options).handle();
@@ -66,7 +66,7 @@ class Connection {
   /** The best lower bound of (server's clock − ours): every stamp it sends is older than its arrival. */
   #ahead = null;
 
-  constructor({ url, feed, since, token, rows, capacity, onChange, onState }) {
+  constructor({ url, feed, since, token, rows, drops, capacity, onChange, onState }) {
     if (!FEED_NAME.test(feed)) throw new TypeError("a feed is 1 to 64 of A-Z a-z 0-9 _ - .");
     this.base = String(url ?? globalThis.location.origin);
     this.feed = feed;
@@ -74,7 +74,7 @@ class Connection {
     this.onChange = onChange;
     this.onState = onState;
     const known = parsePosition(since);
-    this.fold = new Fold(known && { ...known, rows, capacity });
+    this.fold = new Fold(known && { ...known, rows, drops, capacity });
     // A wrong address is the caller's mistake: it is told now, not retried for ever.
     feedUrl(this.base, "ws", { feed });
     this.#listen(true);
@@ -91,6 +91,9 @@ class Connection {
       },
       get rows() {
         return connection.fold.rows;
+      },
+      get drops() {
+        return connection.fold.drops;
       },
       get heardAt() {
         return connection.#heardAt;
@@ -145,12 +148,12 @@ class Connection {
     }
     // onState may have closed the connection.
     if (outcome === "none" || this.#line !== line) return;
-    const { epoch, seq, capacity, rows } = this.fold;
+    const { epoch, seq, capacity, rows, drops } = this.fold;
     const change =
       outcome === "snapshot"
         ? { kind: outcome, skipped: frame.skipped ?? 0, drops: frame.drops }
         : { kind: outcome, ops: frame.ops };
-    call(this.onChange, { feed: this.feed, epoch, seq, capacity, rows }, change);
+    call(this.onChange, { feed: this.feed, epoch, seq, capacity, rows, drops }, change);
   }
 
   /** Only what was sent as it happened says something; a snapshot's rows may be hours old. */

@@ -7,15 +7,17 @@ const BACKOFF_MOST = 20_000;
 
 /**
  * The list of one feed and where it stands, changed by frames only. No I/O: feed it frames in
- * order. `rows` is a new array after every change, newest first; it is never changed in place.
+ * order. `rows` is a new array after every change, newest first; it is never changed in place. So is
+ * `drops`, the feed's drops by name, of which there may be none.
  */
 export class Fold {
-  /** `start`: what is already known, `{epoch, seq, capacity?, rows?}`, or nothing. */
+  /** `start`: what is already known, `{epoch, seq, capacity?, rows?, drops?}`, or nothing. */
   constructor(start) {
     this.epoch = start?.epoch ?? null;
     this.seq = start?.seq ?? 0;
     this.capacity = start?.capacity ?? 100;
     this.rows = start?.rows ?? [];
+    this.drops = start?.drops ?? [];
     /** False until the first snapshot or resumed of a connection: deltas before it are a fault. */
     this.begun = false;
   }
@@ -38,6 +40,7 @@ export class Fold {
     switch (frame.type) {
       case "snapshot":
         this.rows = frame.rows.slice(0, frame.capacity);
+        this.drops = frame.drops ?? [];
         this.capacity = frame.capacity;
         this.epoch = frame.epoch;
         this.seq = frame.seq;
@@ -65,6 +68,7 @@ export class Fold {
     const whole = ops.every((op, i) => op.seq === this.seq + 1 + i);
     if (!whole || seq !== this.seq + ops.length) return "gap";
     let rows = this.rows.slice();
+    let drops = this.drops;
     for (const op of ops) {
       if (op.op === "add") {
         rows = [op.row, ...rows.filter((row) => row.row !== op.row.row)].slice(0, this.capacity);
@@ -72,10 +76,14 @@ export class Fold {
         rows = rows.map((row) => (row.row === op.row.row ? op.row : row));
       } else if (op.op === "remove") {
         rows = rows.filter((row) => row.row !== op.row);
+      } else if (op.op === "drop") {
+        drops = [...drops.filter((drop) => drop.drop !== op.drop.drop), op.drop];
+        drops.sort((a, b) => (a.drop < b.drop ? -1 : 1));
       }
       // An op of a later version only counts.
     }
     this.rows = rows;
+    this.drops = drops;
     this.seq = seq;
     return ops.length ? "delta" : "none";
   }

@@ -31,22 +31,27 @@ export function randomId() {
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 const pick = (list) => list[Math.floor(Math.random() * list.length)];
 
-/** Why a post did not succeed: `locked` wants a key, `away` and `busy` a later try. */
+/** Why a call did not succeed: `locked` wants a key, `away` and `busy` a later try; `type` is the problem's. */
 export class Refusal extends Error {
-  constructor(kind, message) {
+  constructor(kind, message, type) {
     super(message);
-    this.kind = kind;
+    Object.assign(this, { kind, type });
   }
 }
 
 /** Posts until there is an answer: the ids make a second try harmless. */
-export async function post(path, body, key) {
-  const headers = { "content-type": "application/json" };
+export function post(path, body, key) {
+  return call("POST", path, body, key);
+}
+
+/** Calls until there is an answer, with or without a body. */
+export async function call(method, path, body, key) {
+  const headers = body === undefined ? {} : { "content-type": "application/json" };
   if (key) headers.authorization = `Bearer ${key}`;
   for (let tries = 1; ; tries += 1) {
     let answer;
     try {
-      answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(body), signal: AbortSignal.timeout(8_000) });
+      answer = await fetch(path, { method, headers, body: JSON.stringify(body), signal: AbortSignal.timeout(8_000) });
     } catch (error) {
       if (tries === TRIES) throw new Refusal("away", error.message);
     }
@@ -55,7 +60,7 @@ export async function post(path, body, key) {
       if (answer.ok) return told;
       if (answer.status === 401 || answer.status === 403) throw new Refusal("locked", told.detail ?? told.title);
       const faults = (told.errors ?? []).map((fault) => `${fault.pointer} ${fault.detail}`);
-      throw new Refusal("refused", faults.join("; ") || told.detail || told.title || `HTTP ${answer.status}`);
+      throw new Refusal("refused", faults.join("; ") || told.detail || told.title || `HTTP ${answer.status}`, told.type);
     }
     if (tries === TRIES) throw new Refusal("busy", "");
     const asked = Number(answer?.headers.get("retry-after")) * 1000;
@@ -64,7 +69,7 @@ export async function post(path, body, key) {
 }
 
 /** The gift of the catalogue as a producer writes it. */
-export function gift({ id, name }, kind, lang, { count, message, test }) {
+export function gift({ id, name }, kind, lang, { count, message, test, delay }) {
   return {
     id: randomId(),
     user: { id, name },
@@ -74,6 +79,7 @@ export function gift({ id, name }, kind, lang, { count, message, test }) {
     message: message || undefined,
     tier: kind.tier || undefined,
     test: test || undefined,
+    delay_ms: delay || undefined,
   };
 }
 

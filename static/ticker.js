@@ -111,6 +111,16 @@ export class TipcastTicker extends Base {
     return this.#list?.rows ?? [];
   }
 
+  /** The feed's drops by name. */
+  get drops() {
+    return this.#list?.drops ?? [];
+  }
+
+  /** The gateway's clock as far as it is known, milliseconds since 1970. */
+  serverTime() {
+    return this.#connection?.serverTime() ?? Date.now();
+  }
+
   /** `epoch:seq`, or null before anything is known. */
   get position() {
     return this.#connection?.position ?? null;
@@ -213,6 +223,9 @@ export class TipcastTicker extends Base {
     this.#unsaid += added;
     this.#summarize();
     this.dispatchEvent(new CustomEvent("tipcast-change", { detail: { list, change } }));
+    if (list.drops !== before?.drops && (list.drops.length || before?.drops.length)) {
+      this.dispatchEvent(new CustomEvent("tipcast-drops", { detail: { drops: list.drops } }));
+    }
   }
 
   #draw(animate) {

@@ -20,15 +20,35 @@ export interface Row {
   updated_at: string;
   expires_at?: string;
   combo?: unknown;
-  drop?: unknown;
+  /** Of a sale: the drop, and how many were free right after it. */
+  drop?: { drop: string; left: number };
   test?: boolean;
   meta?: Record<string, unknown>;
+}
+
+/** A limited gift. Always free + held + sold = total. */
+export interface Drop {
+  drop: string;
+  /** "sold_out" means that nothing is free, even while units are held. */
+  state: "pending" | "open" | "sold_out" | "closed";
+  total: number;
+  free: number;
+  /** Units of unpaid holds. */
+  held: number;
+  sold: number;
+  gift: { id: string; name: string; icon?: string };
+  per_user: number;
+  hold_ttl_ms: number;
+  max_holds_per_user: number;
+  opens_at?: string;
+  closes_at?: string;
 }
 
 export type Op =
   | { op: "add"; seq: number; row: Row }
   | { op: "update"; seq: number; row: Row }
-  | { op: "remove"; seq: number; row: string; reason: "retracted" | "expired" };
+  | { op: "remove"; seq: number; row: string; reason: "retracted" | "expired" }
+  | { op: "drop"; seq: number; drop: Drop };
 
 /** The server's list at `epoch:seq`, newest first; `rows` is a new array after every change. */
 export interface List {
@@ -37,10 +57,12 @@ export interface List {
   seq: number;
   capacity: number;
   rows: readonly Row[];
+  /** By name; empty when the feed has none. */
+  drops: readonly Drop[];
 }
 
 /** What led to the list. A version of the gateway later than these types may send ops that are not listed. */
-export type Change = { kind: "snapshot"; skipped: number; drops?: unknown[] } | { kind: "delta"; ops: Op[] };
+export type Change = { kind: "snapshot"; skipped: number; drops?: Drop[] } | { kind: "delta"; ops: Op[] };
 
 export type State = "connecting" | "live" | "waiting" | "closed";
 
@@ -62,6 +84,7 @@ export interface ConnectOptions {
   since?: string;
   /** The list that belongs to `since`. */
   rows?: Row[];
+  drops?: Drop[];
   capacity?: number;
   /** A viewer's token, sent as the query parameter `token`. */
   token?: string;
@@ -75,6 +98,7 @@ export interface Watch {
   /** `epoch:seq`, or null before anything is known. */
   readonly position: string | null;
   readonly rows: readonly Row[];
+  readonly drops: readonly Drop[];
   /** When anything was heard last, milliseconds since 1970 by this machine's clock. */
   readonly heardAt: number;
   /** The gateway's clock as far as it is known, milliseconds since 1970. */
@@ -87,20 +111,24 @@ export function connect(options: ConnectOptions): Watch;
 /** `<tipcast-ticker feed="…" url="…" token="…" max="10" lang="en" theme="dark">` */
 export class TipcastTicker extends HTMLElement {
   readonly rows: readonly Row[];
+  readonly drops: readonly Drop[];
   readonly position: string | null;
   readonly state: State;
   readonly paused: boolean;
+  /** The gateway's clock as far as it is known, milliseconds since 1970. */
+  serverTime(): number;
   pause(): void;
   resume(): void;
 }
 
 /** A list changed by frames only, without I/O; for clients with a transport of their own. */
 export class Fold {
-  constructor(start?: { epoch: string; seq: number; capacity?: number; rows?: Row[] });
+  constructor(start?: { epoch: string; seq: number; capacity?: number; rows?: Row[]; drops?: Drop[] });
   epoch: string | null;
   seq: number;
   capacity: number;
   rows: readonly Row[];
+  drops: readonly Drop[];
   begun: boolean;
   readonly position: string | null;
   rewind(): void;
@@ -125,6 +153,7 @@ declare global {
   }
   interface HTMLElementEventMap {
     "tipcast-change": CustomEvent<{ list: List; change: Change }>;
+    "tipcast-drops": CustomEvent<{ drops: readonly Drop[] }>;
     "tipcast-state": CustomEvent<{ state: State } & StateDetail>;
   }
 }

@@ -157,7 +157,9 @@ impl Stock {
 
     /// When its clock strikes next, after everything that is due at `now` was done.
     pub fn next(&self, now: Millis, reminder_ms: u64) -> Option<Millis> {
-        let waits = self.stale || self.said != self.phase(now);
+        // Once more also when nothing waits yet: a drop that sells has its clock in the queue all the time.
+        let soon = now < self.told.plus(TELL_EVERY_MS);
+        let waits = soon || self.stale || self.said != self.phase(now);
         let trailing = waits.then(|| self.told.plus(TELL_EVERY_MS));
         let instants = [self.spec.opens_at, self.spec.closes_at].into_iter().flatten().flat_map(|at| {
             let early = (reminder_ms > 0).then(|| Millis(at.0 - reminder_ms as i64));
@@ -165,5 +167,114 @@ impl Stock {
         });
         let instants = instants.flatten().filter(|at| *at > now);
         instants.chain(trailing).chain(self.soonest).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::json::syntax;
+    use crate::domain::{Claim, Phase};
+
+    fn spec(total: u64) -> DropSpec {
+        let body =
+            format!(r#"{{"gift":{{"id":"r","name":"R"}},"total":{total},"per_user":3,"hold_ttl_ms":1000}}"#);
+        DropSpec::parse(syntax(body.as_bytes()).unwrap()).unwrap()
+    }
+
+    fn claim(user: u8, count: u64, later: bool) -> Claim {
+        let pay = if later { "later" } else { "now" };
+        let body =
+            format!(r#"{{"id":"c","user":{{"id":"u{user}","name":"U"}},"count":{count},"pay":"{pay}"}}"#);
+        Claim::parse(syntax(body.as_bytes()).unwrap(), None).unwrap()
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Claim(u8, u64, bool),
+        Confirm(usize),
+        Cancel(usize),
+        Redefine(u64),
+        Pass(u64),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            5 => (0..4u8, 1..4u64, any::<bool>()).prop_map(|(user, count, later)| Step::Claim(user, count, later)),
+            2 => (0..8usize).prop_map(Step::Confirm),
+            2 => (0..8usize).prop_map(Step::Cancel),
+            1 => (1..20u64).prop_map(Step::Redefine),
+            2 => (1..1500u64).prop_map(Step::Pass),
+        ];
+        prop::collection::vec(step, 1..80)
+    }
+
+    proptest! {
+        #[test]
+        fn free_and_held_and_sold_are_the_total_after_every_step(total in 1..12u64, steps in steps()) {
+            let mut now = Millis(1_000_000);
+            let mut stock = Stock::new(spec(total), now);
+            // What the ledger would have: units and end of each hold by user, units by user.
+            let mut holds: Vec<(u8, u64, Millis)> = vec![];
+            let mut units: HashMap<u8, u64> = HashMap::new();
+            let mut told: Vec<Millis> = vec![];
+            for step in steps {
+                holds.retain(|(user, count, until)| {
+                    let over = *until <= now;
+                    if over {
+                        stock.give_back(*count);
+                        *units.get_mut(user).unwrap() -= count;
+                    }
+                    !over
+                });
+                match step {
+                    Step::Claim(user, count, later) => {
+                        let mine = holds.iter().filter(|hold| hold.0 == user);
+                        let unpaid = (mine.clone().count() as u64, mine.map(|hold| hold.2).min());
+                        let record = Record { units: units.get(&user).copied().unwrap_or(0), unpaid };
+                        let before = stock.clone();
+                        match stock.take(&claim(user, count, later), record, now) {
+                            Ok(()) => {
+                                *units.entry(user).or_default() += count;
+                                if later {
+                                    holds.push((user, count, now.plus(1000)));
+                                }
+                            }
+                            Err(_) => prop_assert_eq!(&stock, &before, "a refusal changes nothing"),
+                        }
+                    }
+                    Step::Confirm(n) if n < holds.len() => stock.sell_held(holds.remove(n).1),
+                    Step::Cancel(n) if n < holds.len() => {
+                        let (user, count, _) = holds.remove(n);
+                        stock.give_back(count);
+                        *units.get_mut(&user).unwrap() -= count;
+                    }
+                    Step::Redefine(total) => drop(stock.redefine(spec(total))),
+                    Step::Pass(ms) => now = now.plus(ms),
+                    Step::Confirm(_) | Step::Cancel(_) => {}
+                }
+                let view = stock.view(&"r".parse().unwrap(), now);
+                prop_assert_eq!(view.free + view.held + view.sold, view.spec.total);
+                prop_assert_eq!(view.held, holds.iter().map(|hold| hold.1).sum::<u64>());
+                prop_assert_eq!(view.held + view.sold, units.values().sum::<u64>());
+                prop_assert!(units.values().all(|units| *units <= 3));
+                prop_assert_eq!(view.phase == Phase::SoldOut, view.free == 0);
+                let was = stock.said;
+                if stock.must_tell(now, 0) {
+                    stock.tell(now);
+                    if !(was != Phase::SoldOut && stock.said == Phase::SoldOut) {
+                        told.push(now);
+                    }
+                }
+                prop_assert!(stock.said == view.phase || stock.said == Phase::SoldOut, "never late with bad news");
+                prop_assert!(stock.next(now, 0).is_some() || !stock.stale, "the last state is told in the end");
+            }
+            let crowded = told.windows(3).any(|three| three[2].since(three[0]) <= 1000);
+            prop_assert!(!crowded, "more than two in a second: {:?}", told);
+        }
     }
 }

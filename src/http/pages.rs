@@ -52,6 +52,7 @@ static FILES: LazyLock<Vec<File>> = files! {
     "alerts.js": JS,
     "app.js": JS,
     "connect.js": JS,
+    "drops.js": JS,
     "fold.js": JS,
     "format.js": JS,
     "icons.js": JS,

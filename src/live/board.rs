@@ -49,6 +49,8 @@ struct State {
     /// Positions from here on may be resumed from; the ring may reach further back for those who
     /// never left.
     covered_from: u64,
+    /// Nobody resumes over more changes than these.
+    history: u64,
 }
 
 /// Where a watcher is. `seq` counts what was taken for its socket.
@@ -93,6 +95,7 @@ impl Board {
             bytes: 0,
             snapshot: None,
             covered_from: 0,
+            history: u64::MAX,
         };
         let (moves, hurry) = (watch::channel(0).0, Notify::new());
         Board { feed, state: Mutex::new(state), version: AtomicU64::new(0), moves, hurry, metrics }
@@ -226,6 +229,8 @@ impl Board {
             state.bytes += frame.len();
             state.frames.push_back(frame);
         }
+        // In the same step as the frames: a watcher that comes now must not resume over more.
+        state.covered_from = state.covered_from.max(state.at.seq.saturating_sub(state.history));
         while state.frames.len() > RING_FRAMES || (state.bytes > RING_BYTES && state.frames.len() > 1) {
             if let Some(oldest) = state.frames.pop_front() {
                 state.bytes -= oldest.len();
@@ -240,6 +245,7 @@ impl Board {
     /// Nobody resumes over more than the newest `history` changes from now on.
     pub(super) fn limit(&self, history: u64) {
         let mut state = self.locked();
+        state.history = history;
         state.covered_from = state.covered_from.max(state.at.seq.saturating_sub(history));
     }
 

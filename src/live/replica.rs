@@ -293,7 +293,6 @@ impl Replica {
         }
         self.board.append(&self.epoch, &self.pending, &self.rows, &self.drops);
         self.count_pending();
-        self.board.limit(self.policy.history);
         self.pending.clear();
         let window = Duration::from_millis(self.policy.flush_ms);
         self.gathering = (!window.is_zero()).then(|| Instant::now() + window);

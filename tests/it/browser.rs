@@ -3,6 +3,7 @@
 mod client;
 mod demo_page;
 mod driver;
+mod drops;
 mod embedding;
 mod long_burst;
 mod looks;

@@ -30,5 +30,6 @@ mod redis_chaos;
 mod redis_engine;
 mod reload;
 mod survival;
+mod tls;
 mod two_nodes;
 mod watching;

@@ -117,7 +117,7 @@ async fn every_example_of_a_body_is_accepted_and_answered_as_described() {
                 let body = &example["value"];
                 let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
                 assert_eq!(document.faults(schema, body, ""), Vec::<String>::new(), "{method} {path}");
-                let real = path.replace("{feed}", "show");
+                let real = path.replace("{feed}", "show").replace("{drop}", "rocket");
                 let said = app.call(&method.to_uppercase(), &real, Some(&body.to_string())).await;
                 assert!(matches!(said.status, 200..=202), "{method} {path}: {said:?}");
                 document.check(method, path, &said);
@@ -199,4 +199,57 @@ async fn the_docs_page_asks_no_other_host_and_runs_nothing_inline() {
         assert_eq!(crate::support::api::Api::send(again).await.status, 304, "{path}");
     }
     assert!(!page.text.contains("<style") && !page.text.contains(" on") && !page.text.contains("style="));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_answered_about_drops_has_the_shape_that_is_described() {
+    use crate::support::claims::{claim, hold, rockets, with};
+    let app = TestApp::start().await;
+    let document = Document::of(&app).await;
+    let check = async |method: &str, path: &str, rest: [&str; 2], body: Option<Value>, status: u16| {
+        let real = path.replace("{feed}", "show").replace("{drop}", rest[0]).replace("{user}", rest[0]);
+        let real = real.replace("{hold}", rest[1]);
+        let said =
+            app.call(&method.to_uppercase(), &real, body.map(|body| body.to_string()).as_deref()).await;
+        assert_eq!(said.status, status, "{method} {real}: {said:?}");
+        document.check(method, path, &said);
+    };
+    let (one, claims) = ("/v1/feeds/{feed}/drops/{drop}", "/v1/feeds/{feed}/drops/{drop}/claims");
+    let (confirm, end) = ("/v1/feeds/{feed}/holds/{hold}/confirm", "/v1/feeds/{feed}/holds/{hold}");
+    let whole =
+        with(with(rockets(3), "opens_at", json!("2020-01-01T00:00:00Z")), "max_holds_per_user", json!(1));
+    for (body, status) in
+        [(with(whole, "closes_at", json!("2999-01-01T00:00:00Z")), 201), (rockets(4), 200), (json!({}), 422)]
+    {
+        check("put", one, ["r", ""], Some(body), status).await;
+    }
+    check("put", one, ["s", ""], Some(with(rockets(1), "max_holds_per_user", json!(1))), 201).await;
+    for (body, status) in [
+        (claim("c1", "ann"), 201),
+        (claim("c1", "ann"), 201),
+        (claim("c1", "bob"), 422),
+        (claim("c2", "ann"), 409),
+        (hold("c3", "bob"), 201),
+        (hold("c4", "eve"), 201),
+        (hold("c5", "zoe"), 201),
+        (claim("c6", "max"), 409),
+    ] {
+        check("post", claims, ["r", ""], Some(body), status).await;
+    }
+    check("post", claims, ["s", ""], Some(hold("c7", "bob")), 409).await;
+    check("post", claims, ["none", ""], Some(claim("c1", "ann")), 404).await;
+    check("put", one, ["r", ""], Some(rockets(1)), 409).await;
+    for (name, status) in [("r", 200), ("none", 404), ("a~b", 422)] {
+        check("get", one, [name, ""], None, status).await;
+    }
+    check("get", "/v1/feeds/{feed}/drops", ["", ""], None, 200).await;
+    check("get", "/v1/feeds/{feed}", ["", ""], None, 200).await;
+    check("get", "/v1/feeds/{feed}/users/{user}/holds", ["bob", ""], None, 200).await;
+    for (hold, status) in [("r~c3", 200), ("r~c3", 200), ("r~none", 404)] {
+        check("post", confirm, ["", hold], None, status).await;
+    }
+    for (hold, status) in [("r~c4", 200), ("r~c4", 409), ("none", 404)] {
+        check("delete", end, ["", hold], None, status).await;
+    }
+    check("post", confirm, ["", "r~c4"], None, 409).await;
 }

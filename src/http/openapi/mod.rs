@@ -15,6 +15,8 @@ use utoipa::{Modify, OpenApi};
 use super::etag;
 
 #[allow(dead_code, reason = "only described, never built or called")]
+mod drops;
+#[allow(dead_code, reason = "only described, never built or called")]
 mod operations;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod producer;
@@ -39,6 +41,7 @@ mod watching;
     servers((url = "/", description = "This gateway")),
     tags(
         (name = "producer", description = "Writing: gifts, rows, policies. Needs a producer key when the operator set any"),
+        (name = "drops", description = "Limited gifts: defining, claiming, holding and paying. Reading them needs no key"),
         (name = "watching", description = "Reading and watching feeds"),
         (name = "operations", description = "For those who run it"),
     ),
@@ -52,6 +55,13 @@ mod watching;
         scheduled::list,
         scheduled::cancel,
         scheduled::dead,
+        drops::put,
+        drops::get,
+        drops::list,
+        drops::claim,
+        drops::confirm,
+        drops::cancel,
+        drops::holds,
         watching::feed,
         watching::ws,
         watching::sse,
@@ -193,7 +203,9 @@ mod tests {
     #[test]
     fn bodies_refuse_what_they_do_not_know_and_every_reference_leads_somewhere() {
         let api = document();
-        for body in ["Gift", "User", "GiftKind", "Money", "Combo", "Batch", "PolicyPatch"] {
+        for body in
+            ["Gift", "User", "GiftKind", "Money", "Combo", "Batch", "PolicyPatch", "DropSpec", "Claim"]
+        {
             assert_eq!(api["components"]["schemas"][body]["additionalProperties"], false, "{body}");
         }
         let text = api.to_string();

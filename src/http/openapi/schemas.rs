@@ -5,6 +5,8 @@ use serde_json::Value as Json;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
+use super::drops::{Claimed, Drop, RowDrop};
+
 /// A gift event.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -322,6 +324,10 @@ pub struct Feed {
     /// Newest first.
     #[schema(max_items = 100)]
     rows: Vec<Row>,
+    /// As watchers were told of them at this seq, by name; only there when the feed has any. The counts may be
+    /// behind those of GET /v1/feeds/{feed}/drops by a moment.
+    #[schema(required = false, min_items = 1, max_items = 64)]
+    drops: Vec<Drop>,
 }
 
 /// One line of the ticker.
@@ -355,7 +361,7 @@ pub struct Row {
     combo: Combo,
     /// The drop that it was sold by.
     #[schema(required = false)]
-    drop: String,
+    drop: RowDrop,
     #[schema(required = false)]
     test: bool,
     #[schema(required = false, value_type = Object)]
@@ -377,6 +383,9 @@ pub struct Problem {
     /// Everything that is wrong with the body, each with its place.
     #[schema(required = false, min_items = 1)]
     errors: Vec<Fault>,
+    /// Of already-claimed: the answer to the user's first claim.
+    #[schema(required = false)]
+    claim: Claimed,
 }
 
 /// One thing wrong with a body.

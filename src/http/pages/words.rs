@@ -32,6 +32,10 @@ words! {
     count: "Count", "数量";
     message: "Message", "留言";
     optional: "optional", "可选";
+    later: "Send in 10 s", "10 秒后送出";
+    drops_title: "Limited", "限量";
+    drops_none: "A few of a kind: whoever is first has one.", "数量有限，先到先得。";
+    drops_start: "Start a drop", "开始限量发售";
     as_test: "Test gift", "测试礼物";
     key: "Producer key", "生产者密钥";
     key_hint: "This gateway takes gifts only with a key.", "此网关只接受带密钥的礼物。";

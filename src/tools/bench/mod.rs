@@ -9,6 +9,7 @@
 mod control;
 mod crowd;
 mod dialect;
+mod gateway;
 mod histogram;
 mod ledger;
 mod options;
@@ -17,7 +18,6 @@ mod producers;
 mod progress;
 mod report;
 mod run;
-mod tipcast;
 mod watcher;
 
 use std::fmt;
@@ -27,12 +27,10 @@ use std::path::Path;
 use clap::Args;
 
 pub use dialect::{Answer, Dialect, Greeting, MARK, MARK_DIGITS, Meaning, START, Sample, http_answer, mark};
-pub use histogram::Histogram;
-pub use ledger::{Counts, Place};
+pub use gateway::Tipcast;
 pub use options::{LoadOptions, TargetOptions, Until};
 pub use report::Report;
 pub use run::{KeptOpen, measure};
-pub use tipcast::Tipcast;
 
 /// What `tipcast bench` can be told.
 #[derive(Args, Clone, Debug)]

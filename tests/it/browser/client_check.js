@@ -35,6 +35,18 @@ function foldsStrictly({ Fold }) {
   take({ type: "keepalive", seq: 7 }, "none", "a keepalive in step");
   take({ type: "keepalive", seq: 8 }, "gap", "a keepalive out of step");
   take({ type: "later" }, "none", "a frame of a later version");
+  const drop = (name, free) => ({ drop: name, free });
+  equal(fold.drops, [], "a feed without drops");
+  const told = [{ op: "drop", seq: 8, drop: drop("b", 2) }, { op: "drop", seq: 9, drop: drop("a", 1) }];
+  take({ type: "delta", seq: 9, ops: told }, "delta", "drops");
+  const first = fold.drops;
+  take({ type: "delta", seq: 10, ops: [{ op: "drop", seq: 10, drop: drop("b", 0) }] }, "delta", "a drop's new state");
+  equal([fold.drops, first], [[drop("a", 1), drop("b", 0)], [drop("a", 1), drop("b", 2)]], "by name, never in place");
+  const whole = { type: "snapshot", epoch: "e", seq: 7, capacity: 2, rows: [row("b", 2)] };
+  take({ ...whole, drops: [drop("c", 3)] }, "snapshot", "a snapshot with drops");
+  equal(fold.drops, [drop("c", 3)], "replaced");
+  take(whole, "snapshot", "a snapshot without");
+  equal(fold.drops, [], "gone");
   fold.rewind();
   take({ type: "resumed", epoch: "e", seq: 7 }, "none", "resumed");
   take({ type: "resumed", epoch: "e", seq: 6 }, "gap", "resumed elsewhere");

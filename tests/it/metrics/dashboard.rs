@@ -23,6 +23,9 @@ fn metric_of(sample: &str) -> &str {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_dashboard_and_the_table_name_metrics_that_exist_and_the_table_names_all() {
     let app = TestApp::start().await;
+    // The units of drops are there once there is a drop.
+    let drop = r#"{"gift":{"id":"r","name":"R"},"total":1}"#;
+    assert_eq!(app.call("PUT", "/v1/feeds/show/drops/r", Some(drop)).await.status, 201);
     let scrape = Scrape::of(&app).await;
     let samples = scrape.names();
     assert!(samples.len() > 25, "{samples:?}");
