@@ -187,6 +187,10 @@ impl Engine for Metered {
         })
     }
 
+    fn due_at_once(&self) -> usize {
+        self.engine.due_at_once()
+    }
+
     fn wakes(&self) -> Wakes {
         self.engine.wakes()
     }

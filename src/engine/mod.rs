@@ -116,6 +116,12 @@ pub trait Engine: DropStore + Send + Sync + 'static {
     /// it is dead.
     fn run_due<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, DueRun>;
 
+    /// How many feeds are best run at the same time: as many as share a commit, or as few as leave room
+    /// for everybody else's calls.
+    fn due_at_once(&self) -> usize {
+        8
+    }
+
     /// Tells of what comes into any queue before everything else there, from this moment on.
     fn wakes(&self) -> Wakes;
 

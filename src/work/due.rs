@@ -15,10 +15,7 @@ use crate::domain::Millis;
 use crate::engine::{DueDone, DueFeed, Engine, EngineError};
 
 /// Feeds whose turn is taken at once.
-const FEEDS: usize = 32;
-
-/// Feeds that are run at the same time.
-const AT_ONCE: usize = 8;
+const FEEDS: usize = 64;
 
 /// The pauses while the store does not answer grow from this ...
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
@@ -85,12 +82,12 @@ impl DueWork {
             self.fine();
             return Ok(rest);
         }
-        let engine = &self.engine;
+        let (engine, at_once) = (&self.engine, self.engine.due_at_once());
         let run = async |DueFeed { feed, token, .. }: DueFeed| {
             let run = engine.run_due(&feed, now).await?;
             Ok::<_, EngineError>((run.handled.len(), DueDone { feed, token, next: run.next }))
         };
-        let results: Vec<_> = stream::iter(turn.feeds).map(run).buffer_unordered(AT_ONCE).collect().await;
+        let results: Vec<_> = stream::iter(turn.feeds).map(run).buffer_unordered(at_once).collect().await;
         let (mut failed, mut handled) = (None, 0);
         for result in results {
             match result {

@@ -239,6 +239,11 @@ impl Engine for EmbeddedEngine {
         self.call(move |reply| Call::RunDue(feed.clone(), now, reply))
     }
 
+    /// All of them: they share one commit.
+    fn due_at_once(&self) -> usize {
+        64
+    }
+
     fn wakes(&self) -> Wakes {
         Wakes::new(self.topics.wakes.subscribe())
     }
