@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use actix_http::HttpService;
 use actix_http::ws::handshake;
@@ -34,6 +34,9 @@ const RULES: Rules = Rules { most: 16 << 20, binary: true, deflate: false };
 
 /// Frames that wait for a client that does not read; then it is cut.
 const WAITING_MOST: usize = 1024;
+
+/// How long a client that was told to close may take to do so; as Tipcast's.
+const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:9001".into());
@@ -82,22 +85,24 @@ impl Serving<(), Echo> for Hall {
     }
 
     fn seat(&self, (): ()) -> Echo {
-        Echo { reader: Reader::new(RULES), out: VecDeque::new(), closing: false, over: false }
+        let calls = self.calls.clone();
+        Echo { reader: Reader::new(RULES), out: VecDeque::new(), calls, closing: None, over: false }
     }
 }
 
 struct Echo {
     reader: Reader,
     out: VecDeque<Bytes>,
-    /// A close frame was sent: the client's is waited for.
-    closing: bool,
+    calls: Rc<Calls>,
+    /// A close frame was sent at this time: the client's is waited for.
+    closing: Option<Instant>,
     over: bool,
 }
 
 impl Echo {
     fn close(&mut self, frame: Bytes) {
-        if !self.closing {
-            self.closing = true;
+        if self.closing.is_none() {
+            self.closing = Some(Instant::now());
             self.out.push_back(frame);
         }
     }
@@ -128,12 +133,24 @@ impl Conversation for Echo {
         self.out.clear();
     }
 
-    fn say(&mut self, _: Instant, _: &Wake) -> Poll<Option<Said>> {
-        match self.out.pop_front() {
-            Some(frame) => Poll::Ready(Some(Said::Bytes(frame))),
-            None if self.over => Poll::Ready(None),
-            None => Poll::Pending,
+    fn say(&mut self, now: Instant, wake: &Wake) -> Poll<Option<Said>> {
+        if let Some(frame) = self.out.pop_front() {
+            return Poll::Ready(Some(Said::Bytes(frame)));
         }
+        if self.over {
+            return Poll::Ready(None);
+        }
+        if let (Some(since), &Wake::Socket(socket)) = (self.closing, wake) {
+            if now.saturating_duration_since(since) >= CLOSE_WITHIN {
+                return Poll::Ready(None);
+            }
+            let calls = self.calls.clone();
+            tokio::task::spawn_local(async move {
+                tokio::time::sleep(CLOSE_WITHIN).await;
+                calls.call(socket);
+            });
+        }
+        Poll::Pending
     }
 
     fn unsent(&mut self, said: &Said, sent: usize) -> Bytes {

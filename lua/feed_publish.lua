@@ -35,20 +35,6 @@
 local REGISTERED, MAX = tonumber(ARGV[10]), tonumber(ARGV[11])
 local unregistered, gifts_waiting = false, false
 
-local function due_of(a)
-  local show, at = ARGV[a + SHOW], nil
-  if show == '-' then return nil end
-  if show == '' then
-    at = now + policy.delay
-  elseif string.sub(show, 1, 1) == '+' then
-    at = now + tonumber(string.sub(show, 2))
-  else
-    at = tonumber(show)
-  end
-  if at <= now then return nil end
-  return math.min(at, MAX_TIME)
-end
-
 local function schedule(a, index, at)
   if not gifts_waiting then gifts_waiting = due_waiting() > 0 and call('HLEN', LATER) - 1 or 0 end
   if gifts_waiting >= MAX then
@@ -67,21 +53,7 @@ local function schedule(a, index, at)
   return 'n' .. answer
 end
 
-local function take(a, index)
-  local known = lookup(ids, index)
-  if known then
-    local over, status = match(known, '^(%d+) %x+ ([amswc]) %S+ %d+ %S+ %S+$')
-    if over and (status == 'w' or now < tonumber(over)) then return 'd' .. known end
-  end
-  local at = due_of(a)
-  if at then return schedule(a, index, at) end
-  return 'n' .. take_now(a, index)
-end
-
-local answers = {}
-for gift = 0, (#KEYS - 7) / 2 - 1 do
-  answers[gift + 2] = take(12 + gift * GIFT_ARGS, 8 + gift * 2)
-end
+local answers = take_all(schedule)
 if unregistered then return { '', 'register', int(unregistered), int(policy.delay) } end
 commit('=')
 remember()

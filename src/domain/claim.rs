@@ -49,7 +49,7 @@ impl Claim {
     }
 
     fn read(raw: &RawValue, key: Option<&GiftId>, faults: &mut Vec<Fault>) -> Option<Claim> {
-        let mut body = Object::open(raw, "", faults)?;
+        let mut body = Object::open(raw, faults)?;
         // A claim is money: whoever repeats one must be able to say which.
         let id = match (body.take("id"), key) {
             (None, Some(key)) => Some(key.clone()),

@@ -53,11 +53,11 @@ impl DropSpec {
     }
 
     fn read(raw: &RawValue, faults: &mut Vec<Fault>) -> Option<DropSpec> {
-        let mut body = Object::open(raw, "", faults)?;
+        let mut body = Object::open(raw, faults)?;
         let gift =
             body.need("gift", faults).and_then(|f| f.object(faults)).and_then(|o| read_kind(o, faults));
         let total = body.need("total", faults).and_then(|f| f.integer(1, MAX_TOTAL, faults));
-        let mut or = |name: &str, most, default| match body.take(name) {
+        let mut or = |name: &'static str, most, default| match body.take(name) {
             Some(f) => f.integer(1, most, faults),
             None => Some(default),
         };
@@ -65,8 +65,9 @@ impl DropSpec {
         let hold_ttl_ms = or("hold_ttl_ms", MAX_HOLD_TTL_MS, 1_800_000);
         let max_holds_per_user = or("max_holds_per_user", MAX_TOTAL, 3);
         // A time before 1970 is as good as 1970: long over.
-        let mut time =
-            |name: &str| body.take(name).map(|f| (read_time(&f, faults).map(|at| at.max(Millis(0))), f));
+        let mut time = |name: &'static str| {
+            body.take(name).map(|f| (read_time(&f, faults).map(|at| at.max(Millis(0))), f))
+        };
         let (opens, closes) = (time("opens_at"), time("closes_at"));
         if let (Some((Some(opens), _)), Some((Some(closes), field))) = (&opens, &closes)
             && closes <= opens

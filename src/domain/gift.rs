@@ -84,7 +84,12 @@ impl Fingerprint {
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        let mut hex = [0; 32];
+        for (byte, pair) in self.0.iter().zip(hex.chunks_exact_mut(2)) {
+            let digit = |n: u8| b"0123456789abcdef"[usize::from(n & 15)];
+            pair.copy_from_slice(&[digit(byte >> 4), digit(*byte)]);
+        }
+        f.write_str(str::from_utf8(&hex).unwrap_or_default())
     }
 }
 
@@ -140,7 +145,7 @@ impl Gift {
     }
 
     fn read(raw: &RawValue, key: Option<&GiftId>, faults: &mut Vec<Fault>) -> Option<Gift> {
-        let mut body = Object::open(raw, "", faults)?;
+        let mut body = Object::open(raw, faults)?;
         let id = read_id(&mut body, key, faults);
         let user =
             body.need("user", faults).and_then(|f| f.object(faults)).and_then(|o| read_person(o, faults));
@@ -290,7 +295,7 @@ pub(super) fn read_kind(object: Object<'_>, faults: &mut Vec<Fault>) -> Option<G
 /// `{id, name, <picture>?}`: a user or a kind of gift.
 fn read_named(
     mut object: Object<'_>,
-    picture: &str,
+    picture: &'static str,
     faults: &mut Vec<Fault>,
 ) -> Option<(String, String, Option<String>)> {
     let id = object.need("id", faults).and_then(|f| opaque_id(&f, 64, faults));

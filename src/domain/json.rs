@@ -37,9 +37,39 @@ pub fn syntax(bytes: &[u8]) -> Result<&RawValue, Refused> {
     serde_json::from_str::<&RawValue>(text).map_err(|e| Refused::Syntax(e.to_string()))
 }
 
+/// Where a field stands, as names from the outside in. Made into a pointer only for a fault: most bodies
+/// have none.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    names: [&'static str; Place::DEEPEST],
+    depth: usize,
+}
+
+impl Place {
+    /// Deeper than what any body's fields nest.
+    const DEEPEST: usize = 4;
+
+    fn inside(mut self, name: &'static str) -> Place {
+        if let Some(slot) = self.names.get_mut(self.depth) {
+            *slot = name;
+            self.depth += 1;
+        }
+        self
+    }
+
+    fn pointer(&self) -> String {
+        self.names[..self.depth].iter().map(|name| spelled(name)).collect()
+    }
+}
+
+/// One step of a pointer.
+fn spelled(name: &str) -> String {
+    format!("/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
 /// The fields of one JSON object, taken one by one. Of a repeated name the last counts.
 pub struct Object<'a> {
-    pointer: String,
+    place: Place,
     fields: Vec<(Cow<'a, str>, &'a RawValue)>,
 }
 
@@ -71,33 +101,38 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'a> Object<'a> {
-    /// Opens `raw` as an object standing at `pointer`; anything else is a fault.
-    pub fn open(raw: &'a RawValue, pointer: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    /// Opens a body, or an item of one that is judged alone, as an object; anything else is a fault.
+    pub fn open(raw: &'a RawValue, faults: &mut Vec<Fault>) -> Option<Self> {
+        Object::open_at(raw, Place::default(), faults)
+    }
+
+    fn open_at(raw: &'a RawValue, place: Place, faults: &mut Vec<Fault>) -> Option<Self> {
         if !raw.get().starts_with('{') {
-            faults.push(fault(pointer, "must be an object"));
+            faults.push(fault(&place.pointer(), "must be an object"));
             return None;
         }
         match serde_json::from_str::<Fields<'a>>(raw.get()) {
-            Ok(Fields(fields)) => Some(Object { pointer: pointer.to_owned(), fields }),
+            Ok(Fields(fields)) => Some(Object { place, fields }),
             Err(e) => {
-                faults.push(fault(pointer, format!("has a member name that cannot be read: {e}")));
+                let detail = format!("has a member name that cannot be read: {e}");
+                faults.push(fault(&place.pointer(), detail));
                 None
             }
         }
     }
 
     /// The field's raw value and its pointer, or nothing when it is absent.
-    pub fn take(&mut self, name: &str) -> Option<Field<'a>> {
+    pub fn take(&mut self, name: &'static str) -> Option<Field<'a>> {
         let at = self.fields.iter().position(|(known, _)| known == name)?;
         let (_, raw) = self.fields.swap_remove(at);
-        Some(Field { raw, pointer: self.point(name) })
+        Some(Field { raw, place: self.place.inside(name) })
     }
 
     /// As [`Object::take`], but absence is a fault.
-    pub fn need(&mut self, name: &str, faults: &mut Vec<Fault>) -> Option<Field<'a>> {
+    pub fn need(&mut self, name: &'static str, faults: &mut Vec<Fault>) -> Option<Field<'a>> {
         let field = self.take(name);
         if field.is_none() {
-            faults.push(fault(&self.point(name), "is required"));
+            faults.push(fault(&self.place.inside(name).pointer(), "is required"));
         }
         field
     }
@@ -105,12 +140,9 @@ impl<'a> Object<'a> {
     /// Every field that nobody took is unknown: a fault each.
     pub fn close(self, faults: &mut Vec<Fault>) {
         for (name, _) in &self.fields {
-            faults.push(fault(&self.point(name), format!("unknown field {name:?}; remove it")));
+            let pointer = self.place.pointer() + &spelled(name);
+            faults.push(fault(&pointer, format!("unknown field {name:?}; remove it")));
         }
-    }
-
-    fn point(&self, name: &str) -> String {
-        format!("{}/{}", self.pointer, name.replace('~', "~0").replace('/', "~1"))
     }
 }
 
@@ -123,14 +155,13 @@ pub fn fault(pointer: &str, detail: impl Into<String>) -> Fault {
 pub struct Field<'a> {
     /// The value as it stood in the body.
     pub raw: &'a RawValue,
-    /// Where it stood.
-    pub pointer: String,
+    place: Place,
 }
 
 impl<'a> Field<'a> {
     /// Records that this field is wrong.
     pub fn wrong(&self, faults: &mut Vec<Fault>, detail: impl Into<String>) {
-        faults.push(fault(&self.pointer, detail));
+        faults.push(fault(&self.place.pointer(), detail));
     }
 
     /// A string of any content.
@@ -181,7 +212,7 @@ impl<'a> Field<'a> {
 
     /// This field as an object.
     pub fn object(&self, faults: &mut Vec<Fault>) -> Option<Object<'a>> {
-        Object::open(self.raw, &self.pointer, faults)
+        Object::open_at(self.raw, self.place, faults)
     }
 }
 
@@ -222,7 +253,7 @@ mod tests {
     fn every_fault_is_named_by_its_pointer() {
         let raw = syntax(br#"{"a":1.5,"b/c":true,"d":"\ud800"}"#).unwrap();
         let mut faults = vec![];
-        let mut body = Object::open(raw, "", &mut faults).unwrap();
+        let mut body = Object::open(raw, &mut faults).unwrap();
         assert_eq!(body.take("a").unwrap().integer(0, 9, &mut faults), None);
         assert_eq!(body.take("d").unwrap().string(&mut faults), None);
         assert!(body.need("e", &mut faults).is_none());

@@ -124,11 +124,12 @@ impl PolicyPatch {
     /// Reads the body of a PUT or PATCH.
     pub fn parse(raw: &RawValue) -> Result<PolicyPatch, Refused> {
         let mut faults = Vec::new();
-        let Some(mut body) = Object::open(raw, "", &mut faults) else {
+        let Some(mut body) = Object::open(raw, &mut faults) else {
             return Err(Refused::Invalid(faults));
         };
-        let mut int =
-            |name: &str, least, most| body.take(name).and_then(|f| f.integer(least, most, &mut faults));
+        let mut int = |name: &'static str, least, most| {
+            body.take(name).and_then(|f| f.integer(least, most, &mut faults))
+        };
         let mut patch = PolicyPatch {
             capacity: int("capacity", 1, 100),
             dedup: None,

@@ -26,6 +26,9 @@ fn is_invisible(c: char) -> bool {
 /// `raw` without hazards, in NFC.
 pub fn clean(raw: &str) -> String {
     if raw.is_ascii() {
+        if !raw.bytes().any(|b| b.is_ascii_control()) {
+            return raw.to_owned();
+        }
         return raw.chars().filter(|c| !c.is_control()).collect();
     }
     let kept: String = raw.chars().filter(|c| !is_hazard(*c)).collect();

@@ -57,7 +57,7 @@ enum Fate {
 /// The gifts that can be published, and a fate for every item; the n-th waiting one is the n-th gift.
 fn read(raw: &RawValue) -> Result<(Vec<Gift>, Vec<Fate>), Refused> {
     let mut faults = Vec::new();
-    let items = Object::open(raw, "", &mut faults).and_then(|mut body| {
+    let items = Object::open(raw, &mut faults).and_then(|mut body| {
         let field = body.need("gifts", &mut faults);
         let items = field.and_then(|field| {
             let items = field.array(&mut faults)?;

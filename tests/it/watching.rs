@@ -3,6 +3,7 @@
 mod compressed;
 mod frames;
 mod goodbye;
+mod hanging_up;
 mod keepalive;
 mod many_feeds;
 mod resuming;

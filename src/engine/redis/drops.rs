@@ -1,8 +1,12 @@
 //! Drops, claims and holds: what their scripts are called with, and what they answer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+
 use super::faults::Fault;
+use super::lineup::{Party, Run};
 use super::scripts::{self, Script};
 use super::store::{Extra, Reply, Store};
 use super::wire::{self, Garbled};
@@ -75,6 +79,32 @@ impl Store {
         let (_, now) = reply.mark.ok_or(Garbled("a reply"))?;
         let next = reply.texts.get(1).and_then(|at| at.parse().ok()).map(Millis);
         Ok(Ticked { now, next, view: reply.texts.get(2).map(|text| wire::view(text)).transpose()? })
+    }
+
+    /// Runs parties of claims, and whoever lined up meanwhile, until nobody waits.
+    async fn claim(self: Arc<Self>, key: (FeedId, DropId), mut group: Vec<Party<Claim, Claimed>>) {
+        loop {
+            let run = Run::of(group);
+            let result = self.claim_all(&key, &run.items, run.now).await;
+            match self.claims.next(&key, run.answer(result).as_ref()) {
+                Some(next) => group = next,
+                None => return,
+            }
+        }
+    }
+
+    async fn claim_all(
+        &self,
+        (feed, drop): &(FeedId, DropId),
+        claims: &[Claim],
+        now: Option<Millis>,
+    ) -> Result<Vec<Claimed>, EngineError> {
+        let args = claims.iter().flat_map(claim_args).collect();
+        // Where the store's own clock counts, this time is not looked at.
+        let now = now.unwrap_or(Millis(0));
+        let reply = self.run_drop(&scripts::DROP_CLAIM, feed, drop, now, args).await?;
+        let one = |(at, claim): (usize, &Claim)| Ok(claimed(reply.text(at)?, drop, claim)?);
+        claims.iter().enumerate().map(one).collect()
     }
 
     async fn end(
@@ -152,9 +182,15 @@ impl DropStore for RedisEngine {
     ) -> Wait<'a, Claimed> {
         Box::pin(async move {
             let _permit = self.permit()?;
-            let args = claim_args(&claim).to_vec();
-            let reply = self.store.run_drop(&scripts::DROP_CLAIM, feed, drop, now, args).await?;
-            Ok(claimed(reply.text(0)?, drop, &claim)?)
+            let (reply, answer) = oneshot::channel();
+            let party = Party { items: vec![claim], now: self.store.clock(Some(now)), reply };
+            let key = (feed.clone(), drop.clone());
+            // A run goes on when its caller has gone: others may wait for it.
+            if let Some(group) = self.store.claims.join(&key, party) {
+                tokio::spawn(self.store.clone().claim(key, group));
+            }
+            let mut answers = self.store.in_line(answer).await?;
+            Ok(answers.pop().ok_or(Garbled("an answer to a claim"))?)
         })
     }
 

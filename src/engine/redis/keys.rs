@@ -22,8 +22,17 @@ impl Keys {
     }
 
     fn of(&self, feed: &FeedId, what: &str) -> String {
-        let prefix = &self.prefix;
-        format!("{prefix}{{{feed}}}:{what}")
+        self.named(feed, what, "")
+    }
+
+    /// By hand: gifts have two each.
+    fn named(&self, feed: &FeedId, what: &str, name: &str) -> String {
+        let mut key =
+            String::with_capacity(self.prefix.len() + feed.as_str().len() + what.len() + name.len() + 3);
+        for part in [&self.prefix, "{", feed.as_str(), "}:", what, name] {
+            key.push_str(part);
+        }
+        key
     }
 
     /// `list`, `rows`, `hist`, `meta`, `policy`: in the order of every feed script.
@@ -43,7 +52,7 @@ impl Keys {
 
     /// What is remembered of a gift's id.
     pub(super) fn id(&self, feed: &FeedId, gift: &GiftId) -> String {
-        self.of(feed, &format!("id:{gift}"))
+        self.named(feed, "id:", gift.as_str())
     }
 
     /// `due`, `later`: a feed's due queue.
@@ -69,7 +78,7 @@ impl Keys {
 
     /// The dedup lock that a gift would take.
     pub(super) fn lock(&self, feed: &FeedId, gift: &Gift) -> String {
-        self.of(feed, &format!("lock:{}", row::lock_key(gift)))
+        self.named(feed, "lock:", &row::lock_key(gift))
     }
 
     /// What watchers were told of the feed's drops.

@@ -1,68 +1,115 @@
-//! Publishing calls on one feed share trips: what arrives while a script runs goes into the next run,
-//! in order. One run with 16 gifts costs Redis about as much as five with one, so a busy feed is
-//! several times as fast, and a quiet one waits for nobody.
+//! Calls about one thing share trips – gifts of one feed, claims of one drop: what arrives while a script
+//! runs goes into the next run, in order. One run with 16 gifts costs Redis about as much as five with one,
+//! so a busy feed is several times as fast, and a quiet one waits for nobody.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
 use super::super::EngineError;
-use crate::domain::{FeedId, Gift, Millis, Outcome};
+use crate::domain::Millis;
 
-/// Runs under way for one feed: while one is on its way back, Redis works on another.
+/// Runs under way for one key: while one is on its way back, Redis works on another.
 const RUNS: usize = 2;
 
-/// Gifts in one run, as long as single calls bring no more.
-const GIFTS: usize = 128;
+/// Items in one run, as long as single calls bring no more.
+const ITEMS: usize = 128;
 
-/// One call's gifts, which stay together.
-pub(super) struct Party {
-    pub gifts: Vec<Gift>,
+/// One call's items, which stay together, and for each an answer.
+pub(super) struct Party<T, A> {
+    pub items: Vec<T>,
     /// The time to run at; parties of one run agree on it. None for the store's clock.
     pub now: Option<Millis>,
-    pub reply: oneshot::Sender<Result<Vec<Outcome>, EngineError>>,
+    pub reply: oneshot::Sender<Result<Vec<A>, EngineError>>,
 }
 
-/// See the module.
-#[derive(Default)]
-pub(super) struct Lineup {
-    feeds: Mutex<HashMap<FeedId, Line>>,
+/// Parties that go together.
+pub(super) struct Run<T, A> {
+    /// What they bring, in order.
+    pub items: Vec<T>,
+    /// Their time.
+    pub now: Option<Millis>,
+    replies: Vec<(usize, oneshot::Sender<Result<Vec<A>, EngineError>>)>,
 }
 
-#[derive(Default)]
-struct Line {
+impl<T, A> Run<T, A> {
+    pub(super) fn of(group: Vec<Party<T, A>>) -> Run<T, A> {
+        let now = group.first().and_then(|party| party.now);
+        let mut run = Run { items: Vec::new(), now, replies: Vec::with_capacity(group.len()) };
+        for party in group {
+            run.replies.push((party.items.len(), party.reply));
+            run.items.extend(party.items);
+        }
+        run
+    }
+
+    /// Gives everybody their answers, one for each item; or the failure, which is given back.
+    pub(super) fn answer(self, result: Result<Vec<A>, EngineError>) -> Option<EngineError> {
+        let failed = result.as_ref().err().cloned();
+        let mut answers = result.unwrap_or_default().into_iter();
+        for (count, reply) in self.replies {
+            let own = match &failed {
+                None => Ok(answers.by_ref().take(count).collect()),
+                Some(error) => Err(error.clone()),
+            };
+            // Nobody waiting for it any more is no failure.
+            let _ = reply.send(own);
+        }
+        failed
+    }
+}
+
+/// See the module; a line for each key.
+pub(super) struct Lineup<K, T, A> {
+    lines: Mutex<HashMap<K, Line<T, A>>>,
+}
+
+impl<K, T, A> Default for Lineup<K, T, A> {
+    fn default() -> Self {
+        Lineup { lines: Mutex::default() }
+    }
+}
+
+struct Line<T, A> {
     running: usize,
-    waiting: VecDeque<Party>,
+    waiting: VecDeque<Party<T, A>>,
 }
 
-impl Line {
+impl<T, A> Default for Line<T, A> {
+    fn default() -> Self {
+        Line { running: 0, waiting: VecDeque::new() }
+    }
+}
+
+impl<T, A> Line<T, A> {
     /// Who goes next: from the front, no more than fits.
-    fn board(&mut self) -> Vec<Party> {
-        let mut group: Vec<Party> = Vec::new();
-        let mut gifts = 0;
+    fn board(&mut self) -> Vec<Party<T, A>> {
+        let mut group: Vec<Party<T, A>> = Vec::new();
+        let mut items = 0;
         while let Some(party) = self.waiting.front() {
-            let fits = gifts + party.gifts.len() <= GIFTS && group.first().is_none_or(|p| p.now == party.now);
+            let fits = items + party.items.len() <= ITEMS && group.first().is_none_or(|p| p.now == party.now);
             if !group.is_empty() && !fits {
                 break;
             }
-            gifts += party.gifts.len();
+            items += party.items.len();
             group.extend(self.waiting.pop_front());
         }
         group
     }
 }
 
-impl Lineup {
-    fn locked(&self) -> MutexGuard<'_, HashMap<FeedId, Line>> {
-        self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
+impl<K: Clone + Eq + Hash, T, A> Lineup<K, T, A> {
+    fn locked(&self) -> MutexGuard<'_, HashMap<K, Line<T, A>>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lines up. When a run is to be started now, who is in it; whoever gets it must call
     /// [`Lineup::next`] after it.
-    pub(super) fn join(&self, feed: &FeedId, party: Party) -> Option<Vec<Party>> {
-        let mut feeds = self.locked();
-        let line = feeds.entry(feed.clone()).or_default();
+    pub(super) fn join(&self, key: &K, party: Party<T, A>) -> Option<Vec<Party<T, A>>> {
+        let mut lines = self.locked();
+        let line = lines.entry(key.clone()).or_default();
         line.waiting.push_back(party);
         if line.running >= RUNS {
             return None;
@@ -73,9 +120,9 @@ impl Lineup {
 
     /// After a run: who is in the next one. When the run failed, whoever waits fails with it: the store
     /// would keep them waiting as long again.
-    pub(super) fn next(&self, feed: &FeedId, failed: Option<&EngineError>) -> Option<Vec<Party>> {
-        let mut feeds = self.locked();
-        let line = feeds.get_mut(feed)?;
+    pub(super) fn next(&self, key: &K, failed: Option<&EngineError>) -> Option<Vec<Party<T, A>>> {
+        let mut lines = self.locked();
+        let line = lines.get_mut(key)?;
         if let Some(error) = failed {
             for party in line.waiting.drain(..) {
                 let _ = party.reply.send(Err(error.clone()));
@@ -86,7 +133,7 @@ impl Lineup {
         }
         line.running -= 1;
         if line.running == 0 {
-            feeds.remove(feed);
+            lines.remove(key);
         }
         None
     }
@@ -95,21 +142,21 @@ impl Lineup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::FeedId;
 
-    fn party(gifts: usize, now: Option<i64>) -> Party {
-        let body = r#"{"user":{"id":"u","name":"u"},"gift":{"id":"g","name":"g"}}"#;
-        let raw = crate::domain::json::syntax(body.as_bytes()).unwrap();
-        let gift = Gift::parse(raw, None).unwrap();
-        Party { gifts: vec![gift; gifts], now: now.map(Millis), reply: oneshot::channel().0 }
+    type Gifts = Lineup<FeedId, u8, ()>;
+
+    fn party(items: usize, now: Option<i64>) -> Party<u8, ()> {
+        Party { items: vec![0; items], now: now.map(Millis), reply: oneshot::channel().0 }
     }
 
-    fn sizes(group: Option<Vec<Party>>) -> Vec<usize> {
-        group.unwrap_or_default().iter().map(|party| party.gifts.len()).collect()
+    fn sizes(group: Option<Vec<Party<u8, ()>>>) -> Vec<usize> {
+        group.unwrap_or_default().iter().map(|party| party.items.len()).collect()
     }
 
     #[test]
     fn what_waits_goes_together_in_order_as_far_as_it_fits() {
-        let (lineup, feed): (Lineup, FeedId) = (Lineup::default(), "f".parse().unwrap());
+        let (lineup, feed): (Gifts, FeedId) = (Gifts::default(), "f".parse().unwrap());
         assert_eq!(sizes(lineup.join(&feed, party(1, None))), [1]);
         assert_eq!(sizes(lineup.join(&feed, party(2, None))), [2]);
         for gifts in [3, 100, 30, 128, 200, 4] {
@@ -126,7 +173,7 @@ mod tests {
 
     #[test]
     fn whoever_waits_for_a_run_that_fails_fails_with_it() {
-        let (lineup, feed): (Lineup, FeedId) = (Lineup::default(), "f".parse().unwrap());
+        let (lineup, feed): (Gifts, FeedId) = (Gifts::default(), "f".parse().unwrap());
         lineup.join(&feed, party(1, None));
         lineup.join(&feed, party(1, None));
         let (reply, mut answer) = oneshot::channel();

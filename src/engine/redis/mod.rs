@@ -173,18 +173,12 @@ impl Engine for RedisEngine {
             }
             let _permit = self.permit()?;
             let (reply, answer) = oneshot::channel();
-            let party = Party { gifts, now: self.store.clock(Some(now)), reply };
+            let party = Party { items: gifts, now: self.store.clock(Some(now)), reply };
             // A run goes on when its caller has gone: others may wait for it.
             if let Some(group) = self.store.lineup.join(feed, party) {
                 tokio::spawn(self.store.clone().publish(feed.clone(), group));
             }
-            // In line behind one run at most, unless Redis is slow and the line long.
-            match tokio::time::timeout(self.store.options.call_timeout * 19 / 10, answer).await {
-                Ok(answer) => answer.unwrap_or_else(|_| Err(closed())),
-                Err(_) => Err(EngineError::Unavailable(
-                    "Redis is slow, and too many gifts of one feed wait for it".into(),
-                )),
-            }
+            self.store.in_line(answer).await
         })
     }
 

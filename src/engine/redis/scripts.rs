@@ -35,8 +35,12 @@ pub const GIFTS: Part = Part { name: "feed_gifts", text: include_str!("../../../
 /// What stands in front of scripts whose KEYS 6 and 7 are the feed's due queue.
 pub const DUE: Part = Part { name: "feed_due", text: include_str!("../../../lua/feed_due.lua") };
 
+/// The part of publishing that is all of it most of the time.
+pub const NOW: Part =
+    Part { name: "feed_publish_now", text: include_str!("../../../lua/feed_publish_now.lua") };
+
 /// Every part there is.
-pub const PARTS: [Part; 4] = [COMMON, GIFTS, DUE, DROPS];
+pub const PARTS: [Part; 5] = [COMMON, GIFTS, NOW, DUE, DROPS];
 
 /// What stands in front of the scripts of drops.
 pub const DROPS: Part = Part { name: "feed_drops", text: include_str!("../../../lua/feed_drops.lua") };
@@ -96,7 +100,7 @@ macro_rules! script {
     };
 }
 
-script!(PUBLISH, "feed_publish", [COMMON, GIFTS, DUE], keys(7, 2), args(11, 5));
+script!(PUBLISH, "feed_publish", [COMMON, GIFTS, NOW, DUE], keys(7, 2), args(11, 5));
 script!(SHOW, "feed_show", [COMMON, GIFTS, DUE], keys(7, 2), args(9, 5));
 script!(UNSCHEDULE, "feed_unschedule", [COMMON, DUE], keys(8, 0), args(10, 0));
 script!(RETRACT, "feed_retract", [COMMON], keys(5, 0), args(10, 0));

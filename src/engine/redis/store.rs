@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use redis::Cmd;
+use tokio::sync::oneshot;
 
 use super::super::EngineError;
 use super::super::record::push_gift;
@@ -12,10 +13,10 @@ use super::faults::Fault;
 use super::keys::Keys;
 use super::known::{Known, Mark, epoch_after};
 use super::lane::Lane;
-use super::lineup::{Lineup, Party};
+use super::lineup::{Lineup, Party, Run};
 use super::scripts::{self, Script};
 use super::{RedisOptions, random, wire};
-use crate::domain::{FeedId, Gift, Millis, Outcome, Policy, Show};
+use crate::domain::{Claim, Claimed, DropId, FeedId, Gift, Millis, Outcome, Policy, Show};
 
 /// What runs scripts; shared with the runs that several calls wait for.
 pub(super) struct Store {
@@ -26,7 +27,8 @@ pub(super) struct Store {
     pub lanes: Vec<Arc<Lane>>,
     turn: AtomicUsize,
     pub known: Arc<Known>,
-    pub lineup: Lineup,
+    pub lineup: Lineup<FeedId, Gift, Outcome>,
+    pub claims: Lineup<(FeedId, DropId), Claim, Claimed>,
     pub due: DueState,
 }
 
@@ -55,6 +57,7 @@ impl Store {
             turn: AtomicUsize::new(0),
             known,
             lineup: Lineup::default(),
+            claims: Lineup::default(),
             due: DueState::default(),
         }
     }
@@ -106,30 +109,28 @@ impl Store {
     }
 
     /// Runs parties of gifts, and whoever lined up meanwhile, until nobody waits.
-    pub(super) async fn publish(self: Arc<Self>, feed: FeedId, mut group: Vec<Party>) {
+    pub(super) async fn publish(self: Arc<Self>, feed: FeedId, mut group: Vec<Party<Gift, Outcome>>) {
         loop {
-            let mut gifts = Vec::new();
-            let mut replies = Vec::with_capacity(group.len());
-            let now = group.first().and_then(|party| party.now);
-            for party in group {
-                replies.push((party.gifts.len(), party.reply));
-                gifts.extend(party.gifts);
-            }
-            let result = self.publish_all(&feed, &gifts, now).await;
-            let failed = result.as_ref().err().cloned();
-            let mut outcomes = result.unwrap_or_default().into_iter();
-            for (count, reply) in replies {
-                let own = match &failed {
-                    None => Ok(outcomes.by_ref().take(count).collect()),
-                    Some(error) => Err(error.clone()),
-                };
-                // Nobody waiting for it any more is no failure.
-                let _ = reply.send(own);
-            }
-            match self.lineup.next(&feed, failed.as_ref()) {
+            let run = Run::of(group);
+            let result = self.publish_all(&feed, &run.items, run.now).await;
+            match self.lineup.next(&feed, run.answer(result).as_ref()) {
                 Some(next) => group = next,
                 None => return,
             }
+        }
+    }
+
+    /// The answer to a party that lined up: in line behind one run at most, unless Redis is slow and the
+    /// line long.
+    pub(super) async fn in_line<A>(
+        &self,
+        answer: oneshot::Receiver<Result<Vec<A>, EngineError>>,
+    ) -> Result<Vec<A>, EngineError> {
+        match tokio::time::timeout(self.options.call_timeout * 19 / 10, answer).await {
+            Ok(answer) => answer.unwrap_or_else(|_| Err(super::closed())),
+            Err(_) => Err(EngineError::Unavailable(
+                "Redis is slow, and too many gifts or claims of one feed wait for it".into(),
+            )),
         }
     }
 

@@ -32,7 +32,7 @@ pub fn parse(text: &str, many: bool) -> Result<Command, String> {
     })?;
     let mut faults = Vec::new();
     let wanted = "send {\"type\":\"subscribe\",\"feed\":…} or {\"type\":\"unsubscribe\",\"feed\":…}";
-    let mut body = Object::open(raw, "", &mut faults).ok_or(wanted)?;
+    let mut body = Object::open(raw, &mut faults).ok_or(wanted)?;
     let word = |field: Option<Field<'_>>| field.and_then(|field| field.string(&mut Vec::new()));
     let kind = word(body.take("type"));
     let feed = word(body.take("feed")).ok_or(wanted)?;

@@ -89,6 +89,8 @@ struct Payload {
     mask: [u8; 4],
     at: usize,
     left: u64,
+    /// It is a control frame of legal length; a deaf reader meets others too, of which nothing is kept.
+    control: bool,
     skip: bool,
 }
 
@@ -171,7 +173,8 @@ impl Reader {
             mask.copy_from_slice(&self.header[have - 4..have]);
         }
         let (opcode, fin, reserved) = (first & 0x0f, first & 0x80 != 0, first & 0x70);
-        Some(Payload { opcode, fin, reserved, masked, mask, at: 0, left, skip: self.deaf })
+        let control = matches!(opcode, 8..=10) && left <= CONTROL_MOST;
+        Some(Payload { opcode, fin, reserved, masked, mask, at: 0, left, control, skip: self.deaf })
     }
 
     /// Text that is wrong already is refused without waiting for its end.
@@ -197,7 +200,9 @@ impl Reader {
             return Some(broken("a client's frame is not masked"));
         }
         match opcode {
-            8..=10 if left > 125 || !payload.fin => Some(broken("a control frame is long or in parts")),
+            8..=10 if left > CONTROL_MOST || !payload.fin => {
+                Some(broken("a control frame is long or in parts"))
+            }
             8..=10 => None,
             2 if !self.rules.binary => {
                 Some(Violation { code: CloseCode::Unsupported, reason: "binary messages are not understood" })
@@ -221,19 +226,14 @@ impl Reader {
         let (piece, rest) = bytes.split_at(take);
         *bytes = rest;
         payload.left -= take as u64;
-        let control = matches!(payload.opcode, 8..=10) && payload.left <= 125;
         let into = match (&mut self.message, payload.skip) {
-            _ if control => Some(&mut self.control),
+            _ if payload.control => Some(&mut self.control),
             (message, false) => message.as_mut().map(|message| &mut message.bytes),
             (_, true) => None,
         };
         if let Some(into) = into {
             let masked = piece.iter().enumerate();
             into.extend(masked.map(|(n, byte)| byte ^ payload.mask[(payload.at + n) & 3]));
-            // A deaf reader meets control frames of any length; no more than a legal one is kept.
-            if control {
-                into.truncate(125);
-            }
         }
         payload.at = (payload.at + take) & 3;
         payload.left == 0
@@ -257,6 +257,9 @@ impl Reader {
         }
     }
 }
+
+/// The longest payload of a control frame (RFC 6455, 5.5).
+const CONTROL_MOST: u64 = 125;
 
 /// The reserved bit that permessage-deflate uses.
 const DEFLATED: u8 = 0x40;
@@ -449,5 +452,13 @@ mod tests {
         let stream = frame(0x81, &[b"a".repeat(1_000), vec![0xff], b"a".repeat(1_000)].concat());
         assert_eq!(read(&stream[..1_200], 100), [Err(1007)]);
         assert_eq!(read(&stream, 5_000), [Err(1007)]);
+    }
+
+    #[test]
+    fn a_deaf_reader_keeps_nothing_of_a_close_frame_that_is_too_long() {
+        let stream = [frame(0xc1, b"x"), frame(0x88, &[0xff; 140])].concat();
+        for piece in 1..=stream.len() {
+            assert_eq!(read(&stream, piece), [Err(1002), Ok(Incoming::Close(None))], "pieces of {piece}");
+        }
     }
 }

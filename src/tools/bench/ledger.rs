@@ -40,7 +40,7 @@ impl Counts {
     }
 
     /// As the report has it.
-    pub fn to_json(&self) -> Value {
+    pub fn to_json(self) -> Value {
         json!({
             "received": self.received, "folded": self.folded, "lost": self.lost,
             "repeated": self.repeated, "out_of_order": self.out_of_order,

@@ -11,7 +11,7 @@ on_both_stores_and_over_tls![
     a_watcher_that_never_reads_is_in_nobodys_way,
 ];
 
-async fn pour(app: &TestApp, batches: std::ops::Range<u32>) {
+pub async fn pour(app: &TestApp, batches: std::ops::Range<u32>) {
     for batch in batches {
         let gifts: Vec<_> = (0..128)
             .map(|n| gift(&format!("b{batch}-{n}")).with("meta", json!({"pad": "x".repeat(900)})).json())

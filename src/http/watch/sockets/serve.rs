@@ -230,10 +230,17 @@ impl<G, C: Conversation, H: Serving<G, C>> Loop<G, C, H> {
         if writable {
             socket.unblock();
         }
-        if readable && socket.read(&mut self.buffer, now) == Input::More {
+        let (input, wake) = match readable {
+            true => (socket.read(&mut self.buffer, now), Wake::Socket(key)),
+            false => (Input::Dry, Wake::Socket(key)),
+        };
+        if input == Input::More {
             self.unread.push(key);
         }
-        let fate = socket.write(now, &Wake::Socket(key));
+        let fate = match input {
+            Input::End => socket.end(now, &wake),
+            Input::Dry | Input::More => socket.write(now, &wake),
+        };
         if fate == Fate::Gone || self.arm(key).is_err() {
             self.sockets.remove(key as usize);
             if self.sockets.len() * 4 < self.sockets.capacity() {

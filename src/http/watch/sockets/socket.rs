@@ -43,6 +43,8 @@ pub(super) enum Input {
     Dry,
     /// There may be more.
     More,
+    /// The other side is gone, or sends no more.
+    End,
 }
 
 impl<C: Conversation> Socket<C> {
@@ -66,14 +68,18 @@ impl<C: Conversation> Socket<C> {
         self.blocked && !std::mem::replace(&mut self.armed, true)
     }
 
+    /// Nothing more will come: answers what came last, if the kernel takes it, and is done.
+    pub fn end(&mut self, now: Instant, wake: &Wake) -> Fate {
+        self.write(now, wake);
+        self.conversation.hung_up();
+        Fate::Gone
+    }
+
     /// Reads what came, through the thread's `buffer`.
     pub fn read(&mut self, buffer: &mut [u8], now: Instant) -> Input {
         for _ in 0..READS {
             match self.stream.read(buffer) {
-                Ok(0) => {
-                    self.conversation.hung_up();
-                    return Input::Dry;
-                }
+                Ok(0) => return Input::End,
                 Ok(n) => {
                     self.conversation.hear(&buffer[..n], now);
                     if n < buffer.len() {
@@ -82,10 +88,7 @@ impl<C: Conversation> Socket<C> {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Input::Dry,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => {
-                    self.conversation.hung_up();
-                    return Input::Dry;
-                }
+                Err(_) => return Input::End,
             }
         }
         Input::More

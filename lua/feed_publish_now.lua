@@ -1,0 +1,53 @@
+-- feed_publish_now: how feed_publish begins, and all of it as long as no gift is for later: what comes
+-- behind this, the due queue first, is then not even made.
+
+local GIFT_COUNT = (#KEYS - 7) / 2
+
+-- When a gift is to be shown; nothing when that is now.
+local function due_of(a)
+  local show, at = ARGV[a + SHOW], nil
+  if show == '-' or show == '' and policy.delay == 0 then return nil end
+  if show == '' then
+    at = now + policy.delay
+  elseif string.sub(show, 1, 1) == '+' then
+    at = now + tonumber(string.sub(show, 2))
+  else
+    at = tonumber(show)
+  end
+  if at <= now then return nil end
+  return math.min(at, MAX_TIME)
+end
+
+-- Takes the gifts in order; `schedule` takes those for later. What is to be answered.
+local function take_all(schedule)
+  local answers = {}
+  for gift = 1, GIFT_COUNT do
+    local a, index = 12 + (gift - 1) * GIFT_ARGS, 6 + gift * 2
+    local known, again, at = lookup(ids, index), false, nil
+    if known then
+      local over, status = string.match(known, '^(%d+) %x+ ([amswc]) %S+ %d+ %S+ %S+$')
+      again = over and (status == 'w' or now < tonumber(over))
+    end
+    if not again and schedule then at = due_of(a) end
+    if again then
+      answers[gift + 1] = 'd' .. known
+    elseif at then
+      answers[gift + 1] = schedule(a, index, at)
+    else
+      answers[gift + 1] = 'n' .. take_now(a, index)
+    end
+  end
+  return answers
+end
+
+local all_now = true
+for gift = 1, GIFT_COUNT do
+  all_now = all_now and not due_of(12 + (gift - 1) * GIFT_ARGS)
+end
+if all_now then
+  local answers = take_all()
+  commit('=')
+  remember()
+  answers[1] = header()
+  return answers
+end
