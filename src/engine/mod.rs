@@ -119,7 +119,7 @@ pub trait Engine: DropStore + Send + Sync + 'static {
     /// How many feeds are best run at the same time: as many as share a commit, or as few as leave room
     /// for everybody else's calls.
     fn due_at_once(&self) -> usize {
-        8
+        3
     }
 
     /// Tells of what comes into any queue before everything else there, from this moment on.
