@@ -164,9 +164,10 @@ async fn listen_and_run(config: Config, settings: Settings) -> Result<(), StartE
     let shutdown = app::asked_to_stop().map_err(StartError::Server)?;
     let reloads = app::asked_to_reload(move || load(settings.clone())).map_err(StartError::Server)?;
     let address = listener.local_addr().map_err(StartError::Server)?;
+    let scheme = if config.http.tls_cert.is_empty() { "http" } else { "https" };
     // The one line on stdout, for scripts: with port 0 nobody else knows the port. Connections made
     // from here on wait until the store is open.
-    println!("listening on http://{address}");
+    println!("listening on {scheme}://{address}");
     app::run_reloading(config, listener, shutdown, reloads).await
 }
 

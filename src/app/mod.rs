@@ -121,10 +121,11 @@ pub async fn run_reloading(
         let mut config = config;
         while let Some(new) = reloads.recv().await {
             config = reload(config, &new, &door.door);
-            if let Some(certificate) = &certificate
-                && let Err(why) = certificate.renew(&config)
-            {
-                tracing::error!("the certificate was not read again; the one before stays in force: {why}");
+            if let Some(certificate) = &certificate {
+                match certificate.renew(&config) {
+                    Ok(()) => tracing::info!("the certificate was read again"),
+                    Err(why) => tracing::error!("the certificate was not taken; the one before stays: {why}"),
+                }
             }
         }
         std::future::pending().await

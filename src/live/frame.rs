@@ -191,7 +191,7 @@ impl Frame {
 }
 
 /// A frame of known payload that begins with `first` (RFC 6455, 5.2).
-fn frame(first: u8, payload: &[u8]) -> Bytes {
+pub fn frame(first: u8, payload: &[u8]) -> Bytes {
     let mut out = BytesMut::with_capacity(payload.len() + 10);
     out.put_u8(first);
     match payload.len() {

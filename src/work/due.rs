@@ -58,6 +58,8 @@ pub struct DueWork {
     /// Turns to give back with the next step.
     over: Vec<DueDone>,
     pause: Duration,
+    /// Steps that took turns and in which nothing was done, one after the other.
+    fruitless: u32,
     /// When trouble was last told of, while there is any.
     told: Option<Instant>,
 }
@@ -65,7 +67,7 @@ pub struct DueWork {
 impl DueWork {
     /// Nothing happens until it is stepped.
     pub fn new(engine: Arc<dyn Engine>, options: DueOptions) -> DueWork {
-        DueWork { engine, options, over: Vec::new(), pause: SHORTEST_PAUSE, told: None }
+        DueWork { engine, options, over: Vec::new(), pause: SHORTEST_PAUSE, fruitless: 0, told: None }
     }
 
     /// Gives back the turns of the step before, takes the feeds whose time has come, and runs each once.
@@ -85,14 +87,17 @@ impl DueWork {
         }
         let engine = &self.engine;
         let run = async |DueFeed { feed, token, .. }: DueFeed| {
-            let run = engine.run_due(&feed, now).await;
-            run.map(|run| DueDone { feed, token, next: run.next })
+            let run = engine.run_due(&feed, now).await?;
+            Ok::<_, EngineError>((run.handled.len(), DueDone { feed, token, next: run.next }))
         };
         let results: Vec<_> = stream::iter(turn.feeds).map(run).buffer_unordered(AT_ONCE).collect().await;
-        let mut failed = None;
+        let (mut failed, mut handled) = (None, 0);
         for result in results {
             match result {
-                Ok(done) => self.over.push(done),
+                Ok((count, done)) => {
+                    handled += count;
+                    self.over.push(done);
+                }
                 Err(error) => failed = Some(error),
             }
         }
@@ -106,7 +111,13 @@ impl DueWork {
                 }
             }
         }
-        Ok(Rest::No)
+        // Once or twice is another node that was faster, or a look a moment too early. More is a store that
+        // says something is due and does not hand it out: no reason to spin.
+        self.fruitless = if handled > 0 { 0 } else { self.fruitless.saturating_add(1) };
+        Ok(match self.fruitless {
+            0..3 => Rest::No,
+            n => Rest::For(Duration::from_millis(1 << n.min(10)).min(next)),
+        })
     }
 
     /// Gives back the turns that are still held.
@@ -137,10 +148,10 @@ impl DueWork {
         }
     }
 
-    async fn run(mut self, mut stop: watch::Receiver<()>) {
+    async fn run(mut self, mut stop: watch::Receiver<bool>) {
         // Listened to before the first look, so that nothing falls between the two.
         let mut wakes = self.engine.wakes();
-        loop {
+        while !*stop.borrow() {
             let rest = match self.step(Millis::now()).await {
                 Ok(rest) => rest,
                 Err(error) => {
@@ -148,18 +159,16 @@ impl DueWork {
                     Rest::For(self.next_pause())
                 }
             };
-            if stop.has_changed().unwrap_or(true) {
-                break;
-            }
             let Rest::For(rest) = rest else { continue };
             let mut until = Instant::now() + rest;
-            loop {
+            while !*stop.borrow() {
                 tokio::select! {
                     () = sleep_until(until) => break,
                     in_ms = wakes.next() => {
                         until = until.min(Instant::now() + Duration::from_millis(in_ms.saturating_add(1)));
                     }
-                    _ = stop.changed() => break,
+                    // Gone without a word is stopped as well.
+                    told = stop.changed() => if told.is_err() { return },
                 }
             }
         }
@@ -169,20 +178,20 @@ impl DueWork {
 
 /// The loop, running.
 pub struct DueLoop {
-    stop: watch::Sender<()>,
+    stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
 impl DueLoop {
     /// Starts it.
     pub fn start(engine: Arc<dyn Engine>, options: DueOptions) -> DueLoop {
-        let (stop, stopped) = watch::channel(());
+        let (stop, stopped) = watch::channel(false);
         DueLoop { stop, task: tokio::spawn(DueWork::new(engine, options).run(stopped)) }
     }
 
     /// Finishes the step that is under way, and gives back what this node has taken.
     pub async fn stop(mut self) {
-        let _ = self.stop.send(());
+        let _ = self.stop.send(true);
         let _ = (&mut self.task).await;
     }
 }

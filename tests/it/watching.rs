@@ -1,5 +1,6 @@
 //! Watching (contract section 3).
 
+mod compressed;
 mod frames;
 mod goodbye;
 mod keepalive;

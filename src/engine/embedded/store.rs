@@ -73,8 +73,7 @@ DROP TABLE ids_by_feed;
 /// An open file. Every method's error leaves the transaction to be rolled back.
 pub struct Store {
     pub(super) db: Connection,
-    /// The id, and its feed, up to which [`Store::forget_ids`] has looked.
-    looked_at: (String, i64),
+    sweep: Sweep,
 }
 
 /// A feed as the store has it.
@@ -97,7 +96,7 @@ impl Store {
         inspect(path)?;
         let db = Connection::open(path).map_err(|e| damaged(path, &e))?;
         Self::prepare(&db, path).map_err(|e| damaged(path, &e))??;
-        Ok(Store { db, looked_at: Default::default() })
+        Ok(Store { db, sweep: Sweep::default() })
     }
 
     fn prepare(db: &Connection, path: &Path) -> rusqlite::Result<Result<(), String>> {
@@ -271,9 +270,12 @@ impl Store {
     }
 
     /// Remembers what became of a gift id. Until when does not matter while it waits.
-    pub fn remember(&self, feed: i64, it: &Remembered, until: Millis) -> rusqlite::Result<()> {
+    pub fn remember(&mut self, feed: i64, it: &Remembered, until: Millis) -> rusqlite::Result<()> {
         let sql = "INSERT OR REPLACE INTO ids (feed, id, fingerprint, status, epoch, seq, row, count, until)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+        // The sweep may rest, or have passed here: either way it must not rest longer than this.
+        self.sweep.hold = self.sweep.hold.min(until);
+        self.sweep.rest = self.sweep.rest.min(until);
         let mut insert = self.db.prepare_cached(sql)?;
         let fingerprint = it.fingerprint.0;
         match &it.fate {
@@ -294,21 +296,49 @@ impl Store {
         .map(drop)
     }
 
-    /// Looks at the next ids, `most` and one, in turn through the table, and forgets those whose window is
-    /// over. (An index by time would cost every id as much as writing it does.)
+    /// Looks at the next `most` ids, in turn through the whole table, and forgets those whose window is
+    /// over. (An index by time would cost every id as much as writing it does.) After a turn in which all
+    /// still held, it rests until the first does not.
     pub fn forget_ids(&mut self, now: Millis, most: usize) -> rusqlite::Result<()> {
-        let (id, feed) = &self.looked_at;
-        let sql = "SELECT id, feed FROM ids WHERE (id, feed) > (?1, ?2) ORDER BY id, feed LIMIT 1 OFFSET ?3";
-        let mut query = self.db.prepare_cached(sql)?;
-        let read = |r: &SqlRow<'_>| Ok((r.get::<_, String>(0)?, r.get::<_, i64>(1)?));
-        let end = query.query_row(params![id, feed, most as i64], read).optional()?;
-        let (last, last_feed) = end.as_ref().map_or((None, None), |(id, feed)| (Some(id), Some(feed)));
-        let sql = "DELETE FROM ids WHERE (id, feed) > (?1, ?2) AND until <= ?3
-            AND (?4 IS NULL OR (id, feed) <= (?4, ?5))";
-        self.db.prepare_cached(sql)?.execute(params![id, feed, now.0, last, last_feed])?;
-        drop(query);
-        self.looked_at = end.unwrap_or_default();
+        if now < self.sweep.rest {
+            return Ok(());
+        }
+        let from = std::mem::take(&mut self.sweep.looked_at);
+        let sql = "SELECT max(id), min(until), count(*) FROM
+            (SELECT id, until FROM ids WHERE id > ?1 ORDER BY id LIMIT ?2)";
+        let read = |r: &SqlRow<'_>| {
+            let until: Option<i64> = r.get(1)?;
+            Ok((r.get::<_, Option<String>>(0)?, until.map_or(Millis::MAX, Millis), r.get::<_, usize>(2)?))
+        };
+        let (last, first_over, looked) =
+            self.db.prepare_cached(sql)?.query_row(params![from, most as i64], read)?;
+        if first_over <= now {
+            let sql = "DELETE FROM ids WHERE id > ?1 AND id <= ?2 AND until <= ?3";
+            self.db.prepare_cached(sql)?.execute(params![from, last, now.0])?;
+        }
+        self.sweep.hold = self.sweep.hold.min(first_over);
+        if looked == most {
+            self.sweep.looked_at = last.unwrap_or_default();
+        } else {
+            self.sweep = Sweep { rest: self.sweep.hold, ..Sweep::default() };
+        }
         Ok(())
+    }
+}
+
+/// How far [`Store::forget_ids`] has come.
+struct Sweep {
+    /// The last id it looked at in this turn.
+    looked_at: String,
+    /// All ids that it saw in this turn, or that came since it began, hold until then.
+    hold: Millis,
+    /// Until then nothing can be forgotten.
+    rest: Millis,
+}
+
+impl Default for Sweep {
+    fn default() -> Sweep {
+        Sweep { looked_at: String::new(), hold: Millis::MAX, rest: Millis(i64::MIN) }
     }
 }
 

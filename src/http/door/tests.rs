@@ -41,7 +41,7 @@ const OPEN: [&str; 9] = [
     "GET /v1/feeds/a/drops/d",
 ];
 
-const CLOSED: [&str; 14] = [
+const CLOSED: [&str; 15] = [
     "POST /v1/feeds/a/gifts",
     "POST /v1/feeds/a/gifts/batch",
     "DELETE /v1/feeds/a/rows/r",
@@ -49,6 +49,7 @@ const CLOSED: [&str; 14] = [
     "PUT /v1/feeds/a/policy",
     "GET /v1/feeds/a/scheduled",
     "DELETE /v1/feeds/a/scheduled/x",
+    "GET /v1/feeds/a/due/dead",
     "PUT /v1/feeds/a/drops/d",
     "POST /v1/feeds/a/drops/d/claims",
     "GET /v1/feeds/a/users/u/holds",

@@ -66,6 +66,8 @@ pub struct Reader {
     control: Vec<u8>,
     /// Set after a violation: only a close frame is still of interest.
     deaf: bool,
+    /// The client's close frame was itself a violation: it is both.
+    closed: bool,
 }
 
 #[derive(Debug, Default)]
@@ -81,7 +83,9 @@ struct Message {
 struct Payload {
     opcode: u8,
     fin: bool,
-    deflated: bool,
+    /// The reserved bits as they stand in the first byte.
+    reserved: u8,
+    masked: bool,
     mask: [u8; 4],
     at: usize,
     left: u64,
@@ -96,19 +100,19 @@ impl Reader {
 
     /// Takes bytes until something is whole. None: all bytes are used up.
     pub fn read(&mut self, bytes: &mut &[u8]) -> Option<Result<Incoming, Violation>> {
+        if std::mem::take(&mut self.closed) {
+            return Some(Ok(Incoming::Close(None)));
+        }
         loop {
             if self.payload.is_none() {
-                match self.read_header(bytes)? {
-                    Ok(payload) => self.payload = Some(payload),
-                    Err(violation) => return Some(Err(self.deafen(violation))),
-                }
+                self.payload = Some(self.read_header(bytes)?);
                 // An oversized data frame is refused here, at its header; what follows is skipped.
                 if let Some(violation) = self.judge() {
                     return Some(Err(self.deafen(violation)));
                 }
             }
             if !self.read_payload(bytes) {
-                return None;
+                return self.wrong_text().map(|violation| Err(self.deafen(violation)));
             }
             if let Some(payload) = self.payload.take()
                 && let Some(done) = self.finish(&payload)
@@ -127,7 +131,7 @@ impl Reader {
         violation
     }
 
-    fn read_header(&mut self, bytes: &mut &[u8]) -> Option<Result<Payload, Violation>> {
+    fn read_header(&mut self, bytes: &mut &[u8]) -> Option<Payload> {
         loop {
             let need = match self.have {
                 0 | 1 => 2,
@@ -152,14 +156,6 @@ impl Reader {
         }
         let have = std::mem::take(&mut self.have);
         let [first, second, rest @ ..] = self.header;
-        let deflated = first & 0x40 != 0;
-        // The bit is of a message, so only its first frame has it.
-        if first & 0x30 != 0 || (deflated && !(self.rules.deflate && matches!(first & 0x0f, 1 | 2))) {
-            return Some(Err(broken("reserved bits are set")));
-        }
-        if second & 0x80 == 0 {
-            return Some(Err(broken("a client's frame is not masked")));
-        }
         let left = match second & 0x7f {
             126 => u64::from(u16::from_be_bytes([rest[0], rest[1]])),
             127 => {
@@ -169,10 +165,19 @@ impl Reader {
             }
             short => u64::from(short),
         };
+        let masked = second & 0x80 != 0;
         let mut mask = [0; 4];
-        mask.copy_from_slice(&self.header[have - 4..have]);
-        let (opcode, fin) = (first & 0x0f, first & 0x80 != 0);
-        Some(Ok(Payload { opcode, fin, deflated, mask, at: 0, left, skip: self.deaf }))
+        if masked {
+            mask.copy_from_slice(&self.header[have - 4..have]);
+        }
+        let (opcode, fin, reserved) = (first & 0x0f, first & 0x80 != 0, first & 0x70);
+        Some(Payload { opcode, fin, reserved, masked, mask, at: 0, left, skip: self.deaf })
+    }
+
+    /// Text that is wrong already is refused without waiting for its end.
+    fn wrong_text(&mut self) -> Option<Violation> {
+        let message = self.message.as_mut()?;
+        (!message.deflated && !message.check()).then_some(NOT_UTF8)
     }
 
     /// What the header alone shows to be wrong.
@@ -183,6 +188,14 @@ impl Reader {
             // Still honest about control frames: they are how the other side says it is done.
             return None;
         }
+        let deflated = payload.reserved == DEFLATED;
+        // The bit is of a message, so only its first frame has it.
+        if payload.reserved != 0 && !(deflated && self.rules.deflate && matches!(opcode, 1 | 2)) {
+            return Some(broken("reserved bits are set"));
+        }
+        if !payload.masked {
+            return Some(broken("a client's frame is not masked"));
+        }
         match opcode {
             8..=10 if left > 125 || !payload.fin => Some(broken("a control frame is long or in parts")),
             8..=10 => None,
@@ -192,7 +205,7 @@ impl Reader {
             1 | 2 if self.message.is_some() => Some(broken("a message began inside another")),
             0 if self.message.is_none() => Some(broken("a continuation of nothing")),
             0..=2 => {
-                let (binary, deflated) = (opcode == 2, payload.deflated);
+                let binary = opcode == 2;
                 let new = || Message { binary, deflated, ..Message::default() };
                 let message = self.message.get_or_insert_with(new);
                 (left > (self.rules.most - message.bytes.len()) as u64).then_some(TOO_LONG)
@@ -208,7 +221,7 @@ impl Reader {
         let (piece, rest) = bytes.split_at(take);
         *bytes = rest;
         payload.left -= take as u64;
-        let control = payload.opcode >= 8 && payload.left <= 125;
+        let control = matches!(payload.opcode, 8..=10) && payload.left <= 125;
         let into = match (&mut self.message, payload.skip) {
             _ if control => Some(&mut self.control),
             (message, false) => message.as_mut().map(|message| &mut message.bytes),
@@ -228,23 +241,25 @@ impl Reader {
 
     fn finish(&mut self, payload: &Payload) -> Option<Result<Incoming, Violation>> {
         match payload.opcode {
-            8 => Some(closing(&std::mem::take(&mut self.control))),
+            8 => {
+                let closing = closing(&std::mem::take(&mut self.control));
+                self.closed = closing.is_err();
+                Some(closing)
+            }
             9 => Some(Ok(Incoming::Ping(std::mem::take(&mut self.control).into()))).filter(|_| !self.deaf),
             10 => {
                 self.control.clear();
                 Some(Ok(Incoming::Pong)).filter(|_| !self.deaf)
             }
             _ if self.deaf => None,
-            _ if !payload.fin => {
-                // Text that is wrong already is refused without waiting for its end.
-                let whole =
-                    self.message.as_mut().is_none_or(|message| message.deflated || message.check(false));
-                (!whole).then_some(Err(NOT_UTF8))
-            }
+            _ if !payload.fin => self.wrong_text().map(Err),
             _ => Some(self.message.take().unwrap_or_default().open(self.rules.most)),
         }
     }
 }
+
+/// The reserved bit that permessage-deflate uses.
+const DEFLATED: u8 = 0x40;
 
 const TOO_LONG: Violation = Violation { code: CloseCode::Size, reason: "a message is too long" };
 
@@ -264,13 +279,13 @@ impl Message {
     }
 
     /// False when it cannot become UTF-8 any more, whatever follows.
-    fn check(&mut self, end: bool) -> bool {
+    fn check(&mut self) -> bool {
         if self.binary {
             return true;
         }
         match std::str::from_utf8(&self.bytes[self.checked..]) {
             Ok(_) => self.checked = self.bytes.len(),
-            Err(error) if error.error_len().is_none() && !end => self.checked += error.valid_up_to(),
+            Err(error) if error.error_len().is_none() => self.checked += error.valid_up_to(),
             Err(_) => return false,
         }
         true
@@ -407,5 +422,32 @@ mod tests {
         assert_eq!(reader.read(&mut bytes).unwrap().unwrap_err().code, CloseCode::Size);
         assert_eq!(reader.read(&mut bytes), Some(Ok(Incoming::Close(Some(CloseCode::Size)))));
         assert!(reader.message.is_none());
+    }
+
+    #[test]
+    fn after_any_refused_frame_the_clients_close_is_heard() {
+        let unmasked = [&[0x81, 5][..], b"hello"].concat();
+        for refused in [frame(0xc1, b"hello"), frame(0x83, b"hello"), frame(0x8c, b"hello"), unmasked] {
+            let stream = [refused, frame(0x88, &1002u16.to_be_bytes())].concat();
+            for piece in 1..=stream.len() {
+                let expected = vec![Err(1002), Ok(Incoming::Close(Some(CloseCode::Protocol)))];
+                assert_eq!(read(&stream, piece), expected, "{:?}", &stream[..2]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_close_frame_that_is_wrong_is_still_the_clients_last_word() {
+        for wrong in [&[3][..], &1005u16.to_be_bytes(), &[3, 0xe8, 0xff]] {
+            let got = read(&frame(0x88, wrong), 2);
+            assert!(got[0].is_err() && got[1..] == [Ok(Incoming::Close(None))], "{got:?}");
+        }
+    }
+
+    #[test]
+    fn text_that_is_wrong_is_refused_before_its_end() {
+        let stream = frame(0x81, &[b"a".repeat(1_000), vec![0xff], b"a".repeat(1_000)].concat());
+        assert_eq!(read(&stream[..1_200], 100), [Err(1007)]);
+        assert_eq!(read(&stream, 5_000), [Err(1007)]);
     }
 }

@@ -24,16 +24,18 @@ use sse::EventStream;
 use visit::{Tally, Visit};
 
 mod body;
-mod command;
+pub mod command;
 mod deflate;
 mod guest;
-mod incoming;
+pub mod incoming;
 mod protocol;
 pub mod sockets;
 mod sse;
 pub mod visit;
 
+pub use crate::live::frame::frame as data_frame;
 pub use guest::{Guests, serve_guests};
+pub use protocol::close_frame;
 
 /// How long a newcomer waits for the feed's first list before it is told to come back.
 const LIST_WITHIN: Duration = Duration::from_secs(4);

@@ -213,7 +213,8 @@ fn control_frame(first: u8, payload: &[u8]) -> Bytes {
     out.freeze()
 }
 
-fn close_frame(code: Option<CloseCode>, reason: &str) -> Bytes {
+/// A close frame: no code, or one and its reason, which is cut at 123 bytes.
+pub fn close_frame(code: Option<CloseCode>, reason: &str) -> Bytes {
     let mut payload = Vec::new();
     if let Some(code) = code {
         payload.extend(u16::from(code).to_be_bytes());

@@ -32,6 +32,7 @@ impl Histogram {
     }
 
     /// How many times were recorded.
+    #[cfg(test)]
     pub fn count(&self) -> u64 {
         self.count
     }

@@ -28,8 +28,6 @@ use clap::Args;
 
 pub use dialect::{Answer, Dialect, Greeting, MARK, MARK_DIGITS, Meaning, START, Sample, http_answer, mark};
 pub use gateway::Tipcast;
-pub use histogram::Histogram;
-pub use ledger::{Counts, Place};
 pub use options::{LoadOptions, TargetOptions, Until};
 pub use report::Report;
 pub use run::{KeptOpen, measure};

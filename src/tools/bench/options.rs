@@ -58,6 +58,10 @@ pub struct LoadOptions {
     /// Handshakes under way at the same time.
     #[arg(long, value_name = "HANDSHAKES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=4_000))]
     pub connecting: u32,
+    /// Let sockets fill for so long before looking again, in microseconds. On one machine the server pays
+    /// for waking the load, as it would not pay for watchers elsewhere; times become coarser by as much.
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=100_000))]
+    pub nap: u64,
     /// A process of the server (several times for several), to measure its CPU and memory; Linux only.
     #[arg(long, value_name = "PID")]
     pub pid: Vec<u32>,

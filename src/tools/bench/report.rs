@@ -240,7 +240,7 @@ fn load(options: &LoadOptions) -> Value {
         "rate": options.rate, "in_flight": options.in_flight,
         "until": format!("{:?}", options.until).to_lowercase(),
         "batch": options.batch, "seconds": options.seconds, "warm_up": options.warm_up,
-        "stall": options.stall, "idle": options.idle,
+        "stall": options.stall, "idle": options.idle, "nap_us": options.nap,
     })
 }
 

@@ -82,6 +82,7 @@ struct Load<'a> {
     began: Instant,
     progress: Progress,
     told: Instant,
+    nap: Duration,
     /// The longest time between two looks at the sockets.
     longest: Duration,
 }
@@ -111,6 +112,7 @@ impl<'a> Load<'a> {
             began: now,
             progress: Progress::new(),
             told: now,
+            nap: Duration::from_micros(options.nap),
             longest: Duration::ZERO,
         })
     }
@@ -140,6 +142,9 @@ impl<'a> Load<'a> {
             }
         }
         self.longest = self.longest.max(woke.elapsed());
+        if !self.nap.is_zero() && !self.events.is_empty() {
+            std::thread::sleep(self.nap);
+        }
         Ok(())
     }
 

@@ -12,11 +12,19 @@ use tokio::sync::oneshot;
 
 use super::api::Api;
 use super::stores::Corner;
+use super::tls::{Papers, Tunnel};
 use super::watcher::Watcher;
 
 tokio::task_local! {
     /// Whether [`Backing::fresh`] is a corner of a Redis.
     static ON_REDIS: bool;
+    /// Whether gateways are reached over TLS.
+    static OVER_TLS: bool;
+}
+
+/// Runs a test whose gateways speak TLS; its clients reach them through tunnels.
+pub async fn over_tls<T>(test: impl Future<Output = T>) -> T {
+    OVER_TLS.scope(true, test).await
 }
 
 /// Runs a test with [`Backing::fresh`] being a corner of a Redis, or a folder.
@@ -32,6 +40,16 @@ macro_rules! on_both_stores {
         }
         mod on_redis {
             $(#[tokio::test] async fn $test() { $crate::support::app::with_redis(true, super::$test()).await })+
+        }
+    };
+}
+
+/// Runs each test, an `async fn()`, on a folder and on Redis, and on a folder over TLS.
+macro_rules! on_both_stores_and_over_tls {
+    ($($test:ident),+ $(,)?) => {
+        on_both_stores![$($test),+];
+        mod over_tls {
+            $(#[tokio::test] async fn $test() { $crate::support::app::over_tls(super::$test()).await })+
         }
     };
 }
@@ -104,6 +122,8 @@ impl Backing {
 pub struct TestApp {
     /// Keeps the folder until the gateway has stopped.
     _backing: Backing,
+    _papers: Option<Papers>,
+    _tunnel: Option<Tunnel>,
     api: Api,
     stop: Option<oneshot::Sender<()>>,
     server: Option<JoinHandle<Result<(), StartError>>>,
@@ -133,7 +153,15 @@ impl TestApp {
         change(&mut config);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
-        let api = Api::at(format!("http://{}", listener.local_addr().unwrap()));
+        let server = listener.local_addr().unwrap();
+        let papers = OVER_TLS.try_with(|tls| *tls).unwrap_or(false).then(Papers::new);
+        let mut tunnel = None;
+        if let Some(papers) = &papers {
+            config.http.tls_cert = papers.cert().display().to_string();
+            config.http.tls_key = papers.key().display().to_string();
+            tunnel = Some(Tunnel::to(server, papers).await);
+        }
+        let api = Api::at(format!("http://{}", tunnel.as_ref().map_or(server, |tunnel| tunnel.address)));
         let (stop, stopped) = oneshot::channel();
         let server = std::thread::Builder::new().name("gateway".into()).spawn(move || {
             let runtime =
@@ -142,7 +170,14 @@ impl TestApp {
                 let _ = stopped.await;
             }))
         });
-        let app = TestApp { _backing: backing.clone(), api, stop: Some(stop), server: Some(server.unwrap()) };
+        let app = TestApp {
+            _backing: backing.clone(),
+            _papers: papers,
+            _tunnel: tunnel,
+            api,
+            stop: Some(stop),
+            server: Some(server.unwrap()),
+        };
         assert_eq!(app.get("/healthz").await.status, 200);
         app
     }

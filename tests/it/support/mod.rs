@@ -17,6 +17,7 @@ pub mod redis_server;
 pub mod replica;
 pub mod sse;
 pub mod stores;
+pub mod tls;
 pub mod watcher;
 
 pub use app::TestApp;

@@ -58,7 +58,9 @@ impl Process {
         let base = loop {
             let line = lines.recv_timeout(deadline.saturating_duration_since(Instant::now()));
             let line = line.unwrap_or_else(|e| panic!("it does not listen ({e}):\n{}", process.said()));
-            if let Some((_, address)) = line.split_once("listening on http://") {
+            // Over TLS too; the base is then of use for its address only.
+            let said = line.replace("listening on https://", "listening on http://");
+            if let Some((_, address)) = said.split_once("listening on http://") {
                 let address = address.split_whitespace().next().unwrap().trim_end_matches('/');
                 break format!("http://{address}");
             }

@@ -7,7 +7,7 @@ use crate::support::TestApp;
 use crate::support::gifts::gift;
 use crate::support::watcher::open_socket;
 
-on_both_stores![
+on_both_stores_and_over_tls![
     a_watcher_gets_the_list_first_and_then_every_change,
     every_kind_of_row_is_told_as_get_tells_it,
     the_first_change_of_an_empty_feed_comes_as_a_snapshot_with_its_epoch,

@@ -6,7 +6,7 @@ use crate::support::TestApp;
 use crate::support::gifts::gift;
 use crate::support::many::Many;
 
-on_both_stores![
+on_both_stores_and_over_tls![
     each_feed_behaves_as_on_a_socket_of_its_own,
     a_feed_that_was_given_up_sends_nothing_more,
     sixty_four_feeds_fit_and_one_more_is_an_error,

@@ -8,7 +8,7 @@ use crate::support::app::Backing;
 use crate::support::gifts::gift;
 use crate::support::watcher::Watcher;
 
-on_both_stores![
+on_both_stores_and_over_tls![
     a_changed_default_of_the_server_holds_after_a_restart,
     a_covered_position_is_resumed_with_the_missed_changes,
     a_position_at_the_head_is_resumed_without_changes,

@@ -14,7 +14,7 @@ use crate::support::gifts::gift;
 use crate::support::many::Many;
 use crate::support::watcher::{Socket, open_socket};
 
-on_both_stores![
+on_both_stores_and_over_tls![
     a_wrong_handshake_is_a_problem,
     a_binary_frame_closes_with_1003,
     a_frame_over_four_kib_closes_with_1009,

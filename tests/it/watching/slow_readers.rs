@@ -6,7 +6,7 @@ use crate::support::TestApp;
 use crate::support::gifts::gift;
 use crate::support::watcher::Watcher;
 
-on_both_stores![
+on_both_stores_and_over_tls![
     a_watcher_that_does_not_read_for_a_while_converges_by_a_snapshot_that_says_what_it_skipped,
     a_watcher_that_never_reads_is_in_nobodys_way,
 ];

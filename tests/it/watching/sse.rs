@@ -7,7 +7,7 @@ use crate::support::api::Api;
 use crate::support::gifts::gift;
 use crate::support::sse::SseWatcher;
 
-on_both_stores![
+on_both_stores_and_over_tls![
     events_are_named_numbered_and_fold_to_the_list,
     the_last_event_id_and_since_resume,
     a_strange_last_event_id_gets_a_snapshot,

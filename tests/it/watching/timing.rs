@@ -9,7 +9,7 @@ use crate::support::TestApp;
 use crate::support::gifts::gift;
 use crate::support::watcher::Watcher;
 
-on_both_stores![
+on_both_stores_and_over_tls![
     a_newcomer_sees_what_was_acknowledged,
     a_quiet_feeds_change_arrives_in_a_few_milliseconds,
     the_first_change_is_sent_at_once_and_the_next_ones_are_gathered,

@@ -1,0 +1,142 @@
+//! An echo server on Tipcast's own socket path, for conformance suites: the same take-over from the HTTP
+//! server, the same threads of sockets, the same reader and writer of frames. Only its rules are wider
+//! than Tipcast's: messages may be binary, and long.
+//!
+//! `cargo run --release --example echo -- 127.0.0.1:9001`; docs/TESTING.md says how Autobahn uses it.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::net::TcpListener;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Instant;
+
+use actix_http::HttpService;
+use actix_http::ws::handshake;
+use actix_server::ServerBuilder;
+use actix_service::{IntoServiceFactory, ServiceFactoryExt, map_config};
+use actix_web::body::BodyStream;
+use actix_web::dev::AppConfig;
+use actix_web::error::{Error, ErrorBadRequest};
+use actix_web::{App, HttpRequest, HttpResponse, web};
+use bytes::Bytes;
+use tipcast::http::watch::incoming::{Incoming, Reader, Rules, Violation};
+use tipcast::http::watch::sockets::take_over::{Shared, TakeOver};
+use tipcast::http::watch::sockets::{Conversation, Serving, Sockets};
+use tipcast::http::watch::visit::Said;
+use tipcast::http::watch::{close_frame, data_frame};
+use tipcast::live::calls::{Calls, Wake};
+
+/// As much as Autobahn sends.
+const RULES: Rules = Rules { most: 16 << 20, binary: true, deflate: false };
+
+/// Frames that wait for a client that does not read; then it is cut.
+const WAITING_MOST: usize = 1024;
+
+fn main() -> ExitCode {
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:9001".into());
+    match serve(&address) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("echo: {address}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(address: &str) -> std::io::Result<()> {
+    let listener = TcpListener::bind(address)?;
+    println!("listening on ws://{}", listener.local_addr()?);
+    let sockets = Arc::new(Sockets::start(2, Hall::default)?);
+    actix_web::rt::System::new().block_on(async move {
+        let builder = ServerBuilder::new().workers(2).listen("echo", listener, move || {
+            let app = App::new().default_service(web::get().to(enter));
+            let app = app.into_factory().map_err(|error: Error| error.error_response());
+            let app = map_config(app, |()| AppConfig::default());
+            let (app, upgrade) = Shared::new(app, sockets.clone());
+            HttpService::build().upgrade(upgrade).finish(app).tcp()
+        })?;
+        builder.run().await
+    })
+}
+
+async fn enter(req: HttpRequest) -> Result<HttpResponse, Error> {
+    let mut answer = handshake(req.head()).map_err(|error| ErrorBadRequest(error.to_string()))?;
+    let nothing = futures_util::stream::empty::<Result<Bytes, Infallible>>();
+    let answer = answer.message_body(BodyStream::new(nothing))?;
+    let mut answer: HttpResponse = answer.map_into_boxed_body().into();
+    answer.extensions_mut().insert(TakeOver(()));
+    Ok(answer)
+}
+
+#[derive(Default)]
+struct Hall {
+    calls: Rc<Calls>,
+}
+
+impl Serving<(), Echo> for Hall {
+    fn calls(&self) -> Rc<Calls> {
+        self.calls.clone()
+    }
+
+    fn seat(&self, (): ()) -> Echo {
+        Echo { reader: Reader::new(RULES), out: VecDeque::new(), closing: false, over: false }
+    }
+}
+
+struct Echo {
+    reader: Reader,
+    out: VecDeque<Bytes>,
+    /// A close frame was sent: the client's is waited for.
+    closing: bool,
+    over: bool,
+}
+
+impl Echo {
+    fn close(&mut self, frame: Bytes) {
+        if !self.closing {
+            self.closing = true;
+            self.out.push_back(frame);
+        }
+    }
+}
+
+impl Conversation for Echo {
+    fn hear(&mut self, mut bytes: &[u8], _: Instant) {
+        while !self.over
+            && let Some(incoming) = self.reader.read(&mut bytes)
+        {
+            match incoming {
+                Ok(Incoming::Text(text)) => self.out.push_back(data_frame(0x81, text.as_bytes())),
+                Ok(Incoming::Binary(bytes)) => self.out.push_back(data_frame(0x82, &bytes)),
+                Ok(Incoming::Ping(payload)) => self.out.push_back(data_frame(0x8a, &payload)),
+                Ok(Incoming::Pong) => {}
+                Ok(Incoming::Close(code)) => {
+                    self.close(close_frame(code, ""));
+                    self.over = true;
+                }
+                Err(Violation { code, reason }) => self.close(close_frame(Some(code), reason)),
+            }
+            self.over |= self.out.len() > WAITING_MOST;
+        }
+    }
+
+    fn hung_up(&mut self) {
+        self.over = true;
+        self.out.clear();
+    }
+
+    fn say(&mut self, _: Instant, _: &Wake) -> Poll<Option<Said>> {
+        match self.out.pop_front() {
+            Some(frame) => Poll::Ready(Some(Said::Bytes(frame))),
+            None if self.over => Poll::Ready(None),
+            None => Poll::Pending,
+        }
+    }
+
+    fn unsent(&mut self, said: &Said, sent: usize) -> Bytes {
+        said.bytes().slice(sent..)
+    }
+}

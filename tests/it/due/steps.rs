@@ -1,0 +1,81 @@
+//! The loop's step, called by hand.
+
+use std::time::Duration;
+
+use tipcast::domain::Millis;
+use tipcast::engine::DUE_BATCH;
+use tipcast::work::due::{DueOptions, DueWork, Rest};
+
+use super::later;
+use crate::support::case::{Case, fresh_feed};
+
+on_every_engine![
+    a_step_says_when_to_come_back,
+    a_step_never_sleeps_longer_than_it_may,
+    steps_run_until_nothing_is_due,
+    a_backlog_of_one_feed_does_not_keep_another_waiting,
+];
+
+const LONGEST: Duration = Duration::from_secs(10);
+
+fn work(t: &Case) -> DueWork {
+    DueWork::new(t.engine.clone(), DueOptions { longest_sleep: LONGEST })
+}
+
+async fn a_step_says_when_to_come_back(mut t: Case) {
+    let mut work = work(&t);
+    assert_eq!(work.step(t.now).await, Ok(Rest::For(LONGEST)), "nothing waits");
+    t.scheduled(later("g1", 3_000)).await;
+    assert_eq!(work.step(t.now).await, Ok(Rest::For(Duration::from_millis(3_001))));
+    t.pass(2_999);
+    assert_eq!(work.step(t.now).await, Ok(Rest::For(Duration::from_millis(2))));
+    t.pass(1);
+    assert_eq!(work.step(t.now).await, Ok(Rest::No));
+    assert_eq!(t.list().await.at.seq, 1);
+    assert_eq!(work.step(t.now).await, Ok(Rest::For(LONGEST)));
+}
+
+async fn a_step_never_sleeps_longer_than_it_may(mut t: Case) {
+    t.scheduled(later("g1", 604_800_000)).await;
+    assert_eq!(work(&t).step(t.now).await, Ok(Rest::For(LONGEST)));
+}
+
+async fn steps_run_until_nothing_is_due(mut t: Case) {
+    t.patch(serde_json::json!({"dedup": "off"})).await;
+    let count = 3 * DUE_BATCH;
+    for part in 0..3 {
+        t.post_all((0..DUE_BATCH).map(|n| later(&format!("g{part}-{n}"), 10))).await;
+    }
+    t.pass(10);
+    let mut work = work(&t);
+    let mut steps = 0;
+    while work.step(t.now).await.unwrap() == Rest::No {
+        steps += 1;
+    }
+    assert_eq!((t.list().await.at.seq, steps), (count as u64, 3));
+}
+
+async fn a_backlog_of_one_feed_does_not_keep_another_waiting(mut t: Case) {
+    t.patch(serde_json::json!({"dedup": "off"})).await;
+    for part in 0..4 {
+        t.post_all((0..100).map(|n| later(&format!("g{part}-{n}"), 10))).await;
+    }
+    t.pass(500);
+    let quiet = fresh_feed();
+    t.engine.publish(&quiet, vec![later("q", 10).parse()], t.now).await.unwrap();
+    t.pass(10);
+    let mut work = work(&t);
+    work.step(t.now).await.unwrap();
+    let heads = t.engine.heads(&[quiet, t.feed.clone()]).await.unwrap();
+    assert_eq!((heads[0].at.seq, heads[1].at.seq), (1, DUE_BATCH as u64));
+    t.list().await;
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_is_an_error_and_nothing_is_lost() {
+    let engine = crate::support::stores::Store::embedded().open().await;
+    let mut work = DueWork::new(engine.clone(), DueOptions::default());
+    engine.close().await.unwrap();
+    assert!(work.step(Millis::now()).await.is_err());
+    assert!(work.step(Millis::now()).await.is_err());
+}

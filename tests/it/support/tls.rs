@@ -1,0 +1,110 @@
+//! TLS around a gateway: a certificate of its own, and a tunnel that lets clients without TLS reach it.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+/// What the kernel may hold in a tunnel, each way.
+const BUFFER: u32 = 16 << 10;
+
+/// A certificate for `localhost` and its key, in files.
+pub struct Papers {
+    dir: TempDir,
+}
+
+impl Papers {
+    /// Fresh ones.
+    pub fn new() -> Papers {
+        let papers = Papers { dir: TempDir::new().unwrap() };
+        papers.renew();
+        papers
+    }
+
+    /// Others in the same files.
+    pub fn renew(&self) {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        std::fs::write(self.cert(), made.cert.pem()).unwrap();
+        std::fs::write(self.key(), made.signing_key.serialize_pem()).unwrap();
+    }
+
+    /// The certificate's file.
+    pub fn cert(&self) -> PathBuf {
+        self.dir.path().join("cert.pem")
+    }
+
+    /// The key's file.
+    pub fn key(&self) -> PathBuf {
+        self.dir.path().join("key.pem")
+    }
+}
+
+/// The certificate in a file.
+pub fn certificate(path: &Path) -> CertificateDer<'static> {
+    CertificateDer::from_pem_file(path).unwrap()
+}
+
+/// A connection to `server`, which must show this certificate.
+pub async fn connect(
+    server: SocketAddr,
+    trusted: CertificateDer<'static>,
+) -> std::io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(trusted).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let socket = TcpSocket::new_v4()?;
+    // The server must feel it soon when its client does not read.
+    socket.set_recv_buffer_size(BUFFER)?;
+    let stream = socket.connect(server).await?;
+    stream.set_nodelay(true)?;
+    TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), stream).await
+}
+
+/// Takes plain connections and hands them on over TLS; ends when dropped.
+pub struct Tunnel {
+    /// Where it listens.
+    pub address: SocketAddr,
+    task: AbortHandle,
+}
+
+impl Tunnel {
+    /// To `server`, which shows the certificate in these papers.
+    pub async fn to(server: SocketAddr, papers: &Papers) -> Tunnel {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let trusted = certificate(&papers.cert());
+        let task = tokio::spawn(async move {
+            let mut all = JoinSet::new();
+            while let Ok((mut near, _)) = listener.accept().await {
+                let trusted = trusted.clone();
+                all.spawn(async move {
+                    near.set_nodelay(true)?;
+                    socket2::SockRef::from(&near).set_send_buffer_size(BUFFER as usize)?;
+                    let mut far = connect(server, trusted).await?;
+                    copy_bidirectional(&mut near, &mut far).await
+                });
+                while all.try_join_next().is_some() {}
+            }
+        });
+        Tunnel { address, task: task.abort_handle() }
+    }
+}
+
+impl Drop for Tunnel {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
