@@ -166,6 +166,8 @@ export class Drops {
         continue;
       }
       hold.line ??= this.#line(hold);
+      const gift = this.#drops.find(({ drop }) => drop === hold.drop)?.gift.name ?? hold.drop;
+      write(hold.what, `${this.#units.format(hold.count)} × ${gift}`);
       write(hold.time, this.#said.until(clock(left)));
     }
     this.held.hidden = this.#holds.size === 0;
@@ -174,8 +176,7 @@ export class Drops {
   #line(hold) {
     const { pay, back } = this.#said;
     const line = element("li");
-    const what = stranger("");
-    what.textContent = `${this.#units.format(hold.count)} × ${this.#drops.find(({ drop }) => drop === hold.drop)?.gift.name ?? hold.drop}`;
+    hold.what = stranger("");
     hold.time = element("span", "quiet");
     const end = (method, rest, told) => (pressed) =>
       this.#do(pressed, async (key) => {
@@ -188,7 +189,7 @@ export class Drops {
         return told;
       });
     const paid = button("pay", pay, end("POST", "/confirm", this.#said.bought));
-    line.append(what, hold.time, paid, button("back", back, end("DELETE", "", this.#said.returned)));
+    line.append(hold.what, hold.time, paid, button("back", back, end("DELETE", "", this.#said.returned)));
     this.held.append(line);
     return line;
   }

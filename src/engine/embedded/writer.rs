@@ -25,7 +25,9 @@ const TIDY_EVERY: Duration = Duration::from_secs(1);
 type Answered = Box<dyn FnOnce(Option<&EngineError>) + Send>;
 
 /// A call that brings its own work. Without feeds it is only to be answered: the group has failed.
-pub(super) struct Task(Box<dyn FnOnce(Option<&mut Feeds>) -> (Answered, Step<()>) + Send>);
+pub(super) struct Task(Work);
+
+type Work = Box<dyn FnOnce(Option<&mut Feeds>) -> (Answered, Step<()>) + Send>;
 
 impl Task {
     pub(super) fn new<T: Send + 'static>(

@@ -53,7 +53,7 @@ impl Store {
         all.extend(args);
         let runs = async {
             loop {
-                let many = if script.args.1 > 0 { (all.len() - LOOKED_AT - 1) / script.args.1 } else { 0 };
+                let many = (all.len() - LOOKED_AT - 1).checked_div(script.args.1).unwrap_or(0);
                 let extra = Extra { keys: keys.clone(), args: all.clone(), many };
                 let reply = self.try_run(script, feed, Some(now), extra).await?;
                 if reply.mark.is_none() {

@@ -17,12 +17,15 @@ const RUNS: usize = 2;
 /// Items in one run, as long as single calls bring no more.
 const ITEMS: usize = 128;
 
+/// Where a party's answers go.
+type Reply<A> = oneshot::Sender<Result<Vec<A>, EngineError>>;
+
 /// One call's items, which stay together, and for each an answer.
 pub(super) struct Party<T, A> {
     pub items: Vec<T>,
     /// The time to run at; parties of one run agree on it. None for the store's clock.
     pub now: Option<Millis>,
-    pub reply: oneshot::Sender<Result<Vec<A>, EngineError>>,
+    pub reply: Reply<A>,
 }
 
 /// Parties that go together.
@@ -31,7 +34,7 @@ pub(super) struct Run<T, A> {
     pub items: Vec<T>,
     /// Their time.
     pub now: Option<Millis>,
-    replies: Vec<(usize, oneshot::Sender<Result<Vec<A>, EngineError>>)>,
+    replies: Vec<(usize, Reply<A>)>,
 }
 
 impl<T, A> Run<T, A> {
