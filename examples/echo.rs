@@ -58,8 +58,8 @@ fn serve(address: &str) -> std::io::Result<()> {
             let app = App::new().default_service(web::get().to(enter));
             let app = app.into_factory().map_err(|error: Error| error.error_response());
             let app = map_config(app, |()| AppConfig::default());
-            let (app, upgrade) = Shared::new(app, sockets.clone());
-            HttpService::build().upgrade(upgrade).finish(app).tcp()
+            let app = Shared::new(app);
+            HttpService::build().upgrade(app.upgrades(sockets.clone())).finish(app).tcp()
         })?;
         builder.run().await
     })

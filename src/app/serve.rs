@@ -69,8 +69,8 @@ pub(super) fn serve(
             })?
         }
         None => builder.listen("http", listener, move || {
-            let (app, upgrade) = Shared::new(app(gate.clone()), seats.clone());
-            settings.service().upgrade(upgrade).finish(app).tcp()
+            let app = Shared::new(app(gate.clone()));
+            settings.service().upgrade(app.upgrades(seats.clone())).finish(app).tcp()
         })?,
     };
     Ok(Serving { server: builder.run(), guests })

@@ -45,20 +45,22 @@ pub struct Shared<F: ServiceFactory<Request>> {
 }
 
 impl<F: ServiceFactory<Request>> Shared<F> {
-    /// `app`, and what answers its upgrades.
-    pub fn new<G, B>(
-        app: F,
+    /// Around `app`.
+    pub fn new(app: F) -> Self {
+        Shared { app, here: Rc::default() }
+    }
+
+    /// What answers upgrades, and hands those that are agreed on over to `sockets`.
+    pub fn upgrades<G, B>(
+        &self,
         sockets: Arc<Sockets<G>>,
-    ) -> (
-        Self,
-        impl ServiceFactory<
-            (Request, Framed<TcpStream, Codec>),
-            Config = (),
-            Response = (),
-            Error = Infallible,
-            InitError = (),
-        >,
-    )
+    ) -> impl ServiceFactory<
+        (Request, Framed<TcpStream, Codec>),
+        Config = (),
+        Response = (),
+        Error = Infallible,
+        InitError = (),
+    > + use<F, G, B>
     where
         G: Send + 'static,
         B: MessageBody + 'static,
@@ -66,9 +68,8 @@ impl<F: ServiceFactory<Request>> Shared<F> {
         F::Error: Into<Response<BoxBody>>,
         F::Service: 'static,
     {
-        let here: Rc<OnceCell<Rc<F::Service>>> = Rc::default();
-        let app_of_worker = here.clone();
-        let upgrade = fn_service(move |(request, framed)| {
+        let app_of_worker = self.here.clone();
+        fn_service(move |(request, framed)| {
             let ended = answer(app_of_worker.get().cloned(), request, framed, sockets.clone());
             async move {
                 // Mostly a client that left meanwhile.
@@ -77,8 +78,7 @@ impl<F: ServiceFactory<Request>> Shared<F> {
                 }
                 Ok::<(), Infallible>(())
             }
-        });
-        (Shared { app, here }, upgrade)
+        })
     }
 }
 
