@@ -71,6 +71,11 @@ impl Hub {
         &self.live
     }
 
+    /// True once watchers are being told goodbye.
+    pub fn is_closing(&self) -> bool {
+        self.closing.get()
+    }
+
     /// The sockets of this thread that are to be asked.
     pub fn calls(&self) -> &Rc<Calls> {
         &self.calls

@@ -1,7 +1,7 @@
 //! A feed as one thread watches it: who is woken when its board moves, and what is due for those who
 //! stand at the same position, made once for all of them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use slab::Slab;
@@ -87,12 +87,14 @@ impl Drop for LocalFeed {
 pub(super) struct Watch {
     local: Rc<LocalFeed>,
     slot: usize,
+    /// The socket that is called at every move from now on.
+    socket: Cell<Option<u32>>,
 }
 
 impl Watch {
     pub(super) fn at(local: Rc<LocalFeed>) -> Watch {
         let slot = local.wakes.borrow_mut().insert(None);
-        Watch { local, slot }
+        Watch { local, slot, socket: Cell::new(None) }
     }
 
     pub(super) fn feed(&self) -> &FeedId {
@@ -103,8 +105,15 @@ impl Watch {
         &self.local.lease.board
     }
 
-    /// Wakes at the board's next move.
+    /// Wakes at the board's next move; a socket, at every one.
     pub(super) fn wake_with(&self, wake: &Wake) {
+        let socket = match wake {
+            Wake::Socket(socket) => Some(*socket),
+            Wake::Task(_) => None,
+        };
+        if socket.is_some() && self.socket.replace(socket) == socket {
+            return;
+        }
         let mut wakes = self.local.wakes.borrow_mut();
         if let Some(slot) = wakes.get_mut(self.slot)
             && !slot.as_ref().is_some_and(|known| known.same(wake))

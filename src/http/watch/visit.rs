@@ -61,6 +61,9 @@ pub struct Visit<T> {
     session: Session,
     transport: T,
     alarm: AlarmClock,
+    /// When the alarm rings at the latest: it is set anew only to ring earlier, or after it rang. A
+    /// deadline moves later with every frame, and touching the clock each time costs.
+    rings: Instant,
     hub: Rc<Hub>,
     said_goodbye: bool,
     presence: Presence,
@@ -70,7 +73,8 @@ impl<T: Transport> Visit<T> {
     /// A visit that serves `session` over `transport`, counted in `tally`.
     pub fn new(session: Session, transport: T, hub: Rc<Hub>, tally: Rc<Tally>) -> Self {
         let presence = Presence::new(transport.kind(), tally);
-        Visit { session, transport, alarm: hub.alarm(), hub, said_goodbye: false, presence }
+        let (alarm, rings) = (hub.alarm(), Instant::now());
+        Visit { session, transport, alarm, rings, hub, said_goodbye: false, presence }
     }
 
     /// Bytes came in.
@@ -88,7 +92,7 @@ impl<T: Transport> Visit<T> {
     /// What is to be written next. None: the connection is over. Pending: `wake` is called when there
     /// may be something.
     pub fn say(&mut self, now: Instant, wake: &Wake) -> Poll<Option<Said>> {
-        if !self.said_goodbye && self.alarm.is_leaving() {
+        if !self.said_goodbye && self.hub.is_closing() && self.alarm.is_leaving() {
             self.said_goodbye = true;
             if !self.transport.is_closing() {
                 let most = self.hub.live().away_most_ms();
@@ -113,7 +117,11 @@ impl<T: Transport> Visit<T> {
             true => self.transport.deadline(),
             false => self.transport.deadline().min(self.session.deadline(now)),
         };
-        self.alarm.set(deadline, wake);
+        // A task says each time by whom it is woken.
+        if deadline < self.rings || self.rings <= now || matches!(wake, Wake::Task(_)) {
+            self.alarm.set(deadline, wake);
+            self.rings = deadline;
+        }
         Poll::Pending
     }
 
