@@ -86,7 +86,13 @@ async fn a_turn_given_back_late_does_not_hide_what_came_meanwhile() {
             break it.token;
         }
     };
-    let run = slow.run_due(&feed(), Millis::now()).await.unwrap();
+    // A turn may come a moment before the entry's time.
+    let run = loop {
+        let run = slow.run_due(&feed(), Millis::now()).await.unwrap();
+        if !run.handled.is_empty() {
+            break run;
+        }
+    };
     assert_eq!((run.handled.len(), run.next), (1, None));
     // It saw an empty queue; now something comes.
     schedule(&*quick, &[later("g2", 50)]).await;
