@@ -1,7 +1,7 @@
 //! The words of a gift feed as types: what a producer may say, what a feed holds,
 //! how a gift changes it. Nothing here does I/O or reads a clock; `now` is always an argument.
 //!
-//! Reading order: [`ids`], [`gift`], [`row`], [`change`], [`policy`], [`feed`], [`due`]; then [`drop`],
+//! Reading order: [`ids`], [`gift`], [`row`], [`change`], [`policy`], [`feed`], [`due`]; then [`mod@drop`],
 //! [`claim`], [`stock`].
 
 pub mod answer;
