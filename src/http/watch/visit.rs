@@ -61,9 +61,9 @@ pub struct Visit<T> {
     session: Session,
     transport: T,
     alarm: AlarmClock,
-    /// When the alarm rings at the latest: it is set anew only to ring earlier, or after it rang. A
-    /// deadline moves later with every frame, and touching the clock each time costs.
-    rings: Instant,
+    /// When the alarm rings at the latest; none: it must be set. It is set anew only to ring earlier, or
+    /// after it rang: a deadline moves later with every frame, and touching the clock each time costs.
+    rings: Option<Instant>,
     hub: Rc<Hub>,
     said_goodbye: bool,
     presence: Presence,
@@ -73,8 +73,8 @@ impl<T: Transport> Visit<T> {
     /// A visit that serves `session` over `transport`, counted in `tally`.
     pub fn new(session: Session, transport: T, hub: Rc<Hub>, tally: Rc<Tally>) -> Self {
         let presence = Presence::new(transport.kind(), tally);
-        let (alarm, rings) = (hub.alarm(), Instant::now());
-        Visit { session, transport, alarm, rings, hub, said_goodbye: false, presence }
+        let alarm = hub.alarm();
+        Visit { session, transport, alarm, rings: None, hub, said_goodbye: false, presence }
     }
 
     /// Bytes came in.
@@ -94,6 +94,8 @@ impl<T: Transport> Visit<T> {
     pub fn say(&mut self, now: Instant, wake: &Wake) -> Poll<Option<Said>> {
         if !self.said_goodbye && self.hub.is_closing() && self.alarm.is_leaving() {
             self.said_goodbye = true;
+            // It rang for the goodbye.
+            self.rings = None;
             if !self.transport.is_closing() {
                 let most = self.hub.live().away_most_ms();
                 self.transport.goodbye(&Frame::goodbye("shutdown", spread_ms(most)));
@@ -118,9 +120,10 @@ impl<T: Transport> Visit<T> {
             false => self.transport.deadline().min(self.session.deadline(now)),
         };
         // A task says each time by whom it is woken.
-        if deadline < self.rings || self.rings <= now || matches!(wake, Wake::Task(_)) {
+        let stands = self.rings.is_some_and(|rings| now < rings && rings <= deadline);
+        if !stands || matches!(wake, Wake::Task(_)) {
             self.alarm.set(deadline, wake);
-            self.rings = deadline;
+            self.rings = Some(deadline);
         }
         Poll::Pending
     }
