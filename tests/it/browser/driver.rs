@@ -24,6 +24,14 @@ pub struct Driver {
 impl Driver {
     /// Starts it on a free port.
     pub fn start() -> Driver {
+        // It takes a free port for IPv4, then wants the same for IPv6; when somebody else took that
+        // meanwhile, it ends without a word.
+        let (process, port) = (0..5).find_map(|_| Driver::try_start()).expect("chromedriver says its port");
+        let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE * 2).build().unwrap();
+        Driver { process, port, client }
+    }
+
+    fn try_start() -> Option<(Child, u16)> {
         let mut process = Command::new("chromedriver")
             .arg("--port=0")
             .stdin(Stdio::null())
@@ -36,12 +44,15 @@ impl Driver {
         let port = lines
             .by_ref()
             .map_while(Result::ok)
-            .find_map(|line| line.strip_suffix('.')?.split_once(" on port ")?.1.parse().ok())
-            .expect("chromedriver says its port");
+            .find_map(|line| line.strip_suffix('.')?.split_once(" on port ")?.1.parse().ok());
+        let Some(port) = port else {
+            let _ = process.kill();
+            process.wait().unwrap();
+            return None;
+        };
         // Read on, or it would stand still at a full pipe.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
-        let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE * 2).build().unwrap();
-        Driver { process, port, client }
+        Some((process, port))
     }
 
     /// Opens a browser of its own, with nothing remembered, on `url`.
