@@ -20,7 +20,8 @@ pub mod take_over;
 
 pub use serve::{Conversation, Serving};
 
-/// Connections on their way to one thread; more are told to come back.
+/// Connections on their way to one thread; when all threads have as many, more are closed unanswered,
+/// which a client takes for a lost connection and tries again.
 const ARRIVALS: usize = 4096;
 
 /// A connection that comes from the HTTP server.
@@ -35,7 +36,7 @@ pub struct Arrival<G> {
     pub guest: G,
 }
 
-/// The threads that serve sockets. They end when this is dropped and their sockets are closed.
+/// The threads that serve sockets. When this is dropped they end, and cut what is still open.
 pub struct Sockets<G> {
     doors: Vec<mpsc::Sender<Arrival<G>>>,
     turn: AtomicUsize,
