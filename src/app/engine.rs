@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde_json::value::to_raw_value;
 
-use crate::config::{Config, ConfigError, Feeds, Redis};
+use crate::config::{Config, ConfigError, Feeds, Redis, Reports};
 use crate::domain::{Policy, PolicyPatch, Refused};
 use crate::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
 use crate::engine::metered::Metered;
 use crate::engine::redis::{RedisEngine, RedisOptions};
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, ReportLimits};
 use crate::metrics::Metrics;
 
 /// `[feeds]` as a policy: read by the same rules as the body of a PUT.
@@ -45,6 +45,7 @@ async fn open_bare(
         let options = RedisOptions {
             metrics: metrics.clone(),
             scheduled_max: config.due.scheduled_max,
+            reports: report_limits(&config.reports),
             due_parts: config.due.partitions,
             drop_reminder_ms: config.drops.reminder_ms,
             ..redis_options(&config.redis, defaults)
@@ -55,11 +56,22 @@ async fn open_bare(
     // Reading the feeds back takes a while and blocks.
     let metrics = metrics.clone();
     let scheduled_max = config.due.scheduled_max;
-    let options = EmbeddedOptions { data_dir, defaults, scheduled_max, drop_reminder_ms };
+    let reports = report_limits(&config.reports);
+    let options = EmbeddedOptions { data_dir, defaults, scheduled_max, drop_reminder_ms, reports };
     let opening = move || EmbeddedEngine::open_metered(options, metrics);
     let opened = tokio::task::spawn_blocking(opening).await;
     let engine = opened.map_err(|e| EngineError::Open(e.to_string()))??;
     Ok(engine)
+}
+
+fn report_limits(reports: &Reports) -> ReportLimits {
+    ReportLimits {
+        ledger_max: reports.ledger_max,
+        backlog_max: reports.backlog_max,
+        max_age_ms: reports.ledger_max_age_ms,
+        max_attempts: reports.max_attempts,
+        dead_max: reports.dead_max,
+    }
 }
 
 fn redis_options(redis: &Redis, defaults: Policy) -> RedisOptions {

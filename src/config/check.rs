@@ -75,7 +75,7 @@ impl Config {
     }
 
     fn check_ranges(&self) -> Result<(), ConfigError> {
-        let Config { http, limits, drops, redis, due, .. } = self;
+        let Config { http, limits, drops, redis, due, reports, webhooks, .. } = self;
         for (key, value, least, most) in [
             ("[http] workers", http.workers as u64, 0, 512),
             ("[http] max_body_bytes", http.max_body_bytes as u64, 1_024, 16 << 20),
@@ -95,12 +95,28 @@ impl Config {
             ("[due] scheduled_max", due.scheduled_max, 1, 10_000_000),
             ("[due] longest_sleep_ms", due.longest_sleep_ms, 100, 60_000),
             ("[due] partitions", due.partitions as u64, 1, 16),
+            ("[reports] ledger_max", reports.ledger_max, 100, 10_000_000),
+            ("[reports] backlog_max", reports.backlog_max, reports.ledger_max, 100_000_000),
+            ("[reports] max_attempts", reports.max_attempts, 1, 1_000),
+            ("[reports] dead_max", reports.dead_max, 1, 100_000),
+            ("[webhooks] timeout_ms", webhooks.timeout_ms, 100, 60_000),
+            ("[webhooks] give_up_ms", webhooks.give_up_ms, 1_000, 604_800_000),
+            ("[webhooks] disable_after_ms", webhooks.disable_after_ms, 0, 31_536_000_000),
+            ("[webhooks] in_flight", webhooks.in_flight as u64, 1, 4_096),
+            ("[webhooks] in_flight_each", webhooks.in_flight_each as u64, 1, 4_096),
+            ("[webhooks] secret_overlap_ms", webhooks.secret_overlap_ms, 0, 31_536_000_000),
             ("[redis] call_timeout_ms", redis.call_timeout_ms, 50, 4_000),
             ("[redis] connect_timeout_ms", redis.connect_timeout_ms, 50, 10_000),
         ] {
             if !(least..=most).contains(&value) {
                 return Err(ConfigError(format!("{key} must be from {least} to {most}; it is {value}")));
             }
+        }
+        if reports.ledger_max_age_ms != 0 && !(60_000..=31_536_000_000).contains(&reports.ledger_max_age_ms) {
+            return Err(ConfigError(format!(
+                "[reports] ledger_max_age_ms must be 0 or from 60000 to 31536000000; it is {}",
+                reports.ledger_max_age_ms
+            )));
         }
         if http.max_batch_bytes < http.max_body_bytes {
             return Err(ConfigError(format!(

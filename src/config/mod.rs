@@ -30,6 +30,8 @@ pub struct Config {
     pub feeds: Feeds,
     pub drops: Drops,
     pub due: Due,
+    pub reports: Reports,
+    pub webhooks: Webhooks,
     pub redis: Redis,
     pub embedded: Embedded,
     pub log: Log,
@@ -41,6 +43,7 @@ pub struct Config {
 #[allow(missing_docs)]
 pub struct Auth {
     pub producer_keys: Vec<Secret>,
+    pub admin_keys: Vec<Secret>,
 }
 
 /// `[http]`
@@ -112,6 +115,32 @@ pub struct Due {
     pub scheduled_max: u64,
     pub longest_sleep_ms: u64,
     pub partitions: usize,
+}
+
+/// `[reports]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Reports {
+    pub ledger_max: u64,
+    pub backlog_max: u64,
+    pub ledger_max_age_ms: u64,
+    pub max_attempts: u64,
+    pub dead_max: u64,
+}
+
+/// `[webhooks]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Webhooks {
+    pub allow_private: bool,
+    pub timeout_ms: u64,
+    pub give_up_ms: u64,
+    pub disable_after_ms: u64,
+    pub in_flight: usize,
+    pub in_flight_each: usize,
+    pub secret_overlap_ms: u64,
 }
 
 /// `[redis]`

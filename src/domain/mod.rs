@@ -2,7 +2,7 @@
 //! how a gift changes it. Nothing here does I/O or reads a clock; `now` is always an argument.
 //!
 //! Reading order: [`ids`], [`gift`], [`row`], [`change`], [`policy`], [`feed`], [`due`]; then [`mod@drop`],
-//! [`claim`], [`stock`].
+//! [`claim`], [`stock`]; then [`report`], [`hook`].
 
 pub mod answer;
 pub mod change;
@@ -12,9 +12,11 @@ pub mod due;
 pub mod event;
 pub mod feed;
 pub mod gift;
+pub mod hook;
 pub mod ids;
 pub mod json;
 pub mod policy;
+pub mod report;
 pub mod row;
 pub mod stock;
 pub mod text;
@@ -29,9 +31,13 @@ pub use drop::{Defined, DropSpec, DropView, Drops, Phase};
 pub use due::{DueKind, DuePlace, Scheduled, due_at};
 pub use feed::FeedState;
 pub use gift::{ComboMark, Fingerprint, Gift, GiftKind, Person, Show, Value};
-pub use ids::{DropId, Epoch, FeedId, GiftId, Position, RowId};
+pub use hook::{Delivery, Hook, HookFault, HookKey, HookScope, HookSpec, HookState};
+pub use ids::{DropId, Epoch, FeedId, GiftId, GroupId, HookId, Position, RowId};
 pub use json::{Fault, Refused};
 pub use policy::{Dedup, Policy, PolicyPatch};
+pub use report::{
+    Ask, Cursor, DeadLetter, Entry, EntryStatus, GroupView, Handed, Job, Reader, Replay, Start, Taken,
+};
 pub use row::{Row, RowCombo, RowDrop};
 pub use stock::Stock;
 pub use time::Millis;

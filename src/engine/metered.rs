@@ -14,6 +14,8 @@ use crate::domain::{
 use crate::metrics::Metrics;
 use crate::metrics::labels::{ClaimFate, Failure, GiftStatus, HoldFate, Operation};
 
+mod reports;
+
 /// Passes every call on, and counts it.
 pub struct Metered {
     engine: Arc<dyn Engine>,

@@ -19,11 +19,17 @@ pub mod embedded;
 pub mod metered;
 pub mod record;
 pub mod redis;
+mod reports;
 
 pub use drops::DropStore;
 pub use due::{
     DEAD_KEPT, DUE_BATCH, DUE_TRIES, DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueTurn,
     ScheduledGift, ScheduledPage, Unscheduled, Wakes, rest_after,
+};
+
+pub use reports::{
+    Death, HOOKS_OF_ALL_MAX, JobDone, JobLease, JobTurn, LISTED, READERS_MAX, ReportLimits, ReportStore,
+    Save, Swapped, Want, Work,
 };
 
 /// What an engine call gives back: boxed, so that engines can stand behind `dyn`.
@@ -46,7 +52,7 @@ pub const SCHEDULED_MAX: u64 = 100_000;
 /// - `now` is the caller's clock. An engine whose store has a clock of its own may prefer that one
 ///   (several nodes share the store, and their clocks differ).
 /// - Rows whose time is over are removed before any call looks at the list.
-pub trait Engine: DropStore + Send + Sync + 'static {
+pub trait Engine: DropStore + ReportStore + Send + Sync + 'static {
     /// Takes gifts in order, at most 128 of them, as one step. An outcome each, in the same order.
     ///
     /// For each gift: its remembered id is decided first; then whether it is for later
@@ -79,7 +85,8 @@ pub trait Engine: DropStore + Send + Sync + 'static {
     fn heads<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Head>>;
 
     /// From the moment this returns, every change of the feed reaches the subscription, or
-    /// [`Notice::Lost`] does. Dropping it ends it.
+    /// [`Notice::Lost`] does. So does, as a notice without changes, what makes no change and yet is new for
+    /// those who read the feed's ledger ([`ReportStore`]). Dropping it ends it.
     fn subscribe<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Subscription>;
 
     /// The furthest position of the feed that this process has seen acknowledged, if it remembers

@@ -14,8 +14,10 @@ use crate::domain::{
     Value,
 };
 
+mod entry;
 mod gift;
 
+pub use entry::{ENTRY_LINES, SoldEntry, entry_extra, push_entry, push_sold};
 pub use gift::push_gift;
 
 /// Appends `row`: 15 lines.

@@ -23,6 +23,8 @@ use crate::engine::{
 };
 use crate::live::Live;
 
+mod reports;
+
 /// How the engine answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mood {

@@ -161,6 +161,24 @@ labels! {
         Cancel = "cancel",
         /// Listing a user's holds.
         Holds = "holds",
+        /// Entries handed to a claimer.
+        TakeEntries = "take_entries",
+        /// Entries acknowledged.
+        AckEntries = "ack_entries",
+        /// Entries given back.
+        NackEntries = "nack_entries",
+        /// Groups read, listed or deleted.
+        Readers = "readers",
+        /// Dead letters listed or sent again.
+        Letters = "letters",
+        /// Webhooks read, listed or changed.
+        Hooks = "hooks",
+        /// Webhooks' turns taken and given back.
+        ClaimJobs = "claim_jobs",
+        /// What a webhook has to send.
+        OpenJob = "open_job",
+        /// What a webhook has done.
+        SaveJob = "save_job",
     }
 
     /// Why an engine call failed.

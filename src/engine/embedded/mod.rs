@@ -14,7 +14,7 @@ use tokio::sync::{broadcast, oneshot};
 
 use super::{
     DeadDue, DueDone, DueRun, DueTurn, Engine, EngineError, Head, Missed, NOTICES, Notice, PolicyChange,
-    ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
+    ReportLimits, ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
 };
 use crate::domain::{DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, Position, RowId};
 use crate::metrics::Metrics;
@@ -22,6 +22,7 @@ use crate::metrics::Metrics;
 mod claims;
 mod drops;
 mod feeds;
+mod reports;
 mod store;
 mod writer;
 
@@ -42,13 +43,16 @@ pub struct EmbeddedOptions {
     pub drop_reminder_ms: u64,
     /// How many gifts of one feed may wait to be shown.
     pub scheduled_max: u64,
+    /// How much is kept of what happened.
+    pub reports: ReportLimits,
 }
 
 impl EmbeddedOptions {
     /// The defaults, in this folder.
     pub fn new(data_dir: impl Into<PathBuf>) -> EmbeddedOptions {
         let (defaults, scheduled_max) = (Policy::default(), super::SCHEDULED_MAX);
-        EmbeddedOptions { data_dir: data_dir.into(), defaults, scheduled_max, drop_reminder_ms: 60_000 }
+        let (data_dir, reports) = (data_dir.into(), ReportLimits::default());
+        EmbeddedOptions { data_dir, defaults, scheduled_max, drop_reminder_ms: 60_000, reports }
     }
 }
 

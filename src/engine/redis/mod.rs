@@ -13,8 +13,8 @@ use redis::Value;
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 
 use super::{
-    DeadDue, DueDone, DueRun, DueTurn, Engine, EngineError, Head, Missed, PolicyChange, ScheduledPage,
-    Snapshot, Subscription, Unscheduled, Wait, Wakes,
+    DeadDue, DueDone, DueRun, DueTurn, Engine, EngineError, Head, Missed, PolicyChange, ReportLimits,
+    ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
 };
 use crate::domain::{Drops, DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, Position, RowId, Tag};
 use crate::metrics::Metrics;
@@ -28,6 +28,7 @@ mod keys;
 mod known;
 mod lane;
 mod lineup;
+mod reports;
 pub mod scripts;
 mod store;
 mod wire;
@@ -67,6 +68,8 @@ pub struct RedisOptions {
     pub drop_reminder_ms: u64,
     /// How many gifts of one feed may wait to be shown.
     pub scheduled_max: u64,
+    /// How much is kept of what happened.
+    pub reports: ReportLimits,
     /// Parts of the index of feeds with something due, 1 to [`PARTS_MAX`].
     pub due_parts: usize,
     /// How long a call may take.
@@ -95,6 +98,7 @@ impl RedisOptions {
             feed_idle_ttl_ms: 0,
             drop_reminder_ms: 60_000,
             scheduled_max: super::SCHEDULED_MAX,
+            reports: ReportLimits::default(),
             due_parts: 1,
             call_timeout: Duration::from_secs(2),
             connect_timeout: Duration::from_secs(1),

@@ -17,6 +17,7 @@ use tipcast::engine::{
 use tokio::sync::broadcast;
 
 mod drops;
+mod reports;
 
 /// An engine that keeps the contract and nothing else.
 pub struct Model {

@@ -1,0 +1,239 @@
+//! What happened, for game backends (contract section 6): the ledger's entries, who reads them and how
+//! far each has come.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::ids::BadName;
+use super::{FeedId, GroupId, HookId, Millis, RowId};
+
+/// The number of an entry in its feed's ledger. Numbers of one ledger grow by one.
+///
+/// A ledger begins at a thousand times the milliseconds of its first entry's time, so that numbers of one
+/// that was lost are not given out again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cursor(pub u64);
+
+impl Cursor {
+    /// The first number of a ledger that begins at `now`.
+    pub fn first(now: Millis) -> Cursor {
+        Cursor(now.0.max(0) as u64 * 1_000)
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = BadName;
+    fn from_str(text: &str) -> Result<Cursor, BadName> {
+        const RULE: BadName = BadName("must be the cursor of an entry");
+        if text.is_empty() || text.len() > 16 || !text.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(RULE);
+        }
+        text.parse().ok().filter(|n| *n <= super::MAX_SAFE).map(Cursor).ok_or(RULE)
+    }
+}
+
+/// What became of a gift, as its entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryStatus {
+    /// A row of its own.
+    Accepted,
+    /// Joined a row.
+    Merged,
+    /// Not shown, because of the dedup lock.
+    Suppressed,
+    /// A drop's units were sold.
+    Sold,
+}
+
+impl EntryStatus {
+    /// The word of the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EntryStatus::Accepted => "accepted",
+            EntryStatus::Merged => "merged",
+            EntryStatus::Suppressed => "suppressed",
+            EntryStatus::Sold => "sold",
+        }
+    }
+
+    /// The letter by which stores tell them apart.
+    pub fn letter(self) -> char {
+        match self {
+            EntryStatus::Accepted => 'a',
+            EntryStatus::Merged => 'm',
+            EntryStatus::Suppressed => 's',
+            EntryStatus::Sold => 'b',
+        }
+    }
+
+    /// The status of this letter.
+    pub fn of(letter: &str) -> Option<EntryStatus> {
+        use EntryStatus::{Accepted, Merged, Sold, Suppressed};
+        [Accepted, Merged, Suppressed, Sold].into_iter().find(|it| letter.chars().eq([it.letter()]))
+    }
+}
+
+/// One entry of a feed's ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number.
+    pub cursor: Cursor,
+    /// What became of the gift.
+    pub status: EntryStatus,
+    /// When that happened.
+    pub at: Millis,
+    /// The feed's seq then; none for a suppressed gift.
+    pub seq: Option<u64>,
+    /// The row that shows the gift, or kept it from being shown.
+    pub row: Option<RowId>,
+    /// The event as it was accepted, with its id, as JSON.
+    pub gift: Box<str>,
+}
+
+/// Who reads a feed's ledger.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reader {
+    /// A group that pulls.
+    Group(GroupId),
+    /// A webhook of this feed.
+    Hook(HookId),
+    /// A webhook of all feeds.
+    HookOfAll(HookId),
+}
+
+impl fmt::Display for Reader {
+    /// As stores spell it: `g:NAME`, `w:NAME` or `*:NAME`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reader::Group(name) => write!(f, "g:{name}"),
+            Reader::Hook(name) => write!(f, "w:{name}"),
+            Reader::HookOfAll(name) => write!(f, "*:{name}"),
+        }
+    }
+}
+
+impl FromStr for Reader {
+    type Err = BadName;
+    fn from_str(text: &str) -> Result<Reader, BadName> {
+        match text.split_once(':') {
+            Some(("g", name)) => Ok(Reader::Group(name.parse()?)),
+            Some(("w", name)) => Ok(Reader::Hook(name.parse()?)),
+            Some(("*", name)) => Ok(Reader::HookOfAll(name.parse()?)),
+            _ => Err(BadName("must be g:NAME, w:NAME or *:NAME")),
+        }
+    }
+}
+
+/// Where a group begins that is made by its first claim.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// With the oldest entry that is kept.
+    #[default]
+    Start,
+    /// With what comes next.
+    Now,
+}
+
+/// What a claim of a group asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// Entries at most, 1…1000.
+    pub max: usize,
+    /// How long they are the claimer's, in milliseconds.
+    pub lease_ms: u64,
+    /// Where a group begins that is new.
+    pub from: Start,
+}
+
+/// An entry in the hands of a claimer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handed {
+    /// Which one.
+    pub entry: Entry,
+    /// The how manyth time it is handed out, from 1.
+    pub attempt: u64,
+}
+
+/// What a claim got.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// In the ledger's order.
+    pub entries: Vec<Handed>,
+    /// When the first lease in this group runs out, in milliseconds from now; none when nothing is pending.
+    pub next_in_ms: Option<u64>,
+}
+
+/// How a group stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupView {
+    /// Entries never handed out.
+    pub lag: u64,
+    /// Entries handed out and not acknowledged.
+    pub pending: u64,
+    /// The age of the oldest entry that is not acknowledged, in milliseconds; 0 when there is none.
+    pub oldest_ms: u64,
+    /// Dead letters.
+    pub dead: u64,
+    /// Entries that were cut from the ledger before the group had acknowledged them.
+    pub lost: u64,
+}
+
+/// An entry that was given up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// When.
+    pub died_at: Millis,
+    /// Why.
+    pub reason: String,
+    /// How often it was handed out or sent.
+    pub attempts: u64,
+    /// The entry.
+    pub entry: Entry,
+}
+
+/// Which dead letters are to be sent again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Replay {
+    /// Every one.
+    All,
+    /// Those with these cursors.
+    Only(Vec<Cursor>),
+}
+
+/// A webhook's work in one feed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Job {
+    /// The feed whose ledger it reads.
+    pub feed: FeedId,
+    /// [`Reader::Hook`] or [`Reader::HookOfAll`].
+    pub reader: Reader,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_cursors_and_letters_survive_being_written() {
+        for text in ["g:a.b", "w:a", "*:all-games"] {
+            assert_eq!(text.parse::<Reader>().unwrap().to_string(), text);
+        }
+        for bad in ["", "a", "x:a", "g:", "g:a b"] {
+            assert!(bad.parse::<Reader>().is_err(), "{bad}");
+        }
+        assert_eq!("17".parse(), Ok(Cursor(17)));
+        for bad in ["", "-1", "1.0", "9007199254740992", "99999999999999999999"] {
+            assert!(bad.parse::<Cursor>().is_err(), "{bad}");
+        }
+        for letter in ["a", "m", "s", "b"] {
+            assert_eq!(EntryStatus::of(letter).unwrap().letter().to_string(), letter);
+        }
+        assert!(EntryStatus::of("x").is_none() && EntryStatus::of("").is_none());
+    }
+}

@@ -1,0 +1,238 @@
+//! What engines say of reports: the ledger, who reads it, and whose turn it is to be sent.
+
+use super::{Wait, Wakes};
+use crate::domain::{
+    Ask, Cursor, DeadLetter, Entry, FeedId, GroupId, GroupView, Hook, HookId, HookKey, Job, Millis, Reader,
+    Replay, Taken,
+};
+
+/// Readers of one feed at most, groups and webhooks together. Each publish that trims looks at them all.
+pub const READERS_MAX: usize = 64;
+
+/// Webhooks of all feeds at most: each is a reader of every feed.
+pub const HOOKS_OF_ALL_MAX: usize = 16;
+
+/// Readers or webhooks in one listing.
+pub const LISTED: usize = 1_000;
+
+/// How much is kept of what happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReportLimits {
+    /// Entries that every ledger keeps, whoever has read them.
+    pub ledger_max: u64,
+    /// Entries that a ledger keeps for readers that have not acknowledged them. What has to be cut beyond
+    /// is counted as lost for each, logged, and in the metrics.
+    pub backlog_max: u64,
+    /// Unacknowledged entries that are older are cut in the same way; milliseconds, 0 never. Looked at when
+    /// a ledger is trimmed.
+    pub max_age_ms: u64,
+    /// How often a group's entry is handed out before it is dead.
+    pub max_attempts: u64,
+    /// Dead letters that are kept for each reader of a feed; the oldest make room.
+    pub dead_max: u64,
+}
+
+impl Default for ReportLimits {
+    fn default() -> ReportLimits {
+        ReportLimits {
+            ledger_max: 10_000,
+            backlog_max: 1_000_000,
+            max_age_ms: 604_800_000,
+            max_attempts: 16,
+            dead_max: 1_000,
+        }
+    }
+}
+
+/// Ledgers of feeds and those who read them.
+///
+/// - Every gift that is accepted, merged or suppressed and no test, and every sale of a drop, is an entry of
+///   its feed's ledger, once, in the very step in which that happens. Entries are numbered without holes.
+/// - A ledger keeps its newest `ledger_max` entries, and everything that any reader has not acknowledged, up to
+///   the bounds of [`ReportLimits`]. It does not expire with an idle feed.
+/// - A reader's dead letters and what is sent again are kept beside the ledger: trimming does not touch them.
+pub trait ReportStore {
+    /// Hands entries to a claimer; none when the group would be one reader too many. Makes the group when
+    /// there is none, with at most `ledger_max` entries to read.
+    ///
+    /// First those whose lease ran out or that were given back, then those never handed out, all together in
+    /// the ledger's order. An entry that was handed out `max_attempts` times becomes a dead letter instead.
+    fn take<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        group: &'a GroupId,
+        ask: Ask,
+        now: Millis,
+    ) -> Wait<'a, Option<Taken>>;
+
+    /// Acknowledges entries that are pending, also when their lease ran out or moved on. How many were; none
+    /// when there is no such group. Other cursors change nothing.
+    fn ack<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        group: &'a GroupId,
+        cursors: &'a [Cursor],
+        now: Millis,
+    ) -> Wait<'a, Option<u64>>;
+
+    /// Gives entries that are pending back, for the next claimer, at once; subscriptions of the feed are told.
+    /// How many were; none when there is no such group.
+    fn nack<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        group: &'a GroupId,
+        cursors: &'a [Cursor],
+        now: Millis,
+    ) -> Wait<'a, Option<u64>>;
+
+    /// How a group stands; none when there is no such group.
+    fn group<'a>(&'a self, feed: &'a FeedId, group: &'a GroupId, now: Millis) -> Wait<'a, Option<GroupView>>;
+
+    /// Forgets a group with all it has; false when there is no such group.
+    fn delete_group<'a>(&'a self, feed: &'a FeedId, group: &'a GroupId) -> Wait<'a, bool>;
+
+    /// Groups and webhooks of one feed, or groups of all feeds, by name; at most [`LISTED`].
+    fn readers<'a>(&'a self, feed: Option<&'a FeedId>) -> Wait<'a, Vec<(FeedId, Reader)>>;
+
+    /// A reader's dead letters, the oldest first.
+    fn letters<'a>(&'a self, feed: &'a FeedId, reader: &'a Reader) -> Wait<'a, Vec<DeadLetter>>;
+
+    /// Sends dead letters again: a group's next claimers get them, a webhook sends them before anything else.
+    /// Takes them off the list. How many there were.
+    fn replay<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        reader: &'a Reader,
+        which: &'a Replay,
+        now: Millis,
+    ) -> Wait<'a, u64>;
+
+    /// Feeds in which a webhook of all feeds has, or had lately, dead letters; at most [`LISTED`].
+    fn letter_feeds<'a>(&'a self, hook: &'a HookId) -> Wait<'a, Vec<FeedId>>;
+
+    /// A webhook; none when there is no such one.
+    fn hook<'a>(&'a self, key: &'a HookKey) -> Wait<'a, Option<Hook>>;
+
+    /// Every webhook in the store, by scope and name; at most [`LISTED`].
+    fn hooks(&self) -> Wait<'_, Vec<(HookKey, Hook)>>;
+
+    /// Puts `to` (none: nothing) in the place of a webhook whose version is `was` (none: there is none). A new
+    /// one begins to read at the ledger's end, or one of all feeds with what comes from `since` on; one that
+    /// goes takes all it has along.
+    fn swap_hook<'a>(
+        &'a self,
+        key: &'a HookKey,
+        was: Option<u64>,
+        to: Option<Hook>,
+        now: Millis,
+    ) -> Wait<'a, Swapped>;
+
+    /// Gives turns that are over back, and takes at most `max` jobs whose time has come, those that wait
+    /// longest first. A turn that is not given back ends by itself after `lease_ms`.
+    ///
+    /// A job is there from the first entry for a webhook that rests, `batch_ms` later.
+    fn claim_jobs(&self, over: Vec<JobDone>, max: usize, lease_ms: u64, now: Millis) -> Wait<'_, JobTurn>;
+
+    /// What a webhook has to send in a feed; none when it does not read there, or is no more. When there is
+    /// nothing, it rests from then on: the next entry makes it a job again, `batch_ms` later.
+    fn open_job<'a>(&'a self, job: &'a Job, want: Want, now: Millis) -> Wait<'a, Option<Work>>;
+
+    /// Keeps what was done, if what is known of the job's progress is still `save.was`, and answers as
+    /// [`ReportStore::open_job`] does then. None: somebody else went on, and nothing was changed.
+    fn save_job<'a>(&'a self, job: &'a Job, save: Save, want: Want, now: Millis) -> Wait<'a, Option<Work>>;
+
+    /// Tells of jobs that come before every other there, from this moment on.
+    fn job_wakes(&self) -> Wakes;
+}
+
+/// What became of the wish to change a webhook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Swapped {
+    /// It is done.
+    Done,
+    /// It is not as the caller thought; nothing was changed.
+    Stale,
+    /// There are as many as there may be.
+    Full,
+}
+
+/// A job whose turn it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobLease {
+    /// Which one.
+    pub job: Job,
+    /// To be given back in [`JobDone`].
+    pub token: String,
+}
+
+/// A turn that is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobDone {
+    /// As it was in [`JobLease`].
+    pub job: Job,
+    /// As it was in [`JobLease`].
+    pub token: String,
+    /// In how many milliseconds the job is to be looked at again; none when it rests, or is no more.
+    pub next_in_ms: Option<u64>,
+}
+
+/// The answer to [`ReportStore::claim_jobs`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobTurn {
+    /// Jobs whose time has come.
+    pub jobs: Vec<JobLease>,
+    /// When the next one will be, in milliseconds from now; none when there is none.
+    pub next_in_ms: Option<u64>,
+    /// Jobs that there are.
+    pub waiting: u64,
+}
+
+/// What the caller of [`ReportStore::open_job`] can use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Want {
+    /// Entries at most, of each kind.
+    pub most: usize,
+    /// The webhook's.
+    pub batch_ms: u64,
+}
+
+/// What a webhook has to send in a feed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// As it was saved last; `""` before the first time.
+    pub progress: String,
+    /// The oldest entries that are not done with, in the ledger's order, without holes.
+    pub entries: Vec<Entry>,
+    /// How many there are in all.
+    pub backlog: u64,
+    /// Entries that are sent again, the oldest first.
+    pub again: Vec<Entry>,
+    /// The store's clock.
+    pub now: Millis,
+}
+
+/// What was done for a webhook.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Save {
+    /// The progress that this goes on from.
+    pub was: String,
+    /// The progress from now on: a line of text, for the caller alone.
+    pub progress: String,
+    /// Entries of the ledger up to here are done with.
+    pub through: Option<Cursor>,
+    /// Entries that were sent again and are done with.
+    pub again: Vec<Cursor>,
+    /// Those among both that become dead letters.
+    pub dead: Vec<Death>,
+}
+
+/// An entry that is given up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Death {
+    /// Which one.
+    pub cursor: Cursor,
+    /// How often it was sent.
+    pub attempts: u64,
+    /// Why.
+    pub reason: String,
+}
