@@ -2,11 +2,13 @@
 //! how a gift changes it. Nothing here does I/O or reads a clock; `now` is always an argument.
 //!
 //! Reading order: [`ids`], [`gift`], [`row`], [`change`], [`policy`], [`feed`], [`due`]; then [`mod@drop`],
-//! [`claim`], [`stock`]; then [`report`], [`hook`].
+//! [`claim`], [`stock`]; then [`report`], [`hook`], [`delivery`].
 
+pub mod address;
 pub mod answer;
 pub mod change;
 pub mod claim;
+pub mod delivery;
 pub mod drop;
 pub mod due;
 pub mod event;

@@ -1,7 +1,7 @@
 //! What happened, for game backends (contract section 6): the ledger's entries, who reads them and how
 //! far each has come.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::str::FromStr;
 
 use super::ids::BadName;
@@ -94,6 +94,22 @@ pub struct Entry {
     pub row: Option<RowId>,
     /// The event as it was accepted, with its id, as JSON.
     pub gift: Box<str>,
+}
+
+impl Entry {
+    /// Appends it as JSON, as it is handed out for the `attempt`th time.
+    pub fn push_json(&self, out: &mut String, attempt: u64) {
+        let Entry { cursor, status, at, seq, row, gift } = self;
+        let status = status.as_str();
+        let _ = write!(out, "{{\"cursor\":\"{cursor}\",\"attempt\":{attempt},\"status\":\"{status}\"");
+        if let Some(seq) = seq {
+            let _ = write!(out, ",\"seq\":{seq}");
+        }
+        if let Some(row) = row {
+            let _ = write!(out, ",\"row\":\"{row}\"");
+        }
+        let _ = write!(out, ",\"at\":\"{at}\",\"gift\":{gift}}}");
+    }
 }
 
 /// Who reads a feed's ledger.
