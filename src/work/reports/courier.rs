@@ -37,7 +37,7 @@ pub fn body(feed: &FeedId, batch: &str, round: u64, entries: &[Entry]) -> Bytes 
         if at > 0 {
             out.push(',');
         }
-        entry.push_json(&mut out, round);
+        entry.push_json(&mut out, Some(round));
     }
     out.push_str("]}");
     out.into()
