@@ -108,6 +108,8 @@ pub async fn run_reloading(
         batch: config.http.max_batch_bytes,
         body_time: Duration::from_millis(config.http.body_timeout_ms),
         compress: config.http.compress,
+        allow_private: config.webhooks.allow_private,
+        secret_overlap_ms: config.webhooks.secret_overlap_ms,
     };
     let gate = web::Data::new(Gate::new(engine.clone(), live.clone(), ready.clone(), limits));
     gate.door.change(door::rules(&config).map_err(StartError::Config)?);

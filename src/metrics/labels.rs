@@ -231,6 +231,12 @@ labels! {
         Drops = "drops",
         /// `/v1/feeds/{feed}/holds/{hold}` and below, `/v1/feeds/{feed}/users/{user}/holds`
         Holds = "holds",
+        /// `/v1/feeds/{feed}/groups` and below
+        Groups = "groups",
+        /// `/v1/feeds/{feed}/webhooks` and below
+        Webhooks = "webhooks",
+        /// `/v1/admin/overview`
+        Admin = "admin",
         /// `/v1/feeds/{feed}/ws`
         Ws = "ws",
         /// `/v1/ws`
