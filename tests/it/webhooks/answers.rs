@@ -42,11 +42,12 @@ async fn what_fails_is_sent_again_as_it_was(store: Store) {
         receiver.wait_for("the first attempt", |got| got.len() == 1).await;
         // Does not join what is under way.
         node.give(&feed, &ids("later", 2)).await;
+        let told = |hook: &Hook| hook.last_error.is_some();
+        let failed = node.wait_for_hook(&key(&feed, "game"), "its trouble is told", told).await;
+        assert!(failed.failing_since.is_some() && failed.state == HookState::Active);
     }
     for (n, receiver) in receivers.iter().enumerate() {
         let hook = key(&format!("show{n}"), "game");
-        let failed = node.wait_for_hook(&hook, "its trouble is told", |hook| hook.last_error.is_some()).await;
-        assert!(failed.failing_since.is_some() && failed.state == HookState::Active);
         let all: Vec<_> = ids("g", 3).into_iter().chain(ids("later", 2)).collect();
         assert_eq!(receiver.wait_for_gifts(5).await, all);
         let got = receiver.got();
