@@ -62,6 +62,8 @@ pub struct Metrics {
     pub due_dead: Counter,
     /// Feeds in which something waits for its time, as of the last look.
     pub due_feeds: Gauge,
+    /// Entries cut from ledgers before every reader had acknowledged them.
+    pub report_lost: Counter,
     /// Rows taken back through this node.
     pub rows_retracted: Counter,
     /// Rows of watched feeds whose time was over, as this node saw it.
@@ -155,6 +157,11 @@ impl Default for Metrics {
                 to,
                 "tipcast_due_feeds",
                 "Feeds in which something waits for its time, as of this node's last look",
+            ),
+            report_lost: add(
+                to,
+                "tipcast_report_lost",
+                "Entries cut from ledgers before every reader had acknowledged them",
             ),
             rows_retracted: add(to, "tipcast_rows_retracted", "Rows taken back through this node"),
             rows_expired: add(
