@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
 use crate::domain::{Hook, HookFault, HookKey, HookState, Millis};
-use crate::engine::{Engine, EngineError, Swapped};
+use crate::engine::{EngineError, ReportStore, Swapped};
 use crate::metrics::Metrics;
 
 /// How long a webhook is taken to be as it was read: a change takes effect within this on every node.
@@ -33,7 +33,7 @@ const REMEMBERED: usize = 4_096;
 
 /// See the module.
 pub struct Book {
-    engine: Arc<dyn Engine>,
+    engine: Arc<dyn ReportStore>,
     metrics: Arc<Metrics>,
     /// Deliveries to one webhook at the same time.
     each: u32,
@@ -58,7 +58,12 @@ pub struct Page {
 pub struct Busy(pub u64);
 
 impl Book {
-    pub fn new(engine: Arc<dyn Engine>, metrics: Arc<Metrics>, each: usize, disable_after_ms: u64) -> Book {
+    pub fn new(
+        engine: Arc<dyn ReportStore>,
+        metrics: Arc<Metrics>,
+        each: usize,
+        disable_after_ms: u64,
+    ) -> Book {
         let each = u32::try_from(each.max(1)).unwrap_or(u32::MAX);
         Book { engine, metrics, each, disable_after_ms, pages: Mutex::default() }
     }

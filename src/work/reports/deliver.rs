@@ -11,7 +11,7 @@ use super::book::{Book, Busy};
 use super::courier::{Courier, body};
 use crate::domain::delivery::{Next, Patience, Progress, Queues, Settled, Verdict};
 use crate::domain::{Entry, HookKey, HookState, Job, Millis};
-use crate::engine::{Death, Engine, EngineError, Save, Want, Work};
+use crate::engine::{Death, EngineError, ReportStore, Save, Want, Work};
 use crate::metrics::Metrics;
 use crate::metrics::labels::DeliveryFate;
 
@@ -29,7 +29,7 @@ const STALE_LOOK_MS: u64 = 1_000;
 
 /// What turns are made of.
 pub struct Deliverer {
-    pub engine: Arc<dyn Engine>,
+    pub engine: Arc<dyn ReportStore>,
     pub metrics: Arc<Metrics>,
     pub book: Book,
     pub courier: Courier,

@@ -15,7 +15,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::domain::Millis;
-use crate::engine::{Engine, EngineError, JobDone, JobLease};
+use crate::engine::{EngineError, JobDone, JobLease, ReportStore};
 use crate::metrics::Metrics;
 
 mod book;
@@ -87,7 +87,7 @@ pub struct ReportLoop {
 impl ReportLoop {
     /// Starts it. The error is that of making a client for https.
     pub fn start(
-        engine: Arc<dyn Engine>,
+        engine: Arc<dyn ReportStore>,
         metrics: Arc<Metrics>,
         options: ReportOptions,
     ) -> Result<ReportLoop, String> {

@@ -2,6 +2,7 @@
 
 mod answers;
 mod batches;
+mod survival;
 mod turns;
 
 use std::sync::Arc;
