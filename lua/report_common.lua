@@ -136,6 +136,16 @@ local function bury(number, text, attempts, reason, most)
   end
 end
 
+-- True when there are as many readers as there may be; webhooks of all feeds do not count.
+local function is_full(most)
+  if call('HLEN', READERS) < most then return false end
+  local own = 0
+  for _, name in ipairs(call('HKEYS', READERS)) do
+    if sub(name, 1, 2) ~= '*:' then own = own + 1 end
+  end
+  return own >= most
+end
+
 -- Forgets a reader with all it has.
 local function forget(name)
   local was = call('HDEL', READERS, name)

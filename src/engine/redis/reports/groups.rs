@@ -152,7 +152,6 @@ impl Store {
                 let [_, _, readers] = self.keys.ledger(feed);
                 let names: Vec<String> = self.get(redis::cmd("HKEYS").arg(readers)).await?;
                 let own = names.iter().filter_map(|name| name.parse().ok());
-                let own = own.filter(|reader| !matches!(reader, Reader::HookOfAll(_)));
                 own.map(|reader| (feed.clone(), reader)).collect::<Vec<_>>()
             }
         };
