@@ -127,7 +127,8 @@ end
 local function bury(number, text, attempts, reason, most)
   local member = padded(number)
   call('HSET', DEAD, member, int(now) .. ' ' .. int(attempts) .. ' ' .. reason .. '\n' .. text)
-  call('ZADD', DEATHS, int(now), member)
+  local last = tonumber(call('ZRANGE', DEATHS, '-1', '-1', 'WITHSCORES')[2] or '0')
+  call('ZADD', DEATHS, int(math.max(now * 1000, last + 1)), member)
   local over = call('ZCARD', DEATHS) - most
   if over > 0 then
     local oldest = call('ZRANGE', DEATHS, '0', int(over - 1))

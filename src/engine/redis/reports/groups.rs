@@ -155,7 +155,7 @@ impl Store {
                 own.map(|reader| (feed.clone(), reader)).collect::<Vec<_>>()
             }
         };
-        readers.sort_unstable();
+        readers.sort_by_cached_key(|(feed, reader)| (feed.clone(), reader.to_string()));
         readers.truncate(LISTED);
         Ok(readers)
     }
