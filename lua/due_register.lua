@@ -3,8 +3,8 @@
 --
 -- The index is in parts, each in a slot of its own:
 --   feeds  ZSET, feed -> when somebody is to look at it: its queue's first time, or a turn's end
---   marks  HASH, feed -> the mark of the last registration, "MARK" or "MARK@WHEN"; with "*" behind it while
---          somebody has its turn
+--   marks  HASH, feed -> the mark of the last registration, "MARK" or "MARK@WHEN"; behind it "#" and how many
+--          turns there were since, and "*" while somebody has one
 -- The index of webhooks with something to send (report_job) is the same, with "READER FEED" for feed.
 --
 -- KEYS 2:

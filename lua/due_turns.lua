@@ -27,15 +27,19 @@ end
 -- there before may still come.
 local PROMISE = 5000
 
+-- A mark without what says that somebody has the turn, and the registration that it came from.
 local function plain(mark)
   if sub(mark, -1) == '*' then return sub(mark, 1, -2) end
   return mark
+end
+local function registration(mark)
+  return (string.match(mark, '^[^#*]*'))
 end
 
 for n = 4, #ARGV, 3 do
   local feed, mark, next_due = ARGV[n], ARGV[n + 1], tonumber(ARGV[n + 2])
   if sub(ARGV[n + 2], 1, 1) == '+' then next_due = now + tonumber(sub(ARGV[n + 2], 2)) end
-  local since = tonumber(string.match(mark, '@(%d+)$') or nil)
+  local since = tonumber(string.match(mark, '@(%d+)') or nil)
   if since and now >= since and now < since + PROMISE then
     next_due = math.min(next_due or since + PROMISE, since + PROMISE)
   end
@@ -46,9 +50,11 @@ for n = 4, #ARGV, 3 do
       call('HSET', MARKS, feed, mark)
       call('ZADD', FEEDS, 'LT', format('%d', math.max(next_due, now)), feed)
     end
+  elseif registration(known) ~= registration(mark) then
+    -- Something came meanwhile, perhaps after the queue was looked at: it stands there for that already.
+    if next_due then call('ZADD', FEEDS, 'LT', format('%d', math.max(next_due, now)), feed) end
   elseif plain(known) ~= mark then
-    -- Something came meanwhile, perhaps after the queue was looked at.
-    call('ZADD', FEEDS, 'LT', format('%d', now), feed)
+    -- This turn ran out, and somebody else has, or had, the next one.
   elseif next_due then
     call('HSET', MARKS, feed, mark)
     call('ZADD', FEEDS, format('%d', math.max(next_due, now)), feed)
@@ -62,10 +68,11 @@ local answer = { '', '' }
 local taken = call('ZRANGE', FEEDS, '-inf', format('%d', now), 'BYSCORE', 'LIMIT', 0, ARGV[3])
 for _, feed in ipairs(taken) do
   local known = call('HGET', MARKS, feed) or '0'
-  local mark = plain(known)
+  local turns = tonumber(string.match(known, '#(%d+)') or '0')
+  local mark = registration(known) .. '#' .. format('%d', turns + 1)
   answer[#answer + 1] = feed
   answer[#answer + 1] = mark
-  answer[#answer + 1] = mark == known and '0' or '1'
+  answer[#answer + 1] = plain(known) == known and '0' or '1'
   call('HSET', MARKS, feed, mark .. '*')
   call('ZADD', FEEDS, format('%d', now + tonumber(ARGV[2])), feed)
 end

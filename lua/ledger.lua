@@ -20,7 +20,7 @@
 --   tries:R    HASH, number -> how often it was handed out; none is once
 --   again:R    HASH, number -> entry: dead letters that are sent again
 --   dead:R     HASH, number -> "DIED_AT ATTEMPTS REASON", newline, entry
---   deaths:R   ZSET, when it died -> number
+--   deaths:R   ZSET, a number that grows with every death -> number
 -- None of this expires with an idle feed.
 
 -- The ledger as it stands: `text` is what reports holds, `length` that of the list. Without a list (not begun, or

@@ -127,13 +127,24 @@ end
 local function bury(number, text, attempts, reason, most)
   local member = padded(number)
   call('HSET', DEAD, member, int(now) .. ' ' .. int(attempts) .. ' ' .. reason .. '\n' .. text)
-  call('ZADD', DEATHS, int(now), member)
+  local last = tonumber(call('ZRANGE', DEATHS, '-1', '-1', 'WITHSCORES')[2] or '0')
+  call('ZADD', DEATHS, int(math.max(now * 1000, last + 1)), member)
   local over = call('ZCARD', DEATHS) - most
   if over > 0 then
     local oldest = call('ZRANGE', DEATHS, '0', int(over - 1))
     in_parts('HDEL', DEAD, oldest)
     in_parts('ZREM', DEATHS, oldest)
   end
+end
+
+-- True when there are as many readers as there may be; webhooks of all feeds do not count.
+local function is_full(most)
+  if call('HLEN', READERS) < most then return false end
+  local own = 0
+  for _, name in ipairs(call('HKEYS', READERS)) do
+    if sub(name, 1, 2) ~= '*:' then own = own + 1 end
+  end
+  return own >= most
 end
 
 -- Forgets a reader with all it has.

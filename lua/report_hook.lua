@@ -20,7 +20,7 @@
 --   4 version that it has, "" when there is none
 --   5 what is to be stored, "" when it goes
 --   6 how long it gathers entries, milliseconds
---   7 readers at most
+--   7 readers at most, but for webhooks of all feeds
 --   8 stamp
 -- RETURNS "done"
 -- REFUSES with "stale" when it is not as the caller thinks, "full" when it would be one reader too many
@@ -34,7 +34,7 @@ if ARGV[5] == '' then
   return 'done'
 end
 if not known or not reader_of(ARGV[2]) then
-  if not known and call('HLEN', READERS) >= tonumber(ARGV[7]) then return 'full' end
+  if not known and is_full(tonumber(ARGV[7])) then return 'full' end
   call('HDEL', READERS, ARGV[2])
   call('DEL', PENDING, LEASES, TRIES, AGAIN, DEAD, DEATHS)
   keep_reader(new_reader(ARGV[2], behind))

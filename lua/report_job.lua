@@ -11,7 +11,7 @@
 --   7 again of the reader
 --   8 dead of the reader
 --   9 deaths of the reader
--- ARGV 10 + 4 per entry that was sent again and is done with ("a"), or becomes a dead letter ("d"):
+-- ARGV 11 + 4 per entry that was sent again and is done with ("a"), or becomes a dead letter ("d"):
 --   1 now
 --   2 reader
 --   3 entries at most, of each kind
@@ -22,20 +22,23 @@
 --   8 as it is now
 --   9 entries up to this number are done with, or ""
 --   10 how many dead letters are kept
---   11 "a" or "d"
---   12 number, 16 digits
---   13 how often it was sent
---   14 why it is dead
+--   11 of a webhook of all feeds, the version of their set; else 0
+--   12 "a" or "d"
+--   13 number, 16 digits
+--   14 how often it was sent
+--   15 why it is dead
 -- RETURNS now, how many entries there are to be sent, the first one's number, progress, how many entries follow,
 --   these, then numbers and entries that are sent again
--- REFUSES with nothing when it does not read here, or its progress is not as the caller thinks
+-- REFUSES with nothing when it does not read here, or its progress is not as the caller thinks; with "hooks" when
+--   that set is to be brought here first (report_attach)
 
 meet_types()
+if tonumber(ARGV[11]) > ledger.hooks then return { 'hooks' } end
 local reader, most = reader_of(ARGV[2]), tonumber(ARGV[3])
 if not reader or ARGV[6] == 'save' and reader.progress ~= ARGV[7] then return {} end
 if ARGV[6] == 'save' then
   local done = {}
-  for n = 11, #ARGV, 4 do
+  for n = 12, #ARGV, 4 do
     local member, number = ARGV[n + 1], tonumber(ARGV[n + 1])
     if ARGV[n] == 'a' then
       done[#done + 1] = member

@@ -19,7 +19,7 @@
 --   6 with so many entries at most
 --   7 how often an entry is handed out
 --   8 how many dead letters are kept
---   9 readers at most
+--   9 readers at most, but for webhooks of all feeds
 --   10 "listed" when the group is among those of all feeds, or ""
 -- RETURNS "ok", in how many milliseconds the first lease is over or "", then per entry: its number, the how manyth
 --   time it is handed out, its lines
@@ -32,7 +32,7 @@ meet_types()
 local reader, most, attempts_most = reader_of(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[7])
 local over = call('ZRANGEBYSCORE', LEASES, '-inf', int(now), 'LIMIT', '0', int(LOOK))
 if not reader then
-  if call('HLEN', READERS) >= tonumber(ARGV[9]) then return { 'full' } end
+  if is_full(tonumber(ARGV[9])) then return { 'full' } end
   if ARGV[10] == '' then return { 'new' } end
   local from = behind
   if ARGV[5] ~= 'now' then from = math.max(ledger.base, behind - tonumber(ARGV[6])) end

@@ -4,6 +4,7 @@
 mod keeping;
 mod lost_state;
 mod outages;
+mod reports;
 
 use std::io::{BufRead, BufReader, Write};
 use std::sync::Arc;

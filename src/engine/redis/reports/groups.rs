@@ -152,11 +152,10 @@ impl Store {
                 let [_, _, readers] = self.keys.ledger(feed);
                 let names: Vec<String> = self.get(redis::cmd("HKEYS").arg(readers)).await?;
                 let own = names.iter().filter_map(|name| name.parse().ok());
-                let own = own.filter(|reader| !matches!(reader, Reader::HookOfAll(_)));
                 own.map(|reader| (feed.clone(), reader)).collect::<Vec<_>>()
             }
         };
-        readers.sort_unstable();
+        readers.sort_by_cached_key(|(feed, reader)| (feed.clone(), reader.to_string()));
         readers.truncate(LISTED);
         Ok(readers)
     }

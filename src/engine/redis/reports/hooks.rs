@@ -82,7 +82,7 @@ impl Store {
                 break;
             }
         }
-        all.sort_by(|(a, _), (b, _)| a.cmp(b));
+        all.sort_by_cached_key(|(key, _)| (key.scope.to_string(), key.name.to_string()));
         all.truncate(LISTED);
         Ok(all)
     }
@@ -137,6 +137,9 @@ impl Store {
                 self.register_job(&job, 0, self.clock(Some(now))).await?;
             }
         }
+        if reply == b"done" && to.is_none() {
+            self.drop_job(&job).await?;
+        }
         let left: u64 = self.get(redis::cmd("HLEN").arg(&keys[9])).await?;
         if left == 0 {
             self.unnote(&feeds, feed.as_str()).await?;
@@ -166,6 +169,7 @@ impl Store {
                 self.forget(&feed, &key.reader(), now).await?;
             }
             let _: u64 = self.get(redis::cmd("DEL").arg(letters)).await?;
+            self.drop_jobs_of(&key.reader()).await?;
         } else if !was.is_empty() {
             self.wake_feeds_of(key, now).await?;
         }

@@ -41,6 +41,39 @@ impl Store {
         Ok(())
     }
 
+    /// Takes a webhook that is no more out of the index.
+    pub(super) async fn drop_job(&self, job: &Job) -> Result<(), EngineError> {
+        self.drop_members(&[member(job)]).await
+    }
+
+    /// The same for one of all feeds, wherever it had something to send.
+    pub(super) async fn drop_jobs_of(&self, reader: &Reader) -> Result<(), EngineError> {
+        let [feeds, _] = self.keys.jobs();
+        // No name holds a character that means something in a pattern.
+        let pattern = format!("{} *", reader.to_string().replace('*', "[*]"));
+        let mut cursor = 0_u64;
+        loop {
+            let mut cmd = redis::cmd("ZSCAN");
+            cmd.arg(&feeds).arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(1_000);
+            let (next, found): (u64, Vec<String>) = self.get(&cmd).await?;
+            let members: Vec<String> = found.into_iter().step_by(2).collect();
+            if !members.is_empty() {
+                self.drop_members(&members).await?;
+            }
+            if next == 0 {
+                return Ok(());
+            }
+            cursor = next;
+        }
+    }
+
+    async fn drop_members(&self, members: &[String]) -> Result<(), EngineError> {
+        let [feeds, marks] = self.keys.jobs();
+        let _: u64 = self.get(redis::cmd("HDEL").arg(marks).arg(members)).await?;
+        let _: u64 = self.get(redis::cmd("ZREM").arg(feeds).arg(members)).await?;
+        Ok(())
+    }
+
     pub(super) async fn claim_jobs(
         &self,
         over: Vec<JobDone>,
@@ -95,11 +128,32 @@ impl Store {
         if let (Reader::HookOfAll(name), false) = (&job.reader, save.dead.is_empty()) {
             self.note(&self.keys.letter_feeds(name), job.feed.as_str()).await?;
         }
+        let mut reply = self.try_job(job, how, &save, want, now).await?;
+        if reply.first().is_some_and(|what| what == b"hooks") {
+            self.attach(&job.feed, self.clock(Some(now))).await?;
+            reply = self.try_job(job, how, &save, want, now).await?;
+        }
+        if reply.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(work(&job.feed, &reply).ok_or(Garbled("what a webhook has to send"))?))
+    }
+
+    async fn try_job(
+        &self,
+        job: &Job,
+        how: &str,
+        save: &Save,
+        want: Want,
+        now: Millis,
+    ) -> Result<Vec<Vec<u8>>, EngineError> {
         let mut cmd = self.timed(&scripts::REPORT_JOB, &self.keys.reader(&job.feed, &job.reader), Some(now));
         cmd.arg(job.reader.to_string()).arg(want.most.max(1)).arg(want.batch_ms).arg(random());
         cmd.arg(how).arg(&save.was).arg(&save.progress);
         cmd.arg(save.through.map(|through| through.to_string()).unwrap_or_default());
         cmd.arg(self.options.reports.dead_max);
+        let of_all = matches!(job.reader, Reader::HookOfAll(_));
+        cmd.arg(if of_all { self.reports.version() } else { 0 });
         // Dead letters first: their texts are taken from what is sent again.
         for death in &save.dead {
             let reason: String = death.reason.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -108,11 +162,8 @@ impl Store {
         for cursor in &save.again {
             cmd.arg("a").arg(format!("{:016}", cursor.0)).arg(0).arg("");
         }
-        let reply = self.ask(&scripts::REPORT_JOB, &cmd, save.dead.len() + save.again.len()).await?;
-        if reply.is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(work(&job.feed, &reply).ok_or(Garbled("what a webhook has to send"))?))
+        let many = save.dead.len() + save.again.len();
+        Ok(self.ask(&scripts::REPORT_JOB, &cmd, many).await?)
     }
 }
 
