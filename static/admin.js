@@ -12,7 +12,7 @@ const SAID = {
     live: "live", away: "no answer from the gateway", wrong: "This is no admin key.", none: "none", more: "and more …",
     watchers: "watchers", rate: (n) => `${n}/s`, lag: "lag", pending: "pending", oldest: "oldest", dead: "dead",
     lost: "lost", active: "active", disabled: "disabled", since: "failing since", batches: "batches of",
-    attempts: (n) => `${n} attempts`, replay: "Send again", all: "Send all again", died: "died",
+    attempts: (n) => (n === "1" ? "1 attempt" : `${n} attempts`), replay: "Send again", all: "Send all again", died: "died",
     replayed: (n) => `${n} sent again.`, group: "group", webhook: "webhook", every: "all feeds",
     drops: (age) => `drops what is older than ${age}`,
   },
