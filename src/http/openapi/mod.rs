@@ -21,6 +21,8 @@ mod operations;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod producer;
 #[allow(dead_code, reason = "only described, never built or called")]
+mod report_schemas;
+#[allow(dead_code, reason = "only described, never built or called")]
 mod reports;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod scheduled;
