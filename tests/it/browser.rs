@@ -1,5 +1,6 @@
 //! What people see, in a real Chromium: the first page, the overlay, the ticker on other people's pages.
 
+mod admin;
 mod client;
 mod demo_page;
 mod driver;

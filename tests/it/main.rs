@@ -29,6 +29,7 @@ mod producer_api;
 mod redis_chaos;
 mod redis_engine;
 mod reload;
+mod reports;
 mod survival;
 mod tls;
 mod two_nodes;
