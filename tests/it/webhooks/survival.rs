@@ -234,7 +234,7 @@ async fn is_killed_at_random_moments(backing: Backing, kills: usize) {
 
 /// How many times the gateway is killed; more by hand.
 fn kills() -> usize {
-    std::env::var("KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(12)
+    std::env::var("KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(50)
 }
 
 #[tokio::test]
