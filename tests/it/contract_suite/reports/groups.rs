@@ -1,6 +1,6 @@
 //! Groups: where they begin, that each goes its own way, and how they stand.
 
-use tipcast::domain::{Ask, Cursor, GroupView, Reader, Replay, Start};
+use tipcast::domain::{Ask, Cursor, GroupView, Handed, Reader, Replay, Start};
 use tipcast::engine::{Notice, READERS_MAX};
 
 use crate::support::case::{Case, PATIENCE};
@@ -17,6 +17,7 @@ on_every_engine![
     a_group_that_is_deleted_is_forgotten_with_all_it_has,
     readers_are_listed_by_name,
     a_feed_has_so_many_readers_and_no_more,
+    publishers_and_claimers_at_the_same_time_lose_nothing_and_repeat_nothing,
     subscriptions_are_told_of_entries_that_change_nothing_and_of_what_is_given_back,
 ];
 
@@ -154,4 +155,46 @@ async fn subscriptions_are_told_of_entries_that_change_nothing_and_of_what_is_gi
             }
         }
     }
+}
+
+async fn publishers_and_claimers_at_the_same_time_lose_nothing_and_repeat_nothing(mut t: Case) {
+    const EACH: usize = 40;
+    const PUBLISHERS: usize = 6;
+    t.ask("g", ASK).await.unwrap();
+    let mut work = tokio::task::JoinSet::new();
+    for publisher in 0..PUBLISHERS {
+        let (engine, feed, now) = (t.engine.clone(), t.feed.clone(), t.now);
+        work.spawn(async move {
+            for n in 0..EACH {
+                let id = format!("{publisher}-{n}");
+                engine.publish(&feed, vec![gift(&id).by(&id).parse()], now).await.unwrap();
+            }
+            vec![]
+        });
+    }
+    for _ in 0..3 {
+        let (engine, feed, now) = (t.engine.clone(), t.feed.clone(), t.now);
+        work.spawn(async move {
+            let (group, ask) = (group_of("g"), Ask { max: 7, ..ASK });
+            let mut all: Vec<Handed> = vec![];
+            // As many rounds as it takes does not matter: what is left is claimed below.
+            for _ in 0..EACH {
+                all.extend(engine.take(&feed, &group, ask, now).await.unwrap().unwrap().entries);
+            }
+            all
+        });
+    }
+    let mut all: Vec<Handed> = work.join_all().await.into_iter().flatten().collect();
+    all.extend(t.take("g").await);
+    assert!(all.iter().all(|it| it.attempt == 1));
+    all.sort_by_key(|it| it.entry.cursor);
+    let numbers = cursors(&all);
+    let first = Cursor::first(t.now).0;
+    let wanted: Vec<Cursor> = (first..first + (EACH * PUBLISHERS) as u64).map(Cursor).collect();
+    assert_eq!(numbers, wanted);
+    let mut ids = handed(&all);
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), EACH * PUBLISHERS);
+    t.list().await;
 }

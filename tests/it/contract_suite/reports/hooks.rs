@@ -66,7 +66,8 @@ async fn webhooks_are_listed_by_scope_and_name(mut t: Case) {
         listed.iter().map(|(key, _)| (key.scope.to_string(), key.name.to_string())).collect();
     assert!(places.is_sorted(), "{places:?}");
     let mut listed: Vec<_> = listed.into_iter().map(|(key, _)| key).collect();
-    (listed.sort(), keys.sort());
+    listed.sort();
+    keys.sort();
     assert_eq!(listed, keys);
 }
 

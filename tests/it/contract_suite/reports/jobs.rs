@@ -3,7 +3,7 @@
 use tipcast::domain::{Cursor, HookKey, Job, Replay};
 use tipcast::engine::{Death, JobDone, JobLease, JobTurn, ReportLimits, Save, Want};
 
-use crate::support::case::Case;
+use crate::support::case::{Case, PATIENCE};
 use crate::support::readers::{BATCH_MS, TURN_MS, WANT, gifts, of_all, of_feed};
 use crate::support::stores::Store;
 
@@ -325,4 +325,24 @@ async fn webhooks_of_a_feed_go_their_own_ways(mut t: Case) {
         .collect();
     assert_eq!(left, [1, 2, 2]);
     assert_eq!(t.letters(&keys[2].reader()).await, []);
+}
+
+async fn first_entry_wakes(store: Store) {
+    let mut t = Case::on(store).await;
+    let key = of_feed(&t.feed, "w");
+    t.hook(&key).await;
+    let mut wakes = t.engine.job_wakes();
+    t.give(&["a"]).await;
+    let in_ms = tokio::time::timeout(PATIENCE, wakes.next()).await.expect("a wake-up");
+    assert!(in_ms <= BATCH_MS, "{in_ms}");
+}
+
+#[tokio::test]
+async fn a_first_entry_wakes_who_waits_for_jobs_on_the_embedded_engine() {
+    first_entry_wakes(Store::embedded()).await;
+}
+
+#[tokio::test]
+async fn a_first_entry_wakes_who_waits_for_jobs_on_redis() {
+    first_entry_wakes(Store::redis()).await;
 }
