@@ -33,3 +33,4 @@ mod survival;
 mod tls;
 mod two_nodes;
 mod watching;
+mod webhooks;

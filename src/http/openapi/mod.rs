@@ -154,6 +154,7 @@ mod tests {
         let mut all = BTreeSet::new();
         for text in [
             include_str!("../routes.rs"),
+            include_str!("../reports/mod.rs"),
             include_str!("../watch/mod.rs"),
             include_str!("../docs.rs"),
             include_str!("../pages.rs"),

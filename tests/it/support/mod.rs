@@ -14,6 +14,7 @@ pub mod model;
 pub mod process;
 pub mod proxy;
 pub mod readers;
+pub mod receiver;
 pub mod redis_server;
 pub mod replica;
 pub mod sse;

@@ -111,11 +111,11 @@ impl Feeds {
         Ok(())
     }
 
-    /// Makes it a job of `at` if there is something to send, unless it is one.
+    /// Makes it a job of `at` at the latest if there is something to send.
     fn wake_reader(&mut self, feed: &FeedId, no: i64, reader: &Reader, at: Millis) -> Step<()> {
         let Some((_, known, standing)) = self.standing_of(feed, reader)? else { return Ok(()) };
         if known.handed(&standing) < known.last() || self.store.hands(no, reader)? > 0 {
-            self.jobs.note(Job { feed: feed.clone(), reader: reader.clone() }, at);
+            self.jobs.hurry(Job { feed: feed.clone(), reader: reader.clone() }, at);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The oracle's reports: the contract's section 6 written down a second time, as plainly as possible.
 //! Every reader has its own copies; a ledger keeps no entry more than it must.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use tipcast::domain::{
@@ -363,6 +363,7 @@ impl ReportStore for Model {
     ) -> Wait<'a, Option<u64>> {
         done(self.with(feed, &Reader::Group(group.clone()), |f, mut reading| {
             let mut nacked = 0;
+            let cursors: BTreeSet<&Cursor> = cursors.iter().collect();
             for cursor in cursors {
                 if let Some(held) = reading.held.get_mut(&cursor.0) {
                     (held.until, nacked) = (Millis(0), nacked + 1);
@@ -429,7 +430,7 @@ impl ReportStore for Model {
     fn hooks(&self) -> Wait<'_, Vec<(HookKey, Hook)>> {
         let hooks = self.hooks.lock().unwrap();
         let mut all: Vec<_> = hooks.iter().map(|(key, hook)| (key.clone(), hook.clone())).collect();
-        all.sort_by_key(|(key, _)| (key.scope.to_string(), key.name.clone()));
+        all.sort_by_key(|(key, _)| key.clone());
         done(all)
     }
 
