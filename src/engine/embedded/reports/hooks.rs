@@ -79,14 +79,14 @@ impl Feeds {
             }
             HookScope::All => {
                 let since = Millis(hook.since);
-                let lately = self.by_name.iter().filter(|(_, feed)| feed.ledger.last_at() >= since);
-                let lately: Vec<FeedId> = lately.map(|(name, _)| name.clone()).collect();
-                for feed in lately {
-                    // Before the first entry of the group is numbered the feed may have no ledger.
-                    if let Some((no, _)) = self.ledger(&feed)? {
-                        self.join_hooks(&feed, no)?;
-                        self.wake_reader(&feed, no, &key.reader(), since.plus(hook.spec.batch_ms))?;
-                    }
+                // What this group brought is not in the tables yet.
+                for feed in self.dirty.clone() {
+                    self.write_ledger(&feed)?;
+                }
+                for (no, feed) in self.store.entered_since(since)? {
+                    self.ledger(&feed)?;
+                    self.join_hooks(&feed, no)?;
+                    self.wake_reader(&feed, no, &key.reader(), since.plus(hook.spec.batch_ms))?;
                 }
             }
         }
