@@ -2,6 +2,7 @@
 
 mod answers;
 mod batches;
+mod other_language;
 mod survival;
 mod turns;
 
