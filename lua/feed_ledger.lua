@@ -10,7 +10,9 @@
 -- and behind its header, how many entries were cut that some reader was not done with.
 
 local LEDGER, REPORTS, READERS = KEYS[8], KEYS[9], KEYS[10]
-local fresh, ledger, cut, unread = {}, false, 0, ''
+-- ledger: as it stands, where that is looked at: most of the time there is nothing to be looked at but its length.
+-- is_read: true when somebody reads it.
+local fresh, ledger, is_read, cut, unread = {}, false, false, 0, ''
 
 -- Status, row, and the lines behind the first of what happened now.
 local function enter(status, row, extra, body)
@@ -48,7 +50,14 @@ end
 -- What is to be answered instead, if anything. Reads and decides what `ledger_commit` writes.
 local function ledger_refuses()
   if #fresh == 0 then return nil end
-  ledger = ledger_of(strings[7], call('LLEN', LEDGER), READERS)
+  local length = call('LLEN', LEDGER)
+  local limit, known, readers = match(strings[7] or '', '^(%d+) (%d+) %- (%d+) ')
+  if limit and ARGV[10] == known and length > 0 and length + #fresh <= limit + 0 then
+    is_read = readers ~= '0'
+    return nil
+  end
+  ledger = ledger_of(strings[7], length, READERS)
+  is_read = ledger.readers > 0
   if ARGV[10] + 0 > ledger.hooks then return { '', 'hooks' } end
   if ledger.idle ~= '-' then
     if ARGV[11] ~= ledger.idle then return { '', 'reports', ledger.idle } end
@@ -58,7 +67,7 @@ local function ledger_refuses()
     ledger.base, ledger.changed = math.max(ledger.base, now * 1000), true
     ledger.start = ledger.base
   end
-  local length = ledger.length + #fresh
+  length = ledger.length + #fresh
   if length > ledger.limit then plan_cut(length) end
 end
 
@@ -66,11 +75,11 @@ end
 local function ledger_commit()
   if #fresh == 0 then return end
   local call = redis.call
-  if ledger.broken then call('DEL', LEDGER) end
+  if ledger and ledger.broken then call('DEL', LEDGER) end
   call('RPUSH', LEDGER, unpack(fresh))
   if cut > 0 then call('LTRIM', LEDGER, int(cut), -1) end
-  if ledger.changed then call('SET', REPORTS, reports_of(ledger)) end
-  if ledger.readers > 0 and #changes == 0 and not lost and not strayed then
+  if ledger and ledger.changed then call('SET', REPORTS, reports_of(ledger)) end
+  if is_read and #changes == 0 and not lost and not strayed then
     call('PUBLISH', ARGV[9], 'live ' .. epoch .. ' 0\n=\n')
   end
 end

@@ -3,14 +3,14 @@
 -- one command, and the oldest are cut off with one.
 --
 --   ledger   LIST, an entry per element, the oldest first; its lines are those of engine::record::push_entry
---   reports  STRING: "START BASE LIMIT READERS HOOKS IDLE"
---            START: the number of the first entry that there ever was; a ledger that was lost begins another
---            BASE: the number of the list's first element
+--   reports  STRING: "LIMIT HOOKS IDLE READERS START BASE"
 --            LIMIT: the list is never longer; where it would be, it is looked what can be cut
---            READERS: how many read here
 --            HOOKS: the version of the set of webhooks of all feeds that was brought here last
 --            IDLE: webhooks that rest, "READER,BATCH_MS,STAMP" with ";" between, or "-". The stamp is another
 --            each time somebody saw that there is nothing to send: a registration from before is worth nothing
+--            READERS: how many read here
+--            START: the number of the first entry that there ever was; a ledger that was lost begins another
+--            BASE: the number of the list's first element
 --   readers  HASH, reader -> "FLOOR HANDED LOST SINCE", newline, progress
 --            FLOOR: every entry below is done with. HANDED: those from here on were never handed out.
 --            LOST: how many were cut that were not done with. SINCE: of a webhook of all feeds, when it was made
@@ -27,8 +27,8 @@
 -- lost) what comes next begins at `base` at the earliest: no number is given out twice. broken: the list that is
 -- there is of no use, because nobody knows its numbers.
 local function ledger_of(text, length, readers_key)
-  local start, base, limit, readers, hooks, idle =
-    string.match(text or '', '^(%d+) (%d+) (%d+) (%d+) (%d+) (%S+)$')
+  local limit, hooks, idle, readers, start, base =
+    string.match(text or '', '^(%d+) (%d+) (%S+) (%d+) (%d+) (%d+)$')
   if start and length <= limit + 0 then
     if length == 0 then
       base, limit = base + limit, 0
@@ -52,5 +52,6 @@ end
 
 -- What reports is to hold of it.
 local function reports_of(it)
-  return string.format('%d %d %d %d %d ', it.start, it.base, it.limit, it.readers, it.hooks) .. it.idle
+  return string.format('%d %d ', it.limit, it.hooks) .. it.idle
+    .. string.format(' %d %d %d', it.readers, it.start, it.base)
 end
