@@ -112,5 +112,5 @@ if not more then
 end
 local not_yet = finish()
 if not_yet then return not_yet end
-answers[1] = header() .. unread
+answers[1] = header() .. news
 return answers

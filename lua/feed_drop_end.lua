@@ -63,4 +63,4 @@ end
 local answer = end_it()
 local not_yet = finish()
 if not_yet then return not_yet end
-return { header() .. unread, answer }
+return { header() .. news, answer }

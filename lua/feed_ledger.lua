@@ -7,12 +7,16 @@
 -- Such a script may answer instead of everything, and then has written nothing:
 --   "", "hooks"          webhooks of all feeds are to be brought here first (report_attach)
 --   "", "reports", IDLE  these webhooks are to be registered first
--- and behind its header, how many entries were cut that some reader was not done with.
+-- and behind its header, how many entries were cut that some reader was not done with, and then, if there are any,
+-- the webhooks that doze: these are to be registered now. (Who cannot do so any more only makes them late: a webhook
+-- that dozes is looked at soon.)
 
 local LEDGER, REPORTS, READERS = KEYS[8], KEYS[9], KEYS[10]
 -- ledger: as it stands, where that is looked at: most of the time there is nothing to be looked at but its length.
 -- is_read: true when somebody reads it.
-local fresh, ledger, is_read, cut, unread = {}, false, false, 0, ''
+local fresh, ledger, is_read, cut, unread, dozed = {}, false, false, 0, 0, ''
+-- What the header is followed by.
+local news = ''
 
 -- Status, row, and the lines behind the first of what happened now.
 local function enter(status, row, extra, body)
@@ -41,7 +45,7 @@ local function plan_cut(length)
     if at and at + age < now then to = last + 1 end
     step = math.floor(step / 2)
   end
-  if to > floor then unread = ' ' .. int(to - floor) end
+  unread = math.max(0, to - floor)
   cut = to - ledger.base
   ledger.base, ledger.changed = to, true
   ledger.limit = math.max(length - cut, most) + math.min(256, math.floor(most / 32))
@@ -60,7 +64,11 @@ local function ledger_refuses()
   is_read = ledger.readers > 0
   if ARGV[10] + 0 > ledger.hooks then return { '', 'hooks' } end
   if ledger.idle ~= '-' then
-    if ARGV[11] ~= ledger.idle then return { '', 'reports', ledger.idle } end
+    if ARGV[11] ~= ledger.idle then
+      -- A stamp that is a plain number is that of one that rests.
+      if string.find(ledger.idle, ',%d+,%d') then return { '', 'reports', ledger.idle } end
+      dozed = ' ' .. ledger.idle
+    end
     ledger.idle, ledger.changed = '-', true
   end
   if ledger.length == 0 then
@@ -69,6 +77,7 @@ local function ledger_refuses()
   end
   length = ledger.length + #fresh
   if length > ledger.limit then plan_cut(length) end
+  if unread > 0 or dozed ~= '' then news = ' ' .. int(unread) .. dozed end
 end
 
 -- Writes what was entered; after `commit`. Who waits for entries listens on the feed's channel.

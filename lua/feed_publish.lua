@@ -68,5 +68,5 @@ commit('=')
 remember()
 ledger_commit()
 due_commit()
-answers[1] = header() .. unread
+answers[1] = header() .. news
 return answers

@@ -51,6 +51,6 @@ if all_now then
   commit('=')
   remember()
   ledger_commit()
-  answers[1] = header() .. unread
+  answers[1] = header() .. news
   return answers
 end

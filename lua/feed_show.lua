@@ -60,5 +60,5 @@ remember()
 ledger_commit()
 due_commit()
 local next_due = due_first()
-answers[1], answers[2] = header() .. unread, next_due and int(next_due) or ''
+answers[1], answers[2] = header() .. news, next_due and int(next_due) or ''
 return answers

@@ -7,7 +7,8 @@
 --            LIMIT: the list is never longer; where it would be, it is looked what can be cut
 --            HOOKS: the version of the set of webhooks of all feeds that was brought here last
 --            IDLE: webhooks that rest, "READER,BATCH_MS,STAMP" with ";" between, or "-". The stamp is another
---            each time somebody saw that there is nothing to send: a registration from before is worth nothing
+--            each time somebody saw that there is nothing to send: a registration from before is worth nothing.
+--            "~" and a time: since then it only dozes, and is looked at again without having been registered
 --            READERS: how many read here
 --            START: the number of the first entry that there ever was; a ledger that was lost begins another
 --            BASE: the number of the list's first element

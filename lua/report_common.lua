@@ -117,6 +117,24 @@ local function rest(name, batch_ms, stamp)
   ledger.idle = ledger.idle == '-' and one or ledger.idle .. ';' .. one
 end
 
+-- How long a webhook dozes before it rests.
+local DOZE = 2000
+
+-- In how many milliseconds a webhook that has nothing to send is to be looked at again, because it dozes; nothing
+-- when it rests from now on.
+local function doze(name, batch_ms, stamp)
+  for one in string.gmatch(ledger.idle, '[^;]+') do
+    local reader, since = match(one, '^([^,]+),%d+,~(%d+)$')
+    if reader == name then
+      local left = since + DOZE - now
+      if left > DOZE / 10 and left <= DOZE then return left end
+      return rest(name, batch_ms, stamp)
+    end
+  end
+  rest(name, batch_ms, '~' .. int(now))
+  return DOZE
+end
+
 -- The text of an entry of the ledger, if it has it.
 local function entry_at(number)
   if number < ledger.base or number >= behind then return false end

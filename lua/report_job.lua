@@ -1,5 +1,5 @@
 -- report_job: keeps what a webhook has done, if anything, and answers what it has to send. When that is nothing,
--- it rests from then on.
+-- it dozes from then on, and rests when it is looked at once more and there is still nothing.
 --
 -- KEYS 9:
 --   1 ledger
@@ -27,7 +27,7 @@
 --   13 number, 16 digits
 --   14 how often it was sent
 --   15 why it is dead
--- RETURNS now, how many entries there are to be sent, the first one's number, progress, how many entries follow,
+-- RETURNS now, in how many milliseconds it is to be looked at again or "", how many entries there are to be sent, the first one's number, progress, how many entries follow,
 --   these, then numbers and entries that are sent again
 -- REFUSES with nothing when it does not read here, or its progress is not as the caller thinks; with "hooks" when
 --   that set is to be brought here first (report_attach)
@@ -55,16 +55,16 @@ if ARGV[6] == 'save' then
   keep_reader(reader)
 end
 
-local backlog, again = math.max(behind - reader.floor, 0), call('HKEYS', AGAIN)
+local backlog, again, look = math.max(behind - reader.floor, 0), call('HKEYS', AGAIN), nil
 if backlog == 0 and #again == 0 then
-  rest(ARGV[2], ARGV[4], ARGV[5])
+  look = doze(ARGV[2], ARGV[4], ARGV[5])
   keep_reports()
 end
-local answer = { int(now), int(backlog), int(reader.floor), reader.progress, '0' }
+local answer = { int(now), look and int(look) or '', int(backlog), int(reader.floor), reader.progress, '0' }
 if backlog > 0 then
   local from = reader.floor - ledger.base
   local entries = call('LRANGE', LEDGER, int(from), int(from + most - 1))
-  answer[5] = int(#entries)
+  answer[6] = int(#entries)
   for _, text in ipairs(entries) do answer[#answer + 1] = text end
 end
 table.sort(again)

@@ -134,7 +134,8 @@ pub trait ReportStore: Send + Sync + 'static {
     fn claim_jobs(&self, over: Vec<JobDone>, max: usize, lease_ms: u64, now: Millis) -> Wait<'_, JobTurn>;
 
     /// What a webhook has to send in a feed; none when it does not read there, or is no more. When there is
-    /// nothing, it rests from then on: the next entry makes it a job again, `batch_ms` later.
+    /// nothing, it rests from then on, or soon ([`Work::look_ms`]): the next entry makes it a job again,
+    /// `batch_ms` later.
     fn open_job<'a>(&'a self, job: &'a Job, want: Want, now: Millis) -> Wait<'a, Option<Work>>;
 
     /// Keeps what was done, if what is known of the job's progress is still `save.was`, and answers as
@@ -209,6 +210,9 @@ pub struct Work {
     pub again: Vec<Entry>,
     /// The store's clock.
     pub now: Millis,
+    /// When there is nothing: in how many milliseconds it is to be looked at again, because it does not rest
+    /// yet; none when it rests from now on. A webhook that is busy off and on so costs its publishers less.
+    pub look_ms: Option<u64>,
 }
 
 /// What was done for a webhook.

@@ -101,10 +101,16 @@ impl Store {
             return Ok(Reply { mark: None, texts });
         }
         let rest = texts.split_off(1);
-        let (mark, now, unread) = wire::read_header(&texts[0])?;
+        let wire::Header { mark, now: at, unread, dozed } = wire::read_header(&texts[0])?;
         self.tell_cut(feed, unread);
         self.known.replied(feed, known.as_ref(), mark.clone());
-        Ok(Reply { mark: Some((mark, now)), texts: rest })
+        if let Some(dozed) = dozed
+            && let Err(error) = self.register_idle(feed, dozed, self.clock(now)).await
+        {
+            // They are looked at soon in any case.
+            tracing::debug!(%feed, %error, "webhooks that dozed are late");
+        }
+        Ok(Reply { mark: Some((mark, at)), texts: rest })
     }
 
     /// The caller's time, unless the store's own counts.

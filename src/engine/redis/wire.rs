@@ -23,15 +23,27 @@ fn parse<T: FromStr>(text: &str, what: &'static str) -> Read<T> {
     text.parse().map_err(|_| Garbled(what))
 }
 
-/// Where a feed stands after a call: "EPOCH SEQ TAG NOW"; and behind it, if any were, how many entries of its
-/// ledger were cut that some reader was not done with.
-pub(super) fn read_header(text: &str) -> Read<(Mark, Millis, u64)> {
+/// How a script's answer begins.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Header<'a> {
+    /// Where the feed stands.
+    pub mark: Mark,
+    /// The time that the script went by.
+    pub now: Millis,
+    /// How many entries of its ledger were cut that some reader was not done with.
+    pub unread: u64,
+    /// Webhooks that dozed and now have something to send.
+    pub dozed: Option<&'a str>,
+}
+
+/// "EPOCH SEQ TAG NOW"; and behind it, where there is something to tell, " UNREAD", and behind that " DOZED".
+pub(super) fn read_header(text: &str) -> Read<Header<'_>> {
     let mut parts = text.split(' ');
     let mut part = || parts.next().ok_or(Garbled("a header"));
     let at = Position { epoch: parse(part()?, "an epoch")?, seq: parse(part()?, "a seq")? };
     let (tag, now) = (parse(part()?, "a tag")?, Millis(parse(part()?, "a time")?));
-    let unread = part().map_or(Ok(0), |text| parse(text, "a count"))?;
-    Ok((Mark { at, tag }, now, unread))
+    let unread = parts.next().map_or(Ok(0), |text| parse(text, "a count"))?;
+    Ok(Header { mark: Mark { at, tag }, now, unread, dozed: parts.next() })
 }
 
 /// The `meta` string of a feed, as far as heads need it.

@@ -106,7 +106,7 @@ impl Deliverer {
             if !fixed {
                 let now = hand.now();
                 let save = match progress.next(hand.queues(), spec, now, &name()) {
-                    Next::Nothing => return Ok(None),
+                    Next::Nothing => return Ok(hand.work.look_ms),
                     Next::Wait(ms) => return Ok(Some(ms)),
                     Next::Send => Save::default(),
                     Next::Drop { again, len } => {

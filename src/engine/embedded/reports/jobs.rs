@@ -180,6 +180,7 @@ impl Feeds {
             backlog,
             again: again.iter().map(Kept::entry).collect::<Step<_>>()?,
             now,
+            look_ms: None,
         })
     }
 

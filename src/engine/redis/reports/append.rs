@@ -33,18 +33,29 @@ impl Store {
             }
             Some("reports") => {
                 let idle = texts.get(2).ok_or(Garbled("a reply"))?;
-                for one in idle.split(';') {
-                    let [reader, batch_ms, _] = one.split(',').collect::<Vec<_>>()[..] else {
-                        return Err(Garbled("a webhook that rests").into());
-                    };
-                    let reader: Reader = reader.parse().map_err(|_| Garbled("a reader's name"))?;
-                    let batch_ms = batch_ms.parse().map_err(|_| Garbled("a webhook that rests"))?;
-                    self.register_job(&Job { feed: feed.clone(), reader }, batch_ms, now).await?;
-                }
+                self.register_idle(feed, idle, now).await?;
                 Ok(Some(idle.clone()))
             }
             _ => Ok(None),
         }
+    }
+
+    /// Makes webhooks jobs that rest or doze; `idle` names them as `reports` does.
+    pub(in super::super) async fn register_idle(
+        &self,
+        feed: &FeedId,
+        idle: &str,
+        now: Option<Millis>,
+    ) -> Result<(), EngineError> {
+        for one in idle.split(';') {
+            let [reader, batch_ms, _] = one.split(',').collect::<Vec<_>>()[..] else {
+                return Err(Garbled("a webhook that rests").into());
+            };
+            let reader: Reader = reader.parse().map_err(|_| Garbled("a reader's name"))?;
+            let batch_ms = batch_ms.parse().map_err(|_| Garbled("a webhook that rests"))?;
+            self.register_job(&Job { feed: feed.clone(), reader }, batch_ms, now).await?;
+        }
+        Ok(())
     }
 
     /// Counts and logs what readers lost.

@@ -169,16 +169,17 @@ impl Store {
 
 /// Reads what `report_job` answered.
 fn work(feed: &FeedId, reply: &[Vec<u8>]) -> Option<Work> {
-    let first: u64 = number(reply.get(2))?;
-    let progress = String::from_utf8(reply.get(3)?.clone()).ok()?;
-    let (entries, again) = reply.get(5..)?.split_at_checked(number(reply.get(4))?)?;
+    let first: u64 = number(reply.get(3))?;
+    let progress = String::from_utf8(reply.get(4)?.clone()).ok()?;
+    let (entries, again) = reply.get(6..)?.split_at_checked(number(reply.get(5))?)?;
     let entries = entries.iter().zip(first..).map(|(text, number)| entry(feed, number, text));
     let again = again.chunks_exact(2).map(|pair| entry(feed, number(Some(&pair[0]))?, &pair[1]));
     Some(Work {
         progress,
         entries: entries.collect::<Option<_>>()?,
-        backlog: number(reply.get(1))?,
+        backlog: number(reply.get(2))?,
         again: again.collect::<Option<_>>()?,
         now: Millis(number(reply.first())?),
+        look_ms: number(reply.get(1)),
     })
 }

@@ -242,6 +242,7 @@ impl Ledger {
             entries: unread.into_iter().take(want.most).cloned().collect(),
             again: reading.again.values().take(want.most).cloned().collect(),
             now,
+            look_ms: None,
         }
     }
 }
