@@ -8,7 +8,8 @@ run:
 	cargo run --release
 
 test:
-	@.ci/need cc redis-server chromium chromedriver curl
+	@.ci/need cc redis-server chromium chromedriver curl python3
+	@.ci/need-python
 	cargo test
 
 bench:

@@ -16,10 +16,12 @@ pub(super) fn rules(config: &Config) -> Result<Rules, ConfigError> {
         move |why: String| ConfigError(format!("{place}{why}"))
     };
     let keys = Keys::parse(auth.producer_keys.iter().map(Secret::expose));
+    let admin = Keys::parse(auth.admin_keys.iter().map(Secret::expose));
     let origins = Origins::parse(http.allowed_origins.iter().map(String::as_str));
     let proxies = Proxies::parse(http.trusted_proxies.iter().map(String::as_str), &http.forwarded_header);
     Ok(Rules {
         keys: keys.map_err(wrong("[auth] producer_keys: "))?,
+        admin: admin.map_err(wrong("[auth] admin_keys: "))?,
         origins: origins.map_err(wrong("[http] allowed_origins: "))?,
         insecure: http.insecure,
         proxies: proxies.map_err(wrong("[http] "))?,
@@ -46,6 +48,8 @@ mod tests {
         };
         let told = refused(|c| c.auth.producer_keys = vec!["hunter2".to_owned().into()]);
         assert!(told.starts_with("[auth] producer_keys: entry 1") && !told.contains("hunter2"), "{told}");
+        let told = refused(|c| c.auth.admin_keys = vec!["hunter2".to_owned().into()]);
+        assert!(told.starts_with("[auth] admin_keys: entry 1") && !told.contains("hunter2"), "{told}");
         let told = refused(|c| c.http.allowed_origins = vec!["show.example".into()]);
         assert!(told.starts_with("[http] allowed_origins: \"show.example\""), "{told}");
         let told = refused(|c| c.http.trusted_proxies = vec!["nginx".into()]);

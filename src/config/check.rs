@@ -55,6 +55,13 @@ impl Config {
                     .into(),
             );
         }
+        if self.auth.admin_keys.iter().any(|key| !key.expose().starts_with("sha256:")) {
+            all.push(
+                "[auth] admin_keys holds a key itself: whoever reads the configuration can use /admin. \
+                 `tipcast key new` prints a key and the hash that can stand here instead"
+                    .into(),
+            );
+        }
         let kept = self.leaving_ms();
         if kept != (self.http.unready_ms, self.http.drain_ms) {
             all.push(format!(
@@ -256,5 +263,8 @@ mod tests {
         let told = config.warnings();
         assert_eq!((config.check(), told.len()), (Ok(()), 2));
         assert!(told[0].contains("/var/lib/tipcast") && !told[1].contains("horse"), "{told:?}");
+        config.auth.admin_keys = vec!["staple battery horse".to_owned().into()];
+        let told = config.warnings();
+        assert!(told[2].contains("admin_keys") && !told[2].contains("horse"), "{told:?}");
     }
 }

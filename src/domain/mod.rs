@@ -2,20 +2,25 @@
 //! how a gift changes it. Nothing here does I/O or reads a clock; `now` is always an argument.
 //!
 //! Reading order: [`ids`], [`gift`], [`row`], [`change`], [`policy`], [`feed`], [`due`]; then [`mod@drop`],
-//! [`claim`], [`stock`]; then [`report`], [`hook`].
+//! [`claim`], [`stock`]; then [`report`], [`pull`], [`hook`], [`hook_spec`],
+//! [`address`], [`delivery`].
 
+pub mod address;
 pub mod answer;
 pub mod change;
 pub mod claim;
+pub mod delivery;
 pub mod drop;
 pub mod due;
 pub mod event;
 pub mod feed;
 pub mod gift;
 pub mod hook;
+pub mod hook_spec;
 pub mod ids;
 pub mod json;
 pub mod policy;
+pub mod pull;
 pub mod report;
 pub mod row;
 pub mod stock;
@@ -35,6 +40,7 @@ pub use hook::{Delivery, Hook, HookFault, HookKey, HookScope, HookSpec, HookStat
 pub use ids::{DropId, Epoch, FeedId, GiftId, GroupId, HookId, Position, RowId};
 pub use json::{Fault, Refused};
 pub use policy::{Dedup, Policy, PolicyPatch};
+pub use pull::{Pull, ReplayWish};
 pub use report::{
     Ask, Cursor, DeadLetter, Entry, EntryStatus, GroupView, Handed, Job, Reader, Replay, Start, Taken,
 };

@@ -1,7 +1,7 @@
 //! What happened, for game backends (contract section 6): the ledger's entries, who reads them and how
 //! far each has come.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::str::FromStr;
 
 use super::ids::BadName;
@@ -94,6 +94,34 @@ pub struct Entry {
     pub row: Option<RowId>,
     /// The event as it was accepted, with its id, as JSON.
     pub gift: Box<str>,
+}
+
+impl Entry {
+    /// Appends it as the API answers it; with `attempt` where it is handed out.
+    pub fn push_json(&self, out: &mut String, attempt: Option<u64>) {
+        let Entry { cursor, status, at, seq, row, gift } = self;
+        let _ = write!(out, "{{\"cursor\":\"{cursor}\"");
+        if let Some(attempt) = attempt {
+            let _ = write!(out, ",\"attempt\":{attempt}");
+        }
+        let _ = write!(out, ",\"status\":\"{}\"", status.as_str());
+        if let Some(seq) = seq {
+            let _ = write!(out, ",\"seq\":{seq}");
+        }
+        if let Some(row) = row {
+            let _ = write!(out, ",\"row\":\"{row}\"");
+        }
+        let _ = write!(out, ",\"at\":\"{at}\",\"gift\":{gift}}}");
+    }
+
+    /// The gift's id.
+    pub fn gift_id(&self) -> Option<String> {
+        #[derive(serde::Deserialize)]
+        struct Known {
+            id: String,
+        }
+        serde_json::from_str::<Known>(&self.gift).ok().map(|gift| gift.id)
+    }
 }
 
 /// Who reads a feed's ledger.
@@ -218,6 +246,28 @@ pub struct Job {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_entry_is_told_with_what_it_has() {
+        let mut entry = Entry {
+            cursor: Cursor(17),
+            status: EntryStatus::Accepted,
+            at: Millis(0),
+            seq: Some(3),
+            row: Some("e-3".parse().unwrap()),
+            gift: r#"{"id":"g:1","count":1}"#.into(),
+        };
+        let mut told = String::new();
+        entry.push_json(&mut told, Some(2));
+        let head = r#"{"cursor":"17","attempt":2,"status":"accepted","seq":3,"row":"e-3","#;
+        let tail = r#""at":"1970-01-01T00:00:00.000Z","gift":{"id":"g:1","count":1}}"#;
+        assert_eq!(told, format!("{head}{tail}"));
+        (entry.seq, entry.row, entry.status) = (None, None, EntryStatus::Suppressed);
+        told.clear();
+        entry.push_json(&mut told, None);
+        assert_eq!(told, format!(r#"{{"cursor":"17","status":"suppressed",{tail}"#));
+        assert_eq!(entry.gift_id().as_deref(), Some("g:1"));
+    }
 
     #[test]
     fn readers_cursors_and_letters_survive_being_written() {

@@ -81,13 +81,24 @@ fn route_of(path: &str) -> Route {
             (Some("holds"), Some(_), Some("confirm")) if parts.next().is_none() => Route::Holds,
             (Some("users"), Some(_), Some("holds")) if parts.next().is_none() => Route::Holds,
             (Some("due"), Some("dead"), None) => Route::Scheduled,
+            (Some("groups"), _, None) => Route::Groups,
+            (Some("groups"), Some(_), Some("claim" | "ack" | "nack")) if parts.next().is_none() => {
+                Route::Groups
+            }
+            (Some("webhooks"), _, None) => Route::Webhooks,
+            (Some(whose @ ("groups" | "webhooks")), Some(_), Some("dead"))
+                if matches!(parts.next(), None | Some("replay")) && parts.next().is_none() =>
+            {
+                if whose == "groups" { Route::Groups } else { Route::Webhooks }
+            }
             (Some("ws"), None, _) => Route::Ws,
             (Some("sse"), None, _) => Route::Sse,
             _ => Route::Other,
         },
+        (Some("v1"), Some("admin"), Some("overview")) if parts.next().is_none() => Route::Admin,
         (Some("v1"), Some("ws"), None) => Route::Many,
         (Some("healthz" | "readyz" | "metrics"), None, _) => Route::Operations,
-        (Some("" | "docs" | "openapi.json"), None, _) => Route::Pages,
+        (Some("" | "admin" | "docs" | "openapi.json"), None, _) => Route::Pages,
         (Some("static" | "problems" | "overlay" | "demo"), Some(_), None) => Route::Pages,
         _ => Route::Other,
     }
@@ -98,8 +109,9 @@ mod tests {
     use super::*;
 
     /// The paths as they are registered, so that a new one is not forgotten here.
-    const REGISTERED: [&str; 4] = [
+    const REGISTERED: [&str; 5] = [
         include_str!("routes.rs"),
+        include_str!("reports/mod.rs"),
         include_str!("watch/mod.rs"),
         include_str!("docs.rs"),
         include_str!("pages.rs"),
@@ -117,7 +129,7 @@ mod tests {
         }
         assert!(seen > 10);
         for path in
-            ["", "/v1", "/v1/feeds", "/v1/feeds/a/b", "/v1/feeds/a/gifts/x", "/admin", "//", "/static"]
+            ["", "/v1", "/v1/feeds", "/v1/feeds/a/b", "/v1/feeds/a/gifts/x", "/v1/admin", "//", "/static"]
         {
             let class = route_of(path);
             assert!(class == Route::Other || path.is_empty(), "{path} {class:?}");

@@ -29,6 +29,7 @@ mod openapi;
 mod pages;
 mod policy;
 pub mod problem;
+mod reports;
 mod routes;
 mod scheduled;
 mod seldom;
@@ -40,6 +41,7 @@ pub mod watch;
 
 pub use door::{Door, Rules};
 pub use health::Readiness;
+pub use reports::Waiting;
 pub use routes::{app, routes};
 
 use problem::{ApiError, invalid};
@@ -60,11 +62,22 @@ pub struct Limits {
     pub body_time: Duration,
     /// Whether WebSocket frames are compressed for clients that ask for it.
     pub compress: bool,
+    /// Whether webhooks may lead to addresses that are not public.
+    pub allow_private: bool,
+    /// How long a webhook's secret that was replaced still holds, in milliseconds.
+    pub secret_overlap_ms: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { body: 8 * 1024, batch: 1024 * 1024, body_time: Duration::from_secs(10), compress: false }
+        Limits {
+            body: 8 * 1024,
+            batch: 1024 * 1024,
+            body_time: Duration::from_secs(10),
+            compress: false,
+            allow_private: false,
+            secret_overlap_ms: 86_400_000,
+        }
     }
 }
 
@@ -76,6 +89,9 @@ pub struct Gate {
     pub(crate) limits: Limits,
     /// Who may come in. Its rules may change while the server runs.
     pub door: Door,
+    /// Claims that wait for entries.
+    pub waiting: Waiting,
+    overview: reports::Kept,
     trouble: Seldom,
 }
 
@@ -89,6 +105,8 @@ impl Gate {
             ready,
             limits,
             door: Door::new(Rules::default()),
+            waiting: Waiting::default(),
+            overview: reports::Kept::default(),
             trouble: Seldom::new(Duration::from_secs(1)),
         }
     }

@@ -25,6 +25,10 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; st
     img-src 'self' https: data:; connect-src 'self' ws: wss:; base-uri 'none'; form-action 'self'; \
     frame-ancestors 'none'";
 
+/// Nothing at all is loaded from or sent to anywhere but this host.
+const ADMIN_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+    connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
 const JS: &str = "text/javascript; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
@@ -49,6 +53,7 @@ macro_rules! files {
 
 static FILES: LazyLock<Vec<File>> = files! {
     "tipcast.js": JS,
+    "admin.js": JS,
     "alerts.js": JS,
     "app.js": JS,
     "connect.js": JS,
@@ -64,6 +69,7 @@ static FILES: LazyLock<Vec<File>> = files! {
     "ticker.js": JS,
     "words.js": JS,
     "tipcast.css": CSS,
+    "admin.css": CSS,
     "desk.css": CSS,
     "overlay.css": CSS,
     "icon.svg": "image/svg+xml",
@@ -96,28 +102,49 @@ struct OverlayPage {
     feed: FeedId,
 }
 
+#[derive(Template)]
+#[template(path = "admin.html")]
+struct AdminPage {
+    words: &'static Words,
+    /// A key is asked for.
+    locked: bool,
+}
+
 /// Registers the paths of pages and files.
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/", "GET, HEAD").route(read().to(index)));
+    cfg.service(resource("/admin", "GET, HEAD").route(read().to(admin)));
     cfg.service(resource("/overlay/{feed:[^/]*}", "GET, HEAD").route(read().to(overlay)));
     cfg.service(resource("/demo/status", "GET, HEAD").route(read().to(status)));
     cfg.service(resource("/static/{file}", "GET, HEAD").route(read().to(file)));
 }
 
+/// The value of the query's `wish`.
+fn asked(req: &HttpRequest, wish: &str) -> Option<String> {
+    let mut query = url::form_urlencoded::parse(req.query_string().as_bytes());
+    query.find(|(name, _)| name == wish).map(|(_, value)| value.into_owned())
+}
+
 /// `GET /`, with `?feed=` to select a feed and `?lang=` a language.
 async fn index(req: HttpRequest) -> Result<HttpResponse, ApiError> {
-    let asked = |wish: &str| {
-        let mut query = url::form_urlencoded::parse(req.query_string().as_bytes());
-        query.find(|(name, _)| name == wish).map(|(_, value)| value.into_owned())
-    };
-    let feed = asked("feed").and_then(|name| name.parse().ok()).or_else(|| "demo".parse().ok());
+    let feed = asked(&req, "feed").and_then(|name| name.parse().ok()).or_else(|| "demo".parse().ok());
     let feed = feed.ok_or(ApiError::Internal)?;
-    let lang = asked("lang");
+    let lang = asked(&req, "lang");
     let words = Words::of(&req, lang.as_deref());
     let lang = lang.is_some().then_some(words.lang);
     let mut answer = secured(HttpResponse::Ok());
     answer.insert_header((VARY, "Accept-Language")).insert_header(("Content-Language", words.lang));
     page(answer, &IndexPage { feed, words, lang })
+}
+
+/// `GET /admin`, with `?lang=` for a language. What it shows comes from the API, with the key that it asks for.
+async fn admin(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let locked = gate.door.admin(&req)?;
+    let words = Words::of(&req, asked(&req, "lang").as_deref());
+    let mut answer = secured(HttpResponse::Ok());
+    answer.insert_header((VARY, "Accept-Language")).insert_header(("Content-Language", words.lang));
+    answer.insert_header(("Content-Security-Policy", ADMIN_SECURITY_POLICY));
+    page(answer, &AdminPage { words, locked })
 }
 
 /// `GET /overlay/{feed}`; everything else in its address is for the page's own script.

@@ -8,7 +8,8 @@ use actix_web::{App, HttpRequest, Resource, Route, web};
 use super::problem::{ApiError, about};
 use super::watch::visit::Tally;
 use super::{
-    Gate, batch, claims, docs, drops, feed, gifts, guard, health, meter, pages, policy, scheduled, watch,
+    Gate, batch, claims, docs, drops, feed, gifts, guard, health, meter, pages, policy, reports, scheduled,
+    watch,
 };
 use crate::live::hub::Hub;
 
@@ -81,6 +82,7 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/healthz", "GET, HEAD").route(read().to(health::alive)));
     cfg.service(resource("/readyz", "GET, HEAD").route(read().to(health::ready)));
     cfg.service(resource("/metrics", "GET, HEAD").route(read().to(meter::show)));
+    reports::configure(cfg);
     docs::configure(cfg);
     pages::configure(cfg);
     cfg.service(resource("/problems/{name}", "GET, HEAD").route(read().to(about)));

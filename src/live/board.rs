@@ -2,7 +2,7 @@
 //! replica writes it, every watcher's cursor reads it.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
@@ -33,6 +33,7 @@ pub struct Board {
     moves: watch::Sender<u64>,
     metrics: Arc<Metrics>,
     hurry: Notify,
+    watchers: AtomicUsize,
 }
 
 struct State {
@@ -98,7 +99,15 @@ impl Board {
             history: u64::MAX,
         };
         let (moves, hurry) = (watch::channel(0).0, Notify::new());
-        Board { feed, state: Mutex::new(state), version: AtomicU64::new(0), moves, hurry, metrics }
+        Board {
+            feed,
+            state: Mutex::new(state),
+            version: AtomicU64::new(0),
+            moves,
+            hurry,
+            watchers: AtomicUsize::new(0),
+            metrics,
+        }
     }
 
     /// Which feed.
@@ -109,6 +118,19 @@ impl Board {
     /// Changes whenever something became due for cursors.
     pub fn moves(&self) -> watch::Receiver<u64> {
         self.moves.subscribe()
+    }
+
+    /// Watchers of the feed on this node.
+    pub fn watchers(&self) -> usize {
+        self.watchers.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn arrived(&self) {
+        self.watchers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn left(&self) {
+        self.watchers.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Another number whenever the board has moved.

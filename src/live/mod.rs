@@ -6,6 +6,7 @@
 //! here knows sockets.
 
 use std::collections::HashMap;
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
-use crate::domain::FeedId;
+use crate::domain::{FeedId, Position};
 use crate::engine::{Engine, Head};
 use crate::metrics::Metrics;
 
@@ -155,6 +156,26 @@ impl Live {
         self.away_most_ms.load(Ordering::SeqCst)
     }
 
+    /// Until watchers are told goodbye; at once when they were.
+    pub fn leaving(&self) -> impl Future<Output = ()> + use<> {
+        let mut closing = self.closing.subscribe();
+        async move {
+            // Nobody is left to say so when it is gone.
+            let _ = closing.wait_for(Option::is_some).await;
+        }
+    }
+
+    /// The feeds that this node follows.
+    pub fn watched(&self) -> Vec<Watched> {
+        let feeds = self.locked();
+        let all = feeds.iter().map(|(feed, entry)| Watched {
+            feed: feed.clone(),
+            watchers: entry.board.watchers(),
+            at: entry.board.position().unwrap_or_else(Position::start),
+        });
+        all.collect()
+    }
+
     /// True once [`Live::close`] was called.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::SeqCst)
@@ -180,6 +201,17 @@ impl Live {
     fn locked(&self) -> MutexGuard<'_, HashMap<FeedId, Entry>> {
         self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A feed that a node follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// Which one.
+    pub feed: FeedId,
+    /// Its watchers on this node. It is followed for a while after the last one has left.
+    pub watchers: usize,
+    /// Where this node shows it.
+    pub at: Position,
 }
 
 impl Lease {

@@ -94,6 +94,7 @@ pub(super) struct Watch {
 impl Watch {
     pub(super) fn at(local: Rc<LocalFeed>) -> Watch {
         let slot = local.wakes.borrow_mut().insert(None);
+        local.lease.board.arrived();
         Watch { local, slot, socket: Cell::new(None) }
     }
 
@@ -157,6 +158,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
+        self.board().left();
         let mut wakes = self.local.wakes.borrow_mut();
         wakes.try_remove(self.slot);
         if wakes.len() * 4 < wakes.capacity() {

@@ -1,5 +1,6 @@
 //! What people see, in a real Chromium: the first page, the overlay, the ticker on other people's pages.
 
+mod admin;
 mod client;
 mod demo_page;
 mod driver;
@@ -37,7 +38,7 @@ fn counts() -> String {
 }
 
 fn http() -> reqwest::Client {
-    reqwest::Client::builder().no_proxy().build().unwrap()
+    crate::support::api::http().build().unwrap()
 }
 
 async fn gift(base: &str, feed: &str, gift: Value) -> Value {

@@ -35,6 +35,15 @@ impl Document {
             let fits = choices.iter().filter(|choice| self.faults(choice, value, at).is_empty()).count();
             return if fits == 1 { vec![] } else { vec![format!("{at}: fits {fits} of oneOf: {value}")] };
         }
+        // One of several, such as a text or null.
+        if let Some(types) = schema["type"].as_array() {
+            let fits = types.iter().any(|kind| {
+                let mut one = schema.clone();
+                one["type"] = kind.clone();
+                (kind == "null" && value.is_null()) || self.faults(&one, value, at).is_empty()
+            });
+            return if fits { vec![] } else { vec![format!("{at}: fits none of {types:?}: {value}")] };
+        }
         let mut faults = vec![];
         let mut wrong = |why: String| faults.push(format!("{at}: {why}: {value}"));
         match (schema["type"].as_str(), value) {
@@ -118,6 +127,7 @@ async fn every_example_of_a_body_is_accepted_and_answered_as_described() {
                 let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
                 assert_eq!(document.faults(schema, body, ""), Vec::<String>::new(), "{method} {path}");
                 let real = path.replace("{feed}", "show").replace("{drop}", "rocket");
+                let real = real.replace("{group}", "game").replace("{name}", "game");
                 let said = app.call(&method.to_uppercase(), &real, Some(&body.to_string())).await;
                 assert!(matches!(said.status, 200..=202), "{method} {path}: {said:?}");
                 document.check(method, path, &said);
@@ -252,4 +262,65 @@ async fn what_is_answered_about_drops_has_the_shape_that_is_described() {
         check("delete", end, ["", hold], None, status).await;
     }
     check("post", confirm, ["", "r~c4"], None, 409).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_answered_about_reports_has_the_shape_that_is_described() {
+    let app = TestApp::with(&crate::support::app::Backing::fresh(), |config| {
+        config.reports.max_attempts = 1;
+    })
+    .await;
+    let document = Document::of(&app).await;
+    let check = async |method: &str, path: &str, feed: &str, name: &str, body: Option<Value>, status: u16| {
+        let real = path.replace("{feed}", feed).replace("{group}", name).replace("{name}", name);
+        let body = body.map(|body| body.to_string());
+        let said = app.call(&method.to_uppercase(), &real, body.as_deref()).await;
+        assert_eq!(said.status, status, "{method} {real}: {said:?}");
+        document.check(method, path, &said);
+        said
+    };
+    let (groups, hooks) = ("/v1/feeds/{feed}/groups", "/v1/feeds/{feed}/webhooks");
+    let (group, hook) = (format!("{groups}/{{group}}"), format!("{hooks}/{{name}}"));
+    let (claim, ack, nack) = (format!("{group}/claim"), format!("{group}/ack"), format!("{group}/nack"));
+    let (dead, hook_dead) = (format!("{group}/dead"), format!("{hook}/dead"));
+    let (replay, hook_replay) = (format!("{dead}/replay"), format!("{hook_dead}/replay"));
+    app.patch_policy("show", json!({"dedup": "drop"})).await;
+    for id in ["a", "b", "c"] {
+        app.give("show", &gift(id)).await;
+    }
+    let asks = json!({"consumer": "t"});
+    let said = check("post", &claim, "show", "g", Some(asks.clone()), 200).await.json();
+    let cursor = |n: usize| json!({"cursors": [said["entries"][n]["cursor"]]});
+    check("post", &claim, "show", "g", Some(json!({})), 422).await;
+    check("post", &ack, "show", "g", Some(cursor(0)), 200).await;
+    check("post", &nack, "show", "g", Some(cursor(1)), 200).await;
+    // It was handed out as often as may be.
+    check("post", &claim, "show", "g", Some(asks), 200).await;
+    check("get", &dead, "show", "g", None, 200).await;
+    check("get", &group, "show", "g", None, 200).await;
+    check("get", groups, "show", "g", None, 200).await;
+    let spec = json!({"url": "https://nobody.invalid/", "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"});
+    for (feed, status) in [("show", 201), ("show", 200), ("*", 201), ("a~b", 422)] {
+        check("put", &hook, feed, "w", Some(spec.clone()), status).await;
+    }
+    for feed in ["show", "*"] {
+        check("get", &hook, feed, "w", None, 200).await;
+        check("get", hooks, feed, "w", None, 200).await;
+        check("get", &hook_dead, feed, "w", None, 200).await;
+        check("post", &hook_replay, feed, "w", Some(json!({})), 200).await;
+    }
+    check("get", "/v1/admin/overview", "", "", None, 200).await;
+    check("post", &replay, "show", "g", Some(json!({})), 200).await;
+    for (method, path) in
+        [("get", &group), ("get", &dead), ("delete", &group), ("get", &hook), ("delete", &hook)]
+    {
+        check(method, path, "show", "none", None, 404).await;
+    }
+    for (path, body) in
+        [(&ack, cursor(0)), (&nack, cursor(0)), (&replay, json!({})), (&hook_replay, json!({}))]
+    {
+        check("post", path, "show", "none", Some(body), 404).await;
+    }
+    check("delete", &group, "show", "g", None, 204).await;
+    check("delete", &hook, "*", "w", None, 204).await;
 }

@@ -10,6 +10,7 @@ use crate::domain::{
     Cancelled, Claim, ClaimAnswer, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView,
     Fate, FeedId, Hold, HoldId, Millis, Pay, Sale, Stock,
 };
+use crate::engine::record::{SoldEntry, push_sold};
 use crate::engine::{DropStore, Wait};
 
 impl Feeds {
@@ -77,7 +78,8 @@ impl Feeds {
             Pay::Later => Fate::Held(now.plus(stock.spec.hold_ttl_ms)),
             Pay::Now => {
                 let (person, message) = (claim.user.to_json(), claim.message_json());
-                Fate::Sold(self.sell(feed, drop, &stock, (&person, message.as_deref(), claim.count), now)?)
+                let row = (&*person, message.as_deref(), claim.count);
+                Fate::Sold(self.sell(feed, &hold, &stock, row, now)?)
             }
         };
         self.store.begin()?;
@@ -97,7 +99,7 @@ impl Feeds {
                 (State::Held, _) => {
                     stock.sell_held(filled.count);
                     let row = (&*filled.person, filled.message.as_deref(), filled.count);
-                    let sale = self.sell(feed, &hold.drop, &stock, row, now)?;
+                    let sale = self.sell(feed, hold, &stock, row, now)?;
                     self.store.begin()?;
                     self.store.sell_claim(filled, &sale)?;
                     let (claim, count) = (hold.clone(), filled.count);
@@ -176,14 +178,18 @@ impl Feeds {
     fn sell(
         &mut self,
         feed: &FeedId,
-        drop: &DropId,
+        HoldId { drop, claim }: &HoldId,
         stock: &Stock,
         (user, message, count): (&str, Option<&str>, u64),
         now: Millis,
     ) -> Step<Sale> {
-        let drop = RowDrop { drop: drop.clone(), left: stock.free() };
-        let sale = SoldRow { user, gift: &stock.spec.gift, message, count, drop };
-        self.change(feed, now, |state, policy, effects| state.sell(sale, policy, now, effects))
+        let (gift, left) = (&stock.spec.gift, stock.free());
+        let row = SoldRow { user, gift, message, count, drop: RowDrop { drop: drop.clone(), left } };
+        let sale = self.change(feed, now, |state, policy, effects| state.sell(row, policy, now, effects))?;
+        let drop = format!("{left} {drop}");
+        let sold = SoldEntry { id: claim, count, drop: &drop, user, gift, message };
+        self.enter(feed, now, |out| push_sold(out, sold, sale.at.seq, &sale.row, now));
+        Ok(sale)
     }
 
     /// When a hold that ends now is forgotten.

@@ -1,14 +1,20 @@
 //! The feeds in memory, and what the next commit will write of them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
+use super::EmbeddedOptions;
+use super::reports::{HookOfAll, Jobs, Ledger};
 use super::store::{Store, push_lock};
 use crate::domain::answer::{Fate, Remembered};
 use crate::domain::feed::Effects;
 use crate::domain::{
-    Answer, Change, DropId, FeedId, FeedState, Gift, Millis, Outcome, Policy, Position, Stock, due_at,
+    Answer, Change, DropId, EntryStatus, FeedId, FeedState, Gift, HookId, Millis, Outcome, Policy, Position,
+    Status, Stock, due_at,
 };
-use crate::engine::{Missed, Notice, PolicyChange};
+use crate::engine::record::push_entry;
+use crate::engine::{Missed, Notice, PolicyChange, ReportLimits};
+use crate::metrics::Metrics;
 
 mod due;
 
@@ -49,17 +55,18 @@ pub(super) struct Feed {
     touched_drops: BTreeSet<DropId>,
     /// How many of its gifts wait, once somebody counted them.
     waiting: Option<u64>,
+    pub(super) ledger: Ledger,
 }
 
 /// Every feed that was asked for lately, and the store behind.
 pub(super) struct Feeds {
     pub(super) store: Store,
     defaults: Policy,
-    by_name: HashMap<FeedId, Feed>,
+    pub(super) by_name: HashMap<FeedId, Feed>,
     /// Feeds with something to write in this group, in the order they will be told of.
-    dirty: BTreeSet<FeedId>,
+    pub(super) dirty: BTreeSet<FeedId>,
     /// The latest `now` of any caller: decides which ids and locks are forgotten.
-    now: Millis,
+    pub(super) now: Millis,
     /// Ids written since the last tidying: twice as many are looked at, so the table can't outgrow it.
     ids_written: usize,
     agenda: Agenda,
@@ -67,22 +74,34 @@ pub(super) struct Feeds {
     scheduled_max: u64,
     /// How long before it opens or closes watchers are reminded of a drop.
     pub(super) reminder_ms: u64,
+    /// How much is kept of what happened.
+    pub(super) limits: ReportLimits,
+    /// Webhooks of all feeds: each feed makes them its readers when something comes to it.
+    pub(super) hooks_of_all: BTreeMap<HookId, HookOfAll>,
+    pub(super) jobs: Jobs,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 impl Feeds {
-    pub(super) fn new(store: Store, defaults: Policy, scheduled_max: u64, reminder_ms: u64) -> Step<Feeds> {
+    pub(super) fn new(store: Store, options: EmbeddedOptions, metrics: Arc<Metrics>) -> Step<Feeds> {
         let agenda = Agenda::of(store.due_heads()?);
-        Ok(Feeds {
+        let mut feeds = Feeds {
             store,
-            defaults,
+            defaults: options.defaults,
             by_name: HashMap::new(),
             dirty: BTreeSet::new(),
             now: Millis(0),
             ids_written: 0,
             agenda,
-            scheduled_max,
-            reminder_ms,
-        })
+            scheduled_max: options.scheduled_max,
+            reminder_ms: options.drop_reminder_ms,
+            limits: options.reports,
+            hooks_of_all: BTreeMap::new(),
+            jobs: Jobs::default(),
+            metrics,
+        };
+        feeds.reread_hooks()?;
+        Ok(feeds)
     }
 
     pub(super) fn publish(&mut self, name: &FeedId, gifts: Vec<Gift>, now: Millis) -> Step<Vec<Outcome>> {
@@ -113,6 +132,13 @@ impl Feeds {
             self.change(name, now, |state, policy, effects| state.publish(gift, policy, now, effects))?;
         let it = Remembered { fingerprint: gift.fingerprint, fate: Fate::Taken(answer.clone()) };
         self.remember(name, it, now)?;
+        let Answer { status, at, row, .. } = &answer;
+        let (status, seq) = match status {
+            Status::Accepted => (EntryStatus::Accepted, Some(at.seq)),
+            Status::Merged => (EntryStatus::Merged, Some(at.seq)),
+            Status::Suppressed => (EntryStatus::Suppressed, None),
+        };
+        self.enter(name, now, |out| push_entry(out, gift, status, seq, Some(row), now));
         Ok(answer)
     }
 
@@ -316,6 +342,10 @@ impl Feeds {
 
     /// Makes the group durable; false when it wrote nothing.
     pub(super) fn commit(&mut self) -> Step<bool> {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        let entered = dirty.iter().try_for_each(|name| self.write_ledger(name));
+        self.dirty.append(&mut dirty);
+        entered?;
         self.write()?;
         self.store.commit()
     }
@@ -324,7 +354,8 @@ impl Feeds {
     pub(super) fn told(&mut self, mut tell: impl FnMut(&FeedId, Notice)) {
         for name in std::mem::take(&mut self.dirty) {
             let Some(feed) = self.by_name.get_mut(&name) else { continue };
-            if !feed.pending.is_empty() {
+            let must_tell = feed.ledger.must_tell();
+            if !feed.pending.is_empty() || must_tell {
                 let changes = std::mem::take(&mut feed.pending);
                 tell(&name, Notice::Changes(changes.into()));
             }
@@ -343,9 +374,9 @@ impl Feeds {
         for feed in std::mem::take(&mut self.dirty) {
             self.by_name.remove(&feed);
         }
-        if let Err(error) = self.reread_agenda() {
+        if let Err(error) = self.reread_agenda().and_then(|()| self.reread_hooks()) {
             // What is in memory may name a feed too early, or one too many; its step finds that out.
-            tracing::warn!(%error, "the due queues could not be read again");
+            tracing::warn!(%error, "the queues could not be read again");
         }
     }
 
@@ -382,6 +413,7 @@ impl Feed {
             drops: BTreeMap::new(),
             touched_drops: BTreeSet::new(),
             waiting: None,
+            ledger: Ledger::default(),
         }
     }
 }

@@ -84,15 +84,17 @@ enum Call {
 
 type Reply<T> = oneshot::Sender<Result<T, EngineError>>;
 
-/// Who listens to which feed, and how far each has come on disk; and who waits for something due.
+/// Who listens to which feed, and how far each has come on disk; and who waits for something due or to
+/// be sent.
 struct Topics {
     by_feed: Mutex<HashMap<FeedId, Topic>>,
     wakes: broadcast::Sender<u64>,
+    job_wakes: broadcast::Sender<u64>,
 }
 
 impl Default for Topics {
     fn default() -> Topics {
-        Topics { by_feed: Mutex::default(), wakes: Wakes::sender() }
+        Topics { by_feed: Mutex::default(), wakes: Wakes::sender(), job_wakes: Wakes::sender() }
     }
 }
 

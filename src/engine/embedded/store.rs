@@ -3,7 +3,8 @@
 //! `feeds` holds a feed's list as of its last checkpoint; `changes` what came after, and the
 //! history that watchers resume over, in chunks, each with the dedup locks of its commit; `locks` those
 //! that held at the checkpoint; `ids` what was answered to each gift id; `due` what waits for its time. A
-//! feed is its checkpoint with the later changes folded in.
+//! feed is its checkpoint with the later changes folded in. What was reported of it, and to whom, is in the
+//! tables of `reports`.
 //!
 //! What a commit costs is the pages it touches, so a commit touches one page of `changes` per feed, and
 //! ids lie side by side in the order of their names, whatever their feed: most are made in order of time.
@@ -21,15 +22,18 @@ use crate::domain::{
 };
 
 mod due;
+mod hooks;
+mod reports;
 
 pub use due::DueEntry;
+pub use reports::{InHand, Kept, Standing};
 
 /// Marks the file as ours in its header ("TIPC").
 const APPLICATION_ID: i64 = 0x5449_5043;
 
 /// What each layout of the tables changes in the one before. A file of an older layout is brought up to
 /// the last one; one of a newer layout is refused.
-const LAYOUTS: [&str; 4] = [TABLES, CLOSER, due::TABLES, claims::TABLES];
+const LAYOUTS: [&str; 5] = [TABLES, CLOSER, due::TABLES, claims::TABLES, reports::TABLES];
 
 /// Changes in one stored chunk: what a resuming reader decodes at once.
 const CHUNK: usize = 256;
@@ -101,7 +105,7 @@ impl Store {
 
     fn prepare(db: &Connection, path: &Path) -> rusqlite::Result<Result<(), String>> {
         db.busy_timeout(std::time::Duration::from_secs(2))?;
-        db.set_prepared_statement_cache_capacity(64);
+        db.set_prepared_statement_cache_capacity(128);
         let fresh = db.query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get::<_, i64>(0))? == 0;
         let owner: i64 = db.query_row("PRAGMA application_id", [], |r| r.get(0))?;
         let layout: i64 = db.query_row("PRAGMA user_version", [], |r| r.get(0))?;

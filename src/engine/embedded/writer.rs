@@ -69,12 +69,7 @@ impl Writer {
             .map_err(|e| format!("the data folder {} cannot be written: {e}", dir.display()))?;
         own(&lock, dir)?;
         let file = dir.join("tipcast.db");
-        let feeds = Feeds::new(
-            Store::open(&file)?,
-            options.defaults,
-            options.scheduled_max,
-            options.drop_reminder_ms,
-        );
+        let feeds = Feeds::new(Store::open(&file)?, options.clone(), metrics.clone());
         Ok(Writer {
             feeds: feeds.map_err(|e| format!("{} cannot be read: {}", file.display(), sentence(&e)))?,
             answers: Vec::new(),
@@ -142,6 +137,9 @@ impl Writer {
                 if let Some(in_ms) = self.feeds.sooner() {
                     // Nobody waiting for it is no failure.
                     let _ = self.topics.wakes.send(in_ms);
+                }
+                if let Some(in_ms) = self.feeds.sooner_job() {
+                    let _ = self.topics.job_wakes.send(in_ms);
                 }
             }
             Some(error) => {

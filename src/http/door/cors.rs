@@ -33,7 +33,7 @@ pub(super) fn put(
     headers: &mut HeaderMap,
 ) {
     // What producers get is not cached, so programs need not be told what only browsers heed.
-    let unheeded = page == Page::Unnamed && want == Want::Produce;
+    let unheeded = page == Page::Unnamed && want.needs_key();
     if unheeded || rules.check_page(page, want, preflight).is_err() {
         return;
     }

@@ -13,7 +13,8 @@ use std::time::Duration;
 use actix_web::HttpRequest;
 use actix_web::http::Method;
 use actix_web::http::header::{
-    ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, HOST, HeaderMap, HeaderName, ORIGIN,
+    ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, FORWARDED, HOST, HeaderMap, HeaderName, ORIGIN,
+    X_FORWARDED_FOR,
 };
 use arc_swap::ArcSwap;
 
@@ -40,6 +41,9 @@ const FULL_SAID_EVERY: Duration = Duration::from_secs(10);
 pub struct Rules {
     /// Who may write; nobody is asked when there are none.
     pub keys: Keys,
+    /// Who may look after reports. When there are none, only this machine may, and only while there are no
+    /// producers' keys either.
+    pub admin: Keys,
     /// Which web pages may be here.
     pub origins: Origins,
     /// Something in front of the server keeps strangers out.
@@ -75,6 +79,10 @@ pub enum Want {
     Watch,
     /// What only producers may.
     Produce,
+    /// Groups and webhooks: for producers, and for those who look after them.
+    Report,
+    /// What only those may who look after reports.
+    Admin,
 }
 
 impl Want {
@@ -86,11 +94,15 @@ impl Want {
             let shared = path.starts_with("/static/") || path == "/openapi.json";
             return if shared { Want::Read } else { Want::Page };
         };
-        if !matches!(*method, Method::GET | Method::HEAD) {
-            return Want::Produce;
-        }
         let mut parts = path.split('/');
-        match [(); 5].map(|()| parts.next()) {
+        let parts = [(); 5].map(|()| parts.next());
+        match parts {
+            [Some("admin"), ..] => return Want::Admin,
+            [Some("feeds"), Some(_), Some("groups" | "webhooks"), ..] => return Want::Report,
+            _ if !matches!(*method, Method::GET | Method::HEAD) => return Want::Produce,
+            _ => {}
+        }
+        match parts {
             [Some("ws"), None, ..] => Want::Watch,
             [Some("feeds"), Some(_), Some("ws" | "sse"), None, _] => Want::Watch,
             [Some("feeds"), Some(_), None, ..] => Want::Read,
@@ -99,6 +111,11 @@ impl Want {
             [Some("feeds"), Some(_), Some("drops"), None, _] => Want::Read,
             _ => Want::Produce,
         }
+    }
+
+    /// Whether a key is asked for, where there are keys.
+    fn needs_key(self) -> bool {
+        matches!(self, Want::Produce | Want::Report | Want::Admin)
     }
 }
 
@@ -153,10 +170,10 @@ impl Door {
         if asked.is_some() {
             return Verdict::Preflight;
         }
-        if want != Want::Produce {
+        if !want.needs_key() {
             return Verdict::Enter(Guest { who: None, budget: None });
         }
-        let keyed = now.rules.check_key(req);
+        let keyed = now.rules.check_key(want, req);
         let Some(rates) = &now.rates else {
             return match keyed {
                 Ok(_) => Verdict::Enter(Guest { who: None, budget: None }),
@@ -183,6 +200,15 @@ impl Door {
         let charged = rates.charge(who, more);
         guest.budget = Some(charged.unwrap_or_else(|budget| budget));
         charged.map(|_| ()).map_err(|budget| ApiError::RateLimited(budget.retry_after()))
+    }
+
+    /// Whether the page of those who look after reports needs a key; an error when it is closed to who asks.
+    pub fn admin(&self, req: &HttpRequest) -> Result<bool, ApiError> {
+        let now = self.now.load();
+        match now.rules.admin.is_empty() {
+            true => now.rules.check_key(Want::Admin, req).map(|_| false),
+            false => Ok(true),
+        }
     }
 
     /// A place for the watcher that asks.
@@ -249,29 +275,57 @@ impl Rules {
             (Page::Own { .. } | Page::Welcome, Want::Page | Want::Read | Want::Watch) => true,
             // Without keys, reaching the server is the only permission there is, and any page that
             // somebody has open on this machine reaches it: also one whose name was made to point here.
-            (Page::Own { loopback }, Want::Produce) => loopback || self.insecure || !self.keys.is_empty(),
-            (Page::Welcome, Want::Produce) => !self.keys.is_empty(),
+            (Page::Own { loopback }, Want::Produce | Want::Report) => {
+                loopback || self.insecure || !self.keys.is_empty()
+            }
+            (Page::Welcome, Want::Produce | Want::Report) => !self.keys.is_empty(),
+            (Page::Own { loopback }, Want::Admin) => loopback || !self.admin.is_empty(),
             // A browser does not show the page the answer without CORS headers.
             (Page::Foreign, Want::Read | Want::Page) => !preflight,
-            (Page::Foreign, Want::Watch | Want::Produce) => false,
+            (Page::Foreign, Want::Watch | Want::Produce | Want::Report) => false,
+            // Its key is not for other pages, unless they are named.
+            (Page::Welcome | Page::Foreign, Want::Admin) => false,
         };
         if may { Ok(()) } else { Err(ApiError::ForeignOrigin) }
     }
 
     /// The key that came, when keys are needed.
-    fn check_key(&self, req: &HttpRequest) -> Result<Option<keys::KeyHash>, ApiError> {
-        if self.keys.is_empty() {
+    fn check_key(&self, want: Want, req: &HttpRequest) -> Result<Option<keys::KeyHash>, ApiError> {
+        let admin = want == Want::Admin;
+        if admin && self.admin.is_empty() {
+            return if self.is_alone_with(req) { Ok(None) } else { Err(ApiError::AdminClosed) };
+        }
+        if !admin && self.keys.is_empty() {
             return Ok(None);
         }
+        let refuse = |tried| match admin {
+            true => ApiError::AdminKey { tried },
+            false => ApiError::Unauthenticated { tried },
+        };
         let Some(sent) = single(req.headers(), &AUTHORIZATION) else {
-            return Err(ApiError::Unauthenticated { tried: false });
+            return Err(refuse(false));
         };
         let bearer = sent.and_then(|sent| {
             let (scheme, key) = sent.trim().split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
         });
-        let found = bearer.and_then(|key| self.keys.find(key));
-        found.map(Some).ok_or(ApiError::Unauthenticated { tried: true })
+        let found = bearer.and_then(|key| match want {
+            Want::Admin => self.admin.find(key),
+            Want::Report => self.keys.find(key).or_else(|| self.admin.find(key)),
+            _ => self.keys.find(key),
+        });
+        found.map(Some).ok_or(refuse(true))
+    }
+
+    /// Whether nobody has any key, and who asks is on this machine: addressed as loopback, so that no page
+    /// whose name was made to point here is meant, and with no proxy that says it asks for another.
+    fn is_alone_with(&self, req: &HttpRequest) -> bool {
+        let loopback = |ip: IpAddr| ip.to_canonical().is_loopback();
+        let proxied = req.headers().contains_key(FORWARDED) || req.headers().contains_key(X_FORWARDED_FOR);
+        self.keys.is_empty()
+            && !proxied
+            && req.peer_addr().is_some_and(|peer| loopback(peer.ip()))
+            && single(req.headers(), &HOST).flatten().is_some_and(origins::is_loopback_host)
     }
 }
 

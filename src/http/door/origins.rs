@@ -97,12 +97,21 @@ fn is_own(origin: &str, host: &str) -> Option<bool> {
     // Without a port it is the default of the scheme that the client used, which is the page's.
     let host = Url::parse(&format!("{}://{host}", origin.scheme())).ok()?;
     let same = origin.host() == host.host() && origin.port_or_known_default() == host.port_or_known_default();
-    same.then(|| match origin.host() {
+    same.then(|| is_loopback(origin.host()))
+}
+
+fn is_loopback(host: Option<Host<&str>>) -> bool {
+    match host {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         Some(Host::Ipv4(ip)) => ip.is_loopback(),
         Some(Host::Ipv6(ip)) => IpAddr::V6(ip).to_canonical().is_loopback(),
         None => false,
-    })
+    }
+}
+
+/// Whether a Host header names this machine to itself.
+pub(super) fn is_loopback_host(host: &str) -> bool {
+    Url::parse(&format!("http://{host}")).is_ok_and(|url| is_loopback(url.host()))
 }
 
 #[cfg(test)]

@@ -82,6 +82,82 @@ fn what_is_not_open_by_name_needs_a_key_when_there_are_keys() {
     assert_eq!(says(&keyed, CLOSED[0], &twice), "unauthenticated");
 }
 
+/// What the door says to who comes from this peer.
+fn says_to(door: &Door, peer: &str, line: &str, headers: &[(&str, &str)]) -> &'static str {
+    let (method, path) = line.split_once(' ').unwrap();
+    let method: Method = method.parse().unwrap();
+    let mut req = TestRequest::default().peer_addr(peer.parse().unwrap());
+    for (name, value) in headers {
+        req = req.insert_header((*name, *value));
+    }
+    match door.admit(&method, path, &req.to_http_request()) {
+        Verdict::Enter(_) => "in",
+        Verdict::Preflight => "preflight",
+        Verdict::Refuse(error, _) => error.kind().name,
+    }
+}
+
+const ADMIN: &str = "GET /v1/admin/overview";
+const HERE: (&str, &str) = ("Host", "localhost:8080");
+
+#[test]
+fn without_admin_keys_only_this_machine_looks_after_reports_and_only_while_nobody_has_a_key() {
+    let open = Door::new(rules(&[], &["*"]));
+    for peer in ["127.0.0.1:9", "[::1]:9", "[::ffff:127.0.0.1]:9"] {
+        assert_eq!(says_to(&open, peer, ADMIN, &[HERE]), "in", "{peer}");
+    }
+    assert_eq!(says_to(&open, "127.0.0.1:9", ADMIN, &[("Host", "[::1]:8080")]), "in");
+    assert_eq!(says_to(&open, "10.0.0.1:9", ADMIN, &[HERE]), "admin-closed");
+    for headers in [
+        [HERE, ("X-Forwarded-For", "127.0.0.1")],
+        [HERE, ("Forwarded", "for=127.0.0.1")],
+        [("Host", "gifts.example"), ("Accept", "*/*")],
+    ] {
+        assert_eq!(says_to(&open, "127.0.0.1:9", ADMIN, &headers), "admin-closed", "{headers:?}");
+    }
+    for origin in ["https://evil.example", "null"] {
+        assert_eq!(says_to(&open, "127.0.0.1:9", ADMIN, &[HERE, ("Origin", origin)]), "foreign-origin");
+    }
+    assert_eq!(says_to(&open, "127.0.0.1:9", ADMIN, &[HERE, ("Origin", "http://localhost:8080")]), "in");
+    let keyed = Door::new(rules(&[KEY], &["*"]));
+    let bearer = format!("Bearer {KEY}");
+    for headers in [vec![HERE], vec![HERE, ("Authorization", &*bearer)]] {
+        assert_eq!(says_to(&keyed, "127.0.0.1:9", ADMIN, &headers), "admin-closed");
+    }
+    let insecure = Door::new(Rules { insecure: true, ..rules(&[], &["*"]) });
+    assert_eq!(says_to(&insecure, "10.0.0.1:9", ADMIN, &[HERE]), "admin-closed");
+}
+
+#[test]
+fn an_admin_key_opens_the_overview_and_reports_and_nothing_else() {
+    let other = "tck_fedcba9876543210";
+    let door = Door::new(Rules { admin: Keys::parse([other]).unwrap(), ..rules(&[KEY], &["*"]) });
+    let (producer, admin) = (format!("Bearer {KEY}"), format!("Bearer {other}"));
+    let (producer, admin) = ([("Authorization", &*producer)], [("Authorization", &*admin)]);
+    let ask = |line: &str, headers: &[(&str, &str)]| says_to(&door, "10.0.0.1:9", line, headers);
+    assert_eq!(
+        (ask(ADMIN, &[]), ask(ADMIN, &producer), ask(ADMIN, &admin)),
+        ("admin-key", "admin-key", "in")
+    );
+    for line in [
+        "GET /v1/feeds/a/groups",
+        "POST /v1/feeds/a/groups/g/claim",
+        "POST /v1/feeds/a/groups/g/dead/replay",
+        "GET /v1/feeds/*/webhooks/w",
+        "PUT /v1/feeds/a/webhooks/w",
+    ] {
+        let told = (ask(line, &[]), ask(line, &producer), ask(line, &admin));
+        assert_eq!(told, ("unauthenticated", "in", "in"), "{line}");
+    }
+    for line in ["POST /v1/feeds/a/gifts", "GET /v1/feeds/a/policy", "PUT /v1/feeds/a/drops/d"] {
+        assert_eq!(ask(line, &admin), "unauthenticated", "{line}");
+    }
+    // The only keys there are: producers are still not asked.
+    let alone = Door::new(Rules { admin: Keys::parse([other]).unwrap(), ..rules(&[], &["*"]) });
+    assert_eq!(says_to(&alone, "127.0.0.1:9", "POST /v1/feeds/a/gifts", &[]), "in");
+    assert_eq!(says_to(&alone, "127.0.0.1:9", ADMIN, &[HERE]), "admin-key");
+}
+
 #[test]
 fn without_keys_a_foreign_page_may_watch_but_not_write_unless_it_is_listed() {
     let page = |origin| [("Origin", origin)];

@@ -21,6 +21,10 @@ mod operations;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod producer;
 #[allow(dead_code, reason = "only described, never built or called")]
+mod report_schemas;
+#[allow(dead_code, reason = "only described, never built or called")]
+mod reports;
+#[allow(dead_code, reason = "only described, never built or called")]
 mod scheduled;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod schemas;
@@ -42,6 +46,8 @@ mod watching;
     tags(
         (name = "producer", description = "Writing: gifts, rows, policies. Needs a producer key when the operator set any"),
         (name = "drops", description = "Limited gifts: defining, claiming, holding and paying. Reading them needs no key"),
+        (name = "reports", description = "What happened, for game backends: groups that pull, webhooks that push. Needs a \
+            producer key or an admin key when the operator set any producer keys"),
         (name = "watching", description = "Reading and watching feeds"),
         (name = "operations", description = "For those who run it"),
     ),
@@ -62,6 +68,21 @@ mod watching;
         drops::confirm,
         drops::cancel,
         drops::holds,
+        reports::claim,
+        reports::ack,
+        reports::nack,
+        reports::group,
+        reports::groups,
+        reports::delete_group,
+        reports::group_dead,
+        reports::group_replay,
+        reports::put_webhook,
+        reports::webhook,
+        reports::webhooks,
+        reports::delete_webhook,
+        reports::webhook_dead,
+        reports::webhook_replay,
+        reports::overview,
         watching::feed,
         watching::ws,
         watching::sse,
@@ -83,6 +104,9 @@ impl Modify for Keys {
         scheme.description = Some("A producer key, as `tipcast key new` makes it".into());
         let components = api.components.get_or_insert_default();
         components.add_security_scheme("producer_key", SecurityScheme::Http(scheme));
+        let mut scheme = Http::new(HttpAuthScheme::Bearer);
+        scheme.description = Some("One of [auth] admin_keys, as `tipcast key new` makes them".into());
+        components.add_security_scheme("admin_key", SecurityScheme::Http(scheme));
     }
 }
 
@@ -106,6 +130,10 @@ fn document() -> Value {
         let ttl = &mut schemas[policy]["properties"]["row_ttl_ms"];
         ttl["anyOf"] = json!([{ "maximum": 0 }, { "minimum": 1_000 }]);
     }
+    let replay = &mut schemas["Replay"];
+    replay["not"] = json!({ "anyOf": [{ "required": ["ids", "from"] }, { "required": ["ids", "to"] }] });
+    let age = &mut schemas["WebhookSpec"]["properties"]["max_age_ms"];
+    age["anyOf"] = json!([{ "maximum": 0 }, { "minimum": 1_000 }]);
     // The derive spells the shape out in every single answer.
     let paths = api["paths"].as_object_mut().into_iter().flatten();
     for operation in paths.filter_map(|(_, item)| item.as_object_mut()).flatten() {
@@ -138,7 +166,8 @@ mod tests {
     use super::*;
 
     /// Pages and files for people, which need no description for programs.
-    const PAGES: [&str; 8] = [
+    const PAGES: [&str; 9] = [
+        "/admin",
         "/",
         "/docs",
         "/openapi.json",
@@ -154,6 +183,7 @@ mod tests {
         let mut all = BTreeSet::new();
         for text in [
             include_str!("../routes.rs"),
+            include_str!("../reports/mod.rs"),
             include_str!("../watch/mod.rs"),
             include_str!("../docs.rs"),
             include_str!("../pages.rs"),
@@ -205,6 +235,8 @@ mod tests {
         let api = document();
         for body in
             ["Gift", "User", "GiftKind", "Money", "Combo", "Batch", "PolicyPatch", "DropSpec", "Claim"]
+                .into_iter()
+                .chain(["Pull", "Cursors", "Replay", "WebhookSpec"])
         {
             assert_eq!(api["components"]["schemas"][body]["additionalProperties"], false, "{body}");
         }

@@ -53,6 +53,14 @@ words! {
     loader: "Loader", "加载页";
     loader_hint: "A file that waits until the gateway is up", "等待网关启动的本地文件";
     copy: "Copy", "复制";
+    reports: "Reports", "报表";
+    admin_key: "Admin key", "管理密钥";
+    forget: "Forget the key", "清除密钥";
+    feeds: "Feeds", "频道";
+    this_node: "watched on this node", "在本节点上观看";
+    groups: "Groups", "消费组";
+    webhooks: "Webhooks", "Webhook";
+    dead: "Dead letters", "死信";
     no_script: "This page needs JavaScript. Without it, read", "此页面需要 JavaScript。没有它时，请读取";
 }
 

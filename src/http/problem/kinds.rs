@@ -46,10 +46,17 @@ kinds! {
     UNAUTHENTICATED = "unauthenticated", UNAUTHORIZED, "A producer key is needed",
         "Writing, and whatever else is not for every viewer, needs a producer key: send it as \
          Authorization: Bearer tck_... The operator makes one with `tipcast key new`. Nothing was done.";
+    ADMIN_KEY = "admin-key", UNAUTHORIZED, "An admin key is needed",
+        "What is below /v1/admin needs one of [auth] admin_keys: send it as Authorization: Bearer tck_... A producer \
+         key does not open it. The operator makes a key with `tipcast key new`.";
     FOREIGN_ORIGIN = "foreign-origin", FORBIDDEN, "Not from this web page",
         "The request comes from a web page of an origin that the operator did not list in [http] allowed_origins \
          (while there are no producer keys, \"*\" is for watching only, not for writing). Nothing was done. \
          Programs that are no browsers send no Origin header and do not meet this.";
+    ADMIN_CLOSED = "admin-closed", FORBIDDEN, "The admin page is closed",
+        "There are no [auth] admin_keys. Then /admin is only there for who reaches the server itself over a loopback \
+         address, without a proxy in between, and only while there are no producer_keys either. To open it, put a key \
+         that `tipcast key new` prints into admin_keys and reload the configuration.";
     NOT_FOUND = "not-found", NOT_FOUND, "Not found",
         "There is nothing under this path, or no longer: a row that left the list cannot be retracted, and a hold that \
          ended is forgotten after the feed's idempotency window.";
@@ -91,6 +98,9 @@ kinds! {
         "A gift can be cancelled while it waits to be shown (GET /v1/feeds/{feed}/scheduled lists those). This one \
          was shown, or the dedup lock kept it from being shown. To take it from the screens, retract its row: \
          DELETE /v1/feeds/{feed}/rows/{row}.";
+    TOO_MANY_READERS = "too-many-readers", CONFLICT, "As many read the ledger as may",
+        "A feed's ledger has at most 64 readers, groups and webhooks together, and there are at most 16 webhooks of all \
+         feeds, each of which reads every ledger. Nothing was made. Delete a group or a webhook that nobody needs any more.";
     UPGRADE_REQUIRED = "upgrade-required", UPGRADE_REQUIRED, "This path speaks WebSocket",
         "A plain GET cannot be answered here. Connect with a WebSocket client, or read GET /v1/feeds/{feed}.";
     RATE_LIMITED = "rate-limited", TOO_MANY_REQUESTS, "Too many requests",

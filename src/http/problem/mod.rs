@@ -11,7 +11,7 @@ use actix_web::{HttpResponse, ResponseError};
 
 use crate::domain::json::{fault, push_string};
 use crate::domain::{ClaimAnswer, Fault, GiftId, Phase, Refused};
-use crate::engine::EngineError;
+use crate::engine::{EngineError, HOOKS_OF_ALL_MAX, READERS_MAX};
 
 mod kinds;
 
@@ -35,6 +35,13 @@ pub enum ApiError {
         /// Something came that is no valid key.
         tried: bool,
     },
+    /// 401: an admin key is needed; whether one came that is not right.
+    AdminKey {
+        /// Something came that is no valid key.
+        tried: bool,
+    },
+    /// 403: there are no admin keys, and the request is not from this machine or not alone.
+    AdminClosed,
     /// 403: a web page of an origin that is not allowed.
     ForeignOrigin,
     /// 404: there is nothing under this path or of this name; says what was looked for.
@@ -63,6 +70,8 @@ pub enum ApiError {
     DropNotOpen(Phase),
     /// 409: the hold is over.
     HoldEnded,
+    /// 409: a ledger has as many readers as may be.
+    TooManyReaders,
     /// 426: this path speaks WebSocket only.
     UpgradeRequired,
     /// 429: too many requests; holds after how many seconds to retry.
@@ -99,6 +108,8 @@ impl ApiError {
             ApiError::BrokenBody(_) => &kinds::BROKEN_BODY,
             ApiError::BadHandshake(_) => &kinds::BAD_HANDSHAKE,
             ApiError::Unauthenticated { .. } => &kinds::UNAUTHENTICATED,
+            ApiError::AdminKey { .. } => &kinds::ADMIN_KEY,
+            ApiError::AdminClosed => &kinds::ADMIN_CLOSED,
             ApiError::ForeignOrigin => &kinds::FOREIGN_ORIGIN,
             ApiError::NotFound(_) => &kinds::NOT_FOUND,
             ApiError::MethodNotAllowed(_) => &kinds::METHOD_NOT_ALLOWED,
@@ -113,6 +124,7 @@ impl ApiError {
             ApiError::TooManyHolds(_) => &kinds::TOO_MANY_HOLDS,
             ApiError::DropNotOpen(_) => &kinds::DROP_NOT_OPEN,
             ApiError::HoldEnded => &kinds::HOLD_ENDED,
+            ApiError::TooManyReaders => &kinds::TOO_MANY_READERS,
             ApiError::UpgradeRequired => &kinds::UPGRADE_REQUIRED,
             ApiError::RateLimited(_) => &kinds::RATE_LIMITED,
             ApiError::TooManyConnections => &kinds::TOO_MANY_CONNECTIONS,
@@ -137,6 +149,18 @@ impl ApiError {
             }
             ApiError::Unauthenticated { tried: true } => {
                 "what the Authorization header holds is no valid key; send Bearer and a producer key"
+                    .to_owned()
+            }
+            ApiError::AdminKey { tried: false } => {
+                "send an admin key as Authorization: Bearer tck_...".to_owned()
+            }
+            ApiError::AdminKey { tried: true } => {
+                "what the Authorization header holds is no valid admin key; send Bearer and an admin key"
+                    .to_owned()
+            }
+            ApiError::AdminClosed => {
+                "without [auth] admin_keys, this is open only to this machine, and only while there are no \
+                 producer_keys; put a key into admin_keys"
                     .to_owned()
             }
             ApiError::ForeignOrigin => {
@@ -172,6 +196,12 @@ impl ApiError {
             ApiError::DropNotOpen(Phase::Closed) => "the drop has closed".to_owned(),
             ApiError::DropNotOpen(_) => "the drop has not opened yet".to_owned(),
             ApiError::HoldEnded => "the hold has ended; what it held is free again or sold".to_owned(),
+            ApiError::TooManyReaders => {
+                format!(
+                    "a feed has at most {READERS_MAX} groups and webhooks, and all feeds together at most \
+                     {HOOKS_OF_ALL_MAX} webhooks of \"*\"; delete one that nobody needs"
+                )
+            }
             ApiError::UpgradeRequired => "connect with a WebSocket client".to_owned(),
             ApiError::Internal => return None,
             ApiError::ScheduleFull(s) => format!(
@@ -245,7 +275,7 @@ impl ResponseError for ApiError {
             ApiError::MethodNotAllowed(allow) => drop(answer.insert_header((ALLOW, *allow))),
             // Else the rest of the body would have to be read, for as long as the client likes to send.
             ApiError::TooLarge(_) | ApiError::BodyTimeout(_) => drop(answer.force_close()),
-            ApiError::Unauthenticated { tried } => {
+            ApiError::Unauthenticated { tried } | ApiError::AdminKey { tried } => {
                 let told = if *tried { "Bearer error=\"invalid_token\"" } else { "Bearer" };
                 answer.insert_header((WWW_AUTHENTICATE, told));
             }
@@ -302,6 +332,9 @@ mod tests {
             ApiError::Syntax("EOF".into()),
             ApiError::BrokenBody("cut".into()),
             ApiError::Unauthenticated { tried: false },
+            ApiError::AdminKey { tried: false },
+            ApiError::AdminClosed,
+            ApiError::TooManyReaders,
             ApiError::ForeignOrigin,
             ApiError::RateLimited(3),
             ApiError::TooManyConnections,

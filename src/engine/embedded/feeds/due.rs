@@ -242,7 +242,7 @@ impl Feeds {
     }
 
     /// The number of a feed that has one.
-    fn known_number(&mut self, name: &FeedId) -> Step<Option<i64>> {
+    pub(in super::super) fn known_number(&mut self, name: &FeedId) -> Step<Option<i64>> {
         self.load(name)?;
         Ok(self.by_name.get(name).and_then(|feed| feed.no))
     }

@@ -1,0 +1,308 @@
+//! Reading the body of a webhook's PUT.
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use serde_json::value::RawValue;
+use url::{Host, Url};
+
+use super::hook::{Delivery, HookSpec};
+use super::json::{Fault, Field, Object, Refused};
+
+/// What a secret begins with.
+const PREFIX: &str = "whsec_";
+
+/// Bytes of an address at most.
+const URL_BYTES: usize = 2_048;
+
+/// The longest `batch_ms`, in milliseconds.
+const BATCH_MS: u64 = 60_000;
+
+/// The least and the longest `max_age_ms` that is not 0, in milliseconds.
+const MAX_AGE_MS: (u64, u64) = (1_000, 604_800_000);
+
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// The key that a secret spells; none when it is not `whsec_` and base64 of 24 to 64 bytes.
+pub fn secret_key(secret: &str) -> Option<Vec<u8>> {
+    let key = BASE64.decode(secret.strip_prefix(PREFIX)?).ok()?;
+    (24..=64).contains(&key.len()).then_some(key)
+}
+
+impl HookSpec {
+    /// Reads the body of a PUT. Where the address leads is not judged here.
+    pub fn parse(raw: &RawValue) -> Result<HookSpec, Refused> {
+        let mut faults = Vec::new();
+        match Self::read(raw, &mut faults) {
+            Some(spec) if faults.is_empty() => Ok(spec),
+            _ => Err(Refused::Invalid(faults)),
+        }
+    }
+
+    fn read(raw: &RawValue, faults: &mut Vec<Fault>) -> Option<HookSpec> {
+        let mut body = Object::open(raw, faults)?;
+        let url = body.need("url", faults).and_then(|f| read_url(&f, faults));
+        let secret = body.need("secret", faults).and_then(|f| {
+            let text = f.string(faults)?;
+            let legal = secret_key(&text).is_some();
+            if !legal {
+                f.wrong(faults, "must be whsec_ and base64 of 24 to 64 random bytes");
+            }
+            legal.then_some(text)
+        });
+        let batch_max = match body.take("batch_max") {
+            Some(f) => f.integer(1, 1_000, faults),
+            None => Some(128),
+        };
+        let batch_ms = match body.take("batch_ms") {
+            Some(f) => f.integer(0, BATCH_MS, faults),
+            None => Some(1_000),
+        };
+        let age = body.take("max_age_ms");
+        let max_age_ms = match &age {
+            Some(f) => read_age(f, faults),
+            None => Some(0),
+        };
+        let delivery = match body.take("delivery") {
+            Some(f) => f.string(faults).and_then(|text| match text.as_str() {
+                "at_least_once" => Some(Delivery::AtLeastOnce),
+                "best_effort" => Some(Delivery::BestEffort),
+                _ => {
+                    f.wrong(faults, "must be \"at_least_once\" or \"best_effort\"");
+                    None
+                }
+            }),
+            None => Some(Delivery::AtLeastOnce),
+        };
+        if let (Some(f), Some(1..), Some(Delivery::AtLeastOnce)) = (&age, max_age_ms, delivery) {
+            f.wrong(faults, "drops what is older, so it goes with \"delivery\":\"best_effort\" only");
+        }
+        body.close(faults);
+        Some(HookSpec {
+            url: url?,
+            secret: secret?,
+            batch_max: batch_max?,
+            batch_ms: batch_ms?,
+            max_age_ms: max_age_ms?,
+            delivery: delivery?,
+        })
+    }
+
+    /// The host that it is sent to, as the standard for URLs reads it: `http://0x7f.1/` is 127.0.0.1's.
+    pub fn host(&self) -> Option<Host<String>> {
+        Url::parse(&self.url).ok()?.host().map(|host| host.to_owned())
+    }
+}
+
+fn read_age(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<u64> {
+    let (least, most) = MAX_AGE_MS;
+    let read = field.raw.get().parse::<u64>().ok();
+    let legal = read.filter(|ms| *ms == 0 || (least..=most).contains(ms));
+    if legal.is_none() {
+        field.wrong(faults, format!("must be 0 or an integer from {least} to {most}"));
+    }
+    legal
+}
+
+fn read_url(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<String> {
+    let text = field.string(faults)?;
+    if let Some(why) = fault_of_url(&text) {
+        field.wrong(faults, why);
+        return None;
+    }
+    Some(text)
+}
+
+/// What is wrong with an address to send to.
+fn fault_of_url(text: &str) -> Option<&'static str> {
+    if text.len() > URL_BYTES {
+        return Some("must have at most 2048 bytes");
+    }
+    // Readers of URLs skip some of these without a word.
+    if text.chars().any(|c| c.is_whitespace() || c.is_control() || c == '\\') {
+        return Some("must be a URL without white space, control characters or backslashes");
+    }
+    let (scheme, rest) = text.split_once("://").unwrap_or_default();
+    let http = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+    let Some(url) = Url::parse(text).ok().filter(|url| http && url.has_host() && !rest.starts_with('/'))
+    else {
+        return Some("must be an http or https URL with a host, such as https://games.example/gifts");
+    };
+    if !url.username().is_empty() || url.password().is_some() || authority(rest).contains('@') {
+        return Some(
+            "must not hold a user name or password: every delivery is signed with the secret instead",
+        );
+    }
+    if url.fragment().is_some() {
+        return Some("must not have a fragment (#...): it would not be sent");
+    }
+    None
+}
+
+/// Host, port and credentials, of what follows the `://`.
+fn authority(rest: &str) -> &str {
+    rest.split(['/', '?', '#']).next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::json::syntax;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+    fn body() -> Value {
+        json!({"url": "https://games.example/gifts?room=1", "secret": SECRET})
+    }
+
+    fn with(name: &str, value: Value) -> Value {
+        let mut body = body();
+        body[name] = value;
+        body
+    }
+
+    fn parse(body: &Value) -> Result<HookSpec, Refused> {
+        let text = body.to_string();
+        HookSpec::parse(syntax(text.as_bytes()).unwrap())
+    }
+
+    fn pointers(body: &Value) -> Vec<String> {
+        match parse(body).unwrap_err() {
+            Refused::Invalid(faults) => faults.into_iter().map(|f| f.pointer).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_has_its_default() {
+        let spec = parse(&body()).unwrap();
+        assert_eq!((spec.batch_max, spec.batch_ms, spec.max_age_ms), (128, 1_000, 0));
+        assert_eq!((spec.delivery, spec.secret.as_str()), (Delivery::AtLeastOnce, SECRET));
+        let mut whole = with("max_age_ms", json!(180_000));
+        whole["delivery"] = json!("best_effort");
+        whole["batch_max"] = json!(1);
+        whole["batch_ms"] = json!(0);
+        let spec = parse(&whole).unwrap();
+        assert_eq!((spec.batch_max, spec.batch_ms, spec.max_age_ms), (1, 0, 180_000));
+        assert_eq!(spec.delivery, Delivery::BestEffort);
+    }
+
+    #[test]
+    fn every_fault_is_named() {
+        assert_eq!(pointers(&json!([])), [""]);
+        assert_eq!(pointers(&json!({})), ["/url", "/secret"]);
+        for (name, value) in [
+            ("batch_max", json!(0)),
+            ("batch_max", json!(1_001)),
+            ("batch_ms", json!(60_001)),
+            ("batch_ms", json!(-1)),
+            ("max_age_ms", json!(999)),
+            ("max_age_ms", json!(604_800_001)),
+            ("max_age_ms", json!("0")),
+            // It would drop what was promised.
+            ("max_age_ms", json!(180_000)),
+            ("delivery", json!("twice")),
+            ("delivery", json!(null)),
+            ("state", json!("active")),
+        ] {
+            assert_eq!(pointers(&with(name, value.clone())), [format!("/{name}")], "{name} {value}");
+        }
+        assert!(parse(&with("max_age_ms", json!(0))).is_ok());
+    }
+
+    #[test]
+    fn only_plain_http_addresses_are_taken() {
+        for good in [
+            "http://a",
+            "HTTPS://A.example:8443/x/y?z=@",
+            "http://10.0.0.1/",
+            "http://[::1]:9000/hook",
+            "https://bücher.example/",
+        ] {
+            assert!(parse(&with("url", json!(good))).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "a.example",
+            "http://",
+            "http:///x",
+            "https:a.example",
+            "ftp://a.example/",
+            "file:///etc/passwd",
+            "javascript:alert(1)",
+            "http://user@a.example/",
+            "http://user:pass@a.example/",
+            "http://@a.example/",
+            "http://:@a.example/",
+            "http://a.example/#part",
+            "http://a.example/#",
+            "http://a.example/ x",
+            " http://a.example/",
+            "http://a.ex\nample/",
+            "http://a.example\\@b.example/",
+            "http://a.example:99999/",
+            "http://[::1/",
+        ] {
+            assert_eq!(pointers(&with("url", json!(bad))), ["/url"], "{bad}");
+        }
+        let long = |n: usize| format!("http://a.example/{}", "x".repeat(n - 17));
+        assert!(parse(&with("url", json!(long(2_048)))).is_ok());
+        assert_eq!(pointers(&with("url", json!(long(2_049)))), ["/url"]);
+        assert_eq!(pointers(&with("url", json!(7))), ["/url"]);
+    }
+
+    #[test]
+    fn an_address_in_disguise_is_seen_as_what_it_is() {
+        for (url, host) in [
+            ("http://0x7f.1/", "127.0.0.1"),
+            ("http://2130706433/", "127.0.0.1"),
+            ("http://127.1:80/", "127.0.0.1"),
+            ("http://[::ffff:127.0.0.1]/", "[::ffff:7f00:1]"),
+            ("http://LOCALHOST./", "localhost."),
+            ("http://１２７.0.0.1/", "127.0.0.1"),
+        ] {
+            let spec = parse(&with("url", json!(url))).unwrap();
+            assert_eq!(spec.host().unwrap().to_string(), host, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_base64_of_24_to_64_bytes_with_or_without_padding() {
+        let of = |n: usize| format!("whsec_{}", BASE64.encode(vec![0xfb; n]));
+        for n in [24, 25, 26, 63, 64] {
+            for secret in [of(n), of(n).trim_end_matches('=').to_owned()] {
+                assert_eq!(secret_key(&secret), Some(vec![0xfb; n]), "{secret}");
+                assert!(parse(&with("secret", json!(secret))).is_ok());
+            }
+        }
+        let url_safe = of(24).replace('+', "-").replace('/', "_");
+        for bad in
+            ["", "whsec_", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_!!!!", &of(23), &of(65), &url_safe]
+        {
+            assert_eq!(pointers(&with("secret", json!(bad))), ["/secret"], "{bad}");
+        }
+        assert_eq!(pointers(&with("secret", json!(null))), ["/secret"]);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_taken_as_an_address_has_a_host_and_no_credentials(text in "(?i)(https?:/?/?)?[a-z0-9.:@/#?\\[\\]%\\\\ -]{0,40}") {
+            if fault_of_url(&text).is_none() {
+                let url = Url::parse(&text).unwrap();
+                prop_assert!(matches!(url.scheme(), "http" | "https") && url.has_host());
+                prop_assert!(url.username().is_empty() && url.password().is_none() && url.fragment().is_none());
+            }
+        }
+
+        #[test]
+        fn a_key_survives_being_spelled(key in proptest::collection::vec(any::<u8>(), 0..80)) {
+            let read = secret_key(&format!("whsec_{}", BASE64.encode(&key)));
+            prop_assert_eq!(read, (24..=64).contains(&key.len()).then_some(key));
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Section 6 of the contract: groups that pull, webhooks that push, dead letters, and the overview.
+
+use super::producer::{BodyRefusals, Refusals};
+use super::report_schemas::{
+    Acked, Cursors, DeadLetters, Group, Groups, Nacked, Overview, Pull, Pulled, Replay, Replayed, Webhook,
+    WebhookSpec, Webhooks,
+};
+use super::schemas::Problem;
+
+/// Claim entries of a feed's ledger
+///
+/// First those whose lease ran out or that were given back, then new ones. The first claim makes the group. With
+/// wait_ms the answer comes as soon as there is something. Entries come at least once: tell repeats by the gift's id.
+#[utoipa::path(
+    post,
+    path = "/v1/feeds/{feed}/groups/{group}/claim",
+    tag = "reports",
+    params(
+        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
+        ("group" = String, Path, description = "Which group", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
+    ),
+    request_body(content = Pull, examples(
+        ("short" = (summary = "Whatever there is", value = json!({"consumer": "game-1"}))),
+        ("whole" = (summary = "A few at a time, from now on", value = json!(
+            {"consumer": "game-1", "max": 10, "wait_ms": 100, "lease_ms": 60_000, "from": "now"}
+        ))),
+    )),
+    responses(
+        (status = 200, description = "Entries, or none", body = Pulled),
+        (status = 409, description = "The feed has as many readers as may be", body = Problem,
+            content_type = "application/problem+json"),
+        Refusals, BodyRefusals,
+    ),
+    security((), ("producer_key" = []), ("admin_key" = [])),
+)]
+pub(super) fn claim() {}
+
+/// Acknowledge entries
+///
+/// They are done with, also when their lease ran out meanwhile. What the group does not have pending changes nothing.
+#[utoipa::path(
+    post,
+    path = "/v1/feeds/{feed}/groups/{group}/ack",
+    tag = "reports",
+    params(
+        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
+        ("group" = String, Path, description = "Which group", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
+    ),
+    request_body(content = Cursors),
+    responses(
+        (status = 200, description = "How many were pending", body = Acked, example = json!({"acked": 2})),
+        (status = 404, description = "The feed has no such group", body = Problem,
+            content_type = "application/problem+json"),
+        Refusals, BodyRefusals,
+    ),
+    security((), ("producer_key" = []), ("admin_key" = [])),
+)]
+pub(super) fn ack() {}
+
+/// Give entries back
+///
+/// The next claimer gets them at once; after as many attempts as the operator allows they are dead letters.
+#[utoipa::path(
+    post,
+    path = "/v1/feeds/{feed}/groups/{group}/nack",
+    tag = "reports",
+    params(
+        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
+        ("group" = String, Path, description = "Which group", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
+    ),
+    request_body(content = Cursors),
+    responses(
+        (status = 200, description = "How many were pending", body = Nacked, example = json!({"nacked": 1})),
+        (status = 404, description = "The feed has no such group", body = Problem,
+            content_type = "application/problem+json"),
+        Refusals, BodyRefusals,
+    ),
+    security((), ("producer_key" = []), ("admin_key" = [])),
+)]
+pub(super) fn nack() {}
+
+/// See how a group stands
+#[utoipa::path(
+    get,
+    path = "/v1/feeds/{feed}/groups/{group}",
+    tag = "reports",
+    params(
+        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
+        ("group" = String, Path, description = "Which group", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
+    ),
+    responses(
+        (status = 200, description = "How it stands", body = Group, example = json!(
+            {"group": "game", "lag": 0, "pending": 3, "oldest_ms": 412, "dead": 0, "lost": 0}
+        )),
+        (status = 404, description = "The feed has no such group", body = Problem,
+            content_type = "application/problem+json"),
+        Refusals,
+    ),
+    security((), ("producer_key" = []), ("admin_key" = [])),
+)]
+pub(super) fn group() {}
+
+/// List the groups of a feed
+#[utoipa::path(
+    get,
+    path = "/v1/feeds/{feed}/groups",
+    tag = "reports",
+    params(("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$")),
+    responses((status = 200, description = "By name", body = Groups), Refusals),
+    security((), ("producer_key" = []), ("admin_key" = [])),
+)]
+pub(super) fn groups() {}
+
+/// Delete a group
+///
+/// With all it has: its place in the ledger, what is pending, its dead letters.
+#[utoipa::path(
+    delete,
+    path = "/v1/feeds/{feed}/groups/{group}",
+    tag = "reports",
+    params(
+        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
+        ("group" = String, Path, description = "Which group", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
+    ),
+    responses(
+        (status = 204, description = "It is gone"),
+        (status = 404, description = "The feed has no such group", body = Problem,
+            content_type = "application/problem+json"),
+        Refusals,
+    ),
+    security((), ("producer_key" = []), ("admin_key" = [])),
+)]
+pub(super) fn delete_group() {}
+
+/// List a group's dead letters
+#[utoipa::path(
+    get,
+    path = "/v1/feeds/{feed}/groups/{group}/dead",
+    tag = "reports",
+    params(
+        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
+        ("group" = String, Path, description = "Which group", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
+    ),
+    responses(
+        (status = 200, description = "The oldest first", body = DeadLetters),
+        (status = 404, description = "The feed has no such group", body = Problem,
+            content_type = "application/problem+json"),
+        Refusals,
+    ),
+    security((), ("producer_key" = []), ("admin_key" = [])),
+)]
+pub(super) fn group_dead() {}
+
+/// Hand a group's dead letters out again
+///
+/// The next claimers get them, and they are off the list.
+#[utoipa::path(
+    post,
+    path = "/v1/feeds/{feed}/groups/{group}/dead/replay",
+    tag = "reports",
+    params(
+        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
+        ("group" = String, Path, description = "Which group", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
+    ),
+    request_body(content = Replay),
+    responses(
+        (status = 200, description = "How many there were", body = Replayed),
+        (status = 404, description = "The feed has no such group", body = Problem,
+            content_type = "application/problem+json"),
+        Refusals, BodyRefusals,
+    ),
+    security((), ("producer_key" = []), ("admin_key" = [])),
+)]
+pub(super) fn group_replay() {}
+
+/// Set a webhook
+///
+/// A new one sends what comes from now on. Setting one again enables it if it was disabled; a secret that is replaced
+/// signs beside the new one for a day, unless the operator chose another time.
+#[utoipa::path(
+    put,
+    path = "/v1/feeds/{feed}/webhooks/{name}",
+    tag = "reports",
+    params(
+        ("feed" = String, Path, description = "Which feed, or * for all", example = "show",
+            pattern = "^([A-Za-z0-9_.-]{1,64}|\\*)$"),
+        ("name" = String, Path, description = "Which webhook", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
+    ),
+    request_body(content = WebhookSpec, examples(
+        ("all" = (summary = "Every gift, however long it takes", value = json!(
+            {"url": "https://games.invalid/gifts", "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
+        ))),
+        ("fresh" = (summary = "What is older than three minutes is of no use", value = json!({
+            "url": "https://games.invalid/gifts", "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+            "batch_max": 50, "batch_ms": 250, "max_age_ms": 180_000, "delivery": "best_effort"
+        }))),
+    )),
+    responses(
+        (status = 201, description = "It is new", body = Webhook),
+        (status = 200, description = "It was there, and is this now", body = Webhook),
+        (status = 409, description = "There are as many readers as may be", body = Problem,
+            content_type = "application/problem+json"),
+        Refusals, BodyRefusals,
+    ),
+    security((), ("producer_key" = []), ("admin_key" = [])),
+)]
+pub(super) fn put_webhook() {}
+
+/// See how a webhook stands
+#[utoipa::path(
+    get,
+    path = "/v1/feeds/{feed}/webhooks/{name}",
+    tag = "reports",
+    params(
+        ("feed" = String, Path, description = "Which feed, or * for all", example = "show",
+            pattern = "^([A-Za-z0-9_.-]{1,64}|\\*)$"),
+        ("name" = String, Path, description = "Which webhook", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
+    ),
+    responses(
+        (status = 200, description = "How it stands", body = Webhook),
+        (status = 404, description = "There is no such webhook", body = Problem,
+            content_type = "application/problem+json"),
+        Refusals,
+    ),
+    security((), ("producer_key" = []), ("admin_key" = [])),
+)]
+pub(super) fn webhook() {}
+
+/// List webhooks
+#[utoipa::path(
+    get,
+    path = "/v1/feeds/{feed}/webhooks",
+    tag = "reports",
+    params(("feed" = String, Path, description = "Which feed's, or * for those of all feeds", example = "show",
+        pattern = "^([A-Za-z0-9_.-]{1,64}|\\*)$")),
+    responses((status = 200, description = "By name", body = Webhooks), Refusals),
+    security((), ("producer_key" = []), ("admin_key" = [])),
+)]
+pub(super) fn webhooks() {}
+
+/// Delete a webhook
+///
+/// With all it has; what was not sent yet is not sent any more.
+#[utoipa::path(
+    delete,
+    path = "/v1/feeds/{feed}/webhooks/{name}",
+    tag = "reports",
+    params(
+        ("feed" = String, Path, description = "Which feed, or * for all", example = "show",
+            pattern = "^([A-Za-z0-9_.-]{1,64}|\\*)$"),
+        ("name" = String, Path, description = "Which webhook", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
+    ),
+    responses(
+        (status = 204, description = "It is gone"),
+        (status = 404, description = "There is no such webhook", body = Problem,
+            content_type = "application/problem+json"),
+        Refusals,
+    ),
+    security((), ("producer_key" = []), ("admin_key" = [])),
+)]
+pub(super) fn delete_webhook() {}
+
+/// List a webhook's dead letters
+#[utoipa::path(
+    get,
+    path = "/v1/feeds/{feed}/webhooks/{name}/dead",
+    tag = "reports",
+    params(
+        ("feed" = String, Path, description = "Which feed, or * for all", example = "show",
+            pattern = "^([A-Za-z0-9_.-]{1,64}|\\*)$"),
+        ("name" = String, Path, description = "Which webhook", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
+    ),
+    responses(
+        (status = 200, description = "The oldest of each feed first", body = DeadLetters),
+        (status = 404, description = "There is no such webhook", body = Problem,
+            content_type = "application/problem+json"),
+        Refusals,
+    ),
+    security((), ("producer_key" = []), ("admin_key" = [])),
+)]
+pub(super) fn webhook_dead() {}
+
+/// Send a webhook's dead letters again
+///
+/// Before anything else, and they are off the list.
+#[utoipa::path(
+    post,
+    path = "/v1/feeds/{feed}/webhooks/{name}/dead/replay",
+    tag = "reports",
+    params(
+        ("feed" = String, Path, description = "Which feed, or * for all", example = "show",
+            pattern = "^([A-Za-z0-9_.-]{1,64}|\\*)$"),
+        ("name" = String, Path, description = "Which webhook", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
+    ),
+    request_body(content = Replay),
+    responses(
+        (status = 200, description = "How many there were", body = Replayed),
+        (status = 404, description = "There is no such webhook", body = Problem,
+            content_type = "application/problem+json"),
+        Refusals, BodyRefusals,
+    ),
+    security((), ("producer_key" = []), ("admin_key" = [])),
+)]
+pub(super) fn webhook_replay() {}
+
+/// See how everything stands
+///
+/// What /admin shows. Needs an admin key; when there are none, it is there only for this machine, and only while
+/// there are no producer keys either.
+#[utoipa::path(
+    get,
+    path = "/v1/admin/overview",
+    tag = "operations",
+    responses(
+        (status = 200, description = "Feeds, groups, webhooks and dead letters", body = Overview),
+        Refusals,
+    ),
+    security((), ("admin_key" = [])),
+)]
+pub(super) fn overview() {}

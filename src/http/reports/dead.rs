@@ -1,0 +1,181 @@
+//! Dead letters: entries that a group or a webhook was handed often enough, listed and sent again.
+
+use std::fmt::Write;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+
+use super::{Gate, body, feed_of, group_of, hook_of, unknown_group, unknown_hook};
+use crate::domain::json::{fault, push_string};
+use crate::domain::pull::MAX_AT_ONCE;
+use crate::domain::{
+    Cursor, DeadLetter, FeedId, HookKey, HookScope, Millis, Reader, Replay, ReplayWish, json,
+};
+use crate::engine::LISTED;
+use crate::http::drops::fresh;
+use crate::http::problem::ApiError;
+
+/// Whose dead letters.
+pub(super) struct Letterbox<'a> {
+    gate: &'a Gate,
+    /// Feeds in which there may be some.
+    feeds: Vec<FeedId>,
+    reader: Reader,
+    /// The feed is a part of their ids.
+    of_all: bool,
+}
+
+impl<'a> Letterbox<'a> {
+    async fn of_group(req: &HttpRequest, gate: &'a Gate) -> Result<Letterbox<'a>, ApiError> {
+        let (feed, group) = (feed_of(req)?, group_of(req)?);
+        let known = gate.ask(gate.engine.group(&feed, &group, Millis::now())).await?;
+        known.ok_or_else(unknown_group)?;
+        Ok(Letterbox { gate, feeds: vec![feed], reader: Reader::Group(group), of_all: false })
+    }
+
+    async fn of_webhook(req: &HttpRequest, gate: &'a Gate) -> Result<Letterbox<'a>, ApiError> {
+        let key = hook_of(req)?;
+        gate.ask(gate.engine.hook(&key)).await?.ok_or_else(unknown_hook)?;
+        Letterbox::of_hook(&key, gate).await
+    }
+
+    /// That of a webhook which there is.
+    pub(super) async fn of_hook(key: &HookKey, gate: &'a Gate) -> Result<Letterbox<'a>, ApiError> {
+        let (feeds, of_all) = match &key.scope {
+            HookScope::Feed(feed) => (vec![feed.clone()], false),
+            HookScope::All => (gate.ask(gate.engine.letter_feeds(&key.name)).await?, true),
+        };
+        Ok(Letterbox { gate, feeds, reader: key.reader(), of_all })
+    }
+
+    /// That of a group which there is.
+    pub(super) fn of_known(feed: FeedId, reader: Reader, gate: &'a Gate) -> Letterbox<'a> {
+        Letterbox { gate, feeds: vec![feed], reader, of_all: false }
+    }
+
+    fn id(&self, feed: &FeedId, cursor: Cursor) -> String {
+        match self.of_all {
+            true => format!("{feed}/{cursor}"),
+            false => cursor.to_string(),
+        }
+    }
+
+    /// Lists at most `most`, each with what `whose` appends to it; whether there are more.
+    pub(super) async fn list(
+        &self,
+        out: &mut String,
+        listed: &mut usize,
+        most: usize,
+        whose: &str,
+    ) -> Result<bool, ApiError> {
+        for feed in &self.feeds {
+            for letter in self.gate.ask(self.gate.engine.letters(feed, &self.reader)).await? {
+                if *listed == most {
+                    return Ok(true);
+                }
+                if *listed > 0 {
+                    out.push(',');
+                }
+                *listed += 1;
+                self.push_letter(out, feed, &letter, whose);
+            }
+        }
+        Ok(false)
+    }
+
+    fn push_letter(&self, out: &mut String, feed: &FeedId, letter: &DeadLetter, whose: &str) {
+        let DeadLetter { died_at, reason, attempts, entry } = letter;
+        let _ = write!(
+            out,
+            "{{\"id\":\"{}\",\"feed\":\"{feed}\"{whose},\"reason\":",
+            self.id(feed, entry.cursor)
+        );
+        push_string(out, reason);
+        let _ = write!(out, ",\"died_at\":\"{died_at}\",\"attempts\":{attempts},\"entry\":");
+        entry.push_json(out, None);
+        out.push('}');
+    }
+
+    /// Sends again what was wished; how many there were.
+    async fn replay(&self, wish: &ReplayWish) -> Result<u64, ApiError> {
+        if self.of_all && matches!(wish, ReplayWish::Range(..)) {
+            let detail = "and to are of one feed's cursors; a webhook of all feeds takes ids";
+            return Err(ApiError::Invalid(vec![fault("/from", detail)]));
+        }
+        let mut replayed = 0;
+        for feed in &self.feeds {
+            let which = match wish {
+                ReplayWish::All => vec![Replay::All],
+                wish => self.chosen(feed, wish).await?,
+            };
+            for which in which {
+                let step = self.gate.engine.replay(feed, &self.reader, &which, Millis::now());
+                replayed += self.gate.ask(step).await?;
+            }
+        }
+        Ok(replayed)
+    }
+
+    /// Those of one feed that were wished for.
+    async fn chosen(&self, feed: &FeedId, wish: &ReplayWish) -> Result<Vec<Replay>, ApiError> {
+        let letters = self.gate.ask(self.gate.engine.letters(feed, &self.reader)).await?;
+        let wanted = |letter: &&DeadLetter| match wish {
+            ReplayWish::All => true,
+            ReplayWish::Range(first, last) => (*first..=*last).contains(&letter.entry.cursor),
+            ReplayWish::Ids(ids) => {
+                let (id, gift) = (self.id(feed, letter.entry.cursor), letter.entry.gift_id());
+                ids.iter().any(|wanted| *wanted == id || Some(wanted) == gift.as_ref())
+            }
+        };
+        let cursors: Vec<Cursor> = letters.iter().filter(wanted).map(|letter| letter.entry.cursor).collect();
+        Ok(cursors.chunks(MAX_AT_ONCE).map(|some| Replay::Only(some.to_vec())).collect())
+    }
+}
+
+/// `GET /v1/feeds/{feed}/groups/{group}/dead`
+pub(super) async fn of_group(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    answer_list(Letterbox::of_group(&req, &gate).await?).await
+}
+
+/// `GET /v1/feeds/{feed}/webhooks/{name}/dead`
+pub(super) async fn of_webhook(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    answer_list(Letterbox::of_webhook(&req, &gate).await?).await
+}
+
+async fn answer_list(letters: Letterbox<'_>) -> Result<HttpResponse, ApiError> {
+    let mut text = String::from("{\"dead\":[");
+    let more = letters.list(&mut text, &mut 0, LISTED, "").await?;
+    let _ = write!(text, "],\"more\":{more}}}");
+    Ok(fresh(StatusCode::OK, text))
+}
+
+/// `POST /v1/feeds/{feed}/groups/{group}/dead/replay`
+pub(super) async fn replay_group(
+    req: HttpRequest,
+    payload: web::Payload,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
+    let wish = read_wish(&req, payload, &gate).await?;
+    answer_replay(Letterbox::of_group(&req, &gate).await?, &wish).await
+}
+
+/// `POST /v1/feeds/{feed}/webhooks/{name}/dead/replay`
+pub(super) async fn replay_webhook(
+    req: HttpRequest,
+    payload: web::Payload,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
+    let wish = read_wish(&req, payload, &gate).await?;
+    answer_replay(Letterbox::of_webhook(&req, &gate).await?, &wish).await
+}
+
+async fn read_wish(req: &HttpRequest, payload: web::Payload, gate: &Gate) -> Result<ReplayWish, ApiError> {
+    // A thousand ids are larger than a gift may be.
+    let bytes = body::read(req, payload, gate.limits.batch, gate.limits.body_time).await?;
+    Ok(ReplayWish::parse(json::syntax(&bytes)?)?)
+}
+
+async fn answer_replay(letters: Letterbox<'_>, wish: &ReplayWish) -> Result<HttpResponse, ApiError> {
+    let replayed = letters.replay(wish).await?;
+    Ok(fresh(StatusCode::OK, format!("{{\"replayed\":{replayed}}}")))
+}

@@ -1,0 +1,143 @@
+//! Groups: handing entries out and taking them back.
+
+use std::fmt::Write;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+
+use super::{Gate, body, feed_of, group_of, unknown_group, waiting};
+use crate::domain::pull::read_cursors;
+use crate::domain::{Cursor, FeedId, GroupId, GroupView, Millis, Pull, Reader, Taken, json};
+use crate::http::drops::fresh;
+use crate::http::problem::ApiError;
+
+/// `POST /v1/feeds/{feed}/groups/{group}/claim`
+pub(super) async fn claim(
+    req: HttpRequest,
+    payload: web::Payload,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
+    let (feed, group) = (feed_of(&req)?, group_of(&req)?);
+    let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
+    let pull = Pull::parse(json::syntax(&bytes)?)?;
+    let taken = waiting::take(&gate, &feed, &group, &pull).await?;
+    if !taken.entries.is_empty() {
+        let (entries, consumer) = (taken.entries.len(), pull.consumer.as_str());
+        tracing::debug!(%feed, %group, consumer, entries, "handed out");
+    }
+    Ok(fresh(StatusCode::OK, compose(&taken)))
+}
+
+fn compose(taken: &Taken) -> String {
+    let mut out = String::with_capacity(32 + 512 * taken.entries.len());
+    out.push_str("{\"entries\":[");
+    for (n, handed) in taken.entries.iter().enumerate() {
+        if n > 0 {
+            out.push(',');
+        }
+        handed.entry.push_json(&mut out, Some(handed.attempt));
+    }
+    out.push_str("]}");
+    out
+}
+
+/// `POST /v1/feeds/{feed}/groups/{group}/ack`
+pub(super) async fn ack(
+    req: HttpRequest,
+    payload: web::Payload,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
+    let (feed, group) = (feed_of(&req)?, group_of(&req)?);
+    let cursors = cursors(&req, payload, &gate).await?;
+    let acked = gate.ask(gate.engine.ack(&feed, &group, &cursors, Millis::now())).await?;
+    let acked = acked.ok_or_else(unknown_group)?;
+    Ok(fresh(StatusCode::OK, format!("{{\"acked\":{acked}}}")))
+}
+
+/// `POST /v1/feeds/{feed}/groups/{group}/nack`
+pub(super) async fn nack(
+    req: HttpRequest,
+    payload: web::Payload,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
+    let (feed, group) = (feed_of(&req)?, group_of(&req)?);
+    let cursors = cursors(&req, payload, &gate).await?;
+    let nacked = gate.ask(gate.engine.nack(&feed, &group, &cursors, Millis::now())).await?;
+    let nacked = nacked.ok_or_else(unknown_group)?;
+    Ok(fresh(StatusCode::OK, format!("{{\"nacked\":{nacked}}}")))
+}
+
+async fn cursors(req: &HttpRequest, payload: web::Payload, gate: &Gate) -> Result<Vec<Cursor>, ApiError> {
+    // A thousand cursors are larger than a gift may be.
+    let bytes: Bytes = body::read(req, payload, gate.limits.batch, gate.limits.body_time).await?;
+    Ok(read_cursors(json::syntax(&bytes)?)?)
+}
+
+/// `GET /v1/feeds/{feed}/groups/{group}`
+pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let (feed, group) = (feed_of(&req)?, group_of(&req)?);
+    let view = gate.ask(gate.engine.group(&feed, &group, Millis::now())).await?;
+    let view = view.ok_or_else(unknown_group)?;
+    let mut text = String::from("{");
+    push_view(&mut text, &group, &view);
+    text.push('}');
+    Ok(fresh(StatusCode::OK, text))
+}
+
+/// Appends the members that say how a group stands.
+pub(super) fn push_view(out: &mut String, group: &GroupId, view: &GroupView) {
+    let GroupView { lag, pending, oldest_ms, dead, lost } = view;
+    let _ = write!(
+        out,
+        "\"group\":\"{group}\",\"lag\":{lag},\"pending\":{pending},\"oldest_ms\":{oldest_ms},\"dead\":{dead},\
+         \"lost\":{lost}"
+    );
+}
+
+/// `GET /v1/feeds/{feed}/groups`
+pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let feed = feed_of(&req)?;
+    let readers = gate.ask(gate.engine.readers(Some(&feed))).await?;
+    let groups = readers.into_iter().filter_map(|(_, reader)| match reader {
+        Reader::Group(group) => Some((feed.clone(), group)),
+        _ => None,
+    });
+    let mut text = String::from("{\"groups\":[");
+    for (n, (_, group, view)) in views(&gate, groups.collect()).await?.iter().enumerate() {
+        text.push_str(if n == 0 { "{" } else { ",{" });
+        push_view(&mut text, group, view);
+        text.push('}');
+    }
+    text.push_str("]}");
+    Ok(fresh(StatusCode::OK, text))
+}
+
+/// Groups asked at the same time.
+const AT_ONCE: usize = 16;
+
+/// How groups stand; those that went meanwhile are left out.
+pub(super) async fn views(
+    gate: &Gate,
+    groups: Vec<(FeedId, GroupId)>,
+) -> Result<Vec<(FeedId, GroupId, GroupView)>, ApiError> {
+    let mut all = Vec::with_capacity(groups.len());
+    let now = Millis::now();
+    for some in groups.chunks(AT_ONCE) {
+        let asked = some.iter().map(|(feed, group)| gate.ask(gate.engine.group(feed, group, now)));
+        for ((feed, group), view) in some.iter().zip(try_join_all(asked).await?) {
+            all.extend(view.map(|view| (feed.clone(), group.clone(), view)));
+        }
+    }
+    Ok(all)
+}
+
+/// `DELETE /v1/feeds/{feed}/groups/{group}`
+pub(super) async fn delete(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let (feed, group) = (feed_of(&req)?, group_of(&req)?);
+    match gate.ask(gate.engine.delete_group(&feed, &group)).await? {
+        true => Ok(HttpResponse::NoContent().finish()),
+        false => Err(unknown_group()),
+    }
+}

@@ -1,0 +1,97 @@
+//! Reports (contract section 6): groups that pull, webhooks that push, what neither could take, and the
+//! overview of all of it.
+
+use actix_web::{HttpRequest, web};
+
+use super::problem::{ApiError, invalid};
+use super::routes::{read, resource};
+use super::{Gate, body, feed_of};
+use crate::domain::{GroupId, HookId, HookKey, HookScope};
+
+mod admin;
+mod dead;
+mod groups;
+mod waiting;
+mod webhooks;
+
+pub use admin::Kept;
+pub use waiting::Waiting;
+
+/// How often a change of a webhook is tried again that met another one.
+const SWAPS: usize = 16;
+
+/// Registers the paths.
+pub(super) fn configure(cfg: &mut web::ServiceConfig) {
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/groups/{group:[^/]*}/claim", "POST")
+            .route(web::post().to(groups::claim)),
+    );
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/groups/{group:[^/]*}/ack", "POST")
+            .route(web::post().to(groups::ack)),
+    );
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/groups/{group:[^/]*}/nack", "POST")
+            .route(web::post().to(groups::nack)),
+    );
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/groups/{group:[^/]*}", "GET, HEAD, DELETE")
+            .route(read().to(groups::get))
+            .route(web::delete().to(groups::delete)),
+    );
+    cfg.service(resource("/v1/feeds/{feed:[^/]*}/groups", "GET, HEAD").route(read().to(groups::list)));
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/groups/{group:[^/]*}/dead", "GET, HEAD")
+            .route(read().to(dead::of_group)),
+    );
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/groups/{group:[^/]*}/dead/replay", "POST")
+            .route(web::post().to(dead::replay_group)),
+    );
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/webhooks/{name:[^/]*}", "GET, HEAD, PUT, DELETE")
+            .route(read().to(webhooks::get))
+            .route(web::put().to(webhooks::put))
+            .route(web::delete().to(webhooks::delete)),
+    );
+    cfg.service(resource("/v1/feeds/{feed:[^/]*}/webhooks", "GET, HEAD").route(read().to(webhooks::list)));
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/webhooks/{name:[^/]*}/dead", "GET, HEAD")
+            .route(read().to(dead::of_webhook)),
+    );
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/webhooks/{name:[^/]*}/dead/replay", "POST")
+            .route(web::post().to(dead::replay_webhook)),
+    );
+    cfg.service(resource("/v1/admin/overview", "GET, HEAD").route(read().to(admin::overview)));
+}
+
+/// The group that the path names.
+fn group_of(req: &HttpRequest) -> Result<GroupId, ApiError> {
+    let name = req.match_info().get("group").unwrap_or_default();
+    name.parse().map_err(|rule| invalid(format!("the group's name {rule}")))
+}
+
+/// Whose webhook the path names: a feed's, or with `*` that of all feeds.
+fn scope_of(req: &HttpRequest) -> Result<HookScope, ApiError> {
+    match req.match_info().get("feed") {
+        Some("*") => Ok(HookScope::All),
+        _ => feed_of(req).map(HookScope::Feed),
+    }
+}
+
+/// The webhook that the path names.
+fn hook_of(req: &HttpRequest) -> Result<HookKey, ApiError> {
+    let scope = scope_of(req)?;
+    let name = req.match_info().get("name").unwrap_or_default();
+    let name: HookId = name.parse().map_err(|rule| invalid(format!("the webhook's name {rule}")))?;
+    Ok(HookKey { scope, name })
+}
+
+fn unknown_group() -> ApiError {
+    ApiError::NotFound("the feed has no group of this name; its first claim makes it".to_owned())
+}
+
+fn unknown_hook() -> ApiError {
+    ApiError::NotFound("there is no webhook of this name; PUT makes one".to_owned())
+}

@@ -1,0 +1,175 @@
+//! Webhooks: setting and showing them. They are sent by `work::reports`.
+
+use std::fmt::Write;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use url::Host;
+
+use super::{Gate, SWAPS, body, hook_of, scope_of, unknown_hook};
+use crate::domain::address::is_public;
+use crate::domain::json::{fault, push_string};
+use crate::domain::{Hook, HookKey, HookSpec, HookState, Millis, json};
+use crate::engine::Swapped;
+use crate::http::drops::fresh;
+use crate::http::problem::ApiError;
+
+/// How long a name may take to be resolved. One that takes longer is judged when it is sent to.
+const RESOLVE_WITHIN: Duration = Duration::from_secs(2);
+
+/// `PUT /v1/feeds/{feed}/webhooks/{name}`
+pub(super) async fn put(
+    req: HttpRequest,
+    payload: web::Payload,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
+    let key = hook_of(&req)?;
+    let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
+    let spec = HookSpec::parse(json::syntax(&bytes)?)?;
+    if !gate.limits.allow_private {
+        judge(&spec).await?;
+    }
+    for _ in 0..SWAPS {
+        let now = Millis::now();
+        let was = gate.ask(gate.engine.hook(&key)).await?;
+        let (status, to) = match &was {
+            None => (StatusCode::CREATED, Hook::new(spec.clone(), now)),
+            Some(hook) => (StatusCode::OK, hook.set(spec.clone(), gate.limits.secret_overlap_ms, now)),
+        };
+        let version = was.map(|hook| hook.version);
+        match gate.ask(gate.engine.swap_hook(&key, version, Some(to.clone()), now)).await? {
+            Swapped::Done => return Ok(fresh(status, to_json(&key, &to))),
+            Swapped::Stale => {}
+            Swapped::Full => return Err(ApiError::TooManyReaders),
+        }
+    }
+    Err(ApiError::Overloaded("line of those who change this webhook"))
+}
+
+/// Refuses an address that is known already to lead where it should not.
+async fn judge(spec: &HookSpec) -> Result<(), ApiError> {
+    let addresses: Vec<IpAddr> = match spec.host() {
+        None => return Ok(()),
+        Some(Host::Ipv4(ip)) => vec![ip.into()],
+        Some(Host::Ipv6(ip)) => vec![ip.into()],
+        Some(Host::Domain(name)) => {
+            let found = tokio::time::timeout(RESOLVE_WITHIN, tokio::net::lookup_host((name, 0))).await;
+            // No name of anything yet, or not just now.
+            let Ok(Ok(found)) = found else { return Ok(()) };
+            found.map(|address| address.ip()).collect()
+        }
+    };
+    match addresses.into_iter().find(|ip| !is_public(*ip)) {
+        None => Ok(()),
+        Some(ip) => Err(ApiError::Invalid(vec![fault(
+            "/url",
+            format!(
+                "leads to {ip}, which is not an address of the public internet; the operator may allow such \
+                 addresses with [webhooks] allow_private"
+            ),
+        )])),
+    }
+}
+
+/// `GET /v1/feeds/{feed}/webhooks/{name}`
+pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let key = hook_of(&req)?;
+    let hook = gate.ask(gate.engine.hook(&key)).await?.ok_or_else(unknown_hook)?;
+    Ok(fresh(StatusCode::OK, to_json(&key, &hook)))
+}
+
+/// `GET /v1/feeds/{feed}/webhooks`
+pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let scope = scope_of(&req)?;
+    let hooks = gate.ask(gate.engine.hooks()).await?;
+    let all = hooks.iter().filter(|(key, _)| key.scope == scope);
+    let all: Vec<String> = all.map(|(key, hook)| to_json(key, hook)).collect();
+    Ok(fresh(StatusCode::OK, format!("{{\"webhooks\":[{}]}}", all.join(","))))
+}
+
+/// `DELETE /v1/feeds/{feed}/webhooks/{name}`
+pub(super) async fn delete(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let key = hook_of(&req)?;
+    for _ in 0..SWAPS {
+        let hook = gate.ask(gate.engine.hook(&key)).await?.ok_or_else(unknown_hook)?;
+        match gate.ask(gate.engine.swap_hook(&key, Some(hook.version), None, Millis::now())).await? {
+            Swapped::Done => return Ok(HttpResponse::NoContent().finish()),
+            Swapped::Stale | Swapped::Full => {}
+        }
+    }
+    Err(ApiError::Overloaded("line of those who change this webhook"))
+}
+
+/// A webhook as it is shown: without its secrets.
+pub(super) fn to_json(key: &HookKey, hook: &Hook) -> String {
+    let HookSpec { url, batch_max, batch_ms, max_age_ms, delivery, secret: _ } = &hook.spec;
+    let mut out = format!("{{\"webhook\":\"{}\",\"feed\":\"{}\",\"url\":", key.name, key.scope);
+    push_string(&mut out, url);
+    let state = match hook.state {
+        HookState::Active => "active",
+        HookState::Disabled => "disabled",
+    };
+    let _ = write!(
+        out,
+        ",\"batch_max\":{batch_max},\"batch_ms\":{batch_ms},\"max_age_ms\":{max_age_ms},\"delivery\":\"{}\",\
+         \"state\":\"{state}\",\"last_error\":",
+        delivery.as_str()
+    );
+    match &hook.last_error {
+        Some(error) => {
+            push_string(&mut out, &error.text);
+            let _ = write!(out, ",\"last_error_at\":\"{}\"", Millis(error.at));
+        }
+        None => out.push_str("null"),
+    }
+    if let Some(since) = hook.failing_since {
+        let _ = write!(out, ",\"failing_since\":\"{}\"", Millis(since));
+    }
+    let _ = write!(out, ",\"created_at\":\"{}\"}}", Millis(hook.since));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Delivery, HookFault, HookScope};
+
+    fn spec(url: &str) -> HookSpec {
+        let delivery = Delivery::AtLeastOnce;
+        let (url, secret) = (url.to_owned(), "whsec_c2VjcmV0".to_owned());
+        HookSpec { url, secret, batch_max: 1, batch_ms: 2, max_age_ms: 0, delivery }
+    }
+
+    #[test]
+    fn a_webhook_is_shown_without_its_secrets() {
+        let key = HookKey { scope: HookScope::All, name: "a".parse().unwrap() };
+        let mut hook = Hook::new(spec("https://a.example/"), Millis(0));
+        hook.before = Some(("whsec_b2xk".into(), i64::MAX));
+        hook.last_error = Some(HookFault { at: 1, text: "it said \"no\"".into() });
+        hook.failing_since = Some(1);
+        let text = to_json(&key, &hook);
+        assert!(!text.contains("whsec") && !text.contains("secret"), "{text}");
+        let told: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(
+            (&told["feed"], &told["last_error"]),
+            (&serde_json::json!("*"), &serde_json::json!("it said \"no\""))
+        );
+        assert_eq!(told["failing_since"], "1970-01-01T00:00:00.001Z");
+    }
+
+    #[actix_web::test]
+    async fn addresses_that_are_known_to_lead_inside_are_refused() {
+        for bad in
+            ["http://127.0.0.1/", "http://[::1]/", "http://0x7f.1/", "http://localhost:1/", "http://10.1/"]
+        {
+            let Err(ApiError::Invalid(faults)) = judge(&spec(bad)).await else { panic!("{bad}") };
+            assert_eq!(faults[0].pointer, "/url");
+            assert!(faults[0].detail.contains("[webhooks] allow_private"), "{faults:?}");
+        }
+        for good in ["https://8.8.8.8/", "https://[2606:4700::1111]/", "https://nobody.invalid/"] {
+            assert_eq!(judge(&spec(good)).await, Ok(()), "{good}");
+        }
+    }
+}
