@@ -5,23 +5,25 @@
 --   1 ledger
 --   2 reports
 --   3 readers
--- ARGV 4 + 3 per webhook of all feeds:
+-- ARGV 5 + 3 per webhook of all feeds:
 --   1 now
 --   2 version of their set
 --   3 how far back they begin at most, entries
 --   4 stamp
---   5 reader
---   6 since when there is this webhook
---   7 how long it gathers entries, milliseconds
+--   5 "again" also when this version was brought here already: a reader that should be here is not; else ""
+--   6 reader
+--   7 since when there is this webhook
+--   8 how long it gathers entries, milliseconds
 -- RETURNS "gone" and how many stopped, or began anew under a name that was there; these; then those that began
 --   and have something to send
 -- REFUSES nothing: of a version that is known already it does nothing
 
 meet_types()
 local gone, began = {}, {}
-if tonumber(ARGV[2]) <= ledger.hooks then return { 'gone', '0' } end
+local version = tonumber(ARGV[2])
+if version < ledger.hooks or version == ledger.hooks and ARGV[5] == '' then return { 'gone', '0' } end
 local names = {}
-for n = 5, #ARGV, 3 do names[ARGV[n]] = ARGV[n + 1] end
+for n = 6, #ARGV, 3 do names[ARGV[n]] = ARGV[n + 1] end
 for _, name in ipairs(call('HKEYS', READERS)) do
   local it = sub(name, 1, 2) == '*:' and reader_of(name)
   if it and int(it.since) ~= names[name] then
@@ -46,7 +48,7 @@ local function first_since(since)
   return number
 end
 
-for n = 5, #ARGV, 3 do
+for n = 6, #ARGV, 3 do
   local name = ARGV[n]
   if call('HEXISTS', READERS, name) == 0 then
     local since = tonumber(ARGV[n + 1])
@@ -56,7 +58,7 @@ for n = 5, #ARGV, 3 do
     if at < behind then began[#began + 1] = name end
   end
 end
-ledger.hooks, ledger.readers = tonumber(ARGV[2]), call('HLEN', READERS)
+ledger.hooks, ledger.readers = version, call('HLEN', READERS)
 keep_reports()
 local answer = { 'gone', int(#gone) }
 for _, name in ipairs(gone) do answer[#answer + 1] = name end

@@ -131,7 +131,7 @@ script!(REPORT_VIEW, "report_view", [LEDGER, REPORT], keys(9, 0), args(2, 0));
 script!(REPORT_FORGET, "report_forget", [LEDGER, REPORT], keys(9, 0), args(2, 0));
 script!(REPORT_REPLAY, "report_replay", [LEDGER, REPORT], keys(9, 0), args(4, 1));
 script!(REPORT_HOOK, "report_hook", [LEDGER, REPORT], keys(10, 0), args(8, 0));
-script!(REPORT_ATTACH, "report_attach", [LEDGER, REPORT], keys(3, 0), args(4, 3));
+script!(REPORT_ATTACH, "report_attach", [LEDGER, REPORT], keys(3, 0), args(5, 3));
 script!(REPORT_JOB, "report_job", [LEDGER, REPORT], keys(9, 0), args(11, 4));
 script!(HOOKS_SWAP, "hooks_swap", [], keys(2, 0), args(6, 0));
 

@@ -146,6 +146,25 @@ async fn webhooks_that_rest_are_woken_after_reports_was_evicted() {
 }
 
 #[tokio::test]
+async fn webhooks_whose_place_was_evicted_begin_again() {
+    for key in [of_feed(), of_all()] {
+        let server = RedisServer::start();
+        let engine = engine_on(&server).await;
+        set(&engine, &key).await;
+        post(&engine, "a").await;
+        let turn = claim(&engine, NOW.plus(500)).await.pop().unwrap();
+        run(&server, &["DEL", "tc:{room1}:readers"]);
+        open(&engine, &turn.0).await;
+        post(&engine, "b").await;
+        let work = open(&engine, &turn.0).await;
+        assert!(work.entries.iter().any(|entry| entry.gift.contains("\"b\"")), "{work:?}");
+        // One that is deleted stays away.
+        assert_eq!(engine.swap_hook(&key, Some(1), None, NOW).await, Ok(Swapped::Done));
+        assert_eq!(engine.open_job(&turn.0, WANT, NOW).await, Ok(None));
+    }
+}
+
+#[tokio::test]
 async fn what_is_cut_before_it_was_acknowledged_is_counted_and_logged() {
     let server = RedisServer::start();
     let metrics = Arc::new(tipcast::metrics::Metrics::default());

@@ -28,7 +28,7 @@ impl Store {
     ) -> Result<Option<String>, EngineError> {
         match texts.get(1).map(String::as_str) {
             Some("hooks") => {
-                self.attach(feed, now).await?;
+                self.attach(feed, "", now).await?;
                 Ok(Some(String::new()))
             }
             Some("reports") => {

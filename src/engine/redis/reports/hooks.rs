@@ -70,16 +70,19 @@ impl Store {
     pub(super) async fn hooks(&self) -> Result<Vec<(HookKey, Hook)>, EngineError> {
         let feeds = self.noted(&self.keys.hook_feeds()).await?;
         let feeds = feeds.iter().filter_map(|feed| feed.parse().ok()).map(HookScope::Feed);
+        let scopes: Vec<HookScope> = [HookScope::All].into_iter().chain(feeds).collect();
+        let mut pipe = redis::pipe();
+        for scope in &scopes {
+            pipe.cmd("HGETALL").arg(self.hooks_key(scope));
+        }
+        let replies = self.lane().commands(&pipe, self.options.call_timeout).await?;
         let mut all = Vec::new();
-        for scope in feeds.chain([HookScope::All]) {
+        for (scope, reply) in scopes.iter().zip(replies) {
             let texts: HashMap<String, String> =
-                self.get(redis::cmd("HGETALL").arg(self.hooks_key(&scope))).await?;
+                redis::from_redis_value(reply).map_err(|_| Garbled("webhooks"))?;
             for (name, text) in &texts {
                 let name = name.parse().map_err(|_| Garbled("a webhook's name"))?;
                 all.push((HookKey { scope: scope.clone(), name }, read(text)?));
-            }
-            if all.len() >= LISTED && scope != HookScope::All {
-                break;
             }
         }
         all.sort_by_cached_key(|(key, _)| (key.scope.to_string(), key.name.to_string()));
@@ -220,16 +223,43 @@ impl Store {
         self.reports.learn(version, hooks);
         let now = self.clock(Some(now));
         for feed in self.reports.recent() {
-            self.attach(&feed, now).await?;
+            self.attach(&feed, "", now).await?;
         }
         Ok(())
     }
 
-    /// Brings the webhooks of all feeds to one feed.
-    pub(super) async fn attach(&self, feed: &FeedId, now: Option<Millis>) -> Result<(), EngineError> {
+    /// A webhook that does not read a feed though it should, because the store lost that (an eviction), begins
+    /// again there. False when it is right that it does not.
+    pub(super) async fn read_again(&self, job: &Job, now: Millis) -> Result<bool, EngineError> {
+        match &job.reader {
+            Reader::Group(_) => return Ok(false),
+            Reader::HookOfAll(name) => {
+                if !self.reports.of_all().1.iter().any(|hook| hook.name == *name) {
+                    return Ok(false);
+                }
+                self.attach(&job.feed, "again", self.clock(Some(now))).await?;
+            }
+            Reader::Hook(name) => {
+                let key = HookKey { scope: HookScope::Feed(job.feed.clone()), name: name.clone() };
+                let Some(hook) = self.hook(&key).await? else { return Ok(false) };
+                let was = Some(hook.version);
+                self.swap_hook(&key, was, Some(hook), now).await?;
+            }
+        }
+        tracing::warn!(feed = %job.feed, reader = %job.reader, "the store lost how far a webhook was; it begins again");
+        Ok(true)
+    }
+
+    /// Brings the webhooks of all feeds to one feed; `again` also when they were.
+    pub(super) async fn attach(
+        &self,
+        feed: &FeedId,
+        again: &str,
+        now: Option<Millis>,
+    ) -> Result<(), EngineError> {
         let (version, hooks) = self.reports.of_all();
         let mut cmd = self.timed(&scripts::REPORT_ATTACH, &self.keys.ledger(feed), now);
-        cmd.arg(version).arg(self.options.reports.ledger_max).arg(random());
+        cmd.arg(version).arg(self.options.reports.ledger_max).arg(random()).arg(again);
         for hook in &hooks {
             cmd.arg(Reader::HookOfAll(hook.name.clone()).to_string()).arg(hook.since).arg(hook.batch_ms);
         }

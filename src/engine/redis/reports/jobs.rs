@@ -130,7 +130,10 @@ impl Store {
         }
         let mut reply = self.try_job(job, how, &save, want, now).await?;
         if reply.first().is_some_and(|what| what == b"hooks") {
-            self.attach(&job.feed, self.clock(Some(now))).await?;
+            self.attach(&job.feed, "", self.clock(Some(now))).await?;
+            reply = self.try_job(job, how, &save, want, now).await?;
+        }
+        if reply.is_empty() && how == "open" && self.read_again(job, now).await? {
             reply = self.try_job(job, how, &save, want, now).await?;
         }
         if reply.is_empty() {

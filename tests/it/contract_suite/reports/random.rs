@@ -1,6 +1,8 @@
 //! Seeded random calls on the ledger of an engine and of the model: after every call the answers and how
 //! every group stands are the same. `TIPCAST_SEED` plays one seed again.
 
+use std::collections::BTreeSet;
+
 use tipcast::domain::{Ask, Cursor, Reader, Replay, Start};
 use tipcast::engine::{Death, ReportLimits, Save};
 
@@ -69,7 +71,10 @@ enum Call {
 impl Call {
     fn random(dice: &mut Dice) -> Call {
         let group = dice.of(&GROUPS);
-        let some = |dice: &mut Dice| (0..1 + dice.below(6)).map(|_| dice.below(120)).collect::<Vec<_>>();
+        let some = |dice: &mut Dice| {
+            let all: BTreeSet<u64> = (0..1 + dice.below(6)).map(|_| dice.below(120)).collect();
+            all.into_iter().collect::<Vec<_>>()
+        };
         match dice.below(40) {
             0..10 => Call::Publish((0..dice.of(&[1, 1, 2, 9])).map(|_| random_gift(dice)).collect()),
             10..19 => {
