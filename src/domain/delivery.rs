@@ -38,7 +38,8 @@ pub struct Batch {
     pub refused: u64,
     /// When it was made, in milliseconds since 1970.
     pub since: i64,
-    /// It is not sent before.
+    /// It is not sent before. While it is being sent: when whoever sends it has given up for certain, so that
+    /// nobody else sends it meanwhile.
     pub not_before: i64,
 }
 
@@ -158,8 +159,16 @@ impl Progress {
         }
     }
 
-    /// Decides what is next; `id` names a batch that is new.
-    pub fn next(&mut self, queues: Queues<'_>, spec: &HookSpec, now: Millis, id: &str) -> Next {
+    /// Decides what is next; `id` names a batch that is new. A batch that is to be sent is the caller's for
+    /// `hold_ms`, once the progress is kept.
+    pub fn next(
+        &mut self,
+        queues: Queues<'_>,
+        spec: &HookSpec,
+        (now, hold_ms): (Millis, u64),
+        id: &str,
+    ) -> Next {
+        let until = now.plus(hold_ms).0;
         if let Some(batch) = &self.batch {
             let side = queues.side(batch.again);
             let whole = side.len() >= batch.len && side.first().map(|it| it.cursor.0) == Some(batch.first);
@@ -182,6 +191,7 @@ impl Progress {
         }
         if let Some(batch) = &mut self.batch {
             batch.tries += 1;
+            batch.not_before = until;
             return Next::Send;
         }
         let Some(oldest) = side.first() else { return Next::Nothing };
@@ -205,7 +215,7 @@ impl Progress {
         };
         self.suspect = suspect;
         let id = id.to_owned();
-        let (since, not_before) = (now.0, now.0);
+        let (since, not_before) = (now.0, until);
         let first = first.0;
         self.batch = Some(Batch { id, first, len, again, round, tries: 1, refused: 0, since, not_before });
         Next::Send

@@ -3,6 +3,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::domain::EntryStatus;
 
+/// How long an attempt holds a batch.
+const HOLD: u64 = 12_000;
 const HOUR: u64 = 3_600_000;
 const PATIENCE: Patience = Patience { give_up_ms: 24 * HOUR, jitter: 0.0 };
 
@@ -35,13 +37,13 @@ fn failed(ms: Option<u64>) -> Verdict {
 fn a_batch_is_sent_when_it_is_full_or_its_oldest_has_waited() {
     let (spec, few) = (spec(3, 1_000), entries(5, 2, 10_000));
     let mut progress = Progress::default();
-    assert_eq!(progress.next(queues(&[]), &spec, Millis(10_000), "a"), Next::Nothing);
-    assert_eq!(progress.next(queues(&few), &spec, Millis(10_400), "a"), Next::Wait(600));
-    assert_eq!(progress.next(queues(&few), &spec, Millis(11_000), "a"), Next::Send);
+    assert_eq!(progress.next(queues(&[]), &spec, (Millis(10_000), HOLD), "a"), Next::Nothing);
+    assert_eq!(progress.next(queues(&few), &spec, (Millis(10_400), HOLD), "a"), Next::Wait(600));
+    assert_eq!(progress.next(queues(&few), &spec, (Millis(11_000), HOLD), "a"), Next::Send);
     assert_eq!(progress.batch.as_ref().map(|b| (b.first, b.len, b.tries)), Some((5, 2, 1)));
     let many = entries(5, 9, 10_000);
     let mut progress = Progress::default();
-    assert_eq!(progress.next(queues(&many), &spec, Millis(10_000), "a"), Next::Send);
+    assert_eq!(progress.next(queues(&many), &spec, (Millis(10_000), HOLD), "a"), Next::Send);
     assert_eq!(progress.batch_of(queues(&many)).len(), 3);
 }
 
@@ -50,7 +52,7 @@ fn a_batch_that_fails_stays_the_same_and_waits_longer_each_time_until_it_is_dead
     let (spec, mut all) = (spec(8, 0), entries(1, 4, 0));
     let mut progress = Progress::default();
     let mut now = Millis(0);
-    assert_eq!(progress.next(queues(&all), &spec, now, "first"), Next::Send);
+    assert_eq!(progress.next(queues(&all), &spec, (now, HOLD), "first"), Next::Send);
     // What comes meanwhile does not join it.
     all.extend(entries(5, 3, 0));
     let mut pauses = Vec::new();
@@ -61,12 +63,12 @@ fn a_batch_that_fails_stays_the_same_and_waits_longer_each_time_until_it_is_dead
         if settled.done {
             break settled.dead;
         }
-        let Next::Wait(ms) = progress.next(queues(&all), &spec, now, "x") else { panic!() };
+        let Next::Wait(ms) = progress.next(queues(&all), &spec, (now, HOLD), "x") else { panic!() };
         pauses.push(ms);
         now = now.plus(ms);
         let line = progress.to_line();
         progress = Progress::read(&line);
-        assert_eq!(progress.next(queues(&all), &spec, now, "x"), Next::Send);
+        assert_eq!(progress.next(queues(&all), &spec, (now, HOLD), "x"), Next::Send);
         assert_eq!(progress.batch.as_ref().unwrap().id, "first");
     };
     assert_eq!(pauses[..8], PAUSES_MS);
@@ -78,20 +80,31 @@ fn a_batch_that_fails_stays_the_same_and_waits_longer_each_time_until_it_is_dead
 fn an_endpoint_that_asks_for_time_gets_it() {
     let (spec, all) = (spec(8, 0), entries(1, 4, 0));
     let mut progress = Progress::default();
-    progress.next(queues(&all), &spec, Millis(0), "a");
+    progress.next(queues(&all), &spec, (Millis(0), HOLD), "a");
     progress.settle(&all, &failed(Some(120_000)), PATIENCE, Millis(0));
-    assert_eq!(progress.next(queues(&all), &spec, Millis(0), "x"), Next::Wait(120_000));
+    assert_eq!(progress.next(queues(&all), &spec, (Millis(0), HOLD), "x"), Next::Wait(120_000));
 }
 
 #[test]
 fn gone_disables_and_keeps_the_batch() {
     let (spec, all) = (spec(8, 0), entries(1, 4, 0));
     let mut progress = Progress::default();
-    progress.next(queues(&all), &spec, Millis(0), "a");
+    progress.next(queues(&all), &spec, (Millis(0), HOLD), "a");
     let settled = progress.settle(&all, &Verdict::Gone, PATIENCE, Millis(0));
     assert_eq!(settled, Settled { disable: true, ..Settled::default() });
-    assert_eq!(progress.next(queues(&all), &spec, Millis(9), "x"), Next::Send);
+    assert_eq!(progress.next(queues(&all), &spec, (Millis(9), HOLD), "x"), Next::Send);
     assert_eq!(progress.batch.unwrap().id, "a");
+}
+
+#[test]
+fn what_somebody_is_sending_nobody_else_sends_until_it_is_clear_that_he_has_gone() {
+    let (spec, all) = (spec(8, 0), entries(1, 4, 0));
+    let mut progress = Progress::default();
+    assert_eq!(progress.next(queues(&all), &spec, (Millis(0), HOLD), "a"), Next::Send);
+    let mut heir = Progress::read(&progress.to_line());
+    assert_eq!(heir.next(queues(&all), &spec, (Millis(1_000), HOLD), "x"), Next::Wait(HOLD - 1_000));
+    assert_eq!(heir.next(queues(&all), &spec, (Millis(HOLD as i64), HOLD), "x"), Next::Send);
+    assert_eq!(heir.batch.map(|batch| (batch.id, batch.tries)), Some(("a".into(), 2)));
 }
 
 #[test]
@@ -100,11 +113,11 @@ fn what_is_too_old_is_dropped_before_every_attempt() {
     let mut all = entries(1, 2, 0);
     all.extend(entries(3, 2, 100_000));
     let mut progress = Progress::default();
-    assert_eq!(progress.next(queues(&all), &spec, Millis(180_000), "a"), Next::Send);
+    assert_eq!(progress.next(queues(&all), &spec, (Millis(180_000), HOLD), "a"), Next::Send);
     progress.settle(&all, &failed(None), PATIENCE, Millis(180_000));
     let now = Millis(186_000);
-    assert_eq!(progress.next(queues(&all), &spec, now, "b"), Next::Drop { again: false, len: 2 });
-    assert_eq!(progress.next(queues(&all[2..]), &spec, now, "b"), Next::Send);
+    assert_eq!(progress.next(queues(&all), &spec, (now, HOLD), "b"), Next::Drop { again: false, len: 2 });
+    assert_eq!(progress.next(queues(&all[2..]), &spec, (now, HOLD), "b"), Next::Send);
     let batch = progress.batch.unwrap();
     assert_eq!((&*batch.id, batch.first, batch.len), ("b", 3, 2), "another batch has another name");
 }
@@ -114,10 +127,10 @@ fn replayed_entries_go_first_and_keep_apart_from_the_ledger() {
     let (spec, ledger, again) = (spec(3, 0), entries(10, 5, 0), entries(2, 2, 0));
     let both = Queues { entries: &ledger, again: &again };
     let mut progress = Progress::default();
-    assert_eq!(progress.next(both, &spec, Millis(9), "a"), Next::Send);
+    assert_eq!(progress.next(both, &spec, (Millis(9), HOLD), "a"), Next::Send);
     assert_eq!(progress.batch_of(both), &again[..]);
     assert!(progress.settle(&again, &Verdict::Accepted, PATIENCE, Millis(9)).done);
-    assert_eq!(progress.next(queues(&ledger), &spec, Millis(9), "b"), Next::Send);
+    assert_eq!(progress.next(queues(&ledger), &spec, (Millis(9), HOLD), "b"), Next::Send);
     assert_eq!(progress.batch_of(queues(&ledger)), &ledger[..3]);
 }
 
@@ -125,9 +138,9 @@ fn replayed_entries_go_first_and_keep_apart_from_the_ledger() {
 fn what_was_cut_under_a_batch_makes_it_another_batch() {
     let (spec, all) = (spec(3, 0), entries(1, 5, 0));
     let mut progress = Progress::default();
-    progress.next(queues(&all), &spec, Millis(0), "a");
+    progress.next(queues(&all), &spec, (Millis(0), HOLD), "a");
     progress.settle(&all[..3], &failed(None), PATIENCE, Millis(0));
-    assert_eq!(progress.next(queues(&all[2..]), &spec, Millis(0), "b"), Next::Send);
+    assert_eq!(progress.next(queues(&all[2..]), &spec, (Millis(0), HOLD), "b"), Next::Send);
     assert_eq!(progress.batch.unwrap().id, "b");
 }
 
@@ -138,7 +151,7 @@ fn deliver(count: u64, batch_max: u64, poisoned: &[u64], too_large: usize) -> (V
     let (mut progress, mut now, mut at) = (Progress::default(), Millis(0), 0);
     let (mut accepted, mut dead, mut sends) = (vec![], vec![], 0);
     loop {
-        match progress.next(queues(&all[at..]), &spec, now, "b") {
+        match progress.next(queues(&all[at..]), &spec, (now, HOLD), "b") {
             Next::Nothing => return (accepted, dead, sends),
             Next::Wait(ms) => now = now.plus(ms),
             Next::Drop { .. } => panic!("nothing is too old"),

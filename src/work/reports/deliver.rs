@@ -37,6 +37,8 @@ pub struct Deliverer {
     pub in_flight: Semaphore,
     pub give_up_ms: u64,
     pub lease: Duration,
+    /// How long a batch that is being sent is left to whoever sends it: longer than an attempt takes.
+    pub hold_ms: u64,
     /// True from when the node leaves on: a turn ends with the batch that is under way.
     pub leaving: AtomicBool,
 }
@@ -99,12 +101,16 @@ impl Deliverer {
         let mut hand = Hand::new(work);
         let mut progress = Progress::read(&hand.work.progress);
         let mut fixed = false;
-        for _ in 0..BATCHES {
-            if begun.elapsed() > self.lease / OF_THE_LEASE || self.leaving.load(Ordering::Relaxed) {
-                break;
-            }
+        let over = |batches: usize| {
+            let long = begun.elapsed() > self.lease / OF_THE_LEASE;
+            batches >= BATCHES || long || self.leaving.load(Ordering::Relaxed)
+        };
+        for batches in 0.. {
             if !fixed {
-                let now = hand.now();
+                if over(batches) {
+                    break;
+                }
+                let now = (hand.now(), self.hold_ms);
                 let save = match progress.next(hand.queues(), spec, now, &name()) {
                     Next::Nothing => return Ok(hand.work.look_ms),
                     Next::Wait(ms) => return Ok(Some(ms)),
@@ -149,9 +155,9 @@ impl Deliverer {
                     };
                     save.dead = sent.iter().map(death).collect();
                 }
-                // The next batch is fixed in the same step, if it is clear by now which.
-                let mut ahead = progress.clone();
-                if ahead.next(hand.without(batch.again, batch.len), spec, now, &name()) == Next::Send {
+                // The next batch is fixed in the same step, if it is this turn's and clear by now which.
+                let (mut ahead, rest) = (progress.clone(), hand.without(batch.again, batch.len));
+                if !over(batches + 1) && ahead.next(rest, spec, (now, self.hold_ms), &name()) == Next::Send {
                     (progress, fixed) = (ahead, true);
                 }
             }

@@ -107,6 +107,7 @@ impl ReportLoop {
             in_flight: Semaphore::new(options.in_flight.max(1)),
             give_up_ms: options.give_up_ms,
             lease,
+            hold_ms: options.timeout.as_millis() as u64 * 5 / 4 + 250,
             leaving: AtomicBool::new(false),
         };
         let most = options.in_flight.max(1) * TURNS_PER_DELIVERY;
