@@ -3,7 +3,9 @@
 --
 -- The index is in parts, each in a slot of its own:
 --   feeds  ZSET, feed -> when somebody is to look at it: its queue's first time, or a turn's end
---   marks  HASH, feed -> the mark of the last registration; with "*" behind it while somebody has its turn
+--   marks  HASH, feed -> the mark of the last registration, "MARK" or "MARK@WHEN"; with "*" behind it while
+--          somebody has its turn
+-- The index of webhooks with something to send (report_job) is the same, with "READER FEED" for feed.
 --
 -- KEYS 2:
 --   1 feeds
@@ -13,7 +15,7 @@
 --   2 a time, or ""
 --   3 milliseconds from now, or ""; the earlier of the two counts
 --   4 feed
---   5 mark
+--   5 mark; with "@" at its end the time comes behind it
 --   6 wake channel
 -- RETURNS when the feed will be looked at at the latest, then in how many milliseconds that is when it
 --   became the first, else ""
@@ -30,7 +32,9 @@ local from_now = tonumber(ARGV[3])
 if from_now and (not at or now + from_now < at) then at = now + from_now end
 
 local head = tonumber(call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2])
-call('HSET', KEYS[2], ARGV[4], ARGV[5])
+local mark = ARGV[5]
+if string.sub(mark, -1) == '@' then mark = mark .. format('%d', now) end
+call('HSET', KEYS[2], ARGV[4], mark)
 call('ZADD', KEYS[1], 'LT', format('%d', at), ARGV[4])
 local sooner = ''
 if not head or at < head then

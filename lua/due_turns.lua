@@ -10,7 +10,7 @@
 --   3 take at most so many
 --   4 feed
 --   5 its mark when its turn began
---   6 when it has something due again, or ""
+--   6 when it has something due again: a time, "+" and milliseconds from now, or ""
 -- RETURNS in how many milliseconds the next feed is due or "", how many feeds are there, then per feed whose
 --   turn it is now: its name, its mark, "1" when another's turn ran out, else "0"
 -- REFUSES nothing
@@ -23,6 +23,10 @@ if not now then
   now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
 end
 
+-- Whoever registers a feed adds to its queue afterwards, within so many milliseconds or not at all: what is not
+-- there before may still come.
+local PROMISE = 5000
+
 local function plain(mark)
   if sub(mark, -1) == '*' then return sub(mark, 1, -2) end
   return mark
@@ -30,6 +34,11 @@ end
 
 for n = 4, #ARGV, 3 do
   local feed, mark, next_due = ARGV[n], ARGV[n + 1], tonumber(ARGV[n + 2])
+  if sub(ARGV[n + 2], 1, 1) == '+' then next_due = now + tonumber(sub(ARGV[n + 2], 2)) end
+  local since = tonumber(string.match(mark, '@(%d+)$') or nil)
+  if since and now >= since and now < since + PROMISE then
+    next_due = math.min(next_due or since + PROMISE, since + PROMISE)
+  end
   local known = call('HGET', MARKS, feed)
   if not known then
     -- Somebody else found its queue empty. What was seen here may be older: look again.

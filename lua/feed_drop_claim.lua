@@ -1,6 +1,6 @@
 -- feed_drop_claim: claims units, claim by claim in order, as one step.
 --
--- KEYS 12:
+-- KEYS 15:
 --   1 list
 --   2 rows
 --   3 hist
@@ -8,12 +8,15 @@
 --   5 policy
 --   6 due
 --   7 drops
---   8 shown
---   9 unpaid
---   10 claims of the drop
---   11 holds of the drop
---   12 units of the drop
--- ARGV 12 + 7 per claim:
+--   8 ledger
+--   9 reports
+--   10 readers
+--   11 shown
+--   12 unpaid
+--   13 claims of the drop
+--   14 holds of the drop
+--   15 units of the drop
+-- ARGV 15 + 7 per claim:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -23,16 +26,19 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
---   10 drop
---   11 reminder
---   12 looked at from then on
---   13 claim
---   14 fingerprint, hex
---   15 user, digest
---   16 units
---   17 "now" or "later"
---   18 user, JSON
---   19 message, JSON, or ""
+--   10 version of the webhooks of all feeds
+--   11 webhooks that rest and are registered
+--   12 bounds of the ledger
+--   13 drop
+--   14 reminder
+--   15 looked at from then on
+--   16 claim
+--   17 fingerprint, hex
+--   18 user, digest
+--   19 units
+--   20 "now" or "later"
+--   21 user, JSON
+--   22 message, JSON, or ""
 -- RETURNS the header, then one text per claim: "n" (new) or "a" (came before) and what `claims` has of it; "u" (no
 --   such drop); "p" and how many units one user may have; "o" and the phase; "c" and, if it is known, the
 --   user's first claim, newline, and what `claims` has of it; "s" and how many are free; "h" and in how
@@ -89,7 +95,7 @@ local function take(a)
     unpaid_now[#unpaid_now + 1] = unpaid_member(user, expires, ARGV[a + 3], id)
   else
     stock.sold = stock.sold + count
-    row = sell(ARGV[a + 3], ARGV[a + 5], ARGV[a + 6])
+    row = sell(id, ARGV[a + 3], ARGV[a + 5], ARGV[a + 6])
   end
   stock.stale = true
   take_units(user, count, id)
@@ -102,9 +108,9 @@ end
 
 local answers = { '', 'm' }
 if not more then
-  for n = 0, (#ARGV - 12) / 7 - 1 do answers[n + 2] = take(13 + n * 7) end
+  for n = 0, (#ARGV - 15) / 7 - 1 do answers[n + 2] = take(16 + n * 7) end
 end
 local not_yet = finish()
 if not_yet then return not_yet end
-answers[1] = header()
+answers[1] = header() .. unread
 return answers

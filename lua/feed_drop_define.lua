@@ -1,6 +1,6 @@
 -- feed_drop_define: defines a drop or changes it.
 --
--- KEYS 12:
+-- KEYS 15:
 --   1 list
 --   2 rows
 --   3 hist
@@ -8,12 +8,15 @@
 --   5 policy
 --   6 due
 --   7 drops
---   8 shown
---   9 unpaid
---   10 claims of the drop
---   11 holds of the drop
---   12 units of the drop
--- ARGV 15:
+--   8 ledger
+--   9 reports
+--   10 readers
+--   11 shown
+--   12 unpaid
+--   13 claims of the drop
+--   14 holds of the drop
+--   15 units of the drop
+-- ARGV 18:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -23,12 +26,15 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
---   10 drop
---   11 reminder
---   12 looked at from then on
---   13 SPEC, as in feed_drops
---   14 gift, JSON
---   15 the most drops of a feed
+--   10 version of the webhooks of all feeds
+--   11 webhooks that rest and are registered
+--   12 bounds of the ledger
+--   13 drop
+--   14 reminder
+--   15 looked at from then on
+--   16 SPEC, as in feed_drops
+--   17 gift, JSON
+--   18 the most drops of a feed
 -- RETURNS the header, then "n" (new), "c" (changed), "b" (the total is below what is taken), "f" (the feed
 --   has as many as it may) or "m" (call again), and the drop as watchers see it; after b and f nothing
 -- REFUSES b and f
@@ -36,19 +42,19 @@
 sweep()
 local answer = { '', 'm' }
 if not more then
-  local total = tonumber((match(ARGV[13], SPEC)))
-  if not stock and call('HLEN', DROPS) >= tonumber(ARGV[15]) then
+  local total = tonumber((match(ARGV[16], SPEC)))
+  if not stock and call('HLEN', DROPS) >= tonumber(ARGV[18]) then
     answer[2] = 'f'
   elseif not stock then
     stock = { held = 0, sold = 0, told = now, stale = true }
-    set_spec(stock, ARGV[13], ARGV[14])
+    set_spec(stock, ARGV[16], ARGV[17])
     tell()
     answer[2], answer[3] = 'n', view()
   elseif total < stock.held + stock.sold then
     answer[2], answer[3] = 'b', int(stock.held + stock.sold)
   else
-    if stock.spec ~= ARGV[13] or stock.gift ~= ARGV[14] then stock.stale = true end
-    set_spec(stock, ARGV[13], ARGV[14])
+    if stock.spec ~= ARGV[16] or stock.gift ~= ARGV[17] then stock.stale = true end
+    set_spec(stock, ARGV[16], ARGV[17])
     answer[2], answer[3] = 'c', view()
   end
 end

@@ -1,6 +1,6 @@
 -- feed_drop_end: ends a hold, by selling or by cancelling it.
 --
--- KEYS 12:
+-- KEYS 15:
 --   1 list
 --   2 rows
 --   3 hist
@@ -8,12 +8,15 @@
 --   5 policy
 --   6 due
 --   7 drops
---   8 shown
---   9 unpaid
---   10 claims of the drop
---   11 holds of the drop
---   12 units of the drop
--- ARGV 14:
+--   8 ledger
+--   9 reports
+--   10 readers
+--   11 shown
+--   12 unpaid
+--   13 claims of the drop
+--   14 holds of the drop
+--   15 units of the drop
+-- ARGV 17:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -23,32 +26,35 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
---   10 drop
---   11 reminder
---   12 looked at from then on
---   13 "confirm" or "cancel"
---   14 claim that made the hold
+--   10 version of the webhooks of all feeds
+--   11 webhooks that rest and are registered
+--   12 bounds of the ledger
+--   13 drop
+--   14 reminder
+--   15 looked at from then on
+--   16 "confirm" or "cancel"
+--   17 claim that made the hold
 -- RETURNS the header, then "n" and what `claims` has of it; "a" and the same (confirm: it was confirmed before);
 --   "e" (it ended before, or cancel: was sold) or "u" (no such hold)
 -- REFUSES e and u
 
 sweep()
 local function end_it()
-  local id = ARGV[14]
+  local id = ARGV[17]
   local known = stock and claim_of(id)
   local print, count, user, expires, _, _, row, person, message =
     match(known or '', '^(%x+) (%d+) (%S+) (%d+) (%d+) (%S+) (%S+)\n([^\n]*)\n([^\n]*)\n$')
   if not print or expires == '0' then return 'u' end
-  if row ~= '-' then return ARGV[13] == 'confirm' and 'a' .. known or 'e' end
+  if row ~= '-' then return ARGV[16] == 'confirm' and 'a' .. known or 'e' end
   local ends = tonumber(expires)
   if ends <= now or not call('ZSCORE', HOLDS, 'h ' .. count .. ' ' .. user .. ' ' .. id) then return 'e' end
-  if ARGV[13] == 'cancel' then
+  if ARGV[16] == 'cancel' then
     end_hold(ends, count, user, id)
     return 'n' .. known
   end
   take_out(ends, count, user, id)
   stock.sold = stock.sold + tonumber(count)
-  local text = print .. ' ' .. count .. ' ' .. user .. ' ' .. expires .. ' ' .. sell(count, person, message)
+  local text = print .. ' ' .. count .. ' ' .. user .. ' ' .. expires .. ' ' .. sell(id, count, person, message)
     .. '\n' .. person .. '\n' .. message .. '\n'
   put_claim(id, text)
   return 'n' .. text
@@ -57,4 +63,4 @@ end
 local answer = end_it()
 local not_yet = finish()
 if not_yet then return not_yet end
-return { header(), answer }
+return { header() .. unread, answer }

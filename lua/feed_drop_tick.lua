@@ -1,6 +1,6 @@
 -- feed_drop_tick: does everything that is due of a drop, and reads it.
 --
--- KEYS 12:
+-- KEYS 15:
 --   1 list
 --   2 rows
 --   3 hist
@@ -8,12 +8,15 @@
 --   5 policy
 --   6 due
 --   7 drops
---   8 shown
---   9 unpaid
---   10 claims of the drop
---   11 holds of the drop
---   12 units of the drop
--- ARGV 12:
+--   8 ledger
+--   9 reports
+--   10 readers
+--   11 shown
+--   12 unpaid
+--   13 claims of the drop
+--   14 holds of the drop
+--   15 units of the drop
+-- ARGV 15:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -23,9 +26,12 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
---   10 drop
---   11 reminder
---   12 looked at from then on
+--   10 version of the webhooks of all feeds
+--   11 webhooks that rest and are registered
+--   12 bounds of the ledger
+--   13 drop
+--   14 reminder
+--   15 looked at from then on
 -- RETURNS the header, then "m" (more is due: call again) or "", then when the due queue has something next or "",
 --   then the drop as it stands, or nothing when there is none
 -- REFUSES nothing

@@ -1,4 +1,4 @@
--- feed_drops: how every feed_drop_*.lua goes on after feed_common; Rust puts this text between the two.
+-- feed_drops: how every feed_drop_*.lua goes on after feed_ledger; Rust puts this text between the two.
 -- The same steps in the same order as the domain's Stock.
 --
 -- What the drops of a feed are made of, none of which ever expires by itself:
@@ -17,7 +17,7 @@
 --   units   HASH, user -> "UNITS CLAIM ...", units held and sold, and the first claims that stand
 -- USER is a digest. Counts are integers up to 10^9.
 --
--- KEYS 12:
+-- KEYS 15:
 --   1 list
 --   2 rows
 --   3 hist
@@ -25,12 +25,15 @@
 --   5 policy
 --   6 due
 --   7 drops
---   8 shown
---   9 unpaid
---   10 claims of the drop
---   11 holds of the drop
---   12 units of the drop
--- ARGV 12:
+--   8 ledger
+--   9 reports
+--   10 readers
+--   11 shown
+--   12 unpaid
+--   13 claims of the drop
+--   14 holds of the drop
+--   15 units of the drop
+-- ARGV 15:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -40,16 +43,19 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
---   10 drop
---   11 how long before it opens or closes watchers are reminded; 0 never
---   12 from when on the feed is known to be looked at by whoever does what is due; "" when not
+--   10 version of the webhooks of all feeds
+--   11 webhooks that rest and are registered
+--   12 bounds of the ledger
+--   13 drop
+--   14 how long before it opens or closes watchers are reminded; 0 never
+--   15 from when on the feed is known to be looked at by whoever does what is due; "" when not
 -- RETURNS nothing by itself; but "", "r" and a time, when the feed must be looked at from then on and nobody is
---   known to do so: then nothing was written; call again with that time
+--   known to do so: then nothing was written; call again with that time. See also feed_ledger
 -- REFUSES nothing
 
 local DUE, DROPS, SHOWN, UNPAID, CLAIMS, HOLDS, UNITS =
-  KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local DROP, REMINDER, LOOKED_AT = ARGV[10], tonumber(ARGV[11]), tonumber(ARGV[12])
+  KEYS[6], KEYS[7], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]
+local DROP, REMINDER, LOOKED_AT = ARGV[13], tonumber(ARGV[14]), tonumber(ARGV[15])
 -- The drop's clock in the due queue: its place among entries of the same time is the first.
 local CLOCK = format('%016d ', 0) .. 'd' .. DROP
 -- TELL_EVERY: the domain's TELL_EVERY_MS. SWEEP: holds ended in one run. FIRSTS: claims kept per user.
@@ -226,19 +232,21 @@ local function strikes_next()
   return soonest
 end
 
--- The row of a sale, which is its own: it takes no lock and follows no combo.
-local function sell(count, user, message)
+-- The row of a sale, which is its own: it takes no lock and follows no combo. Also its entry in the ledger.
+local function sell(claim, count, user, message)
   settle()
   begin()
   local number, time = int(seq + 1), int(now)
   local id = epoch .. '-' .. number
-  local text = id .. '\n1\n' .. number .. '\n' .. time .. '\n' .. time .. '\n' .. expiry_of_row() .. '\n' .. count
-    .. '\n\n\n\n0 ' .. int(free()) .. ' ' .. DROP .. '\n' .. user .. '\n' .. stock.gift .. '\n' .. message .. '\n \n'
+  local body = count .. '\n\n\n\n0 ' .. int(free()) .. ' ' .. DROP .. '\n' .. user .. '\n' .. stock.gift .. '\n'
+    .. message .. '\n \n'
+  local text = id .. '\n1\n' .. number .. '\n' .. time .. '\n' .. time .. '\n' .. expiry_of_row() .. '\n' .. body
   table.insert(entries, 1, id)
   relist = true
   put_row(id, text)
   while #entries > policy.capacity do drop(#entries) end
   record('add', text)
+  enter('b', id, claim .. ' ' .. count .. ' - -', body)
   return int(seq) .. ' ' .. epoch .. ' ' .. id
 end
 
@@ -267,7 +275,10 @@ local function finish()
   end
   if told then call('HLEN', SHOWN) end
   if #paid > 0 then call('ZCARD', UNPAID) end
+  local refused = ledger_refuses()
+  if refused then return refused end
   commit('=')
+  ledger_commit()
   if stock then
     local text = int(stock.held) .. ' ' .. int(stock.sold) .. ' ' .. stock.said .. ' ' .. int(stock.told) .. ' '
       .. (stock.stale and '1' or '0') .. ' ' .. (stock.soonest and int(stock.soonest) or '-') .. ' '

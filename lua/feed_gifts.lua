@@ -1,5 +1,5 @@
 -- feed_gifts: how a gift becomes a row, joins one or is suppressed; Rust puts this text behind
--- feed_common's, in front of scripts that take gifts. The same steps in the same order as the domain's
+-- feed_ledger's, in front of scripts that take gifts. The same steps in the same order as the domain's
 -- FeedState::publish.
 --
 -- What is remembered of a gift id: "UNTIL FINGERPRINT STATUS EPOCH SEQ ROW COUNT", status a(ccepted),
@@ -18,8 +18,8 @@ local ids, waits, locks = {}, {}, {}
 local id_til, lock_til = til(policy.idempotency_window), til(policy.dedup_window)
 
 -- Offsets of a gift's ARGV from its fingerprint, as feed_publish lists them; GIFT_ARGS of them.
-local SHOW, KEY, BODY, OWN = 1, 2, 3, 4
-local GIFT_ARGS = 5
+local SHOW, KEY, BODY, OWN, EXTRA = 1, 2, 3, 4, 5
+local GIFT_ARGS = 6
 
 local function lookup(overlay, index)
   local key = KEYS[index]
@@ -131,6 +131,7 @@ local function take_now(a, index)
   local answer = id_til .. ' ' .. ARGV[a] .. ' ' .. status
     .. ' ' .. epoch .. ' ' .. seq_text .. ' ' .. row .. ' ' .. (count or '-')
   ids[KEYS[index]], waits[KEYS[index]] = answer, nil
+  if ARGV[a + EXTRA] ~= '' then enter(status, row, ARGV[a + EXTRA], ARGV[a + BODY]) end
   return answer
 end
 

@@ -1,6 +1,6 @@
 -- feed_publish: takes gifts in order, as one step; those for later join the due queue.
 --
--- KEYS 7 + 2 per gift:
+-- KEYS 10 + 2 per gift:
 --   1 list
 --   2 rows
 --   3 hist
@@ -8,9 +8,12 @@
 --   5 policy
 --   6 due
 --   7 later
---   8 id of the gift
---   9 lock of its user and kind
--- ARGV 11 + 5 per gift:
+--   8 ledger
+--   9 reports
+--   10 readers
+--   11 id of the gift
+--   12 lock of its user and kind
+-- ARGV 14 + 6 per gift:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -20,19 +23,23 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
---   10 since when the feed is in the index of due feeds: a time, or ""
---   11 gifts that may wait
---   12 fingerprint, hex
---   13 when to show: "" by policy, "-" at once, "+MS" later, or a time
---   14 combo key, "" without explicit combo
---   15 body: see feed_gifts
---   16 record of the gift, its id the first line; "" as long as it is not known to be for later
+--   10 version of the webhooks of all feeds
+--   11 webhooks that rest and are registered
+--   12 bounds of the ledger
+--   13 since when the feed is in the index of due feeds: a time, or ""
+--   14 gifts that may wait
+--   15 fingerprint, hex
+--   16 when to show: "" by policy, "-" at once, "+MS" later, or a time
+--   17 combo key, "" without explicit combo
+--   18 body: see feed_gifts
+--   19 record of the gift, its id the first line; "" as long as it is not known to be for later
+--   20 second line of its entry in the ledger; "" for a test, which is no entry
 -- RETURNS the header, then one text per gift: "n" (new) or "d" (came before) and what is remembered of
 --   its id; or "f" and in how many milliseconds the first is due (as many wait as may)
 -- REFUSES with "", "register", a time, the policy's delay: nothing was done; the feed must be in the index
---   from that time on, and records must come along
+--   from that time on, and records must come along. See also feed_ledger
 
-local REGISTERED, MAX = tonumber(ARGV[10]), tonumber(ARGV[11])
+local REGISTERED, MAX = tonumber(ARGV[13]), tonumber(ARGV[14])
 local unregistered, gifts_waiting = false, false
 
 local function schedule(a, index, at)
@@ -55,8 +62,11 @@ end
 
 local answers = take_all(schedule)
 if unregistered then return { '', 'register', int(unregistered), int(policy.delay) } end
+local not_yet = ledger_refuses()
+if not_yet then return not_yet end
 commit('=')
 remember()
+ledger_commit()
 due_commit()
-answers[1] = header()
+answers[1] = header() .. unread
 return answers

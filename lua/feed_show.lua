@@ -1,7 +1,7 @@
 -- feed_show: takes gifts whose time has come, in order, as one step with their leaving the due queue.
 -- One that is not in the queue any more, or not due, is left alone, so that several may try.
 --
--- KEYS 7 + 2 per gift:
+-- KEYS 10 + 2 per gift:
 --   1 list
 --   2 rows
 --   3 hist
@@ -9,9 +9,12 @@
 --   5 policy
 --   6 due
 --   7 later
---   8 id of the gift
---   9 lock of its user and kind
--- ARGV 9 + 5 per gift:
+--   8 ledger
+--   9 reports
+--   10 readers
+--   11 id of the gift
+--   12 lock of its user and kind
+-- ARGV 12 + 6 per gift:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -21,23 +24,27 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
---   10 fingerprint, hex
---   11 when to show; not looked at
---   12 combo key, "" without explicit combo
---   13 body: see feed_gifts
---   14 member of due
+--   10 version of the webhooks of all feeds
+--   11 webhooks that rest and are registered
+--   12 bounds of the ledger
+--   13 fingerprint, hex
+--   14 when to show; not looked at
+--   15 combo key, "" without explicit combo
+--   16 body: see feed_gifts
+--   17 member of due
+--   18 second line of its entry in the ledger
 -- RETURNS the header, when the next entry is due or "", then one text per gift: "n" and what is
 --   remembered of its id from now on, or "x" (not done)
--- REFUSES nothing
+-- REFUSES as feed_ledger does
 
 local members = {}
-for gift = 0, (#KEYS - 7) / 2 - 1 do members[gift + 1] = ARGV[10 + gift * GIFT_ARGS + OWN] end
+for gift = 0, (#KEYS - 10) / 2 - 1 do members[gift + 1] = ARGV[13 + gift * GIFT_ARGS + OWN] end
 local scores = call('ZMSCORE', DUE, unpack(members))
 due_waiting()
 
 local answers = {}
 for gift, member in ipairs(members) do
-  local a, index = 10 + (gift - 1) * GIFT_ARGS, 8 + (gift - 1) * 2
+  local a, index = 13 + (gift - 1) * GIFT_ARGS, 11 + (gift - 1) * 2
   local score = tonumber(scores[gift])
   if score and score <= now then
     answers[gift + 2] = 'n' .. take_now(a, index)
@@ -46,9 +53,12 @@ for gift, member in ipairs(members) do
     answers[gift + 2] = 'x'
   end
 end
+local not_yet = ledger_refuses()
+if not_yet then return not_yet end
 commit('=')
 remember()
+ledger_commit()
 due_commit()
 local next_due = due_first()
-answers[1], answers[2] = header(), next_due and int(next_due) or ''
+answers[1], answers[2] = header() .. unread, next_due and int(next_due) or ''
 return answers

@@ -19,6 +19,7 @@ use crate::http::{Door, Gate, Limits, Readiness};
 use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::work::due::{DueLoop, DueOptions};
+use crate::work::reports::{ReportLoop, ReportOptions};
 
 mod door;
 mod engine;
@@ -91,9 +92,11 @@ pub async fn run_reloading(
     listen::tune(&listener, config.http.send_buffer_bytes);
     let metrics = Arc::new(Metrics::default());
     let engine = engine::open(&config, policy, &metrics).await.map_err(StartError::Engine)?;
-    let live = Live::start(engine.clone(), metrics);
+    let live = Live::start(engine.clone(), metrics.clone());
     let longest_sleep = Duration::from_millis(config.due.longest_sleep_ms);
     let due = DueLoop::start(engine.clone(), DueOptions { longest_sleep });
+    let reports = ReportLoop::start(engine.clone(), metrics, report_options(&config))
+        .map_err(|why| StartError::Server(std::io::Error::other(why)))?;
     let ready = Arc::new(Readiness::default());
     let probing = tokio::spawn({
         let (engine, ready) = (engine.clone(), ready.clone());
@@ -148,7 +151,7 @@ pub async fn run_reloading(
     drop(tokio::task::spawn_blocking(move || drop(guests)).await);
     probing.abort();
     // Turns that are not given back end by themselves.
-    let _ = timeout(DUE_TIME, due.stop()).await;
+    let _ = tokio::join!(timeout(DUE_TIME, due.stop()), reports.stop(DUE_TIME));
     match timeout(CLOSING_TIME, engine.close()).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!("closing the store: {error}"),
@@ -170,8 +173,21 @@ pub fn check(config: &Config) -> Result<Policy, ConfigError> {
 /// What is kept of the shutdown's time for closing the store.
 const CLOSING_TIME: Duration = Duration::from_millis(900);
 
-/// What is kept of it for finishing what is due just then.
-const DUE_TIME: Duration = Duration::from_millis(100);
+/// What is kept of it for finishing what is due, and deliveries that are under way, just then.
+const DUE_TIME: Duration = Duration::from_millis(200);
+
+fn report_options(config: &Config) -> ReportOptions {
+    let webhooks = &config.webhooks;
+    ReportOptions {
+        timeout: Duration::from_millis(webhooks.timeout_ms),
+        give_up_ms: webhooks.give_up_ms,
+        disable_after_ms: webhooks.disable_after_ms,
+        in_flight: webhooks.in_flight,
+        in_flight_each: webhooks.in_flight_each,
+        allow_private: webhooks.allow_private,
+        longest_sleep: Duration::from_millis(config.due.longest_sleep_ms),
+    }
+}
 
 /// What runs after `new` was read: `running`, with what can change while it runs taken from `new`.
 fn reload(running: Config, new: &Config, door: &Door) -> Config {

@@ -2,12 +2,14 @@
 //! how a gift changes it. Nothing here does I/O or reads a clock; `now` is always an argument.
 //!
 //! Reading order: [`ids`], [`gift`], [`row`], [`change`], [`policy`], [`feed`], [`due`]; then [`mod@drop`],
-//! [`claim`], [`stock`]; then [`report`], [`pull`], [`hook`], [`hook_spec`], [`address`].
+//! [`claim`], [`stock`]; then [`report`], [`pull`], [`hook`], [`hook_spec`],
+//! [`address`], [`delivery`].
 
 pub mod address;
 pub mod answer;
 pub mod change;
 pub mod claim;
+pub mod delivery;
 pub mod drop;
 pub mod due;
 pub mod event;

@@ -51,7 +51,7 @@ impl Default for ReportLimits {
 /// - A ledger keeps its newest `ledger_max` entries, and everything that any reader has not acknowledged, up to
 ///   the bounds of [`ReportLimits`]. It does not expire with an idle feed.
 /// - A reader's dead letters and what is sent again are kept beside the ledger: trimming does not touch them.
-pub trait ReportStore {
+pub trait ReportStore: Send + Sync + 'static {
     /// Hands entries to a claimer; none when the group would be one reader too many. Makes the group when
     /// there is none, with at most `ledger_max` entries to read.
     ///

@@ -81,6 +81,20 @@ labels! {
         TooLate = "too_late",
     }
 
+    /// What became of an attempt to deliver to a webhook.
+    DeliveryFate, "fate" {
+        /// 2xx.
+        Accepted = "accepted",
+        /// 410: the webhook is disabled.
+        Gone = "gone",
+        /// 413: the batch is halved.
+        TooLarge = "too_large",
+        /// Another 4xx.
+        Refused = "refused",
+        /// Anything else; it is tried again.
+        Failed = "failed",
+    }
+
     /// How a watcher is connected.
     Transport, "transport" {
         /// A WebSocket that watches one feed.

@@ -22,8 +22,8 @@ pub mod table;
 
 pub use drops::DropUnits;
 use labels::{
-    ClaimFate, Failure, GiftStatus, HoldFate, Label, Operation, RedisLink, RepairedBy, ResumedFrom, Route,
-    SnapshotCause, StatusClass, Transport,
+    ClaimFate, DeliveryFate, Failure, GiftStatus, HoldFate, Label, Operation, RedisLink, RepairedBy,
+    ResumedFrom, Route, SnapshotCause, StatusClass, Transport,
 };
 use table::{Per, PerPair};
 
@@ -96,6 +96,24 @@ pub struct Metrics {
     pub commit_size: Histogram,
     /// How long a commit of the embedded engine took, the disk included.
     pub commit_time: Histogram,
+    /// Attempts to deliver to webhooks.
+    pub webhook_deliveries: Per<DeliveryFate, Counter>,
+    /// How long endpoints took to answer, or not to.
+    pub webhook_time: Histogram,
+    /// From when the oldest entry of a batch came to when an endpoint accepted it.
+    pub webhook_lag: Histogram,
+    /// Entries that endpoints accepted.
+    pub webhook_entries: Counter,
+    /// Entries that were too old for a webhook that does its best.
+    pub webhook_dropped: Counter,
+    /// Entries that became dead letters of webhooks.
+    pub webhook_dead: Counter,
+    /// Webhooks that were disabled, by 410 or because nothing worked for long.
+    pub webhook_disabled: Counter,
+    /// Deliveries under way.
+    pub webhook_in_flight: Gauge,
+    /// Webhooks' jobs, one for each feed that has something for one.
+    pub webhook_jobs: Gauge,
     /// Connections to Redis that were made anew after one was lost.
     pub redis_reconnects: Per<RedisLink, Counter>,
     /// Answers by class of path and of status code.
@@ -157,6 +175,49 @@ impl Default for Metrics {
                 to,
                 "tipcast_due_feeds",
                 "Feeds in which something waits for its time, as of this node's last look",
+            ),
+            webhook_deliveries: counters(
+                to,
+                "tipcast_webhook_deliveries",
+                "Attempts to deliver to webhooks by what became of them",
+            ),
+            webhook_time: histogram(
+                to,
+                "tipcast_webhook_seconds",
+                "How long endpoints of webhooks took to answer, or not to",
+                &CALL_BUCKETS,
+            ),
+            webhook_lag: histogram(
+                to,
+                "tipcast_webhook_lag_seconds",
+                "From when the oldest entry of a batch came to when an endpoint accepted it",
+                &WATCH_BUCKETS,
+            ),
+            webhook_entries: add(
+                to,
+                "tipcast_webhook_entries",
+                "Entries that endpoints of webhooks accepted",
+            ),
+            webhook_dropped: add(
+                to,
+                "tipcast_webhook_dropped",
+                "Entries that were too old for a best_effort webhook and were not sent",
+            ),
+            webhook_dead: add(to, "tipcast_webhook_dead", "Entries that became dead letters of webhooks"),
+            webhook_disabled: add(
+                to,
+                "tipcast_webhook_disabled",
+                "Webhooks that this node disabled, after a 410 or because nothing worked for long",
+            ),
+            webhook_in_flight: add(
+                to,
+                "tipcast_webhook_in_flight",
+                "Deliveries to webhooks under way from this node",
+            ),
+            webhook_jobs: add(
+                to,
+                "tipcast_webhook_jobs",
+                "Feeds that have something for a webhook, each webhook counted, as of this node's last look",
             ),
             report_lost: add(
                 to,

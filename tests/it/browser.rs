@@ -38,7 +38,7 @@ fn counts() -> String {
 }
 
 fn http() -> reqwest::Client {
-    reqwest::Client::builder().no_proxy().build().unwrap()
+    crate::support::api::http().build().unwrap()
 }
 
 async fn gift(base: &str, feed: &str, gift: Value) -> Value {

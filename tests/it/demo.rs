@@ -55,7 +55,7 @@ impl Drop for Demo {
 
 /// Waits until the feed has this many changes.
 async fn reaches(url: &str, seq: u64) {
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = crate::support::api::http().build().unwrap();
     let deadline = Instant::now() + PATIENCE;
     loop {
         let answer = client.get(format!("{url}/v1/feeds/show")).send().await.unwrap();

@@ -57,9 +57,18 @@ fn every_script_is_called_as_its_header_says() {
     assert_eq!((drops.keys.0, drops.args.0), scripts::DROPS_BEGIN);
     for script in scripts::ALL {
         let parts: Vec<_> = script.parts.iter().map(|part| part.name).collect();
-        assert_eq!(parts.is_empty(), !script.name.starts_with("feed_"), "{}", script.name);
+        let with_parts = ["feed_", "report_"].iter().any(|topic| script.name.starts_with(topic));
+        assert_eq!(parts.is_empty(), !with_parts, "{}", script.name);
         if parts.contains(&"feed_common") {
             assert!(script.keys.0 >= common.keys.0 && script.args.0 >= common.args.0, "{}", script.name);
+        }
+        if parts.contains(&"feed_ledger") {
+            let enough = script.keys.0 >= 10 && script.args.0 >= 12;
+            assert!(enough, "{}: KEYS 8 to 10 and ARGV 10 to 12 are about the ledger", script.name);
+        }
+        if parts.contains(&"report_common") {
+            let own = read("report_common", scripts::REPORT.text);
+            assert!(script.keys.0 >= own.keys.0 && script.args.0 >= own.args.0, "{}", script.name);
         }
         if parts.contains(&"feed_due") {
             assert!(script.keys.0 >= 7, "{}: KEYS 6 and 7 are the due queue", script.name);

@@ -34,3 +34,4 @@ mod survival;
 mod tls;
 mod two_nodes;
 mod watching;
+mod webhooks;

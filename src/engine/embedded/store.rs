@@ -3,7 +3,8 @@
 //! `feeds` holds a feed's list as of its last checkpoint; `changes` what came after, and the
 //! history that watchers resume over, in chunks, each with the dedup locks of its commit; `locks` those
 //! that held at the checkpoint; `ids` what was answered to each gift id; `due` what waits for its time. A
-//! feed is its checkpoint with the later changes folded in.
+//! feed is its checkpoint with the later changes folded in. What was reported of it, and to whom, is in the
+//! tables of `reports`.
 //!
 //! What a commit costs is the pages it touches, so a commit touches one page of `changes` per feed, and
 //! ids lie side by side in the order of their names, whatever their feed: most are made in order of time.

@@ -172,7 +172,7 @@ mod tests {
     fn an_entry_gives_the_event_back_as_it_was_accepted() {
         for body in [
             r#"{"id":"a:b","user":{"id":"u\n","name":"U"},"gift":{"id":"g","name":"\"G\""},"count":1}"#,
-            r#"{"id":"x","user":{"id":"u","name":"U","avatar":"https://a.example/u"},"gift":{"id":"g","name":"G","icon":"https://a.example/g"},"count":7,"value":{"amount":9007199254740991,"currency":"EUR"},"combo":{"id":"c 1","count":3,"end":true},"message":"hi\tthere","tier":0,"occurred_at":"2026-01-31T12:00:05.000Z","deliver_at":"2026-02-01T00:00:00.000Z","meta":{"a b":[1]}}"#,
+            r#"{"id":"x","user":{"id":"u","name":"U","avatar":"https://a.example/u"},"gift":{"id":"g","name":"G","icon":"https://a.example/g"},"count":7,"value":{"amount":9007199254740991,"currency":"EUR"},"combo":{"id":"c 1","count":3,"end":true},"message":"hi \"there\"","tier":0,"occurred_at":"2026-01-31T12:00:05.000Z","deliver_at":"2026-02-01T00:00:00.000Z","meta":{"a b":[1]}}"#,
             r#"{"id":"y","user":{"id":"u","name":"U"},"gift":{"id":"g","name":"G"},"count":2,"combo":{"id":"c","count":0},"delay_ms":5000}"#,
         ] {
             let mut text = String::new();

@@ -48,8 +48,10 @@ impl Store {
         args: Vec<String>,
     ) -> Result<Reply, Fault> {
         let keys = self.keys.drop(feed, drop);
-        const LOOKED_AT: usize = 2;
-        let mut all = vec![drop.to_string(), self.options.drop_reminder_ms.to_string(), String::new()];
+        const RESTED: usize = 1;
+        const LOOKED_AT: usize = 5;
+        let mut all = self.append_args("").to_vec();
+        all.extend([drop.to_string(), self.options.drop_reminder_ms.to_string(), String::new()]);
         all.extend(args);
         let runs = async {
             loop {
@@ -57,12 +59,19 @@ impl Store {
                 let extra = Extra { keys: keys.clone(), args: all.clone(), many };
                 let reply = self.try_run(script, feed, Some(now), extra).await?;
                 if reply.mark.is_none() {
+                    let ready = self.before_entries(feed, &reply.texts, self.clock(Some(now))).await;
+                    if let Some(rested) = ready.map_err(|error| Fault::stay(error.to_string()))? {
+                        let [version, ..] = self.append_args("");
+                        (all[0], all[RESTED]) = (version, rested);
+                        continue;
+                    }
                     // The drop's clock is to strike before anybody would look at the feed.
                     let at = reply.texts.get(2).and_then(|at| at.parse().ok()).ok_or(Garbled("a reply"))?;
                     let registered = self.register(feed, Some(Millis(at)), None, self.clock(Some(now))).await;
                     let by = registered.map_err(|error| Fault::stay(error.to_string()))?;
                     all[LOOKED_AT] = by.0.to_string();
                 } else if reply.texts.first().is_none_or(|text| text != "m") {
+                    self.reports.appended(feed);
                     return Ok(reply);
                 }
             }

@@ -65,7 +65,8 @@ impl DueState {
 }
 
 impl Store {
-    fn timed(&self, script: &Script, keys: &[String], now: Option<Millis>) -> Cmd {
+    /// A call of a script whose first ARGV is the time; the others are to follow.
+    pub(super) fn timed(&self, script: &Script, keys: &[String], now: Option<Millis>) -> Cmd {
         let mut cmd = script.call(keys);
         match self.clock(now) {
             Some(now) => cmd.arg(now.0),
@@ -74,7 +75,8 @@ impl Store {
         cmd
     }
 
-    async fn ask(&self, script: &Script, cmd: &Cmd, many: usize) -> Result<Vec<Vec<u8>>, Fault> {
+    /// Runs a script that answers with texts.
+    pub(super) async fn ask(&self, script: &Script, cmd: &Cmd, many: usize) -> Result<Vec<Vec<u8>>, Fault> {
         script.check(cmd, many);
         let value = self.lane().script(script, cmd, self.options.call_timeout).await?;
         redis::from_redis_value(value).map_err(|_| wire::Garbled("a reply").into())
@@ -93,7 +95,7 @@ impl Store {
         let text = |n: Option<i128>| n.map(|n| n.to_string()).unwrap_or_default();
         let mut cmd = self.timed(&scripts::DUE_REGISTER, &self.keys.index(part), now);
         cmd.arg(text(at.map(|at| at.0.into()))).arg(text(from_now.map(Into::into)));
-        cmd.arg(feed.as_str()).arg(random()).arg(self.keys.wake(part));
+        cmd.arg(feed.as_str()).arg(format!("{}@", random())).arg(self.keys.wake(part));
         let reply = self.ask(&scripts::DUE_REGISTER, &cmd, 0).await?;
         if let Some(in_ms) = number(reply.get(1)) {
             // Nobody waiting for it is no failure.
@@ -216,7 +218,7 @@ impl Store {
     }
 }
 
-fn number<T: std::str::FromStr>(bytes: Option<&Vec<u8>>) -> Option<T> {
+pub(super) fn number<T: std::str::FromStr>(bytes: Option<&Vec<u8>>) -> Option<T> {
     std::str::from_utf8(bytes?).ok()?.parse().ok()
 }
 

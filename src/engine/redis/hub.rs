@@ -65,6 +65,10 @@ pub(super) struct Wiring {
     pub wake_channels: Vec<String>,
     /// Who is to know of that.
     pub wakes: broadcast::Sender<u64>,
+    /// The same for webhooks with something to send.
+    pub job_channel: String,
+    /// Who is to know of that.
+    pub job_wakes: broadcast::Sender<u64>,
     pub metrics: Arc<Metrics>,
 }
 
@@ -187,6 +191,7 @@ impl Keeper {
         }
         let mut channels: Vec<&str> = self.topics.keys().map(String::as_str).collect();
         channels.push(&self.wiring.probe_channel);
+        channels.push(&self.wiring.job_channel);
         channels.extend(self.wiring.wake_channels.iter().map(String::as_str));
         for chunk in channels.chunks(CHUNK) {
             let mut sink = sink.clone();
@@ -201,6 +206,7 @@ impl Keeper {
         }
         // Nobody knows what was due meanwhile either.
         let _ = self.wiring.wakes.send(0);
+        let _ = self.wiring.job_wakes.send(0);
         Ok(Standing { sink, stream, heard: Instant::now(), echoed: Instant::now(), unheard: None })
     }
 
@@ -327,10 +333,12 @@ impl Keeper {
             }
             return;
         }
-        if self.wiring.wake_channels.iter().any(|wake| wake == channel) {
+        let of_jobs = channel == self.wiring.job_channel;
+        if of_jobs || self.wiring.wake_channels.iter().any(|wake| wake == channel) {
             let in_ms = std::str::from_utf8(message.get_payload_bytes()).ok().and_then(|ms| ms.parse().ok());
             // Nobody waiting for it is no failure.
-            let _ = self.wiring.wakes.send(in_ms.unwrap_or(0));
+            let wakes = if of_jobs { &self.wiring.job_wakes } else { &self.wiring.wakes };
+            let _ = wakes.send(in_ms.unwrap_or(0));
             return;
         }
         let Some(topic) = self.topics.get(channel) else { return };
@@ -360,7 +368,8 @@ impl Topic {
         if message.lost {
             let _ = self.notices.send(Notice::Lost);
         }
-        if !message.changes.is_empty() {
+        // Without changes too: what is new is then in the ledger alone.
+        if !message.changes.is_empty() || (message.overrides.is_none() && !message.lost) {
             for change in &message.changes {
                 wiring.known.received(&self.feed, change);
             }

@@ -1,7 +1,7 @@
 //! How keys and channels are spelled, all of them. Everything of a feed carries the hash tag
 //! `{feed}`, so one script touches one slot.
 
-use crate::domain::{DropId, FeedId, Gift, GiftId, row};
+use crate::domain::{DropId, FeedId, Gift, GiftId, HookId, Reader, row};
 
 /// The spelling under one prefix.
 #[derive(Clone, Debug)]
@@ -96,12 +96,63 @@ impl Keys {
         self.of(feed, "drops")
     }
 
-    /// `due`, `drops`, `shown`, `unpaid`, and of the drop `claims`, `holds`, `units`: in the order of every
+    /// `due`, `drops`, those of [`Keys::ledger`], `shown`, `unpaid`, and of the drop `claims`, `holds`, `units`: in the order of every
     /// script of drops, after those of [`Keys::feed`].
     pub(super) fn drop(&self, feed: &FeedId, drop: &DropId) -> Vec<String> {
         let own = ["claims", "holds", "units"].map(|what| self.of(feed, &format!("{what}:{drop}")));
-        let shared = [self.of(feed, "due"), self.drops(feed), self.shown(feed), self.unpaid(feed)];
-        shared.into_iter().chain(own).collect()
+        let [ledger, reports, readers] = self.ledger(feed);
+        let queue = [self.of(feed, "due"), self.drops(feed)];
+        let shared = [ledger, reports, readers, self.shown(feed), self.unpaid(feed)];
+        queue.into_iter().chain(shared).chain(own).collect()
+    }
+
+    /// `ledger`, `reports`, `readers`: what happened in the feed, and who reads it.
+    pub(super) fn ledger(&self, feed: &FeedId) -> [String; 3] {
+        ["ledger", "reports", "readers"].map(|what| self.of(feed, what))
+    }
+
+    /// Those of [`Keys::ledger`], then what one reader has: `pending`, `leases`, `tries`, `again`, `dead`,
+    /// `deaths`.
+    pub(super) fn reader(&self, feed: &FeedId, reader: &Reader) -> Vec<String> {
+        let name = reader.to_string();
+        let own = ["pending:", "leases:", "tries:", "again:", "dead:", "deaths:"];
+        let own = own.map(|what| self.named(feed, what, &name));
+        self.ledger(feed).into_iter().chain(own).collect()
+    }
+
+    /// A feed's webhooks.
+    pub(super) fn hooks(&self, feed: &FeedId) -> String {
+        self.of(feed, "hooks")
+    }
+
+    /// `all`, `version`: the webhooks of all feeds, and the version of the set of their names.
+    pub(super) fn hooks_of_all(&self) -> [String; 2] {
+        ["all", "version"].map(|what| format!("{}{{hooks}}:{what}", self.prefix))
+    }
+
+    /// Feeds that have webhooks of their own.
+    pub(super) fn hook_feeds(&self) -> String {
+        format!("{}{{hooks}}:feeds", self.prefix)
+    }
+
+    /// Feeds in which a webhook of all feeds has dead letters.
+    pub(super) fn letter_feeds(&self, hook: &HookId) -> String {
+        format!("{}{{hooks}}:letters:{hook}", self.prefix)
+    }
+
+    /// `FEED GROUP` of every group.
+    pub(super) fn groups(&self) -> String {
+        format!("{}{{reports}}:groups", self.prefix)
+    }
+
+    /// `feeds`, `marks`: the index of webhooks with something to send, whose members are `READER FEED`.
+    pub(super) fn jobs(&self) -> [String; 2] {
+        ["feeds", "marks"].map(|what| format!("{}{{rep:0}}:{what}", self.prefix))
+    }
+
+    /// The channel on which that wakes the nodes.
+    pub(super) fn job_wake(&self) -> String {
+        format!("{}{{rep:0}}:wake", self.prefix)
     }
 
     /// The channel of a feed's changes.

@@ -137,8 +137,14 @@ impl RedisEngine {
             probe_channel: keys.probe(random()),
             wake_channels: (0..options.due_parts).map(|part| keys.wake(part)).collect(),
             wakes: store.due.wakes.clone(),
+            job_channel: keys.job_wake(),
+            job_wakes: store.reports.wakes.clone(),
             metrics: options.metrics.clone(),
         });
+        // A Redis that is down is asked again by whoever claims jobs.
+        if let Err(error) = store.refresh_hooks(Millis::now()).await {
+            tracing::debug!(%error, "the webhooks of all feeds are not known yet");
+        }
         Ok(Arc::new(RedisEngine {
             store: Arc::new(store),
             hub: std::sync::Mutex::new(Some(Arc::new(hub))),

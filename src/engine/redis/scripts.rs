@@ -29,6 +29,15 @@ pub struct Part {
 /// What stands in front of every feed script.
 pub const COMMON: Part = Part { name: "feed_common", text: include_str!("../../../lua/feed_common.lua") };
 
+/// How ledgers are stored: for scripts that append to them, and for those of their readers.
+pub const LEDGER: Part = Part { name: "ledger", text: include_str!("../../../lua/ledger.lua") };
+
+/// What stands in front of scripts of ledgers' readers, behind [`LEDGER`].
+pub const REPORT: Part = Part { name: "report_common", text: include_str!("../../../lua/report_common.lua") };
+
+/// What stands in front of scripts that append to the feed's ledger: KEYS 8 to 10, ARGV 10 to 12.
+pub const APPEND: Part = Part { name: "feed_ledger", text: include_str!("../../../lua/feed_ledger.lua") };
+
 /// What stands in front of scripts that take gifts.
 pub const GIFTS: Part = Part { name: "feed_gifts", text: include_str!("../../../lua/feed_gifts.lua") };
 
@@ -40,13 +49,13 @@ pub const NOW: Part =
     Part { name: "feed_publish_now", text: include_str!("../../../lua/feed_publish_now.lua") };
 
 /// Every part there is.
-pub const PARTS: [Part; 5] = [COMMON, GIFTS, NOW, DUE, DROPS];
+pub const PARTS: [Part; 8] = [COMMON, LEDGER, REPORT, APPEND, GIFTS, NOW, DUE, DROPS];
 
 /// What stands in front of the scripts of drops.
 pub const DROPS: Part = Part { name: "feed_drops", text: include_str!("../../../lua/feed_drops.lua") };
 
 /// KEYS and ARGV that every script of drops begins with.
-pub const DROPS_BEGIN: (usize, usize) = (12, 12);
+pub const DROPS_BEGIN: (usize, usize) = (15, 15);
 
 /// ARGV that every feed script begins with; its KEYS are five.
 pub const COMMON_ARGS: usize = 9;
@@ -100,25 +109,34 @@ macro_rules! script {
     };
 }
 
-script!(PUBLISH, "feed_publish", [COMMON, GIFTS, NOW, DUE], keys(7, 2), args(11, 5));
-script!(SHOW, "feed_show", [COMMON, GIFTS, DUE], keys(7, 2), args(9, 5));
+script!(PUBLISH, "feed_publish", [COMMON, LEDGER, APPEND, GIFTS, NOW, DUE], keys(10, 2), args(14, 6));
+script!(SHOW, "feed_show", [COMMON, LEDGER, APPEND, GIFTS, DUE], keys(10, 2), args(12, 6));
 script!(UNSCHEDULE, "feed_unschedule", [COMMON, DUE], keys(8, 0), args(10, 0));
 script!(RETRACT, "feed_retract", [COMMON], keys(5, 0), args(10, 0));
 script!(POLICY, "feed_policy", [COMMON], keys(5, 0), args(11, 0));
 script!(SNAPSHOT, "feed_snapshot", [COMMON], keys(6, 0), args(9, 0));
 script!(CHANGES, "feed_changes", [COMMON], keys(5, 0), args(12, 0));
-script!(DROP_DEFINE, "feed_drop_define", [COMMON, DROPS], keys(12, 0), args(15, 0));
-script!(DROP_TICK, "feed_drop_tick", [COMMON, DROPS], keys(12, 0), args(12, 0));
-script!(DROP_CLAIM, "feed_drop_claim", [COMMON, DROPS], keys(12, 0), args(12, 7));
-script!(DROP_END, "feed_drop_end", [COMMON, DROPS], keys(12, 0), args(14, 0));
+script!(DROP_DEFINE, "feed_drop_define", [COMMON, LEDGER, APPEND, DROPS], keys(15, 0), args(18, 0));
+script!(DROP_TICK, "feed_drop_tick", [COMMON, LEDGER, APPEND, DROPS], keys(15, 0), args(15, 0));
+script!(DROP_CLAIM, "feed_drop_claim", [COMMON, LEDGER, APPEND, DROPS], keys(15, 0), args(15, 7));
+script!(DROP_END, "feed_drop_end", [COMMON, LEDGER, APPEND, DROPS], keys(15, 0), args(17, 0));
 script!(HOLDS, "feed_holds", [COMMON], keys(6, 0), args(11, 0));
 script!(DUE_ENTRIES, "due_entries", [], keys(2, 0), args(5, 0));
 script!(DUE_ASIDE, "due_aside", [], keys(5, 0), args(9, 0));
 script!(DUE_REGISTER, "due_register", [], keys(2, 0), args(6, 0));
 script!(DUE_TURNS, "due_turns", [], keys(2, 0), args(3, 3));
+script!(REPORT_TAKE, "report_take", [LEDGER, REPORT], keys(9, 0), args(10, 0));
+script!(REPORT_SETTLE, "report_settle", [LEDGER, REPORT], keys(9, 0), args(4, 1));
+script!(REPORT_VIEW, "report_view", [LEDGER, REPORT], keys(9, 0), args(2, 0));
+script!(REPORT_FORGET, "report_forget", [LEDGER, REPORT], keys(9, 0), args(2, 0));
+script!(REPORT_REPLAY, "report_replay", [LEDGER, REPORT], keys(9, 0), args(4, 1));
+script!(REPORT_HOOK, "report_hook", [LEDGER, REPORT], keys(10, 0), args(8, 0));
+script!(REPORT_ATTACH, "report_attach", [LEDGER, REPORT], keys(3, 0), args(4, 3));
+script!(REPORT_JOB, "report_job", [LEDGER, REPORT], keys(9, 0), args(10, 4));
+script!(HOOKS_SWAP, "hooks_swap", [], keys(2, 0), args(6, 0));
 
 /// Every script there is.
-pub static ALL: [&Script; 16] = [
+pub static ALL: [&Script; 25] = [
     &PUBLISH,
     &SHOW,
     &UNSCHEDULE,
@@ -135,4 +153,13 @@ pub static ALL: [&Script; 16] = [
     &DUE_ASIDE,
     &DUE_REGISTER,
     &DUE_TURNS,
+    &REPORT_TAKE,
+    &REPORT_SETTLE,
+    &REPORT_VIEW,
+    &REPORT_FORGET,
+    &REPORT_REPLAY,
+    &REPORT_HOOK,
+    &REPORT_ATTACH,
+    &REPORT_JOB,
+    &HOOKS_SWAP,
 ];

@@ -7,13 +7,14 @@ use redis::Cmd;
 use tokio::sync::oneshot;
 
 use super::super::EngineError;
-use super::super::record::push_gift;
+use super::super::record::{entry_extra, push_gift};
 use super::due::DueState;
 use super::faults::Fault;
 use super::keys::Keys;
 use super::known::{Known, Mark, epoch_after};
 use super::lane::Lane;
 use super::lineup::{Lineup, Party, Run};
+use super::reports::{APPEND_ROUNDS, ReportState};
 use super::scripts::{self, Script};
 use super::{RedisOptions, random, wire};
 use crate::domain::{Claim, Claimed, DropId, FeedId, Gift, Millis, Outcome, Policy, Show};
@@ -30,6 +31,7 @@ pub(super) struct Store {
     pub lineup: Lineup<FeedId, Gift, Outcome>,
     pub claims: Lineup<(FeedId, DropId), Claim, Claimed>,
     pub due: DueState,
+    pub reports: ReportState,
 }
 
 /// What a script gets beside the common KEYS and ARGV.
@@ -59,6 +61,7 @@ impl Store {
             lineup: Lineup::default(),
             claims: Lineup::default(),
             due: DueState::default(),
+            reports: ReportState::default(),
         }
     }
 
@@ -98,7 +101,8 @@ impl Store {
             return Ok(Reply { mark: None, texts });
         }
         let rest = texts.split_off(1);
-        let (mark, now) = wire::read_header(&texts[0])?;
+        let (mark, now, unread) = wire::read_header(&texts[0])?;
+        self.tell_cut(feed, unread);
         self.known.replied(feed, known.as_ref(), mark.clone());
         Ok(Reply { mark: Some((mark, now)), texts: rest })
     }
@@ -143,13 +147,18 @@ impl Store {
         now: Option<Millis>,
     ) -> Result<Vec<Outcome>, EngineError> {
         let mut since = self.register_ahead(feed, gifts, now).await?;
-        for _ in 0..3 {
-            let extra = self.publish_extra(feed, gifts, since);
+        let mut rested = String::new();
+        for _ in 0..APPEND_ROUNDS {
+            let extra = self.publish_extra(feed, gifts, since, &rested);
             let reply = self.run(&scripts::PUBLISH, feed, now, extra).await?;
             if reply.mark.is_none() {
-                since = Some(self.register_as_told(feed, &reply.texts, now).await?);
+                match self.before_entries(feed, &reply.texts, now).await? {
+                    Some(registered) => rested = registered,
+                    None => since = Some(self.register_as_told(feed, &reply.texts, now).await?),
+                }
                 continue;
             }
+            self.reports.appended(feed);
             let outcome = |(at, gift): (usize, &Gift)| -> Result<Outcome, EngineError> {
                 Ok(wire::outcome(reply.text(at)?, &gift.id, gift.fingerprint)?)
             };
@@ -157,15 +166,19 @@ impl Store {
             self.learn_delay(feed, gifts, &outcomes);
             return Ok(outcomes);
         }
-        Err(EngineError::Unavailable("the feed's delay changes faster than gifts are taken".into()))
+        Err(EngineError::Unavailable(
+            "the feed's delay or its webhooks change faster than gifts are taken".into(),
+        ))
     }
 
-    fn publish_extra(&self, feed: &FeedId, gifts: &[Gift], since: Option<Millis>) -> Extra {
+    fn publish_extra(&self, feed: &FeedId, gifts: &[Gift], since: Option<Millis>, rested: &str) -> Extra {
         let mut extra = Extra {
             keys: self.keys.due(feed).to_vec(),
-            args: Vec::with_capacity(2 + 11 * gifts.len()),
+            args: Vec::with_capacity(5 + 6 * gifts.len()),
             many: gifts.len(),
         };
+        extra.keys.extend(self.keys.ledger(feed));
+        extra.args.extend(self.append_args(rested));
         extra.args.push(since.map(|since| since.0.to_string()).unwrap_or_default());
         extra.args.push(self.options.scheduled_max.to_string());
         for gift in gifts {
@@ -176,6 +189,7 @@ impl Store {
                 push_gift(&mut record, gift);
             }
             extra.args.push(record);
+            extra.args.push(entry_extra(gift));
         }
         extra
     }

@@ -23,12 +23,15 @@ fn parse<T: FromStr>(text: &str, what: &'static str) -> Read<T> {
     text.parse().map_err(|_| Garbled(what))
 }
 
-/// Where a feed stands after a call: "EPOCH SEQ TAG NOW".
-pub(super) fn read_header(text: &str) -> Read<(Mark, Millis)> {
+/// Where a feed stands after a call: "EPOCH SEQ TAG NOW"; and behind it, if any were, how many entries of its
+/// ledger were cut that some reader was not done with.
+pub(super) fn read_header(text: &str) -> Read<(Mark, Millis, u64)> {
     let mut parts = text.split(' ');
     let mut part = || parts.next().ok_or(Garbled("a header"));
     let at = Position { epoch: parse(part()?, "an epoch")?, seq: parse(part()?, "a seq")? };
-    Ok((Mark { at, tag: parse(part()?, "a tag")? }, Millis(parse(part()?, "a time")?)))
+    let (tag, now) = (parse(part()?, "a tag")?, Millis(parse(part()?, "a time")?));
+    let unread = part().map_or(Ok(0), |text| parse(text, "a count"))?;
+    Ok((Mark { at, tag }, now, unread))
 }
 
 /// The `meta` string of a feed, as far as heads need it.

@@ -58,12 +58,10 @@ pub(super) struct Sender<W> {
 
 impl<W: Write> Sender<W> {
     pub(super) fn new(options: &DemoOptions, out: W) -> Result<Self, DemoError> {
-        let client = Client::builder()
+        let client = crate::tools::client()
             .connect_timeout(CONNECT)
             .timeout(ANSWER)
             .redirect(reqwest::redirect::Policy::none())
-            // The address given is the gateway itself.
-            .no_proxy()
             .build()
             .map_err(io::Error::other)?;
         let mut gifts = options.url.clone();

@@ -27,7 +27,7 @@ impl Driver {
         // It takes a free port for IPv4, then wants the same for IPv6; when somebody else took that
         // meanwhile, it ends without a word.
         let (process, port) = (0..5).find_map(|_| Driver::try_start()).expect("chromedriver says its port");
-        let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE * 2).build().unwrap();
+        let client = crate::support::api::http().timeout(PATIENCE * 2).build().unwrap();
         Driver { process, port, client }
     }
 

@@ -12,5 +12,6 @@ mod expiry;
 mod history;
 mod idempotency;
 mod money;
+mod reports;
 mod scheduled;
 mod subscriptions;

@@ -108,7 +108,7 @@ async fn the_total_is_a_limit_for_everybody_and_sse_is_told_in_http() {
     let mut first = connect(&app, PATH, &[], GREEDY).await.unwrap();
     assert!(has_place(&mut first).await);
     let sse = |from: &str| {
-        let client = reqwest::Client::builder().local_address(Some(from.parse().unwrap())).no_proxy().build();
+        let client = crate::support::api::http().local_address(Some(from.parse().unwrap())).build();
         client.unwrap().get(format!("{}/v1/feeds/show/sse", app.url())).send()
     };
     let second = sse("127.0.0.9").await.unwrap();

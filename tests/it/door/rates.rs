@@ -75,8 +75,7 @@ async fn without_keys_an_address_is_limited() {
     let app = limited(&[]).await;
     assert_eq!(batch(&app, "", 0, 128).await.status, 200);
     batch(&app, "", 0, 128).await.problem(429);
-    let client =
-        reqwest::Client::builder().local_address(Some("127.0.0.7".parse().unwrap())).no_proxy().build();
+    let client = crate::support::api::http().local_address(Some("127.0.0.7".parse().unwrap())).build();
     let body = gift("g1").json().to_string();
     let request = client.unwrap().post(format!("{}/v1/feeds/show/gifts", app.url()));
     let said = request.header("content-type", "application/json").body(body).send().await.unwrap();

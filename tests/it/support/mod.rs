@@ -13,6 +13,8 @@ pub mod many;
 pub mod model;
 pub mod process;
 pub mod proxy;
+pub mod readers;
+pub mod receiver;
 pub mod redis_server;
 pub mod replica;
 pub mod sse;

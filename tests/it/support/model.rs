@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use tipcast::domain::{
-    Answer, Change, Dedup, DropId, Drops, DuePlace, Epoch, FeedId, Gift, GiftId, MAX_SAFE, Millis, Op,
-    Outcome, Policy, PolicyPatch, Position, RemoveReason, Row, RowCombo, RowId, Scheduled, Show, Status, Tag,
-    Value,
+    Answer, Change, Dedup, DropId, Drops, DuePlace, Epoch, FeedId, Gift, GiftId, Hook, HookKey, HookScope,
+    MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch, Position, RemoveReason, Row, RowCombo, RowId,
+    Scheduled, Show, Status, Tag, Value,
 };
 use tipcast::engine::{
     DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueTurn, Engine, EngineError, Head, Missed,
-    NOTICES, Notice, PolicyChange, SCHEDULED_MAX, ScheduledGift, ScheduledPage, Snapshot, Subscription,
-    Unscheduled, Wait, Wakes,
+    NOTICES, Notice, PolicyChange, ReportLimits, SCHEDULED_MAX, ScheduledGift, ScheduledPage, Snapshot,
+    Subscription, Unscheduled, Wait, Wakes,
 };
 use tokio::sync::broadcast;
 
@@ -25,6 +25,8 @@ pub struct Model {
     feeds: Mutex<HashMap<FeedId, Feed>>,
     scheduled_max: usize,
     wakes: broadcast::Sender<u64>,
+    limits: Mutex<ReportLimits>,
+    hooks: Mutex<HashMap<HookKey, Hook>>,
 }
 
 /// What an id got last: an answer, or that it waits or waited.
@@ -50,6 +52,7 @@ struct Feed {
     log: Vec<Change>,
     floor: u64,
     told: usize,
+    ledger: reports::Ledger,
     out: broadcast::Sender<Notice>,
 }
 
@@ -62,14 +65,30 @@ impl Model {
     /// With so many gifts of a feed that may wait.
     pub fn holding(defaults: Policy, scheduled_max: u64) -> Arc<Model> {
         let (feeds, wakes) = (Mutex::default(), Wakes::sender());
-        Arc::new(Model { defaults, feeds, scheduled_max: scheduled_max as usize, wakes })
+        let (limits, hooks) = (Mutex::default(), Mutex::default());
+        Arc::new(Model { defaults, feeds, scheduled_max: scheduled_max as usize, wakes, limits, hooks })
+    }
+
+    /// Keeps so much of what happened from now on.
+    pub fn keep(&self, limits: ReportLimits) {
+        *self.limits.lock().unwrap() = limits;
+    }
+
+    fn limits(&self) -> ReportLimits {
+        *self.limits.lock().unwrap()
     }
 
     fn on<T>(&self, feed: &FeedId, f: impl FnOnce(&mut Feed, Policy) -> T) -> T {
         let mut feeds = self.feeds.lock().unwrap();
         let feed = feeds.entry(feed.clone()).or_insert_with(Feed::new);
+        for (key, hook) in self.hooks.lock().unwrap().iter() {
+            if key.scope == HookScope::All {
+                feed.ledger.join(&key.name, hook);
+            }
+        }
         let policy = self.defaults.with(&feed.overrides);
         let result = f(feed, policy);
+        feed.ledger.trim(&self.limits());
         feed.tell();
         result
     }
@@ -92,12 +111,14 @@ impl Feed {
             log: vec![],
             floor: 0,
             told: 0,
+            ledger: Default::default(),
             out: broadcast::channel(NOTICES).0,
         }
     }
 
     fn tell(&mut self) {
-        if self.told < self.log.len() {
+        let stirred = std::mem::take(&mut self.ledger.stirred) && self.ledger.is_read();
+        if self.told < self.log.len() || stirred {
             let _ = self.out.send(Notice::Changes(self.log[self.told..].into()));
             self.told = self.log.len();
         }
@@ -210,6 +231,7 @@ impl Feed {
         let answer = Answer { status, id: gift.id.clone(), at: self.at.clone(), row, count };
         let until = now.plus(policy.idempotency_window_ms);
         self.ids.insert(gift.id.clone(), (gift.clone(), Known::Taken(answer.clone()), until));
+        self.enter_gift(gift, &answer, now);
         answer
     }
 

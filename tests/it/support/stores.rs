@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, Weak};
 
 use tempfile::TempDir;
 use tipcast::domain::{Epoch, Policy};
-use tipcast::engine::Engine;
 use tipcast::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
 use tipcast::engine::redis::{RedisEngine, RedisOptions};
+use tipcast::engine::{Engine, ReportLimits};
 
 use super::model::Model;
 use super::redis_server::RedisServer;
@@ -67,17 +67,30 @@ impl Store {
 
     /// An engine on this store, with the contract's default policy.
     pub async fn open(&self) -> Arc<dyn Engine> {
+        self.open_keeping(ReportLimits::default()).await
+    }
+
+    /// [`Store::open`], keeping so much of what happened.
+    pub async fn open_keeping(&self, reports: ReportLimits) -> Arc<dyn Engine> {
         let defaults = Policy::default();
         match self {
-            Store::Model(model) => model.clone(),
+            Store::Model(model) => {
+                model.keep(reports);
+                model.clone()
+            }
             Store::Embedded(dir) => {
-                EmbeddedEngine::open(EmbeddedOptions { defaults, ..EmbeddedOptions::new(dir.path()) })
-                    .unwrap()
+                let options = EmbeddedOptions { defaults, reports, ..EmbeddedOptions::new(dir.path()) };
+                EmbeddedEngine::open(options).unwrap()
             }
             Store::Redis(Corner { server, prefix }) => {
                 let (prefix, store_clock) = (prefix.clone(), false);
-                let options =
-                    RedisOptions { prefix, store_clock, defaults, ..RedisOptions::new(server.url()) };
+                let options = RedisOptions {
+                    prefix,
+                    store_clock,
+                    defaults,
+                    reports,
+                    ..RedisOptions::new(server.url())
+                };
                 RedisEngine::open(options).await.unwrap()
             }
         }

@@ -1,6 +1,6 @@
 //! Groups: handing entries out, taking them back, and what was given up.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::ledger::Known;
 use crate::domain::{
@@ -133,7 +133,7 @@ impl Feeds {
         let Some((no, ..)) = self.standing_of(name, &reader)? else { return Ok(None) };
         self.store.begin()?;
         let mut nacked = 0;
-        for cursor in cursors {
+        for cursor in cursors.iter().collect::<BTreeSet<_>>() {
             nacked += u64::from(self.store.give_back(no, &reader, cursor.0)?);
         }
         if nacked > 0 {

@@ -79,14 +79,14 @@ impl Feeds {
             }
             HookScope::All => {
                 let since = Millis(hook.since);
-                let lately = self.by_name.iter().filter(|(_, feed)| feed.ledger.last_at() >= since);
-                let lately: Vec<FeedId> = lately.map(|(name, _)| name.clone()).collect();
-                for feed in lately {
-                    // Before the first entry of the group is numbered the feed may have no ledger.
-                    if let Some((no, _)) = self.ledger(&feed)? {
-                        self.join_hooks(&feed, no)?;
-                        self.wake_reader(&feed, no, &key.reader(), since.plus(hook.spec.batch_ms))?;
-                    }
+                // What this group brought is not in the tables yet.
+                for feed in self.dirty.clone() {
+                    self.write_ledger(&feed)?;
+                }
+                for (no, feed) in self.store.entered_since(since)? {
+                    self.ledger(&feed)?;
+                    self.join_hooks(&feed, no)?;
+                    self.wake_reader(&feed, no, &key.reader(), since.plus(hook.spec.batch_ms))?;
                 }
             }
         }
@@ -111,11 +111,11 @@ impl Feeds {
         Ok(())
     }
 
-    /// Makes it a job of `at` if there is something to send, unless it is one.
+    /// Makes it a job of `at` at the latest if there is something to send.
     fn wake_reader(&mut self, feed: &FeedId, no: i64, reader: &Reader, at: Millis) -> Step<()> {
         let Some((_, known, standing)) = self.standing_of(feed, reader)? else { return Ok(()) };
         if known.handed(&standing) < known.last() || self.store.hands(no, reader)? > 0 {
-            self.jobs.note(Job { feed: feed.clone(), reader: reader.clone() }, at);
+            self.jobs.hurry(Job { feed: feed.clone(), reader: reader.clone() }, at);
         }
         Ok(())
     }

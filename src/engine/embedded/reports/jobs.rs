@@ -26,6 +26,8 @@ struct Slot {
     at: Millis,
     /// Of the turn that is under way.
     token: Option<u64>,
+    /// Somebody wanted it looked at by then while a turn was under way, which may have looked before.
+    hurried: Option<Millis>,
 }
 
 impl Jobs {
@@ -42,14 +44,18 @@ impl Jobs {
     /// Makes it a job of `at`, unless it is one.
     pub(super) fn note(&mut self, job: Job, at: Millis) {
         if !self.slots.contains_key(&job) {
-            self.set(job, Slot { at, token: None });
+            self.set(job, Slot { at, token: None, hurried: None });
         }
     }
 
-    /// Makes it a job of `at` at the latest, unless somebody is at it.
+    /// Makes it a job of `at` at the latest, after the turn that is under way if there is one.
     pub(super) fn hurry(&mut self, job: Job, at: Millis) {
-        if self.slots.get(&job).is_none_or(|slot| slot.token.is_none() && at < slot.at) {
-            self.set(job, Slot { at, token: None });
+        match self.slots.get_mut(&job) {
+            Some(slot) if slot.token.is_some() => {
+                slot.hurried = Some(slot.hurried.map_or(at, |hurried| hurried.min(at)));
+            }
+            Some(slot) if slot.at <= at => {}
+            _ => self.set(job, Slot { at, token: None, hurried: None }),
         }
     }
 
@@ -61,12 +67,13 @@ impl Jobs {
 
     fn give_back(&mut self, over: JobDone, now: Millis) {
         let JobDone { job, token, next_in_ms } = over;
-        let held = self.slots.get(&job).and_then(|slot| slot.token);
-        if held.is_none_or(|held| held.to_string() != token) {
+        let Some(slot) = self.slots.get(&job).copied() else { return };
+        if slot.token.is_none_or(|held| held.to_string() != token) {
             return;
         }
-        match next_in_ms {
-            Some(ms) => self.set(job, Slot { at: now.plus(ms), token: None }),
+        let next = next_in_ms.map(|ms| now.plus(ms));
+        match next.into_iter().chain(slot.hurried).min() {
+            Some(at) => self.set(job, Slot { at, token: None, hurried: None }),
             None => self.remove(&job),
         }
     }
@@ -77,7 +84,7 @@ impl Jobs {
         let jobs = due.into_iter().map(|job| {
             self.token += 1;
             let token = self.token;
-            self.set(job.clone(), Slot { at: now.plus(lease_ms), token: Some(token) });
+            self.set(job.clone(), Slot { at: now.plus(lease_ms), token: Some(token), hurried: None });
             JobLease { job, token: token.to_string() }
         });
         let jobs = jobs.collect();

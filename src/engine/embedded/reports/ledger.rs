@@ -22,7 +22,7 @@ pub(in super::super) struct Ledger {
     count: u64,
     /// Where a chunk of them ends, and the time of its last entry.
     full: Vec<(usize, Millis)>,
-    /// When the first and the last of them happened. The last stays known when they are written.
+    /// When the first and the last of them happened.
     first_at: Millis,
     last_at: Millis,
     /// The number from which on the ledger is looked at again for what can go.
@@ -63,11 +63,6 @@ impl Ledger {
     pub(in super::super) fn must_tell(&mut self) -> bool {
         let read = self.known.as_ref().is_none_or(|known| known.own > 0 || !known.joined.is_empty());
         std::mem::take(&mut self.stirred) && read
-    }
-
-    /// When its last entry came that was written since the feed is in memory.
-    pub(super) fn last_at(&self) -> Millis {
-        self.last_at
     }
 }
 

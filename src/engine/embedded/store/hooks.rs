@@ -24,7 +24,9 @@ impl Store {
             };
             Ok((HookKey { scope, name: parsed(r, 1)? }, read_hook(r, 2)?))
         };
-        query.query_map([max as i64], read)?.collect()
+        let mut hooks = query.query_map([max as i64], read)?.collect::<rusqlite::Result<Vec<_>>>()?;
+        hooks.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(hooks)
     }
 
     /// Webhooks of this scope.

@@ -133,6 +133,14 @@ impl Store {
         Ok(first)
     }
 
+    /// Feeds whose last entry is of `since` or later. Looks at every feed: for what happens rarely.
+    pub fn entered_since(&self, since: Millis) -> rusqlite::Result<Vec<(i64, FeedId)>> {
+        let sql = "SELECT no, name FROM feeds f
+            WHERE (SELECT at FROM ledger WHERE feed = f.no ORDER BY last DESC LIMIT 1) >= ?1";
+        let mut query = self.db.prepare_cached(sql)?;
+        query.query_map([since.0], |r| Ok((r.get(0)?, parsed(r, 1)?)))?.collect()
+    }
+
     /// The last number of the oldest chunks that are older than `at`, among those that one trimming looks at.
     pub fn ledger_older(&self, feed: i64, at: Millis) -> rusqlite::Result<Option<u64>> {
         let sql = "SELECT max(last) FROM
@@ -256,7 +264,7 @@ impl Store {
         Ok(gone as u64)
     }
 
-    /// How many entries a reader has in its hands, and when the first of their leases ends.
+    /// How many entries a reader has in its hands.
     pub fn hands(&self, feed: i64, reader: &Reader) -> rusqlite::Result<u64> {
         let sql = "SELECT count(*) FROM pending WHERE feed = ?1 AND reader = ?2";
         self.db.prepare_cached(sql)?.query_row(params![feed, reader.to_string()], |r| r.get(0))

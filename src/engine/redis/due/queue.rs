@@ -1,12 +1,13 @@
 //! One feed's due queue: reading it, handling what is due, putting away what cannot be handled.
 
-use super::super::super::record::Records;
+use super::super::super::record::{Records, entry_extra};
 use super::super::super::{
     DEAD_KEPT, DUE_BATCH, DUE_TRIES, DeadDue, DueFate, DueHandled, DueRun, EngineError, ScheduledGift,
     ScheduledPage, Unscheduled, rest_after,
 };
 use super::super::faults::Fault;
-use super::super::store::{Extra, Store};
+use super::super::reports::APPEND_ROUNDS;
+use super::super::store::{Extra, Reply, Store};
 use super::super::{scripts, wire};
 use super::number;
 use crate::domain::{DueKind, DuePlace, FeedId, Gift, GiftId, Millis};
@@ -227,27 +228,36 @@ impl Store {
         now: Millis,
         run: &mut DueRun,
     ) -> Result<(), Fault> {
+        let mut rested = String::new();
+        for _ in 0..APPEND_ROUNDS {
+            let extra = self.show_extra(feed, gifts, &rested);
+            let reply = self.try_run(&scripts::SHOW, feed, Some(now), extra).await?;
+            if reply.mark.is_some() {
+                self.reports.appended(feed);
+                return shown(gifts, reply, run);
+            }
+            let ready = self.before_entries(feed, &reply.texts, self.clock(Some(now))).await;
+            let ready = ready.map_err(|error| Fault::stay(error.to_string()))?;
+            rested = ready.ok_or(wire::Garbled("a reply"))?;
+        }
+        Err(Fault::stay("the feed's webhooks change faster than gifts are shown"))
+    }
+
+    fn show_extra(&self, feed: &FeedId, gifts: &[(&Entry, Gift)], rested: &str) -> Extra {
         let mut extra = Extra {
             keys: self.keys.due(feed).to_vec(),
-            args: Vec::with_capacity(11 * gifts.len()),
+            args: Vec::with_capacity(3 + 6 * gifts.len()),
             many: gifts.len(),
         };
+        extra.keys.extend(self.keys.ledger(feed));
+        extra.args.extend(self.append_args(rested));
         for (entry, gift) in gifts {
             extra.keys.extend([self.keys.id(feed, &gift.id), self.keys.lock(feed, gift)]);
             extra.args.extend(wire::gift_args(gift));
             extra.args.push(entry.member.clone());
+            extra.args.push(entry_extra(gift));
         }
-        let reply = self.try_run(&scripts::SHOW, feed, Some(now), extra).await?;
-        let (_, now) = reply.mark.as_ref().ok_or(wire::Garbled("a reply"))?;
-        run.next = reply.texts.first().and_then(|text| text.parse().ok()).map(Millis);
-        for ((entry, gift), text) in gifts.iter().zip(reply.texts.iter().skip(1)) {
-            // None: another node was faster.
-            if let Some(answer) = wire::shown(text, &gift.id)? {
-                let late_ms = now.since(entry.at);
-                run.handled.push(DueHandled { late_ms, fate: DueFate::Shown(answer) });
-            }
-        }
-        Ok(())
+        extra
     }
 
     /// Lets an entry that cannot be handled rest, or gives it up.
@@ -282,6 +292,20 @@ impl Store {
         run.handled.push(DueHandled { late_ms: now.since(entry.at), fate });
         Ok(())
     }
+}
+
+/// Reads what `feed_show` answered.
+fn shown(gifts: &[(&Entry, Gift)], reply: Reply, run: &mut DueRun) -> Result<(), Fault> {
+    let (_, now) = reply.mark.as_ref().ok_or(wire::Garbled("a reply"))?;
+    run.next = reply.texts.first().and_then(|text| text.parse().ok()).map(Millis);
+    for ((entry, gift), text) in gifts.iter().zip(reply.texts.iter().skip(1)) {
+        // None: another node was faster.
+        if let Some(answer) = wire::shown(text, &gift.id)? {
+            let late_ms = now.since(entry.at);
+            run.handled.push(DueHandled { late_ms, fate: DueFate::Shown(answer) });
+        }
+    }
+    Ok(())
 }
 
 /// "AT DUE REASON", the member, the rest.

@@ -139,7 +139,13 @@ impl Feed {
         self.rows.insert(0, row.clone());
         self.rows.truncate(policy.capacity as usize);
         self.record(Op::Add(row), policy);
-        Sale { at: self.at.clone(), row: id }
+        let sale = Sale { at: self.at.clone(), row: id };
+        self.enter_sale(name, claim, &sale, now);
+        sale
+    }
+
+    pub(super) fn gift_of(&self, name: &DropId) -> String {
+        self.drops[name].spec.gift.to_string()
     }
 
     fn unpaid(&self, user: &str, now: Millis) -> Vec<Hold> {

@@ -1,90 +1,519 @@
-//! Reports: being built.
+//! The oracle's reports: the contract's section 6 written down a second time, as plainly as possible.
+//! Every reader has its own copies; a ledger keeps no entry more than it must.
 
-use super::Model;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
 use tipcast::domain::{
-    Ask, Cursor, DeadLetter, FeedId, GroupId, GroupView, Hook, HookId, HookKey, Job, Millis, Reader, Replay,
-    Taken,
+    Answer, Ask, Claim, Cursor, DeadLetter, DropId, Entry, EntryStatus, FeedId, Gift, GroupId, GroupView,
+    Handed, Hook, HookId, HookKey, HookScope, Job, Millis, Reader, Replay, Sale, Show, Start, Status, Taken,
 };
-use tipcast::engine::{EngineError, JobDone, JobTurn, ReportStore, Save, Swapped, Wait, Wakes, Want, Work};
+use tipcast::engine::{
+    HOOKS_OF_ALL_MAX, JobDone, JobLease, JobTurn, READERS_MAX, ReportLimits, ReportStore, Save, Swapped,
+    Wait, Wakes, Want, Work,
+};
 
-fn todo<'a, T: Send + 'a>() -> Wait<'a, T> {
-    Box::pin(std::future::ready(Err(EngineError::Unavailable("reports are being built".into()))))
+use super::{Feed, Model, done};
+
+/// A feed's ledger and those who read it.
+#[derive(Default)]
+pub(super) struct Ledger {
+    entries: Vec<Entry>,
+    next: u64,
+    readers: BTreeMap<Reader, Reading>,
+    pub(super) stirred: bool,
+}
+
+/// What a reader has.
+#[derive(Clone, Default)]
+struct Reading {
+    /// The last number that it was handed, or is done with.
+    handed: u64,
+    lost: u64,
+    held: BTreeMap<u64, Held>,
+    letters: Vec<DeadLetter>,
+    again: BTreeMap<u64, Entry>,
+    progress: String,
+    batch_ms: u64,
+    /// When it is looked at, and the token of the turn that is under way.
+    job: Option<(Millis, String)>,
+}
+
+#[derive(Clone)]
+struct Held {
+    entry: Entry,
+    until: Millis,
+    attempts: u64,
+    /// Beside the ledger: trimming does not touch it.
+    replayed: bool,
+}
+
+impl Reading {
+    fn unread<'a>(&self, entries: &'a [Entry]) -> Vec<&'a Entry> {
+        entries.iter().filter(|entry| entry.cursor.0 > self.handed).collect()
+    }
+
+    fn bury(&mut self, letter: DeadLetter, limits: &ReportLimits) {
+        self.letters.push(letter);
+        while self.letters.len() as u64 > limits.dead_max {
+            self.letters.remove(0);
+        }
+    }
+}
+
+impl Feed {
+    pub(super) fn enter_gift(&mut self, gift: &Gift, answer: &Answer, now: Millis) {
+        if gift.test {
+            return;
+        }
+        let (status, seq) = match answer.status {
+            Status::Accepted => (EntryStatus::Accepted, Some(answer.at.seq)),
+            Status::Merged => (EntryStatus::Merged, Some(answer.at.seq)),
+            Status::Suppressed => (EntryStatus::Suppressed, None),
+        };
+        let mut event = json!({"id": gift.id.to_string(), "count": gift.count});
+        event["user"] = serde_json::from_str(&gift.user.to_json()).unwrap();
+        event["gift"] = serde_json::from_str(&gift.gift.to_json()).unwrap();
+        if let Some(value) = &gift.value {
+            event["value"] = json!({"amount": value.amount, "currency": value.currency});
+        }
+        if let Some(combo) = &gift.combo {
+            event["combo"] = json!({"id": combo.id, "count": combo.count});
+            if combo.end {
+                event["combo"]["end"] = json!(true);
+            }
+        }
+        let mut set = |field: &str, value: Option<Value>| {
+            value.into_iter().for_each(|value| event[field] = value);
+        };
+        set("message", gift.message.clone().map(Value::from));
+        set("tier", gift.tier.map(Value::from));
+        set("occurred_at", gift.occurred_at.map(|at| json!(at.to_string())));
+        set("meta", gift.meta.as_ref().map(|meta| serde_json::from_str(meta).unwrap()));
+        match gift.show {
+            Show::ByPolicy => {}
+            Show::After(ms) => set("delay_ms", Some(json!(ms))),
+            Show::At(at) => set("deliver_at", Some(json!(at.to_string()))),
+        }
+        self.enter((status, seq), answer.row.clone(), event, now);
+    }
+
+    pub(super) fn enter_sale(&mut self, drop: &DropId, claim: &Claim, sale: &Sale, now: Millis) {
+        let mut event = json!({"id": claim.id.to_string(), "count": claim.count, "drop": drop.to_string()});
+        event["user"] = serde_json::from_str(&claim.user.to_json()).unwrap();
+        event["gift"] = serde_json::from_str(&self.gift_of(drop)).unwrap();
+        if let Some(message) = &claim.message {
+            event["message"] = json!(message);
+        }
+        self.enter((EntryStatus::Sold, Some(sale.at.seq)), sale.row.clone(), event, now);
+    }
+
+    fn enter(
+        &mut self,
+        (status, seq): (EntryStatus, Option<u64>),
+        row: tipcast::domain::RowId,
+        event: Value,
+        at: Millis,
+    ) {
+        let ledger = &mut self.ledger;
+        if ledger.next == 0 {
+            ledger.next = Cursor::first(at).0;
+            ledger.readers.values_mut().for_each(|reading| reading.handed = ledger.next - 1);
+        }
+        let cursor = Cursor(ledger.next);
+        ledger.next += 1;
+        ledger.stirred = true;
+        let gift = event.to_string().into();
+        ledger.entries.push(Entry { cursor, status, at, seq, row: Some(row), gift });
+        for (reader, reading) in &mut ledger.readers {
+            if reading.job.is_none() && !matches!(reader, Reader::Group(_)) {
+                reading.job = Some((at.plus(reading.batch_ms), String::new()));
+            }
+        }
+    }
+}
+
+impl Ledger {
+    pub(super) fn is_read(&self) -> bool {
+        !self.readers.is_empty()
+    }
+
+    /// Whoever is one too many is not let in.
+    fn own_readers(&self) -> usize {
+        self.readers.keys().filter(|reader| !matches!(reader, Reader::HookOfAll(_))).count()
+    }
+
+    /// A webhook of all feeds reads what came since it was made.
+    pub(super) fn join(&mut self, hook: &HookId, spec: &Hook) {
+        let reader = Reader::HookOfAll(hook.clone());
+        if self.readers.contains_key(&reader) {
+            return;
+        }
+        let since = self.entries.iter().find(|entry| entry.at.0 >= spec.since);
+        let first = since.map_or(self.next, |entry| entry.cursor.0);
+        let batch_ms = spec.spec.batch_ms;
+        let job = since.map(|entry| (entry.at.plus(batch_ms), String::new()));
+        let handed = first.saturating_sub(1);
+        self.readers.insert(reader, Reading { handed, batch_ms, job, ..Reading::default() });
+    }
+
+    pub(super) fn trim(&mut self, limits: &ReportLimits) {
+        let now = self.entries.last().map_or(Millis(0), |entry| entry.at);
+        while self.entries.len() as u64 > limits.ledger_max {
+            let oldest = self.entries[0].cursor.0;
+            let wants = |reading: &Reading| {
+                reading.handed < oldest || reading.held.get(&oldest).is_some_and(|held| !held.replayed)
+            };
+            let old = limits.max_age_ms > 0 && now.since(self.entries[0].at) > limits.max_age_ms;
+            let too_many = self.entries.len() as u64 > limits.backlog_max;
+            if self.readers.values().any(wants) && !old && !too_many {
+                return;
+            }
+            for reading in self.readers.values_mut().filter(|reading| wants(reading)) {
+                reading.held.remove(&oldest);
+                reading.handed = reading.handed.max(oldest);
+                reading.lost += 1;
+            }
+            self.entries.remove(0);
+        }
+    }
+
+    fn take(&mut self, group: &GroupId, ask: Ask, now: Millis, limits: &ReportLimits) -> Option<Taken> {
+        let reader = Reader::Group(group.clone());
+        if !self.readers.contains_key(&reader) {
+            if self.own_readers() >= READERS_MAX {
+                return None;
+            }
+            let kept = (self.entries.len() as u64).min(limits.ledger_max);
+            let first = if ask.from == Start::Start { self.next - kept } else { self.next };
+            let handed = first.saturating_sub(1);
+            self.readers.insert(reader.clone(), Reading { handed, ..Reading::default() });
+        }
+        let reading = self.readers.get_mut(&reader).unwrap();
+        let mut entries = vec![];
+        let until = now.plus(ask.lease_ms);
+        for no in reading.held.keys().copied().collect::<Vec<_>>() {
+            let held = reading.held.get_mut(&no).unwrap();
+            if held.until > now || entries.len() == ask.max {
+                continue;
+            }
+            if held.attempts >= limits.max_attempts {
+                let (attempts, reason) = (held.attempts, "it was handed out too often".into());
+                let letter = DeadLetter { died_at: now, reason, attempts, entry: held.entry.clone() };
+                reading.held.remove(&no);
+                reading.bury(letter, limits);
+                continue;
+            }
+            (held.until, held.attempts) = (until, held.attempts + 1);
+            entries.push(Handed { entry: held.entry.clone(), attempt: held.attempts });
+        }
+        for entry in reading.unread(&self.entries).into_iter().take(ask.max - entries.len()) {
+            let held = Held { entry: entry.clone(), until, attempts: 1, replayed: false };
+            reading.held.insert(entry.cursor.0, held);
+            reading.handed = entry.cursor.0;
+            entries.push(Handed { entry: entry.clone(), attempt: 1 });
+        }
+        let first = reading.held.values().map(|held| held.until).min();
+        Some(Taken { entries, next_in_ms: first.map(|at| at.since(now)) })
+    }
+
+    fn view(&self, reading: &Reading, now: Millis) -> GroupView {
+        let unread = reading.unread(&self.entries);
+        let held = reading.held.values().map(|held| &held.entry);
+        let oldest = held.chain(unread.iter().copied()).min_by_key(|entry| entry.cursor);
+        GroupView {
+            lag: unread.len() as u64,
+            pending: reading.held.len() as u64,
+            oldest_ms: oldest.map_or(0, |entry| now.since(entry.at)),
+            dead: reading.letters.len() as u64,
+            lost: reading.lost,
+        }
+    }
+
+    fn work(&mut self, reader: &Reader, want: Want, now: Millis) -> Work {
+        let reading = self.readers.get_mut(reader).unwrap();
+        let unread = reading.unread(&self.entries);
+        if unread.is_empty() && reading.again.is_empty() {
+            reading.job = None;
+        }
+        Work {
+            progress: reading.progress.clone(),
+            backlog: unread.len() as u64,
+            entries: unread.into_iter().take(want.most).cloned().collect(),
+            again: reading.again.values().take(want.most).cloned().collect(),
+            now,
+        }
+    }
+}
+
+impl Reading {
+    fn replay(&mut self, reader: &Reader, which: &Replay, now: Millis) -> u64 {
+        let wanted =
+            |letter: &DeadLetter| !matches!(which, Replay::Only(all) if !all.contains(&letter.entry.cursor));
+        let (back, stay): (Vec<_>, Vec<_>) = self.letters.drain(..).partition(wanted);
+        self.letters = stay;
+        for DeadLetter { entry, .. } in back.iter().cloned() {
+            let no = entry.cursor.0;
+            if let Reader::Group(_) = reader {
+                self.held.insert(no, Held { entry, until: Millis(0), attempts: 0, replayed: true });
+                continue;
+            }
+            self.again.insert(no, entry);
+            match &mut self.job {
+                Some((at, token)) if token.is_empty() => *at = now.min(*at),
+                Some(_) => {}
+                None => self.job = Some((now, String::new())),
+            }
+        }
+        back.len() as u64
+    }
+
+    fn save(&mut self, entries: &[Entry], save: Save, now: Millis, limits: &ReportLimits) {
+        let through = save.through.map_or(0, |through| through.0);
+        let finished: Vec<Entry> =
+            self.unread(entries).into_iter().filter(|entry| entry.cursor.0 <= through).cloned().collect();
+        let sent: Vec<Entry> = save.again.iter().filter_map(|cursor| self.again.remove(&cursor.0)).collect();
+        for death in save.dead {
+            let found = finished.iter().chain(&sent).find(|entry| entry.cursor == death.cursor);
+            if let Some(entry) = found.cloned() {
+                let (attempts, reason) = (death.attempts, death.reason);
+                self.bury(DeadLetter { died_at: now, reason, attempts, entry }, limits);
+            }
+        }
+        if let Some(last) = finished.last() {
+            self.handed = last.cursor.0;
+        }
+        self.progress = save.progress;
+    }
+}
+
+impl Model {
+    /// Does something with a reader, if it is there.
+    fn with<T>(
+        &self,
+        feed: &FeedId,
+        reader: &Reader,
+        f: impl FnOnce(&mut Feed, Reading) -> (T, Reading),
+    ) -> Option<T> {
+        self.on(feed, |feed, _| {
+            let reading = feed.ledger.readers.get(reader)?.clone();
+            let (result, reading) = f(feed, reading);
+            feed.ledger.readers.insert(reader.clone(), reading);
+            Some(result)
+        })
+    }
+
+    fn feeds(&self) -> Vec<FeedId> {
+        let mut feeds: Vec<FeedId> = self.feeds.lock().unwrap().keys().cloned().collect();
+        feeds.sort();
+        feeds
+    }
+
+    /// Every job, when it is looked at, and the token of its turn.
+    fn jobs(&self) -> Vec<(Millis, Job, String)> {
+        let mut jobs = vec![];
+        for feed in self.feeds() {
+            self.on(&feed, |f, _| {
+                for (reader, reading) in &f.ledger.readers {
+                    let Some((at, token)) = reading.job.clone() else { continue };
+                    jobs.push((at, Job { feed: feed.clone(), reader: reader.clone() }, token));
+                }
+            });
+        }
+        jobs.sort();
+        jobs
+    }
+
+    fn set_job(&self, job: &Job, to: Option<(Millis, String)>) {
+        self.with(&job.feed, &job.reader, |_, reading| ((), Reading { job: to, ..reading }));
+    }
 }
 
 impl ReportStore for Model {
-    fn take<'a>(&'a self, _: &'a FeedId, _: &'a GroupId, _: Ask, _: Millis) -> Wait<'a, Option<Taken>> {
-        todo()
+    fn take<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        group: &'a GroupId,
+        ask: Ask,
+        now: Millis,
+    ) -> Wait<'a, Option<Taken>> {
+        let limits = self.limits();
+        done(self.on(feed, |f, _| f.ledger.take(group, ask, now, &limits)))
     }
 
-    fn ack<'a>(&'a self, _: &'a FeedId, _: &'a GroupId, _: &'a [Cursor], _: Millis) -> Wait<'a, Option<u64>> {
-        todo()
+    fn ack<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        group: &'a GroupId,
+        cursors: &'a [Cursor],
+        _: Millis,
+    ) -> Wait<'a, Option<u64>> {
+        done(self.with(feed, &Reader::Group(group.clone()), |_, mut reading| {
+            let acked = cursors.iter().filter(|cursor| reading.held.remove(&cursor.0).is_some()).count();
+            (acked as u64, reading)
+        }))
     }
 
     fn nack<'a>(
         &'a self,
-        _: &'a FeedId,
-        _: &'a GroupId,
-        _: &'a [Cursor],
+        feed: &'a FeedId,
+        group: &'a GroupId,
+        cursors: &'a [Cursor],
         _: Millis,
     ) -> Wait<'a, Option<u64>> {
-        todo()
+        done(self.with(feed, &Reader::Group(group.clone()), |f, mut reading| {
+            let mut nacked = 0;
+            let cursors: BTreeSet<&Cursor> = cursors.iter().collect();
+            for cursor in cursors {
+                if let Some(held) = reading.held.get_mut(&cursor.0) {
+                    (held.until, nacked) = (Millis(0), nacked + 1);
+                }
+            }
+            f.ledger.stirred |= nacked > 0;
+            (nacked, reading)
+        }))
     }
 
-    fn group<'a>(&'a self, _: &'a FeedId, _: &'a GroupId, _: Millis) -> Wait<'a, Option<GroupView>> {
-        todo()
+    fn group<'a>(&'a self, feed: &'a FeedId, group: &'a GroupId, now: Millis) -> Wait<'a, Option<GroupView>> {
+        let reader = Reader::Group(group.clone());
+        done(self.with(feed, &reader, |f, reading| (f.ledger.view(&reading, now), reading)))
     }
 
-    fn delete_group<'a>(&'a self, _: &'a FeedId, _: &'a GroupId) -> Wait<'a, bool> {
-        todo()
+    fn delete_group<'a>(&'a self, feed: &'a FeedId, group: &'a GroupId) -> Wait<'a, bool> {
+        let reader = Reader::Group(group.clone());
+        done(self.on(feed, |f, _| f.ledger.readers.remove(&reader).is_some()))
     }
 
-    fn readers<'a>(&'a self, _: Option<&'a FeedId>) -> Wait<'a, Vec<(FeedId, Reader)>> {
-        todo()
+    fn readers<'a>(&'a self, feed: Option<&'a FeedId>) -> Wait<'a, Vec<(FeedId, Reader)>> {
+        let mut all = vec![];
+        for name in feed.map_or_else(|| self.feeds(), |feed| vec![feed.clone()]) {
+            self.on(&name, |f, _| {
+                let readers = f.ledger.readers.keys();
+                let wanted = readers.filter(|it| feed.is_some() || matches!(it, Reader::Group(_)));
+                all.extend(wanted.map(|reader| (name.clone(), reader.clone())));
+            });
+        }
+        done(all)
     }
 
-    fn letters<'a>(&'a self, _: &'a FeedId, _: &'a Reader) -> Wait<'a, Vec<DeadLetter>> {
-        todo()
+    fn letters<'a>(&'a self, feed: &'a FeedId, reader: &'a Reader) -> Wait<'a, Vec<DeadLetter>> {
+        done(self.with(feed, reader, |_, reading| (reading.letters.clone(), reading)).unwrap_or_default())
     }
 
-    fn replay<'a>(&'a self, _: &'a FeedId, _: &'a Reader, _: &'a Replay, _: Millis) -> Wait<'a, u64> {
-        todo()
+    fn replay<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        reader: &'a Reader,
+        which: &'a Replay,
+        now: Millis,
+    ) -> Wait<'a, u64> {
+        let replayed = self.with(feed, reader, |f, mut reading| {
+            let replayed = reading.replay(reader, which, now);
+            f.ledger.stirred |= replayed > 0;
+            (replayed, reading)
+        });
+        done(replayed.unwrap_or_default())
     }
 
-    fn letter_feeds<'a>(&'a self, _: &'a HookId) -> Wait<'a, Vec<FeedId>> {
-        todo()
+    fn letter_feeds<'a>(&'a self, hook: &'a HookId) -> Wait<'a, Vec<FeedId>> {
+        let reader = Reader::HookOfAll(hook.clone());
+        let has = |feed: &FeedId| {
+            self.with(feed, &reader, |_, reading| (!reading.letters.is_empty(), reading)).unwrap_or(false)
+        };
+        done(self.feeds().into_iter().filter(has).collect())
     }
 
-    fn hook<'a>(&'a self, _: &'a HookKey) -> Wait<'a, Option<Hook>> {
-        todo()
+    fn hook<'a>(&'a self, key: &'a HookKey) -> Wait<'a, Option<Hook>> {
+        done(self.hooks.lock().unwrap().get(key).cloned())
     }
 
     fn hooks(&self) -> Wait<'_, Vec<(HookKey, Hook)>> {
-        todo()
+        let hooks = self.hooks.lock().unwrap();
+        let mut all: Vec<_> = hooks.iter().map(|(key, hook)| (key.clone(), hook.clone())).collect();
+        all.sort_by_key(|(key, _)| key.clone());
+        done(all)
     }
 
     fn swap_hook<'a>(
         &'a self,
-        _: &'a HookKey,
-        _: Option<u64>,
-        _: Option<Hook>,
+        key: &'a HookKey,
+        was: Option<u64>,
+        to: Option<Hook>,
         _: Millis,
     ) -> Wait<'a, Swapped> {
-        todo()
+        let known = self.hooks.lock().unwrap().get(key).cloned();
+        if known.as_ref().map(|hook| hook.version) != was {
+            return done(Swapped::Stale);
+        }
+        let of_all = |key: &HookKey| key.scope == HookScope::All;
+        let full = match &key.scope {
+            HookScope::All => {
+                self.hooks.lock().unwrap().keys().filter(|key| of_all(key)).count() >= HOOKS_OF_ALL_MAX
+            }
+            HookScope::Feed(feed) => self.on(feed, |f, _| f.ledger.own_readers() >= READERS_MAX),
+        };
+        let Some(hook) = to else {
+            self.hooks.lock().unwrap().remove(key);
+            for feed in self.feeds() {
+                let here = matches!(&key.scope, HookScope::Feed(own) if *own == feed);
+                if of_all(key) || here {
+                    self.on(&feed, |f, _| f.ledger.readers.remove(&key.reader()));
+                }
+            }
+            return done(Swapped::Done);
+        };
+        if known.is_none() && full {
+            return done(Swapped::Full);
+        }
+        self.hooks.lock().unwrap().insert(key.clone(), hook.clone());
+        match &key.scope {
+            HookScope::Feed(feed) => self.on(feed, |f, _| {
+                let handed = f.ledger.next.saturating_sub(1);
+                let new = Reading { handed, ..Reading::default() };
+                let reading = f.ledger.readers.entry(key.reader()).or_insert(new);
+                reading.batch_ms = hook.spec.batch_ms;
+            }),
+            // Looking at a feed makes it join.
+            HookScope::All => drop(self.jobs()),
+        }
+        done(Swapped::Done)
     }
 
-    fn claim_jobs(&self, _: Vec<JobDone>, _: usize, _: u64, _: Millis) -> Wait<'_, JobTurn> {
-        todo()
+    fn claim_jobs(&self, over: Vec<JobDone>, max: usize, lease_ms: u64, now: Millis) -> Wait<'_, JobTurn> {
+        for JobDone { job, token, next_in_ms } in over {
+            if self.jobs().iter().any(|(_, known, turn)| *known == job && *turn == token) {
+                self.set_job(&job, next_in_ms.map(|ms| (now.plus(ms), String::new())));
+            }
+        }
+        let mut jobs = vec![];
+        for (_, job, _) in self.jobs().into_iter().filter(|(at, ..)| *at <= now).take(max) {
+            let token = tipcast::domain::Epoch::mint().to_string();
+            self.set_job(&job, Some((now.plus(lease_ms), token.clone())));
+            jobs.push(JobLease { job, token });
+        }
+        let all = self.jobs();
+        let next_in_ms = all.first().map(|(at, ..)| at.since(now));
+        done(JobTurn { jobs, next_in_ms, waiting: all.len() as u64 })
     }
 
-    fn open_job<'a>(&'a self, _: &'a Job, _: Want, _: Millis) -> Wait<'a, Option<Work>> {
-        todo()
+    fn open_job<'a>(&'a self, job: &'a Job, want: Want, now: Millis) -> Wait<'a, Option<Work>> {
+        done(self.on(&job.feed, |f, _| {
+            f.ledger.readers.get(&job.reader)?;
+            Some(f.ledger.work(&job.reader, want, now))
+        }))
     }
 
-    fn save_job<'a>(&'a self, _: &'a Job, _: Save, _: Want, _: Millis) -> Wait<'a, Option<Work>> {
-        todo()
+    fn save_job<'a>(&'a self, job: &'a Job, save: Save, want: Want, now: Millis) -> Wait<'a, Option<Work>> {
+        let limits = self.limits();
+        done(self.on(&job.feed, |f, _| {
+            let Ledger { entries, readers, .. } = &mut f.ledger;
+            let reading = readers.get_mut(&job.reader).filter(|reading| reading.progress == save.was)?;
+            reading.save(entries, save, now, &limits);
+            Some(f.ledger.work(&job.reader, want, now))
+        }))
     }
 
     fn job_wakes(&self) -> Wakes {
-        Wakes::new(Wakes::sender().subscribe())
+        Wakes::new(self.wakes.subscribe())
     }
 }

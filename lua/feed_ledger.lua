@@ -1,0 +1,76 @@
+-- feed_ledger: appending to the feed's ledger; Rust puts this text behind feed_common's and ledger's, in front of
+-- scripts that take gifts or sell. KEYS 8, 9 and 10 are then ledger, reports and readers, and ARGV
+--   10 the version of the set of webhooks of all feeds that the caller knows
+--   11 IDLE as this script answered it, once these webhooks are registered in the index of jobs; else ""
+--   12 LEDGER_MAX BACKLOG_MAX MAX_AGE, where 0 is no age
+--
+-- Such a script may answer instead of everything, and then has written nothing:
+--   "", "hooks"          webhooks of all feeds are to be brought here first (report_attach)
+--   "", "reports", IDLE  these webhooks are to be registered first
+-- and behind its header, how many entries were cut that some reader was not done with.
+
+local LEDGER, REPORTS, READERS = KEYS[8], KEYS[9], KEYS[10]
+local fresh, ledger, cut, unread = {}, false, 0, ''
+
+-- Status, row, and the lines behind the first of what happened now.
+local function enter(status, row, extra, body)
+  fresh[#fresh + 1] = status .. (status == 's' and ' -' or ' ' .. seq_text) .. ' ' .. row .. ' ' .. time .. '\n'
+    .. extra .. '\n' .. body
+end
+
+-- What is cut once the ledger is of this length: from the front, what every reader is done with, down to
+-- LEDGER_MAX. Whatever readers say, no more than BACKLOG_MAX is kept, and of what is older than MAX_AGE no more
+-- than LEDGER_MAX; of that at most a thousand go at a time.
+local function plan_cut(length)
+  local most, backlog, age = match(ARGV[12], '^(%d+) (%d+) (%d+)$')
+  most, age = tonumber(most), tonumber(age)
+  local behind = ledger.base + length
+  local kept, floor = behind - most, behind - most
+  for _, text in ipairs(call('HVALS', READERS)) do
+    floor = math.min(floor, tonumber(match(text, '^(%d+) ') or behind))
+  end
+  floor = math.max(floor, ledger.base)
+  local to = math.max(floor, behind - tonumber(backlog))
+  local step = age > 0 and 512 or 0
+  while step >= 1 do
+    local last = to + step - 1
+    local entry = last < kept and call('LINDEX', LEDGER, int(last - ledger.base))
+    local at = entry and tonumber(match(entry, '^%S+ %S+ %S+ (%d+)\n') or nil)
+    if at and at + age <= now then to = last + 1 end
+    step = math.floor(step / 2)
+  end
+  if to > floor then unread = ' ' .. int(to - floor) end
+  cut = to - ledger.base
+  ledger.base, ledger.changed = to, true
+  ledger.limit = math.max(length - cut, most) + math.min(256, math.floor(most / 32))
+end
+
+-- What is to be answered instead, if anything. Reads and decides what `ledger_commit` writes.
+local function ledger_refuses()
+  if #fresh == 0 then return nil end
+  ledger = ledger_of(strings[7], call('LLEN', LEDGER), READERS)
+  if ARGV[10] + 0 > ledger.hooks then return { '', 'hooks' } end
+  if ledger.idle ~= '-' then
+    if ARGV[11] ~= ledger.idle then return { '', 'reports', ledger.idle } end
+    ledger.idle, ledger.changed = '-', true
+  end
+  if ledger.length == 0 then
+    ledger.base, ledger.changed = math.max(ledger.base, now * 1000), true
+    ledger.start = ledger.base
+  end
+  local length = ledger.length + #fresh
+  if length > ledger.limit then plan_cut(length) end
+end
+
+-- Writes what was entered; after `commit`. Who waits for entries listens on the feed's channel.
+local function ledger_commit()
+  if #fresh == 0 then return end
+  local call = redis.call
+  if ledger.broken then call('DEL', LEDGER) end
+  call('RPUSH', LEDGER, unpack(fresh))
+  if cut > 0 then call('LTRIM', LEDGER, int(cut), -1) end
+  if ledger.changed then call('SET', REPORTS, reports_of(ledger)) end
+  if ledger.readers > 0 and #changes == 0 and not lost and not strayed then
+    call('PUBLISH', ARGV[9], 'live ' .. epoch .. ' 0\n=\n')
+  end
+end

@@ -1,0 +1,64 @@
+-- report_attach: brings the webhooks of all feeds to one feed: those that are new begin to read, those that are no
+-- more stop.
+--
+-- KEYS 3:
+--   1 ledger
+--   2 reports
+--   3 readers
+-- ARGV 4 + 3 per webhook of all feeds:
+--   1 now
+--   2 version of their set
+--   3 how far back they begin at most, entries
+--   4 stamp
+--   5 reader
+--   6 since when there is this webhook
+--   7 how long it gathers entries, milliseconds
+-- RETURNS "gone" and how many stopped, or began anew under a name that was there; these; then those that began
+--   and have something to send
+-- REFUSES nothing: of a version that is known already it does nothing
+
+meet_types()
+local gone, began = {}, {}
+if tonumber(ARGV[2]) <= ledger.hooks then return { 'gone', '0' } end
+local names = {}
+for n = 5, #ARGV, 3 do names[ARGV[n]] = ARGV[n + 1] end
+for _, name in ipairs(call('HKEYS', READERS)) do
+  local it = sub(name, 1, 2) == '*:' and reader_of(name)
+  if it and int(it.since) ~= names[name] then
+    gone[#gone + 1] = name
+    call('HDEL', READERS, name)
+    wake(name)
+  end
+end
+
+-- The number of the first entry that happened at this time or later.
+local function first_since(since)
+  local number, least = behind, math.max(ledger.base, behind - tonumber(ARGV[3]))
+  while number > least do
+    local from = math.max(least, number - 64)
+    local texts = call('LRANGE', LEDGER, int(from - ledger.base), int(number - 1 - ledger.base))
+    for n = #texts, 1, -1 do
+      if tonumber(match(texts[n], '^%S+ %S+ %S+ (%d+)\n') or '0') < since then return number end
+      number = number - 1
+    end
+    if #texts == 0 then return number end
+  end
+  return number
+end
+
+for n = 5, #ARGV, 3 do
+  local name = ARGV[n]
+  if call('HEXISTS', READERS, name) == 0 then
+    local since = tonumber(ARGV[n + 1])
+    local at = first_since(since)
+    keep_reader(new_reader(name, at, since))
+    rest(name, ARGV[n + 2], ARGV[4])
+    if at < behind then began[#began + 1] = name end
+  end
+end
+ledger.hooks, ledger.readers = tonumber(ARGV[2]), call('HLEN', READERS)
+keep_reports()
+local answer = { 'gone', int(#gone) }
+for _, name in ipairs(gone) do answer[#answer + 1] = name end
+for _, name in ipairs(began) do answer[#answer + 1] = name end
+return answer

@@ -1,0 +1,149 @@
+-- report_common: how every report_*.lua begins; Rust puts ledger's text in front of this one, and this in front of
+-- theirs.
+--
+-- KEYS 3:
+--   1 ledger
+--   2 reports
+--   3 readers
+-- ARGV 1:
+--   1 now, milliseconds; "-" takes the store's clock
+-- RETURNS nothing by itself
+-- REFUSES nothing
+
+local LEDGER, REPORTS, READERS = KEYS[1], KEYS[2], KEYS[3]
+-- Of the reader that it is about, where a script has one.
+local PENDING, LEASES, TRIES, AGAIN, DEAD, DEATHS = unpack(KEYS, 4, 9)
+local call, match, format, sub = redis.call, string.match, string.format, string.sub
+
+local now = tonumber(ARGV[1])
+if not now then
+  local t = call('TIME')
+  now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
+end
+
+local function int(n)
+  return format('%d', n)
+end
+
+-- A number as members and fields have it: as text they sort as numbers do.
+local function padded(n)
+  return format('%016d', n)
+end
+
+-- Commands take a few thousand arguments at most.
+local function in_parts(command, key, all)
+  for from = 1, #all, 1000 do
+    call(command, key, unpack(all, from, math.min(from + 999, #all)))
+  end
+end
+
+local ledger = ledger_of(call('GET', REPORTS), call('LLEN', LEDGER), READERS)
+-- The number that the next entry gets, as far as it is known.
+local behind = ledger.base + ledger.length
+
+-- Every read that a script does meets every key's type here, before anything is written.
+local function meet_types()
+  call('HLEN', READERS)
+  if PENDING then
+    call('ZCARD', PENDING)
+    call('ZCARD', LEASES)
+    call('HLEN', TRIES)
+    call('HLEN', AGAIN)
+    call('HLEN', DEAD)
+    call('ZCARD', DEATHS)
+  end
+end
+
+local function new_reader(name, at, since)
+  return { name = name, floor = at, handed = at, lost = 0, since = since or 0, progress = '', gone = {} }
+end
+
+-- A reader, brought up to what the ledger still has; none when it does not read here. gone: what it had pending of
+-- entries that were cut.
+local function reader_of(name)
+  local text = call('HGET', READERS, name)
+  if not text then return nil end
+  local floor, handed, lost, since, progress = match(text, '^(%d+) (%d+) (%d+) (%d+)\n([^\n]*)$')
+  local it = new_reader(name, tonumber(floor or '0'), tonumber(since or '0'))
+  it.handed, it.lost, it.progress = tonumber(handed or '0'), tonumber(lost or '0'), progress or ''
+  if it.floor < ledger.base then
+    if PENDING then it.gone = call('ZRANGEBYSCORE', PENDING, '-inf', '(' .. int(ledger.base)) end
+    it.lost = it.lost + #it.gone + math.max(0, ledger.base - math.max(it.handed, ledger.start))
+    it.handed = math.max(it.handed, ledger.base)
+    it.floor = it.handed
+    local first = PENDING and call('ZRANGEBYSCORE', PENDING, int(ledger.base), '+inf', 'LIMIT', '0', '1')[1]
+    if first then it.floor = math.min(it.floor, tonumber(first)) end
+  end
+  return it
+end
+
+-- Takes out what is gone; before anything else is written.
+local function let_go(it)
+  in_parts('ZREM', PENDING, it.gone)
+  in_parts('ZREM', LEASES, it.gone)
+  in_parts('HDEL', TRIES, it.gone)
+end
+
+local function keep_reader(it)
+  call('HSET', READERS, it.name, int(it.floor) .. ' ' .. int(it.handed) .. ' ' .. int(it.lost) .. ' '
+    .. int(it.since) .. '\n' .. it.progress)
+end
+
+-- Keeps a group; behind what else is written of it.
+local function keep_group(it)
+  local first = call('ZRANGE', PENDING, '0', '0')[1]
+  it.floor = first and math.min(tonumber(first), it.handed) or it.handed
+  keep_reader(it)
+end
+
+local function keep_reports()
+  if ledger.broken then call('DEL', LEDGER) end
+  call('SET', REPORTS, reports_of(ledger))
+end
+
+-- Takes a webhook out of those that rest.
+local function wake(name)
+  local rest = {}
+  for one in string.gmatch(ledger.idle, '[^;]+') do
+    if one ~= '-' and sub(one, 1, #name + 1) ~= name .. ',' then rest[#rest + 1] = one end
+  end
+  ledger.idle = #rest > 0 and table.concat(rest, ';') or '-'
+end
+
+-- Puts it among them, from now on with this stamp.
+local function rest(name, batch_ms, stamp)
+  wake(name)
+  local one = name .. ',' .. batch_ms .. ',' .. stamp
+  ledger.idle = ledger.idle == '-' and one or ledger.idle .. ';' .. one
+end
+
+-- The text of an entry of the ledger, if it has it.
+local function entry_at(number)
+  if number < ledger.base or number >= behind then return false end
+  return call('LINDEX', LEDGER, int(number - ledger.base))
+end
+
+-- Makes an entry a dead letter; the oldest make room.
+local function bury(number, text, attempts, reason, most)
+  local member = padded(number)
+  call('HSET', DEAD, member, int(now) .. ' ' .. int(attempts) .. ' ' .. reason .. '\n' .. text)
+  call('ZADD', DEATHS, int(now), member)
+  local over = call('ZCARD', DEATHS) - most
+  if over > 0 then
+    local oldest = call('ZRANGE', DEATHS, '0', int(over - 1))
+    in_parts('HDEL', DEAD, oldest)
+    in_parts('ZREM', DEATHS, oldest)
+  end
+end
+
+-- Forgets a reader with all it has.
+local function forget(name)
+  local was = call('HDEL', READERS, name)
+  if PENDING then call('DEL', PENDING, LEASES, TRIES, AGAIN, DEAD, DEATHS) end
+  if was == 1 then
+    ledger.readers = ledger.readers - 1
+    wake(name)
+    keep_reports()
+  end
+  return was
+end

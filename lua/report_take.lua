@@ -1,0 +1,119 @@
+-- report_take: hands entries to a claimer of a group; makes the group when there is none.
+--
+-- KEYS 9:
+--   1 ledger
+--   2 reports
+--   3 readers
+--   4 pending of the reader
+--   5 leases of the reader
+--   6 tries of the reader
+--   7 again of the reader
+--   8 dead of the reader
+--   9 deaths of the reader
+-- ARGV 10:
+--   1 now
+--   2 reader
+--   3 entries at most
+--   4 how long they are the claimer's, milliseconds
+--   5 where a new group begins: "now", else with the oldest entry, or
+--   6 with so many entries at most
+--   7 how often an entry is handed out
+--   8 how many dead letters are kept
+--   9 readers at most
+--   10 "listed" when the group is among those of all feeds, or ""
+-- RETURNS "ok", in how many milliseconds the first lease is over or "", then per entry: its number, the how manyth
+--   time it is handed out, its lines
+-- REFUSES with "full" when the group would be one reader too many, "new" when it is to be listed first
+
+-- So many whose lease is over are looked at in one run.
+local LOOK = 2000
+
+meet_types()
+local reader, most, attempts_most = reader_of(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[7])
+local over = call('ZRANGEBYSCORE', LEASES, '-inf', int(now), 'LIMIT', '0', int(LOOK))
+if not reader then
+  if call('HLEN', READERS) >= tonumber(ARGV[9]) then return { 'full' } end
+  if ARGV[10] == '' then return { 'new' } end
+  local from = behind
+  if ARGV[5] ~= 'now' then from = math.max(ledger.base, behind - tonumber(ARGV[6])) end
+  reader = new_reader(ARGV[2], from)
+  ledger.readers = ledger.readers + 1
+  keep_reports()
+end
+let_go(reader)
+
+-- Texts of entries by number, read in runs: what expires together mostly was handed out together.
+local texts = {}
+local function read_run(from, to)
+  from = math.max(from, ledger.base)
+  if to < from then return end
+  for n, text in ipairs(call('LRANGE', LEDGER, int(from - ledger.base), int(to - ledger.base))) do
+    texts[from + n - 1] = text
+  end
+end
+
+local answer, leases, pending, tries, gone = { 'ok', '' }, {}, {}, {}, {}
+local til, taken = int(now + tonumber(ARGV[4])), 0
+local function hand(member, number, attempt, text)
+  leases[#leases + 1] = til
+  leases[#leases + 1] = member
+  answer[#answer + 1] = member
+  answer[#answer + 1] = int(attempt)
+  answer[#answer + 1] = text
+  taken = taken + 1
+end
+
+-- Those whose lease is over, by number.
+table.sort(over)
+local from, last = false, false
+for n = 1, math.min(#over, most) do
+  local number = tonumber(over[n])
+  if last and number ~= last + 1 then
+    read_run(from, last)
+    from = number
+  end
+  from, last = from or number, number
+end
+if from then read_run(from, last) end
+for _, member in ipairs(over) do
+  if taken >= most then break end
+  local number, tried = tonumber(member), tonumber(call('HGET', TRIES, member) or '1')
+  local text = call('HGET', AGAIN, member) or texts[number] or entry_at(number)
+  if text and tried < attempts_most then
+    tries[#tries + 1] = member
+    tries[#tries + 1] = int(tried + 1)
+    hand(member, number, tried + 1, text)
+  else
+    gone[#gone + 1] = member
+    if text then
+      local reason = 'handed out ' .. int(tried) .. ' times and never acknowledged'
+      bury(number, text, tried, reason, tonumber(ARGV[8]))
+    end
+  end
+end
+
+-- Then those that nobody was given yet.
+if taken < most and reader.handed < behind then
+  local first = reader.handed - ledger.base
+  local more = call('LRANGE', LEDGER, int(first), int(first + most - taken - 1))
+  for n, text in ipairs(more) do
+    local number = reader.handed + n - 1
+    local member = padded(number)
+    pending[#pending + 1] = member
+    pending[#pending + 1] = member
+    hand(member, number, 1, text)
+  end
+  reader.handed = reader.handed + #more
+end
+
+in_parts('ZREM', PENDING, gone)
+in_parts('ZREM', LEASES, gone)
+in_parts('HDEL', TRIES, gone)
+in_parts('HDEL', AGAIN, gone)
+in_parts('ZADD', PENDING, pending)
+in_parts('ZADD', LEASES, leases)
+in_parts('HSET', TRIES, tries)
+keep_group(reader)
+local first = tonumber(call('ZRANGE', LEASES, '0', '0', 'WITHSCORES')[2])
+if first then answer[2] = int(math.max(first - now, 0)) end
+return answer

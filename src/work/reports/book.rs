@@ -1,0 +1,204 @@
+//! What this node knows of webhooks: as they were a moment ago, how many deliveries to each are under way,
+//! and what is to be told of those that fail.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout};
+
+use crate::domain::{Hook, HookFault, HookKey, HookState, Millis};
+use crate::engine::{EngineError, ReportStore, Swapped};
+use crate::metrics::Metrics;
+
+/// How long a webhook is taken to be as it was read: a change takes effect within this on every node.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// How often the same trouble is written to the store again.
+const RETELL: Duration = Duration::from_secs(5);
+
+/// How long a job waits for its webhook's turn before it makes room for others.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A webhook all of whose places are taken and for which nothing came to an end for so long is slow.
+const SLOW: Duration = Duration::from_millis(500);
+
+/// Jobs of one webhook that wait for its turn; more are put off.
+const WAITING: usize = 64;
+
+/// Webhooks that are remembered; those that nothing is under way for make room.
+const REMEMBERED: usize = 4_096;
+
+/// See the module.
+pub struct Book {
+    engine: Arc<dyn ReportStore>,
+    metrics: Arc<Metrics>,
+    /// Deliveries to one webhook at the same time.
+    each: u32,
+    disable_after_ms: u64,
+    pages: Mutex<HashMap<HookKey, Arc<Page>>>,
+}
+
+/// What is known of one webhook.
+pub struct Page {
+    known: Mutex<Option<(Hook, Instant)>>,
+    told: Mutex<Option<Instant>>,
+    turns: Arc<Semaphore>,
+    /// When a delivery came to an end last.
+    ended: Mutex<Instant>,
+    waiting: AtomicUsize,
+    /// The last delivery did not work: until one does, only a few try.
+    failing: AtomicBool,
+}
+
+/// Why a job cannot have its webhook's turn now: it comes back after so many milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy(pub u64);
+
+impl Book {
+    pub fn new(
+        engine: Arc<dyn ReportStore>,
+        metrics: Arc<Metrics>,
+        each: usize,
+        disable_after_ms: u64,
+    ) -> Book {
+        let each = u32::try_from(each.max(1)).unwrap_or(u32::MAX);
+        Book { engine, metrics, each, disable_after_ms, pages: Mutex::default() }
+    }
+
+    /// What is known of a webhook, which may be nothing yet.
+    pub fn page(&self, key: &HookKey) -> Arc<Page> {
+        let mut pages = locked(&self.pages);
+        if let Some(page) = pages.get(key) {
+            return page.clone();
+        }
+        if pages.len() >= REMEMBERED {
+            pages.retain(|_, page| Arc::strong_count(page) > 1);
+        }
+        let page = Arc::new(Page {
+            known: Mutex::default(),
+            told: Mutex::default(),
+            turns: Arc::new(Semaphore::new(self.each as usize)),
+            ended: Mutex::new(Instant::now()),
+            waiting: AtomicUsize::new(0),
+            failing: AtomicBool::new(false),
+        });
+        pages.insert(key.clone(), page.clone());
+        page
+    }
+
+    /// The webhook as it was a moment ago.
+    pub async fn hook(&self, key: &HookKey, page: &Page) -> Result<Option<Hook>, EngineError> {
+        if let Some((hook, at)) = &*locked(&page.known)
+            && at.elapsed() < FRESH
+            // Who enables it again is not to wait.
+            && hook.state == HookState::Active
+        {
+            return Ok(Some(hook.clone()));
+        }
+        let asked = Instant::now();
+        let found = self.engine.hook(key).await?;
+        *locked(&page.known) = found.clone().map(|hook| (hook, asked));
+        Ok(found)
+    }
+
+    /// Waits for the webhook's turn, unless it fails or is slow: then only a few jobs try, and the others make
+    /// room at once and come back later.
+    pub async fn turn(&self, page: &Page) -> Result<OwnedSemaphorePermit, Busy> {
+        let failing = page.failing.load(Ordering::Relaxed);
+        let share = if failing { (self.each / 2).max(1) } else { 1 };
+        if let Ok(turn) = page.turns.clone().try_acquire_many_owned(share) {
+            return Ok(turn);
+        }
+        if failing || locked(&page.ended).elapsed() > SLOW {
+            return Err(Busy(1_000));
+        }
+        let waiting = page.waiting.fetch_add(1, Ordering::Relaxed);
+        let turn = match waiting < WAITING {
+            true => timeout(PATIENCE, page.turns.clone().acquire_owned()).await.ok().and_then(Result::ok),
+            false => None,
+        };
+        page.waiting.fetch_sub(1, Ordering::Relaxed);
+        turn.ok_or(Busy(50))
+    }
+
+    /// A delivery worked.
+    pub async fn worked(&self, key: &HookKey, page: &Page, now: Millis) {
+        *locked(&page.ended) = Instant::now();
+        page.failing.store(false, Ordering::Relaxed);
+        let troubled = locked(&page.known)
+            .as_ref()
+            .is_some_and(|(hook, _)| hook.last_error.is_some() || hook.failing_since.is_some());
+        if troubled {
+            let clear = |hook: &Hook| Hook { last_error: None, failing_since: None, ..hook.clone() };
+            self.change(key, page, clear, now).await;
+        }
+    }
+
+    /// A delivery did not work, for this reason; `disable` when the endpoint wants no more. True when the
+    /// webhook is disabled by now.
+    pub async fn failed(&self, key: &HookKey, page: &Page, why: &str, disable: bool, now: Millis) -> bool {
+        *locked(&page.ended) = Instant::now();
+        page.failing.store(true, Ordering::Relaxed);
+        let since = locked(&page.known).as_ref().and_then(|(hook, _)| hook.failing_since);
+        let failing_for = since.map_or(0, |since| now.since(Millis(since)));
+        let given_up = self.disable_after_ms > 0 && failing_for >= self.disable_after_ms;
+        let disable = disable || given_up;
+        let told = locked(&page.told).is_some_and(|told| told.elapsed() < RETELL);
+        if told && !disable {
+            return false;
+        }
+        *locked(&page.told) = Some(Instant::now());
+        let text = match given_up {
+            true => format!(
+                "disabled, because nothing has worked for {} s; the last time {why}",
+                failing_for / 1_000
+            ),
+            false => why.to_owned(),
+        };
+        let fault = HookFault { at: now.0, text: text.clone() };
+        let tell = |hook: &Hook| Hook {
+            last_error: Some(fault.clone()),
+            failing_since: hook.failing_since.or(Some(now.0)),
+            state: if disable { HookState::Disabled } else { hook.state },
+            ..hook.clone()
+        };
+        let changed = self.change(key, page, tell, now).await;
+        if disable && changed {
+            self.metrics.webhook_disabled.inc();
+            let (feed, webhook) = (&key.scope, &key.name);
+            tracing::error!(%feed, %webhook, "a webhook is disabled until it is set again: {text}");
+        }
+        disable
+    }
+
+    /// Changes a webhook in the store, unless that fails: what is told of it there may be late.
+    async fn change(&self, key: &HookKey, page: &Page, change: impl Fn(&Hook) -> Hook, now: Millis) -> bool {
+        for _ in 0..3 {
+            let known = locked(&page.known).as_ref().map(|(hook, _)| hook.clone());
+            let Some(hook) = known else { return false };
+            let to = Hook { version: hook.version + 1, ..change(&hook) };
+            let swapped = self.engine.swap_hook(key, Some(hook.version), Some(to.clone()), now).await;
+            match swapped {
+                Ok(Swapped::Done) => {
+                    *locked(&page.known) = Some((to, Instant::now()));
+                    return true;
+                }
+                Ok(Swapped::Stale) => {
+                    *locked(&page.known) = None;
+                    if self.hook(key, page).await.is_err() {
+                        return false;
+                    }
+                }
+                Ok(Swapped::Full) | Err(_) => return false,
+            }
+        }
+        false
+    }
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,234 @@
+//! Sends a batch to an endpoint and says what became of it.
+
+use std::error::Error;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::{Client, Response, Url};
+use time::format_description::well_known::Rfc2822;
+
+use super::signature::sign;
+use crate::domain::address::is_public;
+use crate::domain::delivery::Verdict;
+use crate::domain::{Entry, FeedId, Millis, json};
+
+/// What is read of an answer, so that its connection can be used again. Beyond, the connection is closed.
+const ANSWER_BYTES: usize = 64 << 10;
+
+/// Idle connections that are kept for each endpoint.
+const IDLE: usize = 32;
+
+/// How long such a connection is kept. Shorter than what servers usually keep them, or a batch now and then
+/// meets one that has just been closed.
+const IDLE_FOR: Duration = Duration::from_secs(4);
+
+/// The body of a delivery.
+pub fn body(feed: &FeedId, batch: &str, round: u64, entries: &[Entry]) -> Bytes {
+    let mut out = String::with_capacity(96 + entries.iter().map(|it| it.gift.len() + 160).sum::<usize>());
+    out.push_str("{\"type\":\"gifts\",\"feed\":");
+    json::push_string(&mut out, feed.as_str());
+    out.push_str(",\"batch\":");
+    json::push_string(&mut out, batch);
+    out.push_str(",\"entries\":[");
+    for (at, entry) in entries.iter().enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        entry.push_json(&mut out, Some(round));
+    }
+    out.push_str("]}");
+    out.into()
+}
+
+/// Sends. One for all endpoints.
+#[derive(Clone, Debug)]
+pub struct Courier {
+    client: Client,
+    allow_private: bool,
+    timeout: Duration,
+}
+
+impl Courier {
+    /// With so long for each attempt, connecting included; to private addresses only if allowed.
+    pub fn new(timeout: Duration, allow_private: bool) -> Result<Courier, reqwest::Error> {
+        // Somebody may have done so before, with the same.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = Client::builder()
+            .user_agent(concat!("Tipcast/", env!("CARGO_PKG_VERSION")))
+            .redirect(reqwest::redirect::Policy::none())
+            // A proxy would look names up by itself, and reach what is not to be reached.
+            .no_proxy()
+            .dns_resolver(Judge { allow_private })
+            .timeout(timeout)
+            .connect_timeout(timeout)
+            .pool_max_idle_per_host(IDLE)
+            .pool_idle_timeout(IDLE_FOR)
+            .build()?;
+        Ok(Courier { client, allow_private, timeout })
+    }
+
+    /// One attempt at `now`, signed with each of `secrets`.
+    pub async fn send(&self, url: &str, secrets: &[&str], id: &str, body: Bytes, now: Millis) -> Verdict {
+        let failed = |why: String| Verdict::Failed(why, None);
+        let Ok(url) = Url::parse(url) else { return failed("the URL cannot be read".into()) };
+        if let Some(why) = self.forbidden(&url) {
+            return failed(why);
+        }
+        let timestamp = now.0.div_euclid(1_000);
+        let request = self
+            .client
+            .post(url)
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", id)
+            .header("webhook-timestamp", timestamp)
+            .header("webhook-signature", sign(secrets, id, timestamp, &body))
+            .body(body);
+        match request.send().await {
+            Ok(answer) => {
+                let verdict = judge(answer.status().as_u16(), answer.headers());
+                drain(answer).await;
+                verdict
+            }
+            Err(error) if error.is_timeout() => {
+                failed(format!("the endpoint did not answer within {} ms", self.timeout.as_millis()))
+            }
+            Err(error) => failed(format!("the endpoint cannot be reached: {}", root_of(&error))),
+        }
+    }
+
+    /// Why an address that stands in the URL itself is not sent to. Names are judged when they are looked up.
+    fn forbidden(&self, url: &Url) -> Option<String> {
+        let ip: IpAddr = match url.host()? {
+            url::Host::Domain(_) => return None,
+            url::Host::Ipv4(ip) => ip.into(),
+            url::Host::Ipv6(ip) => ip.into(),
+        };
+        (!self.allow_private && !is_public(ip)).then(|| Private(ip).to_string())
+    }
+}
+
+/// Looks names up, and leaves out addresses that are not to be reached.
+#[derive(Clone, Copy, Debug)]
+struct Judge {
+    allow_private: bool,
+}
+
+impl Resolve for Judge {
+    fn resolve(&self, name: Name) -> Resolving {
+        let allow_private = self.allow_private;
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            let (good, bad): (Vec<_>, Vec<_>) =
+                found.into_iter().partition(|at| allow_private || is_public(at.ip()));
+            match (good.is_empty(), bad.first()) {
+                (true, Some(bad)) => Err(Private(bad.ip()).into()),
+                _ => Ok(Box::new(good.into_iter()) as Addrs),
+            }
+        })
+    }
+}
+
+/// An address that is not to be reached.
+#[derive(Debug)]
+struct Private(IpAddr);
+
+impl std::fmt::Display for Private {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Private(ip) = self;
+        write!(f, "{ip} is no public address, and [webhooks] allow_private is off")
+    }
+}
+
+impl Error for Private {}
+
+/// What the endpoint means by this answer.
+fn judge(status: u16, headers: &HeaderMap) -> Verdict {
+    let failed = |asked| Verdict::Failed(format!("the endpoint answered {status}"), asked);
+    match status {
+        200..=299 => Verdict::Accepted,
+        300..=399 => {
+            Verdict::Failed(format!("the endpoint answered {status}; redirects are not followed"), None)
+        }
+        410 => Verdict::Gone,
+        413 => Verdict::TooLarge,
+        429 | 503 => failed(headers.get(RETRY_AFTER).and_then(|it| asked(it.to_str().ok()?, Millis::now()))),
+        408 | 425 => failed(None),
+        400..=499 => Verdict::Refused(format!("the endpoint answered {status}")),
+        _ => failed(None),
+    }
+}
+
+/// `Retry-After`, in milliseconds: seconds, or a date.
+fn asked(text: &str, now: Millis) -> Option<u64> {
+    if let Ok(seconds) = text.trim().parse::<u64>() {
+        return Some(seconds.saturating_mul(1_000));
+    }
+    let date = time::OffsetDateTime::parse(&text.trim().replace("GMT", "+0000"), &Rfc2822).ok()?;
+    Some(Millis(date.unix_timestamp().saturating_mul(1_000)).since(now))
+}
+
+/// Reads what is left of a small answer. An error there changes nothing: the status has been said.
+async fn drain(mut answer: Response) {
+    let mut read = 0;
+    while let Ok(Some(chunk)) = answer.chunk().await {
+        read += chunk.len();
+        if read > ANSWER_BYTES {
+            return;
+        }
+    }
+}
+
+/// The innermost cause, which names what went wrong; the outer ones name the URL, which may hold a token.
+fn root_of(error: &reqwest::Error) -> String {
+    let mut cause: &dyn Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_answer_has_its_meaning() {
+        let of = |status| judge(status, &HeaderMap::new());
+        for status in [200, 201, 204, 299] {
+            assert_eq!(of(status), Verdict::Accepted, "{status}");
+        }
+        for status in [301, 302, 304, 307, 308, 408, 425, 429, 500, 502, 503, 504, 599, 100] {
+            assert!(matches!(of(status), Verdict::Failed(_, None)), "{status}");
+        }
+        for status in [400, 401, 403, 404, 405, 409, 411, 418, 422, 451, 499] {
+            assert!(matches!(of(status), Verdict::Refused(_)), "{status}");
+        }
+        assert_eq!((of(410), of(413)), (Verdict::Gone, Verdict::TooLarge));
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let now = Millis::parse("2026-11-21T12:00:00Z").unwrap();
+        assert_eq!(asked("120", now), Some(120_000));
+        assert_eq!(asked("Sat, 21 Nov 2026 12:01:00 GMT", now), Some(60_000));
+        assert_eq!(asked("Sat, 21 Nov 2026 11:00:00 GMT", now), Some(0));
+        assert_eq!((asked("soon", now), asked("-1", now)), (None, None));
+        let mut headers = HeaderMap::new();
+        headers.insert(RETRY_AFTER, "7".parse().unwrap());
+        assert!(matches!(judge(503, &headers), Verdict::Failed(_, Some(7_000))));
+        assert!(matches!(judge(500, &headers), Verdict::Failed(_, None)), "only 429 and 503 are asked to");
+    }
+
+    #[tokio::test]
+    async fn private_addresses_are_not_reached_by_number_or_by_name() {
+        let courier = Courier::new(Duration::from_secs(5), false).unwrap();
+        for url in ["http://127.0.0.1:9/", "http://[::1]:9/", "http://localhost:9/", "http://0x7f.1:9/"] {
+            let verdict = courier.send(url, &[], "m", Bytes::new(), Millis(0)).await;
+            let Verdict::Failed(why, None) = verdict else { panic!("{url}: {verdict:?}") };
+            assert!(why.contains("no public address"), "{url}: {why}");
+        }
+    }
+}

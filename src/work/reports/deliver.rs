@@ -1,0 +1,261 @@
+//! One turn of one job: a webhook's entries in one feed, batch by batch.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::book::{Book, Busy};
+use super::courier::{Courier, body};
+use crate::domain::delivery::{Next, Patience, Progress, Queues, Settled, Verdict};
+use crate::domain::{Entry, HookKey, HookState, Job, Millis};
+use crate::engine::{Death, EngineError, ReportStore, Save, Want, Work};
+use crate::metrics::Metrics;
+use crate::metrics::labels::DeliveryFate;
+
+/// Batches of one turn: then the feeds that wait longer come first.
+const BATCHES: usize = 16;
+
+/// How long a turn goes on with another batch, in parts of its lease.
+const OF_THE_LEASE: u32 = 4;
+
+/// When a disabled webhook's jobs are looked at again. Nobody has to find them when it is enabled.
+const DISABLED_LOOK_MS: u64 = 30_000;
+
+/// When a job is looked at again that somebody else has gone on with.
+const STALE_LOOK_MS: u64 = 1_000;
+
+/// What turns are made of.
+pub struct Deliverer {
+    pub engine: Arc<dyn ReportStore>,
+    pub metrics: Arc<Metrics>,
+    pub book: Book,
+    pub courier: Courier,
+    /// Deliveries under way at the same time.
+    pub in_flight: Semaphore,
+    pub give_up_ms: u64,
+    pub lease: Duration,
+    /// True from when the node leaves on: a turn ends with the batch that is under way.
+    pub leaving: AtomicBool,
+}
+
+/// What a job's turn works with: the webhook's work in the store, and the clock that goes with it.
+struct Hand {
+    work: Work,
+    read: Instant,
+}
+
+impl Hand {
+    fn new(work: Work) -> Hand {
+        Hand { work, read: Instant::now() }
+    }
+
+    /// The store's clock.
+    fn now(&self) -> Millis {
+        self.work.now.plus(self.read.elapsed().as_millis() as u64)
+    }
+
+    fn queues(&self) -> Queues<'_> {
+        Queues { entries: &self.work.entries, again: &self.work.again }
+    }
+
+    /// What is left without the first so many entries of one side.
+    fn without(&self, again: bool, len: usize) -> Queues<'_> {
+        let Queues { entries, again: dead } = self.queues();
+        match again {
+            true => Queues { entries, again: &dead[len.min(dead.len())..] },
+            false => Queues { entries: &entries[len.min(entries.len())..], again: dead },
+        }
+    }
+}
+
+impl Deliverer {
+    /// Does what can be done for a job now. In how many milliseconds it is to be looked at again; none when
+    /// it rests or is no more.
+    pub async fn turn(&self, job: &Job) -> Result<Option<u64>, EngineError> {
+        let begun = Instant::now();
+        let Some(key) = HookKey::of(&job.feed, &job.reader) else { return Ok(None) };
+        let page = self.book.page(&key);
+        let _turn = match self.book.turn(&page).await {
+            Ok(turn) => turn,
+            Err(Busy(ms)) => return Ok(Some(ms + jitter_ms(ms))),
+        };
+        let Ok(_slot) = self.in_flight.acquire().await else { return Ok(Some(STALE_LOOK_MS)) };
+        let Some(hook) = self.book.hook(&key, &page).await? else {
+            // Gone: opening finds that out as well, and lets the job go.
+            let want = Want { most: 1, batch_ms: 0 };
+            let left = self.engine.open_job(job, want, Millis::now()).await?;
+            return Ok(left.map(|_| STALE_LOOK_MS));
+        };
+        if hook.state == HookState::Disabled {
+            return Ok(Some(DISABLED_LOOK_MS + jitter_ms(DISABLED_LOOK_MS)));
+        }
+        let spec = &hook.spec;
+        // Twice a batch, so that the next one is known when this one is done with.
+        let want = Want { most: 2 * spec.batch_max as usize, batch_ms: spec.batch_ms };
+        let Some(work) = self.engine.open_job(job, want, Millis::now()).await? else { return Ok(None) };
+        let mut hand = Hand::new(work);
+        let mut progress = Progress::read(&hand.work.progress);
+        let mut fixed = false;
+        for _ in 0..BATCHES {
+            if begun.elapsed() > self.lease / OF_THE_LEASE || self.leaving.load(Ordering::Relaxed) {
+                break;
+            }
+            if !fixed {
+                let now = hand.now();
+                let save = match progress.next(hand.queues(), spec, now, &name()) {
+                    Next::Nothing => return Ok(None),
+                    Next::Wait(ms) => return Ok(Some(ms)),
+                    Next::Send => Save::default(),
+                    Next::Drop { again, len } => {
+                        self.metrics.webhook_dropped.inc_by(len as u64);
+                        let side = if again { &hand.work.again } else { &hand.work.entries };
+                        done(&side[..len], again)
+                    }
+                };
+                let dropped = save != Save::default();
+                let Some(next) = self.keep(job, want, &hand, &progress, save).await? else {
+                    return Ok(Some(STALE_LOOK_MS));
+                };
+                hand = next;
+                if dropped {
+                    continue;
+                }
+            }
+            fixed = false;
+            let Some(batch) = progress.batch.clone() else { continue };
+            let sent = progress.batch_of(hand.queues());
+            if sent.len() != batch.len || sent.first().map(|it| it.cursor.0) != Some(batch.first) {
+                // Cut from the ledger in the moment between: decided anew.
+                continue;
+            }
+            let verdict = {
+                let body = body(&job.feed, &batch.id, batch.round, sent);
+                let (secrets, now) = (hook.secrets(hand.now()), hand.now());
+                self.attempt(&spec.url, &secrets, &batch.id, body, now).await
+            };
+            let now = hand.now();
+            let settled = progress.settle(sent, &verdict, self.patience(), now);
+            self.count(&settled, sent, now);
+            let mut save = Save::default();
+            if settled.done {
+                save = done(sent, batch.again);
+                if let Some(why) = &settled.dead {
+                    let death = |it: &Entry| {
+                        let (cursor, reason) = (it.cursor, why.clone());
+                        Death { cursor, attempts: batch.tries, reason }
+                    };
+                    save.dead = sent.iter().map(death).collect();
+                }
+                // The next batch is fixed in the same step, if it is clear by now which.
+                let mut ahead = progress.clone();
+                if ahead.next(hand.without(batch.again, batch.len), spec, now, &name()) == Next::Send {
+                    (progress, fixed) = (ahead, true);
+                }
+            }
+            let kept = self.keep(job, want, &hand, &progress, save).await?;
+            let disabled = match &verdict {
+                Verdict::Accepted => {
+                    self.book.worked(&key, &page, now).await;
+                    false
+                }
+                Verdict::Gone => {
+                    self.book.failed(&key, &page, "the endpoint answered 410: gone", true, now).await
+                }
+                Verdict::TooLarge => false,
+                Verdict::Refused(why) | Verdict::Failed(why, _) => {
+                    self.book.failed(&key, &page, why, false, now).await
+                }
+            };
+            let Some(next) = kept else { return Ok(Some(STALE_LOOK_MS)) };
+            hand = next;
+            if disabled {
+                return Ok(Some(DISABLED_LOOK_MS));
+            }
+        }
+        Ok(Some(0))
+    }
+
+    async fn attempt(
+        &self,
+        url: &str,
+        secrets: &[&str],
+        id: &str,
+        body: bytes::Bytes,
+        now: Millis,
+    ) -> Verdict {
+        let begun = Instant::now();
+        self.metrics.webhook_in_flight.inc();
+        let verdict = self.courier.send(url, secrets, id, body, now).await;
+        self.metrics.webhook_in_flight.dec();
+        self.metrics.webhook_time.observe(begun.elapsed().as_secs_f64());
+        let fate = match &verdict {
+            Verdict::Accepted => DeliveryFate::Accepted,
+            Verdict::Gone => DeliveryFate::Gone,
+            Verdict::TooLarge => DeliveryFate::TooLarge,
+            Verdict::Refused(_) => DeliveryFate::Refused,
+            Verdict::Failed(..) => DeliveryFate::Failed,
+        };
+        self.metrics.webhook_deliveries[fate].inc();
+        verdict
+    }
+
+    fn count(&self, settled: &Settled, sent: &[Entry], now: Millis) {
+        match &settled.dead {
+            Some(why) => {
+                self.metrics.webhook_dead.inc_by(sent.len() as u64);
+                tracing::warn!(entries = sent.len(), "a webhook's entries are dead letters: {why}");
+            }
+            None if settled.done => {
+                self.metrics.webhook_entries.inc_by(sent.len() as u64);
+                let oldest = sent.first().map_or(0, |it| now.since(it.at));
+                self.metrics.webhook_lag.observe(oldest as f64 / 1_000.0);
+            }
+            None => {}
+        }
+    }
+
+    /// Keeps the progress in the store, with what is done with. None when somebody else has gone on.
+    async fn keep(
+        &self,
+        job: &Job,
+        want: Want,
+        hand: &Hand,
+        progress: &Progress,
+        save: Save,
+    ) -> Result<Option<Hand>, EngineError> {
+        let (was, progress) = (hand.work.progress.clone(), progress.to_line());
+        let save = Save { was, progress, ..save };
+        let work = self.engine.save_job(job, save, want, hand.now()).await?;
+        Ok(work.map(Hand::new))
+    }
+
+    fn patience(&self) -> Patience {
+        Patience { give_up_ms: self.give_up_ms, jitter: random() * 0.4 - 0.2 }
+    }
+}
+
+/// That these entries are done with.
+fn done(entries: &[Entry], again: bool) -> Save {
+    match again {
+        true => Save { again: entries.iter().map(|it| it.cursor).collect(), ..Save::default() },
+        false => Save { through: entries.last().map(|it| it.cursor), ..Save::default() },
+    }
+}
+
+/// The name of a new batch.
+fn name() -> String {
+    format!("msg_{}", uuid::Uuid::now_v7().simple())
+}
+
+/// Up to a fifth of `ms`, so that jobs that were put off together do not come back together.
+fn jitter_ms(ms: u64) -> u64 {
+    (random() * ms as f64 / 5.0) as u64
+}
+
+/// 0 to 1.
+fn random() -> f64 {
+    f64::from(uuid::Uuid::now_v7().as_u128() as u32) / f64::from(u32::MAX)
+}

@@ -1,0 +1,252 @@
+//! Sends ledgers to webhooks: one loop per node that takes the turns of jobs – a webhook in a feed – and gives
+//! them back, and a task for each turn under way ([`deliver`]).
+//!
+//! Feeds take turns by their oldest entry. A slow endpoint holds up nobody else: deliveries to one webhook are
+//! bounded, to few while it fails ([`book`]), and who cannot go on makes room. A node that dies leaves its turns
+//! to the others, which get them when their leases end; what a delivery did is kept only if nobody else has gone
+//! on since ([`crate::engine::ReportStore::save_job`]).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::domain::Millis;
+use crate::engine::{EngineError, JobDone, JobLease, ReportStore};
+use crate::metrics::Metrics;
+
+mod book;
+mod courier;
+mod deliver;
+mod signature;
+
+use book::Book;
+use courier::Courier;
+use deliver::Deliverer;
+
+/// Turns taken in one step.
+const JOBS: usize = 64;
+
+/// Turns that this node has at the same time, waiting ones included, for each delivery that may be under way.
+const TURNS_PER_DELIVERY: usize = 4;
+
+/// What a turn's lease has beyond the time of one attempt.
+const LEASE_MARGIN: Duration = Duration::from_secs(5);
+
+/// When a job is looked at again that the store did not answer for.
+const TROUBLE_LOOK_MS: u64 = 1_000;
+
+const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How often trouble that goes on is told again.
+const REMIND_EVERY: Duration = Duration::from_secs(60);
+
+/// How webhooks are sent to.
+#[derive(Clone, Copy, Debug)]
+pub struct ReportOptions {
+    /// How long an attempt may take.
+    pub timeout: Duration,
+    /// How long a batch is tried before it is dead.
+    pub give_up_ms: u64,
+    /// How long nothing works for a webhook before it is disabled; 0 never.
+    pub disable_after_ms: u64,
+    /// Deliveries under way at the same time.
+    pub in_flight: usize,
+    /// Those to one webhook.
+    pub in_flight_each: usize,
+    /// Whether private addresses are sent to.
+    pub allow_private: bool,
+    /// How long the loop sleeps at most when nothing is to be sent.
+    pub longest_sleep: Duration,
+}
+
+impl Default for ReportOptions {
+    fn default() -> ReportOptions {
+        ReportOptions {
+            timeout: Duration::from_secs(10),
+            give_up_ms: 86_400_000,
+            disable_after_ms: 259_200_000,
+            in_flight: 256,
+            in_flight_each: 32,
+            allow_private: false,
+            longest_sleep: Duration::from_secs(10),
+        }
+    }
+}
+
+/// The loop, running.
+pub struct ReportLoop {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl ReportLoop {
+    /// Starts it. The error is that of making a client for https.
+    pub fn start(
+        engine: Arc<dyn ReportStore>,
+        metrics: Arc<Metrics>,
+        options: ReportOptions,
+    ) -> Result<ReportLoop, String> {
+        let courier = Courier::new(options.timeout, options.allow_private)
+            .map_err(|e| format!("no client for webhooks can be made: {e}"))?;
+        let lease = 2 * options.timeout + LEASE_MARGIN;
+        let deliverer = Deliverer {
+            book: Book::new(
+                engine.clone(),
+                metrics.clone(),
+                options.in_flight_each,
+                options.disable_after_ms,
+            ),
+            engine,
+            metrics,
+            courier,
+            in_flight: Semaphore::new(options.in_flight.max(1)),
+            give_up_ms: options.give_up_ms,
+            lease,
+            leaving: AtomicBool::new(false),
+        };
+        let most = options.in_flight.max(1) * TURNS_PER_DELIVERY;
+        let (give, over) = mpsc::channel(most);
+        let desk = Desk {
+            deliverer: Arc::new(deliverer),
+            longest_sleep: options.longest_sleep,
+            most,
+            give,
+            over,
+            back: Vec::new(),
+            turns: JoinSet::new(),
+            pause: SHORTEST_PAUSE,
+            told: None,
+        };
+        let (stop, stopped) = watch::channel(false);
+        Ok(ReportLoop { stop, task: tokio::spawn(desk.run(stopped)) })
+    }
+
+    /// Takes no more turns, waits for the deliveries under way for at most `within`, and gives turns back. What is
+    /// cut off is sent again by whoever is there then.
+    pub async fn stop(mut self, within: Duration) {
+        let _ = self.stop.send(true);
+        let _ = tokio::time::timeout(within, &mut self.task).await;
+    }
+}
+
+impl Drop for ReportLoop {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Where turns are taken and given back.
+struct Desk {
+    deliverer: Arc<Deliverer>,
+    longest_sleep: Duration,
+    most: usize,
+    give: mpsc::Sender<JobDone>,
+    over: mpsc::Receiver<JobDone>,
+    /// Turns to give back with the next step.
+    back: Vec<JobDone>,
+    turns: JoinSet<()>,
+    pause: Duration,
+    told: Option<Instant>,
+}
+
+impl Desk {
+    async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        // Listened to before the first look, so that nothing falls between the two.
+        let mut wakes = self.deliverer.engine.job_wakes();
+        while !*stop.borrow() {
+            let rest = match self.step(Millis::now()).await {
+                Ok(None) => continue,
+                Ok(Some(rest)) => rest,
+                Err(error) => self.trouble(&error),
+            };
+            let mut until = Instant::now() + rest;
+            while !*stop.borrow() {
+                tokio::select! {
+                    () = sleep_until(until) => break,
+                    Some(done) = self.over.recv() => {
+                        self.back.push(done);
+                        break;
+                    }
+                    in_ms = wakes.next() => {
+                        until = until.min(Instant::now() + Duration::from_millis(in_ms.saturating_add(1)));
+                    }
+                    // Gone without a word is stopped as well.
+                    told = stop.changed() => if told.is_err() { return },
+                }
+            }
+        }
+        self.leave().await;
+    }
+
+    /// Gives turns back and takes new ones. How long to rest then; none when there may be more at once.
+    async fn step(&mut self, now: Millis) -> Result<Option<Duration>, EngineError> {
+        while self.turns.try_join_next().is_some() {}
+        while let Ok(done) = self.over.try_recv() {
+            self.back.push(done);
+        }
+        let room = self.most.saturating_sub(self.turns.len()).min(JOBS);
+        let (engine, lease) = (&self.deliverer.engine, self.deliverer.lease);
+        let lease_ms = lease.as_millis() as u64;
+        let turn = engine.claim_jobs(self.back.clone(), room, lease_ms, now).await?;
+        self.back.clear();
+        self.fine();
+        self.deliverer.metrics.webhook_jobs.set(turn.waiting as i64);
+        let full = !turn.jobs.is_empty() && turn.jobs.len() == room;
+        turn.jobs.into_iter().for_each(|lease| self.start(lease));
+        if full {
+            return Ok(None);
+        }
+        // Without room the next look is when a turn is over.
+        let next = turn.next_in_ms.filter(|_| room > 0).map(|ms| Duration::from_millis(ms.saturating_add(1)));
+        Ok(Some(next.unwrap_or(self.longest_sleep).min(self.longest_sleep)))
+    }
+
+    fn start(&mut self, JobLease { job, token }: JobLease) {
+        let (deliverer, give) = (self.deliverer.clone(), self.give.clone());
+        self.turns.spawn(async move {
+            let next_in_ms = match deliverer.turn(&job).await {
+                Ok(next) => next,
+                Err(error) => {
+                    tracing::debug!(feed = %job.feed, reader = %job.reader, %error, "a webhook's turn is put off");
+                    Some(TROUBLE_LOOK_MS)
+                }
+            };
+            // Nobody takes it any more when the node leaves; then its lease ends by itself.
+            let _ = give.send(JobDone { job, token, next_in_ms }).await;
+        });
+    }
+
+    async fn leave(mut self) {
+        self.deliverer.leaving.store(true, Ordering::Relaxed);
+        // Whoever waits for this one sets the limit; a delivery takes no longer than its own.
+        let until = Instant::now() + self.deliverer.lease;
+        while let Ok(Some(_)) = timeout_at(until, self.turns.join_next()).await {}
+        while let Ok(done) = self.over.try_recv() {
+            self.back.push(done);
+        }
+        let engine = &self.deliverer.engine;
+        let _ = engine.claim_jobs(std::mem::take(&mut self.back), 0, 1, Millis::now()).await;
+    }
+
+    fn fine(&mut self) {
+        self.pause = SHORTEST_PAUSE;
+        if self.told.take().is_some() {
+            tracing::info!("webhooks are sent to again");
+        }
+    }
+
+    fn trouble(&mut self, error: &EngineError) -> Duration {
+        if self.told.is_none_or(|told| told.elapsed() >= REMIND_EVERY) {
+            tracing::warn!("webhooks wait; trying again: {error}");
+            self.told = Some(Instant::now());
+        }
+        let pause = self.pause;
+        self.pause = (pause * 2).min(LONGEST_PAUSE);
+        pause
+    }
+}

@@ -1,0 +1,149 @@
+//! How much of a ledger is kept, for whom, and that it survives.
+
+use tipcast::domain::{Ask, Start};
+use tipcast::engine::{ReportLimits, Save};
+
+use crate::support::case::Case;
+use crate::support::readers::{ASK, attempts, cursors, gifts, handed, of_feed, reader_of};
+
+on_every_engine![
+    a_ledger_that_nobody_reads_keeps_its_newest_entries,
+    what_a_group_has_not_acknowledged_is_kept,
+    what_is_pending_is_kept,
+    what_was_acknowledged_goes,
+    what_a_webhook_is_not_done_with_is_kept,
+    what_is_beyond_the_backlog_is_lost_and_counted,
+    what_is_pending_beyond_the_backlog_is_lost_and_counted_once,
+    what_is_too_old_is_lost_and_counted,
+    a_group_at_the_end_loses_nothing,
+    everything_survives_another_engine_on_the_same_store,
+];
+
+const SMALL: ReportLimits =
+    ReportLimits { ledger_max: 100, backlog_max: 200, max_age_ms: 0, max_attempts: 16, dead_max: 1_000 };
+
+async fn a_ledger_that_nobody_reads_keeps_its_newest_entries(mut t: Case) {
+    t.reopen_keeping(SMALL).await;
+    t.give_many(0..1_000).await;
+    let all = handed(&t.take("g").await);
+    assert_eq!(all, (900..1_000).map(|n| format!("n{n}")).collect::<Vec<_>>());
+    assert_eq!(t.group("g").await.unwrap().lost, 0, "it was not there then");
+}
+
+async fn what_a_group_has_not_acknowledged_is_kept(mut t: Case) {
+    t.reopen_keeping(ReportLimits { backlog_max: 5_000, ..SMALL }).await;
+    t.ask("g", Ask { from: Start::Now, ..ASK }).await.unwrap();
+    t.give_many(0..900).await;
+    assert_eq!(t.stands("g").await, (900, 0, 0));
+    assert_eq!(handed(&t.consume("g").await), (0..900).map(|n| format!("n{n}")).collect::<Vec<_>>());
+}
+
+async fn what_is_pending_is_kept(mut t: Case) {
+    t.reopen_keeping(ReportLimits { backlog_max: 5_000, ..SMALL }).await;
+    t.give_many(0..10).await;
+    let first = t.ask("g", Ask { lease_ms: 1_000, ..ASK }).await.unwrap().entries;
+    t.ack("g", &cursors(&first)[..5]).await;
+    t.give_many(10..800).await;
+    let rest = t.take("g").await;
+    assert_eq!(handed(&rest), (10..800).map(|n| format!("n{n}")).collect::<Vec<_>>());
+    t.ack("g", &cursors(&rest)).await;
+    t.give_many(800..900).await;
+    t.consume("g").await;
+    t.pass(1_000);
+    let again = t.take("g").await;
+    assert_eq!(attempts(&again), (5..10).map(|n| (format!("n{n}"), 2)).collect::<Vec<_>>());
+    assert_eq!(t.group("g").await.unwrap().lost, 0);
+}
+
+async fn what_was_acknowledged_goes(mut t: Case) {
+    t.reopen_keeping(ReportLimits { backlog_max: 5_000, ..SMALL }).await;
+    for n in 0..9 {
+        t.give_many(n * 100..(n + 1) * 100).await;
+        t.consume("g").await;
+    }
+    assert_eq!(t.take("late").await.len(), 100);
+}
+
+async fn what_a_webhook_is_not_done_with_is_kept(mut t: Case) {
+    t.reopen_keeping(ReportLimits { backlog_max: 5_000, ..SMALL }).await;
+    let hook = of_feed(&t.feed, "w");
+    t.hook(&hook).await;
+    t.give_many(0..900).await;
+    assert_eq!(t.open_job(&hook).await.unwrap().backlog, 900);
+    assert_eq!(gifts(&t.open_job(&hook).await.unwrap().entries[..1]), ["n0"]);
+}
+
+async fn what_is_beyond_the_backlog_is_lost_and_counted(mut t: Case) {
+    t.reopen_keeping(SMALL).await;
+    t.ask("g", ASK).await.unwrap();
+    t.give_many(0..1_500).await;
+    let view = t.group("g").await.unwrap();
+    assert_eq!(view.lag + view.lost, 1_500);
+    assert!((200..1_000).contains(&view.lag), "at least the backlog, and not much more: {view:?}");
+    let all = t.consume("g").await;
+    assert_eq!(handed(&all), (view.lost..1_500).map(|n| format!("n{n}")).collect::<Vec<_>>());
+    t.give(&["more"]).await;
+    assert_eq!(handed(&t.take("g").await), ["more"]);
+    assert_eq!(t.group("g").await.unwrap().lost, view.lost);
+}
+
+async fn what_is_pending_beyond_the_backlog_is_lost_and_counted_once(mut t: Case) {
+    t.reopen_keeping(SMALL).await;
+    t.give_many(0..100).await;
+    let all = t.take("g").await;
+    t.ack("g", &cursors(&all)[..50]).await;
+    t.give_many(100..1_500).await;
+    let view = t.group("g").await.unwrap();
+    assert_eq!((view.pending, view.lag + view.lost), (0, 1_450));
+    assert_eq!(t.ack("g", &cursors(&all)).await, Some(0), "they are gone");
+}
+
+async fn what_is_too_old_is_lost_and_counted(mut t: Case) {
+    let limits = ReportLimits { backlog_max: 100_000, max_age_ms: 60_000, ..SMALL };
+    t.reopen_keeping(limits).await;
+    t.ask("g", ASK).await.unwrap();
+    t.give_many(0..100).await;
+    t.pass(60_001);
+    t.give_many(100..1_500).await;
+    let view = t.group("g").await.unwrap();
+    assert_eq!(view.lag + view.lost, 1_500);
+    assert!((1..=100).contains(&view.lost), "only what is too old: {view:?}");
+    assert!(view.oldest_ms == 0 || view.lost < 100, "{view:?}");
+}
+
+async fn a_group_at_the_end_loses_nothing(mut t: Case) {
+    t.reopen_keeping(SMALL).await;
+    for n in 0..10 {
+        t.give_many(n * 100..(n + 1) * 100).await;
+        assert_eq!(t.consume("g").await.len(), 100);
+    }
+    assert_eq!(t.group("g").await.unwrap().lost, 0);
+}
+
+async fn everything_survives_another_engine_on_the_same_store(mut t: Case) {
+    let limits = ReportLimits { max_attempts: 1, ..ReportLimits::default() };
+    t.reopen_keeping(limits).await;
+    let hook = of_feed(&t.feed, "w");
+    let made = t.hook(&hook).await;
+    t.give(&["a", "b", "c"]).await;
+    let one = t.ask("g", Ask { max: 1, lease_ms: 1_000, ..ASK }).await.unwrap().entries;
+    t.pass(1_000);
+    // "a" dies, "b" stays in somebody's hands, "c" was never handed out.
+    let two = t.ask("g", Ask { max: 1, ..ASK }).await.unwrap().entries;
+    let work = t.open_job(&hook).await.unwrap();
+    let through = Some(work.entries[0].cursor);
+    let save = Save { progress: "half way".into(), through, ..Save::default() };
+    let work = t.save_job(&hook, save).await.unwrap();
+    let (view, letters) = (t.group("g").await, t.letters(&reader_of("g")).await);
+    t.reopen_keeping(limits).await;
+    assert_eq!((t.group("g").await, t.letters(&reader_of("g")).await), (view, letters.clone()));
+    assert_eq!((letters[0].entry.clone(), t.stands("g").await), (one[0].entry.clone(), (1, 1, 1)));
+    assert_eq!(t.engine.hook(&hook).await.unwrap(), Some(made));
+    assert_eq!(t.open_job(&hook).await, Some(work));
+    t.give(&["d"]).await;
+    let rest = t.take("g").await;
+    assert_eq!(handed(&rest), ["c", "d"]);
+    assert_eq!(rest[1].entry.cursor.0, one[0].entry.cursor.0 + 3);
+    assert_eq!(t.ack("g", &cursors(&two)).await, Some(1));
+    assert_eq!(t.turn(vec![]).await.waiting, 1, "what is there to send is a job");
+}

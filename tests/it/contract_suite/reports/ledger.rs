@@ -1,0 +1,177 @@
+//! What is an entry, and what an entry says.
+
+use serde_json::json;
+use tipcast::domain::{Claimed, Confirmed, Cursor, EntryStatus, Fate};
+use tipcast::engine::Unscheduled;
+
+use crate::support::case::Case;
+use crate::support::claims::{claim, held, hold, rockets, with};
+use crate::support::gifts::gift;
+use crate::support::readers::{cursors, event, fates, handed};
+
+on_every_engine![
+    every_gift_that_counts_is_an_entry_once,
+    an_entry_says_what_became_of_the_gift_where_and_when,
+    a_frame_of_a_combo_that_changes_nothing_is_an_entry_too,
+    a_scheduled_gift_is_an_entry_when_it_is_shown_and_a_cancelled_one_never,
+    a_sale_is_an_entry_once_and_a_hold_none,
+    an_entry_gives_the_event_back,
+    numbers_begin_at_the_first_entrys_time_and_have_no_holes,
+    every_feed_has_numbers_of_its_own,
+    what_is_taken_back_from_the_list_stays_in_the_ledger,
+];
+
+async fn every_gift_that_counts_is_an_entry_once(mut t: Case) {
+    t.patch(json!({"dedup": "combine", "dedup_window_ms": 5_000})).await;
+    t.accepted(gift("a1")).await;
+    t.merged(gift("a2")).await;
+    t.patch(json!({"dedup": "drop"})).await;
+    t.suppressed(gift("a3")).await;
+    t.post(gift("t1").by("tester").test()).await;
+    let first = t.accepted(gift("b1").by("bob")).await;
+    t.duplicate(gift("b1").by("bob"), &first).await;
+    t.post(gift("b1").by("bob").count(2)).await;
+    // Several in one step, the same twice among them.
+    t.post_all([gift("c1").by("c"), gift("c1").by("c"), gift("c2").by("c"), gift("t2").by("d").test()]).await;
+    let (accepted, merged, suppressed) =
+        (EntryStatus::Accepted, EntryStatus::Merged, EntryStatus::Suppressed);
+    let wanted = [
+        ("a1", accepted),
+        ("a2", merged),
+        ("a3", suppressed),
+        ("b1", accepted),
+        ("c1", accepted),
+        ("c2", suppressed),
+    ];
+    let wanted: Vec<_> = wanted.into_iter().map(|(id, status)| (id.to_owned(), status)).collect();
+    assert_eq!(fates(&t.take("g").await), wanted);
+}
+
+async fn an_entry_says_what_became_of_the_gift_where_and_when(mut t: Case) {
+    t.patch(json!({"dedup": "combine"})).await;
+    let first = t.accepted(gift("a1")).await;
+    t.pass(7);
+    let second = t.merged(gift("a2")).await;
+    t.patch(json!({"dedup": "drop"})).await;
+    t.pass(5);
+    let third = t.suppressed(gift("a3")).await;
+    let all = t.take("g").await;
+    let said: Vec<_> =
+        all.iter().map(|it| (it.entry.seq, it.entry.row.clone(), t.now.since(it.entry.at))).collect();
+    assert_eq!(
+        said,
+        [
+            (Some(first.at.seq), Some(first.row), 12),
+            (Some(second.at.seq), Some(second.row), 5),
+            (None, Some(third.row), 0),
+        ]
+    );
+}
+
+async fn a_frame_of_a_combo_that_changes_nothing_is_an_entry_too(mut t: Case) {
+    t.accepted(gift("f1").combo("c", 5).end()).await;
+    let late = t.merged(gift("f2").combo("c", 3)).await;
+    let all = t.take("g").await;
+    assert_eq!(handed(&all), ["f1", "f2"]);
+    let entry = &all[1].entry;
+    assert_eq!((entry.status, entry.seq), (EntryStatus::Merged, Some(late.at.seq)));
+}
+
+async fn a_scheduled_gift_is_an_entry_when_it_is_shown_and_a_cancelled_one_never(mut t: Case) {
+    t.scheduled(gift("s1").with("delay_ms", json!(1_000))).await;
+    t.scheduled(gift("s2").by("bob").with("delay_ms", json!(500))).await;
+    t.accepted(gift("n1").by("cid")).await;
+    assert!(matches!(t.cancel("s2").await, Unscheduled::Cancelled(_)));
+    assert_eq!(handed(&t.consume("g").await), ["n1"]);
+    t.pass(1_500);
+    let shown = t.shown().await.remove(0);
+    let all = t.consume("g").await;
+    assert_eq!(handed(&all), ["s1"]);
+    let entry = &all[0].entry;
+    assert_eq!((entry.at, entry.seq, entry.row.as_ref()), (t.now, Some(shown.at.seq), Some(&shown.row)));
+    assert_eq!(event(entry)["delay_ms"], 1_000, "as it was accepted");
+}
+
+async fn a_sale_is_an_entry_once_and_a_hold_none(mut t: Case) {
+    t.define("r", with(rockets(9), "per_user", json!(9))).await;
+    let body = with(with(claim("c1", "ann"), "count", json!(2)), "message", json!("for \"you\""));
+    let sold = t.filled("r", body.clone()).await;
+    assert!(matches!(t.claim("r", &body).await, Claimed::Again(_)));
+    let (kept, _) = held(&t.filled("r", hold("c2", "bob")).await);
+    let (given_back, _) = held(&t.filled("r", hold("c3", "cid")).await);
+    t.give_back(&given_back).await;
+    let all = t.consume("g").await;
+    assert_eq!(fates(&all), [("c1".to_owned(), EntryStatus::Sold)]);
+    let Fate::Sold(sale) = sold.fate else { panic!("{sold:?}") };
+    let entry = &all[0].entry;
+    assert_eq!((entry.seq, entry.row.as_ref()), (Some(sale.at.seq), Some(&sale.row)));
+    let wanted = json!({
+        "id": "c1", "user": {"id": "ann", "name": "user ann"}, "gift": {"id": "rocket", "name": "Rocket"},
+        "count": 2, "message": "for \"you\"", "drop": "r",
+    });
+    assert_eq!(event(entry), wanted);
+    t.pass(10);
+    assert!(matches!(t.confirm(&kept).await, Confirmed::New(_)));
+    assert!(matches!(t.confirm(&kept).await, Confirmed::Again(_)));
+    let all = t.consume("g").await;
+    assert_eq!(fates(&all), [("c2".to_owned(), EntryStatus::Sold)]);
+    assert_eq!((all[0].entry.at, event(&all[0].entry)["user"]["id"].as_str()), (t.now, Some("bob")));
+}
+
+async fn an_entry_gives_the_event_back(mut t: Case) {
+    let user = json!({"id": "a:b \"c\"", "name": "Ann \u{1F339}", "avatar": "https://a.example/x"});
+    let posted = [
+        gift("plain").count(1),
+        gift("full")
+            .with("user", user)
+            .with("gift", json!({"id": "g", "name": "G\\", "icon": "https://a.example/i"}))
+            .count(1_000_000)
+            .value(9_007_199_254_740_991, "EUR")
+            .combo("c d", 3)
+            .end()
+            .with("message", json!("\"hi\" there\\"))
+            .with("tier", json!(0))
+            .with("occurred_at", json!("2026-01-31T12:00:05.000Z"))
+            .with("deliver_at", json!("2026-01-31T12:00:06.000Z"))
+            .with("meta", json!({"a b": [1, null, {"c": "\n"}]})),
+        gift("frame").by("cid").count(2).combo("c", 0).with("delay_ms", json!(0)),
+        gift("tier").by("dan").count(3).with("tier", json!(9)).with("meta", json!({})),
+    ];
+    t.post_all(posted.clone()).await;
+    let all = t.take("g").await;
+    let events: Vec<_> = all.iter().map(|it| event(&it.entry)).collect();
+    assert_eq!(events, posted.map(|gift| gift.json()));
+}
+
+async fn numbers_begin_at_the_first_entrys_time_and_have_no_holes(mut t: Case) {
+    let begun = t.now;
+    t.post(gift("t").by("tester").test()).await;
+    t.pass(50);
+    t.give(&["a", "b"]).await;
+    t.pass(50);
+    t.give(&["c"]).await;
+    t.give_many(0..300).await;
+    let numbers = cursors(&t.take("g").await);
+    let first = Cursor::first(begun.plus(50)).0;
+    assert_eq!(numbers, (first..first + 303).map(Cursor).collect::<Vec<_>>());
+}
+
+async fn every_feed_has_numbers_of_its_own(mut t: Case) {
+    t.give(&["a", "b"]).await;
+    let engine = t.engine.clone();
+    let mut other =
+        Case::with(crate::support::stores::Store::model(), engine, format!("{}-2", t.feed).parse().unwrap())
+            .await;
+    other.pass(10);
+    other.give(&["c"]).await;
+    t.give(&["d"]).await;
+    let first = Cursor::first(t.now).0;
+    assert_eq!(cursors(&t.take("g").await), [Cursor(first), Cursor(first + 1), Cursor(first + 2)]);
+    assert_eq!(cursors(&other.take("g").await), [Cursor::first(other.now)]);
+}
+
+async fn what_is_taken_back_from_the_list_stays_in_the_ledger(mut t: Case) {
+    let answer = t.accepted(gift("a")).await;
+    assert!(t.retract(&answer.row).await.is_some());
+    assert_eq!(handed(&t.take("g").await), ["a"]);
+}
