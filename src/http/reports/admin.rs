@@ -11,7 +11,7 @@ use super::Gate;
 use super::dead::Letterbox;
 use super::groups::{push_view, views};
 use super::webhooks::to_json;
-use crate::domain::{Millis, Reader};
+use crate::domain::{HookScope, Millis, Reader};
 use crate::http::problem::ApiError;
 
 /// How long an overview is shown to others who ask: so many pages cost as much as one.
@@ -66,7 +66,9 @@ async fn compose(gate: &Gate) -> Result<String, ApiError> {
         out.push('}');
     }
 
-    let hooks = gate.ask(gate.engine.hooks()).await?;
+    let mut hooks = gate.ask(gate.engine.hooks()).await?;
+    // Those of all feeds first: they matter most, and are few.
+    hooks.sort_by_key(|(key, _)| key.scope != HookScope::All);
     let shown: Vec<String> = hooks.iter().take(MOST).map(|(key, hook)| to_json(key, hook)).collect();
     let more_hooks = hooks.len() > MOST;
     let _ = write!(out, "],\"webhooks\":[{}],\"dead\":[", shown.join(","));

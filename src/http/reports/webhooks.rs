@@ -11,7 +11,7 @@ use url::Host;
 use super::{Gate, SWAPS, body, hook_of, scope_of, unknown_hook};
 use crate::domain::address::is_public;
 use crate::domain::json::{fault, push_string};
-use crate::domain::{Hook, HookKey, HookSpec, HookState, Millis, json};
+use crate::domain::{FeedId, Hook, HookKey, HookScope, HookSpec, HookState, Millis, Reader, json};
 use crate::engine::Swapped;
 use crate::http::drops::fresh;
 use crate::http::problem::ApiError;
@@ -82,11 +82,29 @@ pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpR
 
 /// `GET /v1/feeds/{feed}/webhooks`
 pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
-    let scope = scope_of(&req)?;
-    let hooks = gate.ask(gate.engine.hooks()).await?;
-    let all = hooks.iter().filter(|(key, _)| key.scope == scope);
-    let all: Vec<String> = all.map(|(key, hook)| to_json(key, hook)).collect();
+    let hooks = match scope_of(&req)? {
+        HookScope::All => {
+            let hooks = gate.ask(gate.engine.hooks()).await?;
+            hooks.into_iter().filter(|(key, _)| key.scope == HookScope::All).collect()
+        }
+        HookScope::Feed(feed) => of_feed(&gate, &feed).await?,
+    };
+    let all: Vec<String> = hooks.iter().map(|(key, hook)| to_json(key, hook)).collect();
     Ok(fresh(StatusCode::OK, format!("{{\"webhooks\":[{}]}}", all.join(","))))
+}
+
+/// A feed's own webhooks, however many other feeds have.
+async fn of_feed(gate: &Gate, feed: &FeedId) -> Result<Vec<(HookKey, Hook)>, ApiError> {
+    let readers = gate.ask(gate.engine.readers(Some(feed))).await?;
+    let mut all = Vec::new();
+    for (_, reader) in readers.iter().filter(|(_, reader)| matches!(reader, Reader::Hook(_))) {
+        if let Some(key) = HookKey::of(feed, reader)
+            && let Some(hook) = gate.ask(gate.engine.hook(&key)).await?
+        {
+            all.push((key, hook));
+        }
+    }
+    Ok(all)
 }
 
 /// `DELETE /v1/feeds/{feed}/webhooks/{name}`
@@ -134,7 +152,7 @@ pub(super) fn to_json(key: &HookKey, hook: &Hook) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Delivery, HookFault, HookScope};
+    use crate::domain::{Delivery, HookFault};
 
     fn spec(url: &str) -> HookSpec {
         let delivery = Delivery::AtLeastOnce;
