@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use tipcast::domain::{Ask, Cursor, Reader, Replay, Start};
-use tipcast::engine::{Death, ReportLimits, Save};
+use tipcast::domain::{Ask, Cursor, HookKey, Reader, Replay, Start};
+use tipcast::engine::{Death, ReportLimits, Save, Work};
 
 use crate::support::case::Case;
 use crate::support::dice::{Dice, seeds};
@@ -135,7 +135,7 @@ impl Call {
             }
             Call::Send(of_all, most, bad) => {
                 let key = &keys[usize::from(*of_all)];
-                if let Some(work) = t.open_job(key).await {
+                if let Some(work) = something(t, key).await {
                     let sent = &work.entries[..work.entries.len().min(*most)];
                     let again: Vec<Cursor> = work.again.iter().skip(1).map(|entry| entry.cursor).collect();
                     let given_up =
@@ -163,9 +163,7 @@ impl Call {
             seen.push(letters(t, &reader_of(group)).await);
         }
         for key in &keys {
-            // A webhook of all feeds reads this one from the first entry that came since.
-            let work =
-                t.open_job(key).await.filter(|work| !work.entries.is_empty() || !work.again.is_empty());
+            let work = something(t, key).await;
             seen.push(format!("{:?}", work.map(said)));
             seen.push(letters(t, &key.reader()).await);
         }
@@ -173,7 +171,13 @@ impl Call {
     }
 }
 
-fn said(work: tipcast::engine::Work) -> String {
+/// What a webhook has to send, if that is anything: one of all feeds need not read a feed before something
+/// came since it was made.
+async fn something(t: &mut Case, key: &HookKey) -> Option<Work> {
+    t.open_job(key).await.filter(|work| !work.entries.is_empty() || !work.again.is_empty())
+}
+
+fn said(work: Work) -> String {
     let numbers = |all: &[tipcast::domain::Entry]| all.iter().map(|it| it.cursor.0).collect::<Vec<_>>();
     format!("{} {} {:?} {:?}", work.progress, work.backlog, numbers(&work.entries), numbers(&work.again))
 }
