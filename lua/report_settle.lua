@@ -16,18 +16,18 @@
 --   3 "ack" or "nack"
 --   4 live channel of the feed
 --   5 number, 16 digits
--- RETURNS how many were pending when their turn came, or "" when there is no such group
+-- RETURNS how many were pending, each counted once, or "" when there is no such group
 -- REFUSES nothing
 
 meet_types()
 local reader = reader_of(ARGV[2])
 if not reader then return '' end
 let_go(reader)
-local settled = 0
+local settled, seen = 0, {}
 for n = 5, #ARGV do
   local member = ARGV[n]
-  if call('ZSCORE', LEASES, member) then
-    settled = settled + 1
+  if not seen[member] and call('ZSCORE', LEASES, member) then
+    seen[member], settled = true, settled + 1
     if ARGV[3] == 'nack' then
       call('ZADD', LEASES, '0', member)
     else

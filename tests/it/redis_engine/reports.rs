@@ -372,7 +372,8 @@ async fn what_is_new_in_the_ledger_alone_wakes_a_subscription() {
     assert_eq!(new(outcome).status, Status::Suppressed);
     let quiet = |notice: Notice| matches!(notice, Notice::Changes(changes) if changes.is_empty());
     assert!(quiet(next(&mut subscription).await));
-    assert_eq!(engine.nack(&feed(), &group(), &cursors(&entries), NOW).await, Ok(Some(1)));
+    let twice = cursors(&entries).repeat(2);
+    assert_eq!(engine.nack(&feed(), &group(), &twice, NOW).await, Ok(Some(1)));
     assert!(quiet(next(&mut subscription).await));
     let both = take_at(&engine, NOW).await;
     assert_eq!(both.iter().map(|it| it.attempt).collect::<Vec<_>>(), [2, 1]);
