@@ -192,11 +192,17 @@ impl Store {
             Replay::All => ("all", &[][..]),
             Replay::Only(cursors) => ("only", cursors.as_slice()),
         };
+        let job = Job { feed: feed.clone(), reader: reader.clone() };
+        let is_hook = !matches!(reader, Reader::Group(_));
+        // Before as well as after: a look between the two would find nothing, and a node that dies between them
+        // would leave it to the feed's next entry. What is registered stays in the index for some seconds.
+        if is_hook {
+            self.register_job(&job, 0, self.clock(Some(now))).await?;
+        }
         let script = &scripts::REPORT_REPLAY;
         let moved = self.about_cursors(script, feed, reader, [&live, how], cursors.iter(), now).await?;
         let moved = moved.unwrap_or(0);
-        if moved > 0 && !matches!(reader, Reader::Group(_)) {
-            let job = Job { feed: feed.clone(), reader: reader.clone() };
+        if moved > 0 && is_hook {
             self.register_job(&job, 0, self.clock(Some(now))).await?;
         }
         Ok(moved)

@@ -10,7 +10,7 @@ use super::super::due::number;
 use super::super::store::Store;
 use super::super::wire::Garbled;
 use super::super::{EngineError, random, scripts};
-use crate::domain::{FeedId, Hook, HookId, HookKey, HookScope, Job, Millis, Reader};
+use crate::domain::{FeedId, Hook, HookId, HookKey, HookScope, HookState, Job, Millis, Reader};
 use crate::engine::{HOOKS_OF_ALL_MAX, LISTED, READERS_MAX, Swapped};
 
 /// What a node knows of a webhook of all feeds.
@@ -30,6 +30,11 @@ fn stored(hook: &Hook) -> Result<String, EngineError> {
 fn read(text: &str) -> Result<Hook, Garbled> {
     let (_, json) = text.split_once(' ').ok_or(Garbled("a webhook"))?;
     serde_json::from_str(json).map_err(|_| Garbled("a webhook"))
+}
+
+/// Whether it may have been disabled before, with entries that wait: not what is told of one that fails.
+fn may_have_waited(hook: &Hook) -> bool {
+    hook.state == HookState::Active && hook.last_error.is_none()
 }
 
 impl Store {
@@ -101,7 +106,7 @@ impl Store {
         let text = to.as_ref().map(stored).transpose()?.unwrap_or_default();
         let reply = match &key.scope {
             HookScope::Feed(feed) => self.swap_in_feed(feed, key, &was, &text, to.as_ref(), now).await?,
-            HookScope::All => self.swap_of_all(key, &was, &text, now).await?,
+            HookScope::All => self.swap_of_all(key, &was, &text, to.as_ref(), now).await?,
         };
         match reply.as_slice() {
             b"done" => Ok(Swapped::Done),
@@ -135,8 +140,7 @@ impl Store {
         if reply == b"done" && to.is_some() {
             // Again: one that went at the same time may have taken the feed off the list.
             self.note(&feeds, feed.as_str()).await?;
-            if !was.is_empty() {
-                // It may have been disabled, with entries that wait.
+            if !was.is_empty() && to.is_some_and(may_have_waited) {
                 self.register_job(&job, 0, self.clock(Some(now))).await?;
             }
         }
@@ -155,6 +159,7 @@ impl Store {
         key: &HookKey,
         was: &str,
         text: &str,
+        to: Option<&Hook>,
         now: Millis,
     ) -> Result<Vec<u8>, EngineError> {
         let mut cmd = self.timed(&scripts::HOOKS_SWAP, &self.keys.hooks_of_all(), Some(now));
@@ -173,7 +178,7 @@ impl Store {
             }
             let _: u64 = self.get(redis::cmd("DEL").arg(letters)).await?;
             self.drop_jobs_of(&key.reader()).await?;
-        } else if !was.is_empty() {
+        } else if !was.is_empty() && to.is_some_and(may_have_waited) {
             self.wake_feeds_of(key, now).await?;
         }
         Ok(reply)
