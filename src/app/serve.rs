@@ -115,6 +115,8 @@ impl Settings {
                 let stopping = stopping.clone();
                 async move { stopping.notified().await }
             })
+            // Who closes its side has gone, as for most proxies: a claim that waits takes nothing for it.
+            .h1_allow_half_closed(false)
             .keep_alive(self.keep_alive)
             .client_request_timeout(self.head_time)
             .client_disconnect_timeout(LINGER)

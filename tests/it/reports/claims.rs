@@ -20,6 +20,7 @@ on_both_stores!(
     a_new_group_begins_at_the_start_or_now,
     groups_are_independent_listed_and_deleted,
     a_waiting_claim_is_answered_by_a_gift_by_a_nack_and_by_the_end_of_a_lease,
+    a_client_that_went_away_is_handed_nothing,
     a_waiting_claim_is_answered_empty_at_its_end_and_when_the_gateway_leaves,
     every_body_is_checked,
     a_feed_has_only_so_many_groups,
@@ -173,6 +174,28 @@ async fn a_waiting_claim_is_answered_by_a_gift_by_a_nack_and_by_the_end_of_a_lea
     let third = waits(&app).await.unwrap();
     assert_eq!(all(&third, "/attempt"), [json!(3)]);
     assert!(begun.elapsed() < Duration::from_secs(18), "none waited to its end");
+}
+
+async fn a_client_that_went_away_is_handed_nothing() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let app = TestApp::start().await;
+    let mut gone = tokio::net::TcpStream::connect(app.authority()).await.unwrap();
+    let body = json!({"consumer": "gone", "wait_ms": 30_000}).to_string();
+    let head = format!(
+        "POST /v1/feeds/show/groups/g/claim HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    gone.write_all(head.as_bytes()).await.unwrap();
+    has_looked(&app).await;
+    // All that is seen of a process that ended.
+    gone.shutdown().await.unwrap();
+    let mut told = Vec::new();
+    gone.read_to_end(&mut told).await.unwrap();
+    assert_eq!(String::from_utf8(told).unwrap(), "", "the gateway hung up as well");
+    app.roses(&["a"]).await;
+    let view = app.group().await;
+    assert_eq!([&view["lag"], &view["pending"]], [1, 0]);
 }
 
 async fn a_waiting_claim_is_answered_empty_at_its_end_and_when_the_gateway_leaves() {
