@@ -1,8 +1,8 @@
 //! Sends ledgers to webhooks: one loop per node that takes the turns of jobs – a webhook in a feed – and gives
-//! them back, and a task for each turn under way ([`deliver`]).
+//! them back, and a task for each turn under way (`deliver`).
 //!
 //! Feeds take turns by their oldest entry. A slow endpoint holds up nobody else: deliveries to one webhook are
-//! bounded, to few while it fails ([`book`]), and who cannot go on makes room. A node that dies leaves its turns
+//! bounded, to few while it fails (`book`), and who cannot go on makes room. A node that dies leaves its turns
 //! to the others, which get them when their leases end; what a delivery did is kept only if nobody else has gone
 //! on since ([`crate::engine::ReportStore::save_job`]).
 
