@@ -64,10 +64,13 @@ local function ledger_refuses()
   is_read = ledger.readers > 0
   if ARGV[10] + 0 > ledger.hooks then return { '', 'hooks' } end
   if ledger.idle ~= '-' then
-    if ARGV[11] ~= ledger.idle then
-      -- A stamp that is a plain number is that of one that rests.
-      if string.find(ledger.idle, ',%d+,%d') then return { '', 'reports', ledger.idle } end
-      dozed = ' ' .. ledger.idle
+    -- A stamp that is a plain number is that of one that rests.
+    if ARGV[11] ~= ledger.idle and string.find(ledger.idle, ',%d+,%d') then
+      return { '', 'reports', ledger.idle }
+    end
+    -- Those that doze are registered behind, whatever was before: a look in between leaves no trace of itself.
+    for one in string.gmatch(ledger.idle, '[^;]+') do
+      if string.find(one, ',~', 1, true) then dozed = dozed .. (dozed == '' and ' ' or ';') .. one end
     end
     ledger.idle, ledger.changed = '-', true
   end

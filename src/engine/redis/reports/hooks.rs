@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use redis::FromRedisValue;
 
 use super::super::due::number;
@@ -31,6 +32,9 @@ fn read(text: &str) -> Result<Hook, Garbled> {
     let (_, json) = text.split_once(' ').ok_or(Garbled("a webhook"))?;
     serde_json::from_str(json).map_err(|_| Garbled("a webhook"))
 }
+
+/// Feeds that webhooks of all feeds are brought to at the same time.
+const ATTACHED: usize = 16;
 
 /// Whether it may have been disabled before, with entries that wait: not what is told of one that fails.
 fn may_have_waited(hook: &Hook) -> bool {
@@ -225,12 +229,13 @@ impl Store {
             let name = name.parse().map_err(|_| Garbled("a webhook's name"))?;
             hooks.push(OfAll { name, since: hook.since, batch_ms: hook.spec.batch_ms });
         }
+        let (before, now) = (self.reports.of_all(), self.clock(Some(now)));
         self.reports.learn(version, hooks);
-        let now = self.clock(Some(now));
-        for feed in self.reports.recent() {
-            self.attach(&feed, "", now).await?;
-        }
-        Ok(())
+        let recent = stream::iter(self.reports.recent());
+        let attached =
+            recent.map(Ok).try_for_each_concurrent(ATTACHED, async |feed| self.attach(&feed, "", now).await);
+        // What is left is found by the next look, which learns all of it anew.
+        attached.await.inspect_err(|_| self.reports.learn(before.0, before.1))
     }
 
     /// A webhook that does not read a feed though it should, because the store lost that (an eviction), begins
