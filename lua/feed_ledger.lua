@@ -14,7 +14,7 @@
 local LEDGER, REPORTS, READERS = KEYS[8], KEYS[9], KEYS[10]
 -- ledger: as it stands, where that is looked at: most of the time there is nothing to be looked at but its length.
 -- is_read: true when somebody reads it.
-local fresh, ledger, is_read, cut, unread, dozed = {}, false, false, 0, 0, ''
+local fresh, ledger, is_read, pushed, cut, unread, dozed = {}, false, false, false, 0, 0, ''
 -- What the header is followed by.
 local news = ''
 
@@ -51,11 +51,27 @@ local function plan_cut(length)
   ledger.limit = math.max(length - cut, most) + math.min(256, math.floor(most / 32))
 end
 
--- What is to be answered instead, if anything. Reads and decides what `ledger_commit` writes.
-local function ledger_refuses()
+-- What is to be answered instead, if anything. Reads and decides what `ledger_commit` writes; where nothing is left
+-- to be read, `first` lets it append at once, which also meets the key's type.
+local function ledger_refuses(first)
   if #fresh == 0 then return nil end
-  local length = call('LLEN', LEDGER)
+  local length
   local limit, known, readers = match(strings[7] or '', '^(%d+) (%d+) %- (%d+) ')
+  if first and limit and ARGV[10] == known then
+    length = call('RPUSHX', LEDGER, unpack(fresh))
+    if length > 0 then
+      pushed = length <= limit + 0
+      if pushed then
+        is_read = readers ~= '0'
+        return nil
+      end
+      -- Something is to be cut, which has more to read first.
+      call('LTRIM', LEDGER, '0', int(-1 - #fresh))
+      length = length - #fresh
+    end
+  else
+    length = call('LLEN', LEDGER)
+  end
   if limit and ARGV[10] == known and length > 0 and length + #fresh <= limit + 0 then
     is_read = readers ~= '0'
     return nil
@@ -88,7 +104,7 @@ local function ledger_commit()
   if #fresh == 0 then return end
   local call = redis.call
   if ledger and ledger.broken then call('DEL', LEDGER) end
-  call('RPUSH', LEDGER, unpack(fresh))
+  if not pushed then call('RPUSH', LEDGER, unpack(fresh)) end
   if cut > 0 then call('LTRIM', LEDGER, int(cut), -1) end
   if ledger and ledger.changed then call('SET', REPORTS, reports_of(ledger)) end
   if is_read and #changes == 0 and not lost and not strayed then

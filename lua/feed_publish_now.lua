@@ -46,7 +46,7 @@ for gift = 1, GIFT_COUNT do
 end
 if all_now then
   local answers = take_all()
-  local not_yet = ledger_refuses()
+  local not_yet = ledger_refuses(true)
   if not_yet then return not_yet end
   commit('=')
   remember()
