@@ -15,5 +15,6 @@ pub mod engine;
 pub mod http;
 pub mod live;
 pub mod metrics;
+pub mod outbound;
 pub mod tools;
 pub mod work;

@@ -19,7 +19,7 @@ pub struct HealthcheckOptions {
 /// Well when the answer is a 2xx; otherwise says what is wrong.
 pub async fn run(options: HealthcheckOptions) -> Result<(), String> {
     let HealthcheckOptions { url } = options;
-    let client = super::client().timeout(WITHIN).build();
+    let client = crate::outbound::client(|builder| builder.timeout(WITHIN));
     let asked = client.map_err(|e| e.to_string())?.get(&url).send().await;
     let answer = asked.map_err(|e| format!("{url} does not answer: {e}"))?;
     let status = answer.status();

@@ -4,10 +4,3 @@
 pub mod bench;
 pub mod demo;
 pub mod healthcheck;
-
-/// A client for these tools, http and https. The address given is the gateway itself: no proxies.
-fn client() -> reqwest::ClientBuilder {
-    // Somebody may have done so before, with the same.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().no_proxy()
-}

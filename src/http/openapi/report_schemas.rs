@@ -97,7 +97,7 @@ pub struct HandedEntry {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cursors {
-    #[schema(min_items = 1, max_items = 1_000)]
+    #[schema(max_items = 1_000)]
     cursors: Vec<String>,
 }
 
@@ -225,7 +225,7 @@ pub struct DeadLetter {
 #[serde(deny_unknown_fields)]
 pub struct Replay {
     /// Ids of dead letters, or of their gifts.
-    #[schema(required = false, min_items = 1, max_items = 1_000)]
+    #[schema(required = false, max_items = 1_000)]
     ids: Vec<String>,
     /// The first cursor; not for a webhook of all feeds.
     #[schema(required = false, pattern = "^[0-9]{1,16}$")]

@@ -58,12 +58,11 @@ pub(super) struct Sender<W> {
 
 impl<W: Write> Sender<W> {
     pub(super) fn new(options: &DemoOptions, out: W) -> Result<Self, DemoError> {
-        let client = crate::tools::client()
-            .connect_timeout(CONNECT)
-            .timeout(ANSWER)
-            .redirect(reqwest::redirect::Policy::none())
-            .build()
-            .map_err(io::Error::other)?;
+        let no_redirect = reqwest::redirect::Policy::none;
+        let client = crate::outbound::client(|builder| {
+            builder.connect_timeout(CONNECT).timeout(ANSWER).redirect(no_redirect())
+        });
+        let client = client.map_err(io::Error::other)?;
         let mut gifts = options.url.clone();
         let path = format!("{}/v1/feeds/{}/gifts", gifts.path().trim_end_matches('/'), options.feed);
         gifts.set_path(&path);

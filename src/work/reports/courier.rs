@@ -14,6 +14,7 @@ use super::signature::sign;
 use crate::domain::address::is_public;
 use crate::domain::delivery::Verdict;
 use crate::domain::{Entry, FeedId, Millis, json};
+use crate::outbound;
 
 /// What is read of an answer, so that its connection can be used again. Beyond, the connection is closed.
 const ANSWER_BYTES: usize = 64 << 10;
@@ -54,19 +55,17 @@ pub struct Courier {
 impl Courier {
     /// With so long for each attempt, connecting included; to private addresses only if allowed.
     pub fn new(timeout: Duration, allow_private: bool) -> Result<Courier, reqwest::Error> {
-        // Somebody may have done so before, with the same.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
-            .user_agent(concat!("Tipcast/", env!("CARGO_PKG_VERSION")))
-            .redirect(reqwest::redirect::Policy::none())
-            // A proxy would look names up by itself, and reach what is not to be reached.
-            .no_proxy()
-            .dns_resolver(Judge { allow_private })
-            .timeout(timeout)
-            .connect_timeout(timeout)
-            .pool_max_idle_per_host(IDLE)
-            .pool_idle_timeout(IDLE_FOR)
-            .build()?;
+        // Without a proxy: one would look names up by itself, and reach what is not to be reached.
+        let client = outbound::client(|builder| {
+            builder
+                .user_agent(concat!("Tipcast/", env!("CARGO_PKG_VERSION")))
+                .redirect(reqwest::redirect::Policy::none())
+                .dns_resolver(Judge { allow_private })
+                .timeout(timeout)
+                .connect_timeout(timeout)
+                .pool_max_idle_per_host(IDLE)
+                .pool_idle_timeout(IDLE_FOR)
+        })?;
         Ok(Courier { client, allow_private, timeout })
     }
 

@@ -235,15 +235,18 @@ async fn every_body_is_checked() {
     let many: Vec<String> = (0..1_001).map(|n| n.to_string()).collect();
     for (body, pointer) in [
         (json!({}), "/cursors"),
-        (json!({"cursors": []}), "/cursors"),
         (json!({"cursors": [17]}), "/cursors/0"),
-        (json!({"cursors": ["x"]}), "/cursors/0"),
         (json!({"cursors": many}), "/cursors"),
         (json!({"cursors": ["1"], "all": true}), "/all"),
     ] {
         for verb in ["ack", "nack"] {
             let said = app.post(&format!("/v1/feeds/show/groups/g/{verb}"), &body).await;
             assert_eq!(said.pointers(), [pointer], "{body}");
+        }
+    }
+    for (verb, answer) in [("ack", json!({"acked": 0})), ("nack", json!({"nacked": 0}))] {
+        for nobodys in [json!({"cursors": []}), json!({"cursors": ["x", "", "-1", "99999999999999999999"]})] {
+            assert_eq!(app.post(&format!("/v1/feeds/show/groups/g/{verb}"), &nobodys).await.json(), answer);
         }
     }
     // A thousand long ones are larger than a gift may be.
