@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::EmbeddedOptions;
-use super::reports::{HookOfAll, Jobs, Ledger};
+use super::reports::{HookOfAll, Jobs, Jots, Ledger};
 use super::store::{Store, push_lock};
 use crate::domain::answer::{Fate, Remembered};
 use crate::domain::feed::Effects;
@@ -79,6 +79,7 @@ pub(super) struct Feeds {
     /// Webhooks of all feeds: each feed makes them its readers when something comes to it.
     pub(super) hooks_of_all: BTreeMap<HookId, HookOfAll>,
     pub(super) jobs: Jobs,
+    pub(super) jots: Jots,
     pub(super) metrics: Arc<Metrics>,
 }
 
@@ -98,8 +99,10 @@ impl Feeds {
             limits: options.reports,
             hooks_of_all: BTreeMap::new(),
             jobs: Jobs::default(),
+            jots: Jots::default(),
             metrics,
         };
+        feeds.gather_jots()?;
         feeds.reread_hooks()?;
         Ok(feeds)
     }
@@ -343,9 +346,11 @@ impl Feeds {
     /// Makes the group durable; false when it wrote nothing.
     pub(super) fn commit(&mut self) -> Step<bool> {
         let mut dirty = std::mem::take(&mut self.dirty);
-        let entered = dirty.iter().try_for_each(|name| self.write_ledger(name));
+        let entered = dirty.iter().try_for_each(|name| self.keep_entries(name));
         self.dirty.append(&mut dirty);
         entered?;
+        // What is left in memory is given up when there are too many feeds.
+        self.settle_jots(self.by_name.len() > FEEDS_IN_MEMORY)?;
         self.write()?;
         self.store.commit()
     }
@@ -371,10 +376,13 @@ impl Feeds {
     /// Takes a failed group back: memory is ahead of the disk there, and the disk is right.
     pub(super) fn take_back(&mut self) {
         self.store.rollback();
-        for feed in std::mem::take(&mut self.dirty) {
-            self.by_name.remove(&feed);
+        self.dirty.clear();
+        self.by_name.clear();
+        let gathered = self.gather_jots();
+        if gathered.is_err() {
+            self.store.rollback();
         }
-        if let Err(error) = self.reread_agenda().and_then(|()| self.reread_hooks()) {
+        if let Err(error) = gathered.and_then(|()| self.reread_agenda()).and_then(|()| self.reread_hooks()) {
             // What is in memory may name a feed too early, or one too many; its step finds that out.
             tracing::warn!(%error, "the queues could not be read again");
         }

@@ -79,7 +79,8 @@ impl Feeds {
             }
             HookScope::All => {
                 let since = Millis(hook.since);
-                // What this group brought is not in the tables yet.
+                // What this group brought, and what is only jotted down, is not in the tables yet.
+                self.settle_jots(true)?;
                 for feed in self.dirty.clone() {
                     self.write_ledger(&feed)?;
                 }

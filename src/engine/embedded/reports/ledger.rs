@@ -1,7 +1,10 @@
 //! Ledgers: what comes in, and what is forgotten.
 //!
 //! Entries gather in memory and are written with the rest of the group, or before somebody reads them in
-//! the same group.
+//! the same group. Those of a feed that nobody reads are only jotted down by their group, and stay in memory
+//! until there are many: then, or when somebody reads the feed, they are written to its ledger.
+
+use std::collections::BTreeSet;
 
 use crate::domain::{Cursor, FeedId, HookId, HookScope, Job, Millis, Reader};
 use crate::engine::ReportLimits;
@@ -11,15 +14,30 @@ use crate::engine::embedded::store::Standing;
 /// Entries in one stored chunk: what a reader of one entry looks through.
 const CHUNK: u64 = 256;
 
+/// Entries that are jotted down at most, of all feeds together.
+const JOTTED_MOST: u64 = 4096;
+
+/// What was jotted down since it was all brought to ledgers the last time.
+#[derive(Default)]
+pub(in super::super) struct Jots {
+    count: u64,
+    feeds: BTreeSet<FeedId>,
+    /// True when memory was given up before what is jotted down could be brought to ledgers: nobody must look
+    /// at one before that is done.
+    stranded: bool,
+}
+
 /// A feed's ledger in memory.
 #[derive(Default)]
 pub(in super::super) struct Ledger {
     /// What the tables say of it, once somebody looked.
     pub(super) known: Option<Known>,
-    /// Entries of this group that are not written yet, one after another.
+    /// Entries that are not in the table of ledgers yet, one after another.
     unwritten: String,
     /// How many they are.
     count: u64,
+    /// How many of them are jotted down, and how long their text is.
+    jotted: (u64, usize),
     /// Where a chunk of them ends, and the time of its last entry.
     full: Vec<(usize, Millis)>,
     /// When the first and the last of them happened.
@@ -47,6 +65,14 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// Numbers a ledger that has no entry yet.
+    fn begin(&mut self, at: Millis) {
+        if self.next == 0 {
+            self.base = Cursor::first(at).0;
+            self.next = self.base;
+        }
+    }
+
     /// The last number that a reader of this standing was handed, or that was before the ledger.
     pub(super) fn handed(&self, standing: &Standing) -> u64 {
         standing.handed.max(self.base.saturating_sub(1))
@@ -78,6 +104,8 @@ impl Feeds {
         }
         if ledger.count == 0 {
             ledger.first_at = at;
+        }
+        if ledger.count == ledger.jotted.0 {
             ledger.stirred = true;
             self.dirty.insert(name.clone());
         }
@@ -86,6 +114,53 @@ impl Feeds {
         if ledger.count % CHUNK == 0 {
             ledger.full.push((ledger.unwritten.len(), at));
         }
+    }
+
+    /// Makes what was entered part of the group: jots it down, or writes it to the ledger if somebody reads there.
+    pub(in super::super) fn keep_entries(&mut self, name: &FeedId) -> Step<()> {
+        if self.by_name.get(name).is_none_or(|feed| feed.ledger.count == feed.ledger.jotted.0) {
+            return Ok(());
+        }
+        let no = self.number(name)?;
+        self.store.begin()?;
+        let known = self.know_ledger(name, no)?;
+        if known.own > 0 || !known.joined.is_empty() || !self.hooks_of_all.is_empty() {
+            return self.write_ledger(name);
+        }
+        let Some(ledger) = self.by_name.get_mut(name).map(|feed| &mut feed.ledger) else { return Ok(()) };
+        let known = ledger.known.get_or_insert_default();
+        known.begin(ledger.first_at);
+        let (before, from) = ledger.jotted;
+        let (last, some) = (known.last() + ledger.count, ledger.count - before);
+        self.store.jot(no, last, some, ledger.last_at, &ledger.unwritten[from..])?;
+        ledger.jotted = (ledger.count, ledger.unwritten.len());
+        self.jots.count += some;
+        self.jots.feeds.insert(name.clone());
+        Ok(())
+    }
+
+    /// Brings what is jotted down to ledgers when there is much of it, or `now`.
+    pub(in super::super) fn settle_jots(&mut self, now: bool) -> Step<()> {
+        if !now && self.jots.count <= JOTTED_MOST || self.jots.feeds.is_empty() {
+            return Ok(());
+        }
+        for name in std::mem::take(&mut self.jots.feeds) {
+            self.write_ledger(&name)?;
+        }
+        self.jots.count = 0;
+        self.store.begin()?;
+        self.store.forget_jots()
+    }
+
+    /// Brings what is jotted down to ledgers although memory has given it up: after a start, and after a group
+    /// that failed. Nothing of any ledger may be in memory.
+    pub(in super::super) fn gather_jots(&mut self) -> Step<()> {
+        self.jots = Jots { stranded: true, ..Jots::default() };
+        self.store.begin()?;
+        self.store.gather_jots()?;
+        self.store.commit()?;
+        self.jots.stranded = false;
+        Ok(())
     }
 
     /// Writes what was entered and is not written. Readers of the same group do so first.
@@ -99,10 +174,8 @@ impl Feeds {
         let Some(ledger) = self.by_name.get_mut(name).map(|feed| &mut feed.ledger) else { return Ok(()) };
         let first_at = ledger.first_at;
         let known = ledger.known.get_or_insert_default();
-        if known.next == 0 {
-            known.base = Cursor::first(first_at).0;
-            known.next = known.base;
-        }
+        known.begin(first_at);
+        ledger.jotted = (0, 0);
         let (text, count) = (std::mem::take(&mut ledger.unwritten), std::mem::take(&mut ledger.count));
         let mut ends = std::mem::take(&mut ledger.full);
         if count % CHUNK > 0 {
@@ -124,6 +197,12 @@ impl Feeds {
     pub(super) fn know_ledger(&mut self, name: &FeedId, no: i64) -> Step<Known> {
         if let Some(known) = self.by_name.get(name).and_then(|feed| feed.ledger.known.as_ref()) {
             return Ok(known.clone());
+        }
+        if self.jots.stranded {
+            // In this group's transaction: if that fails, so does this.
+            self.store.begin()?;
+            self.store.gather_jots()?;
+            self.jots.stranded = false;
         }
         let (base, next) = self.store.ledger_ends(no)?.unwrap_or_default();
         let mut known = Known { base, next, ..Known::default() };

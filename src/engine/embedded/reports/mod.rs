@@ -15,7 +15,7 @@ mod ledger;
 
 pub(super) use hooks::HookOfAll;
 pub(super) use jobs::Jobs;
-pub(super) use ledger::Ledger;
+pub(super) use ledger::{Jots, Ledger};
 
 impl ReportStore for EmbeddedEngine {
     fn take<'a>(

@@ -1,6 +1,8 @@
 //! The tables of reports: ledgers, who reads them, and what each reader has of its own.
 //!
-//! `ledger` holds entries in chunks, as `changes` does: a commit touches one page of it per feed. `readers`
+//! `ledger` holds entries in chunks, as `changes` does: a commit touches one page of it per feed. So that a feed
+//! that nobody reads costs less, its entries are jotted down in `jots` first, all feeds' side by side, and brought
+//! to `ledger` many at a time; what of `jots` is in `ledger` already says the number of its last entry. `readers`
 //! says up to where each was handed its entries; `pending` what a group has in hand, and what a reader is
 //! sent again, with its body, because the ledger may have forgotten it; `letters` what was given up.
 
@@ -16,6 +18,10 @@ CREATE TABLE ledger (
     feed INTEGER NOT NULL, last INTEGER NOT NULL, count INTEGER NOT NULL, at INTEGER NOT NULL,
     body TEXT NOT NULL, PRIMARY KEY (feed, last)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE jots (
+    place INTEGER PRIMARY KEY, feed INTEGER NOT NULL, last INTEGER NOT NULL, count INTEGER NOT NULL,
+    at INTEGER NOT NULL, body TEXT NOT NULL
+) STRICT;
 CREATE TABLE readers (
     feed INTEGER NOT NULL, name TEXT NOT NULL, handed INTEGER NOT NULL, lost INTEGER NOT NULL,
     progress TEXT NOT NULL, PRIMARY KEY (feed, name)
@@ -94,6 +100,26 @@ impl Store {
     pub fn enter(&self, feed: i64, last: u64, count: u64, at: Millis, body: &str) -> rusqlite::Result<()> {
         let sql = "INSERT INTO ledger (feed, last, count, at, body) VALUES (?1, ?2, ?3, ?4, ?5)";
         self.db.prepare_cached(sql)?.execute(params![feed, last, count, at.0, body]).map(drop)
+    }
+
+    /// Keeps entries that are not in the ledger yet, as [`Store::enter`] would.
+    pub fn jot(&self, feed: i64, last: u64, count: u64, at: Millis, body: &str) -> rusqlite::Result<()> {
+        let sql = "INSERT INTO jots (feed, last, count, at, body) VALUES (?1, ?2, ?3, ?4, ?5)";
+        self.db.prepare_cached(sql)?.execute(params![feed, last, count, at.0, body]).map(drop)
+    }
+
+    /// Brings what was jotted down and is not in a ledger there.
+    pub fn gather_jots(&self) -> rusqlite::Result<()> {
+        let sql = "INSERT INTO ledger (feed, last, count, at, body)
+            SELECT feed, last, count, at, body FROM jots j
+            WHERE last > coalesce((SELECT max(last) FROM ledger l WHERE l.feed = j.feed), 0) ORDER BY place";
+        self.db.prepare_cached(sql)?.execute([])?;
+        self.forget_jots()
+    }
+
+    /// Forgets what was jotted down: all of it is in its ledger.
+    pub fn forget_jots(&self) -> rusqlite::Result<()> {
+        self.db.prepare_cached("DELETE FROM jots")?.execute([]).map(drop)
     }
 
     /// Entries from number `from` on, at most `max`.

@@ -17,6 +17,7 @@ on_every_engine![
     what_is_too_old_is_lost_and_counted,
     a_group_at_the_end_loses_nothing,
     everything_survives_another_engine_on_the_same_store,
+    what_nobody_has_read_yet_is_there_however_often_the_store_is_opened,
 ];
 
 const SMALL: ReportLimits =
@@ -146,4 +147,27 @@ async fn everything_survives_another_engine_on_the_same_store(mut t: Case) {
     assert_eq!(rest[1].entry.cursor.0, one[0].entry.cursor.0 + 3);
     assert_eq!(t.ack("g", &cursors(&two)).await, Some(1));
     assert_eq!(t.turn(vec![]).await.waiting, 1, "what is there to send is a job");
+}
+
+async fn what_nobody_has_read_yet_is_there_however_often_the_store_is_opened(mut t: Case) {
+    for some in [0..3, 3..300, 300..4_800, 4_800..5_000] {
+        t.give_many(some).await;
+        t.reopen_keeping(ReportLimits::default()).await;
+    }
+    let hook = of_feed(&t.feed, "w");
+    t.hook(&hook).await;
+    t.give_many(5_000..5_001).await;
+    assert_eq!(gifts(&t.open_job(&hook).await.unwrap().entries), ["n5000"]);
+    let mut all = Vec::new();
+    loop {
+        let some = t.take("g").await;
+        if some.is_empty() {
+            break;
+        }
+        t.ack("g", &cursors(&some)).await;
+        all.extend(some);
+    }
+    assert_eq!(handed(&all), (0..5_001).map(|n| format!("n{n}")).collect::<Vec<_>>());
+    let numbers: Vec<u64> = cursors(&all).iter().map(|cursor| cursor.0).collect();
+    assert!(numbers.windows(2).all(|two| two[1] == two[0] + 1), "numbered without holes");
 }
