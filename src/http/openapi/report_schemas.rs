@@ -156,7 +156,7 @@ pub struct WebhookSpec {
     /// How long entries are gathered.
     #[schema(required = false, minimum = 0, maximum = 60_000, default = 1_000)]
     batch_ms: u64,
-    /// What is older is dropped and counted; 0 never, else at least 1 000. With best_effort only.
+    /// What is older is dropped and counted; 0 never. With best_effort only.
     #[schema(required = false, minimum = 0, maximum = 604_800_000, default = 0)]
     max_age_ms: u64,
     /// What becomes of deliveries that fail for too long: dead letters, or nothing when they are too old.

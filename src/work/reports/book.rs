@@ -53,6 +53,17 @@ pub struct Page {
     failing: AtomicBool,
 }
 
+/// What kind of trouble a delivery met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The endpoint wants no more.
+    Gone,
+    /// It does not like this batch, and answers: other feeds' batches may go as before.
+    Refused,
+    /// It does not work.
+    Failed,
+}
+
 /// Why a job cannot have its webhook's turn now: it comes back after so many milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy(pub u64);
@@ -137,11 +148,11 @@ impl Book {
         }
     }
 
-    /// A delivery did not work, for this reason; `disable` when the endpoint wants no more. True when the
-    /// webhook is disabled by now.
-    pub async fn failed(&self, key: &HookKey, page: &Page, why: &str, disable: bool, now: Millis) -> bool {
+    /// A delivery did not work, for this reason. True when the webhook is disabled by now.
+    pub async fn failed(&self, key: &HookKey, page: &Page, why: &str, trouble: Trouble, now: Millis) -> bool {
         *locked(&page.ended) = Instant::now();
-        page.failing.store(true, Ordering::Relaxed);
+        page.failing.store(trouble == Trouble::Failed, Ordering::Relaxed);
+        let disable = trouble == Trouble::Gone;
         let since = locked(&page.known).as_ref().and_then(|(hook, _)| hook.failing_since);
         let failing_for = since.map_or(0, |since| now.since(Millis(since)));
         let given_up = self.disable_after_ms > 0 && failing_for >= self.disable_after_ms;

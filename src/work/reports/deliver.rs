@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::book::{Book, Busy};
+use super::book::{Book, Busy, Trouble};
 use super::courier::{Courier, body};
 use crate::domain::delivery::{Next, Patience, Progress, Queues, Settled, Verdict};
 use crate::domain::{Entry, HookKey, HookState, Job, Millis};
@@ -162,18 +162,19 @@ impl Deliverer {
                 }
             }
             let kept = self.keep(job, want, &hand, &progress, save).await?;
-            let disabled = match &verdict {
-                Verdict::Accepted => {
+            let trouble = match &verdict {
+                Verdict::Accepted | Verdict::TooLarge => None,
+                Verdict::Gone => Some(("the endpoint answered 410: gone", Trouble::Gone)),
+                Verdict::Refused(why) => Some((why.as_str(), Trouble::Refused)),
+                Verdict::Failed(why, _) => Some((why.as_str(), Trouble::Failed)),
+            };
+            let disabled = match trouble {
+                Some((why, trouble)) => self.book.failed(&key, &page, why, trouble, now).await,
+                None if verdict == Verdict::Accepted => {
                     self.book.worked(&key, &page, now).await;
                     false
                 }
-                Verdict::Gone => {
-                    self.book.failed(&key, &page, "the endpoint answered 410: gone", true, now).await
-                }
-                Verdict::TooLarge => false,
-                Verdict::Refused(why) | Verdict::Failed(why, _) => {
-                    self.book.failed(&key, &page, why, false, now).await
-                }
+                None => false,
             };
             let Some(next) = kept else { return Ok(Some(STALE_LOOK_MS)) };
             hand = next;

@@ -3,6 +3,7 @@
 mod answers;
 mod batches;
 mod other_language;
+mod outages;
 mod survival;
 mod turns;
 

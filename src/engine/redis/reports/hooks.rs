@@ -103,9 +103,13 @@ impl Store {
         &self,
         key: &HookKey,
         was: Option<u64>,
-        to: Option<Hook>,
+        mut to: Option<Hook>,
         now: Millis,
     ) -> Result<Swapped, EngineError> {
+        if let (HookScope::All, None, Some(hook)) = (&key.scope, was, &mut to) {
+            // By the clock that dates entries: by one that is ahead of it, the first of them would be left out.
+            hook.since += self.time(now).await?.0 - now.0;
+        }
         let was = was.map(|version| version.to_string()).unwrap_or_default();
         let text = to.as_ref().map(stored).transpose()?.unwrap_or_default();
         let reply = match &key.scope {
@@ -186,6 +190,15 @@ impl Store {
             self.wake_feeds_of(key, now).await?;
         }
         Ok(reply)
+    }
+
+    /// The store's clock.
+    async fn time(&self, now: Millis) -> Result<Millis, EngineError> {
+        if let Some(now) = self.clock(Some(now)) {
+            return Ok(now);
+        }
+        let (seconds, micros): (i64, i64) = self.get(&redis::cmd("TIME")).await?;
+        Ok(Millis(seconds * 1_000 + micros / 1_000))
     }
 
     /// A webhook of all feeds may have been disabled, with entries that wait where it did not rest.
