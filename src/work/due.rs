@@ -11,20 +11,12 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
+use super::setback::Setback;
 use crate::domain::Millis;
 use crate::engine::{DueDone, DueFeed, Engine, EngineError};
 
 /// Feeds whose turn is taken at once.
 const FEEDS: usize = 64;
-
-/// The pauses while the store does not answer grow from this ...
-const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
-
-/// ... to this. A store that comes back wakes the loop before it is over.
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-
-/// How often trouble that goes on is told again.
-const REMIND_EVERY: Duration = Duration::from_secs(60);
 
 /// How the loop works.
 #[derive(Clone, Copy, Debug)]
@@ -54,17 +46,16 @@ pub struct DueWork {
     options: DueOptions,
     /// Turns to give back with the next step.
     over: Vec<DueDone>,
-    pause: Duration,
+    setback: Setback,
     /// Steps that took turns and in which nothing was done, one after the other.
     fruitless: u32,
-    /// When trouble was last told of, while there is any.
-    told: Option<Instant>,
 }
 
 impl DueWork {
     /// Nothing happens until it is stepped.
     pub fn new(engine: Arc<dyn Engine>, options: DueOptions) -> DueWork {
-        DueWork { engine, options, over: Vec::new(), pause: SHORTEST_PAUSE, fruitless: 0, told: None }
+        let setback = Setback::new("what is due waits", "what is due is done again");
+        DueWork { engine, options, over: Vec::new(), setback, fruitless: 0 }
     }
 
     /// Gives back the turns of the step before, takes the feeds whose time has come, and runs each once.
@@ -79,7 +70,7 @@ impl DueWork {
         let next = turn.next_in_ms.map_or(longest, |ms| Duration::from_millis(ms.saturating_add(1)));
         let rest = Rest::For(next.min(longest));
         if turn.feeds.is_empty() {
-            self.fine();
+            self.setback.over();
             return Ok(rest);
         }
         let (engine, at_once) = (&self.engine, self.engine.due_at_once());
@@ -99,11 +90,11 @@ impl DueWork {
             }
         }
         match failed {
-            None => self.fine(),
+            None => self.setback.over(),
             Some(error) => {
-                self.trouble(&error);
+                self.setback.met(&error);
                 if self.over.is_empty() {
-                    let pause = self.next_pause();
+                    let pause = self.setback.pause();
                     return Ok(Rest::For(pause.min(next)));
                 }
             }
@@ -125,26 +116,6 @@ impl DueWork {
         }
     }
 
-    fn next_pause(&mut self) -> Duration {
-        let pause = self.pause;
-        self.pause = (pause * 2).min(LONGEST_PAUSE);
-        pause
-    }
-
-    fn fine(&mut self) {
-        self.pause = SHORTEST_PAUSE;
-        if self.told.take().is_some() {
-            tracing::info!("what is due is done again");
-        }
-    }
-
-    fn trouble(&mut self, error: &EngineError) {
-        if self.told.is_none_or(|told| told.elapsed() >= REMIND_EVERY) {
-            tracing::warn!("what is due waits; trying again: {error}");
-            self.told = Some(Instant::now());
-        }
-    }
-
     async fn run(mut self, mut stop: watch::Receiver<bool>) {
         // Listened to before the first look, so that nothing falls between the two.
         let mut wakes = self.engine.wakes();
@@ -152,8 +123,8 @@ impl DueWork {
             let rest = match self.step(Millis::now()).await {
                 Ok(rest) => rest,
                 Err(error) => {
-                    self.trouble(&error);
-                    Rest::For(self.next_pause())
+                    self.setback.met(&error);
+                    Rest::For(self.setback.pause())
                 }
             };
             let Rest::For(rest) = rest else { continue };

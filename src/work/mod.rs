@@ -2,3 +2,4 @@
 
 pub mod due;
 pub mod reports;
+mod setback;

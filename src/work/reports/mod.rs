@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::setback::Setback;
 use crate::domain::Millis;
 use crate::engine::{EngineError, JobDone, JobLease, ReportStore};
 use crate::metrics::Metrics;
@@ -38,12 +39,6 @@ const LEASE_MARGIN: Duration = Duration::from_secs(5);
 
 /// When a job is looked at again that the store did not answer for.
 const TROUBLE_LOOK_MS: u64 = 1_000;
-
-const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-
-/// How often trouble that goes on is told again.
-const REMIND_EVERY: Duration = Duration::from_secs(60);
 
 /// How webhooks are sent to.
 #[derive(Clone, Copy, Debug)]
@@ -120,8 +115,7 @@ impl ReportLoop {
             over,
             back: Vec::new(),
             turns: JoinSet::new(),
-            pause: SHORTEST_PAUSE,
-            told: None,
+            setback: Setback::new("webhooks wait", "webhooks are sent to again"),
         };
         let (stop, stopped) = watch::channel(false);
         Ok(ReportLoop { stop, task: tokio::spawn(desk.run(stopped)) })
@@ -151,8 +145,7 @@ struct Desk {
     /// Turns to give back with the next step.
     back: Vec<JobDone>,
     turns: JoinSet<()>,
-    pause: Duration,
-    told: Option<Instant>,
+    setback: Setback,
 }
 
 impl Desk {
@@ -163,7 +156,10 @@ impl Desk {
             let rest = match self.step(Millis::now()).await {
                 Ok(None) => continue,
                 Ok(Some(rest)) => rest,
-                Err(error) => self.trouble(&error),
+                Err(error) => {
+                    self.setback.met(&error);
+                    self.setback.pause()
+                }
             };
             let mut until = Instant::now() + rest;
             while !*stop.borrow() {
@@ -195,7 +191,7 @@ impl Desk {
         let lease_ms = lease.as_millis() as u64;
         let turn = engine.claim_jobs(self.back.clone(), room, lease_ms, now).await?;
         self.back.clear();
-        self.fine();
+        self.setback.over();
         self.deliverer.metrics.webhook_jobs.set(turn.waiting as i64);
         let full = !turn.jobs.is_empty() && turn.jobs.len() == room;
         turn.jobs.into_iter().for_each(|lease| self.start(lease));
@@ -232,22 +228,5 @@ impl Desk {
         }
         let engine = &self.deliverer.engine;
         let _ = engine.claim_jobs(std::mem::take(&mut self.back), 0, 1, Millis::now()).await;
-    }
-
-    fn fine(&mut self) {
-        self.pause = SHORTEST_PAUSE;
-        if self.told.take().is_some() {
-            tracing::info!("webhooks are sent to again");
-        }
-    }
-
-    fn trouble(&mut self, error: &EngineError) -> Duration {
-        if self.told.is_none_or(|told| told.elapsed() >= REMIND_EVERY) {
-            tracing::warn!("webhooks wait; trying again: {error}");
-            self.told = Some(Instant::now());
-        }
-        let pause = self.pause;
-        self.pause = (pause * 2).min(LONGEST_PAUSE);
-        pause
     }
 }

@@ -15,7 +15,7 @@ use crate::engine::{LISTED, READERS_MAX};
 const LETTERS: usize = 500;
 
 /// A number as members and fields have it.
-fn padded(cursor: &Cursor) -> String {
+pub(super) fn padded(cursor: &Cursor) -> String {
     format!("{:016}", cursor.0)
 }
 

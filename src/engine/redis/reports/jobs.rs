@@ -10,6 +10,7 @@ use super::super::store::Store;
 use super::super::wire::Garbled;
 use super::super::{EngineError, random, scripts};
 use super::entry;
+use super::groups::padded;
 use crate::domain::{FeedId, Job, Millis, Reader};
 use crate::engine::{JobDone, JobLease, JobTurn, Save, Want, Work};
 
@@ -160,10 +161,10 @@ impl Store {
         // Dead letters first: their texts are taken from what is sent again.
         for death in &save.dead {
             let reason: String = death.reason.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-            cmd.arg("d").arg(format!("{:016}", death.cursor.0)).arg(death.attempts).arg(reason);
+            cmd.arg("d").arg(padded(&death.cursor)).arg(death.attempts).arg(reason);
         }
         for cursor in &save.again {
-            cmd.arg("a").arg(format!("{:016}", cursor.0)).arg(0).arg("");
+            cmd.arg("a").arg(padded(cursor)).arg(0).arg("");
         }
         let many = save.dead.len() + save.again.len();
         Ok(self.ask(&scripts::REPORT_JOB, &cmd, many).await?)
