@@ -16,7 +16,7 @@ use crate::domain::{
 ///   [`super::Snapshot::drops`]) and may be behind the counts by [`crate::domain::stock::TELL_EVERY_MS`].
 ///   A drop that opens, closes or sells out is told in the very step in which that happens.
 /// - Nothing of a drop expires with an idle feed.
-pub trait DropStore {
+pub trait DropStore: Send + Sync + 'static {
     /// Defines a drop, or changes it. Its stock, claims and holds stay; holds keep their ends.
     fn define_drop<'a>(
         &'a self,

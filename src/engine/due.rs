@@ -2,7 +2,8 @@
 
 use tokio::sync::broadcast;
 
-use crate::domain::{Answer, DropView, DueKind, DuePlace, FeedId, Gift, Millis};
+use super::Wait;
+use crate::domain::{Answer, DropView, DueKind, DuePlace, FeedId, Gift, GiftId, Millis};
 
 /// Entries of one feed that are handled in one step, at most: a longer script would hold up everybody
 /// else's.
@@ -20,6 +21,48 @@ const WAKES: usize = 64;
 /// How long an entry rests after it could not be handled for the `tries`th time: 1 s, 4 s, 16 s, 64 s.
 pub fn rest_after(tries: u64) -> u64 {
     1_000 << (2 * tries.saturating_sub(1).min(8))
+}
+
+/// What waits for its time in feeds, and whose turn it is.
+pub trait DueStore: Send + Sync + 'static {
+    /// Gifts of the feed that wait, in the order in which they will be shown: those after `after`, at
+    /// most `max` (≥ 1).
+    fn scheduled<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        after: Option<DuePlace>,
+        max: usize,
+    ) -> Wait<'a, ScheduledPage>;
+
+    /// Cancels a gift that waits. Its id stays used, for a window from now.
+    fn unschedule<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, Unscheduled>;
+
+    /// Entries of the feed's due queue that were given up, the newest first; at most [`DEAD_KEPT`].
+    fn dead<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Vec<DeadDue>>;
+
+    /// Gives turns that are over back, and takes at most `max` feeds whose time has come, those that
+    /// wait longest first. A feed with more due than one step takes goes behind the others.
+    ///
+    /// While a turn lasts nobody else gets the feed, unless something new comes into its queue; a
+    /// turn that is not given back ends by itself well within a second. That several run one feed does
+    /// no harm: what is due happens once, because every step of [`Engine::run_due`] is atomic.
+    fn claim_due(&self, over: Vec<DueDone>, max: usize, now: Millis) -> Wait<'_, DueTurn>;
+
+    /// Handles what is due in the feed, at most [`DUE_BATCH`] entries, in order of time, then arrival;
+    /// each in one atomic step with its leaving the queue. A gift is taken like one that comes now, and
+    /// the answer to that becomes what is remembered of its id, for a window from now. An entry that
+    /// cannot be handled rests for a while ([`rest_after`]) and holds up nobody; after [`DUE_TRIES`]
+    /// it is dead.
+    fn run_due<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, DueRun>;
+
+    /// How many feeds are best run at the same time: as many as share a commit, or as few as leave room
+    /// for everybody else's calls.
+    fn due_at_once(&self) -> usize {
+        3
+    }
+
+    /// Tells of what comes into any queue before everything else there, from this moment on.
+    fn wakes(&self) -> Wakes;
 }
 
 /// Gifts that wait, in the order in which they will be shown.
@@ -73,7 +116,7 @@ pub struct DueDone {
     pub next: Option<Millis>,
 }
 
-/// The answer to [`super::Engine::claim_due`].
+/// The answer to [`DueStore::claim_due`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DueTurn {
     /// Feeds with something due.

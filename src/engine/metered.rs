@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{
-    DeadDue, DropStore, DueDone, DueFate, DueRun, DueTurn, Engine, EngineError, Head, Missed, PolicyChange,
-    ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
+    DeadDue, DropStore, DueDone, DueFate, DueRun, DueStore, DueTurn, Engine, EngineError, FeedStore, Head,
+    Missed, PolicyChange, ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
 };
 use crate::domain::{
     Cancelled, Claim, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, DuePlace, Fate,
@@ -38,6 +38,7 @@ impl Metered {
         call.failure = match &done {
             Ok(_) => None,
             Err(EngineError::Overloaded(_)) => Some(Failure::Overloaded),
+            Err(EngineError::FeedDamaged(_)) => Some(Failure::Damaged),
             Err(EngineError::Unavailable(_) | EngineError::Open(_)) => Some(Failure::Unavailable),
         };
         done
@@ -106,7 +107,7 @@ impl Drop for Call<'_> {
     }
 }
 
-impl Engine for Metered {
+impl FeedStore for Metered {
     fn publish<'a>(&'a self, feed: &'a FeedId, gifts: Vec<Gift>, now: Millis) -> Wait<'a, Vec<Outcome>> {
         Box::pin(async move {
             let outcomes = self.time(Operation::Publish, self.engine.publish(feed, gifts, now)).await?;
@@ -152,7 +153,9 @@ impl Engine for Metered {
     fn known(&self, feed: &FeedId) -> Option<Position> {
         self.engine.known(feed)
     }
+}
 
+impl DueStore for Metered {
     fn scheduled<'a>(
         &'a self,
         feed: &'a FeedId,
@@ -196,7 +199,9 @@ impl Engine for Metered {
     fn wakes(&self) -> Wakes {
         self.engine.wakes()
     }
+}
 
+impl Engine for Metered {
     fn probe(&self) -> Wait<'_, ()> {
         self.call(Operation::Probe, self.engine.probe())
     }

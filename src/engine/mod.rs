@@ -9,8 +9,7 @@ use std::sync::Arc;
 use tokio::sync::broadcast;
 
 use crate::domain::{
-    Change, Drops, DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, PolicyPatch, Position, Row,
-    RowId, Tag,
+    Change, Drops, FeedId, Gift, Millis, Outcome, Policy, PolicyPatch, Position, Row, RowId, Tag,
 };
 
 mod drops;
@@ -23,13 +22,13 @@ mod reports;
 
 pub use drops::DropStore;
 pub use due::{
-    DEAD_KEPT, DUE_BATCH, DUE_TRIES, DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueTurn,
-    ScheduledGift, ScheduledPage, Unscheduled, Wakes, rest_after,
+    DEAD_KEPT, DUE_BATCH, DUE_TRIES, DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueStore,
+    DueTurn, ScheduledGift, ScheduledPage, Unscheduled, Wakes, rest_after,
 };
 
 pub use reports::{
-    Death, HOOKS_OF_ALL_MAX, JobDone, JobLease, JobTurn, LISTED, READERS_MAX, ReportLimits, ReportStore,
-    Save, Swapped, Want, Work,
+    Death, HOOKS_OF_ALL_MAX, JobDone, JobLease, JobStore, JobTurn, LISTED, LedgerStore, READERS_MAX,
+    ReportLimits, ReportStore, Save, Swapped, Want, WebhookStore, Work,
 };
 
 /// What an engine call gives back: boxed, so that engines can stand behind `dyn`.
@@ -41,7 +40,7 @@ pub const NOTICES: usize = 512;
 /// Gifts of one feed that may wait to be shown, unless the operator says otherwise.
 pub const SCHEDULED_MAX: u64 = 100_000;
 
-/// A store of feeds.
+/// A whole store: its parts by thing, and what concerns all of them.
 ///
 /// - Every call is one atomic step: it happened whole, or not at all.
 /// - An `Ok` of a writing call means durable, to what the engine states (embedded: on disk; Redis:
@@ -50,9 +49,25 @@ pub const SCHEDULED_MAX: u64 = 100_000;
 ///   or may not have happened; writing it again with the same gift id is safe.
 /// - Nobody sees a change, by any call or subscription, before it is durable.
 /// - `now` is the caller's clock. An engine whose store has a clock of its own may prefer that one
-///   (several nodes share the store, and their clocks differ).
-/// - Rows whose time is over are removed before any call looks at the list.
-pub trait Engine: DropStore + ReportStore + Send + Sync + 'static {
+///   (several nodes share the store, and their clocks differ). No engine remembers it.
+/// - A feed whose stored records cannot be read answers [`EngineError::FeedDamaged`] to every call that
+///   needs them; no other feed notices.
+pub trait Engine: FeedStore + DueStore + DropStore + ReportStore {
+    /// Sends a mark through the store's publishing path and waits until it is back.
+    fn probe(&self) -> Wait<'_, ()>;
+
+    /// Finishes what was accepted and lets the store go. Later calls are
+    /// [`EngineError::Unavailable`].
+    fn close(&self) -> Wait<'_, ()>;
+
+    /// `"embedded"` or `"redis"`.
+    fn name(&self) -> &'static str;
+}
+
+/// Lists of feeds: gifts in, changes out.
+///
+/// Rows whose time is over are removed before any call looks at the list.
+pub trait FeedStore: Send + Sync + 'static {
     /// Takes gifts in order, at most 128 of them, as one step. An outcome each, in the same order.
     ///
     /// For each gift: its remembered id is decided first; then whether it is for later
@@ -92,55 +107,6 @@ pub trait Engine: DropStore + ReportStore + Send + Sync + 'static {
     /// The furthest position of the feed that this process has seen acknowledged, if it remembers
     /// one. Never waits. What is shown to a newcomer must not be older.
     fn known(&self, feed: &FeedId) -> Option<Position>;
-
-    /// Gifts of the feed that wait, in the order in which they will be shown: those after `after`, at
-    /// most `max` (≥ 1).
-    fn scheduled<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        after: Option<DuePlace>,
-        max: usize,
-    ) -> Wait<'a, ScheduledPage>;
-
-    /// Cancels a gift that waits. Its id stays used, for a window from now.
-    fn unschedule<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, Unscheduled>;
-
-    /// Entries of the feed's due queue that were given up, the newest first; at most [`DEAD_KEPT`].
-    fn dead<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Vec<DeadDue>>;
-
-    /// Gives turns that are over back, and takes at most `max` feeds whose time has come, those that
-    /// wait longest first. A feed with more due than one step takes goes behind the others.
-    ///
-    /// While a turn lasts nobody else gets the feed, unless something new comes into its queue; a
-    /// turn that is not given back ends by itself well within a second. That several run one feed does
-    /// no harm: what is due happens once, because every step of [`Engine::run_due`] is atomic.
-    fn claim_due(&self, over: Vec<DueDone>, max: usize, now: Millis) -> Wait<'_, DueTurn>;
-
-    /// Handles what is due in the feed, at most [`DUE_BATCH`] entries, in order of time, then arrival;
-    /// each in one atomic step with its leaving the queue. A gift is taken like one that comes now, and
-    /// the answer to that becomes what is remembered of its id, for a window from now. An entry that
-    /// cannot be handled rests for a while ([`rest_after`]) and holds up nobody; after [`DUE_TRIES`]
-    /// it is dead.
-    fn run_due<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, DueRun>;
-
-    /// How many feeds are best run at the same time: as many as share a commit, or as few as leave room
-    /// for everybody else's calls.
-    fn due_at_once(&self) -> usize {
-        3
-    }
-
-    /// Tells of what comes into any queue before everything else there, from this moment on.
-    fn wakes(&self) -> Wakes;
-
-    /// Sends a mark through the store's publishing path and waits until it is back.
-    fn probe(&self) -> Wait<'_, ()>;
-
-    /// Finishes what was accepted and lets the store go. Later calls are
-    /// [`EngineError::Unavailable`].
-    fn close(&self) -> Wait<'_, ()>;
-
-    /// `"embedded"` or `"redis"`.
-    fn name(&self) -> &'static str;
 }
 
 /// What to do to a feed's overrides.
@@ -237,6 +203,9 @@ pub enum EngineError {
     Unavailable(String),
     /// More is waiting than the engine will hold; says what is full.
     Overloaded(&'static str),
+    /// The stored records of this feed cannot be read. Says which record and why, for the log. No other feed
+    /// is touched, and asking again does not help until an operator restored it.
+    FeedDamaged(String),
     /// The store cannot be opened; says why and what to do.
     Open(String),
 }
@@ -246,6 +215,7 @@ impl fmt::Display for EngineError {
         match self {
             EngineError::Unavailable(why) => write!(f, "the store is unavailable: {why}"),
             EngineError::Overloaded(what) => write!(f, "the {what} is full; try again shortly"),
+            EngineError::FeedDamaged(why) => write!(f, "the feed's stored records are damaged: {why}"),
             EngineError::Open(why) => write!(f, "the store cannot be opened: {why}"),
         }
     }

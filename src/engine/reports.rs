@@ -51,7 +51,7 @@ impl Default for ReportLimits {
 /// - A ledger keeps its newest `ledger_max` entries, and everything that any reader has not acknowledged, up to
 ///   the bounds of [`ReportLimits`]. It does not expire with an idle feed.
 /// - A reader's dead letters and what is sent again are kept beside the ledger: trimming does not touch them.
-pub trait ReportStore: Send + Sync + 'static {
+pub trait LedgerStore: Send + Sync + 'static {
     /// Hands entries to a claimer; none when the group would be one reader too many. Makes the group when
     /// there is none, with at most `ledger_max` entries to read.
     ///
@@ -109,7 +109,10 @@ pub trait ReportStore: Send + Sync + 'static {
 
     /// Feeds in which a webhook of all feeds has, or had lately, dead letters; at most [`LISTED`].
     fn letter_feeds<'a>(&'a self, hook: &'a HookId) -> Wait<'a, Vec<FeedId>>;
+}
 
+/// Webhooks: where deliveries go, and how. A webhook reads one feed or all of them.
+pub trait WebhookStore: Send + Sync + 'static {
     /// A webhook; none when there is no such one.
     fn hook<'a>(&'a self, key: &'a HookKey) -> Wait<'a, Option<Hook>>;
 
@@ -126,7 +129,10 @@ pub trait ReportStore: Send + Sync + 'static {
         to: Option<Hook>,
         now: Millis,
     ) -> Wait<'a, Swapped>;
+}
 
+/// Which webhook has something to send in which feed, and whose turn it is to send it.
+pub trait JobStore: Send + Sync + 'static {
     /// Gives turns that are over back, and takes at most `max` jobs whose time has come, those that wait
     /// longest first. A turn that is not given back ends by itself after `lease_ms`.
     ///
@@ -139,12 +145,17 @@ pub trait ReportStore: Send + Sync + 'static {
     fn open_job<'a>(&'a self, job: &'a Job, want: Want, now: Millis) -> Wait<'a, Option<Work>>;
 
     /// Keeps what was done, if what is known of the job's progress is still `save.was`, and answers as
-    /// [`ReportStore::open_job`] does then. None: somebody else went on, and nothing was changed.
+    /// [`JobStore::open_job`] does then. None: somebody else went on, and nothing was changed.
     fn save_job<'a>(&'a self, job: &'a Job, save: Save, want: Want, now: Millis) -> Wait<'a, Option<Work>>;
 
     /// Tells of jobs that come before every other there, from this moment on.
     fn job_wakes(&self) -> Wakes;
 }
+
+/// Everything that reports need of a store.
+pub trait ReportStore: LedgerStore + WebhookStore + JobStore {}
+
+impl<S: LedgerStore + WebhookStore + JobStore + ?Sized> ReportStore for S {}
 
 /// What became of the wish to change a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,7 +188,7 @@ pub struct JobDone {
     pub next_in_ms: Option<u64>,
 }
 
-/// The answer to [`ReportStore::claim_jobs`].
+/// The answer to [`JobStore::claim_jobs`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobTurn {
     /// Jobs whose time has come.
@@ -188,7 +199,7 @@ pub struct JobTurn {
     pub waiting: u64,
 }
 
-/// What the caller of [`ReportStore::open_job`] can use.
+/// What the caller of [`JobStore::open_job`] can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Want {
     /// Entries at most, of each kind.

@@ -18,8 +18,8 @@ use crate::domain::{
     Gift, GiftId, Hold, HoldId, Millis, Outcome, Policy, Position, RowId, Scheduled, due_at,
 };
 use crate::engine::{
-    DeadDue, DropStore, DueDone, DueRun, DueTurn, Engine, EngineError, Head, Missed, PolicyChange,
-    ScheduledGift, ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
+    DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, Engine, EngineError, FeedStore, Head, Missed,
+    PolicyChange, ScheduledGift, ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
 };
 use crate::live::Live;
 
@@ -107,7 +107,7 @@ impl MemoryEngine {
     }
 }
 
-impl Engine for MemoryEngine {
+impl FeedStore for MemoryEngine {
     fn publish<'a>(&'a self, feed: &'a FeedId, gifts: Vec<Gift>, now: Millis) -> Wait<'a, Vec<Outcome>> {
         self.step(feed, move |feed, policy| gifts.iter().map(|gift| feed.take(gift, policy, now)).collect())
     }
@@ -159,7 +159,9 @@ impl Engine for MemoryEngine {
     fn known(&self, _: &FeedId) -> Option<Position> {
         None
     }
+}
 
+impl DueStore for MemoryEngine {
     fn scheduled<'a>(
         &'a self,
         feed: &'a FeedId,
@@ -199,7 +201,9 @@ impl Engine for MemoryEngine {
     fn wakes(&self) -> Wakes {
         Wakes::new(Wakes::sender().subscribe())
     }
+}
 
+impl Engine for MemoryEngine {
     fn probe(&self) -> Wait<'_, ()> {
         Box::pin(async { Ok(()) })
     }

@@ -201,6 +201,8 @@ labels! {
         Unavailable = "unavailable",
         /// More was waiting than the engine will hold.
         Overloaded = "overloaded",
+        /// The stored records of the feed cannot be read.
+        Damaged = "damaged",
         /// The caller stopped waiting: its time was over, or its client left.
         Abandoned = "abandoned",
     }

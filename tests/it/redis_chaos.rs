@@ -10,7 +10,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tipcast::domain::{Change, FeedId, FeedState, Gift, Millis, Op, Outcome, PolicyPatch, Position, Tag};
 use tipcast::engine::redis::{RedisEngine, RedisOptions};
-use tipcast::engine::{Engine, Missed, Notice, PolicyChange, Subscription};
+use tipcast::engine::{FeedStore, Missed, Notice, PolicyChange, Subscription};
 
 use crate::support::redis_server::RedisServer;
 

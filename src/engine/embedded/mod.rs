@@ -13,8 +13,8 @@ use std::time::Duration;
 use tokio::sync::{broadcast, oneshot};
 
 use super::{
-    DeadDue, DueDone, DueRun, DueTurn, Engine, EngineError, Head, Missed, NOTICES, Notice, PolicyChange,
-    ReportLimits, ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
+    DeadDue, DueDone, DueRun, DueStore, DueTurn, Engine, EngineError, FeedStore, Head, Missed, NOTICES,
+    Notice, PolicyChange, ReportLimits, ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
 };
 use crate::domain::{DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, Position, RowId};
 use crate::metrics::Metrics;
@@ -183,7 +183,7 @@ fn closed() -> EngineError {
     EngineError::Unavailable("the engine is closed; the gateway is stopping".into())
 }
 
-impl Engine for EmbeddedEngine {
+impl FeedStore for EmbeddedEngine {
     fn publish<'a>(&'a self, feed: &'a FeedId, gifts: Vec<Gift>, now: Millis) -> Wait<'a, Vec<Outcome>> {
         self.call(move |reply| Call::Publish(feed.clone(), gifts, now, reply))
     }
@@ -219,7 +219,9 @@ impl Engine for EmbeddedEngine {
     fn known(&self, feed: &FeedId) -> Option<Position> {
         self.topics.locked().get(feed)?.known.clone()
     }
+}
 
+impl DueStore for EmbeddedEngine {
     fn scheduled<'a>(
         &'a self,
         feed: &'a FeedId,
@@ -253,7 +255,9 @@ impl Engine for EmbeddedEngine {
     fn wakes(&self) -> Wakes {
         Wakes::new(self.topics.wakes.subscribe())
     }
+}
 
+impl Engine for EmbeddedEngine {
     fn probe(&self) -> Wait<'_, ()> {
         self.call(Call::Probe)
     }

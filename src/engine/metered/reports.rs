@@ -5,10 +5,12 @@ use crate::domain::{
     Ask, Cursor, DeadLetter, FeedId, GroupId, GroupView, Hook, HookId, HookKey, Job, Millis, Reader, Replay,
     Taken,
 };
-use crate::engine::{JobDone, JobTurn, ReportStore, Save, Swapped, Wait, Wakes, Want, Work};
+use crate::engine::{
+    JobDone, JobStore, JobTurn, LedgerStore, Save, Swapped, Wait, Wakes, Want, WebhookStore, Work,
+};
 use crate::metrics::labels::Operation;
 
-impl ReportStore for Metered {
+impl LedgerStore for Metered {
     fn take<'a>(
         &'a self,
         feed: &'a FeedId,
@@ -68,7 +70,9 @@ impl ReportStore for Metered {
     fn letter_feeds<'a>(&'a self, hook: &'a HookId) -> Wait<'a, Vec<FeedId>> {
         self.call(Operation::Letters, self.engine.letter_feeds(hook))
     }
+}
 
+impl WebhookStore for Metered {
     fn hook<'a>(&'a self, key: &'a HookKey) -> Wait<'a, Option<Hook>> {
         self.call(Operation::Hooks, self.engine.hook(key))
     }
@@ -86,7 +90,9 @@ impl ReportStore for Metered {
     ) -> Wait<'a, Swapped> {
         self.call(Operation::Hooks, self.engine.swap_hook(key, was, to, now))
     }
+}
 
+impl JobStore for Metered {
     fn claim_jobs(&self, over: Vec<JobDone>, max: usize, lease_ms: u64, now: Millis) -> Wait<'_, JobTurn> {
         self.call(Operation::ClaimJobs, self.engine.claim_jobs(over, max, lease_ms, now))
     }

@@ -13,8 +13,8 @@ use redis::Value;
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 
 use super::{
-    DeadDue, DueDone, DueRun, DueTurn, Engine, EngineError, Head, Missed, PolicyChange, ReportLimits,
-    ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
+    DeadDue, DueDone, DueRun, DueStore, DueTurn, Engine, EngineError, FeedStore, Head, Missed, PolicyChange,
+    ReportLimits, ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
 };
 use crate::domain::{Drops, DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, Position, RowId, Tag};
 use crate::metrics::Metrics;
@@ -175,7 +175,7 @@ fn random() -> Tag {
     (bits & crate::domain::MAX_SAFE).max(1)
 }
 
-impl Engine for RedisEngine {
+impl FeedStore for RedisEngine {
     fn publish<'a>(&'a self, feed: &'a FeedId, gifts: Vec<Gift>, now: Millis) -> Wait<'a, Vec<Outcome>> {
         Box::pin(async move {
             if gifts.is_empty() {
@@ -285,7 +285,9 @@ impl Engine for RedisEngine {
     fn known(&self, feed: &FeedId) -> Option<Position> {
         Some(self.store.known.get(feed)?.at)
     }
+}
 
+impl DueStore for RedisEngine {
     fn scheduled<'a>(
         &'a self,
         feed: &'a FeedId,
@@ -329,7 +331,9 @@ impl Engine for RedisEngine {
     fn wakes(&self) -> Wakes {
         Wakes::new(self.store.due.wakes.subscribe())
     }
+}
 
+impl Engine for RedisEngine {
     fn probe(&self) -> Wait<'_, ()> {
         Box::pin(async move { Ok(self.hub()?.probe(self.store.lane(), random()).await?) })
     }

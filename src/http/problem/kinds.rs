@@ -126,6 +126,10 @@ kinds! {
     OVERLOADED = "overloaded", SERVICE_UNAVAILABLE, "Too much is waiting",
         "More is waiting than the server will hold. Nothing was written; a retry with the same id is safe. \
          Retry-After says when.";
+    FEED_DAMAGED = "feed-damaged", SERVICE_UNAVAILABLE, "The feed is damaged",
+        "A stored record of this feed cannot be read, so nothing of it is served, shortened or guessed, and nothing is \
+         written to it. Other feeds are not affected. The operator names it with `tipcast store check` and restores \
+         it from a backup.";
     NOT_READY = "not-ready", SERVICE_UNAVAILABLE, "Not ready",
         "GET /readyz: the last probe through the store and back failed or is too old, or the server is shutting \
          down. The detail says which. Send traffic elsewhere until it answers 200.";

@@ -91,6 +91,8 @@ pub enum ApiError {
     NoPlace,
     /// 503: more is waiting than the server will hold; says what is full.
     Overloaded(&'static str),
+    /// What is stored of this feed cannot be read; other feeds are not affected.
+    FeedDamaged,
     /// 503: `/readyz` says no, and why.
     NotReady(String),
 }
@@ -134,6 +136,7 @@ impl ApiError {
             ApiError::Unavailable => &kinds::UNAVAILABLE,
             ApiError::NoPlace => &kinds::NO_PLACE,
             ApiError::Overloaded(_) => &kinds::OVERLOADED,
+            ApiError::FeedDamaged => &kinds::FEED_DAMAGED,
             ApiError::NotReady(_) => &kinds::NOT_READY,
         }
     }
@@ -212,6 +215,11 @@ impl ApiError {
             }
             ApiError::Unavailable => "the store does not answer; a retry with the same id is safe".to_owned(),
             ApiError::Overloaded(what) => format!("the {what} is full; a retry with the same id is safe"),
+            ApiError::FeedDamaged => {
+                "what is stored of this feed cannot be read; the operator finds it with \
+                `tipcast store check` and restores it from a backup. Other feeds are not affected"
+                    .to_owned()
+            }
         })
     }
 
@@ -290,7 +298,10 @@ impl ResponseError for ApiError {
             ApiError::UpgradeRequired => {
                 answer.insert_header((UPGRADE, "websocket")).insert_header((CONNECTION, "upgrade"));
             }
-            ApiError::Unavailable | ApiError::Overloaded(_) | ApiError::NotReady(_) => {
+            ApiError::Unavailable
+            | ApiError::Overloaded(_)
+            | ApiError::FeedDamaged
+            | ApiError::NotReady(_) => {
                 answer.insert_header((RETRY_AFTER, "1"));
             }
             _ => {}
@@ -312,6 +323,7 @@ impl From<EngineError> for ApiError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Overloaded(what) => ApiError::Overloaded(what),
+            EngineError::FeedDamaged(_) => ApiError::FeedDamaged,
             EngineError::Unavailable(_) | EngineError::Open(_) => ApiError::Unavailable,
         }
     }
@@ -359,6 +371,7 @@ mod tests {
             ApiError::AlreadyShown("g-2".parse().unwrap()),
             ApiError::Unavailable,
             ApiError::Overloaded("queue"),
+            ApiError::FeedDamaged,
             ApiError::NotReady("down".into()),
         ]
     }

@@ -5,13 +5,16 @@ use crate::domain::{
     Ask, Cursor, DeadLetter, FeedId, GroupId, GroupView, Hook, HookId, HookKey, Job, Millis, Reader, Replay,
     Taken,
 };
-use crate::engine::{EngineError, JobDone, JobTurn, ReportStore, Save, Swapped, Wait, Wakes, Want, Work};
+use crate::engine::{
+    EngineError, JobDone, JobStore, JobTurn, LedgerStore, Save, Swapped, Wait, Wakes, Want, WebhookStore,
+    Work,
+};
 
 fn away<'a, T: Send + 'a>() -> Wait<'a, T> {
     Box::pin(std::future::ready(Err(EngineError::Unavailable("no reports here".into()))))
 }
 
-impl ReportStore for MemoryEngine {
+impl LedgerStore for MemoryEngine {
     fn take<'a>(&'a self, _: &'a FeedId, _: &'a GroupId, _: Ask, _: Millis) -> Wait<'a, Option<Taken>> {
         away()
     }
@@ -53,7 +56,9 @@ impl ReportStore for MemoryEngine {
     fn letter_feeds<'a>(&'a self, _: &'a HookId) -> Wait<'a, Vec<FeedId>> {
         away()
     }
+}
 
+impl WebhookStore for MemoryEngine {
     fn hook<'a>(&'a self, _: &'a HookKey) -> Wait<'a, Option<Hook>> {
         away()
     }
@@ -71,7 +76,9 @@ impl ReportStore for MemoryEngine {
     ) -> Wait<'a, Swapped> {
         away()
     }
+}
 
+impl JobStore for MemoryEngine {
     fn claim_jobs(&self, _: Vec<JobDone>, _: usize, _: u64, _: Millis) -> Wait<'_, JobTurn> {
         away()
     }

@@ -4,7 +4,7 @@
 //! Feeds take turns by their oldest entry. A slow endpoint holds up nobody else: deliveries to one webhook are
 //! bounded, to few while it fails (`book`), and who cannot go on makes room. A node that dies leaves its turns
 //! to the others, which get them when their leases end; what a delivery did is kept only if nobody else has gone
-//! on since ([`crate::engine::ReportStore::save_job`]).
+//! on since ([`crate::engine::JobStore::save_job`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tipcast::domain::{Claimed, Confirmed, Millis};
 use tipcast::engine::redis::{RedisEngine, RedisOptions};
-use tipcast::engine::{DropStore, Engine};
+use tipcast::engine::{DropStore, FeedStore};
 use tokio::time::Instant;
 
 use crate::support::api::{Api, Said};

@@ -1,6 +1,6 @@
 //! Entries that cannot be handled, and where they stand in Redis.
 
-use tipcast::engine::{DUE_TRIES, DueFate, Engine, rest_after};
+use tipcast::engine::{DUE_TRIES, DueFate, DueStore, FeedStore, rest_after};
 
 use super::*;
 use crate::support::case::Case;

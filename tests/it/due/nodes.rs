@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tipcast::domain::{GiftId, Millis};
-use tipcast::engine::{DueDone, Engine};
+use tipcast::engine::{DueDone, DueStore};
 use tipcast::work::due::{DueLoop, DueOptions};
 
 use super::*;

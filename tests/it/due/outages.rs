@@ -1,6 +1,6 @@
 //! A wake-up that gets lost, a Redis that goes away and comes back, clocks that are wrong.
 
-use tipcast::engine::Engine;
+use tipcast::engine::FeedStore;
 use tipcast::work::due::{DueLoop, DueOptions};
 
 use super::*;

@@ -1,6 +1,7 @@
 //! What Redis keeps, exactly as the contract says, whoever else uses it.
 
 use super::*;
+use tipcast::engine::FeedStore;
 
 #[tokio::test]
 async fn two_engines_on_one_redis_see_each_others_changes() {

@@ -1,6 +1,7 @@
 //! A store that forgets, is robbed of keys, or goes back.
 
 use super::*;
+use tipcast::engine::FeedStore;
 
 #[tokio::test]
 async fn forgotten_scripts_are_loaded_again() {

@@ -16,7 +16,7 @@ use tipcast::domain::{
     Answer, Change, FeedId, Gift, MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch, Position, Status,
 };
 use tipcast::engine::redis::{RedisEngine, RedisOptions};
-use tipcast::engine::{Engine, EngineError, Missed, Notice, PolicyChange, Subscription};
+use tipcast::engine::{Engine, EngineError, FeedStore, Missed, Notice, PolicyChange, Subscription};
 
 use crate::support::redis_server::RedisServer;
 

@@ -1,6 +1,7 @@
 //! A store that is not there, not answering, or not fit.
 
 use super::*;
+use tipcast::engine::FeedStore;
 
 #[tokio::test]
 async fn a_bad_url_and_a_bad_prefix_are_said_at_once() {

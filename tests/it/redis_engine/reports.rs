@@ -4,7 +4,10 @@ use tipcast::domain::{
     Ask, Cursor, Delivery, DropSpec, GroupId, GroupView, Handed, Hook, HookKey, HookScope, HookSpec, Job,
     Reader, Replay, Start,
 };
-use tipcast::engine::{Death, JobDone, ReportLimits, ReportStore, Save, Swapped, Want, Work};
+use tipcast::engine::{
+    Death, DueStore, FeedStore, JobDone, JobStore, LedgerStore, ReportLimits, Save, Swapped, Want,
+    WebhookStore, Work,
+};
 
 use super::*;
 

@@ -10,9 +10,9 @@ use tipcast::domain::{
     Scheduled, Show, Status, Tag, Value,
 };
 use tipcast::engine::{
-    DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueTurn, Engine, EngineError, Head, Missed,
-    NOTICES, Notice, PolicyChange, ReportLimits, SCHEDULED_MAX, ScheduledGift, ScheduledPage, Snapshot,
-    Subscription, Unscheduled, Wait, Wakes,
+    DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueStore, DueTurn, Engine, EngineError,
+    FeedStore, Head, Missed, NOTICES, Notice, PolicyChange, ReportLimits, SCHEDULED_MAX, ScheduledGift,
+    ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
 };
 use tokio::sync::broadcast;
 
@@ -361,7 +361,7 @@ fn done<'a, T: Send + 'a>(value: T) -> Wait<'a, T> {
     Box::pin(std::future::ready(Ok::<T, EngineError>(value)))
 }
 
-impl Engine for Model {
+impl FeedStore for Model {
     fn publish<'a>(&'a self, feed: &'a FeedId, gifts: Vec<Gift>, now: Millis) -> Wait<'a, Vec<Outcome>> {
         let most = self.scheduled_max;
         done(self.on(feed, |f, policy| gifts.iter().map(|g| f.publish(g, &policy, now, most)).collect()))
@@ -435,7 +435,9 @@ impl Engine for Model {
     fn known(&self, feed: &FeedId) -> Option<Position> {
         Some(self.on(feed, |f, _| f.at.clone()))
     }
+}
 
+impl DueStore for Model {
     fn scheduled<'a>(
         &'a self,
         feed: &'a FeedId,
@@ -479,7 +481,9 @@ impl Engine for Model {
     fn wakes(&self) -> Wakes {
         Wakes::new(self.wakes.subscribe())
     }
+}
 
+impl Engine for Model {
     fn probe(&self) -> Wait<'_, ()> {
         done(())
     }

@@ -1,6 +1,7 @@
 //! A Redis that restarts, and a node that loses its way to it.
 
 use std::sync::Arc;
+use tipcast::engine::FeedStore;
 
 use tipcast::engine::redis::{RedisEngine, RedisOptions};
 

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tipcast::domain::{Ask, Cursor, GroupId, GroupView, HookId, Job, Reader, Replay, Taken};
-use tipcast::engine::{EngineError, JobDone, JobTurn, ReportStore, Save, Wait, Wakes, Want, Work};
+use tipcast::engine::{
+    EngineError, JobDone, JobStore, JobTurn, LedgerStore, Save, Wait, Wakes, Want, WebhookStore, Work,
+};
 
 use super::*;
 use crate::support::app::Backing;
@@ -40,7 +42,7 @@ impl Mortal {
     }
 }
 
-impl ReportStore for Mortal {
+impl LedgerStore for Mortal {
     fn take<'a>(
         &'a self,
         feed: &'a FeedId,
@@ -100,7 +102,9 @@ impl ReportStore for Mortal {
     fn letter_feeds<'a>(&'a self, hook: &'a HookId) -> Wait<'a, Vec<FeedId>> {
         self.store.letter_feeds(hook)
     }
+}
 
+impl WebhookStore for Mortal {
     fn hook<'a>(&'a self, key: &'a HookKey) -> Wait<'a, Option<Hook>> {
         self.call(self.store.hook(key))
     }
@@ -118,7 +122,9 @@ impl ReportStore for Mortal {
     ) -> Wait<'a, Swapped> {
         self.call(self.store.swap_hook(key, was, to, now))
     }
+}
 
+impl JobStore for Mortal {
     fn claim_jobs(&self, over: Vec<JobDone>, max: usize, lease_ms: u64, now: Millis) -> Wait<'_, JobTurn> {
         self.call(self.store.claim_jobs(over, max, lease_ms, now))
     }

@@ -6,7 +6,9 @@ use crate::domain::{
     Ask, Cursor, DeadLetter, FeedId, GroupId, GroupView, Hook, HookId, HookKey, Job, Millis, Reader, Replay,
     Taken,
 };
-use crate::engine::{JobDone, JobTurn, LISTED, ReportStore, Save, Swapped, Wait, Wakes, Want, Work};
+use crate::engine::{
+    JobDone, JobStore, JobTurn, LISTED, LedgerStore, Save, Swapped, Wait, Wakes, Want, WebhookStore, Work,
+};
 
 mod groups;
 mod hooks;
@@ -17,7 +19,7 @@ pub(super) use hooks::HookOfAll;
 pub(super) use jobs::Jobs;
 pub(super) use ledger::{Jots, Ledger};
 
-impl ReportStore for EmbeddedEngine {
+impl LedgerStore for EmbeddedEngine {
     fn take<'a>(
         &'a self,
         feed: &'a FeedId,
@@ -86,7 +88,9 @@ impl ReportStore for EmbeddedEngine {
         let hook = hook.clone();
         self.task(move |feeds| feeds.letter_feeds(&hook))
     }
+}
 
+impl WebhookStore for EmbeddedEngine {
     fn hook<'a>(&'a self, key: &'a HookKey) -> Wait<'a, Option<Hook>> {
         let key = key.clone();
         self.task(move |feeds| feeds.store.hook(&key))
@@ -106,7 +110,9 @@ impl ReportStore for EmbeddedEngine {
         let key = key.clone();
         self.task(move |feeds| feeds.swap_hook(&key, was, to.as_ref(), now))
     }
+}
 
+impl JobStore for EmbeddedEngine {
     fn claim_jobs(&self, over: Vec<JobDone>, max: usize, lease_ms: u64, now: Millis) -> Wait<'_, JobTurn> {
         self.task(move |feeds| Ok(feeds.claim_jobs(over, max, lease_ms, now)))
     }

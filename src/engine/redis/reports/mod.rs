@@ -6,7 +6,9 @@ use crate::domain::{
     Ask, Cursor, DeadLetter, Entry, FeedId, GroupId, GroupView, Hook, HookId, HookKey, Job, Millis, Reader,
     Replay, Taken,
 };
-use crate::engine::{JobDone, JobTurn, ReportStore, Save, Swapped, Wait, Wakes, Want, Work};
+use crate::engine::{
+    JobDone, JobStore, JobTurn, LedgerStore, Save, Swapped, Wait, Wakes, Want, WebhookStore, Work,
+};
 
 mod append;
 mod groups;
@@ -26,7 +28,7 @@ fn entry(feed: &FeedId, number: u64, text: &[u8]) -> Option<Entry> {
     entry
 }
 
-impl ReportStore for RedisEngine {
+impl LedgerStore for RedisEngine {
     fn take<'a>(
         &'a self,
         feed: &'a FeedId,
@@ -114,7 +116,9 @@ impl ReportStore for RedisEngine {
             Ok(feeds.iter().filter_map(|feed| feed.parse().ok()).collect())
         })
     }
+}
 
+impl WebhookStore for RedisEngine {
     fn hook<'a>(&'a self, key: &'a HookKey) -> Wait<'a, Option<Hook>> {
         Box::pin(async move {
             let _permit = self.permit()?;
@@ -141,7 +145,9 @@ impl ReportStore for RedisEngine {
             self.store.swap_hook(key, was, to, now).await
         })
     }
+}
 
+impl JobStore for RedisEngine {
     fn claim_jobs(&self, over: Vec<JobDone>, max: usize, lease_ms: u64, now: Millis) -> Wait<'_, JobTurn> {
         Box::pin(async move {
             let _permit = self.permit()?;

@@ -7,8 +7,8 @@ use tipcast::domain::{
     Reader, Replay, Taken,
 };
 use tipcast::engine::{
-    HOOKS_OF_ALL_MAX, JobDone, JobLease, JobTurn, READERS_MAX, ReportStore, Save, Swapped, Wait, Wakes, Want,
-    Work,
+    HOOKS_OF_ALL_MAX, JobDone, JobLease, JobStore, JobTurn, LedgerStore, READERS_MAX, Save, Swapped, Wait,
+    Wakes, Want, WebhookStore, Work,
 };
 
 use super::super::{Feed, Model, done};
@@ -56,7 +56,7 @@ impl Model {
     }
 }
 
-impl ReportStore for Model {
+impl LedgerStore for Model {
     fn take<'a>(
         &'a self,
         feed: &'a FeedId,
@@ -149,7 +149,9 @@ impl ReportStore for Model {
         };
         done(self.feeds().into_iter().filter(has).collect())
     }
+}
 
+impl WebhookStore for Model {
     fn hook<'a>(&'a self, key: &'a HookKey) -> Wait<'a, Option<Hook>> {
         done(self.hooks.lock().unwrap().get(key).cloned())
     }
@@ -205,7 +207,9 @@ impl ReportStore for Model {
         }
         done(Swapped::Done)
     }
+}
 
+impl JobStore for Model {
     fn claim_jobs(&self, over: Vec<JobDone>, max: usize, lease_ms: u64, now: Millis) -> Wait<'_, JobTurn> {
         for JobDone { job, token, next_in_ms } in over {
             if self.jobs().iter().any(|(_, known, turn)| *known == job && *turn == token) {
