@@ -298,7 +298,9 @@ impl Bench {
         Bench { engine, gate: web::Data::new(gate) }
     }
 
+    /// As a program of the same machine: there are no keys.
     pub(super) async fn send(&self, request: TestRequest) -> Told {
+        let request = request.peer_addr(([127, 0, 0, 1], 9).into()).insert_header(("Host", "127.0.0.1:8080"));
         let service = init_service(app(self.gate.clone())).await;
         let answer = match try_call_service(&service, request.to_request()).await {
             Ok(answer) => answer.into_parts().1.map_into_boxed_body(),
