@@ -19,7 +19,7 @@ use crate::domain::{
 };
 use crate::engine::{
     DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, Engine, EngineError, FeedStore, Head, Missed,
-    PolicyChange, ScheduledGift, ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
+    PolicyChange, ScheduledGift, ScheduledPage, Shards, Snapshot, Subscription, Unscheduled, Wait, Wakes,
 };
 use crate::live::Live;
 
@@ -148,7 +148,7 @@ impl FeedStore for MemoryEngine {
         Box::pin(async { Ok(Missed::NotCovered) })
     }
 
-    fn heads<'a>(&'a self, _: &'a [FeedId]) -> Wait<'a, Vec<Head>> {
+    fn heads<'a>(&'a self, _: &'a [FeedId]) -> Wait<'a, Vec<Result<Head, EngineError>>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
@@ -204,7 +204,11 @@ impl DueStore for MemoryEngine {
 }
 
 impl Engine for MemoryEngine {
-    fn probe(&self) -> Wait<'_, ()> {
+    fn probe(&self) -> Wait<'_, Shards> {
+        Box::pin(async { Ok(Shards::WHOLE) })
+    }
+
+    fn probe_feed<'a>(&'a self, _: &'a FeedId) -> Wait<'a, ()> {
         Box::pin(async { Ok(()) })
     }
 

@@ -132,6 +132,10 @@ kinds! {
     OVERLOADED = "overloaded", SERVICE_UNAVAILABLE, "Too much is waiting",
         "More is waiting than the server will hold. Nothing was written; a retry with the same id is safe. \
          Retry-After says when.";
+    NOT_REPLICATED = "not-replicated", SERVICE_UNAVAILABLE, "Too few replicas have it",
+        "The store has the write, but fewer replicas confirmed it in time than the operator wants ([redis] \
+         wait_replicas), so a failover could still lose it. A retry with the same id is safe, and its answer waits \
+         for the replicas as well. Retry-After says when.";
     FEED_DAMAGED = "feed-damaged", SERVICE_UNAVAILABLE, "The feed is damaged",
         "A stored record of this feed cannot be read, so nothing of it is served, shortened or guessed, and nothing is \
          written to it. Other feeds are not affected. The operator names it with `tipcast store check` and restores \

@@ -93,6 +93,8 @@ pub enum ApiError {
     NoPlace,
     /// 503: more is waiting than the server will hold; says what is full.
     Overloaded(&'static str),
+    /// 503: the write is there, but not on as many replicas as the operator wants.
+    NotReplicated,
     /// What is stored of this feed cannot be read; other feeds are not affected.
     FeedDamaged,
     /// 503: `/readyz` says no, and why.
@@ -139,6 +141,7 @@ impl ApiError {
             ApiError::Unavailable => &kinds::UNAVAILABLE,
             ApiError::NoPlace => &kinds::NO_PLACE,
             ApiError::Overloaded(_) => &kinds::OVERLOADED,
+            ApiError::NotReplicated => &kinds::NOT_REPLICATED,
             ApiError::FeedDamaged => &kinds::FEED_DAMAGED,
             ApiError::NotReady(_) => &kinds::NOT_READY,
         }
@@ -221,6 +224,9 @@ impl ApiError {
             }
             ApiError::Unavailable => "the store does not answer; a retry with the same id is safe".to_owned(),
             ApiError::Overloaded(what) => format!("the {what} is full; a retry with the same id is safe"),
+            ApiError::NotReplicated => {
+                "too few replicas have it yet; a retry with the same id is safe".to_owned()
+            }
             ApiError::FeedDamaged => {
                 "what is stored of this feed cannot be read; the operator finds it with \
                 `tipcast store check` and restores it from a backup. Other feeds are not affected"
@@ -306,6 +312,7 @@ impl ResponseError for ApiError {
             }
             ApiError::Unavailable
             | ApiError::Overloaded(_)
+            | ApiError::NotReplicated
             | ApiError::FeedDamaged
             | ApiError::NotReady(_) => {
                 answer.insert_header((RETRY_AFTER, "1"));
@@ -329,6 +336,7 @@ impl From<EngineError> for ApiError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Overloaded(what) => ApiError::Overloaded(what),
+            EngineError::NotReplicated(_) => ApiError::NotReplicated,
             EngineError::FeedDamaged(_) => ApiError::FeedDamaged,
             EngineError::Unavailable(_) | EngineError::Open(_) => ApiError::Unavailable,
         }
@@ -378,6 +386,7 @@ mod tests {
             ApiError::AlreadyShown("g-2".parse().unwrap()),
             ApiError::Unavailable,
             ApiError::Overloaded("queue"),
+            ApiError::NotReplicated,
             ApiError::FeedDamaged,
             ApiError::NotReady("down".into()),
         ]
