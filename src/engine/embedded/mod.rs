@@ -14,7 +14,8 @@ use tokio::sync::{broadcast, oneshot, watch};
 
 use super::{
     DeadDue, DueDone, DueRun, DueStore, DueTurn, Engine, EngineError, FeedStore, Head, Missed, NOTICES,
-    Notice, PolicyChange, ReportLimits, ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
+    Notice, PolicyChange, ReportLimits, ScheduledPage, Shards, Snapshot, Subscription, Unscheduled, Wait,
+    Wakes,
 };
 use crate::domain::{DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, Position, RowId};
 use crate::metrics::Metrics;
@@ -258,8 +259,11 @@ impl FeedStore for EmbeddedEngine {
         self.call(move |reply| Call::Changes(feed.clone(), since.clone(), max, reply))
     }
 
-    fn heads<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Head>> {
-        self.call(move |reply| Call::Heads(feeds.to_vec(), reply))
+    fn heads<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Result<Head, EngineError>>> {
+        Box::pin(async move {
+            let heads = self.call(move |reply| Call::Heads(feeds.to_vec(), reply)).await?;
+            Ok(heads.into_iter().map(Ok).collect())
+        })
     }
 
     fn subscribe<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Subscription> {
@@ -308,7 +312,14 @@ impl DueStore for EmbeddedEngine {
 }
 
 impl Engine for EmbeddedEngine {
-    fn probe(&self) -> Wait<'_, ()> {
+    fn probe(&self) -> Wait<'_, Shards> {
+        Box::pin(async move {
+            self.call(Call::Probe).await?;
+            Ok(Shards::WHOLE)
+        })
+    }
+
+    fn probe_feed<'a>(&'a self, _: &'a FeedId) -> Wait<'a, ()> {
         self.call(Call::Probe)
     }
 
