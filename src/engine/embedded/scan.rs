@@ -1,0 +1,114 @@
+//! Looks at every row of every table, and says whose do not match their seals.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, Row};
+
+use super::db::text;
+use super::fault::{Fault, Step};
+use super::layouts::tables;
+use super::seal::{self, Found};
+use crate::domain::FeedId;
+
+/// Something stored that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The feed that it concerns; none for what concerns no feed alone, or nobody knows whom.
+    pub feed: Option<FeedId>,
+    /// Which record and why, for the operator.
+    pub what: String,
+}
+
+/// Tables in which a feed's rows are found by its number.
+const BY_FEED: [&str; 8] = ["changes", "locks", "due", "dead", "drops", "claims", "ledger", "readers"];
+
+/// Every damage that shows without knowing what records mean; the same feed may be named more than once.
+pub(super) fn scan(conn: &Connection) -> rusqlite::Result<Vec<Damage>> {
+    let mut found = Vec::new();
+    let names = feeds(conn, &mut found)?;
+    for table in tables(conn)?.iter().filter(|table| *table != "feeds") {
+        let whole = rows(conn, &format!("SELECT * FROM {table}"), |row| {
+            let owner = match seal::check(row) {
+                Ok(Found::Whole) => return,
+                Ok(Found::Stray(feed)) => names.get(&feed).cloned(),
+                Err(_) => owner(row, table, &names),
+            };
+            found.push(Damage { feed: owner, what: format!("a record in {table} is not as it was written") });
+        });
+        let Err(fault) = whole else { continue };
+        let before = found.len();
+        if BY_FEED.contains(&table.as_str()) {
+            let sql = format!("SELECT * FROM {table} WHERE feed = ?1");
+            for (no, name) in &names {
+                let readable = conn.prepare(&sql).and_then(|mut query| {
+                    let mut rows = query.query([no])?;
+                    while rows.next()?.is_some() {}
+                    Ok(())
+                });
+                if let Err(error) = readable {
+                    found.push(Damage { feed: Some(name.clone()), what: format!("{table}: {error}") });
+                }
+            }
+        }
+        if found.len() == before {
+            found.push(Damage { feed: None, what: format!("{table}: {fault:?}") });
+        }
+    }
+    Ok(found)
+}
+
+/// The feeds by number; those that are damaged too, as far as their names are known.
+fn feeds(conn: &Connection, found: &mut Vec<Damage>) -> rusqlite::Result<HashMap<i64, FeedId>> {
+    let mut names = HashMap::new();
+    let mut note = |row: &Row<'_>, fault: Option<Fault>| {
+        let name = match &fault {
+            None => text(row, 1).ok().and_then(|name| name.parse().ok()),
+            Some(_) => true_name(row),
+        };
+        if let (Some(name), Ok(no)) = (&name, row.get(0)) {
+            names.insert(no, FeedId::clone(name));
+        }
+        if fault.is_some() || name.is_none() {
+            found.push(Damage { feed: name, what: "its list is not as it was written".into() });
+        }
+    };
+    let whole = rows(conn, "SELECT * FROM feeds", |row| note(row, seal::check(row).err()));
+    if whole.is_err() {
+        // The index of names has what the broken page had.
+        let mut query = conn.prepare("SELECT rowid, name FROM feeds INDEXED BY sqlite_autoindex_feeds_1")?;
+        let all = query.query_map([], |r| Ok((r.get(0)?, r.get::<_, String>(1)?)))?;
+        for (no, name) in all.collect::<rusqlite::Result<Vec<(i64, String)>>>()? {
+            let row = conn.query_row("SELECT rows FROM feeds WHERE no = ?1", [no], |_| Ok(()));
+            let Ok(name) = name.parse::<FeedId>() else { continue };
+            if let Err(error) = row {
+                found.push(Damage { feed: Some(name.clone()), what: format!("feeds: {error}") });
+            }
+            names.insert(no, name);
+        }
+    }
+    Ok(names)
+}
+
+/// The name of a feed whose row is damaged: as it was, if only its name is.
+fn true_name(row: &Row<'_>) -> Option<FeedId> {
+    let mended = seal::true_text(row, 1).ok().flatten();
+    mended.or_else(|| text(row, 1).ok().map(str::to_owned))?.parse().ok()
+}
+
+fn owner(row: &Row<'_>, table: &str, names: &HashMap<i64, FeedId>) -> Option<FeedId> {
+    if table == "hooks" {
+        let mended = seal::true_text(row, 0).ok().flatten();
+        return mended.or_else(|| text(row, 0).ok().map(str::to_owned))?.parse().ok();
+    }
+    names.get(&row.get("feed").ok()?).cloned()
+}
+
+/// Every row that there is; an error when some cannot be read.
+fn rows(conn: &Connection, sql: &str, mut each: impl FnMut(&Row<'_>)) -> Step<()> {
+    let mut query = conn.prepare(sql)?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        each(row);
+    }
+    Ok(())
+}
