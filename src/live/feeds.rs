@@ -246,11 +246,11 @@ async fn compare(live: std::sync::Weak<Live>) {
             feeds.keys().cloned().collect()
         };
         for names in names.chunks(COMPARE_AT_ONCE) {
-            // A store that does not answer is compared in the next round.
-            let Ok(heads) = live.engine.heads(names).await else { break };
+            // A feed whose store does not answer is compared in the next round.
+            let Ok(heads) = live.engine.heads(names).await else { continue };
             let feeds = live.locked();
             for (name, head) in names.iter().zip(heads) {
-                if let Some(entry) = feeds.get(name) {
+                if let (Some(entry), Ok(head)) = (feeds.get(name), head) {
                     // A replica that is still busy with the last comparison needs no other.
                     let _ = entry.heads.try_send(head);
                 }

@@ -261,8 +261,8 @@ fn read(live: &Arc<Live>, feed: &FeedId, since: Position, resumed: bool) -> Phas
         if let Missed::Changes(changes) = engine.changes(&feed, &from, PAGE).await? {
             return Ok(HistoryPage::Changes(changes));
         }
-        let heads = engine.heads(&[feed]).await?;
-        Ok(HistoryPage::NotCovered(heads.into_iter().next().map_or_else(Position::start, |head| head.at)))
+        let head = engine.heads(&[feed]).await?.into_iter().next().transpose()?;
+        Ok(HistoryPage::NotCovered(head.map_or_else(Position::start, |head| head.at)))
     });
     Phase::Reading { since, resumed, page }
 }
