@@ -34,5 +34,6 @@ mod reports;
 mod survival;
 mod tls;
 mod two_nodes;
+mod vectors;
 mod watching;
 mod webhooks;
