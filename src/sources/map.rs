@@ -30,15 +30,14 @@ struct Found<'a> {
 impl Found<'_> {
     /// What the first of `places` that holds something holds: a text that is not blank, or a number.
     fn first(&self, places: &[Place]) -> Option<String> {
-        let found = places.iter().find_map(|place| {
+        places.iter().find_map(|place| {
             let text = match place {
                 Place::Body(pointer) => self.root.at(pointer)?.text()?,
                 Place::Header(name) => self.headers.get(name)?.to_owned(),
                 Place::Fixed(text) => text.clone(),
             };
             (!text.trim().is_empty()).then_some(text)
-        });
-        found
+        })
     }
 }
 
