@@ -95,14 +95,15 @@ impl Readiness {
     }
 }
 
-/// `GET /healthz`: whoever reads this has reached a living process.
-pub(super) async fn alive() -> HttpResponse {
-    green("{\"status\":\"alive\"}".to_owned())
+/// `GET /healthz`: the process lives, and every part of it that all feeds depend on.
+pub(super) async fn alive(gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    gate.live.parts().alive().map_err(ApiError::PartDown)?;
+    Ok(green("{\"status\":\"alive\"}".to_owned()))
 }
 
 /// `GET /readyz`
 pub(super) async fn ready(gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
-    gate.ready.verdict(Instant::now()).map_err(ApiError::NotReady)?;
+    gate.is_ready(Instant::now()).map_err(ApiError::NotReady)?;
     Ok(green(format!("{{\"status\":\"ready\",\"engine\":\"{}\"}}", gate.engine.name())))
 }
 

@@ -5,7 +5,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use actix_web::HttpRequest;
 
@@ -109,6 +109,12 @@ impl Gate {
             overview: reports::Kept::default(),
             trouble: Seldom::new(Duration::from_secs(1)),
         }
+    }
+
+    /// Why the server is not ready at `now`, if it is not: a write is not possible, or a part does not run.
+    pub(crate) fn is_ready(&self, now: Instant) -> Result<(), String> {
+        self.live.parts().working(now)?;
+        self.ready.verdict(now)
     }
 
     /// Waits for an engine call, never longer than [`ENGINE_TIMEOUT`].

@@ -17,6 +17,7 @@ use super::watch::LocalFeed;
 use super::wheel::{NEVER, Wheel};
 use super::{Live, watch};
 use crate::domain::FeedId;
+use crate::supervise::{Part, faults};
 
 pub use super::calls::Wake;
 pub(super) use super::watch::Watch;
@@ -60,7 +61,9 @@ impl Hub {
             tasks: RefCell::default(),
             closing: Cell::new(false),
         });
-        let ticker = tokio::task::spawn_local(tick(Rc::downgrade(&hub)));
+        let ticking = Rc::downgrade(&hub);
+        let ticks = live.parts().clone().keep(Part::Ticks, move |_| tick(ticking.clone()));
+        let ticker = tokio::task::spawn_local(ticks);
         let closer = tokio::task::spawn_local(close(Rc::downgrade(&hub), live));
         *hub.tasks.borrow_mut() = vec![ticker, closer];
         hub
@@ -111,9 +114,22 @@ impl Hub {
         AlarmClock { hub: self.clone(), slot }
     }
 
+    /// Files every alarm anew: a panic may have lost some that were taken out to be rung.
+    fn wind(&self) {
+        let mut wheel = Wheel::new(Instant::now());
+        for (slot, alarm) in self.alarms.borrow_mut().iter_mut() {
+            if alarm.wake.is_some() {
+                alarm.filed = wheel.tick(alarm.at);
+                wheel.file(slot as u32, alarm.filed);
+            }
+        }
+        *self.wheel.borrow_mut() = wheel;
+    }
+
     /// Wakes whoever is due, after the borrows end: waking may drop a connection, which then borrows to
     /// leave.
     fn ring(&self, now: Instant) {
+        faults::pass_blocking("ticks");
         let mut woken = Vec::new();
         {
             let (mut alarms, mut wheel) = (self.alarms.borrow_mut(), self.wheel.borrow_mut());
@@ -206,6 +222,9 @@ impl Drop for AlarmClock {
 }
 
 async fn tick(hub: Weak<Hub>) {
+    if let Some(hub) = hub.upgrade() {
+        hub.wind();
+    }
     loop {
         // The hub is not held while the task waits: its end aborts the task.
         let (next, closer) = match hub.upgrade() {

@@ -13,6 +13,7 @@ use super::calls::Wake;
 use super::hub::Hub;
 use super::run::Run;
 use crate::domain::FeedId;
+use crate::supervise::{Part, faults};
 
 /// A feed that this thread watches.
 pub(super) struct LocalFeed {
@@ -35,7 +36,7 @@ struct Shared {
 
 impl LocalFeed {
     pub(super) fn follow(hub: &Rc<Hub>, lease: Lease) -> Rc<LocalFeed> {
-        let mut moves = lease.board.moves();
+        let (moves, parts) = (lease.board.moves(), hub.live().parts().clone());
         let local = Rc::new(LocalFeed {
             lease,
             hub: Rc::downgrade(hub),
@@ -44,12 +45,18 @@ impl LocalFeed {
             shared: RefCell::default(),
         });
         let weak = Rc::downgrade(&local);
-        let task = tokio::task::spawn_local(async move {
-            while moves.changed().await.is_ok() {
-                let Some(local) = weak.upgrade() else { return };
-                local.wake_all();
+        let task = tokio::task::spawn_local(parts.keep(Part::Moves, move |_| {
+            let (weak, mut moves) = (weak.clone(), moves.clone());
+            // A run that panicked may have passed the last move on to some only.
+            moves.mark_changed();
+            async move {
+                while moves.changed().await.is_ok() {
+                    let Some(local) = weak.upgrade() else { return };
+                    faults::pass("moves").await;
+                    local.wake_all();
+                }
             }
-        });
+        }));
         *local.moves.borrow_mut() = Some(task);
         local
     }

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::domain::{DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, Position, RowId};
 use crate::metrics::Metrics;
+use crate::supervise::{Part, Parts};
 
 mod claims;
 mod drops;
@@ -45,6 +46,8 @@ pub struct EmbeddedOptions {
     pub scheduled_max: u64,
     /// How much is kept of what happened.
     pub reports: ReportLimits,
+    /// Where the writer thread is registered: its end is the end of the process.
+    pub parts: Arc<Parts>,
 }
 
 impl EmbeddedOptions {
@@ -52,7 +55,8 @@ impl EmbeddedOptions {
     pub fn new(data_dir: impl Into<PathBuf>) -> EmbeddedOptions {
         let (defaults, scheduled_max) = (Policy::default(), super::SCHEDULED_MAX);
         let (data_dir, reports) = (data_dir.into(), ReportLimits::default());
-        EmbeddedOptions { data_dir, defaults, scheduled_max, drop_reminder_ms: 60_000, reports }
+        let parts = Arc::default();
+        EmbeddedOptions { data_dir, defaults, scheduled_max, drop_reminder_ms: 60_000, reports, parts }
     }
 }
 
@@ -144,10 +148,14 @@ impl EmbeddedEngine {
     ) -> Result<Arc<EmbeddedEngine>, EngineError> {
         let (calls, waiting) = sync_channel(QUEUE);
         let topics = Arc::new(Topics::default());
+        let vital = options.parts.vital(Part::Writer);
         let writer = writer::Writer::open(options, topics.clone(), metrics).map_err(EngineError::Open)?;
         let thread = std::thread::Builder::new()
             .name("tipcast-writer".into())
-            .spawn(move || writer.run(&waiting))
+            .spawn(move || {
+                writer.run(&waiting, &vital.beat());
+                vital.done();
+            })
             .map_err(|e| EngineError::Open(format!("no thread for the writer: {e}")))?;
         Ok(Arc::new(EmbeddedEngine { calls, topics, writer: Mutex::new(Some(thread)) }))
     }

@@ -93,6 +93,8 @@ pub enum ApiError {
     Overloaded(&'static str),
     /// What is stored of this feed cannot be read; other feeds are not affected.
     FeedDamaged,
+    /// 503: `/healthz` says no, and why.
+    PartDown(String),
     /// 503: `/readyz` says no, and why.
     NotReady(String),
 }
@@ -137,6 +139,7 @@ impl ApiError {
             ApiError::NoPlace => &kinds::NO_PLACE,
             ApiError::Overloaded(_) => &kinds::OVERLOADED,
             ApiError::FeedDamaged => &kinds::FEED_DAMAGED,
+            ApiError::PartDown(_) => &kinds::PART_DOWN,
             ApiError::NotReady(_) => &kinds::NOT_READY,
         }
     }
@@ -145,7 +148,9 @@ impl ApiError {
     fn detail(&self) -> Option<String> {
         Some(match self {
             ApiError::Syntax(why) | ApiError::BrokenBody(why) | ApiError::NotFound(why) => why.clone(),
-            ApiError::UnsupportedMediaType(why) | ApiError::NotReady(why) => why.clone(),
+            ApiError::UnsupportedMediaType(why) | ApiError::PartDown(why) | ApiError::NotReady(why) => {
+                why.clone()
+            }
             ApiError::BadHandshake(why) => why.clone(),
             ApiError::Unauthenticated { tried: false } => {
                 "send a producer key as Authorization: Bearer tck_...".to_owned()
@@ -301,6 +306,7 @@ impl ResponseError for ApiError {
             ApiError::Unavailable
             | ApiError::Overloaded(_)
             | ApiError::FeedDamaged
+            | ApiError::PartDown(_)
             | ApiError::NotReady(_) => {
                 answer.insert_header((RETRY_AFTER, "1"));
             }
@@ -372,6 +378,7 @@ mod tests {
             ApiError::Unavailable,
             ApiError::Overloaded("queue"),
             ApiError::FeedDamaged,
+            ApiError::PartDown("the writer".into()),
             ApiError::NotReady("down".into()),
         ]
     }
