@@ -135,7 +135,7 @@ async fn backlog(engine: &Arc<dyn Engine>, feeds: usize, run: &str) {
     });
     loop {
         let heads = engine.heads(&names).await.expect("heads");
-        if heads.iter().map(|head| head.at.seq).sum::<u64>() >= ALL as u64 {
+        if heads.iter().flatten().map(|head| head.at.seq).sum::<u64>() >= ALL as u64 {
             break;
         }
         sleep(Duration::from_millis(5)).await;

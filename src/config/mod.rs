@@ -54,6 +54,7 @@ pub struct Http {
     pub listen: String,
     pub insecure: bool,
     pub allowed_origins: Vec<String>,
+    pub hosts: Vec<String>,
     pub trusted_proxies: Vec<String>,
     pub forwarded_header: String,
     pub tls_cert: String,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::{
     DeadDue, DropStore, DueDone, DueFate, DueRun, DueStore, DueTurn, Engine, EngineError, FeedStore, Head,
-    Missed, PolicyChange, ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
+    Missed, PolicyChange, ScheduledPage, Shards, Snapshot, Subscription, Unscheduled, Wait, Wakes,
 };
 use crate::domain::{
     Cancelled, Claim, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, DuePlace, Fate,
@@ -39,6 +39,7 @@ impl Metered {
             Ok(_) => None,
             Err(EngineError::Overloaded(_)) => Some(Failure::Overloaded),
             Err(EngineError::FeedDamaged(_)) => Some(Failure::Damaged),
+            Err(EngineError::NotReplicated(_)) => Some(Failure::NotReplicated),
             Err(EngineError::Unavailable(_) | EngineError::Open(_)) => Some(Failure::Unavailable),
         };
         done
@@ -142,7 +143,7 @@ impl FeedStore for Metered {
         self.call(Operation::Changes, self.engine.changes(feed, since, max))
     }
 
-    fn heads<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Head>> {
+    fn heads<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Result<Head, EngineError>>> {
         self.call(Operation::Heads, self.engine.heads(feeds))
     }
 
@@ -202,8 +203,12 @@ impl DueStore for Metered {
 }
 
 impl Engine for Metered {
-    fn probe(&self) -> Wait<'_, ()> {
+    fn probe(&self) -> Wait<'_, Shards> {
         self.call(Operation::Probe, self.engine.probe())
+    }
+
+    fn probe_feed<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, ()> {
+        self.call(Operation::Probe, self.engine.probe_feed(feed))
     }
 
     fn close(&self) -> Wait<'_, ()> {

@@ -53,8 +53,13 @@ pub const SCHEDULED_MAX: u64 = 100_000;
 /// - A feed whose stored records cannot be read answers [`EngineError::FeedDamaged`] to every call that
 ///   needs them; no other feed notices.
 pub trait Engine: FeedStore + DueStore + DropStore + ReportStore {
-    /// Sends a mark through the store's publishing path and waits until it is back.
-    fn probe(&self) -> Wait<'_, ()>;
+    /// Sends a mark through the publishing path of every part of the store that can fail by itself, and
+    /// waits until they are back. An error when the operator would not call that ready: no part answers, or
+    /// not all of them and all are wanted.
+    fn probe(&self) -> Wait<'_, Shards>;
+
+    /// [`Engine::probe`] for the part in which this feed lives.
+    fn probe_feed<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, ()>;
 
     /// Finishes what was accepted and lets the store go. Later calls are
     /// [`EngineError::Unavailable`].
@@ -96,8 +101,9 @@ pub trait FeedStore: Send + Sync + 'static {
     fn changes<'a>(&'a self, feed: &'a FeedId, since: &'a Position, max: usize) -> Wait<'a, Missed>;
 
     /// Where feeds stand, in the order asked. Cheap: for comparing, every second or two.
-    /// Does not sweep.
-    fn heads<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Head>>;
+    /// Does not sweep. Each feed has an answer of its own, for they may live in parts of the store that fail by
+    /// themselves.
+    fn heads<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Result<Head, EngineError>>>;
 
     /// From the moment this returns, every change of the feed reaches the subscription, or
     /// [`Notice::Lost`] does. So does, as a notice without changes, what makes no change and yet is new for
@@ -154,6 +160,21 @@ pub struct Head {
     pub tag: Tag,
 }
 
+/// The parts of a store that fail by themselves: one for an embedded store or a single Redis, as many as it has
+/// primaries for a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shards {
+    /// Those that answer.
+    pub up: usize,
+    /// Those that do not.
+    pub down: usize,
+}
+
+impl Shards {
+    /// A store that works or fails as a whole, and works.
+    pub const WHOLE: Shards = Shards { up: 1, down: 0 };
+}
+
 /// What a subscription tells.
 #[derive(Clone, Debug)]
 pub enum Notice {
@@ -201,6 +222,9 @@ impl Subscription {
 pub enum EngineError {
     /// The store does not answer, or refuses to write. Says why, for the log and `/readyz`.
     Unavailable(String),
+    /// The store has the write, but not on as many replicas as the operator wants. Says why. Asking again with
+    /// the same id is safe.
+    NotReplicated(String),
     /// More is waiting than the engine will hold; says what is full.
     Overloaded(&'static str),
     /// The stored records of this feed cannot be read. Says which record and why, for the log. No other feed
@@ -214,6 +238,7 @@ impl fmt::Display for EngineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             EngineError::Unavailable(why) => write!(f, "the store is unavailable: {why}"),
+            EngineError::NotReplicated(why) => write!(f, "too few replicas have it: {why}"),
             EngineError::Overloaded(what) => write!(f, "the {what} is full; try again shortly"),
             EngineError::FeedDamaged(why) => write!(f, "the feed's stored records are damaged: {why}"),
             EngineError::Open(why) => write!(f, "the store cannot be opened: {why}"),

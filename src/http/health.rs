@@ -7,8 +7,9 @@ use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
 
 use super::Gate;
-use super::problem::ApiError;
-use crate::engine::Engine;
+use super::problem::{ApiError, invalid};
+use crate::domain::FeedId;
+use crate::engine::{Engine, EngineError, Shards};
 
 /// A probe younger than this makes the server ready. With [`EVERY`] and [`PROBE_TIMEOUT`] a healthy
 /// but slow store stays green, and a lost one turns red within this time.
@@ -28,6 +29,8 @@ pub struct Readiness {
 struct State {
     /// When the newest successful probe came back.
     last: Option<Instant>,
+    /// What it said.
+    shards: Shards,
     /// Why the probe after it failed; none when it did not.
     failure: Option<String>,
     closing: bool,
@@ -35,7 +38,9 @@ struct State {
 
 impl Default for Readiness {
     fn default() -> Self {
-        Readiness { state: Mutex::new(State { last: None, failure: None, closing: false }) }
+        Readiness {
+            state: Mutex::new(State { last: None, shards: Shards::WHOLE, failure: None, closing: false }),
+        }
     }
 }
 
@@ -52,16 +57,17 @@ impl Readiness {
 
     /// One probe; true when it came back.
     pub(super) async fn probe(&self, engine: &dyn Engine) -> bool {
-        let failure = match tokio::time::timeout(PROBE_TIMEOUT, engine.probe()).await {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(error.to_string()),
-            Err(_) => Some(format!("the store does not answer within {} ms", PROBE_TIMEOUT.as_millis())),
-        };
-        self.note(failure, Instant::now())
+        self.note(in_time(engine.probe()).await, Instant::now())
     }
 
-    fn note(&self, failure: Option<String>, now: Instant) -> bool {
+    fn note(&self, probed: Result<Shards, String>, now: Instant) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(shards) = probed
+            && std::mem::replace(&mut state.shards, shards).down != shards.down
+        {
+            tracing::warn!(up = shards.up, down = shards.down, "shards of the store that answer");
+        }
+        let failure = probed.err();
         match (&state.failure, &failure) {
             (None, Some(why)) => tracing::warn!("the store is lost: {why}"),
             (Some(_), None) => tracing::info!("the store is back"),
@@ -79,15 +85,19 @@ impl Readiness {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).closing = true;
     }
 
-    /// Why the server is not ready at `now`, if it is not.
-    pub(super) fn verdict(&self, now: Instant) -> Result<(), String> {
+    fn is_closing(&self) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).closing
+    }
+
+    /// Which shards answer, or why the server is not ready at `now`.
+    pub(super) fn verdict(&self, now: Instant) -> Result<Shards, String> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.closing {
             return Err("the server is shutting down".to_owned());
         }
         let age = state.last.map(|last| now.saturating_duration_since(last));
         match (age, &state.failure) {
-            (Some(age), _) if age < FRESH => Ok(()),
+            (Some(age), _) if age < FRESH => Ok(state.shards),
             (_, Some(why)) => Err(why.clone()),
             (None, None) => Err("the store has not answered yet".to_owned()),
             (Some(age), None) => Err(format!("the store has not answered for {} ms", age.as_millis())),
@@ -101,10 +111,35 @@ pub(super) async fn alive(gate: web::Data<Gate>) -> Result<HttpResponse, ApiErro
     Ok(green("{\"status\":\"alive\"}".to_owned()))
 }
 
+/// What a probe said, or why it failed.
+async fn in_time<T>(probe: impl Future<Output = Result<T, EngineError>>) -> Result<T, String> {
+    match tokio::time::timeout(PROBE_TIMEOUT, probe).await {
+        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("the store does not answer within {} ms", PROBE_TIMEOUT.as_millis())),
+    }
+}
+
+/// Of which feed `/readyz` is asked.
+#[derive(serde::Deserialize)]
+pub(super) struct Asked {
+    feed: Option<String>,
+}
+
 /// `GET /readyz`
-pub(super) async fn ready(gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
-    gate.is_ready(Instant::now()).map_err(ApiError::NotReady)?;
-    Ok(green(format!("{{\"status\":\"ready\",\"engine\":\"{}\"}}", gate.engine.name())))
+pub(super) async fn ready(gate: web::Data<Gate>, asked: web::Query<Asked>) -> Result<HttpResponse, ApiError> {
+    let mut shards = gate.is_ready(Instant::now());
+    if let (Some(feed), false) = (&asked.feed, gate.ready.is_closing()) {
+        gate.live.parts().working(Instant::now()).map_err(ApiError::NotReady)?;
+        let feed: FeedId = feed.parse().map_err(|e| invalid(format!("feed: {e}")))?;
+        shards = in_time(gate.engine.probe_feed(&feed)).await.map(|()| Shards::WHOLE);
+    }
+    let shards = shards.map_err(ApiError::NotReady)?;
+    let status = if shards.down == 0 { "ready" } else { "degraded" };
+    let mut answer = serde_json::json!({"status": status, "engine": gate.engine.name()});
+    if shards.up + shards.down > 1 {
+        answer["shards"] = serde_json::json!({"up": shards.up, "down": shards.down});
+    }
+    Ok(green(answer.to_string()))
 }
 
 fn green(text: String) -> HttpResponse {
@@ -120,14 +155,14 @@ mod tests {
         let ready = Readiness::default();
         let start = Instant::now();
         assert!(ready.verdict(start).unwrap_err().contains("not answered yet"));
-        assert!(ready.note(None, start));
-        assert_eq!(ready.verdict(start + Duration::from_millis(2_999)), Ok(()));
+        assert!(ready.note(Ok(Shards::WHOLE), start));
+        assert_eq!(ready.verdict(start + Duration::from_millis(2_999)), Ok(Shards::WHOLE));
         assert!(ready.verdict(start + FRESH).is_err());
-        assert!(!ready.note(Some("no route to redis".into()), start));
-        assert_eq!(ready.verdict(start), Ok(()), "one lost probe is not a lost store");
+        assert!(!ready.note(Err("no route to redis".into()), start));
+        assert_eq!(ready.verdict(start), Ok(Shards::WHOLE), "one lost probe is not a lost store");
         assert_eq!(ready.verdict(start + FRESH), Err("no route to redis".into()));
-        ready.note(None, start + FRESH);
-        assert_eq!(ready.verdict(start + FRESH), Ok(()));
+        ready.note(Ok(Shards::WHOLE), start + FRESH);
+        assert_eq!(ready.verdict(start + FRESH), Ok(Shards::WHOLE));
         ready.close();
         assert!(ready.verdict(start + FRESH).unwrap_err().contains("shutting down"));
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use actix_web::HttpRequest;
 
 use crate::domain::{DropId, FeedId};
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, Shards};
 use crate::live::Live;
 
 mod batch;
@@ -112,7 +112,8 @@ impl Gate {
     }
 
     /// Why the server is not ready at `now`, if it is not: a write is not possible, or a part does not run.
-    pub(crate) fn is_ready(&self, now: Instant) -> Result<(), String> {
+    /// Else which shards of the store answer.
+    pub(crate) fn is_ready(&self, now: Instant) -> Result<Shards, String> {
         self.live.parts().working(now)?;
         self.ready.verdict(now)
     }

@@ -19,7 +19,7 @@ use crate::domain::{
 };
 use crate::engine::{
     DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, Engine, EngineError, FeedStore, Head, Missed,
-    PolicyChange, ScheduledGift, ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
+    PolicyChange, ScheduledGift, ScheduledPage, Shards, Snapshot, Subscription, Unscheduled, Wait, Wakes,
 };
 use crate::live::Live;
 
@@ -148,7 +148,7 @@ impl FeedStore for MemoryEngine {
         Box::pin(async { Ok(Missed::NotCovered) })
     }
 
-    fn heads<'a>(&'a self, _: &'a [FeedId]) -> Wait<'a, Vec<Head>> {
+    fn heads<'a>(&'a self, _: &'a [FeedId]) -> Wait<'a, Vec<Result<Head, EngineError>>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
@@ -204,7 +204,11 @@ impl DueStore for MemoryEngine {
 }
 
 impl Engine for MemoryEngine {
-    fn probe(&self) -> Wait<'_, ()> {
+    fn probe(&self) -> Wait<'_, Shards> {
+        Box::pin(async { Ok(Shards::WHOLE) })
+    }
+
+    fn probe_feed<'a>(&'a self, _: &'a FeedId) -> Wait<'a, ()> {
         Box::pin(async { Ok(()) })
     }
 
@@ -298,7 +302,9 @@ impl Bench {
         Bench { engine, gate: web::Data::new(gate) }
     }
 
+    /// As a program of the same machine: there are no keys.
     pub(super) async fn send(&self, request: TestRequest) -> Told {
+        let request = request.peer_addr(([127, 0, 0, 1], 9).into()).insert_header(("Host", "127.0.0.1:8080"));
         let service = init_service(app(self.gate.clone())).await;
         let answer = match try_call_service(&service, request.to_request()).await {
             Ok(answer) => answer.into_parts().1.map_into_boxed_body(),

@@ -276,11 +276,11 @@ async fn compare(live: std::sync::Weak<Live>, beat: Beat) {
         };
         for names in names.chunks(COMPARE_AT_ONCE) {
             beat.works();
-            // A store that does not answer is compared in the next round.
-            let Ok(heads) = live.engine.heads(names).await else { break };
+            // A feed whose store does not answer is compared in the next round.
+            let Ok(heads) = live.engine.heads(names).await else { continue };
             let feeds = live.locked();
             for (name, head) in names.iter().zip(heads) {
-                if let Some(entry) = feeds.get(name) {
+                if let (Some(entry), Ok(head)) = (feeds.get(name), head) {
                     // A replica that is still busy gets the newest when it is done.
                     entry.heads.send_replace(Some(head));
                 }

@@ -259,8 +259,8 @@ fn read(live: &Arc<Live>, feed: &FeedId, since: Position, resumed: bool) -> Phas
         if let Missed::Changes(changes) = engine.changes(&feed, &from, PAGE).await? {
             return Ok(Page::Changes(changes));
         }
-        let heads = engine.heads(&[feed]).await?;
-        Ok(Page::NotCovered(heads.into_iter().next().map_or_else(Position::start, |head| head.at)))
+        let head = engine.heads(&[feed]).await?.into_iter().next().transpose()?;
+        Ok(Page::NotCovered(head.map_or_else(Position::start, |head| head.at)))
     });
     Phase::Reading { since, resumed, page }
 }

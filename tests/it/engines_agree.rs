@@ -108,7 +108,7 @@ impl Side {
     }
 
     async fn epoch(&self) -> String {
-        self.engine.heads(&[feed()]).await.unwrap()[0].at.epoch.to_string()
+        self.engine.heads(&[feed()]).await.unwrap().remove(0).unwrap().at.epoch.to_string()
     }
 
     /// As the other engine would say it.
@@ -120,7 +120,7 @@ impl Side {
 
     async fn list(&self, now: Millis) -> (Position, String) {
         let list = self.engine.snapshot(&feed(), now).await.unwrap();
-        let head = self.engine.heads(&[feed()]).await.unwrap().remove(0);
+        let head = self.engine.heads(&[feed()]).await.unwrap().remove(0).unwrap();
         assert_eq!((&head.at, head.tag), (&list.at, list.tag));
         let said = self.said((list.at.seq, &list.policy, &list.rows)).await;
         (list.at, said)
@@ -233,7 +233,7 @@ async fn agree(seed: u64, steps: usize, server: &RedisServer) {
             _ => {
                 let (back, max) = (dice.below(60), dice.of(&[1, 2, 100_000]));
                 for side in &sides {
-                    let head = side.engine.heads(&[feed()]).await.unwrap().remove(0).at;
+                    let head = side.engine.heads(&[feed()]).await.unwrap().remove(0).unwrap().at;
                     let seq = (head.seq + 2).saturating_sub(back);
                     said.push(side.history(&Position { seq, ..head }, max).await);
                 }

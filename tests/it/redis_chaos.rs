@@ -12,6 +12,7 @@ use tipcast::domain::{Change, FeedId, FeedState, Gift, Millis, Op, Outcome, Poli
 use tipcast::engine::redis::{RedisEngine, RedisOptions};
 use tipcast::engine::{FeedStore, Missed, Notice, PolicyChange, Subscription};
 
+use crate::support::case::head_of;
 use crate::support::redis_server::RedisServer;
 
 const CAPACITY: u64 = 20;
@@ -124,8 +125,8 @@ impl Watcher {
                 Ok(Some(Notice::Lost)) => doubtful = true,
                 Ok(Some(Notice::Policy(_))) => {}
                 Ok(None) => panic!("the subscription ended"),
-                Err(_) => match self.engine.heads(&[feed()]).await {
-                    Ok(heads) => doubtful |= (&heads[0].at, heads[0].tag) != (&self.at(), self.tag),
+                Err(_) => match head_of(&*self.engine, &feed()).await {
+                    Ok(head) => doubtful |= (&head.at, head.tag) != (&self.at(), self.tag),
                     Err(_) => doubtful = true,
                 },
             }

@@ -14,7 +14,8 @@ use tokio::sync::{broadcast, oneshot};
 
 use super::{
     DeadDue, DueDone, DueRun, DueStore, DueTurn, Engine, EngineError, FeedStore, Head, Missed, NOTICES,
-    Notice, PolicyChange, ReportLimits, ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
+    Notice, PolicyChange, ReportLimits, ScheduledPage, Shards, Snapshot, Subscription, Unscheduled, Wait,
+    Wakes,
 };
 use crate::domain::{DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, Position, RowId};
 use crate::metrics::Metrics;
@@ -24,6 +25,7 @@ mod claims;
 mod drops;
 mod feeds;
 mod reports;
+mod steady;
 mod store;
 mod writer;
 
@@ -32,6 +34,9 @@ const QUEUE: usize = 8192;
 
 /// How long a call waits for the disk before it is [`EngineError::Unavailable`].
 const CALL_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// A clock that was set is mostly set right again within this time.
+const STEADY_FOR: Duration = Duration::from_secs(3_600);
 
 /// How to open the engine.
 #[derive(Clone, Debug)]
@@ -46,6 +51,8 @@ pub struct EmbeddedOptions {
     pub scheduled_max: u64,
     /// How much is kept of what happened.
     pub reports: ReportLimits,
+    /// How long the callers' clock must have run evenly before anything is forgotten by its age.
+    pub steady_for: Duration,
     /// Where the writer thread is registered: its end is the end of the process.
     pub parts: Arc<Parts>,
 }
@@ -55,8 +62,15 @@ impl EmbeddedOptions {
     pub fn new(data_dir: impl Into<PathBuf>) -> EmbeddedOptions {
         let (defaults, scheduled_max) = (Policy::default(), super::SCHEDULED_MAX);
         let (data_dir, reports) = (data_dir.into(), ReportLimits::default());
-        let parts = Arc::default();
-        EmbeddedOptions { data_dir, defaults, scheduled_max, drop_reminder_ms: 60_000, reports, parts }
+        EmbeddedOptions {
+            data_dir,
+            defaults,
+            scheduled_max,
+            drop_reminder_ms: 60_000,
+            reports,
+            steady_for: STEADY_FOR,
+            parts: Arc::default(),
+        }
     }
 }
 
@@ -187,6 +201,20 @@ impl EmbeddedEngine {
     }
 }
 
+impl EmbeddedEngine {
+    /// [`EmbeddedEngine::task`] of a caller whose clock says `now`.
+    fn task_at<'a, T: Send + 'static>(
+        &'a self,
+        now: Millis,
+        task: impl FnOnce(&mut feeds::Feeds) -> feeds::Step<T> + Send + 'static,
+    ) -> Wait<'a, T> {
+        self.task(move |feeds| {
+            feeds.at(now);
+            task(feeds)
+        })
+    }
+}
+
 fn closed() -> EngineError {
     EngineError::Unavailable("the engine is closed; the gateway is stopping".into())
 }
@@ -216,8 +244,11 @@ impl FeedStore for EmbeddedEngine {
         self.call(move |reply| Call::Changes(feed.clone(), since.clone(), max, reply))
     }
 
-    fn heads<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Head>> {
-        self.call(move |reply| Call::Heads(feeds.to_vec(), reply))
+    fn heads<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Result<Head, EngineError>>> {
+        Box::pin(async move {
+            let heads = self.call(move |reply| Call::Heads(feeds.to_vec(), reply)).await?;
+            Ok(heads.into_iter().map(Ok).collect())
+        })
     }
 
     fn subscribe<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Subscription> {
@@ -266,7 +297,14 @@ impl DueStore for EmbeddedEngine {
 }
 
 impl Engine for EmbeddedEngine {
-    fn probe(&self) -> Wait<'_, ()> {
+    fn probe(&self) -> Wait<'_, Shards> {
+        Box::pin(async move {
+            self.call(Call::Probe).await?;
+            Ok(Shards::WHOLE)
+        })
+    }
+
+    fn probe_feed<'a>(&'a self, _: &'a FeedId) -> Wait<'a, ()> {
         self.call(Call::Probe)
     }
 

@@ -121,6 +121,13 @@ impl Dial {
         if let Ok(info) = std::mem::replace(info, Ok(Value::Nil)) {
             let info: redis::InfoDict =
                 redis::from_redis_value(info).map_err(|e| Fault::stay(e.to_string()))?;
+            if info.get::<String>("redis_mode").is_some_and(|mode| mode == "cluster") {
+                let addr = &self.addr;
+                return Err(Refusal::Never(format!(
+                    "Redis at {addr} is a node of a cluster and has only some of the feeds; write \
+                     redis+cluster://{addr} instead of redis://{addr}"
+                )));
+            }
             if let Some(version) = info.get::<String>("redis_version").filter(|v| is_too_old(v)) {
                 let (addr, (major, minor)) = (&self.addr, OLDEST);
                 return Err(Refusal::Never(format!(

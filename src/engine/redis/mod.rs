@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 
 use super::{
     DeadDue, DueDone, DueRun, DueStore, DueTurn, Engine, EngineError, FeedStore, Head, Missed, PolicyChange,
-    ReportLimits, ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
+    ReportLimits, ScheduledPage, Shards, Snapshot, Subscription, Unscheduled, Wait, Wakes,
 };
 use crate::domain::{Drops, DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, Position, RowId, Tag};
 use crate::metrics::Metrics;
@@ -174,10 +174,15 @@ fn closed() -> EngineError {
     EngineError::Unavailable("the engine is closed; the gateway is stopping".into())
 }
 
-/// 1 to 2^53−1: a number that Lua holds exactly.
+/// 1 to 2^53−1 from the system's random source: a number that Lua holds exactly.
 fn random() -> Tag {
-    let bits = uuid::Uuid::now_v7().as_u128() as u64;
-    (bits & crate::domain::MAX_SAFE).max(1)
+    loop {
+        // Without a random source there is no way to tell two changes apart, and none that could be repaired here.
+        let Ok(bits) = getrandom::u64() else { std::process::abort() };
+        if bits & crate::domain::MAX_SAFE != 0 {
+            return bits & crate::domain::MAX_SAFE;
+        }
+    }
 }
 
 impl FeedStore for RedisEngine {
@@ -263,7 +268,7 @@ impl FeedStore for RedisEngine {
         })
     }
 
-    fn heads<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Head>> {
+    fn heads<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Result<Head, EngineError>>> {
         Box::pin(async move {
             let _permit = self.permit()?;
             let mut heads = Vec::with_capacity(feeds.len());
@@ -276,7 +281,7 @@ impl FeedStore for RedisEngine {
                 }
                 let replies = self.store.lane().commands(&pipe, self.store.options.call_timeout).await?;
                 for reply in replies {
-                    heads.push(read_head(reply)?);
+                    heads.push(read_head(reply));
                 }
             }
             Ok(heads)
@@ -339,7 +344,14 @@ impl DueStore for RedisEngine {
 }
 
 impl Engine for RedisEngine {
-    fn probe(&self) -> Wait<'_, ()> {
+    fn probe(&self) -> Wait<'_, Shards> {
+        Box::pin(async move {
+            self.hub()?.probe(self.store.lane(), random()).await?;
+            Ok(Shards::WHOLE)
+        })
+    }
+
+    fn probe_feed<'a>(&'a self, _: &'a FeedId) -> Wait<'a, ()> {
         Box::pin(async move { Ok(self.hub()?.probe(self.store.lane(), random()).await?) })
     }
 

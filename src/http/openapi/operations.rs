@@ -13,11 +13,13 @@ pub(super) fn healthz() {}
 
 /// Can it do its work?
 ///
-/// Yes only while a published probe comes back through the store.
+/// Yes only while a published probe comes back through the store. With several shards one that answers is
+/// enough, unless the operator wants all of them.
 #[utoipa::path(
     get,
     path = "/readyz",
     tag = "operations",
+    params(("feed" = Option<String>, Query, description = "Ask only for the shard of this feed")),
     responses(
         (status = 200, description = "It can", body = Ready,
             example = json!({"status": "ready", "engine": "embedded"})),

@@ -406,6 +406,18 @@ pub struct Alive {
 /// The store answers.
 #[derive(ToSchema)]
 pub struct Ready {
+    /// `ready`, or `degraded` while some of several shards do not answer.
     status: String,
     engine: String,
+    /// Only where the store has several.
+    shards: Option<Shards>,
+}
+
+/// Primaries of a cluster.
+#[derive(ToSchema)]
+pub struct Shards {
+    /// Those that answer.
+    up: u64,
+    /// Those that do not: their feeds answer 503.
+    down: u64,
 }

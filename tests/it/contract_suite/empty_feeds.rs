@@ -63,6 +63,7 @@ async fn heads_come_in_the_order_asked(mut t: Case) {
     let (mine, nobody) = (t.feed.clone(), fresh_feed());
     let asked = [nobody.clone(), mine.clone(), nobody, mine];
     let heads = t.engine.heads(&asked).await.unwrap();
+    let heads: Vec<_> = heads.into_iter().map(Result::unwrap).collect();
     let seqs: Vec<_> = heads.iter().map(|head| head.at.seq).collect();
     assert_eq!(seqs, [0, 1, 0, 1]);
     assert_eq!((heads[1].tag, heads[0].tag), (t.replica.tag, 0));

@@ -153,5 +153,5 @@ async fn nodes_that_divide_the_index_differently_show_everything() {
         sleep(Duration::from_millis(2)).await;
     }
     let heads = one.heads(&feeds).await.unwrap();
-    assert!(heads.iter().all(|head| head.at.seq == 1), "{heads:?}");
+    assert!(heads.iter().flatten().filter(|head| head.at.seq == 1).count() == feeds.len(), "{heads:?}");
 }

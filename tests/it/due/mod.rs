@@ -15,7 +15,7 @@ use tipcast::engine::redis::{RedisEngine, RedisOptions};
 use tipcast::engine::{Engine, PolicyChange};
 use tokio::time::{Instant, sleep};
 
-use crate::support::case::PATIENCE;
+use crate::support::case::{PATIENCE, head_of};
 use crate::support::gifts::{GiftSpec, gift};
 use crate::support::stores::Corner;
 
@@ -69,10 +69,10 @@ async fn shown(engine: &dyn Engine) -> Vec<String> {
 async fn wait_for_seq(engine: &dyn Engine, seq: u64) -> Duration {
     let since = Instant::now();
     loop {
-        if let Ok(heads) = engine.heads(&[feed()]).await
-            && heads[0].at.seq >= seq
+        if let Ok(head) = head_of(engine, &feed()).await
+            && head.at.seq >= seq
         {
-            assert_eq!(heads[0].at.seq, seq, "once each");
+            assert_eq!(head.at.seq, seq, "once each");
             return since.elapsed();
         }
         assert!(since.elapsed() < 2 * PATIENCE, "not all is shown: {:?}", engine.heads(&[feed()]).await);

@@ -79,12 +79,12 @@ async fn a_redis_that_restarts_with_its_file_in_the_middle_loses_and_repeats_not
     schedule(&*engine, &all).await;
     for seq in [10, 40] {
         let since = Instant::now();
-        while engine.heads(&[feed()]).await.unwrap()[0].at.seq < seq {
+        while head_of(&*engine, &feed()).await.unwrap().at.seq < seq {
             assert!(since.elapsed() < PATIENCE);
             sleep(Duration::from_millis(1)).await;
         }
         server.start_again();
-        while engine.heads(&[feed()]).await.is_err() {
+        while head_of(&*engine, &feed()).await.is_err() {
             assert!(since.elapsed() < 2 * PATIENCE);
             sleep(Duration::from_millis(5)).await;
         }
@@ -131,7 +131,7 @@ async fn nodes_whose_clocks_are_wrong_by_minutes_show_at_the_right_time() {
     let mut works = [(ahead.clone(), 7), (behind.clone(), -7)]
         .map(|(engine, minutes)| (tipcast::work::due::DueWork::new(engine, DueOptions::default()), minutes));
     let since = Instant::now();
-    while ahead.heads(&[feed()]).await.unwrap()[0].at.seq < 3 {
+    while head_of(&*ahead, &feed()).await.unwrap().at.seq < 3 {
         assert!(since.elapsed() < PATIENCE);
         for (work, minutes) in &mut works {
             work.step(wrong(*minutes)).await.unwrap();

@@ -40,7 +40,7 @@ async fn reading_and_watching_a_feed_that_nobody_wrote_to_writes_nothing() {
     let engine = engine_on(&server).await;
     let subscription = engine.subscribe(&feed()).await.unwrap();
     assert_eq!(at(&engine).await, Position::start());
-    assert_eq!(engine.heads(&[feed()]).await.unwrap()[0].at, Position::start());
+    assert_eq!(engine.heads(&[feed()]).await.unwrap().remove(0).unwrap().at, Position::start());
     assert_eq!(engine.changes(&feed(), &Position::start(), 9).await, Ok(Missed::Changes(vec![])));
     assert_eq!(engine.policy(&feed()).await, Ok(Policy::default()));
     assert_eq!(engine.retract(&feed(), &"a-1".parse().unwrap(), NOW).await, Ok(None));

@@ -9,8 +9,8 @@ use tipcast::domain::{
     Scheduled, Status,
 };
 use tipcast::engine::{
-    DueFate, DueHandled, Engine, Head, Missed, Notice, PolicyChange, ScheduledPage, Snapshot, Subscription,
-    Unscheduled,
+    DueFate, DueHandled, Engine, EngineError, Head, Missed, Notice, PolicyChange, ScheduledPage, Snapshot,
+    Subscription, Unscheduled,
 };
 
 use super::gifts::GiftSpec;
@@ -51,6 +51,11 @@ pub struct Case {
     /// What a subscriber has.
     pub replica: Replica,
     subscription: Subscription,
+}
+
+/// Where a feed stands.
+pub async fn head_of(engine: &dyn Engine, feed: &FeedId) -> Result<Head, EngineError> {
+    engine.heads(std::slice::from_ref(feed)).await?.remove(0)
 }
 
 /// A feed name that nobody had before.
@@ -228,7 +233,7 @@ impl Case {
 
     /// Where the feed stands.
     pub async fn head(&self) -> Head {
-        self.engine.heads(std::slice::from_ref(&self.feed)).await.unwrap().remove(0)
+        head_of(&*self.engine, &self.feed).await.unwrap()
     }
 
     /// The changes after `seq` of the feed's epoch.

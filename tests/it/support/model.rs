@@ -12,7 +12,7 @@ use tipcast::domain::{
 use tipcast::engine::{
     DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueStore, DueTurn, Engine, EngineError,
     FeedStore, Head, Missed, NOTICES, Notice, PolicyChange, ReportLimits, SCHEDULED_MAX, ScheduledGift,
-    ScheduledPage, Snapshot, Subscription, Unscheduled, Wait, Wakes,
+    ScheduledPage, Shards, Snapshot, Subscription, Unscheduled, Wait, Wakes,
 };
 use tokio::sync::broadcast;
 
@@ -423,8 +423,8 @@ impl FeedStore for Model {
         }))
     }
 
-    fn heads<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Head>> {
-        let head = |f: &mut Feed, _| Head { at: f.at.clone(), tag: f.tag };
+    fn heads<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Result<Head, EngineError>>> {
+        let head = |f: &mut Feed, _| Ok(Head { at: f.at.clone(), tag: f.tag });
         done(feeds.iter().map(|feed| self.on(feed, head)).collect())
     }
 
@@ -484,7 +484,11 @@ impl DueStore for Model {
 }
 
 impl Engine for Model {
-    fn probe(&self) -> Wait<'_, ()> {
+    fn probe(&self) -> Wait<'_, Shards> {
+        done(Shards::WHOLE)
+    }
+
+    fn probe_feed<'a>(&'a self, _: &'a FeedId) -> Wait<'a, ()> {
         done(())
     }
 
