@@ -162,6 +162,20 @@ async fn watchers_are_rung_for_and_told_of_changes_although_the_tasks_for_it_die
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_thread_of_sockets_that_dies_begins_anew_and_its_watchers_come_back() {
+    let faulty = Faulty::start();
+    faulty.give("show", &gift("one").by("a")).await;
+    let mut watcher = Watcher::open(&faulty, "show").await;
+    watcher.wait_for_seq(1).await;
+    faulty.inject("sockets", "panic");
+    faulty.give("show", &gift("two").by("b")).await;
+    faulty.struck("sockets").await;
+    watcher.follow_until(PATIENCE, "the second gift", |fold| fold.seq() == 2).await;
+    watcher.wait_for_the_list().await;
+    faulty.until("it runs again", async || faulty.restarts("sockets").await == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_part_that_is_stuck_turns_readiness_red_and_is_named_until_it_goes_on() {
     let faulty = Faulty::start();
     faulty.until("it is ready", async || faulty.get("/readyz").await.status == 200).await;
