@@ -17,5 +17,6 @@ pub mod live;
 pub mod metrics;
 pub mod outbound;
 pub mod sources;
+pub mod supervise;
 pub mod tools;
 pub mod work;
