@@ -41,6 +41,8 @@ struct State {
     /// 0 until the first list is there.
     generation: u64,
     list: FeedList,
+    /// Whether the list is that of a replica that runs.
+    listed: bool,
     capacity: u64,
     frames: VecDeque<Arc<Frame>>,
     bytes: usize,
@@ -87,6 +89,7 @@ impl Board {
         let state = State {
             generation: 0,
             list: FeedList::default(),
+            listed: false,
             capacity: 0,
             frames: VecDeque::new(),
             bytes: 0,
@@ -147,13 +150,13 @@ impl Board {
     /// Where the board stands; none until the first list is there.
     pub fn position(&self) -> Option<Position> {
         let state = self.locked();
-        (state.generation > 0).then(|| state.list.at.clone())
+        state.listed.then(|| state.list.at.clone())
     }
 
     /// How a watcher that has `since` starts.
     pub fn start(&self, since: Option<&Position>) -> Start {
         let mut state = self.locked();
-        if state.generation == 0 {
+        if !state.listed {
             return Start::NotReady;
         }
         match since {
@@ -225,6 +228,7 @@ impl Board {
     pub(super) fn replace(&self, list: &FeedList, capacity: u64) {
         let mut state = self.locked();
         state.generation += 1;
+        state.listed = true;
         // Older positions may be covered by the engine's history; the ring starts anew.
         state.covered_from = list.at.seq;
         state.list = list.clone();
@@ -233,6 +237,11 @@ impl Board {
         state.bytes = 0;
         state.snapshot = None;
         self.moved(state);
+    }
+
+    /// The list is not to be shown to newcomers until it is replaced. Those who have it keep what they have.
+    pub(super) fn forget(&self) {
+        self.locked().listed = false;
     }
 
     /// Appends changes, which follow the board's position; `list` is the feed after them.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::board::Board;
@@ -15,6 +15,7 @@ use crate::domain::{Change, FeedList, Millis, Op, Policy, Position, RemoveReason
 use crate::engine::{Engine, EngineError, Head, Missed, Notice, Snapshot, Subscription};
 use crate::metrics::Metrics;
 use crate::metrics::labels::RepairedBy;
+use crate::supervise::{Beat, faults};
 
 /// Changes read from history at once when a hole is refilled.
 const REFILL: usize = 512;
@@ -36,7 +37,8 @@ const EXPIRY_AGAIN: Duration = Duration::from_millis(100);
 pub(super) struct Replica {
     engine: Arc<dyn Engine>,
     board: Arc<Board>,
-    comparisons: mpsc::Receiver<Head>,
+    comparisons: watch::Receiver<Option<Head>>,
+    beat: Beat,
     list: FeedList,
     /// The mark of the newest change in `list`.
     tag: Tag,
@@ -58,7 +60,7 @@ pub(super) struct Replica {
 enum Stop {
     /// The store failed; follow again after a while.
     Again(EngineError),
-    /// The engine was closed.
+    /// The engine was closed, or what carries its notices has ended; follow again after a while.
     Closed,
 }
 
@@ -72,14 +74,16 @@ impl Replica {
     pub(super) fn new(
         engine: Arc<dyn Engine>,
         board: Arc<Board>,
-        comparisons: mpsc::Receiver<Head>,
+        comparisons: watch::Receiver<Option<Head>>,
         metrics: Arc<Metrics>,
+        beat: Beat,
     ) -> Self {
         Replica {
             engine,
             board,
             comparisons,
             list: FeedList::default(),
+            beat,
             tag: 0,
             policy: Policy::default(),
             pending: Vec::new(),
@@ -91,20 +95,19 @@ impl Replica {
         }
     }
 
-    /// Until the feed is let go (the task is aborted) or the engine is closed.
+    /// Until the feed is let go: the task is aborted.
     pub(super) async fn run(mut self) {
         let mut failures = 0;
         loop {
-            match self.follow(&mut failures).await {
-                Stop::Closed => return,
-                Stop::Again(error) => {
-                    if failures == 0 {
-                        tracing::warn!(feed = %self.board.feed(), %error, "a watched feed cannot be followed; trying again");
-                    }
-                    sleep(RETRY[failures.min(RETRY.len() - 1)]).await;
-                    failures += 1;
-                }
+            self.beat.works();
+            if let Stop::Again(error) = self.follow(&mut failures).await
+                && failures == 0
+            {
+                tracing::warn!(feed = %self.board.feed(), %error, "a watched feed cannot be followed; trying again");
             }
+            self.beat.rests();
+            sleep(RETRY[failures.min(RETRY.len() - 1)]).await;
+            failures += 1;
         }
     }
 
@@ -126,8 +129,11 @@ impl Replica {
     }
 
     async fn step(&mut self, notices: &mut Subscription) -> Result<(), Stop> {
+        self.beat.rests();
         tokio::select! {
             notice = notices.next() => {
+                self.beat.works();
+                faults::pass("replica").await;
                 self.heed(notice.ok_or(Stop::Closed)?).await?;
                 while let Some(notice) = notices.try_next() {
                     self.heed(notice).await?;
@@ -144,9 +150,17 @@ impl Replica {
                 self.flush();
             }
             () = self.board.hurried() => self.flush(),
-            () = until(self.expiry) => self.expire().await?,
-            head = self.comparisons.recv() => {
-                self.compare(head.ok_or(Stop::Closed)?).await?;
+            () = until(self.expiry) => {
+                self.beat.works();
+                self.expire().await?;
+            }
+            told = self.comparisons.changed() => {
+                told.map_err(|_| Stop::Closed)?;
+                self.beat.works();
+                let head = self.comparisons.borrow_and_update().clone();
+                if let Some(head) = head {
+                    self.compare(head).await?;
+                }
             }
         }
         Ok(())
@@ -240,6 +254,7 @@ impl Replica {
         while leads_on && self.list.at.seq < snapshot.at.seq {
             let most = REFILL.min((snapshot.at.seq - self.list.at.seq) as usize);
             let missed = self.engine.changes(self.board.feed(), &self.list.at, most).await?;
+            self.beat.works();
             let Missed::Changes(changes) = missed else { return Ok(false) };
             if changes.is_empty() || !changes.iter().all(|change| self.apply(change)) {
                 return Ok(false);
