@@ -138,8 +138,8 @@ impl FeedStore for MemoryEngine {
             at: feed.state.position(),
             tag: 0,
             policy: policy.clone(),
-            rows: feed.state.rows.iter().cloned().collect(),
-            drops: feed.state.drops.clone(),
+            rows: feed.state.list.rows.iter().cloned().collect(),
+            drops: feed.state.list.drops.clone(),
             now,
         })
     }
@@ -297,7 +297,7 @@ impl Told {
 impl Bench {
     pub(super) fn new() -> Self {
         let engine = Arc::new(MemoryEngine::default());
-        let live = Live::start(engine.clone(), Arc::default());
+        let live = Live::start(engine.clone(), Arc::default(), Arc::default());
         let gate = Gate::new(engine.clone(), live, Arc::new(Readiness::default()), Limits::default());
         Bench { engine, gate: web::Data::new(gate) }
     }

@@ -12,7 +12,7 @@ use super::db::{Db, parsed, text};
 use super::fault::{Fault, Step};
 use super::ledger::Ledger;
 use crate::domain::feed::{Effects, Lock};
-use crate::domain::{Change, DropId, Epoch, FeedId, FeedState, Millis, Policy, Position, Stock};
+use crate::domain::{Change, DropId, Epoch, FeedId, FeedList, FeedState, Millis, Policy, Position, Stock};
 use crate::engine::Missed;
 use crate::engine::record::{Records, push_change, push_row};
 
@@ -43,7 +43,7 @@ pub(super) struct Feed {
     purge_locks_at: usize,
     /// To be told when the group is durable.
     pub(super) new_policy: Option<Policy>,
-    /// Its drops as they stand; `state.drops` is what watchers were told.
+    /// Its drops as they stand; `state.list.drops` is what watchers were told.
     pub(super) stocks: BTreeMap<DropId, Stock>,
     touched_stocks: BTreeSet<DropId>,
     /// How many of its gifts wait, once somebody counted them.
@@ -86,11 +86,11 @@ impl Feed {
         let Some(no) = feed.no else { return Ok(None) };
         let stored_capacity = feed.capacity;
         let state = &mut feed.state;
-        for change in read_changes(db, no, &state.epoch, state.seq, usize::MAX)? {
-            state.fold(&change, stored_capacity);
+        for change in read_changes(db, no, &state.list.at.epoch, state.list.at.seq, usize::MAX)? {
+            state.fold(&change, stored_capacity).map_err(|why| Fault::garbled(why.to_string()))?;
         }
         let policy = defaults.with(&state.overrides);
-        state.covered_from = state.covered_from.max(state.seq.saturating_sub(policy.history));
+        state.covered_from = state.covered_from.max(state.list.at.seq.saturating_sub(policy.history));
         for (key, lock) in db.all("SELECT * FROM locks WHERE feed = ?1", [no], read_stored_lock)? {
             state.locks.insert(key, lock);
         }
@@ -102,7 +102,7 @@ impl Feed {
             }
         }
         for (stock, shown) in claims::drops(db, no)? {
-            state.drops.insert(shown.drop.clone(), shown.clone().into());
+            state.list.drops.insert(shown.drop.clone(), shown.clone().into());
             feed.stocks.insert(shown.drop, stock);
         }
         if stored_capacity != policy.capacity {
@@ -163,7 +163,7 @@ impl Feed {
         };
         let unwritten = self.pending.iter().filter(|change| change.seq > since.seq);
         changes.extend(unwritten.take(max - changes.len()).cloned());
-        if changes.is_empty() && since.seq < self.state.seq {
+        if changes.is_empty() && since.seq < self.state.list.at.seq {
             return Err(Fault::garbled(format!("the changes after {since} are not there")));
         }
         Ok(Missed::Changes(changes))
@@ -171,9 +171,9 @@ impl Feed {
 
     /// Begins another life of its numbering, as after a backup that may be older than what watchers saw.
     pub(super) fn begin_epoch(&mut self, db: &Db, name: &FeedId) -> Step<()> {
-        let Some(no) = self.no.filter(|_| !self.state.epoch.is_none()) else { return Ok(()) };
-        self.state.epoch = Epoch::mint();
-        self.state.covered_from = self.state.seq;
+        let Some(no) = self.no.filter(|_| !self.state.list.at.epoch.is_none()) else { return Ok(()) };
+        self.state.list.at.epoch = Epoch::mint();
+        self.state.covered_from = self.state.list.at.seq;
         self.pending.clear();
         self.whole = true;
         db.run("DELETE FROM changes WHERE feed = ?1", [no])?;
@@ -185,11 +185,11 @@ impl Feed {
     pub(super) fn write(&mut self, db: &Db, name: &FeedId, now: Millis) -> Step<()> {
         let Some(no) = self.no else { return Ok(()) };
         let state = &mut self.state;
-        let begins = !self.begun && !state.epoch.is_none();
+        let begins = !self.begun && !state.list.at.epoch.is_none();
         self.touched_locks.sort_unstable();
         self.touched_locks.dedup();
         let nowhere_to_stand = self.pending.is_empty() && !self.touched_locks.is_empty();
-        let due = state.seq - self.checkpoint >= WHOLE_EVERY;
+        let due = state.list.at.seq - self.checkpoint >= WHOLE_EVERY;
         let whole = self.whole || begins || due || nowhere_to_stand;
         let mut locks = String::new();
         if whole {
@@ -202,9 +202,9 @@ impl Feed {
         append(db, no, &self.pending, &locks)?;
         self.later_locks.append(&mut self.touched_locks);
         if whole {
-            self.checkpoint = state.seq;
-            self.begun = !state.epoch.is_none();
-            let forget = state.covered_from.min(state.seq);
+            self.checkpoint = state.list.at.seq;
+            self.begun = !state.list.at.epoch.is_none();
+            let forget = state.covered_from.min(state.list.at.seq);
             db.run("DELETE FROM changes WHERE feed = ?1 AND last <= ?2", params![no, forget])?;
             self.later_locks.sort_unstable();
             self.later_locks.dedup();
@@ -216,7 +216,7 @@ impl Feed {
             }
         }
         for name in std::mem::take(&mut self.touched_stocks) {
-            if let (Some(stock), Some(shown)) = (self.stocks.get(&name), state.drops.get(&name)) {
+            if let (Some(stock), Some(shown)) = (self.stocks.get(&name), state.list.drops.get(&name)) {
                 claims::put_drop(db, no, &name, stock, shown)?;
             }
         }
@@ -236,9 +236,9 @@ fn write_feed(db: &Db, no: i64, name: &FeedId, state: &FeedState, capacity: u64)
         ON CONFLICT (no) DO UPDATE SET epoch = ?3, seq = ?4, covered_from = ?5, capacity = ?6, overrides = ?7,
         rows = ?8, seal = excluded.seal";
     let overrides = serde_json::json!(state.overrides).to_string();
-    let mut rows = String::with_capacity(512 * state.rows.len());
-    state.rows.iter().for_each(|row| push_row(&mut rows, row));
-    let (epoch, seq, from) = (state.epoch.as_str(), state.seq, state.covered_from);
+    let mut rows = String::with_capacity(512 * state.list.rows.len());
+    state.list.rows.iter().for_each(|row| push_row(&mut rows, row));
+    let (epoch, seq, from) = (state.list.at.epoch.as_str(), state.list.at.seq, state.covered_from);
     db.run(sql, params![no, name.as_str(), epoch, seq, from, capacity, overrides, rows]).map(drop)
 }
 
@@ -310,14 +310,12 @@ fn read_feed(r: &SqlRow<'_>, defaults: &Policy) -> Step<Feed> {
         Records::all(text(r, 7)?, Records::row).ok_or_else(|| unreadable("a row is garbled".into()))?;
     let overrides = serde_json::from_str(text(r, 6)?).map_err(|e| unreadable(e.to_string()))?;
     let checkpoint: u64 = r.get(3)?;
-    let state = FeedState {
-        epoch: parsed(r, 2)?,
-        seq: checkpoint,
+    let list = FeedList {
+        at: Position { epoch: parsed(r, 2)?, seq: checkpoint },
         rows: rows.into_iter().map(Into::into).collect(),
-        overrides,
-        covered_from: r.get(4)?,
-        ..FeedState::default()
+        ..FeedList::default()
     };
-    let (begun, capacity) = (!state.epoch.is_none(), r.get(5)?);
+    let state = FeedState { list, overrides, covered_from: r.get(4)?, ..FeedState::default() };
+    let (begun, capacity) = (!state.list.at.epoch.is_none(), r.get(5)?);
     Ok(Feed { no: Some(r.get(0)?), state, capacity, checkpoint, begun, ..Feed::new(defaults) })
 }

@@ -151,8 +151,8 @@ pub(super) fn snapshot(txn: &mut FeedTxn<'_>) -> Step<Snapshot> {
         at: state.position(),
         tag: 0,
         policy: txn.policy.clone(),
-        rows: state.rows.iter().cloned().collect(),
-        drops: state.drops.clone(),
+        rows: state.list.rows.iter().cloned().collect(),
+        drops: state.list.drops.clone(),
         now: txn.now,
     })
 }

@@ -15,16 +15,16 @@
 //! - [`writer`], [`calls`]: the thread, and the engine's traits.
 
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 use super::{Engine, EngineError, ReportLimits, Shards, Wait};
 use crate::domain::{FeedId, Millis, Policy};
 use crate::metrics::Metrics;
+use crate::supervise::{Part, Parts};
 use fault::{Fault, Step};
 use feeds::Feeds;
 use folder::Folder;
@@ -89,6 +89,8 @@ pub struct EmbeddedOptions {
     pub reports: ReportLimits,
     /// How long the callers' clock must have run evenly before anything is forgotten by its age.
     pub steady_for: Duration,
+    /// Where the writer thread is registered: its end is the end of the process.
+    pub parts: Arc<Parts>,
 }
 
 impl EmbeddedOptions {
@@ -101,6 +103,7 @@ impl EmbeddedOptions {
             drop_reminder_ms: 60_000,
             reports: ReportLimits::default(),
             steady_for: STEADY_FOR,
+            parts: Arc::default(),
         }
     }
 }
@@ -111,8 +114,6 @@ pub struct EmbeddedEngine {
     topics: Arc<Topics>,
     data_dir: PathBuf,
     writer: Mutex<Option<std::thread::JoinHandle<()>>>,
-    /// Says how the writer ended, if not because it was asked to.
-    ended: watch::Receiver<Option<String>>,
 }
 
 impl EmbeddedEngine {
@@ -129,18 +130,17 @@ impl EmbeddedEngine {
     ) -> Result<Arc<EmbeddedEngine>, EngineError> {
         let (calls, waiting) = sync_channel(QUEUE);
         let topics = Arc::new(Topics::default());
+        let vital = options.parts.vital(Part::Writer);
         let writer = open_writer(&options, topics.clone(), metrics).map_err(EngineError::Open)?;
-        let (obituary, ended) = watch::channel(None);
         let thread = std::thread::Builder::new()
             .name("tipcast-writer".into())
             .spawn(move || {
-                let mut last_words = LastWords { obituary, asked: false };
-                writer.run(&waiting);
-                last_words.asked = true;
+                writer.run(&waiting, &vital.beat());
+                vital.done();
             })
             .map_err(|e| EngineError::Open(format!("no thread for the writer: {e}")))?;
         let (data_dir, writer) = (options.data_dir, Mutex::new(Some(thread)));
-        Ok(Arc::new(EmbeddedEngine { calls, topics, data_dir, writer, ended }))
+        Ok(Arc::new(EmbeddedEngine { calls, topics, data_dir, writer }))
     }
 
     async fn call<T: Send>(&self, make: impl FnOnce(Reply<T>) -> Call) -> Result<T, EngineError> {
@@ -211,22 +211,6 @@ fn open_writer(
     Ok(Writer { feeds, topics, metrics, _folder: folder })
 }
 
-/// Tells when the writer's thread is gone although nobody asked it to go.
-struct LastWords {
-    obituary: watch::Sender<Option<String>>,
-    asked: bool,
-}
-
-impl Drop for LastWords {
-    fn drop(&mut self) {
-        if !self.asked {
-            let why = "the writer of the embedded engine ended by a defect, see the log; nothing that was \
-                       acknowledged is lost";
-            self.obituary.send_replace(Some(why.to_owned()));
-        }
-    }
-}
-
 fn closed() -> EngineError {
     EngineError::Unavailable("the engine is closed; the gateway is stopping".into())
 }
@@ -263,17 +247,6 @@ impl Engine for EmbeddedEngine {
                 let _ = tokio::task::spawn_blocking(move || thread.join()).await;
             }
             Ok(())
-        })
-    }
-
-    fn ended(&self) -> Pin<Box<dyn Future<Output = String> + Send + '_>> {
-        let mut ended = self.ended.clone();
-        Box::pin(async move {
-            let why = ended.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
-            match why {
-                Some(why) => why,
-                None => std::future::pending().await,
-            }
         })
     }
 

@@ -13,6 +13,7 @@ use super::topics::Topics;
 use crate::domain::Millis;
 use crate::engine::EngineError;
 use crate::metrics::Metrics;
+use crate::supervise::{Beat, faults};
 
 /// Gifts in one commit: past this the answers of the first would wait too long for the last.
 const GROUP: usize = 4096;
@@ -94,9 +95,13 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Until every caller is gone or one says close.
-    pub(super) fn run(mut self, calls: &Receiver<Call>) {
+    pub(super) fn run(mut self, calls: &Receiver<Call>, beat: &Beat) {
         let mut group = Vec::new();
-        while let Ok(first) = calls.recv() {
+        loop {
+            beat.rests();
+            let Ok(first) = calls.recv() else { return };
+            beat.works();
+            faults::pass_blocking("writer");
             let (mut next, mut weight, mut closing) = (Some(first), 0, None);
             while let Some(call) = next {
                 match call {

@@ -88,16 +88,6 @@ async fn what_waits_in_a_group_that_failed_is_as_it_was_before() {
     engine.close().await.unwrap();
 }
 
-#[tokio::test]
-async fn an_engine_whose_writer_is_gone_says_so() {
-    let dir = tempfile::tempdir().unwrap();
-    let engine = open(dir.path());
-    assert!(engine.at(NOW, |_| -> Step<()> { panic!("a defect, for the test") }).await.is_err());
-    let why = tokio::time::timeout(Duration::from_secs(9), engine.ended()).await.unwrap();
-    assert!(why.contains("writer"), "{why}");
-    assert!(matches!(give(&engine, "a", "x").await, Err(EngineError::Unavailable(_))));
-}
-
 #[cfg(unix)]
 #[tokio::test]
 async fn what_is_stored_is_for_its_owner_alone() {

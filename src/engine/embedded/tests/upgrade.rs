@@ -22,7 +22,7 @@ fn a_file_of_the_first_layout_is_brought_up_to_date_with_what_it_holds() {
         let (db, damage) = open::open(&path).unwrap();
         assert_eq!(damage, []);
         let read = feed::Feed::load(&db, &feed("f"), &Policy::default()).unwrap().unwrap();
-        assert_eq!((read.state.seq, read.state.locks["key"].until), (1, Millis(9)));
+        assert_eq!((read.state.list.at.seq, read.state.locks["key"].until), (1, Millis(9)));
         let known = ids::remembered(&db, 1, &"a".parse().unwrap(), Millis(8)).unwrap().unwrap();
         assert!(
             matches!(known.fate, crate::domain::answer::Fate::Taken(answer) if answer.row.as_str() == "e-1")
@@ -86,12 +86,9 @@ async fn a_folder_of_the_layout_before_seals_keeps_everything() {
     }
     let hooks = engine.hooks().await.unwrap();
     assert_eq!(hooks.len(), 3);
-    let jotted = engine.take(
-        &feed("well-2"),
-        &"g".parse().unwrap(),
-        Ask { max: 9, lease_ms: 1_000, from: Start::Start },
-        NOW,
-    );
+    let (feed, group) = (feed("well-2"), "g".parse().unwrap());
+    let ask = Ask { max: 9, lease_ms: 1_000, from: Start::Start };
+    let jotted = engine.take(&feed, &group, ask, NOW);
     assert_eq!(jotted.await.unwrap().unwrap().entries.len(), 1);
     assert_eq!(DueKind::Gift.letter(), 'g');
     engine.close().await.unwrap();
