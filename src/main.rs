@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use tipcast::app::{self, StartError};
+use tipcast::app::{self, StartError, StoreJob};
 use tipcast::config::{self, Config, ConfigError, Flags};
 use tipcast::tools::bench::{self, BenchError, BenchOptions};
 use tipcast::tools::demo::{self, DemoOptions};
@@ -54,12 +54,32 @@ enum Command {
     /// Sources: tips that come from payment and streaming platforms.
     #[command(subcommand)]
     Source(SourceCommand),
+    /// What the embedded engine keeps: check it, copy it, bring a copy back.
+    #[command(subcommand)]
+    Store(StoreCommand),
     /// Play a realistic show against a running gateway until stopped.
     Demo(DemoOptions),
     /// Load a running gateway on this machine, and count what its watchers get.
     Bench(BenchOptions),
     /// Ask a running gateway whether it lives; exit code 0 if so.
     Healthcheck(HealthcheckOptions),
+}
+
+/// For the folder that --data-dir or the configuration names.
+#[derive(Subcommand)]
+enum StoreCommand {
+    /// Say which feeds are damaged; exit code 1 if any is. Also while a gateway runs on the folder.
+    Check,
+    /// Copy everything to a new file. Also while a gateway runs on the folder.
+    Backup {
+        /// The file; it must not be there yet.
+        file: PathBuf,
+    },
+    /// Bring a backup back into a folder that is empty and not in use. Every feed begins a new epoch.
+    Restore {
+        /// What `backup` wrote.
+        file: PathBuf,
+    },
 }
 
 #[derive(Subcommand)]
@@ -81,10 +101,9 @@ const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
     let Cli { command, settings } = Cli::parse();
-    let configured = matches!(command, None | Some(Command::CheckConfig));
+    let configured = matches!(command, None | Some(Command::CheckConfig | Command::Store(_)));
     if !configured && settings != Settings::default() {
-        let error =
-            "--config, --listen, --redis, --data-dir and --insecure are for the server and check-config";
+        let error = "--config, --listen, --redis, --data-dir and --insecure are for the server, check-config and store";
         return refuse(USAGE, &error);
     }
     match command {
@@ -97,6 +116,21 @@ fn main() -> ExitCode {
             }
             Err(error) => refuse(USAGE, &error),
         },
+        Some(Command::Store(command)) => {
+            let job = match command {
+                StoreCommand::Check => StoreJob::Check,
+                StoreCommand::Backup { file } => StoreJob::Backup(file),
+                StoreCommand::Restore { file } => StoreJob::Restore(file),
+            };
+            match load(settings).map(|config| app::store(&config, &job)) {
+                Ok(Ok(told)) => {
+                    println!("{told}");
+                    ExitCode::SUCCESS
+                }
+                Ok(Err(error)) => refuse(FAILED, &error),
+                Err(error) => refuse(USAGE, &error),
+            }
+        }
         Some(Command::DefaultConfig) => {
             print!("{}", config::DEFAULT);
             ExitCode::SUCCESS

@@ -130,7 +130,7 @@ impl Feeds {
 
     /// What is stored of the feed cannot be read: it is left alone from now on.
     pub(super) fn condemn(&mut self, name: &FeedId, why: &str) {
-        if self.damaged.insert(name.clone(), why.to_owned()).is_some() {
+        if self.damaged.contains_key(name) {
             return;
         }
         tracing::error!(
@@ -138,11 +138,17 @@ impl Feeds {
             "what is stored of this feed is damaged; it answers 503 until its folder is restored, all others work. \
              `tipcast store check` says more"
         );
-        self.common.metrics.feeds_damaged.set(self.damaged.len() as i64);
-        self.common.agenda.set(name, None, Millis(0));
-        self.common.jobs.remove_feed(name);
+        self.common.metrics.feeds_damaged.inc();
+        self.disown(name, why);
         let touched = self.by_name.remove(name).is_some_and(|feed| feed.touched.is_some());
         self.must_rerun |= touched || self.common.touched.contains(name);
+    }
+
+    /// Nothing under this name is served.
+    pub(super) fn disown(&mut self, name: &FeedId, why: &str) {
+        self.damaged.insert(name.clone(), why.to_owned());
+        self.common.agenda.set(name, None, Millis(0));
+        self.common.jobs.remove_feed(name);
     }
 
     /// True when the group must be taken back and run again, without the feed that turned out to be damaged.

@@ -193,13 +193,14 @@ fn open_writer(
     let folder = Folder::own(&options.data_dir)?;
     let file = folder.database();
     folder.make_private().map_err(|e| format!("{} cannot be written: {e}", file.display()))?;
-    let (db, damage) = open::open(&file)?;
+    let (db, found) = open::open(&file)?;
     let feeds = Feeds::new(db, options, metrics.clone());
     let mut feeds = feeds.map_err(|fault| match fault {
         Fault::Garbled(why) | Fault::Damaged(why) => open::damaged(&file, &why),
         Fault::Disk(why) => format!("{} cannot be read: {why}", file.display()),
     })?;
-    for Damage { feed, what } in damage {
+    found.false_names.iter().for_each(|name| feeds.disown(name, "a damaged feed stands under this name"));
+    for Damage { feed, what } in found.damage {
         match feed {
             Some(feed) => feeds.condemn(&feed, &what),
             None => tracing::error!(

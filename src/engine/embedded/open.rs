@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::db::Db;
 use super::layouts::{self, APPLICATION_ID, NEWEST};
-use super::scan::{self, Damage};
+use super::scan::{self, Found};
 use super::seal;
 
 /// Files up to this size are looked through page by page and record by record at start: a second or two.
@@ -17,7 +17,7 @@ const CHECK_BYTES: u64 = 512 << 20;
 const FATAL: [&str; 3] = ["reelist", "2nd reference", "invalid page number"];
 
 /// Opens or makes the file for the writer, and says what of it is damaged; the error is a sentence for the operator.
-pub(super) fn open(path: &Path) -> Result<(Db, Vec<Damage>), String> {
+pub(super) fn open(path: &Path) -> Result<(Db, Found), String> {
     inspect(path)?;
     let conn = Connection::open(path).map_err(|e| damaged(path, &e))?;
     let found = prepare(&conn, path).map_err(|e| damaged(path, &e))??;
@@ -62,7 +62,7 @@ fn belongs(conn: &Connection, path: &Path) -> rusqlite::Result<Result<i64, Strin
     Ok(Ok(if fresh { 0 } else { layout }))
 }
 
-fn prepare(conn: &Connection, path: &Path) -> rusqlite::Result<Result<Vec<Damage>, String>> {
+fn prepare(conn: &Connection, path: &Path) -> rusqlite::Result<Result<Found, String>> {
     conn.busy_timeout(Duration::from_secs(2))?;
     conn.set_prepared_statement_cache_capacity(128);
     seal::teach(conn)?;
@@ -80,7 +80,7 @@ fn prepare(conn: &Connection, path: &Path) -> rusqlite::Result<Result<Vec<Damage
     conn.pragma_update(None, "journal_size_limit", 64 << 20)?;
     conn.pragma_update(None, "wal_autocheckpoint", 4000)?;
     layouts::upgrade(conn, layout)?;
-    Ok(Ok(if is_checked { scan::scan(conn)? } else { Vec::new() }))
+    Ok(Ok(if is_checked { scan::scan(conn)? } else { Found::default() }))
 }
 
 /// An error when writing would be dangerous. Pages that cannot be read concern those whose records stand on them, and
@@ -97,7 +97,10 @@ pub(super) fn check_pages(conn: &Connection) -> rusqlite::Result<Result<(), Stri
     let indexes: std::collections::BTreeSet<&str> = indexes.collect();
     for index in indexes {
         tracing::warn!(index, "an index of the database was damaged and is made again from its table");
-        conn.execute_batch(&format!("REINDEX \"{}\"", index.replace('"', "")))?;
+        // What cannot be made again is a table's own key: its rows are found damaged when they are read.
+        if let Err(error) = conn.execute_batch(&format!("REINDEX \"{}\"", index.replace('"', ""))) {
+            tracing::warn!(%error, index, "it could not be made again");
+        }
     }
     Ok(Ok(()))
 }

@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row};
 use super::db::text;
 use super::fault::{Fault, Step};
 use super::layouts::tables;
-use super::seal::{self, Found};
+use super::seal;
 use crate::domain::FeedId;
 
 /// Something stored that cannot be read.
@@ -19,18 +19,28 @@ pub struct Damage {
     pub what: String,
 }
 
+/// What a look at everything found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// The same feed may be named more than once.
+    pub(super) damage: Vec<Damage>,
+    /// Names that stand in the place of damaged ones, and are no feed's.
+    pub(super) false_names: Vec<FeedId>,
+}
+
 /// Tables in which a feed's rows are found by its number.
 const BY_FEED: [&str; 8] = ["changes", "locks", "due", "dead", "drops", "claims", "ledger", "readers"];
 
-/// Every damage that shows without knowing what records mean; the same feed may be named more than once.
-pub(super) fn scan(conn: &Connection) -> rusqlite::Result<Vec<Damage>> {
-    let mut found = Vec::new();
-    let names = feeds(conn, &mut found)?;
+/// Every damage that shows without knowing what records mean.
+pub(super) fn scan(conn: &Connection) -> rusqlite::Result<Found> {
+    let mut all = Found::default();
+    let names = feeds(conn, &mut all)?;
+    let found = &mut all.damage;
     for table in tables(conn)?.iter().filter(|table| *table != "feeds") {
         let whole = rows(conn, &format!("SELECT * FROM {table}"), |row| {
             let owner = match seal::check(row) {
-                Ok(Found::Whole) => return,
-                Ok(Found::Stray(feed)) => names.get(&feed).cloned(),
+                Ok(seal::Found::Whole) => return,
+                Ok(seal::Found::Stray(feed)) => names.get(&feed).cloned(),
                 Err(_) => owner(row, table, &names),
             };
             found.push(Damage { feed: owner, what: format!("a record in {table} is not as it was written") });
@@ -54,11 +64,14 @@ pub(super) fn scan(conn: &Connection) -> rusqlite::Result<Vec<Damage>> {
             found.push(Damage { feed: None, what: format!("{table}: {fault:?}") });
         }
     }
-    Ok(found)
+    Ok(all)
 }
 
 /// The feeds by number; those that are damaged too, as far as their names are known.
-fn feeds(conn: &Connection, found: &mut Vec<Damage>) -> rusqlite::Result<HashMap<i64, FeedId>> {
+fn feeds(
+    conn: &Connection,
+    Found { damage: found, false_names }: &mut Found,
+) -> rusqlite::Result<HashMap<i64, FeedId>> {
     let mut names = HashMap::new();
     let mut note = |row: &Row<'_>, fault: Option<Fault>| {
         let name = match &fault {
@@ -68,6 +81,8 @@ fn feeds(conn: &Connection, found: &mut Vec<Damage>) -> rusqlite::Result<HashMap
         if let (Some(name), Ok(no)) = (&name, row.get(0)) {
             names.insert(no, FeedId::clone(name));
         }
+        let read = text(row, 1).ok().and_then(|name| name.parse().ok());
+        false_names.extend(read.filter(|read| name.as_ref().is_some_and(|name| name != read)));
         if fault.is_some() || name.is_none() {
             found.push(Damage { feed: name, what: "its list is not as it was written".into() });
         }

@@ -194,3 +194,30 @@ async fn locks_come_back_from_beside_the_changes_and_from_their_table() {
         engine.close().await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn an_entry_that_is_whole_and_still_cannot_be_read_rests_and_is_given_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let name = feed("f");
+    engine.publish(&name, vec![gift("first", "")], NOW).await.unwrap();
+    let put = |feeds: &mut Feeds| {
+        let name = feed("f");
+        feeds.on(&name, NOW, |txn| {
+            let no = txn.number()?;
+            let entry = ('g', "odd", "a gift of another version".to_owned());
+            txn.common.agenda.add(txn.db, (txn.name, no), entry, (NOW.plus(10), NOW))
+        })
+    };
+    engine.at(NOW, put).await.unwrap();
+    let (mut now, mut tries) = (NOW.plus(10), 0);
+    while engine.dead(&name).await.unwrap().is_empty() {
+        let run = engine.run_due(&name, now).await.unwrap();
+        assert_eq!(run.handled.len(), 1);
+        tries += 1;
+        now = run.next.unwrap_or(now);
+    }
+    assert_eq!(tries, crate::engine::DUE_TRIES);
+    engine.publish(&name, vec![gift("second", "")], now).await.unwrap();
+    engine.close().await.unwrap();
+}

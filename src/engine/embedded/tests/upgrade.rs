@@ -19,8 +19,8 @@ fn a_file_of_the_first_layout_is_brought_up_to_date_with_what_it_holds() {
     .unwrap();
     drop(old);
     for _ in 0..2 {
-        let (db, damage) = open::open(&path).unwrap();
-        assert_eq!(damage, []);
+        let (db, found) = open::open(&path).unwrap();
+        assert_eq!(found.damage, []);
         let read = feed::Feed::load(&db, &feed("f"), &Policy::default()).unwrap().unwrap();
         assert_eq!((read.state.list.at.seq, read.state.locks["key"].until), (1, Millis(9)));
         let known = ids::remembered(&db, 1, &"a".parse().unwrap(), Millis(8)).unwrap().unwrap();
