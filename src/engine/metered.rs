@@ -15,6 +15,7 @@ use crate::metrics::Metrics;
 use crate::metrics::labels::{ClaimFate, Failure, GiftStatus, HoldFate, Operation};
 
 mod reports;
+mod sources;
 
 /// Passes every call on, and counts it.
 pub struct Metered {

@@ -25,6 +25,7 @@ mod claims;
 mod drops;
 mod feeds;
 mod reports;
+mod sources;
 mod steady;
 mod store;
 mod writer;

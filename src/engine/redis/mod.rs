@@ -31,6 +31,7 @@ mod lane;
 mod lineup;
 mod reports;
 pub mod scripts;
+mod sources;
 mod store;
 mod wire;
 

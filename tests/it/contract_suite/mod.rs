@@ -14,4 +14,5 @@ mod idempotency;
 mod money;
 mod reports;
 mod scheduled;
+mod sources;
 mod subscriptions;
