@@ -16,5 +16,6 @@ pub mod http;
 pub mod live;
 pub mod metrics;
 pub mod outbound;
+pub mod spelling;
 pub mod tools;
 pub mod work;
