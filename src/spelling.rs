@@ -35,7 +35,7 @@ fn edits(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::{edits, nearest};
 
     #[test]
     fn a_slip_finds_its_name_and_a_stranger_finds_none() {
@@ -45,5 +45,19 @@ mod tests {
         assert_eq!(among("users"), Some("user"));
         assert_eq!(among("colour"), None);
         assert_eq!(among(""), None);
+    }
+
+    #[test]
+    fn a_slip_of_the_finger_is_one_edit() {
+        for (one, other, count) in [
+            ("", "", 0),
+            ("", "ab", 2),
+            ("rul", "url", 1),
+            ("lisen", "listen", 1),
+            ("ab", "ba", 1),
+            ("abc", "xyz", 3),
+        ] {
+            assert_eq!((edits(one, other), edits(other, one)), (count, count), "{one} {other}");
+        }
     }
 }

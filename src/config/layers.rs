@@ -223,21 +223,6 @@ mod tests {
             assert!(refused.contains(&format!("did you mean [{section}]?")), "{refused}");
         }
     }
-
-    #[test]
-    fn a_slip_of_the_finger_is_one_edit() {
-        for (one, other, count) in [
-            ("", "", 0),
-            ("", "ab", 2),
-            ("rul", "url", 1),
-            ("lisen", "listen", 1),
-            ("ab", "ba", 1),
-            ("abc", "xyz", 3),
-        ] {
-            assert_eq!((edits(one, other), edits(other, one)), (count, count), "{one} {other}");
-        }
-    }
-
     #[test]
     fn a_key_in_the_wrong_place_is_shown_its_section() {
         assert!(file("[http]\ncapacity = 3").unwrap_err().0.contains("[feeds] capacity"));

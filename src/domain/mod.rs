@@ -37,7 +37,7 @@ pub use due::{DueKind, DuePlace, Scheduled, due_at};
 pub use feed::FeedState;
 pub use gift::{ComboMark, Fingerprint, Gift, GiftKind, Person, Show, Value};
 pub use hook::{Delivery, Hook, HookFault, HookKey, HookScope, HookSpec, HookState};
-pub use ids::{DropId, Epoch, FeedId, GiftId, GroupId, HookId, Position, RowId};
+pub use ids::{DropId, Epoch, FeedId, GiftId, GroupId, HookId, Position, RowId, SourceId};
 pub use json::{Fault, Refused};
 pub use policy::{Dedup, Policy, PolicyPatch};
 pub use pull::{Pull, ReplayWish};

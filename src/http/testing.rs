@@ -297,7 +297,7 @@ impl Told {
 impl Bench {
     pub(super) fn new() -> Self {
         let engine = Arc::new(MemoryEngine::default());
-        let live = Live::start(engine.clone(), Arc::default());
+        let live = Live::start(engine.clone(), Arc::default(), Arc::default());
         let gate = Gate::new(engine.clone(), live, Arc::new(Readiness::default()), Limits::default());
         Bench { engine, gate: web::Data::new(gate) }
     }

@@ -40,6 +40,8 @@ struct State {
     /// Grows when the list was replaced instead of changed: cursors from before need a snapshot.
     /// 0 until the first list is there.
     generation: u64,
+    /// Whether the list is that of a replica that runs.
+    listed: bool,
     at: Position,
     capacity: u64,
     rows: VecDeque<Arc<Row>>,
@@ -88,6 +90,7 @@ impl Board {
     pub(super) fn new(feed: FeedId, metrics: Arc<Metrics>) -> Self {
         let state = State {
             generation: 0,
+            listed: false,
             at: Position::start(),
             capacity: 0,
             rows: VecDeque::new(),
@@ -151,13 +154,13 @@ impl Board {
     /// Where the board stands; none until the first list is there.
     pub fn position(&self) -> Option<Position> {
         let state = self.locked();
-        (state.generation > 0).then(|| state.at.clone())
+        state.listed.then(|| state.at.clone())
     }
 
     /// How a watcher that has `since` starts.
     pub fn start(&self, since: Option<&Position>) -> Start {
         let mut state = self.locked();
-        if state.generation == 0 {
+        if !state.listed {
             return Start::NotReady;
         }
         match since {
@@ -229,6 +232,7 @@ impl Board {
     pub(super) fn replace(&self, at: Position, capacity: u64, rows: &VecDeque<Arc<Row>>, drops: &Drops) {
         let mut state = self.locked();
         state.generation += 1;
+        state.listed = true;
         // Older positions may be covered by the engine's history; the ring starts anew.
         state.covered_from = at.seq;
         state.at = at;
@@ -239,6 +243,11 @@ impl Board {
         state.bytes = 0;
         state.snapshot = None;
         self.moved(state);
+    }
+
+    /// The list is not to be shown to newcomers until it is replaced. Those who have it keep what they have.
+    pub(super) fn forget(&self) {
+        self.locked().listed = false;
     }
 
     /// Appends changes, which follow the board's position; `rows` and `drops` are the feed after them.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::board::Board;
@@ -16,6 +16,7 @@ use crate::domain::{Change, Drops, Epoch, Millis, Op, Policy, Position, RemoveRe
 use crate::engine::{Engine, EngineError, Head, Missed, Notice, Snapshot, Subscription};
 use crate::metrics::Metrics;
 use crate::metrics::labels::RepairedBy;
+use crate::supervise::{Beat, faults};
 
 /// Changes read from history at once when a hole is refilled.
 const REFILL: usize = 512;
@@ -37,7 +38,8 @@ const EXPIRY_AGAIN: Duration = Duration::from_millis(100);
 pub(super) struct Replica {
     engine: Arc<dyn Engine>,
     board: Arc<Board>,
-    comparisons: mpsc::Receiver<Head>,
+    comparisons: watch::Receiver<Option<Head>>,
+    beat: Beat,
     epoch: Epoch,
     seq: u64,
     tag: Tag,
@@ -61,7 +63,7 @@ pub(super) struct Replica {
 enum Stop {
     /// The store failed; follow again after a while.
     Again(EngineError),
-    /// The engine was closed.
+    /// The engine was closed, or what carries its notices has ended; follow again after a while.
     Closed,
 }
 
@@ -75,14 +77,16 @@ impl Replica {
     pub(super) fn new(
         engine: Arc<dyn Engine>,
         board: Arc<Board>,
-        comparisons: mpsc::Receiver<Head>,
+        comparisons: watch::Receiver<Option<Head>>,
         metrics: Arc<Metrics>,
+        beat: Beat,
     ) -> Self {
         let Position { epoch, seq } = Position::start();
         Replica {
             engine,
             board,
             comparisons,
+            beat,
             epoch,
             seq,
             tag: 0,
@@ -98,20 +102,19 @@ impl Replica {
         }
     }
 
-    /// Until the feed is let go (the task is aborted) or the engine is closed.
+    /// Until the feed is let go: the task is aborted.
     pub(super) async fn run(mut self) {
         let mut failures = 0;
         loop {
-            match self.follow(&mut failures).await {
-                Stop::Closed => return,
-                Stop::Again(error) => {
-                    if failures == 0 {
-                        tracing::warn!(feed = %self.board.feed(), %error, "a watched feed cannot be followed; trying again");
-                    }
-                    sleep(RETRY[failures.min(RETRY.len() - 1)]).await;
-                    failures += 1;
-                }
+            self.beat.works();
+            if let Stop::Again(error) = self.follow(&mut failures).await
+                && failures == 0
+            {
+                tracing::warn!(feed = %self.board.feed(), %error, "a watched feed cannot be followed; trying again");
             }
+            self.beat.rests();
+            sleep(RETRY[failures.min(RETRY.len() - 1)]).await;
+            failures += 1;
         }
     }
 
@@ -133,8 +136,11 @@ impl Replica {
     }
 
     async fn step(&mut self, notices: &mut Subscription) -> Result<(), Stop> {
+        self.beat.rests();
         tokio::select! {
             notice = notices.next() => {
+                self.beat.works();
+                faults::pass("replica").await;
                 self.heed(notice.ok_or(Stop::Closed)?).await?;
                 while let Some(notice) = notices.try_next() {
                     self.heed(notice).await?;
@@ -151,9 +157,17 @@ impl Replica {
                 self.flush();
             }
             () = self.board.hurried() => self.flush(),
-            () = until(self.expiry) => self.expire().await?,
-            head = self.comparisons.recv() => {
-                self.compare(head.ok_or(Stop::Closed)?).await?;
+            () = until(self.expiry) => {
+                self.beat.works();
+                self.expire().await?;
+            }
+            told = self.comparisons.changed() => {
+                told.map_err(|_| Stop::Closed)?;
+                self.beat.works();
+                let head = self.comparisons.borrow_and_update().clone();
+                if let Some(head) = head {
+                    self.compare(head).await?;
+                }
             }
         }
         Ok(())
@@ -260,6 +274,7 @@ impl Replica {
             let most = REFILL.min((snapshot.at.seq - self.seq) as usize);
             let at = self.position();
             let missed = self.engine.changes(self.board.feed(), &at, most).await?;
+            self.beat.works();
             let Missed::Changes(changes) = missed else { return Ok(false) };
             if changes.is_empty() || !changes.iter().all(|change| self.apply(change)) {
                 return Ok(false);

@@ -26,6 +26,7 @@ mod leaving;
 mod lua_headers;
 mod metrics;
 mod openapi;
+mod parts;
 mod producer_api;
 mod redis_chaos;
 mod redis_engine;

@@ -53,7 +53,8 @@ impl Node {
         let (engine, metrics) = (store.open().await, Arc::new(Metrics::default()));
         let mut options = ReportOptions { allow_private: true, ..ReportOptions::default() };
         change(&mut options);
-        let report_loop = ReportLoop::start(engine.clone(), metrics.clone(), options).unwrap();
+        let report_loop =
+            ReportLoop::start(engine.clone(), metrics.clone(), options, &Default::default()).unwrap();
         Node { engine, metrics, _loop: report_loop }
     }
 
