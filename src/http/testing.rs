@@ -138,8 +138,8 @@ impl FeedStore for MemoryEngine {
             at: feed.state.position(),
             tag: 0,
             policy: policy.clone(),
-            rows: feed.state.rows.iter().cloned().collect(),
-            drops: feed.state.drops.clone(),
+            rows: feed.state.list.rows.iter().cloned().collect(),
+            drops: feed.state.list.drops.clone(),
             now,
         })
     }

@@ -35,5 +35,6 @@ mod reports;
 mod survival;
 mod tls;
 mod two_nodes;
+mod vectors;
 mod watching;
 mod webhooks;
