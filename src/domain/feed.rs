@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::answer::position;
 use super::row::{SoldRow, combo_key, lock_key};
 use super::{
-    Answer, Change, Dedup, DropView, Drops, Epoch, Gift, Millis, Op, Policy, PolicyPatch, Position,
-    RemoveReason, Row, RowId, Sale, Status,
+    Added, Answer, Change, Controls, Dedup, DropView, Drops, Epoch, Gift, Millis, Op, Policy, PolicyPatch,
+    Position, RemoveReason, Row, RowId, Sale, Status,
 };
 
 /// The dedup lock of one (user, kind of gift).
@@ -31,6 +31,8 @@ pub struct FeedState {
     pub rows: VecDeque<Arc<Row>>,
     /// What watchers were told of the feed's drops.
     pub drops: Drops,
+    /// What overlays were told to do.
+    pub controls: Controls,
     /// By [`lock_key`].
     pub locks: HashMap<String, Lock>,
     /// What was set for this feed.
@@ -47,6 +49,7 @@ impl Default for FeedState {
             seq: 0,
             rows: VecDeque::new(),
             drops: Drops::new(),
+            controls: Controls::default(),
             locks: HashMap::new(),
             overrides: PolicyPatch::default(),
             covered_from: 0,
@@ -61,6 +64,8 @@ pub struct Effects {
     pub changes: Vec<Change>,
     /// Locks that were taken or renewed, by key.
     pub locks: Vec<String>,
+    /// What the last gift added to its row.
+    pub part: Option<Added>,
 }
 
 impl FeedState {
@@ -89,6 +94,7 @@ impl FeedState {
     /// `policy` is the feed's own.
     pub fn publish(&mut self, gift: &Gift, policy: &Policy, now: Millis, effects: &mut Effects) -> Answer {
         self.sweep(policy, now, effects);
+        effects.part = Some(Added { test: gift.test, ..Added::default() });
         let (status, row, count) = match gift.combo {
             Some(_) => self.publish_frame(gift, policy, now, effects),
             None => self.publish_locked(gift, policy, now, effects),
@@ -114,6 +120,7 @@ impl FeedState {
         match found {
             Some(at) if self.rows[at].same_money(gift) => {
                 if let Some(row) = self.rows[at].framed(gift, now, policy.row_ttl_ms) {
+                    effects.part = Some(Added::between(Some(&self.rows[at]), &row));
                     self.replace(at, row, policy, effects);
                 }
                 (Status::Merged, self.rows[at].id.clone(), self.rows[at].count)
@@ -142,6 +149,7 @@ impl FeedState {
             if let Some(at) = found.filter(|at| self.rows[*at].same_money(gift)) {
                 let row = self.rows[at].combined(gift, now, policy.row_ttl_ms);
                 let (id, count) = (row.id.clone(), row.count);
+                effects.part = Some(Added::between(Some(&self.rows[at]), &row));
                 self.replace(at, row, policy, effects);
                 self.lock(key, &id, policy, now, effects);
                 return (Status::Merged, id, count);
@@ -160,6 +168,7 @@ impl FeedState {
         effects: &mut Effects,
     ) -> (Status, RowId, u64) {
         let row = self.add(policy, effects, |id, seq| Row::start(id, seq, gift, now, policy.row_ttl_ms));
+        effects.part = Some(Added::between(None, &row));
         (Status::Accepted, row.id.clone(), row.count)
     }
 
@@ -193,7 +202,7 @@ impl FeedState {
         self.record(Op::Drop(view), policy, effects);
     }
 
-    fn replace(&mut self, at: usize, row: Row, policy: &Policy, effects: &mut Effects) {
+    pub(super) fn replace(&mut self, at: usize, row: Row, policy: &Policy, effects: &mut Effects) {
         let row = Arc::new(row);
         self.rows[at] = row.clone();
         self.record(Op::Update(row), policy, effects);
@@ -262,6 +271,7 @@ impl FeedState {
             }
             Op::Remove { row, .. } => self.rows.retain(|known| known.id != *row),
             Op::Drop(view) => drop(self.drops.insert(view.drop.clone(), view.clone())),
+            Op::Control(control) => self.controls = self.controls.after(control.action),
             Op::Reset => {
                 self.rows.truncate(capacity as usize);
                 self.covered_from = change.seq;
@@ -269,13 +279,13 @@ impl FeedState {
         }
     }
 
-    fn begin(&mut self) {
+    pub(super) fn begin(&mut self) {
         if self.epoch.is_none() {
             self.epoch = Epoch::mint();
         }
     }
 
-    fn record(&mut self, op: Op, policy: &Policy, effects: &mut Effects) {
+    pub(super) fn record(&mut self, op: Op, policy: &Policy, effects: &mut Effects) {
         self.seq += 1;
         self.covered_from = match op {
             Op::Reset => self.seq,

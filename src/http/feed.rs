@@ -7,7 +7,6 @@ use actix_web::{HttpRequest, HttpResponse, web};
 
 use super::problem::ApiError;
 use super::{Gate, etag, feed_of};
-use crate::domain::drop::push_drops;
 use crate::domain::{FeedId, Millis};
 use crate::engine::Snapshot;
 
@@ -26,7 +25,7 @@ pub(super) async fn snapshot(req: HttpRequest, gate: web::Data<Gate>) -> Result<
 }
 
 fn to_json(feed: &FeedId, snapshot: &Snapshot) -> String {
-    let Snapshot { at, policy, rows, drops, now, .. } = snapshot;
+    let Snapshot { at, policy, rows, now, .. } = snapshot;
     let mut out = String::with_capacity(256 + rows.len() * 512);
     let _ = write!(
         out,
@@ -40,7 +39,7 @@ fn to_json(feed: &FeedId, snapshot: &Snapshot) -> String {
         row.push_json(&mut out);
     }
     out.push(']');
-    push_drops(&mut out, drops.values());
+    snapshot.told().push_json(&mut out);
     out.push('}');
     out
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 
 use super::frame::Frame;
-use crate::domain::{Change, Drops, Epoch, FeedId, Position, Row};
+use crate::domain::{Change, Epoch, FeedId, Position, Row, Told};
 use crate::metrics::Metrics;
 use crate::metrics::labels::{ResumedFrom, SnapshotCause};
 
@@ -43,7 +43,7 @@ struct State {
     at: Position,
     capacity: u64,
     rows: VecDeque<Arc<Row>>,
-    drops: Drops,
+    told: Told,
     frames: VecDeque<Arc<Frame>>,
     bytes: usize,
     snapshot: Option<Arc<Frame>>,
@@ -91,7 +91,7 @@ impl Board {
             at: Position::start(),
             capacity: 0,
             rows: VecDeque::new(),
-            drops: Drops::new(),
+            told: Told::default(),
             frames: VecDeque::new(),
             bytes: 0,
             snapshot: None,
@@ -226,7 +226,7 @@ impl Board {
     }
 
     /// Replaces the list. Every cursor gets a snapshot.
-    pub(super) fn replace(&self, at: Position, capacity: u64, rows: &VecDeque<Arc<Row>>, drops: &Drops) {
+    pub(super) fn replace(&self, at: Position, capacity: u64, rows: &VecDeque<Arc<Row>>, told: &Told) {
         let mut state = self.locked();
         state.generation += 1;
         // Older positions may be covered by the engine's history; the ring starts anew.
@@ -234,15 +234,15 @@ impl Board {
         state.at = at;
         state.capacity = capacity;
         state.rows = rows.clone();
-        state.drops.clone_from(drops);
+        state.told.clone_from(told);
         state.frames.clear();
         state.bytes = 0;
         state.snapshot = None;
         self.moved(state);
     }
 
-    /// Appends changes, which follow the board's position; `rows` and `drops` are the feed after them.
-    pub(super) fn append(&self, epoch: &Epoch, changes: &[Change], rows: &VecDeque<Arc<Row>>, drops: &Drops) {
+    /// Appends changes, which follow the board's position; `rows` and `told` are the feed after them.
+    pub(super) fn append(&self, epoch: &Epoch, changes: &[Change], rows: &VecDeque<Arc<Row>>, told: &Told) {
         let frames = changes.chunks(FRAME_OPS).map(|ops| Frame::delta(&self.feed, epoch, ops));
         let frames: Vec<Arc<Frame>> = frames.map(Arc::new).collect();
         let mut state = self.locked();
@@ -259,7 +259,7 @@ impl Board {
             }
         }
         state.rows.clone_from(rows);
-        state.drops.clone_from(drops);
+        state.told.clone_from(told);
         state.snapshot = None;
         self.moved(state);
     }
@@ -325,7 +325,7 @@ impl State {
         };
         let encode = |skipped| {
             let rows = self.rows.iter().map(|row| &**row);
-            Arc::new(Frame::snapshot(feed, &self.at, self.capacity, rows, &self.drops, skipped))
+            Arc::new(Frame::snapshot(feed, &self.at, self.capacity, rows, &self.told, skipped))
         };
         let frame = match (skipped, &self.snapshot) {
             (0, Some(cached)) => cached.clone(),

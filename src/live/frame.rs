@@ -5,8 +5,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 
-use crate::domain::drop::push_drops;
-use crate::domain::{Change, Drops, Epoch, FeedId, Millis, Position, Row};
+use crate::domain::{Change, Epoch, FeedId, Millis, Position, Row, Told};
 
 /// Silence after which a watcher gets a keepalive, as told to it, in milliseconds.
 pub const KEEPALIVE_MS: u64 = 25_000;
@@ -59,7 +58,7 @@ impl Frame {
         at: &Position,
         capacity: u64,
         rows: impl Iterator<Item = &'a Row>,
-        drops: &Drops,
+        told: &Told,
         skipped: u64,
     ) -> Frame {
         let Position { epoch, seq } = at;
@@ -73,7 +72,7 @@ impl Frame {
             row.push_json(&mut json);
         }
         json.push(']');
-        push_drops(&mut json, drops.values());
+        told.push_json(&mut json);
         json.push_str(&format!(",\"keepalive_ms\":{KEEPALIVE_MS},\"skipped\":{skipped}}}"));
         Frame::new("snapshot", at, json, Vec::new())
     }

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::board::Board;
-use crate::domain::{Change, Drops, Epoch, Millis, Op, Policy, Position, RemoveReason, Row, Tag};
+use crate::domain::{Change, Epoch, Millis, Op, Policy, Position, RemoveReason, Row, Tag, Told};
 use crate::engine::{Engine, EngineError, Head, Missed, Notice, Snapshot, Subscription};
 use crate::metrics::Metrics;
 use crate::metrics::labels::RepairedBy;
@@ -43,8 +43,8 @@ pub(super) struct Replica {
     tag: Tag,
     policy: Policy,
     rows: VecDeque<Arc<Row>>,
-    drops: Drops,
-    /// Applied to `rows` and `drops`, not on the board yet.
+    told: Told,
+    /// Applied to `rows` and `told`, not on the board yet.
     pending: Vec<Change>,
     /// While set, changes are gathered until then.
     gathering: Option<Instant>,
@@ -88,7 +88,7 @@ impl Replica {
             tag: 0,
             policy: Policy::default(),
             rows: VecDeque::new(),
-            drops: Drops::new(),
+            told: Told::default(),
             pending: Vec::new(),
             gathering: None,
             skew_ms: 0,
@@ -203,7 +203,7 @@ impl Replica {
                 None => return false,
             },
             Op::Remove { row, .. } => self.rows.retain(|known| known.id != *row),
-            Op::Drop(view) => drop(self.drops.insert(view.drop.clone(), view.clone())),
+            Op::Drop(_) | Op::Control(_) => self.told.fold(&change.op),
             Op::Reset => return false,
         }
         self.seq = change.seq;
@@ -222,6 +222,7 @@ impl Replica {
         let snapshot = self.engine.snapshot(self.board.feed(), Millis::now()).await?;
         self.skew_ms = snapshot.now.0 - Millis::now().0;
         let led = self.board.position().is_some() && self.refill(&snapshot).await?;
+        let told = snapshot.told();
         self.policy = snapshot.policy;
         self.board.limit(self.policy.history);
         if led {
@@ -232,9 +233,9 @@ impl Replica {
             self.epoch = snapshot.at.epoch;
             self.seq = snapshot.at.seq;
             self.tag = snapshot.tag;
+            self.told = told;
             self.rows = snapshot.rows.into();
-            self.drops = snapshot.drops;
-            self.board.replace(self.position(), self.policy.capacity, &self.rows, &self.drops);
+            self.board.replace(self.position(), self.policy.capacity, &self.rows, &self.told);
         }
         self.plan_expiry();
         Ok(led)
@@ -266,7 +267,7 @@ impl Replica {
             }
             self.flush();
         }
-        let same = self.rows.iter().eq(&snapshot.rows) && self.drops == snapshot.drops;
+        let same = self.rows.iter().eq(&snapshot.rows) && self.told == snapshot.told();
         Ok(leads_on && snapshot.tag == self.tag && same)
     }
 
@@ -291,7 +292,7 @@ impl Replica {
         if self.pending.is_empty() {
             return;
         }
-        self.board.append(&self.epoch, &self.pending, &self.rows, &self.drops);
+        self.board.append(&self.epoch, &self.pending, &self.rows, &self.told);
         self.count_pending();
         self.pending.clear();
         let window = Duration::from_millis(self.policy.flush_ms);
@@ -308,7 +309,7 @@ impl Replica {
                     self.metrics.publish_to_watch.observe(late.as_secs_f64());
                 }
                 Op::Remove { reason: RemoveReason::Expired, .. } => drop(self.metrics.rows_expired.inc()),
-                Op::Remove { .. } | Op::Drop(_) | Op::Reset => {}
+                Op::Remove { .. } | Op::Drop(_) | Op::Control(_) | Op::Reset => {}
             }
         }
     }

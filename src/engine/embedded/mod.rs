@@ -23,6 +23,7 @@ use crate::metrics::Metrics;
 mod claims;
 mod drops;
 mod feeds;
+mod moderation;
 mod reports;
 mod steady;
 mod store;

@@ -172,6 +172,7 @@ impl Writer {
                         policy: defaults.with(&feed.state.overrides),
                         rows: feed.state.rows.iter().cloned().collect(),
                         drops: feed.state.drops.clone(),
+                        controls: feed.state.controls,
                         now,
                     })
                 });

@@ -121,7 +121,7 @@ proptest! {
         let epoch: Epoch = "e".parse().unwrap();
         let board = Board::new("f".parse().unwrap(), Arc::default());
         let mut server = Server { board, at: Position { epoch: epoch.clone(), seq: 0 }, rows: VecDeque::new() };
-        server.board.replace(server.at.clone(), CAPACITY, &server.rows, &Drops::new());
+        server.board.replace(server.at.clone(), CAPACITY, &server.rows, &Told::default());
         let (cursor, _) = server.board.snapshot(None);
         let client = || Client { cursor: cursor.clone(), seq: 0, rows: vec![] };
         let mut clients = [client(), client(), client()];
@@ -129,11 +129,11 @@ proptest! {
             match event {
                 Event::Append(kinds) => {
                     let changes: Vec<Change> = kinds.into_iter().map(|adds| server.change(adds)).collect();
-                    server.board.append(&epoch, &changes, &server.rows, &Drops::new());
+                    server.board.append(&epoch, &changes, &server.rows, &Told::default());
                 }
                 Event::Replace => {
                     server.at.seq += 1;
-                    server.board.replace(server.at.clone(), CAPACITY, &server.rows, &Drops::new());
+                    server.board.replace(server.at.clone(), CAPACITY, &server.rows, &Told::default());
                 }
                 Event::Limit(history) => server.board.limit(history),
                 Event::Take(who, joined) => drop(clients[who].take(&server.board, joined)),
