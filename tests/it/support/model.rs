@@ -233,7 +233,7 @@ impl Feed {
         let (status, row) =
             if gift.combo.is_some() { self.frame(gift, policy, now) } else { self.plain(gift, policy, now) };
         let before = before.iter().find(|known| known.id == row);
-        self.note(gift, &row, before.filter(|_| status != Status::Suppressed).map(|row| &**row));
+        self.note(gift, &row, before.map(|row| &**row));
         let count = self.rows.iter().find(|r| r.id == row).map(|r| r.count);
         let count = count.filter(|_| status == Status::Merged);
         let answer = Answer { status, id: gift.id.clone(), at: self.at.clone(), row, count };
