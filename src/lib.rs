@@ -16,5 +16,7 @@ pub mod http;
 pub mod live;
 pub mod metrics;
 pub mod outbound;
+pub mod sources;
+pub mod supervise;
 pub mod tools;
 pub mod work;

@@ -9,6 +9,7 @@ use tipcast::config::{self, Config, ConfigError, Flags};
 use tipcast::tools::bench::{self, BenchError, BenchOptions};
 use tipcast::tools::demo::{self, DemoOptions};
 use tipcast::tools::healthcheck::{self, HealthcheckOptions};
+use tipcast::tools::source::{self, TryError, TryOptions};
 
 /// A live gift feed gateway: POST a gift, every watcher of the feed sees it, in order, exactly once.
 ///
@@ -50,6 +51,9 @@ enum Command {
     /// Producer keys.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Sources: tips that come from payment and streaming platforms.
+    #[command(subcommand)]
+    Source(SourceCommand),
     /// Play a realistic show against a running gateway until stopped.
     Demo(DemoOptions),
     /// Load a running gateway on this machine, and count what its watchers get.
@@ -62,6 +66,12 @@ enum Command {
 enum KeyCommand {
     /// Print a fresh producer key, and what to put into the configuration for it.
     New,
+}
+
+#[derive(Subcommand)]
+enum SourceCommand {
+    /// Show the gift that a webhook's body would become, or why not. Nothing is sent anywhere.
+    Try(TryOptions),
 }
 
 /// Bad usage or configuration.
@@ -102,6 +112,14 @@ fn main() -> ExitCode {
                 ExitCode::SUCCESS
             }
             Err(error) => refuse(FAILED, &error),
+        },
+        Some(Command::Source(SourceCommand::Try(options))) => match source::try_file(&options) {
+            Ok(told) => {
+                println!("{told}");
+                ExitCode::SUCCESS
+            }
+            Err(error @ TryError::Usage(_)) => refuse(USAGE, &error),
+            Err(error @ TryError::Refused(_)) => refuse(FAILED, &error),
         },
         Some(Command::Bench(options)) => match bench::run(options) {
             Ok(()) => ExitCode::SUCCESS,

@@ -146,6 +146,34 @@ impl<'a> Object<'a> {
     }
 }
 
+/// The value of one member of an object, whatever its name is; none when `raw` is no object or has no such
+/// member. Of a repeated name the last counts.
+pub fn member<'a>(raw: &'a RawValue, name: &str) -> Option<&'a RawValue> {
+    struct Walk<'n>(&'n str);
+    impl<'de> Visitor<'de> for Walk<'_> {
+        type Value = Option<&'de RawValue>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+            let mut found = None;
+            while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
+                if name == self.0 {
+                    found = Some(value);
+                }
+            }
+            Ok(found)
+        }
+    }
+    serde_json::Deserializer::from_str(raw.get()).deserialize_map(Walk(name)).ok().flatten()
+}
+
+/// One element of an array; none when `raw` is no array or is shorter.
+pub fn element(raw: &RawValue, index: usize) -> Option<&RawValue> {
+    let all: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
+    all.get(index).copied()
+}
+
 /// A fault at `pointer`.
 pub fn fault(pointer: &str, detail: impl Into<String>) -> Fault {
     Fault { pointer: pointer.to_owned(), detail: detail.into() }

@@ -229,14 +229,14 @@ impl FeedState {
     ) -> bool {
         self.sweep(policy, now, effects);
         let Control { action, row } = control;
-        let listed = |row: &RowId| self.rows.iter().any(|known| known.id == *row);
+        let listed = |row: &RowId| self.list.rows.iter().any(|known| known.id == *row);
         if *action == Action::Replay && !row.as_ref().is_some_and(listed) {
             return false;
         }
-        let controls = self.controls.after(*action);
-        if controls != self.controls || matches!(action, Action::Skip | Action::Replay) {
+        let controls = self.list.controls.after(*action);
+        if controls != self.list.controls || matches!(action, Action::Skip | Action::Replay) {
             self.begin();
-            self.controls = controls;
+            self.list.controls = controls;
             self.record(Op::Control(control.clone()), policy, effects);
         }
         true
@@ -247,6 +247,7 @@ impl FeedState {
         self.sweep(policy, now, effects);
         let prefix = user_prefix(user);
         let rows: Vec<RowId> = self
+            .list
             .rows
             .iter()
             .rev()
@@ -268,12 +269,12 @@ impl FeedState {
     ) -> bool {
         self.sweep(policy, now, effects);
         let nothing = part.units == 0 && part.value.as_ref().is_none_or(|value| value.amount == 0);
-        let Some(at) = self.rows.iter().position(|known| known.id == *row).filter(|_| !nothing) else {
+        let Some(at) = self.list.rows.iter().position(|known| known.id == *row).filter(|_| !nothing) else {
             return false;
         };
-        let row = self.rows[at].without(part, now);
+        let row = self.list.rows[at].without(part, now);
         if row.count == 0 {
-            self.rows.remove(at);
+            self.list.rows.remove(at);
             let reason = RemoveReason::Retracted;
             self.record(Op::Remove { row: row.id, reason }, policy, effects);
         } else {
@@ -335,7 +336,7 @@ mod tests {
                 let answer = feed.publish(&gift, &policy, now, &mut effects);
                 parts.push((answer.row, effects.part.unwrap()));
             }
-            let whole = feed.rows[0].clone();
+            let whole = feed.list.rows[0].clone();
             prop_assert_eq!(parts.iter().map(|(_, part)| part.units).sum::<u64>(), whole.count);
             let money = |parts: &[(RowId, Added)]| -> u64 { parts.iter().filter_map(|(_, p)| p.value.as_ref()).map(|v| v.amount).sum() };
             prop_assert_eq!(money(&parts), whole.value.as_ref().map_or(0, |v| v.amount));
@@ -345,9 +346,9 @@ mod tests {
                 let (row, part) = parts.remove(turn % parts.len());
                 feed.take_part(&row, &part, &policy, now, &mut Effects::default());
                 let left: u64 = parts.iter().map(|(_, part)| part.units).sum();
-                prop_assert_eq!(feed.rows.front().map_or(0, |row| row.count), left);
+                prop_assert_eq!(feed.list.rows.front().map_or(0, |row| row.count), left);
                 if left > 0 {
-                    prop_assert_eq!(feed.rows[0].value.as_ref().map_or(0, |v| v.amount), money(&parts));
+                    prop_assert_eq!(feed.list.rows[0].value.as_ref().map_or(0, |v| v.amount), money(&parts));
                 }
             }
         }

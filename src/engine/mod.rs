@@ -9,8 +9,8 @@ use std::sync::Arc;
 use tokio::sync::broadcast;
 
 use crate::domain::{
-    Change, Controls, Drops, FeedId, Gift, Millis, Outcome, Policy, PolicyPatch, Position, Row, RowId, Tag,
-    Told,
+    Change, Controls, Drops, FeedId, FeedList, Gift, Millis, Outcome, Policy, PolicyPatch, Position, Row,
+    RowId, Tag,
 };
 
 mod drops;
@@ -68,12 +68,6 @@ pub trait Engine: FeedStore + DueStore + DropStore + ModerationStore + ReportSto
     /// Finishes what was accepted and lets the store go. Later calls are
     /// [`EngineError::Unavailable`].
     fn close(&self) -> Wait<'_, ()>;
-
-    /// Waits until a part of the engine has ended by itself without which nothing goes on, and says what
-    /// happened: then the process had better end. Never ends otherwise, nor after [`Engine::close`].
-    fn ended(&self) -> Pin<Box<dyn Future<Output = String> + Send + '_>> {
-        Box::pin(std::future::pending())
-    }
 
     /// `"embedded"` or `"redis"`.
     fn name(&self) -> &'static str;
@@ -154,9 +148,10 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// What watchers were told beside the rows.
-    pub fn told(&self) -> Told {
-        Told { drops: self.drops.clone(), controls: self.controls }
+    /// The list alone.
+    pub fn into_list(self) -> FeedList {
+        let Snapshot { at, rows, drops, controls, .. } = self;
+        FeedList { at, rows: rows.into(), drops, controls }
     }
 }
 

@@ -141,9 +141,9 @@ impl FeedStore for MemoryEngine {
             at: feed.state.position(),
             tag: 0,
             policy: policy.clone(),
-            rows: feed.state.rows.iter().cloned().collect(),
-            drops: feed.state.drops.clone(),
-            controls: feed.state.controls,
+            rows: feed.state.list.rows.iter().cloned().collect(),
+            drops: feed.state.list.drops.clone(),
+            controls: feed.state.list.controls,
             now,
         })
     }
@@ -301,7 +301,7 @@ impl Told {
 impl Bench {
     pub(super) fn new() -> Self {
         let engine = Arc::new(MemoryEngine::default());
-        let live = Live::start(engine.clone(), Arc::default());
+        let live = Live::start(engine.clone(), Arc::default(), Arc::default());
         let gate = Gate::new(engine.clone(), live, Arc::new(Readiness::default()), Limits::default());
         Bench { engine, gate: web::Data::new(gate) }
     }

@@ -42,7 +42,7 @@ impl Feeds {
         };
         let (changed, seq) = self.change(name, now, |state, policy, effects| {
             let changed = state.take_part(&answer.row, &part, policy, now, effects);
-            (changed, state.seq)
+            (changed, state.list.at.seq)
         })?;
         self.store.begin()?;
         self.store.part_taken_back(no, id)?;

@@ -18,8 +18,8 @@ use super::{claims, moderation};
 use crate::domain::answer::{Fate, Remembered};
 use crate::domain::feed::Lock;
 use crate::domain::{
-    Answer, Change, Controls, Epoch, FeedState, Fingerprint, GiftId, Millis, Part, Policy, Position,
-    Scheduled, Status,
+    Answer, Change, Controls, Drops, Epoch, FeedList, FeedState, Fingerprint, GiftId, Millis, Part, Policy,
+    Position, Scheduled, Status,
 };
 
 mod due;
@@ -177,11 +177,11 @@ impl Store {
             return Ok(None);
         };
         let state = &mut stored.state;
-        for change in self.changes(stored.no, &state.epoch, stored.checkpoint, usize::MAX)? {
-            state.fold(&change, stored.capacity);
+        for change in self.changes(stored.no, &state.list.at.epoch, stored.checkpoint, usize::MAX)? {
+            state.fold(&change, stored.capacity).map_err(|e| unreadable(6, e))?;
         }
         let history = defaults.with(&state.overrides).history;
-        state.covered_from = state.covered_from.max(state.seq.saturating_sub(history));
+        state.covered_from = state.covered_from.max(state.list.at.seq.saturating_sub(history));
         let mut query = self.db.prepare_cached("SELECT key, row, until FROM locks WHERE feed = ?1")?;
         let mut rows = query.query([stored.no])?;
         while let Some(r) = rows.next()? {
@@ -207,11 +207,20 @@ impl Store {
             ON CONFLICT (name) DO UPDATE SET epoch = ?2, seq = ?3, covered_from = ?4, capacity = ?5,
             overrides = ?6, rows = ?7, controls = ?8 RETURNING no";
         let overrides = serde_json::json!(state.overrides).to_string();
-        let mut rows = String::with_capacity(512 * state.rows.len());
-        state.rows.iter().for_each(|row| push_row(&mut rows, row));
-        let controls = u8::from(state.controls.paused) + 2 * u8::from(state.controls.muted);
-        let (epoch, seq, from) = (state.epoch.as_str(), state.seq, state.covered_from);
-        let fields = params![name, epoch, seq, from, capacity, overrides, rows, controls];
+        let mut rows = String::with_capacity(512 * state.list.rows.len());
+        state.list.rows.iter().for_each(|row| push_row(&mut rows, row));
+        let controls = state.list.controls;
+        let controls = u8::from(controls.paused) + 2 * u8::from(controls.muted);
+        let fields = params![
+            name,
+            state.list.at.epoch.as_str(),
+            state.list.at.seq,
+            state.covered_from,
+            capacity,
+            overrides,
+            rows,
+            controls
+        ];
         self.db.prepare_cached(sql)?.query_row(fields, |r| r.get(0))
     }
 
@@ -396,12 +405,14 @@ fn read_feed(r: &SqlRow<'_>) -> rusqlite::Result<Stored> {
     let overrides = serde_json::from_str(r.get_ref(5)?.as_str()?).map_err(|e| unreadable(5, e))?;
     let checkpoint: u64 = r.get(2)?;
     let state = FeedState {
-        epoch: parsed(r, 1)?,
-        seq: checkpoint,
-        rows: std::iter::from_fn(|| records.row()).map(Into::into).collect(),
+        list: FeedList {
+            at: Position { epoch: parsed(r, 1)?, seq: checkpoint },
+            rows: std::iter::from_fn(|| records.row()).map(Into::into).collect(),
+            drops: Drops::new(),
+            controls: Controls { paused: r.get::<_, u8>(7)? & 1 > 0, muted: r.get::<_, u8>(7)? & 2 > 0 },
+        },
         overrides,
         covered_from: r.get(3)?,
-        controls: Controls { paused: r.get::<_, u8>(7)? & 1 > 0, muted: r.get::<_, u8>(7)? & 2 > 0 },
         ..FeedState::default()
     };
     Ok(Stored { no: r.get(0)?, state, capacity: r.get(4)?, checkpoint, later_locks: Vec::new() })

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::domain::{Drops, DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, Position, RowId, Tag};
 use crate::metrics::Metrics;
+use crate::supervise::Parts;
 
 mod dial;
 mod drops;
@@ -79,6 +80,8 @@ pub struct RedisOptions {
     pub connect_timeout: Duration,
     /// Where reconnects are counted.
     pub metrics: Arc<Metrics>,
+    /// Where what keeps connections is registered.
+    pub parts: Arc<Parts>,
 }
 
 impl std::fmt::Debug for RedisOptions {
@@ -104,6 +107,7 @@ impl RedisOptions {
             call_timeout: Duration::from_secs(2),
             connect_timeout: Duration::from_secs(1),
             metrics: Arc::default(),
+            parts: Arc::default(),
         }
     }
 }
@@ -141,6 +145,7 @@ impl RedisEngine {
             job_channel: keys.job_wake(),
             job_wakes: store.reports.wakes.clone(),
             metrics: options.metrics.clone(),
+            parts: options.parts.clone(),
         });
         // A Redis that is down is asked again by whoever claims jobs.
         if let Err(error) = store.refresh_hooks(Millis::now()).await {

@@ -97,6 +97,8 @@ pub enum ApiError {
     NotReplicated,
     /// What is stored of this feed cannot be read; other feeds are not affected.
     FeedDamaged,
+    /// 503: `/healthz` says no, and why.
+    PartDown(String),
     /// 503: `/readyz` says no, and why.
     NotReady(String),
 }
@@ -143,6 +145,7 @@ impl ApiError {
             ApiError::Overloaded(_) => &kinds::OVERLOADED,
             ApiError::NotReplicated => &kinds::NOT_REPLICATED,
             ApiError::FeedDamaged => &kinds::FEED_DAMAGED,
+            ApiError::PartDown(_) => &kinds::PART_DOWN,
             ApiError::NotReady(_) => &kinds::NOT_READY,
         }
     }
@@ -151,7 +154,9 @@ impl ApiError {
     fn detail(&self) -> Option<String> {
         Some(match self {
             ApiError::Syntax(why) | ApiError::BrokenBody(why) | ApiError::NotFound(why) => why.clone(),
-            ApiError::UnsupportedMediaType(why) | ApiError::NotReady(why) => why.clone(),
+            ApiError::UnsupportedMediaType(why) | ApiError::PartDown(why) | ApiError::NotReady(why) => {
+                why.clone()
+            }
             ApiError::BadHandshake(why) => why.clone(),
             ApiError::Unauthenticated { tried: false } => {
                 "send a producer key as Authorization: Bearer tck_...".to_owned()
@@ -314,6 +319,7 @@ impl ResponseError for ApiError {
             | ApiError::Overloaded(_)
             | ApiError::NotReplicated
             | ApiError::FeedDamaged
+            | ApiError::PartDown(_)
             | ApiError::NotReady(_) => {
                 answer.insert_header((RETRY_AFTER, "1"));
             }
@@ -388,6 +394,7 @@ mod tests {
             ApiError::Overloaded("queue"),
             ApiError::NotReplicated,
             ApiError::FeedDamaged,
+            ApiError::PartDown("the writer".into()),
             ApiError::NotReady("down".into()),
         ]
     }
