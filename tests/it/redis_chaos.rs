@@ -99,8 +99,8 @@ impl Watcher {
                 list.at
             );
         }
-        self.list = list.into_list();
         self.tag = list.tag;
+        self.list = list.into_list();
         self.snapshots += 1;
         true
     }
