@@ -140,9 +140,9 @@ impl Intake<'_> {
         Ok(told("retracted", None))
     }
 
-    async fn retract(&self, _id: &GiftId) -> Result<(), ApiError> {
-        // TODO-SEAM: self.gate.ask(self.gate.engine.retract_gift(self.feed, id, self.now)).await
-        Ok(())
+    /// Whether there was such a gift does not matter: the platform's refund stands.
+    async fn retract(&self, id: &GiftId) -> Result<(), ApiError> {
+        self.gate.ask(self.gate.engine.retract_gift(self.feed, id, self.now)).await.map(drop)
     }
 
     async fn is_refunded(&self, id: &GiftId) -> Result<bool, ApiError> {
