@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value as Json;
 use utoipa::ToSchema;
-use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
+use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
 
 use super::schemas::GiftKind;
 
@@ -27,6 +27,11 @@ words! {
     status = [
         "accepted", "merged", "suppressed", "scheduled", "in_review", "duplicate", "retracted", "ignored"
     ],
+}
+
+fn scalar() -> Object {
+    let kinds = [Type::String, Type::Number, Type::Boolean, Type::Null];
+    ObjectBuilder::new().schema_type(SchemaType::from_iter(kinds)).build()
 }
 
 /// Where tips come from. A preset knows the platform; `custom` says everything itself.
@@ -103,6 +108,7 @@ pub struct SourceWhen {
     #[schema(max_length = 256)]
     pointer: String,
     /// A string, a number, true, false or null; nothing at the pointer is null.
+    #[schema(schema_with = scalar)]
     equals: Json,
 }
 
