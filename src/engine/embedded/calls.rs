@@ -1,16 +1,20 @@
 //! The engine's calls: each is a task for the writer that runs a rule.
 
 use super::feeds::Feeds;
-use super::{EmbeddedEngine, deliveries, drops, due, due_work, gifts, groups, hooks, readers, webhooks};
+use super::{
+    EmbeddedEngine, deliveries, drops, due, due_work, gifts, groups, hooks, moderation, readers, sources,
+    webhooks,
+};
 use crate::domain::{
-    Ask, Cancelled, Claim, Claimed, Confirmed, Cursor, DeadLetter, Defined, DropId, DropSpec, DropView,
-    DuePlace, FeedId, Gift, GiftId, GroupId, GroupView, Hold, HoldId, Hook, HookId, HookKey, Job, Millis,
-    Outcome, Policy, Position, Reader, Replay, RowId, Taken,
+    Ask, Cancelled, Claim, Claimed, Confirmed, Control, Cursor, DeadLetter, Defined, DropId, DropSpec,
+    DropView, DuePlace, FeedId, Gift, GiftId, GiftTakenBack, GroupId, GroupView, Hold, HoldId, Hook, HookId,
+    HookKey, Job, Millis, Outcome, Policy, Position, Reader, Replay, RowId, Source, SourceId, SourceNote,
+    Taken,
 };
 use crate::engine::{
     DUE_BATCH, DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, EngineError, FeedStore, Head, JobDone,
-    JobStore, JobTurn, LISTED, LedgerStore, Missed, PolicyChange, Save, ScheduledPage, Snapshot,
-    Subscription, Swapped, Unscheduled, Wait, Wakes, Want, WebhookStore, Work,
+    JobStore, JobTurn, Kept, LISTED, LedgerStore, Missed, ModerationStore, PolicyChange, Save, ScheduledPage,
+    Snapshot, SourceStore, Subscription, Swapped, Unscheduled, Wait, Wakes, Want, WebhookStore, Work,
 };
 
 /// For calls that bring no clock, and judge nothing by it.
@@ -161,6 +165,68 @@ impl DropStore for EmbeddedEngine {
     fn holds<'a>(&'a self, feed: &'a FeedId, user: &'a str, now: Millis) -> Wait<'a, Vec<Hold>> {
         let (feed, user) = (feed.clone(), user.to_owned());
         self.at(now, move |feeds| feeds.on(&feed, now, |txn| drops::holds(txn, &user)))
+    }
+}
+
+impl ModerationStore for EmbeddedEngine {
+    fn control<'a>(&'a self, feed: &'a FeedId, control: Control, now: Millis) -> Wait<'a, Option<Position>> {
+        let feed = feed.clone();
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| moderation::control(txn, &control)))
+    }
+
+    fn retract_user<'a>(&'a self, feed: &'a FeedId, user: &'a str, now: Millis) -> Wait<'a, u64> {
+        let (feed, user) = (feed.clone(), user.to_owned());
+        self.at(now, move |feeds| {
+            feeds.on(&feed, now, |txn| {
+                txn.change(|state, policy, now, effects| state.retract_user(&user, policy, now, effects))
+            })
+        })
+    }
+
+    fn retract_gift<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, GiftTakenBack> {
+        let (feed, id) = (feed.clone(), id.clone());
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| moderation::retract_gift(txn, &id)))
+    }
+}
+
+impl SourceStore for EmbeddedEngine {
+    fn sources<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Vec<Kept>> {
+        let feed = feed.clone();
+        self.clockless(move |feeds| feeds.on(&feed, NO_CLOCK, |txn| sources::all(txn)))
+    }
+
+    fn swap_source<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        name: &'a SourceId,
+        was: Option<u64>,
+        to: Option<Source>,
+    ) -> Wait<'a, Swapped> {
+        let (feed, name) = (feed.clone(), name.clone());
+        self.clockless(move |feeds| {
+            feeds.on(&feed, NO_CLOCK, |txn| sources::swap(txn, &name, was, to.as_ref()))
+        })
+    }
+
+    fn note_delivery<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        name: &'a SourceId,
+        note: SourceNote,
+        now: Millis,
+    ) -> Wait<'a, ()> {
+        let (feed, name) = (feed.clone(), name.clone());
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| sources::note(txn, &name, &note)))
+    }
+
+    fn note_refund<'a>(&'a self, feed: &'a FeedId, gift: &'a GiftId, now: Millis) -> Wait<'a, ()> {
+        let (feed, gift) = (feed.clone(), gift.clone());
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| sources::note_refund(txn, &gift)))
+    }
+
+    fn is_refunded<'a>(&'a self, feed: &'a FeedId, gift: &'a GiftId) -> Wait<'a, bool> {
+        let (feed, gift) = (feed.clone(), gift.clone());
+        self.clockless(move |feeds| feeds.on(&feed, NO_CLOCK, |txn| sources::is_refunded(txn, &gift)))
     }
 }
 

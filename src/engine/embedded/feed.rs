@@ -12,7 +12,9 @@ use super::db::{Db, parsed, text};
 use super::fault::{Fault, Step};
 use super::ledger::Ledger;
 use crate::domain::feed::{Effects, Lock};
-use crate::domain::{Change, DropId, Epoch, FeedId, FeedList, FeedState, Millis, Policy, Position, Stock};
+use crate::domain::{
+    Change, Controls, DropId, Epoch, FeedId, FeedList, FeedState, Millis, Policy, Position, Stock,
+};
 use crate::engine::Missed;
 use crate::engine::record::{Records, push_change, push_row};
 
@@ -231,15 +233,16 @@ impl Feed {
 }
 
 fn write_feed(db: &Db, no: i64, name: &FeedId, state: &FeedState, capacity: u64) -> Step<()> {
-    let sql =
-        "INSERT INTO feeds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, seal(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8))
+    let sql = "INSERT INTO feeds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
+        seal(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9))
         ON CONFLICT (no) DO UPDATE SET epoch = ?3, seq = ?4, covered_from = ?5, capacity = ?6, overrides = ?7,
-        rows = ?8, seal = excluded.seal";
+        rows = ?8, controls = ?9, seal = excluded.seal";
     let overrides = serde_json::json!(state.overrides).to_string();
+    let controls = u8::from(state.list.controls.paused) + 2 * u8::from(state.list.controls.muted);
     let mut rows = String::with_capacity(512 * state.list.rows.len());
     state.list.rows.iter().for_each(|row| push_row(&mut rows, row));
     let (epoch, seq, from) = (state.list.at.epoch.as_str(), state.list.at.seq, state.covered_from);
-    db.run(sql, params![no, name.as_str(), epoch, seq, from, capacity, overrides, rows]).map(drop)
+    db.run(sql, params![no, name.as_str(), epoch, seq, from, capacity, overrides, rows, controls]).map(drop)
 }
 
 /// Appends changes of one feed, in order, and beside the last of them `locks` as [`push_lock`] spells them; no
@@ -310,9 +313,11 @@ fn read_feed(r: &SqlRow<'_>, defaults: &Policy) -> Step<Feed> {
         Records::all(text(r, 7)?, Records::row).ok_or_else(|| unreadable("a row is garbled".into()))?;
     let overrides = serde_json::from_str(text(r, 6)?).map_err(|e| unreadable(e.to_string()))?;
     let checkpoint: u64 = r.get(3)?;
+    let controls: u8 = r.get(8)?;
     let list = FeedList {
         at: Position { epoch: parsed(r, 2)?, seq: checkpoint },
         rows: rows.into_iter().map(Into::into).collect(),
+        controls: Controls { paused: controls & 1 > 0, muted: controls & 2 > 0 },
         ..FeedList::default()
     };
     let state = FeedState { list, overrides, covered_from: r.get(4)?, ..FeedState::default() };

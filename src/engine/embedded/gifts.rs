@@ -7,7 +7,8 @@ use super::ids;
 use super::txn::FeedTxn;
 use crate::domain::answer::{Fate, Remembered};
 use crate::domain::{
-    Answer, DueKind, DuePlace, EntryStatus, Gift, GiftId, Millis, Outcome, Policy, Scheduled, Status, due_at,
+    Answer, DueKind, DuePlace, EntryStatus, Gift, GiftId, Millis, Outcome, Part, Policy, Scheduled, Status,
+    due_at,
 };
 use crate::engine::record::{Records, push_entry, push_gift};
 use crate::engine::{PolicyChange, ScheduledGift, ScheduledPage, Snapshot, Unscheduled};
@@ -33,8 +34,12 @@ fn publish_one(txn: &mut FeedTxn<'_>, gift: &Gift) -> Step<Outcome> {
 
 /// Takes a gift that is not for later, or no longer, and remembers the answer.
 pub(super) fn take(txn: &mut FeedTxn<'_>, gift: &Gift) -> Step<Answer> {
-    let answer = txn.change(|state, policy, now, effects| state.publish(gift, policy, now, effects))?;
-    remember(txn, Remembered { fingerprint: gift.fingerprint, fate: Fate::Taken(answer.clone()) })?;
+    let (answer, part) = txn.change(|state, policy, now, effects| {
+        let answer = state.publish(gift, policy, now, effects);
+        (answer, effects.part.take().map_or(Part::Unknown, Part::Added))
+    })?;
+    let fate = Fate::Taken(answer.clone());
+    remember(txn, Remembered { fingerprint: gift.fingerprint, fate, part })?;
     let Answer { status, at, row, .. } = &answer;
     let (status, seq) = match status {
         Status::Accepted => (EntryStatus::Accepted, Some(at.seq)),
@@ -67,7 +72,8 @@ fn schedule(txn: &mut FeedTxn<'_>, gift: &Gift, at: Millis) -> Step<Outcome> {
     let entry = (DueKind::Gift.letter(), gift.id.as_str(), body);
     txn.common.agenda.add(txn.db, (txn.name, no), entry, (at, txn.now))?;
     let scheduled = Scheduled { id: gift.id.clone(), deliver_at: at };
-    let it = Remembered { fingerprint: gift.fingerprint, fate: Fate::Waits(scheduled.clone()) };
+    let fate = Fate::Waits(scheduled.clone());
+    let it = Remembered { fingerprint: gift.fingerprint, fate, part: Part::Unknown };
     txn.common.ids.remember(txn.db, no, &it, at)?;
     txn.feed.waiting = Some(waiting + 1);
     Ok(Outcome::Scheduled(scheduled))
@@ -153,6 +159,7 @@ pub(super) fn snapshot(txn: &mut FeedTxn<'_>) -> Step<Snapshot> {
         policy: txn.policy.clone(),
         rows: state.list.rows.iter().cloned().collect(),
         drops: state.list.drops.clone(),
+        controls: state.list.controls,
         now: txn.now,
     })
 }

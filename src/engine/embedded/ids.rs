@@ -8,7 +8,7 @@ use super::db::{Db, parsed, text};
 use super::fault::{Fault, Step};
 use super::seal::{self, Found};
 use crate::domain::answer::{Fate, Remembered};
-use crate::domain::{Answer, Fingerprint, GiftId, Millis, Position, Scheduled, Status};
+use crate::domain::{Answer, Fingerprint, GiftId, Millis, Part, Position, Scheduled, Status};
 
 /// How `ids` spells that a gift waits, or was cancelled: its `count` is the time for which it was scheduled. The
 /// other numbers are those of [`Status`].
@@ -48,11 +48,18 @@ pub(super) fn remembered(db: &Db, feed: i64, id: &GiftId, now: Millis) -> Step<O
     Ok(known?.flatten())
 }
 
+/// A gift that is remembered was taken back. Until when it is remembered stays.
+pub(super) fn part_taken_back(db: &Db, feed: i64, id: &GiftId) -> Step<()> {
+    let sql = "UPDATE ids SET part = ?3, seal = seal(feed, id, fingerprint, status, epoch, seq, row, count, until, ?3)
+        WHERE id = ?2 AND feed = ?1";
+    db.run(sql, params![feed, id.as_str(), Part::TakenBack.to_string()]).map(drop)
+}
+
 impl Ids {
     /// Remembers what became of a gift id. Until when does not matter while it waits.
     pub(super) fn remember(&mut self, db: &Db, feed: i64, it: &Remembered, until: Millis) -> Step<()> {
-        let sql = "INSERT OR REPLACE INTO ids VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
-            seal(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9))";
+        let sql = "INSERT OR REPLACE INTO ids VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
+            seal(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10))";
         self.written += 1;
         // The search may rest, or have passed here: either way it must not rest longer than this.
         self.hold = self.hold.min(until);
@@ -62,15 +69,29 @@ impl Ids {
             Fate::Taken(Answer { status, id, at, row, count }) => {
                 let (status, id) = (*status as u8, id.as_str());
                 let (epoch, row) = (at.epoch.as_str(), row.as_str());
-                db.run(sql, params![feed, id, fingerprint, status, epoch, at.seq, row, count, until.0])
+                db.run(
+                    sql,
+                    params![
+                        feed,
+                        id,
+                        fingerprint,
+                        status,
+                        epoch,
+                        at.seq,
+                        row,
+                        count,
+                        until.0,
+                        it.part.to_string()
+                    ],
+                )
             }
             Fate::Waits(Scheduled { id, deliver_at }) => {
                 let (id, forever) = (id.as_str(), i64::MAX);
-                db.run(sql, params![feed, id, fingerprint, WAITS, "", 0, "", deliver_at.0, forever])
+                db.run(sql, params![feed, id, fingerprint, WAITS, "", 0, "", deliver_at.0, forever, ""])
             }
             Fate::Cancelled(Scheduled { id, deliver_at }) => {
                 let id = id.as_str();
-                db.run(sql, params![feed, id, fingerprint, CANCELLED, "", 0, "", deliver_at.0, until.0])
+                db.run(sql, params![feed, id, fingerprint, CANCELLED, "", 0, "", deliver_at.0, until.0, ""])
             }
         }
         .map(drop)
@@ -146,5 +167,5 @@ fn read(r: &SqlRow<'_>) -> Step<Remembered> {
             Fate::Taken(Answer { status, id, at, row: parsed(r, 6)?, count: r.get(7)? })
         }
     };
-    Ok(Remembered { fingerprint, fate })
+    Ok(Remembered { fingerprint, fate, part: parsed(r, 9)? })
 }

@@ -9,10 +9,10 @@ pub(super) const APPLICATION_ID: i64 = 0x5449_5043;
 pub(super) const NEWEST: i64 = LAYOUTS.len() as i64;
 
 /// What each layout adds to the one before. A file of an older layout is brought up to the last one.
-const LAYOUTS: [&str; 6] = [FEEDS, CLOSER, DUE, DROPS, REPORTS, PROBE];
+const LAYOUTS: [&str; 8] = [FEEDS, CLOSER, DUE, DROPS, REPORTS, MODERATION, SOURCES, PROBE];
 
 /// From this layout on every row ends with its seal.
-const SEALED: i64 = 6;
+const SEALED: i64 = 8;
 
 const FEEDS: &str = "
 CREATE TABLE feeds (
@@ -101,6 +101,22 @@ CREATE TABLE letters (
 CREATE INDEX letters_reader ON letters (reader, feed, place);
 CREATE TABLE hooks (
     scope TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (scope, name)
+) STRICT, WITHOUT ROWID;
+";
+
+/// What each feed's and each id's row has beside what the first layouts know.
+const MODERATION: &str = "
+ALTER TABLE ids ADD COLUMN part TEXT NOT NULL DEFAULT '';
+ALTER TABLE feeds ADD COLUMN controls INTEGER NOT NULL DEFAULT 0;
+";
+
+/// By the feed's name and not its number: a source does not begin a feed.
+const SOURCES: &str = "
+CREATE TABLE sources (
+    feed TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL, came TEXT NOT NULL, PRIMARY KEY (feed, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE refunds (
+    feed TEXT NOT NULL, gift TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (feed, gift)
 ) STRICT, WITHOUT ROWID;
 ";
 

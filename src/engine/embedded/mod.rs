@@ -10,7 +10,7 @@
 //! - Tables with their records, and what of them is in memory, by thing: [`feed`], [`ids`], [`due`], [`claims`],
 //!   [`ledger`], [`readers`], [`hooks`], [`jobs`].
 //! - [`txn`], and the rules that run on it: [`gifts`], [`drops`], [`due_work`], [`entries`], [`groups`],
-//!   [`deliveries`].
+//!   [`deliveries`], [`moderation`], [`sources`].
 //! - [`feeds`]: all of them, the group that is committed next, and damage; [`webhooks`], which may read all feeds.
 //! - [`writer`], [`calls`]: the thread, and the engine's traits.
 
@@ -51,10 +51,12 @@ mod ids;
 mod jobs;
 mod layouts;
 mod ledger;
+mod moderation;
 mod open;
 mod readers;
 mod scan;
 mod seal;
+mod sources;
 mod steady;
 #[cfg(test)]
 mod tests;

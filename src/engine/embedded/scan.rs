@@ -111,11 +111,18 @@ fn true_name(row: &Row<'_>) -> Option<FeedId> {
 }
 
 fn owner(row: &Row<'_>, table: &str, names: &HashMap<i64, FeedId>) -> Option<FeedId> {
-    if table == "hooks" {
-        let mended = seal::true_text(row, 0).ok().flatten();
-        return mended.or_else(|| text(row, 0).ok().map(str::to_owned))?.parse().ok();
+    let named = if table == "hooks" { Some(0) } else { named_feed(row) };
+    if let Some(column) = named {
+        let mended = seal::true_text(row, column).ok().flatten();
+        return mended.or_else(|| text(row, column).ok().map(str::to_owned))?.parse().ok();
     }
     names.get(&row.get("feed").ok()?).cloned()
+}
+
+/// The column in which the row names its feed; none if it has the feed's number.
+fn named_feed(row: &Row<'_>) -> Option<usize> {
+    let column = row.as_ref().column_index("feed").ok()?;
+    text(row, column).is_ok().then_some(column)
 }
 
 /// Every row that there is; an error when some cannot be read.

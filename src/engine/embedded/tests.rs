@@ -13,7 +13,7 @@ use crate::domain::{
     PolicyPatch, Reader, Start,
 };
 use crate::engine::{
-    DropStore, DueStore, FeedStore, JobStore, LedgerStore, PolicyChange, Swapped, WebhookStore,
+    DropStore, DueStore, FeedStore, JobStore, LedgerStore, PolicyChange, SourceStore, Swapped, WebhookStore,
 };
 
 mod damage;
@@ -86,6 +86,9 @@ async fn fill(engine: &EmbeddedEngine, name: &str) {
     engine.take(&feed, &group, ask, NOW.plus(1_000)).await.unwrap();
     let key = HookKey { scope: HookScope::Feed(feed.clone()), name: "w".parse().unwrap() };
     assert_eq!(engine.swap_hook(&key, None, Some(hook()), NOW).await.unwrap(), Swapped::Done);
+    let source = crate::domain::Source::new(&feed, "{}".into(), [1, 7], NOW);
+    engine.swap_source(&feed, &"kofi".parse().unwrap(), None, Some(source)).await.unwrap();
+    engine.note_refund(&feed, &"refunded".parse().unwrap(), NOW).await.unwrap();
     let dead = crate::engine::DeadDue { kind: 'x', id: "y".into(), due: NOW, at: NOW, reason: "why".into() };
     engine
         .at(NOW, move |feeds| feeds.on(&feed, NOW, |txn| due::bury(txn.db, txn.number()?, &dead, "body")))
@@ -160,7 +163,11 @@ fn an_id_gets_its_turn_to_be_forgotten_and_one_that_waits_never_does() {
         let (id, row) = (id.parse().unwrap(), "e-1".parse().unwrap());
         let answer = crate::domain::Answer { status, id, at, row, count: None };
         let fate = crate::domain::answer::Fate::Taken(answer);
-        crate::domain::answer::Remembered { fingerprint: Fingerprint([7; 16]), fate }
+        crate::domain::answer::Remembered {
+            fingerprint: Fingerprint([7; 16]),
+            fate,
+            part: crate::domain::Part::Unknown,
+        }
     };
     db.begin().unwrap();
     for n in 0..600 {

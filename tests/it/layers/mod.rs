@@ -11,8 +11,9 @@ use tokens::tokens;
 
 /// Each layer and the layers it may name, besides itself.
 const MAY: &[(&str, &[&str])] = &[
-    ("domain", &[]),
-    ("config", &[]),
+    ("spelling", &[]),
+    ("domain", &["spelling"]),
+    ("config", &["spelling"]),
     ("metrics", &[]),
     ("outbound", &[]),
     ("sources", &["domain"]),
@@ -20,7 +21,7 @@ const MAY: &[(&str, &[&str])] = &[
     ("engine", &["domain", "metrics", "supervise"]),
     ("live", &["domain", "engine", "metrics", "supervise"]),
     ("work", &["domain", "engine", "metrics", "outbound", "supervise"]),
-    ("http", &["domain", "engine", "live", "metrics", "supervise"]),
+    ("http", &["domain", "engine", "live", "metrics", "sources", "supervise"]),
     ("tools", &["domain", "outbound", "sources"]),
     ("app", &["config", "domain", "engine", "http", "live", "metrics", "supervise", "tools", "work"]),
     ("lib", &[]),

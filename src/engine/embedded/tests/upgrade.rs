@@ -31,15 +31,15 @@ fn a_file_of_the_first_layout_is_brought_up_to_date_with_what_it_holds() {
 }
 
 /// Takes the seals off a folder, so that it is as the layout before them wrote it.
-fn as_layout_5(dir: &Path) {
+fn as_layout_7(dir: &Path) {
     let db = database(dir);
     db.execute_batch("DROP TABLE probe").unwrap();
     for table in layouts::tables(&db).unwrap() {
         db.execute_batch(&format!("ALTER TABLE {table} DROP COLUMN seal")).unwrap();
     }
-    db.execute_batch("PRAGMA user_version=5").unwrap();
+    db.execute_batch("PRAGMA user_version=7").unwrap();
     let fresh = Connection::open_in_memory().unwrap();
-    layouts::make(&fresh, 5).unwrap();
+    layouts::make(&fresh, 7).unwrap();
     let shape = |db: &Connection| {
         let sql = "SELECT m.name, c.name, c.type, c.\"notnull\", c.pk FROM sqlite_schema m, pragma_table_info(m.name) c
             WHERE m.type = 'table' ORDER BY 1, c.cid";
@@ -61,7 +61,7 @@ fn as_layout_5(dir: &Path) {
 #[tokio::test]
 async fn a_folder_of_the_layout_before_seals_keeps_everything() {
     let dir = filled().await;
-    as_layout_5(dir.path());
+    as_layout_7(dir.path());
     let why = files::check(dir.path()).unwrap_err();
     assert!(why.contains("older tipcast"), "{why}");
     let engine = open(dir.path());

@@ -1,0 +1,50 @@
+//! Taking back, and telling overlays what to do.
+
+use super::entries;
+use super::fault::Step;
+use super::gifts;
+use super::ids;
+use super::txn::FeedTxn;
+use crate::domain::answer::Fate;
+use crate::domain::{Control, GiftId, GiftTakenBack, Part, Position};
+use crate::engine::Unscheduled;
+use crate::engine::record::push_retracted;
+
+/// See [`crate::engine::ModerationStore::control`].
+pub(super) fn control(txn: &mut FeedTxn<'_>, control: &Control) -> Step<Option<Position>> {
+    let found = txn.change(|state, policy, now, effects| state.control(control, policy, now, effects))?;
+    Ok(found.then(|| txn.feed.state.position()))
+}
+
+/// See [`crate::engine::ModerationStore::retract_gift`].
+pub(super) fn retract_gift(txn: &mut FeedTxn<'_>, id: &GiftId) -> Step<GiftTakenBack> {
+    let Some(no) = txn.feed.no else { return Ok(GiftTakenBack::Unknown) };
+    let Some(known) = ids::remembered(txn.db, no, id, txn.now)? else { return Ok(GiftTakenBack::Unknown) };
+    let answer = match known.fate {
+        Fate::Cancelled(_) => return Ok(GiftTakenBack::Done),
+        Fate::Waits(_) => {
+            return Ok(match gifts::unschedule(txn, id)? {
+                Unscheduled::Cancelled(_) => GiftTakenBack::Done,
+                // What waits in no queue was set aside for good: nobody will show it.
+                Unscheduled::Shown | Unscheduled::Unknown => GiftTakenBack::Unknown,
+            });
+        }
+        Fate::Taken(answer) => answer,
+    };
+    let part = match known.part {
+        Part::Added(part) => part,
+        Part::TakenBack => return Ok(GiftTakenBack::Done),
+        Part::Unknown => return Ok(GiftTakenBack::Unknown),
+    };
+    let (changed, seq) = txn.change(|state, policy, now, effects| {
+        let changed = state.take_part(&answer.row, &part, policy, now, effects);
+        (changed, state.list.at.seq)
+    })?;
+    txn.touch()?;
+    ids::part_taken_back(txn.db, no, id)?;
+    if !part.test {
+        let (seq, now) = (changed.then_some(seq), txn.now);
+        entries::enter(txn, |out| push_retracted(out, id, seq, &answer.row, now))?;
+    }
+    Ok(GiftTakenBack::Done)
+}
