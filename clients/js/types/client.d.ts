@@ -1,6 +1,6 @@
 /** The connection to one feed. Nothing here needs the types of a browser. */
 
-import type { Change, Drop, List, Row } from "./fold.js";
+import type { Change, Control, Drop, List, Row } from "./fold.js";
 
 export * from "./fold.js";
 
@@ -25,6 +25,7 @@ export interface ConnectOptions {
   /** The list that belongs to `since`. */
   rows?: Row[];
   drops?: Drop[];
+  control?: Control;
   capacity?: number;
   /** A viewer's token, sent as the query parameter `token`. */
   token?: string;
