@@ -135,7 +135,7 @@ impl Ledger {
         self.stirred |= self.count == self.jotted.0;
         self.last_at = at;
         self.count += 1;
-        if self.count % CHUNK == 0 {
+        if self.count.is_multiple_of(CHUNK) {
             self.full.push((self.unwritten.len(), at));
         }
         true
@@ -173,7 +173,7 @@ impl Ledger {
         self.jotted = (0, 0);
         let (text, count) = (std::mem::take(&mut self.unwritten), std::mem::take(&mut self.count));
         let mut ends = std::mem::take(&mut self.full);
-        if count % CHUNK > 0 {
+        if !count.is_multiple_of(CHUNK) {
             ends.push((text.len(), self.last_at));
         }
         let (mut from, mut left) = (0, count);
