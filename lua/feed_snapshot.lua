@@ -20,7 +20,7 @@
 --   9 live channel
 -- RETURNS the header, the overrides as in `policy` ("" for none), how many rows, these, newest first, then what
 --   watchers were told of the feed's drops
--- REFUSES nothing
+-- REFUSES with an error DAMAGED when the list names a row that is not there
 
 if #entries > 0 then
   local ids, whole = {}, true
@@ -29,7 +29,7 @@ if #entries > 0 then
     texts[ids[at]] = text
     whole = whole and text
   end
-  if not whole then lose() end
+  if not whole then return redis.error_reply('DAMAGED a list') end
 end
 settle()
 local answer = { header(), overrides or '', int(#entries) }

@@ -27,6 +27,7 @@ mod metrics;
 mod openapi;
 mod producer_api;
 mod redis_chaos;
+mod redis_cluster;
 mod redis_engine;
 mod reload;
 mod reports;

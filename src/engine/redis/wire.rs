@@ -4,18 +4,35 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::super::record::{Records, push_body};
 use super::known::Mark;
+use super::net::faults::Fault;
 use crate::domain::answer::{Fate, Remembered};
 use crate::domain::gift::Fingerprint;
 use crate::domain::{
     Answer, Change, Dedup, DropId, DropView, Epoch, Gift, GiftId, Millis, Outcome, Policy, PolicyPatch,
     Position, Row, Scheduled, Show, Status, row,
 };
+use crate::engine::EngineError;
+use crate::engine::record::{Records, push_body};
 
 /// A text that our scripts would not have written.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Garbled(pub &'static str);
+
+impl From<Garbled> for Fault {
+    fn from(Garbled(what): Garbled) -> Self {
+        Fault::data(format!(
+            "Redis holds {what} that Tipcast did not write; restore the feed's keys, or remove them, and give Tipcast \
+             a database or a key prefix of its own"
+        ))
+    }
+}
+
+impl From<Garbled> for EngineError {
+    fn from(garbled: Garbled) -> Self {
+        Fault::from(garbled).into()
+    }
+}
 
 type Read<T> = Result<T, Garbled>;
 

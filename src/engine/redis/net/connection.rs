@@ -5,27 +5,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::{ConnectionLike, MultiplexedConnection};
-use redis::{Cmd, Pipeline, Value};
-use tokio::sync::{mpsc, watch};
+use redis::{Cmd, Pipeline, RedisResult, Value};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
-use super::RedisOptions;
+use super::super::scripts::Script;
+use super::address::Endpoint;
+use super::backoff::Backoff;
 use super::dial::{Dial, Dialled, Refusal, is_replica};
 use super::faults::{Fault, explain, is_no_script, replica, silent};
-use super::scripts::Script;
 use crate::metrics::Metrics;
 use crate::metrics::labels::RedisLink;
-
-/// The longest pause between two attempts to connect.
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// How often an idle connection is asked for a sign of life.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// How a lane is.
+/// How a connection is.
 #[derive(Clone)]
-pub(super) enum State {
+pub enum State {
     /// The first attempt is under way.
     Starting,
     /// Ready; the number tells one connection from the next.
@@ -37,31 +35,57 @@ pub(super) enum State {
 }
 
 /// One kept connection. Ends with its last owner.
-pub(super) struct Lane {
-    addr: String,
+pub struct Connection {
+    to: Endpoint,
     state: watch::Receiver<State>,
     broken: mpsc::Sender<(u64, String)>,
     keeper: JoinHandle<()>,
 }
 
-impl Drop for Lane {
+impl Drop for Connection {
     fn drop(&mut self) {
-        self.close();
+        self.keeper.abort();
     }
 }
 
-impl Lane {
-    pub(super) fn open(dial: Dial, options: &RedisOptions) -> Lane {
+/// What a connection is made with.
+#[derive(Clone)]
+pub struct Making {
+    pub dial: Dial,
+    pub call_timeout: Duration,
+    /// A channel that this process may publish on, and nobody listens to.
+    pub channel: String,
+    /// Told when a connection breaks: who has which slot may be another now.
+    pub lost: Arc<Notify>,
+    pub metrics: Arc<Metrics>,
+}
+
+/// What is sent to a server in one trip.
+#[derive(Clone, Copy)]
+pub enum Work<'a> {
+    /// A script by its SHA, which is loaded first when the server does not know it.
+    Script(&'a Script, &'a Cmd),
+    /// One command.
+    Command(&'a Cmd),
+}
+
+impl Work<'_> {
+    /// Whether the answer promises that what was written stays.
+    pub fn promises(self) -> bool {
+        matches!(self, Work::Script(script, _) if script.promises)
+    }
+}
+
+impl Connection {
+    pub fn open(to: Endpoint, making: Making) -> Connection {
         let (tell, state) = watch::channel(State::Starting);
         let (broken, complaints) = mpsc::channel(16);
-        let addr = dial.addr.clone();
-        let (call_timeout, metrics) = (options.call_timeout, options.metrics.clone());
-        let keeper = Keeper { dial, tell, complaints, call_timeout, number: 0, metrics };
-        Lane { addr, state, broken, keeper: tokio::spawn(keeper.run()) }
+        let keeper = Keeper { to: to.clone(), making, tell, complaints, number: 0 };
+        Connection { to, state, broken, keeper: tokio::spawn(keeper.run()) }
     }
 
     /// Waits until the first attempt is over.
-    pub(super) async fn tried(&self) -> State {
+    pub async fn tried(&self) -> State {
         let mut state = self.state.clone();
         match state.wait_for(|state| !matches!(state, State::Starting)).await {
             Ok(state) => state.clone(),
@@ -69,73 +93,64 @@ impl Lane {
         }
     }
 
-    fn connection(&self) -> Result<(MultiplexedConnection, u64), Fault> {
-        match &*self.state.borrow() {
-            State::Up(connection, number) => Ok((connection.clone(), *number)),
-            State::Starting => Err(Fault::stay(format!("Redis at {} is being connected to", self.addr))),
-            State::Down(why) | State::Refused(why) => Err(Fault::stay(&**why)),
+    async fn standing(&self, within: Duration) -> Result<(MultiplexedConnection, u64), Fault> {
+        let state = self.state.borrow().clone();
+        let state = match state {
+            State::Starting => timeout(within, self.tried()).await.unwrap_or(State::Starting),
+            other => other,
+        };
+        match state {
+            State::Up(connection, number) => Ok((connection, number)),
+            State::Starting => Err(Fault::stay(format!("Redis at {} is being connected to", self.to))),
+            State::Down(why) | State::Refused(why) => Err(Fault::stay(&*why)),
         }
     }
 
-    /// Ends the connection for good.
-    pub(super) fn close(&self) {
-        self.keeper.abort();
-    }
-
     /// True while calls are sent.
-    pub(super) fn is_up(&self) -> bool {
+    pub fn is_up(&self) -> bool {
         matches!(&*self.state.borrow(), State::Up(..))
     }
 
-    /// Runs a script by its SHA, and loads it first when the server has forgotten it.
-    pub(super) async fn script(&self, script: &Script, call: &Cmd, within: Duration) -> Result<Value, Fault> {
-        self.with(within, async |mut connection| {
-            match connection.req_packed_command(call).await.and_then(Value::extract_error) {
-                Err(e) if is_no_script(&e) => {
-                    let mut pipe = redis::pipe();
-                    pipe.cmd("SCRIPT").arg("LOAD").arg(script.source()).add_command(call.clone());
-                    let mut replies = connection.req_packed_commands(&pipe, 0, 2).await?;
-                    replies.pop().unwrap_or(Value::Nil).extract_error()
-                }
+    /// Sends one piece of work; `asking` allows the server to take it for a slot that it is about to get.
+    pub async fn run(&self, work: Work<'_>, asking: bool, within: Duration) -> Result<Value, Fault> {
+        self.with(within, async |mut connection| match work {
+            Work::Command(command) => send(&mut connection, command, asking, None).await,
+            Work::Script(script, call) => match send(&mut connection, call, asking, None).await {
+                Err(e) if is_no_script(&e) => send(&mut connection, call, asking, Some(script)).await,
                 answer => answer,
-            }
+            },
         })
         .await
     }
 
-    /// Runs one command.
-    pub(super) async fn command(&self, command: &Cmd, within: Duration) -> Result<Value, Fault> {
-        let run = async |mut connection: MultiplexedConnection| {
-            connection.req_packed_command(command).await.and_then(Value::extract_error)
-        };
-        self.with(within, run).await
-    }
-
-    /// Runs commands that change nothing, in one trip.
-    pub(super) async fn commands(&self, pipe: &Pipeline, within: Duration) -> Result<Vec<Value>, Fault> {
+    /// Runs commands that change nothing, in one trip; each has an answer of its own.
+    pub async fn commands(
+        &self,
+        pipe: &Pipeline,
+        within: Duration,
+    ) -> Result<Vec<Result<Value, Fault>>, Fault> {
         let count = pipe.cmd_iter().count();
         let run = async |mut connection: MultiplexedConnection| {
-            connection
-                .req_packed_commands(pipe, 0, count)
-                .await?
-                .into_iter()
-                .map(Value::extract_error)
-                .collect()
+            connection.req_packed_commands(pipe, 0, count).await
         };
-        self.with(within, run).await
+        let replies = self.with(within, run).await?;
+        Ok(replies
+            .into_iter()
+            .map(|reply| reply.extract_error().map_err(|e| explain(&self.to, &e)))
+            .collect())
     }
 
     async fn with<T>(
         &self,
         within: Duration,
-        run: impl AsyncFnOnce(MultiplexedConnection) -> redis::RedisResult<T>,
+        run: impl AsyncFnOnce(MultiplexedConnection) -> RedisResult<T>,
     ) -> Result<T, Fault> {
-        let (connection, number) = self.connection()?;
+        let (connection, number) = self.standing(within).await?;
         let fault = match timeout(within, run(connection)).await {
             Ok(Ok(done)) => return Ok(done),
-            Ok(Err(e)) => explain(&self.addr, &e),
+            Ok(Err(e)) => explain(&self.to, &e),
             // Replies come in order, so what was sent later on this connection is stuck as well.
-            Err(_) => Fault::leave(silent(&self.addr)),
+            Err(_) => Fault::leave(silent(&self.to)),
         };
         if fault.leave {
             // A full channel holds complaints about this same connection.
@@ -145,26 +160,48 @@ impl Lane {
     }
 }
 
+/// One command and its answer; `script` is loaded in the same trip.
+async fn send(
+    connection: &mut MultiplexedConnection,
+    command: &Cmd,
+    asking: bool,
+    script: Option<&Script>,
+) -> RedisResult<Value> {
+    if !asking && script.is_none() {
+        return connection.req_packed_command(command).await.and_then(Value::extract_error);
+    }
+    let mut pipe = redis::pipe();
+    if let Some(script) = script {
+        pipe.cmd("SCRIPT").arg("LOAD").arg(script.source());
+    }
+    if asking {
+        pipe.cmd("ASKING");
+    }
+    pipe.add_command(command.clone());
+    let count = pipe.cmd_iter().count();
+    let mut replies = connection.req_packed_commands(&pipe, 0, count).await?;
+    replies.pop().unwrap_or(Value::Nil).extract_error()
+}
+
 struct Keeper {
-    dial: Dial,
+    to: Endpoint,
+    making: Making,
     tell: watch::Sender<State>,
     complaints: mpsc::Receiver<(u64, String)>,
-    call_timeout: Duration,
     number: u64,
-    metrics: Arc<Metrics>,
 }
 
 impl Keeper {
     async fn run(mut self) {
-        let mut pause = Pause::default();
+        let mut backoff = Backoff::default();
         loop {
             match self.connect().await {
-                Ok(dialled) => {
+                Ok(standing) => {
                     let since = Instant::now();
-                    let why = self.hold(dialled).await;
+                    let why = self.hold(standing).await;
                     tracing::warn!(why, "a connection to Redis ended");
                     self.tell.send_replace(State::Down(why.into()));
-                    pause.after(since.elapsed());
+                    backoff.after(since.elapsed());
                 }
                 Err(Refusal::NotNow(fault)) => {
                     self.say_down(fault.why);
@@ -174,7 +211,8 @@ impl Keeper {
                     self.tell.send_replace(State::Refused(why.into()));
                 }
             }
-            sleep(pause.next()).await;
+            self.making.lost.notify_one();
+            sleep(backoff.next_pause()).await;
         }
     }
 
@@ -188,9 +226,9 @@ impl Keeper {
     }
 
     async fn connect(&mut self) -> Result<Standing, Refusal> {
-        let Dialled { mut connection, driver } = self.dial.commands().await?;
+        let Dialled { mut connection, driver } = self.making.dial.commands(&self.to).await?;
         let standing = Standing { driver: tokio::spawn(driver), connection: connection.clone() };
-        self.dial.greet(&mut connection).await?;
+        self.making.dial.greet(&self.to, &mut connection, &self.making.channel).await?;
         Ok(standing)
     }
 
@@ -198,16 +236,16 @@ impl Keeper {
     async fn hold(&mut self, mut standing: Standing) -> String {
         self.number += 1;
         if self.number > 1 {
-            self.metrics.redis_reconnects[RedisLink::Commands].inc();
+            self.making.metrics.redis_reconnects[RedisLink::Commands].inc();
         }
         self.tell.send_replace(State::Up(standing.connection.clone(), self.number));
-        tracing::info!(addr = self.dial.addr, "connected to Redis");
+        tracing::info!(addr = %self.to, "connected to Redis");
         let mut beats = interval(HEARTBEAT);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 _ = &mut standing.driver => {
-                    return format!("Redis at {} closed the connection; it may be restarting", self.dial.addr);
+                    return format!("Redis at {} closed the connection; it may be restarting", self.to);
                 }
                 complaint = self.complaints.recv() => match complaint {
                     Some((number, why)) if number == self.number => return why,
@@ -226,14 +264,14 @@ impl Keeper {
     /// A sign of life, which also says whether the server still is the primary.
     async fn beat(&self, standing: &mut Standing) -> Result<(), String> {
         let role = redis::cmd("ROLE");
-        match timeout(self.call_timeout, standing.connection.req_packed_command(&role)).await {
-            Ok(Ok(role)) if is_replica(&role) => Err(replica(&self.dial.addr)),
+        match timeout(self.making.call_timeout, standing.connection.req_packed_command(&role)).await {
+            Ok(Ok(role)) if is_replica(&role) => Err(replica(&self.to)),
             Ok(Ok(_)) => Ok(()),
             Ok(Err(e)) => {
-                let fault = explain(&self.dial.addr, &e);
+                let fault = explain(&self.to, &e);
                 if fault.leave { Err(fault.why) } else { Ok(()) }
             }
-            Err(_) => Err(silent(&self.dial.addr)),
+            Err(_) => Err(silent(&self.to)),
         }
     }
 }
@@ -248,27 +286,5 @@ struct Standing {
 impl Drop for Standing {
     fn drop(&mut self) {
         self.driver.abort();
-    }
-}
-
-/// Pauses that grow from nothing to [`LONGEST_PAUSE`].
-#[derive(Default)]
-pub(super) struct Pause {
-    next: Duration,
-}
-
-impl Pause {
-    /// The pause before the next attempt.
-    pub(super) fn next(&mut self) -> Duration {
-        let now = self.next;
-        self.next = (now * 2).clamp(Duration::from_millis(50), LONGEST_PAUSE);
-        now
-    }
-
-    /// A connection that lasted starts the pauses from nothing again.
-    pub(super) fn after(&mut self, lasted: Duration) {
-        if lasted > 4 * LONGEST_PAUSE {
-            self.next = Duration::ZERO;
-        }
     }
 }

@@ -1,0 +1,6 @@
+//! The engine's traits, each kept by one part of the engine.
+
+mod drops;
+mod due;
+mod feeds;
+mod reports;
