@@ -34,7 +34,8 @@ export class Fold {
 
   /**
    * Takes one frame. Answers "snapshot" or "delta" when the list changed, "none" when it did not,
-   * and "gap" when this connection can no longer be trusted: connect again from `position`.
+   * and "gap" when this connection can no longer be trusted: connect again from `position`, or
+   * without one when that is null.
    */
   take(frame) {
     switch (frame.type) {
@@ -47,13 +48,8 @@ export class Fold {
         this.begun = true;
         return "snapshot";
       case "resumed":
-        if (frame.epoch !== this.epoch || frame.seq !== this.seq) {
-          // Not where this list stands: only a snapshot helps.
-          this.epoch = null;
-          return "gap";
-        }
-        this.begun = true;
-        return "none";
+        this.begun = frame.epoch === this.epoch && frame.seq === this.seq;
+        return this.begun ? "none" : this.#startOver();
       case "delta":
         return this.begun ? this.#delta(frame) : "gap";
       case "keepalive":
@@ -63,6 +59,12 @@ export class Fold {
     }
   }
 
+  /** This is not the server's list: only a snapshot helps. What is shown stays until it comes. */
+  #startOver() {
+    this.epoch = null;
+    return "gap";
+  }
+
   /** All of it or nothing: a delta with a hole anywhere leaves the list as it was. */
   #delta({ seq, ops }) {
     const whole = ops.every((op, i) => op.seq === this.seq + 1 + i);
@@ -70,12 +72,17 @@ export class Fold {
     let rows = this.rows.slice();
     let drops = this.drops;
     for (const op of ops) {
+      const id = op.op === "remove" ? op.row : op.row?.row;
+      const at = rows.findIndex((row) => row.row === id);
       if (op.op === "add") {
-        rows = [op.row, ...rows.filter((row) => row.row !== op.row.row)].slice(0, this.capacity);
+        if (at >= 0) return this.#startOver();
+        rows = [op.row, ...rows].slice(0, this.capacity);
       } else if (op.op === "update") {
-        rows = rows.map((row) => (row.row === op.row.row ? op.row : row));
+        if (at < 0) return this.#startOver();
+        rows[at] = op.row;
       } else if (op.op === "remove") {
-        rows = rows.filter((row) => row.row !== op.row);
+        if (at < 0) return this.#startOver();
+        rows.splice(at, 1);
       } else if (op.op === "drop") {
         drops = [...drops.filter((drop) => drop.drop !== op.drop.drop), op.drop];
         drops.sort((a, b) => (a.drop < b.drop ? -1 : 1));

@@ -3,6 +3,7 @@
 use crate::config::{Config, ConfigError, Secret};
 use crate::http::Rules;
 use crate::http::door::address::Proxies;
+use crate::http::door::hosts::Hosts;
 use crate::http::door::keys::Keys;
 use crate::http::door::origins::Origins;
 use crate::http::door::places::PlaceLimits;
@@ -18,11 +19,13 @@ pub(super) fn rules(config: &Config) -> Result<Rules, ConfigError> {
     let keys = Keys::parse(auth.producer_keys.iter().map(Secret::expose));
     let admin = Keys::parse(auth.admin_keys.iter().map(Secret::expose));
     let origins = Origins::parse(http.allowed_origins.iter().map(String::as_str));
+    let hosts = Hosts::parse(http.hosts.iter().map(String::as_str));
     let proxies = Proxies::parse(http.trusted_proxies.iter().map(String::as_str), &http.forwarded_header);
     Ok(Rules {
         keys: keys.map_err(wrong("[auth] producer_keys: "))?,
         admin: admin.map_err(wrong("[auth] admin_keys: "))?,
         origins: origins.map_err(wrong("[http] allowed_origins: "))?,
+        hosts: hosts.map_err(wrong("[http] hosts: "))?,
         insecure: http.insecure,
         proxies: proxies.map_err(wrong("[http] "))?,
         places: PlaceLimits {

@@ -13,6 +13,7 @@ use crate::engine::metered::Metered;
 use crate::engine::redis::{RedisEngine, RedisOptions};
 use crate::engine::{Engine, EngineError, ReportLimits};
 use crate::metrics::Metrics;
+use crate::supervise::Parts;
 
 /// `[feeds]` as a policy: read by the same rules as the body of a PUT.
 pub(super) fn default_policy(feeds: &Feeds) -> Result<Policy, ConfigError> {
@@ -32,8 +33,9 @@ pub(super) async fn open(
     config: &Config,
     defaults: Policy,
     metrics: &Arc<Metrics>,
+    parts: &Arc<Parts>,
 ) -> Result<Arc<dyn Engine>, EngineError> {
-    let engine = open_bare(config, defaults, metrics).await?;
+    let engine = open_bare(config, defaults, metrics, parts).await?;
     Ok(Metered::over(engine, metrics.clone()))
 }
 
@@ -41,10 +43,12 @@ async fn open_bare(
     config: &Config,
     defaults: Policy,
     metrics: &Arc<Metrics>,
+    parts: &Arc<Parts>,
 ) -> Result<Arc<dyn Engine>, EngineError> {
     if !config.redis.url.is_empty() {
         let options = RedisOptions {
             metrics: metrics.clone(),
+            parts: parts.clone(),
             scheduled_max: config.due.scheduled_max,
             reports: report_limits(&config.reports),
             due_parts: config.due.partitions,
@@ -58,7 +62,14 @@ async fn open_bare(
     let metrics = metrics.clone();
     let scheduled_max = config.due.scheduled_max;
     let reports = report_limits(&config.reports);
-    let options = EmbeddedOptions { data_dir, defaults, scheduled_max, drop_reminder_ms, reports };
+    let options = EmbeddedOptions {
+        defaults,
+        scheduled_max,
+        drop_reminder_ms,
+        reports,
+        parts: parts.clone(),
+        ..EmbeddedOptions::new(data_dir)
+    };
     let opening = move || EmbeddedEngine::open_metered(options, metrics);
     let opened = tokio::task::spawn_blocking(opening).await;
     let engine = opened.map_err(|e| EngineError::Open(e.to_string()))??;

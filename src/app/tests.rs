@@ -48,7 +48,7 @@ async fn hear(mut socket: TcpStream) -> String {
 const GIFT: &str = r#"{"id":"a","user":{"id":"u","name":"U"},"gift":{"id":"g","name":"G"}}"#;
 
 fn post(rest: &str) -> String {
-    format!("POST /v1/feeds/x/gifts HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n{rest}")
+    format!("POST /v1/feeds/x/gifts HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{rest}")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,7 +60,7 @@ async fn a_running_request_is_finished_and_idle_connections_are_not_waited_for()
     // It says so when it begins to wait for the body.
     assert!(running.read(&mut [0; 1024]).await.unwrap() > 0);
     running.write_all(first.as_bytes()).await.unwrap();
-    let mut idle = say(served.address, "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    let mut idle = say(served.address, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     assert!(idle.read(&mut [0; 1024]).await.unwrap() > 0);
 
     let begun = std::time::Instant::now();

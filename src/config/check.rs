@@ -33,12 +33,20 @@ impl Config {
     pub fn warnings(&self) -> Vec<String> {
         let mut all = Vec::new();
         let beyond = self.listen_address().is_ok_and(|address| !address.ip().is_loopback());
-        if beyond && self.http.insecure && self.auth.producer_keys.is_empty() {
+        if beyond && self.http.insecure && !self.has_keys() {
             all.push(format!(
                 "[http] insecure: whoever reaches {} may write to every feed; set [auth] producer_keys \
                  unless something in front keeps strangers out",
                 self.http.listen
             ));
+        }
+        if !self.http.trusted_proxies.is_empty() && !self.has_keys() {
+            all.push(
+                "[http] trusted_proxies are set and there are no [auth] keys: what comes through a proxy is refused \
+                 (403) unless it is open to every viewer, or, with insecure, anybody may write. Make a key with \
+                 `tipcast key new`"
+                    .into(),
+            );
         }
         if !self.redis.url.is_empty()
             && !DEFAULT.contains(&format!("data_dir = {:?}", self.embedded.data_dir))
@@ -186,13 +194,18 @@ impl Config {
         }
     }
 
+    /// Whether anybody has a key.
+    fn has_keys(&self) -> bool {
+        !self.auth.producer_keys.is_empty() || !self.auth.admin_keys.is_empty()
+    }
+
     fn check_listen(&self) -> Result<(), ConfigError> {
         let address = self.listen_address()?;
-        if address.ip().is_loopback() || self.http.insecure || !self.auth.producer_keys.is_empty() {
+        if address.ip().is_loopback() || self.http.insecure || self.has_keys() {
             return Ok(());
         }
         Err(ConfigError(format!(
-            "refusing to listen on {address}: there are no [auth] producer_keys, so anyone who reaches this \
+            "refusing to listen on {address}: there are no [auth] keys, so anyone who reaches this \
              address could write to every feed. Make a key with `tipcast key new`, or listen on 127.0.0.1, or \
              give --insecure if something in front keeps strangers out"
         )))

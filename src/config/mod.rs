@@ -12,7 +12,7 @@ mod layers;
 mod reload;
 mod secret;
 
-pub use layers::{Flags, load};
+pub use layers::{Flags, STDIN, load};
 pub use reload::Reloaded;
 pub use secret::Secret;
 
@@ -54,6 +54,7 @@ pub struct Http {
     pub listen: String,
     pub insecure: bool,
     pub allowed_origins: Vec<String>,
+    pub hosts: Vec<String>,
     pub trusted_proxies: Vec<String>,
     pub forwarded_header: String,
     pub tls_cert: String,

@@ -23,6 +23,7 @@ impl Config {
         config.auth.clone_from(&new.auth);
         config.limits.clone_from(&new.limits);
         config.http.allowed_origins.clone_from(&new.http.allowed_origins);
+        config.http.hosts.clone_from(&new.http.hosts);
         config.http.trusted_proxies.clone_from(&new.http.trusted_proxies);
         config.http.forwarded_header.clone_from(&new.http.forwarded_header);
         config.log.level.clone_from(&new.log.level);

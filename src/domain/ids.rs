@@ -36,6 +36,12 @@ macro_rules! name_type {
                 f.write_str(&self.0)
             }
         }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.serialize_str(&self.0)
+            }
+        }
     };
 }
 
@@ -70,6 +76,10 @@ name_type!(
 name_type!(
     /// A webhook of a feed, or of all.
     HookId, 64, b"_-.", "must be 1 to 64 of A-Z a-z 0-9 _ - ."
+);
+name_type!(
+    /// A source of a feed: where tips come from. Holds no colon, so that it can stand before an id.
+    SourceId, 64, b"_-.", "must be 1 to 64 of A-Z a-z 0-9 _ - ."
 );
 name_type!(
     /// A row of the ticker. Made as `epoch-seq` of the change that added it, so it never names

@@ -6,7 +6,7 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpMessage, HttpRequest, HttpResponse, web};
 use serde_json::value::RawValue;
 
-use super::door::Guest;
+use super::door::Caller;
 use super::gifts::answer_json;
 use super::problem::ApiError;
 use super::{Gate, body, feed_of};
@@ -27,10 +27,10 @@ pub(super) async fn publish(
     let bytes = body::read(&req, payload, gate.limits.batch, gate.limits.body_time).await?;
     let (gifts, mut results) = read(json::syntax(&bytes)?)?;
     // The first was paid for at the door.
-    let guest = req.extensions().get::<Guest>().copied();
-    if let Some(mut guest) = guest {
-        let charged = gate.door.charge(&mut guest, results.len().saturating_sub(1));
-        req.extensions_mut().insert(guest);
+    let caller = req.extensions().get::<Caller>().copied();
+    if let Some(mut caller) = caller {
+        let charged = gate.door.charge(&mut caller, results.len().saturating_sub(1));
+        req.extensions_mut().insert(caller);
         charged?;
     }
     if !gifts.is_empty() {

@@ -10,7 +10,7 @@ use actix_web::{HttpMessage, HttpResponse, web};
 use futures_util::FutureExt;
 
 use super::door::rates::Budget;
-use super::door::{Guest, Verdict};
+use super::door::{Caller, Verdict};
 use super::problem::ApiError;
 use super::{Gate, body};
 
@@ -30,17 +30,17 @@ pub(super) async fn around(
     // would be a way around the door.
     let verdict = gate.door.admit(req.method(), req.match_info().as_str(), req.request());
     let (answer, budget) = match verdict {
-        Verdict::Enter(guest) => {
-            if guest.budget.is_some() {
-                req.extensions_mut().insert(guest);
+        Verdict::Enter(caller) => {
+            if caller.budget.is_some() {
+                req.extensions_mut().insert(caller);
             }
             let answer = match AssertUnwindSafe(next.call(req)).catch_unwind().await {
                 Ok(answer) => answer?,
                 Err(_) => return Err(ApiError::Internal.into()),
             };
             // A batch was charged for its gifts meanwhile.
-            let budget = answer.request().extensions().get::<Guest>().and_then(|guest| guest.budget);
-            (answer, budget.or(guest.budget))
+            let budget = answer.request().extensions().get::<Caller>().and_then(|caller| caller.budget);
+            (answer, budget.or(caller.budget))
         }
         Verdict::Preflight => (req.into_response(HttpResponse::NoContent().finish()), None),
         Verdict::Refuse(refused, budget) => (refuse(req, refused), budget),

@@ -138,8 +138,8 @@ impl FeedStore for MemoryEngine {
             at: feed.state.position(),
             tag: 0,
             policy: policy.clone(),
-            rows: feed.state.rows.iter().cloned().collect(),
-            drops: feed.state.drops.clone(),
+            rows: feed.state.list.rows.iter().cloned().collect(),
+            drops: feed.state.list.drops.clone(),
             now,
         })
     }
@@ -297,12 +297,14 @@ impl Told {
 impl Bench {
     pub(super) fn new() -> Self {
         let engine = Arc::new(MemoryEngine::default());
-        let live = Live::start(engine.clone(), Arc::default());
+        let live = Live::start(engine.clone(), Arc::default(), Arc::default());
         let gate = Gate::new(engine.clone(), live, Arc::new(Readiness::default()), Limits::default());
         Bench { engine, gate: web::Data::new(gate) }
     }
 
+    /// As a program of the same machine: there are no keys.
     pub(super) async fn send(&self, request: TestRequest) -> Told {
+        let request = request.peer_addr(([127, 0, 0, 1], 9).into()).insert_header(("Host", "127.0.0.1:8080"));
         let service = init_service(app(self.gate.clone())).await;
         let answer = match try_call_service(&service, request.to_request()).await {
             Ok(answer) => answer.into_parts().1.map_into_boxed_body(),

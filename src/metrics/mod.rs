@@ -22,7 +22,7 @@ pub mod table;
 
 pub use drops::DropUnits;
 use labels::{
-    ClaimFate, DeliveryFate, Failure, GiftStatus, HoldFate, Label, Operation, RedisLink, RepairedBy,
+    ClaimFate, DeliveryFate, Failure, GiftStatus, HoldFate, Label, Operation, Part, RedisLink, RepairedBy,
     ResumedFrom, Route, ShardState, SnapshotCause, StatusClass, Transport,
 };
 use table::{Per, PerPair};
@@ -122,6 +122,8 @@ pub struct Metrics {
     pub redis_uncovered_slots: Gauge,
     /// Answers by class of path and of status code.
     pub http_requests: PerPair<Route, StatusClass, Counter>,
+    /// Threads and tasks that had to be started again.
+    pub part_restarts: Per<Part, Counter>,
     /// 1 while `/readyz` says yes. Set when somebody asks.
     pub ready: Gauge,
     problems: Family<[(&'static str, &'static str); 1], Counter>,
@@ -313,6 +315,11 @@ impl Default for Metrics {
                 to,
                 "tipcast_redis_uncovered_slots",
                 "Slots of the Redis cluster that no primary has",
+            ),
+            part_restarts: counters(
+                to,
+                "tipcast_part_restarts",
+                "Threads and tasks that panicked and were started again",
             ),
             http_requests: PerPair::new(
                 to,

@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use super::setback::Setback;
 use crate::domain::Millis;
 use crate::engine::{DueDone, DueFeed, Engine, EngineError};
+use crate::supervise::{Beat, Part, Parts, faults};
 
 /// Feeds whose turn is taken at once.
 const FEEDS: usize = 64;
@@ -38,6 +39,24 @@ pub enum Rest {
     No,
     /// After this, unless woken.
     For(Duration),
+}
+
+/// How often a sleeping loop looks whether the clock was set, which may make something due at once.
+const CLOCK_WATCH: Duration = Duration::from_millis(500);
+
+/// Both clocks at one moment.
+struct ClockWatch(Millis, Instant);
+
+impl ClockWatch {
+    fn start() -> ClockWatch {
+        ClockWatch(Millis::now(), Instant::now())
+    }
+
+    /// True when the wall clock has not passed as the monotonic one has since the start.
+    fn was_set(&self) -> bool {
+        let expected = self.0.0.saturating_add(self.1.elapsed().as_millis() as i64);
+        Millis::now().0.abs_diff(expected) > 100
+    }
 }
 
 /// See the module.
@@ -116,10 +135,12 @@ impl DueWork {
         }
     }
 
-    async fn run(mut self, mut stop: watch::Receiver<bool>) {
+    async fn run(mut self, mut stop: watch::Receiver<bool>, beat: Beat) {
         // Listened to before the first look, so that nothing falls between the two.
         let mut wakes = self.engine.wakes();
         while !*stop.borrow() {
+            beat.works();
+            faults::pass("due").await;
             let rest = match self.step(Millis::now()).await {
                 Ok(rest) => rest,
                 Err(error) => {
@@ -128,10 +149,16 @@ impl DueWork {
                 }
             };
             let Rest::For(rest) = rest else { continue };
+            beat.rests();
             let mut until = Instant::now() + rest;
+            let clock = ClockWatch::start();
             while !*stop.borrow() {
                 tokio::select! {
-                    () = sleep_until(until) => break,
+                    () = sleep_until(until.min(Instant::now() + CLOCK_WATCH)) => {
+                        if Instant::now() >= until || clock.was_set() {
+                            break;
+                        }
+                    }
                     in_ms = wakes.next() => {
                         until = until.min(Instant::now() + Duration::from_millis(in_ms.saturating_add(1)));
                     }
@@ -151,10 +178,11 @@ pub struct DueLoop {
 }
 
 impl DueLoop {
-    /// Starts it.
-    pub fn start(engine: Arc<dyn Engine>, options: DueOptions) -> DueLoop {
+    /// Starts it, as one of `parts`. When it panics, the turns that it had end by themselves.
+    pub fn start(engine: Arc<dyn Engine>, options: DueOptions, parts: &Arc<Parts>) -> DueLoop {
         let (stop, stopped) = watch::channel(false);
-        DueLoop { stop, task: tokio::spawn(DueWork::new(engine, options).run(stopped)) }
+        let run = move |beat| DueWork::new(engine.clone(), options).run(stopped.clone(), beat);
+        DueLoop { stop, task: tokio::spawn(parts.clone().keep(Part::Due, run)) }
     }
 
     /// Finishes the step that is under way, and gives back what this node has taken.

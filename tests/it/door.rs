@@ -10,6 +10,7 @@ use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue};
 use crate::support::api::{Api, Said};
 use crate::support::watcher::Socket;
 
+mod hosts;
 mod keys;
 mod origins;
 mod places;

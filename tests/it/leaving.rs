@@ -53,7 +53,7 @@ async fn whoever_does_not_leave_is_cut_when_the_time_is_over() {
     let mut gateway = with(&backing, &[("SHUTDOWN_MS", "1500"), ("UNREADY_MS", "0"), ("DRAIN_MS", "0")]);
     use tokio::io::AsyncWriteExt;
     let mut stuck = tokio::net::TcpStream::connect(gateway.authority()).await.unwrap();
-    let head = "POST /v1/feeds/show/gifts HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n\
+    let head = "POST /v1/feeds/show/gifts HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
                 Content-Length: 500\r\n\r\n{";
     stuck.write_all(head.as_bytes()).await.unwrap();
     let mut watcher = Watcher::open(&gateway, "show").await;

@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::EmbeddedOptions;
 use super::reports::{HookOfAll, Jobs, Jots, Ledger};
+use super::steady::Steady;
 use super::store::{Store, push_lock};
 use crate::domain::answer::{Fate, Remembered};
 use crate::domain::feed::Effects;
 use crate::domain::{
-    Answer, Change, DropId, EntryStatus, FeedId, FeedState, Gift, HookId, Millis, Outcome, Policy, Position,
-    Status, Stock, due_at,
+    Answer, Change, DropId, EntryStatus, FeedId, FeedList, FeedState, Gift, HookId, Millis, Outcome, Policy,
+    Position, Status, Stock, due_at,
 };
 use crate::engine::record::push_entry;
 use crate::engine::{Missed, Notice, PolicyChange, ReportLimits};
@@ -26,8 +28,11 @@ const CHECKPOINT_EVERY: u64 = 256;
 /// Feeds kept in memory when idle; the rest is read back when asked for.
 const FEEDS_IN_MEMORY: usize = 20_000;
 
-/// Ids written before the busy writer stops to forget old ones.
+/// Ids written before the writer stops at once to forget old ones.
 const UNTIDY: usize = 4096;
+
+/// How often it does so otherwise, while it is called.
+const TIDY_EVERY: Duration = Duration::from_secs(1);
 
 /// The outcome of a step that reads or writes the file.
 pub(super) type Step<T> = rusqlite::Result<T>;
@@ -50,7 +55,7 @@ pub(super) struct Feed {
     /// Locks in memory past which the dead ones are dropped: twice what was alive the last time.
     purge_locks_at: usize,
     new_policy: Option<Policy>,
-    /// The feed's drops as they stand; `state.drops` is what watchers were told.
+    /// The feed's drops as they stand; `state.list.drops` is what watchers were told.
     pub(super) drops: BTreeMap<DropId, Stock>,
     touched_drops: BTreeSet<DropId>,
     /// How many of its gifts wait, once somebody counted them.
@@ -65,8 +70,10 @@ pub(super) struct Feeds {
     pub(super) by_name: HashMap<FeedId, Feed>,
     /// Feeds with something to write in this group, in the order they will be told of.
     pub(super) dirty: BTreeSet<FeedId>,
-    /// The latest `now` of any caller: decides which ids and locks are forgotten.
+    /// The caller's clock, of the call that is being served; the group is finished by that of its last one.
     pub(super) now: Millis,
+    steady: Steady,
+    tidied: Instant,
     /// Ids written since the last tidying: twice as many are looked at, so the table can't outgrow it.
     ids_written: usize,
     agenda: Agenda,
@@ -92,6 +99,8 @@ impl Feeds {
             by_name: HashMap::new(),
             dirty: BTreeSet::new(),
             now: Millis(0),
+            steady: Steady::new(options.steady_for, Instant::now()),
+            tidied: Instant::now(),
             ids_written: 0,
             agenda,
             scheduled_max: options.scheduled_max,
@@ -197,10 +206,9 @@ impl Feeds {
     pub(super) fn change<T>(
         &mut self,
         name: &FeedId,
-        now: Millis,
+        _: Millis,
         transition: impl FnOnce(&mut FeedState, &Policy, &mut Effects) -> T,
     ) -> Step<T> {
-        self.now = self.now.max(now);
         self.load(name)?;
         let mut nobody = Feed::new(&self.defaults);
         let known = self.by_name.get_mut(name);
@@ -250,7 +258,13 @@ impl Feeds {
         // An empty checkpoint: the changes that led here are written beside it by this commit.
         let no = self.store.checkpoint(
             name.as_str(),
-            &FeedState { epoch: feed.state.epoch.clone(), ..FeedState::default() },
+            &FeedState {
+                list: FeedList {
+                    at: Position { epoch: feed.state.list.at.epoch.clone(), seq: 0 },
+                    ..FeedList::default()
+                },
+                ..FeedState::default()
+            },
             feed.capacity,
         )?;
         feed.no = Some(no);
@@ -268,7 +282,7 @@ impl Feeds {
         let policy = self.defaults.with(&stored.state.overrides);
         let mut feed = Feed {
             no: Some(stored.no),
-            begun: !stored.state.epoch.is_none(),
+            begun: !stored.state.list.at.epoch.is_none(),
             state: stored.state,
             capacity: policy.capacity,
             checkpoint: stored.checkpoint,
@@ -277,7 +291,7 @@ impl Feeds {
         };
         for (stock, shown) in self.store.drops(stored.no)? {
             feed.drops.insert(shown.drop.clone(), stock);
-            feed.state.drops.insert(shown.drop.clone(), shown.into());
+            feed.state.list.drops.insert(shown.drop.clone(), shown.into());
         }
         if stored.capacity != policy.capacity {
             // The server's default changed while we were away: a change of the list like any other.
@@ -296,11 +310,11 @@ impl Feeds {
             let Some(feed) = self.by_name.get_mut(name) else { continue };
             self.store.begin()?;
             let state = &mut feed.state;
-            let begins = !feed.begun && !state.epoch.is_none();
+            let begins = !feed.begun && !state.list.at.epoch.is_none();
             feed.touched_locks.sort_unstable();
             feed.touched_locks.dedup();
             let nowhere_to_stand = feed.pending.is_empty() && !feed.touched_locks.is_empty();
-            let due = state.seq - feed.checkpoint >= CHECKPOINT_EVERY;
+            let due = state.list.at.seq - feed.checkpoint >= CHECKPOINT_EVERY;
             let whole = feed.whole || begins || due || nowhere_to_stand;
             let no = match feed.no {
                 Some(no) if !whole => no,
@@ -316,9 +330,9 @@ impl Feeds {
             feed.later_locks.append(&mut feed.touched_locks);
             let now = self.now;
             if whole {
-                feed.checkpoint = state.seq;
-                feed.begun = !state.epoch.is_none();
-                self.store.forget_changes(no, state.covered_from.min(state.seq))?;
+                feed.checkpoint = state.list.at.seq;
+                feed.begun = !state.list.at.epoch.is_none();
+                self.store.forget_changes(no, state.covered_from.min(state.list.at.seq))?;
                 feed.later_locks.sort_unstable();
                 feed.later_locks.dedup();
                 for key in feed.later_locks.drain(..) {
@@ -328,7 +342,7 @@ impl Feeds {
                 }
             }
             for name in std::mem::take(&mut feed.touched_drops) {
-                if let (Some(stock), Some(shown)) = (feed.drops.get(&name), state.drops.get(&name)) {
+                if let (Some(stock), Some(shown)) = (feed.drops.get(&name), state.list.drops.get(&name)) {
                     self.store.put_drop(no, &name, stock, shown)?;
                 }
             }
@@ -388,14 +402,28 @@ impl Feeds {
         }
     }
 
-    /// True when enough ids were written for another round of [`Feeds::tidy`].
-    pub(super) fn is_untidy(&self) -> bool {
-        self.ids_written > UNTIDY
+    /// Serves a call whose clock says `now`.
+    pub(super) fn at(&mut self, now: Millis) {
+        self.now = now;
+        if let Some(ms) = self.steady.heard(now, Instant::now()) {
+            self.jobs.went_back(ms);
+        }
     }
 
-    /// Forgets ids whose window is over, in a commit of its own.
+    /// True when what is over by age may be forgotten for good: the clock has been steady.
+    pub(super) fn may_forget(&self) -> bool {
+        self.steady.may_forget(Instant::now())
+    }
+
+    /// Forgets ids whose window is over by the last call's clock, in a commit of its own, if it is time for that.
     pub(super) fn tidy(&mut self) {
-        let most = 2 * std::mem::take(&mut self.ids_written) + 256;
+        if self.ids_written <= UNTIDY && self.tidied.elapsed() < TIDY_EVERY || !self.may_forget() {
+            return;
+        }
+        self.tidied = Instant::now();
+        let some = self.ids_written.min(2 * UNTIDY);
+        self.ids_written -= some;
+        let most = 2 * some + 256;
         let done = self.store.begin().and_then(|()| self.store.forget_ids(self.now, most));
         if let Err(error) = done.and_then(|_| self.store.commit()) {
             tracing::warn!(%error, "old ids could not be forgotten; trying again later");

@@ -19,11 +19,13 @@ use super::{
 };
 use crate::domain::{DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, Position, RowId};
 use crate::metrics::Metrics;
+use crate::supervise::{Part, Parts};
 
 mod claims;
 mod drops;
 mod feeds;
 mod reports;
+mod steady;
 mod store;
 mod writer;
 
@@ -32,6 +34,9 @@ const QUEUE: usize = 8192;
 
 /// How long a call waits for the disk before it is [`EngineError::Unavailable`].
 const CALL_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// A clock that was set is mostly set right again within this time.
+const STEADY_FOR: Duration = Duration::from_secs(3_600);
 
 /// How to open the engine.
 #[derive(Clone, Debug)]
@@ -46,6 +51,10 @@ pub struct EmbeddedOptions {
     pub scheduled_max: u64,
     /// How much is kept of what happened.
     pub reports: ReportLimits,
+    /// How long the callers' clock must have run evenly before anything is forgotten by its age.
+    pub steady_for: Duration,
+    /// Where the writer thread is registered: its end is the end of the process.
+    pub parts: Arc<Parts>,
 }
 
 impl EmbeddedOptions {
@@ -53,7 +62,15 @@ impl EmbeddedOptions {
     pub fn new(data_dir: impl Into<PathBuf>) -> EmbeddedOptions {
         let (defaults, scheduled_max) = (Policy::default(), super::SCHEDULED_MAX);
         let (data_dir, reports) = (data_dir.into(), ReportLimits::default());
-        EmbeddedOptions { data_dir, defaults, scheduled_max, drop_reminder_ms: 60_000, reports }
+        EmbeddedOptions {
+            data_dir,
+            defaults,
+            scheduled_max,
+            drop_reminder_ms: 60_000,
+            reports,
+            steady_for: STEADY_FOR,
+            parts: Arc::default(),
+        }
     }
 }
 
@@ -145,10 +162,14 @@ impl EmbeddedEngine {
     ) -> Result<Arc<EmbeddedEngine>, EngineError> {
         let (calls, waiting) = sync_channel(QUEUE);
         let topics = Arc::new(Topics::default());
+        let vital = options.parts.vital(Part::Writer);
         let writer = writer::Writer::open(options, topics.clone(), metrics).map_err(EngineError::Open)?;
         let thread = std::thread::Builder::new()
             .name("tipcast-writer".into())
-            .spawn(move || writer.run(&waiting))
+            .spawn(move || {
+                writer.run(&waiting, &vital.beat());
+                vital.done();
+            })
             .map_err(|e| EngineError::Open(format!("no thread for the writer: {e}")))?;
         Ok(Arc::new(EmbeddedEngine { calls, topics, writer: Mutex::new(Some(thread)) }))
     }
@@ -177,6 +198,20 @@ impl EmbeddedEngine {
         task: impl FnOnce(&mut feeds::Feeds) -> feeds::Step<T> + Send + 'static,
     ) -> Wait<'a, T> {
         self.call(move |reply| Call::Task(writer::Task::new(reply, task)))
+    }
+}
+
+impl EmbeddedEngine {
+    /// [`EmbeddedEngine::task`] of a caller whose clock says `now`.
+    fn task_at<'a, T: Send + 'static>(
+        &'a self,
+        now: Millis,
+        task: impl FnOnce(&mut feeds::Feeds) -> feeds::Step<T> + Send + 'static,
+    ) -> Wait<'a, T> {
+        self.task(move |feeds| {
+            feeds.at(now);
+            task(feeds)
+        })
     }
 }
 

@@ -18,7 +18,8 @@ use super::claims;
 use crate::domain::answer::{Fate, Remembered};
 use crate::domain::feed::Lock;
 use crate::domain::{
-    Answer, Change, Epoch, FeedState, Fingerprint, GiftId, Millis, Policy, Position, Scheduled, Status,
+    Answer, Change, Drops, Epoch, FeedList, FeedState, Fingerprint, GiftId, Millis, Policy, Position,
+    Scheduled, Status,
 };
 
 mod due;
@@ -176,11 +177,11 @@ impl Store {
             return Ok(None);
         };
         let state = &mut stored.state;
-        for change in self.changes(stored.no, &state.epoch, stored.checkpoint, usize::MAX)? {
-            state.fold(&change, stored.capacity);
+        for change in self.changes(stored.no, &state.list.at.epoch, stored.checkpoint, usize::MAX)? {
+            state.fold(&change, stored.capacity).map_err(|e| unreadable(6, e))?;
         }
         let history = defaults.with(&state.overrides).history;
-        state.covered_from = state.covered_from.max(state.seq.saturating_sub(history));
+        state.covered_from = state.covered_from.max(state.list.at.seq.saturating_sub(history));
         let mut query = self.db.prepare_cached("SELECT key, row, until FROM locks WHERE feed = ?1")?;
         let mut rows = query.query([stored.no])?;
         while let Some(r) = rows.next()? {
@@ -206,10 +207,17 @@ impl Store {
             ON CONFLICT (name) DO UPDATE SET epoch = ?2, seq = ?3, covered_from = ?4, capacity = ?5,
             overrides = ?6, rows = ?7 RETURNING no";
         let overrides = serde_json::json!(state.overrides).to_string();
-        let mut rows = String::with_capacity(512 * state.rows.len());
-        state.rows.iter().for_each(|row| push_row(&mut rows, row));
-        let fields =
-            params![name, state.epoch.as_str(), state.seq, state.covered_from, capacity, overrides, rows];
+        let mut rows = String::with_capacity(512 * state.list.rows.len());
+        state.list.rows.iter().for_each(|row| push_row(&mut rows, row));
+        let fields = params![
+            name,
+            state.list.at.epoch.as_str(),
+            state.list.at.seq,
+            state.covered_from,
+            capacity,
+            overrides,
+            rows
+        ];
         self.db.prepare_cached(sql)?.query_row(fields, |r| r.get(0))
     }
 
@@ -363,9 +371,11 @@ fn read_feed(r: &SqlRow<'_>) -> rusqlite::Result<Stored> {
     let overrides = serde_json::from_str(r.get_ref(5)?.as_str()?).map_err(|e| unreadable(5, e))?;
     let checkpoint: u64 = r.get(2)?;
     let state = FeedState {
-        epoch: parsed(r, 1)?,
-        seq: checkpoint,
-        rows: std::iter::from_fn(|| records.row()).map(Into::into).collect(),
+        list: FeedList {
+            at: Position { epoch: parsed(r, 1)?, seq: checkpoint },
+            rows: std::iter::from_fn(|| records.row()).map(Into::into).collect(),
+            drops: Drops::new(),
+        },
         overrides,
         covered_from: r.get(3)?,
         ..FeedState::default()

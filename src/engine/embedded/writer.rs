@@ -3,7 +3,7 @@
 use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use super::feeds::{Feed, Feeds, Step};
@@ -12,15 +12,13 @@ use super::{Call, EmbeddedOptions, Reply, Topics};
 use crate::domain::Policy;
 use crate::engine::{DUE_BATCH, EngineError, Head, Snapshot};
 use crate::metrics::Metrics;
+use crate::supervise::{Beat, faults};
 
 /// Gifts in one commit: past this the answers of the first would wait too long for the last.
 const GROUP: usize = 4096;
 
 /// How long another process may take to leave the folder.
 const LOCK_WITHIN: Duration = Duration::from_secs(1);
-
-/// How often the idle writer looks for ids to forget.
-const TIDY_EVERY: Duration = Duration::from_secs(1);
 
 type Answered = Box<dyn FnOnce(Option<&EngineError>) + Send>;
 
@@ -80,16 +78,12 @@ impl Writer {
     }
 
     /// Until every caller is gone or one says close.
-    pub(super) fn run(mut self, calls: &Receiver<Call>) {
+    pub(super) fn run(mut self, calls: &Receiver<Call>, beat: &Beat) {
         loop {
-            let first = match calls.recv_timeout(TIDY_EVERY) {
-                Ok(call) => call,
-                Err(RecvTimeoutError::Timeout) => {
-                    self.feeds.tidy();
-                    continue;
-                }
-                Err(RecvTimeoutError::Disconnected) => return,
-            };
+            beat.rests();
+            let Ok(first) = calls.recv() else { return };
+            beat.works();
+            faults::pass_blocking("writer");
             let (mut next, mut gifts, mut closing) = (Some(first), 0, None);
             let mut outcome = Ok(());
             while let Some(call) = next {
@@ -112,9 +106,7 @@ impl Writer {
                 next = if more { calls.try_recv().ok() } else { None };
             }
             self.finish(outcome, gifts);
-            if self.feeds.is_untidy() {
-                self.feeds.tidy();
-            }
+            self.feeds.tidy();
             if let Some(reply) = closing {
                 let _ = reply.send(Ok(()));
                 return;
@@ -153,10 +145,12 @@ impl Writer {
     fn apply(&mut self, call: Call) -> Step<()> {
         match call {
             Call::Publish(feed, gifts, now, reply) => {
+                self.feeds.at(now);
                 let done = self.feeds.publish(&feed, gifts, now);
                 self.answer(reply, done)
             }
             Call::Retract(feed, row, now, reply) => {
+                self.feeds.at(now);
                 let done = self.feeds.change(&feed, now, |state, policy, effects| {
                     state.retract(&row, policy, now, effects).then(|| state.position())
                 });
@@ -167,10 +161,12 @@ impl Writer {
                 self.answer(reply, done)
             }
             Call::SetPolicy(feed, change, now, reply) => {
+                self.feeds.at(now);
                 let done = self.feeds.set_policy(&feed, change, now);
                 self.answer(reply, done)
             }
             Call::Snapshot(feed, now, reply) => {
+                self.feeds.at(now);
                 let swept =
                     self.feeds.change(&feed, now, |state, policy, effects| state.sweep(policy, now, effects));
                 let done = swept.and_then(|()| {
@@ -178,8 +174,8 @@ impl Writer {
                         at: feed.state.position(),
                         tag: 0,
                         policy: defaults.with(&feed.state.overrides),
-                        rows: feed.state.rows.iter().cloned().collect(),
-                        drops: feed.state.drops.clone(),
+                        rows: feed.state.list.rows.iter().cloned().collect(),
+                        drops: feed.state.list.drops.clone(),
                         now,
                     })
                 });
@@ -204,6 +200,7 @@ impl Writer {
                 self.answer(reply, done)
             }
             Call::Unschedule(feed, id, now, reply) => {
+                self.feeds.at(now);
                 let done = self.feeds.unschedule(&feed, &id, now);
                 self.answer(reply, done)
             }
@@ -212,10 +209,12 @@ impl Writer {
                 self.answer(reply, done)
             }
             Call::ClaimDue(max, now, reply) => {
+                self.feeds.at(now);
                 let turn = self.feeds.claim_due(max, now);
                 self.answer(reply, Ok(turn))
             }
             Call::RunDue(feed, now, reply) => {
+                self.feeds.at(now);
                 let done = self.feeds.run_due(&feed, now);
                 self.answer(reply, done)
             }

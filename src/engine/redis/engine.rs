@@ -79,6 +79,7 @@ impl RedisEngine {
                 channel: keys.hello(),
                 lost,
                 metrics: options.metrics.clone(),
+                parts: options.parts.clone(),
             },
             topics: topics.clone(),
             layout,

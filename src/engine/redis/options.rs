@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::domain::Policy;
 use crate::engine::{ReportLimits, SCHEDULED_MAX};
 use crate::metrics::Metrics;
+use crate::supervise::Parts;
 
 /// How to open the engine.
 #[derive(Clone)]
@@ -54,6 +55,8 @@ pub struct RedisOptions {
     pub connect_timeout: Duration,
     /// Where reconnects are counted.
     pub metrics: Arc<Metrics>,
+    /// Where what keeps connections is registered.
+    pub parts: Arc<Parts>,
 }
 
 impl std::fmt::Debug for RedisOptions {
@@ -88,6 +91,7 @@ impl RedisOptions {
             call_timeout: Duration::from_secs(2),
             connect_timeout: Duration::from_secs(1),
             metrics: Arc::default(),
+            parts: Arc::default(),
         }
     }
 }

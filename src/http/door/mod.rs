@@ -12,22 +12,21 @@ use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::http::Method;
-use actix_web::http::header::{
-    ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, FORWARDED, HOST, HeaderMap, HeaderName, ORIGIN,
-    X_FORWARDED_FOR,
-};
+use actix_web::http::header::{ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, HeaderMap, HeaderName, ORIGIN};
 use arc_swap::ArcSwap;
 
 use super::problem::ApiError;
 use super::seldom::Seldom;
 
 pub mod address;
+pub mod hosts;
 pub mod keys;
 pub mod origins;
 pub mod places;
 pub mod rates;
 
 use address::{Proxies, counted};
+use hosts::Hosts;
 use keys::Keys;
 use origins::{Origins, Page};
 use places::{Full, Place, PlaceLimits, Places};
@@ -36,17 +35,23 @@ use rates::{Budget, Rate, Rates, Who};
 /// How often the log says that there was no place.
 const FULL_SAID_EVERY: Duration = Duration::from_secs(10);
 
+/// Wrong keys that an address may try in a second in the long run, and 128 at once. Beyond it they are answered
+/// 429. A right key still opens: a key has 256 random bits, so nobody finds one by trying, and one
+/// producer's outdated key must not lock out the others behind the same address.
+const WRONG_KEYS_PER_SECOND: u32 = 2;
+
 /// What is asked at the door. The default asks nothing of programs and keeps foreign pages out.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Who may write; nobody is asked when there are none.
+    /// Who may write. While there are no keys at all, nobody is asked for one.
     pub keys: Keys,
-    /// Who may look after reports. When there are none, only this machine may, and only while there are no
-    /// producers' keys either.
+    /// Who may also look after reports.
     pub admin: Keys,
     /// Which web pages may be here.
     pub origins: Origins,
-    /// Something in front of the server keeps strangers out.
+    /// By which names the server may be asked.
+    pub hosts: Hosts,
+    /// Without keys: something in front of the server keeps strangers out, so whoever asks may write.
     pub insecure: bool,
     /// Who may say for whom a request is.
     pub proxies: Proxies,
@@ -61,6 +66,8 @@ pub struct Door {
     now: ArcSwap<Now>,
     places: Arc<Places>,
     full: Seldom,
+    /// What an address has left of wrong keys.
+    wrong_keys: Option<Rates>,
 }
 
 struct Now {
@@ -121,7 +128,7 @@ impl Want {
 
 /// Somebody whom the door let in.
 #[derive(Clone, Copy)]
-pub struct Guest {
+pub struct Caller {
     /// Whose bucket is charged.
     who: Option<Who>,
     /// What is left in it.
@@ -131,7 +138,7 @@ pub struct Guest {
 /// What the door says.
 pub enum Verdict {
     /// Go on.
-    Enter(Guest),
+    Enter(Caller),
     /// A browser asks whether a page may; it may.
     Preflight,
     /// No, and what is left in the bucket that was charged.
@@ -145,6 +152,7 @@ impl Door {
             now: ArcSwap::from_pointee(Now::new(rules, None)),
             places: Arc::default(),
             full: Seldom::new(FULL_SAID_EVERY),
+            wrong_keys: Rate::new(WRONG_KEYS_PER_SECOND, 0).map(Rates::new),
         }
     }
 
@@ -159,11 +167,18 @@ impl Door {
     pub fn admit(&self, method: &Method, path: &str, req: &HttpRequest) -> Verdict {
         let asked = preflight(method, req);
         let want = Want::of(asked.as_ref().unwrap_or(method), path);
-        if want == Want::Page {
-            return Verdict::Enter(Guest { who: None, budget: None });
-        }
         let now = self.now.load();
-        let page = now.rules.page_of(req);
+        let host = hosts::asked(req);
+        if !now.rules.hosts.allow(host.as_deref()) {
+            return Verdict::Refuse(ApiError::Misdirected, None);
+        }
+        if want == Want::Page {
+            return Verdict::Enter(Caller { who: None, budget: None });
+        }
+        if want.needs_key() && now.rules.needs_keys(want, host.as_deref(), req) {
+            return Verdict::Refuse(ApiError::KeysNeeded, None);
+        }
+        let page = now.rules.page_of(host.as_deref(), req);
         if let Err(refused) = now.rules.check_page(page, want, asked.is_some()) {
             return Verdict::Refuse(refused, None);
         }
@@ -171,12 +186,19 @@ impl Door {
             return Verdict::Preflight;
         }
         if !want.needs_key() {
-            return Verdict::Enter(Guest { who: None, budget: None });
+            return Verdict::Enter(Caller { who: None, budget: None });
         }
         let keyed = now.rules.check_key(want, req);
+        if let Err(ApiError::Unauthenticated { tried: true } | ApiError::AdminKey { tried: true }) = keyed
+            && let Some(wrong_keys) = &self.wrong_keys
+            && let Err(budget) =
+                wrong_keys.charge(Who::Address(now.rules.client(req).map(counted)), NonZeroU32::MIN)
+        {
+            return Verdict::Refuse(ApiError::RateLimited(budget.retry_after()), None);
+        }
         let Some(rates) = &now.rates else {
             return match keyed {
-                Ok(_) => Verdict::Enter(Guest { who: None, budget: None }),
+                Ok(_) => Verdict::Enter(Caller { who: None, budget: None }),
                 Err(refused) => Verdict::Refuse(refused, None),
             };
         };
@@ -188,26 +210,26 @@ impl Door {
         match (rates.charge(who, NonZeroU32::MIN), keyed) {
             (Err(budget), _) => Verdict::Refuse(ApiError::RateLimited(budget.retry_after()), Some(budget)),
             (Ok(budget), Err(refused)) => Verdict::Refuse(refused, Some(budget)),
-            (Ok(budget), Ok(_)) => Verdict::Enter(Guest { who: Some(who), budget: Some(budget) }),
+            (Ok(budget), Ok(_)) => Verdict::Enter(Caller { who: Some(who), budget: Some(budget) }),
         }
     }
 
-    /// Charges a guest for `more` than the one request that it was let in with.
-    pub fn charge(&self, guest: &mut Guest, more: usize) -> Result<(), ApiError> {
+    /// Charges a caller for `more` than the one request that it was let in with.
+    pub fn charge(&self, caller: &mut Caller, more: usize) -> Result<(), ApiError> {
         let more = NonZeroU32::new(u32::try_from(more).unwrap_or(u32::MAX));
         let now = self.now.load();
-        let (Some(who), Some(rates), Some(more)) = (guest.who, &now.rates, more) else { return Ok(()) };
+        let (Some(who), Some(rates), Some(more)) = (caller.who, &now.rates, more) else { return Ok(()) };
         let charged = rates.charge(who, more);
-        guest.budget = Some(charged.unwrap_or_else(|budget| budget));
+        caller.budget = Some(charged.unwrap_or_else(|budget| budget));
         charged.map(|_| ()).map_err(|budget| ApiError::RateLimited(budget.retry_after()))
     }
 
     /// Whether the page of those who look after reports needs a key; an error when it is closed to who asks.
     pub fn admin(&self, req: &HttpRequest) -> Result<bool, ApiError> {
         let now = self.now.load();
-        match now.rules.admin.is_empty() {
-            true => now.rules.check_key(Want::Admin, req).map(|_| false),
-            false => Ok(true),
+        match now.rules.needs_keys(Want::Admin, hosts::asked(req).as_deref(), req) {
+            true => Err(ApiError::KeysNeeded),
+            false => Ok(now.rules.has_keys()),
         }
     }
 
@@ -241,7 +263,7 @@ impl Door {
             return;
         }
         let now = self.now.load();
-        let page = now.rules.page_of(req);
+        let page = now.rules.page_of(hosts::asked(req).as_deref(), req);
         cors::put(&now.rules, page, want, asked.is_some(), req, headers);
     }
 }
@@ -261,25 +283,34 @@ impl Rules {
         self.proxies.client(req.peer_addr(), req.headers())
     }
 
-    fn page_of(&self, req: &HttpRequest) -> Page {
+    fn page_of(&self, host: Option<&str>, req: &HttpRequest) -> Page {
         // Two of them, or one that is no text, are nobody's whom we know.
         let origin = single(req.headers(), &ORIGIN).map(|value| value.unwrap_or_default());
-        let host = single(req.headers(), &HOST).flatten();
         self.origins.judge(origin, host)
+    }
+
+    /// Whether anybody has a key. If so, whatever is not open to viewers needs one.
+    fn has_keys(&self) -> bool {
+        !self.keys.is_empty() || !self.admin.is_empty()
+    }
+
+    /// Whether a request that is not open to viewers cannot be answered while nobody has a key: reaching the
+    /// server is the only permission there is then, so only programs of this machine have it. `insecure`
+    /// gives it to everybody, but for looking after all feeds, which needs more than being there.
+    fn needs_keys(&self, want: Want, host: Option<&str>, req: &HttpRequest) -> bool {
+        let open = self.insecure && want != Want::Admin;
+        !self.has_keys() && !open && !hosts::is_local(host, req)
     }
 
     /// What a page may want. Programs are not pages.
     fn check_page(&self, page: Page, want: Want, preflight: bool) -> Result<(), ApiError> {
         let may = match (page, want) {
             (Page::Unnamed | Page::Named, _) => true,
-            (Page::Own { .. } | Page::Welcome, Want::Page | Want::Read | Want::Watch) => true,
-            // Without keys, reaching the server is the only permission there is, and any page that
-            // somebody has open on this machine reaches it: also one whose name was made to point here.
-            (Page::Own { loopback }, Want::Produce | Want::Report) => {
-                loopback || self.insecure || !self.keys.is_empty()
-            }
-            (Page::Welcome, Want::Produce | Want::Report) => !self.keys.is_empty(),
-            (Page::Own { loopback }, Want::Admin) => loopback || !self.admin.is_empty(),
+            (Page::Welcome, Want::Page | Want::Read | Want::Watch) => true,
+            // Without keys, a name that was made to point here was refused before: see `needs_keys`.
+            (Page::Own, _) => true,
+            // Without keys any page that somebody has open on this machine could write.
+            (Page::Welcome, Want::Produce | Want::Report) => self.has_keys(),
             // A browser does not show the page the answer without CORS headers.
             (Page::Foreign, Want::Read | Want::Page) => !preflight,
             (Page::Foreign, Want::Watch | Want::Produce | Want::Report) => false,
@@ -291,16 +322,12 @@ impl Rules {
 
     /// The key that came, when keys are needed.
     fn check_key(&self, want: Want, req: &HttpRequest) -> Result<Option<keys::KeyHash>, ApiError> {
-        let admin = want == Want::Admin;
-        if admin && self.admin.is_empty() {
-            return if self.is_alone_with(req) { Ok(None) } else { Err(ApiError::AdminClosed) };
-        }
-        if !admin && self.keys.is_empty() {
+        if !self.has_keys() {
             return Ok(None);
         }
-        let refuse = |tried| match admin {
-            true => ApiError::AdminKey { tried },
-            false => ApiError::Unauthenticated { tried },
+        let refuse = |tried| match want {
+            Want::Admin => ApiError::AdminKey { tried },
+            _ => ApiError::Unauthenticated { tried },
         };
         let Some(sent) = single(req.headers(), &AUTHORIZATION) else {
             return Err(refuse(false));
@@ -311,21 +338,9 @@ impl Rules {
         });
         let found = bearer.and_then(|key| match want {
             Want::Admin => self.admin.find(key),
-            Want::Report => self.keys.find(key).or_else(|| self.admin.find(key)),
-            _ => self.keys.find(key),
+            _ => self.keys.find(key).or_else(|| self.admin.find(key)),
         });
         found.map(Some).ok_or(refuse(true))
-    }
-
-    /// Whether nobody has any key, and who asks is on this machine: addressed as loopback, so that no page
-    /// whose name was made to point here is meant, and with no proxy that says it asks for another.
-    fn is_alone_with(&self, req: &HttpRequest) -> bool {
-        let loopback = |ip: IpAddr| ip.to_canonical().is_loopback();
-        let proxied = req.headers().contains_key(FORWARDED) || req.headers().contains_key(X_FORWARDED_FOR);
-        self.keys.is_empty()
-            && !proxied
-            && req.peer_addr().is_some_and(|peer| loopback(peer.ip()))
-            && single(req.headers(), &HOST).flatten().is_some_and(origins::is_loopback_host)
     }
 }
 

@@ -3,9 +3,7 @@
 //! A browser names the page's origin where that matters: with every request across origins and with
 //! every write, and nothing in a page can keep it from that. Programs that are no browsers need not.
 
-use std::net::IpAddr;
-
-use url::{Host, Url};
+use url::Url;
 
 /// `[http] allowed_origins`, read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,11 +18,9 @@ pub struct Origins {
 pub enum Page {
     /// No browser, or a page of this server that a browser did not care to name.
     Unnamed,
-    /// A page of this server: the origin is what the request says to be addressed to.
-    Own {
-        /// It is addressed as loopback. Else any name that somebody lets point here might stand there.
-        loopback: bool,
-    },
+    /// A page of this server: the origin is what the request says to be addressed to. Any name that
+    /// somebody lets point here might stand there: see [`super::hosts`].
+    Own,
     /// Listed by name.
     Named,
     /// Not listed, but every origin is welcome.
@@ -58,8 +54,8 @@ impl Origins {
         if self.named.iter().any(|named| named == origin) {
             return Page::Named;
         }
-        if let Some(loopback) = host.and_then(|host| is_own(origin, host)) {
-            return Page::Own { loopback };
+        if host.is_some_and(|host| is_own(origin, host)) {
+            return Page::Own;
         }
         if self.any { Page::Welcome } else { Page::Foreign }
     }
@@ -90,28 +86,17 @@ fn spelled(entry: &str) -> Result<String, String> {
     }
 }
 
-/// Whether a page of `origin` is the one that `host`, from the request, names; if so, whether that is a
-/// loopback name. A proxy may have taken TLS off, so the schemes are not compared.
-fn is_own(origin: &str, host: &str) -> Option<bool> {
-    let origin = Url::parse(origin).ok().filter(|url| url.origin().is_tuple())?;
+/// Whether a page of `origin` is the one that `host`, from the request, names. A proxy may have taken TLS
+/// off, so the schemes are not compared.
+fn is_own(origin: &str, host: &str) -> bool {
+    let Ok(origin) = Url::parse(origin) else { return false };
     // Without a port it is the default of the scheme that the client used, which is the page's.
-    let host = Url::parse(&format!("{}://{host}", origin.scheme())).ok()?;
-    let same = origin.host() == host.host() && origin.port_or_known_default() == host.port_or_known_default();
-    same.then(|| is_loopback(origin.host()))
-}
-
-fn is_loopback(host: Option<Host<&str>>) -> bool {
-    match host {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(Host::Ipv6(ip)) => IpAddr::V6(ip).to_canonical().is_loopback(),
-        None => false,
-    }
-}
-
-/// Whether a Host header names this machine to itself.
-pub(super) fn is_loopback_host(host: &str) -> bool {
-    Url::parse(&format!("http://{host}")).is_ok_and(|url| is_loopback(url.host()))
+    let host = Url::parse(&format!("{}://{host}", origin.scheme()));
+    host.is_ok_and(|host| {
+        origin.origin().is_tuple()
+            && origin.host() == host.host()
+            && origin.port_or_known_default() == host.port_or_known_default()
+    })
 }
 
 #[cfg(test)]
@@ -169,7 +154,7 @@ mod tests {
             ("http://localhost:8080", "LOCALHOST:8080"),
             ("http://[::1]:8080", "[::1]:8080"),
         ] {
-            assert_eq!(judge(origin, host), Page::Own { loopback: true }, "{origin}");
+            assert_eq!(judge(origin, host), Page::Own, "{origin}");
         }
         for (origin, host) in [
             ("http://show.example", "show.example"),
@@ -177,7 +162,7 @@ mod tests {
             ("https://show.example", "show.example:443"),
             ("http://10.0.0.1:8080", "10.0.0.1:8080"),
         ] {
-            assert_eq!(judge(origin, host), Page::Own { loopback: false }, "{origin}");
+            assert_eq!(judge(origin, host), Page::Own, "{origin}");
         }
         for (origin, host) in [
             ("http://127.0.0.1:8081", "127.0.0.1:8080"),

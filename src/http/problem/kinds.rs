@@ -53,10 +53,12 @@ kinds! {
         "The request comes from a web page of an origin that the operator did not list in [http] allowed_origins \
          (while there are no producer keys, \"*\" is for watching only, not for writing). Nothing was done. \
          Programs that are no browsers send no Origin header and do not meet this.";
-    ADMIN_CLOSED = "admin-closed", FORBIDDEN, "The admin page is closed",
-        "There are no [auth] admin_keys. Then /admin is only there for who reaches the server itself over a loopback \
-         address, without a proxy in between, and only while there are no producer_keys either. To open it, put a key \
-         that `tipcast key new` prints into admin_keys and reload the configuration.";
+    KEYS_NEEDED = "keys-needed", FORBIDDEN, "Keys are needed for that",
+        "The server has no keys. Then what is not open to every viewer (writing, reports, scheduled gifts, holds, /admin) \
+         is answered only to programs of the same machine, which ask it by a loopback name (localhost, 127.0.0.1, [::1]) \
+         and not through a proxy. Nothing was done. To open it, make a key with `tipcast key new`, put its hash into \
+         [auth] producer_keys and reload the configuration; or run with --insecure where something in front keeps \
+         strangers out.";
     NOT_FOUND = "not-found", NOT_FOUND, "Not found",
         "There is nothing under this path, or no longer: a row that left the list cannot be retracted, and a hold that \
          ended is forgotten after the feed's idempotency window.";
@@ -69,6 +71,9 @@ kinds! {
          set other limits. The detail says which limit was met.";
     UNSUPPORTED_MEDIA_TYPE = "unsupported-media-type", UNSUPPORTED_MEDIA_TYPE, "Unsupported media type",
         "Bodies are JSON: send Content-Type: application/json (or application/*+json) and no Content-Encoding.";
+    MISDIRECTED = "misdirected", MISDIRECTED_REQUEST, "Not by this name",
+        "The operator listed the names by which this server may be asked ([http] hosts), and the request names another \
+         one in its Host header or authority. Nothing was done.";
     INVALID = "invalid", UNPROCESSABLE_ENTITY, "The request breaks a rule",
         "The body is JSON, but something in it, or a name in the path, or a header, breaks a rule. Each entry of \
          errors has a pointer (RFC 6901) into the body and what would be right; the empty pointer is the \
@@ -104,7 +109,8 @@ kinds! {
     UPGRADE_REQUIRED = "upgrade-required", UPGRADE_REQUIRED, "This path speaks WebSocket",
         "A plain GET cannot be answered here. Connect with a WebSocket client, or read GET /v1/feeds/{feed}.";
     RATE_LIMITED = "rate-limited", TOO_MANY_REQUESTS, "Too many requests",
-        "This key, or this address while there are no keys, has used up its requests; a batch counts its gifts. \
+        "This key, or this address while there are no keys, has used up its requests; a batch counts its gifts. Or \
+         too many wrong keys came from this address; a right one is still let in. \
          Nothing was done. Retry-After says when there is room again, the RateLimit headers of every answer how \
          much is left. A retry with the same id is safe.";
     SCHEDULE_FULL = "schedule-full", TOO_MANY_REQUESTS, "Too many gifts wait to be shown",
@@ -134,9 +140,12 @@ kinds! {
         "A stored record of this feed cannot be read, so nothing of it is served, shortened or guessed, and nothing is \
          written to it. Other feeds are not affected. The operator names it with `tipcast store check` and restores \
          it from a backup.";
+    PART_DOWN = "part-down", SERVICE_UNAVAILABLE, "A part of the server does not run",
+        "GET /healthz: a thread or task that every feed depends on has ended. It is started again within seconds, or \
+         the process ends so that its supervisor starts it; the detail names it.";
     NOT_READY = "not-ready", SERVICE_UNAVAILABLE, "Not ready",
-        "GET /readyz: the last probe through the store and back failed or is too old, or the server is shutting \
-         down. The detail says which. Send traffic elsewhere until it answers 200.";
+        "GET /readyz: the last probe through the store and back failed or is too old, a part of the server does \
+         not run or is stuck, or the server is shutting down. The detail says which. Send traffic elsewhere until it answers 200.";
 }
 
 /// `GET /problems/{name}`.

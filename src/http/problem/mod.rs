@@ -40,8 +40,8 @@ pub enum ApiError {
         /// Something came that is no valid key.
         tried: bool,
     },
-    /// 403: there are no admin keys, and the request is not from this machine or not alone.
-    AdminClosed,
+    /// 403: there are no keys, and the request is not from a program of this machine.
+    KeysNeeded,
     /// 403: a web page of an origin that is not allowed.
     ForeignOrigin,
     /// 404: there is nothing under this path or of this name; says what was looked for.
@@ -72,6 +72,8 @@ pub enum ApiError {
     HoldEnded,
     /// 409: a ledger has as many readers as may be.
     TooManyReaders,
+    /// 421: the server may not be asked by this name.
+    Misdirected,
     /// 426: this path speaks WebSocket only.
     UpgradeRequired,
     /// 429: too many requests; holds after how many seconds to retry.
@@ -95,6 +97,8 @@ pub enum ApiError {
     NotReplicated,
     /// What is stored of this feed cannot be read; other feeds are not affected.
     FeedDamaged,
+    /// 503: `/healthz` says no, and why.
+    PartDown(String),
     /// 503: `/readyz` says no, and why.
     NotReady(String),
 }
@@ -113,7 +117,8 @@ impl ApiError {
             ApiError::BadHandshake(_) => &kinds::BAD_HANDSHAKE,
             ApiError::Unauthenticated { .. } => &kinds::UNAUTHENTICATED,
             ApiError::AdminKey { .. } => &kinds::ADMIN_KEY,
-            ApiError::AdminClosed => &kinds::ADMIN_CLOSED,
+            ApiError::KeysNeeded => &kinds::KEYS_NEEDED,
+            ApiError::Misdirected => &kinds::MISDIRECTED,
             ApiError::ForeignOrigin => &kinds::FOREIGN_ORIGIN,
             ApiError::NotFound(_) => &kinds::NOT_FOUND,
             ApiError::MethodNotAllowed(_) => &kinds::METHOD_NOT_ALLOWED,
@@ -140,6 +145,7 @@ impl ApiError {
             ApiError::Overloaded(_) => &kinds::OVERLOADED,
             ApiError::NotReplicated => &kinds::NOT_REPLICATED,
             ApiError::FeedDamaged => &kinds::FEED_DAMAGED,
+            ApiError::PartDown(_) => &kinds::PART_DOWN,
             ApiError::NotReady(_) => &kinds::NOT_READY,
         }
     }
@@ -148,7 +154,9 @@ impl ApiError {
     fn detail(&self) -> Option<String> {
         Some(match self {
             ApiError::Syntax(why) | ApiError::BrokenBody(why) | ApiError::NotFound(why) => why.clone(),
-            ApiError::UnsupportedMediaType(why) | ApiError::NotReady(why) => why.clone(),
+            ApiError::UnsupportedMediaType(why) | ApiError::PartDown(why) | ApiError::NotReady(why) => {
+                why.clone()
+            }
             ApiError::BadHandshake(why) => why.clone(),
             ApiError::Unauthenticated { tried: false } => {
                 "send a producer key as Authorization: Bearer tck_...".to_owned()
@@ -164,10 +172,13 @@ impl ApiError {
                 "what the Authorization header holds is no valid admin key; send Bearer and an admin key"
                     .to_owned()
             }
-            ApiError::AdminClosed => {
-                "without [auth] admin_keys, this is open only to this machine, and only while there are no \
-                 producer_keys; put a key into admin_keys"
+            ApiError::KeysNeeded => {
+                "there are no keys, so this is answered only to programs of this machine that ask a loopback name \
+                 and use no proxy; make a key with `tipcast key new` and put its hash into [auth] producer_keys"
                     .to_owned()
+            }
+            ApiError::Misdirected => {
+                "this server is not asked by that name; the operator lists its names in [http] hosts".to_owned()
             }
             ApiError::ForeignOrigin => {
                 "this page's origin may not do that; the operator lists origins in [http] allowed_origins"
@@ -308,6 +319,7 @@ impl ResponseError for ApiError {
             | ApiError::Overloaded(_)
             | ApiError::NotReplicated
             | ApiError::FeedDamaged
+            | ApiError::PartDown(_)
             | ApiError::NotReady(_) => {
                 answer.insert_header((RETRY_AFTER, "1"));
             }
@@ -353,7 +365,8 @@ mod tests {
             ApiError::BrokenBody("cut".into()),
             ApiError::Unauthenticated { tried: false },
             ApiError::AdminKey { tried: false },
-            ApiError::AdminClosed,
+            ApiError::Misdirected,
+            ApiError::KeysNeeded,
             ApiError::TooManyReaders,
             ApiError::ForeignOrigin,
             ApiError::RateLimited(3),
@@ -381,6 +394,7 @@ mod tests {
             ApiError::Overloaded("queue"),
             ApiError::NotReplicated,
             ApiError::FeedDamaged,
+            ApiError::PartDown("the writer".into()),
             ApiError::NotReady("down".into()),
         ]
     }

@@ -102,7 +102,7 @@ async fn a_refused_upload_is_not_read_to_its_end() {
     .await;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut socket = tokio::net::TcpStream::connect(app.authority()).await.unwrap();
-    let head = "POST /v1/feeds/show/gifts HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let head = "POST /v1/feeds/show/gifts HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
     socket.write_all(head.as_bytes()).await.unwrap();
     let (mut read, mut write) = socket.split();
     let endless = async {

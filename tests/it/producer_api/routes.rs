@@ -112,7 +112,7 @@ async fn raw(app: &TestApp, request: &[u8]) -> String {
 
 async fn a_chunked_body_is_measured_too() {
     let app = TestApp::start().await;
-    let head = "POST /v1/feeds/show/gifts HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n";
+    let head = "POST /v1/feeds/show/gifts HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n";
     let body = gift("g1").json().to_string();
     let small = format!("{head}transfer-encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
     let answer = raw(&app, small.as_bytes()).await;
@@ -128,7 +128,7 @@ async fn a_chunked_body_is_measured_too() {
 async fn a_body_that_ends_early_writes_nothing() {
     let app = TestApp::start().await;
     let body = gift("g1").json().to_string();
-    let head = "POST /v1/feeds/show/gifts HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
+    let head = "POST /v1/feeds/show/gifts HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
     let mut socket = tokio::net::TcpStream::connect(app.authority()).await.unwrap();
     let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len() + 10);
     socket.write_all(request.as_bytes()).await.unwrap();

@@ -182,7 +182,7 @@ async fn a_client_that_went_away_is_handed_nothing() {
     let mut gone = tokio::net::TcpStream::connect(app.authority()).await.unwrap();
     let body = json!({"consumer": "gone", "wait_ms": 30_000}).to_string();
     let head = format!(
-        "POST /v1/feeds/show/groups/g/claim HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n\
+        "POST /v1/feeds/show/groups/g/claim HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
          Content-Length: {}\r\n\r\n{body}",
         body.len()
     );

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use super::stores::in_memory;
+
 /// Which of the ACL lines.
 #[derive(Clone, Copy, Debug)]
 pub enum AclBlock {
@@ -56,7 +58,7 @@ impl RedisServer {
         // Somebody else may take the free port first: then another one.
         for _ in 0..20 {
             let port = free_port();
-            let dir = TempDir::new().expect("a folder for redis-server");
+            let dir = in_memory();
             let mut server = RedisServer {
                 port,
                 bus_port: 0,

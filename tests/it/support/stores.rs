@@ -43,6 +43,12 @@ impl Corner {
     }
 }
 
+/// A folder in memory where the system has such, since most tests kill processes and never the machine, and many
+/// commits at once would wait for one disk. Tests of the disk itself take `TempDir::new()`.
+pub fn in_memory() -> TempDir {
+    TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap()
+}
+
 /// A store that engines can be opened on, again and again.
 pub enum Store {
     /// The oracle.
@@ -63,7 +69,7 @@ impl Store {
 
     /// An empty folder.
     pub fn embedded() -> Store {
-        Store::Embedded(TempDir::new().unwrap())
+        Store::Embedded(in_memory())
     }
 
     /// A corner of the shared Redis.
@@ -99,7 +105,10 @@ impl Store {
                 model.clone()
             }
             Store::Embedded(dir) => {
-                let options = EmbeddedOptions { defaults, reports, ..EmbeddedOptions::new(dir.path()) };
+                // Cases own the clock, which may run as they like.
+                let steady_for = std::time::Duration::ZERO;
+                let options =
+                    EmbeddedOptions { defaults, reports, steady_for, ..EmbeddedOptions::new(dir.path()) };
                 EmbeddedEngine::open(options).unwrap()
             }
             Store::Redis(Corner { server, prefix }) => redis(server.url(), prefix, defaults, reports).await,

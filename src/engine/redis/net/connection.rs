@@ -17,6 +17,7 @@ use super::dial::{Dial, Dialled, Refusal, is_replica};
 use super::faults::{Fault, explain, is_no_script, replica, silent};
 use crate::metrics::Metrics;
 use crate::metrics::labels::RedisLink;
+use crate::supervise::{Part, Parts};
 
 /// How often an idle connection is asked for a sign of life.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -58,6 +59,8 @@ pub struct Making {
     /// Told when a connection breaks: who has which slot may be another now.
     pub lost: Arc<Notify>,
     pub metrics: Arc<Metrics>,
+    /// Where what keeps connections is registered.
+    pub parts: Arc<Parts>,
 }
 
 /// What is sent to a server in one trip.
@@ -81,7 +84,8 @@ impl Connection {
         let (tell, state) = watch::channel(State::Starting);
         let (broken, complaints) = mpsc::channel(16);
         let keeper = Keeper { to: to.clone(), making, tell, complaints, number: 0 };
-        Connection { to, state, broken, keeper: tokio::spawn(keeper.run()) }
+        let kept = keeper.making.parts.clone().vital_task(Part::RedisCommands, keeper.run());
+        Connection { to, state, broken, keeper: tokio::spawn(kept) }
     }
 
     /// Waits until the first attempt is over.

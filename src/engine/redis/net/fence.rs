@@ -24,6 +24,7 @@ use super::dial::{Dial, Dialled};
 use super::faults::{Fault, FaultKind, explain, silent};
 use super::layout::Layout;
 use super::slots::{slot_of_tag, tag_for};
+use crate::supervise::{Part, Parts};
 
 /// Calls that may wait for one round; one more is refused.
 const WAITING: usize = 4096;
@@ -68,12 +69,18 @@ impl Fence {
         dial: Dial,
         layout: watch::Receiver<Arc<Layout>>,
         prefix: &str,
+        parts: Arc<Parts>,
     ) -> Fence {
         let (waiting, waiters) = mpsc::channel(WAITING);
         let life = Arc::new(AtomicU64::new(0));
         let keeper =
             Keeper { to, rule, dial, layout, prefix: prefix.to_owned(), life: life.clone(), waiters };
-        Fence { rule, life, waiting, keeper: tokio::spawn(keeper.run()) }
+        Fence {
+            rule,
+            life,
+            waiting,
+            keeper: tokio::spawn(parts.vital_task(Part::RedisCommands, keeper.run())),
+        }
     }
 
     /// To be noted before a write is sent.

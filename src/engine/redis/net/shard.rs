@@ -54,6 +54,7 @@ impl Shard {
                 making.connection.dial.clone(),
                 making.layout.clone(),
                 &making.prefix,
+                making.connection.parts.clone(),
             )
         });
         let subscriber = Subscriber::open(Subscribing {
@@ -67,6 +68,7 @@ impl Shard {
             process: making.process,
             by_slot: making.by_slot,
             metrics: making.connection.metrics.clone(),
+            parts: making.connection.parts.clone(),
         });
         let (turn, calls) = (AtomicUsize::new(0), Arc::new(Semaphore::new(CALLS)));
         Shard { endpoint, connections, turn, calls, fence, subscriber }

@@ -27,6 +27,7 @@ use super::slots::tag_for;
 use super::topics::Topics;
 use crate::metrics::Metrics;
 use crate::metrics::labels::RedisLink;
+use crate::supervise::{Part, Parts};
 
 /// How often the connection is asked for a sign of life, and unused subscriptions are looked for.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -64,6 +65,7 @@ pub struct Subscribing {
     /// True where every command must be about one slot.
     pub by_slot: bool,
     pub metrics: Arc<Metrics>,
+    pub parts: Arc<Parts>,
 }
 
 /// See the module. Ends with its last owner.
@@ -88,7 +90,8 @@ impl Subscriber {
         let (tell, state) =
             watch::channel(Err("the subscribing connection to Redis is not there yet".into()));
         let keeper = Keeper { with, wake: wake.clone(), probes: probes.clone(), tell };
-        Subscriber { wake, probes, state, connection, keeper: tokio::spawn(keeper.run()) }
+        let kept = keeper.with.parts.clone().vital_task(Part::RedisSubscriptions, keeper.run());
+        Subscriber { wake, probes, state, connection, keeper: tokio::spawn(kept) }
     }
 
     /// Something new is wanted in the slots of this server. Why it cannot be had now, if it cannot.

@@ -24,6 +24,7 @@ use super::shard::{Shard, ShardMaking};
 use super::slots::slot_of_key;
 use crate::metrics::Metrics;
 use crate::metrics::labels::ShardState;
+use crate::supervise::Part;
 
 /// How often the map is made anew though nothing seems to have changed.
 const REFRESH: Duration = Duration::from_secs(10);
@@ -101,7 +102,8 @@ impl Topology {
             }
         }
         topology.note();
-        let keeper = tokio::spawn(keep(Arc::downgrade(&topology)));
+        let parts = topology.making.connection.parts.clone();
+        let keeper = tokio::spawn(parts.vital_task(Part::RedisCommands, keep(Arc::downgrade(&topology))));
         *topology.keeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);
         Ok(topology)
     }

@@ -1,0 +1,85 @@
+//! Without keys, and `[http] hosts`: by which names the server is asked, and by whom.
+
+use super::ask;
+use crate::support::TestApp;
+use crate::support::api::{Api, Said};
+use crate::support::app::Backing;
+use crate::support::gifts::gift;
+use crate::support::process::Process;
+
+const WRITE: &str = "POST /v1/feeds/show/gifts";
+
+async fn post(api: &Api, id: &str, headers: &[(&str, &str)]) -> Said {
+    ask(api, WRITE, headers, Some(&gift(id).json().to_string())).await
+}
+
+#[tokio::test]
+async fn a_page_whose_name_was_made_to_point_here_reads_no_secrets_and_writes_nothing() {
+    let app = TestApp::start().await;
+    let port = app.authority().rsplit_once(':').unwrap().1;
+    let host = format!("evil.example:{port}");
+    let origin = format!("http://{host}");
+    let hook = r#"{"url":"https://gifts.example/","secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}"#;
+    for (line, body) in [
+        (WRITE, Some(&*gift("g").json().to_string())),
+        ("PUT /v1/feeds/show/webhooks/w", Some(hook)),
+        ("GET /v1/feeds/show/webhooks", None),
+        ("GET /v1/feeds/show/users/u/holds", None),
+        ("GET /v1/feeds/show/policy", None),
+        ("GET /v1/admin/overview", None),
+        ("GET /admin", None),
+    ] {
+        // A browser leaves the origin out where a page reads from its own.
+        for headers in [vec![("host", &*host)], vec![("host", &*host), ("origin", &*origin)]] {
+            let said = ask(&app, line, &headers, body).await;
+            assert_eq!(said.problem(403)["type"], "/problems/keys-needed", "{line}");
+        }
+        let said = ask(&app, line, &[("x-real-ip", "127.0.0.1")], body).await;
+        assert_eq!(said.problem(403)["type"], "/problems/keys-needed", "{line} through a proxy");
+        assert!(ask(&app, line, &[], body).await.status < 400, "{line} by a program of this machine");
+    }
+    assert_eq!(app.get_feed("show").await["seq"], 1);
+    let watched = ask(&app, "GET /v1/feeds/show", &[("host", &host)], None).await;
+    assert_eq!(watched.status, 200, "a feed is for everybody");
+}
+
+#[tokio::test]
+async fn the_server_is_asked_by_its_listed_names_only() {
+    let app = TestApp::with(&Backing::folder(), |config| {
+        config.http.hosts = vec!["gifts.example".into(), "127.0.0.1".into()];
+    })
+    .await;
+    for path in ["/", "/healthz", "/v1/feeds/show", "/v1/feeds/show/policy", "/nothing"] {
+        let said = ask(&app, &format!("GET {path}"), &[("host", "evil.example")], None).await;
+        assert_eq!(said.problem(421)["type"], "/problems/misdirected", "{path}");
+    }
+    let said = ask(&app, "GET /v1/feeds/show", &[("host", "GIFTS.example:443")], None).await;
+    assert_eq!(said.status, 200);
+    assert_eq!(post(&app, "g", &[]).await.status, 201);
+}
+
+#[tokio::test]
+async fn trusted_proxies_without_keys_are_warned_about_at_the_start() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let args = vec!["--data-dir".to_owned(), dir.path().display().to_string()];
+    let env = vec![("TIPCAST_HTTP__TRUSTED_PROXIES".to_owned(), "10.0.0.1".to_owned())];
+    let mut gateway = Process::start("127.0.0.1:0", args, env);
+    gateway.terminate();
+    gateway.wait();
+    let said = gateway.said();
+    assert!(said.contains("trusted_proxies") && said.contains("tipcast key new"), "{said}");
+}
+
+/// What packages ship begins with a key, and never opens the server to whoever comes.
+#[test]
+fn shipped_files_make_keys_first() {
+    for (name, text) in [
+        ("compose.yaml", include_str!("../../../compose.yaml")),
+        ("nginx.conf", include_str!("../../../packaging/nginx.conf")),
+        ("Caddyfile", include_str!("../../../packaging/Caddyfile")),
+    ] {
+        let head: String = text.lines().take_while(|line| line.starts_with('#')).collect();
+        assert!(head.contains("key new"), "{name} does not begin with making a key");
+        assert!(!text.to_lowercase().contains("insecure"), "{name}");
+    }
+}
