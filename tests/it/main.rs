@@ -23,6 +23,7 @@ mod healthcheck;
 mod interleavings;
 mod layers;
 mod leaving;
+mod limits;
 mod lua_headers;
 mod metrics;
 mod openapi;

@@ -146,7 +146,7 @@ impl RedisServer {
         let block = match block {
             AclBlock::Single => blocks.next(),
             AclBlock::Sentinel => blocks.nth(1),
-            AclBlock::Cluster => blocks.next_back(),
+            AclBlock::Cluster => blocks.last(),
         };
         let line = block.and_then(|block| block.lines().find(|line| line.starts_with("user tipcast on ")));
         let line = line.expect("the ACL line in docs/OPERATING.md");
