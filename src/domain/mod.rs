@@ -1,8 +1,8 @@
 //! The words of a gift feed as types: what a producer may say, what a feed holds,
 //! how a gift changes it. Nothing here does I/O or reads a clock; `now` is always an argument.
 //!
-//! Reading order: [`ids`], [`gift`], [`row`], [`change`], [`list`], [`policy`], [`feed`], [`due`]; then [`mod@drop`],
-//! [`claim`], [`stock`]; then [`report`], [`pull`], [`hook`], [`hook_spec`],
+//! Reading order: [`ids`], [`gift`], [`row`], [`change`], [`list`], [`policy`], [`feed`], [`moderate`],
+//! [`due`]; then [`mod@drop`], [`claim`], [`stock`]; then [`report`], [`pull`], [`hook`], [`hook_spec`],
 //! [`address`], [`delivery`].
 
 pub mod address;
@@ -21,10 +21,12 @@ pub mod ids;
 pub mod json;
 pub mod limits;
 pub mod list;
+pub mod moderate;
 pub mod policy;
 pub mod pull;
 pub mod report;
 pub mod row;
+pub mod source;
 pub mod stock;
 pub mod text;
 pub mod time;
@@ -42,12 +44,14 @@ pub use hook::{Delivery, Hook, HookFault, HookKey, HookScope, HookSpec, HookStat
 pub use ids::{DropId, Epoch, FeedId, GiftId, GroupId, HookId, Position, RowId, SourceId};
 pub use json::{Fault, Refused};
 pub use list::{CannotFold, FeedList};
+pub use moderate::{Action, Added, Control, Controls, GiftTakenBack, Part};
 pub use policy::{Dedup, Policy, PolicyPatch};
 pub use pull::{Pull, ReplayWish};
 pub use report::{
     Ask, Cursor, DeadLetter, Entry, EntryStatus, GroupView, Handed, Job, Reader, Replay, Start, Taken,
 };
 pub use row::{Row, RowCombo, RowDrop};
+pub use source::{Source, SourceNote, SourceOutcome, SourcePath, SourceTally};
 pub use stock::Stock;
 pub use time::Millis;
 

@@ -14,7 +14,9 @@ use crate::domain::{
 use crate::metrics::Metrics;
 use crate::metrics::labels::{ClaimFate, Failure, GiftStatus, HoldFate, Operation};
 
+mod moderation;
 mod reports;
+mod sources;
 
 /// Passes every call on, and counts it.
 pub struct Metered {

@@ -28,6 +28,7 @@ use super::reports::index::JobIndex;
 use super::reports::jobs::Jobs;
 use super::rounds::Rounds;
 use super::runner::Runner;
+use super::sources::Sources;
 use super::tags::random;
 use crate::domain::{FeedId, Millis};
 use crate::engine::{Engine, EngineError, Shards, Wait};
@@ -44,6 +45,7 @@ pub struct RedisEngine {
     pub(super) groups: Arc<Groups>,
     pub(super) webhooks: Arc<Webhooks>,
     pub(super) jobs: Jobs,
+    pub(super) sources: Sources,
     calls: Semaphore,
 }
 
@@ -108,6 +110,7 @@ impl RedisEngine {
             groups,
             jobs: Jobs { runner: runner.clone(), hooks: webhooks.clone() },
             webhooks,
+            sources: Sources { runner: runner.clone() },
             runner,
             calls: Semaphore::new(CALLS),
         }))

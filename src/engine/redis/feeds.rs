@@ -24,8 +24,8 @@ const HEADS: usize = 512;
 
 /// See the module.
 pub(super) struct Feeds {
-    runner: Arc<Runner>,
-    rounds: Arc<Rounds>,
+    pub runner: Arc<Runner>,
+    pub rounds: Arc<Rounds>,
     topics: Arc<Topics>,
     gifts: Batcher<FeedId, Gift, Outcome>,
 }
@@ -143,15 +143,16 @@ impl Feeds {
 
     pub async fn snapshot(&self, feed: &FeedId, now: Millis) -> Result<Snapshot, Fault> {
         let mut call = self.runner.feed_call(&scripts::SNAPSHOT, feed);
-        call.key("shown", self.runner.keys.shown(feed));
+        call.keys([("shown", self.runner.keys.shown(feed)), ("control", self.runner.keys.control(feed))]);
         let reply = self.runner.run_feed(call, feed, Some(now)).await?;
         let (mark, now) = reply.mark()?.clone();
         let policy = self.runner.with_overrides(reply.text(0)?)?;
-        let count: usize = reply.text(1)?.parse().map_err(|_| Garbled("a count of rows"))?;
-        let (rows, shown) = reply.texts[2..].split_at_checked(count).ok_or(Garbled("a list"))?;
+        let controls = wire::controls(reply.text(1)?)?;
+        let count: usize = reply.text(2)?.parse().map_err(|_| Garbled("a count of rows"))?;
+        let (rows, shown) = reply.texts[3..].split_at_checked(count).ok_or(Garbled("a list"))?;
         let rows: Result<Vec<_>, _> = rows.iter().map(|text| wire::read_row(text)).collect();
         let drops: Result<Drops, _> = shown.iter().map(|text| wire::told(text)).collect();
-        Ok(Snapshot { at: mark.at, tag: mark.tag, policy, rows: rows?, drops: drops?, now })
+        Ok(Snapshot { at: mark.at, tag: mark.tag, policy, rows: rows?, drops: drops?, controls, now })
     }
 
     pub async fn changes(&self, feed: &FeedId, since: &Position, max: usize) -> Result<Missed, Fault> {

@@ -17,6 +17,8 @@ use super::etag;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod drops;
 #[allow(dead_code, reason = "only described, never built or called")]
+mod moderation;
+#[allow(dead_code, reason = "only described, never built or called")]
 mod operations;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod producer;
@@ -28,6 +30,10 @@ mod reports;
 mod scheduled;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod schemas;
+#[allow(dead_code, reason = "only described, never built or called")]
+mod source_schemas;
+#[allow(dead_code, reason = "only described, never built or called")]
+mod sources;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod watching;
 
@@ -45,9 +51,11 @@ mod watching;
     servers((url = "/", description = "This gateway")),
     tags(
         (name = "producer", description = "Writing: gifts, rows, policies. Needs a producer key when the operator set any"),
+        (name = "moderation", description = "What a host does while a show runs. Needs a producer key when the operator set any"),
         (name = "drops", description = "Limited gifts: defining, claiming, holding and paying. Reading them needs no key"),
         (name = "reports", description = "What happened, for game backends: groups that pull, webhooks that push. Needs a \
             producer key or an admin key when the operator set any producer keys"),
+        (name = "sources", description = "Tips that come from elsewhere: platforms' webhooks, read as gifts"),
         (name = "watching", description = "Reading and watching feeds"),
         (name = "operations", description = "For those who run it"),
     ),
@@ -58,6 +66,9 @@ mod watching;
         producer::policy_get,
         producer::policy_put,
         producer::policy_patch,
+        moderation::retract_user,
+        moderation::retract_gift,
+        moderation::control,
         scheduled::list,
         scheduled::cancel,
         scheduled::dead,
@@ -83,6 +94,12 @@ mod watching;
         reports::webhook_dead,
         reports::webhook_replay,
         reports::overview,
+        sources::put,
+        sources::get,
+        sources::list,
+        sources::delete,
+        sources::test,
+        sources::deliver,
         watching::feed,
         watching::ws,
         watching::sse,
@@ -182,6 +199,7 @@ mod tests {
         for text in [
             include_str!("../routes.rs"),
             include_str!("../reports/mod.rs"),
+            include_str!("../sources/mod.rs"),
             include_str!("../watch/endpoints.rs"),
             include_str!("../docs.rs"),
             include_str!("../pages.rs"),
@@ -234,7 +252,7 @@ mod tests {
         for body in
             ["Gift", "User", "GiftKind", "Money", "Combo", "Batch", "PolicyPatch", "DropSpec", "Claim"]
                 .into_iter()
-                .chain(["Pull", "Cursors", "Replay", "WebhookSpec"])
+                .chain(["Pull", "Cursors", "Replay", "WebhookSpec", "SourceSpec"])
         {
             assert_eq!(api["components"]["schemas"][body]["additionalProperties"], false, "{body}");
         }

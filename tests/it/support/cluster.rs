@@ -69,21 +69,6 @@ impl Cluster {
         format!("redis+cluster://{}{}", self.nodes[0].user, hosts.join(","))
     }
 
-    /// The place of the primary that has the slot of this key now.
-    pub fn owner_of(&self, key: &str) -> usize {
-        let slot: u16 = self.nodes[self.any_up()].run(&["CLUSTER", "KEYSLOT", key]).parse().unwrap();
-        let since = Instant::now();
-        loop {
-            for (at, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.is_running()) {
-                if has_slot(&node.run(&["CLUSTER", "NODES"]), slot) {
-                    return at;
-                }
-            }
-            assert!(since.elapsed() < PATIENCE, "nobody has slot {slot}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
     /// A name, of those that begin so, whose slot is at this primary.
     pub fn name_at(&self, primary: usize, begin: &str) -> String {
         let nodes = self.nodes[primary].run(&["CLUSTER", "NODES"]);

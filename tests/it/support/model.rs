@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use tipcast::domain::{
-    Answer, Change, Dedup, DropId, Drops, DuePlace, Epoch, FeedId, Gift, GiftId, Hook, HookKey, HookScope,
-    MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch, Position, RemoveReason, Row, RowCombo, RowId,
-    Scheduled, Show, Status, Tag, Value,
+    Answer, Change, Controls, Dedup, DropId, Drops, DuePlace, Epoch, FeedId, Gift, GiftId, Hook, HookKey,
+    HookScope, MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch, Position, RemoveReason, Row, RowCombo,
+    RowId, Scheduled, Show, Status, Tag, Value,
 };
 use tipcast::engine::{
     DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueStore, DueTurn, Engine, EngineError,
@@ -17,7 +17,9 @@ use tipcast::engine::{
 use tokio::sync::broadcast;
 
 mod drops;
+mod moderation;
 mod reports;
+mod sources;
 
 /// An engine that keeps the contract and nothing else.
 pub struct Model {
@@ -27,6 +29,7 @@ pub struct Model {
     wakes: broadcast::Sender<u64>,
     limits: Mutex<ReportLimits>,
     hooks: Mutex<HashMap<HookKey, Hook>>,
+    sources: Mutex<sources::OfFeeds>,
 }
 
 /// What an id got last: an answer, or that it waits or waited.
@@ -49,6 +52,8 @@ struct Feed {
     combos: HashMap<RowId, (String, String, String, bool)>,
     drops: BTreeMap<DropId, drops::Drop>,
     shown: Drops,
+    controls: Controls,
+    brought: HashMap<GiftId, moderation::Brought>,
     log: Vec<Change>,
     floor: u64,
     told: usize,
@@ -66,7 +71,15 @@ impl Model {
     pub fn holding(defaults: Policy, scheduled_max: u64) -> Arc<Model> {
         let (feeds, wakes) = (Mutex::default(), Wakes::sender());
         let (limits, hooks) = (Mutex::default(), Mutex::default());
-        Arc::new(Model { defaults, feeds, scheduled_max: scheduled_max as usize, wakes, limits, hooks })
+        Arc::new(Model {
+            defaults,
+            feeds,
+            scheduled_max: scheduled_max as usize,
+            wakes,
+            limits,
+            hooks,
+            sources: Mutex::default(),
+        })
     }
 
     /// Keeps so much of what happened from now on.
@@ -108,6 +121,8 @@ impl Feed {
             combos: HashMap::new(),
             drops: BTreeMap::new(),
             shown: Drops::new(),
+            controls: Controls::default(),
+            brought: HashMap::new(),
             log: vec![],
             floor: 0,
             told: 0,
@@ -224,8 +239,11 @@ impl Feed {
 
     fn take(&mut self, gift: &Gift, policy: &Policy, now: Millis) -> Answer {
         self.sweep(policy, now);
+        let before = self.rows.clone();
         let (status, row) =
             if gift.combo.is_some() { self.frame(gift, policy, now) } else { self.plain(gift, policy, now) };
+        let before = before.iter().find(|known| known.id == row);
+        self.note(gift, &row, before.map(|row| &**row));
         let count = self.rows.iter().find(|r| r.id == row).map(|r| r.count);
         let count = count.filter(|_| status == Status::Merged);
         let answer = Answer { status, id: gift.id.clone(), at: self.at.clone(), row, count };
@@ -409,6 +427,7 @@ impl FeedStore for Model {
                 policy,
                 rows: f.rows.clone(),
                 drops: f.shown.clone(),
+                controls: f.controls,
                 now,
             }
         }))

@@ -100,6 +100,9 @@ script!(PUBLISH, "feed_publish", [COMMON, LEDGER, APPEND, GIFTS, NOW, DUE], true
 script!(SHOW, "feed_show", [COMMON, LEDGER, APPEND, GIFTS, DUE], false);
 script!(UNSCHEDULE, "feed_unschedule", [COMMON, DUE], true);
 script!(RETRACT, "feed_retract", [COMMON], true);
+script!(RETRACT_USER, "feed_retract_user", [COMMON], true);
+script!(RETRACT_GIFT, "feed_retract_gift", [COMMON, LEDGER, APPEND, DUE], true);
+script!(CONTROL, "feed_control", [COMMON], true);
 script!(POLICY, "feed_policy", [COMMON], true);
 script!(SNAPSHOT, "feed_snapshot", [COMMON], false);
 script!(CHANGES, "feed_changes", [COMMON], false);
@@ -122,12 +125,19 @@ script!(REPORT_ATTACH, "report_attach", [LEDGER, REPORT], false);
 script!(REPORT_JOB, "report_job", [LEDGER, REPORT], false);
 script!(HOOKS_SWAP, "hooks_swap", [], true);
 
+script!(SOURCE_SWAP, "source_swap", [], true);
+script!(SOURCE_NOTE, "source_note", [], false);
+script!(SOURCE_REFUND, "source_refund", [], true);
+
 /// Every script there is.
-pub static ALL: [&Script; 25] = [
+pub static ALL: [&Script; 31] = [
     &PUBLISH,
     &SHOW,
     &UNSCHEDULE,
     &RETRACT,
+    &RETRACT_USER,
+    &RETRACT_GIFT,
+    &CONTROL,
     &POLICY,
     &SNAPSHOT,
     &CHANGES,
@@ -149,4 +159,7 @@ pub static ALL: [&Script; 25] = [
     &REPORT_ATTACH,
     &REPORT_JOB,
     &HOOKS_SWAP,
+    &SOURCE_SWAP,
+    &SOURCE_NOTE,
+    &SOURCE_REFUND,
 ];

@@ -3,4 +3,6 @@
 mod drops;
 mod due;
 mod feeds;
+mod moderation;
 mod reports;
+mod sources;
