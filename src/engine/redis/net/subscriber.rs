@@ -376,11 +376,9 @@ impl Keeper {
             "sunsubscribe" if about == standing.probe_channel => {
                 return Err(format!("Redis at {to} gave its slots away"));
             }
-            "sunsubscribe" => {
-                if self.with.topics.taken_away(standing.id, about) {
-                    standing.refused = true;
-                    self.with.lost.notify_one();
-                }
+            "sunsubscribe" if self.with.topics.taken_away(standing.id, about) => {
+                standing.refused = true;
+                self.with.lost.notify_one();
             }
             "pong" => {
                 let number = about.parse().unwrap_or(0);
