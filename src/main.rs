@@ -78,8 +78,12 @@ enum Command {
     #[command(subcommand)]
     Source(SourceCommand),
     /// What the embedded engine keeps: check it, copy it, bring a copy back.
-    #[command(subcommand)]
-    Store(StoreCommand),
+    Store {
+        #[command(subcommand)]
+        job: StoreCommand,
+        #[command(flatten)]
+        place: Place,
+    },
     /// Play a realistic show against a running gateway until stopped.
     Demo(DemoOptions),
     /// Load a running gateway on this machine, and count what its watchers get.
@@ -88,7 +92,17 @@ enum Command {
     Healthcheck(HealthcheckOptions),
 }
 
-/// For the folder that --data-dir or the configuration names.
+/// Which folder.
+#[derive(Args)]
+struct Place {
+    /// A configuration file that names the folder.
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
+    /// The folder of the embedded engine.
+    #[arg(long, value_name = "DIR", global = true)]
+    data_dir: Option<String>,
+}
+
 #[derive(Subcommand)]
 enum StoreCommand {
     /// Say which feeds are damaged; exit code 1 if any is. Also while a gateway runs on the folder.
@@ -124,11 +138,11 @@ const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
     let Cli { command, settings } = Cli::parse();
-    if !matches!(command, None | Some(Command::CheckConfig { .. } | Command::Store(_)))
+    if !matches!(command, None | Some(Command::CheckConfig { .. } | Command::Store { .. }))
         && settings != Settings::default()
     {
         let error = "--config, --listen, --redis, --data-dir and --insecure in front of a command are for the \
-                     server, check-config and store";
+                      server and check-config, and for store";
         return refuse(USAGE, &error);
     }
     match command {
@@ -141,13 +155,15 @@ fn main() -> ExitCode {
             }
             Err(error) => refuse(USAGE, &error),
         },
-        Some(Command::Store(command)) => {
-            let job = match command {
+        Some(Command::Store { job, place: Place { config, data_dir } }) => {
+            let job = match job {
                 StoreCommand::Check => StoreJob::Check,
                 StoreCommand::Backup { file } => StoreJob::Backup(file),
                 StoreCommand::Restore { file } => StoreJob::Restore(file),
             };
-            match load(settings).map(|config| app::store(&config, &job)) {
+            match load(settings.under(Settings { config, data_dir, ..Settings::default() }))
+                .map(|config| app::store(&config, &job))
+            {
                 Ok(Ok(told)) => {
                     println!("{told}");
                     ExitCode::SUCCESS
