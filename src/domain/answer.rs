@@ -39,23 +39,6 @@ pub struct Answer {
     pub count: Option<u64>,
 }
 
-impl Answer {
-    /// The answer's members without the braces, so that a batch can put `index` in front.
-    pub fn members(&self) -> String {
-        let Answer { status, id, at: Position { epoch, seq }, row, count } = self;
-        let status = status.as_str();
-        match (status, count) {
-            ("suppressed", _) => format!("\"status\":\"{status}\",\"id\":\"{id}\",\"row\":\"{row}\""),
-            (_, None) => format!(
-                "\"status\":\"{status}\",\"id\":\"{id}\",\"epoch\":\"{epoch}\",\"seq\":{seq},\"row\":\"{row}\""
-            ),
-            (_, Some(count)) => format!(
-                "\"status\":\"{status}\",\"id\":\"{id}\",\"epoch\":\"{epoch}\",\"seq\":{seq},\"row\":\"{row}\",\"count\":{count}"
-            ),
-        }
-    }
-}
-
 /// What an engine says about one gift.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {

@@ -139,18 +139,6 @@ pub struct Hold {
     pub expires_at: Millis,
 }
 
-impl Hold {
-    /// As the listing has it.
-    pub fn to_json(&self) -> String {
-        let Hold { hold, count, expires_at } = self;
-        let HoldId { drop, claim } = hold;
-        format!(
-            "{{\"hold\":\"{hold}\",\"drop\":\"{drop}\",\"claim\":\"{claim}\",\"count\":{count},\
-             \"expires_at\":\"{expires_at}\"}}"
-        )
-    }
-}
-
 /// Where a sale is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sale {
@@ -178,24 +166,6 @@ pub struct ClaimAnswer {
     pub count: u64,
     /// What became of them.
     pub fate: Fate,
-}
-
-impl ClaimAnswer {
-    /// As it is answered.
-    pub fn to_json(&self) -> String {
-        let ClaimAnswer { claim, count, fate } = self;
-        let HoldId { drop, claim: id } = claim;
-        let rest = format!("\"id\":\"{id}\",\"drop\":\"{drop}\",\"count\":{count}");
-        match fate {
-            Fate::Sold(Sale { at, row }) => format!(
-                "{{\"status\":\"sold\",{rest},\"epoch\":\"{}\",\"seq\":{},\"row\":\"{row}\"}}",
-                at.epoch, at.seq
-            ),
-            Fate::Held(expires_at) => {
-                format!("{{\"status\":\"held\",{rest},\"hold\":\"{claim}\",\"expires_at\":\"{expires_at}\"}}")
-            }
-        }
-    }
 }
 
 /// What an engine says to a claim.

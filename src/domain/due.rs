@@ -82,13 +82,6 @@ pub struct Scheduled {
     pub deliver_at: Millis,
 }
 
-impl Scheduled {
-    /// The members of the answer to the gift, without the braces.
-    pub fn members(&self) -> String {
-        format!("\"status\":\"scheduled\",\"id\":\"{}\",\"deliver_at\":\"{}\"", self.id, self.deliver_at)
-    }
-}
-
 /// When to show a gift that comes at `now`; none for at once. Its own time replaces the policy's delay,
 /// and a time that is not in the future is at once.
 pub fn due_at(gift: &Gift, policy: &Policy, now: Millis) -> Option<Millis> {

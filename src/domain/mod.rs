@@ -42,7 +42,7 @@ pub use ids::{DropId, Epoch, FeedId, GiftId, GroupId, HookId, Position, RowId, S
 pub use json::{Fault, Refused};
 pub use list::{CannotFold, FeedList};
 pub use policy::{Dedup, Policy, PolicyPatch};
-pub use pull::{Pull, ReplayWish};
+pub use pull::{Cursors, Pull, ReplayWish};
 pub use report::{
     Ask, Cursor, DeadLetter, Entry, EntryStatus, GroupView, Handed, Job, Reader, Replay, Start, Taken,
 };

@@ -25,7 +25,6 @@ const KNOWN: &[&[&str]] = &[
         "engine::redis::reports::state",
         "engine::redis::store",
     ],
-    &["http::openapi::drops", "http::openapi::producer", "http::openapi::schemas"],
 ];
 
 #[test]
