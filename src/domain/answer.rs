@@ -29,7 +29,7 @@ impl Status {
 pub struct Answer {
     /// What became of it.
     pub status: Status,
-    /// Which gift.
+    /// The gift's id.
     pub id: GiftId,
     /// The feed's position right after. A merged frame that changed nothing has the position it met.
     pub at: Position,
@@ -54,7 +54,7 @@ pub enum Outcome {
     ScheduledBefore(Scheduled),
     /// As many gifts of this feed wait as may. Nothing changed.
     TooManyScheduled {
-        /// Which gift.
+        /// The gift's id.
         id: GiftId,
         /// When the first of them is due, in milliseconds from now.
         retry_in_ms: u64,
@@ -62,7 +62,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Which gift it is about.
+    /// The id of the gift that it is about.
     pub fn id(&self) -> &GiftId {
         match self {
             Outcome::New(answer) | Outcome::Duplicate(answer) => &answer.id,
@@ -78,12 +78,12 @@ pub struct Remembered {
     /// Of the payload it came with.
     pub fingerprint: Fingerprint,
     /// What became of the gift.
-    pub fate: Fate,
+    pub fate: GiftFate,
 }
 
 /// What became of a gift so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum GiftFate {
     /// It was taken, at once or when its time had come; this is the answer to that.
     Taken(Answer),
     /// It waits. Such an id is never forgotten: its window begins when it is shown.
@@ -97,10 +97,10 @@ impl Remembered {
     pub fn again(self, fingerprint: Fingerprint) -> Outcome {
         let same = self.fingerprint == fingerprint;
         match self.fate {
-            Fate::Taken(answer) if same => Outcome::Duplicate(answer),
-            Fate::Waits(it) | Fate::Cancelled(it) if same => Outcome::ScheduledBefore(it),
-            Fate::Taken(answer) => Outcome::IdReused(answer.id),
-            Fate::Waits(it) | Fate::Cancelled(it) => Outcome::IdReused(it.id),
+            GiftFate::Taken(answer) if same => Outcome::Duplicate(answer),
+            GiftFate::Waits(it) | GiftFate::Cancelled(it) if same => Outcome::ScheduledBefore(it),
+            GiftFate::Taken(answer) => Outcome::IdReused(answer.id),
+            GiftFate::Waits(it) | GiftFate::Cancelled(it) => Outcome::IdReused(it.id),
         }
     }
 }

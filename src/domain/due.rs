@@ -76,7 +76,7 @@ impl FromStr for DuePlace {
 /// A gift that waits, or waited, to be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheduled {
-    /// Which gift.
+    /// The gift's id.
     pub id: GiftId,
     /// It is shown at this time or shortly after, never before.
     pub deliver_at: Millis,

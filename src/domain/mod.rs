@@ -31,7 +31,7 @@ pub mod time;
 pub use answer::{Answer, Outcome, Status};
 pub use change::{Change, Op, RemoveReason, Tag};
 pub use claim::{
-    Cancelled, Claim, ClaimAnswer, ClaimRefused, Claimed, Confirmed, Fate, Hold, HoldId, Pay, Sale,
+    Cancelled, Claim, ClaimAnswer, ClaimRefused, Claimed, Confirmed, ClaimOutcome, Hold, HoldId, Pay, Sale,
 };
 pub use drop::{Defined, DropSpec, DropView, Drops, Phase};
 pub use due::{DueKind, DuePlace, Scheduled, due_at};

@@ -15,7 +15,7 @@ pub const MAX_AT_ONCE: usize = 1_000;
 /// The body of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pull {
-    /// Who claims, 1 to 64 bytes. For people who look at logs: whoever has a cursor may acknowledge it.
+    /// The claimer's name, 1 to 64 bytes. For people who look at logs: any client that has a cursor may acknowledge it.
     pub consumer: String,
     /// What is asked for.
     pub ask: Ask,

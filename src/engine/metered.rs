@@ -8,7 +8,7 @@ use super::{
     Missed, PolicyChange, ScheduledPage, Shards, Snapshot, Subscription, Unscheduled, Wait, Wakes,
 };
 use crate::domain::{
-    Cancelled, Claim, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, DuePlace, Fate,
+    Cancelled, Claim, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, DuePlace, ClaimOutcome,
     FeedId, Gift, GiftId, Hold, HoldId, Millis, Outcome, Policy, Position, RowId, Status,
 };
 use crate::metrics::Metrics;
@@ -230,8 +230,8 @@ impl Metered {
 fn fate_of(claimed: &Claimed) -> ClaimFate {
     match claimed {
         Claimed::New(answer) => match answer.fate {
-            Fate::Sold(_) => ClaimFate::Sold,
-            Fate::Held(_) => ClaimFate::Held,
+            ClaimOutcome::Sold(_) => ClaimFate::Sold,
+            ClaimOutcome::Held(_) => ClaimFate::Held,
         },
         Claimed::Again(_) => ClaimFate::Repeated,
         Claimed::Refused(refused) => match refused {

@@ -8,7 +8,7 @@ use super::EmbeddedOptions;
 use super::reports::{HookOfAll, Jobs, Jots, Ledger};
 use super::steady::Steady;
 use super::store::{Store, push_lock};
-use crate::domain::answer::{Fate, Remembered};
+use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::feed::Effects;
 use crate::domain::{
     Answer, Change, DropId, EntryStatus, FeedId, FeedList, FeedState, Gift, HookId, Millis, Outcome, Policy,
@@ -142,7 +142,7 @@ impl Feeds {
     fn take_now(&mut self, name: &FeedId, gift: &Gift, now: Millis) -> Step<Answer> {
         let answer =
             self.change(name, now, |state, policy, effects| state.publish(gift, policy, now, effects))?;
-        let it = Remembered { fingerprint: gift.fingerprint, fate: Fate::Taken(answer.clone()) };
+        let it = Remembered { fingerprint: gift.fingerprint, fate: GiftFate::Taken(answer.clone()) };
         self.remember(name, it, now)?;
         let Answer { status, at, row, .. } = &answer;
         let (status, seq) = match status {

@@ -49,8 +49,8 @@ pub struct ClaimResult {
 impl From<&ClaimAnswer> for ClaimResult {
     fn from(answer: &ClaimAnswer) -> ClaimResult {
         let (sale, expires_at) = match &answer.fate {
-            domain::Fate::Sold(sale) => (Some(sale), None),
-            domain::Fate::Held(at) => (None, Some(*at)),
+            domain::ClaimOutcome::Sold(sale) => (Some(sale), None),
+            domain::ClaimOutcome::Held(at) => (None, Some(*at)),
         };
         ClaimResult {
             status: if sale.is_some() { ClaimStatus::Sold } else { ClaimStatus::Held },

@@ -108,6 +108,8 @@ pub struct GiftBatchResult<'a> {
     /// Repeated ids; their results carry the first answer's status.
     pub duplicate: u64,
     pub scheduled: u64,
+    /// Gifts that wait for somebody's approval.
+    pub in_review: u64,
     pub rejected: u64,
     /// In the order of the request.
     #[schema(max_items = 128)]

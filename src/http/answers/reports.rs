@@ -96,7 +96,7 @@ pub struct Webhook {
 impl Webhook {
     /// The webhook of this key.
     pub fn new(key: &HookKey, hook: &Hook) -> Webhook {
-        // Taken apart by name, so that whoever adds a field decides whether it may be shown.
+        // Taken apart by name, so that a new field is not shown before somebody decides that it may be.
         let HookSpec { url, batch_max, batch_ms, max_age_ms, delivery, secret: _ } = &hook.spec;
         let error = hook.last_error.as_ref();
         Webhook {

@@ -298,7 +298,7 @@ mod tests {
         }
         for kind in crate::http::problem::KINDS {
             let status = kind.status.as_str();
-            // Paths know their methods; a defect is nobody's answer; which names are listed is the operator's.
+            // 405: a path knows its methods. 421: the operator lists the names. 500: a defect is no answer to plan for.
             assert!(matches!(status, "405" | "421" | "500") || described.contains(status), "{}", kind.name);
         }
     }
