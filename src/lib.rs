@@ -17,6 +17,7 @@ pub mod live;
 pub mod metrics;
 pub mod outbound;
 pub mod sources;
+pub mod spelling;
 pub mod supervise;
 pub mod tools;
 pub mod work;

@@ -1,6 +1,6 @@
 //! What a producer is told about one gift.
 
-use super::{Fingerprint, GiftId, Position, RowId, Scheduled};
+use super::{Fingerprint, GiftId, Part, Position, RowId, Scheduled};
 
 /// What became of a gift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,6 +79,8 @@ pub struct Remembered {
     pub fingerprint: Fingerprint,
     /// What became of the gift.
     pub fate: GiftFate,
+    /// What it added to its row.
+    pub part: Part,
 }
 
 /// What became of a gift so far.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::row::{SoldRow, combo_key, lock_key};
 use super::{
-    Answer, CannotFold, Change, Dedup, DropView, Epoch, FeedList, Gift, Millis, Op, Policy, PolicyPatch,
-    Position, RemoveReason, Row, RowId, Sale, Status,
+    Added, Answer, CannotFold, Change, Dedup, DropView, Epoch, FeedList, Gift, Millis, Op, Policy,
+    PolicyPatch, Position, RemoveReason, Row, RowId, Sale, Status,
 };
 
 /// The dedup lock of one (user, kind of gift).
@@ -40,6 +40,8 @@ pub struct Effects {
     pub changes: Vec<Change>,
     /// Locks that were taken or renewed, by key.
     pub locks: Vec<String>,
+    /// What the last gift added to its row.
+    pub part: Option<Added>,
 }
 
 impl FeedState {
@@ -68,6 +70,7 @@ impl FeedState {
     /// `policy` is the feed's own.
     pub fn publish(&mut self, gift: &Gift, policy: &Policy, now: Millis, effects: &mut Effects) -> Answer {
         self.sweep(policy, now, effects);
+        effects.part = Some(Added { test: gift.test, ..Added::default() });
         let (status, row, count) = match gift.combo {
             Some(_) => self.publish_frame(gift, policy, now, effects),
             None => self.publish_locked(gift, policy, now, effects),
@@ -94,6 +97,7 @@ impl FeedState {
         match found {
             Some(at) if self.list.rows[at].same_money(gift) => {
                 if let Some(row) = self.list.rows[at].framed(gift, now, policy.row_ttl_ms) {
+                    effects.part = Some(Added::between(Some(&self.list.rows[at]), &row));
                     self.replace(at, row, policy, effects);
                 }
                 (Status::Merged, self.list.rows[at].id.clone(), self.list.rows[at].count)
@@ -122,6 +126,7 @@ impl FeedState {
             if let Some(at) = found.filter(|at| self.list.rows[*at].same_money(gift)) {
                 let row = self.list.rows[at].combined(gift, now, policy.row_ttl_ms);
                 let (id, count) = (row.id.clone(), row.count);
+                effects.part = Some(Added::between(Some(&self.list.rows[at]), &row));
                 self.replace(at, row, policy, effects);
                 self.lock(key, &id, policy, now, effects);
                 return (Status::Merged, id, count);
@@ -140,6 +145,7 @@ impl FeedState {
         effects: &mut Effects,
     ) -> (Status, RowId, u64) {
         let row = self.add(policy, effects, |id, seq| Row::start(id, seq, gift, now, policy.row_ttl_ms));
+        effects.part = Some(Added::between(None, &row));
         (Status::Accepted, row.id.clone(), row.count)
     }
 
@@ -173,7 +179,7 @@ impl FeedState {
         self.record(Op::Drop(view), policy, effects);
     }
 
-    fn replace(&mut self, at: usize, row: Row, policy: &Policy, effects: &mut Effects) {
+    pub(super) fn replace(&mut self, at: usize, row: Row, policy: &Policy, effects: &mut Effects) {
         let row = Arc::new(row);
         self.list.rows[at] = row.clone();
         self.record(Op::Update(row), policy, effects);
@@ -236,13 +242,13 @@ impl FeedState {
         Ok(())
     }
 
-    fn begin(&mut self) {
+    pub(super) fn begin(&mut self) {
         if self.list.at.epoch.is_none() {
             self.list.at.epoch = Epoch::mint();
         }
     }
 
-    fn record(&mut self, op: Op, policy: &Policy, effects: &mut Effects) {
+    pub(super) fn record(&mut self, op: Op, policy: &Policy, effects: &mut Effects) {
         self.list.at.seq += 1;
         self.covered_from = match op {
             Op::Reset => self.list.at.seq,

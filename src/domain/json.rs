@@ -9,6 +9,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::spelling::nearest;
+
 /// One thing wrong with a body: where (a JSON pointer, RFC 6901) and what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -71,7 +73,13 @@ fn spelled(name: &str) -> String {
 pub struct Object<'a> {
     path: FieldPath,
     fields: Vec<(Cow<'a, str>, &'a RawValue)>,
+    /// What was asked for, as far as it fits: the names that an unknown field may have meant.
+    known: [&'static str; KNOWN],
+    asked: usize,
 }
+
+/// No object of the API has more fields.
+const KNOWN: usize = 24;
 
 struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
@@ -112,7 +120,7 @@ impl<'a> Object<'a> {
             return None;
         }
         match serde_json::from_str::<Fields<'a>>(raw.get()) {
-            Ok(Fields(fields)) => Some(Object { path, fields }),
+            Ok(Fields(fields)) => Some(Object { path, fields, known: [""; KNOWN], asked: 0 }),
             Err(e) => {
                 let detail = format!("has a member name that cannot be read: {e}");
                 faults.push(fault(&path.pointer(), detail));
@@ -123,6 +131,10 @@ impl<'a> Object<'a> {
 
     /// The field's raw value and its pointer, or nothing when it is absent.
     pub fn take(&mut self, name: &'static str) -> Option<Field<'a>> {
+        if let Some(place) = self.known.get_mut(self.asked) {
+            *place = name;
+            self.asked += 1;
+        }
         let at = self.fields.iter().position(|(known, _)| known == name)?;
         let (_, raw) = self.fields.swap_remove(at);
         Some(Field { raw, path: self.path.inside(name) })
@@ -141,7 +153,11 @@ impl<'a> Object<'a> {
     pub fn close(self, faults: &mut Vec<Fault>) {
         for (name, _) in &self.fields {
             let pointer = self.path.pointer() + &spelled(name);
-            faults.push(fault(&pointer, format!("unknown field {name:?}; remove it")));
+            let hint = match nearest(name, self.known[..self.asked].iter().copied()) {
+                Some(known) => format!("did you mean {known:?}?"),
+                None => "remove it".to_owned(),
+            };
+            faults.push(fault(&pointer, format!("unknown field {name:?}; {hint}")));
         }
     }
 }

@@ -6,7 +6,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Change, Drops, Epoch, Op, Position, Row};
+use super::drop::push_drops;
+use super::{Change, Controls, Drops, Epoch, Op, Position, Row};
 
 /// The rows and drops of a feed as they are at one position.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct FeedList {
     pub rows: VecDeque<Arc<Row>>,
     /// What watchers were told of the feed's drops.
     pub drops: Drops,
+    /// What overlays were told to do.
+    pub controls: Controls,
 }
 
 /// Why a change cannot be folded. The list is as it was.
@@ -43,7 +46,12 @@ impl std::error::Error for CannotFold {}
 impl Default for FeedList {
     /// That of a feed to which nobody wrote.
     fn default() -> FeedList {
-        FeedList { at: Position::start(), rows: VecDeque::new(), drops: Drops::new() }
+        FeedList {
+            at: Position::start(),
+            rows: VecDeque::new(),
+            drops: Drops::new(),
+            controls: Controls::default(),
+        }
     }
 }
 
@@ -74,10 +82,17 @@ impl FeedList {
                 self.rows.remove(at.ok_or(CannotFold::Misfit)?);
             }
             Op::Drop(view) => drop(self.drops.insert(view.drop.clone(), view.clone())),
+            Op::Control(control) => self.controls = self.controls.after(control.action),
             Op::Reset => self.rows.truncate(capacity),
         }
         self.at = Position { epoch: change.epoch.clone(), seq: change.seq };
         Ok(())
+    }
+
+    /// Appends what a snapshot has beside the rows, each member with a comma in front.
+    pub fn push_beside(&self, out: &mut String) {
+        push_drops(out, self.drops.values());
+        self.controls.push_json(out);
     }
 
     /// True when the change `seq` of `epoch` is the one after this list.

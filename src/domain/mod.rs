@@ -1,8 +1,8 @@
 //! The words of a gift feed as types: what a producer may say, what a feed holds,
 //! how a gift changes it. Nothing here does I/O or reads a clock; `now` is always an argument.
 //!
-//! Reading order: [`ids`], [`gift`], [`row`], [`change`], [`list`], [`policy`], [`feed`], [`due`]; then [`mod@drop`],
-//! [`claim`], [`stock`]; then [`report`], [`pull`], [`hook`], [`hook_spec`],
+//! Reading order: [`ids`], [`gift`], [`row`], [`change`], [`list`], [`policy`], [`feed`], [`moderate`],
+//! [`due`]; then [`mod@drop`], [`claim`], [`stock`]; then [`report`], [`pull`], [`hook`], [`hook_spec`],
 //! [`address`], [`delivery`].
 
 pub mod address;
@@ -20,6 +20,7 @@ pub mod hook_spec;
 pub mod ids;
 pub mod json;
 pub mod list;
+pub mod moderate;
 pub mod policy;
 pub mod pull;
 pub mod report;
@@ -31,7 +32,7 @@ pub mod time;
 pub use answer::{Answer, Outcome, Status};
 pub use change::{Change, Op, RemoveReason, Tag};
 pub use claim::{
-    Cancelled, Claim, ClaimAnswer, ClaimRefused, Claimed, Confirmed, ClaimOutcome, Hold, HoldId, Pay, Sale,
+    Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Hold, HoldId, Pay, Sale,
 };
 pub use drop::{Defined, DropSpec, DropView, Drops, Phase};
 pub use due::{DueKind, DuePlace, Scheduled, due_at};
@@ -41,6 +42,7 @@ pub use hook::{Delivery, Hook, HookFault, HookKey, HookScope, HookSpec, HookStat
 pub use ids::{DropId, Epoch, FeedId, GiftId, GroupId, HookId, Position, RowId, SourceId};
 pub use json::{Fault, Refused};
 pub use list::{CannotFold, FeedList};
+pub use moderate::{Action, Added, Control, Controls, GiftTakenBack, Part};
 pub use policy::{Dedup, Policy, PolicyPatch};
 pub use pull::{Cursors, Pull, ReplayWish};
 pub use report::{

@@ -8,12 +8,13 @@ use super::{
     Missed, PolicyChange, ScheduledPage, Shards, Snapshot, Subscription, Unscheduled, Wait, Wakes,
 };
 use crate::domain::{
-    Cancelled, Claim, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, DuePlace, ClaimOutcome,
-    FeedId, Gift, GiftId, Hold, HoldId, Millis, Outcome, Policy, Position, RowId, Status,
+    Cancelled, Claim, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView,
+    DuePlace, FeedId, Gift, GiftId, Hold, HoldId, Millis, Outcome, Policy, Position, RowId, Status,
 };
 use crate::metrics::Metrics;
 use crate::metrics::labels::{ClaimFate, Failure, GiftStatus, HoldFate, Operation};
 
+mod moderation;
 mod reports;
 
 /// Passes every call on, and counts it.

@@ -262,3 +262,28 @@ pub struct ReplayRequest {
     #[schema(required = false, pattern = "^[0-9]{1,16}$")]
     to: String,
 }
+
+/// What a host tells overlays.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum OverlayAction {
+    /// Alerts wait until resume.
+    Pause,
+    Resume,
+    /// The alert that is shown goes.
+    Skip,
+    /// No sound until unmute.
+    Mute,
+    Unmute,
+    /// A row is shown as an alert again, once.
+    Replay,
+}
+
+/// What overlays are to do.
+#[derive(ToSchema)]
+pub struct OverlayControl {
+    action: OverlayAction,
+    /// The row of a replay, which needs one, or of a skip.
+    #[schema(required = false, pattern = "^[A-Za-z0-9_-]{1,128}$")]
+    row: String,
+}

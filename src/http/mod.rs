@@ -27,6 +27,7 @@ mod gifts;
 mod guard;
 pub mod health;
 mod meter;
+mod moderation;
 mod openapi;
 mod pages;
 mod policy;

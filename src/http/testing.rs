@@ -11,11 +11,11 @@ use serde_json::Value;
 use tokio::sync::broadcast;
 
 use super::{Gate, Limits, Readiness, app};
-use crate::domain::answer::{ClaimOutcome, Remembered};
+use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::feed::Effects;
 use crate::domain::{
     Cancelled, Claim, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, DuePlace, FeedId, FeedState,
-    Gift, GiftId, Hold, HoldId, Millis, Outcome, Policy, Position, RowId, Scheduled, due_at,
+    Gift, GiftId, Hold, HoldId, Millis, Outcome, Part, Policy, Position, RowId, Scheduled, due_at,
 };
 use crate::engine::{
     DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, Engine, EngineError, FeedStore, Head, Missed,
@@ -23,6 +23,7 @@ use crate::engine::{
 };
 use crate::live::Live;
 
+mod moderation;
 mod reports;
 
 /// How the engine answers.
@@ -52,6 +53,7 @@ impl Feed {
             return first.clone().again(gift.fingerprint);
         }
         let id = gift.id.clone();
+        let mut effects = Effects::default();
         let (outcome, fate) = match due_at(gift, policy, now) {
             Some(_) if self.later.len() == SCHEDULED_MAX => {
                 return Outcome::TooManyScheduled { id, retry_in_ms: 2_001 };
@@ -61,14 +63,15 @@ impl Feed {
                 self.later.push(ScheduledGift { place, gift: gift.clone() });
                 self.later.sort_by_key(|it| it.place);
                 let it = Scheduled { id, deliver_at: at };
-                (Outcome::Scheduled(it.clone()), ClaimOutcome::Waits(it))
+                (Outcome::Scheduled(it.clone()), GiftFate::Waits(it))
             }
             None => {
-                let answer = self.state.publish(gift, policy, now, &mut Effects::default());
-                (Outcome::New(answer.clone()), ClaimOutcome::Taken(answer))
+                let answer = self.state.publish(gift, policy, now, &mut effects);
+                (Outcome::New(answer.clone()), GiftFate::Taken(answer))
             }
         };
-        self.known.insert(gift.id.clone(), Remembered { fingerprint: gift.fingerprint, fate });
+        let part = effects.part.map_or(Part::Unknown, Part::Added);
+        self.known.insert(gift.id.clone(), Remembered { fingerprint: gift.fingerprint, fate, part });
         outcome
     }
 }
@@ -140,6 +143,7 @@ impl FeedStore for MemoryEngine {
             policy: policy.clone(),
             rows: feed.state.list.rows.iter().cloned().collect(),
             drops: feed.state.list.drops.clone(),
+            controls: feed.state.list.controls,
             now,
         })
     }
@@ -180,7 +184,7 @@ impl DueStore for MemoryEngine {
         self.step(feed, move |feed, _| match feed.later.iter().position(|it| it.gift.id == *id) {
             Some(at) => Unscheduled::Cancelled(feed.later.remove(at).place.at),
             None => match feed.known.get(id) {
-                Some(Remembered { fate: ClaimOutcome::Taken(_), .. }) => Unscheduled::Shown,
+                Some(Remembered { fate: GiftFate::Taken(_), .. }) => Unscheduled::Shown,
                 _ => Unscheduled::Unknown,
             },
         })

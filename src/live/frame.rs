@@ -5,7 +5,6 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 
-use crate::domain::drop::push_drops;
 use crate::domain::{Change, Epoch, FeedId, FeedList, Millis, Position};
 
 /// Silence after which a watcher gets a keepalive, as told to it, in milliseconds.
@@ -66,7 +65,7 @@ impl Frame {
             row.push_json(&mut json);
         }
         json.push(']');
-        push_drops(&mut json, list.drops.values());
+        list.push_beside(&mut json);
         json.push_str(&format!(",\"keepalive_ms\":{KEEPALIVE_MS},\"skipped\":{skipped}}}"));
         Frame::new("snapshot", &list.at, json, Vec::new())
     }

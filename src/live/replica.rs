@@ -220,7 +220,7 @@ impl Replica {
         let snapshot = self.engine.snapshot(self.board.feed(), Millis::now()).await?;
         self.skew_ms = snapshot.now.0 - Millis::now().0;
         let led = self.board.position().is_some() && self.refill(&snapshot).await?;
-        self.policy = snapshot.policy;
+        self.policy = snapshot.policy.clone();
         self.board.limit(self.policy.history);
         if led {
             self.flush();
@@ -228,7 +228,7 @@ impl Replica {
             self.pending.clear();
             self.gathering = None;
             self.tag = snapshot.tag;
-            self.list = FeedList { at: snapshot.at, rows: snapshot.rows.into(), drops: snapshot.drops };
+            self.list = snapshot.into_list();
             self.board.replace(&self.list, self.policy.capacity);
         }
         self.plan_expiry();
@@ -261,7 +261,9 @@ impl Replica {
             }
             self.flush();
         }
-        let same = self.list.rows.iter().eq(&snapshot.rows) && self.list.drops == snapshot.drops;
+        let same = self.list.rows.iter().eq(&snapshot.rows)
+            && self.list.drops == snapshot.drops
+            && self.list.controls == snapshot.controls;
         Ok(leads_on && snapshot.tag == self.tag && same)
     }
 
@@ -303,7 +305,7 @@ impl Replica {
                     self.metrics.publish_to_watch.observe(late.as_secs_f64());
                 }
                 Op::Remove { reason: RemoveReason::Expired, .. } => drop(self.metrics.rows_expired.inc()),
-                Op::Remove { .. } | Op::Drop(_) | Op::Reset => {}
+                Op::Remove { .. } | Op::Drop(_) | Op::Control(_) | Op::Reset => {}
             }
         }
     }

@@ -81,7 +81,7 @@ fn checked(text: &str) -> (Option<i32>, String) {
     use std::io::Write;
     use std::process::{Command, Stdio};
     let mut check = Command::new(env!("CARGO_BIN_EXE_tipcast"))
-        .args(["check-config", "--config", "/dev/stdin"])
+        .args(["check-config", "-"])
         .env_clear()
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -137,6 +137,42 @@ fn combinations_that_would_go_wrong_are_said_before_the_start() {
     let both = "[redis]\nurl = \"redis://127.0.0.1\"\n[embedded]\ndata_dir = \"/srv/feeds\"\n";
     let (code, said) = checked(both);
     assert!(code == Some(0) && said.contains("warning:") && said.contains("/srv/feeds"), "{code:?} {said}");
+}
+
+#[test]
+fn each_commands_help_lists_its_own_flags_and_no_others() {
+    for command in [&["default-config"][..], &["key", "new"], &["demo"], &["bench"], &["healthcheck"]] {
+        let (code, said) = run(&[command, &["--help"]].concat(), &[]);
+        assert_eq!(code, Some(0), "{said}");
+        for flag in ["--config", "--listen", "--redis", "--data-dir", "--insecure"] {
+            assert!(!said.contains(flag), "{command:?} lists {flag}, which it refuses:\n{said}");
+        }
+    }
+    for args in [&["--help"][..], &["check-config", "--help"]] {
+        let (_, said) = run(args, &[]);
+        for flag in ["--config", "--listen", "--redis", "--data-dir", "--insecure"] {
+            assert!(said.contains(flag), "{args:?} does not list {flag}:\n{said}");
+        }
+    }
+    let (code, said) = run(&["--listen", "127.0.0.1:1", "healthcheck"], &[]);
+    assert!(code == Some(2) && said.contains("are for the server and check-config"), "{code:?} {said}");
+}
+
+#[test]
+fn a_configuration_is_checked_wherever_its_flags_stand() {
+    let dir = TempDir::new().unwrap();
+    let file = dir.path().join("tipcast.toml").display().to_string();
+    std::fs::write(&file, "[feeds]\ncapacity = 101\n").unwrap();
+    for args in [
+        &["check-config", &file][..],
+        &["check-config", "--config", &file],
+        &["--config", &file, "check-config"],
+    ] {
+        let (code, said) = run(args, &[]);
+        assert!(code == Some(2) && said.contains("capacity"), "{args:?}: {code:?} {said}");
+    }
+    let (code, said) = run(&["--config", "-"], &[]);
+    assert!(code == Some(2) && said.contains("give it a file"), "{code:?} {said}");
 }
 
 #[test]

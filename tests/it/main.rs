@@ -25,6 +25,7 @@ mod layers;
 mod leaving;
 mod lua_headers;
 mod metrics;
+mod moderation;
 mod openapi;
 mod parts;
 mod producer_api;

@@ -99,8 +99,8 @@ impl Watcher {
                 list.at
             );
         }
-        self.list = FeedList { at: list.at, rows: list.rows.into(), drops: list.drops };
         self.tag = list.tag;
+        self.list = list.into_list();
         self.snapshots += 1;
         true
     }

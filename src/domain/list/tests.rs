@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::*;
-use crate::domain::{DropSpec, DropView, Millis, RemoveReason, RowId, json};
+use crate::domain::{Action, Control, DropSpec, DropView, Millis, RemoveReason, RowId, json};
 
 /// What the vectors say is to be done after a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +51,10 @@ impl Client {
                     },
                     rows: rows.collect(),
                     drops: drops.map(|view| (view.drop.clone(), view)).collect(),
+                    controls: Controls {
+                        paused: frame["control"]["paused"] == true,
+                        muted: frame["control"]["muted"] == true,
+                    },
                 };
                 self.capacity = number(&frame["capacity"]);
                 (self.known, self.begun) = (true, true);
@@ -107,6 +111,7 @@ fn known(op: &Value) -> Option<Op> {
             },
         },
         "drop" => Op::Drop(drop_view(&op["drop"])),
+        "control" => Op::Control(Control { action: Action::of(text(&op["action"]))?, row: None }),
         _ => return None,
     })
 }
@@ -197,6 +202,12 @@ fn run(vector: &Value) -> Result<(), String> {
                 client.list.drops.values().map(|drop| format!("{}={}", drop.drop, drop.free)).collect();
             if serde_json::json!(got) != *drops {
                 return fail(format!("drops {got:?}"));
+            }
+        }
+        if let Some(control) = step.get("control") {
+            let Controls { paused, muted } = client.list.controls;
+            if serde_json::json!({"paused": paused, "muted": muted}) != *control {
+                return fail(format!("paused {paused}, muted {muted}"));
             }
         }
         for (field, of) in [

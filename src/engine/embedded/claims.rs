@@ -10,8 +10,8 @@ use super::super::record::{Records, SpecNumbers, push_drop};
 use super::store::{Store, parsed, unreadable};
 use crate::domain::stock::Record;
 use crate::domain::{
-    Claim, ClaimAnswer, DropId, DropSpec, DropView, ClaimOutcome, Fingerprint, Hold, HoldId, Millis, Position, Sale,
-    Stock,
+    Claim, ClaimAnswer, ClaimOutcome, DropId, DropSpec, DropView, Fingerprint, Hold, HoldId, Millis,
+    Position, Sale, Stock,
 };
 
 /// Holds of one user in one answer.
@@ -180,7 +180,13 @@ impl Store {
     }
 
     /// Writes a claim that is filled.
-    pub fn put_claim(&self, feed: i64, drop: &DropId, claim: &Claim, fate: &ClaimOutcome) -> rusqlite::Result<()> {
+    pub fn put_claim(
+        &self,
+        feed: i64,
+        drop: &DropId,
+        claim: &Claim,
+        fate: &ClaimOutcome,
+    ) -> rusqlite::Result<()> {
         let sql = "INSERT INTO claims
             (feed, drop_name, id, fingerprint, user, person, message, count, state, expires, epoch, seq, row)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";

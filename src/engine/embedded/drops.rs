@@ -7,8 +7,8 @@ use super::feeds::{Feeds, Step};
 use crate::domain::drop::MAX_DROPS;
 use crate::domain::row::{RowDrop, SoldRow};
 use crate::domain::{
-    Cancelled, Claim, ClaimAnswer, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView,
-    ClaimOutcome, FeedId, Hold, HoldId, Millis, Pay, Sale, Stock,
+    Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec,
+    DropView, FeedId, Hold, HoldId, Millis, Pay, Sale, Stock,
 };
 use crate::engine::record::{SoldEntry, push_sold};
 use crate::engine::{DropStore, Wait};

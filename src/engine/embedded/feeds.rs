@@ -11,8 +11,8 @@ use super::store::{Store, push_lock};
 use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::feed::Effects;
 use crate::domain::{
-    Answer, Change, DropId, EntryStatus, FeedId, FeedList, FeedState, Gift, HookId, Millis, Outcome, Policy,
-    Position, Status, Stock, due_at,
+    Answer, Change, DropId, EntryStatus, FeedId, FeedList, FeedState, Gift, HookId, Millis, Outcome, Part,
+    Policy, Position, Status, Stock, due_at,
 };
 use crate::engine::record::push_entry;
 use crate::engine::{Missed, Notice, PolicyChange, ReportLimits};
@@ -140,9 +140,11 @@ impl Feeds {
 
     /// Takes a gift that is not for later, or no longer, and remembers the answer.
     fn take_now(&mut self, name: &FeedId, gift: &Gift, now: Millis) -> Step<Answer> {
-        let answer =
-            self.change(name, now, |state, policy, effects| state.publish(gift, policy, now, effects))?;
-        let it = Remembered { fingerprint: gift.fingerprint, fate: GiftFate::Taken(answer.clone()) };
+        let (answer, part) = self.change(name, now, |state, policy, effects| {
+            let answer = state.publish(gift, policy, now, effects);
+            (answer, effects.part.take().map_or(Part::Unknown, Part::Added))
+        })?;
+        let it = Remembered { fingerprint: gift.fingerprint, fate: GiftFate::Taken(answer.clone()), part };
         self.remember(name, it, now)?;
         let Answer { status, at, row, .. } = &answer;
         let (status, seq) = match status {

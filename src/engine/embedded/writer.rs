@@ -176,6 +176,7 @@ impl Writer {
                         policy: defaults.with(&feed.state.overrides),
                         rows: feed.state.list.rows.iter().cloned().collect(),
                         drops: feed.state.list.drops.clone(),
+                        controls: feed.state.list.controls,
                         now,
                     })
                 });

@@ -14,8 +14,8 @@ use super::{EngineError, RedisEngine};
 use crate::domain::claim::user_digest;
 use crate::domain::drop::MAX_DROPS;
 use crate::domain::{
-    Cancelled, Claim, ClaimAnswer, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView,
-    ClaimOutcome, FeedId, Hold, HoldId, Millis, Pay, Phase, Position, Sale,
+    Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec,
+    DropView, FeedId, Hold, HoldId, Millis, Pay, Phase, Position, Sale,
 };
 use crate::engine::record::SpecNumbers;
 use crate::engine::{DropStore, Wait};
@@ -271,7 +271,9 @@ struct Filled {
 impl Filled {
     fn first(self) -> Result<ClaimAnswer, Garbled> {
         match self.expires {
-            Some(at) => Ok(ClaimAnswer { claim: self.claim, count: self.count, fate: ClaimOutcome::Held(at) }),
+            Some(at) => {
+                Ok(ClaimAnswer { claim: self.claim, count: self.count, fate: ClaimOutcome::Held(at) })
+            }
             None => self.sold(),
         }
     }

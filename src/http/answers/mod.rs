@@ -10,6 +10,7 @@ use serde::Serialize;
 mod drops;
 mod gifts;
 mod health;
+mod moderation;
 mod policy;
 mod reports;
 pub mod texts;
@@ -21,6 +22,7 @@ pub use gifts::{
     RetractedRow,
 };
 pub use health::{Liveness, Readiness, ReadinessStatus, ShardCounts};
+pub use moderation::{ControlResult, RemovedRows, RetractedGift};
 pub use policy::Policy;
 pub use reports::{
     AckResult, DeadLetter, DeadLetterList, Group, GroupList, More, NackResult, Overview, OverviewDeadLetter,

@@ -30,6 +30,17 @@ pub struct Feed {
     /// behind those of GET /v1/feeds/{feed}/drops by a moment.
     #[schema(min_items = 1, max_items = 64)]
     drops: Option<Vec<Drop>>,
+    /// What the host told overlays to do; only there while they pause or are muted.
+    control: Option<OverlayState>,
+}
+
+/// What overlays do.
+#[derive(ToSchema)]
+pub struct OverlayState {
+    /// Alerts wait.
+    paused: bool,
+    /// Alerts make no sound.
+    muted: bool,
 }
 
 /// One line of the ticker.
@@ -136,15 +147,15 @@ pub struct ScheduledGift {
 }
 
 /// A gift as it was accepted: cleaned, with its id, in the members that a producer sends. Of a sale, with the drop's
-/// name.
+/// name; of a gift that was taken back, only the id.
 #[derive(ToSchema)]
 pub struct GiftEvent {
     id: String,
-    user: User,
-    gift: GiftKind,
+    user: Option<User>,
+    gift: Option<GiftKind>,
     /// Units of this event.
     #[schema(minimum = 1)]
-    count: u64,
+    count: Option<u64>,
     value: Option<Money>,
     combo: Option<Combo>,
     message: Option<String>,
@@ -170,6 +181,8 @@ pub enum EntryStatus {
     Merged,
     Suppressed,
     Sold,
+    /// The gift was taken back; of it only the id is there.
+    Retracted,
 }
 
 /// An entry of a feed's ledger: what became of a gift.

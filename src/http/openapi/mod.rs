@@ -18,6 +18,8 @@ use super::etag;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod drops;
 #[allow(dead_code, reason = "only described, never built or called")]
+mod moderation;
+#[allow(dead_code, reason = "only described, never built or called")]
 mod operations;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod params;
@@ -46,6 +48,7 @@ mod watching;
     servers((url = "/", description = "This gateway")),
     tags(
         (name = "producer", description = "Writing: gifts, rows, policies. Needs a producer key when the operator set any"),
+        (name = "moderation", description = "What a host does while a show runs. Needs a producer key when the operator set any"),
         (name = "drops", description = "Limited gifts: defining, claiming, holding and paying. Reading them needs no key"),
         (name = "reports", description = "What happened, for game backends: groups that pull, webhooks that push. Needs a \
             producer key or an admin key when the operator set any producer keys"),
@@ -59,6 +62,9 @@ mod watching;
         producer::policy_get,
         producer::policy_put,
         producer::policy_patch,
+        moderation::retract_user,
+        moderation::retract_gift,
+        moderation::control,
         scheduled::list,
         scheduled::cancel,
         scheduled::dead,
@@ -134,6 +140,7 @@ fn document() -> Value {
             schema["additionalProperties"] = (!bodies.contains(name)).into();
         }
     }
+    join_parts(&mut api["components"]["schemas"]);
     let schemas = &mut api["components"]["schemas"];
     schemas["Gift"]["not"] = json!({ "required": ["deliver_at", "delay_ms"] });
     schemas["PolicyPatch"]["properties"]["row_ttl_ms"]["not"] = json!({ "minimum": 1, "maximum": 999 });
@@ -185,8 +192,28 @@ fn tidy(schema: &mut Value) {
     if let Some(object) = schema.as_object_mut() {
         object.retain(|_, value| !value.is_null());
     }
-    for part in schema.get_mut("allOf").and_then(Value::as_array_mut).into_iter().flatten() {
-        tidy(part);
+}
+
+/// A shape that is another with more members (`serde(flatten)`) lists all of them itself.
+fn join_parts(schemas: &mut Value) {
+    let known = schemas.clone();
+    for schema in schemas.as_object_mut().into_iter().flatten().map(|(_, schema)| schema) {
+        let Some(Value::Array(parts)) = schema.as_object_mut().and_then(|it| it.remove("allOf")) else {
+            continue;
+        };
+        let (mut properties, mut required) = (serde_json::Map::new(), Vec::new());
+        for mut part in parts {
+            if let Some(name) = part["$ref"].as_str().and_then(|it| it.rsplit('/').next()) {
+                part = known[name].clone();
+            }
+            tidy(&mut part);
+            properties.extend(part["properties"].as_object().cloned().unwrap_or_default());
+            required.extend(part["required"].as_array().cloned().unwrap_or_default());
+        }
+        schema["type"] = "object".into();
+        schema["additionalProperties"] = true.into();
+        schema["properties"] = properties.into();
+        schema["required"] = required.into();
     }
 }
 
@@ -309,7 +336,7 @@ mod tests {
         for body in
             ["Gift", "GiftBatch", "PolicyPatch", "DropSpec", "DropClaim", "GroupClaim", "EntryCursors"]
                 .into_iter()
-                .chain(["ReplayRequest", "WebhookSpec"])
+                .chain(["ReplayRequest", "WebhookSpec", "OverlayControl"])
         {
             assert_eq!(api["components"]["schemas"][body]["additionalProperties"], false, "{body}");
         }
@@ -334,7 +361,7 @@ mod tests {
         }
         let schemas = api["components"]["schemas"].as_object().unwrap();
         for (name, schema) in schemas {
-            assert!(schema["type"].is_string() || schema["allOf"].is_array(), "{name}: {schema}");
+            assert!(schema["type"].is_string(), "{name}: {schema}");
             for (property, it) in schema["properties"].as_object().into_iter().flatten() {
                 let typed = it.get("$ref").is_some() || it.get("type").is_some();
                 assert!(typed && it.get("anyOf").is_none(), "{name}.{property}: {it}");

@@ -74,10 +74,10 @@ pub(super) struct UserId {
     user: String,
 }
 
-/// The scheduled gift that a path names.
+/// The gift that a path names.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
-pub(super) struct ScheduledGiftId {
+pub(super) struct GiftIdInPath {
     /// The gift's id
     #[param(example = "order-7712")]
     id: String,
@@ -132,4 +132,13 @@ pub(super) struct ShardOfFeed {
     /// Ask only for the shard of this feed
     #[param(required = false)]
     feed: String,
+}
+
+/// Whose rows a query names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct UserQuery {
+    /// The user's id
+    #[param(example = "u-1")]
+    user: String,
 }

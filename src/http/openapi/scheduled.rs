@@ -1,6 +1,6 @@
 //! Gifts that wait to be shown.
 
-use super::params::{FeedName, PageQuery, ScheduledGiftId};
+use super::params::{FeedName, GiftIdInPath, PageQuery};
 use super::refusals::Refusals;
 use crate::http::answers::texts::ScheduledGiftPage;
 use crate::http::answers::{CancelledGift, DueFailureList};
@@ -28,7 +28,7 @@ pub(super) fn list() {}
     path = "/v1/feeds/{feed}/scheduled/{id}",
     operation_id = "cancelScheduledGift",
     tag = "producer",
-    params(FeedName, ScheduledGiftId),
+    params(FeedName, GiftIdInPath),
     responses(
         (status = 200, description = "It will not be shown", body = CancelledGift, example = json!(
             {"status": "cancelled", "id": "order-7712", "deliver_at": "2026-01-31T12:00:00.000Z"}

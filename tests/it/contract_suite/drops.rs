@@ -1,7 +1,9 @@
 //! Section 5: drops, claims and holds.
 
 use serde_json::json;
-use tipcast::domain::{Cancelled, ClaimRefused, Claimed, Confirmed, Defined, ClaimOutcome, Millis, Phase, RowDrop};
+use tipcast::domain::{
+    Cancelled, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, Millis, Phase, RowDrop,
+};
 
 use crate::support::case::Case;
 use crate::support::claims::{claim, held, hold, named, rockets, with};

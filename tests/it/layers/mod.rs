@@ -11,8 +11,9 @@ use tokens::tokens;
 
 /// Each layer and the layers it may name, besides itself.
 const MAY: &[(&str, &[&str])] = &[
-    ("domain", &[]),
-    ("config", &[]),
+    ("spelling", &[]),
+    ("domain", &["spelling"]),
+    ("config", &["spelling"]),
     ("metrics", &[]),
     ("outbound", &[]),
     ("sources", &["domain"]),

@@ -3,8 +3,8 @@
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tipcast::domain::{
-    Cancelled, Claim, ClaimAnswer, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView,
-    ClaimOutcome, Hold, HoldId, Millis, Phase,
+    Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec,
+    DropView, Hold, HoldId, Millis, Phase,
 };
 
 use super::case::Case;

@@ -19,6 +19,8 @@ pub struct Fold {
     pub rows: Vec<Value>,
     /// By name.
     pub drops: BTreeMap<String, Value>,
+    /// `paused` and `muted`.
+    pub controls: (bool, bool),
     /// Snapshots so far.
     pub snapshots: u64,
     /// Resumes so far.
@@ -57,6 +59,7 @@ impl Fold {
             capacity: 0,
             rows: vec![],
             drops: BTreeMap::new(),
+            controls: (false, false),
             snapshots: 0,
             resumes: 0,
             deltas: 0,
@@ -129,7 +132,18 @@ impl Fold {
     fn snapshot(&mut self, frame: &Value) {
         self.only(
             frame,
-            &["type", "feed", "epoch", "seq", "capacity", "rows", "keepalive_ms", "skipped", "drops"],
+            &[
+                "type",
+                "feed",
+                "epoch",
+                "seq",
+                "capacity",
+                "rows",
+                "keepalive_ms",
+                "skipped",
+                "drops",
+                "control",
+            ],
         );
         let (epoch, seq) = (self.epoch_of(frame), self.number(frame, "seq"));
         let known = if self.fresh { self.since.clone() } else { self.at.clone() };
@@ -162,6 +176,7 @@ impl Fold {
         }
         self.rows = rows.clone();
         self.drops = self.drops_of(frame);
+        self.controls = self.controls_of(frame);
         self.at = Some((epoch, seq));
         self.snapshots += 1;
         self.skipped += skipped;
@@ -241,6 +256,18 @@ impl Fold {
                 let name = op["drop"]["drop"].as_str().unwrap().to_owned();
                 self.drops.insert(name, op["drop"].clone());
             }
+            "control" => {
+                self.only(op, &["op", "seq", "action", "row"]);
+                match op["action"].as_str().unwrap_or("") {
+                    "pause" => self.controls.0 = true,
+                    "resume" => self.controls.0 = false,
+                    "mute" => self.controls.1 = true,
+                    "unmute" => self.controls.1 = false,
+                    "skip" => {}
+                    "replay" if find(&op["row"]).is_some() => {}
+                    action => fault!(self, "an action {action:?} that makes no sense here"),
+                }
+            }
             _ if self.lenient => {}
             kind => fault!(self, "an op of unknown kind {kind:?}"),
         }
@@ -253,6 +280,16 @@ impl Fold {
         }
         self.time(frame, "server_time");
         self.keepalives += 1;
+    }
+
+    fn controls_of(&self, frame: &Value) -> (bool, bool) {
+        let Some(control) = frame.get("control") else { return (false, false) };
+        self.only(control, &["paused", "muted"]);
+        let controls = (control["paused"] == true, control["muted"] == true);
+        if controls == (false, false) {
+            fault!(self, "control is there only when one of the two is true");
+        }
+        controls
     }
 
     fn drops_of(&self, frame: &Value) -> BTreeMap<String, Value> {
@@ -340,7 +377,8 @@ impl Fold {
         let mine = (self.epoch(), self.seq(), self.capacity, &self.rows);
         let get = (feed["epoch"].as_str().unwrap(), feed["seq"].as_u64().unwrap());
         let theirs = (get.0, get.1, feed["capacity"].as_u64().unwrap(), feed["rows"].as_array().unwrap());
-        if mine != theirs || self.drops != self.drops_of(feed) {
+        let told = self.drops == self.drops_of(feed) && self.controls == self.controls_of(feed);
+        if mine != theirs || !told {
             fault!(self, "the fold is not what GET says: {feed}\nthe fold: {:#?}", self.rows);
         }
     }

@@ -9,7 +9,7 @@ fn remembered(id: &str) -> Remembered {
     let at = Position { epoch: "e".parse().unwrap(), seq: 1 };
     let row: RowId = "e-1".parse().unwrap();
     let answer = Answer { status: Status::Accepted, id: id.parse().unwrap(), at, row, count: None };
-    Remembered { fingerprint: Fingerprint([7; 16]), fate: GiftFate::Taken(answer) }
+    Remembered { fingerprint: Fingerprint([7; 16]), fate: GiftFate::Taken(answer), part: Part::Unknown }
 }
 
 fn ids(store: &Store) -> Vec<String> {

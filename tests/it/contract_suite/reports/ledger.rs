@@ -1,7 +1,7 @@
 //! What is an entry, and what an entry says.
 
 use serde_json::json;
-use tipcast::domain::{Claimed, Confirmed, Cursor, EntryStatus, ClaimOutcome};
+use tipcast::domain::{ClaimOutcome, Claimed, Confirmed, Cursor, EntryStatus};
 use tipcast::engine::Unscheduled;
 
 use crate::support::case::Case;

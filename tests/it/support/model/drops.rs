@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tipcast::domain::{
-    Cancelled, Claim, ClaimAnswer, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView,
-    ClaimOutcome, FeedId, Hold, HoldId, Millis, Op, Pay, Phase, Policy, Row, RowDrop, RowId, Sale,
+    Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec,
+    DropView, FeedId, Hold, HoldId, Millis, Op, Pay, Phase, Policy, Row, RowDrop, RowId, Sale,
 };
 use tipcast::engine::{DropStore, Wait};
 
@@ -217,7 +217,8 @@ impl Feed {
     fn confirm(&mut self, hold: &HoldId, policy: &Policy, now: Millis) -> Confirmed {
         let Some(filled) = self.hold(hold) else { return Confirmed::Unknown };
         let claim = filled.claim.clone();
-        let answer = |sale| ClaimAnswer { claim: hold.clone(), count: claim.count, fate: ClaimOutcome::Sold(sale) };
+        let answer =
+            |sale| ClaimAnswer { claim: hold.clone(), count: claim.count, fate: ClaimOutcome::Sold(sale) };
         if let Some(sale) = filled.sale.clone() {
             return Confirmed::Again(answer(sale));
         }
