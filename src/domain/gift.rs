@@ -12,7 +12,7 @@ use super::{GiftId, Millis, text};
 /// The longest delay of a scheduled gift: a week, in milliseconds.
 pub const MAX_DELAY_MS: u64 = 604_800_000;
 
-/// Who sent a gift.
+/// The person who sent a gift.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
     /// The producer's id of the user, 1–64 bytes, any content.
@@ -96,7 +96,7 @@ impl fmt::Debug for Fingerprint {
 pub struct Gift {
     /// The event's identity.
     pub id: GiftId,
-    /// Who sent it.
+    /// The person who sent it.
     pub user: Person,
     /// What was sent.
     pub gift: GiftKind,

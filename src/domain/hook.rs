@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{FeedId, HookId, Millis, Reader};
 
-/// Whose gifts a webhook sends.
+/// The feeds whose gifts a webhook sends.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HookScope {
     /// One feed's.
@@ -27,7 +27,7 @@ impl fmt::Display for HookScope {
 /// The name of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HookKey {
-    /// Whose gifts it sends.
+    /// The feeds whose gifts it sends.
     pub scope: HookScope,
     /// Its name, unique in its scope.
     pub name: HookId,

@@ -14,7 +14,7 @@ use crate::engine::LISTED;
 use crate::http::answers::{self, DeadLetterList, ReplayResult, fresh};
 use crate::http::problem::ApiError;
 
-/// Whose dead letters.
+/// The dead letters of one group or one webhook.
 pub(super) struct Letterbox<'a> {
     gate: &'a Gate,
     /// Feeds in which there may be some.
@@ -109,7 +109,7 @@ impl<'a> Letterbox<'a> {
         Ok(replayed)
     }
 
-    /// Those of one feed that were wished for.
+    /// The dead letters of one feed that the request asks for.
     async fn chosen(&self, feed: &FeedId, wish: &ReplayWish) -> Result<Vec<Replay>, ApiError> {
         let letters = self.gate.ask(self.gate.engine.letters(feed, &self.reader)).await?;
         let wanted = |letter: &&DeadLetter| match wish {

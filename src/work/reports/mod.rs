@@ -52,7 +52,7 @@ pub struct ReportOptions {
     pub disable_after_ms: u64,
     /// Deliveries under way at the same time.
     pub in_flight: usize,
-    /// Those to one webhook.
+    /// Deliveries to one webhook at the same time.
     pub in_flight_each: usize,
     /// Whether private addresses are sent to.
     pub allow_private: bool,
