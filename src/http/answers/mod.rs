@@ -47,6 +47,11 @@ pub(super) fn fresh(status: StatusCode, answer: &impl Serialize) -> HttpResponse
     answer
 }
 
+/// A text that is JSON already.
+pub(super) fn text(status: StatusCode, text: String) -> HttpResponse {
+    HttpResponse::build(status).content_type("application/json").body(text)
+}
+
 /// A text that is JSON already, which nobody may keep.
 pub(super) fn fresh_text(status: StatusCode, text: String) -> HttpResponse {
     HttpResponse::build(status)

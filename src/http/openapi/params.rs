@@ -47,6 +47,15 @@ pub(super) struct WebhookName {
     name: String,
 }
 
+/// The source that a path names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct SourceName {
+    /// The source's name
+    #[param(example = "tips", pattern = "^[A-Za-z0-9_.-]{1,64}$")]
+    name: String,
+}
+
 /// The hold that a path names.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
