@@ -39,3 +39,8 @@ mod tests {
         assert!(client(|builder| builder).is_ok());
     }
 }
+
+/// Whether `ip` is an address of this machine: one that a socket of ours can have.
+pub fn is_own(ip: std::net::IpAddr) -> bool {
+    std::net::UdpSocket::bind((ip, 0)).is_ok()
+}

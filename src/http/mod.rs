@@ -24,6 +24,7 @@ mod feed;
 mod gifts;
 mod guard;
 pub mod health;
+pub mod inbound;
 mod meter;
 mod openapi;
 mod pages;
