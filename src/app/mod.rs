@@ -84,12 +84,13 @@ pub async fn run(
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), StartError> {
-    run_reloading(config, listener, shutdown, mpsc::channel(1).1).await
+    run_reloading(config, listener, shutdown, mpsc::channel(1).1, || ()).await
 }
 
 /// Serves on `listener` until `shutdown` is done, then leaves in order, within `[http] shutdown_ms`:
 /// not ready, no new connections, goodbye to watchers, running requests finished, store closed.
 /// Each configuration that `reloads` brings takes effect as far as it can; see [`Config::reloaded`].
+/// `announce` is called once, when requests are answered: the store is open and nothing can refuse any more.
 ///
 /// Needs a tokio runtime with time and I/O.
 pub async fn run_reloading(
@@ -97,6 +98,7 @@ pub async fn run_reloading(
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
     mut reloads: mpsc::Receiver<Config>,
+    announce: impl FnOnce(),
 ) -> Result<(), StartError> {
     let policy = check(&config).map_err(StartError::Config)?;
     let certificate = Certificate::open(&config).map_err(StartError::Config)?;
@@ -141,6 +143,7 @@ pub async fn run_reloading(
             .map_err(StartError::Server)?;
 
     tracing::info!(engine = engine.name(), "ready to serve");
+    announce();
     let handle = server.handle();
     let mut serving = tokio::spawn(server);
     let (mut leaving_ms, mut shutdown_ms) = (config.leaving_ms(), config.http.shutdown_ms);

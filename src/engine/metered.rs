@@ -14,6 +14,7 @@ use crate::domain::{
 use crate::metrics::Metrics;
 use crate::metrics::labels::{ClaimFate, Failure, GiftStatus, HoldFate, Operation};
 
+mod moderation;
 mod reports;
 
 /// Passes every call on, and counts it.

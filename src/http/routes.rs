@@ -9,8 +9,8 @@ use super::problem::{ApiError, about};
 use super::resource::{read, resource};
 use super::watch::tally::Tally;
 use super::{
-    Gate, batch, claims, docs, drops, feed, gifts, guard, health, inbound, meter, pages, policy, reports,
-    scheduled, watch,
+    Gate, batch, claims, docs, drops, feed, gifts, guard, health, inbound, meter, moderation, pages, policy,
+    reports, scheduled, watch,
 };
 use crate::live::worker::Worker;
 
@@ -68,6 +68,16 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/v1/feeds/{feed:[^/]*}", "GET, HEAD").route(read().to(feed::snapshot)));
     cfg.service(
         resource("/v1/feeds/{feed:[^/]*}/rows/{row:[^/]*}", "DELETE").route(web::delete().to(gifts::retract)),
+    );
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/rows", "DELETE").route(web::delete().to(moderation::retract_user)),
+    );
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/gifts/{id:[^/]*}/retract", "POST")
+            .route(web::post().to(moderation::retract_gift)),
+    );
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/control", "POST").route(web::post().to(moderation::control)),
     );
     cfg.service(
         resource("/v1/feeds/{feed:[^/]*}/policy", "GET, HEAD, PUT, PATCH")

@@ -137,6 +137,12 @@ labels! {
         Publish = "publish",
         /// Taking a row back.
         Retract = "retract",
+        /// Taking a user's rows back.
+        RetractUser = "retract_user",
+        /// Taking one gift back by its id.
+        RetractGift = "retract_gift",
+        /// Telling overlays what to do.
+        Control = "control",
         /// Reading a policy.
         Policy = "policy",
         /// Changing a policy.
@@ -291,8 +297,10 @@ labels! {
         Batch = "batch",
         /// `/v1/feeds/{feed}`
         Feed = "feed",
-        /// `/v1/feeds/{feed}/rows/{row}`
+        /// `/v1/feeds/{feed}/rows` and below
         Rows = "rows",
+        /// `/v1/feeds/{feed}/control`, `/v1/feeds/{feed}/gifts/{id}/retract`
+        Moderation = "moderation",
         /// `/v1/feeds/{feed}/policy`
         Policy = "policy",
         /// `/v1/feeds/{feed}/scheduled` and below

@@ -24,6 +24,7 @@ use crate::supervise::{Part, Parts};
 mod claims;
 mod drops;
 mod feeds;
+mod moderation;
 mod reports;
 mod steady;
 mod store;

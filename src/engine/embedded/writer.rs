@@ -174,8 +174,9 @@ impl Writer {
                         at: feed.state.position(),
                         tag: 0,
                         policy: defaults.with(&feed.state.overrides),
-                        rows: feed.state.rows.iter().cloned().collect(),
-                        drops: feed.state.drops.clone(),
+                        rows: feed.state.list.rows.iter().cloned().collect(),
+                        drops: feed.state.list.drops.clone(),
+                        controls: feed.state.list.controls,
                         now,
                     })
                 });

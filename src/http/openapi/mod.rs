@@ -17,6 +17,8 @@ use super::etag;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod drops;
 #[allow(dead_code, reason = "only described, never built or called")]
+mod moderation;
+#[allow(dead_code, reason = "only described, never built or called")]
 mod operations;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod producer;
@@ -45,6 +47,7 @@ mod watching;
     servers((url = "/", description = "This gateway")),
     tags(
         (name = "producer", description = "Writing: gifts, rows, policies. Needs a producer key when the operator set any"),
+        (name = "moderation", description = "What a host does while a show runs. Needs a producer key when the operator set any"),
         (name = "drops", description = "Limited gifts: defining, claiming, holding and paying. Reading them needs no key"),
         (name = "reports", description = "What happened, for game backends: groups that pull, webhooks that push. Needs a \
             producer key or an admin key when the operator set any producer keys"),
@@ -58,6 +61,9 @@ mod watching;
         producer::policy_get,
         producer::policy_put,
         producer::policy_patch,
+        moderation::retract_user,
+        moderation::retract_gift,
+        moderation::control,
         scheduled::list,
         scheduled::cancel,
         scheduled::dead,

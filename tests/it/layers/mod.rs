@@ -11,16 +11,18 @@ use tokens::tokens;
 
 /// Each layer and the layers it may name, besides itself.
 const MAY: &[(&str, &[&str])] = &[
-    ("domain", &[]),
-    ("config", &[]),
+    ("spelling", &[]),
+    ("domain", &["spelling"]),
+    ("config", &["spelling"]),
     ("metrics", &[]),
     ("outbound", &[]),
+    ("sources", &["domain"]),
     ("supervise", &["metrics"]),
     ("engine", &["domain", "metrics", "supervise"]),
     ("live", &["domain", "engine", "metrics", "supervise"]),
     ("work", &["domain", "engine", "metrics", "outbound", "supervise"]),
     ("http", &["domain", "engine", "live", "metrics", "supervise"]),
-    ("tools", &["domain", "outbound"]),
+    ("tools", &["domain", "outbound", "sources"]),
     ("app", &["config", "domain", "engine", "http", "live", "metrics", "supervise", "tools", "work"]),
     ("lib", &[]),
     ("main", &["app", "config", "tools"]),
