@@ -342,6 +342,7 @@ impl Default for Metrics {
                 to,
                 "tipcast_connections_refused",
                 "Connections refused before any request",
+            ),
             redis_shards: Per::new(
                 to,
                 "tipcast_redis_shards",
