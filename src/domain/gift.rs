@@ -389,6 +389,9 @@ fn read_show(body: &mut Object<'_>, faults: &mut Vec<Fault>) -> Show {
     }
 }
 
+/// Levels of objects and arrays in `meta`, itself included: every reader of it recurses.
+const META_DEPTH: usize = 32;
+
 /// The minified text, and a spelling with sorted members for comparing.
 fn read_meta(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<(String, String)> {
     let text = json::minified(field.raw.get());
@@ -398,6 +401,10 @@ fn read_meta(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<(String, Stri
     }
     if text.len() > 1024 {
         field.wrong(faults, "must be at most 1024 bytes as JSON");
+        return None;
+    }
+    if json::depth(&text) > META_DEPTH {
+        field.wrong(faults, format!("must be nested at most {META_DEPTH} levels deep"));
         return None;
     }
     match serde_json::from_str::<serde_json::Value>(&text) {

@@ -289,9 +289,35 @@ pub fn minified(raw: &str) -> String {
     out
 }
 
+/// How many objects and arrays of a JSON text stand within each other at most.
+pub fn depth(text: &str) -> usize {
+    let (mut now, mut most, mut quoted, mut escaped) = (0_usize, 0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'{' | b'[' if !quoted => {
+                now += 1;
+                most = most.max(now);
+            }
+            b'}' | b']' if !quoted => now = now.saturating_sub(1),
+            _ => {}
+        }
+    }
+    most
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn levels_are_counted_and_brackets_in_strings_are_not() {
+        assert_eq!(depth("{}"), 1);
+        assert_eq!(depth(r#"{"a":[[],{"b":{}}],"c":"[[[[{\"[["}"#), 4);
+        assert_eq!(depth("7"), 0);
+    }
 
     #[test]
     fn every_fault_is_named_by_its_pointer() {

@@ -26,6 +26,7 @@ mod feed;
 mod gifts;
 mod guard;
 pub mod health;
+pub mod inbound;
 mod meter;
 mod moderation;
 mod openapi;

@@ -2,13 +2,13 @@
 //! replica writes it, every watcher's cursor reads it.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
 use super::frame::Frame;
-use crate::domain::{Change, FeedId, FeedList, Position};
+use crate::domain::{Change, FeedId, FeedList, Millis, Position};
 use crate::metrics::Metrics;
 use crate::metrics::labels::{ResumedFrom, SnapshotCause};
 
@@ -32,6 +32,7 @@ pub struct Board {
     version: AtomicU64,
     moves: watch::Sender<u64>,
     metrics: Arc<Metrics>,
+    skew_ms: AtomicI64,
     hurry: Notify,
     watchers: AtomicUsize,
 }
@@ -60,6 +61,16 @@ pub struct Cursor {
     generation: u64,
     /// The watcher's position.
     pub at: Position,
+}
+
+/// A list as a board shows it.
+pub struct Shown {
+    /// The list.
+    pub list: FeedList,
+    /// How many rows it holds.
+    pub capacity: u64,
+    /// The store's clock.
+    pub now: Millis,
 }
 
 /// What is due for a cursor.
@@ -102,6 +113,7 @@ impl Board {
             feed,
             state: Mutex::new(state),
             version: AtomicU64::new(0),
+            skew_ms: AtomicI64::new(0),
             moves,
             hurry,
             watchers: AtomicUsize::new(0),
@@ -145,6 +157,23 @@ impl Board {
     /// Until somebody hurries.
     pub(super) async fn hurried(&self) {
         self.hurry.notified().await;
+    }
+
+    /// The list, unless it is not there or older than `known`.
+    pub(super) fn shown(&self, known: Option<&Position>) -> Option<Shown> {
+        let state = self.locked();
+        let at = &state.list.at;
+        let behind = known.is_some_and(|known| known.epoch != at.epoch || known.seq > at.seq);
+        (state.listed && !behind).then(|| Shown {
+            list: state.list.clone(),
+            capacity: state.capacity,
+            now: Millis(Millis::now().0 + self.skew_ms.load(Ordering::Relaxed)),
+        })
+    }
+
+    /// How far the store's clock is ahead of this node's, in milliseconds.
+    pub(super) fn skewed(&self, ms: i64) {
+        self.skew_ms.store(ms, Ordering::Relaxed);
     }
 
     /// Where the board stands; none until the first list is there.

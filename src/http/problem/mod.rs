@@ -87,6 +87,8 @@ pub enum ApiError {
     RateLimited(u64),
     /// 429: too many watchers from one address.
     TooManyConnections,
+    /// 429: says which bound on watched feeds was met, and what to do.
+    TooManySubscriptions(&'static str),
     /// 500: a defect of the server. The client is told nothing about it; the log is.
     Internal,
     /// 429: as many gifts of the feed wait to be shown as may; holds after how many seconds the first
@@ -146,6 +148,7 @@ impl ApiError {
             ApiError::UpgradeRequired => &kinds::UPGRADE_REQUIRED,
             ApiError::RateLimited(_) => &kinds::RATE_LIMITED,
             ApiError::TooManyConnections => &kinds::TOO_MANY_CONNECTIONS,
+            ApiError::TooManySubscriptions(_) => &kinds::TOO_MANY_SUBSCRIPTIONS,
             ApiError::Internal => &kinds::INTERNAL,
             ApiError::ScheduleFull(_) => &kinds::SCHEDULE_FULL,
             ApiError::AlreadyShown(_) => &kinds::ALREADY_SHOWN,
@@ -195,6 +198,7 @@ impl ApiError {
                     .to_owned()
             }
             ApiError::RateLimited(s) => format!("try again in {s} s; a retry with the same id is safe"),
+            ApiError::TooManySubscriptions(why) => (*why).to_owned(),
             ApiError::TooManyConnections => "close some of this address's connections first".to_owned(),
             ApiError::NoPlace => "there are as many watchers as may be; try again later".to_owned(),
             ApiError::MethodNotAllowed(allow) => format!("this path answers {allow}"),
@@ -338,7 +342,7 @@ impl ResponseError for ApiError {
             | ApiError::TooManyHolds(seconds) => {
                 answer.insert_header((RETRY_AFTER, *seconds));
             }
-            ApiError::TooManyConnections | ApiError::NoPlace => {
+            ApiError::TooManyConnections | ApiError::TooManySubscriptions(_) | ApiError::NoPlace => {
                 answer.insert_header((RETRY_AFTER, WATCHER_RETRY_S)).force_close();
             }
             ApiError::UpgradeRequired => {
@@ -400,6 +404,7 @@ mod tests {
             ApiError::ForeignOrigin,
             ApiError::RateLimited(3),
             ApiError::TooManyConnections,
+            ApiError::TooManySubscriptions("wait"),
             ApiError::NoPlace,
             ApiError::NotFound("no".into()),
             ApiError::MethodNotAllowed("GET"),

@@ -104,7 +104,7 @@ impl Sender {
             url::Host::Ipv4(ip) => ip.into(),
             url::Host::Ipv6(ip) => ip.into(),
         };
-        (!self.allow_private && !is_public(ip)).then(|| Private(ip).to_string())
+        (!self.allow_private && !is_others(ip)).then(|| Private(ip).to_string())
     }
 }
 
@@ -120,13 +120,19 @@ impl Resolve for PublicResolver {
         Box::pin(async move {
             let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
             let (good, bad): (Vec<_>, Vec<_>) =
-                found.into_iter().partition(|at| allow_private || is_public(at.ip()));
+                found.into_iter().partition(|at| allow_private || is_others(at.ip()));
             match (good.is_empty(), bad.first()) {
                 (true, Some(bad)) => Err(Private(bad.ip()).into()),
                 _ => Ok(Box::new(good.into_iter()) as Addrs),
             }
         })
     }
+}
+
+/// Whether an address is public and not this machine's own: behind that is the gateway itself, and whatever
+/// else listens here.
+fn is_others(ip: IpAddr) -> bool {
+    is_public(ip) && !outbound::is_own(ip)
 }
 
 /// An address that is not to be reached.
@@ -136,7 +142,7 @@ struct Private(IpAddr);
 impl std::fmt::Display for Private {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Private(ip) = self;
-        write!(f, "{ip} is no public address, and [webhooks] allow_private is off")
+        write!(f, "{ip} is no public address of another machine, and [webhooks] allow_private is off")
     }
 }
 
