@@ -8,8 +8,8 @@ use super::db::{Db, parsed, text};
 use super::fault::{Fault, Step};
 use crate::domain::stock::Record;
 use crate::domain::{
-    Claim, ClaimAnswer, DropId, DropSpec, DropView, Fate, Fingerprint, Hold, HoldId, Millis, Position, Sale,
-    Stock,
+    Claim, ClaimAnswer, ClaimOutcome, DropId, DropSpec, DropView, Fingerprint, Hold, HoldId, Millis,
+    Position, Sale, Stock,
 };
 use crate::engine::record::{Records, SpecNumbers, push_drop};
 
@@ -58,7 +58,7 @@ impl Filled {
     /// What was answered to the claim.
     pub(super) fn first(&self, claim: HoldId) -> Step<ClaimAnswer> {
         match self.expires {
-            Some(at) => Ok(ClaimAnswer { claim, count: self.count, fate: Fate::Held(at) }),
+            Some(at) => Ok(ClaimAnswer { claim, count: self.count, fate: ClaimOutcome::Held(at) }),
             None => self.sold(claim),
         }
     }
@@ -66,7 +66,7 @@ impl Filled {
     /// What was answered when it was paid for.
     pub(super) fn sold(&self, claim: HoldId) -> Step<ClaimAnswer> {
         let sale = self.sale.clone().ok_or_else(|| Fault::garbled("a sale has no row"))?;
-        Ok(ClaimAnswer { claim, count: self.count, fate: Fate::Sold(sale) })
+        Ok(ClaimAnswer { claim, count: self.count, fate: ClaimOutcome::Sold(sale) })
     }
 }
 
@@ -142,12 +142,12 @@ pub(super) fn standing(db: &Db, feed: i64, drop: &DropId, user: &str) -> Step<Op
 }
 
 /// Writes a claim that was filled.
-pub(super) fn put_claim(db: &Db, feed: i64, drop: &DropId, claim: &Claim, fate: &Fate) -> Step<()> {
+pub(super) fn put_claim(db: &Db, feed: i64, drop: &DropId, claim: &Claim, fate: &ClaimOutcome) -> Step<()> {
     let sql = "INSERT INTO claims VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, NULL,
         seal(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, NULL))";
     let (state, expires, sale) = match fate {
-        Fate::Sold(sale) => (SOLD, 0, Some(sale)),
-        Fate::Held(expires) => (HELD, expires.0, None),
+        ClaimOutcome::Sold(sale) => (SOLD, 0, Some(sale)),
+        ClaimOutcome::Held(expires) => (HELD, expires.0, None),
     };
     let no = db.value::<i64>("SELECT max(no) FROM claims", [])?.unwrap_or(0) + 1;
     let (user, person, message) = (&claim.user.id, claim.user.to_json(), claim.message_json());

@@ -9,8 +9,8 @@ use super::txn::FeedTxn;
 use crate::domain::drop::MAX_DROPS;
 use crate::domain::row::{RowDrop, SoldRow};
 use crate::domain::{
-    Cancelled, Claim, ClaimAnswer, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView,
-    DueKind, Fate, Hold, HoldId, Millis, Pay, Sale, Stock,
+    Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec,
+    DropView, DueKind, Hold, HoldId, Millis, Pay, Sale, Stock,
 };
 use crate::engine::record::{SoldEntry, push_sold};
 
@@ -77,10 +77,10 @@ pub(super) fn claim(txn: &mut FeedTxn<'_>, drop: &DropId, claim: &Claim) -> Step
         return Ok(Claimed::Refused(refused));
     }
     let fate = match claim.pay {
-        Pay::Later => Fate::Held(txn.now.plus(stock.spec.hold_ttl_ms)),
+        Pay::Later => ClaimOutcome::Held(txn.now.plus(stock.spec.hold_ttl_ms)),
         Pay::Now => {
             let (person, message) = (claim.user.to_json(), claim.message_json());
-            Fate::Sold(sell(txn, &hold, &stock, (&*person, message.as_deref(), claim.count))?)
+            ClaimOutcome::Sold(sell(txn, &hold, &stock, (&*person, message.as_deref(), claim.count))?)
         }
     };
     claims::put_claim(txn.db, no, drop, claim, &fate)?;
@@ -103,7 +103,7 @@ pub(super) fn confirm(txn: &mut FeedTxn<'_>, hold: &HoldId) -> Step<Confirmed> {
                 let sale = sell(txn, hold, &stock, row)?;
                 claims::sell(txn.db, filled, &sale)?;
                 let (claim, count) = (hold.clone(), filled.count);
-                Confirmed::New(ClaimAnswer { claim, count, fate: Fate::Sold(sale) })
+                Confirmed::New(ClaimAnswer { claim, count, fate: ClaimOutcome::Sold(sale) })
             }
             State::Ended => Confirmed::Ended,
         },

@@ -5,7 +5,7 @@ use super::entries;
 use super::fault::{Fault, Step};
 use super::ids;
 use super::txn::FeedTxn;
-use crate::domain::answer::{Fate, Remembered};
+use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::{
     Answer, DueKind, DuePlace, EntryStatus, Gift, GiftId, Millis, Outcome, Part, Policy, Scheduled, Status,
     due_at,
@@ -38,7 +38,7 @@ pub(super) fn take(txn: &mut FeedTxn<'_>, gift: &Gift) -> Step<Answer> {
         let answer = state.publish(gift, policy, now, effects);
         (answer, effects.part.take().map_or(Part::Unknown, Part::Added))
     })?;
-    let fate = Fate::Taken(answer.clone());
+    let fate = GiftFate::Taken(answer.clone());
     remember(txn, Remembered { fingerprint: gift.fingerprint, fate, part })?;
     let Answer { status, at, row, .. } = &answer;
     let (status, seq) = match status {
@@ -72,7 +72,7 @@ fn schedule(txn: &mut FeedTxn<'_>, gift: &Gift, at: Millis) -> Step<Outcome> {
     let entry = (DueKind::Gift.letter(), gift.id.as_str(), body);
     txn.common.agenda.add(txn.db, (txn.name, no), entry, (at, txn.now))?;
     let scheduled = Scheduled { id: gift.id.clone(), deliver_at: at };
-    let fate = Fate::Waits(scheduled.clone());
+    let fate = GiftFate::Waits(scheduled.clone());
     let it = Remembered { fingerprint: gift.fingerprint, fate, part: Part::Unknown };
     txn.common.ids.remember(txn.db, no, &it, at)?;
     txn.feed.waiting = Some(waiting + 1);
@@ -94,7 +94,7 @@ pub(super) fn unschedule(txn: &mut FeedTxn<'_>, id: &GiftId) -> Step<Unscheduled
     let known = ids::remembered(txn.db, no, id, txn.now)?;
     let Some(entry) = due::find(txn.db, no, DueKind::Gift.letter(), id.as_str())? else {
         return Ok(match known.map(|known| known.fate) {
-            Some(Fate::Taken(_)) => Unscheduled::Shown,
+            Some(GiftFate::Taken(_)) => Unscheduled::Shown,
             _ => Unscheduled::Unknown,
         });
     };
@@ -105,7 +105,7 @@ pub(super) fn unschedule(txn: &mut FeedTxn<'_>, id: &GiftId) -> Step<Unscheduled
     txn.feed.waiting = Some(waiting.saturating_sub(1));
     let deliver_at = entry.place.at;
     if let Some(known) = known {
-        let fate = Fate::Cancelled(Scheduled { id: id.clone(), deliver_at });
+        let fate = GiftFate::Cancelled(Scheduled { id: id.clone(), deliver_at });
         remember(txn, Remembered { fate, ..known })?;
     }
     Ok(Unscheduled::Cancelled(deliver_at))

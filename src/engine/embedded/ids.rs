@@ -7,7 +7,7 @@ use rusqlite::{Row as SqlRow, params};
 use super::db::{Db, parsed, text};
 use super::fault::{Fault, Step};
 use super::seal::{self, Found};
-use crate::domain::answer::{Fate, Remembered};
+use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::{Answer, Fingerprint, GiftId, Millis, Part, Position, Scheduled, Status};
 
 /// How `ids` spells that a gift waits, or was cancelled: its `count` is the time for which it was scheduled. The
@@ -66,7 +66,7 @@ impl Ids {
         self.rest = self.rest.min(until);
         let fingerprint = it.fingerprint.0;
         match &it.fate {
-            Fate::Taken(Answer { status, id, at, row, count }) => {
+            GiftFate::Taken(Answer { status, id, at, row, count }) => {
                 let (status, id) = (*status as u8, id.as_str());
                 let (epoch, row) = (at.epoch.as_str(), row.as_str());
                 db.run(
@@ -85,11 +85,11 @@ impl Ids {
                     ],
                 )
             }
-            Fate::Waits(Scheduled { id, deliver_at }) => {
+            GiftFate::Waits(Scheduled { id, deliver_at }) => {
                 let (id, forever) = (id.as_str(), i64::MAX);
                 db.run(sql, params![feed, id, fingerprint, WAITS, "", 0, "", deliver_at.0, forever, ""])
             }
-            Fate::Cancelled(Scheduled { id, deliver_at }) => {
+            GiftFate::Cancelled(Scheduled { id, deliver_at }) => {
                 let id = id.as_str();
                 db.run(sql, params![feed, id, fingerprint, CANCELLED, "", 0, "", deliver_at.0, until.0, ""])
             }
@@ -153,8 +153,8 @@ fn read(r: &SqlRow<'_>) -> Step<Remembered> {
     let id: GiftId = parsed(r, 1)?;
     let fingerprint = Fingerprint(r.get(2)?);
     let fate = match r.get(3)? {
-        WAITS => Fate::Waits(Scheduled { id, deliver_at: Millis(r.get(7)?) }),
-        CANCELLED => Fate::Cancelled(Scheduled { id, deliver_at: Millis(r.get(7)?) }),
+        WAITS => GiftFate::Waits(Scheduled { id, deliver_at: Millis(r.get(7)?) }),
+        CANCELLED => GiftFate::Cancelled(Scheduled { id, deliver_at: Millis(r.get(7)?) }),
         status => {
             let status = [Status::Accepted, Status::Merged, Status::Suppressed]
                 .into_iter()
@@ -164,7 +164,7 @@ fn read(r: &SqlRow<'_>) -> Step<Remembered> {
                 epoch: text(r, 4)?.parse().map_err(|_| Fault::garbled("an epoch"))?,
                 seq: r.get(5)?,
             };
-            Fate::Taken(Answer { status, id, at, row: parsed(r, 6)?, count: r.get(7)? })
+            GiftFate::Taken(Answer { status, id, at, row: parsed(r, 6)?, count: r.get(7)? })
         }
     };
     Ok(Remembered { fingerprint, fate, part: parsed(r, 9)? })

@@ -5,7 +5,7 @@ use super::fault::Step;
 use super::gifts;
 use super::ids;
 use super::txn::FeedTxn;
-use crate::domain::answer::Fate;
+use crate::domain::answer::GiftFate;
 use crate::domain::{Control, GiftId, GiftTakenBack, Part, Position};
 use crate::engine::Unscheduled;
 use crate::engine::record::push_retracted;
@@ -21,15 +21,15 @@ pub(super) fn retract_gift(txn: &mut FeedTxn<'_>, id: &GiftId) -> Step<GiftTaken
     let Some(no) = txn.feed.no else { return Ok(GiftTakenBack::Unknown) };
     let Some(known) = ids::remembered(txn.db, no, id, txn.now)? else { return Ok(GiftTakenBack::Unknown) };
     let answer = match known.fate {
-        Fate::Cancelled(_) => return Ok(GiftTakenBack::Done),
-        Fate::Waits(_) => {
+        GiftFate::Cancelled(_) => return Ok(GiftTakenBack::Done),
+        GiftFate::Waits(_) => {
             return Ok(match gifts::unschedule(txn, id)? {
                 Unscheduled::Cancelled(_) => GiftTakenBack::Done,
                 // What waits in no queue was set aside for good: nobody will show it.
                 Unscheduled::Shown | Unscheduled::Unknown => GiftTakenBack::Unknown,
             });
         }
-        Fate::Taken(answer) => answer,
+        GiftFate::Taken(answer) => answer,
     };
     let part = match known.part {
         Part::Added(part) => part,

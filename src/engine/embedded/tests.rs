@@ -162,7 +162,7 @@ fn an_id_gets_its_turn_to_be_forgotten_and_one_that_waits_never_does() {
         let status = crate::domain::Status::Accepted;
         let (id, row) = (id.parse().unwrap(), "e-1".parse().unwrap());
         let answer = crate::domain::Answer { status, id, at, row, count: None };
-        let fate = crate::domain::answer::Fate::Taken(answer);
+        let fate = crate::domain::answer::GiftFate::Taken(answer);
         crate::domain::answer::Remembered {
             fingerprint: Fingerprint([7; 16]),
             fate,
