@@ -13,7 +13,9 @@ use crate::domain::{DropId, FeedId};
 use crate::engine::{Engine, EngineError, Shards};
 use crate::live::Live;
 
+mod answers;
 mod batch;
+mod bodies;
 mod body;
 mod claims;
 mod docs;

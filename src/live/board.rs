@@ -27,8 +27,8 @@ const TAKE_BYTES: usize = 64 << 10;
 /// One feed as this node shows it.
 pub struct Board {
     feed: FeedId,
-    state: Mutex<State>,
-    /// Counts moves. Whoever reads it before the state may have seen a newer state, never an older one.
+    state: Mutex<BoardState>,
+    /// Counts moves. A reader who reads it before the state may see a newer state, never an older one.
     version: AtomicU64,
     moves: watch::Sender<u64>,
     metrics: Arc<Metrics>,
@@ -37,7 +37,7 @@ pub struct Board {
     watchers: AtomicUsize,
 }
 
-struct State {
+struct BoardState {
     /// Grows when the list was replaced instead of changed: cursors from before need a snapshot.
     /// 0 until the first list is there.
     generation: u64,
@@ -97,7 +97,7 @@ pub enum Start {
 
 impl Board {
     pub(super) fn new(feed: FeedId, metrics: Arc<Metrics>) -> Self {
-        let state = State {
+        let state = BoardState {
             generation: 0,
             list: FeedList::default(),
             listed: false,
@@ -121,7 +121,7 @@ impl Board {
         }
     }
 
-    /// Which feed.
+    /// The feed's name.
     pub fn feed(&self) -> &FeedId {
         &self.feed
     }
@@ -301,18 +301,18 @@ impl Board {
         state.covered_from = state.covered_from.max(state.list.at.seq.saturating_sub(history));
     }
 
-    fn moved(&self, state: MutexGuard<'_, State>) {
+    fn moved(&self, state: MutexGuard<'_, BoardState>) {
         self.version.fetch_add(1, Ordering::Release);
         drop(state);
         self.moves.send_modify(|n| *n += 1);
     }
 
-    fn locked(&self) -> MutexGuard<'_, State> {
+    fn locked(&self) -> MutexGuard<'_, BoardState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl BoardState {
     /// The index of the frame that holds `seq + 1`.
     fn frame_after(&self, seq: u64) -> Option<usize> {
         let at = self.frames.partition_point(|frame| frame.last() <= seq);

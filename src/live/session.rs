@@ -158,8 +158,8 @@ impl Session {
         self.watches.retain(|watching| watching.watch.feed() != feed);
     }
 
-    /// The next frames that are owed, or pending: then whoever `wake` is gets woken when there may be
-    /// some. What is handed out counts as sent.
+    /// The next frames that are owed, or pending: then `wake` is woken when there may be some. What is handed
+    /// out counts as sent.
     pub fn next(&mut self, now: Instant, wake: &Wake) -> Poll<Rc<FrameBatch>> {
         let feeds = self.watches.len();
         for n in 0..feeds {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-/// Longer than a busy gateway takes, shorter than who asks will wait.
+/// Longer than a busy gateway takes, shorter than a supervisor waits.
 const WITHIN: Duration = Duration::from_secs(3);
 
 /// Which gateway, and what to ask it.
