@@ -13,7 +13,9 @@ use crate::domain::{DropId, FeedId};
 use crate::engine::{Engine, EngineError, Shards};
 use crate::live::Live;
 
+mod answers;
 mod batch;
+mod bodies;
 mod body;
 mod claims;
 mod docs;
@@ -24,6 +26,7 @@ mod feed;
 mod gifts;
 mod guard;
 pub mod health;
+pub mod inbound;
 mod meter;
 mod moderation;
 mod openapi;
