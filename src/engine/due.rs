@@ -45,7 +45,7 @@ pub trait DueStore: Send + Sync + 'static {
     ///
     /// While a turn lasts nobody else gets the feed, unless something new comes into its queue; a
     /// turn that is not given back ends by itself well within a second. That several run one feed does
-    /// no harm: what is due happens once, because every step of [`Engine::run_due`] is atomic.
+    /// no harm: what is due happens once, because every step of [`DueStore::run_due`] is atomic.
     fn claim_due(&self, over: Vec<DueDone>, max: usize, now: Millis) -> Wait<'_, DueTurn>;
 
     /// Handles what is due in the feed, at most [`DUE_BATCH`] entries, in order of time, then arrival;

@@ -98,7 +98,7 @@ pub trait FeedStore: Send + Sync + 'static {
     fn set_policy<'a>(&'a self, feed: &'a FeedId, change: PolicyChange, now: Millis) -> Wait<'a, Policy>;
 
     /// The list as it stands. When the store has gone back behind, or forked from, what this process
-    /// saw of it ([`Engine::known`]), the feed gets a new epoch first. Of a feed that nobody wrote to: empty, at [`Position::start`], and
+    /// saw of it ([`FeedStore::known`]), the feed gets a new epoch first. Of a feed that nobody wrote to: empty, at [`Position::start`], and
     /// nothing is written.
     fn snapshot<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Snapshot>;
 
@@ -157,7 +157,7 @@ impl Snapshot {
     }
 }
 
-/// What [`Engine::changes`] found.
+/// What [`FeedStore::changes`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missed {
     /// The next changes, without holes. Whether the first one follows what the caller saw is for

@@ -1,18 +1,18 @@
 //! The engine that needs nothing installed: state in memory, every change on disk before it is
 //! acknowledged, on SQLite. docs/STORAGE.md says what is stored and how.
 //!
-//! One thread ([`writer`]) owns the file. What arrives while a commit runs goes into the next one, so the price of an
+//! One thread (`writer`) owns the file. What arrives while a commit runs goes into the next one, so the price of an
 //! fsync is shared by everything in flight. A call is a task that runs a rule on a feed, through one value
-//! ([`txn::FeedTxn`]) that happens whole or not at all. From the bottom up:
+//! (`txn::FeedTxn`) that happens whole or not at all. From the bottom up:
 //!
-//! - [`fault`], [`seal`], [`db`]: what can go wrong, rows that are checked, the connection; [`layouts`], [`open`],
-//!   [`folder`], [`scan`], [`files`]: the file as a whole.
-//! - Tables with their records, and what of them is in memory, by thing: [`feed`], [`ids`], [`due`], [`claims`],
-//!   [`ledger`], [`readers`], [`hooks`], [`jobs`].
-//! - [`txn`], and the rules that run on it: [`gifts`], [`drops`], [`due_work`], [`entries`], [`groups`],
-//!   [`deliveries`], [`moderation`], [`sources`].
-//! - [`feeds`]: all of them, the group that is committed next, and damage; [`webhooks`], which may read all feeds.
-//! - [`writer`], [`calls`]: the thread, and the engine's traits.
+//! - `fault`, `seal`, `db`: what can go wrong, rows that are checked, the connection; `layouts`, `open`,
+//!   `folder`, `scan`, `files`: the file as a whole.
+//! - Tables with their records, and what of them is in memory, by thing: `feed`, `ids`, `due`, `claims`,
+//!   `ledger`, `readers`, `hooks`, `jobs`.
+//! - `txn`, and the rules that run on it: `gifts`, `drops`, `due_work`, `entries`, `groups`,
+//!   `deliveries`, `moderation`, `sources`.
+//! - `feeds`: all of them, the group that is committed next, and damage; `webhooks`, which may read all feeds.
+//! - `writer`, `calls`: the thread, and the engine's traits.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
