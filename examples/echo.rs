@@ -23,11 +23,10 @@ use actix_web::error::{Error, ErrorBadRequest};
 use actix_web::{App, HttpRequest, HttpResponse, web};
 use bytes::Bytes;
 use tipcast::http::watch::incoming::{Incoming, Reader, Rules, Violation};
+use tipcast::http::watch::outgoing::{close_frame, data_frame, text_frame};
 use tipcast::http::watch::sockets::take_over::{Shared, TakeOver};
-use tipcast::http::watch::sockets::{Conversation, Serving, Sockets};
-use tipcast::http::watch::visit::Said;
-use tipcast::http::watch::{close_frame, data_frame};
-use tipcast::live::calls::{Calls, Wake};
+use tipcast::http::watch::sockets::{Output, SocketHandler, SocketThreads, SocketWorker};
+use tipcast::live::wake::{Wake, WakeQueue};
 
 /// As much as Autobahn sends.
 const RULES: Rules = Rules { most: 16 << 20, binary: true, deflate: false };
@@ -52,7 +51,7 @@ fn main() -> ExitCode {
 fn serve(address: &str) -> std::io::Result<()> {
     let listener = TcpListener::bind(address)?;
     println!("listening on ws://{}", listener.local_addr()?);
-    let sockets = Arc::new(Sockets::start(2, Hall::default)?);
+    let sockets = Arc::new(SocketThreads::start(2, EchoWorker::default)?);
     actix_web::rt::System::new().block_on(async move {
         let builder = ServerBuilder::new().workers(2).listen("echo", listener, move || {
             let app = App::new().default_service(web::get().to(enter));
@@ -75,25 +74,27 @@ async fn enter(req: HttpRequest) -> Result<HttpResponse, Error> {
 }
 
 #[derive(Default)]
-struct Hall {
-    calls: Rc<Calls>,
+struct EchoWorker {
+    wakes: Rc<WakeQueue>,
 }
 
-impl Serving<(), Echo> for Hall {
-    fn calls(&self) -> Rc<Calls> {
-        self.calls.clone()
+impl SocketWorker<()> for EchoWorker {
+    type Handler = Echo;
+
+    fn wakes(&self) -> Rc<WakeQueue> {
+        self.wakes.clone()
     }
 
-    fn seat(&self, (): ()) -> Echo {
-        let calls = self.calls.clone();
-        Echo { reader: Reader::new(RULES), out: VecDeque::new(), calls, closing: None, over: false }
+    fn accept(&self, (): ()) -> Echo {
+        let wakes = self.wakes.clone();
+        Echo { reader: Reader::new(RULES), out: VecDeque::new(), wakes, closing: None, over: false }
     }
 }
 
 struct Echo {
     reader: Reader,
     out: VecDeque<Bytes>,
-    calls: Rc<Calls>,
+    wakes: Rc<WakeQueue>,
     /// A close frame was sent at this time: the client's is waited for.
     closing: Option<Instant>,
     over: bool,
@@ -108,13 +109,13 @@ impl Echo {
     }
 }
 
-impl Conversation for Echo {
-    fn hear(&mut self, mut bytes: &[u8], _: Instant) {
+impl SocketHandler for Echo {
+    fn receive(&mut self, mut bytes: &[u8], _: Instant) {
         while !self.over
             && let Some(incoming) = self.reader.read(&mut bytes)
         {
             match incoming {
-                Ok(Incoming::Text(text)) => self.out.push_back(data_frame(0x81, text.as_bytes())),
+                Ok(Incoming::Text(text)) => self.out.push_back(text_frame(text.as_bytes())),
                 Ok(Incoming::Binary(bytes)) => self.out.push_back(data_frame(0x82, &bytes)),
                 Ok(Incoming::Ping(payload)) => self.out.push_back(data_frame(0x8a, &payload)),
                 Ok(Incoming::Pong) => {}
@@ -128,14 +129,14 @@ impl Conversation for Echo {
         }
     }
 
-    fn hung_up(&mut self) {
+    fn peer_closed(&mut self) {
         self.over = true;
         self.out.clear();
     }
 
-    fn say(&mut self, now: Instant, wake: &Wake) -> Poll<Option<Said>> {
+    fn next_output(&mut self, now: Instant, wake: &Wake) -> Poll<Option<Output>> {
         if let Some(frame) = self.out.pop_front() {
-            return Poll::Ready(Some(Said::Bytes(frame)));
+            return Poll::Ready(Some(Output::Bytes(frame)));
         }
         if self.over {
             return Poll::Ready(None);
@@ -144,16 +145,16 @@ impl Conversation for Echo {
             if now.saturating_duration_since(since) >= CLOSE_WITHIN {
                 return Poll::Ready(None);
             }
-            let calls = self.calls.clone();
+            let wakes = self.wakes.clone();
             tokio::task::spawn_local(async move {
                 tokio::time::sleep(CLOSE_WITHIN).await;
-                calls.call(socket);
+                wakes.push(socket);
             });
         }
         Poll::Pending
     }
 
-    fn unsent(&mut self, said: &Said, sent: usize) -> Bytes {
-        said.bytes().slice(sent..)
+    fn unsent(&mut self, output: &Output, sent: usize) -> Bytes {
+        output.bytes().slice(sent..)
     }
 }

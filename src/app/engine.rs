@@ -57,7 +57,13 @@ async fn open_bare(
     let metrics = metrics.clone();
     let scheduled_max = config.due.scheduled_max;
     let reports = report_limits(&config.reports);
-    let options = EmbeddedOptions { data_dir, defaults, scheduled_max, drop_reminder_ms, reports };
+    let options = EmbeddedOptions {
+        defaults,
+        scheduled_max,
+        drop_reminder_ms,
+        reports,
+        ..EmbeddedOptions::new(data_dir)
+    };
     let opening = move || EmbeddedEngine::open_metered(options, metrics);
     let opened = tokio::task::spawn_blocking(opening).await;
     let engine = opened.map_err(|e| EngineError::Open(e.to_string()))??;

@@ -115,7 +115,7 @@ pub async fn run_reloading(
     gate.door.change(door::rules(&config).map_err(StartError::Config)?);
     config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     let door = gate.clone();
-    let Serving { server, guests } =
+    let Serving { server, sockets } =
         serve::serve(&config.http, listener, gate, certificate.as_ref()).map_err(StartError::Server)?;
 
     tracing::info!(engine = engine.name(), "ready to serve");
@@ -148,7 +148,7 @@ pub async fn run_reloading(
         None => leave::leave(handle, &live, serving, leaving_ms, deadline - CLOSING_TIME - DUE_TIME).await,
     };
     // Its threads end, and cut who is still there.
-    drop(tokio::task::spawn_blocking(move || drop(guests)).await);
+    drop(tokio::task::spawn_blocking(move || drop(sockets)).await);
     probing.abort();
     // Turns that are not given back end by themselves.
     let _ = tokio::join!(timeout(DUE_TIME, due.stop()), reports.stop(DUE_TIME));

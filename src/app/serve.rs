@@ -18,7 +18,7 @@ use actix_web::{HttpResponse, web};
 use super::tls::Certificate;
 use crate::config::Http;
 use crate::http::watch::sockets::take_over::Shared;
-use crate::http::watch::{Guests, serve_guests};
+use crate::http::watch::{WatcherThreads, start_watcher_threads};
 use crate::http::{self, Gate};
 
 /// More than file descriptors will usually allow: actix would leave connections above it waiting
@@ -32,7 +32,7 @@ const LINGER: Duration = Duration::from_secs(2);
 pub(super) struct Serving {
     pub server: Server,
     /// To be dropped when the last watcher has left, or must be cut.
-    pub guests: Arc<Guests>,
+    pub sockets: Arc<WatcherThreads>,
 }
 
 /// Serves `gate` on `listener`, over TLS when there is a certificate.
@@ -46,7 +46,7 @@ pub(super) fn serve(
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         n => n,
     };
-    let guests = Arc::new(serve_guests(workers, &gate.live)?);
+    let sockets = Arc::new(start_watcher_threads(workers, &gate.live)?);
     let builder = ServerBuilder::new()
         .workers(workers)
         .max_concurrent_connections(CONNECTIONS_PER_WORKER)
@@ -59,7 +59,7 @@ pub(super) fn serve(
         head_time: Duration::from_millis(config.head_timeout_ms),
         address: listener.local_addr()?,
     };
-    let seats = guests.clone();
+    let seats = sockets.clone();
     let builder = match certificate {
         // The server keeps these sockets: what is encrypted cannot be written past it.
         Some(certificate) => {
@@ -73,7 +73,7 @@ pub(super) fn serve(
             settings.service().upgrade(app.upgrades(seats.clone())).finish(app).tcp()
         })?,
     };
-    Ok(Serving { server: builder.run(), guests })
+    Ok(Serving { server: builder.run(), sockets })
 }
 
 /// The application of one worker.

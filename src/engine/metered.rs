@@ -215,6 +215,10 @@ impl Engine for Metered {
         self.engine.close()
     }
 
+    fn ended(&self) -> std::pin::Pin<Box<dyn Future<Output = String> + Send + '_>> {
+        self.engine.ended()
+    }
+
     fn name(&self) -> &'static str {
         self.engine.name()
     }

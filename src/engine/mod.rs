@@ -65,6 +65,12 @@ pub trait Engine: FeedStore + DueStore + DropStore + ReportStore {
     /// [`EngineError::Unavailable`].
     fn close(&self) -> Wait<'_, ()>;
 
+    /// Waits until a part of the engine has ended by itself without which nothing goes on, and says what
+    /// happened: then the process had better end. Never ends otherwise, nor after [`Engine::close`].
+    fn ended(&self) -> Pin<Box<dyn Future<Output = String> + Send + '_>> {
+        Box::pin(std::future::pending())
+    }
+
     /// `"embedded"` or `"redis"`.
     fn name(&self) -> &'static str;
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use actix_web::http::header::{CACHE_CONTROL, ETAG};
 use actix_web::{HttpRequest, HttpResponse, web};
 
-use super::routes::{read, resource};
+use super::resource::{read, resource};
 use super::{etag, openapi, pages};
 
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \

@@ -30,6 +30,7 @@ mod pages;
 mod policy;
 pub mod problem;
 mod reports;
+mod resource;
 mod routes;
 mod scheduled;
 mod seldom;

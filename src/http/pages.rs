@@ -9,7 +9,7 @@ use askama::Template;
 use sha2::{Digest, Sha256};
 
 use super::problem::ApiError;
-use super::routes::{read, resource};
+use super::resource::{read, resource};
 use super::{Gate, etag, feed_of};
 use crate::domain::FeedId;
 

@@ -3,15 +3,16 @@
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::middleware::from_fn;
-use actix_web::{App, HttpRequest, Resource, Route, web};
+use actix_web::{App, HttpRequest, web};
 
 use super::problem::{ApiError, about};
-use super::watch::visit::Tally;
+use super::resource::{read, resource};
+use super::watch::tally::Tally;
 use super::{
     Gate, batch, claims, docs, drops, feed, gifts, guard, health, meter, pages, policy, reports, scheduled,
     watch,
 };
-use crate::live::hub::Hub;
+use crate::live::worker::Worker;
 
 /// The whole application in front of `gate`.
 pub fn app(
@@ -25,11 +26,11 @@ pub fn app(
         InitError = (),
     >,
 > {
-    let hub = Hub::start(gate.live.clone());
+    let worker = Worker::start(gate.live.clone());
     let tally = Tally::new(gate.live.metrics().clone());
     App::new()
         .app_data(gate)
-        .app_data(hub)
+        .app_data(worker)
         .app_data(tally)
         .wrap(from_fn(guard::around))
         .wrap(from_fn(meter::count))
@@ -87,19 +88,6 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     pages::configure(cfg);
     cfg.service(resource("/problems/{name}", "GET, HEAD").route(read().to(about)));
     cfg.default_service(web::to(nowhere));
-}
-
-/// A path whose methods are `allow`; any other is a 405 that says so.
-pub(crate) fn resource(path: &str, allow: &'static str) -> Resource {
-    web::resource(path).default_service(web::to(move || {
-        std::future::ready(Err::<&str, _>(ApiError::MethodNotAllowed(allow)))
-    }))
-}
-
-/// GET, and HEAD with it: actix sends the head of the answer and leaves the body out.
-pub(crate) fn read() -> Route {
-    let get_or_head = actix_web::guard::Any(actix_web::guard::Get()).or(actix_web::guard::Head());
-    web::route().guard(get_or_head)
 }
 
 async fn nowhere(req: HttpRequest) -> Result<&'static str, ApiError> {

@@ -297,7 +297,7 @@ impl State {
         let mut bytes = first.len();
         let first = match first.first() == Some(seq + 1) {
             true => first.clone(),
-            false => Arc::new(Frame::joined(feed, seq, [first].into_iter())?),
+            false => Arc::new(Frame::joined(feed, seq, [&**first].into_iter())?),
         };
         let rest = ring.take_while(|frame| {
             bytes += frame.len();
@@ -313,7 +313,7 @@ impl State {
         if bytes > TAKE_BYTES {
             return None;
         }
-        Frame::joined(feed, seq, due).map(Arc::new)
+        Frame::joined(feed, seq, due.map(|frame| &**frame)).map(Arc::new)
     }
 
     /// The snapshot for newcomers is encoded once per position; one that says what was skipped is

@@ -1,7 +1,7 @@
 //! One connection's watching, without I/O: what it asked for, what it is owed, in what order.
 //!
 //! The transport asks [`Session::next`] whenever its socket can take bytes, and polls again when
-//! the hub wakes it. WebSocket and SSE differ only in how they spell the frames.
+//! the worker wakes it. WebSocket and SSE differ only in how they spell the frames.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -11,11 +11,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+use super::batch::FrameBatch;
 use super::board::{Board, Cursor, Start};
-use super::frame::{Encoding, Frame};
-use super::hub::{Hub, Wake, Watch};
-use super::run::Run;
-use super::{KEEPALIVE_MS, Live};
+use super::feeds::Live;
+use super::frame::{Encoding, Frame, KEEPALIVE_MS};
+use super::local::Watch;
+use super::wake::Wake;
+use super::worker::Worker;
 use crate::domain::{Change, FeedId, Millis, Position};
 use crate::engine::{Missed, Wait};
 use crate::metrics::labels::ResumedFrom;
@@ -35,7 +37,7 @@ const KEEPALIVE: Duration = Duration::from_millis(KEEPALIVE_MS - 1000);
 /// A connection's watching. Belongs to one worker thread.
 pub struct Session {
     live: Arc<Live>,
-    hub: Rc<Hub>,
+    worker: Rc<Worker>,
     watches: Vec<Watching>,
     /// Whose turn it is: no feed starves another on the same socket.
     turn: usize,
@@ -44,7 +46,7 @@ pub struct Session {
 struct Watching {
     watch: Watch,
     phase: Phase,
-    ready: Option<Rc<Run>>,
+    ready: Option<Rc<FrameBatch>>,
     last_sent: Instant,
     /// Least time between two deliveries, from `max_hz`.
     spacing: Duration,
@@ -56,13 +58,13 @@ enum Phase {
     /// Gets a snapshot as soon as the board is where the store was known to be.
     Stale { since: Position, known: Position, until: Instant },
     /// Reads history from the engine, because the ring does not reach back far enough.
-    Reading { since: Position, resumed: bool, page: Wait<'static, Page> },
+    Reading { since: Position, resumed: bool, page: Wait<'static, HistoryPage> },
     /// Follows the board.
     Following(Cursor),
 }
 
 /// What the engine says to a position that the ring does not lead on from.
-enum Page {
+enum HistoryPage {
     /// The next changes.
     Changes(Vec<Change>),
     /// History does not lead on either; the feed stands here.
@@ -71,8 +73,8 @@ enum Page {
 
 impl Session {
     /// A session that watches nothing yet.
-    pub fn new(live: Arc<Live>, hub: Rc<Hub>) -> Self {
-        Session { live, hub, watches: Vec::new(), turn: 0 }
+    pub fn new(live: Arc<Live>, worker: Rc<Worker>) -> Self {
+        Session { live, worker, watches: Vec::new(), turn: 0 }
     }
 
     /// Feeds watched now.
@@ -92,7 +94,7 @@ impl Session {
         if self.watches.len() >= FEEDS {
             return false;
         }
-        let watch = self.hub.watch(feed);
+        let watch = self.worker.watch(feed);
         let known = self.live.engine().known(feed);
         let phase = Phase::Opening { since, known, until: Instant::now() + FRESH_WITHIN };
         // Most sockets watch one feed.
@@ -108,13 +110,13 @@ impl Session {
 
     /// The next frames that are owed, or pending: then whoever `wake` is gets woken when there may be
     /// some. What is handed out counts as sent.
-    pub fn next(&mut self, now: Instant, wake: &Wake) -> Poll<Rc<Run>> {
+    pub fn next(&mut self, now: Instant, wake: &Wake) -> Poll<Rc<FrameBatch>> {
         let feeds = self.watches.len();
         for n in 0..feeds {
             let at = (self.turn + n) % feeds;
-            if let Poll::Ready(run) = self.watches[at].next(&self.live, &self.hub, now, wake) {
+            if let Poll::Ready(batch) = self.watches[at].next(&self.live, &self.worker, now, wake) {
                 self.turn = at;
-                return Poll::Ready(run);
+                return Poll::Ready(batch);
             }
         }
         Poll::Pending
@@ -122,8 +124,8 @@ impl Session {
 
     /// The socket took only `sent` bytes of the newest frames: what must follow first. Frames behind
     /// that are not kept, they are handed out again, as they are then.
-    pub fn unsent(&mut self, run: &Run, encoding: Encoding, sent: usize) -> Bytes {
-        let (rest, back) = run.rest(encoding, sent);
+    pub fn unsent(&mut self, batch: &FrameBatch, encoding: Encoding, sent: usize) -> Bytes {
+        let (rest, back) = batch.rest(encoding, sent);
         if let Some(seq) = back
             && let Some(Watching { phase: Phase::Following(cursor), .. }) = self.watches.get_mut(self.turn)
         {
@@ -140,11 +142,11 @@ impl Session {
 }
 
 impl Watching {
-    fn next(&mut self, live: &Arc<Live>, hub: &Hub, now: Instant, wake: &Wake) -> Poll<Rc<Run>> {
+    fn next(&mut self, live: &Arc<Live>, worker: &Worker, now: Instant, wake: &Wake) -> Poll<Rc<FrameBatch>> {
         loop {
-            if let Some(run) = self.ready.take() {
+            if let Some(batch) = self.ready.take() {
                 self.last_sent = now;
-                return Poll::Ready(run);
+                return Poll::Ready(batch);
             }
             // Registered before the board is looked at: a move in between wakes.
             self.watch.wake_with(wake);
@@ -158,7 +160,7 @@ impl Watching {
                         Start::NotReady => return Poll::Pending,
                         Start::At(cursor, frame) => {
                             self.phase = Phase::Following(cursor);
-                            self.ready = Some(Run::one(frame));
+                            self.ready = Some(FrameBatch::one(frame));
                         }
                         Start::AskHistory => {
                             let since = since.clone().unwrap_or_else(Position::start);
@@ -173,10 +175,10 @@ impl Watching {
                     }
                     let (cursor, frame) = board.snapshot(Some(since));
                     self.phase = Phase::Following(cursor);
-                    self.ready = Some(Run::one(frame));
+                    self.ready = Some(FrameBatch::one(frame));
                 }
                 Phase::Reading { since, resumed, page } => {
-                    let waker = hub.waker(wake);
+                    let waker = worker.wakes().waker(wake);
                     let cx = &mut Context::from_waker(&waker);
                     let Poll::Ready(page) = Pin::new(page).poll(cx) else { return Poll::Pending };
                     let (since, resumed) = (since.clone(), *resumed);
@@ -189,10 +191,10 @@ impl Watching {
                         return Poll::Pending;
                     }
                     match self.watch.take(cursor, spaced) {
-                        Some(run) => self.ready = Some(run),
+                        Some(batch) => self.ready = Some(batch),
                         None if silence >= KEEPALIVE => {
                             let frame = Frame::keepalive(self.watch.feed(), &cursor.at, Millis::now());
-                            self.ready = Some(Run::one(Arc::new(frame)));
+                            self.ready = Some(FrameBatch::one(Arc::new(frame)));
                         }
                         None => return Poll::Pending,
                     }
@@ -202,13 +204,13 @@ impl Watching {
     }
 
     /// One page of history came, or the engine could not say (`None`).
-    fn turn_page(&mut self, live: &Arc<Live>, since: Position, resumed: bool, page: Option<Page>) {
+    fn turn_page(&mut self, live: &Arc<Live>, since: Position, resumed: bool, page: Option<HistoryPage>) {
         let feed = self.watch.feed().clone();
         let until = Instant::now() + FRESH_WITHIN;
         let changes = match page {
-            Some(Page::Changes(changes)) => changes,
+            Some(HistoryPage::Changes(changes)) => changes,
             // A snapshot is right, once the board is where the store is.
-            Some(Page::NotCovered(head)) => {
+            Some(HistoryPage::NotCovered(head)) => {
                 self.phase = Phase::Stale { since, known: head, until };
                 return;
             }
@@ -239,7 +241,7 @@ impl Watching {
             true => Phase::Following(cursor),
             false => read(live, &feed, at, true),
         };
-        self.ready = (!frames.is_empty()).then(|| Run::of(frames, false));
+        self.ready = (!frames.is_empty()).then(|| FrameBatch::of(frames, false));
     }
 
     fn deadline(&self, now: Instant) -> Instant {
@@ -257,10 +259,10 @@ fn read(live: &Arc<Live>, feed: &FeedId, since: Position, resumed: bool) -> Phas
     let (engine, feed, from) = (live.engine().clone(), feed.clone(), since.clone());
     let page = Box::pin(async move {
         if let Missed::Changes(changes) = engine.changes(&feed, &from, PAGE).await? {
-            return Ok(Page::Changes(changes));
+            return Ok(HistoryPage::Changes(changes));
         }
         let head = engine.heads(&[feed]).await?.into_iter().next().transpose()?;
-        Ok(Page::NotCovered(head.map_or_else(Position::start, |head| head.at)))
+        Ok(HistoryPage::NotCovered(head.map_or_else(Position::start, |head| head.at)))
     });
     Phase::Reading { since, resumed, page }
 }

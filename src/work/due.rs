@@ -40,6 +40,24 @@ pub enum Rest {
     For(Duration),
 }
 
+/// How often a sleeping loop looks whether the clock was set, which may make something due at once.
+const CLOCK_WATCH: Duration = Duration::from_millis(500);
+
+/// Both clocks at one moment.
+struct ClockWatch(Millis, Instant);
+
+impl ClockWatch {
+    fn start() -> ClockWatch {
+        ClockWatch(Millis::now(), Instant::now())
+    }
+
+    /// True when the wall clock has not passed as the monotonic one has since the start.
+    fn was_set(&self) -> bool {
+        let expected = self.0.0.saturating_add(self.1.elapsed().as_millis() as i64);
+        Millis::now().0.abs_diff(expected) > 100
+    }
+}
+
 /// See the module.
 pub struct DueWork {
     engine: Arc<dyn Engine>,
@@ -129,9 +147,14 @@ impl DueWork {
             };
             let Rest::For(rest) = rest else { continue };
             let mut until = Instant::now() + rest;
+            let clock = ClockWatch::start();
             while !*stop.borrow() {
                 tokio::select! {
-                    () = sleep_until(until) => break,
+                    () = sleep_until(until.min(Instant::now() + CLOCK_WATCH)) => {
+                        if Instant::now() >= until || clock.was_set() {
+                            break;
+                        }
+                    }
                     in_ms = wakes.next() => {
                         until = until.min(Instant::now() + Duration::from_millis(in_ms.saturating_add(1)));
                     }

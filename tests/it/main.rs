@@ -16,6 +16,7 @@ mod demo;
 mod door;
 mod drops;
 mod due;
+mod embedded;
 mod engines_agree;
 mod growth;
 mod healthcheck;

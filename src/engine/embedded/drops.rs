@@ -208,17 +208,17 @@ impl DropStore for EmbeddedEngine {
         now: Millis,
     ) -> Wait<'a, Defined> {
         let (feed, drop) = (feed.clone(), drop.clone());
-        self.task(move |feeds| feeds.define_drop(&feed, &drop, spec, now))
+        self.task_at(now, move |feeds| feeds.define_drop(&feed, &drop, spec, now))
     }
 
     fn tick<'a>(&'a self, feed: &'a FeedId, drop: &'a DropId, now: Millis) -> Wait<'a, Option<DropView>> {
         let (feed, drop) = (feed.clone(), drop.clone());
-        self.task(move |feeds| feeds.tick(&feed, &drop, now))
+        self.task_at(now, move |feeds| feeds.tick(&feed, &drop, now))
     }
 
     fn drops<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Vec<DropView>> {
         let feed = feed.clone();
-        self.task(move |feeds| feeds.drops(&feed, now))
+        self.task_at(now, move |feeds| feeds.drops(&feed, now))
     }
 
     fn claim<'a>(
@@ -229,21 +229,21 @@ impl DropStore for EmbeddedEngine {
         now: Millis,
     ) -> Wait<'a, Claimed> {
         let (feed, drop) = (feed.clone(), drop.clone());
-        self.task(move |feeds| feeds.claim(&feed, &drop, &claim, now))
+        self.task_at(now, move |feeds| feeds.claim(&feed, &drop, &claim, now))
     }
 
     fn confirm<'a>(&'a self, feed: &'a FeedId, hold: &'a HoldId, now: Millis) -> Wait<'a, Confirmed> {
         let (feed, hold) = (feed.clone(), hold.clone());
-        self.task(move |feeds| feeds.confirm(&feed, &hold, now))
+        self.task_at(now, move |feeds| feeds.confirm(&feed, &hold, now))
     }
 
     fn cancel<'a>(&'a self, feed: &'a FeedId, hold: &'a HoldId, now: Millis) -> Wait<'a, Cancelled> {
         let (feed, hold) = (feed.clone(), hold.clone());
-        self.task(move |feeds| feeds.cancel(&feed, &hold, now))
+        self.task_at(now, move |feeds| feeds.cancel(&feed, &hold, now))
     }
 
     fn holds<'a>(&'a self, feed: &'a FeedId, user: &'a str, now: Millis) -> Wait<'a, Vec<Hold>> {
         let (feed, user) = (feed.clone(), user.to_owned());
-        self.task(move |feeds| feeds.holds(&feed, &user, now))
+        self.task_at(now, move |feeds| feeds.holds(&feed, &user, now))
     }
 }

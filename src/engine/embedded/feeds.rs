@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::EmbeddedOptions;
 use super::reports::{HookOfAll, Jobs, Jots, Ledger};
+use super::steady::Steady;
 use super::store::{Store, push_lock};
 use crate::domain::answer::{Fate, Remembered};
 use crate::domain::feed::Effects;
@@ -26,8 +28,11 @@ const CHECKPOINT_EVERY: u64 = 256;
 /// Feeds kept in memory when idle; the rest is read back when asked for.
 const FEEDS_IN_MEMORY: usize = 20_000;
 
-/// Ids written before the busy writer stops to forget old ones.
+/// Ids written before the writer stops at once to forget old ones.
 const UNTIDY: usize = 4096;
+
+/// How often it does so otherwise, while it is called.
+const TIDY_EVERY: Duration = Duration::from_secs(1);
 
 /// The outcome of a step that reads or writes the file.
 pub(super) type Step<T> = rusqlite::Result<T>;
@@ -65,8 +70,10 @@ pub(super) struct Feeds {
     pub(super) by_name: HashMap<FeedId, Feed>,
     /// Feeds with something to write in this group, in the order they will be told of.
     pub(super) dirty: BTreeSet<FeedId>,
-    /// The latest `now` of any caller: decides which ids and locks are forgotten.
+    /// The caller's clock, of the call that is being served; the group is finished by that of its last one.
     pub(super) now: Millis,
+    steady: Steady,
+    tidied: Instant,
     /// Ids written since the last tidying: twice as many are looked at, so the table can't outgrow it.
     ids_written: usize,
     agenda: Agenda,
@@ -92,6 +99,8 @@ impl Feeds {
             by_name: HashMap::new(),
             dirty: BTreeSet::new(),
             now: Millis(0),
+            steady: Steady::new(options.steady_for, Instant::now()),
+            tidied: Instant::now(),
             ids_written: 0,
             agenda,
             scheduled_max: options.scheduled_max,
@@ -197,10 +206,9 @@ impl Feeds {
     pub(super) fn change<T>(
         &mut self,
         name: &FeedId,
-        now: Millis,
+        _: Millis,
         transition: impl FnOnce(&mut FeedState, &Policy, &mut Effects) -> T,
     ) -> Step<T> {
-        self.now = self.now.max(now);
         self.load(name)?;
         let mut nobody = Feed::new(&self.defaults);
         let known = self.by_name.get_mut(name);
@@ -388,14 +396,28 @@ impl Feeds {
         }
     }
 
-    /// True when enough ids were written for another round of [`Feeds::tidy`].
-    pub(super) fn is_untidy(&self) -> bool {
-        self.ids_written > UNTIDY
+    /// Serves a call whose clock says `now`.
+    pub(super) fn at(&mut self, now: Millis) {
+        self.now = now;
+        if let Some(ms) = self.steady.heard(now, Instant::now()) {
+            self.jobs.went_back(ms);
+        }
     }
 
-    /// Forgets ids whose window is over, in a commit of its own.
+    /// True when what is over by age may be forgotten for good: the clock has been steady.
+    pub(super) fn may_forget(&self) -> bool {
+        self.steady.may_forget(Instant::now())
+    }
+
+    /// Forgets ids whose window is over by the last call's clock, in a commit of its own, if it is time for that.
     pub(super) fn tidy(&mut self) {
-        let most = 2 * std::mem::take(&mut self.ids_written) + 256;
+        if self.ids_written <= UNTIDY && self.tidied.elapsed() < TIDY_EVERY || !self.may_forget() {
+            return;
+        }
+        self.tidied = Instant::now();
+        let some = self.ids_written.min(2 * UNTIDY);
+        self.ids_written -= some;
+        let most = 2 * some + 256;
         let done = self.store.begin().and_then(|()| self.store.forget_ids(self.now, most));
         if let Err(error) = done.and_then(|_| self.store.commit()) {
             tracing::warn!(%error, "old ids could not be forgotten; trying again later");

@@ -10,7 +10,7 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::{broadcast, oneshot, watch};
 
 use super::{
     DeadDue, DueDone, DueRun, DueStore, DueTurn, Engine, EngineError, FeedStore, Head, Missed, NOTICES,
@@ -24,6 +24,7 @@ mod claims;
 mod drops;
 mod feeds;
 mod reports;
+mod steady;
 mod store;
 mod writer;
 
@@ -32,6 +33,9 @@ const QUEUE: usize = 8192;
 
 /// How long a call waits for the disk before it is [`EngineError::Unavailable`].
 const CALL_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// A clock that was set is mostly set right again within this time.
+const STEADY_FOR: Duration = Duration::from_secs(3_600);
 
 /// How to open the engine.
 #[derive(Clone, Debug)]
@@ -46,6 +50,8 @@ pub struct EmbeddedOptions {
     pub scheduled_max: u64,
     /// How much is kept of what happened.
     pub reports: ReportLimits,
+    /// How long the callers' clock must have run evenly before anything is forgotten by its age.
+    pub steady_for: Duration,
 }
 
 impl EmbeddedOptions {
@@ -53,7 +59,14 @@ impl EmbeddedOptions {
     pub fn new(data_dir: impl Into<PathBuf>) -> EmbeddedOptions {
         let (defaults, scheduled_max) = (Policy::default(), super::SCHEDULED_MAX);
         let (data_dir, reports) = (data_dir.into(), ReportLimits::default());
-        EmbeddedOptions { data_dir, defaults, scheduled_max, drop_reminder_ms: 60_000, reports }
+        EmbeddedOptions {
+            data_dir,
+            defaults,
+            scheduled_max,
+            drop_reminder_ms: 60_000,
+            reports,
+            steady_for: STEADY_FOR,
+        }
     }
 }
 
@@ -62,6 +75,8 @@ pub struct EmbeddedEngine {
     calls: SyncSender<Call>,
     topics: Arc<Topics>,
     writer: Mutex<Option<std::thread::JoinHandle<()>>>,
+    /// Says how the writer ended, if not because it was asked to.
+    ended: watch::Receiver<Option<String>>,
 }
 
 /// A call on its way to the writer. The reply is sent once everything it tells of is durable.
@@ -146,11 +161,16 @@ impl EmbeddedEngine {
         let (calls, waiting) = sync_channel(QUEUE);
         let topics = Arc::new(Topics::default());
         let writer = writer::Writer::open(options, topics.clone(), metrics).map_err(EngineError::Open)?;
+        let (obituary, ended) = watch::channel(None);
         let thread = std::thread::Builder::new()
             .name("tipcast-writer".into())
-            .spawn(move || writer.run(&waiting))
+            .spawn(move || {
+                let mut last_words = LastWords { obituary, asked: false };
+                writer.run(&waiting);
+                last_words.asked = true;
+            })
             .map_err(|e| EngineError::Open(format!("no thread for the writer: {e}")))?;
-        Ok(Arc::new(EmbeddedEngine { calls, topics, writer: Mutex::new(Some(thread)) }))
+        Ok(Arc::new(EmbeddedEngine { calls, topics, writer: Mutex::new(Some(thread)), ended }))
     }
 
     fn call<'a, T: Send + 'a>(&'a self, make: impl FnOnce(Reply<T>) -> Call + Send + 'a) -> Wait<'a, T> {
@@ -177,6 +197,36 @@ impl EmbeddedEngine {
         task: impl FnOnce(&mut feeds::Feeds) -> feeds::Step<T> + Send + 'static,
     ) -> Wait<'a, T> {
         self.call(move |reply| Call::Task(writer::Task::new(reply, task)))
+    }
+}
+
+impl EmbeddedEngine {
+    /// [`EmbeddedEngine::task`] of a caller whose clock says `now`.
+    fn task_at<'a, T: Send + 'static>(
+        &'a self,
+        now: Millis,
+        task: impl FnOnce(&mut feeds::Feeds) -> feeds::Step<T> + Send + 'static,
+    ) -> Wait<'a, T> {
+        self.task(move |feeds| {
+            feeds.at(now);
+            task(feeds)
+        })
+    }
+}
+
+/// Tells when the writer's thread is gone although nobody asked it to go.
+struct LastWords {
+    obituary: watch::Sender<Option<String>>,
+    asked: bool,
+}
+
+impl Drop for LastWords {
+    fn drop(&mut self) {
+        if !self.asked {
+            let why = "the writer of the embedded engine ended by a defect, see the log; nothing that was \
+                       acknowledged is lost";
+            self.obituary.send_replace(Some(why.to_owned()));
+        }
     }
 }
 
@@ -282,6 +332,17 @@ impl Engine for EmbeddedEngine {
                 let _ = tokio::task::spawn_blocking(move || thread.join()).await;
             }
             Ok(())
+        })
+    }
+
+    fn ended(&self) -> std::pin::Pin<Box<dyn Future<Output = String> + Send + '_>> {
+        let mut ended = self.ended.clone();
+        Box::pin(async move {
+            let why = ended.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
+            match why {
+                Some(why) => why,
+                None => std::future::pending().await,
+            }
         })
     }
 

@@ -3,7 +3,7 @@
 use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use super::feeds::{Feed, Feeds, Step};
@@ -18,9 +18,6 @@ const GROUP: usize = 4096;
 
 /// How long another process may take to leave the folder.
 const LOCK_WITHIN: Duration = Duration::from_secs(1);
-
-/// How often the idle writer looks for ids to forget.
-const TIDY_EVERY: Duration = Duration::from_secs(1);
 
 type Answered = Box<dyn FnOnce(Option<&EngineError>) + Send>;
 
@@ -82,14 +79,7 @@ impl Writer {
     /// Until every caller is gone or one says close.
     pub(super) fn run(mut self, calls: &Receiver<Call>) {
         loop {
-            let first = match calls.recv_timeout(TIDY_EVERY) {
-                Ok(call) => call,
-                Err(RecvTimeoutError::Timeout) => {
-                    self.feeds.tidy();
-                    continue;
-                }
-                Err(RecvTimeoutError::Disconnected) => return,
-            };
+            let Ok(first) = calls.recv() else { return };
             let (mut next, mut gifts, mut closing) = (Some(first), 0, None);
             let mut outcome = Ok(());
             while let Some(call) = next {
@@ -112,9 +102,7 @@ impl Writer {
                 next = if more { calls.try_recv().ok() } else { None };
             }
             self.finish(outcome, gifts);
-            if self.feeds.is_untidy() {
-                self.feeds.tidy();
-            }
+            self.feeds.tidy();
             if let Some(reply) = closing {
                 let _ = reply.send(Ok(()));
                 return;
@@ -153,10 +141,12 @@ impl Writer {
     fn apply(&mut self, call: Call) -> Step<()> {
         match call {
             Call::Publish(feed, gifts, now, reply) => {
+                self.feeds.at(now);
                 let done = self.feeds.publish(&feed, gifts, now);
                 self.answer(reply, done)
             }
             Call::Retract(feed, row, now, reply) => {
+                self.feeds.at(now);
                 let done = self.feeds.change(&feed, now, |state, policy, effects| {
                     state.retract(&row, policy, now, effects).then(|| state.position())
                 });
@@ -167,10 +157,12 @@ impl Writer {
                 self.answer(reply, done)
             }
             Call::SetPolicy(feed, change, now, reply) => {
+                self.feeds.at(now);
                 let done = self.feeds.set_policy(&feed, change, now);
                 self.answer(reply, done)
             }
             Call::Snapshot(feed, now, reply) => {
+                self.feeds.at(now);
                 let swept =
                     self.feeds.change(&feed, now, |state, policy, effects| state.sweep(policy, now, effects));
                 let done = swept.and_then(|()| {
@@ -204,6 +196,7 @@ impl Writer {
                 self.answer(reply, done)
             }
             Call::Unschedule(feed, id, now, reply) => {
+                self.feeds.at(now);
                 let done = self.feeds.unschedule(&feed, &id, now);
                 self.answer(reply, done)
             }
@@ -212,10 +205,12 @@ impl Writer {
                 self.answer(reply, done)
             }
             Call::ClaimDue(max, now, reply) => {
+                self.feeds.at(now);
                 let turn = self.feeds.claim_due(max, now);
                 self.answer(reply, Ok(turn))
             }
             Call::RunDue(feed, now, reply) => {
+                self.feeds.at(now);
                 let done = self.feeds.run_due(&feed, now);
                 self.answer(reply, done)
             }

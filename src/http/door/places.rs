@@ -2,12 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
-
-use actix_web::body::{BodySize, MessageBody};
-use bytes::Bytes;
 
 /// Watchers that are being told at the same time that there is no place. Telling them over their socket
 /// is a courtesy to browsers, which do not show a page the status of a refused handshake.
@@ -93,13 +88,6 @@ enum Kind {
     TurnedAway,
 }
 
-impl Place {
-    /// A body that keeps the place for as long as its connection lives.
-    pub fn seat<B>(self, body: B) -> Seated<B> {
-        Seated { body, _place: self }
-    }
-}
-
 impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.places.locked();
@@ -116,25 +104,6 @@ impl Drop for Place {
                 }
             }
         }
-    }
-}
-
-/// A body and the place it takes.
-#[derive(Debug)]
-pub struct Seated<B> {
-    body: B,
-    _place: Place,
-}
-
-impl<B: MessageBody + Unpin> MessageBody for Seated<B> {
-    type Error = B::Error;
-
-    fn size(&self) -> BodySize {
-        self.body.size()
-    }
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, B::Error>>> {
-        Pin::new(&mut self.get_mut().body).poll_next(cx)
     }
 }
 

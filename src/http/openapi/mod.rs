@@ -182,7 +182,7 @@ mod tests {
         for text in [
             include_str!("../routes.rs"),
             include_str!("../reports/mod.rs"),
-            include_str!("../watch/mod.rs"),
+            include_str!("../watch/endpoints.rs"),
             include_str!("../docs.rs"),
             include_str!("../pages.rs"),
         ] {

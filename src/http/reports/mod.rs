@@ -4,7 +4,7 @@
 use actix_web::{HttpRequest, web};
 
 use super::problem::{ApiError, invalid};
-use super::routes::{read, resource};
+use super::resource::{read, resource};
 use super::{Gate, body, feed_of};
 use crate::domain::{GroupId, HookId, HookKey, HookScope};
 

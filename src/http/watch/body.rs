@@ -13,33 +13,35 @@ use actix_web::dev::Payload;
 use bytes::Bytes;
 use futures_core::Stream;
 
-use super::visit::{Tally, Transport, Visit};
-use crate::live::calls::Wake;
+use super::connection::{Connection, Transport};
+use super::sockets::SocketHandler;
+use super::tally::Tally;
+use crate::live::wake::Wake;
 
 /// Pieces of input handled at once, so that a chatty client can't keep its worker busy.
 const PIECES: usize = 16;
 
-/// Streams a visit's frames for as long as the transport lives.
+/// Streams the frames of a connection for as long as the transport lives.
 pub struct WatchBody<T> {
-    visit: Visit<T>,
+    connection: Connection<T>,
     /// What the client sends after the handshake, where it may send anything.
     input: Option<Payload>,
     tally: Rc<Tally>,
 }
 
 impl<T: Transport> WatchBody<T> {
-    /// A connection that serves `visit`.
-    pub fn new(visit: Visit<T>, input: Option<Payload>, tally: Rc<Tally>) -> Self {
-        WatchBody { visit, input, tally }
+    /// A connection that serves `connection`.
+    pub fn new(connection: Connection<T>, input: Option<Payload>, tally: Rc<Tally>) -> Self {
+        WatchBody { connection, input, tally }
     }
 
     fn listen(&mut self, now: Instant, cx: &mut Context<'_>) {
         let Some(input) = &mut self.input else { return };
         for _ in 0..PIECES {
             match Pin::new(&mut *input).poll_next(cx) {
-                Poll::Ready(Some(Ok(bytes))) => self.visit.hear(&bytes, now),
+                Poll::Ready(Some(Ok(bytes))) => self.connection.receive(&bytes, now),
                 Poll::Ready(_) => {
-                    self.visit.hung_up();
+                    self.connection.peer_closed();
                     self.input = None;
                     return;
                 }
@@ -62,13 +64,13 @@ impl<T: Transport> MessageBody for WatchBody<T> {
         let body = self.get_mut();
         let now = Instant::now();
         body.listen(now, cx);
-        let said = body.visit.say(now, &Wake::Task(cx.waker().clone()));
+        let next = body.connection.next_output(now, &Wake::Task(cx.waker().clone()));
         body.tally.flush();
-        said.map(|said| said.map(|said| Ok(said.bytes())))
+        next.map(|output| output.map(|output| Ok(output.bytes())))
     }
 }
 
-/// A body of known bytes whose length is nobody's business: frames after a handshake have none.
+/// A body of known bytes without a `Content-Length`: the answer to a WebSocket handshake has none.
 pub struct Streamed(pub Option<Bytes>);
 
 impl MessageBody for Streamed {

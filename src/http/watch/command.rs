@@ -6,42 +6,48 @@ use crate::domain::{FeedId, Position, Refused};
 /// A valid command.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Watch a feed. A `since` that makes no sense is none: the watcher gets a snapshot.
+    /// Watch a feed. A `since` that is malformed counts as none: the watcher gets a snapshot.
     Subscribe {
-        /// Which feed.
+        /// Its name.
         feed: FeedId,
         /// The position the client has.
         since: Option<Position>,
     },
     /// Stop watching a feed.
     Unsubscribe {
-        /// Which feed.
+        /// Its name.
         feed: FeedId,
     },
 }
 
-/// Reads a command; the error is a sentence for the client. Unknown fields are ignored, as clients
-/// ignore ours.
-pub fn parse(text: &str, many: bool) -> Result<Command, String> {
-    if !many {
-        return Err("this socket watches one feed and takes no commands; use /v1/ws".into());
-    }
+/// Why a text is no command.
+#[derive(Debug, PartialEq, Eq)]
+pub struct BadCommand {
+    /// A sentence for the client.
+    pub message: String,
+    /// The feed that it names, where it names one.
+    pub feed: Option<FeedId>,
+}
+
+/// Reads a command. Unknown fields are ignored, as clients ignore the server's.
+pub fn parse(text: &str) -> Result<Command, BadCommand> {
+    let bad = |message: String| BadCommand { message, feed: None };
     let raw = json::syntax(text.as_bytes()).map_err(|refused| match refused {
-        Refused::Syntax(why) => format!("a command is a JSON object: {why}"),
-        Refused::Invalid(_) => "a command is a JSON object".into(),
+        Refused::Syntax(why) => bad(format!("a command is a JSON object: {why}")),
+        Refused::Invalid(_) => bad("a command is a JSON object".into()),
     })?;
-    let mut faults = Vec::new();
     let wanted = "send {\"type\":\"subscribe\",\"feed\":…} or {\"type\":\"unsubscribe\",\"feed\":…}";
-    let mut body = Object::open(raw, &mut faults).ok_or(wanted)?;
+    let mut faults = Vec::new();
+    let mut body = Object::open(raw, &mut faults).ok_or_else(|| bad(wanted.into()))?;
     let word = |field: Option<Field<'_>>| field.and_then(|field| field.string(&mut Vec::new()));
     let kind = word(body.take("type"));
-    let feed = word(body.take("feed")).ok_or(wanted)?;
-    let feed: FeedId = feed.parse().map_err(|rule| format!("a feed {rule}"))?;
+    let feed = word(body.take("feed")).ok_or_else(|| bad(wanted.into()))?;
+    let feed: FeedId = feed.parse().map_err(|rule| bad(format!("a feed {rule}")))?;
     let since = word(body.take("since")).and_then(|since| since.parse().ok());
     match kind.as_deref() {
         Some("subscribe") => Ok(Command::Subscribe { feed, since }),
         Some("unsubscribe") => Ok(Command::Unsubscribe { feed }),
-        _ => Err(wanted.into()),
+        _ => Err(BadCommand { message: wanted.into(), feed: Some(feed) }),
     }
 }
 
@@ -54,14 +60,14 @@ mod tests {
         let feed: FeedId = "a".parse().unwrap();
         let since = "e:3".parse().ok();
         assert_eq!(
-            parse(r#"{"type":"subscribe","feed":"a","since":"e:3","x":1}"#, true),
+            parse(r#"{"type":"subscribe","feed":"a","since":"e:3","x":1}"#),
             Ok(Command::Subscribe { feed: feed.clone(), since })
         );
         assert_eq!(
-            parse(r#"{"type":"subscribe","feed":"a","since":7}"#, true),
+            parse(r#"{"type":"subscribe","feed":"a","since":7}"#),
             Ok(Command::Subscribe { feed: feed.clone(), since: None })
         );
-        assert_eq!(parse(r#"{"type":"unsubscribe","feed":"a"}"#, true), Ok(Command::Unsubscribe { feed }));
+        assert_eq!(parse(r#"{"type":"unsubscribe","feed":"a"}"#), Ok(Command::Unsubscribe { feed }));
         for bad in [
             "",
             "x",
@@ -71,8 +77,8 @@ mod tests {
             r#"{"type":"x","feed":"a"}"#,
             r#"{"type":"subscribe","feed":"a b"}"#,
         ] {
-            assert!(parse(bad, true).is_err(), "{bad}");
+            assert!(parse(bad).is_err(), "{bad}");
         }
-        assert!(parse(r#"{"type":"subscribe","feed":"a"}"#, false).is_err());
+        assert_eq!(parse(r#"{"type":"x","feed":"a"}"#).unwrap_err().feed, "a".parse().ok());
     }
 }

@@ -1,198 +1,24 @@
-//! Watching: the paths of live sockets and event streams, and the handshake.
-
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
-
-use actix_http::ws::{HandshakeError, handshake};
-use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use actix_web::{HttpMessage, HttpRequest, HttpResponse, web};
-
-use super::door::places::Full;
-use super::problem::{ApiError, invalid};
-use super::routes::resource;
-use super::{Gate, feed_of};
-use crate::domain::{FeedId, Position};
-use crate::live::hub::Hub;
-use crate::live::session::Session;
-use crate::live::{Lease, Live};
-
-use body::{Streamed, WatchBody};
-use guest::Guest;
-use sockets::take_over::{CanTakeOver, TakeOver};
-use sse::EventStream;
-use visit::{Tally, Visit};
+//! Watching: live sockets and event streams, from the handshake to the last byte.
+//!
+//! A request comes in at `endpoints`, is agreed on in `handshake`, and becomes a [`connection`], whose
+//! transport (`protocol` or `sse`) spells what `live` owes it. [`sockets`] serves connections that left the
+//! HTTP server; `body` those that it must keep.
 
 mod body;
 pub mod command;
+pub mod connection;
 mod deflate;
-mod guest;
+mod encoding;
+mod endpoints;
+mod handshake;
 pub mod incoming;
+mod messages;
+pub mod outgoing;
 mod protocol;
 pub mod sockets;
 mod sse;
-pub mod visit;
+pub mod tally;
+mod worker;
 
-pub use crate::live::frame::frame as data_frame;
-pub use guest::{Guests, serve_guests};
-pub use protocol::close_frame;
-
-/// How long a newcomer waits for the feed's first list before it is told to come back.
-const LIST_WITHIN: Duration = Duration::from_secs(4);
-
-/// How long a connection may take to end after it was told that there is no place.
-const TURNING_AWAY: Duration = Duration::from_secs(2);
-
-/// Registers the paths of live sockets.
-pub fn configure(cfg: &mut web::ServiceConfig) {
-    cfg.service(resource("/v1/feeds/{feed:[^/]*}/ws", "GET").route(web::get().to(one_feed)));
-    cfg.service(resource("/v1/ws", "GET").route(web::get().to(many_feeds)));
-    cfg.service(resource("/v1/feeds/{feed:[^/]*}/sse", "GET").route(web::get().to(events)));
-}
-
-/// `GET /v1/feeds/{feed}/ws`
-async fn one_feed(
-    req: HttpRequest,
-    input: web::Payload,
-    gate: web::Data<Gate>,
-) -> Result<HttpResponse, ApiError> {
-    let feed = feed_of(&req)?;
-    let wish = Wish::of(&req)?;
-    let mut answer = shake(&req)?;
-    let place = match gate.door.place(&req) {
-        Ok(place) => place,
-        Err(full) => return turn_away(answer, &gate, full),
-    };
-    let deflate = gate.limits.compress && deflate::agree(&req, &mut answer);
-    let lease = listed(&gate.live, &feed).await?;
-    enter(&req, input, answer, Guest { place, lease: Some(lease), wish, deflate })
-}
-
-/// `GET /v1/ws`
-async fn many_feeds(
-    req: HttpRequest,
-    input: web::Payload,
-    gate: web::Data<Gate>,
-) -> Result<HttpResponse, ApiError> {
-    let mut answer = shake(&req)?;
-    let place = match gate.door.place(&req) {
-        Ok(place) => place,
-        Err(full) => return turn_away(answer, &gate, full),
-    };
-    let deflate = gate.limits.compress && deflate::agree(&req, &mut answer);
-    enter(&req, input, answer, Guest { place, lease: None, wish: Wish::default(), deflate })
-}
-
-/// The answer to a handshake that was agreed on: the socket goes to a thread of sockets, or, where the
-/// server must keep it (TLS), is served as a body.
-fn enter(
-    req: &HttpRequest,
-    input: web::Payload,
-    answer: actix_http::ResponseBuilder,
-    guest: Guest,
-) -> Result<HttpResponse, ApiError> {
-    if req.extensions_mut().remove::<CanTakeOver>().is_some() {
-        let mut answer: HttpResponse = streamed(answer, Streamed(None))?;
-        answer.extensions_mut().insert(TakeOver(guest));
-        return Ok(answer);
-    }
-    let (hub, tally) = (of_worker::<Hub>(req)?, of_worker::<Tally>(req)?);
-    let (visit, place) = guest.sit(&hub, &tally);
-    streamed(answer, place.seat(WatchBody::new(visit, Some(input.into_inner()), tally)))
-}
-
-/// `GET /v1/feeds/{feed}/sse`
-async fn events(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
-    let feed = feed_of(&req)?;
-    let mut wish = Wish::of(&req)?;
-    // A browser that reconnects repeats the page's URL; the id it heard last is newer.
-    let last = req.headers().get("last-event-id").and_then(|id| id.to_str().ok());
-    wish.since = last.and_then(|id| id.parse().ok()).or(wish.since);
-    let place = gate.door.place(&req).map_err(no_place)?;
-    let _lease = listed(&gate.live, &feed).await?;
-    let (hub, tally) = (of_worker::<Hub>(&req)?, of_worker::<Tally>(&req)?);
-    let mut session = Session::new(gate.live.clone(), hub.clone());
-    session.subscribe(&feed, wish.since, wish.spacing);
-    let visit = Visit::new(session, EventStream::default(), hub, tally.clone());
-    let body = place.seat(WatchBody::new(visit, None, tally));
-    let mut answer = HttpResponse::Ok();
-    answer.insert_header((CONTENT_TYPE, "text/event-stream")).insert_header((CACHE_CONTROL, "no-store"));
-    // Proxies would otherwise hold events back until a buffer is full.
-    answer.insert_header(("X-Accel-Buffering", "no"));
-    Ok(answer.body(body))
-}
-
-/// What the query asks for.
-#[derive(Default)]
-struct Wish {
-    since: Option<Position>,
-    spacing: Duration,
-}
-
-impl Wish {
-    fn of(req: &HttpRequest) -> Result<Wish, ApiError> {
-        let mut wish = Wish::default();
-        for (name, value) in url::form_urlencoded::parse(req.query_string().as_bytes()) {
-            match &*name {
-                // One that makes no sense gets a snapshot, never a refusal.
-                "since" => wish.since = value.parse().ok(),
-                "max_hz" => {
-                    let hz = value.parse::<f64>().ok().filter(|hz| (0.01..=1000.0).contains(hz));
-                    let hz = hz.ok_or_else(|| invalid("max_hz must be a number from 0.01 to 1000"))?;
-                    wish.spacing = Duration::from_secs_f64(1.0 / hz);
-                }
-                _ => {}
-            }
-        }
-        Ok(wish)
-    }
-}
-
-/// The answer to a WebSocket handshake; a plain GET is told to upgrade.
-fn shake(req: &HttpRequest) -> Result<actix_http::ResponseBuilder, ApiError> {
-    handshake(req.head()).map_err(|error| match error {
-        HandshakeError::NoWebsocketUpgrade | HandshakeError::NoConnectionUpgrade => ApiError::UpgradeRequired,
-        error => ApiError::BadHandshake(error.to_string()),
-    })
-}
-
-/// Completes the handshake only to say that there is no place: a browser does not show its page the status
-/// of a refused one. When too many are being told so, the rest get a plain 503.
-fn turn_away(answer: actix_http::ResponseBuilder, gate: &Gate, full: Full) -> Result<HttpResponse, ApiError> {
-    let Some(place) = gate.door.turn_away() else { return Err(ApiError::NoPlace) };
-    let body = protocol::too_many_connections(&no_place(full).to_string());
-    // The connection outlives its body: the server waits for the client to close, for as long.
-    actix_web::rt::spawn(async move {
-        tokio::time::sleep(TURNING_AWAY).await;
-        drop(place);
-    });
-    streamed(answer, Streamed(Some(body)))
-}
-
-fn streamed(
-    mut answer: actix_http::ResponseBuilder,
-    body: impl actix_web::body::MessageBody + 'static,
-) -> Result<HttpResponse, ApiError> {
-    Ok(answer.message_body(body).map_err(|_| ApiError::Internal)?.map_into_boxed_body().into())
-}
-
-fn no_place(full: Full) -> ApiError {
-    match full {
-        Full::Server => ApiError::NoPlace,
-        Full::Address => ApiError::TooManyConnections,
-    }
-}
-
-/// The feed's board, once its list is there.
-async fn listed(live: &Arc<Live>, feed: &FeedId) -> Result<Lease, ApiError> {
-    let lease = live.lease(feed);
-    match lease.has_list(LIST_WITHIN).await {
-        true => Ok(lease),
-        false => Err(ApiError::Unavailable),
-    }
-}
-
-/// What each worker has of its own.
-fn of_worker<T: 'static>(req: &HttpRequest) -> Result<Rc<T>, ApiError> {
-    req.app_data::<Rc<T>>().cloned().ok_or(ApiError::Internal)
-}
+pub use endpoints::configure;
+pub use worker::{WatcherThreads, start_watcher_threads};

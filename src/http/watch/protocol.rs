@@ -4,12 +4,16 @@
 use std::time::{Duration, Instant};
 
 use actix_ws::CloseCode;
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 
 use super::command::{self, Command};
+use super::connection::Transport;
+use super::encoding::{DEFLATED, WS};
 use super::incoming::{Incoming, Reader, Rules, Violation};
-use super::visit::Transport;
-use crate::live::frame::{Encoding, Frame};
+use super::messages::Message;
+use super::outgoing::{close_frame, ping, pong, text_frame};
+use crate::domain::FeedId;
+use crate::live::frame::Encoding;
 use crate::live::session::Session;
 use crate::metrics::labels;
 
@@ -37,11 +41,14 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 /// Wrong commands on one socket before it is closed.
 const WRONG_MOST: u32 = 16;
 
+/// Answers to commands that may wait for the client to read them; then the connection is closed.
+const ANSWERS_MOST: usize = 256;
+
 /// One WebSocket connection's protocol state.
 pub struct WebSocket {
     reader: Reader,
-    /// What goes out before the session's frames: errors (at most one for each counted wrong command, so
-    /// at most [`WRONG_MOST`]), and at the end the goodbye and the close frame.
+    /// What goes out before the session's frames: answers to commands (at most [`ANSWERS_MOST`]), and at
+    /// the end the goodbye and the close frame.
     first: Vec<Bytes>,
     /// The last ping's payload: only the newest must be answered (RFC 6455, 5.5.3).
     pong: Option<Bytes>,
@@ -95,27 +102,40 @@ impl WebSocket {
     }
 
     fn obey(&mut self, text: &str, session: &mut Session) {
-        let refused = match command::parse(text, self.many) {
+        if !self.many {
+            let why = "this socket watches one feed and takes no commands; use /v1/ws";
+            return self.refuse("bad_command", why, None);
+        }
+        match command::parse(text) {
             Ok(Command::Subscribe { feed, since }) => {
-                let taken = session.subscribe(&feed, since, Duration::ZERO);
-                (!taken).then(|| {
-                    (
-                        "too_many_feeds",
-                        "64 feeds are watched on this socket; unsubscribe one first".to_owned(),
-                    )
-                })
+                if !session.subscribe(&feed, since, Duration::ZERO) {
+                    let why = "64 feeds are watched on this socket; unsubscribe one first";
+                    self.refuse("too_many_feeds", why, Some(&feed));
+                }
             }
             Ok(Command::Unsubscribe { feed }) => {
                 session.unsubscribe(&feed);
-                None
+                self.tell(&Message::Unsubscribed { feed: &feed });
             }
-            Err(why) => Some(("bad_command", why)),
-        };
-        let Some((code, why)) = refused else { return };
+            Err(bad) => self.refuse("bad_command", &bad.message, bad.feed.as_ref()),
+        }
+    }
+
+    fn refuse(&mut self, code: &str, message: &str, feed: Option<&FeedId>) {
+        self.tell(&Message::Error { code, message, feed });
         self.wrong += 1;
-        self.first.push(Frame::error(code, &why).bytes(Encoding::Ws));
         if self.wrong >= WRONG_MOST {
             self.close(BAD_REQUEST, "too many wrong commands");
+        }
+    }
+
+    fn tell(&mut self, message: &Message<'_>) {
+        if self.closing_since.is_some() {
+            return;
+        }
+        self.first.push(text_frame(message.json().as_bytes()));
+        if self.first.len() >= ANSWERS_MOST {
+            self.close(BAD_REQUEST, "commands come faster than their answers are read");
         }
     }
 
@@ -128,7 +148,7 @@ impl WebSocket {
 }
 
 impl Transport for WebSocket {
-    fn hear(&mut self, bytes: &mut &[u8], session: &mut Session, now: Instant) {
+    fn receive(&mut self, bytes: &mut &[u8], session: &mut Session, now: Instant) {
         self.heard = now;
         while !self.over
             && let Some(incoming) = self.reader.read(bytes)
@@ -137,7 +157,7 @@ impl Transport for WebSocket {
         }
     }
 
-    fn hung_up(&mut self) {
+    fn peer_closed(&mut self) {
         // There is nobody to say anything to.
         self.over = true;
         self.first.clear();
@@ -157,22 +177,22 @@ impl Transport for WebSocket {
             return None;
         }
         if let Some(payload) = self.pong.take() {
-            return Some(control_frame(0x8a, &payload));
+            return Some(pong(&payload));
         }
         let quiet = now.saturating_duration_since(self.heard.max(self.pinged));
         if quiet >= PING_EVERY {
             self.pinged = now;
-            return Some(control_frame(0x89, b""));
+            return Some(ping());
         }
         None
     }
 
     fn encoding(&self) -> Encoding {
-        if self.deflate { Encoding::Deflated } else { Encoding::Ws }
+        if self.deflate { DEFLATED } else { WS }
     }
 
-    fn goodbye(&mut self, frame: &Frame) {
-        self.first.push(frame.bytes(Encoding::Ws));
+    fn goodbye(&mut self, reason: &str, reconnect_in_ms: u64) {
+        self.tell(&Message::Goodbye { reason, reconnect_in_ms });
         self.close(SHUTDOWN, "shutdown");
     }
 
@@ -196,29 +216,28 @@ impl Transport for WebSocket {
     }
 }
 
-/// All that a watcher gets for whom there is no place: the reason, and a close.
+/// All that a client is sent for which there is no place: the reason, and a close frame.
 pub fn too_many_connections(why: &str) -> Bytes {
-    let mut bytes = BytesMut::from(&Frame::error("too_many_connections", why).bytes(Encoding::Ws)[..]);
-    bytes.extend_from_slice(&close_frame(Some(TOO_MANY_CONNECTIONS), "too many connections"));
-    bytes.freeze()
+    let error = Message::Error { code: "too_many_connections", message: why, feed: None };
+    let close = close_frame(Some(TOO_MANY_CONNECTIONS), "too many connections");
+    [text_frame(error.json().as_bytes()), close].concat().into()
 }
 
-/// A final frame of at most 125 bytes.
-fn control_frame(first: u8, payload: &[u8]) -> Bytes {
-    let payload = &payload[..payload.len().min(125)];
-    let mut out = BytesMut::with_capacity(2 + payload.len());
-    out.put_u8(first);
-    out.put_u8(payload.len() as u8);
-    out.put_slice(payload);
-    out.freeze()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// A close frame: no code, or one and its reason, which is cut at 123 bytes.
-pub fn close_frame(code: Option<CloseCode>, reason: &str) -> Bytes {
-    let mut payload = Vec::new();
-    if let Some(code) = code {
-        payload.extend(u16::from(code).to_be_bytes());
-        payload.extend(reason.as_bytes());
+    #[test]
+    fn a_client_that_does_not_read_its_answers_is_closed_before_they_take_much_memory() {
+        let mut socket = WebSocket::new(true, false);
+        let feed: FeedId = "a".parse().unwrap();
+        for _ in 0..10 * ANSWERS_MOST {
+            socket.tell(&Message::Unsubscribed { feed: &feed });
+        }
+        assert!(socket.is_closing());
+        let close = close_frame(Some(BAD_REQUEST), "commands come faster than their answers are read");
+        let out = socket.urgent(Instant::now()).unwrap();
+        assert!(out.ends_with(&close) && out.len() < 64 * ANSWERS_MOST, "{}", out.len());
+        assert_eq!(socket.urgent(Instant::now()), None);
     }
-    control_frame(0x88, &payload)
 }

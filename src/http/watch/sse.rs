@@ -4,8 +4,10 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::visit::Transport;
-use crate::live::frame::{Encoding, Frame};
+use super::connection::Transport;
+use super::encoding::SSE;
+use super::messages::Message;
+use crate::live::frame::Encoding;
 use crate::live::session::Session;
 use crate::metrics::labels;
 
@@ -17,11 +19,11 @@ pub struct EventStream {
 }
 
 impl Transport for EventStream {
-    fn hear(&mut self, bytes: &mut &[u8], _: &mut Session, _: Instant) {
+    fn receive(&mut self, bytes: &mut &[u8], _: &mut Session, _: Instant) {
         *bytes = &[];
     }
 
-    fn hung_up(&mut self) {
+    fn peer_closed(&mut self) {
         self.closing = true;
         self.farewell = None;
     }
@@ -31,11 +33,14 @@ impl Transport for EventStream {
     }
 
     fn encoding(&self) -> Encoding {
-        Encoding::Sse
+        SSE
     }
 
-    fn goodbye(&mut self, frame: &Frame) {
-        self.farewell = Some(frame.bytes(Encoding::Sse));
+    fn goodbye(&mut self, reason: &str, reconnect_in_ms: u64) {
+        let json = Message::Goodbye { reason, reconnect_in_ms }.json();
+        // A browser's event source reconnects by itself, after the time that `retry` names.
+        let event = format!("retry: {reconnect_in_ms}\nevent: goodbye\ndata: {json}\n\n");
+        self.farewell = Some(event.into());
         self.closing = true;
     }
 

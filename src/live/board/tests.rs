@@ -9,6 +9,8 @@ use crate::live::frame::Encoding;
 
 const CAPACITY: u64 = 4;
 
+const PLAIN: Encoding = Encoding::new(0, |frame| frame.json().clone());
+
 /// What may happen to a board and its watchers, in any order.
 #[derive(Clone, Debug)]
 enum Event {
@@ -71,9 +73,8 @@ struct Client {
 impl Client {
     /// Folds strictly: a gap, a repeat or a reorder panics.
     fn fold(&mut self, frame: &Frame) {
-        let bytes = frame.bytes(Encoding::Ws);
-        let from = bytes.windows(7).position(|at| at == b"{\"type\"").unwrap();
-        let json: Value = serde_json::from_slice(&bytes[from..]).unwrap();
+        let bytes = frame.bytes(PLAIN);
+        let json: Value = serde_json::from_slice(&bytes).unwrap();
         let id = |row: &Value| row["row"].as_str().unwrap().to_owned();
         match json["type"].as_str().unwrap() {
             "snapshot" => {

@@ -16,6 +16,8 @@ use super::watcher::{Brought, Socket, open_socket, read_socket};
 pub struct Many {
     /// By feed. A feed that was given up stays, and must get no more frames.
     pub folds: HashMap<String, Fold>,
+    /// Feeds whose end the server has confirmed; none of their frames may follow.
+    pub unsubscribed: Vec<String>,
     /// Error frames so far.
     pub errors: Vec<Value>,
     /// How the socket was closed.
@@ -28,7 +30,7 @@ impl Many {
     /// Connects; nothing is watched yet.
     pub async fn open(api: &Api) -> Many {
         let socket = open_socket(api, "/v1/ws", None).await.expect("a WebSocket");
-        Many { folds: HashMap::new(), errors: vec![], closed: None, socket }
+        Many { folds: HashMap::new(), unsubscribed: vec![], errors: vec![], closed: None, socket }
     }
 
     /// Sends any text.
@@ -40,6 +42,7 @@ impl Many {
     pub async fn subscribe(&mut self, feed: &str) {
         let mut fold = Fold::new(feed);
         fold.connected(None);
+        self.unsubscribed.retain(|ended| ended != feed);
         self.folds.insert(feed.to_owned(), fold);
         self.say(&json!({"type": "subscribe", "feed": feed}).to_string()).await;
     }
@@ -47,6 +50,7 @@ impl Many {
     /// Watches a feed from where an earlier fold stood.
     pub async fn resume(&mut self, mut fold: Fold) {
         fold.connected(fold.at.clone());
+        self.unsubscribed.retain(|ended| *ended != fold.feed);
         let command = json!({"type": "subscribe", "feed": fold.feed, "since": fold.position()});
         self.folds.insert(fold.feed.clone(), fold);
         self.say(&command.to_string()).await;
@@ -79,10 +83,15 @@ impl Many {
                 self.folds.values_mut().for_each(|fold| fold.take(&frame));
                 true
             }
+            Brought::Frame(frame) if frame["type"] == "unsubscribed" => {
+                self.unsubscribed.push(frame["feed"].as_str().expect("which feed").to_owned());
+                true
+            }
             Brought::Frame(frame) => {
                 let feed = frame["feed"].as_str().unwrap_or_else(|| panic!("of no feed: {frame}"));
                 let fold =
                     self.folds.get_mut(feed).unwrap_or_else(|| panic!("of a feed not asked for: {frame}"));
+                assert!(!self.unsubscribed.iter().any(|ended| ended == feed), "after its end: {frame}");
                 fold.take(&frame);
                 true
             }

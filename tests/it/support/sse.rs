@@ -16,6 +16,8 @@ pub struct SseWatcher {
     pub fold: Fold,
     /// The newest event id.
     pub last_id: Option<String>,
+    /// The newest `retry`, in milliseconds.
+    pub retry: Option<u64>,
     answer: Response,
     unread: Vec<u8>,
 }
@@ -59,7 +61,7 @@ impl SseWatcher {
         assert_eq!(answer.status(), 200);
         let kind = answer.headers()["content-type"].to_str().unwrap();
         assert!(kind.starts_with("text/event-stream"), "{kind}");
-        SseWatcher { fold, last_id: None, answer, unread: vec![] }
+        SseWatcher { fold, last_id: None, retry: None, answer, unread: vec![] }
     }
 
     /// Folds the next event; false when the stream has ended.
@@ -89,7 +91,7 @@ impl SseWatcher {
                 "event" => name = Some(value.to_owned()),
                 "id" => id = Some(value.to_owned()),
                 "data" => data.push(value),
-                "retry" => assert!(value.parse::<u64>().is_ok(), "{block}"),
+                "retry" => self.retry = Some(value.parse().unwrap_or_else(|_| panic!("{block}"))),
                 _ => panic!("an unknown field: {block}"),
             }
         }

@@ -79,7 +79,10 @@ impl Store {
                 model.clone()
             }
             Store::Embedded(dir) => {
-                let options = EmbeddedOptions { defaults, reports, ..EmbeddedOptions::new(dir.path()) };
+                // Cases own the clock, which may run as they like.
+                let steady_for = std::time::Duration::ZERO;
+                let options =
+                    EmbeddedOptions { defaults, reports, steady_for, ..EmbeddedOptions::new(dir.path()) };
                 EmbeddedEngine::open(options).unwrap()
             }
             Store::Redis(Corner { server, prefix }) => {

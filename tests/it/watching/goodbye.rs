@@ -35,6 +35,8 @@ async fn sigterm_says_goodbye_to_every_watcher_and_ends_in_order() {
     assert_eq!(many.wait_for_close().await, Some(4200));
     assert!(many.folds.values().any(|fold| fold.goodbye.is_some()));
     sse.wait_for_end().await;
+    let told = sse.fold.goodbye.as_ref().expect("a goodbye before the end");
+    assert_eq!(sse.retry, told["reconnect_in_ms"].as_u64(), "{told}");
     let status = gateway.wait();
     assert_eq!(status.code(), Some(0), "{}", gateway.said());
 

@@ -44,6 +44,7 @@ async fn a_feed_that_was_given_up_sends_nothing_more() {
     many.unsubscribe("a").await;
     many.subscribe("b").await;
     many.wait_until("the other list", |m| m.fold("b").snapshots == 1).await;
+    assert_eq!(many.unsubscribed, ["a"]);
     app.give("a", &gift("g2")).await;
     app.give("b", &gift("g1")).await;
     many.wait_until("the other gift", |m| m.fold("b").seq() == 1).await;
@@ -64,6 +65,7 @@ async fn sixty_four_feeds_fit_and_one_more_is_an_error() {
     many.wait_until("all lists", |m| m.folds.values().all(|fold| fold.snapshots == 1)).await;
     many.say(&json!({"type": "subscribe", "feed": "one-more"}).to_string()).await;
     many.wait_until("an error", |m| m.errors.len() == 1).await;
+    assert_eq!(many.errors[0]["feed"], "one-more", "{}", many.errors[0]);
     for feed in ["f0", "f63"] {
         app.give(feed, &gift("g1")).await;
         many.wait_until("its gift", |m| m.fold(feed).seq() == 1).await;

@@ -84,12 +84,16 @@ async fn four_kib_exactly_and_fragments_of_a_command_are_read() {
     many.subscribe("a").await;
     many.wait_until("a list", |m| m.fold("a").snapshots == 1).await;
     many.unsubscribe("a").await;
+    many.wait_until("its end", |m| m.unsubscribed == ["a"]).await;
+    many.unsubscribed.clear();
     let mut fold = many.fold("a").clone();
     fold.connected(None);
     many.folds.insert("a".into(), fold.clone());
     many.say(&padded).await;
     many.wait_until("a list", |m| m.fold("a").snapshots == 2).await;
     many.unsubscribe("a").await;
+    many.wait_until("its end", |m| m.unsubscribed == ["a"]).await;
+    many.unsubscribed.clear();
     fold.connected(None);
     many.folds.insert("a".into(), fold);
     let part = |text: &str, code, end| {

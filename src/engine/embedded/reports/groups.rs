@@ -22,7 +22,6 @@ impl Feeds {
         ask: Ask,
         now: Millis,
     ) -> Step<Option<Taken>> {
-        self.now = self.now.max(now);
         let reader = Reader::Group(group.clone());
         self.number(name)?;
         let Some((no, known)) = self.ledger(name)? else { return Ok(None) };
@@ -190,7 +189,6 @@ impl Feeds {
         which: &Replay,
         now: Millis,
     ) -> Step<u64> {
-        self.now = self.now.max(now);
         let Some((no, ..)) = self.standing_of(name, reader)? else { return Ok(0) };
         let mut replayed = 0;
         for (place, kept, _) in self.store.letters(no, reader)? {

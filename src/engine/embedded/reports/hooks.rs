@@ -28,7 +28,6 @@ impl Feeds {
         to: Option<&Hook>,
         now: Millis,
     ) -> Step<Swapped> {
-        self.now = self.now.max(now);
         let old = self.store.hook(key)?;
         if old.as_ref().map(|hook| hook.version) != was {
             return Ok(Swapped::Stale);

@@ -65,6 +65,16 @@ impl Jobs {
         }
     }
 
+    /// The clock went back by so much: what is to be looked at comes no later for it.
+    pub(in super::super) fn went_back(&mut self, ms: u64) {
+        let earlier = |at: Millis| Millis(at.0.saturating_sub_unsigned(ms));
+        for slot in self.slots.values_mut() {
+            (slot.at, slot.hurried) = (earlier(slot.at), slot.hurried.map(earlier));
+        }
+        self.by_time =
+            std::mem::take(&mut self.by_time).into_iter().map(|(at, job)| (earlier(at), job)).collect();
+    }
+
     fn give_back(&mut self, over: JobDone, now: Millis) {
         let JobDone { job, token, next_in_ms } = over;
         let Some(slot) = self.slots.get(&job).copied() else { return };
@@ -102,7 +112,6 @@ impl Feeds {
         lease_ms: u64,
         now: Millis,
     ) -> JobTurn {
-        self.now = self.now.max(now);
         over.into_iter().for_each(|over| self.jobs.give_back(over, now));
         self.jobs.claim(max, lease_ms, now)
     }

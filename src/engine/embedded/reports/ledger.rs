@@ -306,7 +306,7 @@ impl Feeds {
         }
         if keep_from < newest {
             let too_old = match max_age_ms {
-                0 => None,
+                ms if ms == 0 || !self.may_forget() => None,
                 ms => self.store.ledger_older(no, Millis(self.now.0.saturating_sub_unsigned(ms)))?,
             };
             let too_many = known.next.saturating_sub(backlog_max);

@@ -28,7 +28,7 @@ impl LedgerStore for EmbeddedEngine {
         now: Millis,
     ) -> Wait<'a, Option<Taken>> {
         let (feed, group) = (feed.clone(), group.clone());
-        self.task(move |feeds| feeds.take(&feed, &group, ask, now))
+        self.task_at(now, move |feeds| feeds.take(&feed, &group, ask, now))
     }
 
     fn ack<'a>(
@@ -55,7 +55,7 @@ impl LedgerStore for EmbeddedEngine {
 
     fn group<'a>(&'a self, feed: &'a FeedId, group: &'a GroupId, now: Millis) -> Wait<'a, Option<GroupView>> {
         let (feed, group) = (feed.clone(), group.clone());
-        self.task(move |feeds| feeds.group(&feed, &group, now))
+        self.task_at(now, move |feeds| feeds.group(&feed, &group, now))
     }
 
     fn delete_group<'a>(&'a self, feed: &'a FeedId, group: &'a GroupId) -> Wait<'a, bool> {
@@ -81,7 +81,7 @@ impl LedgerStore for EmbeddedEngine {
         now: Millis,
     ) -> Wait<'a, u64> {
         let (feed, reader, which) = (feed.clone(), reader.clone(), which.clone());
-        self.task(move |feeds| feeds.replay(&feed, &reader, &which, now))
+        self.task_at(now, move |feeds| feeds.replay(&feed, &reader, &which, now))
     }
 
     fn letter_feeds<'a>(&'a self, hook: &'a HookId) -> Wait<'a, Vec<FeedId>> {
@@ -108,23 +108,23 @@ impl WebhookStore for EmbeddedEngine {
         now: Millis,
     ) -> Wait<'a, Swapped> {
         let key = key.clone();
-        self.task(move |feeds| feeds.swap_hook(&key, was, to.as_ref(), now))
+        self.task_at(now, move |feeds| feeds.swap_hook(&key, was, to.as_ref(), now))
     }
 }
 
 impl JobStore for EmbeddedEngine {
     fn claim_jobs(&self, over: Vec<JobDone>, max: usize, lease_ms: u64, now: Millis) -> Wait<'_, JobTurn> {
-        self.task(move |feeds| Ok(feeds.claim_jobs(over, max, lease_ms, now)))
+        self.task_at(now, move |feeds| Ok(feeds.claim_jobs(over, max, lease_ms, now)))
     }
 
     fn open_job<'a>(&'a self, job: &'a Job, want: Want, now: Millis) -> Wait<'a, Option<Work>> {
         let job = job.clone();
-        self.task(move |feeds| feeds.open_job(&job, want, now))
+        self.task_at(now, move |feeds| feeds.open_job(&job, want, now))
     }
 
     fn save_job<'a>(&'a self, job: &'a Job, save: Save, want: Want, now: Millis) -> Wait<'a, Option<Work>> {
         let job = job.clone();
-        self.task(move |feeds| feeds.save_job(&job, save, want, now))
+        self.task_at(now, move |feeds| feeds.save_job(&job, save, want, now))
     }
 
     fn job_wakes(&self) -> Wakes {

@@ -1,24 +1,24 @@
-//! One taken-over socket: writes what its conversation says for as long as the kernel takes it.
+//! One socket: writes what its handler has to say for as long as the kernel takes it.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
+use std::ops::ControlFlow;
 use std::task::Poll;
 use std::time::Instant;
 
 use bytes::{Buf, Bytes};
 use mio::net::TcpStream;
 
-use super::super::visit::Said;
-use super::serve::Conversation;
-use crate::live::calls::Wake;
+use super::handler::{Output, SocketHandler};
+use crate::live::wake::Wake;
 
 /// Reads of one socket at once, so that a chatty client can't keep its thread busy.
 const READS: usize = 4;
 
-/// A socket and what is said on it.
+/// A socket and what is output on it.
 pub(super) struct Socket<C> {
     pub stream: TcpStream,
-    conversation: C,
+    handler: C,
     /// What the kernel did not take, of one frame.
     rest: Bytes,
     /// The kernel takes nothing now; it tells when it does.
@@ -27,13 +27,6 @@ pub(super) struct Socket<C> {
     greeted: bool,
     /// The kernel was asked to tell when it takes bytes; from then on it always does.
     armed: bool,
-}
-
-/// Whether a socket is still needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    Stay,
-    Gone,
 }
 
 /// What a read left.
@@ -47,15 +40,15 @@ pub(super) enum Input {
     End,
 }
 
-impl<C: Conversation> Socket<C> {
+impl<C: SocketHandler> Socket<C> {
     /// Writes `head` first.
-    pub fn new(stream: TcpStream, conversation: C, head: Bytes) -> Self {
-        Socket { stream, conversation, rest: head, blocked: false, greeted: false, armed: false }
+    pub fn new(stream: TcpStream, handler: C, head: Bytes) -> Self {
+        Socket { stream, handler, rest: head, blocked: false, greeted: false, armed: false }
     }
 
     /// Bytes that were read before.
-    pub fn hear(&mut self, bytes: &[u8], now: Instant) {
-        self.conversation.hear(bytes, now);
+    pub fn receive(&mut self, bytes: &[u8], now: Instant) {
+        self.handler.receive(bytes, now);
     }
 
     /// The kernel takes bytes again.
@@ -68,11 +61,11 @@ impl<C: Conversation> Socket<C> {
         self.blocked && !std::mem::replace(&mut self.armed, true)
     }
 
-    /// Nothing more will come: answers what came last, if the kernel takes it, and is done.
-    pub fn end(&mut self, now: Instant, wake: &Wake) -> Fate {
-        self.write(now, wake);
-        self.conversation.hung_up();
-        Fate::Gone
+    /// Nothing more will come: answers what came last, if the kernel takes it, and ends.
+    pub fn end(&mut self, now: Instant, wake: &Wake) -> ControlFlow<()> {
+        let _ = self.write(now, wake);
+        self.handler.peer_closed();
+        ControlFlow::Break(())
     }
 
     /// Reads what came, through the thread's `buffer`.
@@ -81,7 +74,7 @@ impl<C: Conversation> Socket<C> {
             match self.stream.read(buffer) {
                 Ok(0) => return Input::End,
                 Ok(n) => {
-                    self.conversation.hear(&buffer[..n], now);
+                    self.handler.receive(&buffer[..n], now);
                     if n < buffer.len() {
                         return Input::Dry;
                     }
@@ -94,10 +87,10 @@ impl<C: Conversation> Socket<C> {
         Input::More
     }
 
-    /// Writes until there is nothing to say or the kernel takes no more.
-    pub fn write(&mut self, now: Instant, wake: &Wake) -> Fate {
+    /// Writes until there is nothing to say or the kernel takes no more. `Break`: the socket is to be closed.
+    pub fn write(&mut self, now: Instant, wake: &Wake) -> ControlFlow<()> {
         if self.blocked {
-            return Fate::Stay;
+            return ControlFlow::Continue(());
         }
         if !self.greeted {
             self.greeted = true;
@@ -106,52 +99,52 @@ impl<C: Conversation> Socket<C> {
         if self.rest.has_remaining() {
             let rest = std::mem::take(&mut self.rest);
             match self.push(&rest) {
-                Err(()) => return Fate::Gone,
+                Err(()) => return ControlFlow::Break(()),
                 Ok(sent) if sent < rest.len() => {
                     self.rest = rest.slice(sent..);
-                    return Fate::Stay;
+                    return ControlFlow::Continue(());
                 }
                 Ok(_) => {}
             }
         }
         loop {
-            match self.conversation.say(now, wake) {
-                Poll::Ready(Some(said)) => {
-                    let bytes = said.bytes();
+            match self.handler.next_output(now, wake) {
+                Poll::Ready(Some(output)) => {
+                    let bytes = output.bytes();
                     match self.push(&bytes) {
-                        Err(()) => return Fate::Gone,
+                        Err(()) => return ControlFlow::Break(()),
                         Ok(sent) if sent < bytes.len() => {
-                            self.rest = self.conversation.unsent(&said, sent);
-                            return Fate::Stay;
+                            self.rest = self.handler.unsent(&output, sent);
+                            return ControlFlow::Continue(());
                         }
                         Ok(_) => {}
                     }
                 }
                 Poll::Ready(None) => {
                     let _ = self.stream.shutdown(Shutdown::Write);
-                    return Fate::Gone;
+                    return ControlFlow::Break(());
                 }
-                Poll::Pending => return Fate::Stay,
+                Poll::Pending => return ControlFlow::Continue(()),
             }
         }
     }
 
-    /// Joins what is said first to the head: one write, one packet.
-    fn greet(&mut self, now: Instant, wake: &Wake) -> Fate {
+    /// Joins what is output first to the head: one write, one packet.
+    fn greet(&mut self, now: Instant, wake: &Wake) -> ControlFlow<()> {
         let head = std::mem::take(&mut self.rest);
-        let first = match self.conversation.say(now, wake) {
-            Poll::Ready(Some(said)) => said,
-            Poll::Ready(None) | Poll::Pending => Said::Bytes(Bytes::new()),
+        let first = match self.handler.next_output(now, wake) {
+            Poll::Ready(Some(output)) => output,
+            Poll::Ready(None) | Poll::Pending => Output::Bytes(Bytes::new()),
         };
         let all = [&head[..], &first.bytes()[..]].concat();
         match self.push(&all) {
-            Err(()) => Fate::Gone,
+            Err(()) => ControlFlow::Break(()),
             Ok(sent) if sent == all.len() => self.write(now, wake),
             Ok(sent) => {
                 let begun = sent.saturating_sub(head.len());
-                let then = self.conversation.unsent(&first, begun);
+                let then = self.handler.unsent(&first, begun);
                 self.rest = [&head[sent.min(head.len())..], &then[..]].concat().into();
-                Fate::Stay
+                ControlFlow::Continue(())
             }
         }
     }

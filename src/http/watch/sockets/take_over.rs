@@ -23,7 +23,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 use tokio_util::codec::Encoder;
 
-use super::{Arrival, Sockets};
+use super::handover::Handover;
+use super::threads::SocketThreads;
 
 /// How long a connection that is not taken over may take to end after its answer.
 const LINGER: Duration = Duration::from_secs(2);
@@ -35,8 +36,8 @@ const WRITTEN_WITHIN: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug)]
 pub struct CanTakeOver;
 
-/// In an answer's extensions: its connection is to be taken over, for this guest.
-pub struct TakeOver<G>(pub G);
+/// In an answer's extensions: its connection is to be taken over, with what was agreed on.
+pub struct TakeOver<H>(pub H);
 
 /// The application, kept where the upgrades of the same worker reach it.
 pub struct Shared<F: ServiceFactory<Request>> {
@@ -51,18 +52,18 @@ impl<F: ServiceFactory<Request>> Shared<F> {
     }
 
     /// What answers upgrades, and hands those that are agreed on over to `sockets`.
-    pub fn upgrades<G, B>(
+    pub fn upgrades<H, B>(
         &self,
-        sockets: Arc<Sockets<G>>,
+        sockets: Arc<SocketThreads<H>>,
     ) -> impl ServiceFactory<
         (Request, Framed<TcpStream, Codec>),
         Config = (),
         Response = (),
         Error = Infallible,
         InitError = (),
-    > + use<F, G, B>
+    > + use<F, H, B>
     where
-        G: Send + 'static,
+        H: Send + 'static,
         B: MessageBody + 'static,
         F: ServiceFactory<Request, Response = ServiceResponse<B>>,
         F::Error: Into<Response<BoxBody>>,
@@ -108,16 +109,16 @@ where
 }
 
 /// Has the application answer, then hands the socket over or ends the connection.
-async fn answer<S, G, B>(
+async fn answer<S, H, B>(
     app: Option<Rc<S>>,
     request: Request,
     framed: Framed<TcpStream, Codec>,
-    sockets: Arc<Sockets<G>>,
+    sockets: Arc<SocketThreads<H>>,
 ) -> io::Result<()>
 where
     S: Service<Request, Response = ServiceResponse<B>>,
     S::Error: Into<Response<BoxBody>>,
-    G: Send + 'static,
+    H: Send + 'static,
     B: MessageBody + 'static,
 {
     let Some(app) = app else { return Err(io::Error::other("the application is not there yet")) };
@@ -128,19 +129,20 @@ where
         Err(error) => error.into(),
     };
     let (mut answer, body) = answer.into_parts();
-    let guest = answer.extensions_mut().remove::<TakeOver<G>>();
-    if guest.is_none() && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+    let handshake = answer.extensions_mut().remove::<TakeOver<H>>();
+    if handshake.is_none() && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
         // What the client sends after it may be meant for another protocol.
         answer.head_mut().set_connection_type(ConnectionType::Close);
     }
     let mut head = parts.write_buf;
     parts.codec.encode(Message::Item((answer, body.size())), &mut head)?;
-    match guest {
-        Some(TakeOver(guest)) => {
+    match handshake {
+        Some(TakeOver(handshake)) => {
             let stream = parts.io.into_std()?;
-            let arrival = Arrival { stream, head: head.freeze(), heard: parts.read_buf.freeze(), guest };
+            let handover =
+                Handover { stream, head: head.freeze(), received: parts.read_buf.freeze(), handshake };
             // Dropped when too many are on their way: nothing was answered yet, the client tries again.
-            drop(sockets.seat(arrival));
+            drop(sockets.hand_over(handover));
             Ok(())
         }
         None => finish(parts.io, parts.codec, head, body).await,

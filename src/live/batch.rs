@@ -1,4 +1,4 @@
-//! Frames that are due together, joined once for all who are due the same.
+//! Frames that are due together, joined once for all watchers to whom the same is due.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -10,24 +10,24 @@ use super::frame::{Encoding, Frame};
 
 /// Frames that go out in one write. Watchers of one thread who stand at the same position share one.
 #[derive(Debug)]
-pub struct Run {
+pub struct FrameBatch {
     /// Not empty.
     frames: Vec<Arc<Frame>>,
-    /// Of the board's ring: a cursor may be put back between two of its frames.
+    /// The frames are of the board's ring: a cursor may be put back between two of them.
     ring: bool,
-    /// By [`Encoding`]; of one frame, its own bytes are used.
-    joined: [OnceCell<Bytes>; Encoding::ALL],
+    /// By [`Encoding`], when there are several frames.
+    joined: [OnceCell<Bytes>; Encoding::MOST],
 }
 
-impl Run {
+impl FrameBatch {
     /// One frame.
-    pub(super) fn one(frame: Arc<Frame>) -> Rc<Run> {
-        Run::of(vec![frame], false)
+    pub(super) fn one(frame: Arc<Frame>) -> Rc<FrameBatch> {
+        FrameBatch::of(vec![frame], false)
     }
 
     /// Several, in order; `ring`: they came from the board's ring.
-    pub(super) fn of(frames: Vec<Arc<Frame>>, ring: bool) -> Rc<Run> {
-        Rc::new(Run { frames, ring, joined: Default::default() })
+    pub(super) fn of(frames: Vec<Arc<Frame>>, ring: bool) -> Rc<FrameBatch> {
+        Rc::new(FrameBatch { frames, ring, joined: Default::default() })
     }
 
     /// How many frames.
@@ -40,7 +40,7 @@ impl Run {
         if let [frame] = &self.frames[..] {
             return frame.bytes(encoding);
         }
-        let joined = self.joined[encoding as usize].get_or_init(|| {
+        let joined = self.joined[encoding.slot()].get_or_init(|| {
             let parts = self.frames.iter().map(|frame| frame.bytes(encoding));
             let mut all = BytesMut::with_capacity(parts.clone().map(|part| part.len()).sum());
             parts.for_each(|part| all.extend_from_slice(&part));
@@ -77,6 +77,8 @@ mod tests {
     use super::*;
     use crate::domain::{Change, Epoch, FeedId, Op, RemoveReason};
 
+    const PLAIN: Encoding = Encoding::new(0, |frame| frame.json().clone());
+
     fn frame(seq: u64) -> Arc<Frame> {
         let epoch: Epoch = "e".parse().unwrap();
         let feed: FeedId = "f".parse().unwrap();
@@ -86,16 +88,16 @@ mod tests {
 
     #[test]
     fn what_a_full_socket_left_ends_with_its_frame_and_the_cursor_goes_back_there() {
-        let run = Run::of((1..=3).map(frame).collect(), true);
-        let all = run.bytes(Encoding::Ws);
-        let one = frame(1).bytes(Encoding::Ws).len();
+        let batch = FrameBatch::of((1..=3).map(frame).collect(), true);
+        let all = batch.bytes(PLAIN);
+        let one = frame(1).bytes(PLAIN).len();
         for sent in 0..all.len() {
-            let (rest, back) = run.rest(Encoding::Ws, sent);
+            let (rest, back) = batch.rest(PLAIN, sent);
             let n = sent / one;
             assert_eq!(rest, all.slice(sent..(n + 1) * one), "{sent}");
             assert_eq!(back, Some(n as u64 + 1));
         }
-        let whole = Run::of((1..=3).map(frame).collect(), false);
-        assert_eq!(whole.rest(Encoding::Ws, 5), (all.slice(5..), None));
+        let whole = FrameBatch::of((1..=3).map(frame).collect(), false);
+        assert_eq!(whole.rest(PLAIN, 5), (all.slice(5..), None));
     }
 }

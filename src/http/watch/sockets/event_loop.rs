@@ -1,14 +1,13 @@
-//! The loop of one thread: arrivals, readable and writable sockets, and calls.
+//! The loop of one thread: connections that arrive, sockets that can be read or written, and sockets that
+//! were woken because there is something to say on them.
 
 use std::io;
-use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, RawFd};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Token};
 use slab::Slab;
@@ -16,11 +15,11 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
-use super::super::visit::Said;
-use super::Arrival;
+use super::handler::SocketWorker;
+use super::handover::Handover;
 use super::pace::Pace;
-use super::socket::{Fate, Input, Socket};
-use crate::live::calls::{Calls, Wake};
+use super::socket::{Input, Socket};
+use crate::live::wake::{Wake, WakeQueue};
 
 /// Bytes read at once, into one buffer for all sockets of the thread.
 const BUFFER: usize = 16 << 10;
@@ -29,57 +28,31 @@ const BUFFER: usize = 16 << 10;
 const EVENTS: usize = 1024;
 
 /// Connections taken in at once.
-const ARRIVALS: usize = 256;
+const HANDOVERS: usize = 256;
 
 /// Sockets written to before other work of the thread gets its turn.
 const ROUND: usize = 1024;
 
-/// What happens on one socket. Does no I/O.
-pub trait Conversation {
-    /// Bytes came in.
-    fn hear(&mut self, bytes: &[u8], now: Instant);
-    /// The other side is gone.
-    fn hung_up(&mut self);
-    /// What is to be written next. None: close. Pending: `wake` is called when there may be something.
-    fn say(&mut self, now: Instant, wake: &Wake) -> Poll<Option<Said>>;
-    /// The socket took only `sent` bytes of what was said: what must follow first. It is kept for as
-    /// long as the socket takes nothing, so it should be short, or shared.
-    fn unsent(&mut self, said: &Said, sent: usize) -> Bytes;
-}
-
-/// What a thread has beside its sockets.
-pub trait Serving<G, C> {
-    /// The calls by which conversations of this thread are woken.
-    fn calls(&self) -> Rc<Calls>;
-    /// A guest sits down.
-    fn seat(&self, guest: G) -> C;
-    /// A round of writing was long: rounds are `stretch` apart now.
-    fn stretched(&self, _stretch: Duration) {}
-    /// A piece of work is done: the moment to tell others what was counted.
-    fn turned(&self) {}
-}
-
 /// One thread's sockets.
-pub(super) struct Loop<G, C, H> {
-    hall: H,
-    calls: Rc<Calls>,
+pub(super) struct EventLoop<H, W: SocketWorker<H>> {
+    worker: W,
+    wakes: Rc<WakeQueue>,
     /// The kernel tells about the poll as it would about a socket, so there is one place to wait.
     poll: AsyncFd<Polled>,
     events: Events,
     /// Token, readable, writable.
     told: Vec<(u32, bool, bool)>,
-    sockets: Slab<Box<Socket<C>>>,
+    sockets: Slab<Box<Socket<W::Handler>>>,
     buffer: Box<[u8]>,
     /// Sockets that may hold more input, of which the kernel will not tell again.
     unread: Vec<u32>,
-    /// Sockets that were called; those before `asked` are done.
+    /// Sockets that were woken; the first `attended` of them are done.
     round: Vec<u32>,
-    asked: usize,
+    attended: usize,
     /// Time spent on the round so far.
     busy: Duration,
     pace: Pace,
     rest: Option<Pin<Box<Sleep>>>,
-    guests: PhantomData<G>,
 }
 
 struct Polled(mio::Poll);
@@ -97,12 +70,12 @@ fn waitable(poll: Polled) -> io::Result<AsyncFd<Polled>> {
     AsyncFd::with_interest(poll, tokio::io::Interest::READABLE)
 }
 
-impl<G, C: Conversation, H: Serving<G, C>> Loop<G, C, H> {
+impl<H, W: SocketWorker<H>> EventLoop<H, W> {
     /// Inside a tokio runtime with I/O and time.
-    pub fn new(hall: H) -> io::Result<Self> {
-        Ok(Loop {
-            calls: hall.calls(),
-            hall,
+    pub fn new(worker: W) -> io::Result<Self> {
+        Ok(EventLoop {
+            wakes: worker.wakes(),
+            worker,
             poll: waitable(Polled(mio::Poll::new()?))?,
             events: Events::with_capacity(EVENTS),
             told: Vec::new(),
@@ -110,30 +83,29 @@ impl<G, C: Conversation, H: Serving<G, C>> Loop<G, C, H> {
             buffer: vec![0; BUFFER].into(),
             unread: Vec::new(),
             round: Vec::new(),
-            asked: 0,
+            attended: 0,
             busy: Duration::ZERO,
             pace: Pace::default(),
             rest: None,
-            guests: PhantomData,
         })
     }
 
     /// Serves until no more can arrive; then what is still open is cut.
-    pub async fn run(mut self, arrivals: &mut mpsc::Receiver<Arrival<G>>) -> io::Result<()> {
-        std::future::poll_fn(|cx| self.turn(arrivals, cx)).await
+    pub async fn run(mut self, handovers: &mut mpsc::Receiver<Handover<H>>) -> io::Result<()> {
+        std::future::poll_fn(|cx| self.turn(handovers, cx)).await
     }
 
     /// A bounded piece of everything there is to do.
     fn turn(
         &mut self,
-        arrivals: &mut mpsc::Receiver<Arrival<G>>,
+        handovers: &mut mpsc::Receiver<Handover<H>>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         let now = Instant::now();
         let mut again = true;
-        for _ in 0..ARRIVALS {
-            match arrivals.poll_recv(cx) {
-                Poll::Ready(Some(arrival)) => self.admit(arrival, now),
+        for _ in 0..HANDOVERS {
+            match handovers.poll_recv(cx) {
+                Poll::Ready(Some(handover)) => self.admit(handover, now),
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
                 Poll::Pending => {
                     again = false;
@@ -145,17 +117,17 @@ impl<G, C: Conversation, H: Serving<G, C>> Loop<G, C, H> {
             self.attend(socket, true, false, now);
         }
         again |= self.listen(now, cx)? || !self.unread.is_empty();
-        again |= self.ask_called(now, cx);
-        self.hall.turned();
+        again |= self.attend_woken(now, cx);
+        self.worker.turned();
         if again {
-            // Tasks of this thread that feed the calls get their turn first.
+            // Tasks of this thread that wake sockets get their turn first.
             cx.waker().wake_by_ref();
         }
         Poll::Pending
     }
 
-    fn admit(&mut self, arrival: Arrival<G>, now: Instant) {
-        let mut stream = TcpStream::from_std(arrival.stream);
+    fn admit(&mut self, handover: Handover<H>, now: Instant) {
+        let mut stream = TcpStream::from_std(handover.stream);
         let entry = self.sockets.vacant_entry();
         let key = entry.key();
         let registry = self.poll.get_ref().0.registry();
@@ -163,9 +135,9 @@ impl<G, C: Conversation, H: Serving<G, C>> Loop<G, C, H> {
             tracing::warn!(%error, "a watcher's socket cannot be polled and is closed");
             return;
         }
-        let mut socket = Box::new(Socket::new(stream, self.hall.seat(arrival.guest), arrival.head));
-        if !arrival.heard.is_empty() {
-            socket.hear(&arrival.heard, now);
+        let mut socket = Box::new(Socket::new(stream, self.worker.accept(handover.handshake), handover.head));
+        if !handover.received.is_empty() {
+            socket.receive(&handover.received, now);
         }
         entry.insert(socket);
         self.attend(key as u32, false, false, now);
@@ -191,33 +163,33 @@ impl<G, C: Conversation, H: Serving<G, C>> Loop<G, C, H> {
         Ok(true)
     }
 
-    /// Asks the sockets that were called, unless the thread rests. True when more are left.
-    fn ask_called(&mut self, now: Instant, cx: &mut Context<'_>) -> bool {
+    /// Writes to the sockets that were woken, unless the thread rests. True when more are left.
+    fn attend_woken(&mut self, now: Instant, cx: &mut Context<'_>) -> bool {
         if let Some(rest) = &mut self.rest {
             if rest.as_mut().poll(cx).is_pending() {
                 return false;
             }
             self.rest = None;
         }
-        if self.asked == self.round.len() {
+        if self.attended == self.round.len() {
             self.round.clear();
-            self.asked = 0;
-            self.calls.take(&mut self.round, cx.waker());
+            self.attended = 0;
+            self.wakes.take(&mut self.round, cx.waker());
             if self.round.is_empty() {
                 return false;
             }
         }
-        let end = (self.asked + ROUND).min(self.round.len());
-        for n in self.asked..end {
+        let end = (self.attended + ROUND).min(self.round.len());
+        for n in self.attended..end {
             self.attend(self.round[n], false, false, now);
         }
-        self.asked = end;
+        self.attended = end;
         let done = Instant::now();
         self.busy += done - now;
-        if self.asked == self.round.len() {
+        if self.attended == self.round.len() {
             self.pace.round(std::mem::take(&mut self.busy), done);
             if let Some(until) = self.pace.resting(done) {
-                self.hall.stretched(self.pace.stretch());
+                self.worker.stretched(self.pace.stretch());
                 self.rest = Some(Box::pin(tokio::time::sleep_until(until.into())));
             }
         }
@@ -237,11 +209,11 @@ impl<G, C: Conversation, H: Serving<G, C>> Loop<G, C, H> {
         if input == Input::More {
             self.unread.push(key);
         }
-        let fate = match input {
+        let next = match input {
             Input::End => socket.end(now, &wake),
             Input::Dry | Input::More => socket.write(now, &wake),
         };
-        if fate == Fate::Gone || self.arm(key).is_err() {
+        if next.is_break() || self.arm(key).is_err() {
             self.sockets.remove(key as usize);
             if self.sockets.len() * 4 < self.sockets.capacity() {
                 self.sockets.shrink_to_fit();

@@ -1,0 +1,150 @@
+//! The paths of live sockets and event streams.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use actix_web::{HttpMessage, HttpRequest, HttpResponse, web};
+
+use super::body::{Streamed, WatchBody};
+use super::connection::Connection;
+use super::handshake::{Handshake, WatchOptions, shake_hands};
+use super::sockets::take_over::{CanTakeOver, TakeOver};
+use super::sse::EventStream;
+use super::tally::Tally;
+use super::{deflate, protocol};
+use crate::domain::FeedId;
+use crate::http::door::places::Full;
+use crate::http::problem::ApiError;
+use crate::http::resource::resource;
+use crate::http::{Gate, feed_of};
+use crate::live::session::Session;
+use crate::live::worker::Worker;
+use crate::live::{Lease, Live};
+
+/// How long a newcomer waits for the feed's first list before it is told to come back.
+const LIST_WITHIN: Duration = Duration::from_secs(4);
+
+/// How long a connection may take to end after it was told that there is no place.
+const TURNING_AWAY: Duration = Duration::from_secs(2);
+
+/// Registers the paths of live sockets.
+pub fn configure(cfg: &mut web::ServiceConfig) {
+    cfg.service(resource("/v1/feeds/{feed:[^/]*}/ws", "GET").route(web::get().to(one_feed)));
+    cfg.service(resource("/v1/ws", "GET").route(web::get().to(many_feeds)));
+    cfg.service(resource("/v1/feeds/{feed:[^/]*}/sse", "GET").route(web::get().to(events)));
+}
+
+/// `GET /v1/feeds/{feed}/ws`
+async fn one_feed(
+    req: HttpRequest,
+    input: web::Payload,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
+    let feed = feed_of(&req)?;
+    let options = WatchOptions::of(&req)?;
+    let mut answer = shake_hands(&req)?;
+    let place = match gate.door.place(&req) {
+        Ok(place) => place,
+        Err(full) => return turn_away(answer, &gate, full),
+    };
+    let deflate = gate.limits.compress && deflate::agree(&req, &mut answer);
+    let lease = listed(&gate.live, &feed).await?;
+    enter(&req, input, answer, Handshake { place, lease: Some(lease), options, deflate })
+}
+
+/// `GET /v1/ws`
+async fn many_feeds(
+    req: HttpRequest,
+    input: web::Payload,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
+    let mut answer = shake_hands(&req)?;
+    let place = match gate.door.place(&req) {
+        Ok(place) => place,
+        Err(full) => return turn_away(answer, &gate, full),
+    };
+    let deflate = gate.limits.compress && deflate::agree(&req, &mut answer);
+    enter(&req, input, answer, Handshake { place, lease: None, options: WatchOptions::default(), deflate })
+}
+
+/// The answer to a handshake that was agreed on: the socket goes to a thread of sockets, or, where the
+/// server must keep it (TLS), is served as a body.
+fn enter(
+    req: &HttpRequest,
+    input: web::Payload,
+    answer: actix_http::ResponseBuilder,
+    handshake: Handshake,
+) -> Result<HttpResponse, ApiError> {
+    if req.extensions_mut().remove::<CanTakeOver>().is_some() {
+        let mut answer: HttpResponse = streamed(answer, Streamed(None))?;
+        answer.extensions_mut().insert(TakeOver(handshake));
+        return Ok(answer);
+    }
+    let (worker, tally) = (of_worker::<Worker>(req)?, of_worker::<Tally>(req)?);
+    let connection = handshake.connect(&worker, &tally);
+    streamed(answer, WatchBody::new(connection, Some(input.into_inner()), tally))
+}
+
+/// `GET /v1/feeds/{feed}/sse`
+async fn events(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let feed = feed_of(&req)?;
+    let mut options = WatchOptions::of(&req)?;
+    // A browser that reconnects repeats the page's URL; the id it heard last is newer.
+    let last = req.headers().get("last-event-id").and_then(|id| id.to_str().ok());
+    options.since = last.and_then(|id| id.parse().ok()).or(options.since);
+    let place = gate.door.place(&req).map_err(no_place)?;
+    let _lease = listed(&gate.live, &feed).await?;
+    let (worker, tally) = (of_worker::<Worker>(&req)?, of_worker::<Tally>(&req)?);
+    let mut session = Session::new(gate.live.clone(), worker.clone());
+    session.subscribe(&feed, options.since, options.spacing);
+    let connection = Connection::new(session, EventStream::default(), worker, tally.clone(), place);
+    let body = WatchBody::new(connection, None, tally);
+    let mut answer = HttpResponse::Ok();
+    answer.insert_header((CONTENT_TYPE, "text/event-stream")).insert_header((CACHE_CONTROL, "no-store"));
+    // Proxies would otherwise hold events back until a buffer is full.
+    answer.insert_header(("X-Accel-Buffering", "no"));
+    Ok(answer.body(body))
+}
+
+/// Completes the handshake only to say that there is no place: a browser does not show its page the status
+/// of a refused one. When too many are being told so, the rest get a plain 503.
+fn turn_away(answer: actix_http::ResponseBuilder, gate: &Gate, full: Full) -> Result<HttpResponse, ApiError> {
+    let Some(place) = gate.door.turn_away() else { return Err(ApiError::NoPlace) };
+    let body = protocol::too_many_connections(&no_place(full).to_string());
+    // The connection outlives its body: the server waits for the client to close, for as long.
+    actix_web::rt::spawn(async move {
+        tokio::time::sleep(TURNING_AWAY).await;
+        drop(place);
+    });
+    streamed(answer, Streamed(Some(body)))
+}
+
+fn streamed(
+    mut answer: actix_http::ResponseBuilder,
+    body: impl actix_web::body::MessageBody + 'static,
+) -> Result<HttpResponse, ApiError> {
+    Ok(answer.message_body(body).map_err(|_| ApiError::Internal)?.map_into_boxed_body().into())
+}
+
+fn no_place(full: Full) -> ApiError {
+    match full {
+        Full::Server => ApiError::NoPlace,
+        Full::Address => ApiError::TooManyConnections,
+    }
+}
+
+/// The feed's board, once its list is there.
+async fn listed(live: &Arc<Live>, feed: &FeedId) -> Result<Lease, ApiError> {
+    let lease = live.lease(feed);
+    match lease.has_list(LIST_WITHIN).await {
+        true => Ok(lease),
+        false => Err(ApiError::Unavailable),
+    }
+}
+
+/// What each worker has of its own.
+fn of_worker<T: 'static>(req: &HttpRequest) -> Result<Rc<T>, ApiError> {
+    req.app_data::<Rc<T>>().cloned().ok_or(ApiError::Internal)
+}

@@ -1,0 +1,77 @@
+//! What a watcher and the server agree on before the first frame.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use actix_http::ResponseBuilder;
+use actix_http::ws::{HandshakeError, handshake};
+use actix_web::HttpRequest;
+
+use super::connection::Connection;
+use super::protocol::WebSocket;
+use super::tally::Tally;
+use crate::domain::Position;
+use crate::http::door::places::Place;
+use crate::http::problem::{ApiError, invalid};
+use crate::live::Lease;
+use crate::live::session::Session;
+use crate::live::worker::Worker;
+
+/// What was agreed on with a WebSocket client.
+pub struct Handshake {
+    pub(super) place: Place,
+    /// The feed to watch, followed already. `None`: the client chooses feeds later.
+    pub(super) lease: Option<Lease>,
+    pub(super) options: WatchOptions,
+    /// Frames are compressed.
+    pub(super) deflate: bool,
+}
+
+impl Handshake {
+    /// The connection, served by this thread.
+    pub(super) fn connect(self, worker: &Rc<Worker>, tally: &Rc<Tally>) -> Connection<WebSocket> {
+        let mut session = Session::new(worker.live().clone(), worker.clone());
+        let many = self.lease.is_none();
+        if let Some(lease) = self.lease {
+            session.subscribe(lease.feed(), self.options.since, self.options.spacing);
+        }
+        let transport = WebSocket::new(many, self.deflate);
+        Connection::new(session, transport, worker.clone(), tally.clone(), self.place)
+    }
+}
+
+/// The answer to a WebSocket handshake. A plain GET is told to upgrade.
+pub(super) fn shake_hands(req: &HttpRequest) -> Result<ResponseBuilder, ApiError> {
+    handshake(req.head()).map_err(|error| match error {
+        HandshakeError::NoWebsocketUpgrade | HandshakeError::NoConnectionUpgrade => ApiError::UpgradeRequired,
+        error => ApiError::BadHandshake(error.to_string()),
+    })
+}
+
+/// What the query of a watcher's address asks for.
+#[derive(Default)]
+pub(super) struct WatchOptions {
+    /// The position that the client has.
+    pub since: Option<Position>,
+    /// The least time between two deliveries.
+    pub spacing: Duration,
+}
+
+impl WatchOptions {
+    /// Reads the query. A `since` that is malformed counts as none.
+    pub fn of(req: &HttpRequest) -> Result<WatchOptions, ApiError> {
+        let mut options = WatchOptions::default();
+        for (name, value) in url::form_urlencoded::parse(req.query_string().as_bytes()) {
+            match &*name {
+                "since" => options.since = value.parse().ok(),
+                "max_hz" => {
+                    let hz = value.parse::<f64>().ok().filter(|hz| (0.01..=1000.0).contains(hz));
+                    let hz = hz.ok_or_else(|| invalid("max_hz must be a number from 0.01 to 1000"))?;
+                    options.spacing = Duration::from_secs_f64(1.0 / hz);
+                }
+                _ => {}
+            }
+        }
+        Ok(options)
+    }
+}

@@ -1,0 +1,59 @@
+//! Counting connections and what is sent on them.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::metrics::{Metrics, labels};
+
+/// What one thread has sent since it last told the metrics, because a counter that all threads share
+/// costs more than a short write.
+pub struct Tally {
+    metrics: Arc<Metrics>,
+    /// Frames and bytes, by kind of transport.
+    sent: [Cell<(u64, u64)>; 3],
+}
+
+impl Tally {
+    /// Nothing yet.
+    pub fn new(metrics: Arc<Metrics>) -> Rc<Self> {
+        Rc::new(Tally { metrics, sent: Default::default() })
+    }
+
+    /// Tells the metrics.
+    pub fn flush(&self) {
+        for kind in [labels::Transport::Ws, labels::Transport::Many, labels::Transport::Sse] {
+            let (frames, bytes) = self.sent[kind as usize].take();
+            if frames > 0 {
+                self.metrics.frames_sent[kind].inc_by(frames);
+                self.metrics.bytes_sent[kind].inc_by(bytes);
+            }
+        }
+    }
+}
+
+/// Counts a connection for as long as it is open, and what is sent on it.
+pub(super) struct OpenConnection {
+    kind: labels::Transport,
+    tally: Rc<Tally>,
+}
+
+impl OpenConnection {
+    pub(super) fn new(kind: labels::Transport, tally: Rc<Tally>) -> Self {
+        tally.metrics.watchers[kind].inc();
+        OpenConnection { kind, tally }
+    }
+
+    /// Frames were given to the socket, of so many bytes together.
+    pub(super) fn sent(&self, frames: u64, bytes: usize) {
+        let sent = &self.tally.sent[self.kind as usize];
+        let (f, b) = sent.get();
+        sent.set((f + frames, b + bytes as u64));
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.tally.metrics.watchers[self.kind].dec();
+    }
+}

@@ -1,0 +1,260 @@
+//! The feeds that somebody on this node watches: each has a board and a replica task for as long as it is
+//! leased, and a while longer.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+
+use super::board::Board;
+use super::replica::Replica;
+use crate::domain::{FeedId, Position};
+use crate::engine::{Engine, Head};
+use crate::metrics::Metrics;
+
+/// How often positions are compared with the store.
+const COMPARE_EVERY: Duration = Duration::from_millis(1500);
+
+/// How long a feed that nobody watches any more is followed: a reload or a deploy comes back.
+const LINGER: Duration = Duration::from_secs(10);
+
+/// After a goodbye watchers are to come back within this, in milliseconds: few, and very many.
+const AWAY_MOST_MS: (u64, u64) = (5_000, 60_000);
+
+/// About how many watchers come back in a second after a goodbye, between these two.
+const RETURNS_PER_SECOND: u64 = 2_000;
+
+/// Feeds compared in one call.
+const COMPARE_AT_ONCE: usize = 256;
+
+/// The watched feeds of this node.
+pub struct Live {
+    engine: Arc<dyn Engine>,
+    metrics: Arc<Metrics>,
+    /// Where replicas run, whichever worker's watcher asked for them.
+    runtime: Handle,
+    feeds: Mutex<HashMap<FeedId, Entry>>,
+    /// Set once: over how long the goodbyes are spread.
+    pub(super) closing: tokio::sync::watch::Sender<Option<Duration>>,
+    /// The longest that a watcher is asked to stay away, in milliseconds; see [`Live::close_over`].
+    away_most_ms: AtomicU64,
+    watchers: AtomicUsize,
+    /// Told when the last watcher has left.
+    empty: Notify,
+    closed: AtomicBool,
+}
+
+struct Entry {
+    metrics: Arc<Metrics>,
+    board: Arc<Board>,
+    leases: usize,
+    idle_since: Instant,
+    heads: mpsc::Sender<Head>,
+    replica: JoinHandle<()>,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.replica.abort();
+        self.metrics.feeds_watched.dec();
+    }
+}
+
+impl Live {
+    /// Starts following on behalf of watchers to come. Must run inside a tokio runtime whose
+    /// threads outlive the watchers.
+    pub fn start(engine: Arc<dyn Engine>, metrics: Arc<Metrics>) -> Arc<Live> {
+        let live = Arc::new(Live {
+            engine,
+            metrics,
+            runtime: Handle::current(),
+            feeds: Mutex::default(),
+            closing: tokio::sync::watch::channel(None).0,
+            away_most_ms: AtomicU64::new(AWAY_MOST_MS.0),
+            watchers: AtomicUsize::new(0),
+            empty: Notify::new(),
+            closed: AtomicBool::new(false),
+        });
+        tokio::spawn(compare(Arc::downgrade(&live)));
+        live
+    }
+
+    /// The engine behind, for resuming watchers.
+    pub fn engine(&self) -> &Arc<dyn Engine> {
+        &self.engine
+    }
+
+    /// What is counted here.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// Watchers on this node now.
+    pub fn watchers(&self) -> usize {
+        self.watchers.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn arrived(&self) {
+        self.watchers.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(super) fn left(&self) {
+        if self.watchers.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.empty.notify_waiters();
+        }
+    }
+
+    /// Until no watcher is left. More may come later.
+    pub async fn all_left(&self) {
+        loop {
+            // Registered before the count is read.
+            let empty = self.empty.notified();
+            if self.watchers() == 0 {
+                return;
+            }
+            empty.await;
+        }
+    }
+
+    /// Tells every watcher goodbye at once; they leave on their own.
+    pub fn close(&self) {
+        self.close_over(Duration::ZERO);
+    }
+
+    /// Tells the watchers goodbye one after the other over `time`; they leave on their own. Newcomers
+    /// are told at once. The more watchers there are, the wider are their returns spread, so that
+    /// the nodes that stay are not met by all of them together.
+    pub fn close_over(&self, time: Duration) {
+        let most = self.watchers() as u64 * 1_000 / RETURNS_PER_SECOND;
+        self.away_most_ms.store(most.clamp(AWAY_MOST_MS.0, AWAY_MOST_MS.1), Ordering::SeqCst);
+        self.closed.store(true, Ordering::SeqCst);
+        self.closing.send_replace(Some(time));
+    }
+
+    /// The longest that a watcher is asked to stay away after a goodbye, in milliseconds.
+    pub fn away_most_ms(&self) -> u64 {
+        self.away_most_ms.load(Ordering::SeqCst)
+    }
+
+    /// Until watchers are told goodbye; at once when they were.
+    pub fn leaving(&self) -> impl Future<Output = ()> + use<> {
+        let mut closing = self.closing.subscribe();
+        async move {
+            // Nobody is left to say so when it is gone.
+            let _ = closing.wait_for(Option::is_some).await;
+        }
+    }
+
+    /// The feeds that this node follows.
+    pub fn watched(&self) -> Vec<Watched> {
+        let feeds = self.locked();
+        let all = feeds.iter().map(|(feed, entry)| Watched {
+            feed: feed.clone(),
+            watchers: entry.board.watchers(),
+            at: entry.board.position().unwrap_or_else(Position::start),
+        });
+        all.collect()
+    }
+
+    /// True once [`Live::close`] was called.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// The board of a feed, followed for as long as the lease lives.
+    pub fn lease(self: &Arc<Self>, feed: &FeedId) -> Lease {
+        let mut feeds = self.locked();
+        let entry = feeds.entry(feed.clone()).or_insert_with(|| {
+            let board = Arc::new(Board::new(feed.clone(), self.metrics.clone()));
+            let (heads, comparisons) = mpsc::channel(1);
+            let replica = Replica::new(self.engine.clone(), board.clone(), comparisons, self.metrics.clone());
+            let idle_since = Instant::now();
+            self.metrics.feeds_watched.inc();
+            let metrics = self.metrics.clone();
+            Entry { metrics, board, leases: 0, idle_since, heads, replica: self.runtime.spawn(replica.run()) }
+        });
+        entry.leases += 1;
+        Lease { live: self.clone(), board: entry.board.clone() }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, HashMap<FeedId, Entry>> {
+        self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A feed that a node follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// Its name.
+    pub feed: FeedId,
+    /// Its watchers on this node. It is followed for a while after the last one has left.
+    pub watchers: usize,
+    /// The position that this node shows.
+    pub at: Position,
+}
+
+impl Lease {
+    /// The feed that is followed.
+    pub fn feed(&self) -> &FeedId {
+        self.board.feed()
+    }
+
+    pub(super) fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// Waits until the feed's list is there; false when it is not within `time`.
+    pub async fn has_list(&self, time: Duration) -> bool {
+        if self.board.position().is_some() {
+            return true;
+        }
+        let mut moves = self.board.moves();
+        let listed = moves.wait_for(|_| self.board.position().is_some());
+        tokio::time::timeout(time, listed).await.is_ok_and(|moved| moved.is_ok())
+    }
+}
+
+/// Keeps a feed followed.
+pub struct Lease {
+    live: Arc<Live>,
+    board: Arc<Board>,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(entry) = self.live.locked().get_mut(self.board.feed()) {
+            entry.leases -= 1;
+            entry.idle_since = Instant::now();
+        }
+    }
+}
+
+/// Notices may be lost without a word, so every watched feed is compared with the store now and
+/// then; feeds that nobody watches any more are let go here too.
+async fn compare(live: std::sync::Weak<Live>) {
+    loop {
+        tokio::time::sleep(COMPARE_EVERY).await;
+        let Some(live) = live.upgrade() else { return };
+        let names: Vec<FeedId> = {
+            let mut feeds = live.locked();
+            feeds.retain(|_, entry| entry.leases > 0 || entry.idle_since.elapsed() < LINGER);
+            feeds.keys().cloned().collect()
+        };
+        for names in names.chunks(COMPARE_AT_ONCE) {
+            // A feed whose store does not answer is compared in the next round.
+            let Ok(heads) = live.engine.heads(names).await else { continue };
+            let feeds = live.locked();
+            for (name, head) in names.iter().zip(heads) {
+                if let (Some(entry), Ok(head)) = (feeds.get(name), head) {
+                    // A replica that is still busy with the last comparison needs no other.
+                    let _ = entry.heads.try_send(head);
+                }
+            }
+        }
+    }
+}

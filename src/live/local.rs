@@ -1,0 +1,195 @@
+//! The feeds that the watchers of one thread watch: which of them are woken when a board moves, and the
+//! frames that are due to all who stand at the same position, joined once for all of them.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use slab::Slab;
+use tokio::task::JoinHandle;
+
+use super::batch::FrameBatch;
+use super::board::{Board, Cursor, Due};
+use super::feeds::{Lease, Live};
+use super::wake::{Wake, WakeQueue};
+use crate::domain::FeedId;
+
+/// The feeds watched on one thread, by name.
+pub(super) struct LocalFeeds {
+    wakes: Rc<WakeQueue>,
+    by_name: RefCell<HashMap<FeedId, Weak<LocalFeed>>>,
+}
+
+impl LocalFeeds {
+    /// None yet; sockets that have something to do are put into `wakes`.
+    pub(super) fn new(wakes: Rc<WakeQueue>) -> Rc<LocalFeeds> {
+        Rc::new(LocalFeeds { wakes, by_name: RefCell::default() })
+    }
+
+    /// A new watcher of a feed, which is followed for as long as it has watchers.
+    pub(super) fn watch(self: &Rc<Self>, live: &Arc<Live>, feed: &FeedId) -> Watch {
+        let known = self.by_name.borrow().get(feed).and_then(Weak::upgrade);
+        let local = known.unwrap_or_else(|| {
+            let local = LocalFeed::follow(self, live.lease(feed));
+            self.by_name.borrow_mut().insert(feed.clone(), Rc::downgrade(&local));
+            local
+        });
+        Watch::at(local)
+    }
+}
+
+/// A feed that this thread watches.
+struct LocalFeed {
+    lease: Lease,
+    feeds: Rc<LocalFeeds>,
+    waiting: RefCell<Slab<Option<Wake>>>,
+    moves: RefCell<Option<JoinHandle<()>>>,
+    shared: RefCell<Shared>,
+}
+
+/// What one version of the board owes to cursors, worked out once for all that stand at the same place.
+#[derive(Default)]
+struct Shared {
+    version: u64,
+    /// A cursor to which nothing is owed.
+    end: Option<Cursor>,
+    /// By the cursor at which each begins. The board's ring and [`Board::take`] bound their number and size.
+    batches: Vec<(Cursor, Rc<FrameBatch>)>,
+}
+
+impl LocalFeed {
+    fn follow(feeds: &Rc<LocalFeeds>, lease: Lease) -> Rc<LocalFeed> {
+        let mut moves = lease.board().moves();
+        let local = Rc::new(LocalFeed {
+            lease,
+            feeds: feeds.clone(),
+            waiting: RefCell::default(),
+            moves: RefCell::default(),
+            shared: RefCell::default(),
+        });
+        let weak = Rc::downgrade(&local);
+        let task = tokio::task::spawn_local(async move {
+            while moves.changed().await.is_ok() {
+                let Some(local) = weak.upgrade() else { return };
+                local.wake_all();
+            }
+        });
+        *local.moves.borrow_mut() = Some(task);
+        local
+    }
+
+    fn wake_all(&self) {
+        // What was shared before is out of date, and is not kept while nobody asks.
+        *self.shared.borrow_mut() = Shared::default();
+        let mut tasks = Vec::new();
+        for (_, wake) in self.waiting.borrow_mut().iter_mut() {
+            match wake {
+                // A socket stays registered until it leaves; a task registers again each time it waits.
+                Some(Wake::Socket(socket)) => self.feeds.wakes.push(*socket),
+                Some(Wake::Task(_)) => tasks.extend(wake.take()),
+                None => {}
+            }
+        }
+        // Woken after the borrow ends: waking may drop a connection, which then borrows to leave.
+        tasks.into_iter().for_each(|wake| self.feeds.wakes.wake(wake));
+    }
+}
+
+impl Drop for LocalFeed {
+    fn drop(&mut self) {
+        if let Some(task) = self.moves.get_mut() {
+            task.abort();
+        }
+        let mut feeds = self.feeds.by_name.borrow_mut();
+        let name = self.lease.feed();
+        // An entry that is alive is a newer one of the same name.
+        if feeds.get(name).is_some_and(|known| known.strong_count() == 0) {
+            feeds.remove(name);
+        }
+    }
+}
+
+/// One watcher of a feed.
+pub(super) struct Watch {
+    local: Rc<LocalFeed>,
+    slot: usize,
+    /// The socket that is woken at every move from now on.
+    socket: Cell<Option<u32>>,
+}
+
+impl Watch {
+    fn at(local: Rc<LocalFeed>) -> Watch {
+        let slot = local.waiting.borrow_mut().insert(None);
+        local.lease.board().arrived();
+        Watch { local, slot, socket: Cell::new(None) }
+    }
+
+    pub(super) fn feed(&self) -> &FeedId {
+        self.local.lease.board().feed()
+    }
+
+    pub(super) fn board(&self) -> &Board {
+        self.local.lease.board()
+    }
+
+    /// Wakes a task at the board's next move, a socket at every move from now on.
+    pub(super) fn wake_with(&self, wake: &Wake) {
+        let socket = match wake {
+            Wake::Socket(socket) => Some(*socket),
+            Wake::Task(_) => None,
+        };
+        if socket.is_some() && self.socket.replace(socket) == socket {
+            return;
+        }
+        let mut wakes = self.local.waiting.borrow_mut();
+        if let Some(slot) = wakes.get_mut(self.slot)
+            && !slot.as_ref().is_some_and(|known| known.same(wake))
+        {
+            *slot = Some(wake.clone());
+        }
+    }
+
+    /// What is due for a cursor, which moves past it; see [`Board::take`]. Asked by a thousand
+    /// watchers in turn, the board is locked once.
+    pub(super) fn take(&self, cursor: &mut Cursor, joined: bool) -> Option<Rc<FrameBatch>> {
+        let board = self.board();
+        // Read first: what moves from here on wakes everybody again.
+        let version = board.version();
+        let mut shared = self.local.shared.borrow_mut();
+        if shared.version != version {
+            *shared = Shared { version, ..Shared::default() };
+        }
+        if shared.end.as_ref() == Some(cursor) {
+            return None;
+        }
+        if !joined && let Some((_, batch)) = shared.batches.iter().find(|(from, _)| from == cursor) {
+            cursor.at.seq = batch.last();
+            return Some(batch.clone());
+        }
+        let from = (!joined).then(|| cursor.clone());
+        match board.take(cursor, joined) {
+            Due::Nothing => {
+                shared.end = Some(cursor.clone());
+                None
+            }
+            Due::Snapshot(frame) => Some(FrameBatch::one(frame)),
+            Due::Frames(frames) => {
+                let batch = FrameBatch::of(frames, true);
+                shared.batches.extend(from.map(|from| (from, batch.clone())));
+                Some(batch)
+            }
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.board().left();
+        let mut wakes = self.local.waiting.borrow_mut();
+        wakes.try_remove(self.slot);
+        if wakes.len() * 4 < wakes.capacity() {
+            wakes.shrink_to_fit();
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! One per thread that serves watchers: the feeds they watch, their deadlines, and their goodbyes. A
+//! change crosses threads once per worker, never once per watcher.
+
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use slab::Slab;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use super::feeds::Live;
+use super::local::{LocalFeeds, Watch};
+use super::wake::{Wake, WakeQueue};
+use super::wheel::{NEVER, Wheel};
+use crate::domain::FeedId;
+
+/// Goodbyes go out in batches this far apart.
+const BETWEEN_GOODBYES: Duration = Duration::from_millis(20);
+
+/// The watchers of one worker thread.
+pub struct Worker {
+    live: Arc<Live>,
+    feeds: Rc<LocalFeeds>,
+    timers: RefCell<Slab<TimerSlot>>,
+    wheel: RefCell<Wheel>,
+    /// Told when the wheel's next tick has come closer.
+    closer: Rc<Notify>,
+    wakes: Rc<WakeQueue>,
+    tasks: RefCell<Vec<JoinHandle<()>>>,
+    closing: Cell<bool>,
+}
+
+struct TimerSlot {
+    at: Instant,
+    /// The tick under which the wheel has it, or [`NEVER`].
+    filed: u64,
+    wake: Option<Wake>,
+    /// It is this connection's turn to say goodbye.
+    leaving: bool,
+}
+
+impl Worker {
+    /// For the current thread, which must run a `LocalSet` (an actix worker does).
+    pub fn start(live: Arc<Live>) -> Rc<Worker> {
+        let wakes = Rc::<WakeQueue>::default();
+        let worker = Rc::new(Worker {
+            live: live.clone(),
+            feeds: LocalFeeds::new(wakes.clone()),
+            timers: RefCell::default(),
+            wheel: RefCell::new(Wheel::new(Instant::now())),
+            closer: Rc::default(),
+            wakes,
+            tasks: RefCell::default(),
+            closing: Cell::new(false),
+        });
+        let ticker = tokio::task::spawn_local(tick(Rc::downgrade(&worker)));
+        let closer = tokio::task::spawn_local(close(Rc::downgrade(&worker), live));
+        *worker.tasks.borrow_mut() = vec![ticker, closer];
+        worker
+    }
+
+    /// The watched feeds of the node.
+    pub fn live(&self) -> &Arc<Live> {
+        &self.live
+    }
+
+    /// True once watchers are being told goodbye.
+    pub fn is_closing(&self) -> bool {
+        self.closing.get()
+    }
+
+    /// The sockets of this thread that have something to do.
+    pub fn wakes(&self) -> &Rc<WakeQueue> {
+        &self.wakes
+    }
+
+    /// Watches a feed on this thread.
+    pub(super) fn watch(&self, feed: &FeedId) -> Watch {
+        self.feeds.watch(&self.live, feed)
+    }
+
+    /// A deadline of one connection. Woken up to a hundredth of a second late, or a quarter when it
+    /// was more than a second away.
+    pub fn timer(self: &Rc<Self>) -> Timer {
+        let at = Instant::now() + Duration::from_secs(3600);
+        let leaving = self.closing.get();
+        let slot = self.timers.borrow_mut().insert(TimerSlot { at, filed: NEVER, wake: None, leaving });
+        self.live.arrived();
+        Timer { worker: self.clone(), slot }
+    }
+
+    /// Wakes every connection whose deadline has passed. It wakes them after the borrows end, because
+    /// waking may drop a connection, which then borrows to leave.
+    fn ring(&self, now: Instant) {
+        let mut woken = Vec::new();
+        {
+            let (mut timers, mut wheel) = (self.timers.borrow_mut(), self.wheel.borrow_mut());
+            for (tick, entries) in wheel.turn(now) {
+                for entry in entries {
+                    // It has been filed under another tick since, or the slot is another connection's now.
+                    let Some(timer) = timers.get_mut(entry as usize).filter(|a| a.filed == tick) else {
+                        continue;
+                    };
+                    timer.filed = NEVER;
+                    if timer.at <= now {
+                        woken.extend(timer.wake.take());
+                    } else {
+                        timer.filed = wheel.tick(timer.at);
+                        wheel.file(entry, timer.filed);
+                    }
+                }
+            }
+        }
+        woken.into_iter().for_each(|wake| self.wakes.wake(wake));
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.tasks.get_mut().iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// The one deadline of a connection, kept in the worker's timing wheel.
+pub struct Timer {
+    worker: Rc<Worker>,
+    slot: usize,
+}
+
+impl Timer {
+    /// True once this connection should say goodbye.
+    pub fn is_leaving(&self) -> bool {
+        self.worker.timers.borrow().get(self.slot).is_some_and(|timer| timer.leaving)
+    }
+
+    /// Wakes at `at`, or when it is time to say goodbye.
+    pub fn set(&self, at: Instant, wake: &Wake) {
+        let mut timers = self.worker.timers.borrow_mut();
+        let Some(timer) = timers.get_mut(self.slot) else { return };
+        timer.at = at;
+        if !timer.wake.as_ref().is_some_and(|known| known.same(wake)) {
+            timer.wake = Some(wake.clone());
+        }
+        // A deadline that moved later stays where it is filed until that tick comes.
+        let mut wheel = self.worker.wheel.borrow_mut();
+        let tick = wheel.tick(at);
+        if tick < timer.filed {
+            timer.filed = tick;
+            let closer = wheel.wake_at().is_none_or(|next| at < next);
+            wheel.file(self.slot as u32, tick);
+            if closer {
+                self.worker.closer.notify_one();
+            }
+        }
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        let mut timers = self.worker.timers.borrow_mut();
+        timers.try_remove(self.slot);
+        if timers.len() * 4 < timers.capacity() {
+            timers.shrink_to_fit();
+        }
+        drop(timers);
+        self.worker.live.left();
+    }
+}
+
+async fn tick(worker: Weak<Worker>) {
+    loop {
+        // The worker is not held while the task waits: its end aborts the task.
+        let (next, closer) = match worker.upgrade() {
+            Some(worker) => (worker.wheel.borrow().wake_at(), worker.closer.clone()),
+            None => return,
+        };
+        match next {
+            None => closer.notified().await,
+            Some(at) => drop(tokio::time::timeout_at(at.into(), closer.notified()).await),
+        }
+        let Some(worker) = worker.upgrade() else { return };
+        worker.ring(Instant::now());
+    }
+}
+
+async fn close(worker: Weak<Worker>, live: Arc<Live>) {
+    let mut closing = live.closing.subscribe();
+    let time = match closing.wait_for(|closing| closing.is_some()).await {
+        Ok(time) => time.unwrap_or_default(),
+        Err(_) => return,
+    };
+    let Some(worker) = worker.upgrade() else { return };
+    worker.closing.set(true);
+    let begun = Instant::now();
+    // A connection that begins from here on is told at once, so these are all that must be told here.
+    let slots: Vec<usize> = worker.timers.borrow().iter().map(|(slot, _)| slot).collect();
+    let mut told = 0;
+    while told < slots.len() {
+        let due = match begun.elapsed() {
+            elapsed if elapsed >= time => slots.len(),
+            elapsed => (elapsed.as_secs_f64() / time.as_secs_f64() * slots.len() as f64) as usize,
+        };
+        for slot in &slots[told..due] {
+            // A slot that was freed meanwhile may belong to a newer connection, which is leaving anyway.
+            let wake = worker.timers.borrow_mut().get_mut(*slot).and_then(|timer| {
+                timer.leaving = true;
+                timer.wake.take()
+            });
+            if let Some(wake) = wake {
+                worker.wakes.wake(wake);
+            }
+        }
+        told = due;
+        tokio::time::sleep(BETWEEN_GOODBYES).await;
+    }
+}
