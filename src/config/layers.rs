@@ -153,7 +153,8 @@ impl Layers {
         if at(&self.known, section).is_some() {
             return Ok(());
         }
-        let hint = nearest(section, sections(&self.known).iter().map(|(name, _)| name.as_str()));
+        let sections = sections(&self.known);
+        let hint = nearest(section, sections.iter().map(|(name, _)| name.as_str()));
         let hint = hint.map_or_else(String::new, |name| format!("; did you mean [{name}]?"));
         Err(format!("there is no section [{section}]{hint}"))
     }
@@ -193,7 +194,8 @@ impl Layers {
     /// A sentence about the section that has a key of this or nearly this name.
     fn hint_key(&self, key: &str) -> String {
         let sections = sections(&self.known);
-        let all = || sections.iter().flat_map(|(name, keys)| keys.keys().map(move |key| (name, key.as_str())));
+        let all =
+            || sections.iter().flat_map(|(name, keys)| keys.keys().map(move |key| (name, key.as_str())));
         let near = nearest(key, all().map(|(_, key)| key));
         let place = near.and_then(|near| all().find(|(_, key)| *key == near));
         match place {
@@ -374,7 +376,8 @@ mod tests {
         assert_eq!(keys[0].expires_at.as_ref().unwrap().to_string(), "2027-01-01T00:00:00Z");
         let line = "[{name = \"a\", hash = \"sha256:0\", may = [\"gifts\"]}]";
         assert_eq!(env("TIPCAST_AUTH__KEYS", line).unwrap().auth.keys[0].name, "a");
-        for bad in [one.replace("may", "can"), one.replace("name = \"a\"\n", ""), "[auth.keys]\na = 1".into()] {
+        for bad in [one.replace("may", "can"), one.replace("name = \"a\"\n", ""), "[auth.keys]\na = 1".into()]
+        {
             let refused = file(&bad).unwrap_err().0;
             assert!(refused.contains("[[auth.keys]]") && !refused.contains("sha256:0"), "{refused}");
         }
@@ -384,7 +387,10 @@ mod tests {
     #[test]
     fn a_section_below_another_is_known_in_a_file_and_in_the_environment() {
         let tokens = file("[auth.tokens]\nissuer = \"a\"\n[auth]\nadmin_keys = [\"k\"]").unwrap().auth;
-        assert_eq!((&*tokens.tokens.issuer, tokens.tokens.leeway_ms, tokens.admin_keys.len()), ("a", 5_000, 1));
+        assert_eq!(
+            (&*tokens.tokens.issuer, tokens.tokens.leeway_ms, tokens.admin_keys.len()),
+            ("a", 5_000, 1)
+        );
         assert_eq!(env("TIPCAST_AUTH__TOKENS__ISSUER", "b").unwrap().auth.tokens.issuer, "b");
         let refused = file("[auth.tokens]\nhs256_secrets = \"hunter2\"").unwrap_err().0;
         assert!(refused.contains("[auth.tokens] hs256_secrets") && !refused.contains("hunter2"), "{refused}");

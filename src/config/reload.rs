@@ -96,9 +96,9 @@ mod tests {
         for (section, keys) in table.as_object().unwrap() {
             for (key, value) in keys.as_object().unwrap() {
                 match value.as_object() {
-                    Some(below) => all.extend(
-                        below.keys().map(|below| (format!("[{section}.{key}] {below}"), format!("/{section}/{key}/{below}"))),
-                    ),
+                    Some(below) => all.extend(below.keys().map(|below| {
+                        (format!("[{section}.{key}] {below}"), format!("/{section}/{key}/{below}"))
+                    })),
                     None => all.push((format!("[{section}] {key}"), format!("/{section}/{key}"))),
                 }
             }

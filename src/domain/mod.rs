@@ -39,7 +39,7 @@ pub use gift::{ComboMark, Fingerprint, Gift, GiftKind, Person, Show, Value};
 pub use hook::{Delivery, Hook, HookFault, HookKey, HookScope, HookSpec, HookState};
 pub use ids::{DropId, Epoch, FeedId, GiftId, GroupId, HookId, Position, RowId};
 pub use json::{Fault, Refused};
-pub use policy::{Dedup, Policy, PolicyPatch};
+pub use policy::{Dedup, Policy, PolicyPatch, Visibility};
 pub use pull::{Pull, ReplayWish};
 pub use report::{
     Ask, Cursor, DeadLetter, Entry, EntryStatus, GroupView, Handed, Job, Reader, Replay, Start, Taken,

@@ -169,7 +169,7 @@ impl Feeds {
         let defaults = self.defaults.clone();
         let policy = self.change(name, now, |state, _, effects| {
             let overrides = match &change {
-                PolicyChange::Replace(patch) => patch.clone(),
+                PolicyChange::Replace(patch) => state.overrides.replaced(patch),
                 PolicyChange::Merge(patch) => state.overrides.merged(patch),
             };
             state.set_policy(overrides, &defaults, now, effects)

@@ -17,7 +17,9 @@ use super::lineup::{Lineup, Party, Run};
 use super::reports::{APPEND_ROUNDS, ReportState};
 use super::scripts::{self, Script};
 use super::{RedisOptions, random, wire};
-use crate::domain::{Claim, Claimed, DropId, FeedId, Gift, Millis, Outcome, Policy, Show};
+use crate::domain::{
+    Claim, Claimed, DropId, FeedId, Gift, Millis, Outcome, Policy, PolicyPatch, Show, Visibility,
+};
 
 /// What runs scripts; shared with the runs that several calls wait for.
 pub(super) struct Store {
@@ -226,9 +228,13 @@ impl Store {
     }
 
     /// The policy of a feed with these overrides. An empty text is none; so is, here as in the
-    /// scripts, what Tipcast did not write.
+    /// scripts, what Tipcast did not write, but that nobody sees the feed then who need not: the text may
+    /// have said so.
     pub(super) fn with_overrides(&self, text: &str) -> Policy {
-        let overrides = wire::read_overrides(text).unwrap_or_default();
+        let overrides = wire::read_overrides(text).unwrap_or_else(|_| PolicyPatch {
+            visibility: (!text.is_empty()).then_some(Visibility::Private),
+            ..PolicyPatch::default()
+        });
         self.options.defaults.with(&overrides)
     }
 }

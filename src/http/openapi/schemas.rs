@@ -127,6 +127,7 @@ words! {
     retracted = ["retracted"],
     any_status = ["accepted", "merged", "suppressed", "scheduled", "rejected"],
     dedup = ["combine", "drop", "off"],
+    visibility = ["public", "private"],
 }
 
 fn always() -> Object {
@@ -275,6 +276,9 @@ pub struct Policy {
     /// How many of the newest changes a watcher can resume over.
     #[schema(minimum = 0, maximum = 100_000)]
     history: u64,
+    /// Who may read and watch: "private" needs a viewer token, or a key with the right to read. PUT never resets it
+    #[schema(schema_with = visibility)]
+    visibility: String,
 }
 
 /// Any of a policy's fields.
@@ -305,6 +309,9 @@ pub struct PolicyPatch {
     /// How many of the newest changes a watcher can resume over.
     #[schema(required = false, minimum = 0, maximum = 100_000)]
     history: u64,
+    /// Who may read and watch: "private" needs a viewer token, or a key with the right to read. PUT never resets it
+    #[schema(required = false, schema_with = visibility)]
+    visibility: String,
 }
 
 /// A feed's list at one position.

@@ -10,13 +10,14 @@ on_both_stores![
     each_field_is_taken_at_both_ends_and_refused_beyond,
     patch_keeps_and_put_resets_what_they_leave_out,
     a_wrong_policy_changes_nothing,
+    who_may_see_the_feed_is_never_reset,
     a_policy_alone_does_not_begin_a_feed,
     a_policy_holds_for_the_very_next_gift,
 ];
 
 fn defaults() -> Value {
     json!({"capacity": 10, "dedup": "combine", "dedup_window_ms": 5000, "row_ttl_ms": 0, "delay_ms": 0, "flush_ms": 50,
-        "idempotency_window_ms": 86_400_000, "history": 1024})
+        "idempotency_window_ms": 86_400_000, "history": 1024, "visibility": "public"})
 }
 
 fn with(mut policy: Value, patch: &Value) -> Value {
@@ -72,6 +73,10 @@ async fn each_field_is_taken_at_both_ends_and_refused_beyond() {
     for dedup in ["combine", "drop", "off"] {
         assert_eq!(app.patch_policy("show", json!({"dedup": dedup})).await["dedup"], dedup);
     }
+    for wrong in [json!("Private"), json!(""), json!(null), json!(true)] {
+        let said = app.put_policy("show", json!({"visibility": wrong})).await;
+        assert_eq!(said.pointers(), ["/visibility"]);
+    }
     for wrong in [json!("Combine"), json!(""), json!(null), json!(1)] {
         let said = app.put_policy("show", json!({"dedup": wrong})).await;
         assert_eq!(said.pointers(), ["/dedup"]);
@@ -88,6 +93,19 @@ async fn patch_keeps_and_put_resets_what_they_leave_out() {
     assert_eq!((put.status, put.json()), (200, with(defaults(), &json!({"dedup": "off"}))));
     assert_eq!(app.get_policy("show").await, put.json());
     assert_eq!(app.get_policy("other").await, defaults());
+}
+
+async fn who_may_see_the_feed_is_never_reset() {
+    let app = TestApp::start().await;
+    app.patch_policy("show", json!({"visibility": "private", "capacity": 3})).await;
+    let private = with(defaults(), &json!({"visibility": "private"}));
+    for body in [json!({}), json!({"dedup": "combine"})] {
+        let put = app.put_policy("show", body).await;
+        assert_eq!((put.status, put.json()), (200, private.clone()));
+        assert_eq!(app.get_policy("show").await, private);
+    }
+    assert_eq!(app.put_policy("show", json!({"visibility": "public"})).await.json(), defaults());
+    assert_eq!(app.get_policy("show").await, defaults());
 }
 
 async fn a_wrong_policy_changes_nothing() {
