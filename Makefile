@@ -1,11 +1,18 @@
-# run: the gateway.  test: every test; installs what they need if it may.  bench: sets Tipcast beside
+# run: the gateway.  check: the fast loop, formatting, lints, unit tests and the rules about layers.
+# test: every test; installs what they need if it may.  bench: sets Tipcast beside
 # nchan, NATS, Mosquitto, ws and Socket.IO and writes docs/BENCHMARKS.md; ONLY=idle,quiet measures some parts.
 # openapi-check: schemathesis (from PyPI) against a running gateway; not part of test.
 
-.PHONY: run test bench openapi-check
+.PHONY: run check test bench openapi-check
 
 run:
 	cargo run --release
+
+check:
+	cargo fmt --check
+	cargo clippy --quiet --lib --bins -- -D warnings
+	cargo test --quiet --lib
+	@.ci/layers
 
 test:
 	@.ci/need cc redis-server chromium chromedriver curl python3

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::dice::Dice;
-use super::words::{FAMILIES, GIVEN, HOSTILE, KINDS, SCRIPTS};
+use super::words::{FAMILIES, GIVEN, HOSTILE, KINDS, Kind, SCRIPTS};
 
 /// How many viewers a show has.
 pub(super) const VIEWERS: usize = 300;
@@ -20,15 +20,6 @@ pub(super) struct Viewer {
 pub(super) struct Currency {
     pub(super) code: &'static str,
     pub(super) per_coin: u64,
-}
-
-/// A kind of gift; `price` in coins.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Kind {
-    pub(super) id: &'static str,
-    pub(super) name: &'static str,
-    pub(super) price: u64,
-    pub(super) tier: u8,
 }
 
 /// Two, three and no decimals, and play money with a long code in small letters.

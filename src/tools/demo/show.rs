@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use serde_json::{Value, json};
 
-use super::cast::{CURRENCIES, Cast, Kind, Viewer};
+use super::cast::{CURRENCIES, Cast, Viewer};
 use super::dice::Dice;
-use super::words::{BIG, KINDS, MESSAGES};
+use super::words::{BIG, KINDS, Kind, MESSAGES};
 
 /// Gifts that a retry may send again.
 const RECENT: usize = 32;

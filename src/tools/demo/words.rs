@@ -1,6 +1,13 @@
 //! The words of the show: names, gifts and messages, honest and hostile.
 
-use super::cast::Kind;
+/// A kind of gift; `price` in coins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kind {
+    pub(super) id: &'static str,
+    pub(super) name: &'static str,
+    pub(super) price: u64,
+    pub(super) tier: u8,
+}
 
 pub(super) const GIVEN: &[&str] = &[
     "Mia", "Noah", "Lea", "Finn", "Zoë", "Björn", "Chloé", "Mateo", "Inés", "João", "Øyvind", "Łukasz",

@@ -3,6 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
+mod circles;
+mod names;
+mod tokens;
+
+use tokens::tokens;
+
 /// Each layer and the layers it may name, besides itself.
 const MAY: &[(&str, &[&str])] = &[
     ("domain", &[]),
@@ -166,59 +172,6 @@ fn faults_of(module: &[String], text: &str) -> Vec<String> {
         }
     }
     faults
-}
-
-/// Identifiers and the signs that paths and blocks are made of; comments and literals left out.
-fn tokens(text: &str) -> Vec<String> {
-    let chars: Vec<char> = text.chars().collect();
-    let at = |i: usize| chars.get(i).copied().unwrap_or(' ');
-    let (mut out, mut i) = (vec![], 0);
-    while i < chars.len() {
-        let c = chars[i];
-        if c == '/' && at(i + 1) == '/' {
-            while i < chars.len() && chars[i] != '\n' {
-                i += 1;
-            }
-        } else if c == '/' && at(i + 1) == '*' {
-            i += 2;
-            while i < chars.len() && !(chars[i] == '*' && at(i + 1) == '/') {
-                i += 1;
-            }
-            i += 2;
-        } else if c == 'r' && (at(i + 1) == '"' || (at(i + 1) == '#' && matches!(at(i + 2), '"' | '#'))) {
-            let hashes = (i + 1..).take_while(|k| at(*k) == '#').count();
-            i += hashes + 2;
-            while i < chars.len() && !(chars[i] == '"' && (1..=hashes).all(|k| at(i + k) == '#')) {
-                i += 1;
-            }
-            i += hashes + 1;
-        } else if c == '"' {
-            i += 1;
-            while i < chars.len() && chars[i] != '"' {
-                i += if chars[i] == '\\' { 2 } else { 1 };
-            }
-            i += 1;
-        } else if c == '\'' && (at(i + 1) == '\\' || at(i + 2) == '\'') {
-            i += if at(i + 1) == '\\' { 3 } else { 2 };
-            while i < chars.len() && chars[i] != '\'' {
-                i += 1;
-            }
-            i += 1;
-        } else if c.is_alphanumeric() || c == '_' {
-            let word: String = chars[i..].iter().take_while(|c| c.is_alphanumeric() || **c == '_').collect();
-            i += word.chars().count();
-            out.push(word);
-        } else if c == ':' && at(i + 1) == ':' {
-            out.push("::".into());
-            i += 2;
-        } else {
-            if !c.is_whitespace() {
-                out.push(c.into());
-            }
-            i += 1;
-        }
-    }
-    out
 }
 
 /// Every path in `tokens` that leaves its module: from the crate's root, through `super`, or through
