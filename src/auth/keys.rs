@@ -30,6 +30,15 @@ enum Proof {
     Signs(Vec<u8>),
 }
 
+/// What its holder lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Denied {
+    /// This right.
+    Right(Right),
+    /// This feed, or with `*` all feeds.
+    Feed(Box<str>),
+}
+
 /// What `[[auth.keys]]` says of one key.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeySpec<'a> {
@@ -60,19 +69,29 @@ impl Key {
             (false, Some(hash), None) if is_hashed(hash) => {
                 Proof::Sent(read_entry(hash).map_err(|why| format!("hash {why}"))?)
             }
-            (false, Some(_), None) => return Err("hash must begin with \"sha256:\"; `tipcast key new` prints one".into()),
-            (false, ..) => return Err("needs hash and no secret; signed = true needs secret and no hash".into()),
+            (false, Some(_), None) => {
+                return Err("hash must begin with \"sha256:\"; `tipcast key new` prints one".into());
+            }
+            (false, ..) => {
+                return Err("needs hash and no secret; signed = true needs secret and no hash".into());
+            }
             (true, None, Some(secret)) => Proof::Signs(
                 secret_key(secret).ok_or("secret must be whsec_ and base64 of 24 to 64 random bytes")?,
             ),
             (true, ..) => return Err("is signed, so it needs secret and no hash".into()),
         };
         let feeds = match spec.feeds {
-            Some(feeds) => Scope::parse(feeds.iter().map(String::as_str)).map_err(|why| format!("feeds: {why}"))?,
+            Some(feeds) => {
+                Scope::parse(feeds.iter().map(String::as_str)).map_err(|why| format!("feeds: {why}"))?
+            }
             None => Scope::everything(),
         };
-        let may: Vec<Right> =
-            spec.may.iter().map(|word| word.parse()).collect::<Result<_, _>>().map_err(|why| format!("may: {why}"))?;
+        let may: Vec<Right> = spec
+            .may
+            .iter()
+            .map(|word| word.parse())
+            .collect::<Result<_, _>>()
+            .map_err(|why| format!("may: {why}"))?;
         if may.is_empty() || spec.feeds.is_some_and(<[String]>::is_empty) {
             return Err("opens nothing: may and feeds must each name something".into());
         }
@@ -82,14 +101,36 @@ impl Key {
         if may.contains(&Right::Admin) && !feeds.is_everything() {
             return Err("may everything (admin), so its feeds must be [\"*\"]".into());
         }
-        let read = |text: &str| Millis::parse(text).ok_or("expires_at must be a time such as 2027-01-01T00:00:00Z");
+        let read =
+            |text: &str| Millis::parse(text).ok_or("expires_at must be a time such as 2027-01-01T00:00:00Z");
         let expires_at = spec.expires_at.map(read).transpose()?;
         Ok(Key { name: spec.name.into(), proof, feeds, may: Rights::of(may), expires_at })
+    }
+
+    /// Whether it has this right for this feed; `*` is what concerns all feeds, and none is no feed at all.
+    pub fn allows(&self, right: Option<Right>, feed: Option<&str>) -> Result<(), Denied> {
+        if let Some(right) = right
+            && !self.may.has(right)
+        {
+            return Err(Denied::Right(right));
+        }
+        match feed {
+            Some(feed) if !self.feeds.covers(feed) => Err(Denied::Feed(feed.into())),
+            _ => Ok(()),
+        }
     }
 
     /// Whether it is of use at `now`.
     pub fn is_good(&self, now: Millis) -> bool {
         self.expires_at.is_none_or(|end| now < end)
+    }
+
+    /// What it is counted as: the same for as long as it is the same key.
+    pub fn id(&self) -> KeyHash {
+        match &self.proof {
+            Proof::Sent(hash) => *hash,
+            Proof::Signs(_) => KeyHash::of(&format!("signed {}", self.name)),
+        }
     }
 
     /// What it signs with, if it does.
@@ -161,6 +202,11 @@ impl Keys {
         key.filter(|key| key.is_good(now)).cloned()
     }
 
+    /// What has become of a key that was let in before: the same key, perhaps with other rights.
+    pub fn like(&self, old: &Key, now: Millis) -> Option<&Arc<Key>> {
+        self.0.iter().find(|key| key.id() == old.id()).filter(|key| key.is_good(now))
+    }
+
     /// Whether a key that was let in before may still come in: it is there, unchanged, and has not expired.
     pub fn still(&self, key: &Key, now: Millis) -> bool {
         key.is_good(now) && self.0.iter().any(|known| **known == *key)
@@ -182,7 +228,8 @@ mod tests {
     #[test]
     fn a_key_is_found_by_what_its_holder_sends_until_it_expires() {
         let (one, two) = (fresh_key().unwrap(), fresh_key().unwrap());
-        let (hash, may, feeds) = (KeyHash::of(&one).to_string(), words(&["gifts", "moderate"]), words(&["show-*"]));
+        let (hash, may, feeds) =
+            (KeyHash::of(&one).to_string(), words(&["gifts", "moderate"]), words(&["show-*"]));
         let spec = KeySpec {
             name: "game.one",
             hash: Some(&hash),

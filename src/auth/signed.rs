@@ -41,7 +41,9 @@ impl Unsigned {
                 "a signed request carries Tipcast-Key, webhook-id, webhook-timestamp (seconds) and webhook-signature \
                  (v1,BASE64), once each"
             }
-            Unsigned::Stale => "webhook-timestamp is more than 5 minutes from the server's clock; sign it again",
+            Unsigned::Stale => {
+                "webhook-timestamp is more than 5 minutes from the server's clock; sign it again"
+            }
             Unsigned::Wrong => {
                 "no signature of webhook-signature is right; sign id.timestamp.body with the key's secret, byte for \
                  byte as it is sent"
@@ -98,7 +100,8 @@ mod tests {
     /// The example of the specification's reference libraries.
     #[test]
     fn the_known_example_is_right_and_anything_changed_in_it_is_wrong() {
-        for signatures in [SIGNATURE.to_owned(), format!("v1,AAAA {SIGNATURE}"), format!("v1a,x {SIGNATURE}")] {
+        for signatures in [SIGNATURE.to_owned(), format!("v1,AAAA {SIGNATURE}"), format!("v1a,x {SIGNATURE}")]
+        {
             let read = Claimed::read(ID, "1614265330", &signatures, NOW).unwrap();
             assert_eq!(read.verify(&secret(), BODY), Ok(()), "{signatures}");
         }
@@ -126,9 +129,15 @@ mod tests {
         for far in [300_001, -300_001, i64::MAX - NOW.0] {
             assert_eq!(at(far), Err(Unsigned::Stale), "{far}");
         }
-        for (id, time) in
-            [("", "1"), ("a.b", "1"), ("a b", "1"), (ID, ""), (ID, "+1614265330"), (ID, "1614265330.5"), (ID, "-1")]
-        {
+        for (id, time) in [
+            ("", "1"),
+            ("a.b", "1"),
+            ("a b", "1"),
+            (ID, ""),
+            (ID, "+1614265330"),
+            (ID, "1614265330.5"),
+            (ID, "-1"),
+        ] {
             assert_eq!(Claimed::read(id, time, SIGNATURE, NOW), Err(Unsigned::Malformed), "{id} {time}");
         }
     }

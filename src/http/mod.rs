@@ -7,12 +7,13 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::HttpRequest;
+use actix_web::{HttpMessage, HttpRequest};
 
 use crate::domain::{DropId, FeedId};
 use crate::engine::{Engine, EngineError};
 use crate::live::Live;
 
+mod access;
 mod batch;
 mod body;
 mod claims;
@@ -45,6 +46,7 @@ pub use health::Readiness;
 pub use reports::Waiting;
 pub use routes::{app, routes};
 
+use door::Caller;
 use problem::{ApiError, invalid};
 use seldom::Seldom;
 
@@ -128,6 +130,11 @@ impl Gate {
             ApiError::from(error)
         })
     }
+}
+
+/// Whom the door let in.
+pub(crate) fn caller_of(req: &HttpRequest) -> Caller {
+    req.extensions().get::<Caller>().cloned().unwrap_or_default()
 }
 
 /// The drop that the path names.

@@ -210,7 +210,6 @@ pub struct Hold {
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn put() {}
 
@@ -276,7 +275,6 @@ pub(super) fn list() {}
             headers(("Retry-After" = u64, description = "too-many-holds: in how many seconds the earliest ends"))),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn claim() {}
 
@@ -299,7 +297,6 @@ pub(super) fn claim() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn confirm() {}
 
@@ -322,7 +319,6 @@ pub(super) fn confirm() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn cancel() {}
 
@@ -338,6 +334,5 @@ pub(super) fn cancel() {}
         ("user" = String, Path, description = "The user's id, percent-encoded", example = "u-42"),
     ),
     responses((status = 200, description = "The earliest to end first", body = Holds), Refusals),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn holds() {}

@@ -116,7 +116,6 @@ pub(super) enum BodyRefusals {
         )),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn publish() {}
 
@@ -138,7 +137,6 @@ pub(super) fn publish() {}
         (status = 200, description = "What became of each, in the order of the request", body = BatchAnswer),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn publish_batch() {}
 
@@ -161,7 +159,6 @@ pub(super) fn publish_batch() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn retract() {}
 
@@ -172,7 +169,6 @@ pub(super) fn retract() {}
     tag = "producer",
     params(("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$")),
     responses((status = 200, description = "The whole policy in force", body = Policy), Refusals),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn policy_get() {}
 
@@ -191,7 +187,6 @@ pub(super) fn policy_get() {}
         ("defaults" = (summary = "All of the server's defaults", value = json!({}))),
     )),
     responses((status = 200, description = "The whole policy now in force", body = Policy), Refusals, BodyRefusals),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn policy_put() {}
 
@@ -207,6 +202,5 @@ pub(super) fn policy_put() {}
         ("longer" = (summary = "A longer list", value = json!({"capacity": 20}))),
     )),
     responses((status = 200, description = "The whole policy now in force", body = Policy), Refusals, BodyRefusals),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn policy_patch() {}

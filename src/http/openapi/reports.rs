@@ -31,7 +31,6 @@ use super::schemas::Problem;
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn claim() {}
 
@@ -53,7 +52,6 @@ pub(super) fn claim() {}
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn ack() {}
 
@@ -75,7 +73,6 @@ pub(super) fn ack() {}
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn nack() {}
 
@@ -96,7 +93,6 @@ pub(super) fn nack() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn group() {}
 
@@ -107,7 +103,6 @@ pub(super) fn group() {}
     tag = "reports",
     params(("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$")),
     responses((status = 200, description = "By name", body = Groups), Refusals),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn groups() {}
 
@@ -128,7 +123,6 @@ pub(super) fn groups() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn delete_group() {}
 
@@ -147,7 +141,6 @@ pub(super) fn delete_group() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn group_dead() {}
 
@@ -169,7 +162,6 @@ pub(super) fn group_dead() {}
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn group_replay() {}
 
@@ -202,7 +194,6 @@ pub(super) fn group_replay() {}
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn put_webhook() {}
 
@@ -222,7 +213,6 @@ pub(super) fn put_webhook() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn webhook() {}
 
@@ -234,7 +224,6 @@ pub(super) fn webhook() {}
     params(("feed" = String, Path, description = "Which feed's, or * for those of all feeds", example = "show",
         pattern = "^([A-Za-z0-9_.-]{1,64}|\\*)$")),
     responses((status = 200, description = "By name", body = Webhooks), Refusals),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn webhooks() {}
 
@@ -256,7 +245,6 @@ pub(super) fn webhooks() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn delete_webhook() {}
 
@@ -276,7 +264,6 @@ pub(super) fn delete_webhook() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn webhook_dead() {}
 
@@ -299,7 +286,6 @@ pub(super) fn webhook_dead() {}
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn webhook_replay() {}
 
@@ -315,6 +301,5 @@ pub(super) fn webhook_replay() {}
         (status = 200, description = "Feeds, groups, webhooks and dead letters", body = Overview),
         Refusals,
     ),
-    security((), ("admin_key" = [])),
 )]
 pub(super) fn overview() {}

@@ -83,7 +83,6 @@ pub struct Dead {
         ("after" = Option<String>, Query, description = "The `next` of the page before"),
     ),
     responses((status = 200, description = "A page", body = ScheduledPage), Refusals),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn list() {}
 
@@ -108,7 +107,6 @@ pub(super) fn list() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn cancel() {}
 
@@ -121,6 +119,5 @@ pub(super) fn cancel() {}
     tag = "producer",
     params(("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$")),
     responses((status = 200, description = "What was given up", body = DeadPage), Refusals),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn dead() {}

@@ -10,6 +10,7 @@ use futures_util::future::try_join_all;
 use super::{Gate, body, feed_of, group_of, unknown_group, waiting};
 use crate::domain::pull::read_cursors;
 use crate::domain::{Cursor, FeedId, GroupId, GroupView, Millis, Pull, Reader, Taken, json};
+use crate::http::caller_of;
 use crate::http::drops::fresh;
 use crate::http::problem::ApiError;
 
@@ -22,7 +23,7 @@ pub(super) async fn claim(
     let (feed, group) = (feed_of(&req)?, group_of(&req)?);
     let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
     let pull = Pull::parse(json::syntax(&bytes)?)?;
-    let taken = waiting::take(&gate, &feed, &group, &pull).await?;
+    let taken = waiting::take(&gate, &caller_of(&req), &feed, &group, &pull).await?;
     if !taken.entries.is_empty() {
         let (entries, consumer) = (taken.entries.len(), pull.consumer.as_str());
         tracing::debug!(%feed, %group, consumer, entries, "handed out");
