@@ -17,7 +17,7 @@ check:
 test:
 	@.ci/need cc redis-server chromium chromedriver curl python3
 	@.ci/need-python
-	cargo test
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((4 * $$(nproc 2>/dev/null || echo 2)))} cargo test
 
 bench:
 	@.ci/need cc python3

@@ -111,7 +111,7 @@ async fn backlog(engine: &Arc<dyn Engine>, feeds: usize, run: &str) {
     let quiet = plain_feed(engine, &format!("quiet-{run}-{feeds}")).await;
     sleep(Duration::from_millis(due.since(Millis::now()) + 10)).await;
     let (began, done) = (Instant::now(), Arc::new(std::sync::atomic::AtomicBool::new(false)));
-    let work = DueLoop::start(engine.clone(), DueOptions::default());
+    let work = DueLoop::start(engine.clone(), DueOptions::default(), &Default::default());
     // 200 a second, on time whatever the answers take.
     let posting = tokio::spawn({
         let (engine, done) = (engine.clone(), done.clone());
@@ -167,7 +167,7 @@ async fn idle(engine: &Arc<dyn Engine>, url: &str, run: &str) {
     const SECONDS: u64 = 40;
     let feed = plain_feed(engine, &format!("idle-{run}")).await;
     schedule(engine, &feed, vec![gift(0, Millis::now().plus(3_600_000))]).await;
-    let work = DueLoop::start(engine.clone(), DueOptions::default());
+    let work = DueLoop::start(engine.clone(), DueOptions::default(), &Default::default());
     sleep(Duration::from_secs(1)).await;
     let before = scripts(url);
     sleep(Duration::from_secs(SECONDS)).await;
@@ -191,7 +191,7 @@ async fn main() {
         named(name) || !["time", "backlog", "idle"].into_iter().any(named)
     };
     if wanted("time") {
-        let work = DueLoop::start(engine.clone(), DueOptions::default());
+        let work = DueLoop::start(engine.clone(), DueOptions::default(), &Default::default());
         on_time(&engine, 1, &run).await;
         on_time(&engine, 100, &run).await;
         work.stop().await;

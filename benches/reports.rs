@@ -159,7 +159,8 @@ async fn speed(engine: &Arc<dyn Engine>, feeds: usize, run: &str) {
     }
     let options = ReportOptions { allow_private: true, ..ReportOptions::default() };
     let deliveries =
-        ReportLoop::start(engine.clone(), Arc::new(Metrics::default()), options).expect("a client");
+        ReportLoop::start(engine.clone(), Arc::new(Metrics::default()), options, &Default::default())
+            .expect("a client");
     for (what, pace, batches) in [("20 000/s", 20_000, 1_563), ("as fast as it goes", 0, 2_344)] {
         got.entries.store(0, Ordering::Relaxed);
         got.deliveries.store(0, Ordering::Relaxed);
@@ -202,7 +203,8 @@ async fn hang(engine: &Arc<dyn Engine>, run: &str) {
     }
     let options = ReportOptions { allow_private: true, ..ReportOptions::default() };
     let deliveries =
-        ReportLoop::start(engine.clone(), Arc::new(Metrics::default()), options).expect("a client");
+        ReportLoop::start(engine.clone(), Arc::new(Metrics::default()), options, &Default::default())
+            .expect("a client");
     got.measuring.store(true, Ordering::Relaxed);
     for what in ["alone", "beside one that hangs", "alone again"] {
         let key = HookKey { scope: HookScope::All, name: "dead".parse().expect("a name") };

@@ -51,7 +51,7 @@ fn main() -> ExitCode {
 fn serve(address: &str) -> std::io::Result<()> {
     let listener = TcpListener::bind(address)?;
     println!("listening on ws://{}", listener.local_addr()?);
-    let sockets = Arc::new(SocketThreads::start(2, EchoWorker::default)?);
+    let sockets = Arc::new(SocketThreads::start(2, &Arc::default(), EchoWorker::default)?);
     actix_web::rt::System::new().block_on(async move {
         let builder = ServerBuilder::new().workers(2).listen("echo", listener, move || {
             let app = App::new().default_service(web::get().to(enter));

@@ -2,8 +2,9 @@
 -- feed_ledger's, in front of scripts that take gifts. The same steps in the same order as the domain's
 -- FeedState::publish.
 --
--- What is remembered of a gift id: "UNTIL FINGERPRINT STATUS EPOCH SEQ ROW COUNT", status a(ccepted),
--- m(erged), s(uppressed), w(aits) or c(ancelled). COUNT is "-" unless merged. Of w and c, EPOCH and SEQ
+-- What is remembered of a gift id: "UNTIL FINGERPRINT STATUS EPOCH SEQ ROW COUNT PART", status a(ccepted),
+-- m(erged), s(uppressed), w(aits) or c(ancelled). COUNT is "-" unless merged. PART is what the gift added to its
+-- row, "UNITS:AMOUNT:CURRENCY" with "~" in front for a test, or "x" once that was taken back; w and c have none. Of w and c, EPOCH and SEQ
 -- are 0 and ROW is the time for which it was scheduled; w holds until it is shown, whatever UNTIL says.
 -- A dedup lock: "UNTIL ROW BORN". Both hold while now is before UNTIL; their PX only collects garbage, a
 -- minute later.
@@ -15,6 +16,8 @@
 
 local GRACE = 60000
 local ids, waits, locks = {}, {}, {}
+-- What the last gift added to its row.
+local part
 local id_til, lock_til = til(policy.idempotency_window), til(policy.dedup_window)
 
 -- Offsets of a gift's ARGV from its fingerprint, as feed_publish lists them; GIFT_ARGS of them.
@@ -35,6 +38,8 @@ local function start_row(a)
   local id, key, body = epoch .. '-' .. number, ARGV[a + KEY], ARGV[a + BODY]
   -- A combo's count is cumulative; a first frame that says 0 still is one gift on screen.
   if key ~= '' and string.sub(body, 1, 2) == '0\n' then body = '1' .. string.sub(body, 2) end
+  local units, amount, currency = match(body, '^(%d+)\n(%d*) ?(%a*)\n')
+  part = units .. ':' .. amount .. ':' .. currency
   local text = id .. '\n1\n' .. number .. '\n' .. time .. '\n' .. time .. '\n' .. expiry_of_row() .. '\n' .. body
   table.insert(entries, 1, key == '' and id or id .. ' ' .. key)
   relist = true
@@ -59,18 +64,25 @@ local function join(id, a)
   local mine, currency = match(value, '^(%d+) (.+)$')
   local theirs, other = match(worth, '^(%d+) (.+)$')
   if mine and theirs and currency ~= other then return nil end
-  local was, is, newest = tonumber(count), tonumber(more), true
+  local was, is, newest, gained = tonumber(count), tonumber(more), true, ':'
+  part = '0::'
   if frame then
     if string.sub(mark, 1, 1) == '1' then return count end
     if is > was then count = more end
-    if theirs and (not mine or tonumber(theirs) > tonumber(mine)) then value = worth end
+    if theirs and (not mine or tonumber(theirs) > tonumber(mine)) then
+      value = worth
+      gained = int(theirs - (mine or 0)) .. ':' .. other
+    end
     newest = is >= was
   else
     count = int(math.min(was + is, MAX_SAFE))
     if not mine then
       value = worth
+      if theirs then gained = theirs .. ':' .. other end
     elseif theirs then
-      value = int(math.min(mine + theirs, MAX_SAFE)) .. ' ' .. currency
+      local sum = math.min(mine + theirs, MAX_SAFE)
+      value = int(sum) .. ' ' .. currency
+      if sum > tonumber(mine) then gained = int(sum - mine) .. ':' .. currency end
     end
   end
   if newest then
@@ -81,6 +93,7 @@ local function join(id, a)
   local body = count .. '\n' .. value .. '\n' .. key .. '\n' .. new_mark .. '\n' .. fixed .. '\n' .. message
     .. '\n' .. tier .. ' ' .. extra .. '\n'
   if frame and body == string.sub(row, from) then return count end
+  part = int(count - was) .. ':' .. gained
   local text = name .. int(rev + 1) .. added_at .. time .. '\n' .. expiry_of_row() .. '\n' .. body
   put_row(id, text)
   record('update', text)
@@ -123,6 +136,7 @@ end
 local function take_now(a, index)
   settle()
   local status, row, count
+  part = '0::'
   if ARGV[a + KEY] ~= '' then
     status, row, count = publish_frame(a)
   else
@@ -130,6 +144,7 @@ local function take_now(a, index)
   end
   local answer = id_til .. ' ' .. ARGV[a] .. ' ' .. status
     .. ' ' .. epoch .. ' ' .. seq_text .. ' ' .. row .. ' ' .. (count or '-')
+    .. (ARGV[a + EXTRA] == '' and ' ~' or ' ') .. part
   ids[KEYS[index]], waits[KEYS[index]] = answer, nil
   if ARGV[a + EXTRA] ~= '' then enter(status, row, ARGV[a + EXTRA], ARGV[a + BODY]) end
   return answer

@@ -25,7 +25,7 @@ local function take_all(schedule)
     local a, index = 15 + (gift - 1) * GIFT_ARGS, 9 + gift * 2
     local known, again, at = lookup(ids, index), false, nil
     if known then
-      local over, status = string.match(known, '^(%d+) %x+ ([amswc]) %S+ %d+ %S+ %S+$')
+      local over, status = string.match(known, '^(%d+) %x+ ([amswc]) %S+ %d+ %S+ %S+')
       again = over and (status == 'w' or now < tonumber(over))
     end
     if not again and schedule then at = due_of(a) end

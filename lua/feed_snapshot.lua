@@ -1,13 +1,14 @@
 -- feed_snapshot: the list as it stands. Removes rows whose time is over; of a feed that nobody wrote to
 -- it writes nothing.
 --
--- KEYS 6:
+-- KEYS 7:
 --   1 list
 --   2 rows
 --   3 hist
 --   4 meta
 --   5 policy
 --   6 shown
+--   7 control
 -- ARGV 9:
 --   1 now
 --   2 candidate epoch
@@ -18,7 +19,7 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
--- RETURNS the header, the overrides as in `policy` ("" for none), how many rows, these, newest first, then what
+-- RETURNS the header, the overrides as in `policy` ("" for none), what overlays were told as in feed_control or "", how many rows, these, newest first, then what
 --   watchers were told of the feed's drops
 -- REFUSES nothing
 
@@ -32,8 +33,8 @@ if #entries > 0 then
   if not whole then lose() end
 end
 settle()
-local answer = { header(), overrides or '', int(#entries) }
-for at, entry in ipairs(entries) do answer[at + 3] = texts[match(entry, '^%S+')] end
+local answer = { header(), overrides or '', strings[5] or '', int(#entries) }
+for at, entry in ipairs(entries) do answer[at + 4] = texts[match(entry, '^%S+')] end
 for _, told in ipairs(call('HVALS', KEYS[6])) do answer[#answer + 1] = told end
 commit('=')
 return answer

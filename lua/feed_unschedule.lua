@@ -27,7 +27,7 @@ local known, entry = strings[6], call('HGET', LATER, ARGV[10])
 local member = entry and match(entry, '^[^\n]*')
 local score = member and tonumber(call('ZSCORE', DUE, member))
 if not score then
-  local over, status = match(known or '', '^(%d+) %x+ ([amswc]) %S+ %d+ %S+ %S+$')
+  local over, status = match(known or '', '^(%d+) %x+ ([amswc]) %S+ %d+ %S+ %S+')
   if over and now < tonumber(over) and match(status, '[ams]') then return { header(), 'shown' } end
   return { header(), 'unknown' }
 end

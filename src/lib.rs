@@ -17,5 +17,8 @@ pub mod http;
 pub mod live;
 pub mod metrics;
 pub mod outbound;
+pub mod sources;
+pub mod spelling;
+pub mod supervise;
 pub mod tools;
 pub mod work;

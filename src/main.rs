@@ -10,12 +10,13 @@ use tipcast::config::{self, Config, ConfigError, Flags};
 use tipcast::tools::bench::{self, BenchError, BenchOptions};
 use tipcast::tools::demo::{self, DemoOptions};
 use tipcast::tools::healthcheck::{self, HealthcheckOptions};
+use tipcast::tools::source::{self, TryError, TryOptions};
 
 /// A live gift feed gateway: POST a gift, every watcher of the feed sees it, in order, exactly once.
 ///
 /// Without a command it serves.
 #[derive(Parser)]
-#[command(version, args_conflicts_with_subcommands = false)]
+#[command(version)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -26,31 +27,57 @@ struct Cli {
 #[derive(Args, Clone, Default, PartialEq)]
 struct Settings {
     /// A configuration file; `tipcast default-config` prints one.
-    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Where to listen, such as 127.0.0.1:8080.
-    #[arg(long, value_name = "ADDR", global = true)]
+    #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
     /// Use this Redis instead of the embedded engine, such as redis://127.0.0.1:6379.
-    #[arg(long, value_name = "URL", global = true)]
+    #[arg(long, value_name = "URL")]
     redis: Option<String>,
     /// The folder of the embedded engine.
-    #[arg(long, value_name = "DIR", global = true)]
+    #[arg(long, value_name = "DIR")]
     data_dir: Option<String>,
     /// Listen beyond loopback although nobody is asked who they are.
-    #[arg(long, global = true)]
+    #[arg(long)]
     insecure: bool,
+}
+
+impl Settings {
+    /// These, with what `others` say laid over them.
+    fn under(self, others: Settings) -> Settings {
+        Settings {
+            config: others.config.or(self.config),
+            listen: others.listen.or(self.listen),
+            redis: others.redis.or(self.redis),
+            data_dir: others.data_dir.or(self.data_dir),
+            insecure: others.insecure || self.insecure,
+        }
+    }
+
+    fn reading(self, file: Option<PathBuf>) -> Settings {
+        Settings { config: file.or(self.config), ..self }
+    }
 }
 
 #[derive(Subcommand)]
 enum Command {
     /// Say whether the server would start with this configuration.
-    CheckConfig,
+    CheckConfig {
+        /// The configuration file, `-` for standard input; the same as --config.
+        #[arg(value_name = "FILE", conflicts_with = "config")]
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        settings: Settings,
+    },
     /// Print the commented default configuration.
     DefaultConfig,
     /// Producer keys.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Sources: tips that come from payment and streaming platforms.
+    #[command(subcommand)]
+    Source(SourceCommand),
     /// Play a realistic show against a running gateway until stopped.
     Demo(DemoOptions),
     /// Load a running gateway on this machine, and count what its watchers get.
@@ -65,6 +92,12 @@ enum KeyCommand {
     New(KeyOptions),
 }
 
+#[derive(Subcommand)]
+enum SourceCommand {
+    /// Show the gift that a webhook's body would become, or why not. Nothing is sent anywhere.
+    Try(TryOptions),
+}
+
 /// Bad usage or configuration.
 const USAGE: u8 = 2;
 /// The configuration is fine, and yet it does not start.
@@ -72,15 +105,14 @@ const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
     let Cli { command, settings } = Cli::parse();
-    let configured = matches!(command, None | Some(Command::CheckConfig));
-    if !configured && settings != Settings::default() {
-        let error =
-            "--config, --listen, --redis, --data-dir and --insecure are for the server and check-config";
+    if !matches!(command, None | Some(Command::CheckConfig { .. })) && settings != Settings::default() {
+        let error = "--config, --listen, --redis, --data-dir and --insecure in front of a command are for the \
+                     server and check-config";
         return refuse(USAGE, &error);
     }
     match command {
         None => serve(settings),
-        Some(Command::CheckConfig) => match load(settings) {
+        Some(Command::CheckConfig { file, settings: own }) => match load(settings.under(own).reading(file)) {
             Ok(config) => {
                 config.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
                 println!("the configuration is fine");
@@ -103,6 +135,14 @@ fn main() -> ExitCode {
                 ExitCode::SUCCESS
             }
             Err(error) => refuse(FAILED, &error),
+        },
+        Some(Command::Source(SourceCommand::Try(options))) => match source::try_file(&options) {
+            Ok(told) => {
+                println!("{told}");
+                ExitCode::SUCCESS
+            }
+            Err(error @ TryError::Usage(_)) => refuse(USAGE, &error),
+            Err(error @ TryError::Refused(_)) => refuse(FAILED, &error),
         },
         Some(Command::Bench(options)) => match bench::run(options) {
             Ok(()) => ExitCode::SUCCESS,
@@ -132,6 +172,11 @@ fn load(settings: Settings) -> Result<Config, ConfigError> {
 }
 
 fn serve(settings: Settings) -> ExitCode {
+    if settings.config.as_deref().is_some_and(|file| file == config::STDIN) {
+        let error = "a server reads its configuration again when it is told to (SIGHUP): give it a file, not \
+                     standard input";
+        return refuse(USAGE, &error);
+    }
     let config = match load(settings.clone()) {
         Ok(config) => config,
         Err(error) => return refuse(USAGE, &error),
@@ -154,10 +199,9 @@ async fn listen_and_run(config: Config, settings: Settings) -> Result<(), StartE
     let reloads = app::asked_to_reload(move || load(settings.clone())).map_err(StartError::Server)?;
     let address = listener.local_addr().map_err(StartError::Server)?;
     let scheme = if config.http.tls_cert.is_empty() { "http" } else { "https" };
-    // The one line on stdout, for scripts: with port 0 nobody else knows the port. Connections made
-    // from here on wait until the store is open.
-    println!("listening on {scheme}://{address}");
-    app::run_reloading(config, listener, shutdown, reloads).await
+    // The one line on stdout, for scripts: with port 0 nobody else knows the port.
+    let announce = move || println!("listening on {scheme}://{address}");
+    app::run_reloading(config, listener, shutdown, reloads, announce).await
 }
 
 fn refuse(code: u8, why: &dyn std::fmt::Display) -> ExitCode {

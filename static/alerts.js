@@ -4,10 +4,15 @@
  * Times are milliseconds; `now` is the clock of this machine, `serverNow` the gateway's.
  */
 
-/** Each new row once, for a while. */
+/**
+ * Each new row once, for a while. A host may tell it to wait (new rows are kept, each once, as they are by then),
+ * to take what is shown away, and to show a row again.
+ */
 export class Alerts {
   /** Newest first: `{row, until}`. */
   #entries = [];
+  /** Rows that wait for the host to go on; newest first. */
+  #held = [];
   #epoch = null;
   /** Rows added at or before this seq have been looked at. */
   #upTo = 0;
@@ -20,7 +25,7 @@ export class Alerts {
     Object.assign(this, { max, maxAge, hideAfter, begun });
   }
 
-  take({ epoch, seq, capacity, rows }, change, now, serverNow) {
+  take({ epoch, seq, capacity, rows, control }, change, now, serverNow) {
     const reborn = epoch !== this.#epoch;
     // A feed of epoch 0 was empty when it was looked at: all that comes after is new.
     const unsure = reborn && this.#epoch !== "0";
@@ -37,10 +42,28 @@ export class Alerts {
       const row = listed.get(entry.row.row);
       if (row && row.rev !== entry.row.rev) Object.assign(entry, { row, until });
     }
-    this.#entries.unshift(...rows.filter(isNew).map((row) => ({ row, until })));
+    this.#held = this.#held.map((row) => listed.get(row.row) ?? row);
+    this.#held.unshift(...rows.filter(isNew));
+    for (const op of change.ops ?? []) if (op.op === "control") this.#obey(op, listed);
+    this.#held.length = Math.min(this.#held.length, this.max);
+    if (!control?.paused) {
+      this.#entries.unshift(...this.#held.map((row) => ({ row, until })));
+      this.#held = [];
+    }
     this.#entries.length = Math.min(this.#entries.length, this.max);
     this.#epoch = epoch;
     this.#upTo = seq;
+  }
+
+  /** What the host says happens once, as it comes; what holds (pause) is in the list. */
+  #obey({ action, row }, listed) {
+    if (action === "skip") {
+      const gone = row ?? this.#entries[0]?.row.row;
+      this.#entries = this.#entries.filter((entry) => entry.row.row !== gone);
+    }
+    if (action !== "replay" || !listed.has(row)) return;
+    this.#entries = this.#entries.filter((entry) => entry.row.row !== row);
+    this.#held = [listed.get(row), ...this.#held.filter((held) => held.row !== row)];
   }
 
   /** Taken back is gone at once. Pushed out by newer rows is no reason to leave early. */
@@ -48,12 +71,14 @@ export class Alerts {
     if (change.kind === "delta") {
       const gone = new Set(change.ops.filter((op) => op.op === "remove").map((op) => op.row));
       this.#entries = this.#entries.filter(({ row }) => !gone.has(row.row));
+      this.#held = this.#held.filter((row) => !gone.has(row.row));
       return;
     }
     const listed = new Set(rows.map((row) => row.row));
     const oldest = rows.length >= capacity ? rows[rows.length - 1].seq : 0;
     const stays = ({ row }) => listed.has(row.row) || (!reborn && row.seq < oldest);
     this.#entries = this.#entries.filter(stays);
+    this.#held = this.#held.filter((row) => stays({ row }));
   }
 
   shown(now) {

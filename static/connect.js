@@ -66,7 +66,7 @@ class Connection {
   /** The best lower bound of (server's clock − ours): every stamp it sends is older than its arrival. */
   #ahead = null;
 
-  constructor({ url, feed, since, token, rows, drops, capacity, onChange, onState }) {
+  constructor({ url, feed, since, token, rows, drops, control, capacity, onChange, onState }) {
     if (!FEED_NAME.test(feed)) throw new TypeError("a feed is 1 to 64 of A-Z a-z 0-9 _ - .");
     this.base = String(url ?? globalThis.location.origin);
     this.feed = feed;
@@ -74,7 +74,7 @@ class Connection {
     this.onChange = onChange;
     this.onState = onState;
     const known = parsePosition(since);
-    this.fold = new Fold(known && { ...known, rows, drops, capacity });
+    this.fold = new Fold(known && { ...known, rows, drops, control, capacity });
     // A wrong address is the caller's mistake: it is told now, not retried for ever.
     feedUrl(this.base, "ws", { feed });
     this.#listen(true);
@@ -94,6 +94,9 @@ class Connection {
       },
       get drops() {
         return connection.fold.drops;
+      },
+      get control() {
+        return connection.fold.control;
       },
       get heardAt() {
         return connection.#heardAt;
@@ -148,12 +151,12 @@ class Connection {
     }
     // onState may have closed the connection.
     if (outcome === "none" || this.#line !== line) return;
-    const { epoch, seq, capacity, rows, drops } = this.fold;
+    const { epoch, seq, capacity, rows, drops, control } = this.fold;
     const change =
       outcome === "snapshot"
         ? { kind: outcome, skipped: frame.skipped ?? 0, drops: frame.drops }
         : { kind: outcome, ops: frame.ops };
-    call(this.onChange, { feed: this.feed, epoch, seq, capacity, rows, drops }, change);
+    call(this.onChange, { feed: this.feed, epoch, seq, capacity, rows, drops, control }, change);
   }
 
   /** Only what was sent as it happened says something; a snapshot's rows may be hours old. */

@@ -5,19 +5,23 @@
 const BACKOFF_FIRST = 500;
 const BACKOFF_MOST = 20_000;
 
+/** What holds after an action of the host; skip and replay hold nothing. */
+const HOLDS = { pause: { paused: true }, resume: { paused: false }, mute: { muted: true }, unmute: { muted: false } };
+
 /**
  * The list of one feed and where it stands, changed by frames only. No I/O: feed it frames in
  * order. `rows` is a new array after every change, newest first; it is never changed in place. So is
- * `drops`, the feed's drops by name, of which there may be none.
+ * `drops`, the feed's drops by name, of which there may be none, and `control`, `{paused, muted}`.
  */
 export class Fold {
-  /** `start`: what is already known, `{epoch, seq, capacity?, rows?, drops?}`, or nothing. */
+  /** `start`: what is already known, `{epoch, seq, capacity?, rows?, drops?, control?}`, or nothing. */
   constructor(start) {
     this.epoch = start?.epoch ?? null;
     this.seq = start?.seq ?? 0;
     this.capacity = start?.capacity ?? 100;
     this.rows = start?.rows ?? [];
     this.drops = start?.drops ?? [];
+    this.control = start?.control ?? { paused: false, muted: false };
     /** False until the first snapshot or resumed of a connection: deltas before it are a fault. */
     this.begun = false;
   }
@@ -34,26 +38,23 @@ export class Fold {
 
   /**
    * Takes one frame. Answers "snapshot" or "delta" when the list changed, "none" when it did not,
-   * and "gap" when this connection can no longer be trusted: connect again from `position`.
+   * and "gap" when this connection can no longer be trusted: connect again from `position`, or
+   * without one when that is null.
    */
   take(frame) {
     switch (frame.type) {
       case "snapshot":
         this.rows = frame.rows.slice(0, frame.capacity);
         this.drops = frame.drops ?? [];
+        this.control = frame.control ?? { paused: false, muted: false };
         this.capacity = frame.capacity;
         this.epoch = frame.epoch;
         this.seq = frame.seq;
         this.begun = true;
         return "snapshot";
       case "resumed":
-        if (frame.epoch !== this.epoch || frame.seq !== this.seq) {
-          // Not where this list stands: only a snapshot helps.
-          this.epoch = null;
-          return "gap";
-        }
-        this.begun = true;
-        return "none";
+        this.begun = frame.epoch === this.epoch && frame.seq === this.seq;
+        return this.begun ? "none" : this.#startOver();
       case "delta":
         return this.begun ? this.#delta(frame) : "gap";
       case "keepalive":
@@ -63,27 +64,42 @@ export class Fold {
     }
   }
 
+  /** This is not the server's list: only a snapshot helps. What is shown stays until it comes. */
+  #startOver() {
+    this.epoch = null;
+    return "gap";
+  }
+
   /** All of it or nothing: a delta with a hole anywhere leaves the list as it was. */
   #delta({ seq, ops }) {
     const whole = ops.every((op, i) => op.seq === this.seq + 1 + i);
     if (!whole || seq !== this.seq + ops.length) return "gap";
     let rows = this.rows.slice();
     let drops = this.drops;
+    let control = this.control;
     for (const op of ops) {
+      const id = op.op === "remove" ? op.row : op.row?.row;
+      const at = rows.findIndex((row) => row.row === id);
       if (op.op === "add") {
-        rows = [op.row, ...rows.filter((row) => row.row !== op.row.row)].slice(0, this.capacity);
+        if (at >= 0) return this.#startOver();
+        rows = [op.row, ...rows].slice(0, this.capacity);
       } else if (op.op === "update") {
-        rows = rows.map((row) => (row.row === op.row.row ? op.row : row));
+        if (at < 0) return this.#startOver();
+        rows[at] = op.row;
       } else if (op.op === "remove") {
-        rows = rows.filter((row) => row.row !== op.row);
+        if (at < 0) return this.#startOver();
+        rows.splice(at, 1);
       } else if (op.op === "drop") {
         drops = [...drops.filter((drop) => drop.drop !== op.drop.drop), op.drop];
         drops.sort((a, b) => (a.drop < b.drop ? -1 : 1));
+      } else if (op.op === "control") {
+        control = { ...control, ...HOLDS[op.action] };
       }
       // An op of a later version only counts.
     }
     this.rows = rows;
     this.drops = drops;
+    this.control = control;
     this.seq = seq;
     return ops.length ? "delta" : "none";
   }

@@ -48,7 +48,19 @@ export type Op =
   | { op: "add"; seq: number; row: Row }
   | { op: "update"; seq: number; row: Row }
   | { op: "remove"; seq: number; row: string; reason: "retracted" | "expired" }
-  | { op: "drop"; seq: number; drop: Drop };
+  | { op: "drop"; seq: number; drop: Drop }
+  | { op: "control"; seq: number; action: Action; row?: string };
+
+/** What a host tells overlays. */
+export type Action = "pause" | "resume" | "skip" | "mute" | "unmute" | "replay";
+
+/** What overlays do with alerts. */
+export interface Control {
+  /** They wait. */
+  paused: boolean;
+  /** They make no sound. */
+  muted: boolean;
+}
 
 /** The server's list at `epoch:seq`, newest first; `rows` is a new array after every change. */
 export interface List {
@@ -59,6 +71,7 @@ export interface List {
   rows: readonly Row[];
   /** By name; empty when the feed has none. */
   drops: readonly Drop[];
+  control: Readonly<Control>;
 }
 
 /** What led to the list. A version of the gateway later than these types may send ops that are not listed. */
@@ -85,6 +98,7 @@ export interface ConnectOptions {
   /** The list that belongs to `since`. */
   rows?: Row[];
   drops?: Drop[];
+  control?: Control;
   capacity?: number;
   /** A viewer's token, sent as the query parameter `token`. */
   token?: string;

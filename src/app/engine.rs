@@ -12,6 +12,7 @@ use crate::engine::metered::Metered;
 use crate::engine::redis::{RedisEngine, RedisOptions};
 use crate::engine::{Engine, EngineError, ReportLimits};
 use crate::metrics::Metrics;
+use crate::supervise::Parts;
 
 /// `[feeds]` as a policy: read by the same rules as the body of a PUT.
 pub(super) fn default_policy(feeds: &Feeds) -> Result<Policy, ConfigError> {
@@ -31,8 +32,9 @@ pub(super) async fn open(
     config: &Config,
     defaults: Policy,
     metrics: &Arc<Metrics>,
+    parts: &Arc<Parts>,
 ) -> Result<Arc<dyn Engine>, EngineError> {
-    let engine = open_bare(config, defaults, metrics).await?;
+    let engine = open_bare(config, defaults, metrics, parts).await?;
     Ok(Metered::over(engine, metrics.clone()))
 }
 
@@ -40,10 +42,12 @@ async fn open_bare(
     config: &Config,
     defaults: Policy,
     metrics: &Arc<Metrics>,
+    parts: &Arc<Parts>,
 ) -> Result<Arc<dyn Engine>, EngineError> {
     if !config.redis.url.is_empty() {
         let options = RedisOptions {
             metrics: metrics.clone(),
+            parts: parts.clone(),
             scheduled_max: config.due.scheduled_max,
             reports: report_limits(&config.reports),
             due_parts: config.due.partitions,
@@ -62,6 +66,7 @@ async fn open_bare(
         scheduled_max,
         drop_reminder_ms,
         reports,
+        parts: parts.clone(),
         ..EmbeddedOptions::new(data_dir)
     };
     let opening = move || EmbeddedEngine::open_metered(options, metrics);

@@ -19,6 +19,7 @@ use crate::engine::EngineError;
 use crate::http::{Door, Gate, Limits, Readiness};
 use crate::live::Live;
 use crate::metrics::Metrics;
+use crate::supervise::{Part, Parts};
 use crate::work::due::{DueLoop, DueOptions};
 use crate::work::reports::{ReportLoop, ReportOptions};
 
@@ -54,6 +55,8 @@ pub enum StartError {
     Engine(EngineError),
     /// The server stopped by itself.
     Server(std::io::Error),
+    /// A part that cannot be started again has ended; says which.
+    Part(String),
 }
 
 impl fmt::Display for StartError {
@@ -63,6 +66,11 @@ impl fmt::Display for StartError {
             StartError::Listen(why) => f.write_str(why),
             StartError::Engine(error) => error.fmt(f),
             StartError::Server(error) => write!(f, "the server stopped: {error}"),
+            StartError::Part(why) => write!(
+                f,
+                "{why}; nothing acknowledged is lost. The process ends so that whoever supervises it starts it \
+                 again; please report what the log says above"
+            ),
         }
     }
 }
@@ -75,12 +83,13 @@ pub async fn run(
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), StartError> {
-    run_reloading(config, listener, shutdown, mpsc::channel(1).1).await
+    run_reloading(config, listener, shutdown, mpsc::channel(1).1, || ()).await
 }
 
 /// Serves on `listener` until `shutdown` is done, then leaves in order, within `[http] shutdown_ms`:
 /// not ready, no new connections, goodbye to watchers, running requests finished, store closed.
 /// Each configuration that `reloads` brings takes effect as far as it can; see [`Config::reloaded`].
+/// `announce` is called once, when requests are answered: the store is open and nothing can refuse any more.
 ///
 /// Needs a tokio runtime with time and I/O.
 pub async fn run_reloading(
@@ -88,21 +97,26 @@ pub async fn run_reloading(
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
     mut reloads: mpsc::Receiver<Config>,
+    announce: impl FnOnce(),
 ) -> Result<(), StartError> {
     let policy = check(&config).map_err(StartError::Config)?;
     let certificate = Certificate::open(&config).map_err(StartError::Config)?;
     listen::tune(&listener, config.http.send_buffer_bytes);
     let metrics = Arc::new(Metrics::default());
-    let engine = engine::open(&config, policy, &metrics).await.map_err(StartError::Engine)?;
-    let live = Live::start(engine.clone(), metrics.clone());
+    let parts = Parts::new(metrics.clone());
+    let engine = engine::open(&config, policy, &metrics, &parts).await.map_err(StartError::Engine)?;
+    let live = Live::start(engine.clone(), metrics.clone(), parts.clone());
     let longest_sleep = Duration::from_millis(config.due.longest_sleep_ms);
-    let due = DueLoop::start(engine.clone(), DueOptions { longest_sleep });
-    let reports = ReportLoop::start(engine.clone(), metrics, report_options(&config))
+    let due = DueLoop::start(engine.clone(), DueOptions { longest_sleep }, &parts);
+    let reports = ReportLoop::start(engine.clone(), metrics, report_options(&config), &parts)
         .map_err(|why| StartError::Server(std::io::Error::other(why)))?;
     let ready = Arc::new(Readiness::default());
     let probing = tokio::spawn({
         let (engine, ready) = (engine.clone(), ready.clone());
-        async move { ready.keep_probing(&*engine).await }
+        parts.clone().keep(Part::Probe, move |_| {
+            let (engine, ready) = (engine.clone(), ready.clone());
+            async move { ready.keep_probing(&*engine).await }
+        })
     });
 
     let limits = Limits {
@@ -124,9 +138,10 @@ pub async fn run_reloading(
         serve::serve(&config.http, listener, gate, certificate.as_ref()).map_err(StartError::Server)?;
 
     tracing::info!(engine = engine.name(), "ready to serve");
+    announce();
     let handle = server.handle();
     let mut serving = tokio::spawn(server);
-    let (leaving_ms, shutdown_ms) = (config.leaving_ms(), config.http.shutdown_ms);
+    let (mut leaving_ms, mut shutdown_ms) = (config.leaving_ms(), config.http.shutdown_ms);
     let reloading = async {
         let mut config = config;
         while let Some(new) = reloads.recv().await {
@@ -140,10 +155,19 @@ pub async fn run_reloading(
         }
         std::future::pending().await
     };
+    let mut failed = None;
     let stopped_by_itself = tokio::select! {
         ended = &mut serving => Some(ended),
         () = shutdown => None,
         () = reloading => None,
+        why = parts.failed() => {
+            tracing::error!("{why}; leaving, to be started again");
+            // What cannot write any more has no reason to wait until it is seen to be unready.
+            leaving_ms.0 = 0;
+            shutdown_ms = shutdown_ms.min(FAILED_MS);
+            failed = Some(why);
+            None
+        }
     };
 
     let deadline = Instant::now() + Duration::from_millis(shutdown_ms);
@@ -162,7 +186,10 @@ pub async fn run_reloading(
         Ok(Err(error)) => tracing::warn!("closing the store: {error}"),
         Err(_) => tracing::warn!("the store did not close in time; nothing acknowledged is lost"),
     }
-    ended.map_err(StartError::Server)
+    match failed {
+        Some(why) => Err(StartError::Part(why)),
+        None => ended.map_err(StartError::Server),
+    }
 }
 
 /// Everything that can be said about a configuration without starting: [`Config::check`], and what only
@@ -174,6 +201,9 @@ pub fn check(config: &Config) -> Result<Policy, ConfigError> {
     tls::read(config)?;
     engine::default_policy(&config.feeds)
 }
+
+/// How long leaving may take at most when a part has failed, in milliseconds.
+const FAILED_MS: u64 = 3_000;
 
 /// What is kept of the shutdown's time for closing the store.
 const CLOSING_TIME: Duration = Duration::from_millis(900);

@@ -5,6 +5,7 @@ use std::path::Path;
 use toml::{Table, Value};
 
 use super::{Config, ConfigError, DEFAULT};
+use crate::spelling::nearest;
 
 /// What the command line sets; each wins over file and environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,7 +20,10 @@ pub struct Flags {
     pub insecure: bool,
 }
 
-/// The configuration from the defaults, `file`, the variables of `env` (all of them, in any order)
+/// As the name of a file: what comes in on standard input.
+pub const STDIN: &str = "-";
+
+/// The configuration from the defaults, `file` ([`STDIN`] is none), the variables of `env` (all of them, in any order)
 /// and `flags`. Every key is known and of the right type; [`Config::check`] and [`crate::app::check`] say the rest.
 pub fn load(
     file: Option<&Path>,
@@ -28,10 +32,13 @@ pub fn load(
 ) -> Result<Config, ConfigError> {
     let mut layers = Layers::defaults()?;
     if let Some(path) = file {
-        let shown = path.display();
-        let text = std::fs::read_to_string(path)
-            .map_err(|e| ConfigError(format!("the configuration file {shown} cannot be read: {e}")))?;
-        layers.file(&text, &shown.to_string())?;
+        let (text, shown) = match path == Path::new(STDIN) {
+            true => (std::io::read_to_string(std::io::stdin()), "standard input".to_owned()),
+            false => (std::fs::read_to_string(path), path.display().to_string()),
+        };
+        let text =
+            text.map_err(|e| ConfigError(format!("the configuration file {shown} cannot be read: {e}")))?;
+        layers.file(&text, &shown)?;
     }
     layers.env(env)?;
     layers.flags(flags)?;
@@ -227,39 +234,6 @@ fn sections(table: &Table) -> Vec<(String, &Table)> {
     all
 }
 
-/// The candidate that takes the fewest edits to become, if that is about a third of it or less, or one
-/// that the name begins or ends.
-fn nearest<'a>(name: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    among
-        .map(|candidate| {
-            let part = name.len() > 2 && (candidate.starts_with(name) || candidate.ends_with(name));
-            (if part { 1 } else { edits(name, candidate) }, candidate)
-        })
-        .filter(|(edits, candidate)| *edits <= candidate.len().div_ceil(3))
-        .min_by_key(|(edits, _)| *edits)
-        .map(|(_, candidate)| candidate)
-}
-
-/// Letters put in, left out, exchanged, or swapped with their neighbour (optimal string alignment).
-fn edits(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let above = &rows[i - 1];
-            let exchanged = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = exchanged.min(above[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,21 +269,6 @@ mod tests {
             assert!(refused.contains(&format!("did you mean [{section}]?")), "{refused}");
         }
     }
-
-    #[test]
-    fn a_slip_of_the_finger_is_one_edit() {
-        for (one, other, count) in [
-            ("", "", 0),
-            ("", "ab", 2),
-            ("rul", "url", 1),
-            ("lisen", "listen", 1),
-            ("ab", "ba", 1),
-            ("abc", "xyz", 3),
-        ] {
-            assert_eq!((edits(one, other), edits(other, one)), (count, count), "{one} {other}");
-        }
-    }
-
     #[test]
     fn a_key_in_the_wrong_place_is_shown_its_section() {
         assert!(file("[http]\ncapacity = 3").unwrap_err().0.contains("[feeds] capacity"));

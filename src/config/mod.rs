@@ -12,7 +12,7 @@ mod layers;
 mod reload;
 mod secret;
 
-pub use layers::{Flags, load};
+pub use layers::{Flags, STDIN, load};
 pub use reload::Reloaded;
 pub use secret::Secret;
 

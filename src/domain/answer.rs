@@ -1,6 +1,6 @@
 //! What a producer is told about one gift.
 
-use super::{Epoch, Fingerprint, GiftId, Position, RowId, Scheduled};
+use super::{Fingerprint, GiftId, Part, Position, RowId, Scheduled};
 
 /// What became of a gift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,6 +96,8 @@ pub struct Remembered {
     pub fingerprint: Fingerprint,
     /// What became of the gift.
     pub fate: Fate,
+    /// What it added to its row.
+    pub part: Part,
 }
 
 /// What became of a gift so far.
@@ -120,9 +122,4 @@ impl Remembered {
             Fate::Waits(it) | Fate::Cancelled(it) => Outcome::IdReused(it.id),
         }
     }
-}
-
-/// The answer to a feed's epoch and seq; see [`Answer::at`].
-pub(crate) fn position(epoch: &Epoch, seq: u64) -> Position {
-    Position { epoch: epoch.clone(), seq }
 }

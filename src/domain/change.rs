@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{DropView, Epoch, Row, RowId};
+use super::{Control, DropView, Epoch, Row, RowId};
 
 /// A random mark that one writing call leaves on its changes. A change names the mark of the one
 /// before it, so a history that forked (a store that went back and moved on) shows at the fork.
@@ -39,6 +39,8 @@ pub enum Op {
     },
     /// A drop opened, sold out, closed, is reminded of, or changed; this is how it stands.
     Drop(Arc<DropView>),
+    /// The host tells overlays what to do.
+    Control(Control),
     /// The list is another now (the capacity changed). Watchers get a snapshot; positions before
     /// this change are no longer covered.
     Reset,
@@ -84,6 +86,12 @@ impl Change {
             Op::Drop(view) => {
                 let _ = write!(out, "{{\"op\":\"drop\",\"seq\":{seq},\"drop\":");
                 view.push_json(out);
+            }
+            Op::Control(Control { action, row }) => {
+                let _ = write!(out, "{{\"op\":\"control\",\"seq\":{seq},\"action\":\"{}\"", action.as_str());
+                if let Some(row) = row {
+                    let _ = write!(out, ",\"row\":\"{row}\"");
+                }
             }
             Op::Reset => {
                 let _ = write!(out, "{{\"op\":\"reset\",\"seq\":{seq}");

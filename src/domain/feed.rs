@@ -1,14 +1,13 @@
 //! A feed's state and its pure transitions. The embedded engine runs them; the Lua scripts of the
 //! Redis engine do the same steps in the same order, and a seeded test compares the two.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::answer::position;
 use super::row::{SoldRow, combo_key, lock_key};
 use super::{
-    Answer, Change, Dedup, DropView, Drops, Epoch, Gift, Millis, Op, Policy, PolicyPatch, Position,
-    RemoveReason, Row, RowId, Sale, Status,
+    Added, Answer, CannotFold, Change, Dedup, DropView, Epoch, FeedList, Gift, Millis, Op, Policy,
+    PolicyPatch, Position, RemoveReason, Row, RowId, Sale, Status,
 };
 
 /// The dedup lock of one (user, kind of gift).
@@ -21,16 +20,10 @@ pub struct Lock {
 }
 
 /// Everything of a feed but its history and the ids it remembers, which engines keep on disk.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct FeedState {
-    /// The life of the numbering; none while nobody wrote.
-    pub epoch: Epoch,
-    /// The last change.
-    pub seq: u64,
-    /// Newest first, at most `capacity`.
-    pub rows: VecDeque<Arc<Row>>,
-    /// What watchers were told of the feed's drops.
-    pub drops: Drops,
+    /// What watchers have.
+    pub list: FeedList,
     /// By [`lock_key`].
     pub locks: HashMap<String, Lock>,
     /// What was set for this feed.
@@ -40,20 +33,6 @@ pub struct FeedState {
     pub covered_from: u64,
 }
 
-impl Default for FeedState {
-    fn default() -> Self {
-        FeedState {
-            epoch: Epoch::none(),
-            seq: 0,
-            rows: VecDeque::new(),
-            drops: Drops::new(),
-            locks: HashMap::new(),
-            overrides: PolicyPatch::default(),
-            covered_from: 0,
-        }
-    }
-}
-
 /// What one transition touched beside the state itself, for the engine to store.
 #[derive(Debug, Default)]
 pub struct Effects {
@@ -61,24 +40,26 @@ pub struct Effects {
     pub changes: Vec<Change>,
     /// Locks that were taken or renewed, by key.
     pub locks: Vec<String>,
+    /// What the last gift added to its row.
+    pub part: Option<Added>,
 }
 
 impl FeedState {
-    /// Where the feed stands.
+    /// The position of the newest change.
     pub fn position(&self) -> Position {
-        position(&self.epoch, self.seq)
+        self.list.at.clone()
     }
 
     /// True when a watcher at `since` can be brought here by changes alone.
     pub fn covers(&self, since: &Position) -> bool {
-        since.epoch == self.epoch && (self.covered_from..=self.seq).contains(&since.seq)
+        since.epoch == self.list.at.epoch && (self.covered_from..=self.list.at.seq).contains(&since.seq)
     }
 
     /// Removes rows whose time is over, the oldest row first.
     pub fn sweep(&mut self, policy: &Policy, now: Millis, effects: &mut Effects) {
         let over = |row: &Arc<Row>| row.expires_at.is_some_and(|at| at <= now);
-        while let Some(at) = self.rows.iter().rposition(over) {
-            if let Some(row) = self.rows.remove(at) {
+        while let Some(at) = self.list.rows.iter().rposition(over) {
+            if let Some(row) = self.list.rows.remove(at) {
                 let reason = RemoveReason::Expired;
                 self.record(Op::Remove { row: row.id.clone(), reason }, policy, effects);
             }
@@ -89,6 +70,7 @@ impl FeedState {
     /// `policy` is the feed's own.
     pub fn publish(&mut self, gift: &Gift, policy: &Policy, now: Millis, effects: &mut Effects) -> Answer {
         self.sweep(policy, now, effects);
+        effects.part = Some(Added { test: gift.test, ..Added::default() });
         let (status, row, count) = match gift.combo {
             Some(_) => self.publish_frame(gift, policy, now, effects),
             None => self.publish_locked(gift, policy, now, effects),
@@ -108,15 +90,17 @@ impl FeedState {
         let key = combo_key(gift);
         // In another currency a newer row has the same key: the newest one is the combo's.
         let found = self
+            .list
             .rows
             .iter()
             .position(|row| row.combo.as_ref().map(|c| &*c.key) == key.as_deref() && key.is_some());
         match found {
-            Some(at) if self.rows[at].same_money(gift) => {
-                if let Some(row) = self.rows[at].framed(gift, now, policy.row_ttl_ms) {
+            Some(at) if self.list.rows[at].same_money(gift) => {
+                if let Some(row) = self.list.rows[at].framed(gift, now, policy.row_ttl_ms) {
+                    effects.part = Some(Added::between(Some(&self.list.rows[at]), &row));
                     self.replace(at, row, policy, effects);
                 }
-                (Status::Merged, self.rows[at].id.clone(), self.rows[at].count)
+                (Status::Merged, self.list.rows[at].id.clone(), self.list.rows[at].count)
             }
             _ => self.start_row(gift, policy, now, effects),
         }
@@ -138,10 +122,11 @@ impl FeedState {
             if policy.dedup == Dedup::Drop {
                 return (Status::Suppressed, lock.row.clone(), 0);
             }
-            let found = self.rows.iter().position(|row| row.id == lock.row);
-            if let Some(at) = found.filter(|at| self.rows[*at].same_money(gift)) {
-                let row = self.rows[at].combined(gift, now, policy.row_ttl_ms);
+            let found = self.list.rows.iter().position(|row| row.id == lock.row);
+            if let Some(at) = found.filter(|at| self.list.rows[*at].same_money(gift)) {
+                let row = self.list.rows[at].combined(gift, now, policy.row_ttl_ms);
                 let (id, count) = (row.id.clone(), row.count);
+                effects.part = Some(Added::between(Some(&self.list.rows[at]), &row));
                 self.replace(at, row, policy, effects);
                 self.lock(key, &id, policy, now, effects);
                 return (Status::Merged, id, count);
@@ -160,6 +145,7 @@ impl FeedState {
         effects: &mut Effects,
     ) -> (Status, RowId, u64) {
         let row = self.add(policy, effects, |id, seq| Row::start(id, seq, gift, now, policy.row_ttl_ms));
+        effects.part = Some(Added::between(None, &row));
         (Status::Accepted, row.id.clone(), row.count)
     }
 
@@ -170,10 +156,10 @@ impl FeedState {
         start: impl FnOnce(RowId, u64) -> Row,
     ) -> Arc<Row> {
         self.begin();
-        let seq = self.seq + 1;
-        let row = Arc::new(start(RowId::of(&self.epoch, seq), seq));
-        self.rows.push_front(row.clone());
-        self.rows.truncate(policy.capacity as usize);
+        let seq = self.list.at.seq + 1;
+        let row = Arc::new(start(RowId::of(&self.list.at.epoch, seq), seq));
+        self.list.rows.push_front(row.clone());
+        self.list.rows.truncate(policy.capacity as usize);
         self.record(Op::Add(row.clone()), policy, effects);
         row
     }
@@ -189,13 +175,13 @@ impl FeedState {
     pub fn tell_drop(&mut self, view: DropView, policy: &Policy, effects: &mut Effects) {
         self.begin();
         let view = Arc::new(view);
-        self.drops.insert(view.drop.clone(), view.clone());
+        self.list.drops.insert(view.drop.clone(), view.clone());
         self.record(Op::Drop(view), policy, effects);
     }
 
-    fn replace(&mut self, at: usize, row: Row, policy: &Policy, effects: &mut Effects) {
+    pub(super) fn replace(&mut self, at: usize, row: Row, policy: &Policy, effects: &mut Effects) {
         let row = Arc::new(row);
-        self.rows[at] = row.clone();
+        self.list.rows[at] = row.clone();
         self.record(Op::Update(row), policy, effects);
     }
 
@@ -210,10 +196,10 @@ impl FeedState {
     /// Takes a row back. False when it is not, or no longer, in the list.
     pub fn retract(&mut self, row: &RowId, policy: &Policy, now: Millis, effects: &mut Effects) -> bool {
         self.sweep(policy, now, effects);
-        let Some(at) = self.rows.iter().position(|known| known.id == *row) else {
+        let Some(at) = self.list.rows.iter().position(|known| known.id == *row) else {
             return false;
         };
-        self.rows.remove(at);
+        self.list.rows.remove(at);
         let reason = RemoveReason::Retracted;
         self.record(Op::Remove { row: row.clone(), reason }, policy, effects);
         true
@@ -234,54 +220,41 @@ impl FeedState {
         if new.capacity != old.capacity {
             self.resize(&new, effects);
         }
-        self.covered_from = self.covered_from.max(self.seq.saturating_sub(new.history));
+        self.covered_from = self.covered_from.max(self.list.at.seq.saturating_sub(new.history));
         new
     }
 
     /// Cuts the list to another capacity, which takes a seq unless nobody wrote yet.
     pub fn resize(&mut self, policy: &Policy, effects: &mut Effects) {
-        if !self.epoch.is_none() {
-            self.rows.truncate(policy.capacity as usize);
+        if !self.list.at.epoch.is_none() {
+            self.list.rows.truncate(policy.capacity as usize);
             self.record(Op::Reset, policy, effects);
         }
     }
 
-    /// Folds a stored change into the state: what start-up does, and every watcher.
-    pub fn fold(&mut self, change: &Change, capacity: u64) {
-        self.epoch = change.epoch.clone();
-        self.seq = change.seq;
-        match &change.op {
-            Op::Add(row) => {
-                self.rows.push_front(row.clone());
-                self.rows.truncate(capacity as usize);
-            }
-            Op::Update(row) => {
-                if let Some(known) = self.rows.iter_mut().find(|known| known.id == row.id) {
-                    *known = row.clone();
-                }
-            }
-            Op::Remove { row, .. } => self.rows.retain(|known| known.id != *row),
-            Op::Drop(view) => drop(self.drops.insert(view.drop.clone(), view.clone())),
-            Op::Reset => {
-                self.rows.truncate(capacity as usize);
-                self.covered_from = change.seq;
-            }
+    /// Folds a stored change into the state. An error means that what is stored is damaged; the state is as
+    /// it was.
+    pub fn fold(&mut self, change: &Change, capacity: u64) -> Result<(), CannotFold> {
+        self.list.fold(change, capacity)?;
+        if matches!(change.op, Op::Reset) {
+            self.covered_from = change.seq;
+        }
+        Ok(())
+    }
+
+    pub(super) fn begin(&mut self) {
+        if self.list.at.epoch.is_none() {
+            self.list.at.epoch = Epoch::mint();
         }
     }
 
-    fn begin(&mut self) {
-        if self.epoch.is_none() {
-            self.epoch = Epoch::mint();
-        }
-    }
-
-    fn record(&mut self, op: Op, policy: &Policy, effects: &mut Effects) {
-        self.seq += 1;
+    pub(super) fn record(&mut self, op: Op, policy: &Policy, effects: &mut Effects) {
+        self.list.at.seq += 1;
         self.covered_from = match op {
-            Op::Reset => self.seq,
-            _ => self.covered_from.max(self.seq.saturating_sub(policy.history)),
+            Op::Reset => self.list.at.seq,
+            _ => self.covered_from.max(self.list.at.seq.saturating_sub(policy.history)),
         };
-        let epoch = self.epoch.clone();
-        effects.changes.push(Change { epoch, seq: self.seq, prev: 0, tag: 0, op });
+        let epoch = self.list.at.epoch.clone();
+        effects.changes.push(Change { epoch, seq: self.list.at.seq, prev: 0, tag: 0, op });
     }
 }

@@ -288,7 +288,7 @@ pub(super) fn read_person(object: Object<'_>, faults: &mut Vec<Fault>) -> Option
 }
 
 /// A kind of gift.
-pub(super) fn read_kind(object: Object<'_>, faults: &mut Vec<Fault>) -> Option<GiftKind> {
+pub(crate) fn read_kind(object: Object<'_>, faults: &mut Vec<Fault>) -> Option<GiftKind> {
     read_named(object, "icon", faults).map(|(id, name, icon)| GiftKind { id, name, icon })
 }
 

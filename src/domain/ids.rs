@@ -78,6 +78,10 @@ name_type!(
     HookId, 64, b"_-.", "must be 1 to 64 of A-Z a-z 0-9 _ - ."
 );
 name_type!(
+    /// A source of a feed: where tips come from. Holds no colon, so that it can stand before an id.
+    SourceId, 64, b"_-.", "must be 1 to 64 of A-Z a-z 0-9 _ - ."
+);
+name_type!(
     /// A row of the ticker. Made as `epoch-seq` of the change that added it, so it never names
     /// another row, not even in a later life of the feed.
     RowId, 128, b"_-", "must be 1 to 128 of A-Z a-z 0-9 _ -"

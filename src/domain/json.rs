@@ -9,6 +9,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::spelling::nearest;
+
 /// One thing wrong with a body: where (a JSON pointer, RFC 6901) and what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -71,7 +73,13 @@ fn spelled(name: &str) -> String {
 pub struct Object<'a> {
     place: Place,
     fields: Vec<(Cow<'a, str>, &'a RawValue)>,
+    /// What was asked for, as far as it fits: the names that an unknown field may have meant.
+    known: [&'static str; KNOWN],
+    asked: usize,
 }
+
+/// No object of the API has more fields.
+const KNOWN: usize = 24;
 
 struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
@@ -112,7 +120,7 @@ impl<'a> Object<'a> {
             return None;
         }
         match serde_json::from_str::<Fields<'a>>(raw.get()) {
-            Ok(Fields(fields)) => Some(Object { place, fields }),
+            Ok(Fields(fields)) => Some(Object { place, fields, known: [""; KNOWN], asked: 0 }),
             Err(e) => {
                 let detail = format!("has a member name that cannot be read: {e}");
                 faults.push(fault(&place.pointer(), detail));
@@ -123,6 +131,10 @@ impl<'a> Object<'a> {
 
     /// The field's raw value and its pointer, or nothing when it is absent.
     pub fn take(&mut self, name: &'static str) -> Option<Field<'a>> {
+        if let Some(place) = self.known.get_mut(self.asked) {
+            *place = name;
+            self.asked += 1;
+        }
         let at = self.fields.iter().position(|(known, _)| known == name)?;
         let (_, raw) = self.fields.swap_remove(at);
         Some(Field { raw, place: self.place.inside(name) })
@@ -141,9 +153,41 @@ impl<'a> Object<'a> {
     pub fn close(self, faults: &mut Vec<Fault>) {
         for (name, _) in &self.fields {
             let pointer = self.place.pointer() + &spelled(name);
-            faults.push(fault(&pointer, format!("unknown field {name:?}; remove it")));
+            let hint = match nearest(name, self.known[..self.asked].iter().copied()) {
+                Some(known) => format!("did you mean {known:?}?"),
+                None => "remove it".to_owned(),
+            };
+            faults.push(fault(&pointer, format!("unknown field {name:?}; {hint}")));
         }
     }
+}
+
+/// The value of one member of an object, whatever its name is; none when `raw` is no object or has no such
+/// member. Of a repeated name the last counts.
+pub fn member<'a>(raw: &'a RawValue, name: &str) -> Option<&'a RawValue> {
+    struct Walk<'n>(&'n str);
+    impl<'de> Visitor<'de> for Walk<'_> {
+        type Value = Option<&'de RawValue>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+            let mut found = None;
+            while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
+                if name == self.0 {
+                    found = Some(value);
+                }
+            }
+            Ok(found)
+        }
+    }
+    serde_json::Deserializer::from_str(raw.get()).deserialize_map(Walk(name)).ok().flatten()
+}
+
+/// One element of an array; none when `raw` is no array or is shorter.
+pub fn element(raw: &RawValue, index: usize) -> Option<&RawValue> {
+    let all: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
+    all.get(index).copied()
 }
 
 /// A fault at `pointer`.

@@ -1,8 +1,8 @@
 //! The words of a gift feed as types: what a producer may say, what a feed holds,
 //! how a gift changes it. Nothing here does I/O or reads a clock; `now` is always an argument.
 //!
-//! Reading order: [`ids`], [`gift`], [`row`], [`change`], [`policy`], [`feed`], [`due`]; then [`mod@drop`],
-//! [`claim`], [`stock`]; then [`report`], [`pull`], [`hook`], [`hook_spec`],
+//! Reading order: [`ids`], [`gift`], [`row`], [`change`], [`list`], [`policy`], [`feed`], [`moderate`],
+//! [`due`]; then [`mod@drop`], [`claim`], [`stock`]; then [`report`], [`pull`], [`hook`], [`hook_spec`],
 //! [`address`], [`delivery`].
 
 pub mod address;
@@ -19,6 +19,8 @@ pub mod hook;
 pub mod hook_spec;
 pub mod ids;
 pub mod json;
+pub mod list;
+pub mod moderate;
 pub mod policy;
 pub mod pull;
 pub mod report;
@@ -37,8 +39,10 @@ pub use due::{DueKind, DuePlace, Scheduled, due_at};
 pub use feed::FeedState;
 pub use gift::{ComboMark, Fingerprint, Gift, GiftKind, Person, Show, Value};
 pub use hook::{Delivery, Hook, HookFault, HookKey, HookScope, HookSpec, HookState};
-pub use ids::{DropId, Epoch, FeedId, GiftId, GroupId, HookId, Position, RowId};
+pub use ids::{DropId, Epoch, FeedId, GiftId, GroupId, HookId, Position, RowId, SourceId};
 pub use json::{Fault, Refused};
+pub use list::{CannotFold, FeedList};
+pub use moderate::{Action, Added, Control, Controls, GiftTakenBack, Part};
 pub use policy::{Dedup, Policy, PolicyPatch, Visibility};
 pub use pull::{Pull, ReplayWish};
 pub use report::{

@@ -49,6 +49,8 @@ pub enum EntryStatus {
     Suppressed,
     /// A drop's units were sold.
     Sold,
+    /// A gift was taken back. The event is its id alone.
+    Retracted,
 }
 
 impl EntryStatus {
@@ -59,6 +61,7 @@ impl EntryStatus {
             EntryStatus::Merged => "merged",
             EntryStatus::Suppressed => "suppressed",
             EntryStatus::Sold => "sold",
+            EntryStatus::Retracted => "retracted",
         }
     }
 
@@ -69,13 +72,16 @@ impl EntryStatus {
             EntryStatus::Merged => 'm',
             EntryStatus::Suppressed => 's',
             EntryStatus::Sold => 'b',
+            EntryStatus::Retracted => 'r',
         }
     }
 
     /// The status of this letter.
     pub fn of(letter: &str) -> Option<EntryStatus> {
-        use EntryStatus::{Accepted, Merged, Sold, Suppressed};
-        [Accepted, Merged, Suppressed, Sold].into_iter().find(|it| letter.chars().eq([it.letter()]))
+        use EntryStatus::{Accepted, Merged, Retracted, Sold, Suppressed};
+        [Accepted, Merged, Suppressed, Sold, Retracted]
+            .into_iter()
+            .find(|it| letter.chars().eq([it.letter()]))
     }
 }
 
@@ -88,7 +94,7 @@ pub struct Entry {
     pub status: EntryStatus,
     /// When that happened.
     pub at: Millis,
-    /// The feed's seq then; none for a suppressed gift.
+    /// The feed's seq then; none for a suppressed gift, and for one taken back that was not in the list.
     pub seq: Option<u64>,
     /// The row that shows the gift, or kept it from being shown.
     pub row: Option<RowId>,
@@ -281,7 +287,7 @@ mod tests {
         for bad in ["", "-1", "1.0", "9007199254740992", "99999999999999999999"] {
             assert!(bad.parse::<Cursor>().is_err(), "{bad}");
         }
-        for letter in ["a", "m", "s", "b"] {
+        for letter in ["a", "m", "s", "b", "r"] {
             assert_eq!(EntryStatus::of(letter).unwrap().letter().to_string(), letter);
         }
         assert!(EntryStatus::of("x").is_none() && EntryStatus::of("").is_none());

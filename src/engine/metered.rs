@@ -14,6 +14,7 @@ use crate::domain::{
 use crate::metrics::Metrics;
 use crate::metrics::labels::{ClaimFate, Failure, GiftStatus, HoldFate, Operation};
 
+mod moderation;
 mod reports;
 
 /// Passes every call on, and counts it.
@@ -213,10 +214,6 @@ impl Engine for Metered {
 
     fn close(&self) -> Wait<'_, ()> {
         self.engine.close()
-    }
-
-    fn ended(&self) -> std::pin::Pin<Box<dyn Future<Output = String> + Send + '_>> {
-        self.engine.ended()
     }
 
     fn name(&self) -> &'static str {

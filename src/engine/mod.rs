@@ -9,13 +9,15 @@ use std::sync::Arc;
 use tokio::sync::broadcast;
 
 use crate::domain::{
-    Change, Drops, FeedId, Gift, Millis, Outcome, Policy, PolicyPatch, Position, Row, RowId, Tag,
+    Change, Controls, Drops, FeedId, FeedList, Gift, Millis, Outcome, Policy, PolicyPatch, Position, Row,
+    RowId, Tag,
 };
 
 mod drops;
 mod due;
 pub mod embedded;
 pub mod metered;
+mod moderation;
 pub mod record;
 pub mod redis;
 mod reports;
@@ -25,6 +27,8 @@ pub use due::{
     DEAD_KEPT, DUE_BATCH, DUE_TRIES, DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueStore,
     DueTurn, ScheduledGift, ScheduledPage, Unscheduled, Wakes, rest_after,
 };
+
+pub use moderation::ModerationStore;
 
 pub use reports::{
     Death, HOOKS_OF_ALL_MAX, JobDone, JobLease, JobStore, JobTurn, LISTED, LedgerStore, READERS_MAX,
@@ -52,7 +56,7 @@ pub const SCHEDULED_MAX: u64 = 100_000;
 ///   (several nodes share the store, and their clocks differ). No engine remembers it.
 /// - A feed whose stored records cannot be read answers [`EngineError::FeedDamaged`] to every call that
 ///   needs them; no other feed notices.
-pub trait Engine: FeedStore + DueStore + DropStore + ReportStore {
+pub trait Engine: FeedStore + DueStore + DropStore + ModerationStore + ReportStore {
     /// Sends a mark through the publishing path of every part of the store that can fail by itself, and
     /// waits until they are back. An error when the operator would not call that ready: no part answers, or
     /// not all of them and all are wanted.
@@ -64,12 +68,6 @@ pub trait Engine: FeedStore + DueStore + DropStore + ReportStore {
     /// Finishes what was accepted and lets the store go. Later calls are
     /// [`EngineError::Unavailable`].
     fn close(&self) -> Wait<'_, ()>;
-
-    /// Waits until a part of the engine has ended by itself without which nothing goes on, and says what
-    /// happened: then the process had better end. Never ends otherwise, nor after [`Engine::close`].
-    fn ended(&self) -> Pin<Box<dyn Future<Output = String> + Send + '_>> {
-        Box::pin(std::future::pending())
-    }
 
     /// `"embedded"` or `"redis"`.
     fn name(&self) -> &'static str;
@@ -143,8 +141,18 @@ pub struct Snapshot {
     pub rows: Vec<Arc<Row>>,
     /// As watchers were told of them at this position; see [`DropStore`].
     pub drops: Drops,
+    /// What overlays were told to do.
+    pub controls: Controls,
     /// The store's clock.
     pub now: Millis,
+}
+
+impl Snapshot {
+    /// The list alone.
+    pub fn into_list(self) -> FeedList {
+        let Snapshot { at, rows, drops, controls, .. } = self;
+        FeedList { at, rows: rows.into(), drops, controls }
+    }
 }
 
 /// What [`Engine::changes`] found.

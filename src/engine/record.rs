@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use crate::domain::json::push_string;
 use crate::domain::{
-    Change, DropSpec, DropView, Epoch, Gift, Millis, Op, RemoveReason, Row, RowCombo, RowDrop, RowId, Tag,
-    Value,
+    Action, Change, Control, DropSpec, DropView, Epoch, Gift, Millis, Op, RemoveReason, Row, RowCombo,
+    RowDrop, RowId, Tag, Value,
 };
 
 mod entry;
 mod gift;
 
-pub use entry::{ENTRY_LINES, SoldEntry, entry_extra, push_entry, push_sold};
+pub use entry::{ENTRY_LINES, SoldEntry, entry_extra, push_entry, push_retracted, push_sold};
 pub use gift::push_gift;
 
 /// Appends `row`: 15 lines.
@@ -103,6 +103,10 @@ pub fn push_change(out: &mut String, change: &Change) {
         Op::Drop(view) => {
             out.push_str("drop\n");
             push_drop(out, view);
+        }
+        Op::Control(Control { action, row }) => {
+            let row = row.as_ref().map_or("-", RowId::as_str);
+            let _ = writeln!(out, "control {} {row}", action.as_str());
         }
         Op::Reset => out.push_str("reset\n"),
     }
@@ -211,6 +215,14 @@ impl<'a> Records<'a> {
             "retracted" => remove(head.next(), RemoveReason::Retracted)?,
             "expired" => remove(head.next(), RemoveReason::Expired)?,
             "drop" => Op::Drop(Arc::new(self.drop()?)),
+            "control" => {
+                let action = Action::of(head.next()?)?;
+                let row = match head.next()? {
+                    "-" => None,
+                    row => Some(row.parse().ok()?),
+                };
+                Op::Control(Control { action, row })
+            }
             "reset" => Op::Reset,
             _ => return None,
         };
@@ -299,6 +311,8 @@ mod tests {
             Op::Remove { row: "e-3".parse().unwrap(), reason },
             Op::Drop(Arc::new(told(None))),
             Op::Drop(Arc::new(told(Some(Millis(7))))),
+            Op::Control(Control { action: Action::Pause, row: None }),
+            Op::Control(Control { action: Action::Replay, row: "e-3".parse().ok() }),
             Op::Reset,
         ];
         let changes: Vec<Change> = (1..)

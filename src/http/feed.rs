@@ -7,7 +7,6 @@ use actix_web::{HttpRequest, HttpResponse, web};
 
 use super::problem::ApiError;
 use super::{Gate, etag, feed_of};
-use crate::domain::drop::push_drops;
 use crate::domain::{FeedId, Millis};
 use crate::engine::Snapshot;
 
@@ -22,25 +21,26 @@ pub(super) async fn snapshot(req: HttpRequest, gate: web::Data<Gate>) -> Result<
     if known {
         return Ok(answer.finish());
     }
-    Ok(answer.content_type("application/json").body(to_json(&feed, &snapshot)))
+    Ok(answer.content_type("application/json").body(to_json(&feed, snapshot)))
 }
 
-fn to_json(feed: &FeedId, snapshot: &Snapshot) -> String {
-    let Snapshot { at, policy, rows, drops, now, .. } = snapshot;
-    let mut out = String::with_capacity(256 + rows.len() * 512);
+fn to_json(feed: &FeedId, snapshot: Snapshot) -> String {
+    let (capacity, now) = (snapshot.policy.capacity, snapshot.now);
+    let list = snapshot.into_list();
+    let mut out = String::with_capacity(256 + list.rows.len() * 512);
     let _ = write!(
         out,
         "{{\"feed\":\"{feed}\",\"epoch\":\"{}\",\"seq\":{},\"capacity\":{},\"server_time\":\"{now}\",\"rows\":[",
-        at.epoch, at.seq, policy.capacity
+        list.at.epoch, list.at.seq, capacity
     );
-    for (n, row) in rows.iter().enumerate() {
+    for (n, row) in list.rows.iter().enumerate() {
         if n > 0 {
             out.push(',');
         }
         row.push_json(&mut out);
     }
     out.push(']');
-    push_drops(&mut out, drops.values());
+    list.push_beside(&mut out);
     out.push('}');
     out
 }

@@ -105,9 +105,10 @@ impl Readiness {
     }
 }
 
-/// `GET /healthz`: whoever reads this has reached a living process.
-pub(super) async fn alive() -> HttpResponse {
-    green("{\"status\":\"alive\"}".to_owned())
+/// `GET /healthz`: the process lives, and every part of it that all feeds depend on.
+pub(super) async fn alive(gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    gate.live.parts().alive().map_err(ApiError::PartDown)?;
+    Ok(green("{\"status\":\"alive\"}".to_owned()))
 }
 
 /// What a probe said, or why it failed.
@@ -126,8 +127,9 @@ pub(super) struct Asked {
 
 /// `GET /readyz`
 pub(super) async fn ready(gate: web::Data<Gate>, asked: web::Query<Asked>) -> Result<HttpResponse, ApiError> {
-    let mut shards = gate.ready.verdict(Instant::now());
+    let mut shards = gate.is_ready(Instant::now());
     if let (Some(feed), false) = (&asked.feed, gate.ready.is_closing()) {
+        gate.live.parts().working(Instant::now()).map_err(ApiError::NotReady)?;
         let feed: FeedId = feed.parse().map_err(|e| invalid(format!("feed: {e}")))?;
         shards = in_time(gate.engine.probe_feed(&feed)).await.map(|()| Shards::WHOLE);
     }

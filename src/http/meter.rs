@@ -19,7 +19,7 @@ const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// `GET /metrics`
 pub(super) async fn show(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let metrics = gate.live.metrics();
-    metrics.ready.set(i64::from(gate.ready.verdict(Instant::now()).is_ok()));
+    metrics.ready.set(i64::from(gate.is_ready(Instant::now()).is_ok()));
     let asked = req.headers().get_all(ACCEPT).filter_map(|value| value.to_str().ok());
     let new = asked.into_iter().any(|value| value.contains("application/openmetrics-text"));
     let text = if new { metrics.to_openmetrics() } else { metrics.to_prometheus() };
@@ -72,7 +72,9 @@ fn route_of(path: &str) -> Route {
             (None, ..) => Route::Feed,
             (Some("gifts"), None, _) => Route::Gifts,
             (Some("gifts"), Some("batch"), None) => Route::Batch,
-            (Some("rows"), Some(_), None) => Route::Rows,
+            (Some("rows"), _, None) => Route::Rows,
+            (Some("gifts"), Some(_), Some("retract")) if parts.next().is_none() => Route::Moderation,
+            (Some("control"), None, _) => Route::Moderation,
             (Some("policy"), None, _) => Route::Policy,
             (Some("scheduled"), _, None) => Route::Scheduled,
             (Some("drops"), _, None) => Route::Drops,

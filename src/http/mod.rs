@@ -5,12 +5,12 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use actix_web::{HttpMessage, HttpRequest};
 
 use crate::domain::{DropId, FeedId};
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, Shards};
 use crate::live::Live;
 
 mod access;
@@ -26,6 +26,7 @@ mod gifts;
 mod guard;
 pub mod health;
 mod meter;
+mod moderation;
 mod openapi;
 mod pages;
 mod policy;
@@ -112,6 +113,13 @@ impl Gate {
             overview: reports::Kept::default(),
             trouble: Seldom::new(Duration::from_secs(1)),
         }
+    }
+
+    /// Why the server is not ready at `now`, if it is not: a write is not possible, or a part does not run.
+    /// Else which shards of the store answer.
+    pub(crate) fn is_ready(&self, now: Instant) -> Result<Shards, String> {
+        self.live.parts().working(now)?;
+        self.ready.verdict(now)
     }
 
     /// Waits for an engine call, never longer than [`ENGINE_TIMEOUT`].

@@ -9,8 +9,8 @@ use super::problem::{ApiError, about};
 use super::resource::{read, resource};
 use super::watch::tally::Tally;
 use super::{
-    Gate, batch, claims, docs, drops, feed, gifts, guard, health, meter, pages, policy, reports, scheduled,
-    watch,
+    Gate, batch, claims, docs, drops, feed, gifts, guard, health, meter, moderation, pages, policy, reports,
+    scheduled, watch,
 };
 use crate::live::worker::Worker;
 
@@ -54,6 +54,11 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/v1/feeds/{feed}/drops").route(read().to(drops::list)));
     cfg.service(resource("/v1/feeds/{feed}").route(read().to(feed::snapshot)));
     cfg.service(resource("/v1/feeds/{feed}/rows/{row}").route(web::delete().to(gifts::retract)));
+    cfg.service(resource("/v1/feeds/{feed}/rows").route(web::delete().to(moderation::retract_user)));
+    cfg.service(
+        resource("/v1/feeds/{feed}/gifts/{id}/retract").route(web::post().to(moderation::retract_gift)),
+    );
+    cfg.service(resource("/v1/feeds/{feed}/control").route(web::post().to(moderation::control)));
     cfg.service(
         resource("/v1/feeds/{feed}/policy")
             .route(read().to(policy::get))

@@ -15,7 +15,7 @@ use crate::domain::answer::{Fate, Remembered};
 use crate::domain::feed::Effects;
 use crate::domain::{
     Cancelled, Claim, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, DuePlace, FeedId, FeedState,
-    Gift, GiftId, Hold, HoldId, Millis, Outcome, Policy, Position, RowId, Scheduled, due_at,
+    Gift, GiftId, Hold, HoldId, Millis, Outcome, Part, Policy, Position, RowId, Scheduled, due_at,
 };
 use crate::engine::{
     DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, Engine, EngineError, FeedStore, Head, Missed,
@@ -23,6 +23,7 @@ use crate::engine::{
 };
 use crate::live::Live;
 
+mod moderation;
 mod reports;
 
 /// How the engine answers.
@@ -52,6 +53,7 @@ impl Feed {
             return first.clone().again(gift.fingerprint);
         }
         let id = gift.id.clone();
+        let mut effects = Effects::default();
         let (outcome, fate) = match due_at(gift, policy, now) {
             Some(_) if self.later.len() == SCHEDULED_MAX => {
                 return Outcome::TooManyScheduled { id, retry_in_ms: 2_001 };
@@ -64,11 +66,12 @@ impl Feed {
                 (Outcome::Scheduled(it.clone()), Fate::Waits(it))
             }
             None => {
-                let answer = self.state.publish(gift, policy, now, &mut Effects::default());
+                let answer = self.state.publish(gift, policy, now, &mut effects);
                 (Outcome::New(answer.clone()), Fate::Taken(answer))
             }
         };
-        self.known.insert(gift.id.clone(), Remembered { fingerprint: gift.fingerprint, fate });
+        let part = effects.part.map_or(Part::Unknown, Part::Added);
+        self.known.insert(gift.id.clone(), Remembered { fingerprint: gift.fingerprint, fate, part });
         outcome
     }
 }
@@ -138,8 +141,9 @@ impl FeedStore for MemoryEngine {
             at: feed.state.position(),
             tag: 0,
             policy: policy.clone(),
-            rows: feed.state.rows.iter().cloned().collect(),
-            drops: feed.state.drops.clone(),
+            rows: feed.state.list.rows.iter().cloned().collect(),
+            drops: feed.state.list.drops.clone(),
+            controls: feed.state.list.controls,
             now,
         })
     }
@@ -297,7 +301,7 @@ impl Told {
 impl Bench {
     pub(super) fn new() -> Self {
         let engine = Arc::new(MemoryEngine::default());
-        let live = Live::start(engine.clone(), Arc::default());
+        let live = Live::start(engine.clone(), Arc::default(), Arc::default());
         let gate = Gate::new(engine.clone(), live, Arc::new(Readiness::default()), Limits::default());
         Bench { engine, gate: web::Data::new(gate) }
     }

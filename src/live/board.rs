@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 
 use super::frame::Frame;
-use crate::domain::{Change, Drops, Epoch, FeedId, Position, Row};
+use crate::domain::{Change, FeedId, FeedList, Position};
 use crate::metrics::Metrics;
 use crate::metrics::labels::{ResumedFrom, SnapshotCause};
 
@@ -40,10 +40,10 @@ struct State {
     /// Grows when the list was replaced instead of changed: cursors from before need a snapshot.
     /// 0 until the first list is there.
     generation: u64,
-    at: Position,
+    list: FeedList,
+    /// Whether the list is that of a replica that runs.
+    listed: bool,
     capacity: u64,
-    rows: VecDeque<Arc<Row>>,
-    drops: Drops,
     frames: VecDeque<Arc<Frame>>,
     bytes: usize,
     snapshot: Option<Arc<Frame>>,
@@ -88,10 +88,9 @@ impl Board {
     pub(super) fn new(feed: FeedId, metrics: Arc<Metrics>) -> Self {
         let state = State {
             generation: 0,
-            at: Position::start(),
+            list: FeedList::default(),
+            listed: false,
             capacity: 0,
-            rows: VecDeque::new(),
-            drops: Drops::new(),
             frames: VecDeque::new(),
             bytes: 0,
             snapshot: None,
@@ -151,19 +150,19 @@ impl Board {
     /// Where the board stands; none until the first list is there.
     pub fn position(&self) -> Option<Position> {
         let state = self.locked();
-        (state.generation > 0).then(|| state.at.clone())
+        state.listed.then(|| state.list.at.clone())
     }
 
     /// How a watcher that has `since` starts.
     pub fn start(&self, since: Option<&Position>) -> Start {
         let mut state = self.locked();
-        if state.generation == 0 {
+        if !state.listed {
             return Start::NotReady;
         }
         match since {
-            Some(since) if since.epoch == state.at.epoch && !since.epoch.is_none() => {
+            Some(since) if since.epoch == state.list.at.epoch && !since.epoch.is_none() => {
                 let covered = since.seq >= state.covered_from;
-                if since.seq == state.at.seq || (covered && state.frame_after(since.seq).is_some()) {
+                if since.seq == state.list.at.seq || (covered && state.frame_after(since.seq).is_some()) {
                     let cursor = Cursor { generation: state.generation, at: since.clone() };
                     self.metrics.resumes[ResumedFrom::Ring].inc();
                     Start::At(cursor, Arc::new(Frame::resumed(&self.feed, since)))
@@ -194,7 +193,7 @@ impl Board {
     pub fn reaches(&self, cursor: &Cursor) -> bool {
         let state = self.locked();
         cursor.generation != state.generation
-            || cursor.at.seq >= state.at.seq
+            || cursor.at.seq >= state.list.at.seq
             || state.frame_after(cursor.at.seq).is_some()
     }
 
@@ -203,7 +202,7 @@ impl Board {
     /// folded forward: it gets one newer snapshot that says what it skipped.
     pub fn take(&self, cursor: &mut Cursor, joined: bool) -> Due {
         let mut state = self.locked();
-        if cursor.generation == state.generation && cursor.at.seq >= state.at.seq {
+        if cursor.generation == state.generation && cursor.at.seq >= state.list.at.seq {
             return Due::Nothing;
         }
         let ring = match joined {
@@ -226,40 +225,42 @@ impl Board {
     }
 
     /// Replaces the list. Every cursor gets a snapshot.
-    pub(super) fn replace(&self, at: Position, capacity: u64, rows: &VecDeque<Arc<Row>>, drops: &Drops) {
+    pub(super) fn replace(&self, list: &FeedList, capacity: u64) {
         let mut state = self.locked();
         state.generation += 1;
+        state.listed = true;
         // Older positions may be covered by the engine's history; the ring starts anew.
-        state.covered_from = at.seq;
-        state.at = at;
+        state.covered_from = list.at.seq;
+        state.list = list.clone();
         state.capacity = capacity;
-        state.rows = rows.clone();
-        state.drops.clone_from(drops);
         state.frames.clear();
         state.bytes = 0;
         state.snapshot = None;
         self.moved(state);
     }
 
-    /// Appends changes, which follow the board's position; `rows` and `drops` are the feed after them.
-    pub(super) fn append(&self, epoch: &Epoch, changes: &[Change], rows: &VecDeque<Arc<Row>>, drops: &Drops) {
-        let frames = changes.chunks(FRAME_OPS).map(|ops| Frame::delta(&self.feed, epoch, ops));
+    /// The list is not to be shown to newcomers until it is replaced. Those who have it keep what they have.
+    pub(super) fn forget(&self) {
+        self.locked().listed = false;
+    }
+
+    /// Appends changes, which follow the board's position; `list` is the feed after them.
+    pub(super) fn append(&self, changes: &[Change], list: &FeedList) {
+        let frames = changes.chunks(FRAME_OPS).map(|ops| Frame::delta(&self.feed, &list.at.epoch, ops));
         let frames: Vec<Arc<Frame>> = frames.map(Arc::new).collect();
         let mut state = self.locked();
         for frame in frames {
-            state.at.seq = frame.last();
             state.bytes += frame.len();
             state.frames.push_back(frame);
         }
+        state.list.clone_from(list);
         // In the same step as the frames: a watcher that comes now must not resume over more.
-        state.covered_from = state.covered_from.max(state.at.seq.saturating_sub(state.history));
+        state.covered_from = state.covered_from.max(state.list.at.seq.saturating_sub(state.history));
         while state.frames.len() > RING_FRAMES || (state.bytes > RING_BYTES && state.frames.len() > 1) {
             if let Some(oldest) = state.frames.pop_front() {
                 state.bytes -= oldest.len();
             }
         }
-        state.rows.clone_from(rows);
-        state.drops.clone_from(drops);
         state.snapshot = None;
         self.moved(state);
     }
@@ -268,7 +269,7 @@ impl Board {
     pub(super) fn limit(&self, history: u64) {
         let mut state = self.locked();
         state.history = history;
-        state.covered_from = state.covered_from.max(state.at.seq.saturating_sub(history));
+        state.covered_from = state.covered_from.max(state.list.at.seq.saturating_sub(history));
     }
 
     fn moved(&self, state: MutexGuard<'_, State>) {
@@ -320,13 +321,10 @@ impl State {
     /// the watcher's own.
     fn snapshot(&mut self, feed: &FeedId, since: Option<&Position>) -> (Cursor, Arc<Frame>) {
         let skipped = match since {
-            Some(since) if since.epoch == self.at.epoch => self.at.seq.saturating_sub(since.seq),
+            Some(since) if since.epoch == self.list.at.epoch => self.list.at.seq.saturating_sub(since.seq),
             _ => 0,
         };
-        let encode = |skipped| {
-            let rows = self.rows.iter().map(|row| &**row);
-            Arc::new(Frame::snapshot(feed, &self.at, self.capacity, rows, &self.drops, skipped))
-        };
+        let encode = |skipped| Arc::new(Frame::snapshot(feed, &self.list, self.capacity, skipped));
         let frame = match (skipped, &self.snapshot) {
             (0, Some(cached)) => cached.clone(),
             (0, None) => {
@@ -336,7 +334,7 @@ impl State {
             }
             _ => encode(skipped),
         };
-        (Cursor { generation: self.generation, at: self.at.clone() }, frame)
+        (Cursor { generation: self.generation, at: self.list.at.clone() }, frame)
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 use super::board::Board;
@@ -16,6 +16,7 @@ use super::replica::Replica;
 use crate::domain::{FeedId, Position};
 use crate::engine::{Engine, Head};
 use crate::metrics::Metrics;
+use crate::supervise::{Beat, Part, Parts, faults};
 
 /// How often positions are compared with the store.
 const COMPARE_EVERY: Duration = Duration::from_millis(1500);
@@ -36,11 +37,12 @@ const COMPARE_AT_ONCE: usize = 256;
 pub struct Live {
     engine: Arc<dyn Engine>,
     metrics: Arc<Metrics>,
+    parts: Arc<Parts>,
     /// Where replicas run, whichever worker's watcher asked for them.
     runtime: Handle,
     feeds: Mutex<HashMap<FeedId, Entry>>,
     /// Set once: over how long the goodbyes are spread.
-    pub(super) closing: tokio::sync::watch::Sender<Option<Duration>>,
+    pub(super) closing: watch::Sender<Option<Duration>>,
     /// The longest that a watcher is asked to stay away, in milliseconds; see [`Live::close_over`].
     away_most_ms: AtomicU64,
     watchers: AtomicUsize,
@@ -54,7 +56,7 @@ struct Entry {
     board: Arc<Board>,
     leases: usize,
     idle_since: Instant,
-    heads: mpsc::Sender<Head>,
+    heads: watch::Sender<Option<Head>>,
     replica: JoinHandle<()>,
 }
 
@@ -68,25 +70,32 @@ impl Drop for Entry {
 impl Live {
     /// Starts following on behalf of watchers to come. Must run inside a tokio runtime whose
     /// threads outlive the watchers.
-    pub fn start(engine: Arc<dyn Engine>, metrics: Arc<Metrics>) -> Arc<Live> {
+    pub fn start(engine: Arc<dyn Engine>, metrics: Arc<Metrics>, parts: Arc<Parts>) -> Arc<Live> {
         let live = Arc::new(Live {
             engine,
             metrics,
+            parts: parts.clone(),
             runtime: Handle::current(),
             feeds: Mutex::default(),
-            closing: tokio::sync::watch::channel(None).0,
+            closing: watch::channel(None).0,
             away_most_ms: AtomicU64::new(AWAY_MOST_MS.0),
             watchers: AtomicUsize::new(0),
             empty: Notify::new(),
             closed: AtomicBool::new(false),
         });
-        tokio::spawn(compare(Arc::downgrade(&live)));
+        let compared = Arc::downgrade(&live);
+        tokio::spawn(parts.keep(Part::Compare, move |beat| compare(compared.clone(), beat)));
         live
     }
 
     /// The engine behind, for resuming watchers.
     pub fn engine(&self) -> &Arc<dyn Engine> {
         &self.engine
+    }
+
+    /// The register of what must live as long as this does.
+    pub fn parts(&self) -> &Arc<Parts> {
+        &self.parts
     }
 
     /// What is counted here.
@@ -171,12 +180,17 @@ impl Live {
         let mut feeds = self.locked();
         let entry = feeds.entry(feed.clone()).or_insert_with(|| {
             let board = Arc::new(Board::new(feed.clone(), self.metrics.clone()));
-            let (heads, comparisons) = mpsc::channel(1);
-            let replica = Replica::new(self.engine.clone(), board.clone(), comparisons, self.metrics.clone());
-            let idle_since = Instant::now();
+            let (heads, comparisons) = watch::channel(None);
+            let (engine, metrics, kept) = (self.engine.clone(), self.metrics.clone(), board.clone());
+            let follow = move |beat| {
+                // After a panic the list may be anything: newcomers wait for a new one, and so do watchers.
+                kept.forget();
+                Replica::new(engine.clone(), kept.clone(), comparisons.clone(), metrics.clone(), beat).run()
+            };
+            let replica = self.runtime.spawn(self.parts.clone().keep(Part::Replica, follow));
             self.metrics.feeds_watched.inc();
-            let metrics = self.metrics.clone();
-            Entry { metrics, board, leases: 0, idle_since, heads, replica: self.runtime.spawn(replica.run()) }
+            let (metrics, idle_since) = (self.metrics.clone(), Instant::now());
+            Entry { metrics, board, leases: 0, idle_since, heads, replica }
         });
         entry.leases += 1;
         Lease { live: self.clone(), board: entry.board.clone() }
@@ -236,23 +250,27 @@ impl Drop for Lease {
 
 /// Notices may be lost without a word, so every watched feed is compared with the store now and
 /// then; feeds that nobody watches any more are let go here too.
-async fn compare(live: std::sync::Weak<Live>) {
+async fn compare(live: std::sync::Weak<Live>, beat: Beat) {
     loop {
+        beat.rests();
         tokio::time::sleep(COMPARE_EVERY).await;
         let Some(live) = live.upgrade() else { return };
+        beat.works();
+        faults::pass("compare").await;
         let names: Vec<FeedId> = {
             let mut feeds = live.locked();
             feeds.retain(|_, entry| entry.leases > 0 || entry.idle_since.elapsed() < LINGER);
             feeds.keys().cloned().collect()
         };
         for names in names.chunks(COMPARE_AT_ONCE) {
+            beat.works();
             // A feed whose store does not answer is compared in the next round.
             let Ok(heads) = live.engine.heads(names).await else { continue };
             let feeds = live.locked();
             for (name, head) in names.iter().zip(heads) {
                 if let (Some(entry), Ok(head)) = (feeds.get(name), head) {
-                    // A replica that is still busy with the last comparison needs no other.
-                    let _ = entry.heads.try_send(head);
+                    // A replica that is still busy gets the newest when it is done.
+                    entry.heads.send_replace(Some(head));
                 }
             }
         }

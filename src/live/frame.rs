@@ -5,8 +5,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 
-use crate::domain::drop::push_drops;
-use crate::domain::{Change, Drops, Epoch, FeedId, Millis, Position, Row};
+use crate::domain::{Change, Epoch, FeedId, FeedList, Millis, Position};
 
 /// Silence after which a watcher gets a keepalive, as told to it, in milliseconds.
 pub const KEEPALIVE_MS: u64 = 25_000;
@@ -53,29 +52,22 @@ impl Frame {
         Frame { kind, epoch, last, json: json.into(), encoded: Default::default(), ops: ops.into() }
     }
 
-    /// The list at `at`.
-    pub fn snapshot<'a>(
-        feed: &FeedId,
-        at: &Position,
-        capacity: u64,
-        rows: impl Iterator<Item = &'a Row>,
-        drops: &Drops,
-        skipped: u64,
-    ) -> Frame {
-        let Position { epoch, seq } = at;
+    /// The whole list. `skipped` is how many changes a watcher has not seen one by one.
+    pub fn snapshot(feed: &FeedId, list: &FeedList, capacity: u64, skipped: u64) -> Frame {
+        let Position { epoch, seq } = &list.at;
         let mut json = format!(
             "{{\"type\":\"snapshot\",\"feed\":\"{feed}\",\"epoch\":\"{epoch}\",\"seq\":{seq},\"capacity\":{capacity},\"rows\":["
         );
-        for (n, row) in rows.enumerate() {
+        for (n, row) in list.rows.iter().enumerate() {
             if n > 0 {
                 json.push(',');
             }
             row.push_json(&mut json);
         }
         json.push(']');
-        push_drops(&mut json, drops.values());
+        list.push_beside(&mut json);
         json.push_str(&format!(",\"keepalive_ms\":{KEEPALIVE_MS},\"skipped\":{skipped}}}"));
-        Frame::new("snapshot", at, json, Vec::new())
+        Frame::new("snapshot", &list.at, json, Vec::new())
     }
 
     /// The watcher's own position is still covered; what it missed follows.

@@ -14,6 +14,7 @@ use super::board::{Board, Cursor, Due};
 use super::feeds::{Lease, Live};
 use super::wake::{Wake, WakeQueue};
 use crate::domain::FeedId;
+use crate::supervise::{Part, Parts, faults};
 
 /// The feeds watched on one thread, by name.
 pub(super) struct LocalFeeds {
@@ -31,7 +32,7 @@ impl LocalFeeds {
     pub(super) fn watch(self: &Rc<Self>, live: &Arc<Live>, feed: &FeedId) -> Watch {
         let known = self.by_name.borrow().get(feed).and_then(Weak::upgrade);
         let local = known.unwrap_or_else(|| {
-            let local = LocalFeed::follow(self, live.lease(feed));
+            let local = LocalFeed::follow(self, live.lease(feed), live.parts().clone());
             self.by_name.borrow_mut().insert(feed.clone(), Rc::downgrade(&local));
             local
         });
@@ -59,8 +60,8 @@ struct Shared {
 }
 
 impl LocalFeed {
-    fn follow(feeds: &Rc<LocalFeeds>, lease: Lease) -> Rc<LocalFeed> {
-        let mut moves = lease.board().moves();
+    fn follow(feeds: &Rc<LocalFeeds>, lease: Lease, parts: Arc<Parts>) -> Rc<LocalFeed> {
+        let moves = lease.board().moves();
         let local = Rc::new(LocalFeed {
             lease,
             feeds: feeds.clone(),
@@ -69,12 +70,18 @@ impl LocalFeed {
             shared: RefCell::default(),
         });
         let weak = Rc::downgrade(&local);
-        let task = tokio::task::spawn_local(async move {
-            while moves.changed().await.is_ok() {
-                let Some(local) = weak.upgrade() else { return };
-                local.wake_all();
+        let task = tokio::task::spawn_local(parts.keep(Part::Moves, move |_| {
+            let (weak, mut moves) = (weak.clone(), moves.clone());
+            // A run that panicked may have passed the last move on to some only.
+            moves.mark_changed();
+            async move {
+                while moves.changed().await.is_ok() {
+                    let Some(local) = weak.upgrade() else { return };
+                    faults::pass("moves").await;
+                    local.wake_all();
+                }
             }
-        });
+        }));
         *local.moves.borrow_mut() = Some(task);
         local
     }

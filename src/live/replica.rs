@@ -4,18 +4,18 @@
 //! Notices are a hint, seq is the truth: a change is applied only when it is the next one and names
 //! the mark of the one before it. Whatever else happens ends in a refill or a fresh snapshot.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::board::Board;
-use crate::domain::{Change, Drops, Epoch, Millis, Op, Policy, Position, RemoveReason, Row, Tag};
+use crate::domain::{Change, FeedList, Millis, Op, Policy, Position, RemoveReason, Tag};
 use crate::engine::{Engine, EngineError, Head, Missed, Notice, Snapshot, Subscription};
 use crate::metrics::Metrics;
 use crate::metrics::labels::RepairedBy;
+use crate::supervise::{Beat, faults};
 
 /// Changes read from history at once when a hole is refilled.
 const REFILL: usize = 512;
@@ -37,14 +37,13 @@ const EXPIRY_AGAIN: Duration = Duration::from_millis(100);
 pub(super) struct Replica {
     engine: Arc<dyn Engine>,
     board: Arc<Board>,
-    comparisons: mpsc::Receiver<Head>,
-    epoch: Epoch,
-    seq: u64,
+    comparisons: watch::Receiver<Option<Head>>,
+    beat: Beat,
+    list: FeedList,
+    /// The mark of the newest change in `list`.
     tag: Tag,
     policy: Policy,
-    rows: VecDeque<Arc<Row>>,
-    drops: Drops,
-    /// Applied to `rows` and `drops`, not on the board yet.
+    /// Folded into `list`, not on the board yet.
     pending: Vec<Change>,
     /// While set, changes are gathered until then.
     gathering: Option<Instant>,
@@ -61,7 +60,7 @@ pub(super) struct Replica {
 enum Stop {
     /// The store failed; follow again after a while.
     Again(EngineError),
-    /// The engine was closed.
+    /// The engine was closed, or what carries its notices has ended; follow again after a while.
     Closed,
 }
 
@@ -75,20 +74,18 @@ impl Replica {
     pub(super) fn new(
         engine: Arc<dyn Engine>,
         board: Arc<Board>,
-        comparisons: mpsc::Receiver<Head>,
+        comparisons: watch::Receiver<Option<Head>>,
         metrics: Arc<Metrics>,
+        beat: Beat,
     ) -> Self {
-        let Position { epoch, seq } = Position::start();
         Replica {
             engine,
             board,
             comparisons,
-            epoch,
-            seq,
+            list: FeedList::default(),
+            beat,
             tag: 0,
             policy: Policy::default(),
-            rows: VecDeque::new(),
-            drops: Drops::new(),
             pending: Vec::new(),
             gathering: None,
             skew_ms: 0,
@@ -98,20 +95,19 @@ impl Replica {
         }
     }
 
-    /// Until the feed is let go (the task is aborted) or the engine is closed.
+    /// Until the feed is let go: the task is aborted.
     pub(super) async fn run(mut self) {
         let mut failures = 0;
         loop {
-            match self.follow(&mut failures).await {
-                Stop::Closed => return,
-                Stop::Again(error) => {
-                    if failures == 0 {
-                        tracing::warn!(feed = %self.board.feed(), %error, "a watched feed cannot be followed; trying again");
-                    }
-                    sleep(RETRY[failures.min(RETRY.len() - 1)]).await;
-                    failures += 1;
-                }
+            self.beat.works();
+            if let Stop::Again(error) = self.follow(&mut failures).await
+                && failures == 0
+            {
+                tracing::warn!(feed = %self.board.feed(), %error, "a watched feed cannot be followed; trying again");
             }
+            self.beat.rests();
+            sleep(RETRY[failures.min(RETRY.len() - 1)]).await;
+            failures += 1;
         }
     }
 
@@ -133,8 +129,11 @@ impl Replica {
     }
 
     async fn step(&mut self, notices: &mut Subscription) -> Result<(), Stop> {
+        self.beat.rests();
         tokio::select! {
             notice = notices.next() => {
+                self.beat.works();
+                faults::pass("replica").await;
                 self.heed(notice.ok_or(Stop::Closed)?).await?;
                 while let Some(notice) = notices.try_next() {
                     self.heed(notice).await?;
@@ -151,9 +150,17 @@ impl Replica {
                 self.flush();
             }
             () = self.board.hurried() => self.flush(),
-            () = until(self.expiry) => self.expire().await?,
-            head = self.comparisons.recv() => {
-                self.compare(head.ok_or(Stop::Closed)?).await?;
+            () = until(self.expiry) => {
+                self.beat.works();
+                self.expire().await?;
+            }
+            told = self.comparisons.changed() => {
+                told.map_err(|_| Stop::Closed)?;
+                self.beat.works();
+                let head = self.comparisons.borrow_and_update().clone();
+                if let Some(head) = head {
+                    self.compare(head).await?;
+                }
             }
         }
         Ok(())
@@ -165,7 +172,7 @@ impl Replica {
                 for change in changes.iter() {
                     if !self.apply(change) {
                         // A feed's first change and a reset have no delta; that is no gap.
-                        if self.epoch.is_none() || matches!(change.op, Op::Reset) {
+                        if self.list.at.epoch.is_none() || matches!(change.op, Op::Reset) {
                             return self.catch_up().await.map(drop);
                         }
                         return self.repair().await;
@@ -182,31 +189,22 @@ impl Replica {
 
     /// Folds the next change. False when something else is needed.
     fn apply(&mut self, change: &Change) -> bool {
-        let next = change.epoch == self.epoch && !self.epoch.is_none();
-        if next && change.seq < self.seq {
+        let at = &self.list.at;
+        let same_epoch = change.epoch == at.epoch && !at.epoch.is_none();
+        if same_epoch && change.seq < at.seq {
             // Seen before: notices may repeat what a refill brought.
             return true;
         }
-        if next && change.seq == self.seq {
+        if same_epoch && change.seq == at.seq {
             return change.tag == self.tag;
         }
-        if !next || change.seq != self.seq + 1 || change.prev != self.tag {
+        // Watchers get a feed's first change and a reset as a snapshot.
+        if !same_epoch || change.prev != self.tag || matches!(change.op, Op::Reset) {
             return false;
         }
-        match &change.op {
-            Op::Add(row) => {
-                self.rows.push_front(row.clone());
-                self.rows.truncate(self.policy.capacity as usize);
-            }
-            Op::Update(row) => match self.rows.iter_mut().find(|known| known.id == row.id) {
-                Some(known) => *known = row.clone(),
-                None => return false,
-            },
-            Op::Remove { row, .. } => self.rows.retain(|known| known.id != *row),
-            Op::Drop(view) => drop(self.drops.insert(view.drop.clone(), view.clone())),
-            Op::Reset => return false,
+        if self.list.fold(change, self.policy.capacity).is_err() {
+            return false;
         }
-        self.seq = change.seq;
         self.tag = change.tag;
         self.pending.push(change.clone());
         true
@@ -222,19 +220,16 @@ impl Replica {
         let snapshot = self.engine.snapshot(self.board.feed(), Millis::now()).await?;
         self.skew_ms = snapshot.now.0 - Millis::now().0;
         let led = self.board.position().is_some() && self.refill(&snapshot).await?;
-        self.policy = snapshot.policy;
+        self.policy = snapshot.policy.clone();
         self.board.limit(self.policy.history);
         if led {
             self.flush();
         } else {
             self.pending.clear();
             self.gathering = None;
-            self.epoch = snapshot.at.epoch;
-            self.seq = snapshot.at.seq;
             self.tag = snapshot.tag;
-            self.rows = snapshot.rows.into();
-            self.drops = snapshot.drops;
-            self.board.replace(self.position(), self.policy.capacity, &self.rows, &self.drops);
+            self.list = snapshot.into_list();
+            self.board.replace(&self.list, self.policy.capacity);
         }
         self.plan_expiry();
         Ok(led)
@@ -242,9 +237,9 @@ impl Replica {
 
     /// Catches up where something was missed, and counts it if so.
     async fn repair(&mut self) -> Result<(), Stop> {
-        let (listed, seq) = (self.board.position().is_some(), self.seq);
+        let (listed, seq) = (self.board.position().is_some(), self.list.at.seq);
         let led = self.catch_up().await?;
-        if listed && !(led && self.seq == seq) {
+        if listed && !(led && self.list.at.seq == seq) {
             let by = if led { RepairedBy::History } else { RepairedBy::Snapshot };
             self.metrics.gaps_repaired[by].inc();
         }
@@ -253,34 +248,36 @@ impl Replica {
 
     /// Folds history up to `snapshot`. True when that made the snapshot's very list.
     async fn refill(&mut self, snapshot: &Snapshot) -> Result<bool, Stop> {
-        let leads_on = snapshot.at.epoch == self.epoch
-            && snapshot.at.seq >= self.seq
+        let leads_on = snapshot.at.epoch == self.list.at.epoch
+            && snapshot.at.seq >= self.list.at.seq
             && snapshot.policy.capacity == self.policy.capacity;
-        while leads_on && self.seq < snapshot.at.seq {
-            let most = REFILL.min((snapshot.at.seq - self.seq) as usize);
-            let at = self.position();
-            let missed = self.engine.changes(self.board.feed(), &at, most).await?;
+        while leads_on && self.list.at.seq < snapshot.at.seq {
+            let most = REFILL.min((snapshot.at.seq - self.list.at.seq) as usize);
+            let missed = self.engine.changes(self.board.feed(), &self.list.at, most).await?;
+            self.beat.works();
             let Missed::Changes(changes) = missed else { return Ok(false) };
             if changes.is_empty() || !changes.iter().all(|change| self.apply(change)) {
                 return Ok(false);
             }
             self.flush();
         }
-        let same = self.rows.iter().eq(&snapshot.rows) && self.drops == snapshot.drops;
+        let same = self.list.rows.iter().eq(&snapshot.rows)
+            && self.list.drops == snapshot.drops
+            && self.list.controls == snapshot.controls;
         Ok(leads_on && snapshot.tag == self.tag && same)
     }
 
     /// A head that is behind may only have been read a moment ago; one that stays behind is a store
     /// that went back.
     async fn compare(&mut self, head: Head) -> Result<(), Stop> {
-        let at = self.position();
+        let at = &self.list.at;
         let behind = head.at.epoch == at.epoch && head.at.seq < at.seq;
         if behind && self.suspect.as_ref() != Some(&head.at) {
             self.suspect = Some(head.at);
             return Ok(());
         }
         self.suspect = None;
-        if head.at != at || head.tag != self.tag {
+        if head.at != *at || head.tag != self.tag {
             self.repair().await?;
         }
         Ok(())
@@ -291,7 +288,7 @@ impl Replica {
         if self.pending.is_empty() {
             return;
         }
-        self.board.append(&self.epoch, &self.pending, &self.rows, &self.drops);
+        self.board.append(&self.pending, &self.list);
         self.count_pending();
         self.pending.clear();
         let window = Duration::from_millis(self.policy.flush_ms);
@@ -308,7 +305,7 @@ impl Replica {
                     self.metrics.publish_to_watch.observe(late.as_secs_f64());
                 }
                 Op::Remove { reason: RemoveReason::Expired, .. } => drop(self.metrics.rows_expired.inc()),
-                Op::Remove { .. } | Op::Drop(_) | Op::Reset => {}
+                Op::Remove { .. } | Op::Drop(_) | Op::Control(_) | Op::Reset => {}
             }
         }
     }
@@ -325,15 +322,11 @@ impl Replica {
     }
 
     fn plan_expiry(&mut self) {
-        let soonest = self.rows.iter().filter_map(|row| row.expires_at).min();
+        let soonest = self.list.rows.iter().filter_map(|row| row.expires_at).min();
         self.expiry = soonest.map(|at| {
             let wait = Millis(at.0 - self.skew_ms).since(Millis::now());
             Instant::now() + Duration::from_millis(wait)
         });
-    }
-
-    fn position(&self) -> Position {
-        Position { epoch: self.epoch.clone(), seq: self.seq }
     }
 }
 

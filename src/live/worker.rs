@@ -15,6 +15,7 @@ use super::local::{LocalFeeds, Watch};
 use super::wake::{Wake, WakeQueue};
 use super::wheel::{NEVER, Wheel};
 use crate::domain::FeedId;
+use crate::supervise::{Part, faults};
 
 /// Goodbyes go out in batches this far apart.
 const BETWEEN_GOODBYES: Duration = Duration::from_millis(20);
@@ -55,7 +56,9 @@ impl Worker {
             tasks: RefCell::default(),
             closing: Cell::new(false),
         });
-        let ticker = tokio::task::spawn_local(tick(Rc::downgrade(&worker)));
+        let ticking = Rc::downgrade(&worker);
+        let ticks = live.parts().clone().keep(Part::Ticks, move |_| tick(ticking.clone()));
+        let ticker = tokio::task::spawn_local(ticks);
         let closer = tokio::task::spawn_local(close(Rc::downgrade(&worker), live));
         *worker.tasks.borrow_mut() = vec![ticker, closer];
         worker
@@ -91,9 +94,22 @@ impl Worker {
         Timer { worker: self.clone(), slot }
     }
 
+    /// Files every deadline anew: a panic may have lost some that were taken out of the wheel.
+    fn wind(&self) {
+        let mut wheel = Wheel::new(Instant::now());
+        for (slot, timer) in self.timers.borrow_mut().iter_mut() {
+            if timer.wake.is_some() {
+                timer.filed = wheel.tick(timer.at);
+                wheel.file(slot as u32, timer.filed);
+            }
+        }
+        *self.wheel.borrow_mut() = wheel;
+    }
+
     /// Wakes every connection whose deadline has passed. It wakes them after the borrows end, because
     /// waking may drop a connection, which then borrows to leave.
     fn ring(&self, now: Instant) {
+        faults::pass_blocking("ticks");
         let mut woken = Vec::new();
         {
             let (mut timers, mut wheel) = (self.timers.borrow_mut(), self.wheel.borrow_mut());
@@ -170,6 +186,9 @@ impl Drop for Timer {
 }
 
 async fn tick(worker: Weak<Worker>) {
+    if let Some(worker) = worker.upgrade() {
+        worker.wind();
+    }
     loop {
         // The worker is not held while the task waits: its end aborts the task.
         let (next, closer) = match worker.upgrade() {

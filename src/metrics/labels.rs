@@ -137,6 +137,12 @@ labels! {
         Publish = "publish",
         /// Taking a row back.
         Retract = "retract",
+        /// Taking a user's rows back.
+        RetractUser = "retract_user",
+        /// Taking one gift back by its id.
+        RetractGift = "retract_gift",
+        /// Telling overlays what to do.
+        Control = "control",
         /// Reading a policy.
         Policy = "policy",
         /// Changing a policy.
@@ -217,6 +223,34 @@ labels! {
         Pubsub = "pubsub",
     }
 
+    /// A thread or task that must live as long as the gateway.
+    Part, "part" {
+        /// The thread that owns the embedded engine's file.
+        Writer = "writer",
+        /// What keeps a connection for commands to Redis.
+        RedisCommands = "redis_commands",
+        /// What keeps the connection that subscribes at Redis.
+        RedisSubscriptions = "redis_subscriptions",
+        /// What follows one watched feed.
+        Replica = "replica",
+        /// What compares watched feeds with the store.
+        Compare = "compare",
+        /// What does what is due.
+        Due = "due",
+        /// What sends ledgers to webhooks.
+        Reports = "reports",
+        /// What asks the store whether a write is possible.
+        Probe = "probe",
+        /// A thread's timing wheel, which rings for its watchers.
+        Ticks = "ticks",
+        /// What passes one feed's moves on to the watchers of a thread.
+        Moves = "moves",
+        /// A thread that serves sockets.
+        Sockets = "sockets",
+        /// What ends connections that take too long.
+        Sweep = "sweep",
+    }
+
     /// The class of a path.
     Route, "route" {
         /// `POST /v1/feeds/{feed}/gifts`
@@ -225,8 +259,10 @@ labels! {
         Batch = "batch",
         /// `/v1/feeds/{feed}`
         Feed = "feed",
-        /// `/v1/feeds/{feed}/rows/{row}`
+        /// `/v1/feeds/{feed}/rows` and below
         Rows = "rows",
+        /// `/v1/feeds/{feed}/control`, `/v1/feeds/{feed}/gifts/{id}/retract`
+        Moderation = "moderation",
         /// `/v1/feeds/{feed}/policy`
         Policy = "policy",
         /// `/v1/feeds/{feed}/scheduled` and below
@@ -267,6 +303,31 @@ labels! {
         ClientError = "4xx",
         /// 500–599
         ServerError = "5xx",
+    }
+}
+
+impl Part {
+    /// Whether only one feed depends on it.
+    pub fn is_of_one_feed(self) -> bool {
+        matches!(self, Part::Replica | Part::Moves)
+    }
+
+    /// Its name in a sentence.
+    pub fn about(self) -> &'static str {
+        match self {
+            Part::Writer => "the writer thread of the embedded engine",
+            Part::RedisCommands => "the keeper of a Redis connection",
+            Part::RedisSubscriptions => "the keeper of Redis subscriptions",
+            Part::Replica => "what follows a watched feed",
+            Part::Compare => "what compares watched feeds with the store",
+            Part::Due => "the loop that does what is due",
+            Part::Reports => "the loop that sends to webhooks",
+            Part::Probe => "what asks the store whether a write is possible",
+            Part::Ticks => "a timing wheel of watchers",
+            Part::Moves => "what passes a feed's changes on to watchers",
+            Part::Sockets => "a thread of sockets",
+            Part::Sweep => "what ends connections that take too long",
+        }
     }
 }
 

@@ -22,7 +22,7 @@ pub mod table;
 
 pub use drops::DropUnits;
 use labels::{
-    ClaimFate, DeliveryFate, Failure, GiftStatus, HoldFate, Label, Operation, RedisLink, RepairedBy,
+    ClaimFate, DeliveryFate, Failure, GiftStatus, HoldFate, Label, Operation, Part, RedisLink, RepairedBy,
     ResumedFrom, Route, SnapshotCause, StatusClass, Transport,
 };
 use table::{Per, PerPair};
@@ -118,6 +118,8 @@ pub struct Metrics {
     pub redis_reconnects: Per<RedisLink, Counter>,
     /// Answers by class of path and of status code.
     pub http_requests: PerPair<Route, StatusClass, Counter>,
+    /// Threads and tasks that had to be started again.
+    pub part_restarts: Per<Part, Counter>,
     /// 1 while `/readyz` says yes. Set when somebody asks.
     pub ready: Gauge,
     problems: Family<[(&'static str, &'static str); 1], Counter>,
@@ -298,6 +300,11 @@ impl Default for Metrics {
                 to,
                 "tipcast_redis_reconnects",
                 "Connections to Redis made anew after one was lost",
+            ),
+            part_restarts: counters(
+                to,
+                "tipcast_part_restarts",
+                "Threads and tasks that panicked and were started again",
             ),
             http_requests: PerPair::new(
                 to,

@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use super::setback::Setback;
 use crate::domain::Millis;
 use crate::engine::{DueDone, DueFeed, Engine, EngineError};
+use crate::supervise::{Beat, Part, Parts, faults};
 
 /// Feeds whose turn is taken at once.
 const FEEDS: usize = 64;
@@ -134,10 +135,12 @@ impl DueWork {
         }
     }
 
-    async fn run(mut self, mut stop: watch::Receiver<bool>) {
+    async fn run(mut self, mut stop: watch::Receiver<bool>, beat: Beat) {
         // Listened to before the first look, so that nothing falls between the two.
         let mut wakes = self.engine.wakes();
         while !*stop.borrow() {
+            beat.works();
+            faults::pass("due").await;
             let rest = match self.step(Millis::now()).await {
                 Ok(rest) => rest,
                 Err(error) => {
@@ -146,6 +149,7 @@ impl DueWork {
                 }
             };
             let Rest::For(rest) = rest else { continue };
+            beat.rests();
             let mut until = Instant::now() + rest;
             let clock = ClockWatch::start();
             while !*stop.borrow() {
@@ -174,10 +178,11 @@ pub struct DueLoop {
 }
 
 impl DueLoop {
-    /// Starts it.
-    pub fn start(engine: Arc<dyn Engine>, options: DueOptions) -> DueLoop {
+    /// Starts it, as one of `parts`. When it panics, the turns that it had end by themselves.
+    pub fn start(engine: Arc<dyn Engine>, options: DueOptions, parts: &Arc<Parts>) -> DueLoop {
         let (stop, stopped) = watch::channel(false);
-        DueLoop { stop, task: tokio::spawn(DueWork::new(engine, options).run(stopped)) }
+        let run = move |beat| DueWork::new(engine.clone(), options).run(stopped.clone(), beat);
+        DueLoop { stop, task: tokio::spawn(parts.clone().keep(Part::Due, run)) }
     }
 
     /// Finishes the step that is under way, and gives back what this node has taken.

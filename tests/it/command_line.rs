@@ -81,7 +81,7 @@ fn checked(text: &str) -> (Option<i32>, String) {
     use std::io::Write;
     use std::process::{Command, Stdio};
     let mut check = Command::new(env!("CARGO_BIN_EXE_tipcast"))
-        .args(["check-config", "--config", "/dev/stdin"])
+        .args(["check-config", "-"])
         .env_clear()
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -137,4 +137,77 @@ fn combinations_that_would_go_wrong_are_said_before_the_start() {
     let both = "[redis]\nurl = \"redis://127.0.0.1\"\n[embedded]\ndata_dir = \"/srv/feeds\"\n";
     let (code, said) = checked(both);
     assert!(code == Some(0) && said.contains("warning:") && said.contains("/srv/feeds"), "{code:?} {said}");
+}
+
+#[test]
+fn each_commands_help_lists_its_own_flags_and_no_others() {
+    for command in [&["default-config"][..], &["key", "new"], &["demo"], &["bench"], &["healthcheck"]] {
+        let (code, said) = run(&[command, &["--help"]].concat(), &[]);
+        assert_eq!(code, Some(0), "{said}");
+        for flag in ["--config", "--listen", "--redis", "--data-dir", "--insecure"] {
+            assert!(!said.contains(flag), "{command:?} lists {flag}, which it refuses:\n{said}");
+        }
+    }
+    for args in [&["--help"][..], &["check-config", "--help"]] {
+        let (_, said) = run(args, &[]);
+        for flag in ["--config", "--listen", "--redis", "--data-dir", "--insecure"] {
+            assert!(said.contains(flag), "{args:?} does not list {flag}:\n{said}");
+        }
+    }
+    let (code, said) = run(&["--listen", "127.0.0.1:1", "healthcheck"], &[]);
+    assert!(code == Some(2) && said.contains("are for the server and check-config"), "{code:?} {said}");
+}
+
+#[test]
+fn a_configuration_is_checked_wherever_its_flags_stand() {
+    let dir = TempDir::new().unwrap();
+    let file = dir.path().join("tipcast.toml").display().to_string();
+    std::fs::write(&file, "[feeds]\ncapacity = 101\n").unwrap();
+    for args in [
+        &["check-config", &file][..],
+        &["check-config", "--config", &file],
+        &["--config", &file, "check-config"],
+    ] {
+        let (code, said) = run(args, &[]);
+        assert!(code == Some(2) && said.contains("capacity"), "{args:?}: {code:?} {said}");
+    }
+    let (code, said) = run(&["--config", "-"], &[]);
+    assert!(code == Some(2) && said.contains("give it a file"), "{code:?} {said}");
+}
+
+#[test]
+fn a_sample_of_a_platform_is_tried_from_a_file() {
+    let file = |name: &str| format!("{}/tests/samples/{name}", env!("CARGO_MANIFEST_DIR"));
+    for (preset, name, words) in [
+        ("kofi", "kofi.json", "\"value\":{\"amount\":300,\"currency\":\"USD\"}"),
+        ("stripe", "stripe-checkout.json", "\"id\":\"try:pi_sample_1\""),
+        ("stripe", "stripe-refund.json", "{\"outcome\":\"refund\",\"id\":\"try:pi_sample_1\"}"),
+        ("twitch", "twitch-gift-subs.json", "\"count\":20"),
+        ("github-sponsors", "kofi.json", "\"outcome\":\"ignored\""),
+    ] {
+        let (code, said) = run(&["source", "try", "--preset", preset, &file(name)], &[]);
+        assert!(code == Some(0) && said.contains(words), "{code:?} {said}");
+        assert!(!said.contains("mail.example"), "{said}");
+    }
+    let (code, said) = run(&["source", "try", "--preset", "paypal", &file("kofi.json")], &[]);
+    assert!(code == Some(2) && said.contains("kofi, stripe"), "{code:?} {said}");
+    let (code, said) = run(&["source", "try", "--preset", "kofi", &file("nobody.json")], &[]);
+    assert!(code == Some(2) && said.contains("nobody.json"), "{code:?} {said}");
+
+    let dir = TempDir::new().unwrap();
+    let body = dir.path().join("body.json");
+    let fine = std::fs::read_to_string(file("kofi.json")).unwrap().replace("\"3.00\"", "\"3.005\"");
+    std::fs::write(&body, fine).unwrap();
+    let (code, said) = run(&["source", "try", "--preset", "kofi", body.to_str().unwrap()], &[]);
+    assert!(code == Some(1) && said.contains("/amount") && said.contains("not rounded"), "{code:?} {said}");
+
+    let settings = dir.path().join("settings.json");
+    let own = r#"{"preset":"custom","secret":"s","default_gift":{"id":"t","name":"T"},"amount":"micros",
+        "verify":{"scheme":"hmac-sha256","header":"X-Sig"},
+        "map":{"id":"/n","user_name":"/who","amount":"/sum","currency":"EUR"}}"#;
+    std::fs::write(&settings, own).unwrap();
+    std::fs::write(&body, r#"{"n":7,"who":"Ada","sum":1500000}"#).unwrap();
+    let own = ["source", "try", "--settings", settings.to_str().unwrap(), body.to_str().unwrap()];
+    let (code, said) = run(&own, &[]);
+    assert!(code == Some(0) && said.contains("\"amount\":150,\"currency\":\"EUR\""), "{code:?} {said}");
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use serde_json::value::RawValue;
-use tipcast::domain::{Change, FeedId, FeedState, Gift, Millis, Op, Outcome, PolicyPatch, Position, Tag};
+use tipcast::domain::{Change, FeedId, FeedList, Gift, Millis, Op, Outcome, PolicyPatch, Position, Tag};
 use tipcast::engine::redis::{RedisEngine, RedisOptions};
 use tipcast::engine::{FeedStore, Missed, Notice, PolicyChange, Subscription};
 
@@ -63,23 +63,21 @@ struct Watcher {
     pasts: Pasts,
     engine: Arc<RedisEngine>,
     subscription: Subscription,
-    list: FeedState,
+    list: FeedList,
     tag: Tag,
     snapshots: usize,
 }
 
 impl Watcher {
     fn at(&self) -> Position {
-        self.list.position()
+        self.list.at.clone()
     }
 
     /// Folds a change, if it is the next one.
     fn fold(&mut self, change: &Change) -> bool {
         self.pasts.saw(change);
-        let next =
-            change.epoch == self.list.epoch && change.seq == self.list.seq + 1 && change.prev == self.tag;
+        let next = change.prev == self.tag && self.list.fold(change, CAPACITY).is_ok();
         if next {
-            self.list.fold(change, CAPACITY);
             self.tag = change.tag;
         }
         next
@@ -93,16 +91,16 @@ impl Watcher {
             return true;
         }
         let Ok(list) = self.engine.snapshot(&feed(), Millis::now()).await else { return false };
-        if list.at.epoch == self.list.epoch {
-            assert!(list.at.seq >= self.list.seq, "never back within an epoch: {} to {}", self.at(), list.at);
+        if list.at.epoch == self.list.at.epoch {
+            assert!(
+                list.at.seq >= self.list.at.seq,
+                "never back within an epoch: {} to {}",
+                self.at(),
+                list.at
+            );
         }
-        self.list = FeedState {
-            epoch: list.at.epoch,
-            seq: list.at.seq,
-            rows: list.rows.into(),
-            ..FeedState::default()
-        };
         self.tag = list.tag;
+        self.list = list.into_list();
         self.snapshots += 1;
         true
     }
@@ -118,7 +116,7 @@ impl Watcher {
                 Ok(Some(Notice::Changes(changes))) => {
                     for change in changes.iter() {
                         self.pasts.saw(change);
-                        let old = change.epoch == self.list.epoch && change.seq <= self.list.seq;
+                        let old = change.epoch == self.list.at.epoch && change.seq <= self.list.at.seq;
                         doubtful |= !old && !self.fold(change);
                     }
                 }
@@ -168,7 +166,7 @@ async fn storm(mut server: RedisServer, keeps_everything: bool) {
             pasts: pasts.clone(),
             engine,
             subscription,
-            list: FeedState::default(),
+            list: FeedList::default(),
             tag: 0,
             snapshots: 0,
         };

@@ -102,6 +102,7 @@ fn refuses(args: &[String], words: &[&str]) {
         assert!(said.contains(word), "nothing about {word:?}:\n{said}");
     }
     assert!(!said.contains("panicked"), "{said}");
+    assert!(!said.contains("listening on"), "it does not say that it serves before it can:\n{said}");
 }
 
 #[tokio::test]

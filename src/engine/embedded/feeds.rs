@@ -11,8 +11,8 @@ use super::store::{Store, push_lock};
 use crate::domain::answer::{Fate, Remembered};
 use crate::domain::feed::Effects;
 use crate::domain::{
-    Answer, Change, DropId, EntryStatus, FeedId, FeedState, Gift, HookId, Millis, Outcome, Policy, Position,
-    Status, Stock, due_at,
+    Answer, Change, DropId, EntryStatus, FeedId, FeedList, FeedState, Gift, HookId, Millis, Outcome, Part,
+    Policy, Position, Status, Stock, due_at,
 };
 use crate::engine::record::push_entry;
 use crate::engine::{Missed, Notice, PolicyChange, ReportLimits};
@@ -55,7 +55,7 @@ pub(super) struct Feed {
     /// Locks in memory past which the dead ones are dropped: twice what was alive the last time.
     purge_locks_at: usize,
     new_policy: Option<Policy>,
-    /// The feed's drops as they stand; `state.drops` is what watchers were told.
+    /// The feed's drops as they stand; `state.list.drops` is what watchers were told.
     pub(super) drops: BTreeMap<DropId, Stock>,
     touched_drops: BTreeSet<DropId>,
     /// How many of its gifts wait, once somebody counted them.
@@ -140,9 +140,11 @@ impl Feeds {
 
     /// Takes a gift that is not for later, or no longer, and remembers the answer.
     fn take_now(&mut self, name: &FeedId, gift: &Gift, now: Millis) -> Step<Answer> {
-        let answer =
-            self.change(name, now, |state, policy, effects| state.publish(gift, policy, now, effects))?;
-        let it = Remembered { fingerprint: gift.fingerprint, fate: Fate::Taken(answer.clone()) };
+        let (answer, part) = self.change(name, now, |state, policy, effects| {
+            let answer = state.publish(gift, policy, now, effects);
+            (answer, effects.part.take().map_or(Part::Unknown, Part::Added))
+        })?;
+        let it = Remembered { fingerprint: gift.fingerprint, fate: Fate::Taken(answer.clone()), part };
         self.remember(name, it, now)?;
         let Answer { status, at, row, .. } = &answer;
         let (status, seq) = match status {
@@ -258,7 +260,13 @@ impl Feeds {
         // An empty checkpoint: the changes that led here are written beside it by this commit.
         let no = self.store.checkpoint(
             name.as_str(),
-            &FeedState { epoch: feed.state.epoch.clone(), ..FeedState::default() },
+            &FeedState {
+                list: FeedList {
+                    at: Position { epoch: feed.state.list.at.epoch.clone(), seq: 0 },
+                    ..FeedList::default()
+                },
+                ..FeedState::default()
+            },
             feed.capacity,
         )?;
         feed.no = Some(no);
@@ -276,7 +284,7 @@ impl Feeds {
         let policy = self.defaults.with(&stored.state.overrides);
         let mut feed = Feed {
             no: Some(stored.no),
-            begun: !stored.state.epoch.is_none(),
+            begun: !stored.state.list.at.epoch.is_none(),
             state: stored.state,
             capacity: policy.capacity,
             checkpoint: stored.checkpoint,
@@ -285,7 +293,7 @@ impl Feeds {
         };
         for (stock, shown) in self.store.drops(stored.no)? {
             feed.drops.insert(shown.drop.clone(), stock);
-            feed.state.drops.insert(shown.drop.clone(), shown.into());
+            feed.state.list.drops.insert(shown.drop.clone(), shown.into());
         }
         if stored.capacity != policy.capacity {
             // The server's default changed while we were away: a change of the list like any other.
@@ -304,11 +312,11 @@ impl Feeds {
             let Some(feed) = self.by_name.get_mut(name) else { continue };
             self.store.begin()?;
             let state = &mut feed.state;
-            let begins = !feed.begun && !state.epoch.is_none();
+            let begins = !feed.begun && !state.list.at.epoch.is_none();
             feed.touched_locks.sort_unstable();
             feed.touched_locks.dedup();
             let nowhere_to_stand = feed.pending.is_empty() && !feed.touched_locks.is_empty();
-            let due = state.seq - feed.checkpoint >= CHECKPOINT_EVERY;
+            let due = state.list.at.seq - feed.checkpoint >= CHECKPOINT_EVERY;
             let whole = feed.whole || begins || due || nowhere_to_stand;
             let no = match feed.no {
                 Some(no) if !whole => no,
@@ -324,9 +332,9 @@ impl Feeds {
             feed.later_locks.append(&mut feed.touched_locks);
             let now = self.now;
             if whole {
-                feed.checkpoint = state.seq;
-                feed.begun = !state.epoch.is_none();
-                self.store.forget_changes(no, state.covered_from.min(state.seq))?;
+                feed.checkpoint = state.list.at.seq;
+                feed.begun = !state.list.at.epoch.is_none();
+                self.store.forget_changes(no, state.covered_from.min(state.list.at.seq))?;
                 feed.later_locks.sort_unstable();
                 feed.later_locks.dedup();
                 for key in feed.later_locks.drain(..) {
@@ -336,7 +344,7 @@ impl Feeds {
                 }
             }
             for name in std::mem::take(&mut feed.touched_drops) {
-                if let (Some(stock), Some(shown)) = (feed.drops.get(&name), state.drops.get(&name)) {
+                if let (Some(stock), Some(shown)) = (feed.drops.get(&name), state.list.drops.get(&name)) {
                     self.store.put_drop(no, &name, stock, shown)?;
                 }
             }

@@ -10,7 +10,7 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{broadcast, oneshot, watch};
+use tokio::sync::{broadcast, oneshot};
 
 use super::{
     DeadDue, DueDone, DueRun, DueStore, DueTurn, Engine, EngineError, FeedStore, Head, Missed, NOTICES,
@@ -19,10 +19,12 @@ use super::{
 };
 use crate::domain::{DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, Position, RowId};
 use crate::metrics::Metrics;
+use crate::supervise::{Part, Parts};
 
 mod claims;
 mod drops;
 mod feeds;
+mod moderation;
 mod reports;
 mod steady;
 mod store;
@@ -52,6 +54,8 @@ pub struct EmbeddedOptions {
     pub reports: ReportLimits,
     /// How long the callers' clock must have run evenly before anything is forgotten by its age.
     pub steady_for: Duration,
+    /// Where the writer thread is registered: its end is the end of the process.
+    pub parts: Arc<Parts>,
 }
 
 impl EmbeddedOptions {
@@ -66,6 +70,7 @@ impl EmbeddedOptions {
             drop_reminder_ms: 60_000,
             reports,
             steady_for: STEADY_FOR,
+            parts: Arc::default(),
         }
     }
 }
@@ -75,8 +80,6 @@ pub struct EmbeddedEngine {
     calls: SyncSender<Call>,
     topics: Arc<Topics>,
     writer: Mutex<Option<std::thread::JoinHandle<()>>>,
-    /// Says how the writer ended, if not because it was asked to.
-    ended: watch::Receiver<Option<String>>,
 }
 
 /// A call on its way to the writer. The reply is sent once everything it tells of is durable.
@@ -160,17 +163,16 @@ impl EmbeddedEngine {
     ) -> Result<Arc<EmbeddedEngine>, EngineError> {
         let (calls, waiting) = sync_channel(QUEUE);
         let topics = Arc::new(Topics::default());
+        let vital = options.parts.vital(Part::Writer);
         let writer = writer::Writer::open(options, topics.clone(), metrics).map_err(EngineError::Open)?;
-        let (obituary, ended) = watch::channel(None);
         let thread = std::thread::Builder::new()
             .name("tipcast-writer".into())
             .spawn(move || {
-                let mut last_words = LastWords { obituary, asked: false };
-                writer.run(&waiting);
-                last_words.asked = true;
+                writer.run(&waiting, &vital.beat());
+                vital.done();
             })
             .map_err(|e| EngineError::Open(format!("no thread for the writer: {e}")))?;
-        Ok(Arc::new(EmbeddedEngine { calls, topics, writer: Mutex::new(Some(thread)), ended }))
+        Ok(Arc::new(EmbeddedEngine { calls, topics, writer: Mutex::new(Some(thread)) }))
     }
 
     fn call<'a, T: Send + 'a>(&'a self, make: impl FnOnce(Reply<T>) -> Call + Send + 'a) -> Wait<'a, T> {
@@ -211,22 +213,6 @@ impl EmbeddedEngine {
             feeds.at(now);
             task(feeds)
         })
-    }
-}
-
-/// Tells when the writer's thread is gone although nobody asked it to go.
-struct LastWords {
-    obituary: watch::Sender<Option<String>>,
-    asked: bool,
-}
-
-impl Drop for LastWords {
-    fn drop(&mut self) {
-        if !self.asked {
-            let why = "the writer of the embedded engine ended by a defect, see the log; nothing that was \
-                       acknowledged is lost";
-            self.obituary.send_replace(Some(why.to_owned()));
-        }
     }
 }
 
@@ -332,17 +318,6 @@ impl Engine for EmbeddedEngine {
                 let _ = tokio::task::spawn_blocking(move || thread.join()).await;
             }
             Ok(())
-        })
-    }
-
-    fn ended(&self) -> std::pin::Pin<Box<dyn Future<Output = String> + Send + '_>> {
-        let mut ended = self.ended.clone();
-        Box::pin(async move {
-            let why = ended.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
-            match why {
-                Some(why) => why,
-                None => std::future::pending().await,
-            }
         })
     }
 

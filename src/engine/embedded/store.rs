@@ -14,11 +14,12 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow, params};
 
 use super::super::record::{Records, push_change, push_row};
-use super::claims;
+use super::{claims, moderation};
 use crate::domain::answer::{Fate, Remembered};
 use crate::domain::feed::Lock;
 use crate::domain::{
-    Answer, Change, Epoch, FeedState, Fingerprint, GiftId, Millis, Policy, Position, Scheduled, Status,
+    Answer, Change, Controls, Drops, Epoch, FeedList, FeedState, Fingerprint, GiftId, Millis, Part, Policy,
+    Position, Scheduled, Status,
 };
 
 mod due;
@@ -33,7 +34,7 @@ const APPLICATION_ID: i64 = 0x5449_5043;
 
 /// What each layout of the tables changes in the one before. A file of an older layout is brought up to
 /// the last one; one of a newer layout is refused.
-const LAYOUTS: [&str; 5] = [TABLES, CLOSER, due::TABLES, claims::TABLES, reports::TABLES];
+const LAYOUTS: [&str; 6] = [TABLES, CLOSER, due::TABLES, claims::TABLES, reports::TABLES, moderation::TABLES];
 
 /// Changes in one stored chunk: what a resuming reader decodes at once.
 const CHUNK: usize = 256;
@@ -170,17 +171,17 @@ impl Store {
     /// Reads a feed; none when nobody wrote to it or set its policy. Its locks come along whether they
     /// still hold or not: only what is in memory is ever purged.
     pub fn feed(&self, name: &str, defaults: &Policy) -> rusqlite::Result<Option<Stored>> {
-        let sql = "SELECT no, epoch, seq, covered_from, capacity, overrides, rows FROM feeds WHERE name = ?1";
+        let sql = "SELECT no, epoch, seq, covered_from, capacity, overrides, rows, controls FROM feeds WHERE name = ?1";
         let mut query = self.db.prepare_cached(sql)?;
         let Some(mut stored) = query.query_row([name], read_feed).optional()? else {
             return Ok(None);
         };
         let state = &mut stored.state;
-        for change in self.changes(stored.no, &state.epoch, stored.checkpoint, usize::MAX)? {
-            state.fold(&change, stored.capacity);
+        for change in self.changes(stored.no, &state.list.at.epoch, stored.checkpoint, usize::MAX)? {
+            state.fold(&change, stored.capacity).map_err(|e| unreadable(6, e))?;
         }
         let history = defaults.with(&state.overrides).history;
-        state.covered_from = state.covered_from.max(state.seq.saturating_sub(history));
+        state.covered_from = state.covered_from.max(state.list.at.seq.saturating_sub(history));
         let mut query = self.db.prepare_cached("SELECT key, row, until FROM locks WHERE feed = ?1")?;
         let mut rows = query.query([stored.no])?;
         while let Some(r) = rows.next()? {
@@ -201,15 +202,25 @@ impl Store {
 
     /// Writes a feed's checkpoint; gives its number.
     pub fn checkpoint(&self, name: &str, state: &FeedState, capacity: u64) -> rusqlite::Result<i64> {
-        let sql = "INSERT INTO feeds (name, epoch, seq, covered_from, capacity, overrides, rows)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+        let sql = "INSERT INTO feeds (name, epoch, seq, covered_from, capacity, overrides, rows, controls)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
             ON CONFLICT (name) DO UPDATE SET epoch = ?2, seq = ?3, covered_from = ?4, capacity = ?5,
-            overrides = ?6, rows = ?7 RETURNING no";
+            overrides = ?6, rows = ?7, controls = ?8 RETURNING no";
         let overrides = serde_json::json!(state.overrides).to_string();
-        let mut rows = String::with_capacity(512 * state.rows.len());
-        state.rows.iter().for_each(|row| push_row(&mut rows, row));
-        let fields =
-            params![name, state.epoch.as_str(), state.seq, state.covered_from, capacity, overrides, rows];
+        let mut rows = String::with_capacity(512 * state.list.rows.len());
+        state.list.rows.iter().for_each(|row| push_row(&mut rows, row));
+        let controls = state.list.controls;
+        let controls = u8::from(controls.paused) + 2 * u8::from(controls.muted);
+        let fields = params![
+            name,
+            state.list.at.epoch.as_str(),
+            state.list.at.seq,
+            state.covered_from,
+            capacity,
+            overrides,
+            rows,
+            controls
+        ];
         self.db.prepare_cached(sql)?.query_row(fields, |r| r.get(0))
     }
 
@@ -267,7 +278,7 @@ impl Store {
 
     /// What was answered to a gift id, if it is still remembered.
     pub fn remembered(&self, feed: i64, id: &GiftId, now: Millis) -> rusqlite::Result<Option<Remembered>> {
-        let sql = "SELECT fingerprint, status, epoch, seq, row, count FROM ids
+        let sql = "SELECT fingerprint, status, epoch, seq, row, count, part FROM ids
             WHERE feed = ?1 AND id = ?2 AND until > ?3";
         let mut query = self.db.prepare_cached(sql)?;
         query.query_row(params![feed, id.as_str(), now.0], |r| read_id(r, id)).optional()
@@ -275,8 +286,9 @@ impl Store {
 
     /// Remembers what became of a gift id. Until when does not matter while it waits.
     pub fn remember(&mut self, feed: i64, it: &Remembered, until: Millis) -> rusqlite::Result<()> {
-        let sql = "INSERT OR REPLACE INTO ids (feed, id, fingerprint, status, epoch, seq, row, count, until)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+        let sql =
+            "INSERT OR REPLACE INTO ids (feed, id, fingerprint, status, epoch, seq, row, count, until, part)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
         // The sweep may rest, or have passed here: either way it must not rest longer than this.
         self.sweep.hold = self.sweep.hold.min(until);
         self.sweep.rest = self.sweep.rest.min(until);
@@ -286,18 +298,48 @@ impl Store {
             Fate::Taken(Answer { status, id, at, row, count }) => {
                 let (status, id) = (*status as u8, id.as_str());
                 let (epoch, row) = (at.epoch.as_str(), row.as_str());
-                insert.execute(params![feed, id, fingerprint, status, epoch, at.seq, row, count, until.0])
+                let part = it.part.to_string();
+                insert.execute(params![
+                    feed,
+                    id,
+                    fingerprint,
+                    status,
+                    epoch,
+                    at.seq,
+                    row,
+                    count,
+                    until.0,
+                    part
+                ])
             }
             Fate::Waits(Scheduled { id, deliver_at }) => {
                 let (id, forever) = (id.as_str(), i64::MAX);
-                insert.execute(params![feed, id, fingerprint, WAITS, "", 0, "", deliver_at.0, forever])
+                insert.execute(params![feed, id, fingerprint, WAITS, "", 0, "", deliver_at.0, forever, ""])
             }
             Fate::Cancelled(Scheduled { id, deliver_at }) => {
                 let id = id.as_str();
-                insert.execute(params![feed, id, fingerprint, CANCELLED, "", 0, "", deliver_at.0, until.0])
+                insert.execute(params![
+                    feed,
+                    id,
+                    fingerprint,
+                    CANCELLED,
+                    "",
+                    0,
+                    "",
+                    deliver_at.0,
+                    until.0,
+                    ""
+                ])
             }
         }
         .map(drop)
+    }
+
+    /// A gift that is remembered was taken back. Until when it is remembered stays.
+    pub fn part_taken_back(&self, feed: i64, id: &GiftId) -> rusqlite::Result<()> {
+        let sql = "UPDATE ids SET part = ?3 WHERE id = ?2 AND feed = ?1";
+        let part = Part::TakenBack.to_string();
+        self.db.prepare_cached(sql)?.execute(params![feed, id.as_str(), part]).map(drop)
     }
 
     /// Looks at the next `most` ids, in turn through the whole table, and forgets those whose window is
@@ -363,9 +405,12 @@ fn read_feed(r: &SqlRow<'_>) -> rusqlite::Result<Stored> {
     let overrides = serde_json::from_str(r.get_ref(5)?.as_str()?).map_err(|e| unreadable(5, e))?;
     let checkpoint: u64 = r.get(2)?;
     let state = FeedState {
-        epoch: parsed(r, 1)?,
-        seq: checkpoint,
-        rows: std::iter::from_fn(|| records.row()).map(Into::into).collect(),
+        list: FeedList {
+            at: Position { epoch: parsed(r, 1)?, seq: checkpoint },
+            rows: std::iter::from_fn(|| records.row()).map(Into::into).collect(),
+            drops: Drops::new(),
+            controls: Controls { paused: r.get::<_, u8>(7)? & 1 > 0, muted: r.get::<_, u8>(7)? & 2 > 0 },
+        },
         overrides,
         covered_from: r.get(3)?,
         ..FeedState::default()
@@ -380,16 +425,17 @@ const CANCELLED: u8 = 4;
 
 fn read_id(r: &SqlRow<'_>, id: &GiftId) -> rusqlite::Result<Remembered> {
     let fingerprint = Fingerprint(r.get(0)?);
+    let part: Part = r.get_ref(6)?.as_str()?.parse().unwrap_or_default();
     let status = match r.get::<_, u8>(1)? {
         0 => Status::Accepted,
         1 => Status::Merged,
-        WAITS => return Ok(Remembered { fingerprint, fate: Fate::Waits(scheduled(r, id)?) }),
-        CANCELLED => return Ok(Remembered { fingerprint, fate: Fate::Cancelled(scheduled(r, id)?) }),
+        WAITS => return Ok(Remembered { fingerprint, fate: Fate::Waits(scheduled(r, id)?), part }),
+        CANCELLED => return Ok(Remembered { fingerprint, fate: Fate::Cancelled(scheduled(r, id)?), part }),
         _ => Status::Suppressed,
     };
     let at = Position { epoch: parsed(r, 2)?, seq: r.get(3)? };
     let answer = Answer { status, id: id.clone(), at, row: parsed(r, 4)?, count: r.get(5)? };
-    Ok(Remembered { fingerprint, fate: Fate::Taken(answer) })
+    Ok(Remembered { fingerprint, fate: Fate::Taken(answer), part })
 }
 
 fn scheduled(r: &SqlRow<'_>, id: &GiftId) -> rusqlite::Result<Scheduled> {

@@ -12,6 +12,7 @@ use super::{Call, EmbeddedOptions, Reply, Topics};
 use crate::domain::Policy;
 use crate::engine::{DUE_BATCH, EngineError, Head, Snapshot};
 use crate::metrics::Metrics;
+use crate::supervise::{Beat, faults};
 
 /// Gifts in one commit: past this the answers of the first would wait too long for the last.
 const GROUP: usize = 4096;
@@ -77,9 +78,12 @@ impl Writer {
     }
 
     /// Until every caller is gone or one says close.
-    pub(super) fn run(mut self, calls: &Receiver<Call>) {
+    pub(super) fn run(mut self, calls: &Receiver<Call>, beat: &Beat) {
         loop {
+            beat.rests();
             let Ok(first) = calls.recv() else { return };
+            beat.works();
+            faults::pass_blocking("writer");
             let (mut next, mut gifts, mut closing) = (Some(first), 0, None);
             let mut outcome = Ok(());
             while let Some(call) = next {
@@ -170,8 +174,9 @@ impl Writer {
                         at: feed.state.position(),
                         tag: 0,
                         policy: defaults.with(&feed.state.overrides),
-                        rows: feed.state.rows.iter().cloned().collect(),
-                        drops: feed.state.drops.clone(),
+                        rows: feed.state.list.rows.iter().cloned().collect(),
+                        drops: feed.state.list.drops.clone(),
+                        controls: feed.state.list.controls,
                         now,
                     })
                 });

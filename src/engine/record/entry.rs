@@ -92,6 +92,12 @@ pub fn push_sold(out: &mut String, sale: SoldEntry<'_>, seq: u64, row: &RowId, a
     let _ = write!(out, "{count}\n\n\n\n0 {drop}\n{user}\n{gift}\n{message}\n \n");
 }
 
+/// Appends the entry of a gift that was taken back: [`ENTRY_LINES`] lines, all but the first two without a word.
+pub fn push_retracted(out: &mut String, id: &GiftId, seq: Option<u64>, row: &RowId, at: Millis) {
+    push_entry_head(out, EntryStatus::Retracted, seq, Some(row), at);
+    let _ = write!(out, "{id} 0 - -\n0\n\n\n\n0\n{{}}\n{{}}\n\n \n");
+}
+
 impl Records<'_> {
     /// The next entry, whose number is `cursor`.
     pub fn entry(&mut self, cursor: Cursor) -> Option<Entry> {
@@ -100,18 +106,21 @@ impl Records<'_> {
         let seq = maybe(head.next()?)?;
         let row = maybe(head.next()?)?;
         let at = Millis(head.next()?.parse().ok()?);
-        let gift = self.event()?.into();
+        let gift = self.event(status)?.into();
         Some(Entry { cursor, status, at, seq, row, gift })
     }
 
     /// The event of an entry, as JSON.
-    fn event(&mut self) -> Option<String> {
+    fn event(&mut self, status: EntryStatus) -> Option<String> {
         let mut extra = self.lines.next()?.split(' ');
         let (id, own_count, occurred, show) = (extra.next()?, extra.next()?, extra.next()?, extra.next()?);
         let (count, value, _key) = (self.lines.next()?, self.lines.next()?, self.lines.next()?);
         let (combo, mark) = (self.lines.next()?, self.lines.next()?);
         let (user, gift, message) = (self.lines.next()?, self.lines.next()?, self.lines.next()?);
         let (tier, meta) = self.lines.next()?.split_once(' ')?;
+        if status == EntryStatus::Retracted {
+            return Some(format!("{{\"id\":\"{id}\"}}"));
+        }
         let mut out = String::with_capacity(96 + user.len() + gift.len() + message.len() + meta.len());
         let _ = write!(out, "{{\"id\":\"{id}\",\"user\":{user},\"gift\":{gift},\"count\":{own_count}");
         if let Some((amount, currency)) = value.split_once(' ') {

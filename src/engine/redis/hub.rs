@@ -22,6 +22,7 @@ use super::wire;
 use crate::domain::{FeedId, Policy};
 use crate::metrics::Metrics;
 use crate::metrics::labels::RedisLink;
+use crate::supervise::{Part, Parts};
 
 /// How often the connection is asked for a sign of life, and unused subscriptions are looked for.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -70,6 +71,7 @@ pub(super) struct Wiring {
     /// Who is to know of that.
     pub job_wakes: broadcast::Sender<u64>,
     pub metrics: Arc<Metrics>,
+    pub parts: Arc<Parts>,
 }
 
 impl Hub {
@@ -78,7 +80,9 @@ impl Hub {
         let probes = Probes::default();
         let channel = wiring.probe_channel.clone();
         let keeper = Keeper { wiring, probes: probes.clone(), asked, topics: HashMap::new() };
-        Hub { asks, probes, channel, keeper: tokio::spawn(keeper.run()) }
+        let parts = keeper.wiring.parts.clone();
+        let kept = parts.vital_task(Part::RedisSubscriptions, keeper.run());
+        Hub { asks, probes, channel, keeper: tokio::spawn(kept) }
     }
 
     /// Subscribes to a feed, whose channel this is. Returns when the server has confirmed it.

@@ -86,6 +86,11 @@ impl Keys {
         self.of(feed, "shown")
     }
 
+    /// What overlays were told to do.
+    pub(super) fn control(&self, feed: &FeedId) -> String {
+        self.of(feed, "control")
+    }
+
     /// The live holds of the feed's users.
     pub(super) fn unpaid(&self, feed: &FeedId) -> String {
         self.of(feed, "unpaid")

@@ -16,6 +16,7 @@ use super::faults::{Fault, explain, is_no_script, replica, silent};
 use super::scripts::Script;
 use crate::metrics::Metrics;
 use crate::metrics::labels::RedisLink;
+use crate::supervise::Part;
 
 /// The longest pause between two attempts to connect.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
@@ -57,7 +58,8 @@ impl Lane {
         let addr = dial.addr.clone();
         let (call_timeout, metrics) = (options.call_timeout, options.metrics.clone());
         let keeper = Keeper { dial, tell, complaints, call_timeout, number: 0, metrics };
-        Lane { addr, state, broken, keeper: tokio::spawn(keeper.run()) }
+        let kept = options.parts.clone().vital_task(Part::RedisCommands, keeper.run());
+        Lane { addr, state, broken, keeper: tokio::spawn(kept) }
     }
 
     /// Waits until the first attempt is over.

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::domain::{Drops, DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, Position, RowId, Tag};
 use crate::metrics::Metrics;
+use crate::supervise::Parts;
 
 mod dial;
 mod drops;
@@ -28,6 +29,7 @@ mod keys;
 mod known;
 mod lane;
 mod lineup;
+mod moderation;
 mod reports;
 pub mod scripts;
 mod store;
@@ -78,6 +80,8 @@ pub struct RedisOptions {
     pub connect_timeout: Duration,
     /// Where reconnects are counted.
     pub metrics: Arc<Metrics>,
+    /// Where what keeps connections is registered.
+    pub parts: Arc<Parts>,
 }
 
 impl std::fmt::Debug for RedisOptions {
@@ -103,6 +107,7 @@ impl RedisOptions {
             call_timeout: Duration::from_secs(2),
             connect_timeout: Duration::from_secs(1),
             metrics: Arc::default(),
+            parts: Arc::default(),
         }
     }
 }
@@ -140,6 +145,7 @@ impl RedisEngine {
             job_channel: keys.job_wake(),
             job_wakes: store.reports.wakes.clone(),
             metrics: options.metrics.clone(),
+            parts: options.parts.clone(),
         });
         // A Redis that is down is asked again by whoever claims jobs.
         if let Err(error) = store.refresh_hooks(Millis::now()).await {
@@ -236,15 +242,17 @@ impl FeedStore for RedisEngine {
     fn snapshot<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Snapshot> {
         Box::pin(async move {
             let _permit = self.permit()?;
-            let shown = Extra { keys: vec![self.store.keys.shown(feed)], ..Extra::default() };
+            let keys = vec![self.store.keys.shown(feed), self.store.keys.control(feed)];
+            let shown = Extra { keys, ..Extra::default() };
             let reply = self.store.run(&scripts::SNAPSHOT, feed, Some(now), shown).await?;
             let (mark, now) = reply.mark()?.clone();
             let policy = self.store.with_overrides(reply.text(0)?);
-            let count: usize = reply.text(1)?.parse().map_err(|_| wire::Garbled("a count of rows"))?;
-            let (rows, shown) = reply.texts[2..].split_at_checked(count).ok_or(wire::Garbled("a list"))?;
+            let controls = wire::controls(reply.text(1)?);
+            let count: usize = reply.text(2)?.parse().map_err(|_| wire::Garbled("a count of rows"))?;
+            let (rows, shown) = reply.texts[3..].split_at_checked(count).ok_or(wire::Garbled("a list"))?;
             let rows: Result<Vec<_>, _> = rows.iter().map(|text| wire::read_row(text)).collect();
             let drops: Result<Drops, _> = shown.iter().map(|text| wire::told(text)).collect();
-            Ok(Snapshot { at: mark.at, tag: mark.tag, policy, rows: rows?, drops: drops?, now })
+            Ok(Snapshot { at: mark.at, tag: mark.tag, policy, rows: rows?, drops: drops?, controls, now })
         })
     }
 

@@ -113,8 +113,11 @@ script!(PUBLISH, "feed_publish", [COMMON, LEDGER, APPEND, GIFTS, NOW, DUE], keys
 script!(SHOW, "feed_show", [COMMON, LEDGER, APPEND, GIFTS, DUE], keys(10, 2), args(12, 6));
 script!(UNSCHEDULE, "feed_unschedule", [COMMON, DUE], keys(8, 0), args(10, 0));
 script!(RETRACT, "feed_retract", [COMMON], keys(5, 0), args(10, 0));
+script!(RETRACT_USER, "feed_retract_user", [COMMON], keys(5, 0), args(10, 0));
+script!(RETRACT_GIFT, "feed_retract_gift", [COMMON, LEDGER, APPEND, DUE], keys(11, 0), args(13, 0));
+script!(CONTROL, "feed_control", [COMMON], keys(6, 0), args(11, 0));
 script!(POLICY, "feed_policy", [COMMON], keys(5, 0), args(11, 0));
-script!(SNAPSHOT, "feed_snapshot", [COMMON], keys(6, 0), args(9, 0));
+script!(SNAPSHOT, "feed_snapshot", [COMMON], keys(7, 0), args(9, 0));
 script!(CHANGES, "feed_changes", [COMMON], keys(5, 0), args(12, 0));
 script!(DROP_DEFINE, "feed_drop_define", [COMMON, LEDGER, APPEND, DROPS], keys(15, 0), args(18, 0));
 script!(DROP_TICK, "feed_drop_tick", [COMMON, LEDGER, APPEND, DROPS], keys(15, 0), args(15, 0));
@@ -136,11 +139,14 @@ script!(REPORT_JOB, "report_job", [LEDGER, REPORT], keys(9, 0), args(11, 4));
 script!(HOOKS_SWAP, "hooks_swap", [], keys(2, 0), args(6, 0));
 
 /// Every script there is.
-pub static ALL: [&Script; 25] = [
+pub static ALL: [&Script; 28] = [
     &PUBLISH,
     &SHOW,
     &UNSCHEDULE,
     &RETRACT,
+    &RETRACT_USER,
+    &RETRACT_GIFT,
+    &CONTROL,
     &POLICY,
     &SNAPSHOT,
     &CHANGES,

@@ -9,8 +9,8 @@ use super::known::Mark;
 use crate::domain::answer::{Fate, Remembered};
 use crate::domain::gift::Fingerprint;
 use crate::domain::{
-    Answer, Change, Dedup, DropId, DropView, Epoch, Gift, GiftId, Millis, Outcome, Policy, PolicyPatch,
-    Position, Row, Scheduled, Show, Status, Visibility, row,
+    Answer, Change, Controls, Dedup, DropId, DropView, Epoch, Gift, GiftId, Millis, Outcome, Policy,
+    PolicyPatch, Position, Row, Scheduled, Show, Status, Visibility, row,
 };
 
 /// A text that our scripts would not have written.
@@ -52,6 +52,11 @@ pub(super) fn read_meta(text: &str) -> Read<Mark> {
     let mut part = || parts.next().ok_or(Garbled("a feed's meta"));
     let at = Position { epoch: parse(part()?, "an epoch")?, seq: parse(part()?, "a seq")? };
     Ok(Mark { at, tag: parse(part()?, "a tag")? })
+}
+
+/// What overlays were told to do, as `control` holds it.
+pub(super) fn controls(text: &str) -> Controls {
+    Controls { paused: text.starts_with('1'), muted: text.ends_with('1') }
 }
 
 /// A row as a script hands it out.
@@ -210,16 +215,17 @@ pub(super) fn shown(text: &str, id: &GiftId) -> Read<Option<Answer>> {
 /// What is remembered of an id: see `lua/feed_gifts.lua`.
 fn remembered(text: &str, id: &GiftId) -> Read<Remembered> {
     let mut parts = text.split(' ').skip(1);
-    let mut part = || parts.next().ok_or(Garbled("an outcome"));
-    let fingerprint = Fingerprint::from_hex(part()?).ok_or(Garbled("a fingerprint"))?;
-    let (status, epoch, seq, row, count) = (part()?, part()?, part()?, part()?, part()?);
+    let mut next = || parts.next().ok_or(Garbled("an outcome"));
+    let fingerprint = Fingerprint::from_hex(next()?).ok_or(Garbled("a fingerprint"))?;
+    let (status, epoch, seq, row, count) = (next()?, next()?, next()?, next()?, next()?);
+    let part = parts.next().unwrap_or_default().parse().map_err(|_| Garbled("a part"))?;
     let scheduled = || Ok(Scheduled { id: id.clone(), deliver_at: Millis(parse(row, "a time")?) });
     let status = match status {
         "a" => Status::Accepted,
         "m" => Status::Merged,
         "s" => Status::Suppressed,
-        "w" => return Ok(Remembered { fingerprint, fate: Fate::Waits(scheduled()?) }),
-        "c" => return Ok(Remembered { fingerprint, fate: Fate::Cancelled(scheduled()?) }),
+        "w" => return Ok(Remembered { fingerprint, fate: Fate::Waits(scheduled()?), part }),
+        "c" => return Ok(Remembered { fingerprint, fate: Fate::Cancelled(scheduled()?), part }),
         _ => return Err(Garbled("a status")),
     };
     let at = Position { epoch: parse(epoch, "an epoch")?, seq: parse(seq, "a seq")? };
@@ -228,7 +234,7 @@ fn remembered(text: &str, id: &GiftId) -> Read<Remembered> {
         count => Some(parse(count, "a count")?),
     };
     let answer = Answer { status, id: id.clone(), at, row: parse(row, "a row id")?, count };
-    Ok(Remembered { fingerprint, fate: Fate::Taken(answer) })
+    Ok(Remembered { fingerprint, fate: Fate::Taken(answer), part })
 }
 
 #[cfg(test)]

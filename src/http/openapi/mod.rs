@@ -19,6 +19,8 @@ use crate::auth::Right;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod drops;
 #[allow(dead_code, reason = "only described, never built or called")]
+mod moderation;
+#[allow(dead_code, reason = "only described, never built or called")]
 mod operations;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod producer;
@@ -47,6 +49,7 @@ mod watching;
     servers((url = "/", description = "This gateway")),
     tags(
         (name = "producer", description = "Writing: gifts, rows, policies. Needs a key when the operator set any"),
+        (name = "moderation", description = "What a host does while a show runs. Needs a key when the operator set any"),
         (name = "drops", description = "Limited gifts: defining, claiming, holding and paying. Reading them needs no key"),
         (name = "reports", description = "What happened, for game backends: groups that pull, webhooks that push. Needs a \
             producer key or an admin key when the operator set any producer keys"),
@@ -60,6 +63,9 @@ mod watching;
         producer::policy_get,
         producer::policy_put,
         producer::policy_patch,
+        moderation::retract_user,
+        moderation::retract_gift,
+        moderation::control,
         scheduled::list,
         scheduled::cancel,
         scheduled::dead,

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use super::drops::{Claimed, Drop, RowDrop};
+use super::moderation::Controls;
 
 /// A gift event.
 #[derive(Deserialize, ToSchema)]
@@ -335,6 +336,9 @@ pub struct Feed {
     /// behind those of GET /v1/feeds/{feed}/drops by a moment.
     #[schema(required = false, min_items = 1, max_items = 64)]
     drops: Vec<Drop>,
+    /// What the host told overlays to do; only there while they pause or are muted.
+    #[schema(required = false)]
+    control: Controls,
 }
 
 /// One line of the ticker.

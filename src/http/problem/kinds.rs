@@ -150,9 +150,12 @@ kinds! {
         "A stored record of this feed cannot be read, so nothing of it is served, shortened or guessed, and nothing is \
          written to it. Other feeds are not affected. The operator names it with `tipcast store check` and restores \
          it from a backup.";
+    PART_DOWN = "part-down", SERVICE_UNAVAILABLE, "A part of the server does not run",
+        "GET /healthz: a thread or task that every feed depends on has ended. It is started again within seconds, or \
+         the process ends so that its supervisor starts it; the detail names it.";
     NOT_READY = "not-ready", SERVICE_UNAVAILABLE, "Not ready",
-        "GET /readyz: the last probe through the store and back failed or is too old, or the server is shutting \
-         down. The detail says which. Send traffic elsewhere until it answers 200.";
+        "GET /readyz: the last probe through the store and back failed or is too old, a part of the server does \
+         not run or is stuck, or the server is shutting down. The detail says which. Send traffic elsewhere until it answers 200.";
 }
 
 /// `GET /problems/{name}`.

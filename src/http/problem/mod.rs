@@ -103,6 +103,8 @@ pub enum ApiError {
     NotReplicated,
     /// What is stored of this feed cannot be read; other feeds are not affected.
     FeedDamaged,
+    /// 503: `/healthz` says no, and why.
+    PartDown(String),
     /// 503: `/readyz` says no, and why.
     NotReady(String),
 }
@@ -152,6 +154,7 @@ impl ApiError {
             ApiError::Overloaded(_) => &kinds::OVERLOADED,
             ApiError::NotReplicated => &kinds::NOT_REPLICATED,
             ApiError::FeedDamaged => &kinds::FEED_DAMAGED,
+            ApiError::PartDown(_) => &kinds::PART_DOWN,
             ApiError::NotReady(_) => &kinds::NOT_READY,
         }
     }
@@ -160,7 +163,9 @@ impl ApiError {
     fn detail(&self) -> Option<String> {
         Some(match self {
             ApiError::Syntax(why) | ApiError::BrokenBody(why) | ApiError::NotFound(why) => why.clone(),
-            ApiError::UnsupportedMediaType(why) | ApiError::NotReady(why) => why.clone(),
+            ApiError::UnsupportedMediaType(why) | ApiError::PartDown(why) | ApiError::NotReady(why) => {
+                why.clone()
+            }
             ApiError::BadHandshake(why) => why.clone(),
             ApiError::Unauthenticated { tried: false } => {
                 "send a key as Authorization: Bearer tck_..., or to read and watch a viewer token".to_owned()
@@ -335,6 +340,7 @@ impl ResponseError for ApiError {
             | ApiError::Overloaded(_)
             | ApiError::NotReplicated
             | ApiError::FeedDamaged
+            | ApiError::PartDown(_)
             | ApiError::NotReady(_) => {
                 answer.insert_header((RETRY_AFTER, "1"));
             }
@@ -412,6 +418,7 @@ mod tests {
             ApiError::Overloaded("queue"),
             ApiError::NotReplicated,
             ApiError::FeedDamaged,
+            ApiError::PartDown("the writer".into()),
             ApiError::NotReady("down".into()),
         ]
     }

@@ -19,10 +19,10 @@ pub type WatcherThreads = SocketThreads<Handshake>;
 
 /// Starts `threads` of them.
 pub fn start_watcher_threads(threads: usize, live: &Arc<Live>) -> io::Result<WatcherThreads> {
-    let live = live.clone();
-    SocketThreads::start(threads, move || {
-        let tally = Tally::new(live.metrics().clone());
-        WatchWorker { worker: Worker::start(live.clone()), tally }
+    let its = live.clone();
+    SocketThreads::start(threads, live.parts(), move || {
+        let tally = Tally::new(its.metrics().clone());
+        WatchWorker { worker: Worker::start(its.clone()), tally }
     })
 }
 

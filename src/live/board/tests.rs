@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::domain::{Gift, Millis, Op, RemoveReason, RowId, Tag};
+use crate::domain::{Epoch, Gift, Millis, Op, RemoveReason, Row, RowId, Tag};
 use crate::live::frame::Encoding;
 
 const CAPACITY: u64 = 4;
@@ -35,31 +35,30 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 
 struct Server {
     board: Board,
-    at: Position,
-    rows: VecDeque<Arc<Row>>,
+    list: FeedList,
 }
 
 impl Server {
     fn change(&mut self, adds: bool) -> Change {
-        self.at.seq += 1;
-        let seq = self.at.seq;
-        let op = match self.rows.back().filter(|_| !adds) {
+        self.list.at.seq += 1;
+        let seq = self.list.at.seq;
+        let op = match self.list.rows.back().filter(|_| !adds) {
             Some(oldest) => {
                 let (row, reason) = (oldest.id.clone(), RemoveReason::Retracted);
-                self.rows.pop_back();
+                self.list.rows.pop_back();
                 Op::Remove { row, reason }
             }
             None => {
                 let raw = r#"{"user":{"id":"u","name":"u"},"gift":{"id":"g","name":"g"}}"#;
                 let gift = Gift::parse(serde_json::from_str(raw).unwrap(), None).unwrap();
-                let id = RowId::of(&self.at.epoch, seq);
+                let id = RowId::of(&self.list.at.epoch, seq);
                 let row = Arc::new(Row::start(id, seq, &gift, Millis(0), 0));
-                self.rows.push_front(row.clone());
-                self.rows.truncate(CAPACITY as usize);
+                self.list.rows.push_front(row.clone());
+                self.list.rows.truncate(CAPACITY as usize);
                 Op::Add(row)
             }
         };
-        let epoch = self.at.epoch.clone();
+        let epoch = self.list.at.epoch.clone();
         Change { epoch, seq, prev: Tag::MIN, tag: Tag::MIN, op }
     }
 }
@@ -120,8 +119,9 @@ proptest! {
     fn any_interleaving_gives_every_watcher_the_same_list(events in events()) {
         let epoch: Epoch = "e".parse().unwrap();
         let board = Board::new("f".parse().unwrap(), Arc::default());
-        let mut server = Server { board, at: Position { epoch: epoch.clone(), seq: 0 }, rows: VecDeque::new() };
-        server.board.replace(server.at.clone(), CAPACITY, &server.rows, &Drops::new());
+        let at = Position { epoch: epoch.clone(), seq: 0 };
+        let mut server = Server { board, list: FeedList { at, ..FeedList::default() } };
+        server.board.replace(&server.list, CAPACITY);
         let (cursor, _) = server.board.snapshot(None);
         let client = || Client { cursor: cursor.clone(), seq: 0, rows: vec![] };
         let mut clients = [client(), client(), client()];
@@ -129,11 +129,11 @@ proptest! {
             match event {
                 Event::Append(kinds) => {
                     let changes: Vec<Change> = kinds.into_iter().map(|adds| server.change(adds)).collect();
-                    server.board.append(&epoch, &changes, &server.rows, &Drops::new());
+                    server.board.append(&changes, &server.list);
                 }
                 Event::Replace => {
-                    server.at.seq += 1;
-                    server.board.replace(server.at.clone(), CAPACITY, &server.rows, &Drops::new());
+                    server.list.at.seq += 1;
+                    server.board.replace(&server.list, CAPACITY);
                 }
                 Event::Limit(history) => server.board.limit(history),
                 Event::Take(who, joined) => drop(clients[who].take(&server.board, joined)),
@@ -148,10 +148,10 @@ proptest! {
                 }
             }
         }
-        let list: Vec<&str> = server.rows.iter().map(|row| row.id.as_str()).collect();
+        let list: Vec<&str> = server.list.rows.iter().map(|row| row.id.as_str()).collect();
         for client in &mut clients {
             while client.take(&server.board, false) {}
-            prop_assert_eq!(client.seq, server.at.seq);
+            prop_assert_eq!(client.seq, server.list.at.seq);
             prop_assert_eq!(&client.rows, &list);
         }
     }

@@ -18,6 +18,7 @@ use super::setback::Setback;
 use crate::domain::Millis;
 use crate::engine::{EngineError, JobDone, JobLease, ReportStore};
 use crate::metrics::Metrics;
+use crate::supervise::{Beat, Part, Parts, faults};
 
 mod book;
 mod courier;
@@ -80,11 +81,12 @@ pub struct ReportLoop {
 }
 
 impl ReportLoop {
-    /// Starts it. The error is that of making a client for https.
+    /// Starts it, as one of `parts`. The error is that of making a client for https.
     pub fn start(
         engine: Arc<dyn ReportStore>,
         metrics: Arc<Metrics>,
         options: ReportOptions,
+        parts: &Arc<Parts>,
     ) -> Result<ReportLoop, String> {
         let courier = Courier::new(options.timeout, options.allow_private)
             .map_err(|e| format!("no client for webhooks can be made: {e}"))?;
@@ -105,20 +107,10 @@ impl ReportLoop {
             hold_ms: options.timeout.as_millis() as u64 * 5 / 4 + 250,
             leaving: AtomicBool::new(false),
         };
-        let most = options.in_flight.max(1) * TURNS_PER_DELIVERY;
-        let (give, over) = mpsc::channel(most);
-        let desk = Desk {
-            deliverer: Arc::new(deliverer),
-            longest_sleep: options.longest_sleep,
-            most,
-            give,
-            over,
-            back: Vec::new(),
-            turns: JoinSet::new(),
-            setback: Setback::new("webhooks wait", "webhooks are sent to again"),
-        };
+        let deliverer = Arc::new(deliverer);
         let (stop, stopped) = watch::channel(false);
-        Ok(ReportLoop { stop, task: tokio::spawn(desk.run(stopped)) })
+        let run = move |beat| Desk::new(deliverer.clone(), &options).run(stopped.clone(), beat);
+        Ok(ReportLoop { stop, task: tokio::spawn(parts.clone().keep(Part::Reports, run)) })
     }
 
     /// Takes no more turns, waits for the deliveries under way for at most `within`, and gives turns back. What is
@@ -149,10 +141,27 @@ struct Desk {
 }
 
 impl Desk {
-    async fn run(mut self, mut stop: watch::Receiver<bool>) {
+    fn new(deliverer: Arc<Deliverer>, options: &ReportOptions) -> Desk {
+        let most = options.in_flight.max(1) * TURNS_PER_DELIVERY;
+        let (give, over) = mpsc::channel(most);
+        Desk {
+            deliverer,
+            longest_sleep: options.longest_sleep,
+            most,
+            give,
+            over,
+            back: Vec::new(),
+            turns: JoinSet::new(),
+            setback: Setback::new("webhooks wait", "webhooks are sent to again"),
+        }
+    }
+
+    async fn run(mut self, mut stop: watch::Receiver<bool>, beat: Beat) {
         // Listened to before the first look, so that nothing falls between the two.
         let mut wakes = self.deliverer.engine.job_wakes();
         while !*stop.borrow() {
+            beat.works();
+            faults::pass("reports").await;
             let rest = match self.step(Millis::now()).await {
                 Ok(None) => continue,
                 Ok(Some(rest)) => rest,
@@ -161,6 +170,7 @@ impl Desk {
                     self.setback.pause()
                 }
             };
+            beat.rests();
             let mut until = Instant::now() + rest;
             while !*stop.borrow() {
                 tokio::select! {

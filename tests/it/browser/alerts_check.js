@@ -22,9 +22,9 @@ function overlay(kind, options) {
   const shown = new kind({ max: 3, maxAge: 60 * SECOND, hideAfter: 8 * SECOND, begun: BEGUN, ...options });
   const clock = (s) => BEGUN + s * SECOND - BEHIND;
   return {
-    list(s, rows, { ops, epoch = "e", seq = rows[0]?.seq ?? 0, capacity = 3 } = {}) {
+    list(s, rows, { ops, control, epoch = "e", seq = rows[0]?.seq ?? 0, capacity = 3 } = {}) {
       const change = ops ? { kind: "delta", ops } : { kind: "snapshot", skipped: 0 };
-      shown.take({ epoch, seq, capacity, rows }, change, clock(s), BEGUN + s * SECOND);
+      shown.take({ epoch, seq, capacity, rows, control }, change, clock(s), BEGUN + s * SECOND);
     },
     sees: (s, wanted, what) => equal(shown.shown(clock(s)).map((r) => `${r.row}.${r.rev}`).join(" "), wanted, what),
     next: (s) => shown.next(clock(s)) - clock(s),
@@ -81,6 +81,42 @@ function alerts({ Alerts }) {
   equal(reborn.next(3), Infinity, "and never asks");
 }
 
+/** What a host says while a show runs. */
+function controlled({ Alerts }) {
+  const o = overlay(Alerts);
+  const say = (action, row) => ({ ops: [{ op: "control", action, row }] });
+  const paused = { paused: true, muted: false };
+  o.list(1, [row(1, 1)], { ops: [] });
+  o.list(2, [row(1, 1)], { ...say("pause"), control: paused });
+  o.sees(2, "r1.1", "what is shown runs out as it would");
+  o.list(3, [row(2, 3), row(1, 1)], { ops: [], control: paused });
+  o.list(4, [row(3, 4), row(2, 3, 2), row(1, 1)], { ops: [], control: paused });
+  o.sees(4, "r1.1", "new ones wait");
+  o.sees(10, "", "and nothing is shown meanwhile");
+  o.list(60, [row(3, 4), row(1, 1)], { ops: [{ op: "remove", row: "r2" }], control: paused });
+  o.list(70, [row(5, 70), row(4, 69), row(3, 4, 7)], { control: paused });
+  o.sees(70, "", "a reconnect shows nothing either");
+  o.list(80, [row(5, 70), row(4, 69), row(3, 4, 7)], say("resume"));
+  o.sees(80, "r5.1 r4.1 r3.7", "then each once, as it is by now, but what was taken back");
+  o.sees(88, "", "for as long as others");
+
+  o.list(90, [row(7, 90), row(6, 90)], { ops: [] });
+  o.list(91, [row(7, 90), row(6, 90)], { ...say("skip"), seq: 8 });
+  o.sees(91, "r6.1", "the newest is skipped");
+  o.list(92, [row(7, 90), row(6, 90)], { ...say("skip", "r7"), seq: 9 });
+  o.sees(92, "r6.1", "one that is gone is not skipped twice");
+  o.list(93, [row(7, 90), row(6, 90)], { ...say("skip", "r6"), seq: 10 });
+  o.list(94, [row(7, 90), row(6, 90)], { ...say("skip"), seq: 11 });
+  o.sees(94, "", "nothing is left to be skipped");
+  o.list(100, [row(7, 90), row(6, 90)], { ...say("replay", "r6"), seq: 12 });
+  o.sees(100, "r6.1", "shown again");
+  o.sees(108, "", "once, for as long as others");
+  o.list(109, [row(7, 90), row(6, 90)], { ...say("replay", "r1"), seq: 13 });
+  o.sees(109, "", "not in the list: nothing to show");
+  o.list(110, [row(7, 90), row(6, 90)], { ops: [{ op: "control", action: "dance" }], seq: 14 });
+  o.sees(110, "", "a word of a later version");
+}
+
 function standing({ Standing }) {
   const o = overlay(Standing);
   o.list(1, [row(3, 0), row(2, -5), row(1, -60)]);
@@ -95,6 +131,7 @@ function standing({ Standing }) {
 import("/static/alerts.js")
   .then((rules) => {
     alerts(rules);
+    controlled(rules);
     standing(rules);
     done("ok");
   })

@@ -19,6 +19,16 @@ async fn the_client_library_folds_strictly_resumes_and_backs_off() {
 }
 
 #[tokio::test]
+async fn the_client_library_folds_every_shared_vector_in_a_browser() {
+    let run = include_str!("../vectors/run.js").replace("export ", "");
+    let vectors = crate::vectors::all();
+    let then = "import(new URL('/static/fold.js', location))
+        .then(({ Fold }) => done(runVectors(Fold, vectors).join('\\n') || 'ok'), (e) => done(String(e)));";
+    let vectors = serde_json::Value::from(vectors);
+    checks(&format!("const done = arguments[0];\n{run}\nconst vectors = {vectors};\n{then}")).await;
+}
+
+#[tokio::test]
 async fn an_alert_is_new_and_young_shown_once_and_measured_by_the_clock() {
     checks(include_str!("alerts_check.js")).await;
 }

@@ -11,6 +11,7 @@ mod empty_feeds;
 mod expiry;
 mod history;
 mod idempotency;
+mod moderation;
 mod money;
 mod reports;
 mod scheduled;

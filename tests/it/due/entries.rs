@@ -118,7 +118,7 @@ async fn when_everything_was_shown_nothing_is_left_of_the_queue() {
     schedule(&*engine, &[later("g1", 1), later("g2", 1), later("g3", 600_000)]).await;
     let id = "g3".parse().unwrap();
     engine.unschedule(&feed(), &id, Millis::now()).await.unwrap();
-    let work = tipcast::work::due::DueLoop::start(engine.clone(), Default::default());
+    let work = tipcast::work::due::DueLoop::start(engine.clone(), Default::default(), &Default::default());
     wait_for_seq(&*engine, 2).await;
     let since = Instant::now();
     loop {

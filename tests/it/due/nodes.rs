@@ -21,7 +21,7 @@ async fn two_nodes_show_every_gift_once_and_in_order() {
     let corner = Corner::new();
     let (a, b) = (node(&corner).await, node(&corner).await);
     roomy(&*a).await;
-    let loops = [&a, &b].map(|node| DueLoop::start(node.clone(), DueOptions::default()));
+    let loops = [&a, &b].map(|node| DueLoop::start(node.clone(), DueOptions::default(), &Default::default()));
     let all = gifts(90, |n| 100 + n as u64 * 5);
     schedule(&*a, &all[..50]).await;
     schedule(&*b, &all[50..]).await;
@@ -37,7 +37,8 @@ async fn two_nodes_show_every_gift_once_and_in_order() {
 async fn what_one_node_was_told_the_other_shows_at_its_time() {
     let corner = Corner::new();
     let (deaf, works) = (node(&corner).await, node(&corner).await);
-    let work = DueLoop::start(works, DueOptions { longest_sleep: Duration::from_secs(60) });
+    let work =
+        DueLoop::start(works, DueOptions { longest_sleep: Duration::from_secs(60) }, &Default::default());
     // Until the loop has looked once, so that it sleeps.
     schedule(&*deaf, &[later("far", 600_000)]).await;
     schedule(&*deaf, &[later("g1", 200)]).await;
@@ -67,7 +68,11 @@ async fn a_node_that_dies_anywhere_in_its_turn_loses_and_repeats_nothing() {
             victim.run_due(&feed(), Millis::now()).await.unwrap();
         }
         drop((victim, turn));
-        let work = DueLoop::start(survivor.clone(), DueOptions { longest_sleep: Duration::from_secs(60) });
+        let work = DueLoop::start(
+            survivor.clone(),
+            DueOptions { longest_sleep: Duration::from_secs(60) },
+            &Default::default(),
+        );
         let took = wait_for_seq(&*survivor, 90).await;
         assert!(took < Duration::from_secs(3), "{point}: {took:?}");
         let users = shown(&*survivor).await;
@@ -98,7 +103,11 @@ async fn a_turn_given_back_late_does_not_hide_what_came_meanwhile() {
     schedule(&*quick, &[later("g2", 50)]).await;
     let over = DueDone { feed: feed(), token, next: None };
     slow.claim_due(vec![over.clone()], 0, Millis::now()).await.unwrap();
-    let work = DueLoop::start(quick.clone(), DueOptions { longest_sleep: Duration::from_secs(60) });
+    let work = DueLoop::start(
+        quick.clone(),
+        DueOptions { longest_sleep: Duration::from_secs(60) },
+        &Default::default(),
+    );
     wait_for_seq(&*quick, 2).await;
     // Said again much later it changes nothing either.
     schedule(&*quick, &[later("g3", 300)]).await;
@@ -120,7 +129,7 @@ async fn a_cancel_and_a_show_at_the_same_time_have_one_winner() {
     roomy(&*a).await;
     let all = gifts(60, |n| 20 + n as u64 * 3);
     schedule(&*a, &all).await;
-    let work = DueLoop::start(a.clone(), DueOptions::default());
+    let work = DueLoop::start(a.clone(), DueOptions::default(), &Default::default());
     let mut cancelled = vec![];
     for n in 0..60 {
         let id: GiftId = format!("g{n:04}").parse().unwrap();

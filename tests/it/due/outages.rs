@@ -15,7 +15,7 @@ fn options(longest_sleep: Duration) -> DueOptions {
 async fn a_lost_wake_up_costs_no_more_than_the_longest_sleep() {
     let corner = Corner::new();
     let engine = node(&corner).await;
-    let work = DueLoop::start(engine.clone(), options(Duration::from_millis(1_200)));
+    let work = DueLoop::start(engine.clone(), options(Duration::from_millis(1_200)), &Default::default());
     schedule(&*engine, &[later("g1", 600_000)]).await;
     // As if it had come just now, and nobody had been told.
     let mut redis = corner.server.connect();
@@ -49,7 +49,7 @@ async fn a_node_behind_a_half_open_connection_leaves_the_work_to_others_and_heal
     let other = node(&corner).await;
     roomy(&*other).await;
     let loops = [stuck.clone(), other.clone()]
-        .map(|engine| DueLoop::start(engine, options(Duration::from_millis(1_000))));
+        .map(|engine| DueLoop::start(engine, options(Duration::from_millis(1_000)), &Default::default()));
     schedule(&*other, &[later("g1", 50)]).await;
     wait_for_seq(&*other, 1).await;
     proxy.set(Mode::Stalled);
@@ -74,7 +74,7 @@ async fn a_redis_that_restarts_with_its_file_in_the_middle_loses_and_repeats_not
         |url: String| RedisEngine::open(RedisOptions { prefix: prefix.clone(), ..RedisOptions::new(url) });
     let engine = open(server.url()).await.unwrap();
     roomy(&*engine).await;
-    let work = DueLoop::start(engine.clone(), DueOptions::default());
+    let work = DueLoop::start(engine.clone(), DueOptions::default(), &Default::default());
     let all: Vec<_> = (0..90).map(|n| later(&format!("g{n:02}"), 300 + 10 * n)).collect();
     schedule(&*engine, &all).await;
     for seq in [10, 40] {
@@ -99,7 +99,7 @@ async fn a_redis_that_restarts_with_its_file_in_the_middle_loses_and_repeats_not
 async fn scripts_that_redis_forgot_are_loaded_again() {
     let corner = Corner::of(std::sync::Arc::new(RedisServer::start()));
     let engine = node(&corner).await;
-    let work = DueLoop::start(engine.clone(), DueOptions::default());
+    let work = DueLoop::start(engine.clone(), DueOptions::default(), &Default::default());
     for n in 1..4 {
         redis::cmd("SCRIPT").arg("FLUSH").query::<()>(&mut corner.server.connect()).unwrap();
         schedule(&*engine, &[later(&format!("g{n}"), 30)]).await;

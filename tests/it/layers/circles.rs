@@ -25,10 +25,7 @@ const KNOWN: &[&[&str]] = &[
         "engine::redis::reports::state",
         "engine::redis::store",
     ],
-    &["http::docs", "http::openapi", "http::pages", "http::reports", "http::routes", "http::watch"],
     &["http::openapi::drops", "http::openapi::producer", "http::openapi::schemas"],
-    &["http::watch::sockets::serve", "http::watch::sockets::socket"],
-    &["live::hub", "live::watch"],
 ];
 
 #[test]

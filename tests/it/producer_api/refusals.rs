@@ -240,3 +240,17 @@ async fn a_body_may_have_eight_kib_and_not_a_byte_more() {
     app.call("PUT", "/v1/feeds/show/policy", Some(&policy)).await.problem(413);
     assert_eq!(app.get_feed("show").await["seq"], 1);
 }
+
+#[tokio::test]
+async fn an_unknown_field_is_answered_with_the_one_that_was_probably_meant() {
+    let app = TestApp::start().await;
+    let mut body = gift("g1").json();
+    body["cuont"] = json!(3);
+    body["user"]["avatr"] = json!("https://e.co/a.png");
+    body["colour"] = json!("red");
+    let problem = app.post_json("show", &body).await.problem(422);
+    let details: Vec<_> = problem["errors"].as_array().unwrap().iter().map(|e| &e["detail"]).collect();
+    let all = format!("{details:?}");
+    assert!(all.contains("did you mean") && all.contains("count") && all.contains("avatar"), "{all}");
+    assert!(all.contains("remove it"), "{all}");
+}

@@ -11,7 +11,7 @@ use tipcast::config::{self, Config, Flags};
 use tokio::sync::oneshot;
 
 use super::api::Api;
-use super::stores::Corner;
+use super::stores::{Corner, in_memory};
 use super::tls::{Papers, Tunnel};
 use super::watcher::Watcher;
 
@@ -74,7 +74,7 @@ impl Backing {
 
     /// A new folder.
     pub fn folder() -> Backing {
-        Backing::Folder(Arc::new(TempDir::new().unwrap()))
+        Backing::Folder(Arc::new(in_memory()))
     }
 
     /// A new corner of the shared Redis.
@@ -123,7 +123,7 @@ pub struct TestApp {
     /// Keeps the folder until the gateway has stopped.
     _backing: Backing,
     _papers: Option<Papers>,
-    _tunnel: Option<Tunnel>,
+    tunnel: Option<Tunnel>,
     api: Api,
     stop: Option<oneshot::Sender<()>>,
     server: Option<JoinHandle<Result<(), StartError>>>,
@@ -159,7 +159,7 @@ impl TestApp {
         if let Some(papers) = &papers {
             config.http.tls_cert = papers.cert().display().to_string();
             config.http.tls_key = papers.key().display().to_string();
-            tunnel = Some(Tunnel::to(server, papers).await);
+            tunnel = Some(Tunnel::to(server, papers));
         }
         let api = Api::at(format!("http://{}", tunnel.as_ref().map_or(server, |tunnel| tunnel.address)));
         let (stop, stopped) = oneshot::channel();
@@ -173,7 +173,7 @@ impl TestApp {
         let app = TestApp {
             _backing: backing.clone(),
             _papers: papers,
-            _tunnel: tunnel,
+            tunnel,
             api,
             stop: Some(stop),
             server: Some(server.unwrap()),
@@ -204,6 +204,8 @@ impl TestApp {
 
 impl Drop for TestApp {
     fn drop(&mut self) {
+        // Clients that this thread owns cannot hear a goodbye any more; the tunnel would keep them connected.
+        drop(self.tunnel.take());
         drop(self.stop.take());
         let Some(server) = self.server.take() else { return };
         let ended = server.join();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tipcast::domain::{
-    Answer, Change, Epoch, FeedId, GiftId, Millis, Op, Outcome, Policy, PolicyPatch, Position, RowId,
-    Scheduled, Status,
+    Answer, Change, Control, Epoch, FeedId, GiftId, GiftTakenBack, Millis, Op, Outcome, Policy, PolicyPatch,
+    Position, RowId, Scheduled, Status,
 };
 use tipcast::engine::{
     DueFate, DueHandled, Engine, EngineError, Head, Missed, Notice, PolicyChange, ScheduledPage, Snapshot,
@@ -206,6 +206,39 @@ impl Case {
         let list = self.settle().await;
         assert!(at.as_ref().is_none_or(|at| *at == list.at), "{at:?} is the position after it");
         at
+    }
+
+    /// Takes one gift back by its id; false when it is not remembered.
+    pub async fn take_back(&mut self, id: &str) -> bool {
+        let id: GiftId = id.parse().unwrap();
+        let done = self.engine.retract_gift(&self.feed, &id, self.now).await.unwrap();
+        self.settle().await;
+        done == GiftTakenBack::Done
+    }
+
+    /// Takes all rows of a user back.
+    pub async fn take_user_back(&mut self, user: &str) -> u64 {
+        let removed = self.engine.retract_user(&self.feed, user, self.now).await.unwrap();
+        self.settle().await;
+        removed
+    }
+
+    /// Tells overlays what to do.
+    pub async fn control(&mut self, control: Control) -> Option<Position> {
+        let at = self.engine.control(&self.feed, control, self.now).await.unwrap();
+        let list = self.settle().await;
+        assert!(at.as_ref().is_none_or(|at| *at == list.at), "{at:?} is where the feed stands");
+        at
+    }
+
+    /// Closes the engine and opens another on the same store.
+    pub async fn reopen(&mut self) {
+        self.settle().await;
+        if !matches!(self.store, Store::Model(_)) {
+            self.engine.close().await.unwrap();
+        }
+        self.engine = self.store.open().await;
+        self.listen_anew().await;
     }
 
     /// PATCH policy, given as JSON.

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use tipcast::domain::{
-    Answer, Change, Dedup, DropId, Drops, DuePlace, Epoch, FeedId, Gift, GiftId, Hook, HookKey, HookScope,
-    MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch, Position, RemoveReason, Row, RowCombo, RowId,
-    Scheduled, Show, Status, Tag, Value,
+    Answer, Change, Controls, Dedup, DropId, Drops, DuePlace, Epoch, FeedId, Gift, GiftId, Hook, HookKey,
+    HookScope, MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch, Position, RemoveReason, Row, RowCombo,
+    RowId, Scheduled, Show, Status, Tag, Value,
 };
 use tipcast::engine::{
     DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueStore, DueTurn, Engine, EngineError,
@@ -17,6 +17,7 @@ use tipcast::engine::{
 use tokio::sync::broadcast;
 
 mod drops;
+mod moderation;
 mod reports;
 
 /// An engine that keeps the contract and nothing else.
@@ -49,6 +50,8 @@ struct Feed {
     combos: HashMap<RowId, (String, String, String, bool)>,
     drops: BTreeMap<DropId, drops::Drop>,
     shown: Drops,
+    controls: Controls,
+    brought: HashMap<GiftId, moderation::Brought>,
     log: Vec<Change>,
     floor: u64,
     told: usize,
@@ -108,6 +111,8 @@ impl Feed {
             combos: HashMap::new(),
             drops: BTreeMap::new(),
             shown: Drops::new(),
+            controls: Controls::default(),
+            brought: HashMap::new(),
             log: vec![],
             floor: 0,
             told: 0,
@@ -224,8 +229,11 @@ impl Feed {
 
     fn take(&mut self, gift: &Gift, policy: &Policy, now: Millis) -> Answer {
         self.sweep(policy, now);
+        let before = self.rows.clone();
         let (status, row) =
             if gift.combo.is_some() { self.frame(gift, policy, now) } else { self.plain(gift, policy, now) };
+        let before = before.iter().find(|known| known.id == row);
+        self.note(gift, &row, before.map(|row| &**row));
         let count = self.rows.iter().find(|r| r.id == row).map(|r| r.count);
         let count = count.filter(|_| status == Status::Merged);
         let answer = Answer { status, id: gift.id.clone(), at: self.at.clone(), row, count };
@@ -409,6 +417,7 @@ impl FeedStore for Model {
                 policy,
                 rows: f.rows.clone(),
                 drops: f.shown.clone(),
+                controls: f.controls,
                 now,
             }
         }))

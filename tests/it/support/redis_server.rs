@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use super::stores::in_memory;
+
 /// A running redis-server on a free port, in a folder of its own; ends with its owner.
 pub struct RedisServer {
     /// Where it listens, on 127.0.0.1.
@@ -38,7 +40,7 @@ impl RedisServer {
         // Somebody else may take the free port first: then another one.
         for _ in 0..20 {
             let port = free_port();
-            let dir = TempDir::new().expect("a folder for redis-server");
+            let dir = in_memory();
             let mut server = RedisServer { port, dir, options, child: None };
             if server.try_up() {
                 return server;

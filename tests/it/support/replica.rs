@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use tipcast::domain::{Change, Drops, Op, Policy, Position, RemoveReason, Row, Tag};
+use tipcast::domain::{
+    Action, Change, Control, Controls, Drops, Op, Policy, Position, RemoveReason, Row, Tag,
+};
 use tipcast::engine::Snapshot;
 
 /// What somebody has who folded every change so far.
@@ -18,13 +20,15 @@ pub struct Replica {
     pub rows: Vec<Arc<Row>>,
     /// What was told of the feed's drops.
     pub drops: Drops,
+    /// What overlays were told to do.
+    pub controls: Controls,
 }
 
 impl Replica {
     /// From the server's list.
     pub fn of(snapshot: Snapshot) -> Self {
-        let Snapshot { at, tag, policy: Policy { capacity, .. }, rows, drops, .. } = snapshot;
-        Replica { at, tag, capacity, rows, drops }
+        let Snapshot { at, tag, policy: Policy { capacity, .. }, rows, drops, controls, .. } = snapshot;
+        Replica { at, tag, capacity, rows, drops, controls }
     }
 
     /// Folds the next change; panics when it isn't the next one or makes no sense here.
@@ -60,6 +64,14 @@ impl Replica {
                 assert_eq!(view.free + view.held + view.sold, view.spec.total, "{}", story());
                 self.drops.insert(view.drop.clone(), view.clone());
             }
+            Op::Control(Control { action, row }) => match action {
+                Action::Pause => self.controls.paused = true,
+                Action::Resume => self.controls.paused = false,
+                Action::Mute => self.controls.muted = true,
+                Action::Unmute => self.controls.muted = false,
+                Action::Skip => {}
+                Action::Replay => assert!(self.find(row.as_ref().unwrap()).is_some(), "{}", story()),
+            },
             Op::Reset => self.rows.truncate(self.capacity as usize),
         }
         self.at.seq = change.seq;
@@ -71,6 +83,7 @@ impl Replica {
         assert_eq!(self.at, snapshot.at, "the position");
         assert_eq!(self.rows, snapshot.rows, "the list at {}", self.at);
         assert_eq!(self.drops, snapshot.drops, "the drops at {}", self.at);
+        assert_eq!(self.controls, snapshot.controls, "what overlays do at {}", self.at);
         assert_eq!(self.tag, snapshot.tag, "the mark at {}", self.at);
         assert_eq!(self.capacity, snapshot.policy.capacity, "the capacity");
     }

@@ -39,6 +39,12 @@ impl Corner {
     }
 }
 
+/// A folder in memory where the system has such, since most tests kill processes and never the machine, and many
+/// commits at once would wait for one disk. Tests of the disk itself take `TempDir::new()`.
+pub fn in_memory() -> TempDir {
+    TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap()
+}
+
 /// A store that engines can be opened on, again and again.
 pub enum Store {
     /// The oracle.
@@ -57,7 +63,7 @@ impl Store {
 
     /// An empty folder.
     pub fn embedded() -> Store {
-        Store::Embedded(TempDir::new().unwrap())
+        Store::Embedded(in_memory())
     }
 
     /// A corner of the shared Redis.

@@ -3,11 +3,13 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use tempfile::TempDir;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -73,38 +75,53 @@ pub async fn connect(
     TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), stream).await
 }
 
-/// Takes plain connections and hands them on over TLS; ends when dropped.
+/// Takes plain connections and hands them on over TLS. It has a thread of its own, so that its connections close
+/// when it is dropped, also while the test's thread waits for the gateway behind it to stop.
 pub struct Tunnel {
     /// Where it listens.
     pub address: SocketAddr,
-    task: AbortHandle,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Tunnel {
     /// To `server`, which shows the certificate in these papers.
-    pub async fn to(server: SocketAddr, papers: &Papers) -> Tunnel {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    pub fn to(server: SocketAddr, papers: &Papers) -> Tunnel {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
         let trusted = certificate(&papers.cert());
-        let task = tokio::spawn(async move {
-            let mut all = JoinSet::new();
-            while let Ok((mut near, _)) = listener.accept().await {
-                let trusted = trusted.clone();
-                all.spawn(async move {
-                    near.set_nodelay(true)?;
-                    socket2::SockRef::from(&near).set_send_buffer_size(BUFFER as usize)?;
-                    let mut far = connect(server, trusted).await?;
-                    copy_bidirectional(&mut near, &mut far).await
-                });
-                while all.try_join_next().is_some() {}
-            }
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("tunnel".into()).spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async move {
+                let listener = TcpListener::from_std(listener).unwrap();
+                tokio::select! { () = carry(listener, server, trusted) => {}, _ = stopped => {} }
+            });
         });
-        Tunnel { address, task: task.abort_handle() }
+        Tunnel { address, stop: Some(stop), thread: Some(thread.unwrap()) }
+    }
+}
+
+async fn carry(listener: TcpListener, server: SocketAddr, trusted: CertificateDer<'static>) {
+    let mut all = JoinSet::new();
+    while let Ok((mut near, _)) = listener.accept().await {
+        let trusted = trusted.clone();
+        all.spawn(async move {
+            near.set_nodelay(true)?;
+            socket2::SockRef::from(&near).set_send_buffer_size(BUFFER as usize)?;
+            let mut far = connect(server, trusted).await?;
+            copy_bidirectional(&mut near, &mut far).await
+        });
+        while all.try_join_next().is_some() {}
     }
 }
 
 impl Drop for Tunnel {
     fn drop(&mut self) {
-        self.task.abort();
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }

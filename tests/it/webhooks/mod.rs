@@ -53,7 +53,8 @@ impl Node {
         let (engine, metrics) = (store.open().await, Arc::new(Metrics::default()));
         let mut options = ReportOptions { allow_private: true, ..ReportOptions::default() };
         change(&mut options);
-        let report_loop = ReportLoop::start(engine.clone(), metrics.clone(), options).unwrap();
+        let report_loop =
+            ReportLoop::start(engine.clone(), metrics.clone(), options, &Default::default()).unwrap();
         Node { engine, metrics, _loop: report_loop }
     }
 
@@ -147,10 +148,16 @@ async fn roomy(engine: &dyn Engine, feed: &str) {
 
 /// A node with a webhook of the feed `show` at this endpoint.
 async fn one_hook(store: &Store, receiver: &Receiver, batch_max: u64) -> (Node, HookKey) {
-    let (node, key) = (Node::on(store).await, key("show", "game"));
+    let node = Node::on(store).await;
+    let key = set_hook(&node, receiver, batch_max).await;
+    (node, key)
+}
+
+async fn set_hook(node: &Node, receiver: &Receiver, batch_max: u64) -> HookKey {
+    let key = key("show", "game");
     roomy(&*node.engine, "show").await;
     set(&*node.engine, &key, HookSpec { batch_max, ..spec(receiver.url("game")) }).await;
-    (node, key)
+    key
 }
 
 /// Waits until the webhook is active again and nothing is told of it.

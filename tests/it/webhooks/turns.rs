@@ -37,7 +37,9 @@ async fn a_hot_feed_and_a_dead_endpoint_hold_up_nobody(store: Store) {
 
 async fn what_was_under_way_when_a_node_stopped_is_sent_again_as_it_was(store: Store) {
     let receiver = Receiver::that(|_| Reply::Hang).await;
-    let (node, _) = one_hook(&store, &receiver, 3).await;
+    // A turn lasts as long as two attempts and 5 s more; nobody takes it over before.
+    let node = Node::with(&store, |options| options.timeout = Duration::from_secs(1)).await;
+    set_hook(&node, &receiver, 3).await;
     node.give("show", &ids("g", 5)).await;
     receiver.wait_for("the first attempt", |got| got.len() == 1).await;
     let engine = node.engine.clone();

@@ -5,7 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use super::super::store::DueEntry;
 use super::{Feeds, Step};
 use crate::domain::answer::{Fate, Remembered};
-use crate::domain::{Answer, DropId, DueKind, DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Scheduled};
+use crate::domain::{
+    Answer, DropId, DueKind, DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Part, Scheduled,
+};
 use crate::engine::record::{Records, push_gift};
 use crate::engine::{
     DUE_BATCH, DUE_TRIES, DeadDue, DueFate, DueFeed, DueHandled, DueRun, DueTurn, ScheduledGift,
@@ -112,7 +114,11 @@ impl Feeds {
         push_gift(&mut body, gift);
         self.add_due(name, DueKind::Gift, gift.id.as_str(), at, body)?;
         let scheduled = Scheduled { id: gift.id.clone(), deliver_at: at };
-        let it = Remembered { fingerprint: gift.fingerprint, fate: Fate::Waits(scheduled.clone()) };
+        let it = Remembered {
+            fingerprint: gift.fingerprint,
+            fate: Fate::Waits(scheduled.clone()),
+            part: Part::Unknown,
+        };
         self.store.remember(no, &it, at)?;
         self.set_waiting(name, waiting + 1);
         Ok(Outcome::Scheduled(scheduled))

@@ -9,7 +9,7 @@ fn remembered(id: &str) -> Remembered {
     let at = Position { epoch: "e".parse().unwrap(), seq: 1 };
     let row: RowId = "e-1".parse().unwrap();
     let answer = Answer { status: Status::Accepted, id: id.parse().unwrap(), at, row, count: None };
-    Remembered { fingerprint: Fingerprint([7; 16]), fate: Fate::Taken(answer) }
+    Remembered { fingerprint: Fingerprint([7; 16]), fate: Fate::Taken(answer), part: Part::Unknown }
 }
 
 fn ids(store: &Store) -> Vec<String> {
@@ -34,7 +34,7 @@ fn a_file_of_the_first_layout_is_brought_up_to_date_with_what_it_holds() {
     for _ in 0..2 {
         let store = Store::open(&path).unwrap();
         let feed = store.feed("f", &Policy::default()).unwrap().unwrap();
-        assert_eq!((feed.state.seq, feed.state.locks.get("key")), (1, Some(&lock("e-1", 9))));
+        assert_eq!((feed.state.list.at.seq, feed.state.locks.get("key")), (1, Some(&lock("e-1", 9))));
         let known = store.remembered(1, &"a".parse().unwrap(), Millis(8)).unwrap().unwrap();
         assert!(matches!(known.fate, Fate::Taken(answer) if answer.row.as_str() == "e-1"));
     }
@@ -44,17 +44,18 @@ fn a_file_of_the_first_layout_is_brought_up_to_date_with_what_it_holds() {
 fn locks_come_back_from_beside_the_changes_after_the_checkpoint() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(&dir.path().join("tipcast.db")).unwrap();
-    let mut state = FeedState { epoch: "e".parse().unwrap(), seq: 1, ..FeedState::default() };
+    let mut state = FeedState::default();
+    state.list.at = "e:1".parse().unwrap();
     let no = store.checkpoint("f", &state, 10).unwrap();
     let key = r#"["a b","c"]"#;
     let mut chunk = |seq, until| {
         let op = crate::domain::Op::Reset;
-        let change = Change { epoch: state.epoch.clone(), seq, prev: 0, tag: 0, op };
+        let change = Change { epoch: state.list.at.epoch.clone(), seq, prev: 0, tag: 0, op };
         let mut locks = String::new();
         push_lock(&mut locks, key, &lock("e-1", until));
         push_lock(&mut locks, "other", &lock("e-1", 5));
         store.append(no, &[change], &locks).unwrap();
-        state.seq = seq;
+        state.list.at.seq = seq;
     };
     chunk(1, 7);
     chunk(2, 8);

@@ -20,6 +20,7 @@ use super::handover::Handover;
 use super::pace::Pace;
 use super::socket::{Input, Socket};
 use crate::live::wake::{Wake, WakeQueue};
+use crate::supervise::{Beat, faults};
 
 /// Bytes read at once, into one buffer for all sockets of the thread.
 const BUFFER: usize = 16 << 10;
@@ -36,6 +37,7 @@ const ROUND: usize = 1024;
 /// One thread's sockets.
 pub(super) struct EventLoop<H, W: SocketWorker<H>> {
     worker: W,
+    beat: Beat,
     wakes: Rc<WakeQueue>,
     /// The kernel tells about the poll as it would about a socket, so there is one place to wait.
     poll: AsyncFd<Polled>,
@@ -72,8 +74,9 @@ fn waitable(poll: Polled) -> io::Result<AsyncFd<Polled>> {
 
 impl<H, W: SocketWorker<H>> EventLoop<H, W> {
     /// Inside a tokio runtime with I/O and time.
-    pub fn new(worker: W) -> io::Result<Self> {
+    pub fn new(worker: W, beat: Beat) -> io::Result<Self> {
         Ok(EventLoop {
+            beat,
             wakes: worker.wakes(),
             worker,
             poll: waitable(Polled(mio::Poll::new()?))?,
@@ -101,6 +104,8 @@ impl<H, W: SocketWorker<H>> EventLoop<H, W> {
         handovers: &mut mpsc::Receiver<Handover<H>>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
+        self.beat.works();
+        faults::pass_blocking("sockets");
         let now = Instant::now();
         let mut again = true;
         for _ in 0..HANDOVERS {
@@ -123,6 +128,7 @@ impl<H, W: SocketWorker<H>> EventLoop<H, W> {
             // Tasks of this thread that wake sockets get their turn first.
             cx.waker().wake_by_ref();
         }
+        self.beat.rests();
         Poll::Pending
     }
 

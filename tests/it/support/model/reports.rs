@@ -107,7 +107,7 @@ impl Feed {
         self.enter((EntryStatus::Sold, Some(sale.at.seq)), sale.row.clone(), event, now);
     }
 
-    fn enter(
+    pub(super) fn enter(
         &mut self,
         (status, seq): (EntryStatus, Option<u64>),
         row: tipcast::domain::RowId,

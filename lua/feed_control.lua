@@ -1,0 +1,45 @@
+-- feed_control: tells overlays what to do.
+--
+-- KEYS 6:
+--   1 list
+--   2 rows
+--   3 hist
+--   4 meta
+--   5 policy
+--   6 control: STRING "PAUSED MUTED", each 0 or 1; none is "0 0"
+-- ARGV 11:
+--   1 now
+--   2 candidate epoch
+--   3 tag
+--   4 known epoch
+--   5 known seq
+--   6 known tag
+--   7 default policy
+--   8 idle ttl
+--   9 live channel
+--   10 action: pause, resume, skip, mute, unmute or replay
+--   11 row id, or "-"
+-- RETURNS the header, then "1", or "0" for the replay of a row that is not in the list
+-- REFUSES nothing
+
+settle()
+local action, row = ARGV[10], ARGV[11]
+local paused, muted = match(strings[4] or '', '^([01]) ([01])$')
+local was = (paused or '0') .. ' ' .. (muted or '0')
+if action == 'pause' then paused = '1' elseif action == 'resume' then paused = '0' end
+if action == 'mute' then muted = '1' elseif action == 'unmute' then muted = '0' end
+local is = (paused or '0') .. ' ' .. (muted or '0')
+
+local found = action ~= 'replay'
+for _, entry in ipairs(entries) do
+  found = found or match(entry, '^%S+') == row
+end
+if found and (is ~= was or action == 'skip' or action == 'replay') then
+  if not epoch then
+    epoch, born = CANDIDATE, CANDIDATE
+  end
+  record('control ' .. action .. ' ' .. row, '')
+end
+commit('=')
+if is ~= was then call('SET', KEYS[6], is) end
+return { header(), found and '1' or '0' }

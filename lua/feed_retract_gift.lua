@@ -1,0 +1,99 @@
+-- feed_retract_gift: takes one gift back by its id. What it added to its row leaves it, and a row of which nothing
+-- is left goes; a gift that waits is cancelled. The same steps as the domain's FeedState::take_part.
+--
+-- KEYS 11:
+--   1 list
+--   2 rows
+--   3 hist
+--   4 meta
+--   5 policy
+--   6 due
+--   7 later
+--   8 ledger
+--   9 reports
+--   10 readers
+--   11 id of the gift
+-- ARGV 13:
+--   1 now
+--   2 candidate epoch
+--   3 tag
+--   4 known epoch
+--   5 known seq
+--   6 known tag
+--   7 default policy
+--   8 idle ttl
+--   9 live channel
+--   10 version of the webhooks of all feeds
+--   11 webhooks that rest and are registered
+--   12 bounds of the ledger
+--   13 the gift's id
+-- RETURNS the header, then "1", or "0" when the id is not, or no longer, remembered with its part
+-- REFUSES as feed_ledger does
+
+local known, id = strings[9] or '', ARGV[13]
+local over, fingerprint, status, row = match(known, '^(%d+) (%x+) ([amswc]) %S+ %d+ (%S+) %S+')
+if not over or status ~= 'w' and now >= tonumber(over) then return { header(), '0' } end
+if status == 'c' then return { header(), '1' } end
+
+if status == 'w' then
+  local entry = call('HGET', LATER, id)
+  local member = entry and match(entry, '^[^\n]*')
+  local score = member and tonumber(call('ZSCORE', DUE, member))
+  if not score then return { header(), '0' } end
+  due_remove(member, id)
+  commit('=')
+  local answer = til(policy.idempotency_window) .. ' ' .. fingerprint .. ' c 0 0 ' .. int(score) .. ' -'
+  call('SET', KEYS[11], answer, 'PX', int(policy.idempotency_window + 60000))
+  due_commit()
+  return { header(), '1' }
+end
+
+local head, part = match(known, '^(%S+ %S+ %S+ %S+ %S+ %S+ %S+) (%S+)$')
+if part == 'x' then return { header(), '1' } end
+local test, units, amount, currency = match(part or '', '^(~?)(%d+):(%d*):(%a*)$')
+if not units then return { header(), '0' } end
+
+-- Takes the part out of the row at this index.
+local function take_out(at)
+  local text = row_text(row)
+  local name, rev, added_at, expires, count, value, from =
+    match(text or '', '^([^\n]*\n)(%d+)(\n[^\n]*\n[^\n]*\n)[^\n]*\n([^\n]*\n)(%d+)\n([^\n]*)\n()')
+  if not name then return end
+  local left = math.max(count - units, 0)
+  if left == 0 then
+    drop(at)
+    record('retracted ' .. row, '')
+    return
+  end
+  local mine, of = match(value, '^(%d+) (.+)$')
+  if mine and amount ~= '' then
+    local rest = math.max(mine - amount, 0)
+    value = (rest > 0 or amount == '0') and int(rest) .. ' ' .. of or ''
+  end
+  text = name .. int(rev + 1) .. added_at .. time .. '\n' .. expires .. int(left) .. '\n' .. value .. '\n'
+    .. string.sub(text, from)
+  put_row(row, text)
+  record('update', text)
+end
+
+settle()
+if units ~= '0' or amount ~= '' and amount ~= '0' then
+  for at, entry in ipairs(entries) do
+    if match(entry, '^%S+') == row then
+      take_out(at)
+      break
+    end
+  end
+end
+local listed = changes[#changes]
+listed = listed and (match(listed, '^%d+ %d+ %d+ update\n') or match(listed, '^%d+ %d+ %d+ retracted '))
+if test == '' then
+  fresh[1] = 'r ' .. (listed and seq_text or '-') .. ' ' .. row .. ' ' .. time .. '\n' .. id
+    .. ' 0 - -\n0\n\n\n\n0\n{}\n{}\n\n \n'
+end
+local not_yet = ledger_refuses()
+if not_yet then return not_yet end
+commit('=')
+call('SET', KEYS[11], head .. ' x', 'KEEPTTL')
+ledger_commit()
+return { header() .. news, '1' }

@@ -1,0 +1,20 @@
+//! The calls of those who moderate, counted.
+
+use super::Metered;
+use crate::domain::{Control, FeedId, GiftId, GiftTakenBack, Millis, Position};
+use crate::engine::{ModerationStore, Wait};
+use crate::metrics::labels::Operation;
+
+impl ModerationStore for Metered {
+    fn control<'a>(&'a self, feed: &'a FeedId, control: Control, now: Millis) -> Wait<'a, Option<Position>> {
+        self.call(Operation::Control, self.engine.control(feed, control, now))
+    }
+
+    fn retract_user<'a>(&'a self, feed: &'a FeedId, user: &'a str, now: Millis) -> Wait<'a, u64> {
+        self.call(Operation::RetractUser, self.engine.retract_user(feed, user, now))
+    }
+
+    fn retract_gift<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, GiftTakenBack> {
+        self.call(Operation::RetractGift, self.engine.retract_gift(feed, id, now))
+    }
+}

@@ -1,0 +1,64 @@
+//! What a host does to a show that runs: taking gifts back, telling overlays what to do.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+
+use super::gifts::answer_json;
+use super::problem::{ApiError, invalid};
+use super::{Gate, body, feed_of};
+use crate::domain::{Control, GiftId, GiftTakenBack, Millis, json};
+
+/// `POST /v1/feeds/{feed}/control`
+pub(super) async fn control(
+    req: HttpRequest,
+    payload: web::Payload,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
+    let feed = feed_of(&req)?;
+    let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
+    let control = Control::parse(json::syntax(&bytes)?)?;
+    let missing = || ApiError::NotFound("this row is not, or no longer, in the list".to_owned());
+    let at = gate.ask(gate.engine.control(&feed, control, Millis::now())).await?.ok_or_else(missing)?;
+    Ok(answer_json(StatusCode::OK, format!("{{\"seq\":{}}}", at.seq)))
+}
+
+/// `POST /v1/feeds/{feed}/gifts/{id}/retract`
+pub(super) async fn retract_gift(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let feed = feed_of(&req)?;
+    let missing = || ApiError::NotFound("no gift of this id is remembered".to_owned());
+    let id: GiftId = req.match_info().get("id").unwrap_or_default().parse().map_err(|_| missing())?;
+    match gate.ask(gate.engine.retract_gift(&feed, &id, Millis::now())).await? {
+        GiftTakenBack::Done => Ok(answer_json(StatusCode::OK, "{\"status\":\"retracted\"}".to_owned())),
+        GiftTakenBack::Unknown => Err(missing()),
+    }
+}
+
+/// `DELETE /v1/feeds/{feed}/rows?user=U`
+pub(super) async fn retract_user(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let feed = feed_of(&req)?;
+    let user = read_user(req.query_string())?;
+    let removed = gate.ask(gate.engine.retract_user(&feed, &user, Millis::now())).await?;
+    Ok(answer_json(StatusCode::OK, format!("{{\"removed\":{removed}}}")))
+}
+
+/// Whose rows; a query that names nobody must not take back everybody's.
+fn read_user(query: &str) -> Result<String, ApiError> {
+    let mut users = url::form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "user");
+    match (users.next(), users.next()) {
+        (Some((_, user)), None) if (1..=64).contains(&user.len()) => Ok(user.into_owned()),
+        _ => Err(invalid("say whose rows: ?user= with one user id of 1 to 64 bytes")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_user_is_named_or_nothing_is_taken_back() {
+        assert_eq!(read_user("user=a%3Ab&x=1").unwrap(), "a:b");
+        for bad in ["", "user=", "user", "x=1", "user=a&user=b", &format!("user={}", "x".repeat(65))] {
+            assert!(matches!(read_user(bad), Err(ApiError::Invalid(_))), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Taking back, on the [`MemoryEngine`].
+
+use super::MemoryEngine;
+use crate::domain::feed::Effects;
+use crate::domain::{Control, FeedId, GiftId, GiftTakenBack, Millis, Part, Position};
+use crate::engine::{ModerationStore, Wait};
+
+impl ModerationStore for MemoryEngine {
+    fn control<'a>(&'a self, feed: &'a FeedId, control: Control, now: Millis) -> Wait<'a, Option<Position>> {
+        self.step(feed, move |feed, policy| {
+            let found = feed.state.control(&control, policy, now, &mut Effects::default());
+            found.then(|| feed.state.position())
+        })
+    }
+
+    fn retract_user<'a>(&'a self, feed: &'a FeedId, user: &'a str, now: Millis) -> Wait<'a, u64> {
+        self.step(feed, move |feed, policy| {
+            feed.state.retract_user(user, policy, now, &mut Effects::default())
+        })
+    }
+
+    fn retract_gift<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, _: Millis) -> Wait<'a, GiftTakenBack> {
+        self.step(feed, move |feed, _| match feed.known.get_mut(id) {
+            Some(known) => {
+                known.part = Part::TakenBack;
+                GiftTakenBack::Done
+            }
+            None => GiftTakenBack::Unknown,
+        })
+    }
+}

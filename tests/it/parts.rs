@@ -1,0 +1,193 @@
+//! Parts of the gateway that are killed or held up one by one, by faults that only test builds have
+//! (`tipcast::supervise::faults`): each is started again and does its work, or the process ends and says so.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
+
+use crate::support::app::Backing;
+use crate::support::case::PATIENCE;
+use crate::support::gifts::gift;
+use crate::support::process::Process;
+use crate::support::receiver::{Receiver, SECRET};
+use crate::support::watcher::Watcher;
+
+/// A gateway with a folder of faults.
+struct Faulty {
+    gateway: Process,
+    faults: TempDir,
+    _backing: Backing,
+}
+
+impl std::ops::Deref for Faulty {
+    type Target = Process;
+    fn deref(&self) -> &Process {
+        &self.gateway
+    }
+}
+
+impl Faulty {
+    fn start() -> Faulty {
+        Faulty::on(Backing::folder())
+    }
+
+    fn on(backing: Backing) -> Faulty {
+        let faults = TempDir::new().unwrap();
+        let mut env = backing.env();
+        env.push(("TIPCAST_FAULTS".into(), faults.path().display().to_string()));
+        env.push(("TIPCAST_WEBHOOKS__ALLOW_PRIVATE".into(), "true".into()));
+        let gateway = Process::start("127.0.0.1:0", backing.args(), env);
+        Faulty { gateway, faults, _backing: backing }
+    }
+
+    fn inject(&self, point: &str, what: &str) {
+        // Whole at once: a reader never sees half of it.
+        let file = self.faults.path().join(format!("{point}.new"));
+        std::fs::write(&file, what).unwrap();
+        std::fs::rename(file, self.faults.path().join(point)).unwrap();
+    }
+
+    async fn struck(&self, point: &str) {
+        let file = self.faults.path().join(format!("{point}.struck"));
+        self.until(&format!("{point} is struck"), async || file.exists()).await;
+        std::fs::remove_file(file).unwrap();
+    }
+
+    async fn until(&self, what: &str, mut there: impl AsyncFnMut() -> bool) {
+        let deadline = Instant::now() + PATIENCE + Duration::from_secs(10);
+        while !there().await {
+            assert!(Instant::now() < deadline, "in time: {what}\n{}", self.said());
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn restarts(&self, part: &str) -> u64 {
+        let text = self.get("/metrics").await.text;
+        let line = format!("tipcast_part_restarts_total{{part=\"{part}\"}} ");
+        let found = text.lines().find_map(|it| it.strip_prefix(&line)).unwrap_or_else(|| panic!("{text}"));
+        found.parse().unwrap()
+    }
+
+    /// Panics the part at its next step and waits until it runs again.
+    async fn kill(&self, part: &str) {
+        let before = self.restarts(part).await;
+        self.inject(part, "panic");
+        self.struck(part).await;
+        self.until(&format!("{part} runs again"), async || self.restarts(part).await == before + 1).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_writer_that_dies_ends_the_process_with_a_message_and_nothing_acknowledged_is_lost() {
+    let mut faulty = Faulty::start();
+    faulty.give("show", &gift("kept")).await;
+    faulty.inject("writer", "panic");
+    let ended = tokio::task::block_in_place(|| faulty.gateway.wait());
+    assert_eq!(ended.code(), Some(1));
+    faulty.wait_for_words("the writer thread of the embedded engine has ended");
+    let again = Process::on(&faulty._backing);
+    assert_eq!(again.get_feed("show").await["rows"][0]["user"]["id"], gift("kept").json()["user"]["id"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_dies_starts_anew_and_its_watchers_old_and_new_have_the_list() {
+    let faulty = Faulty::start();
+    faulty.give("show", &gift("one").by("a")).await;
+    let mut old = Watcher::open(&faulty, "show").await;
+    old.wait_for_seq(1).await;
+    faulty.inject("replica", "panic");
+    faulty.give("show", &gift("two").by("b")).await;
+    faulty.struck("replica").await;
+    let mut new = Watcher::open(&faulty, "show").await;
+    for watcher in [&mut old, &mut new] {
+        watcher.wait_for_the_list().await;
+        assert_eq!(watcher.fold.seq(), 2, "{}", watcher.fold.story());
+    }
+    faulty.give("show", &gift("three").by("c")).await;
+    old.wait_for_seq(3).await;
+    new.wait_for_seq(3).await;
+    assert_eq!(faulty.restarts("replica").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_due_is_shown_although_its_loop_died() {
+    let faulty = Faulty::start();
+    faulty.inject("due", "panic");
+    let said = faulty.post_gift("show", &gift("later").with("delay_ms", json!(300))).await;
+    assert_eq!(said.status, 202, "{said:?}");
+    faulty.struck("due").await;
+    faulty.until("it is shown", async || faulty.get_feed("show").await["seq"] == 1).await;
+    assert_eq!(faulty.restarts("due").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn webhooks_are_sent_to_although_their_loop_died() {
+    let (faulty, receiver) = (Faulty::start(), Receiver::start().await);
+    faulty.inject("reports", "panic");
+    let hook = json!({"url": format!("http://{}/", receiver.address), "secret": SECRET, "batch_ms": 0});
+    let said = faulty.call("PUT", "/v1/feeds/show/webhooks/w", Some(&hook.to_string())).await;
+    assert_eq!(said.status, 201, "{said:?}");
+    faulty.give("show", &gift("told")).await;
+    faulty.struck("reports").await;
+    faulty.until("it is delivered", async || !receiver.got().is_empty()).await;
+    assert_eq!(receiver.got()[0].gifts(), ["told"]);
+    assert_eq!(faulty.restarts("reports").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_comparison_with_the_store_goes_on_although_it_died() {
+    let faulty = Faulty::start();
+    faulty.kill("compare").await;
+    faulty.kill("compare").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watchers_are_rung_for_and_told_of_changes_although_the_tasks_for_it_died() {
+    let faulty = Faulty::start();
+    faulty.give("show", &gift("g0").by("u0")).await;
+    let mut spaced = Watcher::open_with(&faulty, "show", "?max_hz=5", None).await;
+    let mut plain = Watcher::open(&faulty, "show").await;
+    for (n, part) in (1u64..).zip(["ticks", "moves", "ticks", "moves"]) {
+        faulty.inject(part, "panic");
+        let before = faulty.restarts(part).await;
+        // The spaced watcher's deadline rings the wheel; a change moves the board.
+        faulty.give("show", &gift(&format!("g{n}")).by(&format!("u{n}"))).await;
+        faulty.struck(part).await;
+        spaced.wait_for_seq(n + 1).await;
+        plain.wait_for_seq(n + 1).await;
+        faulty.until("it runs again", async || faulty.restarts(part).await == before + 1).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_of_sockets_that_dies_begins_anew_and_its_watchers_come_back() {
+    let faulty = Faulty::start();
+    faulty.give("show", &gift("one").by("a")).await;
+    let mut watcher = Watcher::open(&faulty, "show").await;
+    watcher.wait_for_seq(1).await;
+    faulty.inject("sockets", "panic");
+    faulty.give("show", &gift("two").by("b")).await;
+    faulty.struck("sockets").await;
+    watcher.follow_until(PATIENCE, "the second gift", |fold| fold.seq() == 2).await;
+    watcher.wait_for_the_list().await;
+    faulty.until("it runs again", async || faulty.restarts("sockets").await == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_that_is_stuck_turns_readiness_red_and_is_named_until_it_goes_on() {
+    let faulty = Faulty::start();
+    faulty.until("it is ready", async || faulty.get("/readyz").await.status == 200).await;
+    faulty.inject("due", "stall 14000");
+    let said = faulty.post_gift("show", &gift("later").with("delay_ms", json!(1))).await;
+    assert_eq!(said.status, 202, "{said:?}");
+    faulty.struck("due").await;
+    faulty.until("it is red", async || faulty.get("/readyz").await.status == 503).await;
+    let detail = faulty.get("/readyz").await.problem(503)["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("the loop that does what is due"), "{detail}");
+    let metrics = faulty.get("/metrics").await.text;
+    assert!(metrics.contains("\ntipcast_ready 0\n"), "the metric agrees");
+    assert_eq!(faulty.get("/healthz").await.status, 200, "it is slow, not dead");
+    faulty.until("it is green", async || faulty.get("/readyz").await.status == 200).await;
+}

@@ -1,0 +1,135 @@
+//! The oracle's moderation: who gave what to which row is kept, and a row that lost a gift is added up anew.
+
+use serde_json::json;
+use tipcast::domain::{
+    Action, Control, EntryStatus, FeedId, Gift, GiftId, GiftTakenBack, Millis, Op, Policy, Position,
+    RemoveReason, Row, RowId, Value,
+};
+use tipcast::engine::{ModerationStore, Unscheduled, Wait};
+
+use super::{Feed, Known, Model, done};
+
+/// What a gift brought to a row.
+#[derive(Clone, Debug)]
+pub(super) struct Brought {
+    row: RowId,
+    units: u64,
+    money: Option<Value>,
+    test: bool,
+    taken_back: bool,
+}
+
+impl Feed {
+    /// Notes what `gift` made of its row, which was `before`.
+    pub(super) fn note(&mut self, gift: &Gift, row: &RowId, before: Option<&Row>) {
+        let after = self.rows.iter().find(|known| known.id == *row).cloned();
+        let amount = |row: Option<&Row>| row.and_then(|row| row.value.clone());
+        let (units, money) = match &after {
+            Some(after) => {
+                let (was, is) = (amount(before), amount(Some(after)));
+                let grown = match (was, is) {
+                    (Some(was), Some(is)) if is.amount == was.amount => None,
+                    (Some(was), Some(is)) => Some(Value { amount: is.amount - was.amount, ..is }),
+                    (_, is) => is,
+                };
+                (after.count - before.map_or(0, |row| row.count), grown)
+            }
+            None => (0, None),
+        };
+        let brought = Brought { row: row.clone(), units, money, test: gift.test, taken_back: false };
+        self.brought.insert(gift.id.clone(), brought);
+    }
+
+    fn remove_row(&mut self, at: usize, policy: &Policy) {
+        let row = self.rows.remove(at).id.clone();
+        self.record(Op::Remove { row, reason: RemoveReason::Retracted }, policy);
+    }
+
+    fn retract_gift(&mut self, id: &GiftId, policy: &Policy, now: Millis) -> GiftTakenBack {
+        match self.ids.get(id) {
+            Some((_, Known::Waits(_), _)) => {
+                return match self.unschedule(id, policy, now) {
+                    Unscheduled::Cancelled(_) => GiftTakenBack::Done,
+                    _ => GiftTakenBack::Unknown,
+                };
+            }
+            Some((_, Known::Cancelled(_), until)) if now < *until => return GiftTakenBack::Done,
+            Some((_, Known::Taken(_), until)) if now < *until => {}
+            _ => return GiftTakenBack::Unknown,
+        }
+        let brought = self.brought.get_mut(id).unwrap();
+        if std::mem::replace(&mut brought.taken_back, true) {
+            return GiftTakenBack::Done;
+        }
+        let brought = brought.clone();
+        self.sweep(policy, now);
+        let found = self.rows.iter().position(|row| row.id == brought.row);
+        let nothing = brought.units == 0 && brought.money.as_ref().is_none_or(|money| money.amount == 0);
+        let seq = found.filter(|_| !nothing).map(|at| {
+            let old = self.rows[at].clone();
+            if old.count == brought.units {
+                self.remove_row(at, policy);
+                return self.at.seq;
+            }
+            let mut row = (*old).clone();
+            row.count -= brought.units;
+            if let (Some(mine), Some(gone)) = (old.value.clone(), &brought.money) {
+                let amount = mine.amount - gone.amount;
+                row.value = Some(Value { amount, ..mine }).filter(|_| amount > 0 || gone.amount == 0);
+            }
+            row.rev += 1;
+            row.updated_at = now;
+            self.rows[at] = row.into();
+            self.record(Op::Update(self.rows[at].clone()), policy);
+            self.at.seq
+        });
+        if !brought.test {
+            let event = json!({"id": id.to_string()});
+            self.enter((EntryStatus::Retracted, seq), brought.row, event, now);
+        }
+        GiftTakenBack::Done
+    }
+}
+
+impl ModerationStore for Model {
+    fn control<'a>(&'a self, feed: &'a FeedId, control: Control, now: Millis) -> Wait<'a, Option<Position>> {
+        done(self.on(feed, |f, policy| {
+            f.sweep(&policy, now);
+            let was = f.controls;
+            match control.action {
+                Action::Pause => f.controls.paused = true,
+                Action::Resume => f.controls.paused = false,
+                Action::Mute => f.controls.muted = true,
+                Action::Unmute => f.controls.muted = false,
+                Action::Skip => {}
+                Action::Replay if f.rows.iter().any(|row| Some(&row.id) == control.row.as_ref()) => {}
+                Action::Replay => return None,
+            }
+            if f.controls != was || matches!(control.action, Action::Skip | Action::Replay) {
+                f.begin();
+                f.record(Op::Control(control), &policy);
+            }
+            Some(f.at.clone())
+        }))
+    }
+
+    fn retract_user<'a>(&'a self, feed: &'a FeedId, user: &'a str, now: Millis) -> Wait<'a, u64> {
+        done(self.on(feed, |f, policy| {
+            f.sweep(&policy, now);
+            let is_theirs = |row: &Row| {
+                let parsed: serde_json::Value = serde_json::from_str(&row.user).unwrap();
+                parsed["id"] == user
+            };
+            let mut removed = 0;
+            while let Some(at) = f.rows.iter().rposition(|row| is_theirs(row)) {
+                f.remove_row(at, &policy);
+                removed += 1;
+            }
+            removed
+        }))
+    }
+
+    fn retract_gift<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, GiftTakenBack> {
+        done(self.on(feed, |f, policy| f.retract_gift(id, &policy, now)))
+    }
+}
