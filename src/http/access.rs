@@ -80,6 +80,11 @@ const TABLE: &[(&str, &[(&str, Access)])] = &[
     ("/v1/feeds/{feed}/webhooks/{name}", &[(GET, Key(Reports)), (PUT, Key(Reports)), (DELETE, Key(Reports))]),
     ("/v1/feeds/{feed}/webhooks/{name}/dead", &[(GET, Key(Reports))]),
     ("/v1/feeds/{feed}/webhooks/{name}/dead/replay", &[(POST, Key(Reports))]),
+    ("/v1/feeds/{feed}/sources", &[(GET, Key(Policy))]),
+    ("/v1/feeds/{feed}/sources/{name}", &[(GET, Key(Policy)), (PUT, Key(Policy)), (DELETE, Key(Policy))]),
+    ("/v1/feeds/{feed}/sources/{name}/test", &[(POST, Key(Policy))]),
+    // Whoever knows the path; the delivery itself shows whose it is.
+    ("/in/{path}", &[(POST, Page)]),
     ("/v1/admin/overview", &[(GET, Key(Admin))]),
     ("/healthz", &[(GET, Page)]),
     ("/readyz", &[(GET, Page)]),

@@ -93,12 +93,15 @@ fn route_of(path: &str) -> Route {
             {
                 if whose == "groups" { Route::Groups } else { Route::Webhooks }
             }
+            (Some("sources"), _, None) => Route::Sources,
+            (Some("sources"), Some(_), Some("test")) if parts.next().is_none() => Route::Sources,
             (Some("ws"), None, _) => Route::Ws,
             (Some("sse"), None, _) => Route::Sse,
             _ => Route::Other,
         },
         (Some("v1"), Some("admin"), Some("overview")) if parts.next().is_none() => Route::Admin,
         (Some("v1"), Some("ws"), None) => Route::Many,
+        (Some("in"), Some(_), None) => Route::In,
         (Some("healthz" | "readyz" | "metrics"), None, _) => Route::Operations,
         (Some("" | "admin" | "docs" | "openapi.json"), None, _) => Route::Pages,
         (Some("static" | "problems" | "overlay" | "demo"), Some(_), None) => Route::Pages,

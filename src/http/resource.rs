@@ -10,7 +10,7 @@ use super::problem::ApiError;
 pub(crate) fn resource(path: &str) -> Resource {
     let allow = access::entry(path).map_or("", |entry| &entry.allow);
     // A part may be empty, for its handler to refuse; static files have names.
-    let pattern = if path.starts_with("/v1/") || path.starts_with("/overlay/") {
+    let pattern = if ["/v1/", "/in/", "/overlay/"].iter().any(|start| path.starts_with(start)) {
         path.replace('}', ":[^/]*}")
     } else {
         path.to_owned()

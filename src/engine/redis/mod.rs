@@ -32,6 +32,7 @@ mod lineup;
 mod moderation;
 mod reports;
 pub mod scripts;
+mod sources;
 mod store;
 mod wire;
 

@@ -46,6 +46,10 @@ pub enum ApiError {
     NotAllowed(Denied),
     /// 403: a viewer acts for another, or does what only a key may.
     NotYours(&'static str),
+    /// 401: a delivery to a source that does not show whose it is; says what is missing or wrong.
+    Unverified(String),
+    /// 409: a feed has as many sources as may be.
+    TooManySources(usize),
     /// 403: there are no keys, and the request is not from a program of this machine.
     KeysNeeded,
     /// 403: a web page of an origin that is not allowed.
@@ -126,6 +130,8 @@ impl ApiError {
             ApiError::BadToken(_) => &kinds::BAD_TOKEN,
             ApiError::BadSignature(_) => &kinds::BAD_SIGNATURE,
             ApiError::NotAllowed(_) | ApiError::NotYours(_) => &kinds::NOT_ALLOWED,
+            ApiError::Unverified(_) => &kinds::UNVERIFIED,
+            ApiError::TooManySources(_) => &kinds::TOO_MANY_SOURCES,
             ApiError::KeysNeeded => &kinds::KEYS_NEEDED,
             ApiError::Misdirected => &kinds::MISDIRECTED,
             ApiError::ForeignOrigin => &kinds::FOREIGN_ORIGIN,
@@ -166,7 +172,8 @@ impl ApiError {
             ApiError::UnsupportedMediaType(why) | ApiError::PartDown(why) | ApiError::NotReady(why) => {
                 why.clone()
             }
-            ApiError::BadHandshake(why) => why.clone(),
+            ApiError::BadHandshake(why) | ApiError::Unverified(why) => why.clone(),
+            ApiError::TooManySources(most) => format!("a feed has at most {most} sources; delete one"),
             ApiError::Unauthenticated { tried: false } => {
                 "send a key as Authorization: Bearer tck_..., or to read and watch a viewer token".to_owned()
             }

@@ -15,4 +15,5 @@ mod moderation;
 mod money;
 mod reports;
 mod scheduled;
+mod sources;
 mod subscriptions;

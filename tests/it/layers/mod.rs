@@ -22,7 +22,7 @@ const MAY: &[(&str, &[&str])] = &[
     ("engine", &["domain", "metrics", "supervise"]),
     ("live", &["domain", "engine", "metrics", "supervise"]),
     ("work", &["domain", "engine", "metrics", "outbound", "supervise"]),
-    ("http", &["auth", "domain", "engine", "live", "metrics", "supervise"]),
+    ("http", &["auth", "domain", "engine", "live", "metrics", "sources", "supervise"]),
     ("tools", &["domain", "outbound", "sources"]),
     ("app", &["auth", "config", "domain", "engine", "http", "live", "metrics", "supervise", "tools", "work"]),
     ("lib", &[]),

@@ -19,6 +19,7 @@ use tokio::sync::broadcast;
 mod drops;
 mod moderation;
 mod reports;
+mod sources;
 
 /// An engine that keeps the contract and nothing else.
 pub struct Model {
@@ -28,6 +29,7 @@ pub struct Model {
     wakes: broadcast::Sender<u64>,
     limits: Mutex<ReportLimits>,
     hooks: Mutex<HashMap<HookKey, Hook>>,
+    sources: Mutex<sources::OfFeeds>,
 }
 
 /// What an id got last: an answer, or that it waits or waited.
@@ -69,7 +71,15 @@ impl Model {
     pub fn holding(defaults: Policy, scheduled_max: u64) -> Arc<Model> {
         let (feeds, wakes) = (Mutex::default(), Wakes::sender());
         let (limits, hooks) = (Mutex::default(), Mutex::default());
-        Arc::new(Model { defaults, feeds, scheduled_max: scheduled_max as usize, wakes, limits, hooks })
+        Arc::new(Model {
+            defaults,
+            feeds,
+            scheduled_max: scheduled_max as usize,
+            wakes,
+            limits,
+            hooks,
+            sources: Mutex::default(),
+        })
     }
 
     /// Keeps so much of what happened from now on.
