@@ -131,21 +131,17 @@ impl Signer<Vec<u8>> for Signing {
 
 /// A public key from a PEM file, with the kind of algorithm that it is for.
 pub(super) fn public_pem(pem: &[u8]) -> Result<DecodingKey> {
-    let read: [fn(&[u8]) -> Result<DecodingKey>; 3] =
-        [DecodingKey::from_rsa_pem, DecodingKey::from_ec_pem, DecodingKey::from_ed_pem];
-    let found = read.into_iter().find_map(|read| read(pem).ok());
-    found.ok_or_else(|| ErrorKind::InvalidKeyFormat.into())
+    DecodingKey::from_rsa_pem(pem)
+        .or_else(|_| DecodingKey::from_ec_pem(pem))
+        .or_else(|_| DecodingKey::from_ed_pem(pem))
 }
 
 /// A private key from a PEM file, with the algorithm that it signs with.
 pub(super) fn private_pem(pem: &[u8]) -> Result<(Algorithm, EncodingKey)> {
-    let read: [(Algorithm, fn(&[u8]) -> Result<EncodingKey>); 3] = [
-        (Algorithm::RS256, EncodingKey::from_rsa_pem),
-        (Algorithm::ES256, EncodingKey::from_ec_pem),
-        (Algorithm::EdDSA, EncodingKey::from_ed_pem),
-    ];
-    let found = read.into_iter().find_map(|(algorithm, read)| Some((algorithm, read(pem).ok()?)));
-    found.ok_or_else(|| ErrorKind::InvalidKeyFormat.into())
+    EncodingKey::from_rsa_pem(pem)
+        .map(|key| (Algorithm::RS256, key))
+        .or_else(|_| EncodingKey::from_ec_pem(pem).map(|key| (Algorithm::ES256, key)))
+        .or_else(|_| EncodingKey::from_ed_pem(pem).map(|key| (Algorithm::EdDSA, key)))
 }
 
 /// Whether keys of this kind can have this algorithm.

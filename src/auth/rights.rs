@@ -78,7 +78,7 @@ impl Rights {
     pub const ALL: Rights = Rights(u8::MAX);
 
     /// What one of `[auth] producer_keys` gives: all but [`Right::Admin`].
-    pub const PRODUCER: Rights = Rights(u8::MAX & !(1 << Right::Admin as u8));
+    pub const PRODUCER: Rights = Rights(!(1 << Right::Admin as u8));
 
     /// With what each of these includes.
     pub fn of(rights: impl IntoIterator<Item = Right>) -> Rights {
