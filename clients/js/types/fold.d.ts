@@ -1,4 +1,4 @@
-/** Types of tipcast.js. Times in fields that end in `at` are RFC 3339 UTC with milliseconds. */
+/** A feed's list, changed by frames only. Times in fields that end in `at` are RFC 3339 UTC with milliseconds. */
 
 export interface Row {
   /** Its id; never used for another row. */
@@ -19,7 +19,8 @@ export interface Row {
   at: string;
   updated_at: string;
   expires_at?: string;
-  combo?: unknown;
+  /** The run of gifts that the row follows; once `end` is true, it changes no more. */
+  combo?: { id: string; count: number; end?: boolean };
   /** Of a sale: the drop, and how many were free right after it. */
   drop?: { drop: string; left: number };
   test?: boolean;
@@ -77,64 +78,6 @@ export interface List {
 /** What led to the list. A version of the gateway later than these types may send ops that are not listed. */
 export type Change = { kind: "snapshot"; skipped: number; drops?: Drop[] } | { kind: "delta"; ops: Op[] };
 
-export type State = "connecting" | "live" | "waiting" | "closed";
-
-export interface StateDetail {
-  /** Of "live". */
-  transport?: "ws" | "sse";
-  /** Of "waiting". */
-  retryInMs?: number;
-  /** Of "closed"; 4000–4099 mean that the gateway refuses, and trying again is of no use. */
-  code?: number;
-  reason?: string;
-}
-
-export interface ConnectOptions {
-  feed: string;
-  /** The gateway's address; default: where the page came from. */
-  url?: string | URL;
-  /** A position `epoch:seq` to resume from. */
-  since?: string;
-  /** The list that belongs to `since`. */
-  rows?: Row[];
-  drops?: Drop[];
-  control?: Control;
-  capacity?: number;
-  /** A viewer's token, sent as the query parameter `token`. */
-  token?: string;
-  onChange?: (list: List, change: Change) => void;
-  onState?: (state: State, detail: StateDetail) => void;
-}
-
-export interface Watch {
-  /** Ends it; `onState` hears "closed", and nothing comes after that. */
-  close(): void;
-  /** `epoch:seq`, or null before anything is known. */
-  readonly position: string | null;
-  readonly rows: readonly Row[];
-  readonly drops: readonly Drop[];
-  /** When anything was heard last, milliseconds since 1970 by this machine's clock. */
-  readonly heardAt: number;
-  /** The gateway's clock as far as it is known, milliseconds since 1970. */
-  serverTime(): number;
-}
-
-/** Watches a feed until `close()`. Throws a TypeError for a name or an address that cannot be one. */
-export function connect(options: ConnectOptions): Watch;
-
-/** `<tipcast-ticker feed="…" url="…" token="…" max="10" lang="en" theme="dark">` */
-export class TipcastTicker extends HTMLElement {
-  readonly rows: readonly Row[];
-  readonly drops: readonly Drop[];
-  readonly position: string | null;
-  readonly state: State;
-  readonly paused: boolean;
-  /** The gateway's clock as far as it is known, milliseconds since 1970. */
-  serverTime(): number;
-  pause(): void;
-  resume(): void;
-}
-
 /** A list changed by frames only, without I/O; for clients with a transport of their own. */
 export class Fold {
   constructor(start?: { epoch: string; seq: number; capacity?: number; rows?: Row[]; drops?: Drop[] });
@@ -155,19 +98,9 @@ export function backoff(failures: number, random?: () => number): number;
 /** What a close code asks of a client. */
 export function afterClose(code: number): "stop" | "slow" | "again";
 
+/** The address of a feed's WebSocket or event stream on the gateway at `base`. */
 export function feedUrl(
   base: string,
   kind: "ws" | "sse",
   options: { feed: string; since?: string | null; token?: string },
 ): string;
-
-declare global {
-  interface HTMLElementTagNameMap {
-    "tipcast-ticker": TipcastTicker;
-  }
-  interface HTMLElementEventMap {
-    "tipcast-change": CustomEvent<{ list: List; change: Change }>;
-    "tipcast-drops": CustomEvent<{ drops: readonly Drop[] }>;
-    "tipcast-state": CustomEvent<{ state: State } & StateDetail>;
-  }
-}
