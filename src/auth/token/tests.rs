@@ -177,7 +177,7 @@ fn nothing_but_a_signature_makes_a_token_good() {
     mixed.add_public_pem(RSA.1.as_bytes()).unwrap();
     mixed.set_local(Some(KeySet::parse(JWKS.as_bytes()).unwrap()));
     let n = set["keys"][0]["n"].as_str().unwrap();
-    for public in [RSA.1, RSA.1.trim(), n, EC.1, &JWKS[..]] {
+    for public in [RSA.1, RSA.1.trim(), n, EC.1, JWKS] {
         let token = Minter::secret(public).sign(&claims(json!({})), Some("rsa")).unwrap();
         assert_eq!(mixed.check(&token, NOW), Err(BadToken::Signature));
     }
