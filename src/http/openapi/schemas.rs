@@ -128,7 +128,7 @@ words! {
     retracted = ["retracted"],
     any_status = ["accepted", "merged", "suppressed", "scheduled", "rejected"],
     dedup = ["combine", "drop", "off"],
-    visibility = ["public", "private"],
+    visibility = ["public"],
 }
 
 fn always() -> Object {
@@ -277,7 +277,7 @@ pub struct Policy {
     /// How many of the newest changes a watcher can resume over.
     #[schema(minimum = 0, maximum = 100_000)]
     history: u64,
-    /// Who may read and watch: "private" needs a viewer token, or a key with the right to read. PUT never resets it
+    /// Who may read and watch. PUT never resets it
     #[schema(schema_with = visibility)]
     visibility: String,
 }
@@ -310,7 +310,7 @@ pub struct PolicyPatch {
     /// How many of the newest changes a watcher can resume over.
     #[schema(required = false, minimum = 0, maximum = 100_000)]
     history: u64,
-    /// Who may read and watch: "private" needs a viewer token, or a key with the right to read. PUT never resets it
+    /// Who may read and watch. PUT never resets it
     #[schema(required = false, schema_with = visibility)]
     visibility: String,
 }

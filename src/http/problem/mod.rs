@@ -175,7 +175,7 @@ impl ApiError {
             ApiError::BadHandshake(why) | ApiError::Unverified(why) => why.clone(),
             ApiError::TooManySources(most) => format!("a feed has at most {most} sources; delete one"),
             ApiError::Unauthenticated { tried: false } => {
-                "send a key as Authorization: Bearer tck_..., or to read and watch a viewer token".to_owned()
+                "send a key as Authorization: Bearer tck_...".to_owned()
             }
             ApiError::Unauthenticated { tried: true } => {
                 "what the Authorization header holds is no valid key; send Bearer and a key, or to read and watch a \

@@ -1,0 +1,8 @@
+//! The engine's traits, each kept by one part of the engine.
+
+mod drops;
+mod due;
+mod feeds;
+mod moderation;
+mod reports;
+mod sources;
