@@ -22,6 +22,7 @@ impl Config {
         let mut config = self.clone();
         config.auth.clone_from(&new.auth);
         config.limits.clone_from(&new.limits);
+        config.limits.deliveries_per_second = self.limits.deliveries_per_second;
         config.http.allowed_origins.clone_from(&new.http.allowed_origins);
         config.http.hosts.clone_from(&new.http.hosts);
         config.http.trusted_proxies.clone_from(&new.http.trusted_proxies);

@@ -395,6 +395,8 @@ mod tests {
             ApiError::BadToken(BadToken::Expired),
             ApiError::BadToken(BadToken::KeysUnavailable(2)),
             ApiError::BadSignature(Unsigned::Stale),
+            ApiError::Unverified("x".into()),
+            ApiError::TooManySources(16),
             ApiError::NotAllowed(Denied::Feed("x".into())),
             ApiError::Misdirected,
             ApiError::KeysNeeded,
