@@ -124,7 +124,7 @@ fn main() -> ExitCode {
             print!("{}", config::DEFAULT);
             ExitCode::SUCCESS
         }
-        Some(Command::Healthcheck(options)) => match block_on(healthcheck::run(options)) {
+        Some(Command::Healthcheck(options)) => match healthy(options) {
             Ok(Ok(())) => ExitCode::SUCCESS,
             Ok(Err(error)) => refuse(FAILED, &error),
             Err(error) => refuse(FAILED, &error),
@@ -155,6 +155,31 @@ fn main() -> ExitCode {
             Err(error) => refuse(FAILED, &error),
         },
     }
+}
+
+/// Asks the gateway that is named, or that the configuration describes.
+fn healthy(options: HealthcheckOptions) -> std::io::Result<Result<(), String>> {
+    let described = match &options.url {
+        Some(_) => String::new(),
+        None => match load(Settings { config: options.config.clone(), ..Settings::default() }) {
+            Ok(config) => health_url(&config),
+            Err(error) => return Ok(Err(error.to_string())),
+        },
+    };
+    block_on(healthcheck::run(options, || described))
+}
+
+/// Where the gateway of `config` is reached on this machine.
+fn health_url(config: &Config) -> String {
+    let scheme = if config.http.tls_cert.is_empty() { "http" } else { "https" };
+    let (host, port) = match config.listen_address() {
+        Ok(at) if at.ip().is_unspecified() && at.is_ipv6() => ("[::1]".to_owned(), at.port()),
+        Ok(at) if at.ip().is_unspecified() => ("127.0.0.1".to_owned(), at.port()),
+        Ok(at) if at.is_ipv6() => (format!("[{}]", at.ip()), at.port()),
+        Ok(at) => (at.ip().to_string(), at.port()),
+        Err(_) => ("127.0.0.1".to_owned(), 8080),
+    };
+    format!("{scheme}://{host}:{port}/healthz")
 }
 
 fn block_on<T>(work: impl Future<Output = T>) -> std::io::Result<T> {

@@ -27,6 +27,11 @@ fn trusting_nobody() -> Result<ClientConfig, rustls::Error> {
     Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 }
 
+/// Whether `ip` is an address of this machine: one that a socket of ours can have.
+pub fn is_own(ip: std::net::IpAddr) -> bool {
+    std::net::UdpSocket::bind((ip, 0)).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -38,7 +38,7 @@ pub(super) fn rules(config: &Config) -> Result<Rules, ConfigError> {
         insecure: http.insecure,
         proxies: proxies.map_err(wrong("[http] "))?,
         places: PlaceLimits {
-            watchers: limits.watchers,
+            watchers: super::files::watchers_most(config),
             per_address: limits.watchers_per_address,
             count_loopback: limits.count_loopback,
         },

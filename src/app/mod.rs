@@ -8,6 +8,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actix_web::http::header::HeaderValue;
 use actix_web::web;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
@@ -16,8 +17,10 @@ use crate::auth::keyset::Fetched;
 use crate::config::{Config, ConfigError, Reloaded};
 use crate::domain::Policy;
 use crate::engine::EngineError;
+use crate::http::inbound::{self, Inbound};
 use crate::http::{Door, Gate, Limits, Readiness};
 use crate::live::Live;
+use crate::live::bounds::{Rate, WatchLimits};
 use crate::metrics::Metrics;
 use crate::supervise::{Part, Parts};
 use crate::work::due::{DueLoop, DueOptions};
@@ -133,10 +136,17 @@ pub async fn run_reloading(
     let rules =
         door::rules(&config).and_then(|rules| door::fetching(rules, &config.auth.tokens, &mut fetched));
     gate.door.change(rules.map_err(StartError::Config)?);
+    live.limit(watch_limits(&config));
     config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     let door = gate.clone();
+    let inbound = Inbound::new(inbound_settings(&config), files::bounds(&config), live.metrics().clone());
+    let sweeping = tokio::spawn({
+        let inbound = inbound.clone();
+        parts.clone().keep(Part::Sweep, move |beat| inbound.clone().keep_sweeping(beat))
+    });
     let Serving { server, sockets } =
-        serve::serve(&config.http, listener, gate, certificate.as_ref()).map_err(StartError::Server)?;
+        serve::serve(&config.http, listener, gate, &inbound, certificate.as_ref())
+            .map_err(StartError::Server)?;
 
     tracing::info!(engine = engine.name(), "ready to serve");
     announce();
@@ -147,6 +157,8 @@ pub async fn run_reloading(
         let mut config = config;
         while let Some(new) = reloads.recv().await {
             config = reload(config, &new, &door.door, &mut fetched);
+            inbound.change(files::bounds(&config));
+            live.limit(watch_limits(&config));
             if let Some(certificate) = &certificate {
                 match certificate.renew(&config) {
                     Ok(()) => tracing::info!("the certificate was read again"),
@@ -180,6 +192,7 @@ pub async fn run_reloading(
     // Its threads end, and cut who is still there.
     drop(tokio::task::spawn_blocking(move || drop(sockets)).await);
     probing.abort();
+    sweeping.abort();
     // Turns that are not given back end by themselves.
     let _ = tokio::join!(timeout(DUE_TIME, due.stop()), reports.stop(DUE_TIME));
     match timeout(CLOSING_TIME, engine.close()).await {
@@ -211,6 +224,32 @@ const CLOSING_TIME: Duration = Duration::from_millis(900);
 
 /// What is kept of it for finishing what is due, and deliveries that are under way, just then.
 const DUE_TIME: Duration = Duration::from_millis(200);
+
+fn watch_limits(config: &Config) -> WatchLimits {
+    let limits = &config.limits;
+    WatchLimits {
+        followed_feeds: limits.followed_feeds,
+        subscriptions_per_address: limits.subscriptions_per_address,
+        new_feeds: Rate { per_second: limits.new_feeds_per_second, burst: limits.new_feeds_burst },
+        commands: Rate { per_second: limits.commands_per_second, burst: limits.commands_burst },
+        replay_bytes: Rate { per_second: limits.replay_bytes_per_second, burst: limits.replay_bytes_burst },
+    }
+}
+
+fn inbound_settings(config: &Config) -> inbound::Settings {
+    let http = &config.http;
+    let hsts = format!("max-age={}", http.hsts_max_age_s);
+    inbound::Settings {
+        times: inbound::Times {
+            head: Duration::from_millis(http.head_timeout_ms),
+            body: Duration::from_millis(http.body_timeout_ms),
+            keep_alive: Duration::from_millis(http.keep_alive_ms),
+        },
+        hsts: (!http.tls_cert.is_empty() && http.hsts_max_age_s > 0)
+            .then(|| HeaderValue::from_str(&hsts).ok())
+            .flatten(),
+    }
+}
 
 fn report_options(config: &Config) -> ReportOptions {
     let webhooks = &config.webhooks;

@@ -8,18 +8,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_http::body::{BoxBody, MessageBody};
+use actix_http::error::DispatchError;
 use actix_http::{HttpServiceBuilder, Request, Response};
 use actix_server::{GracefulShutdownSignal, Server, ServerBuilder};
-use actix_service::{IntoServiceFactory, Service, ServiceFactory, ServiceFactoryExt, map_config};
+use actix_service::{IntoServiceFactory, Service, ServiceFactory, ServiceFactoryExt, fn_service, map_config};
 use actix_web::dev::{AppConfig, ServiceResponse};
 use actix_web::error::Error;
+use actix_web::rt::net::TcpStream;
 use actix_web::{HttpResponse, web};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 
 use super::tls::Certificate;
 use crate::config::Http;
+use crate::http::inbound::stream::{self, Stream};
+use crate::http::inbound::{Inbound, Peer};
 use crate::http::watch::sockets::take_over::Shared;
 use crate::http::watch::{WatcherThreads, start_watcher_threads};
 use crate::http::{self, Gate};
+use crate::metrics::labels::{Label, Turned};
 
 /// More than file descriptors will usually allow: actix would leave connections above it waiting
 /// without a word.
@@ -27,6 +35,9 @@ const CONNECTIONS_PER_WORKER: usize = 1_000_000;
 
 /// Also how long a refused upload is read on, so that its client gets to see the answer.
 const LINGER: Duration = Duration::from_secs(2);
+
+/// How long a client that is turned away may take to hear why.
+const TOLD_WITHIN: Duration = Duration::from_millis(500);
 
 /// A server that is about to run.
 pub(super) struct Serving {
@@ -40,6 +51,7 @@ pub(super) fn serve(
     config: &Http,
     listener: TcpListener,
     gate: web::Data<Gate>,
+    inbound: &Arc<Inbound>,
     certificate: Option<&Arc<Certificate>>,
 ) -> io::Result<Serving> {
     let workers = match config.workers {
@@ -59,21 +71,80 @@ pub(super) fn serve(
         head_time: Duration::from_millis(config.head_timeout_ms),
         address: listener.local_addr()?,
     };
-    let seats = sockets.clone();
+    let (seats, inbound) = (sockets.clone(), inbound.clone());
     let builder = match certificate {
         // The server keeps these sockets: what is encrypted cannot be written past it.
         Some(certificate) => {
             let tls = certificate.server_config().map_err(io::Error::other)?;
+            let (tls, head_time) = (TlsAcceptor::from(Arc::new(tls)), settings.head_time);
             builder.listen("https", listener, move || {
-                settings.service().finish(app(gate.clone())).rustls_0_23(tls.clone())
+                let (gate, inbound, tls) = (gate.clone(), inbound.clone(), tls.clone());
+                let http = settings.service().h1(app(gate.clone()));
+                let accept = move |io: TcpStream| {
+                    let (address, peer) = admit(&io, &gate, &inbound);
+                    let tls = tls.clone();
+                    async move {
+                        let peer = peer.map_err(|why: Turned| refused(why.word()))?;
+                        let io = tokio::select! {
+                            io = timeout(head_time, tls.accept(io)) => io.map_err(|_| refused("no TLS in time"))?,
+                            () = stream::cut(&peer) => return Err(refused("its place was needed")),
+                        };
+                        Ok((Stream::new(io.map_err(DispatchError::Io)?, peer), address))
+                    }
+                };
+                fn_service(accept).and_then(http)
             })?
         }
         None => builder.listen("http", listener, move || {
+            let (gate, inbound) = (gate.clone(), inbound.clone());
             let app = Shared::new(app(gate.clone()));
-            settings.service().upgrade(app.upgrades(seats.clone())).finish(app).tcp()
+            let http = settings.service().upgrade(app.upgrades(seats.clone())).h1(app);
+            let accept = move |io: TcpStream| {
+                let (address, peer) = admit(&io, &gate, &inbound);
+                async move {
+                    match peer {
+                        Ok(peer) => Ok((Stream::new(io, peer), address)),
+                        Err(why) => {
+                            turn_away(io, why).await;
+                            Err(refused(why.word()))
+                        }
+                    }
+                }
+            };
+            fn_service(accept).and_then(http)
         })?,
     };
     Ok(Serving { server: builder.run(), sockets })
+}
+
+/// Asks the register for a place for a new connection.
+fn admit(
+    io: &TcpStream,
+    gate: &Gate,
+    inbound: &Arc<Inbound>,
+) -> (Option<SocketAddr>, Result<Arc<Peer>, Turned>) {
+    let _ = io.set_nodelay(true);
+    let address = io.peer_addr().ok();
+    let ip = address.map(|address| address.ip());
+    (address, inbound.accept(ip, ip.is_some_and(|ip| gate.door.is_proxy(ip))))
+}
+
+/// Tells a client why it is not served, if it takes that at once.
+async fn turn_away(mut io: TcpStream, why: Turned) {
+    let told = async {
+        io.write_all(http::inbound::refusal(why).as_bytes()).await?;
+        io.shutdown().await?;
+        // Closed with input unread, the client might lose the answer.
+        let mut rest = [0; 1024];
+        while matches!(io.read(&mut rest).await, Ok(1..)) {}
+        io::Result::Ok(())
+    };
+    let _ = timeout(TOLD_WITHIN, told).await;
+}
+
+/// Nobody hears of it: the server only drops the connection.
+fn refused(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> DispatchError {
+    DispatchError::Io(io::Error::other(why))
 }
 
 /// The application of one worker.
@@ -102,8 +173,9 @@ struct Settings {
 }
 
 impl Settings {
-    fn service<T, S>(&self) -> HttpServiceBuilder<T, S>
+    fn service<T, S>(&self) -> HttpServiceBuilder<Stream<T>, S>
     where
+        T: 'static,
         S: ServiceFactory<Request, Config = ()>,
         S::Error: Into<Response<BoxBody>> + 'static,
         S::InitError: Debug,
@@ -120,7 +192,7 @@ impl Settings {
             .keep_alive(self.keep_alive)
             .client_request_timeout(self.head_time)
             .client_disconnect_timeout(LINGER)
-            .tcp_nodelay(true)
             .local_addr(self.address)
+            .on_connect_ext(|io: &Stream<T>, data| drop(data.insert(io.peer().clone())))
     }
 }

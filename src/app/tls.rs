@@ -37,10 +37,12 @@ impl Certificate {
 
     /// What the server negotiates with.
     pub fn server_config(self: &Arc<Self>) -> Result<ServerConfig, rustls::Error> {
-        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
             .with_cert_resolver(self.clone());
+        // HTTP/2 is left to proxies in front: actix' server for it cannot bound streams and header lists.
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(config)
     }
 }

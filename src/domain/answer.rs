@@ -29,7 +29,7 @@ impl Status {
 pub struct Answer {
     /// What became of it.
     pub status: Status,
-    /// Which gift.
+    /// The gift's id.
     pub id: GiftId,
     /// The feed's position right after. A merged frame that changed nothing has the position it met.
     pub at: Position,
@@ -37,23 +37,6 @@ pub struct Answer {
     pub row: RowId,
     /// The row's count after a merge.
     pub count: Option<u64>,
-}
-
-impl Answer {
-    /// The answer's members without the braces, so that a batch can put `index` in front.
-    pub fn members(&self) -> String {
-        let Answer { status, id, at: Position { epoch, seq }, row, count } = self;
-        let status = status.as_str();
-        match (status, count) {
-            ("suppressed", _) => format!("\"status\":\"{status}\",\"id\":\"{id}\",\"row\":\"{row}\""),
-            (_, None) => format!(
-                "\"status\":\"{status}\",\"id\":\"{id}\",\"epoch\":\"{epoch}\",\"seq\":{seq},\"row\":\"{row}\""
-            ),
-            (_, Some(count)) => format!(
-                "\"status\":\"{status}\",\"id\":\"{id}\",\"epoch\":\"{epoch}\",\"seq\":{seq},\"row\":\"{row}\",\"count\":{count}"
-            ),
-        }
-    }
 }
 
 /// What an engine says about one gift.
@@ -71,7 +54,7 @@ pub enum Outcome {
     ScheduledBefore(Scheduled),
     /// As many gifts of this feed wait as may. Nothing changed.
     TooManyScheduled {
-        /// Which gift.
+        /// The gift's id.
         id: GiftId,
         /// When the first of them is due, in milliseconds from now.
         retry_in_ms: u64,
@@ -79,7 +62,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Which gift it is about.
+    /// The id of the gift that it is about.
     pub fn id(&self) -> &GiftId {
         match self {
             Outcome::New(answer) | Outcome::Duplicate(answer) => &answer.id,
@@ -95,14 +78,14 @@ pub struct Remembered {
     /// Of the payload it came with.
     pub fingerprint: Fingerprint,
     /// What became of the gift.
-    pub fate: Fate,
+    pub fate: GiftFate,
     /// What it added to its row.
     pub part: Part,
 }
 
 /// What became of a gift so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum GiftFate {
     /// It was taken, at once or when its time had come; this is the answer to that.
     Taken(Answer),
     /// It waits. Such an id is never forgotten: its window begins when it is shown.
@@ -116,10 +99,10 @@ impl Remembered {
     pub fn again(self, fingerprint: Fingerprint) -> Outcome {
         let same = self.fingerprint == fingerprint;
         match self.fate {
-            Fate::Taken(answer) if same => Outcome::Duplicate(answer),
-            Fate::Waits(it) | Fate::Cancelled(it) if same => Outcome::ScheduledBefore(it),
-            Fate::Taken(answer) => Outcome::IdReused(answer.id),
-            Fate::Waits(it) | Fate::Cancelled(it) => Outcome::IdReused(it.id),
+            GiftFate::Taken(answer) if same => Outcome::Duplicate(answer),
+            GiftFate::Waits(it) | GiftFate::Cancelled(it) if same => Outcome::ScheduledBefore(it),
+            GiftFate::Taken(answer) => Outcome::IdReused(answer.id),
+            GiftFate::Waits(it) | GiftFate::Cancelled(it) => Outcome::IdReused(it.id),
         }
     }
 }

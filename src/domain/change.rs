@@ -32,9 +32,9 @@ pub enum Op {
     Update(Arc<Row>),
     /// A row leaves the list.
     Remove {
-        /// Which row.
+        /// The row's id.
         row: RowId,
-        /// Why.
+        /// What took it out.
         reason: RemoveReason,
     },
     /// A drop opened, sold out, closed, is reminded of, or changed; this is how it stands.

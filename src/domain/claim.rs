@@ -26,7 +26,7 @@ pub enum Pay {
 pub struct Claim {
     /// Its identity, unique in the drop.
     pub id: GiftId,
-    /// Who claims.
+    /// The buyer.
     pub user: Person,
     /// Units, 1…10^9; the drop's `per_user` bounds them further.
     pub count: u64,
@@ -50,7 +50,7 @@ impl Claim {
 
     fn read(raw: &RawValue, key: Option<&GiftId>, faults: &mut Vec<Fault>) -> Option<Claim> {
         let mut body = Object::open(raw, faults)?;
-        // A claim is money: whoever repeats one must be able to say which.
+        // A claim is money: a client that repeats one must be able to say which.
         let id = match (body.take("id"), key) {
             (None, Some(key)) => Some(key.clone()),
             (None, None) => {
@@ -108,9 +108,9 @@ fn cut(text: &str) -> Fingerprint {
 /// A hold's name: the drop and the claim that made it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HoldId {
-    /// Whose units.
+    /// The drop that the units are of.
     pub drop: DropId,
-    /// By which claim.
+    /// The claim that made it.
     pub claim: GiftId,
 }
 
@@ -131,24 +131,12 @@ impl FromStr for HoldId {
 /// A hold that still holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
-    /// Which one.
+    /// Its name.
     pub hold: HoldId,
     /// Its units.
     pub count: u64,
     /// It holds while `now` is before this.
     pub expires_at: Millis,
-}
-
-impl Hold {
-    /// As the listing has it.
-    pub fn to_json(&self) -> String {
-        let Hold { hold, count, expires_at } = self;
-        let HoldId { drop, claim } = hold;
-        format!(
-            "{{\"hold\":\"{hold}\",\"drop\":\"{drop}\",\"claim\":\"{claim}\",\"count\":{count},\
-             \"expires_at\":\"{expires_at}\"}}"
-        )
-    }
 }
 
 /// Where a sale is shown.
@@ -162,7 +150,7 @@ pub struct Sale {
 
 /// What became of a claim's units.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum ClaimOutcome {
     /// Sold, and shown.
     Sold(Sale),
     /// Held until then.
@@ -177,25 +165,7 @@ pub struct ClaimAnswer {
     /// Its units.
     pub count: u64,
     /// What became of them.
-    pub fate: Fate,
-}
-
-impl ClaimAnswer {
-    /// As it is answered.
-    pub fn to_json(&self) -> String {
-        let ClaimAnswer { claim, count, fate } = self;
-        let HoldId { drop, claim: id } = claim;
-        let rest = format!("\"id\":\"{id}\",\"drop\":\"{drop}\",\"count\":{count}");
-        match fate {
-            Fate::Sold(Sale { at, row }) => format!(
-                "{{\"status\":\"sold\",{rest},\"epoch\":\"{}\",\"seq\":{},\"row\":\"{row}\"}}",
-                at.epoch, at.seq
-            ),
-            Fate::Held(expires_at) => {
-                format!("{{\"status\":\"held\",{rest},\"hold\":\"{claim}\",\"expires_at\":\"{expires_at}\"}}")
-            }
-        }
-    }
+    pub fate: ClaimOutcome,
 }
 
 /// What an engine says to a claim.

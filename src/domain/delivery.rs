@@ -2,7 +2,7 @@
 //! loop around it is `work::reports`.
 //!
 //! One batch of a feed and webhook is under way at a time, so order is kept. A batch is fixed, and kept in the
-//! store, before it is sent the first time: whoever sends it again, sends the same. A batch that is refused is
+//! store, before it is sent the first time: any node that sends it again sends the same. A batch that is refused is
 //! halved until the entry that is refused alone is found; up to the end of what was refused ([`Suspect`])
 //! batches stay that small.
 
@@ -30,7 +30,7 @@ pub struct Batch {
     pub len: usize,
     /// True when its entries are sent again after they were dead.
     pub again: bool,
-    /// The how manyth batch each of its entries is in: what entries say as `attempt`.
+    /// In how many batches each of its entries has been, this one included: their `attempt`.
     pub round: u64,
     /// How often it was sent, or was about to be.
     pub tries: u64,
@@ -38,7 +38,7 @@ pub struct Batch {
     pub refused: u64,
     /// When it was made, in milliseconds since 1970.
     pub since: i64,
-    /// It is not sent before. While it is being sent: when whoever sends it has given up for certain, so that
+    /// It is not sent before. While it is being sent: when the node that sends it has given up for certain, so that
     /// nobody else sends it meanwhile.
     pub not_before: i64,
 }
@@ -120,8 +120,6 @@ pub struct Settled {
     pub done: bool,
     /// They are dead letters, for this reason.
     pub dead: Option<String>,
-    /// The webhook is disabled.
-    pub disable: bool,
 }
 
 /// How a failing delivery is treated.
@@ -234,7 +232,7 @@ impl Progress {
             Verdict::Accepted => self.done(last, None),
             Verdict::Gone => {
                 batch.not_before = now.0;
-                Settled { disable: true, ..Settled::default() }
+                Settled::default()
             }
             Verdict::TooLarge if batch.len > 1 => self.halve(last),
             Verdict::TooLarge => self.refused(last, "the endpoint answered 413: too large", now),
@@ -281,7 +279,7 @@ impl Progress {
     fn done(&mut self, last: Cursor, dead: Option<String>) -> Settled {
         let again = self.batch.take().is_some_and(|batch| batch.again);
         self.suspect = self.suspect.take().filter(|it| it.again != again || last.0 < it.until);
-        Settled { done: true, dead, disable: false }
+        Settled { done: true, dead }
     }
 }
 

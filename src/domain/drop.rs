@@ -128,7 +128,7 @@ impl FromStr for Phase {
 /// A drop as GET and announcements show it. Always free + held + sold = total.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DropView {
-    /// Which drop.
+    /// Its name.
     pub drop: DropId,
     /// What it does now.
     pub phase: Phase,

@@ -76,17 +76,10 @@ impl FromStr for DuePlace {
 /// A gift that waits, or waited, to be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheduled {
-    /// Which gift.
+    /// The gift's id.
     pub id: GiftId,
     /// It is shown at this time or shortly after, never before.
     pub deliver_at: Millis,
-}
-
-impl Scheduled {
-    /// The members of the answer to the gift, without the braces.
-    pub fn members(&self) -> String {
-        format!("\"status\":\"scheduled\",\"id\":\"{}\",\"deliver_at\":\"{}\"", self.id, self.deliver_at)
-    }
 }
 
 /// When to show a gift that comes at `now`; none for at once. Its own time replaces the policy's delay,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
@@ -11,7 +12,7 @@ use super::{GiftId, Millis, text};
 /// The longest delay of a scheduled gift: a week, in milliseconds.
 pub const MAX_DELAY_MS: u64 = super::limits::DELAY_MS.1;
 
-/// Who sent a gift.
+/// The person who sent a gift.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
     /// The producer's id of the user, 1–64 bytes, any content.
@@ -69,26 +70,17 @@ pub enum Show {
 pub struct Fingerprint(pub [u8; 16]);
 
 impl Fingerprint {
-    /// Reads what [`fmt::Display`] writes: 32 hex digits.
+    /// Reads what [`fmt::Display`] writes: 32 hexadecimal digits.
     pub fn from_hex(hex: &str) -> Option<Fingerprint> {
-        let mut bytes = [0; 16];
-        if hex.len() != 32 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return None;
-        }
-        for (at, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).ok()?;
-        }
-        Some(Fingerprint(bytes))
+        let bytes = HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).ok()?;
+        bytes.try_into().ok().map(Fingerprint)
     }
 }
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut hex = [0; 32];
-        for (byte, pair) in self.0.iter().zip(hex.chunks_exact_mut(2)) {
-            let digit = |n: u8| b"0123456789abcdef"[usize::from(n & 15)];
-            pair.copy_from_slice(&[digit(byte >> 4), digit(*byte)]);
-        }
+        HEXLOWER.encode_mut(&self.0, &mut hex);
         f.write_str(str::from_utf8(&hex).unwrap_or_default())
     }
 }
@@ -104,7 +96,7 @@ impl fmt::Debug for Fingerprint {
 pub struct Gift {
     /// The event's identity.
     pub id: GiftId,
-    /// Who sent it.
+    /// The person who sent it.
     pub user: Person,
     /// What was sent.
     pub gift: GiftKind,
@@ -397,6 +389,9 @@ fn read_show(body: &mut Object<'_>, faults: &mut Vec<Fault>) -> Show {
     }
 }
 
+/// Levels of objects and arrays in `meta`, itself included: every reader of it recurses.
+const META_DEPTH: usize = 32;
+
 /// The minified text, and a spelling with sorted members for comparing.
 fn read_meta(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<(String, String)> {
     let text = json::minified(field.raw.get());
@@ -406,6 +401,10 @@ fn read_meta(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<(String, Stri
     }
     if text.len() > 1024 {
         field.wrong(faults, "must be at most 1024 bytes as JSON");
+        return None;
+    }
+    if json::depth(&text) > META_DEPTH {
+        field.wrong(faults, format!("must be nested at most {META_DEPTH} levels deep"));
         return None;
     }
     match serde_json::from_str::<serde_json::Value>(&text) {

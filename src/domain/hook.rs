@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{FeedId, HookId, Millis, Reader};
 
-/// Whose gifts a webhook sends.
+/// The feeds whose gifts a webhook sends.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HookScope {
     /// One feed's.
@@ -24,10 +24,10 @@ impl fmt::Display for HookScope {
     }
 }
 
-/// Which webhook.
+/// The name of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HookKey {
-    /// Whose gifts it sends.
+    /// The feeds whose gifts it sends.
     pub scope: HookScope,
     /// Its name, unique in its scope.
     pub name: HookId,
@@ -100,16 +100,16 @@ impl fmt::Debug for HookSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookState {
-    /// It does.
+    /// It sends.
     Active,
-    /// It does not, until it is set again.
+    /// It sends nothing until it is set again.
     Disabled,
 }
 
 /// A failure as it is told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookFault {
-    /// When.
+    /// When it happened, in milliseconds since 1970.
     pub at: i64,
     /// What went wrong, in a sentence.
     pub text: String,

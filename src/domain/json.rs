@@ -42,16 +42,16 @@ pub fn syntax(bytes: &[u8]) -> Result<&RawValue, Refused> {
 /// Where a field stands, as names from the outside in. Made into a pointer only for a fault: most bodies
 /// have none.
 #[derive(Clone, Copy, Default)]
-struct Place {
-    names: [&'static str; Place::DEEPEST],
+struct FieldPath {
+    names: [&'static str; FieldPath::DEEPEST],
     depth: usize,
 }
 
-impl Place {
+impl FieldPath {
     /// Deeper than what any body's fields nest.
     const DEEPEST: usize = 4;
 
-    fn inside(mut self, name: &'static str) -> Place {
+    fn inside(mut self, name: &'static str) -> FieldPath {
         if let Some(slot) = self.names.get_mut(self.depth) {
             *slot = name;
             self.depth += 1;
@@ -71,7 +71,7 @@ fn spelled(name: &str) -> String {
 
 /// The fields of one JSON object, taken one by one. Of a repeated name the last counts.
 pub struct Object<'a> {
-    place: Place,
+    path: FieldPath,
     fields: Vec<(Cow<'a, str>, &'a RawValue)>,
     /// What was asked for, as far as it fits: the names that an unknown field may have meant.
     known: [&'static str; KNOWN],
@@ -111,19 +111,19 @@ struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 impl<'a> Object<'a> {
     /// Opens a body, or an item of one that is judged alone, as an object; anything else is a fault.
     pub fn open(raw: &'a RawValue, faults: &mut Vec<Fault>) -> Option<Self> {
-        Object::open_at(raw, Place::default(), faults)
+        Object::open_at(raw, FieldPath::default(), faults)
     }
 
-    fn open_at(raw: &'a RawValue, place: Place, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn open_at(raw: &'a RawValue, path: FieldPath, faults: &mut Vec<Fault>) -> Option<Self> {
         if !raw.get().starts_with('{') {
-            faults.push(fault(&place.pointer(), "must be an object"));
+            faults.push(fault(&path.pointer(), "must be an object"));
             return None;
         }
         match serde_json::from_str::<Fields<'a>>(raw.get()) {
-            Ok(Fields(fields)) => Some(Object { place, fields, known: [""; KNOWN], asked: 0 }),
+            Ok(Fields(fields)) => Some(Object { path, fields, known: [""; KNOWN], asked: 0 }),
             Err(e) => {
                 let detail = format!("has a member name that cannot be read: {e}");
-                faults.push(fault(&place.pointer(), detail));
+                faults.push(fault(&path.pointer(), detail));
                 None
             }
         }
@@ -137,14 +137,14 @@ impl<'a> Object<'a> {
         }
         let at = self.fields.iter().position(|(known, _)| known == name)?;
         let (_, raw) = self.fields.swap_remove(at);
-        Some(Field { raw, place: self.place.inside(name) })
+        Some(Field { raw, path: self.path.inside(name) })
     }
 
     /// As [`Object::take`], but absence is a fault.
     pub fn need(&mut self, name: &'static str, faults: &mut Vec<Fault>) -> Option<Field<'a>> {
         let field = self.take(name);
         if field.is_none() {
-            faults.push(fault(&self.place.inside(name).pointer(), "is required"));
+            faults.push(fault(&self.path.inside(name).pointer(), "is required"));
         }
         field
     }
@@ -152,7 +152,7 @@ impl<'a> Object<'a> {
     /// Every field that nobody took is unknown: a fault each.
     pub fn close(self, faults: &mut Vec<Fault>) {
         for (name, _) in &self.fields {
-            let pointer = self.place.pointer() + &spelled(name);
+            let pointer = self.path.pointer() + &spelled(name);
             let hint = match nearest(name, self.known[..self.asked].iter().copied()) {
                 Some(known) => format!("did you mean {known:?}?"),
                 None => "remove it".to_owned(),
@@ -199,13 +199,13 @@ pub fn fault(pointer: &str, detail: impl Into<String>) -> Fault {
 pub struct Field<'a> {
     /// The value as it stood in the body.
     pub raw: &'a RawValue,
-    place: Place,
+    path: FieldPath,
 }
 
 impl<'a> Field<'a> {
     /// Records that this field is wrong.
     pub fn wrong(&self, faults: &mut Vec<Fault>, detail: impl Into<String>) {
-        faults.push(fault(&self.place.pointer(), detail));
+        faults.push(fault(&self.path.pointer(), detail));
     }
 
     /// A string of any content.
@@ -256,7 +256,7 @@ impl<'a> Field<'a> {
 
     /// This field as an object.
     pub fn object(&self, faults: &mut Vec<Fault>) -> Option<Object<'a>> {
-        Object::open_at(self.raw, self.place, faults)
+        Object::open_at(self.raw, self.path, faults)
     }
 }
 
@@ -289,9 +289,35 @@ pub fn minified(raw: &str) -> String {
     out
 }
 
+/// How many objects and arrays of a JSON text stand within each other at most.
+pub fn depth(text: &str) -> usize {
+    let (mut now, mut most, mut quoted, mut escaped) = (0_usize, 0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'{' | b'[' if !quoted => {
+                now += 1;
+                most = most.max(now);
+            }
+            b'}' | b']' if !quoted => now = now.saturating_sub(1),
+            _ => {}
+        }
+    }
+    most
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn levels_are_counted_and_brackets_in_strings_are_not() {
+        assert_eq!(depth("{}"), 1);
+        assert_eq!(depth(r#"{"a":[[],{"b":{}}],"c":"[[[[{\"[["}"#), 4);
+        assert_eq!(depth("7"), 0);
+    }
 
     #[test]
     fn every_fault_is_named_by_its_pointer() {

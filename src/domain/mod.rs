@@ -9,6 +9,7 @@ pub mod address;
 pub mod answer;
 pub mod change;
 pub mod claim;
+pub mod control;
 pub mod delivery;
 pub mod drop;
 pub mod due;
@@ -22,6 +23,7 @@ pub mod json;
 pub mod limits;
 pub mod list;
 pub mod moderate;
+pub mod part;
 pub mod policy;
 pub mod pull;
 pub mod report;
@@ -34,8 +36,9 @@ pub mod time;
 pub use answer::{Answer, Outcome, Status};
 pub use change::{Change, Op, RemoveReason, Tag};
 pub use claim::{
-    Cancelled, Claim, ClaimAnswer, ClaimRefused, Claimed, Confirmed, Fate, Hold, HoldId, Pay, Sale,
+    Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Hold, HoldId, Pay, Sale,
 };
+pub use control::{Action, Control, Controls};
 pub use drop::{Defined, DropSpec, DropView, Drops, Phase};
 pub use due::{DueKind, DuePlace, Scheduled, due_at};
 pub use feed::FeedState;
@@ -44,9 +47,10 @@ pub use hook::{Delivery, Hook, HookFault, HookKey, HookScope, HookSpec, HookStat
 pub use ids::{DropId, Epoch, FeedId, GiftId, GroupId, HookId, Position, RowId, SourceId};
 pub use json::{Fault, Refused};
 pub use list::{CannotFold, FeedList};
-pub use moderate::{Action, Added, Control, Controls, GiftTakenBack, Part};
+pub use moderate::GiftTakenBack;
+pub use part::{Added, Part};
 pub use policy::{Dedup, Policy, PolicyPatch, Visibility};
-pub use pull::{Pull, ReplayWish};
+pub use pull::{Cursors, Pull, ReplayWish};
 pub use report::{
     Ask, Cursor, DeadLetter, Entry, EntryStatus, GroupView, Handed, Job, Reader, Replay, Start, Taken,
 };

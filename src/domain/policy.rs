@@ -102,11 +102,6 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The policy as the API answers it.
-    pub fn to_json(&self) -> String {
-        serde_json::json!(self).to_string()
-    }
-
     /// This policy with what `patch` sets replaced.
     pub fn with(&self, patch: &PolicyPatch) -> Policy {
         Policy {

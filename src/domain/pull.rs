@@ -15,7 +15,7 @@ pub const MAX_AT_ONCE: usize = 1_000;
 /// The body of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pull {
-    /// Who claims, 1 to 64 bytes. For people who look at logs: whoever has a cursor may acknowledge it.
+    /// The claimer's name, 1 to 64 bytes. For people who look at logs: any client that has a cursor may acknowledge it.
     pub consumer: String,
     /// What is asked for.
     pub ask: Ask,
@@ -67,23 +67,36 @@ impl Pull {
     }
 }
 
-/// Reads `{"cursors":["17"]}`, the body of an ack and of a nack: each cursor once, in order. What is no cursor is
-/// left out: it is nothing that a group could have pending.
-pub fn read_cursors(raw: &RawValue) -> Result<Vec<Cursor>, Refused> {
-    let mut faults = Vec::new();
-    let read = Object::open(raw, &mut faults).and_then(|mut body| {
-        let field = body.need("cursors", &mut faults);
-        let cursors = field.and_then(|f| strings(&f, "/cursors", &mut faults));
-        body.close(&mut faults);
-        cursors
-    });
-    let Some(read) = read.filter(|_| faults.is_empty()) else {
-        return Err(Refused::Invalid(faults));
-    };
-    let mut cursors: Vec<Cursor> = read.iter().filter_map(|text| text.parse().ok()).collect();
-    cursors.sort_unstable();
-    cursors.dedup();
-    Ok(cursors)
+/// The body of an ack and of a nack, `{"cursors":["17"]}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursors {
+    /// Each once, in order.
+    pub all: Vec<Cursor>,
+    /// How many different texts are no cursors. They are nothing that a group could have pending.
+    pub malformed: u64,
+}
+
+impl Cursors {
+    /// Reads the body of a POST.
+    pub fn parse(raw: &RawValue) -> Result<Cursors, Refused> {
+        let mut faults = Vec::new();
+        let read = Object::open(raw, &mut faults).and_then(|mut body| {
+            let field = body.need("cursors", &mut faults);
+            let cursors = field.and_then(|f| strings(&f, "/cursors", &mut faults));
+            body.close(&mut faults);
+            cursors
+        });
+        let Some(mut texts) = read.filter(|_| faults.is_empty()) else {
+            return Err(Refused::Invalid(faults));
+        };
+        texts.sort_unstable();
+        texts.dedup();
+        let mut all: Vec<Cursor> = texts.iter().filter_map(|text| text.parse().ok()).collect();
+        let malformed = (texts.len() - all.len()) as u64;
+        all.sort_unstable();
+        all.dedup();
+        Ok(Cursors { all, malformed })
+    }
 }
 
 /// Which dead letters a replay is of, as its body says.
@@ -204,7 +217,7 @@ mod tests {
     }
 
     fn cursors(body: &str) -> Result<Vec<Cursor>, Refused> {
-        read_cursors(syntax(body.as_bytes()).unwrap())
+        Cursors::parse(syntax(body.as_bytes()).unwrap()).map(|cursors| cursors.all)
     }
 
     #[test]
@@ -212,6 +225,8 @@ mod tests {
         assert_eq!(cursors(r#"{"cursors":["9","1","9"]}"#), Ok(vec![Cursor(1), Cursor(9)]));
         assert_eq!(cursors(r#"{"cursors":["x","1","-1",""]}"#), Ok(vec![Cursor(1)]));
         assert_eq!(cursors(r#"{"cursors":[]}"#), Ok(vec![]));
+        let read = Cursors::parse(syntax(br#"{"cursors":["x","1","","x"]}"#).unwrap()).unwrap();
+        assert_eq!((read.all, read.malformed), (vec![Cursor(1)], 2));
         for (body, at) in [
             ("7", ""),
             ("{}", "/cursors"),

@@ -130,7 +130,7 @@ impl Entry {
     }
 }
 
-/// Who reads a feed's ledger.
+/// A reader of a feed's ledger.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reader {
     /// A group that pulls.
@@ -188,9 +188,9 @@ pub struct Ask {
 /// An entry in the hands of a claimer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handed {
-    /// Which one.
+    /// The entry itself.
     pub entry: Entry,
-    /// The how manyth time it is handed out, from 1.
+    /// How often it has been handed out, this time included; from 1.
     pub attempt: u64,
 }
 
@@ -221,9 +221,9 @@ pub struct GroupView {
 /// An entry that was given up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// When.
+    /// When it was given up.
     pub died_at: Millis,
-    /// Why.
+    /// A sentence for people.
     pub reason: String,
     /// How often it was handed out or sent.
     pub attempts: u64,

@@ -69,7 +69,7 @@ impl Claim {
 /// What a sale's row knows of its drop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowDrop {
-    /// Which drop.
+    /// The drop's name.
     pub drop: DropId,
     /// Units that were free right after the sale.
     pub left: u64,

@@ -38,6 +38,13 @@ impl Millis {
     }
 }
 
+impl serde::Serialize for Millis {
+    /// As it is written everywhere: RFC 3339 in UTC with milliseconds.
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
 impl fmt::Display for Millis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let secs = self.0.div_euclid(1000);

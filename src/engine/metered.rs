@@ -8,8 +8,8 @@ use super::{
     Missed, PolicyChange, ScheduledPage, Shards, Snapshot, Subscription, Unscheduled, Wait, Wakes,
 };
 use crate::domain::{
-    Cancelled, Claim, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, DuePlace, Fate,
-    FeedId, Gift, GiftId, Hold, HoldId, Millis, Outcome, Policy, Position, RowId, Status,
+    Cancelled, Claim, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView,
+    DuePlace, FeedId, Gift, GiftId, Hold, HoldId, Millis, Outcome, Policy, Position, RowId, Status,
 };
 use crate::metrics::Metrics;
 use crate::metrics::labels::{ClaimFate, Failure, GiftStatus, HoldFate, Operation};
@@ -232,8 +232,8 @@ impl Metered {
 fn fate_of(claimed: &Claimed) -> ClaimFate {
     match claimed {
         Claimed::New(answer) => match answer.fate {
-            Fate::Sold(_) => ClaimFate::Sold,
-            Fate::Held(_) => ClaimFate::Held,
+            ClaimOutcome::Sold(_) => ClaimFate::Sold,
+            ClaimOutcome::Held(_) => ClaimFate::Held,
         },
         Claimed::Again(_) => ClaimFate::Repeated,
         Claimed::Refused(refused) => match refused {

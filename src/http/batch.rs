@@ -1,18 +1,16 @@
 //! Many gifts in one request. Each is judged alone: one bad gift never refuses its neighbours.
 
-use std::fmt::Write;
-
 use actix_web::http::StatusCode;
 use actix_web::{HttpMessage, HttpRequest, HttpResponse, web};
 use serde_json::value::RawValue;
 
+use super::answers::{self, GiftBatchItem, GiftBatchResult, GiftResult, GiftStatus};
 use super::door::Caller;
-use super::gifts::answer_json;
 use super::problem::ApiError;
 use super::{Gate, body, feed_of};
 use crate::domain::json::{self, Object};
-use crate::domain::{Gift, Millis, Outcome, Refused, Status};
-use crate::metrics::labels::GiftStatus;
+use crate::domain::{Gift, Millis, Outcome, Refused};
+use crate::metrics::labels;
 
 /// The most gifts in one request; also the most that an engine takes as one step.
 const MOST: usize = 128;
@@ -40,22 +38,22 @@ pub(super) async fn publish(
             return Err(ApiError::Internal);
         }
     }
-    let rejected = results.iter().filter(|fate| matches!(fate, Fate::Refused(_))).count();
-    gate.live.metrics().gifts[GiftStatus::Rejected].inc_by(rejected as u64);
-    Ok(answer_json(StatusCode::OK, compose(&results)))
+    let rejected = results.iter().filter(|item| matches!(item, Item::Refused(_))).count();
+    gate.live.metrics().gifts[labels::GiftStatus::Rejected].inc_by(rejected as u64);
+    Ok(answers::json(StatusCode::OK, &compose(&results)))
 }
 
 /// What becomes of one item of the request.
 #[derive(Debug)]
-enum Fate {
+enum Item {
     /// It went to the engine, whose outcome is not here yet.
     Waiting,
     Decided(Outcome),
     Refused(ApiError),
 }
 
-/// The gifts that can be published, and a fate for every item; the n-th waiting one is the n-th gift.
-fn read(raw: &RawValue) -> Result<(Vec<Gift>, Vec<Fate>), Refused> {
+/// The gifts that can be published, and what becomes of every item; the n-th that waits is the n-th gift.
+fn read(raw: &RawValue) -> Result<(Vec<Gift>, Vec<Item>), Refused> {
     let mut faults = Vec::new();
     let items = Object::open(raw, &mut faults).and_then(|mut body| {
         let field = body.need("gifts", &mut faults);
@@ -77,81 +75,62 @@ fn read(raw: &RawValue) -> Result<(Vec<Gift>, Vec<Fate>), Refused> {
     let fates = items.into_iter().map(|item| match Gift::parse(item, None) {
         Ok(gift) => {
             gifts.push(gift);
-            Fate::Waiting
+            Item::Waiting
         }
-        Err(refused) => Fate::Refused(refused.into()),
+        Err(refused) => Item::Refused(refused.into()),
     });
     let fates = fates.collect();
     Ok((gifts, fates))
 }
 
 /// Gives every waiting item its outcome; none when there are not as many as items wait.
-fn fill(fates: &mut [Fate], outcomes: Vec<Outcome>) -> Option<()> {
+fn fill(items: &mut [Item], outcomes: Vec<Outcome>) -> Option<()> {
     let mut outcomes = outcomes.into_iter();
-    for fate in fates.iter_mut().filter(|fate| matches!(fate, Fate::Waiting)) {
-        *fate = match outcomes.next()? {
-            Outcome::IdReused(id) => Fate::Refused(ApiError::IdReused(id)),
+    for item in items.iter_mut().filter(|item| matches!(item, Item::Waiting)) {
+        *item = match outcomes.next()? {
+            Outcome::IdReused(id) => Item::Refused(ApiError::IdReused(id)),
             Outcome::TooManyScheduled { retry_in_ms, .. } => {
-                Fate::Refused(ApiError::schedule_full(retry_in_ms))
+                Item::Refused(ApiError::schedule_full(retry_in_ms))
             }
-            outcome => Fate::Decided(outcome),
+            outcome => Item::Decided(outcome),
         };
     }
     Some(())
 }
 
-fn compose(fates: &[Fate]) -> String {
-    let [mut accepted, mut merged, mut suppressed, mut duplicate, mut scheduled, mut rejected] = [0; 6];
-    let mut results = String::with_capacity(fates.len() * 128);
-    for (index, fate) in fates.iter().enumerate() {
-        if index > 0 {
-            results.push(',');
-        }
-        let _ = write!(results, "{{\"index\":{index},");
-        match fate {
-            Fate::Decided(Outcome::New(answer)) => {
-                match answer.status {
-                    Status::Accepted => accepted += 1,
-                    Status::Merged => merged += 1,
-                    Status::Suppressed => suppressed += 1,
-                }
-                results.push_str(&answer.members());
-            }
-            Fate::Decided(Outcome::Duplicate(answer)) => {
-                duplicate += 1;
-                results.push_str(&answer.members());
-                results.push_str(",\"duplicate\":true");
-            }
-            Fate::Decided(Outcome::Scheduled(it)) => {
-                scheduled += 1;
-                results.push_str(&it.members());
-            }
-            Fate::Decided(Outcome::ScheduledBefore(it)) => {
-                duplicate += 1;
-                results.push_str(&it.members());
-                results.push_str(",\"duplicate\":true");
-            }
-            Fate::Refused(error) => {
-                rejected += 1;
-                let _ = write!(results, "\"status\":\"rejected\",\"error\":{}", error.to_json());
-            }
-            // `fill` leaves none of these.
-            Fate::Waiting | Fate::Decided(_) => results.push_str("\"status\":\"rejected\""),
-        }
-        results.push('}');
+fn compose(items: &[Item]) -> GiftBatchResult<'_> {
+    let mut batch = GiftBatchResult::default();
+    for (index, item) in items.iter().enumerate() {
+        let result = match item {
+            Item::Decided(outcome) => GiftResult::of(outcome),
+            Item::Waiting | Item::Refused(_) => None,
+        };
+        let error = match item {
+            Item::Refused(error) => error.problem(),
+            // Every gift was given its outcome, and those that refuse were made errors.
+            Item::Waiting | Item::Decided(_) => ApiError::Internal.problem(),
+        };
+        let result = result.map(|result| GiftBatchItem::taken(index, result));
+        let result = result.unwrap_or_else(|| GiftBatchItem::rejected(index, error));
+        *match (result.duplicate, result.status) {
+            (Some(_), _) => &mut batch.duplicate,
+            (None, GiftStatus::Accepted) => &mut batch.accepted,
+            (None, GiftStatus::Merged) => &mut batch.merged,
+            (None, GiftStatus::Suppressed) => &mut batch.suppressed,
+            (None, GiftStatus::Scheduled) => &mut batch.scheduled,
+            (None, GiftStatus::Rejected) => &mut batch.rejected,
+        } += 1;
+        batch.results.push(result);
     }
-    format!(
-        "{{\"accepted\":{accepted},\"merged\":{merged},\"suppressed\":{suppressed},\"duplicate\":{duplicate},\
-         \"scheduled\":{scheduled},\"rejected\":{rejected},\"results\":[{results}]}}"
-    )
+    batch
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Answer, Position, Scheduled};
+    use crate::domain::{Answer, Position, Scheduled, Status};
 
-    fn parse(text: &str) -> Result<(Vec<Gift>, Vec<Fate>), Refused> {
+    fn parse(text: &str) -> Result<(Vec<Gift>, Vec<Item>), Refused> {
         read(json::syntax(text.as_bytes())?)
     }
 
@@ -178,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn every_item_has_its_own_fate_and_its_own_pointers() {
+    fn every_item_is_judged_alone_with_pointers_of_its_own() {
         let good = r#"{"id":"a","user":{"id":"u","name":"U"},"gift":{"id":"g","name":"G"}}"#;
         let body = format!(r#"{{"gifts":[7,{good},{{"user":{{"id":"u","name":"U"}}}},{good}]}}"#);
         let (gifts, mut fates) = parse(&body).unwrap();
@@ -192,7 +171,7 @@ mod tests {
         };
         let outcomes = vec![Outcome::New(answer.clone()), Outcome::Duplicate(answer)];
         assert_eq!(fill(&mut fates, outcomes), Some(()));
-        let told: serde_json::Value = serde_json::from_str(&compose(&fates)).unwrap();
+        let told: serde_json::Value = serde_json::to_value(compose(&fates)).unwrap();
         let counted = ["accepted", "merged", "suppressed", "duplicate", "scheduled", "rejected"];
         assert_eq!(counted.map(|name| told[name].as_u64().unwrap()), [1, 0, 0, 1, 0, 2]);
         let results = told["results"].as_array().unwrap();
@@ -208,20 +187,20 @@ mod tests {
 
     #[test]
     fn a_reused_id_and_a_gift_too_many_are_rejected_alone_and_one_for_later_is_scheduled() {
-        let mut fates = vec![Fate::Waiting, Fate::Waiting, Fate::Waiting, Fate::Waiting];
+        let mut fates = vec![Item::Waiting, Item::Waiting, Item::Waiting, Item::Waiting];
         let id = || "a".parse().unwrap();
         let it = Scheduled { id: id(), deliver_at: Millis(0) };
         let full = Outcome::TooManyScheduled { id: id(), retry_in_ms: 1_500 };
         let outcomes =
             vec![Outcome::IdReused(id()), full, Outcome::Scheduled(it.clone()), Outcome::ScheduledBefore(it)];
         fill(&mut fates, outcomes).unwrap();
-        let told: serde_json::Value = serde_json::from_str(&compose(&fates)).unwrap();
+        let told: serde_json::Value = serde_json::to_value(compose(&fates)).unwrap();
         assert_eq!(told["results"][0]["error"]["type"], "/problems/id-reused");
         assert_eq!(told["results"][1]["error"]["type"], "/problems/schedule-full");
         assert_eq!(told["results"][2]["deliver_at"], "1970-01-01T00:00:00.000Z");
         assert_eq!(told["results"][3]["duplicate"], true);
         let counted = ["scheduled", "duplicate", "rejected"].map(|name| told[name].as_u64().unwrap());
         assert_eq!(counted, [1, 1, 2]);
-        assert_eq!(fill(&mut [Fate::Waiting], vec![]), None);
+        assert_eq!(fill(&mut [Item::Waiting], vec![]), None);
     }
 }

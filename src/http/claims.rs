@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 
-use super::drops::{fresh, unknown};
-use super::gifts::{answer_json, idempotency_key};
+use super::answers::{self, CancelledHold, ClaimResult, HoldList};
+use super::drops::unknown;
+use super::gifts::idempotency_key;
 use super::problem::{ApiError, invalid};
 use super::{Gate, body, caller_of, drop_of, feed_of};
 use crate::auth::Viewer;
@@ -34,7 +35,7 @@ pub(super) async fn claim(
     }
     match gate.ask(gate.engine.claim(&feed, &drop, claim, Millis::now())).await? {
         Claimed::New(answer) | Claimed::Again(answer) => {
-            Ok(answer_json(StatusCode::CREATED, answer.to_json()))
+            Ok(answers::json(StatusCode::CREATED, &ClaimResult::from(&answer)))
         }
         Claimed::Refused(refused) => Err(refusal(refused, id)),
     }
@@ -46,7 +47,7 @@ pub(super) async fn confirm(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
     let hold = hold_of(&req)?;
     match gate.ask(gate.engine.confirm(&feed, &hold, Millis::now())).await? {
         Confirmed::New(answer) | Confirmed::Again(answer) => {
-            Ok(answer_json(StatusCode::OK, answer.to_json()))
+            Ok(answers::json(StatusCode::OK, &ClaimResult::from(&answer)))
         }
         Confirmed::Ended => Err(ApiError::HoldEnded),
         Confirmed::Unknown => Err(unknown_hold()),
@@ -66,9 +67,7 @@ pub(super) async fn cancel(req: HttpRequest, gate: web::Data<Gate>) -> Result<Ht
         }
     }
     match gate.ask(gate.engine.cancel(&feed, &hold, Millis::now())).await? {
-        Cancelled::Done => {
-            Ok(answer_json(StatusCode::OK, format!("{{\"status\":\"cancelled\",\"hold\":\"{hold}\"}}")))
-        }
+        Cancelled::Done => Ok(answers::json(StatusCode::OK, &CancelledHold::new(&hold))),
         Cancelled::Ended => Err(ApiError::HoldEnded),
         Cancelled::Unknown => Err(unknown_hold()),
     }
@@ -85,8 +84,8 @@ pub(super) async fn holds(req: HttpRequest, gate: web::Data<Gate>) -> Result<Htt
         only_own(viewer, &user)?;
     }
     let holds = gate.ask(gate.engine.holds(&feed, &user, Millis::now())).await?;
-    let all: Vec<String> = holds.iter().map(|hold| hold.to_json()).collect();
-    Ok(fresh(StatusCode::OK, format!("{{\"holds\":[{}]}}", all.join(","))))
+    let holds = holds.into_iter().map(Into::into).collect();
+    Ok(answers::fresh(StatusCode::OK, &HoldList { holds }))
 }
 
 /// A viewer acts for itself only.

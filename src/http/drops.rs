@@ -1,9 +1,9 @@
 //! Drops: defining and reading them.
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpRequest, HttpResponse, web};
 
+use super::answers::fresh_text;
 use super::problem::{ApiError, invalid};
 use super::{Gate, body, drop_of, feed_of};
 use crate::domain::drop::MAX_DROPS;
@@ -45,7 +45,7 @@ pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<Http
         view.push_json(&mut text);
     }
     text.push_str("]}");
-    Ok(fresh(StatusCode::OK, text))
+    Ok(fresh_text(StatusCode::OK, text))
 }
 
 /// There is no such drop.
@@ -54,13 +54,5 @@ pub(super) fn unknown() -> ApiError {
 }
 
 fn one(status: StatusCode, view: &DropView) -> HttpResponse {
-    fresh(status, view.to_json())
-}
-
-/// JSON that nobody may keep: stock changes at any moment.
-pub(super) fn fresh(status: StatusCode, text: String) -> HttpResponse {
-    HttpResponse::build(status)
-        .content_type("application/json")
-        .insert_header((CACHE_CONTROL, "no-cache"))
-        .body(text)
+    fresh_text(status, view.to_json())
 }

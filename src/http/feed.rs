@@ -8,30 +8,37 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use super::problem::ApiError;
 use super::{Gate, etag, feed_of};
 use crate::domain::{FeedId, Millis};
-use crate::engine::Snapshot;
+use crate::live::Shown;
 
 /// `GET /v1/feeds/{feed}`
 pub(super) async fn snapshot(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
-    let snapshot = gate.ask(gate.engine.snapshot(&feed, Millis::now())).await?;
-    let tag = snapshot.at.to_string();
+    // What a board shows is as new as what this node acknowledged: readers of a watched feed cost the store nothing.
+    let shown = match gate.live.shown(&feed) {
+        Some(shown) => shown,
+        None => {
+            let read = gate.ask(gate.engine.snapshot(&feed, Millis::now())).await?;
+            let (capacity, now) = (read.policy.capacity, read.now);
+            Shown { list: read.into_list(), capacity, now }
+        }
+    };
+    let tag = shown.list.at.to_string();
     let known = etag::matches(&req, &tag);
     let mut answer = if known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
     answer.insert_header((ETAG, format!("\"{tag}\""))).insert_header((CACHE_CONTROL, "no-cache"));
     if known {
         return Ok(answer.finish());
     }
-    Ok(answer.content_type("application/json").body(to_json(&feed, snapshot)))
+    Ok(answer.content_type("application/json").body(to_json(&feed, &shown)))
 }
 
-fn to_json(feed: &FeedId, snapshot: Snapshot) -> String {
-    let (capacity, now) = (snapshot.policy.capacity, snapshot.now);
-    let list = snapshot.into_list();
+fn to_json(feed: &FeedId, shown: &Shown) -> String {
+    let Shown { list, capacity, now } = shown;
     let mut out = String::with_capacity(256 + list.rows.len() * 512);
     let _ = write!(
         out,
-        "{{\"feed\":\"{feed}\",\"epoch\":\"{}\",\"seq\":{},\"capacity\":{},\"server_time\":\"{now}\",\"rows\":[",
-        list.at.epoch, list.at.seq, capacity
+        "{{\"feed\":\"{feed}\",\"epoch\":\"{}\",\"seq\":{},\"capacity\":{capacity},\"server_time\":\"{now}\",\"rows\":[",
+        list.at.epoch, list.at.seq
     );
     for (n, row) in list.rows.iter().enumerate() {
         if n > 0 {

@@ -4,6 +4,7 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::value::RawValue;
 
+use super::answers::{self, GiftResult, RetractedRow};
 use super::problem::{ApiError, invalid};
 use super::{Gate, body, caller_of, feed_of};
 use crate::domain::{Gift, GiftId, Millis, Outcome, RowId, Status, json};
@@ -27,28 +28,18 @@ pub(super) async fn publish(
         (key, _) => Gift::parse(raw, key.as_ref())?,
     };
     let mut outcomes = gate.ask(gate.engine.publish(&feed, vec![gift], Millis::now())).await?;
-    match outcomes.pop() {
-        Some(Outcome::New(answer)) => {
-            let created = answer.status == Status::Accepted;
-            let status = if created { StatusCode::CREATED } else { StatusCode::OK };
-            Ok(answer_json(status, format!("{{{}}}", answer.members())))
-        }
-        Some(Outcome::Duplicate(answer)) => {
-            Ok(answer_json(StatusCode::OK, format!("{{{},\"duplicate\":true}}", answer.members())))
-        }
-        Some(Outcome::Scheduled(it)) => {
-            Ok(answer_json(StatusCode::ACCEPTED, format!("{{{}}}", it.members())))
-        }
-        Some(Outcome::ScheduledBefore(it)) => {
-            Ok(answer_json(StatusCode::OK, format!("{{{},\"duplicate\":true}}", it.members())))
-        }
-        Some(Outcome::IdReused(id)) => Err(ApiError::IdReused(id)),
-        Some(Outcome::TooManyScheduled { retry_in_ms, .. }) => Err(ApiError::schedule_full(retry_in_ms)),
-        None => {
-            tracing::error!(engine = gate.engine.name(), "the engine gave no outcome for a gift");
-            Err(ApiError::Internal)
-        }
-    }
+    let Some(outcome) = outcomes.pop() else {
+        tracing::error!(engine = gate.engine.name(), "the engine gave no outcome for a gift");
+        return Err(ApiError::Internal);
+    };
+    let status = match &outcome {
+        Outcome::New(answer) if answer.status == Status::Accepted => StatusCode::CREATED,
+        Outcome::Scheduled(_) => StatusCode::ACCEPTED,
+        Outcome::IdReused(id) => return Err(ApiError::IdReused(id.clone())),
+        Outcome::TooManyScheduled { retry_in_ms, .. } => return Err(ApiError::schedule_full(*retry_in_ms)),
+        Outcome::New(_) | Outcome::Duplicate(_) | Outcome::ScheduledBefore(_) => StatusCode::OK,
+    };
+    Ok(answers::json(status, &GiftResult::of(&outcome)))
 }
 
 /// Whether a body names the gift's id.
@@ -66,15 +57,7 @@ pub(super) async fn retract(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
     let missing = || ApiError::NotFound("this row is not, or no longer, in the list".to_owned());
     let row: RowId = req.match_info().get("row").unwrap_or_default().parse().map_err(|_| missing())?;
     let at = gate.ask(gate.engine.retract(&feed, &row, Millis::now())).await?.ok_or_else(missing)?;
-    let text = format!(
-        "{{\"status\":\"retracted\",\"row\":\"{row}\",\"epoch\":\"{}\",\"seq\":{}}}",
-        at.epoch, at.seq
-    );
-    Ok(answer_json(StatusCode::OK, text))
-}
-
-pub(super) fn answer_json(status: StatusCode, text: String) -> HttpResponse {
-    HttpResponse::build(status).content_type("application/json").body(text)
+    Ok(answers::json(StatusCode::OK, &RetractedRow::new(&row, &at)))
 }
 
 /// The `Idempotency-Key` header, bare or as the quoted string of the IETF draft.

@@ -68,7 +68,7 @@ fn refuse(mut req: ServiceRequest, refused: ApiError) -> ServiceResponse<BoxBody
     let headers = req.headers();
     let announced = headers.get(CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse::<u64>().ok());
     let endless = headers.contains_key(TRANSFER_ENCODING) || announced.is_some_and(|n| n > READ_ON_MOST);
-    // With the error inside, for whoever counts.
+    // With the error inside, for the middleware that counts.
     let mut answer = HttpResponse::from_error(refused);
     if endless {
         let payload = req.take_payload();

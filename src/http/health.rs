@@ -3,10 +3,12 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use actix_web::http::header::CACHE_CONTROL;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
 use actix_web::{HttpResponse, web};
 
 use super::Gate;
+use super::answers::{self, Liveness, ReadinessStatus, ShardCounts};
 use super::problem::{ApiError, invalid};
 use crate::domain::FeedId;
 use crate::engine::{Engine, EngineError, Shards};
@@ -108,7 +110,7 @@ impl Readiness {
 /// `GET /healthz`: the process lives, and every part of it that all feeds depend on.
 pub(super) async fn alive(gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     gate.live.parts().alive().map_err(ApiError::PartDown)?;
-    Ok(green("{\"status\":\"alive\"}".to_owned()))
+    Ok(green(&Liveness { status: "alive" }))
 }
 
 /// What a probe said, or why it failed.
@@ -134,16 +136,16 @@ pub(super) async fn ready(gate: web::Data<Gate>, asked: web::Query<Asked>) -> Re
         shards = in_time(gate.engine.probe_feed(&feed)).await.map(|()| Shards::WHOLE);
     }
     let shards = shards.map_err(ApiError::NotReady)?;
-    let status = if shards.down == 0 { "ready" } else { "degraded" };
-    let mut answer = serde_json::json!({"status": status, "engine": gate.engine.name()});
-    if shards.up + shards.down > 1 {
-        answer["shards"] = serde_json::json!({"up": shards.up, "down": shards.down});
-    }
-    Ok(green(answer.to_string()))
+    let status = if shards.down == 0 { ReadinessStatus::Ready } else { ReadinessStatus::Degraded };
+    let Shards { up, down } = shards;
+    let shards = (up + down > 1).then_some(ShardCounts { up, down });
+    Ok(green(&answers::Readiness { status, engine: gate.engine.name(), shards }))
 }
 
-fn green(text: String) -> HttpResponse {
-    HttpResponse::Ok().content_type("application/json").insert_header((CACHE_CONTROL, "no-store")).body(text)
+fn green(answer: &impl serde::Serialize) -> HttpResponse {
+    let mut answer = answers::json(StatusCode::OK, answer);
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
 }
 
 #[cfg(test)]

@@ -57,14 +57,14 @@ fn note(metrics: &Metrics, route: Route, status: u16, problem: Option<&ApiError>
     if let Some(problem) = problem {
         metrics.problem(problem.kind().name);
     }
-    // Whoever may not write at all, or not now, said nothing about a gift.
+    // A client that may not write at all, or not now, said nothing about a gift.
     let full = matches!(problem, Some(ApiError::ScheduleFull(_)));
     if route == Route::Gifts && (full || matches!(status, 400 | 408 | 413 | 415 | 422)) {
         metrics.gifts[GiftStatus::Rejected].inc();
     }
 }
 
-/// The class of a path, whoever made it up.
+/// The class of a path, also of one that a stranger made up.
 fn route_of(path: &str) -> Route {
     let mut parts = path.strip_prefix('/').unwrap_or(path).split('/');
     match (parts.next(), parts.next(), parts.next()) {

@@ -14,7 +14,9 @@ use crate::engine::{Engine, EngineError, Shards};
 use crate::live::Live;
 
 mod access;
+mod answers;
 mod batch;
+mod bodies;
 mod body;
 mod claims;
 mod docs;
@@ -25,6 +27,7 @@ mod feed;
 mod gifts;
 mod guard;
 pub mod health;
+pub mod inbound;
 mod meter;
 mod moderation;
 mod openapi;

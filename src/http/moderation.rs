@@ -3,7 +3,7 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 
-use super::gifts::answer_json;
+use super::answers::{self, ControlResult, RemovedRows, RetractedGift};
 use super::problem::{ApiError, invalid};
 use super::{Gate, body, feed_of};
 use crate::domain::{Control, GiftId, GiftTakenBack, Millis, json};
@@ -19,7 +19,7 @@ pub(super) async fn control(
     let control = Control::parse(json::syntax(&bytes)?)?;
     let missing = || ApiError::NotFound("this row is not, or no longer, in the list".to_owned());
     let at = gate.ask(gate.engine.control(&feed, control, Millis::now())).await?.ok_or_else(missing)?;
-    Ok(answer_json(StatusCode::OK, format!("{{\"seq\":{}}}", at.seq)))
+    Ok(answers::json(StatusCode::OK, &ControlResult { seq: at.seq }))
 }
 
 /// `POST /v1/feeds/{feed}/gifts/{id}/retract`
@@ -28,7 +28,7 @@ pub(super) async fn retract_gift(req: HttpRequest, gate: web::Data<Gate>) -> Res
     let missing = || ApiError::NotFound("no gift of this id is remembered".to_owned());
     let id: GiftId = req.match_info().get("id").unwrap_or_default().parse().map_err(|_| missing())?;
     match gate.ask(gate.engine.retract_gift(&feed, &id, Millis::now())).await? {
-        GiftTakenBack::Done => Ok(answer_json(StatusCode::OK, "{\"status\":\"retracted\"}".to_owned())),
+        GiftTakenBack::Done => Ok(answers::json(StatusCode::OK, &RetractedGift::DONE)),
         GiftTakenBack::Unknown => Err(missing()),
     }
 }
@@ -38,7 +38,7 @@ pub(super) async fn retract_user(req: HttpRequest, gate: web::Data<Gate>) -> Res
     let feed = feed_of(&req)?;
     let user = read_user(req.query_string())?;
     let removed = gate.ask(gate.engine.retract_user(&feed, &user, Millis::now())).await?;
-    Ok(answer_json(StatusCode::OK, format!("{{\"removed\":{removed}}}")))
+    Ok(answers::json(StatusCode::OK, &RemovedRows { removed }))
 }
 
 /// Whose rows; a query that names nobody must not take back everybody's.

@@ -1,11 +1,11 @@
 //! The demo page, the overlay, and the files that they and embedding pages need, all inside the binary.
 
-use std::fmt::Write;
 use std::sync::LazyLock;
 
 use actix_web::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_DISPOSITION, ETAG, VARY};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
 use askama::Template;
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use super::problem::ApiError;
@@ -78,12 +78,9 @@ static FILES: LazyLock<Vec<File>> = files! {
     "loader.html": HTML,
 };
 
+/// The first 64 bits of a hash of `text`, in hexadecimal.
 pub(super) fn hash(text: &str) -> String {
-    let mut out = String::with_capacity(16);
-    for byte in &Sha256::digest(text.as_bytes())[..8] {
-        let _ = write!(out, "{byte:02x}");
-    }
-    out
+    HEXLOWER.encode(&Sha256::digest(text.as_bytes())[..8])
 }
 
 #[derive(Template)]

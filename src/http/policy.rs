@@ -1,18 +1,19 @@
 //! A feed's policy.
 
-use actix_web::http::header::CACHE_CONTROL;
+use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 
+use super::answers;
 use super::problem::ApiError;
 use super::{Gate, body, feed_of};
-use crate::domain::{Millis, Policy, PolicyPatch, json};
+use crate::domain::{Millis, PolicyPatch, json};
 use crate::engine::PolicyChange;
 
 /// `GET /v1/feeds/{feed}/policy`
 pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let policy = gate.ask(gate.engine.policy(&feed)).await?;
-    Ok(whole(&policy))
+    Ok(answers::fresh(StatusCode::OK, &answers::Policy::from(&policy)))
 }
 
 /// `PUT /v1/feeds/{feed}/policy`: what is left out goes back to the default.
@@ -43,12 +44,5 @@ async fn change(
     let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
     let patch = PolicyPatch::parse(json::syntax(&bytes)?)?;
     let policy = gate.ask(gate.engine.set_policy(&feed, how(patch), Millis::now())).await?;
-    Ok(whole(&policy))
-}
-
-fn whole(policy: &Policy) -> HttpResponse {
-    HttpResponse::Ok()
-        .content_type("application/json")
-        .insert_header((CACHE_CONTROL, "no-cache"))
-        .body(policy.to_json())
+    Ok(answers::fresh(StatusCode::OK, &answers::Policy::from(&policy)))
 }

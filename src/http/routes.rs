@@ -9,8 +9,8 @@ use super::problem::{ApiError, about};
 use super::resource::{read, resource};
 use super::watch::tally::Tally;
 use super::{
-    Gate, batch, claims, docs, drops, feed, gifts, guard, health, meter, moderation, pages, policy, reports,
-    scheduled, sources, watch,
+    Gate, batch, claims, docs, drops, feed, gifts, guard, health, inbound, meter, moderation, pages, policy,
+    reports, scheduled, sources, watch,
 };
 use crate::live::worker::Worker;
 
@@ -34,6 +34,7 @@ pub fn app(
         .app_data(tally)
         .wrap(from_fn(guard::around))
         .wrap(from_fn(meter::count))
+        .wrap(from_fn(inbound::attend::around))
         .configure(routes)
 }
 

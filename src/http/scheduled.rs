@@ -5,10 +5,9 @@ use std::fmt::Write;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 
-use super::gifts::answer_json;
+use super::answers::{self, CancelledGift, DueFailure, DueFailureList};
 use super::problem::{ApiError, invalid};
 use super::{Gate, feed_of};
-use crate::domain::json::push_string;
 use crate::domain::{DuePlace, GiftId, Millis};
 use crate::engine::{DeadDue, ScheduledPage, Unscheduled};
 
@@ -20,7 +19,7 @@ pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<Http
     let feed = feed_of(&req)?;
     let (limit, after) = read_query(req.query_string())?;
     let page = gate.ask(gate.engine.scheduled(&feed, after, limit)).await?;
-    Ok(answer_json(StatusCode::OK, compose(&page)))
+    Ok(answers::fresh_text(StatusCode::OK, compose(&page)))
 }
 
 fn compose(page: &ScheduledPage) -> String {
@@ -64,10 +63,7 @@ pub(super) async fn cancel(req: HttpRequest, gate: web::Data<Gate>) -> Result<Ht
     let missing = || ApiError::NotFound("no gift of this id waits to be shown".to_owned());
     let id: GiftId = req.match_info().get("id").unwrap_or_default().parse().map_err(|_| missing())?;
     match gate.ask(gate.engine.unschedule(&feed, &id, Millis::now())).await? {
-        Unscheduled::Cancelled(at) => {
-            let text = format!("{{\"status\":\"cancelled\",\"id\":\"{id}\",\"deliver_at\":\"{at}\"}}");
-            Ok(answer_json(StatusCode::OK, text))
-        }
+        Unscheduled::Cancelled(at) => Ok(answers::json(StatusCode::OK, &CancelledGift::new(&id, at))),
         Unscheduled::Shown => Err(ApiError::AlreadyShown(id)),
         Unscheduled::Unknown => Err(missing()),
     }
@@ -77,22 +73,18 @@ pub(super) async fn cancel(req: HttpRequest, gate: web::Data<Gate>) -> Result<Ht
 pub(super) async fn dead(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let dead = gate.ask(gate.engine.dead(&feed)).await?;
-    Ok(answer_json(StatusCode::OK, compose_dead(&dead)))
+    Ok(answers::json(StatusCode::OK, &failures(&dead)))
 }
 
-fn compose_dead(all: &[DeadDue]) -> String {
-    let mut out = String::from("{\"dead\":[");
-    for (n, dead) in all.iter().enumerate() {
-        out.push_str(if n == 0 { "{\"kind\":\"" } else { ",{\"kind\":\"" });
-        out.push_str(dead.kind_word());
-        out.push_str("\",\"id\":");
-        push_string(&mut out, &dead.id);
-        let _ = write!(out, ",\"due\":\"{}\",\"at\":\"{}\",\"reason\":", dead.due, dead.at);
-        push_string(&mut out, &dead.reason);
-        out.push('}');
-    }
-    out.push_str("]}");
-    out
+fn failures(all: &[DeadDue]) -> DueFailureList<'_> {
+    let dead = all.iter().map(|it| DueFailure {
+        kind: it.kind_word(),
+        id: &it.id,
+        due: it.due,
+        at: it.at,
+        reason: &it.reason,
+    });
+    DueFailureList { dead: dead.collect() }
 }
 
 #[cfg(test)]
@@ -118,11 +110,10 @@ mod tests {
             at: Millis(1),
             reason: "it \"broke\"".into(),
         };
-        let told: serde_json::Value = serde_json::from_str(&compose_dead(&[dead.clone(), dead])).unwrap();
+        let told: serde_json::Value = serde_json::to_value(failures(&[dead.clone(), dead])).unwrap();
         assert_eq!(told["dead"].as_array().unwrap().len(), 2);
         assert_eq!(told["dead"][1]["id"], "a\"b");
         assert_eq!(told["dead"][0]["kind"], "unknown");
         assert_eq!(told["dead"][0]["reason"], "it \"broke\"");
-        assert_eq!(compose_dead(&[]), "{\"dead\":[]}");
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::broadcast;
 
 use super::{Gate, Limits, Readiness, app};
-use crate::domain::answer::{Fate, Remembered};
+use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::feed::Effects;
 use crate::domain::{
     Cancelled, Claim, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, DuePlace, FeedId, FeedState,
@@ -63,11 +63,11 @@ impl Feed {
                 self.later.push(ScheduledGift { place, gift: gift.clone() });
                 self.later.sort_by_key(|it| it.place);
                 let it = Scheduled { id, deliver_at: at };
-                (Outcome::Scheduled(it.clone()), Fate::Waits(it))
+                (Outcome::Scheduled(it.clone()), GiftFate::Waits(it))
             }
             None => {
                 let answer = self.state.publish(gift, policy, now, &mut effects);
-                (Outcome::New(answer.clone()), Fate::Taken(answer))
+                (Outcome::New(answer.clone()), GiftFate::Taken(answer))
             }
         };
         let part = effects.part.map_or(Part::Unknown, Part::Added);
@@ -184,7 +184,7 @@ impl DueStore for MemoryEngine {
         self.step(feed, move |feed, _| match feed.later.iter().position(|it| it.gift.id == *id) {
             Some(at) => Unscheduled::Cancelled(feed.later.remove(at).place.at),
             None => match feed.known.get(id) {
-                Some(Remembered { fate: Fate::Taken(_), .. }) => Unscheduled::Shown,
+                Some(Remembered { fate: GiftFate::Taken(_), .. }) => Unscheduled::Shown,
                 _ => Unscheduled::Unknown,
             },
         })

@@ -35,6 +35,12 @@ impl FrameBatch {
         self.frames.len() as u64
     }
 
+    /// Bytes of JSON in all.
+    #[allow(clippy::len_without_is_empty, reason = "never empty")]
+    pub fn len(&self) -> usize {
+        self.frames.iter().map(|frame| frame.len()).sum()
+    }
+
     /// All of it as it goes over the wire.
     pub fn bytes(&self, encoding: Encoding) -> Bytes {
         if let [frame] = &self.frames[..] {

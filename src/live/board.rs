@@ -2,13 +2,13 @@
 //! replica writes it, every watcher's cursor reads it.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
 use super::frame::Frame;
-use crate::domain::{Change, FeedId, FeedList, Position};
+use crate::domain::{Change, FeedId, FeedList, Millis, Position};
 use crate::metrics::Metrics;
 use crate::metrics::labels::{ResumedFrom, SnapshotCause};
 
@@ -27,16 +27,17 @@ const TAKE_BYTES: usize = 64 << 10;
 /// One feed as this node shows it.
 pub struct Board {
     feed: FeedId,
-    state: Mutex<State>,
-    /// Counts moves. Whoever reads it before the state may have seen a newer state, never an older one.
+    state: Mutex<BoardState>,
+    /// Counts moves. A reader who reads it before the state may see a newer state, never an older one.
     version: AtomicU64,
     moves: watch::Sender<u64>,
     metrics: Arc<Metrics>,
+    skew_ms: AtomicI64,
     hurry: Notify,
     watchers: AtomicUsize,
 }
 
-struct State {
+struct BoardState {
     /// Grows when the list was replaced instead of changed: cursors from before need a snapshot.
     /// 0 until the first list is there.
     generation: u64,
@@ -60,6 +61,16 @@ pub struct Cursor {
     generation: u64,
     /// The watcher's position.
     pub at: Position,
+}
+
+/// A list as a board shows it.
+pub struct Shown {
+    /// The list.
+    pub list: FeedList,
+    /// How many rows it holds.
+    pub capacity: u64,
+    /// The store's clock.
+    pub now: Millis,
 }
 
 /// What is due for a cursor.
@@ -86,7 +97,7 @@ pub enum Start {
 
 impl Board {
     pub(super) fn new(feed: FeedId, metrics: Arc<Metrics>) -> Self {
-        let state = State {
+        let state = BoardState {
             generation: 0,
             list: FeedList::default(),
             listed: false,
@@ -102,6 +113,7 @@ impl Board {
             feed,
             state: Mutex::new(state),
             version: AtomicU64::new(0),
+            skew_ms: AtomicI64::new(0),
             moves,
             hurry,
             watchers: AtomicUsize::new(0),
@@ -109,7 +121,7 @@ impl Board {
         }
     }
 
-    /// Which feed.
+    /// The feed's name.
     pub fn feed(&self) -> &FeedId {
         &self.feed
     }
@@ -145,6 +157,23 @@ impl Board {
     /// Until somebody hurries.
     pub(super) async fn hurried(&self) {
         self.hurry.notified().await;
+    }
+
+    /// The list, unless it is not there or older than `known`.
+    pub(super) fn shown(&self, known: Option<&Position>) -> Option<Shown> {
+        let state = self.locked();
+        let at = &state.list.at;
+        let behind = known.is_some_and(|known| known.epoch != at.epoch || known.seq > at.seq);
+        (state.listed && !behind).then(|| Shown {
+            list: state.list.clone(),
+            capacity: state.capacity,
+            now: Millis(Millis::now().0 + self.skew_ms.load(Ordering::Relaxed)),
+        })
+    }
+
+    /// How far the store's clock is ahead of this node's, in milliseconds.
+    pub(super) fn skewed(&self, ms: i64) {
+        self.skew_ms.store(ms, Ordering::Relaxed);
     }
 
     /// Where the board stands; none until the first list is there.
@@ -272,18 +301,18 @@ impl Board {
         state.covered_from = state.covered_from.max(state.list.at.seq.saturating_sub(history));
     }
 
-    fn moved(&self, state: MutexGuard<'_, State>) {
+    fn moved(&self, state: MutexGuard<'_, BoardState>) {
         self.version.fetch_add(1, Ordering::Release);
         drop(state);
         self.moves.send_modify(|n| *n += 1);
     }
 
-    fn locked(&self) -> MutexGuard<'_, State> {
+    fn locked(&self) -> MutexGuard<'_, BoardState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl BoardState {
     /// The index of the frame that holds `seq + 1`.
     fn frame_after(&self, seq: u64) -> Option<usize> {
         let at = self.frames.partition_point(|frame| frame.last() <= seq);

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,7 +12,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-use super::board::Board;
+use super::board::{Board, Shown};
+use super::bounds::{Admission, Bounds, Refused, WatchLimits};
 use super::replica::Replica;
 use crate::domain::{FeedId, Position};
 use crate::engine::{Engine, Head};
@@ -38,6 +40,7 @@ pub struct Live {
     engine: Arc<dyn Engine>,
     metrics: Arc<Metrics>,
     parts: Arc<Parts>,
+    bounds: Arc<Bounds>,
     /// Where replicas run, whichever worker's watcher asked for them.
     runtime: Handle,
     feeds: Mutex<HashMap<FeedId, Entry>>,
@@ -71,7 +74,9 @@ impl Live {
     /// Starts following on behalf of watchers to come. Must run inside a tokio runtime whose
     /// threads outlive the watchers.
     pub fn start(engine: Arc<dyn Engine>, metrics: Arc<Metrics>, parts: Arc<Parts>) -> Arc<Live> {
+        let bounds = Bounds::new(metrics.clone());
         let live = Arc::new(Live {
+            bounds,
             engine,
             metrics,
             parts: parts.clone(),
@@ -91,6 +96,31 @@ impl Live {
     /// The engine behind, for resuming watchers.
     pub fn engine(&self) -> &Arc<dyn Engine> {
         &self.engine
+    }
+
+    /// Bounds what may be watched; none to begin with.
+    pub fn limit(&self, limits: WatchLimits) {
+        self.bounds.change(limits);
+    }
+
+    pub(super) fn bounds(&self) -> &Arc<Bounds> {
+        &self.bounds
+    }
+
+    /// Leave for an address to watch one more feed; an address of none is not limited.
+    pub fn admit(&self, address: Option<IpAddr>, feed: &FeedId) -> Result<Admission, Refused> {
+        let (new, followed) = {
+            let feeds = self.locked();
+            (!feeds.contains_key(feed), feeds.len())
+        };
+        self.bounds.admit(address, new, followed, Instant::now())
+    }
+
+    /// The list of a feed that somebody watches, if its board is not behind what this node knows to be
+    /// acknowledged. The time is the store's.
+    pub fn shown(&self, feed: &FeedId) -> Option<Shown> {
+        let board = self.locked().get(feed).filter(|entry| entry.leases > 0)?.board.clone();
+        board.shown(self.engine.known(feed).as_ref())
     }
 
     /// The register of what must live as long as this does.
@@ -241,9 +271,15 @@ pub struct Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let Some(entry) = self.live.locked().get_mut(self.board.feed()) {
-            entry.leases -= 1;
-            entry.idle_since = Instant::now();
+        let mut feeds = self.live.locked();
+        let Some(entry) = feeds.get_mut(self.board.feed()) else { return };
+        entry.leases -= 1;
+        entry.idle_since = Instant::now();
+        // Nobody wrote to it, so there is nothing to come back to: names that a stranger makes up leave nothing.
+        if entry.leases == 0 && entry.board.position().is_none_or(|at| at.epoch.is_none()) {
+            let gone = feeds.remove(self.board.feed());
+            drop(feeds);
+            drop(gone);
         }
     }
 }
@@ -257,6 +293,7 @@ async fn compare(live: std::sync::Weak<Live>, beat: Beat) {
         let Some(live) = live.upgrade() else { return };
         beat.works();
         faults::pass("compare").await;
+        live.bounds.tidy(Instant::now());
         let names: Vec<FeedId> = {
             let mut feeds = live.locked();
             feeds.retain(|_, entry| entry.leases > 0 || entry.idle_since.elapsed() < LINGER);

@@ -7,6 +7,7 @@
 
 pub mod batch;
 pub mod board;
+pub mod bounds;
 mod feeds;
 pub mod frame;
 mod local;
@@ -16,5 +17,6 @@ pub mod wake;
 mod wheel;
 pub mod worker;
 
+pub use board::Shown;
 pub use feeds::{Lease, Live, Watched};
 pub use frame::KEEPALIVE_MS;

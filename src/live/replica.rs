@@ -219,6 +219,7 @@ impl Replica {
         self.suspect = None;
         let snapshot = self.engine.snapshot(self.board.feed(), Millis::now()).await?;
         self.skew_ms = snapshot.now.0 - Millis::now().0;
+        self.board.skewed(self.skew_ms);
         let led = self.board.position().is_some() && self.refill(&snapshot).await?;
         self.policy = snapshot.policy.clone();
         self.board.limit(self.policy.history);
@@ -315,6 +316,7 @@ impl Replica {
         self.expiry = None;
         let snapshot = self.engine.snapshot(self.board.feed(), Millis::now()).await?;
         self.skew_ms = snapshot.now.0 - Millis::now().0;
+        self.board.skewed(self.skew_ms);
         self.plan_expiry();
         let again = Instant::now() + EXPIRY_AGAIN;
         self.expiry = self.expiry.map(|at| at.max(again));

@@ -3,6 +3,7 @@
 //! The transport asks [`Session::next`] whenever its socket can take bytes, and polls again when
 //! the worker wakes it. WebSocket and SSE differ only in how they spell the frames.
 
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use bytes::Bytes;
 
 use super::batch::FrameBatch;
 use super::board::{Board, Cursor, Start};
+use super::bounds::{Admission, Refused, Used};
 use super::feeds::Live;
 use super::frame::{Encoding, Frame, KEEPALIVE_MS};
 use super::local::Watch;
@@ -20,7 +22,7 @@ use super::wake::Wake;
 use super::worker::Worker;
 use crate::domain::{Change, FeedId, Millis, Position};
 use crate::engine::{Missed, Wait};
-use crate::metrics::labels::ResumedFrom;
+use crate::metrics::labels::{Bound, ResumedFrom};
 
 /// Feeds that one connection may watch.
 pub const FEEDS: usize = 64;
@@ -41,6 +43,12 @@ pub struct Session {
     watches: Vec<Watching>,
     /// Whose turn it is: no feed starves another on the same socket.
     turn: usize,
+    /// Whom it counts for; none when it is not limited.
+    address: Option<IpAddr>,
+    /// Commands that came, of what may.
+    commands: Used,
+    /// Bytes of snapshots and missed changes that were sent, of what may.
+    replayed: Used,
 }
 
 struct Watching {
@@ -50,6 +58,18 @@ struct Watching {
     last_sent: Instant,
     /// Least time between two deliveries, from `max_hz`.
     spacing: Duration,
+    /// It has not been where the feed is yet.
+    replaying: bool,
+    _admission: Admission,
+}
+
+/// Why a session does not watch another feed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// [`FEEDS`] are watched on this connection.
+    Connection,
+    /// A bound was met.
+    Bound(Refused),
 }
 
 enum Phase {
@@ -72,9 +92,21 @@ enum HistoryPage {
 }
 
 impl Session {
-    /// A session that watches nothing yet.
-    pub fn new(live: Arc<Live>, worker: Rc<Worker>) -> Self {
-        Session { live, worker, watches: Vec::new(), turn: 0 }
+    /// A session that watches nothing yet. `address`: whom it counts for; none when it is not limited.
+    pub fn new(live: Arc<Live>, worker: Rc<Worker>, address: Option<IpAddr>) -> Self {
+        let nothing = Used::nothing(Instant::now());
+        Session { live, worker, watches: Vec::new(), turn: 0, address, commands: nothing, replayed: nothing }
+    }
+
+    /// Whether another command may come now: so many in a second.
+    pub fn may_command(&mut self, now: Instant) -> bool {
+        let rate = self.live.bounds().limits().commands;
+        let may = self.commands.up_until(rate, now).is_none();
+        match may {
+            true => self.commands.charge(rate, 1, now),
+            false => self.live.bounds().met(Bound::Commands),
+        }
+        may
     }
 
     /// Feeds watched now.
@@ -88,19 +120,37 @@ impl Session {
     }
 
     /// Starts to watch, from `since` where that is covered. Watching a feed again starts it anew.
-    /// False when [`FEEDS`] are watched already.
-    pub fn subscribe(&mut self, feed: &FeedId, since: Option<Position>, spacing: Duration) -> bool {
+    pub fn subscribe(
+        &mut self,
+        feed: &FeedId,
+        since: Option<Position>,
+        spacing: Duration,
+    ) -> Result<(), Full> {
         self.unsubscribe(feed);
         if self.watches.len() >= FEEDS {
-            return false;
+            return Err(Full::Connection);
         }
+        let admission = self.live.admit(self.address, feed).map_err(Full::Bound)?;
+        self.watch(feed, since, spacing, admission);
+        Ok(())
+    }
+
+    /// Starts to watch what was admitted before.
+    pub fn watch(&mut self, feed: &FeedId, since: Option<Position>, spacing: Duration, admission: Admission) {
         let watch = self.worker.watch(feed);
         let known = self.live.engine().known(feed);
         let phase = Phase::Opening { since, known, until: Instant::now() + FRESH_WITHIN };
         // Most sockets watch one feed.
         self.watches.reserve_exact(1);
-        self.watches.push(Watching { watch, phase, ready: None, last_sent: Instant::now(), spacing });
-        true
+        self.watches.push(Watching {
+            watch,
+            phase,
+            ready: None,
+            last_sent: Instant::now(),
+            spacing,
+            replaying: true,
+            _admission: admission,
+        });
     }
 
     /// Stops watching a feed.
@@ -108,18 +158,37 @@ impl Session {
         self.watches.retain(|watching| watching.watch.feed() != feed);
     }
 
-    /// The next frames that are owed, or pending: then whoever `wake` is gets woken when there may be
-    /// some. What is handed out counts as sent.
+    /// The next frames that are owed, or pending: then `wake` is woken when there may be some. What is handed
+    /// out counts as sent.
     pub fn next(&mut self, now: Instant, wake: &Wake) -> Poll<Rc<FrameBatch>> {
         let feeds = self.watches.len();
         for n in 0..feeds {
             let at = (self.turn + n) % feeds;
+            if self.watches[at].replaying && self.must_pause(now).is_some() {
+                continue;
+            }
             if let Poll::Ready(batch) = self.watches[at].next(&self.live, &self.worker, now, wake) {
                 self.turn = at;
+                if self.watches[at].replaying {
+                    self.charge(&batch, now);
+                }
                 return Poll::Ready(batch);
             }
         }
         Poll::Pending
+    }
+
+    /// Until when nothing more is sent to watchers who are not where their feed is.
+    fn must_pause(&self, now: Instant) -> Option<Instant> {
+        self.replayed.up_until(self.live.bounds().limits().replay_bytes, now)
+    }
+
+    fn charge(&mut self, batch: &FrameBatch, now: Instant) {
+        let rate = self.live.bounds().limits().replay_bytes;
+        self.replayed.charge(rate, batch.len(), now);
+        if self.replayed.up_until(rate, now).is_some() {
+            self.live.bounds().met(Bound::ReplayBytes);
+        }
     }
 
     /// The socket took only `sent` bytes of the newest frames: what must follow first. Frames behind
@@ -136,7 +205,12 @@ impl Session {
 
     /// When [`Session::next`] should be asked again even if nothing woke the task.
     pub fn deadline(&self, now: Instant) -> Instant {
-        let soonest = self.watches.iter().map(|watching| watching.deadline(now)).min();
+        let pause = self.must_pause(now);
+        let soonest = self.watches.iter().map(|watching| match pause.filter(|_| watching.replaying) {
+            Some(until) => until,
+            None => watching.deadline(now),
+        });
+        let soonest = soonest.min();
         soonest.unwrap_or_else(|| now + KEEPALIVE)
     }
 }
@@ -196,7 +270,10 @@ impl Watching {
                             let frame = Frame::keepalive(self.watch.feed(), &cursor.at, Millis::now());
                             self.ready = Some(FrameBatch::one(Arc::new(frame)));
                         }
-                        None => return Poll::Pending,
+                        None => {
+                            self.replaying = false;
+                            return Poll::Pending;
+                        }
                     }
                 }
             }

@@ -1,7 +1,7 @@
 //! A timing wheel: very many deadlines that mostly move later, and one moment to wake at.
 //!
 //! A deadline is filed under its tick once; when it moves later nothing is touched, and it is filed
-//! anew when its old tick comes. Whoever files keeps the tick, and so knows stale entries.
+//! anew when its old tick comes. The caller keeps the tick it filed under, and so recognises stale entries.
 
 use std::time::{Duration, Instant};
 

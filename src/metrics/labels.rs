@@ -287,6 +287,44 @@ labels! {
         Sweep = "sweep",
     }
 
+    /// A bound on what strangers may cost.
+    Bound, "bound" {
+        /// Feeds that a node follows.
+        FollowedFeeds = "followed_feeds",
+        /// Feeds watched from one address.
+        SubscriptionsPerAddress = "subscriptions_per_address",
+        /// Feeds that nobody else watches, asked for by one address.
+        NewFeeds = "new_feeds_per_second",
+        /// Commands on one connection.
+        Commands = "commands_per_second",
+        /// Bytes sent before a watcher is where the feed is.
+        ReplayBytes = "replay_bytes_per_second",
+        /// Watchers in all.
+        Watchers = "watchers",
+        /// Watchers of one address.
+        WatchersPerAddress = "watchers_per_address",
+    }
+
+    /// Why a client's connection was cut.
+    Cut, "reason" {
+        /// A head did not come in time.
+        Head = "head",
+        /// The rest of a body did not come in time after its request was answered.
+        Body = "body",
+        /// Nothing came for as long as a connection may be idle.
+        Idle = "idle",
+        /// It waited for its client, and others needed its place.
+        Room = "room",
+    }
+
+    /// Why a client's connection was refused.
+    Turned, "reason" {
+        /// Its address has as many as it may.
+        Address = "address",
+        /// As many are open as may be, and all of them are in use.
+        Full = "full",
+    }
+
     /// The class of a path.
     Route, "route" {
         /// `POST /v1/feeds/{feed}/gifts`

@@ -22,8 +22,8 @@ pub mod table;
 
 pub use drops::DropUnits;
 use labels::{
-    ClaimFate, DeliveryFate, Failure, GiftStatus, HoldFate, Label, Operation, Part, RedisLink, RepairedBy,
-    ResumedFrom, Route, ShardState, SnapshotCause, SourceFate, StatusClass, Transport,
+    Bound, ClaimFate, Cut, DeliveryFate, Failure, GiftStatus, HoldFate, Label, Operation, Part, RedisLink,
+    RepairedBy, ResumedFrom, Route, ShardState, SnapshotCause, SourceFate, StatusClass, Transport, Turned,
 };
 use table::{Per, PerPair};
 
@@ -124,6 +124,16 @@ pub struct Metrics {
     pub redis_uncovered_slots: Gauge,
     /// Answers by class of path and of status code.
     pub http_requests: PerPair<Route, StatusClass, Counter>,
+    /// Bounds of `[limits]` that somebody met.
+    pub bounds_met: Per<Bound, Counter>,
+    /// WebSockets that wait for their thread after the handshake.
+    pub handovers_waiting: Gauge,
+    /// Open connections of clients, watchers included.
+    pub connections: Gauge,
+    /// Connections that were cut.
+    pub connections_cut: Per<Cut, Counter>,
+    /// Connections that were refused before any request.
+    pub connections_refused: Per<Turned, Counter>,
     /// Threads and tasks that had to be started again.
     pub part_restarts: Per<Part, Counter>,
     /// 1 while `/readyz` says yes. Set when somebody asks.
@@ -311,6 +321,27 @@ impl Default for Metrics {
                 to,
                 "tipcast_redis_reconnects",
                 "Connections to Redis made anew after one was lost",
+            ),
+            bounds_met: counters(
+                to,
+                "tipcast_bounds_met",
+                "Bounds of [limits] that somebody met, and was told so or made to wait",
+            ),
+            handovers_waiting: add(
+                to,
+                "tipcast_handovers_waiting",
+                "WebSockets that wait for a thread of sockets after their handshake",
+            ),
+            connections: add(to, "tipcast_connections", "Open connections of clients, watchers included"),
+            connections_cut: counters(
+                to,
+                "tipcast_connections_cut",
+                "Connections cut because they took too long, or because others needed their place",
+            ),
+            connections_refused: counters(
+                to,
+                "tipcast_connections_refused",
+                "Connections refused before any request",
             ),
             redis_shards: Per::new(
                 to,

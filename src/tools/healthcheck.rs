@@ -1,25 +1,35 @@
 //! `tipcast healthcheck`: asks a gateway whether it lives, for container engines whose images have no
 //! other program that could.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
-/// Longer than a busy gateway takes, shorter than who asks will wait.
+/// Longer than a busy gateway takes, shorter than a supervisor waits.
 const WITHIN: Duration = Duration::from_secs(3);
 
 /// Which gateway, and what to ask it.
 #[derive(Args, Debug)]
 pub struct HealthcheckOptions {
-    /// What to ask; /readyz in place of /healthz also asks the store behind.
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080/healthz")]
-    url: String,
+    /// What to ask; /readyz in place of /healthz also asks the store behind. Without it, the gateway that this
+    /// machine's configuration describes, over TLS if that has a certificate.
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// The configuration file of that gateway; environment variables count as well.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 }
 
 /// Well when the answer is a 2xx; otherwise says what is wrong.
-pub async fn run(options: HealthcheckOptions) -> Result<(), String> {
-    let HealthcheckOptions { url } = options;
-    let client = crate::outbound::client(|builder| builder.timeout(WITHIN));
+///
+/// `own` is the URL of this machine's gateway: it is asked whoever its certificate is for, as the address is
+/// loopback's.
+pub async fn run(options: HealthcheckOptions, own: impl FnOnce() -> String) -> Result<(), String> {
+    let is_own = options.url.is_none();
+    let url = options.url.unwrap_or_else(own);
+    let client =
+        crate::outbound::client(|builder| builder.timeout(WITHIN).tls_danger_accept_invalid_certs(is_own));
     let asked = client.map_err(|e| e.to_string())?.get(&url).send().await;
     let answer = asked.map_err(|e| format!("{url} does not answer: {e}"))?;
     let status = answer.status();

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
-use super::setback::Setback;
+use super::backoff::Backoff;
 use crate::domain::Millis;
 use crate::engine::{DueDone, DueFeed, Engine, EngineError};
 use crate::supervise::{Beat, Part, Parts, faults};
@@ -59,13 +59,13 @@ impl ClockWatch {
     }
 }
 
-/// See the module.
+/// What the loop keeps between two steps.
 pub struct DueWork {
     engine: Arc<dyn Engine>,
     options: DueOptions,
     /// Turns to give back with the next step.
     over: Vec<DueDone>,
-    setback: Setback,
+    backoff: Backoff,
     /// Steps that took turns and in which nothing was done, one after the other.
     fruitless: u32,
 }
@@ -73,8 +73,8 @@ pub struct DueWork {
 impl DueWork {
     /// Nothing happens until it is stepped.
     pub fn new(engine: Arc<dyn Engine>, options: DueOptions) -> DueWork {
-        let setback = Setback::new("what is due waits", "what is due is done again");
-        DueWork { engine, options, over: Vec::new(), setback, fruitless: 0 }
+        let backoff = Backoff::new("what is due waits", "what is due is done again");
+        DueWork { engine, options, over: Vec::new(), backoff, fruitless: 0 }
     }
 
     /// Gives back the turns of the step before, takes the feeds whose time has come, and runs each once.
@@ -89,7 +89,7 @@ impl DueWork {
         let next = turn.next_in_ms.map_or(longest, |ms| Duration::from_millis(ms.saturating_add(1)));
         let rest = Rest::For(next.min(longest));
         if turn.feeds.is_empty() {
-            self.setback.over();
+            self.backoff.over();
             return Ok(rest);
         }
         let (engine, at_once) = (&self.engine, self.engine.due_at_once());
@@ -109,11 +109,11 @@ impl DueWork {
             }
         }
         match failed {
-            None => self.setback.over(),
+            None => self.backoff.over(),
             Some(error) => {
-                self.setback.met(&error);
+                self.backoff.met(&error);
                 if self.over.is_empty() {
-                    let pause = self.setback.pause();
+                    let pause = self.backoff.pause();
                     return Ok(Rest::For(pause.min(next)));
                 }
             }
@@ -144,8 +144,8 @@ impl DueWork {
             let rest = match self.step(Millis::now()).await {
                 Ok(rest) => rest,
                 Err(error) => {
-                    self.setback.met(&error);
-                    Rest::For(self.setback.pause())
+                    self.backoff.met(&error);
+                    Rest::For(self.backoff.pause())
                 }
             };
             let Rest::For(rest) = rest else { continue };

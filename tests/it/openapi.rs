@@ -139,6 +139,26 @@ async fn every_example_of_a_body_is_accepted_and_answered_as_described() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn every_example_of_an_answer_has_the_shape_that_is_described() {
+    let app = TestApp::start().await;
+    let document = Document::of(&app).await;
+    let mut checked = 0;
+    for (path, item) in document.0["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            for (status, answer) in operation["responses"].as_object().unwrap() {
+                let content = &answer["content"]["application/json"];
+                if let Some(example) = content.get("example") {
+                    let faults = document.faults(&content["schema"], example, "");
+                    assert!(faults.is_empty(), "{method} {path} {status}: {}", faults.join("\n"));
+                    checked += 1;
+                }
+            }
+        }
+    }
+    assert!(checked >= 10, "{checked}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_answered_has_the_shape_that_is_described() {
     let app = TestApp::start().await;
     let document = Document::of(&app).await;

@@ -16,6 +16,11 @@ use crate::support::watcher::Watcher;
 
 const PRODUCERS: u64 = 16;
 
+/// How often each gateway is killed: few, or as many as `KILLS` says.
+fn kills() -> u64 {
+    std::env::var("KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(3)
+}
+
 fn load_gift(producer: u64, round: u64, n: u64) -> GiftSpec {
     gift(&format!("p{producer}-r{round}-{n}")).by(&format!("producer {producer}")).value(n, "EUR")
 }
@@ -49,12 +54,12 @@ async fn is_killed_again_and_again(backing: Backing) {
     gateway.give("show", &gift("first")).await;
     let mut watcher = Watcher::open(&gateway, "show").await;
     watcher.wait_for_seq(1).await;
-    for round in 0..3 {
+    for round in 0..kills() {
         let acknowledged = Arc::new(AtomicU64::new(0));
         let producers: Vec<_> = (0..PRODUCERS)
             .map(|p| tokio::spawn(produce(Api::clone(&gateway), p, round, acknowledged.clone())))
             .collect();
-        let enough = 200 + 37 * round;
+        let enough = 200 + 37 * (round % 8);
         let following = watcher.follow_until(Duration::from_secs(30), "some gifts", |_| {
             acknowledged.load(Ordering::Relaxed) >= enough
         });

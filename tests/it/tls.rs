@@ -39,7 +39,9 @@ impl Served {
 async fn it_answers_over_tls_and_a_renewed_certificate_is_read_without_a_restart() {
     let served = Served::start();
     assert!(served.gateway.said().contains("listening on https://"), "{}", served.gateway.said());
-    assert!(served.health().await.unwrap().starts_with("HTTP/1.1 200"));
+    let answer = served.health().await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.to_lowercase().contains("strict-transport-security: max-age=31536000\r\n"), "{answer}");
 
     served.papers.renew();
     assert_eq!(served.health().await, None, "the old certificate is still shown");

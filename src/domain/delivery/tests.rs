@@ -86,12 +86,12 @@ fn an_endpoint_that_asks_for_time_gets_it() {
 }
 
 #[test]
-fn gone_disables_and_keeps_the_batch() {
+fn gone_keeps_the_batch() {
     let (spec, all) = (spec(8, 0), entries(1, 4, 0));
     let mut progress = Progress::default();
     progress.next(queues(&all), &spec, (Millis(0), HOLD), "a");
     let settled = progress.settle(&all, &Verdict::Gone, PATIENCE, Millis(0));
-    assert_eq!(settled, Settled { disable: true, ..Settled::default() });
+    assert_eq!(settled, Settled::default());
     assert_eq!(progress.next(queues(&all), &spec, (Millis(9), HOLD), "x"), Next::Send);
     assert_eq!(progress.batch.unwrap().id, "a");
 }

@@ -10,8 +10,8 @@ use super::super::record::{Records, SpecNumbers, push_drop};
 use super::store::{Store, parsed, unreadable};
 use crate::domain::stock::Record;
 use crate::domain::{
-    Claim, ClaimAnswer, DropId, DropSpec, DropView, Fate, Fingerprint, Hold, HoldId, Millis, Position, Sale,
-    Stock,
+    Claim, ClaimAnswer, ClaimOutcome, DropId, DropSpec, DropView, Fingerprint, Hold, HoldId, Millis,
+    Position, Sale, Stock,
 };
 
 /// Holds of one user in one answer.
@@ -72,15 +72,15 @@ impl Filled {
     /// What was answered to the claim.
     pub fn first(&self, claim: HoldId) -> Option<ClaimAnswer> {
         let fate = match self.expires {
-            Some(at) => Fate::Held(at),
-            None => Fate::Sold(self.sale.clone()?),
+            Some(at) => ClaimOutcome::Held(at),
+            None => ClaimOutcome::Sold(self.sale.clone()?),
         };
         Some(ClaimAnswer { claim, count: self.count, fate })
     }
 
     /// What was answered when it was paid for.
     pub fn sold(&self, claim: HoldId) -> Option<ClaimAnswer> {
-        Some(ClaimAnswer { claim, count: self.count, fate: Fate::Sold(self.sale.clone()?) })
+        Some(ClaimAnswer { claim, count: self.count, fate: ClaimOutcome::Sold(self.sale.clone()?) })
     }
 }
 
@@ -180,13 +180,19 @@ impl Store {
     }
 
     /// Writes a claim that is filled.
-    pub fn put_claim(&self, feed: i64, drop: &DropId, claim: &Claim, fate: &Fate) -> rusqlite::Result<()> {
+    pub fn put_claim(
+        &self,
+        feed: i64,
+        drop: &DropId,
+        claim: &Claim,
+        fate: &ClaimOutcome,
+    ) -> rusqlite::Result<()> {
         let sql = "INSERT INTO claims
             (feed, drop_name, id, fingerprint, user, person, message, count, state, expires, epoch, seq, row)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
         let (state, expires, sale) = match fate {
-            Fate::Sold(sale) => (SOLD, 0, Some(sale)),
-            Fate::Held(at) => (HELD, at.0, None),
+            ClaimOutcome::Sold(sale) => (SOLD, 0, Some(sale)),
+            ClaimOutcome::Held(at) => (HELD, at.0, None),
         };
         let message = claim.message_json();
         let fields = params![

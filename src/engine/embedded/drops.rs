@@ -7,8 +7,8 @@ use super::feeds::{Feeds, Step};
 use crate::domain::drop::MAX_DROPS;
 use crate::domain::row::{RowDrop, SoldRow};
 use crate::domain::{
-    Cancelled, Claim, ClaimAnswer, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView,
-    Fate, FeedId, Hold, HoldId, Millis, Pay, Sale, Stock,
+    Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec,
+    DropView, FeedId, Hold, HoldId, Millis, Pay, Sale, Stock,
 };
 use crate::engine::record::{SoldEntry, push_sold};
 use crate::engine::{DropStore, Wait};
@@ -75,11 +75,11 @@ impl Feeds {
             return Ok(Claimed::Refused(refused));
         }
         let fate = match claim.pay {
-            Pay::Later => Fate::Held(now.plus(stock.spec.hold_ttl_ms)),
+            Pay::Later => ClaimOutcome::Held(now.plus(stock.spec.hold_ttl_ms)),
             Pay::Now => {
                 let (person, message) = (claim.user.to_json(), claim.message_json());
                 let row = (&*person, message.as_deref(), claim.count);
-                Fate::Sold(self.sell(feed, &hold, &stock, row, now)?)
+                ClaimOutcome::Sold(self.sell(feed, &hold, &stock, row, now)?)
             }
         };
         self.store.begin()?;
@@ -103,7 +103,7 @@ impl Feeds {
                     self.store.begin()?;
                     self.store.sell_claim(filled, &sale)?;
                     let (claim, count) = (hold.clone(), filled.count);
-                    Confirmed::New(ClaimAnswer { claim, count, fate: Fate::Sold(sale) })
+                    Confirmed::New(ClaimAnswer { claim, count, fate: ClaimOutcome::Sold(sale) })
                 }
                 _ => Confirmed::Ended,
             },

@@ -8,7 +8,7 @@ use super::EmbeddedOptions;
 use super::reports::{HookOfAll, Jobs, Jots, Ledger};
 use super::steady::Steady;
 use super::store::{Store, push_lock};
-use crate::domain::answer::{Fate, Remembered};
+use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::feed::Effects;
 use crate::domain::{
     Answer, Change, DropId, EntryStatus, FeedId, FeedList, FeedState, Gift, HookId, Millis, Outcome, Part,
@@ -144,7 +144,7 @@ impl Feeds {
             let answer = state.publish(gift, policy, now, effects);
             (answer, effects.part.take().map_or(Part::Unknown, Part::Added))
         })?;
-        let it = Remembered { fingerprint: gift.fingerprint, fate: Fate::Taken(answer.clone()), part };
+        let it = Remembered { fingerprint: gift.fingerprint, fate: GiftFate::Taken(answer.clone()), part };
         self.remember(name, it, now)?;
         let Answer { status, at, row, .. } = &answer;
         let (status, seq) = match status {

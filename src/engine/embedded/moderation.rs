@@ -2,7 +2,7 @@
 
 use super::EmbeddedEngine;
 use super::feeds::{Feeds, Step};
-use crate::domain::answer::Fate;
+use crate::domain::answer::GiftFate;
 use crate::domain::{Control, FeedId, GiftId, GiftTakenBack, Millis, Part, Position};
 use crate::engine::record::push_retracted;
 use crate::engine::{ModerationStore, Unscheduled, Wait};
@@ -25,15 +25,15 @@ impl Feeds {
         let Some(no) = self.known_number(name)? else { return Ok(GiftTakenBack::Unknown) };
         let Some(known) = self.store.remembered(no, id, now)? else { return Ok(GiftTakenBack::Unknown) };
         let answer = match known.fate {
-            Fate::Cancelled(_) => return Ok(GiftTakenBack::Done),
-            Fate::Waits(_) => {
+            GiftFate::Cancelled(_) => return Ok(GiftTakenBack::Done),
+            GiftFate::Waits(_) => {
                 return Ok(match self.unschedule(name, id, now)? {
                     Unscheduled::Cancelled(_) => GiftTakenBack::Done,
                     // What waits in no queue was set aside for good: nobody will show it.
                     Unscheduled::Shown | Unscheduled::Unknown => GiftTakenBack::Unknown,
                 });
             }
-            Fate::Taken(answer) => answer,
+            GiftFate::Taken(answer) => answer,
         };
         let part = match known.part {
             Part::Added(part) => part,

@@ -15,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension, Row as SqlRow, params};
 
 use super::super::record::{Records, push_change, push_row};
 use super::{claims, moderation};
-use crate::domain::answer::{Fate, Remembered};
+use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::feed::Lock;
 use crate::domain::{
     Answer, Change, Controls, Drops, Epoch, FeedList, FeedState, Fingerprint, GiftId, Millis, Part, Policy,
@@ -297,7 +297,7 @@ impl Store {
         let mut insert = self.db.prepare_cached(sql)?;
         let fingerprint = it.fingerprint.0;
         match &it.fate {
-            Fate::Taken(Answer { status, id, at, row, count }) => {
+            GiftFate::Taken(Answer { status, id, at, row, count }) => {
                 let (status, id) = (*status as u8, id.as_str());
                 let (epoch, row) = (at.epoch.as_str(), row.as_str());
                 let part = it.part.to_string();
@@ -314,11 +314,11 @@ impl Store {
                     part
                 ])
             }
-            Fate::Waits(Scheduled { id, deliver_at }) => {
+            GiftFate::Waits(Scheduled { id, deliver_at }) => {
                 let (id, forever) = (id.as_str(), i64::MAX);
                 insert.execute(params![feed, id, fingerprint, WAITS, "", 0, "", deliver_at.0, forever, ""])
             }
-            Fate::Cancelled(Scheduled { id, deliver_at }) => {
+            GiftFate::Cancelled(Scheduled { id, deliver_at }) => {
                 let id = id.as_str();
                 insert.execute(params![
                     feed,
@@ -431,13 +431,15 @@ fn read_id(r: &SqlRow<'_>, id: &GiftId) -> rusqlite::Result<Remembered> {
     let status = match r.get::<_, u8>(1)? {
         0 => Status::Accepted,
         1 => Status::Merged,
-        WAITS => return Ok(Remembered { fingerprint, fate: Fate::Waits(scheduled(r, id)?), part }),
-        CANCELLED => return Ok(Remembered { fingerprint, fate: Fate::Cancelled(scheduled(r, id)?), part }),
+        WAITS => return Ok(Remembered { fingerprint, fate: GiftFate::Waits(scheduled(r, id)?), part }),
+        CANCELLED => {
+            return Ok(Remembered { fingerprint, fate: GiftFate::Cancelled(scheduled(r, id)?), part });
+        }
         _ => Status::Suppressed,
     };
     let at = Position { epoch: parsed(r, 2)?, seq: r.get(3)? };
     let answer = Answer { status, id: id.clone(), at, row: parsed(r, 4)?, count: r.get(5)? };
-    Ok(Remembered { fingerprint, fate: Fate::Taken(answer), part })
+    Ok(Remembered { fingerprint, fate: GiftFate::Taken(answer), part })
 }
 
 fn scheduled(r: &SqlRow<'_>, id: &GiftId) -> rusqlite::Result<Scheduled> {

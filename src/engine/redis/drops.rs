@@ -14,8 +14,8 @@ use super::wire::{self, Garbled};
 use crate::domain::claim::user_digest;
 use crate::domain::drop::MAX_DROPS;
 use crate::domain::{
-    Cancelled, Claim, ClaimAnswer, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView,
-    Fate, FeedId, Hold, HoldId, Millis, Pay, Phase, Position, Sale,
+    Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec,
+    DropView, FeedId, Hold, HoldId, Millis, Pay, Phase, Position, Sale,
 };
 use crate::engine::EngineError;
 use crate::engine::record::SpecNumbers;
@@ -263,14 +263,16 @@ struct Filled {
 impl Filled {
     fn first(self) -> Result<ClaimAnswer, Garbled> {
         match self.expires {
-            Some(at) => Ok(ClaimAnswer { claim: self.claim, count: self.count, fate: Fate::Held(at) }),
+            Some(at) => {
+                Ok(ClaimAnswer { claim: self.claim, count: self.count, fate: ClaimOutcome::Held(at) })
+            }
             None => self.sold(),
         }
     }
 
     fn sold(self) -> Result<ClaimAnswer, Garbled> {
         let sale = self.sale.ok_or(Garbled("a sale"))?;
-        Ok(ClaimAnswer { claim: self.claim, count: self.count, fate: Fate::Sold(sale) })
+        Ok(ClaimAnswer { claim: self.claim, count: self.count, fate: ClaimOutcome::Sold(sale) })
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::known::Mark;
 use super::net::faults::Fault;
-use crate::domain::answer::{Fate, Remembered};
+use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::gift::Fingerprint;
 use crate::domain::{
     Answer, Change, Controls, Dedup, DropId, DropView, Epoch, Gift, GiftId, Millis, Outcome, Policy,
@@ -217,8 +217,8 @@ pub(super) fn outcome(text: &str, id: &GiftId, fingerprint: Fingerprint) -> Read
     }
     let known = remembered(rest, id)?;
     match (kind, known.fate) {
-        ("n", Fate::Taken(answer)) => Ok(Outcome::New(answer)),
-        ("n", Fate::Waits(it)) => Ok(Outcome::Scheduled(it)),
+        ("n", GiftFate::Taken(answer)) => Ok(Outcome::New(answer)),
+        ("n", GiftFate::Waits(it)) => Ok(Outcome::Scheduled(it)),
         ("d", fate) => Ok(Remembered { fate, ..known }.again(fingerprint)),
         _ => Err(Garbled("an outcome")),
     }
@@ -230,7 +230,7 @@ pub(super) fn shown(text: &str, id: &GiftId) -> Read<Option<Answer>> {
         return Ok(None);
     }
     match remembered(text.strip_prefix('n').unwrap_or_default(), id)?.fate {
-        Fate::Taken(answer) => Ok(Some(answer)),
+        GiftFate::Taken(answer) => Ok(Some(answer)),
         _ => Err(Garbled("an outcome")),
     }
 }
@@ -247,8 +247,8 @@ fn remembered(text: &str, id: &GiftId) -> Read<Remembered> {
         "a" => Status::Accepted,
         "m" => Status::Merged,
         "s" => Status::Suppressed,
-        "w" => return Ok(Remembered { fingerprint, fate: Fate::Waits(scheduled()?), part }),
-        "c" => return Ok(Remembered { fingerprint, fate: Fate::Cancelled(scheduled()?), part }),
+        "w" => return Ok(Remembered { fingerprint, fate: GiftFate::Waits(scheduled()?), part }),
+        "c" => return Ok(Remembered { fingerprint, fate: GiftFate::Cancelled(scheduled()?), part }),
         _ => return Err(Garbled("a status")),
     };
     let at = Position { epoch: parse(epoch, "an epoch")?, seq: parse(seq, "a seq")? };
@@ -257,7 +257,7 @@ fn remembered(text: &str, id: &GiftId) -> Read<Remembered> {
         count => Some(parse(count, "a count")?),
     };
     let answer = Answer { status, id: id.clone(), at, row: parse(row, "a row id")?, count };
-    Ok(Remembered { fingerprint, fate: Fate::Taken(answer), part })
+    Ok(Remembered { fingerprint, fate: GiftFate::Taken(answer), part })
 }
 
 #[cfg(test)]

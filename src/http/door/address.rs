@@ -74,7 +74,8 @@ impl Proxies {
         Some(client)
     }
 
-    fn trusts(&self, ip: IpAddr) -> bool {
+    /// Whether this is a trusted proxy's address.
+    pub fn trusts(&self, ip: IpAddr) -> bool {
         self.trusted.iter().any(|net| net.contains(&ip))
     }
 }

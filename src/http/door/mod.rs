@@ -17,6 +17,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
 use super::access::{Access, Asked, find};
+use super::inbound::Peer;
 use super::problem::ApiError;
 use super::seldom::Seldom;
 use crate::auth::{Keys, Right, Verifier};
@@ -291,7 +292,9 @@ impl Door {
     /// A place for the watcher that asks.
     pub fn place(&self, req: &HttpRequest) -> Result<Place, Full> {
         let now = self.now.load();
-        self.places.take(now.rules.client(req).map(counted), now.rules.places).inspect_err(|full| {
+        let peer = || req.conn_data::<Arc<Peer>>().cloned();
+        let taken = self.places.take(now.rules.client(req).map(counted), now.rules.places);
+        taken.map(|place| place.of(peer())).inspect_err(|full| {
             let Some(more) = self.full.may_speak() else { return };
             match full {
                 Full::Server => tracing::warn!(more, "no place for a watcher: [limits] watchers is reached"),
@@ -303,6 +306,18 @@ impl Door {
                 ),
             }
         })
+    }
+
+    /// Whom a watcher counts for in limits of addresses; none when it is not limited.
+    pub fn address(&self, req: &HttpRequest) -> Option<IpAddr> {
+        let now = self.now.load();
+        let limited = |ip: &IpAddr| now.rules.places.count_loopback || !ip.is_loopback();
+        now.rules.client(req).map(counted).filter(limited)
+    }
+
+    /// Whether an address is a trusted proxy's, whose connections are many people's.
+    pub fn is_proxy(&self, address: IpAddr) -> bool {
+        self.now.load().rules.proxies.trusts(address.to_canonical())
     }
 
     /// A place to tell a watcher in that there is none.

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::http::inbound::Peer;
+
 /// Watchers that are being told at the same time that there is no place. Telling them over their socket
 /// is a courtesy to browsers, which do not show a page the status of a refused handshake.
 const TURNED_AWAY_MOST: usize = 256;
@@ -57,7 +59,7 @@ impl Places {
             *taken.of.entry(address).or_default() += 1;
         }
         taken.all += 1;
-        Ok(Place { places: self.clone(), kind: Kind::Watcher(address) })
+        Ok(Place { places: self.clone(), kind: Kind::Watcher(address), peer: None })
     }
 
     /// A place to be told in that there is none; none when too many are being told.
@@ -67,7 +69,7 @@ impl Places {
             return None;
         }
         taken.turned_away += 1;
-        Some(Place { places: self.clone(), kind: Kind::TurnedAway })
+        Some(Place { places: self.clone(), kind: Kind::TurnedAway, peer: None })
     }
 
     fn locked(&self) -> MutexGuard<'_, Taken> {
@@ -80,6 +82,17 @@ impl Places {
 pub struct Place {
     places: Arc<Places>,
     kind: Kind,
+    /// Its connection stays in the register for as long as it watches, whoever serves the socket.
+    #[allow(dead_code, reason = "held for its drop")]
+    peer: Option<Arc<Peer>>,
+}
+
+impl Place {
+    /// The same place, for this connection.
+    pub fn of(mut self, peer: Option<Arc<Peer>>) -> Place {
+        self.peer = peer;
+        self
+    }
 }
 
 #[derive(Debug)]

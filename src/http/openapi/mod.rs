@@ -4,6 +4,7 @@
 //! same rules. Tests hold the two together: every route is in the document and the other way round,
 //! its examples are accepted by the running server, and the server's answers have its shapes.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use actix_web::http::header::{CACHE_CONTROL, ETAG};
@@ -23,15 +24,15 @@ mod moderation;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod operations;
 #[allow(dead_code, reason = "only described, never built or called")]
+mod params;
+#[allow(dead_code, reason = "only described, never built or called")]
 mod producer;
 #[allow(dead_code, reason = "only described, never built or called")]
-mod report_schemas;
+mod refusals;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod reports;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod scheduled;
-#[allow(dead_code, reason = "only described, never built or called")]
-mod schemas;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod source_schemas;
 #[allow(dead_code, reason = "only described, never built or called")]
@@ -111,6 +112,7 @@ mod watching;
         operations::metrics,
         operations::problem,
     ),
+    components(schemas(crate::http::answers::texts::Delivery)),
     modifiers(&Keys),
 )]
 struct Api;
@@ -171,26 +173,122 @@ fn secure(api: &mut Value) {
 /// The document, with what the derive cannot say.
 fn document() -> Value {
     let mut api = serde_json::to_value(Api::openapi()).unwrap_or_default();
+    let bodies = close_bodies_and_share_problems(&mut api);
+    for (name, schema) in api["components"]["schemas"].as_object_mut().into_iter().flatten() {
+        tidy(schema);
+        if schema["type"] == "object" {
+            // Bodies refuse what they do not know; answers may say more one day.
+            schema["additionalProperties"] = (!bodies.contains(name)).into();
+        }
+    }
+    join_parts(&mut api["components"]["schemas"]);
     let schemas = &mut api["components"]["schemas"];
     schemas["Gift"]["not"] = json!({ "required": ["deliver_at", "delay_ms"] });
-    for policy in ["Policy", "PolicyPatch"] {
-        let ttl = &mut schemas[policy]["properties"]["row_ttl_ms"];
-        ttl["anyOf"] = json!([{ "maximum": 0 }, { "minimum": 1_000 }]);
-    }
-    let replay = &mut schemas["Replay"];
-    replay["not"] = json!({ "anyOf": [{ "required": ["ids", "from"] }, { "required": ["ids", "to"] }] });
+    schemas["PolicyPatch"]["properties"]["row_ttl_ms"]["not"] = json!({ "minimum": 1, "maximum": 999 });
+    schemas["ReplayRequest"]["not"] =
+        json!({ "anyOf": [{ "required": ["ids", "from"] }, { "required": ["ids", "to"] }] });
     secure(&mut api);
-    // The derive spells the shape out in every single answer.
+    api["webhooks"] = json!({ "gifts": { "post": delivery() } });
+    api
+}
+
+/// Gives the names of all schemas that are bodies of requests. The derive spells the shape of a problem out in
+/// every single answer; here it becomes a reference.
+fn close_bodies_and_share_problems(api: &mut Value) -> BTreeSet<String> {
+    let mut bodies = BTreeSet::new();
     let paths = api["paths"].as_object_mut().into_iter().flatten();
-    for operation in paths.filter_map(|(_, item)| item.as_object_mut()).flatten() {
-        for answer in operation.1["responses"].as_object_mut().into_iter().flatten() {
-            let problem = answer.1.pointer_mut("/content/application~1problem+json");
-            if let Some(problem) = problem {
+    for (_, operation) in paths.filter_map(|(_, item)| item.as_object_mut()).flatten() {
+        let body = operation.pointer("/requestBody/content/application~1json/schema/$ref");
+        bodies.extend(body.and_then(Value::as_str).and_then(|it| it.rsplit('/').next()).map(str::to_owned));
+        for (_, answer) in operation["responses"].as_object_mut().into_iter().flatten() {
+            if let Some(problem) = answer.pointer_mut("/content/application~1problem+json") {
                 problem["schema"] = json!({ "$ref": "#/components/schemas/Problem" });
             }
         }
     }
-    api
+    bodies
+}
+
+/// What may be absent is never null, and a reference stands alone: programs that make clients out of the document
+/// stumble over either.
+fn tidy(schema: &mut Value) {
+    let required = schema["required"].clone();
+    let is_required = |name: &str| required.as_array().is_some_and(|all| all.iter().any(|it| it == name));
+    for (name, property) in schema["properties"].as_object_mut().into_iter().flatten() {
+        if let Some(choices) = property["oneOf"].as_array_mut() {
+            choices.retain(|choice| choice["type"] != "null");
+            if let [only] = &mut choices[..] {
+                *property = only.take();
+            }
+        }
+        if let Some(types) = property["type"].as_array_mut()
+            && !is_required(name)
+        {
+            types.retain(|kind| kind != "null");
+            property["type"] = types[0].take();
+        }
+        if let Some(reference) = property.get("$ref").cloned() {
+            *property = json!({ "$ref": reference });
+        }
+    }
+    if let Some(object) = schema.as_object_mut() {
+        object.retain(|_, value| !value.is_null());
+    }
+}
+
+/// A shape that is another with more members (`serde(flatten)`) lists all of them itself.
+fn join_parts(schemas: &mut Value) {
+    let known = schemas.clone();
+    for schema in schemas.as_object_mut().into_iter().flatten().map(|(_, schema)| schema) {
+        let Some(Value::Array(parts)) = schema.as_object_mut().and_then(|it| it.remove("allOf")) else {
+            continue;
+        };
+        let (mut properties, mut required) = (serde_json::Map::new(), Vec::new());
+        for mut part in parts {
+            if let Some(name) = part["$ref"].as_str().and_then(|it| it.rsplit('/').next()) {
+                part = known[name].clone();
+            }
+            tidy(&mut part);
+            properties.extend(part["properties"].as_object().cloned().unwrap_or_default());
+            required.extend(part["required"].as_array().cloned().unwrap_or_default());
+        }
+        schema["type"] = "object".into();
+        schema["additionalProperties"] = true.into();
+        schema["properties"] = properties.into();
+        schema["required"] = required.into();
+    }
+}
+
+/// What a webhook's endpoint is sent, and what its answer means.
+fn delivery() -> Value {
+    let header = |name: &str, description: &str| {
+        json!({ "name": name, "in": "header", "required": true,
+        "description": description, "schema": { "type": "string" } })
+    };
+    let means = |description: &str| json!({ "description": description });
+    json!({
+        "operationId": "deliverGifts",
+        "summary": "Entries of a feed's ledger",
+        "description": "Signed as Standard Webhooks. A retry has the same webhook-id, batch and entries; entries come \
+            at least once, so tell repeats by the gift's id.",
+        "tags": ["reports"],
+        "parameters": [
+            header("webhook-id", "The batch's name; the same in a retry"),
+            header("webhook-timestamp", "Seconds since 1970 of this attempt"),
+            header("webhook-signature", "v1, and the base64 of HMAC-SHA256 over id.timestamp.body; one for each secret"),
+        ],
+        "requestBody": { "required": true, "content": { "application/json": {
+            "schema": { "$ref": "#/components/schemas/Delivery" },
+        } } },
+        "responses": {
+            "2XX": means("The entries are acknowledged"),
+            "410": means("The webhook is disabled"),
+            "413": means("The batch is halved"),
+            "429": means("Tried again after Retry-After; so is 503"),
+            "4XX": means("Tried once more, then the batch is halved; an entry refused alone is a dead letter"),
+            "5XX": means("Tried again for a day, then the entries are dead letters"),
+        },
+    })
 }
 
 /// `GET /openapi.json`
@@ -207,8 +305,6 @@ pub(super) async fn show(req: HttpRequest) -> HttpResponse {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     /// Pages and files for people, which need no description for programs.
@@ -255,7 +351,7 @@ mod tests {
         }
         for kind in crate::http::problem::KINDS {
             let status = kind.status.as_str();
-            // Paths know their methods; a defect is nobody's answer; which names are listed is the operator's.
+            // 405: a path knows its methods. 421: the operator lists the names. 500: a defect is no answer to plan for.
             assert!(matches!(status, "405" | "421" | "500") || described.contains(status), "{}", kind.name);
         }
     }
@@ -264,9 +360,9 @@ mod tests {
     fn bodies_refuse_what_they_do_not_know_and_every_reference_leads_somewhere() {
         let api = document();
         for body in
-            ["Gift", "User", "GiftKind", "Money", "Combo", "Batch", "PolicyPatch", "DropSpec", "Claim"]
+            ["Gift", "GiftBatch", "PolicyPatch", "DropSpec", "DropClaim", "GroupClaim", "EntryCursors"]
                 .into_iter()
-                .chain(["Pull", "Cursors", "Replay", "WebhookSpec", "SourceSpec"])
+                .chain(["ReplayRequest", "WebhookSpec", "OverlayControl", "SourceSpec"])
         {
             assert_eq!(api["components"]["schemas"][body]["additionalProperties"], false, "{body}");
         }
@@ -275,5 +371,41 @@ mod tests {
             let name = reference.split('"').next().unwrap();
             assert!(api["components"]["schemas"][name].is_object(), "{name}");
         }
+    }
+
+    /// What made generators of clients fail, or made types that nobody can use.
+    #[test]
+    fn a_client_can_be_generated_from_the_document() {
+        let api = document();
+        let mut ids = BTreeSet::new();
+        for (path, item) in api["paths"].as_object().unwrap() {
+            for (method, operation) in item.as_object().unwrap() {
+                let id = operation["operationId"].as_str().unwrap();
+                let verb_noun = id.starts_with(char::is_lowercase) && id.contains(char::is_uppercase);
+                assert!(verb_noun && ids.insert(id.to_owned()), "{method} {path}: {id}");
+            }
+        }
+        let schemas = api["components"]["schemas"].as_object().unwrap();
+        for (name, schema) in schemas {
+            assert!(schema["type"].is_string(), "{name}: {schema}");
+            for (property, it) in schema["properties"].as_object().into_iter().flatten() {
+                let typed = it.get("$ref").is_some() || it.get("type").is_some();
+                assert!(typed && it.get("anyOf").is_none(), "{name}.{property}: {it}");
+                assert!(
+                    it.get("$ref").is_none() || it.as_object().unwrap().len() == 1,
+                    "{name}.{property}: {it}"
+                );
+                let optional =
+                    !schema["required"].as_array().is_some_and(|all| all.contains(&json!(property)));
+                assert!(
+                    !(optional && it["type"].is_array()),
+                    "{name}.{property} may be absent, never null: {it}"
+                );
+                assert_ne!(it["enum"], json!([true]), "{name}.{property}");
+            }
+        }
+        assert_eq!(api["webhooks"]["gifts"]["post"]["operationId"], "deliverGifts");
+        assert_eq!(schemas["LedgerEntry"]["properties"]["gift"]["$ref"], "#/components/schemas/GiftEvent");
+        assert!(!schemas["DropClaim"]["required"].as_array().unwrap().contains(&json!("id")));
     }
 }

@@ -1,61 +1,10 @@
 //! Section 9 of the contract, and the taking back of section 8: what a host does while a show runs.
 
-use serde::Deserialize;
-use utoipa::ToSchema;
-use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
-
-use super::producer::{BodyRefusals, Refusals};
-use super::schemas::Problem;
-
-fn action() -> Object {
-    let words = ["pause", "resume", "skip", "mute", "unmute", "replay"];
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).build()
-}
-
-fn retracted() -> Object {
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["retracted"])).build()
-}
-
-/// What overlays are to do.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Control {
-    /// pause: alerts wait until resume. skip: the one that is shown goes. mute: no sound until unmute. replay: a row is
-    /// shown as an alert again, once.
-    #[schema(schema_with = action)]
-    action: String,
-    /// The row of a replay, which needs one, or of a skip.
-    #[schema(required = false, pattern = "^[A-Za-z0-9_-]{1,128}$")]
-    row: String,
-}
-
-/// Where the feed stands afterwards.
-#[derive(ToSchema)]
-pub struct Controlled {
-    seq: u64,
-}
-
-/// The gift counts no more.
-#[derive(ToSchema)]
-pub struct GiftRetracted {
-    #[schema(schema_with = retracted)]
-    status: String,
-}
-
-/// How many rows went.
-#[derive(ToSchema)]
-pub struct RowsRemoved {
-    removed: u64,
-}
-
-/// What overlays were told to do; only there while one of the two is true.
-#[derive(ToSchema)]
-pub struct Controls {
-    /// Alerts wait.
-    paused: bool,
-    /// Alerts make no sound.
-    muted: bool,
-}
+use super::params::{FeedName, GiftIdInPath, UserQuery};
+use super::refusals::{BodyRefusals, Refusals};
+use crate::http::answers::{ControlResult, RemovedRows, RetractedGift};
+use crate::http::bodies::OverlayControl;
+use crate::http::problem::Problem;
 
 /// Tell overlays what to do
 ///
@@ -63,14 +12,15 @@ pub struct Controls {
 #[utoipa::path(
     post,
     path = "/v1/feeds/{feed}/control",
+    operation_id = "controlOverlays",
     tag = "moderation",
-    params(("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$")),
-    request_body(content = Control, examples(
+    params(FeedName),
+    request_body(content = OverlayControl, examples(
         ("pause" = (summary = "Alerts wait", value = json!({"action": "pause"}))),
         ("resume" = (summary = "Alerts go on", value = json!({"action": "resume"}))),
     )),
     responses(
-        (status = 200, description = "It is said", body = Controlled, example = json!({"seq": 7})),
+        (status = 200, description = "It is said", body = ControlResult, example = json!({"seq": 7})),
         (status = 404, description = "The row of the replay is not, or no longer, in the list", body = Problem,
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
@@ -86,13 +36,11 @@ pub(super) fn control() {}
 #[utoipa::path(
     post,
     path = "/v1/feeds/{feed}/gifts/{id}/retract",
+    operation_id = "retractGift",
     tag = "moderation",
-    params(
-        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-        ("id" = String, Path, description = "The gift's id", example = "order-7712"),
-    ),
+    params(FeedName, GiftIdInPath),
     responses(
-        (status = 200, description = "It is taken back, now or before", body = GiftRetracted,
+        (status = 200, description = "It is taken back, now or before", body = RetractedGift,
             example = json!({"status": "retracted"})),
         (status = 404, description = "No gift of this id is remembered", body = Problem,
             content_type = "application/problem+json"),
@@ -107,13 +55,11 @@ pub(super) fn retract_gift() {}
 #[utoipa::path(
     delete,
     path = "/v1/feeds/{feed}/rows",
+    operation_id = "retractUserRows",
     tag = "moderation",
-    params(
-        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-        ("user" = String, Query, description = "The user's id", example = "u-1"),
-    ),
+    params(FeedName, UserQuery),
     responses(
-        (status = 200, description = "How many there were", body = RowsRemoved, example = json!({"removed": 2})),
+        (status = 200, description = "How many there were", body = RemovedRows, example = json!({"removed": 2})),
         Refusals,
     ),
 )]

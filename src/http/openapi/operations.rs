@@ -1,13 +1,16 @@
 //! For those who run it.
 
-use super::schemas::{Alive, Problem, Ready};
+use super::params::{ProblemName, ShardOfFeed};
+use crate::http::answers::{Liveness, Readiness};
+use crate::http::problem::Problem;
 
 /// Is the process alive?
 #[utoipa::path(
     get,
     path = "/healthz",
+    operation_id = "getHealth",
     tag = "operations",
-    responses((status = 200, description = "It is", body = Alive, example = json!({"status": "alive"}))),
+    responses((status = 200, description = "It is", body = Liveness, example = json!({"status": "alive"}))),
 )]
 pub(super) fn healthz() {}
 
@@ -18,10 +21,11 @@ pub(super) fn healthz() {}
 #[utoipa::path(
     get,
     path = "/readyz",
+    operation_id = "getReadiness",
     tag = "operations",
-    params(("feed" = Option<String>, Query, description = "Ask only for the shard of this feed")),
+    params(ShardOfFeed),
     responses(
-        (status = 200, description = "It can", body = Ready,
+        (status = 200, description = "It can", body = Readiness,
             example = json!({"status": "ready", "engine": "embedded"})),
         (status = 503, description = "It cannot, and why", body = Problem, content_type = "application/problem+json",
             headers(("Retry-After" = u64, description = "In seconds"))),
@@ -36,6 +40,7 @@ pub(super) fn readyz() {}
 #[utoipa::path(
     get,
     path = "/metrics",
+    operation_id = "getMetrics",
     tag = "operations",
     responses((status = 200, description = "Metrics", content(
         (String = "text/plain"),
@@ -48,8 +53,9 @@ pub(super) fn metrics() {}
 #[utoipa::path(
     get,
     path = "/problems/{name}",
+    operation_id = "explainProblem",
     tag = "operations",
-    params(("name" = String, Path, description = "The last part of a problem's type", example = "invalid")),
+    params(ProblemName),
     responses(
         (status = 200, description = "A text for people", body = String, content_type = "text/plain"),
         (status = 404, description = "There is no problem of this name", body = Problem,

@@ -1,72 +1,10 @@
 //! Section 1 of the contract: writing.
 
-use utoipa::IntoResponses;
-
-use super::schemas::{
-    Accepted, Batch, BatchAnswer, Gift, Joined, Policy, PolicyPatch, Problem, Retracted, Scheduled,
-};
-
-/// What every write may answer instead.
-#[derive(IntoResponses)]
-pub(super) enum Refusals {
-    #[response(
-        status = 401,
-        description = "A producer key is needed",
-        content_type = "application/problem+json"
-    )]
-    Unauthenticated(#[to_schema] Problem),
-    #[response(
-        status = 403,
-        description = "This web page or key may not",
-        content_type = "application/problem+json"
-    )]
-    Forbidden(#[to_schema] Problem),
-    #[response(
-        status = 422,
-        description = "Something breaks a rule",
-        content_type = "application/problem+json"
-    )]
-    Invalid(#[to_schema] Problem),
-    #[response(
-        status = 429,
-        description = "Too many requests, or too many gifts wait to be shown",
-        content_type = "application/problem+json",
-        headers(("Retry-After" = u64, description = "In seconds"))
-    )]
-    TooMany(#[to_schema] Problem),
-    #[response(
-        status = 503,
-        description = "The store does not answer; a retry with the same id is safe",
-        content_type = "application/problem+json",
-        headers(("Retry-After" = u64, description = "In seconds"))
-    )]
-    Unavailable(#[to_schema] Problem),
-}
-
-/// What a write with a body may answer besides.
-#[derive(IntoResponses)]
-pub(super) enum BodyRefusals {
-    #[response(status = 400, description = "The body is not JSON", content_type = "application/problem+json")]
-    Syntax(#[to_schema] Problem),
-    #[response(
-        status = 408,
-        description = "The body came too slowly",
-        content_type = "application/problem+json"
-    )]
-    Slow(#[to_schema] Problem),
-    #[response(
-        status = 413,
-        description = "The body is too large",
-        content_type = "application/problem+json"
-    )]
-    TooLarge(#[to_schema] Problem),
-    #[response(
-        status = 415,
-        description = "The body is not said to be JSON",
-        content_type = "application/problem+json"
-    )]
-    MediaType(#[to_schema] Problem),
-}
+use super::params::{FeedName, IdempotencyKey, RowName};
+use super::refusals::{BodyRefusals, Refusals};
+use crate::http::answers::{GiftBatchResult, GiftResult, Policy, RetractedRow};
+use crate::http::bodies::{Gift, GiftBatch, PolicyPatch};
+use crate::http::problem::Problem;
 
 /// Take one gift
 ///
@@ -75,12 +13,9 @@ pub(super) enum BodyRefusals {
 #[utoipa::path(
     post,
     path = "/v1/feeds/{feed}/gifts",
+    operation_id = "publishGift",
     tag = "producer",
-    params(
-        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-        ("Idempotency-Key" = Option<String>, Header, description = "The same thing as the body's id",
-            pattern = "^[A-Za-z0-9_.:-]{1,64}$"),
-    ),
+    params(FeedName, IdempotencyKey),
     request_body(content = Gift, examples(
         ("least" = (summary = "What a gift needs", value = json!(
             {"user": {"id": "u-42", "name": "Mia"}, "gift": {"id": "rose", "name": "Rose"}}
@@ -104,14 +39,14 @@ pub(super) enum BodyRefusals {
         }))),
     )),
     responses(
-        (status = 201, description = "A new row", body = Accepted, example = json!(
+        (status = 201, description = "A new row", body = GiftResult, example = json!(
             {"status": "accepted", "id": "order-7712", "epoch": "00w6f5hrbbqm5", "seq": 1, "row": "00w6f5hrbbqm5-1"}
         )),
-        (status = 200, description = "It joined a row, is suppressed, or came before", body = Joined, example = json!(
+        (status = 200, description = "It joined a row, is suppressed, or came before", body = GiftResult, example = json!(
             {"status": "merged", "id": "order-7713", "epoch": "00w6f5hrbbqm5", "seq": 2, "row": "00w6f5hrbbqm5-1",
              "count": 4}
         )),
-        (status = 202, description = "It is shown later", body = Scheduled, example = json!(
+        (status = 202, description = "It is shown later", body = GiftResult, example = json!(
             {"status": "scheduled", "id": "order-7714", "deliver_at": "2026-01-31T12:00:10.000Z"}
         )),
         Refusals, BodyRefusals,
@@ -125,16 +60,17 @@ pub(super) fn publish() {}
 #[utoipa::path(
     post,
     path = "/v1/feeds/{feed}/gifts/batch",
+    operation_id = "publishGiftBatch",
     tag = "producer",
-    params(("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$")),
-    request_body(content = Batch, examples(
+    params(FeedName),
+    request_body(content = GiftBatch, examples(
         ("two" = (summary = "Two gifts", value = json!({"gifts": [
             {"id": "b-1", "user": {"id": "u-42", "name": "Mia"}, "gift": {"id": "rose", "name": "Rose"}},
             {"id": "b-2", "user": {"id": "u-43", "name": "Kim"}, "gift": {"id": "tea", "name": "Tea"}, "count": 2}
         ]}))),
     )),
     responses(
-        (status = 200, description = "What became of each, in the order of the request", body = BatchAnswer),
+        (status = 200, description = "What became of each, in the order of the request", body = GiftBatchResult),
         Refusals, BodyRefusals,
     ),
 )]
@@ -146,13 +82,11 @@ pub(super) fn publish_batch() {}
 #[utoipa::path(
     delete,
     path = "/v1/feeds/{feed}/rows/{row}",
+    operation_id = "retractRow",
     tag = "producer",
-    params(
-        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-        ("row" = String, Path, description = "Which row", example = "00w6f5hrbbqm5-1"),
-    ),
+    params(FeedName, RowName),
     responses(
-        (status = 200, description = "It is gone", body = Retracted, example = json!(
+        (status = 200, description = "It is gone", body = RetractedRow, example = json!(
             {"status": "retracted", "row": "00w6f5hrbbqm5-1", "epoch": "00w6f5hrbbqm5", "seq": 3}
         )),
         (status = 404, description = "It is not, or no longer, in the list", body = Problem,
@@ -166,8 +100,9 @@ pub(super) fn retract() {}
 #[utoipa::path(
     get,
     path = "/v1/feeds/{feed}/policy",
+    operation_id = "getPolicy",
     tag = "producer",
-    params(("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$")),
+    params(FeedName),
     responses((status = 200, description = "The whole policy in force", body = Policy), Refusals),
 )]
 pub(super) fn policy_get() {}
@@ -178,8 +113,9 @@ pub(super) fn policy_get() {}
 #[utoipa::path(
     put,
     path = "/v1/feeds/{feed}/policy",
+    operation_id = "replacePolicy",
     tag = "producer",
-    params(("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$")),
+    params(FeedName),
     request_body(content = PolicyPatch, examples(
         ("alerts" = (summary = "Few rows that leave after a minute", value = json!(
             {"capacity": 5, "row_ttl_ms": 60_000, "dedup": "combine", "dedup_window_ms": 10_000}
@@ -196,8 +132,9 @@ pub(super) fn policy_put() {}
 #[utoipa::path(
     patch,
     path = "/v1/feeds/{feed}/policy",
+    operation_id = "updatePolicy",
     tag = "producer",
-    params(("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$")),
+    params(FeedName),
     request_body(content = PolicyPatch, examples(
         ("longer" = (summary = "A longer list", value = json!({"capacity": 20}))),
     )),

@@ -1,11 +1,13 @@
 //! Section 6 of the contract: groups that pull, webhooks that push, dead letters, and the overview.
 
-use super::producer::{BodyRefusals, Refusals};
-use super::report_schemas::{
-    Acked, Cursors, DeadLetters, Group, Groups, Nacked, Overview, Pull, Pulled, Replay, Replayed, Webhook,
-    WebhookSpec, Webhooks,
+use super::params::{FeedName, GroupName, WebhookName, WebhookScope};
+use super::refusals::{BodyRefusals, Refusals};
+use crate::http::answers::texts::ClaimedEntries;
+use crate::http::answers::{
+    AckResult, DeadLetterList, Group, GroupList, NackResult, Overview, ReplayResult, Webhook, WebhookList,
 };
-use super::schemas::Problem;
+use crate::http::bodies::{EntryCursors, GroupClaim, ReplayRequest, WebhookSpec};
+use crate::http::problem::Problem;
 
 /// Claim entries of a feed's ledger
 ///
@@ -14,19 +16,17 @@ use super::schemas::Problem;
 #[utoipa::path(
     post,
     path = "/v1/feeds/{feed}/groups/{group}/claim",
+    operation_id = "claimEntries",
     tag = "reports",
-    params(
-        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-        ("group" = String, Path, description = "Which group", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-    ),
-    request_body(content = Pull, examples(
+    params(FeedName, GroupName),
+    request_body(content = GroupClaim, examples(
         ("short" = (summary = "Whatever there is", value = json!({"consumer": "game-1"}))),
         ("whole" = (summary = "A few at a time, from now on", value = json!(
             {"consumer": "game-1", "max": 10, "wait_ms": 100, "lease_ms": 60_000, "from": "now"}
         ))),
     )),
     responses(
-        (status = 200, description = "Entries, or none", body = Pulled),
+        (status = 200, description = "Entries, or none", body = ClaimedEntries),
         (status = 409, description = "The feed has as many readers as may be", body = Problem,
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
@@ -40,14 +40,12 @@ pub(super) fn claim() {}
 #[utoipa::path(
     post,
     path = "/v1/feeds/{feed}/groups/{group}/ack",
+    operation_id = "ackEntries",
     tag = "reports",
-    params(
-        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-        ("group" = String, Path, description = "Which group", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-    ),
-    request_body(content = Cursors),
+    params(FeedName, GroupName),
+    request_body(content = EntryCursors),
     responses(
-        (status = 200, description = "How many were pending", body = Acked, example = json!({"acked": 2})),
+        (status = 200, description = "How many were pending, and how many were not", body = AckResult, example = json!({"acked": 2, "unknown": 0})),
         (status = 404, description = "The feed has no such group", body = Problem,
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
@@ -61,14 +59,12 @@ pub(super) fn ack() {}
 #[utoipa::path(
     post,
     path = "/v1/feeds/{feed}/groups/{group}/nack",
+    operation_id = "nackEntries",
     tag = "reports",
-    params(
-        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-        ("group" = String, Path, description = "Which group", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-    ),
-    request_body(content = Cursors),
+    params(FeedName, GroupName),
+    request_body(content = EntryCursors),
     responses(
-        (status = 200, description = "How many were pending", body = Nacked, example = json!({"nacked": 1})),
+        (status = 200, description = "How many were pending", body = NackResult, example = json!({"nacked": 1})),
         (status = 404, description = "The feed has no such group", body = Problem,
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
@@ -80,11 +76,9 @@ pub(super) fn nack() {}
 #[utoipa::path(
     get,
     path = "/v1/feeds/{feed}/groups/{group}",
+    operation_id = "getGroup",
     tag = "reports",
-    params(
-        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-        ("group" = String, Path, description = "Which group", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-    ),
+    params(FeedName, GroupName),
     responses(
         (status = 200, description = "How it stands", body = Group, example = json!(
             {"group": "game", "lag": 0, "pending": 3, "oldest_ms": 412, "dead": 0, "lost": 0}
@@ -100,9 +94,10 @@ pub(super) fn group() {}
 #[utoipa::path(
     get,
     path = "/v1/feeds/{feed}/groups",
+    operation_id = "listGroups",
     tag = "reports",
-    params(("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$")),
-    responses((status = 200, description = "By name", body = Groups), Refusals),
+    params(FeedName),
+    responses((status = 200, description = "By name", body = GroupList), Refusals),
 )]
 pub(super) fn groups() {}
 
@@ -112,11 +107,9 @@ pub(super) fn groups() {}
 #[utoipa::path(
     delete,
     path = "/v1/feeds/{feed}/groups/{group}",
+    operation_id = "deleteGroup",
     tag = "reports",
-    params(
-        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-        ("group" = String, Path, description = "Which group", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-    ),
+    params(FeedName, GroupName),
     responses(
         (status = 204, description = "It is gone"),
         (status = 404, description = "The feed has no such group", body = Problem,
@@ -130,13 +123,11 @@ pub(super) fn delete_group() {}
 #[utoipa::path(
     get,
     path = "/v1/feeds/{feed}/groups/{group}/dead",
+    operation_id = "listGroupDeadLetters",
     tag = "reports",
-    params(
-        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-        ("group" = String, Path, description = "Which group", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-    ),
+    params(FeedName, GroupName),
     responses(
-        (status = 200, description = "The oldest first", body = DeadLetters),
+        (status = 200, description = "The oldest first", body = DeadLetterList),
         (status = 404, description = "The feed has no such group", body = Problem,
             content_type = "application/problem+json"),
         Refusals,
@@ -150,14 +141,12 @@ pub(super) fn group_dead() {}
 #[utoipa::path(
     post,
     path = "/v1/feeds/{feed}/groups/{group}/dead/replay",
+    operation_id = "replayGroupDeadLetters",
     tag = "reports",
-    params(
-        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-        ("group" = String, Path, description = "Which group", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-    ),
-    request_body(content = Replay),
+    params(FeedName, GroupName),
+    request_body(content = ReplayRequest),
     responses(
-        (status = 200, description = "How many there were", body = Replayed),
+        (status = 200, description = "How many there were", body = ReplayResult),
         (status = 404, description = "The feed has no such group", body = Problem,
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
@@ -172,12 +161,9 @@ pub(super) fn group_replay() {}
 #[utoipa::path(
     put,
     path = "/v1/feeds/{feed}/webhooks/{name}",
+    operation_id = "setWebhook",
     tag = "reports",
-    params(
-        ("feed" = String, Path, description = "Which feed, or * for all", example = "show",
-            pattern = "^([A-Za-z0-9_.-]{1,64}|\\*)$"),
-        ("name" = String, Path, description = "Which webhook", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-    ),
+    params(WebhookScope, WebhookName),
     request_body(content = WebhookSpec, examples(
         ("all" = (summary = "Every gift, however long it takes", value = json!(
             {"url": "https://games.invalid/gifts", "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
@@ -201,12 +187,9 @@ pub(super) fn put_webhook() {}
 #[utoipa::path(
     get,
     path = "/v1/feeds/{feed}/webhooks/{name}",
+    operation_id = "getWebhook",
     tag = "reports",
-    params(
-        ("feed" = String, Path, description = "Which feed, or * for all", example = "show",
-            pattern = "^([A-Za-z0-9_.-]{1,64}|\\*)$"),
-        ("name" = String, Path, description = "Which webhook", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-    ),
+    params(WebhookScope, WebhookName),
     responses(
         (status = 200, description = "How it stands", body = Webhook),
         (status = 404, description = "There is no such webhook", body = Problem,
@@ -220,10 +203,10 @@ pub(super) fn webhook() {}
 #[utoipa::path(
     get,
     path = "/v1/feeds/{feed}/webhooks",
+    operation_id = "listWebhooks",
     tag = "reports",
-    params(("feed" = String, Path, description = "Which feed's, or * for those of all feeds", example = "show",
-        pattern = "^([A-Za-z0-9_.-]{1,64}|\\*)$")),
-    responses((status = 200, description = "By name", body = Webhooks), Refusals),
+    params(WebhookScope),
+    responses((status = 200, description = "By name", body = WebhookList), Refusals),
 )]
 pub(super) fn webhooks() {}
 
@@ -233,12 +216,9 @@ pub(super) fn webhooks() {}
 #[utoipa::path(
     delete,
     path = "/v1/feeds/{feed}/webhooks/{name}",
+    operation_id = "deleteWebhook",
     tag = "reports",
-    params(
-        ("feed" = String, Path, description = "Which feed, or * for all", example = "show",
-            pattern = "^([A-Za-z0-9_.-]{1,64}|\\*)$"),
-        ("name" = String, Path, description = "Which webhook", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-    ),
+    params(WebhookScope, WebhookName),
     responses(
         (status = 204, description = "It is gone"),
         (status = 404, description = "There is no such webhook", body = Problem,
@@ -252,14 +232,11 @@ pub(super) fn delete_webhook() {}
 #[utoipa::path(
     get,
     path = "/v1/feeds/{feed}/webhooks/{name}/dead",
+    operation_id = "listWebhookDeadLetters",
     tag = "reports",
-    params(
-        ("feed" = String, Path, description = "Which feed, or * for all", example = "show",
-            pattern = "^([A-Za-z0-9_.-]{1,64}|\\*)$"),
-        ("name" = String, Path, description = "Which webhook", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-    ),
+    params(WebhookScope, WebhookName),
     responses(
-        (status = 200, description = "The oldest of each feed first", body = DeadLetters),
+        (status = 200, description = "The oldest of each feed first", body = DeadLetterList),
         (status = 404, description = "There is no such webhook", body = Problem,
             content_type = "application/problem+json"),
         Refusals,
@@ -273,15 +250,12 @@ pub(super) fn webhook_dead() {}
 #[utoipa::path(
     post,
     path = "/v1/feeds/{feed}/webhooks/{name}/dead/replay",
+    operation_id = "replayWebhookDeadLetters",
     tag = "reports",
-    params(
-        ("feed" = String, Path, description = "Which feed, or * for all", example = "show",
-            pattern = "^([A-Za-z0-9_.-]{1,64}|\\*)$"),
-        ("name" = String, Path, description = "Which webhook", example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-    ),
-    request_body(content = Replay),
+    params(WebhookScope, WebhookName),
+    request_body(content = ReplayRequest),
     responses(
-        (status = 200, description = "How many there were", body = Replayed),
+        (status = 200, description = "How many there were", body = ReplayResult),
         (status = 404, description = "There is no such webhook", body = Problem,
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
@@ -296,6 +270,7 @@ pub(super) fn webhook_replay() {}
 #[utoipa::path(
     get,
     path = "/v1/admin/overview",
+    operation_id = "getOverview",
     tag = "operations",
     responses(
         (status = 200, description = "Feeds, groups, webhooks and dead letters", body = Overview),

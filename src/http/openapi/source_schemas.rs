@@ -1,11 +1,10 @@
 //! The shapes of section 11: sources.
 
-use serde::Deserialize;
 use serde_json::Value as Json;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
 
-use super::schemas::GiftKind;
+use crate::http::bodies::GiftKind;
 
 macro_rules! words {
     ($($name:ident = [$($word:literal),+],)*) => {$(
@@ -35,8 +34,7 @@ fn scalar() -> Object {
 }
 
 /// Where tips come from. A preset knows the platform; `custom` says everything itself.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(ToSchema)]
 pub struct SourceSpec {
     #[schema(schema_with = preset)]
     preset: String,
@@ -71,8 +69,7 @@ pub struct SourceSpec {
 }
 
 /// A tier by amount.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(ToSchema)]
 pub struct SourceTier {
     /// Minor units.
     #[schema(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
@@ -82,8 +79,7 @@ pub struct SourceTier {
 }
 
 /// `custom` only: how a delivery shows whose it is.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(ToSchema)]
 pub struct SourceVerify {
     #[schema(schema_with = scheme)]
     scheme: String,
@@ -101,8 +97,7 @@ pub struct SourceVerify {
 }
 
 /// A condition on a delivery.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(ToSchema)]
 pub struct SourceWhen {
     /// A JSON pointer.
     #[schema(max_length = 256)]
@@ -113,8 +108,7 @@ pub struct SourceWhen {
 }
 
 /// Where the parts of a gift stand: JSON pointers, or `header:NAME`; a currency may be its code.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(ToSchema)]
 pub struct SourceMap {
     /// What is the same when the platform repeats itself.
     #[schema(required = false, max_length = 256)]
@@ -134,8 +128,7 @@ pub struct SourceMap {
 }
 
 /// `custom` and `standard-webhooks` only: which deliveries take a gift back, and which gift.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(ToSchema)]
 pub struct SourceRefund {
     #[schema(max_items = 32)]
     when: Vec<SourceWhen>,
@@ -190,14 +183,14 @@ pub struct Source {
 
 /// A feed's sources, by name.
 #[derive(ToSchema)]
-pub struct Sources {
+pub struct SourceList {
     #[schema(max_items = 16)]
     sources: Vec<Source>,
 }
 
 /// What a sample would become.
 #[derive(ToSchema)]
-pub struct Tried {
+pub struct SourceTestResult {
     #[schema(schema_with = outcome)]
     outcome: String,
     /// The gift as it would be posted.
@@ -213,7 +206,7 @@ pub struct Tried {
 
 /// What became of a delivery.
 #[derive(ToSchema)]
-pub struct Delivered {
+pub struct SourceDeliveryResult {
     #[schema(schema_with = status)]
     status: String,
     /// Why nothing is shown.

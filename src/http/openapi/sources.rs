@@ -1,8 +1,9 @@
 //! Section 11 of the contract: sources.
 
-use super::producer::{BodyRefusals, Refusals};
-use super::schemas::Problem;
-use super::source_schemas::{Delivered, Source, SourceSpec, Sources, Tried};
+use super::params::{FeedName, SourceName};
+use super::refusals::{BodyRefusals, Refusals};
+use super::source_schemas::{Source, SourceDeliveryResult, SourceList, SourceSpec, SourceTestResult};
+use crate::http::problem::Problem;
 
 /// Set a source
 ///
@@ -11,11 +12,9 @@ use super::source_schemas::{Delivered, Source, SourceSpec, Sources, Tried};
 #[utoipa::path(
     put,
     path = "/v1/feeds/{feed}/sources/{name}",
+    operation_id = "setSource",
     tag = "sources",
-    params(
-        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-        ("name" = String, Path, description = "Which source", example = "tips", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-    ),
+    params(FeedName, SourceName),
     request_body(content = SourceSpec, examples(
         ("kofi" = (summary = "Ko-fi", value = json!(
             {"preset": "kofi", "token": "7f1c2a9e-0000-4000-8000-000000000001", "default_gift": {"id": "tip", "name": "Tip"},
@@ -43,11 +42,9 @@ pub(super) fn put() {}
 #[utoipa::path(
     get,
     path = "/v1/feeds/{feed}/sources/{name}",
+    operation_id = "getSource",
     tag = "sources",
-    params(
-        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-        ("name" = String, Path, description = "Which source", example = "tips", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-    ),
+    params(FeedName, SourceName),
     responses(
         (status = 200, description = "As it was set, without its secret, and what came to it", body = Source),
         (status = 404, description = "The feed has no such source", body = Problem,
@@ -61,9 +58,10 @@ pub(super) fn get() {}
 #[utoipa::path(
     get,
     path = "/v1/feeds/{feed}/sources",
+    operation_id = "listSources",
     tag = "sources",
-    params(("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$")),
-    responses((status = 200, description = "By name", body = Sources), Refusals),
+    params(FeedName),
+    responses((status = 200, description = "By name", body = SourceList), Refusals),
 )]
 pub(super) fn list() {}
 
@@ -73,11 +71,9 @@ pub(super) fn list() {}
 #[utoipa::path(
     delete,
     path = "/v1/feeds/{feed}/sources/{name}",
+    operation_id = "deleteSource",
     tag = "sources",
-    params(
-        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-        ("name" = String, Path, description = "Which source", example = "tips", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-    ),
+    params(FeedName, SourceName),
     responses(
         (status = 204, description = "It is gone"),
         (status = 404, description = "The feed has no such source", body = Problem,
@@ -94,14 +90,12 @@ pub(super) fn delete() {}
 #[utoipa::path(
     post,
     path = "/v1/feeds/{feed}/sources/{name}/test",
+    operation_id = "testSource",
     tag = "sources",
-    params(
-        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-        ("name" = String, Path, description = "Which source", example = "tips", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-    ),
+    params(FeedName, SourceName),
     request_body(content = String, content_type = "*/*", description = "A sample, at most 64 KiB"),
     responses(
-        (status = 200, description = "What it would become", body = Tried),
+        (status = 200, description = "What it would become", body = SourceTestResult),
         (status = 404, description = "The feed has no such source", body = Problem,
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
@@ -116,12 +110,13 @@ pub(super) fn test() {}
 #[utoipa::path(
     post,
     path = "/in/{path}",
+    operation_id = "deliverToSource",
     tag = "sources",
     params(("path" = String, Path, description = "As the source's GET shows it")),
     request_body(content = String, content_type = "*/*", description = "What the platform says, at most 64 KiB"),
     responses(
         (status = 200, description = "What became of it", content(
-            (Delivered = "application/json"), (String = "text/plain")
+            (SourceDeliveryResult = "application/json"), (String = "text/plain")
         )),
         (status = 404, description = "No source has this path", body = Problem,
             content_type = "application/problem+json"),

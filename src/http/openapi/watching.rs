@@ -2,7 +2,9 @@
 
 use utoipa::IntoResponses;
 
-use super::schemas::{Feed, Problem};
+use super::params::{FeedName, WatchQuery};
+use crate::http::answers::texts::Feed;
+use crate::http::problem::Problem;
 
 /// What reading and watching may answer instead.
 #[derive(IntoResponses)]
@@ -58,11 +60,9 @@ enum NoHandshake {
 #[utoipa::path(
     get,
     path = "/v1/feeds/{feed}",
+    operation_id = "getFeed",
     tag = "watching",
-    params(
-        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-        ("If-None-Match" = Option<String>, Header, description = "The ETag of what you have"),
-    ),
+    params(FeedName, ("If-None-Match" = Option<String>, Header, description = "The ETag of what you have")),
     responses(
         (status = 200, description = "The list", body = Feed,
             headers(("ETag" = String, description = "The position, \"epoch:seq\"")),
@@ -89,14 +89,9 @@ pub(super) fn feed() {}
 #[utoipa::path(
     get,
     path = "/v1/feeds/{feed}/ws",
+    operation_id = "watchFeed",
     tag = "watching",
-    params(
-        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-        ("since" = Option<String>, Query, description = "The position you have, epoch:seq; one that is not covered \
-            gets a snapshot, never a refusal"),
-        ("max_hz" = Option<f64>, Query, description = "At most this many frames a second", minimum = 0.01,
-            maximum = 1000),
-    ),
+    params(FeedName, WatchQuery),
     responses((status = 101, description = "The WebSocket is open"), NoHandshake, Refusals),
 )]
 pub(super) fn ws() {}
@@ -108,14 +103,9 @@ pub(super) fn ws() {}
 #[utoipa::path(
     get,
     path = "/v1/feeds/{feed}/sse",
+    operation_id = "streamFeed",
     tag = "watching",
-    params(
-        ("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$"),
-        ("since" = Option<String>, Query, description = "The position you have, epoch:seq"),
-        ("max_hz" = Option<f64>, Query, description = "At most this many frames a second", minimum = 0.01,
-            maximum = 1000),
-        ("Last-Event-ID" = Option<String>, Header, description = "The position you have; newer than since"),
-    ),
+    params(FeedName, WatchQuery, ("Last-Event-ID" = Option<String>, Header, description = "The position you have; newer than since")),
     responses(
         (status = 200, description = "Events, for as long as you like", body = String,
             content_type = "text/event-stream"),
@@ -130,6 +120,7 @@ pub(super) fn sse() {}
 #[utoipa::path(
     get,
     path = "/v1/ws",
+    operation_id = "watchFeeds",
     tag = "watching",
     responses((status = 101, description = "The WebSocket is open"), NoHandshake, Refusals),
 )]

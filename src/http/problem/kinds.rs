@@ -133,6 +133,10 @@ kinds! {
     TOO_MANY_CONNECTIONS = "too-many-connections", TOO_MANY_REQUESTS, "Too many connections from this address",
         "As many watchers as may are connected from this address. Close some, or come back later. On a WebSocket \
          the same is close code 4129.";
+    TOO_MANY_SUBSCRIPTIONS = "too-many-subscriptions", TOO_MANY_REQUESTS, "Too many feeds are watched",
+        "The address watches as many feeds as it may, or asks too fast for feeds that nobody else watches, or the server \
+         follows as many as it may; the detail says which. Watch fewer, or come back later. On a WebSocket the same is \
+         close code 4129, on /v1/ws an error for the one feed.";
     INTERNAL = "internal", INTERNAL_SERVER_ERROR, "The server has a defect",
         "Something went wrong that should not be possible. The server's log has a line about it; please report it. \
          A retry with the same id is safe.";

@@ -8,13 +8,16 @@ use std::fmt;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, CACHE_CONTROL, CONNECTION, RETRY_AFTER, UPGRADE, WWW_AUTHENTICATE};
 use actix_web::{HttpResponse, ResponseError};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::auth::BadToken;
 use crate::auth::keys::Denied;
 use crate::auth::signed::Unsigned;
-use crate::domain::json::{fault, push_string};
+use crate::domain::json::fault;
 use crate::domain::{ClaimAnswer, Fault, GiftId, Phase, Refused};
 use crate::engine::{EngineError, HOOKS_OF_ALL_MAX, READERS_MAX};
+use crate::http::answers::ClaimResult;
 
 mod kinds;
 
@@ -90,6 +93,8 @@ pub enum ApiError {
     RateLimited(u64),
     /// 429: too many watchers from one address.
     TooManyConnections,
+    /// 429: says which bound on watched feeds was met, and what to do.
+    TooManySubscriptions(&'static str),
     /// 500: a defect of the server. The client is told nothing about it; the log is.
     Internal,
     /// 429: as many gifts of the feed wait to be shown as may; holds after how many seconds the first
@@ -152,6 +157,7 @@ impl ApiError {
             ApiError::UpgradeRequired => &kinds::UPGRADE_REQUIRED,
             ApiError::RateLimited(_) => &kinds::RATE_LIMITED,
             ApiError::TooManyConnections => &kinds::TOO_MANY_CONNECTIONS,
+            ApiError::TooManySubscriptions(_) => &kinds::TOO_MANY_SUBSCRIPTIONS,
             ApiError::Internal => &kinds::INTERNAL,
             ApiError::ScheduleFull(_) => &kinds::SCHEDULE_FULL,
             ApiError::AlreadyShown(_) => &kinds::ALREADY_SHOWN,
@@ -207,6 +213,7 @@ impl ApiError {
                     .to_owned()
             }
             ApiError::RateLimited(s) => format!("try again in {s} s; a retry with the same id is safe"),
+            ApiError::TooManySubscriptions(why) => (*why).to_owned(),
             ApiError::TooManyConnections => "close some of this address's connections first".to_owned(),
             ApiError::NoPlace => "there are as many watchers as may be; try again later".to_owned(),
             ApiError::MethodNotAllowed(allow) => format!("this path answers {allow}"),
@@ -271,35 +278,54 @@ impl ApiError {
     }
 
     /// The problem document; also stands inside the results of a batch.
-    pub fn to_json(&self) -> String {
+    pub fn problem(&self) -> Problem {
         let kind = self.kind();
-        let mut out = String::with_capacity(256);
-        out.push_str("{\"type\":\"");
-        out.push_str(&kind.uri());
-        out.push_str("\",\"title\":");
-        push_string(&mut out, kind.title);
-        out.push_str(",\"status\":");
-        out.push_str(kind.status.as_str());
-        if let Some(detail) = self.detail() {
-            out.push_str(",\"detail\":");
-            push_string(&mut out, &detail);
+        let claim = match self {
+            ApiError::AlreadyClaimed(Some(first)) => Some(ClaimResult::from(&**first)),
+            _ => None,
+        };
+        let errors = self.faults().into_iter();
+        Problem {
+            kind: kind.uri(),
+            title: kind.title,
+            status: kind.status.as_u16(),
+            detail: self.detail(),
+            claim,
+            errors: errors.map(|Fault { pointer, detail }| ProblemError { pointer, detail }).collect(),
         }
-        if let ApiError::AlreadyClaimed(Some(first)) = self {
-            out.push_str(",\"claim\":");
-            out.push_str(&first.to_json());
-        }
-        let faults = self.faults();
-        for (n, fault) in faults.iter().enumerate() {
-            out.push_str(if n == 0 { ",\"errors\":[" } else { "," });
-            out.push_str("{\"pointer\":");
-            push_string(&mut out, &fault.pointer);
-            out.push_str(",\"detail\":");
-            push_string(&mut out, &fault.detail);
-            out.push('}');
-        }
-        out.push_str(if faults.is_empty() { "}" } else { "]}" });
-        out
     }
+}
+
+/// Why a request was not answered as it wished (RFC 9457).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Problem {
+    /// Names the kind of problem; GET it to read what it means.
+    #[serde(rename = "type")]
+    #[schema(pattern = "^/problems/[a-z-]+$", example = "/problems/invalid")]
+    kind: String,
+    title: &'static str,
+    #[schema(minimum = 400, maximum = 599)]
+    status: u16,
+    /// What is said about this occurrence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+    /// Of already-claimed: the answer to the user's first claim.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    claim: Option<ClaimResult>,
+    /// Everything that is wrong with the body, each with its place.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false, min_items = 1)]
+    errors: Vec<ProblemError>,
+}
+
+/// One thing wrong with a body.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ProblemError {
+    /// A JSON pointer (RFC 6901) into the body; empty for the request itself.
+    #[schema(example = "/user/id")]
+    pointer: String,
+    /// What is wrong and what would be right.
+    detail: String,
 }
 
 impl fmt::Display for ApiError {
@@ -337,7 +363,7 @@ impl ResponseError for ApiError {
             | ApiError::TooManyHolds(seconds) => {
                 answer.insert_header((RETRY_AFTER, *seconds));
             }
-            ApiError::TooManyConnections | ApiError::NoPlace => {
+            ApiError::TooManyConnections | ApiError::TooManySubscriptions(_) | ApiError::NoPlace => {
                 answer.insert_header((RETRY_AFTER, WATCHER_RETRY_S)).force_close();
             }
             ApiError::UpgradeRequired => {
@@ -353,7 +379,7 @@ impl ResponseError for ApiError {
             }
             _ => {}
         }
-        answer.body(self.to_json())
+        answer.body(serde_json::to_vec(&self.problem()).unwrap_or_default())
     }
 }
 
@@ -404,6 +430,7 @@ mod tests {
             ApiError::ForeignOrigin,
             ApiError::RateLimited(3),
             ApiError::TooManyConnections,
+            ApiError::TooManySubscriptions("wait"),
             ApiError::NoPlace,
             ApiError::NotFound("no".into()),
             ApiError::MethodNotAllowed("GET"),
@@ -435,7 +462,7 @@ mod tests {
     #[test]
     fn every_error_is_a_problem_document_whose_type_is_described() {
         for error in every() {
-            let problem: serde_json::Value = serde_json::from_str(&error.to_json()).unwrap();
+            let problem: serde_json::Value = serde_json::to_value(error.problem()).unwrap();
             let answer = error.error_response();
             assert_eq!(problem["status"], answer.status().as_u16(), "{error}");
             let name = problem["type"].as_str().unwrap().strip_prefix("/problems/").unwrap();
@@ -458,14 +485,14 @@ mod tests {
 
     #[test]
     fn an_internal_error_tells_nothing() {
-        let problem: serde_json::Value = serde_json::from_str(&ApiError::Internal.to_json()).unwrap();
+        let problem: serde_json::Value = serde_json::to_value(ApiError::Internal.problem()).unwrap();
         assert_eq!(problem.get("detail"), None);
     }
 
     #[test]
     fn a_reused_id_points_at_the_id() {
         let error = ApiError::IdReused("g".parse().unwrap());
-        let problem: serde_json::Value = serde_json::from_str(&error.to_json()).unwrap();
+        let problem: serde_json::Value = serde_json::to_value(error.problem()).unwrap();
         assert_eq!(problem["errors"][0]["pointer"], "/id");
         assert_eq!(problem["type"], "/problems/id-reused");
     }

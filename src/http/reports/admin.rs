@@ -1,6 +1,5 @@
 //! `GET /v1/admin/overview`: how feeds, groups and webhooks stand, for the page of those who look after them.
 
-use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use actix_web::http::StatusCode;
@@ -9,10 +8,11 @@ use actix_web::{HttpResponse, web};
 
 use super::Gate;
 use super::dead::Letterbox;
-use super::groups::{push_view, views};
-use super::webhooks::to_json;
+use super::groups::views;
 use crate::domain::{HookScope, Millis, Reader};
+use crate::http::answers::{Group, More, Overview, OverviewDeadLetter, OverviewGroup, WatchedFeed, Webhook};
 use crate::http::problem::ApiError;
+use crate::live::Watched;
 
 /// How long an overview is shown to others who ask: so many pages cost as much as one.
 const KEPT: Duration = Duration::from_secs(1);
@@ -32,7 +32,10 @@ pub(super) async fn overview(gate: web::Data<Gate>) -> Result<HttpResponse, ApiE
     let text = match &*kept {
         Some((made, text)) if made.elapsed() < KEPT => text.clone(),
         _ => {
-            let text = web::Bytes::from(compose(&gate).await?);
+            let text = web::Bytes::from(serde_json::to_vec(&compose(&gate).await?).map_err(|error| {
+                tracing::error!(%error, "the overview cannot be written as JSON");
+                ApiError::Internal
+            })?);
             *kept = Some((Instant::now(), text.clone()));
             text
         }
@@ -44,9 +47,11 @@ pub(super) async fn overview(gate: web::Data<Gate>) -> Result<HttpResponse, ApiE
         .body(text))
 }
 
-async fn compose(gate: &Gate) -> Result<String, ApiError> {
-    let mut out = format!("{{\"server_time\":\"{}\",\"watchers\":{}", Millis::now(), gate.live.watchers());
-    let more_feeds = push_feeds(&mut out, gate);
+async fn compose(gate: &Gate) -> Result<Overview, ApiError> {
+    let mut more = More::default();
+    let mut feeds = gate.live.watched();
+    feeds.sort_by(|a, b| b.watchers.cmp(&a.watchers).then_with(|| a.feed.cmp(&b.feed)));
+    more.feeds = feeds.len() > MOST;
 
     let readers = gate.ask(gate.engine.readers(None)).await?;
     let mut groups: Vec<_> = readers
@@ -56,62 +61,45 @@ async fn compose(gate: &Gate) -> Result<String, ApiError> {
             _ => None,
         })
         .collect();
-    let more_groups = groups.len() > MOST;
+    more.groups = groups.len() > MOST;
     groups.truncate(MOST);
     let groups = views(gate, groups).await?;
-    out.push_str(",\"groups\":[");
-    for (n, (feed, group, view)) in groups.iter().enumerate() {
-        let _ = write!(out, "{}{{\"feed\":\"{feed}\",", if n == 0 { "" } else { "," });
-        push_view(&mut out, group, view);
-        out.push('}');
-    }
 
     let mut hooks = gate.ask(gate.engine.hooks()).await?;
     // Those of all feeds first: they matter most, and are few.
     hooks.sort_by_key(|(key, _)| key.scope != HookScope::All);
-    let shown: Vec<String> = hooks.iter().take(MOST).map(|(key, hook)| to_json(key, hook)).collect();
-    let more_hooks = hooks.len() > MOST;
-    let _ = write!(out, "],\"webhooks\":[{}],\"dead\":[", shown.join(","));
+    more.webhooks = hooks.len() > MOST;
+    hooks.truncate(MOST);
 
-    let (mut listed, mut more_dead) = (0, false);
+    let mut dead = Vec::new();
     for (feed, group, _) in groups.iter().filter(|(_, _, view)| view.dead > 0) {
-        if !more_dead {
+        if !more.dead {
             let letters = Letterbox::of_known(feed.clone(), Reader::Group(group.clone()), gate);
-            let whose = format!(",\"scope\":\"{feed}\",\"group\":\"{group}\"");
-            more_dead = letters.list(&mut out, &mut listed, MOST_DEAD, &whose).await?;
+            let shown = |letter| OverviewDeadLetter::of_group(letter, group);
+            more.dead = letters.list(&mut dead, MOST_DEAD, shown).await?;
         }
     }
-    for (key, _) in hooks.iter().take(MOST) {
-        if !more_dead {
+    for (key, _) in &hooks {
+        if !more.dead {
             let letters = Letterbox::of_hook(key, gate).await?;
-            let whose = format!(",\"scope\":\"{}\",\"webhook\":\"{}\"", key.scope, key.name);
-            more_dead = letters.list(&mut out, &mut listed, MOST_DEAD, &whose).await?;
+            let shown = |letter| OverviewDeadLetter::of_webhook(letter, key);
+            more.dead = letters.list(&mut dead, MOST_DEAD, shown).await?;
         }
     }
-    let _ = write!(
-        out,
-        "],\"more\":{{\"feeds\":{more_feeds},\"groups\":{more_groups},\"webhooks\":{more_hooks},\
-         \"dead\":{more_dead}}}}}"
-    );
-    Ok(out)
-}
-
-/// What this node follows; whether there is more.
-fn push_feeds(out: &mut String, gate: &Gate) -> bool {
-    let mut feeds = gate.live.watched();
-    feeds.sort_by(|a, b| b.watchers.cmp(&a.watchers).then_with(|| a.feed.cmp(&b.feed)));
-    out.push_str(",\"feeds\":[");
-    for (n, it) in feeds.iter().take(MOST).enumerate() {
-        let _ = write!(
-            out,
-            "{}{{\"feed\":\"{}\",\"watchers\":{},\"epoch\":\"{}\",\"seq\":{}}}",
-            if n == 0 { "" } else { "," },
-            it.feed,
-            it.watchers,
-            it.at.epoch,
-            it.at.seq
-        );
-    }
-    out.push(']');
-    feeds.len() > MOST
+    let watched = |it: Watched| {
+        let Watched { feed, watchers, at } = it;
+        WatchedFeed { feed, watchers, epoch: at.epoch.to_string(), seq: at.seq }
+    };
+    Ok(Overview {
+        server_time: Millis::now(),
+        watchers: gate.live.watchers(),
+        feeds: feeds.into_iter().take(MOST).map(watched).collect(),
+        groups: groups
+            .into_iter()
+            .map(|(feed, group, view)| OverviewGroup { feed, group: Group::new(&group, &view) })
+            .collect(),
+        webhooks: hooks.iter().map(|(key, hook)| Webhook::new(key, hook)).collect(),
+        dead,
+        more,
+    })
 }

@@ -1,21 +1,20 @@
 //! Dead letters: entries that a group or a webhook was handed often enough, listed and sent again.
 
-use std::fmt::Write;
-
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
+use serde_json::value::RawValue;
 
 use super::{Gate, body, feed_of, group_of, hook_of, unknown_group, unknown_hook};
-use crate::domain::json::{fault, push_string};
+use crate::domain::json::fault;
 use crate::domain::pull::MAX_AT_ONCE;
 use crate::domain::{
     Cursor, DeadLetter, FeedId, HookKey, HookScope, Millis, Reader, Replay, ReplayWish, json,
 };
 use crate::engine::LISTED;
-use crate::http::drops::fresh;
+use crate::http::answers::{self, DeadLetterList, ReplayResult, fresh};
 use crate::http::problem::ApiError;
 
-/// Whose dead letters.
+/// The dead letters of one group or one webhook.
 pub(super) struct Letterbox<'a> {
     gate: &'a Gate,
     /// Feeds in which there may be some.
@@ -60,40 +59,34 @@ impl<'a> Letterbox<'a> {
         }
     }
 
-    /// Lists at most `most`, each with what `whose` appends to it; whether there are more.
-    pub(super) async fn list(
+    /// Appends to `listed` until it has `most`; whether there are more.
+    pub(super) async fn list<T>(
         &self,
-        out: &mut String,
-        listed: &mut usize,
+        listed: &mut Vec<T>,
         most: usize,
-        whose: &str,
+        shown: impl Fn(answers::DeadLetter) -> T,
     ) -> Result<bool, ApiError> {
         for feed in &self.feeds {
             for letter in self.gate.ask(self.gate.engine.letters(feed, &self.reader)).await? {
-                if *listed == most {
+                if listed.len() == most {
                     return Ok(true);
                 }
-                if *listed > 0 {
-                    out.push(',');
-                }
-                *listed += 1;
-                self.push_letter(out, feed, &letter, whose);
+                listed.push(shown(self.shown(feed, letter)?));
             }
         }
         Ok(false)
     }
 
-    fn push_letter(&self, out: &mut String, feed: &FeedId, letter: &DeadLetter, whose: &str) {
+    fn shown(&self, feed: &FeedId, letter: DeadLetter) -> Result<answers::DeadLetter, ApiError> {
         let DeadLetter { died_at, reason, attempts, entry } = letter;
-        let _ = write!(
-            out,
-            "{{\"id\":\"{}\",\"feed\":\"{feed}\"{whose},\"reason\":",
-            self.id(feed, entry.cursor)
-        );
-        push_string(out, reason);
-        let _ = write!(out, ",\"died_at\":\"{died_at}\",\"attempts\":{attempts},\"entry\":");
-        entry.push_json(out, None);
-        out.push('}');
+        let mut text = String::with_capacity(128 + entry.gift.len());
+        entry.push_json(&mut text, None);
+        let entry_as_json = RawValue::from_string(text).map_err(|error| {
+            tracing::error!(%feed, cursor = %entry.cursor, %error, "a stored entry is no JSON");
+            ApiError::Internal
+        })?;
+        let id = self.id(feed, entry.cursor);
+        Ok(answers::DeadLetter { id, feed: feed.clone(), reason, died_at, attempts, entry: entry_as_json })
     }
 
     /// Sends again what was wished; how many there were.
@@ -116,7 +109,7 @@ impl<'a> Letterbox<'a> {
         Ok(replayed)
     }
 
-    /// Those of one feed that were wished for.
+    /// The dead letters of one feed that the request asks for.
     async fn chosen(&self, feed: &FeedId, wish: &ReplayWish) -> Result<Vec<Replay>, ApiError> {
         let letters = self.gate.ask(self.gate.engine.letters(feed, &self.reader)).await?;
         let wanted = |letter: &&DeadLetter| match wish {
@@ -143,10 +136,9 @@ pub(super) async fn of_webhook(req: HttpRequest, gate: web::Data<Gate>) -> Resul
 }
 
 async fn answer_list(letters: Letterbox<'_>) -> Result<HttpResponse, ApiError> {
-    let mut text = String::from("{\"dead\":[");
-    let more = letters.list(&mut text, &mut 0, LISTED, "").await?;
-    let _ = write!(text, "],\"more\":{more}}}");
-    Ok(fresh(StatusCode::OK, text))
+    let mut dead = Vec::new();
+    let more = letters.list(&mut dead, LISTED, |letter| letter).await?;
+    Ok(fresh(StatusCode::OK, &DeadLetterList { dead, more }))
 }
 
 /// `POST /v1/feeds/{feed}/groups/{group}/dead/replay`
@@ -177,5 +169,5 @@ async fn read_wish(req: &HttpRequest, payload: web::Payload, gate: &Gate) -> Res
 
 async fn answer_replay(letters: Letterbox<'_>, wish: &ReplayWish) -> Result<HttpResponse, ApiError> {
     let replayed = letters.replay(wish).await?;
-    Ok(fresh(StatusCode::OK, format!("{{\"replayed\":{replayed}}}")))
+    Ok(fresh(StatusCode::OK, &ReplayResult { replayed }))
 }

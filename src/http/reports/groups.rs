@@ -1,17 +1,14 @@
 //! Groups: handing entries out and taking them back.
 
-use std::fmt::Write;
-
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use super::{Gate, body, feed_of, group_of, unknown_group, waiting};
-use crate::domain::pull::read_cursors;
-use crate::domain::{Cursor, FeedId, GroupId, GroupView, Millis, Pull, Reader, Taken, json};
+use crate::domain::{Cursors, FeedId, GroupId, GroupView, Millis, Pull, Reader, Taken, json};
+use crate::http::answers::{AckResult, Group, GroupList, NackResult, fresh, fresh_text};
 use crate::http::caller_of;
-use crate::http::drops::fresh;
 use crate::http::problem::ApiError;
 
 /// `POST /v1/feeds/{feed}/groups/{group}/claim`
@@ -28,7 +25,7 @@ pub(super) async fn claim(
         let (entries, consumer) = (taken.entries.len(), pull.consumer.as_str());
         tracing::debug!(%feed, %group, consumer, entries, "handed out");
     }
-    Ok(fresh(StatusCode::OK, compose(&taken)))
+    Ok(fresh_text(StatusCode::OK, compose(&taken)))
 }
 
 fn compose(taken: &Taken) -> String {
@@ -52,9 +49,10 @@ pub(super) async fn ack(
 ) -> Result<HttpResponse, ApiError> {
     let (feed, group) = (feed_of(&req)?, group_of(&req)?);
     let cursors = cursors(&req, payload, &gate).await?;
-    let acked = gate.ask(gate.engine.ack(&feed, &group, &cursors, Millis::now())).await?;
+    let acked = gate.ask(gate.engine.ack(&feed, &group, &cursors.all, Millis::now())).await?;
     let acked = acked.ok_or_else(unknown_group)?;
-    Ok(fresh(StatusCode::OK, format!("{{\"acked\":{acked}}}")))
+    let unknown = (cursors.all.len() as u64 + cursors.malformed).saturating_sub(acked);
+    Ok(fresh(StatusCode::OK, &AckResult { acked, unknown }))
 }
 
 /// `POST /v1/feeds/{feed}/groups/{group}/nack`
@@ -65,15 +63,15 @@ pub(super) async fn nack(
 ) -> Result<HttpResponse, ApiError> {
     let (feed, group) = (feed_of(&req)?, group_of(&req)?);
     let cursors = cursors(&req, payload, &gate).await?;
-    let nacked = gate.ask(gate.engine.nack(&feed, &group, &cursors, Millis::now())).await?;
+    let nacked = gate.ask(gate.engine.nack(&feed, &group, &cursors.all, Millis::now())).await?;
     let nacked = nacked.ok_or_else(unknown_group)?;
-    Ok(fresh(StatusCode::OK, format!("{{\"nacked\":{nacked}}}")))
+    Ok(fresh(StatusCode::OK, &NackResult { nacked }))
 }
 
-async fn cursors(req: &HttpRequest, payload: web::Payload, gate: &Gate) -> Result<Vec<Cursor>, ApiError> {
+async fn cursors(req: &HttpRequest, payload: web::Payload, gate: &Gate) -> Result<Cursors, ApiError> {
     // A thousand cursors are larger than a gift may be.
     let bytes: Bytes = body::read(req, payload, gate.limits.batch, gate.limits.body_time).await?;
-    Ok(read_cursors(json::syntax(&bytes)?)?)
+    Ok(Cursors::parse(json::syntax(&bytes)?)?)
 }
 
 /// `GET /v1/feeds/{feed}/groups/{group}`
@@ -81,20 +79,7 @@ pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpR
     let (feed, group) = (feed_of(&req)?, group_of(&req)?);
     let view = gate.ask(gate.engine.group(&feed, &group, Millis::now())).await?;
     let view = view.ok_or_else(unknown_group)?;
-    let mut text = String::from("{");
-    push_view(&mut text, &group, &view);
-    text.push('}');
-    Ok(fresh(StatusCode::OK, text))
-}
-
-/// Appends the members that say how a group stands.
-pub(super) fn push_view(out: &mut String, group: &GroupId, view: &GroupView) {
-    let GroupView { lag, pending, oldest_ms, dead, lost } = view;
-    let _ = write!(
-        out,
-        "\"group\":\"{group}\",\"lag\":{lag},\"pending\":{pending},\"oldest_ms\":{oldest_ms},\"dead\":{dead},\
-         \"lost\":{lost}"
-    );
+    Ok(fresh(StatusCode::OK, &Group::new(&group, &view)))
 }
 
 /// `GET /v1/feeds/{feed}/groups`
@@ -105,14 +90,9 @@ pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<Http
         Reader::Group(group) => Some((feed.clone(), group)),
         _ => None,
     });
-    let mut text = String::from("{\"groups\":[");
-    for (n, (_, group, view)) in views(&gate, groups.collect()).await?.iter().enumerate() {
-        text.push_str(if n == 0 { "{" } else { ",{" });
-        push_view(&mut text, group, view);
-        text.push('}');
-    }
-    text.push_str("]}");
-    Ok(fresh(StatusCode::OK, text))
+    let groups = views(&gate, groups.collect()).await?;
+    let groups = groups.iter().map(|(_, group, view)| Group::new(group, view)).collect();
+    Ok(fresh(StatusCode::OK, &GroupList { groups }))
 }
 
 /// Groups asked at the same time.

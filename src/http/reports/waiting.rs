@@ -30,24 +30,24 @@ impl Waiting {
     }
 
     /// A place for another one.
-    fn enter(&self) -> Option<Place> {
-        let place = Place(self.0.clone());
+    fn enter(&self) -> Option<WaitingSlot> {
+        let place = WaitingSlot(self.0.clone());
         // Given back by the place's end when there were too many.
         (self.0.fetch_add(1, Ordering::Relaxed) < MOST).then_some(place)
     }
 }
 
-struct Place(Arc<AtomicUsize>);
+struct WaitingSlot(Arc<AtomicUsize>);
 
-impl Drop for Place {
+impl Drop for WaitingSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Takes what there is for a group, waiting for it as long as was asked. Whoever went away meanwhile may
-/// still be handed entries: their lease gives them to somebody else. Whose key loses the right is not handed
-/// any more.
+/// Takes what there is for a group, waiting for it as long as was asked. A client that went away meanwhile may
+/// still be handed entries: their lease gives them to somebody else. Whose key loses
+/// the right is not handed any more.
 pub(super) async fn take(
     gate: &Gate,
     caller: &Caller,

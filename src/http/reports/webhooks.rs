@@ -1,6 +1,5 @@
 //! Webhooks: setting and showing them. They are sent by `work::reports`.
 
-use std::fmt::Write;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -10,10 +9,10 @@ use url::Host;
 
 use super::{Gate, SWAPS, body, hook_of, scope_of, unknown_hook};
 use crate::domain::address::is_public;
-use crate::domain::json::{fault, push_string};
-use crate::domain::{FeedId, Hook, HookKey, HookScope, HookSpec, HookState, Millis, Reader, json};
+use crate::domain::json::fault;
+use crate::domain::{FeedId, Hook, HookKey, HookScope, HookSpec, Millis, Reader, json};
 use crate::engine::Swapped;
-use crate::http::drops::fresh;
+use crate::http::answers::{Webhook, WebhookList, fresh};
 use crate::http::problem::ApiError;
 
 /// How long a name may take to be resolved. One that takes longer is judged when it is sent to.
@@ -40,7 +39,7 @@ pub(super) async fn put(
         };
         let version = was.map(|hook| hook.version);
         match gate.ask(gate.engine.swap_hook(&key, version, Some(to.clone()), now)).await? {
-            Swapped::Done => return Ok(fresh(status, to_json(&key, &to))),
+            Swapped::Done => return Ok(fresh(status, &Webhook::new(&key, &to))),
             Swapped::Stale => {}
             Swapped::Full => return Err(ApiError::TooManyReaders),
         }
@@ -77,7 +76,7 @@ async fn judge(spec: &HookSpec) -> Result<(), ApiError> {
 pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let key = hook_of(&req)?;
     let hook = gate.ask(gate.engine.hook(&key)).await?.ok_or_else(unknown_hook)?;
-    Ok(fresh(StatusCode::OK, to_json(&key, &hook)))
+    Ok(fresh(StatusCode::OK, &Webhook::new(&key, &hook)))
 }
 
 /// `GET /v1/feeds/{feed}/webhooks`
@@ -89,8 +88,8 @@ pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<Http
         }
         HookScope::Feed(feed) => of_feed(&gate, &feed).await?,
     };
-    let all: Vec<String> = hooks.iter().map(|(key, hook)| to_json(key, hook)).collect();
-    Ok(fresh(StatusCode::OK, format!("{{\"webhooks\":[{}]}}", all.join(","))))
+    let webhooks = hooks.iter().map(|(key, hook)| Webhook::new(key, hook)).collect();
+    Ok(fresh(StatusCode::OK, &WebhookList { webhooks }))
 }
 
 /// A feed's own webhooks, however many other feeds have.
@@ -120,35 +119,6 @@ pub(super) async fn delete(req: HttpRequest, gate: web::Data<Gate>) -> Result<Ht
     Err(ApiError::Overloaded("line of those who change this webhook"))
 }
 
-/// A webhook as it is shown: without its secrets.
-pub(super) fn to_json(key: &HookKey, hook: &Hook) -> String {
-    let HookSpec { url, batch_max, batch_ms, max_age_ms, delivery, secret: _ } = &hook.spec;
-    let mut out = format!("{{\"webhook\":\"{}\",\"feed\":\"{}\",\"url\":", key.name, key.scope);
-    push_string(&mut out, url);
-    let state = match hook.state {
-        HookState::Active => "active",
-        HookState::Disabled => "disabled",
-    };
-    let _ = write!(
-        out,
-        ",\"batch_max\":{batch_max},\"batch_ms\":{batch_ms},\"max_age_ms\":{max_age_ms},\"delivery\":\"{}\",\
-         \"state\":\"{state}\",\"last_error\":",
-        delivery.as_str()
-    );
-    match &hook.last_error {
-        Some(error) => {
-            push_string(&mut out, &error.text);
-            let _ = write!(out, ",\"last_error_at\":\"{}\"", Millis(error.at));
-        }
-        None => out.push_str("null"),
-    }
-    if let Some(since) = hook.failing_since {
-        let _ = write!(out, ",\"failing_since\":\"{}\"", Millis(since));
-    }
-    let _ = write!(out, ",\"created_at\":\"{}\"}}", Millis(hook.since));
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,7 +137,7 @@ mod tests {
         hook.before = Some(("whsec_b2xk".into(), i64::MAX));
         hook.last_error = Some(HookFault { at: 1, text: "it said \"no\"".into() });
         hook.failing_since = Some(1);
-        let text = to_json(&key, &hook);
+        let text = serde_json::to_string(&Webhook::new(&key, &hook)).unwrap();
         assert!(!text.contains("whsec") && !text.contains("secret"), "{text}");
         let told: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(

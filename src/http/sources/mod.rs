@@ -4,7 +4,7 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 
-use super::drops::fresh;
+use super::answers::fresh_text;
 use super::problem::{ApiError, invalid};
 use super::resource::{read, resource};
 use super::{Gate, body, feed_of};
@@ -55,7 +55,7 @@ async fn put(
         match gate.ask(gate.engine.swap_source(&feed, &name, was, Some(to.clone()))).await? {
             Swapped::Done => {
                 let tally = found.map(|(_, _, tally)| tally).unwrap_or_default();
-                return Ok(fresh(status, show::to_json(&feed, &(name, to, tally))));
+                return Ok(fresh_text(status, show::to_json(&feed, &(name, to, tally))));
             }
             Swapped::Stale => {}
             Swapped::Full => return Err(ApiError::TooManySources(SOURCES_MAX)),
@@ -68,7 +68,7 @@ async fn put(
 async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, name) = (feed_of(&req)?, name_of(&req)?);
     let kept = find(&gate, &req, &name).await?.ok_or_else(unknown)?;
-    Ok(fresh(StatusCode::OK, show::to_json(&feed, &kept)))
+    Ok(fresh_text(StatusCode::OK, show::to_json(&feed, &kept)))
 }
 
 /// `GET /v1/feeds/{feed}/sources`
@@ -76,7 +76,7 @@ async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, A
     let feed = feed_of(&req)?;
     let kept = gate.ask(gate.engine.sources(&feed)).await?;
     let all: Vec<_> = kept.iter().map(|kept| show::to_json(&feed, kept)).collect();
-    Ok(fresh(StatusCode::OK, format!("{{\"sources\":[{}]}}", all.join(","))))
+    Ok(fresh_text(StatusCode::OK, format!("{{\"sources\":[{}]}}", all.join(","))))
 }
 
 /// `DELETE /v1/feeds/{feed}/sources/{name}`
@@ -106,7 +106,7 @@ async fn test(
         Ok(event) => event.to_json(),
         Err(refusal) => refusal.to_json(),
     };
-    Ok(fresh(StatusCode::OK, told))
+    Ok(fresh_text(StatusCode::OK, told))
 }
 
 /// A source of the feed that the path names.

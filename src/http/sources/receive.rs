@@ -13,7 +13,7 @@ use crate::domain::json::push_string;
 use crate::domain::{
     FeedId, Gift, GiftId, Millis, Outcome, Source, SourceId, SourceNote, SourceOutcome, Status,
 };
-use crate::http::gifts::answer_json;
+use crate::http::answers;
 use crate::http::problem::{ApiError, invalid};
 use crate::http::{Gate, body};
 use crate::metrics::labels::SourceFate;
@@ -163,7 +163,7 @@ fn told(status: &str, detail: Option<&str>) -> HttpResponse {
         push_string(&mut text, detail);
     }
     text.push('}');
-    answer_json(StatusCode::OK, text)
+    answers::text(StatusCode::OK, text)
 }
 
 fn fate(outcome: SourceOutcome) -> SourceFate {

@@ -9,19 +9,20 @@ use actix_web::{HttpMessage, HttpRequest, HttpResponse, web};
 
 use super::body::{Streamed, WatchBody};
 use super::connection::Connection;
-use super::handshake::{Handshake, WatchOptions, shake_hands};
+use super::handshake::{Handshake, Waiting, WatchOptions, shake_hands};
 use super::sockets::take_over::{CanTakeOver, TakeOver};
 use super::sse::EventStream;
 use super::tally::Tally;
 use super::{deflate, protocol};
 use crate::domain::FeedId;
-use crate::http::door::places::Full;
+use crate::http::door::places::{Full, Place};
 use crate::http::problem::ApiError;
 use crate::http::resource::resource;
 use crate::http::{Gate, feed_of};
 use crate::live::session::Session;
 use crate::live::worker::Worker;
 use crate::live::{Lease, Live};
+use crate::metrics::labels::Bound;
 
 /// How long a newcomer waits for the feed's first list before it is told to come back.
 const LIST_WITHIN: Duration = Duration::from_secs(4);
@@ -45,13 +46,19 @@ async fn one_feed(
     let feed = feed_of(&req)?;
     let options = WatchOptions::of(&req)?;
     let mut answer = shake_hands(&req)?;
-    let place = match gate.door.place(&req) {
+    let place = match place(&req, &gate) {
         Ok(place) => place,
-        Err(full) => return turn_away(answer, &gate, full),
+        Err(why) => return turn_away(answer, &gate, &why),
+    };
+    let address = gate.door.address(&req);
+    let admission = match gate.live.admit(address, &feed) {
+        Ok(admission) => admission,
+        Err(refused) => return turn_away(answer, &gate, &ApiError::TooManySubscriptions(refused.told().1)),
     };
     let deflate = gate.limits.compress && deflate::agree(&req, &mut answer);
-    let lease = listed(&gate.live, &feed).await?;
-    enter(&req, input, answer, Handshake { place, lease: Some(lease), options, deflate })
+    let lease = Some((listed(&gate.live, &feed).await?, admission));
+    let waiting = Waiting::new(gate.live.metrics());
+    enter(&req, input, answer, Handshake { place, lease, address, waiting, options, deflate })
 }
 
 /// `GET /v1/ws`
@@ -61,12 +68,14 @@ async fn many_feeds(
     gate: web::Data<Gate>,
 ) -> Result<HttpResponse, ApiError> {
     let mut answer = shake_hands(&req)?;
-    let place = match gate.door.place(&req) {
+    let place = match place(&req, &gate) {
         Ok(place) => place,
-        Err(full) => return turn_away(answer, &gate, full),
+        Err(why) => return turn_away(answer, &gate, &why),
     };
     let deflate = gate.limits.compress && deflate::agree(&req, &mut answer);
-    enter(&req, input, answer, Handshake { place, lease: None, options: WatchOptions::default(), deflate })
+    let (address, waiting) = (gate.door.address(&req), Waiting::new(gate.live.metrics()));
+    let options = WatchOptions::default();
+    enter(&req, input, answer, Handshake { place, lease: None, address, waiting, options, deflate })
 }
 
 /// The answer to a handshake that was agreed on: the socket goes to a thread of sockets, or, where the
@@ -94,11 +103,14 @@ async fn events(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse,
     // A browser that reconnects repeats the page's URL; the id it heard last is newer.
     let last = req.headers().get("last-event-id").and_then(|id| id.to_str().ok());
     options.since = last.and_then(|id| id.parse().ok()).or(options.since);
-    let place = gate.door.place(&req).map_err(no_place)?;
+    let place = place(&req, &gate)?;
+    let address = gate.door.address(&req);
+    let admission = gate.live.admit(address, &feed);
+    let admission = admission.map_err(|refused| ApiError::TooManySubscriptions(refused.told().1))?;
     let _lease = listed(&gate.live, &feed).await?;
     let (worker, tally) = (of_worker::<Worker>(&req)?, of_worker::<Tally>(&req)?);
-    let mut session = Session::new(gate.live.clone(), worker.clone());
-    session.subscribe(&feed, options.since, options.spacing);
+    let mut session = Session::new(gate.live.clone(), worker.clone(), address);
+    session.watch(&feed, options.since, options.spacing, admission);
     let connection = Connection::new(session, EventStream::default(), worker, tally.clone(), place);
     let body = WatchBody::new(connection, None, tally);
     let mut answer = HttpResponse::Ok();
@@ -110,9 +122,13 @@ async fn events(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse,
 
 /// Completes the handshake only to say that there is no place: a browser does not show its page the status
 /// of a refused one. When too many are being told so, the rest get a plain 503.
-fn turn_away(answer: actix_http::ResponseBuilder, gate: &Gate, full: Full) -> Result<HttpResponse, ApiError> {
+fn turn_away(
+    answer: actix_http::ResponseBuilder,
+    gate: &Gate,
+    why: &ApiError,
+) -> Result<HttpResponse, ApiError> {
     let Some(place) = gate.door.turn_away() else { return Err(ApiError::NoPlace) };
-    let body = protocol::too_many_connections(&no_place(full).to_string());
+    let body = protocol::too_many_connections(&why.to_string());
     // The connection outlives its body: the server waits for the client to close, for as long.
     actix_web::rt::spawn(async move {
         tokio::time::sleep(TURNING_AWAY).await;
@@ -128,11 +144,16 @@ fn streamed(
     Ok(answer.message_body(body).map_err(|_| ApiError::Internal)?.map_into_boxed_body().into())
 }
 
-fn no_place(full: Full) -> ApiError {
-    match full {
-        Full::Server => ApiError::NoPlace,
-        Full::Address => ApiError::TooManyConnections,
-    }
+/// A place for the watcher that asks.
+fn place(req: &HttpRequest, gate: &Gate) -> Result<Place, ApiError> {
+    gate.door.place(req).map_err(|full| {
+        let (bound, why) = match full {
+            Full::Server => (Bound::Watchers, ApiError::NoPlace),
+            Full::Address => (Bound::WatchersPerAddress, ApiError::TooManyConnections),
+        };
+        gate.live.metrics().bounds_met[bound].inc();
+        why
+    })
 }
 
 /// The feed's board, once its list is there.

@@ -1,6 +1,8 @@
 //! What a watcher and the server agree on before the first frame.
 
+use std::net::IpAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_http::ResponseBuilder;
@@ -14,14 +16,20 @@ use crate::domain::Position;
 use crate::http::door::places::Place;
 use crate::http::problem::{ApiError, invalid};
 use crate::live::Lease;
+use crate::live::bounds::Admission;
 use crate::live::session::Session;
 use crate::live::worker::Worker;
+use crate::metrics::Metrics;
 
 /// What was agreed on with a WebSocket client.
 pub struct Handshake {
     pub(super) place: Place,
-    /// The feed to watch, followed already. `None`: the client chooses feeds later.
-    pub(super) lease: Option<Lease>,
+    /// The feed to watch, admitted and followed already. `None`: the client chooses feeds later.
+    pub(super) lease: Option<(Lease, Admission)>,
+    /// Whom it counts for; none when it is not limited.
+    pub(super) address: Option<IpAddr>,
+    /// It waits for its thread.
+    pub(super) waiting: Waiting,
     pub(super) options: WatchOptions,
     /// Frames are compressed.
     pub(super) deflate: bool,
@@ -30,13 +38,30 @@ pub struct Handshake {
 impl Handshake {
     /// The connection, served by this thread.
     pub(super) fn connect(self, worker: &Rc<Worker>, tally: &Rc<Tally>) -> Connection<WebSocket> {
-        let mut session = Session::new(worker.live().clone(), worker.clone());
+        drop(self.waiting);
+        let mut session = Session::new(worker.live().clone(), worker.clone(), self.address);
         let many = self.lease.is_none();
-        if let Some(lease) = self.lease {
-            session.subscribe(lease.feed(), self.options.since, self.options.spacing);
+        if let Some((lease, admission)) = self.lease {
+            session.watch(lease.feed(), self.options.since, self.options.spacing, admission);
         }
         let transport = WebSocket::new(many, self.deflate);
         Connection::new(session, transport, worker.clone(), tally.clone(), self.place)
+    }
+}
+
+/// Counts a connection between its handshake and its thread.
+pub(super) struct Waiting(Arc<Metrics>);
+
+impl Waiting {
+    pub(super) fn new(metrics: &Arc<Metrics>) -> Waiting {
+        metrics.handovers_waiting.inc();
+        Waiting(metrics.clone())
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.handovers_waiting.dec();
     }
 }
 

@@ -14,7 +14,7 @@ use super::messages::Message;
 use super::outgoing::{close_frame, ping, pong, text_frame};
 use crate::domain::FeedId;
 use crate::live::frame::Encoding;
-use crate::live::session::Session;
+use crate::live::session::{Full, Session};
 use crate::metrics::labels;
 
 /// 4000: what the client asks makes no sense; it should not come back.
@@ -102,30 +102,44 @@ impl WebSocket {
     }
 
     fn obey(&mut self, text: &str, session: &mut Session) {
+        if !session.may_command(self.heard) {
+            let why = "commands come too fast; send fewer in a second";
+            return self.refuse("slow_down", why, None, TOO_MANY_CONNECTIONS);
+        }
         if !self.many {
             let why = "this socket watches one feed and takes no commands; use /v1/ws";
-            return self.refuse("bad_command", why, None);
+            return self.refuse("bad_command", why, None, BAD_REQUEST);
         }
         match command::parse(text) {
             Ok(Command::Subscribe { feed, since }) => {
-                if !session.subscribe(&feed, since, Duration::ZERO) {
-                    let why = "64 feeds are watched on this socket; unsubscribe one first";
-                    self.refuse("too_many_feeds", why, Some(&feed));
-                }
+                let (code, why, close) = match session.subscribe(&feed, since, Duration::ZERO) {
+                    Ok(()) => return,
+                    Err(Full::Connection) => (
+                        "too_many_feeds",
+                        "64 feeds are watched on this socket; unsubscribe one first",
+                        BAD_REQUEST,
+                    ),
+                    Err(Full::Bound(refused)) => {
+                        let (code, why) = refused.told();
+                        (code, why, TOO_MANY_CONNECTIONS)
+                    }
+                };
+                self.refuse(code, why, Some(&feed), close);
             }
             Ok(Command::Unsubscribe { feed }) => {
                 session.unsubscribe(&feed);
                 self.tell(&Message::Unsubscribed { feed: &feed });
             }
-            Err(bad) => self.refuse("bad_command", &bad.message, bad.feed.as_ref()),
+            Err(bad) => self.refuse("bad_command", &bad.message, bad.feed.as_ref(), BAD_REQUEST),
         }
     }
 
-    fn refuse(&mut self, code: &str, message: &str, feed: Option<&FeedId>) {
+    /// `close` is the code when there were too many of them.
+    fn refuse(&mut self, code: &str, message: &str, feed: Option<&FeedId>, close: CloseCode) {
         self.tell(&Message::Error { code, message, feed });
         self.wrong += 1;
         if self.wrong >= WRONG_MOST {
-            self.close(BAD_REQUEST, "too many wrong commands");
+            self.close(close, "too many wrong commands");
         }
     }
 

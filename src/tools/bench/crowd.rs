@@ -20,7 +20,7 @@ const STALLED_BUFFER: usize = 4096;
 /// Sampled watchers, one of each of the first feeds.
 const SAMPLES: usize = 4;
 
-/// See the module. Their tokens are their numbers.
+/// All watchers of a run. Their tokens are their numbers.
 #[derive(Debug)]
 pub(super) struct Crowd {
     pub all: Vec<Watcher>,

@@ -98,7 +98,7 @@ impl Dialect for Tipcast {
             self.ask("PUT", &format!("{}/policy", self.path(feed)), &policy.to_string())?;
             let mut list = self.list(feed)?;
             if list["epoch"] == "0" {
-                // Its first gift would reach watchers as a list. This one has mark 0: it is nobody's.
+                // Its first gift would reach watchers as a list. This one has mark 0, which belongs to no producer.
                 let mut gift = String::new();
                 self.gift(feed, 0, &mut gift);
                 self.ask("POST", &format!("{}/gifts", self.path(feed)), &gift)?;

@@ -51,17 +51,17 @@ impl Counts {
 
 /// Where a watcher stands in its feed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct FramePosition {
     /// The newest seq it has.
     pub seq: u64,
     /// Ops that it was counted to have lost, and that might still come late.
     holes: u64,
 }
 
-impl Place {
+impl FramePosition {
     /// Stands at `seq`, with everything before it.
-    pub fn at(seq: u64) -> Place {
-        Place { seq, holes: 0 }
+    pub fn at(seq: u64) -> FramePosition {
+        FramePosition { seq, holes: 0 }
     }
 
     /// Takes ops `first..=last` and counts them.
@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     fn after(moves: &[(u64, u64)]) -> Counts {
-        let (mut place, mut counts) = (Place::at(10), Counts::default());
+        let (mut place, mut counts) = (FramePosition::at(10), Counts::default());
         moves.iter().for_each(|(first, last)| place.take(*first, *last, &mut counts));
         counts
     }
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_list_folds_what_it_skips_and_an_older_one_is_a_fault() {
-        let (mut place, mut counts) = (Place::at(10), Counts::default());
+        let (mut place, mut counts) = (FramePosition::at(10), Counts::default());
         assert!(place.skip_to(15, &mut counts));
         place.take(16, 16, &mut counts);
         assert_eq!((counts.folded, counts.received, counts.clean()), (5, 1, true));

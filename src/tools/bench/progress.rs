@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 
 const WIDTH: usize = 30;
 
-/// See the module.
+/// A line on standard error that is written over.
 #[derive(Debug)]
 pub(super) struct Progress {
     shown: bool,

@@ -6,7 +6,7 @@ use memchr::{memchr_iter, memmem};
 use mio::net::TcpStream;
 
 use super::dialect::{Dialect, Greeting, MARK, MARK_DIGITS, Meaning, START, Sample, digits};
-use super::ledger::{Ledger, Place};
+use super::ledger::{FramePosition, Ledger};
 
 /// Room in front of what is read, for what the last read left over.
 pub(super) const HEADROOM: usize = 4096;
@@ -46,7 +46,7 @@ enum Kind {
     Other,
 }
 
-/// See the module.
+/// One watcher and its socket.
 #[derive(Debug)]
 pub(super) struct Watcher {
     pub socket: Option<TcpStream>,
@@ -54,7 +54,7 @@ pub(super) struct Watcher {
     pub stage: Stage,
     /// Is not read from, and its times don't count.
     pub stalled: bool,
-    pub place: Place,
+    pub place: FramePosition,
     frame: Option<Frame>,
     /// What the last read left over: less than the start of a frame, or less than a mark.
     carry: Option<Box<[u8]>>,
@@ -78,7 +78,7 @@ impl Watcher {
             feed,
             stage: Stage::Connecting,
             stalled,
-            place: Place::default(),
+            place: FramePosition::default(),
             frame: None,
             carry: None,
             sample: None,
@@ -230,7 +230,7 @@ impl Watcher {
         if let Stage::Greeting(_) = self.stage {
             self.greet(Some(start), dialect)?;
             if let Meaning::List(seq) = meaning {
-                self.place = Place::at(seq);
+                self.place = FramePosition::at(seq);
                 return Ok(Kind::Other);
             }
         }

@@ -1,4 +1,4 @@
-//! Who is in the show and what they can send.
+//! The people of the show, and the gifts that they send.
 
 use serde_json::{Value, json};
 

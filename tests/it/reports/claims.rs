@@ -64,14 +64,15 @@ async fn what_is_acknowledged_is_done_and_what_is_given_back_comes_again() {
     // Repeated and unknown cursors change nothing.
     let mut some = cursors(&entries[..1]);
     some["cursors"].as_array_mut().unwrap().extend([entries[0]["cursor"].clone(), json!("1")]);
-    assert_eq!(app.post(ack, &some).await.json(), json!({"acked": 1}));
-    assert_eq!(app.post(ack, &some).await.json(), json!({"acked": 0}));
+    assert_eq!(app.post(ack, &some).await.json(), json!({"acked": 1, "unknown": 1}));
+    assert_eq!(app.post(ack, &some).await.json(), json!({"acked": 0, "unknown": 2}));
     assert_eq!(app.post(nack, &cursors(&entries[..2])).await.json(), json!({"nacked": 1}));
     let again = app.pull(json!({})).await;
     assert_eq!(all(&again, "/gift/id"), ["b", "d"]);
     assert_eq!(all(&again, "/attempt"), [json!(2), json!(1)]);
-    assert_eq!(app.post(ack, &cursors(&again)).await.json(), json!({"acked": 2}));
-    assert_eq!(app.post(ack, &cursors(&entries)).await.json(), json!({"acked": 1}), "c is still there");
+    assert_eq!(app.post(ack, &cursors(&again)).await.json(), json!({"acked": 2, "unknown": 0}));
+    let said = app.post(ack, &cursors(&entries)).await.json();
+    assert_eq!(said, json!({"acked": 1, "unknown": entries.len() - 1}), "c is still there");
     let view = app.group().await;
     assert_eq!([&view["lag"], &view["pending"], &view["oldest_ms"]], [0, 0, 0]);
 }
@@ -85,7 +86,7 @@ async fn an_entry_whose_lease_ran_out_goes_to_the_next_claimer() {
     assert_eq!((&again[0]["gift"]["id"], &again[0]["attempt"]), (&json!("a"), &json!(2)));
     assert!(asked.elapsed() < Duration::from_secs(10), "it waited for the lease only");
     let said = app.post("/v1/feeds/show/groups/g/ack", &cursors(&first)).await;
-    assert_eq!(said.json(), json!({"acked": 1}), "also after the lease moved on");
+    assert_eq!(said.json(), json!({"acked": 1, "unknown": 0}), "also after the lease moved on");
 }
 
 async fn a_new_group_begins_at_the_start_or_now() {
@@ -244,14 +245,17 @@ async fn every_body_is_checked() {
             assert_eq!(said.pointers(), [pointer], "{body}");
         }
     }
-    for (verb, answer) in [("ack", json!({"acked": 0})), ("nack", json!({"nacked": 0}))] {
+    for (verb, done) in [("ack", "acked"), ("nack", "nacked")] {
         for nobodys in [json!({"cursors": []}), json!({"cursors": ["x", "", "-1", "99999999999999999999"]})] {
-            assert_eq!(app.post(&format!("/v1/feeds/show/groups/g/{verb}"), &nobodys).await.json(), answer);
+            let said = app.post(&format!("/v1/feeds/show/groups/g/{verb}"), &nobodys).await.json();
+            assert_eq!(said[done], 0, "{said}");
+            let unknown = nobodys["cursors"].as_array().unwrap().len();
+            assert!(verb == "nack" || said["unknown"] == unknown, "{said}");
         }
     }
     // A thousand long ones are larger than a gift may be.
     let most = json!({"cursors": (0..1_000).map(|n| (9_007_199_254_739_000_u64 + n).to_string()).collect::<Vec<_>>()});
-    assert_eq!(app.post("/v1/feeds/show/groups/g/ack", &most).await.json(), json!({"acked": 0}));
+    assert_eq!(app.post("/v1/feeds/show/groups/g/ack", &most).await.json()["acked"], 0);
     for name in ["a b", "a~b", "*", "", &"x".repeat(65)] {
         app.post(&format!("/v1/feeds/show/groups/{name}/claim"), &claim).await.problem(422);
         app.post(&format!("/v1/feeds/{name}/groups/g/claim"), &claim).await.problem(422);

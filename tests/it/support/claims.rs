@@ -3,8 +3,8 @@
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tipcast::domain::{
-    Cancelled, Claim, ClaimAnswer, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView,
-    Fate, Hold, HoldId, Millis, Phase,
+    Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec,
+    DropView, Hold, HoldId, Millis, Phase,
 };
 
 use super::case::Case;
@@ -50,8 +50,8 @@ pub fn named(drop: &str) -> DropId {
 /// The hold that this answer tells of.
 pub fn held(answer: &ClaimAnswer) -> (HoldId, Millis) {
     match answer.fate {
-        Fate::Held(at) => (answer.claim.clone(), at),
-        Fate::Sold(_) => panic!("sold: {answer:?}"),
+        ClaimOutcome::Held(at) => (answer.claim.clone(), at),
+        ClaimOutcome::Sold(_) => panic!("sold: {answer:?}"),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::super::store::DueEntry;
 use super::{Feeds, Step};
-use crate::domain::answer::{Fate, Remembered};
+use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::{
     Answer, DropId, DueKind, DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Part, Scheduled,
 };
@@ -116,7 +116,7 @@ impl Feeds {
         let scheduled = Scheduled { id: gift.id.clone(), deliver_at: at };
         let it = Remembered {
             fingerprint: gift.fingerprint,
-            fate: Fate::Waits(scheduled.clone()),
+            fate: GiftFate::Waits(scheduled.clone()),
             part: Part::Unknown,
         };
         self.store.remember(no, &it, at)?;
@@ -136,14 +136,14 @@ impl Feeds {
         let waiting = self.waiting(name, no)?;
         let Some(entry) = self.take_due(name, DueKind::Gift, id.as_str())? else {
             return Ok(match known.map(|known| known.fate) {
-                Some(Fate::Taken(_)) => Unscheduled::Shown,
+                Some(GiftFate::Taken(_)) => Unscheduled::Shown,
                 _ => Unscheduled::Unknown,
             });
         };
         self.set_waiting(name, waiting.saturating_sub(1));
         let deliver_at = entry.place.at;
         if let Some(known) = known {
-            let fate = Fate::Cancelled(Scheduled { id: id.clone(), deliver_at });
+            let fate = GiftFate::Cancelled(Scheduled { id: id.clone(), deliver_at });
             self.remember(name, Remembered { fate, ..known }, now)?;
         }
         Ok(Unscheduled::Cancelled(deliver_at))

@@ -9,7 +9,7 @@ fn remembered(id: &str) -> Remembered {
     let at = Position { epoch: "e".parse().unwrap(), seq: 1 };
     let row: RowId = "e-1".parse().unwrap();
     let answer = Answer { status: Status::Accepted, id: id.parse().unwrap(), at, row, count: None };
-    Remembered { fingerprint: Fingerprint([7; 16]), fate: Fate::Taken(answer), part: Part::Unknown }
+    Remembered { fingerprint: Fingerprint([7; 16]), fate: GiftFate::Taken(answer), part: Part::Unknown }
 }
 
 fn ids(store: &Store) -> Vec<String> {
@@ -36,7 +36,7 @@ fn a_file_of_the_first_layout_is_brought_up_to_date_with_what_it_holds() {
         let feed = store.feed("f", &Policy::default()).unwrap().unwrap();
         assert_eq!((feed.state.list.at.seq, feed.state.locks.get("key")), (1, Some(&lock("e-1", 9))));
         let known = store.remembered(1, &"a".parse().unwrap(), Millis(8)).unwrap().unwrap();
-        assert!(matches!(known.fate, Fate::Taken(answer) if answer.row.as_str() == "e-1"));
+        assert!(matches!(known.fate, GiftFate::Taken(answer) if answer.row.as_str() == "e-1"));
     }
 }
 

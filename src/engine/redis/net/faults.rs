@@ -83,6 +83,12 @@ pub fn is_no_script(error: &RedisError) -> bool {
 /// Explains an error of the server at `addr`.
 pub fn explain(addr: &Endpoint, error: &RedisError) -> Fault {
     let said = error.to_string();
+    if error.kind() == redis::ErrorKind::AuthenticationFailed {
+        return Fault::leave(format!(
+            "Redis at {addr} wants other credentials ({said}); put them into the URL: redis://user:password@host:port, \
+             those of sentinels into [redis] sentinel_username and sentinel_password"
+        ));
+    }
     let Some(code) = error.code() else {
         return match error.is_timeout() {
             true => Fault::leave(silent(addr)),

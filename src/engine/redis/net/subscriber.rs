@@ -5,7 +5,7 @@
 //! with a number: an error that comes before its answer is about that command, whatever else the server sends unasked.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -89,7 +89,8 @@ impl Subscriber {
             (Arc::new(Notify::new()), Probes::default(), with.connection.clone());
         let (tell, state) =
             watch::channel(Err("the subscribing connection to Redis is not there yet".into()));
-        let keeper = Keeper { with, wake: wake.clone(), probes: probes.clone(), tell };
+        let stood = AtomicBool::new(false);
+        let keeper = Keeper { with, wake: wake.clone(), probes: probes.clone(), stood, tell };
         let kept = keeper.with.parts.clone().vital_task(Part::RedisSubscriptions, keeper.run());
         Subscriber { wake, probes, state, connection, keeper: tokio::spawn(kept) }
     }
@@ -138,6 +139,8 @@ struct Keeper {
     with: Subscribing,
     wake: Arc<Notify>,
     probes: Probes,
+    /// True once any connection stood: those that follow are reconnects.
+    stood: AtomicBool,
     /// The channel of this connection's probes, or why there is no connection.
     tell: watch::Sender<Result<String, Arc<str>>>,
 }
@@ -158,6 +161,8 @@ struct Standing {
     echoed: Instant,
     /// The oldest probe of the heartbeat that was taken by the server and has not come back.
     unheard: Option<Instant>,
+    /// True once a sign of life came back.
+    stood: bool,
     /// True when a server refused a channel: it is asked for again, after a pause.
     refused: bool,
 }
@@ -193,14 +198,11 @@ impl Standing {
 
 impl Keeper {
     async fn run(mut self) {
-        let (mut backoff, mut stood) = (Backoff::default(), false);
+        let mut backoff = Backoff::default();
         loop {
             let since = Instant::now();
             let why = match self.connect().await {
                 Ok((mut standing, mut frames)) => {
-                    if std::mem::replace(&mut stood, true) {
-                        self.with.metrics.redis_reconnects[RedisLink::Pubsub].inc();
-                    }
                     let why = self.hold(&mut standing, &mut frames).await;
                     self.with.topics.ended(standing.id, &why);
                     tracing::warn!(why, "the subscribing connection to Redis ended");
@@ -250,6 +252,7 @@ impl Keeper {
             heard: now,
             echoed: now,
             unheard: None,
+            stood: false,
             refused: false,
         };
         let sent = standing.send(vec![("SSUBSCRIBE", vec![probe_channel])]).await;
@@ -381,6 +384,11 @@ impl Keeper {
                 self.with.lost.notify_one();
             }
             "pong" => {
+                // A server that is still loading confirms channels and refuses this.
+                let first = !std::mem::replace(&mut standing.stood, true);
+                if first && self.stood.swap(true, Ordering::Relaxed) {
+                    self.with.metrics.redis_reconnects[RedisLink::Pubsub].inc();
+                }
                 let number = about.parse().unwrap_or(0);
                 while standing.asked.front().is_some_and(|(ping, _)| *ping <= number) {
                     standing.asked.pop_front();

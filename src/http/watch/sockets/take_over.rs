@@ -19,7 +19,7 @@ use actix_service::{Service, ServiceFactory, fn_service};
 use actix_web::dev::ServiceResponse;
 use actix_web::rt::net::TcpStream;
 use bytes::BytesMut;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 use tokio_util::codec::Encoder;
 
@@ -52,17 +52,18 @@ impl<F: ServiceFactory<Request>> Shared<F> {
     }
 
     /// What answers upgrades, and hands those that are agreed on over to `sockets`.
-    pub fn upgrades<H, B>(
+    pub fn upgrades<T, H, B>(
         &self,
         sockets: Arc<SocketThreads<H>>,
     ) -> impl ServiceFactory<
-        (Request, Framed<TcpStream, Codec>),
+        (Request, Framed<T, Codec>),
         Config = (),
         Response = (),
         Error = Infallible,
         InitError = (),
-    > + use<F, H, B>
+    > + use<F, T, H, B>
     where
+        T: AsyncRead + AsyncWrite + Unpin + Into<TcpStream> + 'static,
         H: Send + 'static,
         B: MessageBody + 'static,
         F: ServiceFactory<Request, Response = ServiceResponse<B>>,
@@ -109,15 +110,16 @@ where
 }
 
 /// Has the application answer, then hands the socket over or ends the connection.
-async fn answer<S, H, B>(
+async fn answer<S, T, H, B>(
     app: Option<Rc<S>>,
     request: Request,
-    framed: Framed<TcpStream, Codec>,
+    framed: Framed<T, Codec>,
     sockets: Arc<SocketThreads<H>>,
 ) -> io::Result<()>
 where
     S: Service<Request, Response = ServiceResponse<B>>,
     S::Error: Into<Response<BoxBody>>,
+    T: AsyncRead + AsyncWrite + Unpin + Into<TcpStream>,
     H: Send + 'static,
     B: MessageBody + 'static,
 {
@@ -138,7 +140,7 @@ where
     parts.codec.encode(Message::Item((answer, body.size())), &mut head)?;
     match handshake {
         Some(TakeOver(handshake)) => {
-            let stream = parts.io.into_std()?;
+            let stream = parts.io.into().into_std()?;
             let handover =
                 Handover { stream, head: head.freeze(), received: parts.read_buf.freeze(), handshake };
             // Dropped when too many are on their way: nothing was answered yet, the client tries again.
@@ -150,7 +152,10 @@ where
 }
 
 /// Writes an answer to its end and closes.
-async fn finish(mut io: TcpStream, mut codec: Codec, mut out: BytesMut, body: BoxBody) -> io::Result<()> {
+async fn finish<T>(mut io: T, mut codec: Codec, mut out: BytesMut, body: BoxBody) -> io::Result<()>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
     let mut body = pin!(body);
     loop {
         let chunk = poll_fn(|cx| body.as_mut().poll_next(cx)).await;

@@ -1,7 +1,7 @@
 //! What is an entry, and what an entry says.
 
 use serde_json::json;
-use tipcast::domain::{Claimed, Confirmed, Cursor, EntryStatus, Fate};
+use tipcast::domain::{ClaimOutcome, Claimed, Confirmed, Cursor, EntryStatus};
 use tipcast::engine::Unscheduled;
 
 use crate::support::case::Case;
@@ -102,7 +102,7 @@ async fn a_sale_is_an_entry_once_and_a_hold_none(mut t: Case) {
     t.give_back(&given_back).await;
     let all = t.consume("g").await;
     assert_eq!(fates(&all), [("c1".to_owned(), EntryStatus::Sold)]);
-    let Fate::Sold(sale) = sold.fate else { panic!("{sold:?}") };
+    let ClaimOutcome::Sold(sale) = sold.fate else { panic!("{sold:?}") };
     let entry = &all[0].entry;
     assert_eq!((entry.seq, entry.row.as_ref()), (Some(sale.at.seq), Some(&sale.row)));
     let wanted = json!({

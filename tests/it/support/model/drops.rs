@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tipcast::domain::{
-    Cancelled, Claim, ClaimAnswer, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView,
-    Fate, FeedId, Hold, HoldId, Millis, Op, Pay, Phase, Policy, Row, RowDrop, RowId, Sale,
+    Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec,
+    DropView, FeedId, Hold, HoldId, Millis, Op, Pay, Phase, Policy, Row, RowDrop, RowId, Sale,
 };
 use tipcast::engine::{DropStore, Wait};
 
@@ -24,7 +24,7 @@ pub(super) struct Drop {
 
 struct Filled {
     claim: Claim,
-    first: Fate,
+    first: ClaimOutcome,
     sale: Option<Sale>,
     /// None: it stands. Else its hold ended, and is forgotten then.
     ended: Option<Millis>,
@@ -33,7 +33,7 @@ struct Filled {
 impl Filled {
     fn until(&self) -> Option<Millis> {
         match (&self.first, &self.sale, self.ended) {
-            (Fate::Held(until), None, None) => Some(*until),
+            (ClaimOutcome::Held(until), None, None) => Some(*until),
             _ => None,
         }
     }
@@ -190,10 +190,10 @@ impl Feed {
             }
             () => {
                 let (first, sale) = match claim.pay {
-                    Pay::Later => (Fate::Held(now.plus(drop.spec.hold_ttl_ms)), None),
+                    Pay::Later => (ClaimOutcome::Held(now.plus(drop.spec.hold_ttl_ms)), None),
                     Pay::Now => {
                         let sale = self.sell(name, claim, policy, now, view.free - claim.count);
-                        (Fate::Sold(sale.clone()), Some(sale))
+                        (ClaimOutcome::Sold(sale.clone()), Some(sale))
                     }
                 };
                 let filled = Filled { claim: claim.clone(), first, sale, ended: None };
@@ -211,13 +211,14 @@ impl Feed {
         let claims = &mut self.drops.get_mut(&hold.drop)?.claims;
         claims
             .iter_mut()
-            .find(|filled| filled.claim.id == hold.claim && matches!(filled.first, Fate::Held(_)))
+            .find(|filled| filled.claim.id == hold.claim && matches!(filled.first, ClaimOutcome::Held(_)))
     }
 
     fn confirm(&mut self, hold: &HoldId, policy: &Policy, now: Millis) -> Confirmed {
         let Some(filled) = self.hold(hold) else { return Confirmed::Unknown };
         let claim = filled.claim.clone();
-        let answer = |sale| ClaimAnswer { claim: hold.clone(), count: claim.count, fate: Fate::Sold(sale) };
+        let answer =
+            |sale| ClaimAnswer { claim: hold.clone(), count: claim.count, fate: ClaimOutcome::Sold(sale) };
         if let Some(sale) = filled.sale.clone() {
             return Confirmed::Again(answer(sale));
         }

@@ -13,27 +13,27 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 /// ... to this. A store that comes back wakes the loop before it is over.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// How often trouble that goes on is told again.
+/// How often trouble that goes on is logged again.
 const REMIND_EVERY: Duration = Duration::from_secs(60);
 
-/// See the module.
-pub(super) struct Setback {
-    /// What is told of it, such as "what is due waits".
+/// The pauses of one loop, and what is logged about the trouble.
+pub(super) struct Backoff {
+    /// What is logged when the store does not answer, such as "what is due waits".
     waits: &'static str,
-    /// What is told when it is over.
+    /// What is logged when it answers again.
     again: &'static str,
     pause: Duration,
-    /// When it was last told of, while there is any.
+    /// When the trouble was last logged; none while there is none.
     told: Option<Instant>,
 }
 
-impl Setback {
+impl Backoff {
     /// None yet.
-    pub(super) fn new(waits: &'static str, again: &'static str) -> Setback {
-        Setback { waits, again, pause: SHORTEST_PAUSE, told: None }
+    pub(super) fn new(waits: &'static str, again: &'static str) -> Backoff {
+        Backoff { waits, again, pause: SHORTEST_PAUSE, told: None }
     }
 
-    /// The store answers.
+    /// The store answers: the next pause is the shortest again.
     pub(super) fn over(&mut self) {
         self.pause = SHORTEST_PAUSE;
         if self.told.take().is_some() {
@@ -41,7 +41,7 @@ impl Setback {
         }
     }
 
-    /// It does not.
+    /// The store does not answer. Logged when it begins, and once in a while.
     pub(super) fn met(&mut self, error: &EngineError) {
         if self.told.is_none_or(|told| told.elapsed() >= REMIND_EVERY) {
             tracing::warn!("{}; trying again: {error}", self.waits);

@@ -2,13 +2,12 @@
 
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Response, Url};
-use time::format_description::well_known::Rfc2822;
 
 use super::signature::sign;
 use crate::domain::address::is_public;
@@ -46,27 +45,27 @@ pub fn body(feed: &FeedId, batch: &str, round: u64, entries: &[Entry]) -> Bytes 
 
 /// Sends. One for all endpoints.
 #[derive(Clone, Debug)]
-pub struct Courier {
+pub struct Sender {
     client: Client,
     allow_private: bool,
     timeout: Duration,
 }
 
-impl Courier {
+impl Sender {
     /// With so long for each attempt, connecting included; to private addresses only if allowed.
-    pub fn new(timeout: Duration, allow_private: bool) -> Result<Courier, reqwest::Error> {
+    pub fn new(timeout: Duration, allow_private: bool) -> Result<Sender, reqwest::Error> {
         // Without a proxy: one would look names up by itself, and reach what is not to be reached.
         let client = outbound::client(|builder| {
             builder
                 .user_agent(concat!("Tipcast/", env!("CARGO_PKG_VERSION")))
                 .redirect(reqwest::redirect::Policy::none())
-                .dns_resolver(Judge { allow_private })
+                .dns_resolver(PublicResolver { allow_private })
                 .timeout(timeout)
                 .connect_timeout(timeout)
                 .pool_max_idle_per_host(IDLE)
                 .pool_idle_timeout(IDLE_FOR)
         })?;
-        Ok(Courier { client, allow_private, timeout })
+        Ok(Sender { client, allow_private, timeout })
     }
 
     /// One attempt at `now`, signed with each of `secrets`.
@@ -105,29 +104,35 @@ impl Courier {
             url::Host::Ipv4(ip) => ip.into(),
             url::Host::Ipv6(ip) => ip.into(),
         };
-        (!self.allow_private && !is_public(ip)).then(|| Private(ip).to_string())
+        (!self.allow_private && !is_others(ip)).then(|| Private(ip).to_string())
     }
 }
 
 /// Looks names up, and leaves out addresses that are not to be reached.
 #[derive(Clone, Copy, Debug)]
-struct Judge {
+struct PublicResolver {
     allow_private: bool,
 }
 
-impl Resolve for Judge {
+impl Resolve for PublicResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let allow_private = self.allow_private;
         Box::pin(async move {
             let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
             let (good, bad): (Vec<_>, Vec<_>) =
-                found.into_iter().partition(|at| allow_private || is_public(at.ip()));
+                found.into_iter().partition(|at| allow_private || is_others(at.ip()));
             match (good.is_empty(), bad.first()) {
                 (true, Some(bad)) => Err(Private(bad.ip()).into()),
                 _ => Ok(Box::new(good.into_iter()) as Addrs),
             }
         })
     }
+}
+
+/// Whether an address is public and not this machine's own: behind that is the gateway itself, and whatever
+/// else listens here.
+fn is_others(ip: IpAddr) -> bool {
+    is_public(ip) && !outbound::is_own(ip)
 }
 
 /// An address that is not to be reached.
@@ -137,7 +142,7 @@ struct Private(IpAddr);
 impl std::fmt::Display for Private {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Private(ip) = self;
-        write!(f, "{ip} is no public address, and [webhooks] allow_private is off")
+        write!(f, "{ip} is no public address of another machine, and [webhooks] allow_private is off")
     }
 }
 
@@ -165,8 +170,9 @@ fn asked(text: &str, now: Millis) -> Option<u64> {
     if let Ok(seconds) = text.trim().parse::<u64>() {
         return Some(seconds.saturating_mul(1_000));
     }
-    let date = time::OffsetDateTime::parse(&text.trim().replace("GMT", "+0000"), &Rfc2822).ok()?;
-    Some(Millis(date.unix_timestamp().saturating_mul(1_000)).since(now))
+    let date = httpdate::parse_http_date(text.trim()).ok()?;
+    let since_1970 = date.duration_since(UNIX_EPOCH).map_or(0, |it| it.as_millis());
+    Some(Millis(i64::try_from(since_1970).unwrap_or(i64::MAX)).since(now))
 }
 
 /// Reads what is left of a small answer. An error there changes nothing: the status has been said.
@@ -223,9 +229,9 @@ mod tests {
 
     #[tokio::test]
     async fn private_addresses_are_not_reached_by_number_or_by_name() {
-        let courier = Courier::new(Duration::from_secs(5), false).unwrap();
+        let sender = Sender::new(Duration::from_secs(5), false).unwrap();
         for url in ["http://127.0.0.1:9/", "http://[::1]:9/", "http://localhost:9/", "http://0x7f.1:9/"] {
-            let verdict = courier.send(url, &[], "m", Bytes::new(), Millis(0)).await;
+            let verdict = sender.send(url, &[], "m", Bytes::new(), Millis(0)).await;
             let Verdict::Failed(why, None) = verdict else { panic!("{url}: {verdict:?}") };
             assert!(why.contains("no public address"), "{url}: {why}");
         }

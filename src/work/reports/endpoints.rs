@@ -1,5 +1,5 @@
-//! What this node knows of webhooks: as they were a moment ago, how many deliveries to each are under way,
-//! and what is to be told of those that fail.
+//! The health of webhooks' endpoints as this node sees it: how each webhook was set a moment ago, how many
+//! deliveries to it are under way, whether they work, and what the store is told of those that do not.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,27 +22,27 @@ const RETELL: Duration = Duration::from_secs(5);
 /// How long a job waits for its webhook's turn before it makes room for others.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A webhook all of whose places are taken and for which nothing came to an end for so long is slow.
+/// A webhook is slow when it has as many deliveries under way as it may, and none has ended for this long.
 const SLOW: Duration = Duration::from_millis(500);
 
 /// Jobs of one webhook that wait for its turn; more are put off.
 const WAITING: usize = 64;
 
-/// Webhooks that are remembered; those that nothing is under way for make room.
+/// Webhooks that are remembered. Beyond this, those without a delivery under way are forgotten.
 const REMEMBERED: usize = 4_096;
 
-/// See the module.
-pub struct Book {
+/// The webhooks that this node delivers to.
+pub struct Endpoints {
     engine: Arc<dyn ReportStore>,
     metrics: Arc<Metrics>,
     /// Deliveries to one webhook at the same time.
     each: u32,
     disable_after_ms: u64,
-    pages: Mutex<HashMap<HookKey, Arc<Page>>>,
+    by_webhook: Mutex<HashMap<HookKey, Arc<EndpointHealth>>>,
 }
 
-/// What is known of one webhook.
-pub struct Page {
+/// What is known of one webhook and its endpoint.
+pub struct EndpointHealth {
     known: Mutex<Option<(Hook, Instant)>>,
     told: Mutex<Option<Instant>>,
     turns: Arc<Semaphore>,
@@ -56,11 +56,11 @@ pub struct Page {
 /// What kind of trouble a delivery met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// The endpoint wants no more.
+    /// The endpoint answered 410: it wants no more.
     Gone,
-    /// It does not like this batch, and answers: other feeds' batches may go as before.
+    /// The endpoint answers, and refuses this batch: other feeds' batches go as before.
     Refused,
-    /// It does not work.
+    /// The endpoint does not work, or cannot be reached.
     Failed,
 }
 
@@ -68,27 +68,27 @@ pub enum Trouble {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy(pub u64);
 
-impl Book {
+impl Endpoints {
     pub fn new(
         engine: Arc<dyn ReportStore>,
         metrics: Arc<Metrics>,
         each: usize,
         disable_after_ms: u64,
-    ) -> Book {
+    ) -> Endpoints {
         let each = u32::try_from(each.max(1)).unwrap_or(u32::MAX);
-        Book { engine, metrics, each, disable_after_ms, pages: Mutex::default() }
+        Endpoints { engine, metrics, each, disable_after_ms, by_webhook: Mutex::default() }
     }
 
-    /// What is known of a webhook, which may be nothing yet.
-    pub fn page(&self, key: &HookKey) -> Arc<Page> {
-        let mut pages = locked(&self.pages);
-        if let Some(page) = pages.get(key) {
-            return page.clone();
+    /// What is known of a webhook and its endpoint, which may be nothing yet.
+    pub fn health(&self, key: &HookKey) -> Arc<EndpointHealth> {
+        let mut by_webhook = locked(&self.by_webhook);
+        if let Some(health) = by_webhook.get(key) {
+            return health.clone();
         }
-        if pages.len() >= REMEMBERED {
-            pages.retain(|_, page| Arc::strong_count(page) > 1);
+        if by_webhook.len() >= REMEMBERED {
+            by_webhook.retain(|_, health| Arc::strong_count(health) > 1);
         }
-        let page = Arc::new(Page {
+        let health = Arc::new(EndpointHealth {
             known: Mutex::default(),
             told: Mutex::default(),
             turns: Arc::new(Semaphore::new(self.each as usize)),
@@ -96,72 +96,79 @@ impl Book {
             waiting: AtomicUsize::new(0),
             failing: AtomicBool::new(false),
         });
-        pages.insert(key.clone(), page.clone());
-        page
+        by_webhook.insert(key.clone(), health.clone());
+        health
     }
 
     /// The webhook as it was a moment ago.
-    pub async fn hook(&self, key: &HookKey, page: &Page) -> Result<Option<Hook>, EngineError> {
-        if let Some((hook, at)) = &*locked(&page.known)
+    pub async fn hook(&self, key: &HookKey, health: &EndpointHealth) -> Result<Option<Hook>, EngineError> {
+        if let Some((hook, at)) = &*locked(&health.known)
             && at.elapsed() < FRESH
-            // Who enables it again is not to wait.
+            // Somebody may have enabled a disabled one just now.
             && hook.state == HookState::Active
         {
             return Ok(Some(hook.clone()));
         }
         let asked = Instant::now();
         let found = self.engine.hook(key).await?;
-        *locked(&page.known) = found.clone().map(|hook| (hook, asked));
+        *locked(&health.known) = found.clone().map(|hook| (hook, asked));
         Ok(found)
     }
 
     /// Waits for the webhook's turn, unless it fails or is slow: then only a few jobs try, and the others make
     /// room at once and come back later.
-    pub async fn turn(&self, page: &Page) -> Result<OwnedSemaphorePermit, Busy> {
-        let failing = page.failing.load(Ordering::Relaxed);
+    pub async fn turn(&self, health: &EndpointHealth) -> Result<OwnedSemaphorePermit, Busy> {
+        let failing = health.failing.load(Ordering::Relaxed);
         let share = if failing { (self.each / 2).max(1) } else { 1 };
-        if let Ok(turn) = page.turns.clone().try_acquire_many_owned(share) {
+        if let Ok(turn) = health.turns.clone().try_acquire_many_owned(share) {
             return Ok(turn);
         }
-        if failing || locked(&page.ended).elapsed() > SLOW {
+        if failing || locked(&health.ended).elapsed() > SLOW {
             return Err(Busy(1_000));
         }
-        let waiting = page.waiting.fetch_add(1, Ordering::Relaxed);
+        let waiting = health.waiting.fetch_add(1, Ordering::Relaxed);
         let turn = match waiting < WAITING {
-            true => timeout(PATIENCE, page.turns.clone().acquire_owned()).await.ok().and_then(Result::ok),
+            true => timeout(PATIENCE, health.turns.clone().acquire_owned()).await.ok().and_then(Result::ok),
             false => None,
         };
-        page.waiting.fetch_sub(1, Ordering::Relaxed);
+        health.waiting.fetch_sub(1, Ordering::Relaxed);
         turn.ok_or(Busy(50))
     }
 
     /// A delivery worked.
-    pub async fn worked(&self, key: &HookKey, page: &Page, now: Millis) {
-        *locked(&page.ended) = Instant::now();
-        page.failing.store(false, Ordering::Relaxed);
-        let troubled = locked(&page.known)
+    pub async fn worked(&self, key: &HookKey, health: &EndpointHealth, now: Millis) {
+        *locked(&health.ended) = Instant::now();
+        health.failing.store(false, Ordering::Relaxed);
+        let troubled = locked(&health.known)
             .as_ref()
             .is_some_and(|(hook, _)| hook.last_error.is_some() || hook.failing_since.is_some());
         if troubled {
             let clear = |hook: &Hook| Hook { last_error: None, failing_since: None, ..hook.clone() };
-            self.change(key, page, clear, now).await;
+            self.change(key, health, clear, now).await;
         }
     }
 
     /// A delivery did not work, for this reason. True when the webhook is disabled by now.
-    pub async fn failed(&self, key: &HookKey, page: &Page, why: &str, trouble: Trouble, now: Millis) -> bool {
-        *locked(&page.ended) = Instant::now();
-        page.failing.store(trouble == Trouble::Failed, Ordering::Relaxed);
+    pub async fn failed(
+        &self,
+        key: &HookKey,
+        health: &EndpointHealth,
+        why: &str,
+        trouble: Trouble,
+        now: Millis,
+    ) -> bool {
+        *locked(&health.ended) = Instant::now();
+        health.failing.store(trouble == Trouble::Failed, Ordering::Relaxed);
         let disable = trouble == Trouble::Gone;
-        let since = locked(&page.known).as_ref().and_then(|(hook, _)| hook.failing_since);
+        let since = locked(&health.known).as_ref().and_then(|(hook, _)| hook.failing_since);
         let failing_for = since.map_or(0, |since| now.since(Millis(since)));
         let given_up = self.disable_after_ms > 0 && failing_for >= self.disable_after_ms;
         let disable = disable || given_up;
-        let told = locked(&page.told).is_some_and(|told| told.elapsed() < RETELL);
+        let told = locked(&health.told).is_some_and(|told| told.elapsed() < RETELL);
         if told && !disable {
             return false;
         }
-        *locked(&page.told) = Some(Instant::now());
+        *locked(&health.told) = Some(Instant::now());
         let text = match given_up {
             true => format!(
                 "disabled, because nothing has worked for {} s; the last time {why}",
@@ -176,7 +183,7 @@ impl Book {
             state: if disable { HookState::Disabled } else { hook.state },
             ..hook.clone()
         };
-        let changed = self.change(key, page, tell, now).await;
+        let changed = self.change(key, health, tell, now).await;
         if disable && changed {
             self.metrics.webhook_disabled.inc();
             let (feed, webhook) = (&key.scope, &key.name);
@@ -186,20 +193,26 @@ impl Book {
     }
 
     /// Changes a webhook in the store, unless that fails: what is told of it there may be late.
-    async fn change(&self, key: &HookKey, page: &Page, change: impl Fn(&Hook) -> Hook, now: Millis) -> bool {
+    async fn change(
+        &self,
+        key: &HookKey,
+        health: &EndpointHealth,
+        change: impl Fn(&Hook) -> Hook,
+        now: Millis,
+    ) -> bool {
         for _ in 0..3 {
-            let known = locked(&page.known).as_ref().map(|(hook, _)| hook.clone());
+            let known = locked(&health.known).as_ref().map(|(hook, _)| hook.clone());
             let Some(hook) = known else { return false };
             let to = Hook { version: hook.version + 1, ..change(&hook) };
             let swapped = self.engine.swap_hook(key, Some(hook.version), Some(to.clone()), now).await;
             match swapped {
                 Ok(Swapped::Done) => {
-                    *locked(&page.known) = Some((to, Instant::now()));
+                    *locked(&health.known) = Some((to, Instant::now()));
                     return true;
                 }
                 Ok(Swapped::Stale) => {
-                    *locked(&page.known) = None;
-                    if self.hook(key, page).await.is_err() {
+                    *locked(&health.known) = None;
+                    if self.hook(key, health).await.is_err() {
                         return false;
                     }
                 }

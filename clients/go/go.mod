@@ -1,0 +1,3 @@
+module tipcast.example/go
+
+go 1.22

@@ -1,0 +1,345 @@
+// Package tipcast sends gifts to a Tipcast gateway, reads its reports, and checks its webhooks.
+//
+// Every call takes a context and is retried until it is over: while the gateway does not answer, or asks to come again
+// (429, 503 and other 5xx), with the same id, so that a gift is taken once however often it had to be sent.
+package tipcast
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Ceilings of the back-off: the first, and the most.
+const (
+	firstPause = 250 * time.Millisecond
+	mostPause  = 10 * time.Second
+)
+
+// Client asks one gateway. The zero HTTP client is http.DefaultClient; it is safe for concurrent use.
+type Client struct {
+	// URL of the gateway, such as https://gateway.example.
+	URL string
+	// Key of the producer, tck_…; empty where none is needed.
+	Key  string
+	HTTP *http.Client
+	// Timeout of one attempt, a claim's wait not counted; 10 s when zero.
+	Timeout time.Duration
+}
+
+// User who gives.
+type User struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Avatar string `json:"avatar,omitempty"`
+}
+
+// Kind of a gift.
+type Kind struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Icon string `json:"icon,omitempty"`
+}
+
+// Value in minor units of its currency, never a float.
+type Value struct {
+	Amount   int64  `json:"amount"`
+	Currency string `json:"currency"`
+}
+
+// Combo is a run of gifts; Count is cumulative.
+type Combo struct {
+	ID    string `json:"id"`
+	Count uint32 `json:"count"`
+	End   bool   `json:"end,omitempty"`
+}
+
+// Gift as a producer sends it. Without ID, Post makes one, so that a retry is not a second gift.
+type Gift struct {
+	ID         string          `json:"id,omitempty"`
+	User       User            `json:"user"`
+	Gift       Kind            `json:"gift"`
+	Count      int             `json:"count,omitempty"`
+	Value      *Value          `json:"value,omitempty"`
+	Combo      *Combo          `json:"combo,omitempty"`
+	Message    string          `json:"message,omitempty"`
+	Tier       *int            `json:"tier,omitempty"`
+	OccurredAt *time.Time      `json:"occurred_at,omitempty"`
+	DeliverAt  *time.Time      `json:"deliver_at,omitempty"`
+	DelayMS    int64           `json:"delay_ms,omitempty"`
+	Test       bool            `json:"test,omitempty"`
+	Meta       json.RawMessage `json:"meta,omitempty"`
+}
+
+// Posted is what became of a gift. Duplicate says that its id had come before: this is the first answer again.
+type Posted struct {
+	Status    string    `json:"status"`
+	ID        string    `json:"id"`
+	Epoch     string    `json:"epoch"`
+	Seq       uint64    `json:"seq"`
+	Row       string    `json:"row"`
+	Count     uint64    `json:"count"`
+	DeliverAt time.Time `json:"deliver_at"`
+	Duplicate bool      `json:"duplicate"`
+}
+
+// Result of one gift of a batch; Error is there when it was refused.
+type Result struct {
+	Index int `json:"index"`
+	Posted
+	Error *Problem `json:"error"`
+}
+
+// Entry of a feed's ledger.
+type Entry struct {
+	Cursor  string          `json:"cursor"`
+	Attempt int             `json:"attempt"`
+	Status  string          `json:"status"`
+	Seq     uint64          `json:"seq"`
+	Row     string          `json:"row"`
+	At      time.Time       `json:"at"`
+	Gift    *Gift           `json:"gift"`
+	Goal    json.RawMessage `json:"goal"`
+}
+
+// Problem is a refusal (RFC 9457). Sending the same again is of no use.
+type Problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+	Errors []struct {
+		Pointer string `json:"pointer"`
+		Detail  string `json:"detail"`
+	} `json:"errors"`
+}
+
+func (p *Problem) Error() string {
+	text := fmt.Sprintf("tipcast: %d %s: %s", p.Status, p.Type, p.Detail)
+	for _, e := range p.Errors {
+		text += fmt.Sprintf("; %s: %s", e.Pointer, e.Detail)
+	}
+	return text
+}
+
+// Post sends one gift.
+func (c *Client) Post(ctx context.Context, feed string, gift Gift) (posted Posted, err error) {
+	if gift.ID == "" {
+		gift.ID = freshID()
+	}
+	err = c.Call(ctx, http.MethodPost, "/feeds/"+url.PathEscape(feed)+"/gifts", gift, &posted, 0)
+	return posted, err
+}
+
+// PostAll sends many, in batches of 128, and answers one result for each, in order.
+func (c *Client) PostAll(ctx context.Context, feed string, gifts []Gift) ([]Result, error) {
+	results := make([]Result, 0, len(gifts))
+	for start := 0; start < len(gifts); start += 128 {
+		batch := append([]Gift(nil), gifts[start:min(start+128, len(gifts))]...)
+		for i := range batch {
+			if batch[i].ID == "" {
+				batch[i].ID = freshID()
+			}
+		}
+		var answer struct {
+			Results []Result `json:"results"`
+		}
+		path := "/feeds/" + url.PathEscape(feed) + "/gifts/batch"
+		if err := c.Call(ctx, http.MethodPost, path, map[string]any{"gifts": batch}, &answer, 0); err != nil {
+			return results, err
+		}
+		for _, result := range answer.Results {
+			result.Index += start
+			results = append(results, result)
+		}
+	}
+	return results, nil
+}
+
+// Retract takes a row back everywhere.
+func (c *Client) Retract(ctx context.Context, feed, row string) error {
+	return c.Call(ctx, http.MethodDelete, "/feeds/"+url.PathEscape(feed)+"/rows/"+url.PathEscape(row), nil, nil, 0)
+}
+
+// Cancel cancels a scheduled gift; a *Problem with status 409 when it was shown already.
+func (c *Client) Cancel(ctx context.Context, feed, gift string) error {
+	return c.Call(ctx, http.MethodDelete, "/feeds/"+url.PathEscape(feed)+"/scheduled/"+url.PathEscape(gift), nil, nil, 0)
+}
+
+// Group reads a feed's ledger at its own pace.
+type Group struct {
+	Client      *Client
+	Feed, Group string
+	// Consumer names this reader; a random name when empty.
+	Consumer string
+	// Max entries of one claim; 128 when zero.
+	Max int
+	// Lease on what was claimed; 30 s when zero. Handling a claim has to be over before it.
+	Lease time.Duration
+}
+
+// Consume hands every entry to handle, at least once and in order, until ctx is over. What handle returned nil for is
+// acknowledged; when it returns an error, that entry and those behind it are given back, and Consume returns the error.
+// An entry may come twice: know it again by its gift's id.
+func (g *Group) Consume(ctx context.Context, handle func(context.Context, Entry) error) error {
+	consumer := g.Consumer
+	if consumer == "" {
+		consumer = "go-" + freshID()[:12]
+	}
+	most, lease := g.Max, g.Lease
+	if most == 0 {
+		most = 128
+	}
+	if lease == 0 {
+		lease = 30 * time.Second
+	}
+	const wait = 20 * time.Second
+	for {
+		var claimed struct {
+			Entries []Entry `json:"entries"`
+		}
+		body := map[string]any{
+			"consumer": consumer, "max": most, "wait_ms": wait.Milliseconds(), "lease_ms": lease.Milliseconds(),
+		}
+		if err := g.call(ctx, "claim", body, &claimed, wait); err != nil {
+			return err
+		}
+		done, failed := 0, error(nil)
+		for _, entry := range claimed.Entries {
+			if failed = ctx.Err(); failed == nil {
+				failed = handle(ctx, entry)
+			}
+			if failed != nil {
+				break
+			}
+			done++
+		}
+		// Told also when ctx is over, or what was done would come again.
+		telling, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		err := g.tell(telling, "ack", claimed.Entries[:done])
+		if err == nil {
+			err = g.tell(telling, "nack", claimed.Entries[done:])
+		}
+		cancel()
+		if failed != nil {
+			return failed
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (g *Group) tell(ctx context.Context, what string, entries []Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	cursors := make([]string, len(entries))
+	for i, entry := range entries {
+		cursors[i] = entry.Cursor
+	}
+	return g.call(ctx, what, map[string]any{"cursors": cursors}, nil, 0)
+}
+
+func (g *Group) call(ctx context.Context, what string, body, into any, wait time.Duration) error {
+	path := "/feeds/" + url.PathEscape(g.Feed) + "/groups/" + url.PathEscape(g.Group) + "/" + what
+	return g.Client.Call(ctx, http.MethodPost, path, body, into, wait)
+}
+
+// Call makes one request below /v1. The answer goes into into, unless it is nil; wait is added to an attempt's time.
+func (c *Client) Call(ctx context.Context, method, path string, body, into any, wait time.Duration) error {
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	for try := 0; ; try++ {
+		after, err := c.once(ctx, method, path, text, into, wait)
+		if err == nil {
+			return nil
+		}
+		if _, refused := err.(*Problem); refused {
+			return err
+		}
+		ceiling := min(mostPause, firstPause<<min(try, 10))
+		pause := after + time.Duration(mathrand.Int64N(int64(ceiling)))
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("tipcast: %s %s after %d tries: %w (%w)", method, path, try+1, err, ctx.Err())
+		case <-time.After(pause):
+		}
+	}
+}
+
+// once is one attempt: a *Problem is final, any other error is worth another try after the pause.
+func (c *Client) once(ctx context.Context, method, path string, text []byte, into any, wait time.Duration) (time.Duration, error) {
+	timeout := c.Timeout
+	if timeout == 0 {
+		timeout = 10 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout+wait)
+	defer cancel()
+	var body io.Reader
+	if text != nil {
+		body = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(c.URL, "/")+"/v1"+path, body)
+	if err != nil {
+		return 0, &Problem{Type: "about:blank", Detail: err.Error()}
+	}
+	if text != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if c.Key != "" {
+		request.Header.Set("Authorization", "Bearer "+c.Key)
+	}
+	client := c.HTTP
+	if client == nil {
+		client = http.DefaultClient
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	said, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return 0, err
+	}
+	switch status := answer.StatusCode; {
+	case status < 300:
+		if into == nil {
+			return 0, nil
+		}
+		if err := json.Unmarshal(said, into); err != nil {
+			return 0, &Problem{Type: "about:blank", Status: status, Detail: "an answer that cannot be read: " + err.Error()}
+		}
+		return 0, nil
+	case status == 408, status == 425, status == 429, status >= 500:
+		seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After"))
+		return time.Duration(max(seconds, 0)) * time.Second, fmt.Errorf("%s: %.200s", answer.Status, said)
+	default:
+		problem := &Problem{Type: "about:blank", Detail: fmt.Sprintf("%.200s", said)}
+		_ = json.Unmarshal(said, problem)
+		problem.Status = status
+		return 0, problem
+	}
+}
+
+func freshID() string {
+	var bytes [16]byte
+	_, _ = rand.Read(bytes[:])
+	return hex.EncodeToString(bytes[:])
+}

@@ -1,0 +1,110 @@
+//! Answers about claims of drops, and holds.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::domain::{self, ClaimAnswer, DropId, GiftId, HoldId, Millis};
+
+use super::words::CancelledStatus;
+
+/// What became of a claim's units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ClaimStatus {
+    /// They are sold, and shown.
+    Sold,
+    /// They are held until they are paid for.
+    Held,
+}
+
+/// What became of a claim: sold, with its row; or held, with the hold's name and end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ClaimResult {
+    status: ClaimStatus,
+    /// The claim's.
+    #[schema(value_type = String)]
+    id: GiftId,
+    #[schema(value_type = String)]
+    drop: DropId,
+    /// Units.
+    count: u64,
+    /// The life of the feed's numbering. Sold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    epoch: Option<String>,
+    /// The change that added the row. Sold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seq: Option<u64>,
+    /// The row that shows the sale. Sold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    row: Option<String>,
+    /// The hold's name, for confirming and cancelling. Held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hold: Option<String>,
+    /// When the hold ends by itself. Held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Millis>,
+}
+
+impl From<&ClaimAnswer> for ClaimResult {
+    fn from(answer: &ClaimAnswer) -> ClaimResult {
+        let (sale, expires_at) = match &answer.fate {
+            domain::ClaimOutcome::Sold(sale) => (Some(sale), None),
+            domain::ClaimOutcome::Held(at) => (None, Some(*at)),
+        };
+        ClaimResult {
+            status: if sale.is_some() { ClaimStatus::Sold } else { ClaimStatus::Held },
+            id: answer.claim.claim.clone(),
+            drop: answer.claim.drop.clone(),
+            count: answer.count,
+            epoch: sale.map(|sale| sale.at.epoch.to_string()),
+            seq: sale.map(|sale| sale.at.seq),
+            row: sale.map(|sale| sale.row.to_string()),
+            hold: expires_at.map(|_| answer.claim.to_string()),
+            expires_at,
+        }
+    }
+}
+
+/// The hold ended; its units are free again.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CancelledHold {
+    status: CancelledStatus,
+    hold: String,
+}
+
+impl CancelledHold {
+    /// The hold of this name ended.
+    pub fn new(hold: &HoldId) -> CancelledHold {
+        CancelledHold { status: CancelledStatus::Cancelled, hold: hold.to_string() }
+    }
+}
+
+/// The holds of a user over all drops of a feed, the earliest to end first.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct HoldList {
+    #[schema(max_items = 1_000)]
+    pub holds: Vec<Hold>,
+}
+
+/// A hold that still holds.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Hold {
+    hold: String,
+    #[schema(value_type = String)]
+    drop: DropId,
+    /// The claim that made it.
+    #[schema(value_type = String)]
+    claim: GiftId,
+    /// Units.
+    count: u64,
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Millis,
+}
+
+impl From<domain::Hold> for Hold {
+    fn from(hold: domain::Hold) -> Hold {
+        let domain::Hold { hold, count, expires_at } = hold;
+        Hold { drop: hold.drop.clone(), claim: hold.claim.clone(), count, expires_at, hold: hold.to_string() }
+    }
+}

@@ -1,0 +1,233 @@
+//! Answers about gifts.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::words::{CancelledStatus, RetractedStatus};
+use crate::domain::{Answer, GiftId, Millis, Outcome, Position, RowId, Scheduled, Status};
+use crate::http::problem::Problem;
+
+/// What became of a gift, as one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GiftStatus {
+    /// A new row.
+    Accepted,
+    /// It joined a row.
+    Merged,
+    /// Not shown, because of the dedup lock.
+    Suppressed,
+    /// It is shown later.
+    Scheduled,
+    /// It was refused; only in a batch.
+    Rejected,
+}
+
+/// What became of a gift: a new row, one that it joined, one that kept it from being shown, or a time.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct GiftResult<'a> {
+    pub status: GiftStatus,
+    /// The gift's id.
+    #[schema(value_type = String, example = "order-7712")]
+    pub id: &'a GiftId,
+    /// The life of the feed's numbering. Accepted and merged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<&'a str>,
+    /// The feed's newest change, right after. Accepted and merged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 9_007_199_254_740_991_u64)]
+    pub seq: Option<u64>,
+    /// The row that it made or joined, or that kept it from being shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub row: Option<&'a RowId>,
+    /// The row's count now. Merged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// It is shown then or shortly after, never before. Scheduled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub deliver_at: Option<Millis>,
+    /// True when the id came before; the rest is the first answer. Else absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duplicate: Option<bool>,
+}
+
+impl<'a> GiftResult<'a> {
+    fn shown(answer: &'a Answer, duplicate: Option<bool>) -> GiftResult<'a> {
+        let Answer { status, id, at: Position { epoch, seq }, row, count } = answer;
+        let status = match status {
+            Status::Accepted => GiftStatus::Accepted,
+            Status::Merged => GiftStatus::Merged,
+            Status::Suppressed => GiftStatus::Suppressed,
+        };
+        let at = (status != GiftStatus::Suppressed).then_some((epoch.as_str(), *seq));
+        GiftResult {
+            status,
+            id,
+            epoch: at.map(|(epoch, _)| epoch),
+            seq: at.map(|(_, seq)| seq),
+            row: Some(row),
+            count: *count,
+            deliver_at: None,
+            duplicate,
+        }
+    }
+
+    fn scheduled(it: &'a Scheduled, duplicate: Option<bool>) -> GiftResult<'a> {
+        GiftResult {
+            status: GiftStatus::Scheduled,
+            id: &it.id,
+            epoch: None,
+            seq: None,
+            row: None,
+            count: None,
+            deliver_at: Some(it.deliver_at),
+            duplicate,
+        }
+    }
+
+    /// The answer to an outcome; none for one that refuses the gift.
+    pub fn of(outcome: &'a Outcome) -> Option<GiftResult<'a>> {
+        match outcome {
+            Outcome::New(answer) => Some(GiftResult::shown(answer, None)),
+            Outcome::Duplicate(answer) => Some(GiftResult::shown(answer, Some(true))),
+            Outcome::Scheduled(it) => Some(GiftResult::scheduled(it, None)),
+            Outcome::ScheduledBefore(it) => Some(GiftResult::scheduled(it, Some(true))),
+            Outcome::IdReused(_) | Outcome::TooManyScheduled { .. } => None,
+        }
+    }
+}
+
+/// What became of a batch.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub struct GiftBatchResult<'a> {
+    pub accepted: u64,
+    pub merged: u64,
+    pub suppressed: u64,
+    /// Repeated ids; their results carry the first answer's status.
+    pub duplicate: u64,
+    pub scheduled: u64,
+    /// Gifts that wait for somebody's approval.
+    pub in_review: u64,
+    pub rejected: u64,
+    /// In the order of the request.
+    #[schema(max_items = 128)]
+    pub results: Vec<GiftBatchItem<'a>>,
+}
+
+/// What became of one gift of a batch: the members of a `GiftResult`, or why it was rejected.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct GiftBatchItem<'a> {
+    /// Its place in the request, from 0.
+    pub index: usize,
+    pub status: GiftStatus,
+    /// The gift's id. Not when it was rejected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub id: Option<&'a GiftId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 9_007_199_254_740_991_u64)]
+    pub seq: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub row: Option<&'a RowId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub deliver_at: Option<Millis>,
+    /// True when the id came before; the rest is the first answer. Else absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duplicate: Option<bool>,
+    /// Why it was rejected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Problem>,
+}
+
+impl<'a> GiftBatchItem<'a> {
+    /// What became of the gift at `index`.
+    pub fn taken(index: usize, it: GiftResult<'a>) -> GiftBatchItem<'a> {
+        let GiftResult { status, id, epoch, seq, row, count, deliver_at, duplicate } = it;
+        let id = Some(id);
+        GiftBatchItem { index, status, id, epoch, seq, row, count, deliver_at, duplicate, error: None }
+    }
+
+    /// Why the gift at `index` was rejected.
+    pub fn rejected(index: usize, error: Problem) -> GiftBatchItem<'a> {
+        GiftBatchItem {
+            index,
+            status: GiftStatus::Rejected,
+            id: None,
+            epoch: None,
+            seq: None,
+            row: None,
+            count: None,
+            deliver_at: None,
+            duplicate: None,
+            error: Some(error),
+        }
+    }
+}
+
+/// A row was taken back.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RetractedRow<'a> {
+    status: RetractedStatus,
+    #[schema(value_type = String)]
+    row: &'a RowId,
+    epoch: &'a str,
+    /// The change that removed it.
+    seq: u64,
+}
+
+impl<'a> RetractedRow<'a> {
+    /// The row was removed by the change at `at`.
+    pub fn new(row: &'a RowId, at: &'a Position) -> RetractedRow<'a> {
+        RetractedRow { status: RetractedStatus::Retracted, row, epoch: at.epoch.as_str(), seq: at.seq }
+    }
+}
+
+/// The scheduled gift will not be shown.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CancelledGift<'a> {
+    status: CancelledStatus,
+    #[schema(value_type = String)]
+    id: &'a GiftId,
+    /// When it would have been shown.
+    #[schema(value_type = String, format = DateTime)]
+    deliver_at: Millis,
+}
+
+impl<'a> CancelledGift<'a> {
+    /// The gift would have been shown at `deliver_at`.
+    pub fn new(id: &'a GiftId, deliver_at: Millis) -> CancelledGift<'a> {
+        CancelledGift { status: CancelledStatus::Cancelled, id, deliver_at }
+    }
+}
+
+/// What was due and could not be done, the newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DueFailureList<'a> {
+    #[schema(max_items = 100)]
+    pub dead: Vec<DueFailure<'a>>,
+}
+
+/// Something that was due and was given up after five tries.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DueFailure<'a> {
+    /// `gift`, `drop`, or `unknown` for a kind that this version does not know.
+    pub kind: &'a str,
+    /// A gift's id, or a drop's name.
+    pub id: &'a str,
+    /// When it was due, the last time.
+    #[schema(value_type = String, format = DateTime)]
+    pub due: Millis,
+    /// When it was given up.
+    #[schema(value_type = String, format = DateTime)]
+    pub at: Millis,
+    /// Why.
+    pub reason: &'a str,
+}

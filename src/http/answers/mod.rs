@@ -1,0 +1,61 @@
+//! What is answered: one struct for each shape, which is written as JSON here and described in
+//! `/openapi.json`. The texts that are written most often (rows, drops, entries) are put together by `domain`,
+//! and only described in `texts`.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::http::header::CACHE_CONTROL;
+use serde::Serialize;
+
+mod drops;
+mod gifts;
+mod health;
+mod moderation;
+mod policy;
+mod reports;
+pub mod texts;
+pub mod words;
+
+pub use drops::{CancelledHold, ClaimResult, HoldList};
+pub use gifts::{
+    CancelledGift, DueFailure, DueFailureList, GiftBatchItem, GiftBatchResult, GiftResult, GiftStatus,
+    RetractedRow,
+};
+pub use health::{Liveness, Readiness, ReadinessStatus, ShardCounts};
+pub use moderation::{ControlResult, RemovedRows, RetractedGift};
+pub use policy::Policy;
+pub use reports::{
+    AckResult, DeadLetter, DeadLetterList, Group, GroupList, More, NackResult, Overview, OverviewDeadLetter,
+    OverviewGroup, ReplayResult, WatchedFeed, Webhook, WebhookList,
+};
+
+/// `answer` as JSON.
+pub(super) fn json(status: StatusCode, answer: &impl Serialize) -> HttpResponse {
+    match serde_json::to_vec(answer) {
+        Ok(bytes) => HttpResponse::build(status).content_type("application/json").body(bytes),
+        Err(error) => {
+            tracing::error!(%error, "an answer cannot be written as JSON");
+            HttpResponse::InternalServerError().finish()
+        }
+    }
+}
+
+/// `answer` as JSON that nobody may keep, because it may be another at any moment.
+pub(super) fn fresh(status: StatusCode, answer: &impl Serialize) -> HttpResponse {
+    let mut answer = json(status, answer);
+    answer.headers_mut().insert(CACHE_CONTROL, actix_web::http::header::HeaderValue::from_static("no-cache"));
+    answer
+}
+
+/// A text that is JSON already.
+pub(super) fn text(status: StatusCode, text: String) -> HttpResponse {
+    HttpResponse::build(status).content_type("application/json").body(text)
+}
+
+/// A text that is JSON already, which nobody may keep.
+pub(super) fn fresh_text(status: StatusCode, text: String) -> HttpResponse {
+    HttpResponse::build(status)
+        .content_type("application/json")
+        .insert_header((CACHE_CONTROL, "no-cache"))
+        .body(text)
+}

@@ -1,0 +1,53 @@
+//! A feed's policy as it is answered.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::words::DedupMode;
+use crate::domain;
+
+/// How a feed behaves: the whole policy in force.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Policy {
+    /// Rows of the list.
+    #[schema(minimum = 1, maximum = 100)]
+    capacity: u64,
+    dedup: DedupMode,
+    /// How long the dedup lock lasts.
+    #[schema(minimum = 0, maximum = 86_400_000)]
+    dedup_window_ms: u64,
+    /// How long a row lives after its last change; 0 for ever.
+    #[schema(minimum = 0, maximum = 604_800_000)]
+    row_ttl_ms: u64,
+    /// How much later gifts are shown.
+    #[schema(minimum = 0, maximum = 604_800_000)]
+    delay_ms: u64,
+    /// How long changes are gathered for watchers.
+    #[schema(minimum = 0, maximum = 1_000)]
+    flush_ms: u64,
+    /// How long an id is remembered.
+    #[schema(minimum = 60_000, maximum = 604_800_000)]
+    idempotency_window_ms: u64,
+    /// How many of the newest changes a watcher can resume over.
+    #[schema(minimum = 0, maximum = 100_000)]
+    history: u64,
+}
+
+impl From<&domain::Policy> for Policy {
+    fn from(policy: &domain::Policy) -> Policy {
+        Policy {
+            capacity: policy.capacity,
+            dedup: match policy.dedup {
+                domain::Dedup::Combine => DedupMode::Combine,
+                domain::Dedup::Drop => DedupMode::Drop,
+                domain::Dedup::Off => DedupMode::Off,
+            },
+            dedup_window_ms: policy.dedup_window_ms,
+            row_ttl_ms: policy.row_ttl_ms,
+            delay_ms: policy.delay_ms,
+            flush_ms: policy.flush_ms,
+            idempotency_window_ms: policy.idempotency_window_ms,
+            history: policy.history,
+        }
+    }
+}

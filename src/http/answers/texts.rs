@@ -1,0 +1,231 @@
+//! The shapes of texts that are put together by hand, because they are written often: rows, drops, entries of a
+//! ledger, and what holds them. Never built, only described; `tests/it/openapi.rs` holds them and the texts
+//! together.
+
+#![allow(dead_code, reason = "only described, never built")]
+
+use serde_json::Value as Json;
+use utoipa::ToSchema;
+
+use crate::http::bodies::{Combo, GiftKind, Money, User};
+
+/// A feed's list at one position.
+#[derive(ToSchema)]
+pub struct Feed {
+    feed: String,
+    /// One life of the numbering; "0" when nobody wrote yet.
+    #[schema(pattern = "^[A-Za-z0-9_-]{1,32}$")]
+    epoch: String,
+    /// The number of the last change.
+    #[schema(maximum = 9_007_199_254_740_991_u64)]
+    seq: u64,
+    #[schema(minimum = 1, maximum = 100)]
+    capacity: u64,
+    #[schema(value_type = String, format = DateTime)]
+    server_time: String,
+    /// Newest first.
+    #[schema(max_items = 100)]
+    rows: Vec<Row>,
+    /// As watchers were told of them at this seq, by name; only there when the feed has any. The counts may be
+    /// behind those of GET /v1/feeds/{feed}/drops by a moment.
+    #[schema(min_items = 1, max_items = 64)]
+    drops: Option<Vec<Drop>>,
+    /// What the host told overlays to do; only there while they pause or are muted.
+    control: Option<OverlayState>,
+}
+
+/// What overlays do.
+#[derive(ToSchema)]
+pub struct OverlayState {
+    /// Alerts wait.
+    paused: bool,
+    /// Alerts make no sound.
+    muted: bool,
+}
+
+/// One line of the ticker.
+#[derive(ToSchema)]
+pub struct Row {
+    #[schema(pattern = "^[A-Za-z0-9_-]{1,128}$")]
+    row: String,
+    /// Grows with every change of the row.
+    #[schema(minimum = 1)]
+    rev: u64,
+    /// The change that added the row.
+    #[schema(minimum = 1)]
+    seq: u64,
+    user: User,
+    gift: GiftKind,
+    #[schema(maximum = 9_007_199_254_740_991_u64)]
+    count: u64,
+    value: Option<Money>,
+    message: Option<String>,
+    #[schema(maximum = 9)]
+    tier: Option<u8>,
+    #[schema(value_type = String, format = DateTime)]
+    at: String,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: String,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<String>,
+    combo: Option<Combo>,
+    /// The drop that it was sold by.
+    drop: Option<RowDrop>,
+    test: Option<bool>,
+    #[schema(value_type = Option<Object>)]
+    meta: Option<Json>,
+}
+
+/// The drop that a row was sold by.
+#[derive(ToSchema)]
+pub struct RowDrop {
+    drop: String,
+    /// Units that were free right after the sale.
+    left: u64,
+}
+
+/// What a drop does with claims now.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum DropState {
+    Pending,
+    Open,
+    /// Nothing is free, even if units are held.
+    SoldOut,
+    Closed,
+}
+
+/// A drop. Always free + held + sold = total.
+#[derive(ToSchema)]
+pub struct Drop {
+    #[schema(pattern = "^[A-Za-z0-9_.-]{1,64}$", example = "rocket")]
+    drop: String,
+    state: DropState,
+    #[schema(minimum = 1, maximum = 1_000_000_000)]
+    total: u64,
+    /// Units that can be claimed.
+    free: u64,
+    /// Units of unpaid holds.
+    held: u64,
+    /// Units that were paid for.
+    sold: u64,
+    gift: GiftKind,
+    per_user: u64,
+    hold_ttl_ms: u64,
+    max_holds_per_user: u64,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    opens_at: Option<String>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    closes_at: Option<String>,
+}
+
+/// The drops of a feed, by name.
+#[derive(ToSchema)]
+pub struct DropList {
+    feed: String,
+    #[schema(max_items = 64)]
+    drops: Vec<Drop>,
+}
+
+/// Gifts that wait, in the order in which they will be shown.
+#[derive(ToSchema)]
+pub struct ScheduledGiftPage {
+    scheduled: Vec<ScheduledGift>,
+    /// For `after` of the next page; null when this is the last.
+    #[schema(required)]
+    next: Option<String>,
+}
+
+/// A gift that waits.
+#[derive(ToSchema)]
+pub struct ScheduledGift {
+    id: String,
+    /// It is shown then or shortly after, never before.
+    #[schema(value_type = String, format = DateTime)]
+    deliver_at: String,
+    gift: GiftEvent,
+}
+
+/// A gift as it was accepted: cleaned, with its id, in the members that a producer sends. Of a sale, with the drop's
+/// name; of a gift that was taken back, only the id.
+#[derive(ToSchema)]
+pub struct GiftEvent {
+    id: String,
+    user: Option<User>,
+    gift: Option<GiftKind>,
+    /// Units of this event.
+    #[schema(minimum = 1)]
+    count: Option<u64>,
+    value: Option<Money>,
+    combo: Option<Combo>,
+    message: Option<String>,
+    #[schema(maximum = 9)]
+    tier: Option<u8>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    occurred_at: Option<String>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    deliver_at: Option<String>,
+    delay_ms: Option<u64>,
+    test: Option<bool>,
+    #[schema(value_type = Option<Object>)]
+    meta: Option<Json>,
+    /// The drop that sold it.
+    drop: Option<String>,
+}
+
+/// What became of a gift, as its entry says.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum EntryStatus {
+    Accepted,
+    Merged,
+    Suppressed,
+    Sold,
+    /// The gift was taken back; of it only the id is there.
+    Retracted,
+}
+
+/// An entry of a feed's ledger: what became of a gift.
+#[derive(ToSchema)]
+pub struct LedgerEntry {
+    /// Its number in the feed's ledger; grows by one.
+    #[schema(pattern = "^[0-9]{1,16}$", example = "1795177783042017")]
+    cursor: String,
+    /// In a claim: how often this group was handed it, this time included. In a delivery: the round of replays.
+    #[schema(minimum = 1)]
+    attempt: Option<u64>,
+    status: EntryStatus,
+    /// The feed's seq then; absent for a suppressed gift.
+    seq: Option<u64>,
+    /// The row that shows it, or kept it from being shown.
+    row: Option<String>,
+    #[schema(value_type = String, format = DateTime)]
+    at: String,
+    gift: GiftEvent,
+}
+
+/// Entries for a claimer, in the ledger's order; none when the wait is over.
+#[derive(ToSchema)]
+pub struct ClaimedEntries {
+    #[schema(max_items = 1_000)]
+    entries: Vec<LedgerEntry>,
+}
+
+/// The kind of a delivery.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum DeliveryType {
+    Gifts,
+}
+
+/// What a webhook is sent: entries of one feed, in the ledger's order.
+#[derive(ToSchema)]
+pub struct Delivery {
+    #[schema(rename = "type")]
+    kind: DeliveryType,
+    feed: String,
+    /// The batch's name: a retry has the same, and the same entries.
+    batch: String,
+    #[schema(min_items = 1, max_items = 1_000)]
+    entries: Vec<LedgerEntry>,
+}

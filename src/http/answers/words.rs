@@ -1,0 +1,35 @@
+//! Words that answers and bodies share.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// What a gift does that finds the dedup lock of its user and kind.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DedupMode {
+    Combine,
+    Drop,
+    Off,
+}
+
+/// What becomes of deliveries that fail for too long.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeliveryMode {
+    AtLeastOnce,
+    BestEffort,
+}
+
+/// The one word of an answer that has one.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CancelledStatus {
+    Cancelled,
+}
+
+/// The one word of an answer that has one.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RetractedStatus {
+    Retracted,
+}

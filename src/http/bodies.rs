@@ -1,0 +1,289 @@
+//! The shapes of bodies that are read (contract sections 1, 5 and 6). `domain` reads them field by field, to
+//! name everything that is wrong at once; here they are only described. `tests/it/openapi.rs` sends the examples
+//! of the document, and the rules stand in `domain`.
+
+#![allow(dead_code, reason = "only described, never built")]
+
+use serde_json::Value as Json;
+use utoipa::ToSchema;
+
+use super::answers::words::{DedupMode, DeliveryMode};
+
+/// A gift event. Not both of deliver_at and delay_ms.
+#[derive(ToSchema)]
+pub struct Gift {
+    /// The event's identity, unique in its feed: the same id again is the same gift. Also accepted as the
+    /// header Idempotency-Key. Absent: the server makes one.
+    #[schema(required = false, pattern = "^[A-Za-z0-9_.:-]{1,64}$", example = "order-7712")]
+    id: String,
+    user: User,
+    gift: GiftKind,
+    /// Units of this event.
+    #[schema(required = false, minimum = 1, maximum = 1_000_000, default = 1)]
+    count: u64,
+    #[schema(required = false)]
+    value: Money,
+    #[schema(required = false)]
+    combo: Combo,
+    /// Plain text.
+    #[schema(required = false, max_length = 200)]
+    message: String,
+    /// How much is made of it on screen.
+    #[schema(required = false, minimum = 0, maximum = 9)]
+    tier: u8,
+    /// When it happened at the producer's.
+    #[schema(required = false, value_type = String, format = DateTime)]
+    occurred_at: String,
+    /// Shows the gift then; at once when that has passed. Not beside delay_ms.
+    #[schema(required = false, value_type = String, format = DateTime)]
+    deliver_at: String,
+    /// Shows the gift this much later. Not beside deliver_at.
+    #[schema(required = false, minimum = 0, maximum = 604_800_000)]
+    delay_ms: u64,
+    /// Shown as a test; never counted in totals, drops or reports.
+    #[schema(required = false, default = false)]
+    test: bool,
+    /// Passed through untouched; at most 1 KiB as JSON.
+    #[schema(required = false, value_type = Object)]
+    meta: Json,
+}
+
+/// Who sent a gift. Unknown fields are refused in a request.
+#[derive(ToSchema)]
+pub struct User {
+    /// At most 64 bytes in UTF-8.
+    #[schema(min_length = 1, max_length = 64, example = "u-42")]
+    id: String,
+    /// Control characters and bidirectional overrides are stripped; an empty rest shows the id.
+    #[schema(min_length = 1, max_length = 64, example = "Mia")]
+    name: String,
+    /// A picture.
+    #[schema(required = false, max_length = 512, format = "uri", pattern = "^[Hh][Tt][Tt][Pp][Ss]://")]
+    avatar: String,
+}
+
+/// What was sent. Unknown fields are refused in a request.
+#[derive(ToSchema)]
+pub struct GiftKind {
+    /// At most 64 bytes in UTF-8.
+    #[schema(min_length = 1, max_length = 64, example = "rose")]
+    id: String,
+    /// Control characters and bidirectional overrides are stripped; an empty rest shows the id.
+    #[schema(min_length = 1, max_length = 64, example = "Rose")]
+    name: String,
+    /// A picture.
+    #[schema(required = false, max_length = 512, format = "uri", pattern = "^[Hh][Tt][Tt][Pp][Ss]://")]
+    icon: String,
+}
+
+/// What the whole event is worth. Unknown fields are refused in a request.
+#[derive(ToSchema)]
+pub struct Money {
+    /// Minor units.
+    #[schema(minimum = 0, maximum = 9_007_199_254_740_991_u64, example = 499)]
+    amount: u64,
+    #[schema(pattern = "^[A-Za-z]{3,12}$", example = "EUR")]
+    currency: String,
+}
+
+/// An explicit combo: frames of one run of the same gift. Repeated and reordered frames are harmless. Unknown fields
+/// are refused in a request.
+#[derive(ToSchema)]
+pub struct Combo {
+    /// At most 128 bytes in UTF-8.
+    #[schema(min_length = 1, max_length = 128, example = "run-1")]
+    id: String,
+    /// Cumulative: how many so far in this run.
+    #[schema(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
+    count: u64,
+    /// Closes the run; frames after it change nothing.
+    #[schema(required = false, default = false)]
+    end: bool,
+}
+
+/// Many gifts. Each is judged alone.
+#[derive(ToSchema)]
+pub struct GiftBatch {
+    #[schema(min_items = 1, max_items = 128)]
+    gifts: Vec<Gift>,
+}
+
+/// Any of a policy's fields.
+#[derive(ToSchema)]
+pub struct PolicyPatch {
+    /// Rows of the list.
+    #[schema(required = false, minimum = 1, maximum = 100)]
+    capacity: u64,
+    #[schema(required = false)]
+    dedup: DedupMode,
+    /// How long the dedup lock lasts.
+    #[schema(required = false, minimum = 0, maximum = 86_400_000)]
+    dedup_window_ms: u64,
+    /// How long a row lives after its last change; 0 for ever, else at least 1 000.
+    #[schema(required = false, minimum = 0, maximum = 604_800_000)]
+    row_ttl_ms: u64,
+    /// How much later gifts are shown.
+    #[schema(required = false, minimum = 0, maximum = 604_800_000)]
+    delay_ms: u64,
+    /// How long changes are gathered for watchers.
+    #[schema(required = false, minimum = 0, maximum = 1_000)]
+    flush_ms: u64,
+    /// How long an id is remembered.
+    #[schema(required = false, minimum = 60_000, maximum = 604_800_000)]
+    idempotency_window_ms: u64,
+    /// How many of the newest changes a watcher can resume over.
+    #[schema(required = false, minimum = 0, maximum = 100_000)]
+    history: u64,
+}
+
+/// How a drop is defined.
+#[derive(ToSchema)]
+pub struct DropSpec {
+    gift: GiftKind,
+    /// Units in all. May shrink down to what is sold and held.
+    #[schema(minimum = 1, maximum = 1_000_000_000)]
+    total: u64,
+    /// Units of one user, held and sold.
+    #[schema(required = false, minimum = 1, maximum = 1_000_000_000, default = 1)]
+    per_user: u64,
+    /// How long a hold lasts.
+    #[schema(required = false, minimum = 1, maximum = 31_536_000_000_u64, default = 1_800_000)]
+    hold_ttl_ms: u64,
+    /// Unpaid holds that one user may have over all drops of the feed when claiming here.
+    #[schema(required = false, minimum = 1, maximum = 1_000_000_000, default = 3)]
+    max_holds_per_user: u64,
+    /// Claims are refused before.
+    #[schema(required = false, value_type = String, format = DateTime)]
+    opens_at: String,
+    /// Claims are refused from then on; holds can still be confirmed. After opens_at.
+    #[schema(required = false, value_type = String, format = DateTime)]
+    closes_at: String,
+}
+
+/// When a claim is paid for.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum PaymentTime {
+    /// Sold and shown at once.
+    Now,
+    /// Held until it is confirmed, cancelled, or its time is over.
+    Later,
+}
+
+/// A claim of units of a drop.
+#[derive(ToSchema)]
+pub struct DropClaim {
+    /// Its identity, unique in the drop: the same id again gets the first answer again. Required here or in the
+    /// header Idempotency-Key.
+    #[schema(required = false, pattern = "^[A-Za-z0-9_.:-]{1,64}$", example = "order-7712")]
+    id: String,
+    user: User,
+    /// Units; the claim is filled whole or refused. At most the drop's per_user.
+    #[schema(required = false, minimum = 1, maximum = 1_000_000_000, default = 1)]
+    count: u64,
+    pay: PaymentTime,
+    /// Plain text, shown with the sale.
+    #[schema(required = false, max_length = 200)]
+    message: String,
+}
+
+/// Where a group begins that its first claim makes.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum GroupStart {
+    /// With the oldest entry that is kept.
+    Start,
+    /// With what comes next.
+    Now,
+}
+
+/// What a group wants.
+#[derive(ToSchema)]
+pub struct GroupClaim {
+    /// Who asks, for the log; at most 64 bytes in UTF-8.
+    #[schema(min_length = 1, max_length = 64, example = "game-1")]
+    consumer: String,
+    /// Entries at most.
+    #[schema(required = false, minimum = 1, maximum = 1_000, default = 128)]
+    max: u64,
+    /// How long to wait when there is nothing.
+    #[schema(required = false, minimum = 0, maximum = 30_000, default = 0)]
+    wait_ms: u64,
+    /// How long the entries are this claimer's. Those that are not acknowledged by then go to the next one.
+    #[schema(required = false, minimum = 1_000, maximum = 600_000, default = 30_000)]
+    lease_ms: u64,
+    #[schema(required = false)]
+    from: GroupStart,
+}
+
+/// Entries that a group was handed.
+#[derive(ToSchema)]
+pub struct EntryCursors {
+    #[schema(max_items = 1_000)]
+    cursors: Vec<String>,
+}
+
+/// Where and how gifts are pushed.
+#[derive(ToSchema)]
+pub struct WebhookSpec {
+    /// http or https, without credentials and fragment, at most 2048 bytes. Must lead to a public address,
+    /// unless the operator allows others.
+    #[schema(max_length = 2048, format = "uri", example = "https://games.example/gifts")]
+    url: String,
+    /// whsec_ and base64 of 24 to 64 random bytes, by which deliveries are signed (Standard Webhooks).
+    #[schema(
+        pattern = "^whsec_[A-Za-z0-9+/]{32,88}={0,2}$",
+        example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    )]
+    secret: String,
+    /// Entries of one delivery at most.
+    #[schema(required = false, minimum = 1, maximum = 1_000, default = 128)]
+    batch_max: u64,
+    /// How long entries are gathered.
+    #[schema(required = false, minimum = 0, maximum = 60_000, default = 1_000)]
+    batch_ms: u64,
+    /// What is older is dropped and counted; 0 never. With best_effort only.
+    #[schema(required = false, minimum = 0, maximum = 604_800_000, default = 0)]
+    max_age_ms: u64,
+    #[schema(required = false)]
+    delivery: DeliveryMode,
+}
+
+/// What is to be sent again: `{}` is everything. Ids and a range are not given together.
+#[derive(ToSchema)]
+pub struct ReplayRequest {
+    /// Ids of dead letters, or of their gifts.
+    #[schema(required = false, max_items = 1_000)]
+    ids: Vec<String>,
+    /// The first cursor; not for a webhook of all feeds.
+    #[schema(required = false, pattern = "^[0-9]{1,16}$")]
+    from: String,
+    /// The last cursor; not for a webhook of all feeds.
+    #[schema(required = false, pattern = "^[0-9]{1,16}$")]
+    to: String,
+}
+
+/// What a host tells overlays.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum OverlayAction {
+    /// Alerts wait until resume.
+    Pause,
+    Resume,
+    /// The alert that is shown goes.
+    Skip,
+    /// No sound until unmute.
+    Mute,
+    Unmute,
+    /// A row is shown as an alert again, once.
+    Replay,
+}
+
+/// What overlays are to do.
+#[derive(ToSchema)]
+pub struct OverlayControl {
+    action: OverlayAction,
+    /// The row of a replay, which needs one, or of a skip.
+    #[schema(required = false, pattern = "^[A-Za-z0-9_-]{1,128}$")]
+    row: String,
+}

@@ -1,0 +1,57 @@
+//! Around every request: its connection is busy until the answer has gone out whole.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use actix_web::body::{BodySize, BoxBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::STRICT_TRANSPORT_SECURITY;
+use actix_web::middleware::Next;
+use bytes::Bytes;
+
+use super::register::Peer;
+
+/// See the module. Requests whose connections are not registered, as those of tests without one, pass.
+pub async fn around(
+    req: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
+    let attending = req.request().conn_data::<Arc<Peer>>().cloned().map(Attending);
+    let mut answer = next.call(req).await?;
+    let Some(attending) = attending else { return Ok(answer.map_into_boxed_body()) };
+    if let Some(value) = attending.0.hsts() {
+        answer.headers_mut().insert(STRICT_TRANSPORT_SECURITY, value.clone());
+    }
+    if answer.response().body().size() != BodySize::Stream {
+        return Ok(answer.map_into_boxed_body());
+    }
+    Ok(answer.map_body(|_, body| BoxBody::new(Attended { body: BoxBody::new(body), _attending: attending })))
+}
+
+/// A request that is being answered.
+struct Attending(Arc<Peer>);
+
+impl Drop for Attending {
+    fn drop(&mut self) {
+        self.0.answers();
+    }
+}
+
+/// A body whose length is not known: the answer lasts for as long as it does.
+struct Attended {
+    body: BoxBody,
+    _attending: Attending,
+}
+
+impl MessageBody for Attended {
+    type Error = <BoxBody as MessageBody>::Error;
+
+    fn size(&self) -> BodySize {
+        self.body.size()
+    }
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        Pin::new(&mut self.get_mut().body).poll_next(cx)
+    }
+}

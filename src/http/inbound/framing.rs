@@ -1,0 +1,226 @@
+//! Where heads and bodies begin and end in the bytes of an HTTP/1.1 connection, seen from beside: the server
+//! reads the same bytes by itself. Knowing it lets every request have its time-outs, and refuses heads whose
+//! lines end in a bare LF, which proxies and servers read differently (RFC 9112, 2.2 and 11.2).
+
+use memchr::memchr;
+
+/// More of one line than the server takes for a whole head.
+const LINE_MOST: usize = 160 << 10;
+
+/// Where in the stream of requests a connection is.
+#[derive(Debug, Default)]
+pub(super) struct Framing {
+    place: Where,
+    /// The beginning of a line whose end has not come yet.
+    line: Vec<u8>,
+    head: Head,
+    /// Heads that were complete so far.
+    heads: u32,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Where {
+    /// Between requests, or in a head.
+    #[default]
+    Head,
+    /// In a body that has so many bytes left.
+    Body(u64),
+    /// Before or in the line that says how long the next chunk is.
+    ChunkSize,
+    /// In a chunk, its line end included.
+    Chunk(u64),
+    /// After the last chunk.
+    Trailers,
+    /// What follows is not HTTP, unless the connection goes on with another request.
+    Opaque,
+}
+
+/// What a head says of what follows it.
+#[derive(Debug, Default)]
+struct Head {
+    lines: u32,
+    length: u64,
+    chunked: bool,
+    opaque: bool,
+}
+
+/// What must not be read as HTTP.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Malformed;
+
+impl Framing {
+    /// Takes the next bytes of the connection.
+    pub fn scan(&mut self, mut bytes: &[u8]) -> Result<(), Malformed> {
+        while !bytes.is_empty() {
+            match &mut self.place {
+                Where::Opaque => return Ok(()),
+                Where::Body(left) | Where::Chunk(left) => {
+                    let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
+                    bytes = &bytes[taken..];
+                    *left -= taken as u64;
+                    if *left == 0 {
+                        let chunk = matches!(self.place, Where::Chunk(_));
+                        self.place = if chunk { Where::ChunkSize } else { Where::Head };
+                    }
+                }
+                Where::Head | Where::ChunkSize | Where::Trailers => {
+                    let Some(end) = memchr(b'\n', bytes) else {
+                        self.line.extend_from_slice(bytes);
+                        return if self.line.len() > LINE_MOST { Err(Malformed) } else { Ok(()) };
+                    };
+                    let (line, rest) = bytes.split_at(end + 1);
+                    bytes = rest;
+                    if self.line.is_empty() {
+                        self.end_line(line)?;
+                    } else {
+                        let mut whole = std::mem::take(&mut self.line);
+                        whole.extend_from_slice(line);
+                        self.end_line(&whole)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn end_line(&mut self, line: &[u8]) -> Result<(), Malformed> {
+        let line = line.strip_suffix(b"\r\n").ok_or(Malformed)?;
+        match self.place {
+            Where::ChunkSize => {
+                let size = line.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
+                let size = std::str::from_utf8(size).ok().and_then(|hex| u64::from_str_radix(hex, 16).ok());
+                self.place = match size.ok_or(Malformed)? {
+                    0 => Where::Trailers,
+                    // Its line end is two bytes more.
+                    size => Where::Chunk(size.checked_add(2).ok_or(Malformed)?),
+                };
+            }
+            Where::Trailers if line.is_empty() => self.place = Where::Head,
+            Where::Trailers => {}
+            // Empty lines before a request are skipped by everybody.
+            _ if line.is_empty() && self.head.lines == 0 => {}
+            _ if line.is_empty() => {
+                let head = std::mem::take(&mut self.head);
+                self.heads = self.heads.wrapping_add(1);
+                self.place = match head {
+                    Head { chunked: true, .. } => Where::ChunkSize,
+                    Head { opaque: true, .. } => Where::Opaque,
+                    Head { length: 0, .. } => Where::Head,
+                    Head { length, .. } => Where::Body(length),
+                };
+            }
+            _ => self.head.note(line),
+        }
+        Ok(())
+    }
+
+    /// Heads that were complete so far; wraps around.
+    pub fn heads(&self) -> u32 {
+        self.heads
+    }
+
+    /// Whether a head has begun and not ended.
+    pub fn in_head(&self) -> bool {
+        self.place == Where::Head && (self.head.lines > 0 || !self.line.is_empty())
+    }
+
+    /// Whether a body has not come whole yet.
+    pub fn in_body(&self) -> bool {
+        !matches!(self.place, Where::Head | Where::Opaque)
+    }
+
+    /// The server goes on with another request, so what came was HTTP after all.
+    pub fn answered(&mut self) {
+        if self.place == Where::Opaque {
+            self.place = Where::Head;
+        }
+    }
+}
+
+impl Head {
+    /// Reads what the server reads, which refuses two lengths, a length beside chunks, and other codings.
+    fn note(&mut self, line: &[u8]) {
+        self.lines += 1;
+        if self.lines == 1 {
+            self.opaque = line.starts_with(b"CONNECT ");
+            return;
+        }
+        let Some(colon) = memchr(b':', line) else { return };
+        let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
+        if name.eq_ignore_ascii_case(b"content-length") {
+            let length = std::str::from_utf8(value).ok().and_then(|length| length.parse().ok());
+            self.length = length.unwrap_or(0);
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            self.chunked |= value.eq_ignore_ascii_case(b"chunked");
+        } else if name.eq_ignore_ascii_case(b"upgrade") {
+            self.opaque |= value.eq_ignore_ascii_case(b"websocket");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const REQUESTS: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n\
+        POST /x HTTP/1.1\r\nHost: a\r\ncontent-LENGTH: 7\r\n\r\n{\n1\n\n2}\
+        \r\nPUT /y HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n3;x=y\r\na\n\n\r\nA\r\n0123456789\r\n0\r\nT: 1\r\n\r\n\
+        GET /z HTTP/1.1\r\n";
+
+    proptest! {
+        #[test]
+        fn heads_and_bodies_are_told_apart_however_the_bytes_come(
+            cuts in prop::collection::vec(0..REQUESTS.len(), 0..12),
+        ) {
+            let mut cuts = cuts;
+            cuts.extend([0, REQUESTS.len()]);
+            cuts.sort();
+            let mut framing = Framing::default();
+            for piece in cuts.windows(2) {
+                prop_assert_eq!(framing.scan(&REQUESTS.as_bytes()[piece[0]..piece[1]]), Ok(()));
+            }
+            prop_assert_eq!((framing.heads(), framing.in_head(), framing.in_body()), (3, true, false));
+        }
+    }
+
+    #[test]
+    fn a_bare_line_feed_in_any_head_is_malformed_and_in_a_body_it_is_not() {
+        let all = |text: &str| Framing::default().scan(text.as_bytes());
+        for bad in [
+            "GET / HTTP/1.1\nHost: a\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\n\n",
+            "\nGET / HTTP/1.1\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\n\n",
+            "POST / HTTP/1.1\r\nContent-Length: 1\r\n\r\nxGET / HTTP/1.1\n",
+            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\nx\r\n0\r\n\r\n",
+        ] {
+            assert_eq!(all(bad), Err(Malformed), "{bad:?}");
+        }
+        assert_eq!(all("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\n\n\n\n"), Ok(()));
+    }
+
+    #[test]
+    fn a_body_that_has_not_come_whole_is_open_and_so_are_chunks_without_end() {
+        let mut framing = Framing::default();
+        framing.scan(b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nab").unwrap();
+        assert!(framing.in_body() && framing.heads() == 1);
+        framing.scan(b"c").unwrap();
+        assert!(!framing.in_body() && !framing.in_head());
+        framing.scan(b"GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n").unwrap();
+        assert!(framing.in_body() && framing.heads() == 2);
+        framing.scan(b"0\r\n\r\n").unwrap();
+        assert!(!framing.in_body());
+    }
+
+    #[test]
+    fn after_a_handshake_anything_may_come_unless_the_server_goes_on() {
+        let mut framing = Framing::default();
+        framing.scan(b"GET / HTTP/1.1\r\nUpgrade: WebSocket\r\n\r\n\x81\n\n").unwrap();
+        assert!(!framing.in_head() && !framing.in_body());
+        framing.answered();
+        assert_eq!(framing.scan(b"GET / HTTP/1.1\n"), Err(Malformed));
+    }
+}

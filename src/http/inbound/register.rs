@@ -1,0 +1,360 @@
+//! The register of open connections: what each is about and since when, and which are to be cut.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use actix_web::http::header::HeaderValue;
+use futures_util::task::AtomicWaker;
+use slab::Slab;
+
+use crate::http::door::address::counted;
+use crate::metrics::Metrics;
+use crate::metrics::labels::{Cut, Turned};
+use crate::supervise::{Beat, faults};
+
+/// How often connections are looked through.
+const SWEEP_EVERY: Duration = Duration::from_millis(250);
+
+/// How much later than the server's own timers ours are.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// When there is no room, this part of all connections is to make some, at least one.
+const ROOM_PART: usize = 64;
+
+/// How many connections there may be. Can be changed while they are open.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// At the same time; leave descriptors for the process's own files.
+    pub most: usize,
+    /// From one address (IPv6: one /64 network), 0 for no such limit.
+    pub per_address: usize,
+    /// Whether that limit also holds for loopback addresses.
+    pub count_loopback: bool,
+}
+
+/// How connections are treated.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How long what may take.
+    pub times: Times,
+    /// The value of `Strict-Transport-Security`, if it is sent.
+    pub hsts: Option<HeaderValue>,
+}
+
+/// How long a connection may take for what.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// For a head, from its first byte, or from the connection's begin.
+    pub head: Duration,
+    /// For the rest of a body after the answer.
+    pub body: Duration,
+    /// Between two requests.
+    pub keep_alive: Duration,
+}
+
+/// What a client is told that finds no place, before any request.
+pub fn refusal(why: Turned) -> String {
+    let (status, name, title, detail) = match why {
+        Turned::Address => (
+            "429 Too Many Requests",
+            "too-many-connections",
+            "Too many connections from this address",
+            "as many connections as may be are open from this address; close some, or use one for many requests",
+        ),
+        Turned::Full => (
+            "503 Service Unavailable",
+            "no-place",
+            "The server has no place for another connection",
+            "every connection that the server may have is in use; come back in a while",
+        ),
+    };
+    let code = status.split(' ').next().unwrap_or_default();
+    let body = format!(
+        "{{\"type\":\"/problems/{name}\",\"title\":\"{title}\",\"status\":{code},\"detail\":\"{detail}\"}}"
+    );
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: application/problem+json\r\nContent-Length: {}\r\nRetry-After: 5\r\n\
+         Connection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// Every open connection.
+#[derive(Debug)]
+pub struct Inbound {
+    settings: Settings,
+    metrics: Arc<Metrics>,
+    begun: Instant,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    bounds: Bounds,
+    all: Slab<Arc<State>>,
+    of: HashMap<IpAddr, usize>,
+}
+
+impl Inbound {
+    /// No connection yet.
+    pub fn new(settings: Settings, bounds: Bounds, metrics: Arc<Metrics>) -> Arc<Inbound> {
+        let open = Mutex::new(Open { bounds, all: Slab::new(), of: HashMap::new() });
+        Arc::new(Inbound { settings, metrics, begun: Instant::now(), open })
+    }
+
+    /// Other bounds, for connections to come.
+    pub fn change(&self, bounds: Bounds) {
+        self.locked().bounds = bounds;
+    }
+
+    /// Registers a connection from `address`; `proxied` when that is a trusted proxy, whose connections are
+    /// many people's. The error is why there is no place for it.
+    pub fn accept(self: &Arc<Self>, address: Option<IpAddr>, proxied: bool) -> Result<Arc<Peer>, Turned> {
+        let address = {
+            let mut open = self.locked();
+            let Bounds { most, per_address, count_loopback } = open.bounds;
+            let limited = |ip: &IpAddr| per_address > 0 && !proxied && (count_loopback || !ip.is_loopback());
+            let address = address.map(|ip| counted(ip.to_canonical())).filter(limited);
+            if let Some(address) = address {
+                let count = open.of.entry(address).or_insert(0);
+                if *count >= per_address {
+                    self.metrics.connections_refused[Turned::Address].inc();
+                    return Err(Turned::Address);
+                }
+                *count += 1;
+            }
+            if open.all.len() >= most && !self.make_room(&open) {
+                open.leave(address);
+                self.metrics.connections_refused[Turned::Full].inc();
+                return Err(Turned::Full);
+            }
+            address
+        };
+        let peer = Peer::new(self.clone(), address, self.now());
+        self.metrics.connections.set(self.locked().all.len() as i64);
+        Ok(peer)
+    }
+
+    /// Cuts some connections that only wait for their client. False when there is none.
+    fn make_room(&self, open: &Open) -> bool {
+        let now = self.now();
+        let mut waiting: Vec<_> = open.all.iter().map(|(_, state)| state).collect();
+        // Those that were cut leave soon: their descriptors are as good as free.
+        let leaving = waiting.iter().filter(|state| state.is_cut()).count();
+        let most = open.bounds.most;
+        if open.all.len() - leaving < most {
+            return true;
+        }
+        waiting.retain(|state| !state.is_cut() && !matches!(state.phase(), Phase::Busy | Phase::Watcher));
+        // Who never asked for anything goes before who did, then who has waited for longest.
+        waiting.sort_by_key(|state| (state.phase() == Phase::Idle, std::cmp::Reverse(state.lasts(now))));
+        waiting.truncate((most / ROOM_PART).max(1));
+        let cut = waiting.iter().filter(|state| state.cut()).count();
+        self.metrics.connections_cut[Cut::Room].inc_by(cut as u64);
+        cut > 0
+    }
+
+    /// Cuts what takes too long, for ever.
+    pub async fn keep_sweeping(self: Arc<Self>, beat: Beat) {
+        loop {
+            beat.rests();
+            tokio::time::sleep(SWEEP_EVERY).await;
+            beat.works();
+            faults::pass("sweep").await;
+            self.sweep(self.now());
+        }
+    }
+
+    fn sweep(&self, now: u64) {
+        for (_, state) in &self.locked().all {
+            let why = overdue(state.phase(), state.lasts(now), &self.settings.times);
+            if let Some(why) = why
+                && state.cut()
+            {
+                self.metrics.connections_cut[why].inc();
+            }
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a connection is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Phase {
+    /// Nothing has come yet.
+    New,
+    /// A head is coming.
+    Head,
+    /// A request is being answered, which has time-outs of its own.
+    Busy,
+    /// The request was answered before its body had come whole.
+    Rest,
+    /// Between two requests.
+    Idle,
+    /// A watcher's socket, which was taken over.
+    Watcher,
+}
+
+impl Phase {
+    fn of(n: u8) -> Phase {
+        [Phase::New, Phase::Head, Phase::Busy, Phase::Rest, Phase::Idle, Phase::Watcher]
+            .into_iter()
+            .find(|phase| *phase as u8 == n)
+            .unwrap_or(Phase::Busy)
+    }
+}
+
+/// An open connection. The register forgets it when the last handle to it is dropped.
+#[derive(Debug)]
+pub struct Peer {
+    inbound: Arc<Inbound>,
+    key: usize,
+    /// Whom it counts for; none when it is not limited.
+    pub(super) address: Option<IpAddr>,
+    state: Arc<State>,
+}
+
+/// What the connection's own task writes and the sweep reads.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    phase: AtomicU8,
+    /// The phase after the request that is being answered, as far as is known.
+    next: AtomicU8,
+    /// When the phase began, in milliseconds since the register did.
+    since: AtomicU64,
+    /// Requests that were answered whole; wraps around, as the count of heads does.
+    answered: AtomicU32,
+    cut: AtomicBool,
+    task: AtomicWaker,
+}
+
+impl State {
+    pub(super) fn phase(&self) -> Phase {
+        Phase::of(self.phase.load(Ordering::Relaxed))
+    }
+
+    /// For how long it has been in its phase at `now`, in milliseconds since the register began.
+    pub(super) fn lasts(&self, now: u64) -> Duration {
+        Duration::from_millis(now.saturating_sub(self.since.load(Ordering::Relaxed)))
+    }
+
+    pub(super) fn is_cut(&self) -> bool {
+        self.cut.load(Ordering::Relaxed)
+    }
+
+    /// Ends the connection. False when it was cut already.
+    pub(super) fn cut(&self) -> bool {
+        let first = !self.cut.swap(true, Ordering::Relaxed);
+        if first {
+            self.task.wake();
+        }
+        first
+    }
+}
+
+impl Peer {
+    pub(super) fn new(inbound: Arc<Inbound>, address: Option<IpAddr>, now: u64) -> Arc<Peer> {
+        let state = Arc::new(State { since: AtomicU64::new(now), ..State::default() });
+        let key = inbound.locked().all.insert(state.clone());
+        Arc::new(Peer { inbound, key, address, state })
+    }
+
+    pub(super) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The value of `Strict-Transport-Security`, if it is sent.
+    pub(super) fn hsts(&self) -> Option<&HeaderValue> {
+        self.inbound.settings.hsts.as_ref()
+    }
+
+    /// The task that is to notice when the connection is cut.
+    pub(super) fn watch(&self, task: &std::task::Waker) {
+        self.state.task.register(task);
+    }
+
+    /// Enters a phase, unless it is a watcher's: that is the last one.
+    pub(super) fn enter(&self, phase: Phase) {
+        let present = self.state.phase();
+        if present != phase && present != Phase::Watcher {
+            self.state.since.store(self.inbound.now(), Ordering::Relaxed);
+            self.state.phase.store(phase as u8, Ordering::Relaxed);
+        }
+    }
+
+    /// Something moved: a slow client that takes an answer is not idle.
+    pub(super) fn moved(&self) {
+        if self.state.phase() == Phase::Idle {
+            self.state.since.store(self.inbound.now(), Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn answered(&self) -> u32 {
+        self.state.answered.load(Ordering::Relaxed)
+    }
+
+    /// What is there beside the request that is being answered: the rest of its body, or the next head.
+    pub(super) fn expects(&self, next: Phase) {
+        self.state.next.store(next as u8, Ordering::Relaxed);
+    }
+
+    /// A request was answered whole, or given up.
+    pub(super) fn answers(&self) {
+        self.state.answered.fetch_add(1, Ordering::Relaxed);
+        self.enter(Phase::of(self.state.next.load(Ordering::Relaxed)));
+    }
+
+    /// Its socket goes to a thread of sockets: from now on the watcher's own deadlines hold.
+    pub fn taken_over(&self) {
+        self.enter(Phase::Watcher);
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let mut open = self.inbound.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.all.try_remove(self.key);
+        open.leave(self.address);
+        self.inbound.metrics.connections.set(open.all.len() as i64);
+    }
+}
+
+/// Why a connection in `phase` that lasted for so long is to be cut, if it is.
+pub(super) fn overdue(phase: Phase, lasts: Duration, times: &Times) -> Option<Cut> {
+    let (most, why) = match phase {
+        // The server's own timer answers 408 first, for the first head of a connection.
+        Phase::New | Phase::Head => (times.head + GRACE, Cut::Head),
+        Phase::Rest => (times.body, Cut::Body),
+        Phase::Idle => (times.keep_alive, Cut::Idle),
+        Phase::Busy | Phase::Watcher => return None,
+    };
+    (lasts >= most).then_some(why)
+}
+
+impl Open {
+    /// One connection less from an address that is limited.
+    fn leave(&mut self, address: Option<IpAddr>) {
+        if let Some(address) = address
+            && let Some(count) = self.of.get_mut(&address)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.of.remove(&address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

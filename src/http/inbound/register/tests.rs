@@ -1,0 +1,77 @@
+use super::*;
+
+fn inbound(most: usize, per_address: usize) -> Arc<Inbound> {
+    let s = Duration::from_secs;
+    let times = Times { head: s(10), body: s(10), keep_alive: s(75) };
+    let bounds = Bounds { most, per_address, count_loopback: false };
+    Inbound::new(Settings { times, hsts: None }, bounds, Arc::default())
+}
+
+fn ip(text: &str) -> Option<IpAddr> {
+    Some(text.parse().unwrap())
+}
+
+#[test]
+fn an_address_has_its_connections_and_no_more_unless_it_is_a_proxy_or_this_machine() {
+    let inbound = inbound(100, 2);
+    let mine: Vec<_> = (0..2).map(|_| inbound.accept(ip("9.9.9.9"), false).unwrap()).collect();
+    assert_eq!(inbound.accept(ip("9.9.9.9"), false).unwrap_err(), Turned::Address);
+    assert!(inbound.accept(ip("8.8.8.8"), false).is_ok());
+    for (address, proxied) in [("7.7.7.7", true), ("127.0.0.1", false), ("::ffff:127.0.0.1", false)] {
+        let all: Vec<_> = (0..3).map(|_| inbound.accept(ip(address), proxied)).collect();
+        assert!(all.iter().all(Result::is_ok), "{address}");
+    }
+    drop(mine);
+    assert!(inbound.accept(ip("9.9.9.9"), false).is_ok());
+    assert!(inbound.locked().of.is_empty() && inbound.locked().all.is_empty());
+    assert_eq!(inbound.metrics.connections_refused[Turned::Address].get(), 1);
+}
+
+#[test]
+fn who_only_waits_makes_room_and_who_is_served_does_not() {
+    let inbound = inbound(4, 0);
+    let open: Vec<_> = (0..4).map(|_| inbound.accept(None, false).unwrap()).collect();
+    open[0].enter(Phase::Busy);
+    open[1].enter(Phase::Idle);
+    open[3].taken_over();
+    let fifth = inbound.accept(None, false).unwrap();
+    let cut = |peer: &Arc<Peer>| peer.state().is_cut();
+    assert_eq!(open.iter().map(cut).collect::<Vec<_>>(), [false, false, true, false], "it never asked");
+    fifth.enter(Phase::Busy);
+    // One more fits beside the one that is about to leave; the next takes the idle one's place.
+    let sixth = inbound.accept(None, false).unwrap();
+    sixth.enter(Phase::Busy);
+    assert!(cut(&open[1]));
+    assert_eq!(inbound.accept(None, false).unwrap_err(), Turned::Full);
+    assert_eq!(inbound.metrics.connections_cut[Cut::Room].get(), 2);
+}
+
+#[test]
+fn every_phase_that_waits_for_the_client_has_its_time() {
+    let times = inbound(1, 0).settings.times;
+    let s = Duration::from_secs;
+    for (phase, most) in [
+        (Phase::New, Some(11)),
+        (Phase::Head, Some(11)),
+        (Phase::Rest, Some(10)),
+        (Phase::Idle, Some(75)),
+        (Phase::Busy, None),
+        (Phase::Watcher, None),
+    ] {
+        assert_eq!(overdue(phase, s(9), &times), None, "{phase:?}");
+        match most {
+            Some(most) => assert!(overdue(phase, s(most), &times).is_some(), "{phase:?}"),
+            None => assert_eq!(overdue(phase, s(86_400), &times), None, "{phase:?}"),
+        }
+    }
+}
+
+#[test]
+fn the_sweep_cuts_once_and_counts_why() {
+    let inbound = inbound(4, 0);
+    let peer = inbound.accept(None, false).unwrap();
+    inbound.sweep(inbound.now() + 20_000);
+    inbound.sweep(inbound.now() + 20_000);
+    assert!(peer.state().is_cut());
+    assert_eq!(inbound.metrics.connections_cut[Cut::Head].get(), 1);
+}

@@ -1,0 +1,153 @@
+//! What stands in paths and queries, each described once.
+
+use utoipa::IntoParams;
+
+/// The feed that a path names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct FeedName {
+    /// The feed's name
+    #[param(example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$")]
+    feed: String,
+}
+
+/// The drop that a path names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct DropName {
+    /// The drop's name
+    #[param(example = "rocket", pattern = "^[A-Za-z0-9_.-]{1,64}$")]
+    drop: String,
+}
+
+/// The group that a path names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct GroupName {
+    /// The group's name
+    #[param(example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$")]
+    group: String,
+}
+
+/// Whose webhook a path names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct WebhookScope {
+    /// The feed's name, or * for all feeds
+    #[param(example = "show", pattern = "^([A-Za-z0-9_.-]{1,64}|\\*)$")]
+    feed: String,
+}
+
+/// The webhook that a path names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct WebhookName {
+    /// The webhook's name
+    #[param(example = "game", pattern = "^[A-Za-z0-9_.-]{1,64}$")]
+    name: String,
+}
+
+/// The source that a path names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct SourceName {
+    /// The source's name
+    #[param(example = "tips", pattern = "^[A-Za-z0-9_.-]{1,64}$")]
+    name: String,
+}
+
+/// The hold that a path names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct HoldName {
+    /// The hold's name, as the claim was answered
+    #[param(example = "rocket~order-7712")]
+    hold: String,
+}
+
+/// The row that a path names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct RowName {
+    /// The row's id
+    #[param(example = "00w6f5hrbbqm5-1")]
+    row: String,
+}
+
+/// The user that a path names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct UserId {
+    /// The user's id, percent-encoded
+    #[param(example = "u-42")]
+    user: String,
+}
+
+/// The gift that a path names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct GiftIdInPath {
+    /// The gift's id
+    #[param(example = "order-7712")]
+    id: String,
+}
+
+/// The problem that a path names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct ProblemName {
+    /// The last part of a problem's type
+    #[param(example = "invalid")]
+    name: String,
+}
+
+/// The header that names a gift or a claim.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+pub(super) struct IdempotencyKey {
+    /// The same thing as the body's id
+    #[param(rename = "Idempotency-Key", required = false, pattern = "^[A-Za-z0-9_.:-]{1,64}$")]
+    key: String,
+}
+
+/// What a watcher asks for.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WatchQuery {
+    /// The position you have, epoch:seq; one that is not covered gets a snapshot, never a refusal
+    #[param(required = false)]
+    since: String,
+    /// At most this many frames a second
+    #[param(required = false, minimum = 0.01, maximum = 1000)]
+    max_hz: f64,
+}
+
+/// Which page of a list.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct PageQuery {
+    /// Gifts in the page; 100 when absent
+    #[param(required = false, minimum = 1, maximum = 1000)]
+    limit: u32,
+    /// The `next` of the page before
+    #[param(required = false)]
+    after: String,
+}
+
+/// Of which shard the store is asked.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ShardOfFeed {
+    /// Ask only for the shard of this feed
+    #[param(required = false)]
+    feed: String,
+}
+
+/// Whose rows a query names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct UserQuery {
+    /// The user's id
+    #[param(example = "u-1")]
+    user: String,
+}

@@ -1,0 +1,246 @@
+//! What strangers may cost: how much one address, and all of them together, can make a node follow, and how
+//! fast one connection may ask. Honest viewers meet none of these.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+
+use crate::metrics::Metrics;
+use crate::metrics::labels::Bound;
+
+/// The bounds; 0 is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WatchLimits {
+    /// Feeds that the node follows at the same time.
+    pub followed_feeds: usize,
+    /// Feeds watched from one address, each connection's counted.
+    pub subscriptions_per_address: usize,
+    /// Feeds that one address may make the node begin to follow: in a second, and at once after a pause.
+    pub new_feeds: Rate,
+    /// Commands on one connection: in a second, and at once after a pause.
+    pub commands: Rate,
+    /// Bytes of what is sent before a watcher is where the feed is: in a second, and at once after a pause.
+    pub replay_bytes: Rate,
+}
+
+/// So many in a second, and so many at once after a pause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rate {
+    /// In the long run; 0 is no limit.
+    pub per_second: u32,
+    /// At once, at least one.
+    pub burst: u32,
+}
+
+/// Why a feed cannot be watched now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The node follows as many feeds as it may.
+    Followed,
+    /// The address watches as many as it may.
+    Subscriptions,
+    /// The address has asked for too many feeds that nobody else watches.
+    NewFeeds,
+}
+
+impl Refused {
+    /// What to tell the client: a code, and what to do.
+    pub fn told(self) -> (&'static str, &'static str) {
+        match self {
+            Refused::Followed => {
+                ("no_place", "this server follows as many feeds as it may; come back in a while")
+            }
+            Refused::Subscriptions => (
+                "too_many_subscriptions",
+                "as many feeds as may be are watched from this address; unsubscribe some first",
+            ),
+            Refused::NewFeeds => (
+                "too_many_new_feeds",
+                "feeds that nobody else watches are asked for too fast from this address; wait a second",
+            ),
+        }
+    }
+
+    fn bound(self) -> Bound {
+        match self {
+            Refused::Followed => Bound::FollowedFeeds,
+            Refused::Subscriptions => Bound::SubscriptionsPerAddress,
+            Refused::NewFeeds => Bound::NewFeeds,
+        }
+    }
+}
+
+/// How far a rate is used up: the moment at which it is free again. Never more than the burst ahead, and
+/// whatever is charged is charged whole.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Used(Instant);
+
+impl Used {
+    pub(super) fn nothing(now: Instant) -> Used {
+        Used(now)
+    }
+
+    /// Until when there is nothing left; none while there is.
+    pub(super) fn up_until(self, rate: Rate, now: Instant) -> Option<Instant> {
+        if rate.per_second == 0 {
+            return None;
+        }
+        let ahead = Duration::from_secs_f64(f64::from(rate.burst.max(1)) / f64::from(rate.per_second));
+        // The last of a burst leaves exactly all of it used.
+        (self.0.saturating_duration_since(now) >= ahead).then(|| self.0 - ahead)
+    }
+
+    pub(super) fn charge(&mut self, rate: Rate, count: usize, now: Instant) {
+        if rate.per_second > 0 {
+            self.0 = self.0.max(now) + Duration::from_secs_f64(count as f64 / f64::from(rate.per_second));
+        }
+    }
+}
+
+/// The limits and what each address has of them.
+pub(super) struct Bounds {
+    limits: ArcSwap<WatchLimits>,
+    shares: Mutex<HashMap<IpAddr, Share>>,
+    metrics: Arc<Metrics>,
+}
+
+struct Share {
+    subscriptions: usize,
+    new_feeds: Used,
+}
+
+impl Bounds {
+    pub(super) fn new(metrics: Arc<Metrics>) -> Arc<Bounds> {
+        Arc::new(Bounds { limits: ArcSwap::default(), shares: Mutex::default(), metrics })
+    }
+
+    pub(super) fn change(&self, limits: WatchLimits) {
+        self.limits.store(Arc::new(limits));
+    }
+
+    pub(super) fn limits(&self) -> WatchLimits {
+        **self.limits.load()
+    }
+
+    /// Counts what a bound kept from happening.
+    pub(super) fn met(&self, bound: Bound) {
+        self.metrics.bounds_met[bound].inc();
+    }
+
+    /// Room for one more watched feed of an address; none is not limited. `new`: nobody on this node
+    /// watches the feed, which follows `followed` of them.
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        address: Option<IpAddr>,
+        new: bool,
+        followed: usize,
+        now: Instant,
+    ) -> Result<Admission, Refused> {
+        let limits = self.limits();
+        let beyond = |most: usize, count: usize| most > 0 && count >= most;
+        let judge = || {
+            if new && beyond(limits.followed_feeds, followed) {
+                return Err(Refused::Followed);
+            }
+            let Some(address) = address else { return Ok(()) };
+            let mut shares = self.locked();
+            let nothing = Share { subscriptions: 0, new_feeds: Used::nothing(now) };
+            let share = shares.entry(address).or_insert(nothing);
+            if beyond(limits.subscriptions_per_address, share.subscriptions) {
+                return Err(Refused::Subscriptions);
+            }
+            if new {
+                if share.new_feeds.up_until(limits.new_feeds, now).is_some() {
+                    return Err(Refused::NewFeeds);
+                }
+                share.new_feeds.charge(limits.new_feeds, 1, now);
+            }
+            share.subscriptions += 1;
+            Ok(())
+        };
+        judge().inspect_err(|refused| self.met(refused.bound()))?;
+        Ok(Admission { bounds: self.clone(), address })
+    }
+
+    /// Forgets addresses that have nothing.
+    pub(super) fn tidy(&self, now: Instant) {
+        self.locked().retain(|_, share| share.subscriptions > 0 || share.new_feeds.0 > now);
+    }
+
+    fn locked(&self) -> MutexGuard<'_, HashMap<IpAddr, Share>> {
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Leave to watch one feed, for as long as it lives.
+pub struct Admission {
+    bounds: Arc<Bounds>,
+    address: Option<IpAddr>,
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        let Some(address) = self.address else { return };
+        if let Some(share) = self.bounds.locked().get_mut(&address) {
+            share.subscriptions -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bounds(limits: WatchLimits) -> Arc<Bounds> {
+        let bounds = Bounds::new(Arc::default());
+        bounds.change(limits);
+        bounds
+    }
+
+    #[test]
+    fn an_address_watches_so_many_feeds_and_others_are_not_touched() {
+        let bounds = bounds(WatchLimits { subscriptions_per_address: 2, ..WatchLimits::default() });
+        let (one, two, now) = ("1.1.1.1".parse().ok(), "2.2.2.2".parse().ok(), Instant::now());
+        let mut held: Vec<_> = (0..2).map(|_| bounds.admit(one, false, 0, now).ok().unwrap()).collect();
+        assert_eq!(bounds.admit(one, false, 0, now).err(), Some(Refused::Subscriptions));
+        assert!(bounds.admit(two, false, 0, now).is_ok() && bounds.admit(None, false, 0, now).is_ok());
+        held.pop();
+        assert!(bounds.admit(one, false, 0, now).is_ok());
+        assert_eq!(bounds.metrics.bounds_met[Bound::SubscriptionsPerAddress].get(), 1);
+        drop(held);
+        bounds.tidy(now + Duration::from_secs(1));
+        assert!(bounds.locked().is_empty(), "an address that left is forgotten");
+    }
+
+    #[test]
+    fn new_feeds_are_limited_for_each_address_and_for_the_node_and_known_ones_are_not() {
+        let new_feeds = Rate { per_second: 10, burst: 3 };
+        let bounds = bounds(WatchLimits { followed_feeds: 100, new_feeds, ..WatchLimits::default() });
+        let (one, now) = ("1.1.1.1".parse().ok(), Instant::now());
+        let held: Vec<_> = (0..3).map(|_| bounds.admit(one, true, 0, now).ok().unwrap()).collect();
+        assert_eq!(bounds.admit(one, true, 0, now).err(), Some(Refused::NewFeeds));
+        assert!(bounds.admit(one, false, 0, now).is_ok(), "somebody else watches it");
+        assert!(
+            bounds.admit(one, true, 0, now + Duration::from_millis(101)).is_ok(),
+            "a tenth of a second later"
+        );
+        assert_eq!(bounds.admit(None, true, 100, now).err(), Some(Refused::Followed));
+        assert!(bounds.admit(None, false, 100, now).is_ok());
+        drop(held);
+    }
+
+    #[test]
+    fn a_rate_gives_its_burst_and_then_says_until_when_it_is_used_up() {
+        let (rate, now) = (Rate { per_second: 100, burst: 200 }, Instant::now());
+        let mut used = Used::nothing(now);
+        used.charge(rate, 199, now);
+        assert_eq!(used.up_until(rate, now), None);
+        used.charge(rate, 301, now);
+        assert_eq!(used.up_until(rate, now), Some(now + Duration::from_secs(3)));
+        assert_eq!(used.up_until(rate, now + Duration::from_millis(3_001)), None);
+        assert_eq!(used.up_until(Rate::default(), now), None);
+    }
+}

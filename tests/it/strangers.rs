@@ -1,0 +1,214 @@
+//! What strangers may cost: names that they make up leave nothing behind, and what they ask for too fast or
+//! too much is refused with what to do, or waits.
+
+use std::time::Duration;
+
+use futures_util::SinkExt;
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::support::TestApp;
+use crate::support::app::Backing;
+use crate::support::case::PATIENCE;
+use crate::support::gifts::gift;
+use crate::support::watcher::{Brought, Socket, open_socket, read_socket};
+
+async fn command(socket: &mut Socket, kind: &str, feed: &str) {
+    let text = json!({"type": kind, "feed": feed}).to_string();
+    socket.send(Message::text(text)).await.unwrap();
+}
+
+async fn frame(socket: &mut Socket) -> Value {
+    match timeout(PATIENCE, read_socket(socket)).await.expect("a frame") {
+        Brought::Frame(frame) => frame,
+        closed => panic!("{closed:?}"),
+    }
+}
+
+async fn metric(app: &TestApp, name: &str) -> u64 {
+    let text = app.get("/metrics").await.text;
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
+    value.unwrap_or_else(|| panic!("{name}:\n{text}"))
+}
+
+on_both_stores!(
+    a_feed_that_nobody_wrote_to_is_let_go_with_its_last_watcher_and_one_with_a_list_is_not,
+    plain_reads_of_a_watched_feed_cost_the_store_nothing_and_see_what_was_just_acknowledged,
+);
+
+async fn a_feed_that_nobody_wrote_to_is_let_go_with_its_last_watcher_and_one_with_a_list_is_not() {
+    let app = TestApp::start().await;
+    app.give("written", &gift("one")).await;
+    let mut socket = open_socket(&app, "/v1/ws", None).await.unwrap();
+    for n in 0..60 {
+        command(&mut socket, "subscribe", &format!("made-up-{n}")).await;
+        assert_eq!(frame(&mut socket).await["type"], "snapshot");
+        command(&mut socket, "unsubscribe", &format!("made-up-{n}")).await;
+        assert_eq!(frame(&mut socket).await["type"], "unsubscribed");
+    }
+    command(&mut socket, "subscribe", "written").await;
+    assert_eq!(frame(&mut socket).await["seq"], 1);
+    command(&mut socket, "unsubscribe", "written").await;
+    assert_eq!(frame(&mut socket).await["type"], "unsubscribed");
+    assert_eq!(metric(&app, "tipcast_feeds_watched").await, 1, "only the one that has a list lingers");
+}
+
+async fn plain_reads_of_a_watched_feed_cost_the_store_nothing_and_see_what_was_just_acknowledged() {
+    let app = TestApp::start().await;
+    app.give("show", &gift("g0").by("u0")).await;
+    let mut watcher = app.watch("show").await;
+    watcher.wait_for_seq(1).await;
+    let reads = "tipcast_engine_call_seconds_count{operation=\"snapshot\"}";
+    let before = metric(&app, reads).await;
+    for _ in 0..50 {
+        assert_eq!(app.get_feed("show").await["seq"], 1);
+    }
+    assert_eq!(metric(&app, reads).await, before);
+    for n in 1..20 {
+        app.give("show", &gift(&format!("g{n}")).by(&format!("u{n}"))).await;
+        assert_eq!(app.get_feed("show").await["seq"], n + 1, "what was acknowledged is seen at once");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_that_come_too_fast_are_errors_and_then_a_close_that_says_back_off() {
+    let app = TestApp::start().await;
+    let mut socket = open_socket(&app, "/v1/ws", None).await.unwrap();
+    // A thousand in one go: the burst is 500. The rest of them may find the connection closed.
+    let flood = async {
+        for n in 0..1_000 {
+            let text = json!({"type": "unsubscribe", "feed": format!("f{n}")}).to_string();
+            if socket.feed(Message::text(text)).await.is_err() {
+                break;
+            }
+        }
+        let _ = socket.flush().await;
+    };
+    timeout(PATIENCE, flood).await.expect("it is taken, or the connection has ended");
+    assert!(metric(&app, "tipcast_bounds_met_total{bound=\"commands_per_second\"}").await >= 1);
+    let (mut slow, code) = (0, loop_to_close(&mut socket).await);
+    for frame in &code.0 {
+        slow += u32::from(frame["code"] == "slow_down");
+    }
+    assert!(slow >= 1, "{:?}", code.0.last());
+    assert!(matches!(code.1, Some(4129) | Some(4000) | None), "{:?}", code.1);
+}
+
+async fn loop_to_close(socket: &mut Socket) -> (Vec<Value>, Option<u16>) {
+    let mut frames = vec![];
+    loop {
+        match timeout(PATIENCE, read_socket(socket)).await.expect("it closes") {
+            Brought::Frame(frame) => frames.push(frame),
+            Brought::Closed(code) => return (frames, code),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_watches_so_many_feeds_and_is_told_what_to_do_on_every_transport() {
+    let app = TestApp::with(&Backing::folder(), |config| {
+        config.limits.count_loopback = true;
+        config.limits.subscriptions_per_address = 3;
+    })
+    .await;
+    let mut many = open_socket(&app, "/v1/ws", None).await.unwrap();
+    for n in 0..3 {
+        command(&mut many, "subscribe", &format!("f{n}")).await;
+        assert_eq!(frame(&mut many).await["type"], "snapshot");
+    }
+    command(&mut many, "subscribe", "f3").await;
+    let told = frame(&mut many).await;
+    assert_eq!(
+        (&told["type"], &told["code"], &told["feed"]),
+        (&json!("error"), &json!("too_many_subscriptions"), &json!("f3"))
+    );
+    let mut one = open_socket(&app, "/v1/feeds/f4/ws", None).await.unwrap();
+    let (frames, code) = loop_to_close(&mut one).await;
+    assert_eq!((frames[0]["type"].as_str(), code), (Some("error"), Some(4129)));
+    app.get("/v1/feeds/f5/sse").await.problem(429);
+    command(&mut many, "unsubscribe", "f0").await;
+    assert_eq!(frame(&mut many).await["type"], "unsubscribed");
+    command(&mut many, "subscribe", "f3").await;
+    assert_eq!(frame(&mut many).await["type"], "snapshot");
+    assert_eq!(metric(&app, "tipcast_bounds_met_total{bound=\"subscriptions_per_address\"}").await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn feeds_that_nobody_else_watches_are_limited_for_an_address() {
+    let app = TestApp::with(&Backing::folder(), |config| {
+        config.limits.count_loopback = true;
+        config.limits.new_feeds_per_second = 1;
+        config.limits.new_feeds_burst = 2;
+    })
+    .await;
+    let mut other = open_socket(&app, "/v1/ws", None).await.unwrap();
+    command(&mut other, "subscribe", "known").await;
+    assert_eq!(frame(&mut other).await["type"], "snapshot");
+    let mut socket = open_socket(&app, "/v1/ws", None).await.unwrap();
+    for n in 0..14 {
+        command(&mut socket, "subscribe", &format!("f{n}")).await;
+    }
+    let mut refused = 0;
+    for _ in 0..14 {
+        refused += u32::from(frame(&mut socket).await["code"] == "too_many_new_feeds");
+    }
+    assert!(refused >= 1, "fourteen at once, and two are allowed");
+    command(&mut socket, "subscribe", "known").await;
+    assert_eq!(frame(&mut socket).await["type"], "snapshot", "what somebody watches already is not new");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_follows_so_many_feeds_and_more_people_may_watch_them() {
+    let app = TestApp::with(&Backing::folder(), |config| config.limits.followed_feeds = 3).await;
+    let mut socket = open_socket(&app, "/v1/ws", None).await.unwrap();
+    for n in 0..3 {
+        command(&mut socket, "subscribe", &format!("f{n}")).await;
+        assert_eq!(frame(&mut socket).await["type"], "snapshot");
+    }
+    command(&mut socket, "subscribe", "f3").await;
+    assert_eq!(frame(&mut socket).await["code"], "no_place");
+    let mut one = open_socket(&app, "/v1/feeds/f3/ws", None).await.unwrap();
+    assert_eq!(loop_to_close(&mut one).await.1, Some(4129));
+    let mut one = open_socket(&app, "/v1/feeds/f0/ws", None).await.unwrap();
+    assert_eq!(frame(&mut one).await["type"], "snapshot");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn resuming_again_and_again_on_one_connection_waits_and_live_changes_do_not() {
+    let app = TestApp::with(&Backing::folder(), |config| {
+        config.limits.replay_bytes_per_second = 65_536;
+        config.limits.replay_bytes_burst = 65_536;
+    })
+    .await;
+    app.patch_policy("show", json!({"dedup": "off"})).await;
+    for batch in 0..8 {
+        let gifts: Vec<_> =
+            (0..64).map(|n| gift(&format!("b{batch}-{n}")).by(&format!("u{n}")).json()).collect();
+        assert_eq!(app.post_batch("show", &gifts).await.status, 200);
+    }
+    let list = app.get_feed("show").await;
+    let since = format!("{}:1", list["epoch"].as_str().unwrap());
+    let mut live = app.watch("show").await;
+    let mut socket = open_socket(&app, "/v1/ws", None).await.unwrap();
+    let asked = 20;
+    for _ in 0..asked {
+        let text = json!({"type": "subscribe", "feed": "show", "since": since}).to_string();
+        socket.send(Message::text(text)).await.unwrap();
+    }
+    let begun = Instant::now();
+    let mut bytes = 0;
+    while begun.elapsed() < Duration::from_secs(2) {
+        match timeout(Duration::from_millis(500), read_socket(&mut socket)).await {
+            Ok(Brought::Frame(frame)) => bytes += frame.to_string().len(),
+            Ok(closed) => panic!("{closed:?}"),
+            Err(_) => {}
+        }
+    }
+    let seconds = begun.elapsed().as_secs_f64() + 1.0;
+    // The burst, the rate, and one batch beyond.
+    assert!((bytes as f64) < 65_536.0 * (1.0 + seconds) + 400_000.0, "{bytes} bytes in {seconds} s");
+    assert!(metric(&app, "tipcast_bounds_met_total{bound=\"replay_bytes_per_second\"}").await >= 1);
+    app.give("show", &gift("now").by("somebody")).await;
+    live.wait_until("the newest", |fold| fold.seq() == 513).await;
+}
