@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use tipcast::app::key_new::KeyOptions;
-use tipcast::app::{self, StartError};
+use tipcast::app::{self, StartError, StoreJob};
 use tipcast::config::{self, Config, ConfigError, Flags};
 use tipcast::tools::bench::{self, BenchError, BenchOptions};
 use tipcast::tools::demo::{self, DemoOptions};
@@ -78,12 +78,46 @@ enum Command {
     /// Sources: tips that come from payment and streaming platforms.
     #[command(subcommand)]
     Source(SourceCommand),
+    /// What the embedded engine keeps: check it, copy it, bring a copy back.
+    Store {
+        #[command(subcommand)]
+        job: StoreCommand,
+        #[command(flatten)]
+        place: Place,
+    },
     /// Play a realistic show against a running gateway until stopped.
     Demo(DemoOptions),
     /// Load a running gateway on this machine, and count what its watchers get.
     Bench(BenchOptions),
     /// Ask a running gateway whether it lives; exit code 0 if so.
     Healthcheck(HealthcheckOptions),
+}
+
+/// Which folder.
+#[derive(Args)]
+struct Place {
+    /// A configuration file that names the folder.
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
+    /// The folder of the embedded engine.
+    #[arg(long, value_name = "DIR", global = true)]
+    data_dir: Option<String>,
+}
+
+#[derive(Subcommand)]
+enum StoreCommand {
+    /// Say which feeds are damaged; exit code 1 if any is. Also while a gateway runs on the folder.
+    Check,
+    /// Copy everything to a new file. Also while a gateway runs on the folder.
+    Backup {
+        /// The file; it must not be there yet.
+        file: PathBuf,
+    },
+    /// Bring a backup back into a folder that is empty and not in use. Every feed begins a new epoch.
+    Restore {
+        /// What `backup` wrote.
+        file: PathBuf,
+    },
 }
 
 #[derive(Subcommand)]
@@ -105,9 +139,11 @@ const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
     let Cli { command, settings } = Cli::parse();
-    if !matches!(command, None | Some(Command::CheckConfig { .. })) && settings != Settings::default() {
+    if !matches!(command, None | Some(Command::CheckConfig { .. } | Command::Store { .. }))
+        && settings != Settings::default()
+    {
         let error = "--config, --listen, --redis, --data-dir and --insecure in front of a command are for the \
-                     server and check-config";
+                      server and check-config, and for store";
         return refuse(USAGE, &error);
     }
     match command {
@@ -120,6 +156,23 @@ fn main() -> ExitCode {
             }
             Err(error) => refuse(USAGE, &error),
         },
+        Some(Command::Store { job, place: Place { config, data_dir } }) => {
+            let job = match job {
+                StoreCommand::Check => StoreJob::Check,
+                StoreCommand::Backup { file } => StoreJob::Backup(file),
+                StoreCommand::Restore { file } => StoreJob::Restore(file),
+            };
+            match load(settings.under(Settings { config, data_dir, ..Settings::default() }))
+                .map(|config| app::store(&config, &job))
+            {
+                Ok(Ok(told)) => {
+                    println!("{told}");
+                    ExitCode::SUCCESS
+                }
+                Ok(Err(error)) => refuse(FAILED, &error),
+                Err(error) => refuse(USAGE, &error),
+            }
+        }
         Some(Command::DefaultConfig) => {
             print!("{}", config::DEFAULT);
             ExitCode::SUCCESS

@@ -35,6 +35,7 @@ mod listen;
 pub mod logs;
 mod serve;
 mod signals;
+mod store;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -46,6 +47,7 @@ pub use crate::auth::{KeyHash, fresh_key};
 pub use files::raise_limit;
 pub use listen::bind;
 pub use signals::{asked_to_reload, asked_to_stop};
+pub use store::{StoreError, StoreJob, store};
 
 /// Why the server did not start, or stopped without being asked.
 #[derive(Debug)]

@@ -152,6 +152,22 @@ impl<'a> Records<'a> {
         Records { lines: text.split('\n') }
     }
 
+    /// Every record of a text that holds nothing else: none when anything of it is not read by `read`, so that
+    /// what is damaged is never just shorter.
+    pub fn all<T>(text: &'a str, mut read: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let mut records = Records::new(text);
+        let mut found = Vec::new();
+        while !records.is_at_end() {
+            found.push(read(&mut records)?);
+        }
+        Some(found)
+    }
+
+    fn is_at_end(&self) -> bool {
+        let mut rest = self.lines.clone();
+        matches!((rest.next(), rest.next()), (None | Some(""), None))
+    }
+
     /// The next row.
     pub fn row(&mut self) -> Option<Row> {
         let id: RowId = self.read()?;

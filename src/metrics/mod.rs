@@ -62,6 +62,8 @@ pub struct Metrics {
     pub due_dead: Counter,
     /// Feeds in which something waits for its time, as of the last look.
     pub due_feeds: Gauge,
+    /// Feeds whose stored records cannot be read.
+    pub feeds_damaged: Gauge,
     /// Entries cut from ledgers before every reader had acknowledged them.
     pub report_lost: Counter,
     /// Rows taken back through this node.
@@ -193,6 +195,11 @@ impl Default for Metrics {
                 to,
                 "tipcast_due_feeds",
                 "Feeds in which something waits for its time, as of this node's last look",
+            ),
+            feeds_damaged: add(
+                to,
+                "tipcast_feeds_damaged",
+                "Feeds whose stored records cannot be read; they answer 503, all others work",
             ),
             source_deliveries: counters(
                 to,

@@ -1,65 +1,51 @@
-//! The tables of drops and of what was claimed of them.
-//!
-//! `drops` holds each drop's definition and counts, and what watchers were told last; `claims` every
-//! claim that was filled: sold ones for as long as the drop is there, ended holds for the idempotency
-//! window.
+//! The tables of drops and of what was claimed of them: `drops` holds each drop's definition and counts, and what
+//! watchers were told last; `claims` every claim that was filled: sold ones for as long as the drop is there, ended
+//! holds for the idempotency window.
 
-use rusqlite::{OptionalExtension, Row as SqlRow, params};
+use rusqlite::{Row as SqlRow, params};
 
-use super::super::record::{Records, SpecNumbers, push_drop};
-use super::store::{Store, parsed, unreadable};
+use super::db::{Db, parsed, text};
+use super::fault::{Fault, Step};
 use crate::domain::stock::Record;
 use crate::domain::{
     Claim, ClaimAnswer, ClaimOutcome, DropId, DropSpec, DropView, Fingerprint, Hold, HoldId, Millis,
     Position, Sale, Stock,
 };
+use crate::engine::record::{Records, SpecNumbers, push_drop};
 
 /// Holds of one user in one answer.
 const HOLDS: i64 = 1000;
+
+/// When to look again for ended holds to forget, while the clock is not trusted to forget anything.
+const LOOK_AGAIN_MS: u64 = 60_000;
 
 /// What `claims.state` says.
 const SOLD: u8 = 0;
 const HELD: u8 = 1;
 const ENDED: u8 = 2;
 
-/// What layout 3 adds.
-pub(super) const TABLES: &str = "
-CREATE TABLE drops (
-    feed INTEGER NOT NULL, name TEXT NOT NULL, stock TEXT NOT NULL, shown TEXT NOT NULL, PRIMARY KEY (feed, name)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE claims (
-    no INTEGER PRIMARY KEY, feed INTEGER NOT NULL, drop_name TEXT NOT NULL, id TEXT NOT NULL,
-    fingerprint BLOB NOT NULL, user TEXT NOT NULL, person TEXT NOT NULL, message TEXT, count INTEGER NOT NULL,
-    state INTEGER NOT NULL, expires INTEGER NOT NULL, epoch TEXT, seq INTEGER, row TEXT, until INTEGER,
-    UNIQUE (feed, drop_name, id)
-) STRICT;
-CREATE INDEX claims_user ON claims (feed, drop_name, user);
-CREATE INDEX claims_held ON claims (feed, drop_name, expires) WHERE state = 1;
-CREATE INDEX claims_unpaid ON claims (feed, user, expires) WHERE state = 1;
-CREATE INDEX claims_over ON claims (feed, drop_name, until) WHERE state = 2;
-";
-
 /// A claim as the table has it.
-pub struct Filled {
+pub(super) struct Filled {
     no: i64,
+    id: String,
     /// Of the payload it came with.
-    pub fingerprint: Fingerprint,
+    pub(super) fingerprint: Fingerprint,
     /// The claimer as JSON.
-    pub person: String,
+    pub(super) person: String,
     /// The message as a JSON string.
-    pub message: Option<String>,
+    pub(super) message: Option<String>,
     /// Its units.
-    pub count: u64,
+    pub(super) count: u64,
     /// Whether it is sold, held, or an ended hold.
-    pub state: State,
+    pub(super) state: State,
     /// When its hold ends or ended; none when it was paid at once.
-    pub expires: Option<Millis>,
+    pub(super) expires: Option<Millis>,
     sale: Option<Sale>,
 }
 
 /// What a claim is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub(super) enum State {
     /// Paid for.
     Sold,
     /// An unpaid hold, which may be over by now.
@@ -70,191 +56,168 @@ pub enum State {
 
 impl Filled {
     /// What was answered to the claim.
-    pub fn first(&self, claim: HoldId) -> Option<ClaimAnswer> {
-        let fate = match self.expires {
-            Some(at) => ClaimOutcome::Held(at),
-            None => ClaimOutcome::Sold(self.sale.clone()?),
-        };
-        Some(ClaimAnswer { claim, count: self.count, fate })
+    pub(super) fn first(&self, claim: HoldId) -> Step<ClaimAnswer> {
+        match self.expires {
+            Some(at) => Ok(ClaimAnswer { claim, count: self.count, fate: ClaimOutcome::Held(at) }),
+            None => self.sold(claim),
+        }
     }
 
     /// What was answered when it was paid for.
-    pub fn sold(&self, claim: HoldId) -> Option<ClaimAnswer> {
-        Some(ClaimAnswer { claim, count: self.count, fate: ClaimOutcome::Sold(self.sale.clone()?) })
+    pub(super) fn sold(&self, claim: HoldId) -> Step<ClaimAnswer> {
+        let sale = self.sale.clone().ok_or_else(|| Fault::garbled("a sale has no row"))?;
+        Ok(ClaimAnswer { claim, count: self.count, fate: ClaimOutcome::Sold(sale) })
     }
 }
 
-impl Store {
-    /// The drops of a feed, each with what watchers were told last.
-    pub fn drops(&self, feed: i64) -> rusqlite::Result<Vec<(Stock, DropView)>> {
-        let mut query = self.db.prepare_cached("SELECT stock, shown FROM drops WHERE feed = ?1")?;
-        let read = |r: &SqlRow<'_>| {
-            let garbled = |column| unreadable(column, std::fmt::Error);
-            let shown = Records::new(r.get_ref(1)?.as_str()?).drop().ok_or_else(|| garbled(1))?;
-            let stock = read_stock(r.get_ref(0)?.as_str()?).ok_or_else(|| garbled(0))?;
-            Ok((stock, shown))
-        };
-        query.query_map([feed], read)?.collect()
-    }
+/// The drops of a feed, each with what watchers were told last.
+pub(super) fn drops(db: &Db, feed: i64) -> Step<Vec<(Stock, DropView)>> {
+    db.all("SELECT * FROM drops WHERE feed = ?1", [feed], |r| {
+        let garbled = || Fault::garbled("a drop cannot be read");
+        let shown = Records::new(text(r, 3)?).drop().ok_or_else(garbled)?;
+        Ok((read_stock(text(r, 2)?).ok_or_else(garbled)?, shown))
+    })
+}
 
-    /// Writes a drop.
-    pub fn put_drop(
-        &self,
-        feed: i64,
-        drop: &DropId,
-        stock: &Stock,
-        shown: &DropView,
-    ) -> rusqlite::Result<()> {
-        let sql = "INSERT OR REPLACE INTO drops (feed, name, stock, shown) VALUES (?1, ?2, ?3, ?4)";
-        let mut told = String::with_capacity(256);
-        push_drop(&mut told, shown);
-        self.db
-            .prepare_cached(sql)?
-            .execute(params![feed, drop.as_str(), spell_stock(stock), told])
-            .map(::core::mem::drop)
-    }
+/// Writes a drop.
+pub(super) fn put_drop(db: &Db, feed: i64, drop: &DropId, stock: &Stock, shown: &DropView) -> Step<()> {
+    let sql = "INSERT OR REPLACE INTO drops VALUES (?1, ?2, ?3, ?4, seal(?1, ?2, ?3, ?4))";
+    let mut told = String::with_capacity(256);
+    push_drop(&mut told, shown);
+    db.run(sql, params![feed, drop.as_str(), spell_stock(stock), told]).map(::core::mem::drop)
+}
 
-    /// Ends the holds of a drop whose time is over, and forgets what ended long ago. The units that came
-    /// back, and when there is something to do next.
-    pub fn end_overdue(
-        &self,
-        feed: i64,
-        drop: &DropId,
-        now: Millis,
-        forget_at: Millis,
-    ) -> rusqlite::Result<(u64, Option<Millis>)> {
-        let drop = drop.as_str();
-        let sql = "UPDATE claims SET state = 2, until = ?4
-            WHERE feed = ?1 AND drop_name = ?2 AND state = 1 AND expires <= ?3 RETURNING count";
-        let mut ended = self.db.prepare_cached(sql)?;
-        let units = ended.query_map(params![feed, drop, now.0, forget_at.0], |r| r.get::<_, u64>(0))?;
-        let units = units.sum::<rusqlite::Result<u64>>()?;
+/// Ends the holds of a drop whose time is over, to be forgotten at `forget_at`; and forgets what ended long ago, if
+/// `may_forget`. The units that came back, and when there is something to do next.
+pub(super) fn end_overdue(
+    db: &Db,
+    feed: i64,
+    drop: &DropId,
+    now: Millis,
+    (forget_at, may_forget): (Millis, bool),
+) -> Step<(u64, Option<Millis>)> {
+    let drop = drop.as_str();
+    let sql = "SELECT * FROM claims WHERE feed = ?1 AND drop_name = ?2 AND state = 1 AND expires <= ?3";
+    let over = db.all(sql, params![feed, drop, now.0], read_claim)?;
+    for claim in &over {
+        end(db, claim, forget_at)?;
+    }
+    if may_forget {
         let sql = "DELETE FROM claims WHERE feed = ?1 AND drop_name = ?2 AND state = 2 AND until <= ?3";
-        self.db.prepare_cached(sql)?.execute(params![feed, drop, now.0])?;
-        let mut soonest = None;
-        for sql in [
-            "SELECT min(expires) FROM claims WHERE feed = ?1 AND drop_name = ?2 AND state = 1",
-            "SELECT min(until) FROM claims WHERE feed = ?1 AND drop_name = ?2 AND state = 2",
-        ] {
-            let at: Option<i64> =
-                self.db.prepare_cached(sql)?.query_row(params![feed, drop], |r| r.get(0))?;
-            soonest = soonest.into_iter().chain(at).min();
-        }
-        Ok((units, soonest.map(Millis)))
+        db.run(sql, params![feed, drop, now.0])?;
     }
-
-    /// A claim that was filled, if it is still known.
-    pub fn claim(&self, feed: i64, claim: &HoldId) -> rusqlite::Result<Option<Filled>> {
-        let sql =
-            "SELECT no, fingerprint, person, message, count, state, expires, epoch, seq, row FROM claims
-            WHERE feed = ?1 AND drop_name = ?2 AND id = ?3";
-        let key = params![feed, claim.drop.as_str(), claim.claim.as_str()];
-        self.db.prepare_cached(sql)?.query_row(key, read_claim).optional()
-    }
-
-    /// What a user has: units in this drop, and unpaid holds in the feed.
-    pub fn record(&self, feed: i64, drop: &DropId, user: &str, now: Millis) -> rusqlite::Result<Record> {
-        let sql = "SELECT coalesce(sum(count), 0) FROM claims
-            WHERE feed = ?1 AND drop_name = ?2 AND user = ?3 AND state < 2";
-        let units =
-            self.db.prepare_cached(sql)?.query_row(params![feed, drop.as_str(), user], |r| r.get(0))?;
-        let sql = "SELECT count(*), min(expires) FROM claims
-            WHERE feed = ?1 AND user = ?2 AND state = 1 AND expires > ?3";
-        let unpaid = self.db.prepare_cached(sql)?.query_row(params![feed, user, now.0], |r| {
-            Ok((r.get(0)?, r.get::<_, Option<i64>>(1)?.map(Millis)))
-        })?;
-        Ok(Record { units, unpaid })
-    }
-
-    /// The user's first claim of a drop that stands.
-    pub fn standing(&self, feed: i64, drop: &DropId, user: &str) -> rusqlite::Result<Option<ClaimAnswer>> {
-        let sql =
-            "SELECT no, fingerprint, person, message, count, state, expires, epoch, seq, row, id FROM claims
-            WHERE feed = ?1 AND drop_name = ?2 AND user = ?3 AND state < 2 ORDER BY no LIMIT 1";
-        let mut query = self.db.prepare_cached(sql)?;
-        let read = |r: &SqlRow<'_>| {
-            let claim = HoldId { drop: drop.clone(), claim: parsed(r, 10)? };
-            Ok(read_claim(r)?.first(claim))
-        };
-        Ok(query.query_row(params![feed, drop.as_str(), user], read).optional()?.flatten())
-    }
-
-    /// Writes a claim that is filled.
-    pub fn put_claim(
-        &self,
-        feed: i64,
-        drop: &DropId,
-        claim: &Claim,
-        fate: &ClaimOutcome,
-    ) -> rusqlite::Result<()> {
-        let sql = "INSERT INTO claims
-            (feed, drop_name, id, fingerprint, user, person, message, count, state, expires, epoch, seq, row)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
-        let (state, expires, sale) = match fate {
-            ClaimOutcome::Sold(sale) => (SOLD, 0, Some(sale)),
-            ClaimOutcome::Held(at) => (HELD, at.0, None),
-        };
-        let message = claim.message_json();
-        let fields = params![
-            feed,
-            drop.as_str(),
-            claim.id.as_str(),
-            claim.fingerprint.0,
-            claim.user.id,
-            claim.user.to_json(),
-            message.as_deref(),
-            claim.count,
-            state,
-            expires,
-            sale.map(|sale| sale.at.epoch.as_str()),
-            sale.map(|sale| sale.at.seq),
-            sale.map(|sale| sale.row.as_str()),
-        ];
-        self.db.prepare_cached(sql)?.execute(fields).map(::core::mem::drop)
-    }
-
-    /// A hold was paid for.
-    pub fn sell_claim(&self, filled: &Filled, sale: &Sale) -> rusqlite::Result<()> {
-        let sql = "UPDATE claims SET state = ?2, epoch = ?3, seq = ?4, row = ?5 WHERE no = ?1";
-        let Sale { at, row } = sale;
-        let fields = params![filled.no, SOLD, at.epoch.as_str(), at.seq, row.as_str()];
-        self.db.prepare_cached(sql)?.execute(fields).map(::core::mem::drop)
-    }
-
-    /// A hold was cancelled; it is forgotten at `until`.
-    pub fn end_claim(&self, filled: &Filled, until: Millis) -> rusqlite::Result<()> {
-        let sql = "UPDATE claims SET state = ?2, until = ?3 WHERE no = ?1";
-        self.db.prepare_cached(sql)?.execute(params![filled.no, ENDED, until.0]).map(::core::mem::drop)
-    }
-
-    /// The holds of a user that hold at `now`.
-    pub fn holds(&self, feed: i64, user: &str, now: Millis) -> rusqlite::Result<Vec<Hold>> {
-        let sql = "SELECT drop_name, id, count, expires FROM claims
-            WHERE feed = ?1 AND user = ?2 AND state = 1 AND expires > ?3 ORDER BY expires, drop_name || '~' || id LIMIT ?4";
-        let read = |r: &SqlRow<'_>| {
-            let hold = HoldId { drop: parsed(r, 0)?, claim: parsed(r, 1)? };
-            Ok(Hold { hold, count: r.get(2)?, expires_at: Millis(r.get(3)?) })
-        };
-        self.db.prepare_cached(sql)?.query_map(params![feed, user, now.0, HOLDS], read)?.collect()
-    }
+    let sql = "SELECT min(expires) FROM claims WHERE feed = ?1 AND drop_name = ?2 AND state = 1";
+    let expires: Option<i64> = db.value(sql, params![feed, drop])?;
+    let sql = "SELECT min(until) FROM claims WHERE feed = ?1 AND drop_name = ?2 AND state = 2";
+    let until: Option<i64> = db.value(sql, params![feed, drop])?;
+    let until = until.map(|at| if at <= now.0 { now.plus(LOOK_AGAIN_MS).0 } else { at });
+    Ok((over.iter().map(|claim| claim.count).sum(), expires.into_iter().chain(until).min().map(Millis)))
 }
 
-fn read_claim(r: &SqlRow<'_>) -> rusqlite::Result<Filled> {
-    let expires: i64 = r.get(6)?;
-    let sale = match r.get::<_, Option<u64>>(8)? {
-        Some(seq) => Some(Sale { at: Position { epoch: parsed(r, 7)?, seq }, row: parsed(r, 9)? }),
+/// A claim that was filled, if it is still known.
+pub(super) fn claim(db: &Db, feed: i64, claim: &HoldId) -> Step<Option<Filled>> {
+    let sql = "SELECT * FROM claims WHERE feed = ?1 AND drop_name = ?2 AND id = ?3";
+    db.one(sql, params![feed, claim.drop.as_str(), claim.claim.as_str()], read_claim)
+}
+
+/// What a user has: units in this drop, and unpaid holds in the feed.
+pub(super) fn record(db: &Db, feed: i64, drop: &DropId, user: &str, now: Millis) -> Step<Record> {
+    let sql = "SELECT * FROM claims WHERE feed = ?1 AND drop_name = ?2 AND user = ?3 AND state < 2";
+    let units = db.all(sql, params![feed, drop.as_str(), user], |r| Ok(r.get::<_, u64>(8)?))?;
+    let sql = "SELECT * FROM claims WHERE feed = ?1 AND user = ?2 AND state = 1 AND expires > ?3";
+    let unpaid = db.all(sql, params![feed, user, now.0], |r| Ok(Millis(r.get(10)?)))?;
+    Ok(Record { units: units.iter().sum(), unpaid: (unpaid.len() as u64, unpaid.into_iter().min()) })
+}
+
+/// The user's first claim of a drop that stands.
+pub(super) fn standing(db: &Db, feed: i64, drop: &DropId, user: &str) -> Step<Option<ClaimAnswer>> {
+    let sql = "SELECT * FROM claims WHERE feed = ?1 AND drop_name = ?2 AND user = ?3 AND state < 2
+        ORDER BY no LIMIT 1";
+    let found = db.one(sql, params![feed, drop.as_str(), user], read_claim)?;
+    let answer = |filled: Filled| {
+        let claim = filled.id.parse().map_err(|_| Fault::garbled("a claim's id cannot be read"))?;
+        filled.first(HoldId { drop: drop.clone(), claim })
+    };
+    found.map(answer).transpose()
+}
+
+/// Writes a claim that was filled.
+pub(super) fn put_claim(db: &Db, feed: i64, drop: &DropId, claim: &Claim, fate: &ClaimOutcome) -> Step<()> {
+    let sql = "INSERT INTO claims VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, NULL,
+        seal(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, NULL))";
+    let (state, expires, sale) = match fate {
+        ClaimOutcome::Sold(sale) => (SOLD, 0, Some(sale)),
+        ClaimOutcome::Held(expires) => (HELD, expires.0, None),
+    };
+    let no = db.value::<i64>("SELECT max(no) FROM claims", [])?.unwrap_or(0) + 1;
+    let (user, person, message) = (&claim.user.id, claim.user.to_json(), claim.message_json());
+    let (drop, id, fingerprint) = (drop.as_str(), claim.id.as_str(), claim.fingerprint.0);
+    let epoch = sale.map(|sale| sale.at.epoch.as_str());
+    let (seq, row) = (sale.map(|sale| sale.at.seq), sale.map(|sale| sale.row.as_str()));
+    let fields = params![
+        no,
+        feed,
+        drop,
+        id,
+        fingerprint,
+        user,
+        person,
+        message,
+        claim.count,
+        state,
+        expires,
+        epoch,
+        seq,
+        row
+    ];
+    db.run(sql, fields).map(::core::mem::drop)
+}
+
+/// A hold was paid for.
+pub(super) fn sell(db: &Db, filled: &Filled, sale: &Sale) -> Step<()> {
+    let sql =
+        "UPDATE claims SET state = ?2, epoch = ?3, seq = ?4, row = ?5, seal = seal(no, feed, drop_name, id,
+        fingerprint, user, person, message, count, ?2, expires, ?3, ?4, ?5, until) WHERE no = ?1";
+    let Sale { at, row } = sale;
+    db.run(sql, params![filled.no, SOLD, at.epoch.as_str(), at.seq, row.as_str()]).map(::core::mem::drop)
+}
+
+/// A hold ended; it is forgotten at `until`.
+pub(super) fn end(db: &Db, filled: &Filled, until: Millis) -> Step<()> {
+    let sql =
+        "UPDATE claims SET state = ?2, until = ?3, seal = seal(no, feed, drop_name, id, fingerprint, user,
+        person, message, count, ?2, expires, epoch, seq, row, ?3) WHERE no = ?1";
+    db.run(sql, params![filled.no, ENDED, until.0]).map(::core::mem::drop)
+}
+
+/// The holds of a user that hold at `now`.
+pub(super) fn holds(db: &Db, feed: i64, user: &str, now: Millis) -> Step<Vec<Hold>> {
+    let sql = "SELECT * FROM claims WHERE feed = ?1 AND user = ?2 AND state = 1 AND expires > ?3
+        ORDER BY expires, drop_name || '~' || id LIMIT ?4";
+    db.all(sql, params![feed, user, now.0, HOLDS], |r| {
+        let hold = HoldId { drop: parsed(r, 2)?, claim: parsed(r, 3)? };
+        Ok(Hold { hold, count: r.get(8)?, expires_at: Millis(r.get(10)?) })
+    })
+}
+
+fn read_claim(r: &SqlRow<'_>) -> Step<Filled> {
+    let expires: i64 = r.get(10)?;
+    let sale = match r.get::<_, Option<u64>>(12)? {
+        Some(seq) => Some(Sale { at: Position { epoch: parsed(r, 11)?, seq }, row: parsed(r, 13)? }),
         None => None,
     };
     Ok(Filled {
         no: r.get(0)?,
-        fingerprint: Fingerprint(r.get(1)?),
-        person: r.get(2)?,
-        message: r.get(3)?,
-        count: r.get(4)?,
-        state: match r.get(5)? {
+        id: r.get(3)?,
+        fingerprint: Fingerprint(r.get(4)?),
+        person: r.get(6)?,
+        message: r.get(7)?,
+        count: r.get(8)?,
+        state: match r.get(9)? {
             SOLD => State::Sold,
             HELD => State::Held,
-            _ => State::Ended,
+            ENDED => State::Ended,
+            other => return Err(Fault::garbled(format!("a claim has the state {other}"))),
         },
         expires: (expires > 0).then_some(Millis(expires)),
         sale,

@@ -1,35 +1,71 @@
 //! The engine that needs nothing installed: state in memory, every change on disk before it is
-//! acknowledged, on SQLite.
+//! acknowledged, on SQLite. docs/STORAGE.md says what is stored and how.
 //!
-//! One thread (`writer`) owns the file. What arrives while a commit runs goes into the next one,
-//! so the price of an fsync is shared by everything in flight.
+//! One thread ([`writer`]) owns the file. What arrives while a commit runs goes into the next one, so the price of an
+//! fsync is shared by everything in flight. A call is a task that runs a rule on a feed, through one value
+//! ([`txn::FeedTxn`]) that happens whole or not at all. From the bottom up:
+//!
+//! - [`fault`], [`seal`], [`db`]: what can go wrong, rows that are checked, the connection; [`layouts`], [`open`],
+//!   [`folder`], [`scan`], [`files`]: the file as a whole.
+//! - Tables with their records, and what of them is in memory, by thing: [`feed`], [`ids`], [`due`], [`claims`],
+//!   [`ledger`], [`readers`], [`hooks`], [`jobs`].
+//! - [`txn`], and the rules that run on it: [`gifts`], [`drops`], [`due_work`], [`entries`], [`groups`],
+//!   [`deliveries`], [`moderation`], [`sources`].
+//! - [`feeds`]: all of them, the group that is committed next, and damage; [`webhooks`], which may read all feeds.
+//! - [`writer`], [`calls`]: the thread, and the engine's traits.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::oneshot;
 
-use super::{
-    DeadDue, DueDone, DueRun, DueStore, DueTurn, Engine, EngineError, FeedStore, Head, Missed, NOTICES,
-    Notice, PolicyChange, ReportLimits, ScheduledPage, Shards, Snapshot, Subscription, Unscheduled, Wait,
-    Wakes,
-};
-use crate::domain::{DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, Position, RowId};
+use super::{Engine, EngineError, ReportLimits, Shards, Wait};
+use crate::domain::{FeedId, Millis, Policy};
 use crate::metrics::Metrics;
 use crate::supervise::{Part, Parts};
+use fault::{Fault, Step};
+use feeds::Feeds;
+use folder::Folder;
+use topics::Topics;
+use writer::{Call, Reply, Task, Writer};
 
+mod calls;
 mod claims;
+mod db;
+mod deliveries;
 mod drops;
+mod due;
+mod due_work;
+mod entries;
+mod fault;
+mod feed;
 mod feeds;
+pub mod files;
+mod folder;
+mod gifts;
+mod groups;
+mod hooks;
+mod ids;
+mod jobs;
+mod layouts;
+mod ledger;
 mod moderation;
-mod reports;
+mod open;
+mod readers;
+mod scan;
+mod seal;
 mod sources;
 mod steady;
-mod store;
+#[cfg(test)]
+mod tests;
+mod topics;
+mod txn;
+mod webhooks;
 mod writer;
+
+pub use scan::Damage;
 
 /// Calls that may wait for the writer; one more is [`EngineError::Overloaded`].
 const QUEUE: usize = 8192;
@@ -62,14 +98,12 @@ pub struct EmbeddedOptions {
 impl EmbeddedOptions {
     /// The defaults, in this folder.
     pub fn new(data_dir: impl Into<PathBuf>) -> EmbeddedOptions {
-        let (defaults, scheduled_max) = (Policy::default(), super::SCHEDULED_MAX);
-        let (data_dir, reports) = (data_dir.into(), ReportLimits::default());
         EmbeddedOptions {
-            data_dir,
-            defaults,
-            scheduled_max,
+            data_dir: data_dir.into(),
+            defaults: Policy::default(),
+            scheduled_max: super::SCHEDULED_MAX,
             drop_reminder_ms: 60_000,
-            reports,
+            reports: ReportLimits::default(),
             steady_for: STEADY_FOR,
             parts: Arc::default(),
         }
@@ -80,79 +114,13 @@ impl EmbeddedOptions {
 pub struct EmbeddedEngine {
     calls: SyncSender<Call>,
     topics: Arc<Topics>,
+    data_dir: PathBuf,
     writer: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
-/// A call on its way to the writer. The reply is sent once everything it tells of is durable.
-enum Call {
-    Publish(FeedId, Vec<Gift>, Millis, Reply<Vec<Outcome>>),
-    Retract(FeedId, RowId, Millis, Reply<Option<Position>>),
-    Policy(FeedId, Reply<Policy>),
-    SetPolicy(FeedId, PolicyChange, Millis, Reply<Policy>),
-    Snapshot(FeedId, Millis, Reply<Snapshot>),
-    Changes(FeedId, Position, usize, Reply<Missed>),
-    Heads(Vec<FeedId>, Reply<Vec<Head>>),
-    Task(writer::Task),
-    Scheduled(FeedId, Option<DuePlace>, usize, Reply<ScheduledPage>),
-    Unschedule(FeedId, GiftId, Millis, Reply<Unscheduled>),
-    Dead(FeedId, Reply<Vec<DeadDue>>),
-    ClaimDue(usize, Millis, Reply<DueTurn>),
-    RunDue(FeedId, Millis, Reply<DueRun>),
-    Probe(Reply<()>),
-    Close(Reply<()>),
-}
-
-type Reply<T> = oneshot::Sender<Result<T, EngineError>>;
-
-/// Who listens to which feed, and how far each has come on disk; and who waits for something due or to
-/// be sent.
-struct Topics {
-    by_feed: Mutex<HashMap<FeedId, Topic>>,
-    wakes: broadcast::Sender<u64>,
-    job_wakes: broadcast::Sender<u64>,
-}
-
-impl Default for Topics {
-    fn default() -> Topics {
-        Topics { by_feed: Mutex::default(), wakes: Wakes::sender(), job_wakes: Wakes::sender() }
-    }
-}
-
-struct Topic {
-    notices: broadcast::Sender<Notice>,
-    known: Option<Position>,
-}
-
-impl Topics {
-    fn locked(&self) -> std::sync::MutexGuard<'_, HashMap<FeedId, Topic>> {
-        self.by_feed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn subscribe(&self, feed: &FeedId) -> Subscription {
-        let mut by_feed = self.locked();
-        by_feed.retain(|name, topic| name == feed || topic.notices.receiver_count() > 0);
-        let topic = by_feed
-            .entry(feed.clone())
-            .or_insert_with(|| Topic { notices: broadcast::channel(NOTICES).0, known: None });
-        Subscription::new(topic.notices.subscribe())
-    }
-
-    /// Tells what has become durable.
-    fn tell(&self, feed: &FeedId, notice: Notice) {
-        if let Some(topic) = self.locked().get_mut(feed) {
-            if let Notice::Changes(changes) = &notice
-                && let Some(last) = changes.last()
-            {
-                topic.known = Some(Position { epoch: last.epoch.clone(), seq: last.seq });
-            }
-            // Nobody listening is no failure.
-            let _ = topic.notices.send(notice);
-        }
-    }
-}
-
 impl EmbeddedEngine {
-    /// Opens the folder, takes its lock, and starts the writer.
+    /// Opens the folder, takes its lock, and starts the writer. Feeds that are damaged answer
+    /// [`EngineError::FeedDamaged`] from then on; an error is of the folder as a whole.
     pub fn open(options: EmbeddedOptions) -> Result<Arc<EmbeddedEngine>, EngineError> {
         EmbeddedEngine::open_metered(options, Arc::default())
     }
@@ -165,7 +133,7 @@ impl EmbeddedEngine {
         let (calls, waiting) = sync_channel(QUEUE);
         let topics = Arc::new(Topics::default());
         let vital = options.parts.vital(Part::Writer);
-        let writer = writer::Writer::open(options, topics.clone(), metrics).map_err(EngineError::Open)?;
+        let writer = open_writer(&options, topics.clone(), metrics).map_err(EngineError::Open)?;
         let thread = std::thread::Builder::new()
             .name("tipcast-writer".into())
             .spawn(move || {
@@ -173,141 +141,104 @@ impl EmbeddedEngine {
                 vital.done();
             })
             .map_err(|e| EngineError::Open(format!("no thread for the writer: {e}")))?;
-        Ok(Arc::new(EmbeddedEngine { calls, topics, writer: Mutex::new(Some(thread)) }))
+        let (data_dir, writer) = (options.data_dir, Mutex::new(Some(thread)));
+        Ok(Arc::new(EmbeddedEngine { calls, topics, data_dir, writer }))
     }
 
-    fn call<'a, T: Send + 'a>(&'a self, make: impl FnOnce(Reply<T>) -> Call + Send + 'a) -> Wait<'a, T> {
-        Box::pin(async move {
-            let (reply, answer) = oneshot::channel();
-            self.calls.try_send(make(reply)).map_err(|refused| match refused {
-                TrySendError::Full(_) => EngineError::Overloaded("queue of the embedded engine"),
-                TrySendError::Disconnected(_) => closed(),
-            })?;
-            match tokio::time::timeout(CALL_TIMEOUT, answer).await {
-                Ok(answer) => answer.unwrap_or_else(|_| Err(closed())),
-                Err(_) => Err(EngineError::Unavailable(
-                    "the disk did not take the write in time; look at the disk of the data folder".into(),
-                )),
-            }
-        })
+    async fn call<T: Send>(&self, make: impl FnOnce(Reply<T>) -> Call) -> Result<T, EngineError> {
+        let (reply, answer) = oneshot::channel();
+        self.calls.try_send(make(reply)).map_err(|refused| match refused {
+            TrySendError::Full(_) => EngineError::Overloaded("queue of the embedded engine"),
+            TrySendError::Disconnected(_) => closed(),
+        })?;
+        match tokio::time::timeout(CALL_TIMEOUT, answer).await {
+            Ok(answer) => answer.unwrap_or_else(|_| Err(closed())),
+            Err(_) => Err(EngineError::Unavailable(
+                "the disk did not take the write in time; look at the disk of the data folder".into(),
+            )),
+        }
     }
-}
 
-impl EmbeddedEngine {
-    /// Runs `task` on the feeds, as one step of the writer.
+    /// Has the writer run `work`, which may bring so many gifts, by the clock of its caller. A group that a damaged
+    /// feed spoils is run again, so it must be able to run more than once.
     fn task<'a, T: Send + 'static>(
         &'a self,
-        task: impl FnOnce(&mut feeds::Feeds) -> feeds::Step<T> + Send + 'static,
+        about: (usize, Option<Millis>),
+        work: impl FnMut(&mut Feeds) -> Step<T> + Send + 'static,
     ) -> Wait<'a, T> {
-        self.call(move |reply| Call::Task(writer::Task::new(reply, task)))
+        Box::pin(self.call(move |reply| Call::Task(Task::new(about, reply, work))))
+    }
+
+    /// [`EmbeddedEngine::task`] of a caller whose clock says `now`.
+    fn at<'a, T: Send + 'static>(
+        &'a self,
+        now: Millis,
+        work: impl FnMut(&mut Feeds) -> Step<T> + Send + 'static,
+    ) -> Wait<'a, T> {
+        self.task((1, Some(now)), work)
+    }
+
+    /// [`EmbeddedEngine::task`] of a caller that tells no time.
+    fn clockless<'a, T: Send + 'static>(
+        &'a self,
+        work: impl FnMut(&mut Feeds) -> Step<T> + Send + 'static,
+    ) -> Wait<'a, T> {
+        self.task((1, None), work)
     }
 }
 
-impl EmbeddedEngine {
-    /// [`EmbeddedEngine::task`] of a caller whose clock says `now`.
-    fn task_at<'a, T: Send + 'static>(
-        &'a self,
-        now: Millis,
-        task: impl FnOnce(&mut feeds::Feeds) -> feeds::Step<T> + Send + 'static,
-    ) -> Wait<'a, T> {
-        self.task(move |feeds| {
-            feeds.at(now);
-            task(feeds)
-        })
+fn open_writer(
+    options: &EmbeddedOptions,
+    topics: Arc<Topics>,
+    metrics: Arc<Metrics>,
+) -> Result<Writer, String> {
+    let folder = Folder::own(&options.data_dir)?;
+    let file = folder.database();
+    folder.make_private().map_err(|e| format!("{} cannot be written: {e}", file.display()))?;
+    let (db, found) = open::open(&file)?;
+    let feeds = Feeds::new(db, options, metrics.clone());
+    let mut feeds = feeds.map_err(|fault| match fault {
+        Fault::Garbled(why) | Fault::Damaged(why) => open::damaged(&file, &why),
+        Fault::Disk(why) => format!("{} cannot be read: {why}", file.display()),
+    })?;
+    found.false_names.iter().for_each(|name| feeds.disown(name, "a damaged feed stands under this name"));
+    for Damage { feed, what } in found.damage {
+        match feed {
+            Some(feed) => feeds.condemn(&feed, &what),
+            None => tracing::error!(
+                what,
+                "what is stored is damaged, of no feed alone; look at `tipcast store check`"
+            ),
+        }
     }
+    Ok(Writer { feeds, topics, metrics, _folder: folder })
 }
 
 fn closed() -> EngineError {
     EngineError::Unavailable("the engine is closed; the gateway is stopping".into())
 }
 
-impl FeedStore for EmbeddedEngine {
-    fn publish<'a>(&'a self, feed: &'a FeedId, gifts: Vec<Gift>, now: Millis) -> Wait<'a, Vec<Outcome>> {
-        self.call(move |reply| Call::Publish(feed.clone(), gifts, now, reply))
-    }
-
-    fn retract<'a>(&'a self, feed: &'a FeedId, row: &'a RowId, now: Millis) -> Wait<'a, Option<Position>> {
-        self.call(move |reply| Call::Retract(feed.clone(), row.clone(), now, reply))
-    }
-
-    fn policy<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Policy> {
-        self.call(move |reply| Call::Policy(feed.clone(), reply))
-    }
-
-    fn set_policy<'a>(&'a self, feed: &'a FeedId, change: PolicyChange, now: Millis) -> Wait<'a, Policy> {
-        self.call(move |reply| Call::SetPolicy(feed.clone(), change, now, reply))
-    }
-
-    fn snapshot<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Snapshot> {
-        self.call(move |reply| Call::Snapshot(feed.clone(), now, reply))
-    }
-
-    fn changes<'a>(&'a self, feed: &'a FeedId, since: &'a Position, max: usize) -> Wait<'a, Missed> {
-        self.call(move |reply| Call::Changes(feed.clone(), since.clone(), max, reply))
-    }
-
-    fn heads<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Result<Head, EngineError>>> {
-        Box::pin(async move {
-            let heads = self.call(move |reply| Call::Heads(feeds.to_vec(), reply)).await?;
-            Ok(heads.into_iter().map(Ok).collect())
-        })
-    }
-
-    fn subscribe<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Subscription> {
-        Box::pin(async move { Ok(self.topics.subscribe(feed)) })
-    }
-
-    fn known(&self, feed: &FeedId) -> Option<Position> {
-        self.topics.locked().get(feed)?.known.clone()
-    }
-}
-
-impl DueStore for EmbeddedEngine {
-    fn scheduled<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        after: Option<DuePlace>,
-        max: usize,
-    ) -> Wait<'a, ScheduledPage> {
-        self.call(move |reply| Call::Scheduled(feed.clone(), after, max.max(1), reply))
-    }
-
-    fn unschedule<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, Unscheduled> {
-        self.call(move |reply| Call::Unschedule(feed.clone(), id.clone(), now, reply))
-    }
-
-    fn dead<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Vec<DeadDue>> {
-        self.call(move |reply| Call::Dead(feed.clone(), reply))
-    }
-
-    fn claim_due(&self, _: Vec<DueDone>, max: usize, now: Millis) -> Wait<'_, DueTurn> {
-        self.call(move |reply| Call::ClaimDue(max, now, reply))
-    }
-
-    fn run_due<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, DueRun> {
-        self.call(move |reply| Call::RunDue(feed.clone(), now, reply))
-    }
-
-    /// All of them: they share one commit.
-    fn due_at_once(&self) -> usize {
-        64
-    }
-
-    fn wakes(&self) -> Wakes {
-        Wakes::new(self.topics.wakes.subscribe())
+impl From<Fault> for EngineError {
+    fn from(fault: Fault) -> EngineError {
+        match fault {
+            Fault::Disk(why) => EngineError::Unavailable(why),
+            Fault::Garbled(why) | Fault::Damaged(why) => EngineError::FeedDamaged(why),
+        }
     }
 }
 
 impl Engine for EmbeddedEngine {
+    /// Green means that a write is possible now: one was made since the last time, or is made for this.
     fn probe(&self) -> Wait<'_, Shards> {
         Box::pin(async move {
-            self.call(Call::Probe).await?;
+            Folder::has_room(&self.data_dir).map_err(EngineError::Unavailable)?;
+            self.clockless(Feeds::probe).await?;
             Ok(Shards::WHOLE)
         })
     }
 
     fn probe_feed<'a>(&'a self, _: &'a FeedId) -> Wait<'a, ()> {
-        self.call(Call::Probe)
+        Box::pin(async move { self.probe().await.map(drop) })
     }
 
     fn close(&self) -> Wait<'_, ()> {

@@ -12,12 +12,17 @@ const DIGITS: u8 = 2;
 
 /// How often each time was measured.
 #[derive(Clone, Debug)]
-pub struct Histogram(hdrhistogram::Histogram<u64>);
+pub struct Histogram {
+    times: hdrhistogram::Histogram<u64>,
+    /// The longest time to the nanosecond: a bucket knows only its upper end.
+    most: u64,
+}
 
 impl Default for Histogram {
     #[allow(clippy::expect_used, reason = "the bounds are constants, which a test has tried")]
     fn default() -> Self {
-        Histogram(hdrhistogram::Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("bounds that fit"))
+        let times = hdrhistogram::Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("bounds that fit");
+        Histogram { times, most: 0 }
     }
 }
 
@@ -25,27 +30,28 @@ impl Histogram {
     /// One more time, in nanoseconds.
     #[inline]
     pub fn record(&mut self, nanos: u64) {
-        self.0.saturating_record(nanos);
+        self.times.saturating_record(nanos);
+        self.most = self.most.max(nanos);
     }
 
     /// How many times were recorded.
     #[cfg(test)]
     pub fn count(&self) -> u64 {
-        self.0.len()
+        self.times.len()
     }
 
     /// The time that `share` (0 to 1) of all stay below or at, zero when there are none.
     pub fn quantile(&self, share: f64) -> Duration {
-        Duration::from_nanos(self.0.value_at_quantile(share).min(self.0.max()))
+        Duration::from_nanos(self.times.value_at_quantile(share).min(self.most))
     }
 
     /// `{"count","p50","p90","p99","max"}` in milliseconds; null without any.
     pub fn to_json(&self) -> Value {
-        if self.0.is_empty() {
+        if self.times.is_empty() {
             return Value::Null;
         }
         let at = |share| millis(self.quantile(share));
-        json!({ "count": self.0.len(), "p50": at(0.5), "p90": at(0.9), "p99": at(0.99), "max": at(1.0) })
+        json!({ "count": self.times.len(), "p50": at(0.5), "p90": at(0.9), "p99": at(0.99), "max": at(1.0) })
     }
 }
 

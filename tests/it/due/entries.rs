@@ -60,17 +60,28 @@ async fn a_gift_that_cannot_be_read_in_redis_is_given_up_and_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn a_gift_that_cannot_be_read_in_a_folder_is_given_up_and_holds_up_nobody() {
+async fn a_gift_that_is_damaged_in_a_folder_is_never_shown_and_holds_up_no_other_feed() {
     let store = Store::embedded();
     let Store::Embedded(dir) = &store else { unreachable!() };
     let file = dir.path().join("tipcast.db");
-    let t = Case::on(store).await;
-    let spoil = move |id: &str| {
-        let db = rusqlite::Connection::open(&file).unwrap();
-        db.busy_timeout(Duration::from_secs(5)).unwrap();
-        assert_eq!(db.execute("UPDATE due SET body = 'no gift' WHERE id = ?1", [id]).unwrap(), 1);
-    };
-    spoiled_gifts_are_given_up_and_hold_up_nobody(t, Box::new(spoil)).await;
+    let mut t = Case::on(store).await;
+    t.scheduled(later("bad", 10)).await;
+    let other: tipcast::domain::FeedId = "other".parse().unwrap();
+    t.engine.publish(&other, vec![later("good", 10).parse()], t.now).await.unwrap();
+    let db = rusqlite::Connection::open(&file).unwrap();
+    db.busy_timeout(Duration::from_secs(5)).unwrap();
+    assert_eq!(
+        db.execute("UPDATE due SET body = replace(body, 'bad', 'bat') WHERE id = 'bad'", []).unwrap(),
+        1
+    );
+    let now = t.now.plus(10);
+    let turn = t.engine.claim_due(vec![], 9, now).await.unwrap();
+    assert_eq!(turn.feeds.len(), 2);
+    let refused = t.engine.run_due(&t.feed, now).await;
+    assert!(matches!(refused, Err(tipcast::engine::EngineError::FeedDamaged(_))), "{refused:?}");
+    assert_eq!(t.engine.run_due(&other, now).await.unwrap().handled.len(), 1);
+    let turn = t.engine.claim_due(vec![], 9, now).await.unwrap();
+    assert!(turn.feeds.is_empty() && turn.next_in_ms.is_none(), "nobody spins on it: {turn:?}");
 }
 
 #[tokio::test]

@@ -2,3 +2,4 @@
 //! folders that an older version wrote.
 
 mod clock;
+mod store_command;

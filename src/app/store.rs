@@ -1,0 +1,93 @@
+//! `tipcast store`: what an operator does with the files of the embedded engine.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::engine::default_policy;
+use crate::config::Config;
+use crate::engine::embedded::files::{self, Report};
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub enum StoreJob {
+    /// Look whether everything that is stored can be read.
+    Check,
+    /// Copy it to this file.
+    Backup(PathBuf),
+    /// Bring it back from this file.
+    Restore(PathBuf),
+}
+
+/// Why it was not done, or what is wrong with what is stored.
+#[derive(Debug)]
+pub enum StoreError {
+    /// It cannot be done; says why and what to do.
+    Failed(String),
+    /// What is stored is damaged; names every feed that it concerns.
+    Damaged(String),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Failed(why) | StoreError::Damaged(why) => f.write_str(why),
+        }
+    }
+}
+
+/// Does it in the data folder of `config`. What to tell the operator.
+pub fn store(config: &Config, job: &StoreJob) -> Result<String, StoreError> {
+    let failed = StoreError::Failed;
+    if !config.redis.url.is_empty() {
+        return Err(failed(
+            "this configuration keeps its feeds in Redis, which has backups of its own; `tipcast store` is for a data \
+             folder: leave out --redis and [redis] url"
+                .into(),
+        ));
+    }
+    let dir = Path::new(&config.embedded.data_dir);
+    let shown = dir.display();
+    match job {
+        StoreJob::Check => {
+            let report = files::check(dir).map_err(failed)?;
+            match damage(&report) {
+                None => Ok(format!("{shown}: {} feeds, all of them whole", report.feeds)),
+                Some(told) => Err(StoreError::Damaged(format!(
+                    "{shown}: {} feeds; damaged:\n{told}\nA gateway serves all others. To have these back, stop it, \
+                     move the folder away, and `tipcast store restore` a backup in its place",
+                    report.feeds
+                ))),
+            }
+        }
+        StoreJob::Backup(to) => {
+            let report = files::backup(dir, to).map_err(failed)?;
+            Ok(format!("{} feeds of {shown} are in {}{}", report.feeds, to.display(), warning(&report)))
+        }
+        StoreJob::Restore(from) => {
+            let defaults = default_policy(&config.feeds).map_err(|e| failed(e.to_string()))?;
+            let report = files::restore(dir, from, &defaults).map_err(failed)?;
+            Ok(format!(
+                "{} feeds of {} are in {shown}, each with a new epoch; a gateway can be started on it{}",
+                report.feeds,
+                from.display(),
+                warning(&report)
+            ))
+        }
+    }
+}
+
+/// A line for everything that is damaged.
+fn damage(report: &Report) -> Option<String> {
+    let line = |it: &crate::engine::embedded::Damage| match &it.feed {
+        Some(feed) => format!("  feed {feed}: {}", it.what),
+        None => format!("  of no feed alone: {}", it.what),
+    };
+    let lines: Vec<String> = report.damage.iter().map(line).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+fn warning(report: &Report) -> String {
+    damage(report).map_or(String::new(), |told| {
+        format!("\nwarning: it holds damage as it was found, which a gateway answers 503 for:\n{told}")
+    })
+}

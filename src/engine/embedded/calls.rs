@@ -1,0 +1,359 @@
+//! The engine's calls: each is a task for the writer that runs a rule.
+
+use super::feeds::Feeds;
+use super::{
+    EmbeddedEngine, deliveries, drops, due, due_work, gifts, groups, hooks, moderation, readers, sources,
+    webhooks,
+};
+use crate::domain::{
+    Ask, Cancelled, Claim, Claimed, Confirmed, Control, Cursor, DeadLetter, Defined, DropId, DropSpec,
+    DropView, DuePlace, FeedId, Gift, GiftId, GiftTakenBack, GroupId, GroupView, Hold, HoldId, Hook, HookId,
+    HookKey, Job, Millis, Outcome, Policy, Position, Reader, Replay, RowId, Source, SourceId, SourceNote,
+    Taken,
+};
+use crate::engine::{
+    DUE_BATCH, DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, EngineError, FeedStore, Head, JobDone,
+    JobStore, JobTurn, Kept, LISTED, LedgerStore, Missed, ModerationStore, PolicyChange, Save, ScheduledPage,
+    Snapshot, SourceStore, Subscription, Swapped, Unscheduled, Wait, Wakes, Want, WebhookStore, Work,
+};
+
+/// For calls that bring no clock, and judge nothing by it.
+const NO_CLOCK: Millis = Millis(0);
+
+impl FeedStore for EmbeddedEngine {
+    fn publish<'a>(&'a self, feed: &'a FeedId, gifts: Vec<Gift>, now: Millis) -> Wait<'a, Vec<Outcome>> {
+        let feed = feed.clone();
+        let weight = gifts.len();
+        self.task((weight, Some(now)), move |feeds| feeds.on(&feed, now, |txn| gifts::publish(txn, &gifts)))
+    }
+
+    fn retract<'a>(&'a self, feed: &'a FeedId, row: &'a RowId, now: Millis) -> Wait<'a, Option<Position>> {
+        let (feed, row) = (feed.clone(), row.clone());
+        self.at(now, move |feeds| {
+            feeds.on(&feed, now, |txn| {
+                txn.change(|state, policy, now, effects| {
+                    state.retract(&row, policy, now, effects).then(|| state.position())
+                })
+            })
+        })
+    }
+
+    fn policy<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Policy> {
+        let feed = feed.clone();
+        self.clockless(move |feeds| feeds.on(&feed, NO_CLOCK, |txn| Ok(txn.policy.clone())))
+    }
+
+    fn set_policy<'a>(&'a self, feed: &'a FeedId, change: PolicyChange, now: Millis) -> Wait<'a, Policy> {
+        let feed = feed.clone();
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| gifts::set_policy(txn, &change)))
+    }
+
+    fn snapshot<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Snapshot> {
+        let feed = feed.clone();
+        self.at(now, move |feeds| feeds.on(&feed, now, gifts::snapshot))
+    }
+
+    fn changes<'a>(&'a self, feed: &'a FeedId, since: &'a Position, max: usize) -> Wait<'a, Missed> {
+        let (feed, since) = (feed.clone(), since.clone());
+        self.clockless(move |feeds| feeds.on(&feed, NO_CLOCK, |txn| txn.feed.changes(txn.db, &since, max)))
+    }
+
+    fn heads<'a>(&'a self, names: &'a [FeedId]) -> Wait<'a, Vec<Result<Head, EngineError>>> {
+        let names = names.to_vec();
+        let head = |feeds: &mut Feeds, name: &FeedId| {
+            feeds.on(name, NO_CLOCK, |txn| Ok(Head { at: txn.feed.state.position(), tag: 0 }))
+        };
+        self.clockless(move |feeds| {
+            Ok(names.iter().map(|name| head(feeds, name).map_err(EngineError::from)).collect())
+        })
+    }
+
+    fn subscribe<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Subscription> {
+        Box::pin(async move { Ok(self.topics.subscribe(feed)) })
+    }
+
+    fn known(&self, feed: &FeedId) -> Option<Position> {
+        self.topics.known(feed)
+    }
+}
+
+impl DueStore for EmbeddedEngine {
+    fn scheduled<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        after: Option<DuePlace>,
+        max: usize,
+    ) -> Wait<'a, ScheduledPage> {
+        let (feed, max) = (feed.clone(), max.max(1));
+        self.clockless(move |feeds| feeds.on(&feed, NO_CLOCK, |txn| gifts::scheduled(txn, after, max)))
+    }
+
+    fn unschedule<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, Unscheduled> {
+        let (feed, id) = (feed.clone(), id.clone());
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| gifts::unschedule(txn, &id)))
+    }
+
+    fn dead<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Vec<DeadDue>> {
+        let feed = feed.clone();
+        self.clockless(move |feeds| {
+            feeds.on(&feed, NO_CLOCK, |txn| txn.feed.no.map_or(Ok(Vec::new()), |no| due::dead(txn.db, no)))
+        })
+    }
+
+    fn claim_due(&self, _: Vec<DueDone>, max: usize, now: Millis) -> Wait<'_, DueTurn> {
+        self.at(now, move |feeds| Ok(feeds.claim_due(max, now)))
+    }
+
+    fn run_due<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, DueRun> {
+        let feed = feed.clone();
+        self.task((DUE_BATCH, Some(now)), move |feeds| feeds.on(&feed, now, due_work::run))
+    }
+
+    /// All of them: they share one commit.
+    fn due_at_once(&self) -> usize {
+        64
+    }
+
+    fn wakes(&self) -> Wakes {
+        Wakes::new(self.topics.wakes.subscribe())
+    }
+}
+
+impl DropStore for EmbeddedEngine {
+    fn define_drop<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        drop: &'a DropId,
+        spec: DropSpec,
+        now: Millis,
+    ) -> Wait<'a, Defined> {
+        let (feed, drop) = (feed.clone(), drop.clone());
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| drops::define(txn, &drop, spec.clone())))
+    }
+
+    fn tick<'a>(&'a self, feed: &'a FeedId, drop: &'a DropId, now: Millis) -> Wait<'a, Option<DropView>> {
+        let (feed, drop) = (feed.clone(), drop.clone());
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| drops::tick(txn, &drop)))
+    }
+
+    fn drops<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Vec<DropView>> {
+        let feed = feed.clone();
+        self.at(now, move |feeds| feeds.on(&feed, now, drops::all))
+    }
+
+    fn claim<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        drop: &'a DropId,
+        claim: Claim,
+        now: Millis,
+    ) -> Wait<'a, Claimed> {
+        let (feed, drop) = (feed.clone(), drop.clone());
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| drops::claim(txn, &drop, &claim)))
+    }
+
+    fn confirm<'a>(&'a self, feed: &'a FeedId, hold: &'a HoldId, now: Millis) -> Wait<'a, Confirmed> {
+        let (feed, hold) = (feed.clone(), hold.clone());
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| drops::confirm(txn, &hold)))
+    }
+
+    fn cancel<'a>(&'a self, feed: &'a FeedId, hold: &'a HoldId, now: Millis) -> Wait<'a, Cancelled> {
+        let (feed, hold) = (feed.clone(), hold.clone());
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| drops::cancel(txn, &hold)))
+    }
+
+    fn holds<'a>(&'a self, feed: &'a FeedId, user: &'a str, now: Millis) -> Wait<'a, Vec<Hold>> {
+        let (feed, user) = (feed.clone(), user.to_owned());
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| drops::holds(txn, &user)))
+    }
+}
+
+impl ModerationStore for EmbeddedEngine {
+    fn control<'a>(&'a self, feed: &'a FeedId, control: Control, now: Millis) -> Wait<'a, Option<Position>> {
+        let feed = feed.clone();
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| moderation::control(txn, &control)))
+    }
+
+    fn retract_user<'a>(&'a self, feed: &'a FeedId, user: &'a str, now: Millis) -> Wait<'a, u64> {
+        let (feed, user) = (feed.clone(), user.to_owned());
+        self.at(now, move |feeds| {
+            feeds.on(&feed, now, |txn| {
+                txn.change(|state, policy, now, effects| state.retract_user(&user, policy, now, effects))
+            })
+        })
+    }
+
+    fn retract_gift<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, GiftTakenBack> {
+        let (feed, id) = (feed.clone(), id.clone());
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| moderation::retract_gift(txn, &id)))
+    }
+}
+
+impl SourceStore for EmbeddedEngine {
+    fn sources<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Vec<Kept>> {
+        let feed = feed.clone();
+        self.clockless(move |feeds| feeds.on(&feed, NO_CLOCK, |txn| sources::all(txn)))
+    }
+
+    fn swap_source<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        name: &'a SourceId,
+        was: Option<u64>,
+        to: Option<Source>,
+    ) -> Wait<'a, Swapped> {
+        let (feed, name) = (feed.clone(), name.clone());
+        self.clockless(move |feeds| {
+            feeds.on(&feed, NO_CLOCK, |txn| sources::swap(txn, &name, was, to.as_ref()))
+        })
+    }
+
+    fn note_delivery<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        name: &'a SourceId,
+        note: SourceNote,
+        now: Millis,
+    ) -> Wait<'a, ()> {
+        let (feed, name) = (feed.clone(), name.clone());
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| sources::note(txn, &name, &note)))
+    }
+
+    fn note_refund<'a>(&'a self, feed: &'a FeedId, gift: &'a GiftId, now: Millis) -> Wait<'a, ()> {
+        let (feed, gift) = (feed.clone(), gift.clone());
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| sources::note_refund(txn, &gift)))
+    }
+
+    fn is_refunded<'a>(&'a self, feed: &'a FeedId, gift: &'a GiftId) -> Wait<'a, bool> {
+        let (feed, gift) = (feed.clone(), gift.clone());
+        self.clockless(move |feeds| feeds.on(&feed, NO_CLOCK, |txn| sources::is_refunded(txn, &gift)))
+    }
+}
+
+impl LedgerStore for EmbeddedEngine {
+    fn take<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        group: &'a GroupId,
+        ask: Ask,
+        now: Millis,
+    ) -> Wait<'a, Option<Taken>> {
+        let (feed, group) = (feed.clone(), group.clone());
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| groups::take(txn, &group, ask)))
+    }
+
+    fn ack<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        group: &'a GroupId,
+        cursors: &'a [Cursor],
+        now: Millis,
+    ) -> Wait<'a, Option<u64>> {
+        let (feed, group, cursors) = (feed.clone(), group.clone(), cursors.to_vec());
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| groups::ack(txn, &group, &cursors)))
+    }
+
+    fn nack<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        group: &'a GroupId,
+        cursors: &'a [Cursor],
+        now: Millis,
+    ) -> Wait<'a, Option<u64>> {
+        let (feed, group, cursors) = (feed.clone(), group.clone(), cursors.to_vec());
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| groups::nack(txn, &group, &cursors)))
+    }
+
+    fn group<'a>(&'a self, feed: &'a FeedId, group: &'a GroupId, now: Millis) -> Wait<'a, Option<GroupView>> {
+        let (feed, group) = (feed.clone(), group.clone());
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| groups::view(txn, &group)))
+    }
+
+    fn delete_group<'a>(&'a self, feed: &'a FeedId, group: &'a GroupId) -> Wait<'a, bool> {
+        let (feed, group) = (feed.clone(), group.clone());
+        self.clockless(move |feeds| feeds.on(&feed, NO_CLOCK, |txn| groups::delete(txn, &group)))
+    }
+
+    fn readers<'a>(&'a self, feed: Option<&'a FeedId>) -> Wait<'a, Vec<(FeedId, Reader)>> {
+        let feed = feed.cloned();
+        self.clockless(move |feeds| match &feed {
+            Some(feed) => feeds.on(feed, NO_CLOCK, |txn| groups::readers_of(txn)),
+            None => {
+                let all = readers::all_groups(&feeds.db, LISTED)?;
+                Ok(all.into_iter().filter(|(feed, _)| !feeds.is_damaged(feed)).collect())
+            }
+        })
+    }
+
+    fn letters<'a>(&'a self, feed: &'a FeedId, reader: &'a Reader) -> Wait<'a, Vec<DeadLetter>> {
+        let (feed, reader) = (feed.clone(), reader.clone());
+        self.clockless(move |feeds| feeds.on(&feed, NO_CLOCK, |txn| groups::letters(txn, &reader)))
+    }
+
+    fn replay<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        reader: &'a Reader,
+        which: &'a Replay,
+        now: Millis,
+    ) -> Wait<'a, u64> {
+        let (feed, reader, which) = (feed.clone(), reader.clone(), which.clone());
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| groups::replay(txn, &reader, &which)))
+    }
+
+    fn letter_feeds<'a>(&'a self, hook: &'a HookId) -> Wait<'a, Vec<FeedId>> {
+        let reader = Reader::HookOfAll(hook.clone());
+        self.clockless(move |feeds| {
+            let all = readers::letter_feeds(&feeds.db, &reader, LISTED)?;
+            Ok(all.into_iter().filter(|feed| !feeds.is_damaged(feed)).collect())
+        })
+    }
+}
+
+impl WebhookStore for EmbeddedEngine {
+    fn hook<'a>(&'a self, key: &'a HookKey) -> Wait<'a, Option<Hook>> {
+        let key = key.clone();
+        self.clockless(move |feeds| webhooks::get(feeds, &key, NO_CLOCK))
+    }
+
+    fn hooks(&self) -> Wait<'_, Vec<(HookKey, Hook)>> {
+        self.clockless(move |feeds| hooks::all(&feeds.db, LISTED))
+    }
+
+    fn swap_hook<'a>(
+        &'a self,
+        key: &'a HookKey,
+        was: Option<u64>,
+        to: Option<Hook>,
+        now: Millis,
+    ) -> Wait<'a, Swapped> {
+        let key = key.clone();
+        self.at(now, move |feeds| webhooks::swap(feeds, &key, was, to.as_ref(), now))
+    }
+}
+
+impl JobStore for EmbeddedEngine {
+    fn claim_jobs(&self, over: Vec<JobDone>, max: usize, lease_ms: u64, now: Millis) -> Wait<'_, JobTurn> {
+        // Turns are in memory alone, so this is done once, also when the group is run again.
+        let (mut over, mut turn) = (over, None);
+        self.at(now, move |feeds| {
+            let jobs = &mut feeds.common.jobs;
+            over.drain(..).for_each(|over| jobs.give_back(over, now));
+            Ok(turn.get_or_insert_with(|| jobs.claim(max, lease_ms, now)).clone())
+        })
+    }
+
+    fn open_job<'a>(&'a self, job: &'a Job, want: Want, now: Millis) -> Wait<'a, Option<Work>> {
+        let job = job.clone();
+        self.at(now, move |feeds| feeds.on(&job.feed, now, |txn| deliveries::open(txn, &job, want)))
+    }
+
+    fn save_job<'a>(&'a self, job: &'a Job, save: Save, want: Want, now: Millis) -> Wait<'a, Option<Work>> {
+        let job = job.clone();
+        self.at(now, move |feeds| feeds.on(&job.feed, now, |txn| deliveries::save(txn, &job, &save, want)))
+    }
+
+    fn job_wakes(&self) -> Wakes {
+        Wakes::new(self.topics.job_wakes.subscribe())
+    }
+}

@@ -1,0 +1,127 @@
+//! The open file: transactions, and rows that are checked as they are read.
+
+use std::cell::RefCell;
+
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, OptionalExtension, Params, Row};
+
+use super::fault::{Fault, Step};
+use super::seal::{self, Found};
+
+/// The connection of the writer.
+pub(super) struct Db {
+    pub(super) conn: Connection,
+    /// Why nothing can be written at the moment: a failed group is gone through once more for its readers.
+    refusing: RefCell<Option<String>>,
+}
+
+impl Db {
+    pub(super) fn new(conn: Connection) -> Db {
+        Db { conn, refusing: RefCell::default() }
+    }
+
+    /// Starts a transaction unless one is open. Whoever writes calls this first.
+    pub(super) fn begin(&self) -> Step<()> {
+        if let Some(why) = &*self.refusing.borrow() {
+            return Err(Fault::Disk(why.clone()));
+        }
+        if self.conn.is_autocommit() {
+            let begun = self.conn.prepare_cached("BEGIN IMMEDIATE").and_then(|mut sql| sql.execute([]));
+            begun.map_err(|e| Fault::of_commit(&e))?;
+        }
+        Ok(())
+    }
+
+    /// Makes everything since [`Db::begin`] durable; false when there was nothing.
+    pub(super) fn commit(&self) -> Step<bool> {
+        let begun = !self.conn.is_autocommit();
+        if begun {
+            let done = self.conn.prepare_cached("COMMIT").and_then(|mut sql| sql.execute([]));
+            done.map_err(|e| Fault::of_commit(&e))?;
+        }
+        Ok(begun)
+    }
+
+    /// Takes everything since [`Db::begin`] back.
+    pub(super) fn rollback(&self) {
+        if !self.conn.is_autocommit() {
+            // SQLite rolls back by itself on some errors; then this one has nothing to do.
+            let _ = self.conn.execute_batch("ROLLBACK");
+        }
+    }
+
+    /// Has every write refused, or with none allows them again.
+    pub(super) fn refuse(&self, why: Option<String>) {
+        *self.refusing.borrow_mut() = why;
+    }
+
+    /// True while every write is refused.
+    pub(super) fn is_refusing(&self) -> bool {
+        self.refusing.borrow().is_some()
+    }
+
+    /// Writes; how many rows it concerned.
+    pub(super) fn run(&self, sql: &str, params: impl Params) -> Step<usize> {
+        Ok(self.conn.prepare_cached(sql)?.execute(params)?)
+    }
+
+    /// One value that is computed and no record: a count, a sum, the end of a range.
+    pub(super) fn value<T: FromSql>(&self, sql: &str, params: impl Params) -> Step<Option<T>> {
+        let found =
+            self.conn.prepare_cached(sql)?.query_row(params, |r| r.get::<_, Option<T>>(0)).optional()?;
+        Ok(found.flatten())
+    }
+
+    /// The first row of a `SELECT *`, checked.
+    pub(super) fn one<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> Step<T>,
+    ) -> Step<Option<T>> {
+        Ok(self.some(sql, params, 1, read)?.pop())
+    }
+
+    /// Every row of a `SELECT *`, checked.
+    pub(super) fn all<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> Step<T>,
+    ) -> Step<Vec<T>> {
+        self.some(sql, params, usize::MAX, read)
+    }
+
+    fn some<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        max: usize,
+        mut read: impl FnMut(&Row<'_>) -> Step<T>,
+    ) -> Step<Vec<T>> {
+        let mut query = self.conn.prepare_cached(sql)?;
+        let mut rows = query.query(params)?;
+        let mut found = Vec::new();
+        while found.len() < max
+            && let Some(row) = rows.next()?
+        {
+            if seal::check(row)? == Found::Whole {
+                found.push(read(row)?);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// A column as a value that is spelled as text.
+pub(super) fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(r: &Row<'_>, column: usize) -> Step<T> {
+    let text = text(r, column)?;
+    text.parse().map_err(|why| Fault::garbled(format!("a record's text cannot be read: {why}")))
+}
+
+/// A column of text.
+pub(super) fn text<'r>(r: &'r Row<'_>, column: usize) -> Step<&'r str> {
+    r.get_ref(column)?
+        .as_str()
+        .map_err(|why| Fault::garbled(format!("a record's text cannot be read: {why}")))
+}

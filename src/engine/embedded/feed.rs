@@ -1,0 +1,326 @@
+//! A feed in memory, what the next commit will write of it, and its tables: `feeds` holds its list as it stood at the
+//! last time it was written whole; `changes` what came after, and the history that watchers resume over, in chunks,
+//! each with the dedup locks of its commit; `locks` those that held when it was written whole. A feed is its last
+//! whole with the later changes folded in.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rusqlite::{Row as SqlRow, params};
+
+use super::claims;
+use super::db::{Db, parsed, text};
+use super::fault::{Fault, Step};
+use super::ledger::Ledger;
+use crate::domain::feed::{Effects, Lock};
+use crate::domain::{
+    Change, Controls, DropId, Epoch, FeedId, FeedList, FeedState, Millis, Policy, Position, Stock,
+};
+use crate::engine::Missed;
+use crate::engine::record::{Records, push_change, push_row};
+
+/// Changes after which a feed is written whole, so that reading it back folds no more than these.
+const WHOLE_EVERY: u64 = 256;
+
+/// Changes in one stored chunk: what a resuming reader decodes at once.
+const CHUNK: usize = 256;
+
+/// See the module.
+pub(super) struct Feed {
+    /// Its key in the tables; none while nothing of it is kept.
+    pub(super) no: Option<i64>,
+    pub(super) state: FeedState,
+    /// What its rows are cut to.
+    capacity: u64,
+    /// The seq at which it was written whole.
+    checkpoint: u64,
+    /// True when it was written whole with its epoch: a policy alone is written without one.
+    begun: bool,
+    pending: Vec<Change>,
+    touched_locks: Vec<String>,
+    /// Locks that were touched since it was written whole, and stand beside the changes on disk.
+    later_locks: Vec<String>,
+    /// True when the next commit must write it whole.
+    whole: bool,
+    /// Locks in memory past which those that are over are dropped: twice what held the last time.
+    purge_locks_at: usize,
+    /// To be told when the group is durable.
+    pub(super) new_policy: Option<Policy>,
+    /// Its drops as they stand; `state.list.drops` is what watchers were told.
+    pub(super) stocks: BTreeMap<DropId, Stock>,
+    touched_stocks: BTreeSet<DropId>,
+    /// How many of its gifts wait, once somebody counted them.
+    pub(super) waiting: Option<u64>,
+    pub(super) ledger: Ledger,
+    /// The clock of the call of this group that changed it last, if any did.
+    pub(super) touched: Option<Millis>,
+}
+
+impl Feed {
+    /// One that nobody wrote to.
+    pub(super) fn new(defaults: &Policy) -> Feed {
+        Feed {
+            no: None,
+            state: FeedState::default(),
+            capacity: defaults.capacity,
+            checkpoint: 0,
+            begun: false,
+            pending: Vec::new(),
+            touched_locks: Vec::new(),
+            later_locks: Vec::new(),
+            whole: false,
+            purge_locks_at: 64,
+            new_policy: None,
+            stocks: BTreeMap::new(),
+            touched_stocks: BTreeSet::new(),
+            waiting: None,
+            ledger: Ledger::default(),
+            touched: None,
+        }
+    }
+
+    /// Reads a feed back; none when nothing of it is kept. Its locks come along whether they still hold or not:
+    /// only what is in memory is ever purged.
+    pub(super) fn load(db: &Db, name: &FeedId, defaults: &Policy) -> Step<Option<Feed>> {
+        let sql = "SELECT * FROM feeds WHERE name = ?1";
+        let Some(mut feed) = db.one(sql, [name.as_str()], |r| read_feed(r, defaults))? else {
+            return Ok(None);
+        };
+        let Some(no) = feed.no else { return Ok(None) };
+        let stored_capacity = feed.capacity;
+        let state = &mut feed.state;
+        for change in read_changes(db, no, &state.list.at.epoch, state.list.at.seq, usize::MAX)? {
+            state.fold(&change, stored_capacity).map_err(|why| Fault::garbled(why.to_string()))?;
+        }
+        let policy = defaults.with(&state.overrides);
+        state.covered_from = state.covered_from.max(state.list.at.seq.saturating_sub(policy.history));
+        for (key, lock) in db.all("SELECT * FROM locks WHERE feed = ?1", [no], read_stored_lock)? {
+            state.locks.insert(key, lock);
+        }
+        let sql = "SELECT * FROM changes WHERE feed = ?1 AND last > ?2 ORDER BY last";
+        for locks in db.all(sql, params![no, feed.checkpoint], |r| read_locks(text(r, 3)?))? {
+            for (key, lock) in locks {
+                feed.later_locks.push(key.clone());
+                state.locks.insert(key, lock);
+            }
+        }
+        for (stock, shown) in claims::drops(db, no)? {
+            state.list.drops.insert(shown.drop.clone(), shown.clone().into());
+            feed.stocks.insert(shown.drop, stock);
+        }
+        if stored_capacity != policy.capacity {
+            // The server's default changed while we were away: a change of the list like any other.
+            let mut effects = Effects::default();
+            state.resize(&policy, &mut effects);
+            feed.pending = effects.changes;
+            feed.whole = true;
+            feed.capacity = policy.capacity;
+        }
+        Ok(Some(feed))
+    }
+
+    /// True when it was read back in a way that has to be written.
+    pub(super) fn must_write(&self) -> bool {
+        self.whole
+    }
+
+    /// Has the next commit write it whole.
+    pub(super) fn write_whole(&mut self) {
+        self.whole = true;
+    }
+
+    /// It gets another policy, which is told when it is durable.
+    pub(super) fn set_policy(&mut self, policy: Policy) {
+        self.capacity = policy.capacity;
+        self.whole = true;
+        self.new_policy = Some(policy);
+    }
+
+    /// Keeps what a transition brought; false when that was nothing.
+    pub(super) fn keep(&mut self, mut effects: Effects) -> bool {
+        let something = !effects.changes.is_empty() || !effects.locks.is_empty();
+        self.pending.append(&mut effects.changes);
+        self.touched_locks.append(&mut effects.locks);
+        something
+    }
+
+    /// Keeps a drop that changed.
+    pub(super) fn put_stock(&mut self, drop: &DropId, stock: Stock) {
+        self.stocks.insert(drop.clone(), stock);
+        self.touched_stocks.insert(drop.clone());
+    }
+
+    /// The changes of the group that is durable now.
+    pub(super) fn take_pending(&mut self) -> Vec<Change> {
+        std::mem::take(&mut self.pending)
+    }
+
+    /// See [`crate::engine::FeedStore::changes`].
+    pub(super) fn changes(&self, db: &Db, since: &Position, max: usize) -> Step<Missed> {
+        if !self.state.covers(since) {
+            return Ok(Missed::NotCovered);
+        }
+        let mut changes = match self.no {
+            Some(no) => read_changes(db, no, &since.epoch, since.seq, max)?,
+            None => Vec::new(),
+        };
+        let unwritten = self.pending.iter().filter(|change| change.seq > since.seq);
+        changes.extend(unwritten.take(max - changes.len()).cloned());
+        if changes.is_empty() && since.seq < self.state.list.at.seq {
+            return Err(Fault::garbled(format!("the changes after {since} are not there")));
+        }
+        Ok(Missed::Changes(changes))
+    }
+
+    /// Begins another life of its numbering, as after a backup that may be older than what watchers saw.
+    pub(super) fn begin_epoch(&mut self, db: &Db, name: &FeedId) -> Step<()> {
+        let Some(no) = self.no.filter(|_| !self.state.list.at.epoch.is_none()) else { return Ok(()) };
+        self.state.list.at.epoch = Epoch::mint();
+        self.state.covered_from = self.state.list.at.seq;
+        self.pending.clear();
+        self.whole = true;
+        db.run("DELETE FROM changes WHERE feed = ?1", [no])?;
+        self.touched_locks = self.state.locks.keys().cloned().collect();
+        self.write(db, name, Millis(i64::MIN))
+    }
+
+    /// Writes what is new of it. `now` decides which locks need not be kept any more.
+    pub(super) fn write(&mut self, db: &Db, name: &FeedId, now: Millis) -> Step<()> {
+        let Some(no) = self.no else { return Ok(()) };
+        let state = &mut self.state;
+        let begins = !self.begun && !state.list.at.epoch.is_none();
+        self.touched_locks.sort_unstable();
+        self.touched_locks.dedup();
+        let nowhere_to_stand = self.pending.is_empty() && !self.touched_locks.is_empty();
+        let due = state.list.at.seq - self.checkpoint >= WHOLE_EVERY;
+        let whole = self.whole || begins || due || nowhere_to_stand;
+        let mut locks = String::new();
+        if whole {
+            write_feed(db, no, name, state, self.capacity)?;
+        } else {
+            for key in &self.touched_locks {
+                state.locks.get(key).inspect(|lock| push_lock(&mut locks, key, lock));
+            }
+        }
+        append(db, no, &self.pending, &locks)?;
+        self.later_locks.append(&mut self.touched_locks);
+        if whole {
+            self.checkpoint = state.list.at.seq;
+            self.begun = !state.list.at.epoch.is_none();
+            let forget = state.covered_from.min(state.list.at.seq);
+            db.run("DELETE FROM changes WHERE feed = ?1 AND last <= ?2", params![no, forget])?;
+            self.later_locks.sort_unstable();
+            self.later_locks.dedup();
+            for key in self.later_locks.drain(..) {
+                if let Some(Lock { row, until }) = state.locks.get(&key).filter(|lock| lock.until > now) {
+                    let sql = "INSERT OR REPLACE INTO locks VALUES (?1, ?2, ?3, ?4, seal(?1, ?2, ?3, ?4))";
+                    db.run(sql, params![no, key, row.as_str(), until.0])?;
+                }
+            }
+        }
+        for name in std::mem::take(&mut self.touched_stocks) {
+            if let (Some(stock), Some(shown)) = (self.stocks.get(&name), state.list.drops.get(&name)) {
+                claims::put_drop(db, no, &name, stock, shown)?;
+            }
+        }
+        if state.locks.len() > self.purge_locks_at {
+            state.locks.retain(|_, lock| lock.until > now);
+            db.run("DELETE FROM locks WHERE feed = ?1 AND until <= ?2", params![no, now.0])?;
+            self.purge_locks_at = 2 * state.locks.len() + 64;
+        }
+        self.whole = false;
+        Ok(())
+    }
+}
+
+fn write_feed(db: &Db, no: i64, name: &FeedId, state: &FeedState, capacity: u64) -> Step<()> {
+    let sql = "INSERT INTO feeds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
+        seal(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9))
+        ON CONFLICT (no) DO UPDATE SET epoch = ?3, seq = ?4, covered_from = ?5, capacity = ?6, overrides = ?7,
+        rows = ?8, controls = ?9, seal = excluded.seal";
+    let overrides = serde_json::json!(state.overrides).to_string();
+    let controls = u8::from(state.list.controls.paused) + 2 * u8::from(state.list.controls.muted);
+    let mut rows = String::with_capacity(512 * state.list.rows.len());
+    state.list.rows.iter().for_each(|row| push_row(&mut rows, row));
+    let (epoch, seq, from) = (state.list.at.epoch.as_str(), state.list.at.seq, state.covered_from);
+    db.run(sql, params![no, name.as_str(), epoch, seq, from, capacity, overrides, rows, controls]).map(drop)
+}
+
+/// Appends changes of one feed, in order, and beside the last of them `locks` as [`push_lock`] spells them; no
+/// locks without changes.
+fn append(db: &Db, no: i64, changes: &[Change], locks: &str) -> Step<()> {
+    let sql = "INSERT INTO changes VALUES (?1, ?2, ?3, ?4, seal(?1, ?2, ?3, ?4))";
+    let mut chunks = changes.chunks(CHUNK).peekable();
+    while let Some(chunk) = chunks.next() {
+        let mut body = String::with_capacity(512 * chunk.len());
+        chunk.iter().for_each(|change| push_change(&mut body, change));
+        let locks = if chunks.peek().is_some() { "" } else { locks };
+        if let Some(last) = chunk.last() {
+            db.run(sql, params![no, last.seq, body, locks])?;
+        }
+    }
+    Ok(())
+}
+
+/// The changes after `seq`, at most `max`, without holes.
+fn read_changes(db: &Db, no: i64, epoch: &Epoch, seq: u64, max: usize) -> Step<Vec<Change>> {
+    // No chunk is empty, so `max` of them are enough.
+    let sql = "SELECT * FROM changes WHERE feed = ?1 AND last > ?2 ORDER BY last LIMIT ?3";
+    let mut changes: Vec<Change> = Vec::new();
+    let most = i64::try_from(max).unwrap_or(i64::MAX);
+    db.all(sql, params![no, seq, most], |r| {
+        if changes.len() == max {
+            return Ok(());
+        }
+        let last: u64 = r.get(1)?;
+        let chunk = Records::all(text(r, 2)?, |records| records.change(epoch))
+            .filter(|chunk| chunk.last().is_some_and(|change| change.seq == last))
+            .ok_or_else(|| Fault::garbled(format!("the changes up to {last} cannot be read")))?;
+        for change in chunk.into_iter().filter(|change| change.seq > seq).take(max - changes.len()) {
+            let before = changes.last().map_or(seq, |before| before.seq);
+            if change.seq != before + 1 {
+                return Err(Fault::garbled(format!("the change after {before} is not there")));
+            }
+            changes.push(change);
+        }
+        Ok(())
+    })?;
+    Ok(changes)
+}
+
+/// Appends a lock as `changes` keeps it: a line.
+fn push_lock(out: &mut String, key: &str, Lock { row, until }: &Lock) {
+    use std::fmt::Write;
+    let _ = writeln!(out, "{} {row} {key}", until.0);
+}
+
+fn read_locks(lines: &str) -> Step<Vec<(String, Lock)>> {
+    let read = |line: &str| {
+        let (until, rest) = line.split_once(' ')?;
+        let (row, key) = rest.split_once(' ')?;
+        Some((key.to_owned(), Lock { row: row.parse().ok()?, until: Millis(until.parse().ok()?) }))
+    };
+    let locks = lines.lines().map(read).collect::<Option<_>>();
+    locks.ok_or_else(|| Fault::garbled("the locks beside its changes cannot be read"))
+}
+
+fn read_stored_lock(r: &SqlRow<'_>) -> Step<(String, Lock)> {
+    Ok((text(r, 1)?.to_owned(), Lock { row: parsed(r, 2)?, until: Millis(r.get(3)?) }))
+}
+
+fn read_feed(r: &SqlRow<'_>, defaults: &Policy) -> Step<Feed> {
+    let unreadable = |why: String| Fault::garbled(format!("its list cannot be read: {why}"));
+    let rows =
+        Records::all(text(r, 7)?, Records::row).ok_or_else(|| unreadable("a row is garbled".into()))?;
+    let overrides = serde_json::from_str(text(r, 6)?).map_err(|e| unreadable(e.to_string()))?;
+    let checkpoint: u64 = r.get(3)?;
+    let controls: u8 = r.get(8)?;
+    let list = FeedList {
+        at: Position { epoch: parsed(r, 2)?, seq: checkpoint },
+        rows: rows.into_iter().map(Into::into).collect(),
+        controls: Controls { paused: controls & 1 > 0, muted: controls & 2 > 0 },
+        ..FeedList::default()
+    };
+    let state = FeedState { list, overrides, covered_from: r.get(4)?, ..FeedState::default() };
+    let (begun, capacity) = (!state.list.at.epoch.is_none(), r.get(5)?);
+    Ok(Feed { no: Some(r.get(0)?), state, capacity, checkpoint, begun, ..Feed::new(defaults) })
+}

@@ -1,0 +1,136 @@
+//! The folder of the engine: who owns it, who may look into it, and how much room there is.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long another process may take to leave the folder.
+const LOCK_WITHIN: Duration = Duration::from_secs(1);
+
+/// Less than this is no room: a large call could not be written.
+const ROOM: u64 = 2 << 20;
+
+/// A folder that is ours for as long as this value lives.
+pub(super) struct Folder {
+    dir: PathBuf,
+    _lock: File,
+}
+
+impl Folder {
+    /// Makes the folder when it is missing, for its owner alone, and takes its lock.
+    pub(super) fn own(dir: &Path) -> Result<Folder, String> {
+        let shown = dir.display();
+        make(dir).map_err(|e| format!("the data folder {shown} cannot be made: {e}"))?;
+        let lock = private(OpenOptions::new().create(true).write(true).truncate(false))
+            .open(dir.join("tipcast.lock"))
+            .map_err(|e| format!("the data folder {shown} cannot be written: {e}"))?;
+        take(&lock, dir)?;
+        Ok(Folder { dir: dir.to_owned(), _lock: lock })
+    }
+
+    /// Where the database is.
+    pub(super) fn database(&self) -> PathBuf {
+        database(&self.dir)
+    }
+
+    /// Makes the database's file for its owner alone: what SQLite makes beside it gets the same rights.
+    pub(super) fn make_private(&self) -> std::io::Result<()> {
+        for name in ["tipcast.db", "tipcast.db-wal", "tipcast.db-shm", "tipcast.lock"] {
+            close_off(&self.dir.join(name));
+        }
+        private(OpenOptions::new().create(true).append(true)).open(self.database()).map(drop)
+    }
+
+    /// What else than the lock is in the folder.
+    pub(super) fn holds(&self) -> std::io::Result<Option<PathBuf>> {
+        let mut others = std::fs::read_dir(&self.dir)?.filter_map(Result::ok).map(|entry| entry.path());
+        Ok(others.find(|path| path.file_name().is_none_or(|name| name != "tipcast.lock")))
+    }
+
+    /// An error when the disk has hardly any room left.
+    #[cfg(unix)]
+    pub(super) fn has_room(dir: &Path) -> Result<(), String> {
+        // A file system that does not say counts as one with room.
+        let Ok(disk) = rustix::fs::statvfs(dir) else { return Ok(()) };
+        let left = disk.f_bavail.saturating_mul(disk.f_frsize);
+        match left {
+            left if left < ROOM && disk.f_blocks > 0 => Err(format!(
+                "the disk of the data folder {} is full: {} KiB are left; free some room",
+                dir.display(),
+                left / 1024
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Nothing is known of the disk here.
+    #[cfg(not(unix))]
+    pub(super) fn has_room(_: &Path) -> Result<(), String> {
+        let _ = ROOM;
+        Ok(())
+    }
+}
+
+/// The database of a data folder.
+pub(super) fn database(dir: &Path) -> PathBuf {
+    dir.join("tipcast.db")
+}
+
+/// Takes the folder's lock. A process that is just leaving gets a moment to do so.
+fn take(lock: &File, dir: &Path) -> Result<(), String> {
+    let patience = Instant::now() + LOCK_WITHIN;
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if Instant::now() < patience => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(format!(
+                    "another tipcast process uses the data folder {}; stop it, or give this one its own with \
+                     --data-dir",
+                    dir.display()
+                ));
+            }
+            Err(TryLockError::Error(e)) => return Err(format!("{} cannot be locked: {e}", dir.display())),
+        }
+    }
+}
+
+#[cfg(unix)]
+fn make(dir: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
+/// For files that nobody but their owner may read.
+#[cfg(unix)]
+pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt;
+    options.mode(0o600)
+}
+
+/// Takes everybody else's rights from a file that there is.
+#[cfg(unix)]
+fn close_off(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    if path.exists()
+        && let Err(error) = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
+    {
+        tracing::warn!(%error, file = %path.display(), "others may be able to read this file");
+    }
+}
+
+#[cfg(not(unix))]
+fn make(dir: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(dir)
+}
+
+/// Rights are the folder's here.
+#[cfg(not(unix))]
+pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+#[cfg(not(unix))]
+fn close_off(_: &Path) {}

@@ -1,0 +1,165 @@
+//! Gifts: taken now, or kept for later.
+
+use super::due::{self, DueEntry};
+use super::entries;
+use super::fault::{Fault, Step};
+use super::ids;
+use super::txn::FeedTxn;
+use crate::domain::answer::{GiftFate, Remembered};
+use crate::domain::{
+    Answer, DueKind, DuePlace, EntryStatus, Gift, GiftId, Millis, Outcome, Part, Policy, Scheduled, Status,
+    due_at,
+};
+use crate::engine::record::{Records, push_entry, push_gift};
+use crate::engine::{PolicyChange, ScheduledGift, ScheduledPage, Snapshot, Unscheduled};
+
+/// See [`crate::engine::FeedStore::publish`].
+pub(super) fn publish(txn: &mut FeedTxn<'_>, gifts: &[Gift]) -> Step<Vec<Outcome>> {
+    gifts.iter().map(|gift| publish_one(txn, gift)).collect()
+}
+
+fn publish_one(txn: &mut FeedTxn<'_>, gift: &Gift) -> Step<Outcome> {
+    let remembered = match txn.feed.no {
+        Some(no) => ids::remembered(txn.db, no, &gift.id, txn.now)?,
+        None => None,
+    };
+    if let Some(remembered) = remembered {
+        return Ok(remembered.again(gift.fingerprint));
+    }
+    match due_at(gift, &txn.policy, txn.now) {
+        Some(at) => schedule(txn, gift, at),
+        None => take(txn, gift).map(Outcome::New),
+    }
+}
+
+/// Takes a gift that is not for later, or no longer, and remembers the answer.
+pub(super) fn take(txn: &mut FeedTxn<'_>, gift: &Gift) -> Step<Answer> {
+    let (answer, part) = txn.change(|state, policy, now, effects| {
+        let answer = state.publish(gift, policy, now, effects);
+        (answer, effects.part.take().map_or(Part::Unknown, Part::Added))
+    })?;
+    let fate = GiftFate::Taken(answer.clone());
+    remember(txn, Remembered { fingerprint: gift.fingerprint, fate, part })?;
+    let Answer { status, at, row, .. } = &answer;
+    let (status, seq) = match status {
+        Status::Accepted => (EntryStatus::Accepted, Some(at.seq)),
+        Status::Merged => (EntryStatus::Merged, Some(at.seq)),
+        Status::Suppressed => (EntryStatus::Suppressed, None),
+    };
+    let now = txn.now;
+    entries::enter(txn, |out| push_entry(out, gift, status, seq, Some(row), now))?;
+    Ok(answer)
+}
+
+/// Remembers what became of a gift's id, for a window from now.
+fn remember(txn: &mut FeedTxn<'_>, it: Remembered) -> Step<()> {
+    let until = txn.now.plus(txn.policy.idempotency_window_ms);
+    let no = txn.number()?;
+    txn.common.ids.remember(txn.db, no, &it, until)
+}
+
+/// Keeps a gift that is new until `at`.
+fn schedule(txn: &mut FeedTxn<'_>, gift: &Gift, at: Millis) -> Step<Outcome> {
+    let waiting = waiting(txn)?;
+    if waiting >= txn.common.scheduled_max {
+        let first = txn.feed.no.map(|no| due::next(txn.db, no)).transpose()?.flatten();
+        let retry_in_ms = first.map_or(0, |first| first.since(txn.now));
+        return Ok(Outcome::TooManyScheduled { id: gift.id.clone(), retry_in_ms });
+    }
+    let no = txn.number()?;
+    let mut body = String::with_capacity(512);
+    push_gift(&mut body, gift);
+    let entry = (DueKind::Gift.letter(), gift.id.as_str(), body);
+    txn.common.agenda.add(txn.db, (txn.name, no), entry, (at, txn.now))?;
+    let scheduled = Scheduled { id: gift.id.clone(), deliver_at: at };
+    let fate = GiftFate::Waits(scheduled.clone());
+    let it = Remembered { fingerprint: gift.fingerprint, fate, part: Part::Unknown };
+    txn.common.ids.remember(txn.db, no, &it, at)?;
+    txn.feed.waiting = Some(waiting + 1);
+    Ok(Outcome::Scheduled(scheduled))
+}
+
+/// How many gifts of the feed wait. Counted once, and then kept in memory.
+pub(super) fn waiting(txn: &FeedTxn<'_>) -> Step<u64> {
+    match (txn.feed.waiting, txn.feed.no) {
+        (Some(waiting), _) => Ok(waiting),
+        (None, Some(no)) => due::count(txn.db, no, DueKind::Gift.letter()),
+        (None, None) => Ok(0),
+    }
+}
+
+/// See [`crate::engine::DueStore::unschedule`].
+pub(super) fn unschedule(txn: &mut FeedTxn<'_>, id: &GiftId) -> Step<Unscheduled> {
+    let Some(no) = txn.feed.no else { return Ok(Unscheduled::Unknown) };
+    let known = ids::remembered(txn.db, no, id, txn.now)?;
+    let Some(entry) = due::find(txn.db, no, DueKind::Gift.letter(), id.as_str())? else {
+        return Ok(match known.map(|known| known.fate) {
+            Some(GiftFate::Taken(_)) => Unscheduled::Shown,
+            _ => Unscheduled::Unknown,
+        });
+    };
+    let waiting = waiting(txn)?;
+    txn.touch()?;
+    due::remove(txn.db, no, entry.place)?;
+    txn.common.agenda.set(txn.name, due::next(txn.db, no)?, txn.now);
+    txn.feed.waiting = Some(waiting.saturating_sub(1));
+    let deliver_at = entry.place.at;
+    if let Some(known) = known {
+        let fate = GiftFate::Cancelled(Scheduled { id: id.clone(), deliver_at });
+        remember(txn, Remembered { fate, ..known })?;
+    }
+    Ok(Unscheduled::Cancelled(deliver_at))
+}
+
+/// See [`crate::engine::DueStore::scheduled`].
+pub(super) fn scheduled(txn: &FeedTxn<'_>, after: Option<DuePlace>, max: usize) -> Step<ScheduledPage> {
+    let Some(no) = txn.feed.no else { return Ok(ScheduledPage::default()) };
+    let after = after.unwrap_or(DuePlace { at: Millis(i64::MIN), order: 0 });
+    let mut entries = due::after(txn.db, no, DueKind::Gift.letter(), after, max + 1)?;
+    let more = entries.len() > max;
+    entries.truncate(max);
+    let next = entries.last().filter(|_| more).map(|entry| entry.place);
+    let gifts =
+        entries.into_iter().map(|entry| Ok(ScheduledGift { place: entry.place, gift: gift_of(&entry)? }));
+    Ok(ScheduledPage { gifts: gifts.collect::<Step<_>>()?, next })
+}
+
+/// The gift of an entry.
+pub(super) fn gift_of(entry: &DueEntry) -> Step<Gift> {
+    let gift = Records::new(&entry.body).gift();
+    gift.ok_or_else(|| Fault::garbled(format!("the gift {} that waits cannot be read", entry.id)))
+}
+
+/// See [`crate::engine::FeedStore::set_policy`].
+pub(super) fn set_policy(txn: &mut FeedTxn<'_>, change: &PolicyChange) -> Step<Policy> {
+    // Written even when nothing else changed: a policy alone is worth keeping.
+    txn.number()?;
+    let defaults = txn.common.defaults.clone();
+    let policy = txn.change(|state, _, now, effects| {
+        let overrides = match change {
+            PolicyChange::Replace(patch) => state.overrides.replaced(patch),
+            PolicyChange::Merge(patch) => state.overrides.merged(patch),
+        };
+        state.set_policy(overrides, &defaults, now, effects)
+    })?;
+    txn.feed.set_policy(policy.clone());
+    txn.policy = policy.clone();
+    Ok(policy)
+}
+
+/// See [`crate::engine::FeedStore::snapshot`]. While nothing can be written, rows whose time is over stay.
+pub(super) fn snapshot(txn: &mut FeedTxn<'_>) -> Step<Snapshot> {
+    if !txn.db.is_refusing() {
+        txn.change(|state, policy, now, effects| state.sweep(policy, now, effects))?;
+    }
+    let state = &txn.feed.state;
+    Ok(Snapshot {
+        at: state.position(),
+        tag: 0,
+        policy: txn.policy.clone(),
+        rows: state.list.rows.iter().cloned().collect(),
+        drops: state.list.drops.clone(),
+        controls: state.list.controls,
+        now: txn.now,
+    })
+}

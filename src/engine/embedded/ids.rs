@@ -1,0 +1,171 @@
+//! What was answered to each gift id, in the order of the ids whatever their feed: most are made in order of time,
+//! so those of all feeds that come together stand side by side. An id is forgotten when its window is over, and not
+//! while its gift waits.
+
+use rusqlite::{Row as SqlRow, params};
+
+use super::db::{Db, parsed, text};
+use super::fault::{Fault, Step};
+use super::seal::{self, Found};
+use crate::domain::answer::{GiftFate, Remembered};
+use crate::domain::{Answer, Fingerprint, GiftId, Millis, Part, Position, Scheduled, Status};
+
+/// How `ids` spells that a gift waits, or was cancelled: its `count` is the time for which it was scheduled. The
+/// other numbers are those of [`Status`].
+const WAITS: u8 = 3;
+const CANCELLED: u8 = 4;
+
+/// Ids that one round of [`Ids::forget`] looks at, at most.
+const ROUND: usize = 16_384;
+
+/// Looks for ids to forget, in turn through the whole table: an index by time would cost every id as much as
+/// writing it does.
+pub(super) struct Ids {
+    /// Ids written since they were looked after the last time: twice as many are looked at, so the table can't
+    /// outgrow it.
+    written: usize,
+    /// The last id it looked at in this turn.
+    looked_at: String,
+    /// All ids that it saw in this turn, or that came since it began, hold until then.
+    hold: Millis,
+    /// Until then nothing can be forgotten.
+    rest: Millis,
+}
+
+impl Default for Ids {
+    fn default() -> Ids {
+        Ids { written: 0, looked_at: String::new(), hold: Millis::MAX, rest: Millis(i64::MIN) }
+    }
+}
+
+/// What was answered to a gift id, if it is still remembered at `now`.
+pub(super) fn remembered(db: &Db, feed: i64, id: &GiftId, now: Millis) -> Step<Option<Remembered>> {
+    let sql = "SELECT * FROM ids WHERE id = ?2 AND feed = ?1";
+    let known = db.one(sql, params![feed, id.as_str()], |r| {
+        let until: i64 = r.get(8)?;
+        if until > now.0 { read(r).map(Some) } else { Ok(None) }
+    });
+    Ok(known?.flatten())
+}
+
+/// A gift that is remembered was taken back. Until when it is remembered stays.
+pub(super) fn part_taken_back(db: &Db, feed: i64, id: &GiftId) -> Step<()> {
+    let sql = "UPDATE ids SET part = ?3, seal = seal(feed, id, fingerprint, status, epoch, seq, row, count, until, ?3)
+        WHERE id = ?2 AND feed = ?1";
+    db.run(sql, params![feed, id.as_str(), Part::TakenBack.to_string()]).map(drop)
+}
+
+impl Ids {
+    /// Remembers what became of a gift id. Until when does not matter while it waits.
+    pub(super) fn remember(&mut self, db: &Db, feed: i64, it: &Remembered, until: Millis) -> Step<()> {
+        let sql = "INSERT OR REPLACE INTO ids VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
+            seal(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10))";
+        self.written += 1;
+        // The search may rest, or have passed here: either way it must not rest longer than this.
+        self.hold = self.hold.min(until);
+        self.rest = self.rest.min(until);
+        let fingerprint = it.fingerprint.0;
+        match &it.fate {
+            GiftFate::Taken(Answer { status, id, at, row, count }) => {
+                let (status, id) = (*status as u8, id.as_str());
+                let (epoch, row) = (at.epoch.as_str(), row.as_str());
+                db.run(
+                    sql,
+                    params![
+                        feed,
+                        id,
+                        fingerprint,
+                        status,
+                        epoch,
+                        at.seq,
+                        row,
+                        count,
+                        until.0,
+                        it.part.to_string()
+                    ],
+                )
+            }
+            GiftFate::Waits(Scheduled { id, deliver_at }) => {
+                let (id, forever) = (id.as_str(), i64::MAX);
+                db.run(sql, params![feed, id, fingerprint, WAITS, "", 0, "", deliver_at.0, forever, ""])
+            }
+            GiftFate::Cancelled(Scheduled { id, deliver_at }) => {
+                let id = id.as_str();
+                db.run(sql, params![feed, id, fingerprint, CANCELLED, "", 0, "", deliver_at.0, until.0, ""])
+            }
+        }
+        .map(drop)
+    }
+
+    /// Ids written since the last round.
+    pub(super) fn written(&self) -> usize {
+        self.written
+    }
+
+    /// One round: looks at some ids and forgets those whose window is over at `now`. After a turn in which all
+    /// still held, it rests until the first does not. What cannot be read stays, and is for whoever asks for it.
+    pub(super) fn forget(&mut self, db: &Db, now: Millis) -> Step<()> {
+        let most = (2 * self.written + 256).min(ROUND);
+        self.written = self.written.saturating_sub(most / 2);
+        self.look(db, now, most)
+    }
+
+    fn look(&mut self, db: &Db, now: Millis, most: usize) -> Step<()> {
+        if now < self.rest {
+            return Ok(());
+        }
+        let mut last = std::mem::take(&mut self.looked_at);
+        let (mut looked, mut over) = (0, Vec::new());
+        {
+            let sql = "SELECT * FROM ids WHERE id > ?1 ORDER BY id LIMIT ?2";
+            let mut query = db.conn.prepare_cached(sql)?;
+            let mut rows = query.query(params![last, most as i64])?;
+            while let Some(r) = rows.next()? {
+                looked += 1;
+                if looked == most {
+                    r.get_ref(1)?.as_str().unwrap_or_default().clone_into(&mut last);
+                }
+                let until = Millis(r.get(8)?);
+                if until > now {
+                    self.hold = self.hold.min(until);
+                } else if seal::check(r).is_ok_and(|found| found == Found::Whole) {
+                    over.push((r.get::<_, String>(1)?, r.get::<_, i64>(0)?));
+                }
+            }
+        }
+        if !over.is_empty() {
+            self.hold = self.hold.min(now);
+            db.begin()?;
+            for (id, feed) in over {
+                db.run("DELETE FROM ids WHERE id = ?1 AND feed = ?2", params![id, feed])?;
+            }
+        }
+        if looked == most {
+            self.looked_at = last;
+        } else {
+            *self = Ids { rest: self.hold, written: self.written, ..Ids::default() };
+        }
+        Ok(())
+    }
+}
+
+fn read(r: &SqlRow<'_>) -> Step<Remembered> {
+    let id: GiftId = parsed(r, 1)?;
+    let fingerprint = Fingerprint(r.get(2)?);
+    let fate = match r.get(3)? {
+        WAITS => GiftFate::Waits(Scheduled { id, deliver_at: Millis(r.get(7)?) }),
+        CANCELLED => GiftFate::Cancelled(Scheduled { id, deliver_at: Millis(r.get(7)?) }),
+        status => {
+            let status = [Status::Accepted, Status::Merged, Status::Suppressed]
+                .into_iter()
+                .find(|known| *known as u8 == status)
+                .ok_or_else(|| Fault::garbled(format!("the gift {id} has the status {status}")))?;
+            let at = Position {
+                epoch: text(r, 4)?.parse().map_err(|_| Fault::garbled("an epoch"))?,
+                seq: r.get(5)?,
+            };
+            GiftFate::Taken(Answer { status, id, at, row: parsed(r, 6)?, count: r.get(7)? })
+        }
+    };
+    Ok(Remembered { fingerprint, fate, part: parsed(r, 9)? })
+}

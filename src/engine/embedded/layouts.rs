@@ -1,0 +1,176 @@
+//! The tables, as each layout of the file changed the one before: docs/STORAGE.md says what they hold.
+
+use rusqlite::Connection;
+
+/// Marks the file as ours in its header ("TIPC").
+pub(super) const APPLICATION_ID: i64 = 0x5449_5043;
+
+/// The layout that this build writes.
+pub(super) const NEWEST: i64 = LAYOUTS.len() as i64;
+
+/// What each layout adds to the one before. A file of an older layout is brought up to the last one.
+const LAYOUTS: [&str; 8] = [FEEDS, CLOSER, DUE, DROPS, REPORTS, MODERATION, SOURCES, PROBE];
+
+/// From this layout on every row ends with its seal.
+const SEALED: i64 = 8;
+
+const FEEDS: &str = "
+CREATE TABLE feeds (
+    no INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, epoch TEXT NOT NULL, seq INTEGER NOT NULL,
+    covered_from INTEGER NOT NULL, capacity INTEGER NOT NULL, overrides TEXT NOT NULL, rows TEXT NOT NULL
+) STRICT;
+CREATE TABLE changes (
+    feed INTEGER NOT NULL, last INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (feed, last)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE locks (
+    feed INTEGER NOT NULL, key TEXT NOT NULL, row TEXT NOT NULL, until INTEGER NOT NULL,
+    PRIMARY KEY (feed, key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE ids (
+    feed INTEGER NOT NULL, id TEXT NOT NULL, fingerprint BLOB NOT NULL, status INTEGER NOT NULL,
+    epoch TEXT NOT NULL, seq INTEGER NOT NULL, row TEXT NOT NULL, count INTEGER, until INTEGER NOT NULL,
+    PRIMARY KEY (feed, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX ids_until ON ids (until);
+";
+
+/// Fewer pages per commit.
+const CLOSER: &str = "
+ALTER TABLE changes ADD COLUMN locks TEXT NOT NULL DEFAULT '';
+ALTER TABLE ids RENAME TO ids_by_feed;
+CREATE TABLE ids (
+    feed INTEGER NOT NULL, id TEXT NOT NULL, fingerprint BLOB NOT NULL, status INTEGER NOT NULL,
+    epoch TEXT NOT NULL, seq INTEGER NOT NULL, row TEXT NOT NULL, count INTEGER, until INTEGER NOT NULL,
+    PRIMARY KEY (id, feed)
+) STRICT, WITHOUT ROWID;
+INSERT INTO ids SELECT * FROM ids_by_feed ORDER BY id, feed;
+DROP TABLE ids_by_feed;
+";
+
+const DUE: &str = "
+CREATE TABLE due (
+    feed INTEGER NOT NULL, at INTEGER NOT NULL, place INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL,
+    body TEXT NOT NULL, tries INTEGER NOT NULL, PRIMARY KEY (feed, at, place)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX due_id ON due (feed, kind, id);
+CREATE TABLE dead (
+    no INTEGER PRIMARY KEY, feed INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, due INTEGER NOT NULL,
+    at INTEGER NOT NULL, reason TEXT NOT NULL, body TEXT NOT NULL
+) STRICT;
+CREATE INDEX dead_feed ON dead (feed, no);
+";
+
+const DROPS: &str = "
+CREATE TABLE drops (
+    feed INTEGER NOT NULL, name TEXT NOT NULL, stock TEXT NOT NULL, shown TEXT NOT NULL, PRIMARY KEY (feed, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE claims (
+    no INTEGER PRIMARY KEY, feed INTEGER NOT NULL, drop_name TEXT NOT NULL, id TEXT NOT NULL,
+    fingerprint BLOB NOT NULL, user TEXT NOT NULL, person TEXT NOT NULL, message TEXT, count INTEGER NOT NULL,
+    state INTEGER NOT NULL, expires INTEGER NOT NULL, epoch TEXT, seq INTEGER, row TEXT, until INTEGER,
+    UNIQUE (feed, drop_name, id)
+) STRICT;
+CREATE INDEX claims_user ON claims (feed, drop_name, user);
+CREATE INDEX claims_held ON claims (feed, drop_name, expires) WHERE state = 1;
+CREATE INDEX claims_unpaid ON claims (feed, user, expires) WHERE state = 1;
+CREATE INDEX claims_over ON claims (feed, drop_name, until) WHERE state = 2;
+";
+
+const REPORTS: &str = "
+CREATE TABLE ledger (
+    feed INTEGER NOT NULL, last INTEGER NOT NULL, count INTEGER NOT NULL, at INTEGER NOT NULL,
+    body TEXT NOT NULL, PRIMARY KEY (feed, last)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE jots (
+    place INTEGER PRIMARY KEY, feed INTEGER NOT NULL, last INTEGER NOT NULL, count INTEGER NOT NULL,
+    at INTEGER NOT NULL, body TEXT NOT NULL
+) STRICT;
+CREATE TABLE readers (
+    feed INTEGER NOT NULL, name TEXT NOT NULL, handed INTEGER NOT NULL, lost INTEGER NOT NULL,
+    progress TEXT NOT NULL, PRIMARY KEY (feed, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE pending (
+    feed INTEGER NOT NULL, reader TEXT NOT NULL, no INTEGER NOT NULL, until INTEGER NOT NULL,
+    attempts INTEGER NOT NULL, body TEXT, PRIMARY KEY (feed, reader, no)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX pending_until ON pending (feed, reader, until);
+CREATE TABLE letters (
+    place INTEGER PRIMARY KEY, feed INTEGER NOT NULL, reader TEXT NOT NULL, no INTEGER NOT NULL,
+    died_at INTEGER NOT NULL, attempts INTEGER NOT NULL, reason TEXT NOT NULL, body TEXT NOT NULL
+) STRICT;
+CREATE INDEX letters_reader ON letters (reader, feed, place);
+CREATE TABLE hooks (
+    scope TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (scope, name)
+) STRICT, WITHOUT ROWID;
+";
+
+/// What each feed's and each id's row has beside what the first layouts know.
+const MODERATION: &str = "
+ALTER TABLE ids ADD COLUMN part TEXT NOT NULL DEFAULT '';
+ALTER TABLE feeds ADD COLUMN controls INTEGER NOT NULL DEFAULT 0;
+";
+
+/// By the feed's name and not its number: a source does not begin a feed.
+const SOURCES: &str = "
+CREATE TABLE sources (
+    feed TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL, came TEXT NOT NULL, PRIMARY KEY (feed, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE refunds (
+    feed TEXT NOT NULL, gift TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (feed, gift)
+) STRICT, WITHOUT ROWID;
+";
+
+/// What readiness writes to know that writing is possible.
+const PROBE: &str = "
+CREATE TABLE probe (one INTEGER PRIMARY KEY, count INTEGER NOT NULL, filler BLOB NOT NULL) STRICT;
+INSERT INTO probe VALUES (1, 0, x'');
+";
+
+/// The tables of a file, by name.
+pub(super) fn tables(conn: &Connection) -> rusqlite::Result<Vec<String>> {
+    let sql =
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name";
+    conn.prepare(sql)?.query_map([], |r| r.get(0))?.collect()
+}
+
+/// Brings a file of `layout` (0: a new one) up to the newest, or leaves it as it is.
+pub(super) fn upgrade(conn: &Connection, layout: i64) -> rusqlite::Result<()> {
+    if layout >= NEWEST {
+        return Ok(());
+    }
+    let done = conn.execute_batch("BEGIN IMMEDIATE").and_then(|()| {
+        let missing = LAYOUTS.get(layout.max(0) as usize..).unwrap_or_default();
+        missing.iter().try_for_each(|sql| conn.execute_batch(sql))?;
+        if layout < SEALED {
+            seal_all(conn)?;
+        }
+        conn.execute_batch(&format!(
+            "PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={NEWEST}; COMMIT;"
+        ))
+    });
+    if done.is_err() {
+        let _ = conn.execute_batch("ROLLBACK");
+    }
+    done
+}
+
+/// Gives every row of every table its seal. What came before there were any is taken as it is.
+fn seal_all(conn: &Connection) -> rusqlite::Result<()> {
+    for table in tables(conn)? {
+        let mut info = conn.prepare(&format!("SELECT name FROM pragma_table_info('{table}')"))?;
+        let columns = info.query_map([], |r| r.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
+        conn.execute_batch(&format!(
+            "ALTER TABLE {table} ADD COLUMN seal INTEGER NOT NULL DEFAULT 0;
+            UPDATE {table} SET seal = seal({});",
+            columns.join(", ")
+        ))?;
+    }
+    Ok(())
+}
+
+/// Makes an empty file of an older layout, as its version would have.
+#[cfg(test)]
+pub(super) fn make(conn: &Connection, layout: usize) -> rusqlite::Result<()> {
+    LAYOUTS[..layout].iter().try_for_each(|sql| conn.execute_batch(sql))?;
+    conn.execute_batch(&format!("PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={layout};"))
+}

@@ -1,0 +1,230 @@
+//! What only the inside can show: a store that holds every kind of record, and what becomes of it when a byte flips.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, params};
+
+use super::*;
+use crate::domain::json::syntax;
+use crate::domain::{
+    Ask, Claim, Defined, Delivery, DropSpec, Fingerprint, Gift, Hook, HookKey, HookScope, HookSpec, Outcome,
+    PolicyPatch, Reader, Start,
+};
+use crate::engine::{
+    DropStore, DueStore, FeedStore, JobStore, LedgerStore, PolicyChange, SourceStore, Swapped, WebhookStore,
+};
+
+mod damage;
+mod disk;
+mod upgrade;
+
+const NOW: Millis = Millis(1_800_000_000_000);
+
+fn feed(name: &str) -> FeedId {
+    name.parse().unwrap()
+}
+
+fn gift(id: &str, rest: &str) -> Gift {
+    let body = format!(
+        r#"{{"id":"{id}","user":{{"id":"u-{id}","name":"Ann"}},"gift":{{"id":"rose","name":"Rose"}}{rest}}}"#
+    );
+    Gift::parse(syntax(body.as_bytes()).unwrap(), None).unwrap()
+}
+
+fn hook() -> Hook {
+    let spec = HookSpec {
+        url: "https://game.example/gifts".into(),
+        secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into(),
+        batch_max: 128,
+        batch_ms: 1_000,
+        max_age_ms: 0,
+        delivery: Delivery::AtLeastOnce,
+    };
+    Hook::new(spec, NOW)
+}
+
+fn open(dir: &Path) -> Arc<EmbeddedEngine> {
+    let reports = ReportLimits { max_attempts: 1, ..ReportLimits::default() };
+    EmbeddedEngine::open(EmbeddedOptions { reports, ..EmbeddedOptions::new(dir) }).unwrap()
+}
+
+fn database(dir: &Path) -> Connection {
+    let db = Connection::open(folder::database(dir)).unwrap();
+    seal::teach(&db).unwrap();
+    db
+}
+
+/// Gives a feed something of every kind but what is jotted down.
+async fn fill(engine: &EmbeddedEngine, name: &str) {
+    let feed = feed(name);
+    for n in 0..3 {
+        engine.publish(&feed, vec![gift(&format!("{name}-{n}"), "")], NOW).await.unwrap();
+    }
+    let patch = PolicyPatch { capacity: Some(7), ..PolicyPatch::default() };
+    engine.set_policy(&feed, PolicyChange::Merge(patch), NOW).await.unwrap();
+    // Changes and locks after the feed was written whole.
+    engine.publish(&feed, vec![gift(&format!("{name}-after"), "")], NOW).await.unwrap();
+    let later = gift(&format!("{name}-later"), r#","delay_ms":60000"#);
+    assert!(matches!(engine.publish(&feed, vec![later], NOW).await.unwrap()[0], Outcome::Scheduled(_)));
+    let spec = br#"{"gift":{"id":"r","name":"R"},"total":9,"per_user":2,"hold_ttl_ms":90000}"#;
+    let spec = DropSpec::parse(syntax(spec).unwrap()).unwrap();
+    let drop = "rocket".parse().unwrap();
+    assert!(matches!(engine.define_drop(&feed, &drop, spec, NOW).await.unwrap(), Defined::New(_)));
+    for (id, pay) in [("held", "later"), ("sold", "now")] {
+        let body = format!(
+            r#"{{"id":"{id}","user":{{"id":"{id}","name":"U"}},"count":1,"pay":"{pay}","message":"hi"}}"#
+        );
+        let claim = Claim::parse(syntax(body.as_bytes()).unwrap(), None).unwrap();
+        engine.claim(&feed, &drop, claim, NOW).await.unwrap();
+    }
+    let group = "g".parse().unwrap();
+    let ask = Ask { max: 1, lease_ms: 1_000, from: Start::Start };
+    engine.take(&feed, &group, ask, NOW).await.unwrap();
+    // Handed out once too often: a dead letter; and another entry in hand.
+    engine.take(&feed, &group, ask, NOW.plus(1_000)).await.unwrap();
+    let key = HookKey { scope: HookScope::Feed(feed.clone()), name: "w".parse().unwrap() };
+    assert_eq!(engine.swap_hook(&key, None, Some(hook()), NOW).await.unwrap(), Swapped::Done);
+    let source = crate::domain::Source::new(&feed, "{}".into(), [1, 7], NOW);
+    engine.swap_source(&feed, &"kofi".parse().unwrap(), None, Some(source)).await.unwrap();
+    engine.note_refund(&feed, &"refunded".parse().unwrap(), NOW).await.unwrap();
+    let dead = crate::engine::DeadDue { kind: 'x', id: "y".into(), due: NOW, at: NOW, reason: "why".into() };
+    engine
+        .at(NOW, move |feeds| feeds.on(&feed, NOW, |txn| due::bury(txn.db, txn.number()?, &dead, "body")))
+        .await
+        .unwrap();
+}
+
+/// A folder that holds every kind of record, of two feeds each; and a webhook of all feeds.
+async fn filled() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    for name in ["hurt", "well"] {
+        fill(&engine, name).await;
+    }
+    for name in ["hurt-2", "well-2"] {
+        engine.publish(&feed(name), vec![gift("jotted", "")], NOW).await.unwrap();
+    }
+    engine
+        .at(NOW, |feeds| {
+            feeds.db.begin()?;
+            hooks::put(
+                &feeds.db,
+                &HookKey { scope: HookScope::All, name: "of-all".parse().unwrap() },
+                Some(&hook()),
+            )
+        })
+        .await
+        .unwrap();
+    engine.close().await.unwrap();
+    dir
+}
+
+/// A copy of a folder whose engine is closed.
+fn copy(dir: &Path) -> tempfile::TempDir {
+    let to = tempfile::tempdir().unwrap();
+    std::fs::copy(folder::database(dir), folder::database(to.path())).unwrap();
+    to
+}
+
+/// That a feed takes gifts and everything else works for it.
+async fn is_well(engine: &EmbeddedEngine, name: &str, tag: &str) {
+    let feed = feed(name);
+    let now = NOW.plus(120_000);
+    for n in 0..3 {
+        let outcome = engine.publish(&feed, vec![gift(&format!("{tag}-{n}"), "")], now).await;
+        assert!(
+            matches!(&outcome, Ok(all) if matches!(all[0], Outcome::New(_))),
+            "{name} {tag}: {outcome:?}"
+        );
+    }
+    engine.snapshot(&feed, now).await.unwrap();
+    engine.drops(&feed, now).await.unwrap();
+    engine
+        .take(&feed, &"g".parse().unwrap(), Ask { max: 9, lease_ms: 1_000, from: Start::Start }, now)
+        .await
+        .unwrap();
+    engine.run_due(&feed, now).await.unwrap();
+}
+
+fn no_of(db: &Connection, name: &str) -> i64 {
+    db.query_row("SELECT no FROM feeds WHERE name = ?1", [name], |r| r.get(0)).unwrap()
+}
+
+#[test]
+fn an_id_gets_its_turn_to_be_forgotten_and_one_that_waits_never_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, _) = open::open(&dir.path().join("tipcast.db")).unwrap();
+    let mut ids = ids::Ids::default();
+    let known = |id: &str| {
+        let at = crate::domain::Position { epoch: "e".parse().unwrap(), seq: 1 };
+        let status = crate::domain::Status::Accepted;
+        let (id, row) = (id.parse().unwrap(), "e-1".parse().unwrap());
+        let answer = crate::domain::Answer { status, id, at, row, count: None };
+        let fate = crate::domain::answer::GiftFate::Taken(answer);
+        crate::domain::answer::Remembered {
+            fingerprint: Fingerprint([7; 16]),
+            fate,
+            part: crate::domain::Part::Unknown,
+        }
+    };
+    db.begin().unwrap();
+    for n in 0..600 {
+        let until = if n % 2 == 0 { 10 } else { 20 };
+        ids.remember(&db, n % 3, &known(&format!("id-{n:03}")), Millis(until)).unwrap();
+    }
+    let left = || db.value::<i64>("SELECT count(*) FROM ids", []).unwrap().unwrap();
+    for (now, most) in [(9, 600), (10, 300), (19, 300), (20, 0)] {
+        (0..9).for_each(|_| ids.forget(&db, Millis(now)).unwrap());
+        assert_eq!(left(), most, "at {now}");
+    }
+    ids.remember(&db, 1, &known("z"), Millis(40)).unwrap();
+    ids.remember(&db, 1, &known("y"), Millis(30)).unwrap();
+    (0..9).for_each(|_| ids.forget(&db, Millis(30)).unwrap());
+    assert_eq!(left(), 1);
+}
+
+#[tokio::test]
+async fn locks_come_back_from_beside_the_changes_and_from_their_table() {
+    let dir = tempfile::tempdir().unwrap();
+    for round in 0..3 {
+        let engine = open(dir.path());
+        let mut merged = gift(&format!("again-{round}"), "");
+        merged.user.id = "same".into();
+        let outcome = engine.publish(&feed("f"), vec![merged], NOW.plus(round)).await.unwrap().remove(0);
+        let Outcome::New(answer) = outcome else { panic!("{outcome:?}") };
+        assert_eq!(answer.status == crate::domain::Status::Merged, round > 0);
+        if round == 1 {
+            engine.set_policy(&feed("f"), PolicyChange::Merge(PolicyPatch::default()), NOW).await.unwrap();
+        }
+        engine.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_entry_that_is_whole_and_still_cannot_be_read_rests_and_is_given_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let name = feed("f");
+    engine.publish(&name, vec![gift("first", "")], NOW).await.unwrap();
+    let put = |feeds: &mut Feeds| {
+        let name = feed("f");
+        feeds.on(&name, NOW, |txn| {
+            let no = txn.number()?;
+            let entry = ('g', "odd", "a gift of another version".to_owned());
+            txn.common.agenda.add(txn.db, (txn.name, no), entry, (NOW.plus(10), NOW))
+        })
+    };
+    engine.at(NOW, put).await.unwrap();
+    let (mut now, mut tries) = (NOW.plus(10), 0);
+    while engine.dead(&name).await.unwrap().is_empty() {
+        let run = engine.run_due(&name, now).await.unwrap();
+        assert_eq!(run.handled.len(), 1);
+        tries += 1;
+        now = run.next.unwrap_or(now);
+    }
+    assert_eq!(tries, crate::engine::DUE_TRIES);
+    engine.publish(&name, vec![gift("second", "")], now).await.unwrap();
+    engine.close().await.unwrap();
+}

@@ -1,0 +1,206 @@
+//! A byte flips in a record: it is seen, its feed answers so, and nobody else notices.
+
+use super::*;
+
+/// What else a value could be.
+fn flipped(value: Value) -> Value {
+    match value {
+        Value::Null => Value::Integer(1),
+        Value::Integer(n) => Value::Integer(n ^ 4),
+        Value::Text(text) if text.is_empty() => Value::Text("x".into()),
+        Value::Text(text) => {
+            let mut bytes = text.into_bytes();
+            let at = bytes.len() / 2;
+            bytes[at] ^= 0x10;
+            Value::Text(String::from_utf8(bytes).unwrap())
+        }
+        Value::Blob(bytes) => Value::Blob([&[1], &bytes[..]].concat()),
+        Value::Real(_) => unreachable!(),
+    }
+}
+
+/// Every column of every table, with the rows that belong to the feed that is to be hurt.
+fn targets(db: &Connection) -> Vec<(String, String, String)> {
+    let mut found = vec![];
+    for table in layouts::tables(db).unwrap() {
+        let whose = match table.as_str() {
+            "probe" => continue,
+            "feeds" => "name = 'hurt'".to_owned(),
+            "hooks" => "scope = 'hurt'".to_owned(),
+            "sources" | "refunds" => "feed = 'hurt'".to_owned(),
+            "jots" => format!("feed = {}", no_of(db, "hurt-2")),
+            _ => format!("feed = {}", no_of(db, "hurt")),
+        };
+        let count: i64 =
+            db.query_row(&format!("SELECT count(*) FROM {table} WHERE {whose}"), [], |r| r.get(0)).unwrap();
+        assert!(count > 0, "nothing is kept in {table}: it is not tested");
+        let mut info = db.prepare(&format!("SELECT name FROM pragma_table_info('{table}')")).unwrap();
+        for column in info.query_map([], |r| r.get::<_, String>(0)).unwrap() {
+            found.push((table.clone(), column.unwrap(), whose.clone()));
+        }
+    }
+    found
+}
+
+/// Flips a byte in a column of the first such row.
+fn flip(db: &Connection, table: &str, column: &str, whose: &str) {
+    let sql = format!("SELECT {column} FROM {table} WHERE {whose} LIMIT 1");
+    let was: Value = db.query_row(&sql, [], |r| r.get(0)).unwrap();
+    let to = flipped(was.clone());
+    // Of all rows that have this value the first one only: keys of tables differ, so by what the whole row holds.
+    let mut info =
+        db.prepare(&format!("SELECT name FROM pragma_table_info('{table}') WHERE pk > 0")).unwrap();
+    let keys: Vec<String> = info.query_map([], |r| r.get(0)).unwrap().map(Result::unwrap).collect();
+    let key = keys.join(", ");
+    let sql = format!(
+        "UPDATE {table} SET {column} = ?1 WHERE ({key}) = (SELECT {key} FROM {table} WHERE {whose} AND {column} IS ?2 LIMIT 1)"
+    );
+    assert_eq!(db.execute(&sql, params![to, was]).unwrap(), 1, "{table}.{column}");
+}
+
+#[tokio::test]
+async fn a_byte_that_flips_in_any_column_is_seen_and_hurts_that_feed_alone() {
+    let whole = filled().await;
+    assert_eq!(files::check(whole.path()).unwrap().damage, []);
+    for (table, column, whose) in targets(&database(whole.path())) {
+        let case = format!("{table}.{column}");
+        let dir = copy(whole.path());
+        flip(&database(dir.path()), &table, &column, &whose);
+        let hurt = if table == "jots" { "hurt-2" } else { "hurt" };
+        let report = files::check(dir.path()).unwrap();
+        let named: Vec<_> = report.damage.iter().map(|it| it.feed.as_ref().map(FeedId::as_str)).collect();
+        assert_eq!(named, [Some(hurt)], "{case}: {:?}", report.damage);
+
+        let metrics = Arc::new(Metrics::default());
+        let engine = EmbeddedEngine::open_metered(EmbeddedOptions::new(dir.path()), metrics.clone()).unwrap();
+        let refused = engine.publish(&feed(hurt), vec![gift("x", "")], NOW).await;
+        assert!(matches!(refused, Err(EngineError::FeedDamaged(_))), "{case}: {refused:?}");
+        assert_eq!(metrics.feeds_damaged.get(), 1, "{case}");
+        let heads = engine.heads(&[feed("well"), feed(hurt), feed("new")]).await.unwrap();
+        assert!(heads[0].is_ok() && heads[1].is_err() && heads[2].is_ok(), "{case}");
+        let turn = engine.claim_due(vec![], 9, NOW.plus(300_000)).await.unwrap();
+        let expected = if hurt == "hurt" { vec![feed("well")] } else { vec![feed("hurt"), feed("well")] };
+        let mut due: Vec<_> = turn.feeds.into_iter().map(|turn| turn.feed).collect();
+        due.sort();
+        assert_eq!(due, expected, "{case}");
+        let hooks = engine.hooks().await.unwrap();
+        assert!(hooks.iter().any(|(key, _)| key.scope == HookScope::All), "{case}");
+        let readers = engine.readers(None).await.unwrap();
+        assert!(readers.iter().any(|(name, _)| *name == feed("well")), "{case}");
+        is_well(&engine, "well", "w").await;
+        is_well(&engine, "well-2", "w").await;
+        is_well(&engine, "new", "n").await;
+        let jobs = engine.claim_jobs(vec![], 99, 1_000, NOW.plus(300_000)).await.unwrap().jobs;
+        assert!(jobs.iter().all(|lease| lease.job.feed != feed(hurt)), "{case}");
+        let of_well = |lease: &crate::engine::JobLease| {
+            lease.job.feed == feed("well") && matches!(lease.job.reader, Reader::Hook(_))
+        };
+        assert!(jobs.iter().any(of_well), "{case}: {jobs:?}");
+        engine.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn damage_that_shows_in_the_middle_of_a_group_leaves_the_rest_of_it_whole() {
+    let dir = filled().await;
+    let engine = open(dir.path());
+    let after = gift("hurt-0", "");
+    // Behind the engine's back, as a disk would do it: in the middle of its work.
+    let rotten = |feeds: &mut Feeds| {
+        feeds.db.begin()?;
+        feeds.db.run("UPDATE ids SET seal = seal + 1 WHERE id = 'hurt-0'", [])?;
+        Ok(())
+    };
+    engine.at(NOW, rotten).await.unwrap();
+    let (hurt, well) = (feed("hurt"), feed("well"));
+    // One group: the writer is held up while these come in.
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let mut wait = Some(wait);
+    let held = engine.at(NOW, move |_| {
+        // Once, although the group is run again.
+        let _ = wait.take().map(|wait| wait.recv());
+        Ok(())
+    });
+    let calls = async {
+        let first = engine.publish(&hurt, vec![gift("before", "")], NOW);
+        let second = engine.publish(&well, vec![gift("between", "")], NOW);
+        let third = engine.publish(&hurt, vec![after], NOW);
+        let fourth = engine.publish(&well, vec![gift("behind", "")], NOW);
+        let go = async {
+            tokio::task::yield_now().await;
+            go.send(()).unwrap();
+        };
+        tokio::join!(first, second, third, fourth, go)
+    };
+    let (held, (first, second, third, fourth, ())) = tokio::join!(held, calls);
+    held.unwrap();
+    for done in [second, fourth] {
+        assert!(matches!(done.unwrap()[0], Outcome::New(_)));
+    }
+    assert!(matches!(third, Err(EngineError::FeedDamaged(_))), "{third:?}");
+    let together = matches!(first, Err(EngineError::FeedDamaged(_)));
+    assert!(together || first.is_ok(), "{first:?}");
+    engine.close().await.unwrap();
+    let count = |id: &str| -> i64 {
+        database(dir.path()).query_row("SELECT count(*) FROM ids WHERE id = ?1", [id], |r| r.get(0)).unwrap()
+    };
+    assert_eq!((count("between"), count("behind")), (1, 1));
+    assert_eq!(count("before"), i64::from(!together), "what was refused did not happen");
+}
+
+#[tokio::test]
+async fn a_change_that_is_missing_is_not_passed_over() {
+    let dir = filled().await;
+    let db = database(dir.path());
+    let no = no_of(&db, "hurt");
+    let sql = "SELECT last FROM changes WHERE feed = ?1 ORDER BY last";
+    let chunks: Vec<i64> =
+        db.prepare(sql).unwrap().query_map([no], |r| r.get(0)).unwrap().map(Result::unwrap).collect();
+    assert!(chunks.len() > 2, "{chunks:?}");
+    db.execute("DELETE FROM changes WHERE feed = ?1 AND last = ?2", [no, chunks[chunks.len() - 2]]).unwrap();
+    drop(db);
+    let report = files::check(dir.path()).unwrap();
+    assert_eq!(report.damage.len(), 1);
+    assert_eq!(report.damage[0].feed, Some(feed("hurt")));
+    let engine = open(dir.path());
+    assert!(matches!(engine.snapshot(&feed("hurt"), NOW).await, Err(EngineError::FeedDamaged(_))));
+    is_well(&engine, "well", "w").await;
+    engine.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_page_that_is_overwritten_hurts_those_whose_records_stand_on_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    // Enough changes for pages of their own.
+    for name in ["a", "b", "c"] {
+        for batch in 0..12 {
+            let gifts = (0..40)
+                .map(|n| gift(&format!("{name}-{batch}-{n}"), r#","message":"some words to fill it""#));
+            engine.publish(&feed(name), gifts.collect(), NOW).await.unwrap();
+        }
+    }
+    engine.close().await.unwrap();
+    let file = folder::database(dir.path());
+    // The overflow pages of b's list hold its words: the first one that has its gifts and nobody else's.
+    let mut bytes = std::fs::read(&file).unwrap();
+    let has = |page: &[u8], text: &str| page.windows(text.len()).any(|it| it == text.as_bytes());
+    let mut hit = 0;
+    for page in bytes.chunks_mut(4096).skip(1) {
+        if has(page, "u-b-11-") && !has(page, "u-a-") && !has(page, "u-c-") && hit == 0 {
+            let at = page.windows(7).position(|it| it == b"u-b-11-").unwrap();
+            page[at] ^= 1;
+            hit += 1;
+        }
+    }
+    assert_eq!(hit, 1);
+    std::fs::write(&file, bytes).unwrap();
+    let report = files::check(dir.path()).unwrap();
+    assert_eq!(report.damage.iter().filter_map(|it| it.feed.clone()).collect::<Vec<_>>(), [feed("b")]);
+    let engine = open(dir.path());
+    for name in ["a", "c"] {
+        is_well(&engine, name, "w").await;
+    }
+    assert!(matches!(engine.snapshot(&feed("b"), NOW).await, Err(EngineError::FeedDamaged(_))));
+    engine.close().await.unwrap();
+}

@@ -1,0 +1,108 @@
+//! Folders that older versions wrote are brought up to date with everything they hold.
+
+use super::*;
+use crate::domain::{DueKind, GiftId};
+use crate::engine::Unscheduled;
+
+#[test]
+fn a_file_of_the_first_layout_is_brought_up_to_date_with_what_it_holds() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tipcast.db");
+    let old = Connection::open(&path).unwrap();
+    layouts::make(&old, 1).unwrap();
+    old.execute_batch(
+        "INSERT INTO feeds VALUES (1, 'f', 'e', 0, 0, 10, '{}', '');
+        INSERT INTO changes VALUES (1, 1, '1 0 0 reset' || char(10));
+        INSERT INTO locks VALUES (1, 'key', 'e-1', 9);
+        INSERT INTO ids VALUES (1, 'a', zeroblob(16), 0, 'e', 1, 'e-1', NULL, 9);",
+    )
+    .unwrap();
+    drop(old);
+    for _ in 0..2 {
+        let (db, found) = open::open(&path).unwrap();
+        assert_eq!(found.damage, []);
+        let read = feed::Feed::load(&db, &feed("f"), &Policy::default()).unwrap().unwrap();
+        assert_eq!((read.state.list.at.seq, read.state.locks["key"].until), (1, Millis(9)));
+        let known = ids::remembered(&db, 1, &"a".parse().unwrap(), Millis(8)).unwrap().unwrap();
+        assert!(
+            matches!(known.fate, crate::domain::answer::GiftFate::Taken(answer) if answer.row.as_str() == "e-1")
+        );
+    }
+}
+
+/// Takes the seals off a folder, so that it is as the layout before them wrote it.
+fn as_layout_7(dir: &Path) {
+    let db = database(dir);
+    db.execute_batch("DROP TABLE probe").unwrap();
+    for table in layouts::tables(&db).unwrap() {
+        db.execute_batch(&format!("ALTER TABLE {table} DROP COLUMN seal")).unwrap();
+    }
+    db.execute_batch("PRAGMA user_version=7").unwrap();
+    let fresh = Connection::open_in_memory().unwrap();
+    layouts::make(&fresh, 7).unwrap();
+    let shape = |db: &Connection| {
+        let sql = "SELECT m.name, c.name, c.type, c.\"notnull\", c.pk FROM sqlite_schema m, pragma_table_info(m.name) c
+            WHERE m.type = 'table' ORDER BY 1, c.cid";
+        let mut query = db.prepare(sql).unwrap();
+        let read = |r: &rusqlite::Row<'_>| {
+            Ok((
+                r.get::<_, String>(0)?,
+                r.get::<_, String>(1)?,
+                r.get::<_, String>(2)?,
+                r.get::<_, i64>(3)?,
+                r.get::<_, i64>(4)?,
+            ))
+        };
+        query.query_map([], read).unwrap().map(Result::unwrap).collect::<Vec<_>>()
+    };
+    assert_eq!(shape(&db), shape(&fresh), "it is the old layout");
+}
+
+#[tokio::test]
+async fn a_folder_of_the_layout_before_seals_keeps_everything() {
+    let dir = filled().await;
+    as_layout_7(dir.path());
+    let why = files::check(dir.path()).unwrap_err();
+    assert!(why.contains("older tipcast"), "{why}");
+    let engine = open(dir.path());
+    for name in ["hurt", "well"] {
+        let feed = feed(name);
+        let list = engine.snapshot(&feed, NOW).await.unwrap();
+        assert_eq!((list.policy.capacity, list.drops.len()), (7, 1));
+        let again = engine.publish(&feed, vec![gift(&format!("{name}-0"), "")], NOW).await.unwrap();
+        assert!(matches!(again[0], Outcome::Duplicate(_)), "ids are known");
+        assert_eq!(engine.drops(&feed, NOW).await.unwrap()[0].held, 1);
+        assert_eq!(engine.holds(&feed, "held", NOW).await.unwrap().len(), 1);
+        assert_eq!(engine.dead(&feed).await.unwrap()[0].reason, "why");
+        let group = "g".parse().unwrap();
+        let view = engine.group(&feed, &group, NOW).await.unwrap().unwrap();
+        assert_eq!((view.pending, view.dead), (1, 1));
+        assert_eq!(engine.letters(&feed, &Reader::Group(group)).await.unwrap().len(), 1);
+        let id: GiftId = format!("{name}-later").parse().unwrap();
+        assert_eq!(
+            engine.unschedule(&feed, &id, NOW).await.unwrap(),
+            Unscheduled::Cancelled(NOW.plus(60_000))
+        );
+    }
+    let hooks = engine.hooks().await.unwrap();
+    assert_eq!(hooks.len(), 3);
+    let (feed, group) = (feed("well-2"), "g".parse().unwrap());
+    let ask = Ask { max: 9, lease_ms: 1_000, from: Start::Start };
+    let jotted = engine.take(&feed, &group, ask, NOW);
+    assert_eq!(jotted.await.unwrap().unwrap().entries.len(), 1);
+    assert_eq!(DueKind::Gift.letter(), 'g');
+    engine.close().await.unwrap();
+    assert_eq!(files::check(dir.path()).unwrap().damage, []);
+}
+
+#[test]
+fn a_file_of_a_newer_layout_is_refused_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tipcast.db");
+    drop(open::open(&path).unwrap());
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch(&format!("PRAGMA user_version={}", layouts::NEWEST + 1)).unwrap();
+    drop(db);
+    let why = open::open(&path).err().unwrap();
+    assert!(why.contains("newer tipcast") && why.contains("run that one"), "{why}");
+}

@@ -1,0 +1,122 @@
+//! `tipcast store check | backup | restore`, as an operator at three in the morning has them.
+
+use std::path::Path;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::app::Backing;
+use crate::support::gifts::gift;
+use crate::support::process::Process;
+use crate::support::watcher::Watcher;
+
+fn store(dir: &Path, args: &[&str]) -> (Option<i32>, String) {
+    let all = ["store"].iter().chain(args).map(|arg| arg.to_string());
+    let all: Vec<String> = all.chain(["--data-dir".into(), dir.display().to_string()]).collect();
+    let (status, said) = Process::run(&all);
+    (status.code(), said)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[tokio::test]
+async fn a_backup_made_while_the_gateway_runs_is_brought_back_with_a_new_epoch_for_every_feed() {
+    let backing = Backing::folder();
+    let Backing::Folder(dir) = &backing else { unreachable!() };
+    let gateway = Process::on(&backing);
+    gateway.patch_policy("show", json!({"capacity": 20, "dedup": "off"})).await;
+    for n in 0..15 {
+        gateway.give("show", &gift(&format!("g{n}"))).await;
+    }
+    gateway.give("other", &gift("o")).await;
+    let before = gateway.get_feed("show").await;
+
+    let elsewhere = TempDir::new().unwrap();
+    let file = elsewhere.path().join("show.backup");
+    let (code, said) = store(dir.path(), &["check"]);
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = store(dir.path(), &["backup", text(&file)]);
+    assert!(code == Some(0) && said.contains("2 feeds"), "{said}");
+    // After the backup: a watcher may have seen this.
+    gateway.give("show", &gift("later")).await;
+    let position = gateway.get_feed("show").await["seq"].clone();
+    assert_eq!(position, 16);
+
+    let (code, said) = store(dir.path(), &["backup", text(&file)]);
+    assert!(code == Some(1) && said.contains("is there already"), "{said}");
+    let (code, said) = store(dir.path(), &["restore", text(&file)]);
+    assert!(code == Some(1) && said.contains("another tipcast process uses"), "{said}");
+    drop(gateway);
+    let (code, said) = store(dir.path(), &["restore", text(&file)]);
+    assert!(code == Some(1) && said.contains("not empty"), "{said}");
+
+    let restored = Backing::folder();
+    let Backing::Folder(to) = &restored else { unreachable!() };
+    let (code, said) = store(to.path(), &["restore", text(&file)]);
+    assert!(code == Some(0) && said.contains("2 feeds"), "{said}");
+    let gateway = Process::on(&restored);
+    let after = gateway.get_feed("show").await;
+    assert_ne!(after["epoch"], before["epoch"], "watchers may have seen more");
+    assert_eq!(after["rows"], before["rows"]);
+    assert_eq!(after["capacity"], 20);
+    let again = gateway.post_gift("show", &gift("g3")).await;
+    assert_eq!((again.status, again.json()["duplicate"].clone()), (200, json!(true)), "ids are known");
+    gateway.give("show", &gift("new")).await;
+    let mut watcher = Watcher::open(&gateway, "show").await;
+    watcher.wait_for_the_list().await;
+}
+
+#[tokio::test]
+async fn a_damaged_feed_is_named_and_a_gateway_starts_on_its_folder_for_all_others() {
+    let backing = Backing::folder();
+    let Backing::Folder(dir) = &backing else { unreachable!() };
+    let gateway = Process::on(&backing);
+    for feed in ["good", "rotten", "fine"] {
+        gateway.give(feed, &gift("g")).await;
+    }
+    drop(gateway);
+    let db = rusqlite::Connection::open(dir.path().join("tipcast.db")).unwrap();
+    let sql = "UPDATE changes SET body = replace(body, 'Rose', 'Rost')
+        WHERE feed = (SELECT no FROM feeds WHERE name = 'rotten')";
+    assert_eq!(db.execute(sql, []).unwrap(), 1);
+    drop(db);
+    let (code, said) = store(dir.path(), &["check"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("feed rotten") && !said.contains("feed good") && !said.contains("feed fine"),
+        "{said}"
+    );
+
+    let gateway = Process::on(&backing);
+    let said = gateway.post_gift("rotten", &gift("x")).await;
+    assert_eq!(
+        (said.status, said.json()["type"].clone()),
+        (503, json!("/problems/feed-damaged")),
+        "{said:?}"
+    );
+    for feed in ["good", "fine", "new"] {
+        for n in 0..10 {
+            gateway.give(feed, &gift(&format!("more-{n}")).by(&format!("u{n}"))).await;
+        }
+    }
+    assert!(gateway.said().contains("rotten"), "the log names it");
+    let metrics = gateway.get("/metrics").await;
+    assert!(metrics.text.contains("tipcast_feeds_damaged 1"), "{}", metrics.text);
+}
+
+#[tokio::test]
+async fn what_is_no_store_is_refused_with_what_to_do() {
+    let empty = TempDir::new().unwrap();
+    let (code, said) = store(empty.path(), &["check"]);
+    assert!(code == Some(1) && said.contains("--data-dir"), "{said}");
+    let note = empty.path().join("note.txt");
+    std::fs::write(&note, "no backup").unwrap();
+    let target = TempDir::new().unwrap();
+    let (code, said) = store(target.path(), &["restore", text(&note)]);
+    assert!(code == Some(1) && said.contains("note.txt"), "{said}");
+    let left: Vec<_> =
+        std::fs::read_dir(target.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| name == "tipcast.lock"), "nothing half-done is left: {left:?}");
+}
