@@ -74,9 +74,7 @@ impl BadToken {
             BadToken::TooLong => {
                 "the token is longer than 3500 bytes; name feeds by their beginning (\"show-*\")"
             }
-            BadToken::Malformed => {
-                "the token is no JWT, or a claim has a wrong type; `tipcast token check` says more about it"
-            }
+            BadToken::Malformed => "the token is no JWT, or a claim has a wrong type or stands there twice",
             BadToken::Head => "the token's head is not that of a JWT (typ, crit)",
             BadToken::Algorithm => {
                 "the token's algorithm is not accepted; sign with HS256, RS256, PS256, ES256 or EdDSA, with a key that \

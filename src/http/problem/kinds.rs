@@ -45,11 +45,10 @@ kinds! {
         "The request asks for a WebSocket, but its headers are not those of RFC 6455: version 13 and a key are needed.";
     UNAUTHENTICATED = "unauthenticated", UNAUTHORIZED, "A key or a token is needed",
         "Writing, and whatever else is not for every viewer, needs a key: send it as Authorization: Bearer tck_... The \
-         operator makes one with `tipcast key new`. Reading and watching a private feed needs a viewer token, which the \
-         site that shows the feed gives to who is signed in, or a key with the right to read. Nothing was done.";
+         operator makes one with `tipcast key new`. Nothing was done.";
     BAD_TOKEN = "bad-token", UNAUTHORIZED, "The token is not valid",
         "The viewer token that came is no good: the detail says what is wrong with it. Get a new one from the site that \
-         gave it, and come back once. `tipcast token check` tells an operator more.";
+         gave it, and come back once.";
     BAD_SIGNATURE = "bad-signature", UNAUTHORIZED, "The request is not signed as it should be",
         "A request with Tipcast-Key is signed as Standard Webhooks are: webhook-id, webhook-timestamp (seconds, within 5 \
          minutes) and webhook-signature, v1 and the HMAC-SHA256 of id.timestamp.body in base64. Nothing was done.";
