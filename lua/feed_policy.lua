@@ -24,9 +24,10 @@
 
 settle()
 local new = { match(ARGV[11], POLICY_TEXT) }
-if ARGV[10] == 'merge' and overrides then
+if overrides then
   for i, own in ipairs({ match(overrides, POLICY_TEXT) }) do
-    if new[i] == '-' then new[i] = own end
+    -- Who may see the feed (9) is never reset by what does not name it. Older texts end before it.
+    if new[i] == '-' and own ~= '' and (i == 9 or ARGV[10] == 'merge') then new[i] = own end
   end
 end
 local text = concat(new, ' ')
@@ -34,7 +35,7 @@ policy = policy_of(text)
 resize()
 if covered < seq - policy.history then covered = seq - policy.history end
 commit(text)
-if text == '- - - - - - - -' then
+if text == '- - - - - - - - -' then
   call('DEL', POLICY)
 else
   call('SET', POLICY, text)

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use tipcast::app::key_new::KeyOptions;
 use tipcast::app::{self, StartError, StoreJob};
 use tipcast::config::{self, Config, ConfigError, Flags};
 use tipcast::tools::bench::{self, BenchError, BenchOptions};
@@ -121,8 +122,8 @@ enum StoreCommand {
 
 #[derive(Subcommand)]
 enum KeyCommand {
-    /// Print a fresh producer key, and what to put into the configuration for it.
-    New,
+    /// Print a fresh key, and what to put into the configuration for it.
+    New(KeyOptions),
 }
 
 #[derive(Subcommand)]
@@ -181,9 +182,9 @@ fn main() -> ExitCode {
             Ok(Err(error)) => refuse(FAILED, &error),
             Err(error) => refuse(FAILED, &error),
         },
-        Some(Command::Key(KeyCommand::New)) => match app::fresh_key() {
-            Ok(key) => {
-                print!("{}", explain(&key));
+        Some(Command::Key(KeyCommand::New(options))) => match app::key_new::explain(&options) {
+            Ok(text) => {
+                print!("{text}");
                 ExitCode::SUCCESS
             }
             Err(error) => refuse(FAILED, &error),
@@ -236,18 +237,6 @@ fn health_url(config: &Config) -> String {
 
 fn block_on<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
     Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work))
-}
-
-/// A key, and where its two halves go.
-fn explain(key: &str) -> String {
-    let hash = app::KeyHash::of(key);
-    format!(
-        "{key}\n\n\
-         # The key above is the producer's, who sends it as `Authorization: Bearer {key}`.\n\
-         # It is not stored anywhere and cannot be shown again. The server needs its hash only:\n\
-         [auth]\n\
-         producer_keys = [\"{hash}\"]\n"
-    )
 }
 
 fn load(settings: Settings) -> Result<Config, ConfigError> {

@@ -13,6 +13,7 @@ use actix_web::web;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
+use crate::auth::keyset::Fetched;
 use crate::config::{Config, ConfigError, Reloaded};
 use crate::domain::Policy;
 use crate::engine::EngineError;
@@ -28,6 +29,7 @@ use crate::work::reports::{ReportLoop, ReportOptions};
 mod door;
 mod engine;
 mod files;
+pub mod key_new;
 mod leave;
 mod listen;
 pub mod logs;
@@ -41,7 +43,7 @@ mod tls;
 use serve::Serving;
 use tls::Certificate;
 
-pub use crate::http::door::keys::{KeyHash, fresh as fresh_key};
+pub use crate::auth::{KeyHash, fresh_key};
 pub use files::raise_limit;
 pub use listen::bind;
 pub use signals::{asked_to_reload, asked_to_stop};
@@ -132,7 +134,10 @@ pub async fn run_reloading(
         deliveries_per_second: config.limits.deliveries_per_second,
     };
     let gate = web::Data::new(Gate::new(engine.clone(), live.clone(), ready.clone(), limits));
-    gate.door.change(door::rules(&config).map_err(StartError::Config)?);
+    let mut fetched = None;
+    let rules =
+        door::rules(&config).and_then(|rules| door::fetching(rules, &config.auth.tokens, &mut fetched));
+    gate.door.change(rules.map_err(StartError::Config)?);
     live.limit(watch_limits(&config));
     config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     let door = gate.clone();
@@ -153,7 +158,7 @@ pub async fn run_reloading(
     let reloading = async {
         let mut config = config;
         while let Some(new) = reloads.recv().await {
-            config = reload(config, &new, &door.door);
+            config = reload(config, &new, &door.door, &mut fetched);
             inbound.change(files::bounds(&config));
             live.limit(watch_limits(&config));
             if let Some(certificate) = &certificate {
@@ -262,10 +267,13 @@ fn report_options(config: &Config) -> ReportOptions {
 }
 
 /// What runs after `new` was read: `running`, with what can change while it runs taken from `new`.
-fn reload(running: Config, new: &Config, door: &Door) -> Config {
+fn reload(running: Config, new: &Config, door: &Door, fetched: &mut Option<Arc<Fetched>>) -> Config {
     let Reloaded { config, changed, waiting } = running.reloaded(new);
     // Checked as a whole: keys may go from a file that also moves to loopback, where it is not yet.
-    let rules = match check(&config).and_then(|_| door::rules(&config)) {
+    let rules = match check(&config)
+        .and_then(|_| door::rules(&config))
+        .and_then(|it| door::fetching(it, &config.auth.tokens, fetched))
+    {
         Ok(rules) => rules,
         Err(why) => {
             tracing::error!("the configuration was read again and not taken; what was stays in force: {why}");

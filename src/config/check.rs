@@ -90,7 +90,7 @@ impl Config {
     }
 
     fn check_ranges(&self) -> Result<(), ConfigError> {
-        let Config { http, limits, drops, redis, due, reports, webhooks, .. } = self;
+        let Config { auth, http, limits, drops, redis, due, reports, webhooks, .. } = self;
         for (key, value, least, most) in [
             ("[http] workers", http.workers as u64, 0, 512),
             ("[http] max_body_bytes", http.max_body_bytes as u64, 1_024, 16 << 20),
@@ -118,6 +118,14 @@ impl Config {
             ("[limits] requests_per_second", u64::from(limits.requests_per_second), 0, 1_000_000),
             ("[limits] deliveries_per_second", u64::from(limits.deliveries_per_second), 0, 1_000_000),
             ("[limits] request_burst", u64::from(limits.request_burst), 0, 10_000_000),
+            (
+                "[limits] viewer_requests_per_second",
+                u64::from(limits.viewer_requests_per_second),
+                1,
+                1_000_000,
+            ),
+            ("[auth.tokens] leeway_ms", auth.tokens.leeway_ms, 0, 300_000),
+            ("[auth.tokens] max_age_ms", auth.tokens.max_age_ms, 1_000, 31_536_000_000),
             ("[drops] reminder_ms", drops.reminder_ms, 0, 604_800_000),
             ("[due] scheduled_max", due.scheduled_max, 1, 10_000_000),
             ("[due] longest_sleep_ms", due.longest_sleep_ms, 100, 60_000),
@@ -208,7 +216,8 @@ impl Config {
 
     /// Whether anybody has a key.
     fn has_keys(&self) -> bool {
-        !self.auth.producer_keys.is_empty() || !self.auth.admin_keys.is_empty()
+        let auth = &self.auth;
+        !(auth.producer_keys.is_empty() && auth.admin_keys.is_empty() && auth.keys.is_empty())
     }
 
     fn check_listen(&self) -> Result<(), ConfigError> {

@@ -69,25 +69,41 @@ impl Layers {
                 let hint = self.hint_key(&section);
                 return Err(ConfigError(format!("{path}: {section:?} stands outside of a section{hint}")));
             };
-            self.section(&section).map_err(|why| ConfigError(format!("{path}: {why}")))?;
-            for (key, value) in keys {
-                self.set(&section, &key, value).map_err(|why| ConfigError(format!("{path}: {why}")))?;
+            self.table(&section, keys).map_err(|why| ConfigError(format!("{path}: {why}")))?;
+        }
+        Ok(())
+    }
+
+    /// Takes what a file says in one section, and in those below it.
+    fn table(&mut self, section: &str, keys: Table) -> Result<(), String> {
+        self.section(section)?;
+        for (key, value) in keys {
+            match value {
+                Value::Table(keys) if !self.is_list(section, &key) => {
+                    self.table(&format!("{section}.{key}"), keys)?;
+                }
+                value => self.set(section, &key, value)?,
             }
         }
         Ok(())
     }
 
+    fn is_list(&self, section: &str, key: &str) -> bool {
+        at(&self.known, section).is_some_and(|keys| matches!(keys.get(key), Some(Value::Array(_))))
+    }
+
     /// `TIPCAST_SECTION__KEY`; other variables are nobody's business here.
     fn env(&mut self, all: impl IntoIterator<Item = (String, String)>) -> Result<(), ConfigError> {
         for (name, text) in all {
-            let Some((section, key)) = name.strip_prefix("TIPCAST_").and_then(|rest| rest.split_once("__"))
+            let Some((section, key)) = name.strip_prefix("TIPCAST_").and_then(|rest| rest.rsplit_once("__"))
             else {
                 continue;
             };
             if section.is_empty() || key.is_empty() {
                 continue;
             }
-            let (section, key) = (section.to_ascii_lowercase(), key.to_ascii_lowercase());
+            // A section below another: TIPCAST_AUTH__TOKENS__ISSUER.
+            let (section, key) = (section.to_ascii_lowercase().replace("__", "."), key.to_ascii_lowercase());
             self.section(&section)
                 .and_then(|()| self.typed(&section, &key, text))
                 .and_then(|value| self.set(&section, &key, value))
@@ -116,7 +132,7 @@ impl Layers {
 
     /// The text of a variable as a value of the type that the key's default has.
     fn typed(&self, section: &str, key: &str, text: String) -> Result<Value, String> {
-        let default = self.known.get(section).and_then(|keys| keys.get(key));
+        let default = at(&self.known, section).and_then(|keys| keys.get(key));
         match default {
             Some(Value::Integer(_)) => {
                 text.trim().parse().map(Value::Integer).map_err(|_| format!("{text:?} is not an integer"))
@@ -126,6 +142,12 @@ impl Layers {
                 "false" | "0" => Ok(Value::Boolean(false)),
                 _ => Err(format!("{text:?} is not true or false")),
             },
+            // Tables need more than commas: TOML's own spelling, [{name = "a", …}].
+            Some(Value::Array(_)) if text.trim_start().starts_with("[{") => {
+                let table: Result<Table, _> = format!("list = {text}").parse();
+                let list = table.ok().and_then(|mut table| table.remove("list"));
+                list.ok_or_else(|| "it is no list of TOML tables, such as [{name = \"a\", …}]".to_owned())
+            }
             Some(Value::Array(_)) => {
                 let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
                 Ok(Value::Array(items.map(Value::from).collect()))
@@ -135,17 +157,18 @@ impl Layers {
     }
 
     fn section(&self, section: &str) -> Result<(), String> {
-        if self.known.contains_key(section) {
+        if at(&self.known, section).is_some() {
             return Ok(());
         }
-        let hint = nearest(section, self.known.keys().map(String::as_str));
+        let sections = sections(&self.known);
+        let hint = nearest(section, sections.iter().map(|(name, _)| name.as_str()));
         let hint = hint.map_or_else(String::new, |name| format!("; did you mean [{name}]?"));
         Err(format!("there is no section [{section}]{hint}"))
     }
 
     /// Sets one key, and tries the whole so that a wrong type is blamed on the layer it came from.
     fn set(&mut self, section: &str, key: &str, value: Value) -> Result<(), String> {
-        let known = self.known.get(section).and_then(Value::as_table);
+        let known = at(&self.known, section);
         if !known.is_some_and(|keys| keys.contains_key(key)) {
             let near = known.and_then(|keys| nearest(key, keys.keys().map(String::as_str)));
             let hint = match near {
@@ -154,25 +177,32 @@ impl Layers {
             };
             return Err(format!("[{section}] has no key {key}{hint}"));
         }
-        if let Some(keys) = self.merged.get_mut(section).and_then(Value::as_table_mut) {
+        let mut keys = Some(&mut self.merged);
+        for part in section.split('.') {
+            keys = keys.and_then(|keys| keys.get_mut(part)).and_then(Value::as_table_mut);
+        }
+        if let Some(keys) = keys {
             keys.insert(key.to_owned(), value);
         }
         match Config::deserialize_from(&self.merged) {
             Ok(_) => Ok(()),
             // The reason would quote what may be a key.
+            Err(_) if section == "auth" && key == "keys" => Err("[[auth.keys]]: each table needs a name and may, \
+                beside hash (or, with signed = true, secret); it may have feeds and expires_at, and nothing else"
+                .to_owned()),
             Err(_) if section == "auth" => {
                 Err(format!("[{section}] {key}: must be a list of texts, such as [\"sha256:…\"]"))
             }
+            Err(_) if key == "hs256_secrets" => Err(format!("[{section}] {key}: must be a list of texts")),
             Err(why) => Err(format!("[{section}] {key}: {}", why.trim())),
         }
     }
 
     /// A sentence about the section that has a key of this or nearly this name.
     fn hint_key(&self, key: &str) -> String {
-        let all = || {
-            let sections = self.known.iter().filter_map(|(name, keys)| Some((name, keys.as_table()?)));
-            sections.flat_map(|(name, keys)| keys.keys().map(move |key| (name, key.as_str())))
-        };
+        let sections = sections(&self.known);
+        let all =
+            || sections.iter().flat_map(|(name, keys)| keys.keys().map(move |key| (name, key.as_str())));
         let near = nearest(key, all().map(|(_, key)| key));
         let place = near.and_then(|near| all().find(|(_, key)| *key == near));
         match place {
@@ -186,6 +216,22 @@ impl Config {
     fn deserialize_from(table: &Table) -> Result<Config, String> {
         table.clone().try_into().map_err(|e: toml::de::Error| e.message().to_owned())
     }
+}
+
+/// The section of this name; `a.b` stands below `a`.
+fn at<'a>(table: &'a Table, section: &str) -> Option<&'a Table> {
+    section.split('.').try_fold(table, |table, part| table.get(part)?.as_table())
+}
+
+/// Every section with its keys.
+fn sections(table: &Table) -> Vec<(String, &Table)> {
+    let mut all = Vec::new();
+    for (name, keys) in table.iter().filter_map(|(name, value)| Some((name, value.as_table()?))) {
+        all.push((name.clone(), keys));
+        let below = sections(keys).into_iter().map(|(below, keys)| (format!("{name}.{below}"), keys));
+        all.extend(below);
+    }
+    all
 }
 
 #[cfg(test)]
@@ -210,12 +256,12 @@ mod tests {
     #[test]
     fn every_key_with_a_typing_error_fails_with_the_right_name() {
         let known: Table = DEFAULT.parse().unwrap();
-        for (section, keys) in &known {
-            for key in keys.as_table().unwrap().keys() {
+        for (section, keys) in sections(&known) {
+            for (key, _) in keys.iter().filter(|(_, value)| !value.is_table()) {
                 let typo = format!("{}x{}", &key[..2], &key[2..]);
                 let refused = file(&format!("[{section}]\n{typo} = 1")).unwrap_err().0;
                 assert!(refused.contains(&format!("did you mean {key}?")), "{refused}");
-                let name = format!("TIPCAST_{section}__{typo}").to_uppercase();
+                let name = format!("TIPCAST_{}__{typo}", section.replace('.', "__")).to_uppercase();
                 let refused = env(&name, "1").unwrap_err().0;
                 assert!(refused.contains(&name) && refused.contains(&format!("mean {key}?")), "{refused}");
             }
@@ -279,6 +325,36 @@ mod tests {
             env("TIPCAST_HTTP__ALLOWED_ORIGINS", "").unwrap().http.allowed_origins,
             Vec::<String>::new()
         );
+    }
+
+    #[test]
+    fn keys_with_rights_are_tables_in_a_file_and_in_the_environment() {
+        let one = "[[auth.keys]]\nname = \"a\"\nhash = \"sha256:0\"\nmay = [\"gifts\"]\nexpires_at = 2027-01-01T00:00:00Z\n";
+        let keys = file(&format!("{one}\n{}", one.replace("\"a\"", "\"b\""))).unwrap().auth.keys;
+        assert_eq!(keys.iter().map(|key| &*key.name).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(keys[0].expires_at.as_ref().unwrap().to_string(), "2027-01-01T00:00:00Z");
+        let line = "[{name = \"a\", hash = \"sha256:0\", may = [\"gifts\"]}]";
+        assert_eq!(env("TIPCAST_AUTH__KEYS", line).unwrap().auth.keys[0].name, "a");
+        for bad in [one.replace("may", "can"), one.replace("name = \"a\"\n", ""), "[auth.keys]\na = 1".into()]
+        {
+            let refused = file(&bad).unwrap_err().0;
+            assert!(refused.contains("[[auth.keys]]") && !refused.contains("sha256:0"), "{refused}");
+        }
+        assert!(env("TIPCAST_AUTH__KEYS", "[{name").unwrap_err().0.contains("TOML tables"));
+    }
+
+    #[test]
+    fn a_section_below_another_is_known_in_a_file_and_in_the_environment() {
+        let tokens = file("[auth.tokens]\nissuer = \"a\"\n[auth]\nadmin_keys = [\"k\"]").unwrap().auth;
+        assert_eq!(
+            (&*tokens.tokens.issuer, tokens.tokens.leeway_ms, tokens.admin_keys.len()),
+            ("a", 5_000, 1)
+        );
+        assert_eq!(env("TIPCAST_AUTH__TOKENS__ISSUER", "b").unwrap().auth.tokens.issuer, "b");
+        let refused = file("[auth.tokens]\nhs256_secrets = \"hunter2\"").unwrap_err().0;
+        assert!(refused.contains("[auth.tokens] hs256_secrets") && !refused.contains("hunter2"), "{refused}");
+        assert!(file("[auth.tokenz]\na = 1").unwrap_err().0.contains("did you mean [auth.tokens]?"));
+        assert!(file("[auth]\ntokens = 1").unwrap_err().0.contains("[auth] tokens"));
     }
 
     #[test]

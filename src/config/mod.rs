@@ -44,6 +44,56 @@ pub struct Config {
 pub struct Auth {
     pub producer_keys: Vec<Secret>,
     pub admin_keys: Vec<Secret>,
+    pub keys: Vec<KeyTable>,
+    pub tokens: Tokens,
+}
+
+/// `[[auth.keys]]`: a key that may do some things to some feeds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct KeyTable {
+    pub name: String,
+    pub hash: Option<Secret>,
+    pub secret: Option<Secret>,
+    pub feeds: Option<Vec<String>>,
+    pub may: Vec<String>,
+    pub expires_at: Option<Moment>,
+    #[serde(default)]
+    pub signed: bool,
+}
+
+/// A time, as a text or as TOML's own kind of time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+#[allow(missing_docs)]
+pub enum Moment {
+    Text(String),
+    Toml(toml::value::Datetime),
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Moment::Text(text) => text.fmt(f),
+            Moment::Toml(time) => time.fmt(f),
+        }
+    }
+}
+
+/// `[auth.tokens]`
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Tokens {
+    pub hs256_secrets: Vec<Secret>,
+    pub public_keys: Vec<PathBuf>,
+    pub jwks_file: PathBuf,
+    pub jwks_url: String,
+    pub issuer: String,
+    pub audience: String,
+    pub leeway_ms: u64,
+    pub max_age_ms: u64,
 }
 
 /// `[http]`
@@ -93,6 +143,7 @@ pub struct Limits {
     pub count_loopback: bool,
     pub requests_per_second: u32,
     pub request_burst: u32,
+    pub viewer_requests_per_second: u32,
     pub deliveries_per_second: u32,
 }
 
@@ -110,6 +161,7 @@ pub struct Feeds {
     pub flush_ms: u64,
     pub idempotency_window_ms: u64,
     pub history: u64,
+    pub visibility: String,
 }
 
 /// `[drops]`

@@ -22,6 +22,7 @@ impl Config {
         let mut config = self.clone();
         config.auth.clone_from(&new.auth);
         config.limits.clone_from(&new.limits);
+        config.limits.deliveries_per_second = self.limits.deliveries_per_second;
         config.http.allowed_origins.clone_from(&new.http.allowed_origins);
         config.http.hosts.clone_from(&new.http.hosts);
         config.http.trusted_proxies.clone_from(&new.http.trusted_proxies);
@@ -33,17 +34,25 @@ impl Config {
 
 /// The keys in which two configurations differ.
 fn differing(one: &Config, other: &Config) -> Vec<String> {
-    let (Ok(Value::Object(one)), Ok(Value::Object(other))) =
-        (serde_json::to_value(one), serde_json::to_value(other))
-    else {
+    let (Ok(one), Ok(other)) = (serde_json::to_value(one), serde_json::to_value(other)) else {
         return Vec::new();
     };
-    let keys = one.iter().flat_map(|(section, keys)| {
-        let keys = keys.as_object().into_iter().flatten();
-        keys.map(move |(key, value)| (section, key, value))
-    });
-    let differ = keys.filter(|(section, key, value)| other[*section].get(key) != Some(value));
-    differ.map(|(section, key, _)| format!("[{section}] {key}")).collect()
+    let mut found = Vec::new();
+    for (section, keys) in one.as_object().into_iter().flatten() {
+        compare(section, keys, &other[section], &mut found);
+    }
+    found
+}
+
+/// The keys of one section, and of those below it, in which two configurations differ.
+fn compare(section: &str, one: &Value, other: &Value, found: &mut Vec<String>) {
+    for (key, value) in one.as_object().into_iter().flatten() {
+        match value {
+            Value::Object(_) => compare(&format!("{section}.{key}"), value, &other[key], found),
+            _ if other[key] != *value => found.push(format!("[{section}] {key}")),
+            _ => {}
+        }
+    }
 }
 
 #[cfg(test)]
@@ -52,10 +61,11 @@ mod tests {
     use crate::config::{DEFAULT, Flags, load};
 
     /// Another value of the same type.
-    fn other(value: &Value) -> Value {
+    fn other(key: &str, value: &Value) -> Value {
         match value {
             Value::Bool(on) => Value::Bool(!on),
             Value::Number(n) => (n.as_u64().unwrap() + 1).into(),
+            Value::Array(_) if key == "keys" => serde_json::json!([{"name": "a", "may": ["gifts"]}]),
             Value::Array(all) => Value::Array(all.iter().cloned().chain(["new".into()]).collect()),
             Value::String(text) if text == "text" => "json".into(),
             Value::String(text) => format!("{text}x").into(),
@@ -82,21 +92,31 @@ mod tests {
             }
         }
         assert!(marked.len() > 8, "{marked:?}");
+        assert!(marked.contains(&"[auth.tokens] issuer".to_owned()), "{marked:?}");
+        let mut all = Vec::new();
         for (section, keys) in table.as_object().unwrap() {
             for (key, value) in keys.as_object().unwrap() {
-                let mut table = table.clone();
-                table[section][key] = other(value);
-                let new: Config = serde_json::from_value(table).unwrap();
-                let name = format!("[{section}] {key}");
-                let is_marked = marked.contains(&name);
-                let reloaded = running.reloaded(&new);
-                assert_eq!(reloaded.config == new, is_marked, "{name}");
-                let (changed, waiting) = match is_marked {
-                    true => (vec![name], vec![]),
-                    false => (vec![], vec![name]),
-                };
-                assert_eq!((reloaded.changed, reloaded.waiting), (changed, waiting));
+                match value.as_object() {
+                    Some(below) => all.extend(below.keys().map(|below| {
+                        (format!("[{section}.{key}] {below}"), format!("/{section}/{key}/{below}"))
+                    })),
+                    None => all.push((format!("[{section}] {key}"), format!("/{section}/{key}"))),
+                }
             }
+        }
+        for (name, pointer) in all {
+            let mut table = table.clone();
+            let value = table.pointer_mut(&pointer).unwrap();
+            *value = other(pointer.rsplit('/').next().unwrap(), value);
+            let new: Config = serde_json::from_value(table).unwrap();
+            let is_marked = marked.contains(&name);
+            let reloaded = running.reloaded(&new);
+            assert_eq!(reloaded.config == new, is_marked, "{name}");
+            let (changed, waiting) = match is_marked {
+                true => (vec![name], vec![]),
+                false => (vec![], vec![name]),
+            };
+            assert_eq!((reloaded.changed, reloaded.waiting), (changed, waiting));
         }
     }
 }

@@ -49,7 +49,7 @@ pub use json::{Fault, Refused};
 pub use list::{CannotFold, FeedList};
 pub use moderate::GiftTakenBack;
 pub use part::{Added, Part};
-pub use policy::{Dedup, Policy, PolicyPatch};
+pub use policy::{Dedup, Policy, PolicyPatch, Visibility};
 pub use pull::{Cursors, Pull, ReplayWish};
 pub use report::{
     Ask, Cursor, DeadLetter, Entry, EntryStatus, GroupView, Handed, Job, Reader, Replay, Start, Taken,

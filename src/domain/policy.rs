@@ -28,6 +28,39 @@ impl Dedup {
     }
 }
 
+/// Who may read and watch a feed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Visibility {
+    /// Everybody.
+    #[default]
+    Public,
+    /// Who has a viewer token for it, or a key with the right to read.
+    Private,
+}
+
+impl Visibility {
+    /// The word of the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Visibility::Public => "public",
+            Visibility::Private => "private",
+        }
+    }
+}
+
+impl std::str::FromStr for Visibility {
+    type Err = &'static str;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        match word {
+            "public" => Ok(Visibility::Public),
+            "private" => Ok(Visibility::Private),
+            _ => Err("must be \"public\" or \"private\""),
+        }
+    }
+}
+
 /// The whole policy in force for a feed. Field names are the API's.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -48,6 +81,8 @@ pub struct Policy {
     pub idempotency_window_ms: u64,
     /// How many of the newest changes a watcher can resume over, 0–100 000.
     pub history: u64,
+    /// Who may read and watch.
+    pub visibility: Visibility,
 }
 
 impl Default for Policy {
@@ -61,6 +96,7 @@ impl Default for Policy {
             flush_ms: 50,
             idempotency_window_ms: 86_400_000,
             history: 1024,
+            visibility: Visibility::Public,
         }
     }
 }
@@ -77,6 +113,7 @@ impl Policy {
             flush_ms: patch.flush_ms.unwrap_or(self.flush_ms),
             idempotency_window_ms: patch.idempotency_window_ms.unwrap_or(self.idempotency_window_ms),
             history: patch.history.unwrap_or(self.history),
+            visibility: patch.visibility.unwrap_or(self.visibility),
         }
     }
 
@@ -114,6 +151,9 @@ pub struct PolicyPatch {
     /// See [`Policy::history`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<u64>,
+    /// See [`Policy::visibility`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub visibility: Option<Visibility>,
 }
 
 impl PolicyPatch {
@@ -135,9 +175,19 @@ impl PolicyPatch {
             flush_ms: int("flush_ms", limits::FLUSH_MS),
             idempotency_window_ms: int("idempotency_window_ms", limits::IDEMPOTENCY_WINDOW_MS),
             history: int("history", limits::HISTORY),
+            visibility: None,
         };
         patch.row_ttl_ms = body.take("row_ttl_ms").and_then(|f| read_ttl(&f, &mut faults));
         patch.dedup = body.take("dedup").and_then(|f| read_dedup(&f, &mut faults));
+        patch.visibility = body.take("visibility").and_then(|f| {
+            let word = f.string(&mut faults)?;
+            // Nothing keeps strangers out of a private feed yet, so no feed can be made one.
+            let legal = word.parse().ok().filter(|it| *it == Visibility::Public);
+            if legal.is_none() {
+                f.wrong(&mut faults, "must be \"public\"; private feeds are not there yet");
+            }
+            legal
+        });
         body.close(&mut faults);
         if faults.is_empty() { Ok(patch) } else { Err(Refused::Invalid(faults)) }
     }
@@ -153,7 +203,14 @@ impl PolicyPatch {
             flush_ms: newer.flush_ms.or(self.flush_ms),
             idempotency_window_ms: newer.idempotency_window_ms.or(self.idempotency_window_ms),
             history: newer.history.or(self.history),
+            visibility: newer.visibility.or(self.visibility),
         }
+    }
+
+    /// `newer` in the place of this patch. What it leaves out follows the defaults again, but for who may see
+    /// the feed: a producer that does not know of that must not open a private feed.
+    pub fn replaced(&self, newer: &PolicyPatch) -> PolicyPatch {
+        PolicyPatch { visibility: newer.visibility.or(self.visibility), ..newer.clone() }
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) async fn publish(
     let bytes = body::read(&req, payload, gate.limits.batch, gate.limits.body_time).await?;
     let (gifts, mut results) = read(json::syntax(&bytes)?)?;
     // The first was paid for at the door.
-    let caller = req.extensions().get::<Caller>().copied();
+    let caller = req.extensions().get::<Caller>().cloned();
     if let Some(mut caller) = caller {
         let charged = gate.door.charge(&mut caller, results.len().saturating_sub(1));
         req.extensions_mut().insert(caller);

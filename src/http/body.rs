@@ -5,13 +5,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use actix_web::body::{BodySize, BoxBody, MessageBody};
-use actix_web::dev::{Extensions, Payload, ServiceResponse};
+use actix_web::dev::{Extensions, Payload, ServiceRequest, ServiceResponse};
 use actix_web::error::PayloadError;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use actix_web::{HttpMessage, HttpRequest, web};
 use bytes::{Bytes, BytesMut};
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
 
 use super::problem::ApiError;
 
@@ -44,6 +44,26 @@ pub(super) async fn read_of_any_type(
     let read = read.unwrap_or(Err(ApiError::BodyTimeout(ms)));
     if matches!(read, Err(ApiError::TooLarge(_) | ApiError::BodyTimeout(_))) {
         leave_unread(&mut req.extensions_mut(), payload.into_inner());
+    }
+    read
+}
+
+/// The whole body of a request that no handler has seen, whatever its type, under the same limits.
+pub(super) async fn read_any(
+    req: &mut ServiceRequest,
+    limit: usize,
+    time: Duration,
+) -> Result<Bytes, ApiError> {
+    let announced = req.headers().get(CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|n| n > limit as u64) {
+        return Err(ApiError::TooLarge(limit));
+    }
+    let mut payload = req.take_payload();
+    let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let read = tokio::time::timeout(time, collect(&mut payload, limit)).await;
+    let read = read.unwrap_or(Err(ApiError::BodyTimeout(ms)));
+    if matches!(read, Err(ApiError::TooLarge(_) | ApiError::BodyTimeout(_))) {
+        leave_unread(&mut req.extensions_mut(), payload);
     }
     read
 }
@@ -130,7 +150,10 @@ fn is_json(value: &str) -> bool {
     }
 }
 
-async fn collect(payload: &mut web::Payload, limit: usize) -> Result<Bytes, ApiError> {
+async fn collect(
+    payload: &mut (impl Stream<Item = Result<Bytes, PayloadError>> + Unpin),
+    limit: usize,
+) -> Result<Bytes, ApiError> {
     let mut whole = Bytes::new();
     let mut joined = BytesMut::new();
     while let Some(chunk) = payload.next().await {

@@ -9,9 +9,10 @@ use super::answers::{self, CancelledHold, ClaimResult, HoldList};
 use super::drops::unknown;
 use super::gifts::idempotency_key;
 use super::problem::{ApiError, invalid};
-use super::{Gate, body, drop_of, feed_of};
+use super::{Gate, body, caller_of, drop_of, feed_of};
+use crate::auth::Viewer;
 use crate::domain::json::fault;
-use crate::domain::{Cancelled, Claim, ClaimRefused, Claimed, Confirmed, GiftId, HoldId, Millis, json};
+use crate::domain::{Cancelled, Claim, ClaimRefused, Claimed, Confirmed, GiftId, HoldId, Millis, Pay, json};
 
 /// `POST /v1/feeds/{feed}/drops/{drop}/claims`
 pub(super) async fn claim(
@@ -24,6 +25,14 @@ pub(super) async fn claim(
     let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
     let claim = Claim::parse(json::syntax(&bytes)?, key.as_ref())?;
     let id = claim.id.clone();
+    if let Some(viewer) = caller_of(&req).identity.viewer() {
+        if claim.pay != Pay::Later {
+            return Err(ApiError::NotYours(
+                "a viewer may claim with pay: later only; whoever was paid confirms",
+            ));
+        }
+        only_own(viewer, &claim.user.id)?;
+    }
     match gate.ask(gate.engine.claim(&feed, &drop, claim, Millis::now())).await? {
         Claimed::New(answer) | Claimed::Again(answer) => {
             Ok(answers::json(StatusCode::CREATED, &ClaimResult::from(&answer)))
@@ -49,6 +58,14 @@ pub(super) async fn confirm(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
 pub(super) async fn cancel(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let hold = hold_of(&req)?;
+    let own = caller_of(&req).identity.viewer().map(|viewer| viewer.sub.clone().unwrap_or_default());
+    if let Some(sub) = own {
+        // Whose a hold is does not change, so it cannot become another's after this.
+        let own = gate.ask(gate.engine.holds(&feed, &sub, Millis::now())).await?;
+        if !own.iter().any(|own| own.hold == hold) {
+            return Err(ApiError::NotYours("this is no hold of yours, or it has ended"));
+        }
+    }
     match gate.ask(gate.engine.cancel(&feed, &hold, Millis::now())).await? {
         Cancelled::Done => Ok(answers::json(StatusCode::OK, &CancelledHold::new(&hold))),
         Cancelled::Ended => Err(ApiError::HoldEnded),
@@ -63,9 +80,22 @@ pub(super) async fn holds(req: HttpRequest, gate: web::Data<Gate>) -> Result<Htt
     if user.is_empty() || user.len() > 64 {
         return Err(invalid("the user's id must be 1 to 64 bytes long"));
     }
+    if let Some(viewer) = caller_of(&req).identity.viewer() {
+        only_own(viewer, &user)?;
+    }
     let holds = gate.ask(gate.engine.holds(&feed, &user, Millis::now())).await?;
     let holds = holds.into_iter().map(Into::into).collect();
     Ok(answers::fresh(StatusCode::OK, &HoldList { holds }))
+}
+
+/// A viewer acts for itself only.
+fn only_own(viewer: &Viewer, user: &str) -> Result<(), ApiError> {
+    match viewer.sub.as_deref() == Some(user) {
+        true => Ok(()),
+        false => {
+            Err(ApiError::NotYours("a viewer acts for itself only: the user's id must be the token's sub"))
+        }
+    }
 }
 
 fn hold_of(req: &HttpRequest) -> Result<HoldId, ApiError> {

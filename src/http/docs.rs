@@ -23,14 +23,10 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     let html = |req: HttpRequest| answer(&req, 0, "text/html; charset=utf-8", HTML);
     let script = |req: HttpRequest| answer(&req, 1, "text/javascript; charset=utf-8", SCRIPT);
     let style = |req: HttpRequest| answer(&req, 2, "text/css; charset=utf-8", STYLE);
-    cfg.service(resource("/openapi.json", "GET, HEAD").route(read().to(openapi::show)));
-    cfg.service(resource("/docs", "GET, HEAD").route(read().to(move |req| std::future::ready(html(req)))));
-    cfg.service(
-        resource("/static/docs.js", "GET, HEAD").route(read().to(move |req| std::future::ready(script(req)))),
-    );
-    cfg.service(
-        resource("/static/docs.css", "GET, HEAD").route(read().to(move |req| std::future::ready(style(req)))),
-    );
+    cfg.service(resource("/openapi.json").route(read().to(openapi::show)));
+    cfg.service(resource("/docs").route(read().to(move |req| std::future::ready(html(req)))));
+    cfg.service(resource("/static/docs.js").route(read().to(move |req| std::future::ready(script(req)))));
+    cfg.service(resource("/static/docs.css").route(read().to(move |req| std::future::ready(style(req)))));
 }
 
 fn answer(req: &HttpRequest, file: usize, mime: &'static str, text: &'static str) -> HttpResponse {

@@ -2,10 +2,11 @@
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
+use serde_json::value::RawValue;
 
 use super::answers::{self, GiftResult, RetractedRow};
 use super::problem::{ApiError, invalid};
-use super::{Gate, body, feed_of};
+use super::{Gate, body, caller_of, feed_of};
 use crate::domain::{Gift, GiftId, Millis, Outcome, RowId, Status, json};
 
 /// `POST /v1/feeds/{feed}/gifts`
@@ -17,7 +18,15 @@ pub(super) async fn publish(
     let feed = feed_of(&req)?;
     let key = idempotency_key(&req)?;
     let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
-    let gift = Gift::parse(json::syntax(&bytes)?, key.as_ref())?;
+    let raw = json::syntax(&bytes)?;
+    let gift = match (key, caller_of(&req).signed) {
+        // The id of a signed request is that of a gift that has none of its own.
+        (None, Some(signed)) if !names_id(raw) => {
+            let id = signed.id.parse().map_err(|rule| invalid(format!("the webhook-id header {rule}")))?;
+            Gift::parse(raw, Some(&id))?
+        }
+        (key, _) => Gift::parse(raw, key.as_ref())?,
+    };
     let mut outcomes = gate.ask(gate.engine.publish(&feed, vec![gift], Millis::now())).await?;
     let Some(outcome) = outcomes.pop() else {
         tracing::error!(engine = gate.engine.name(), "the engine gave no outcome for a gift");
@@ -31,6 +40,15 @@ pub(super) async fn publish(
         Outcome::New(_) | Outcome::Duplicate(_) | Outcome::ScheduledBefore(_) => StatusCode::OK,
     };
     Ok(answers::json(status, &GiftResult::of(&outcome)))
+}
+
+/// Whether a body names the gift's id.
+fn names_id(raw: &RawValue) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        id: Option<serde::de::IgnoredAny>,
+    }
+    serde_json::from_str::<Named>(raw.get()).is_ok_and(|named| named.id.is_some())
 }
 
 /// `DELETE /v1/feeds/{feed}/rows/{row}`

@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 
 use actix_web::body::BoxBody;
-use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use actix_web::middleware::Next;
 use actix_web::{HttpMessage, HttpResponse, web};
@@ -13,6 +13,7 @@ use super::door::rates::Budget;
 use super::door::{Caller, Verdict};
 use super::problem::ApiError;
 use super::{Gate, body};
+use crate::domain::Millis;
 
 /// The largest body that is read on and thrown away after a refusal, so that its connection stays usable.
 const READ_ON_MOST: u64 = 1 << 20;
@@ -28,24 +29,39 @@ pub(super) async fn around(
     };
     // As the router will see it: decoded. A path that is judged as something else than it is served as
     // would be a way around the door.
-    let verdict = gate.door.admit(req.method(), req.match_info().as_str(), req.request());
+    let verdict = gate.door.admit(req.method(), req.match_info().as_str(), req.request(), Millis::now());
     let (answer, budget) = match verdict {
         Verdict::Enter(caller) => {
-            if caller.budget.is_some() {
-                req.extensions_mut().insert(caller);
+            let mut req = req;
+            if let Err(refused) = check_signature(&gate, &mut req, &caller).await {
+                let answer = refuse(req, refused);
+                return Ok(dress(&gate, body::hold_unread(answer), caller.budget));
             }
+            let budget = caller.budget;
+            req.extensions_mut().insert(caller);
             let answer = match AssertUnwindSafe(next.call(req)).catch_unwind().await {
                 Ok(answer) => answer?,
                 Err(_) => return Err(ApiError::Internal.into()),
             };
             // A batch was charged for its gifts meanwhile.
-            let budget = answer.request().extensions().get::<Caller>().and_then(|caller| caller.budget);
-            (answer, budget.or(caller.budget))
+            let charged = answer.request().extensions().get::<Caller>().and_then(|caller| caller.budget);
+            (answer, charged.or(budget))
         }
         Verdict::Preflight => (req.into_response(HttpResponse::NoContent().finish()), None),
         Verdict::Refuse(refused, budget) => (refuse(req, refused), budget),
     };
     Ok(dress(&gate, body::hold_unread(answer), budget))
+}
+
+/// Reads the body of a signed request, checks its signature, and puts the body back. So whatever the handler
+/// does, it does nothing before.
+async fn check_signature(gate: &Gate, req: &mut ServiceRequest, caller: &Caller) -> Result<(), ApiError> {
+    let (Some(signed), Some(key)) = (&caller.signed, caller.identity.key()) else { return Ok(()) };
+    let bytes = body::read_any(req, gate.limits.batch, gate.limits.body_time).await?;
+    let right = signed.verify(key.secret().unwrap_or_default(), &bytes);
+    right.map_err(ApiError::BadSignature)?;
+    req.set_payload(Payload::from(bytes));
+    Ok(())
 }
 
 fn refuse(mut req: ServiceRequest, refused: ApiError) -> ServiceResponse<BoxBody> {

@@ -7,12 +7,13 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actix_web::HttpRequest;
+use actix_web::{HttpMessage, HttpRequest};
 
 use crate::domain::{DropId, FeedId};
 use crate::engine::{Engine, EngineError, Shards};
 use crate::live::Live;
 
+mod access;
 mod answers;
 mod batch;
 mod bodies;
@@ -51,6 +52,7 @@ pub use reports::Waiting;
 pub use routes::{app, routes};
 pub use sources::Pace;
 
+use door::Caller;
 use problem::{ApiError, invalid};
 use seldom::Seldom;
 
@@ -147,6 +149,11 @@ impl Gate {
             ApiError::from(error)
         })
     }
+}
+
+/// Whom the door let in.
+pub(crate) fn caller_of(req: &HttpRequest) -> Caller {
+    req.extensions().get::<Caller>().cloned().unwrap_or_default()
 }
 
 /// The drop that the path names.

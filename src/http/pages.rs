@@ -108,11 +108,11 @@ struct AdminPage {
 
 /// Registers the paths of pages and files.
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
-    cfg.service(resource("/", "GET, HEAD").route(read().to(index)));
-    cfg.service(resource("/admin", "GET, HEAD").route(read().to(admin)));
-    cfg.service(resource("/overlay/{feed:[^/]*}", "GET, HEAD").route(read().to(overlay)));
-    cfg.service(resource("/demo/status", "GET, HEAD").route(read().to(status)));
-    cfg.service(resource("/static/{file}", "GET, HEAD").route(read().to(file)));
+    cfg.service(resource("/").route(read().to(index)));
+    cfg.service(resource("/admin").route(read().to(admin)));
+    cfg.service(resource("/overlay/{feed}").route(read().to(overlay)));
+    cfg.service(resource("/demo/status").route(read().to(status)));
+    cfg.service(resource("/static/{file}").route(read().to(file)));
 }
 
 /// The value of the query's `wish`.
@@ -135,7 +135,7 @@ async fn index(req: HttpRequest) -> Result<HttpResponse, ApiError> {
 
 /// `GET /admin`, with `?lang=` for a language. What it shows comes from the API, with the key that it asks for.
 async fn admin(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
-    let locked = gate.door.admin(&req)?;
+    let locked = gate.door.asks_for_key(&req)?;
     let words = Words::of(&req, asked(&req, "lang").as_deref());
     let mut answer = secured(HttpResponse::Ok());
     answer.insert_header((VARY, "Accept-Language")).insert_header(("Content-Language", words.lang));

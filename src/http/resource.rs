@@ -2,11 +2,20 @@
 
 use actix_web::{Resource, Route, web};
 
+use super::access;
 use super::problem::ApiError;
 
-/// A path whose methods are `allow`; any other is a 405 that says so.
-pub(crate) fn resource(path: &str, allow: &'static str) -> Resource {
-    web::resource(path).default_service(web::to(move || {
+/// A path of [`access`]; a method that is not there is a 405 that says which are. A path that is not there is
+/// never reached: the door knows nobody who may ask for it.
+pub(crate) fn resource(path: &str) -> Resource {
+    let allow = access::entry(path).map_or("", |entry| &entry.allow);
+    // A part may be empty, for its handler to refuse; static files have names.
+    let pattern = if ["/v1/", "/in/", "/overlay/"].iter().any(|start| path.starts_with(start)) {
+        path.replace('}', ":[^/]*}")
+    } else {
+        path.to_owned()
+    };
+    web::resource(pattern).default_service(web::to(move || {
         std::future::ready(Err::<&str, _>(ApiError::MethodNotAllowed(allow)))
     }))
 }

@@ -40,65 +40,43 @@ pub fn app(
 
 /// Registers every path. The router tries them in order: the busiest come first.
 pub fn routes(cfg: &mut web::ServiceConfig) {
-    cfg.service(resource("/v1/feeds/{feed:[^/]*}/gifts", "POST").route(web::post().to(gifts::publish)));
-    cfg.service(resource("/v1/feeds/{feed:[^/]*}/gifts/batch", "POST").route(web::post().to(batch::publish)));
+    cfg.service(resource("/v1/feeds/{feed}/gifts").route(web::post().to(gifts::publish)));
+    cfg.service(resource("/v1/feeds/{feed}/gifts/batch").route(web::post().to(batch::publish)));
     watch::configure(cfg);
+    cfg.service(resource("/v1/feeds/{feed}/drops/{drop}/claims").route(web::post().to(claims::claim)));
+    cfg.service(resource("/v1/feeds/{feed}/holds/{hold}/confirm").route(web::post().to(claims::confirm)));
+    cfg.service(resource("/v1/feeds/{feed}/holds/{hold}").route(web::delete().to(claims::cancel)));
+    cfg.service(resource("/v1/feeds/{feed}/users/{user}/holds").route(read().to(claims::holds)));
     cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/drops/{drop:[^/]*}/claims", "POST")
-            .route(web::post().to(claims::claim)),
-    );
-    cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/holds/{hold:[^/]*}/confirm", "POST")
-            .route(web::post().to(claims::confirm)),
-    );
-    cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/holds/{hold:[^/]*}", "DELETE")
-            .route(web::delete().to(claims::cancel)),
-    );
-    cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/users/{user:[^/]*}/holds", "GET, HEAD")
-            .route(read().to(claims::holds)),
-    );
-    cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/drops/{drop:[^/]*}", "GET, HEAD, PUT")
+        resource("/v1/feeds/{feed}/drops/{drop}")
             .route(read().to(drops::get))
             .route(web::put().to(drops::put)),
     );
-    cfg.service(resource("/v1/feeds/{feed:[^/]*}/drops", "GET, HEAD").route(read().to(drops::list)));
-    cfg.service(resource("/v1/feeds/{feed:[^/]*}", "GET, HEAD").route(read().to(feed::snapshot)));
+    cfg.service(resource("/v1/feeds/{feed}/drops").route(read().to(drops::list)));
+    cfg.service(resource("/v1/feeds/{feed}").route(read().to(feed::snapshot)));
+    cfg.service(resource("/v1/feeds/{feed}/rows/{row}").route(web::delete().to(gifts::retract)));
+    cfg.service(resource("/v1/feeds/{feed}/rows").route(web::delete().to(moderation::retract_user)));
     cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/rows/{row:[^/]*}", "DELETE").route(web::delete().to(gifts::retract)),
+        resource("/v1/feeds/{feed}/gifts/{id}/retract").route(web::post().to(moderation::retract_gift)),
     );
+    cfg.service(resource("/v1/feeds/{feed}/control").route(web::post().to(moderation::control)));
     cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/rows", "DELETE").route(web::delete().to(moderation::retract_user)),
-    );
-    cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/gifts/{id:[^/]*}/retract", "POST")
-            .route(web::post().to(moderation::retract_gift)),
-    );
-    cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/control", "POST").route(web::post().to(moderation::control)),
-    );
-    cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/policy", "GET, HEAD, PUT, PATCH")
+        resource("/v1/feeds/{feed}/policy")
             .route(read().to(policy::get))
             .route(web::put().to(policy::put))
             .route(web::patch().to(policy::patch)),
     );
-    cfg.service(resource("/v1/feeds/{feed:[^/]*}/scheduled", "GET, HEAD").route(read().to(scheduled::list)));
-    cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/scheduled/{id:[^/]*}", "DELETE")
-            .route(web::delete().to(scheduled::cancel)),
-    );
-    cfg.service(resource("/v1/feeds/{feed:[^/]*}/due/dead", "GET, HEAD").route(read().to(scheduled::dead)));
-    cfg.service(resource("/healthz", "GET, HEAD").route(read().to(health::alive)));
-    cfg.service(resource("/readyz", "GET, HEAD").route(read().to(health::ready)));
-    cfg.service(resource("/metrics", "GET, HEAD").route(read().to(meter::show)));
+    cfg.service(resource("/v1/feeds/{feed}/scheduled").route(read().to(scheduled::list)));
+    cfg.service(resource("/v1/feeds/{feed}/scheduled/{id}").route(web::delete().to(scheduled::cancel)));
+    cfg.service(resource("/v1/feeds/{feed}/due/dead").route(read().to(scheduled::dead)));
+    cfg.service(resource("/healthz").route(read().to(health::alive)));
+    cfg.service(resource("/readyz").route(read().to(health::ready)));
+    cfg.service(resource("/metrics").route(read().to(meter::show)));
     reports::configure(cfg);
     sources::configure(cfg);
     docs::configure(cfg);
     pages::configure(cfg);
-    cfg.service(resource("/problems/{name}", "GET, HEAD").route(read().to(about)));
+    cfg.service(resource("/problems/{name}").route(read().to(about)));
     cfg.default_service(web::to(nowhere));
 }
 

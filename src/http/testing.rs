@@ -129,7 +129,7 @@ impl FeedStore for MemoryEngine {
     fn set_policy<'a>(&'a self, feed: &'a FeedId, change: PolicyChange, now: Millis) -> Wait<'a, Policy> {
         self.step(feed, move |feed, _| {
             let overrides = match change {
-                PolicyChange::Replace(patch) => patch,
+                PolicyChange::Replace(patch) => feed.state.overrides.replaced(&patch),
                 PolicyChange::Merge(patch) => feed.state.overrides.merged(&patch),
             };
             feed.state.set_policy(overrides, &Policy::default(), now, &mut Effects::default())

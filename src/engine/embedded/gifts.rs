@@ -137,7 +137,7 @@ pub(super) fn set_policy(txn: &mut FeedTxn<'_>, change: &PolicyChange) -> Step<P
     let defaults = txn.common.defaults.clone();
     let policy = txn.change(|state, _, now, effects| {
         let overrides = match change {
-            PolicyChange::Replace(patch) => patch.clone(),
+            PolicyChange::Replace(patch) => state.overrides.replaced(patch),
             PolicyChange::Merge(patch) => state.overrides.merged(patch),
         };
         state.set_policy(overrides, &defaults, now, effects)

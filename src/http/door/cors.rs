@@ -12,8 +12,10 @@ use super::{Page, Rules, Want};
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
 
 /// Request headers that mean something here and that a browser asks about.
-const HEADERS: HeaderValue =
-    HeaderValue::from_static("Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID");
+const HEADERS: HeaderValue = HeaderValue::from_static(
+    "Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, \
+     Tipcast-Key, Webhook-Id, Webhook-Timestamp, Webhook-Signature",
+);
 
 /// Answer headers that a page may read beside those that it always may.
 const EXPOSED: HeaderValue =

@@ -1,9 +1,9 @@
 //! The door: who may come in, before anything of a request is done.
 //!
-//! Every request passes [`Door::admit`] (before its handler runs), which asks, in this order: may this
-//! web page be here ([`origins`]), is there a producer key where one is needed ([`keys`]), and has its
-//! holder any requests left ([`rates`]). Watchers take a place in addition ([`places`]). What is asked can
-//! change while the server runs: [`Door::change`].
+//! Every request passes [`Door::admit`] (before its handler runs), which asks, in this order: may the server be
+//! asked by this name ([`hosts`]), may this web page be here ([`origins`]), does a key or a token open what is
+//! asked for ([`caller`], by the table in [`super::access`]), and has its holder requests left ([`rates`]). Watchers
+//! take a connection slot in addition ([`places`]). What is asked can change while the server runs: [`Door::change`].
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -12,23 +12,29 @@ use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::http::Method;
-use actix_web::http::header::{ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, HeaderMap, HeaderName, ORIGIN};
+use actix_web::http::header::{ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderName, ORIGIN};
 use arc_swap::ArcSwap;
+use tokio::sync::watch;
 
+use super::access::{Access, Asked, find};
 use super::inbound::Peer;
 use super::problem::ApiError;
 use super::seldom::Seldom;
+use crate::auth::{Keys, Right, Verifier};
+use crate::domain::Millis;
 
 pub mod address;
+pub mod caller;
 pub mod hosts;
-pub mod keys;
 pub mod origins;
 pub mod places;
 pub mod rates;
 
+mod cors;
+
 use address::{Proxies, counted};
+pub use caller::{Caller, Identity};
 use hosts::Hosts;
-use keys::Keys;
 use origins::{Origins, Page};
 use places::{Full, Place, PlaceLimits, Places};
 use rates::{Budget, Rate, Rates, Who};
@@ -41,13 +47,13 @@ const FULL_SAID_EVERY: Duration = Duration::from_secs(10);
 /// producer's outdated key must not lock out the others behind the same address.
 const WRONG_KEYS_PER_SECOND: u32 = 2;
 
-/// What is asked at the door. The default asks nothing of programs and keeps foreign pages out.
-#[derive(Clone, Default, PartialEq, Eq)]
+/// What is asked at the door. The default asks nothing of programs of this machine and keeps foreign pages out.
+#[derive(Clone, Default)]
 pub struct Rules {
-    /// Who may write. While there are no keys at all, nobody is asked for one.
+    /// Who may do what. While there are no keys at all, nobody is asked for one.
     pub keys: Keys,
-    /// Who may also look after reports.
-    pub admin: Keys,
+    /// Judges viewers' tokens.
+    pub tokens: Verifier,
     /// Which web pages may be here.
     pub origins: Origins,
     /// By which names the server may be asked.
@@ -58,87 +64,67 @@ pub struct Rules {
     pub proxies: Proxies,
     /// How many may watch.
     pub places: PlaceLimits,
-    /// How often a producer may ask.
+    /// How often the holder of a key may ask.
     pub rate: Option<Rate>,
+    /// How often one viewer may ask for holds.
+    pub viewer_rate: Option<Rate>,
 }
 
 /// The rules and what is counted under them.
 pub struct Door {
-    now: ArcSwap<Now>,
+    now: ArcSwap<InForce>,
+    changes: watch::Sender<()>,
     places: Arc<Places>,
     full: Seldom,
     /// What an address has left of wrong keys.
     wrong_keys: Option<Rates>,
 }
 
-struct Now {
+struct InForce {
     rules: Rules,
     rates: Option<Arc<Rates>>,
+    viewer_rates: Option<Arc<Rates>>,
 }
 
-/// What a request wants, as far as the door cares.
+/// What a request wants, as far as web pages are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Want {
+enum Want {
     /// Something for everybody that no other site's page has a use for: pages, health, metrics.
     Page,
-    /// Something for everybody, that other sites' pages may use.
+    /// Something that other sites' pages may use.
     Read,
     /// A live feed.
     Watch,
-    /// What only producers may.
+    /// What needs a key.
     Produce,
-    /// Groups and webhooks: for producers, and for those who look after them.
-    Report,
-    /// What only those may who look after reports.
+    /// What needs a key for everything.
     Admin,
 }
 
 impl Want {
-    /// Of the path as the router sees it, percent-decoded. What is not listed here as open is for
-    /// producers, so that a new path below /v1 is closed until somebody decides otherwise.
-    pub fn of(method: &Method, path: &str) -> Want {
-        let Some(path) = path.strip_prefix("/v1/") else {
-            // The client library is a module, which other sites' pages load with CORS only.
-            let shared = path.starts_with("/static/") || path == "/openapi.json";
-            return if shared { Want::Read } else { Want::Page };
-        };
-        let mut parts = path.split('/');
-        let parts = [(); 5].map(|()| parts.next());
-        match parts {
-            [Some("admin"), ..] => return Want::Admin,
-            [Some("feeds"), Some(_), Some("groups" | "webhooks"), ..] => return Want::Report,
-            _ if !matches!(*method, Method::GET | Method::HEAD) => return Want::Produce,
-            _ => {}
-        }
-        match parts {
-            [Some("ws"), None, ..] => Want::Watch,
-            [Some("feeds"), Some(_), Some("ws" | "sse"), None, _] => Want::Watch,
-            [Some("feeds"), Some(_), None, ..] => Want::Read,
-            // What it says also travels in the feed.
-            [Some("feeds"), Some(_), Some("drops"), Some(_), None] => Want::Read,
-            [Some("feeds"), Some(_), Some("drops"), None, _] => Want::Read,
-            _ => Want::Produce,
+    fn of(asked: &Asked<'_>, path: &str) -> Want {
+        match asked {
+            Asked::For { access, .. } => match access {
+                Access::Page => Want::Page,
+                Access::Open | Access::Feed => Want::Read,
+                Access::Watch => Want::Watch,
+                Access::Key(Right::Admin) => Want::Admin,
+                Access::AnyKey | Access::Key(_) | Access::Hold => Want::Produce,
+            },
+            Asked::OtherMethod(_) | Asked::Nothing if path.starts_with("/v1/") => Want::Produce,
+            Asked::OtherMethod(_) | Asked::Nothing => Want::Page,
         }
     }
 
     /// Whether a key is asked for, where there are keys.
     fn needs_key(self) -> bool {
-        matches!(self, Want::Produce | Want::Report | Want::Admin)
+        matches!(self, Want::Produce | Want::Admin)
     }
-}
-
-/// Somebody whom the door let in.
-#[derive(Clone, Copy)]
-pub struct Caller {
-    /// Whose bucket is charged.
-    who: Option<Who>,
-    /// What is left in it.
-    pub budget: Option<Budget>,
 }
 
 /// What the door says.
 pub enum Verdict {
-    /// Go on.
+    /// Go on. A signed request only once its signature was found to be right.
     Enter(Caller),
     /// A browser asks whether a page may; it may.
     Preflight,
@@ -150,68 +136,122 @@ impl Door {
     /// A door with these rules.
     pub fn new(rules: Rules) -> Door {
         Door {
-            now: ArcSwap::from_pointee(Now::new(rules, None)),
+            now: ArcSwap::from_pointee(InForce::new(rules, None)),
+            changes: watch::Sender::new(()),
             places: Arc::default(),
             full: Seldom::new(FULL_SAID_EVERY),
             wrong_keys: Rate::new(WRONG_KEYS_PER_SECOND, 0).map(Rates::new),
         }
     }
 
-    /// New rules, from the next request on. Who is in stays in, and buckets stay as full as they are
-    /// unless the rate is another.
+    /// New rules, from the next request on. Who is in is judged again where that lasts; buckets stay as full as
+    /// they are unless the rate is another.
     pub fn change(&self, rules: Rules) {
         let old = self.now.load_full();
-        self.now.store(Arc::new(Now::new(rules, old.rates.clone())));
+        self.now.store(Arc::new(InForce::new(rules, Some(&old))));
+        self.changes.send_replace(());
+    }
+
+    /// Tells of every change of the rules from here on.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     /// Judges a request by its head.
-    pub fn admit(&self, method: &Method, path: &str, req: &HttpRequest) -> Verdict {
-        let asked = preflight(method, req);
-        let want = Want::of(asked.as_ref().unwrap_or(method), path);
+    pub fn admit(&self, method: &Method, path: &str, req: &HttpRequest, clock: Millis) -> Verdict {
+        let asked_for = preflight(method, req);
+        let asked = find(asked_for.as_ref().unwrap_or(method), path);
+        let want = Want::of(&asked, path);
         let now = self.now.load();
+        let rules = &now.rules;
         let host = hosts::asked(req);
-        if !now.rules.hosts.allow(host.as_deref()) {
+        if !rules.hosts.allow(host.as_deref()) {
             return Verdict::Refuse(ApiError::Misdirected, None);
         }
-        if want == Want::Page {
-            return Verdict::Enter(Caller { who: None, budget: None });
-        }
-        if want.needs_key() && now.rules.needs_keys(want, host.as_deref(), req) {
+        if want.needs_key() && rules.needs_keys(want, host.as_deref(), req) {
             return Verdict::Refuse(ApiError::KeysNeeded, None);
         }
-        let page = now.rules.page_of(host.as_deref(), req);
-        if let Err(refused) = now.rules.check_page(page, want, asked.is_some()) {
-            return Verdict::Refuse(refused, None);
-        }
-        if asked.is_some() {
-            return Verdict::Preflight;
+        if want != Want::Page {
+            let page = rules.page_of(host.as_deref(), req);
+            if let Err(refused) = rules.check_page(page, want, asked_for.is_some()) {
+                return Verdict::Refuse(refused, None);
+            }
+            if asked_for.is_some() {
+                return Verdict::Preflight;
+            }
         }
         if !want.needs_key() {
-            return Verdict::Enter(Caller { who: None, budget: None });
+            return match asked {
+                Asked::For { access, .. } => self.admit_viewer(rules, access, req, clock),
+                Asked::OtherMethod(allow) => Verdict::Refuse(ApiError::MethodNotAllowed(allow), None),
+                Asked::Nothing => {
+                    Verdict::Refuse(ApiError::NotFound(format!("there is nothing at {path}")), None)
+                }
+            };
         }
-        let keyed = now.rules.check_key(want, req);
-        if let Err(ApiError::Unauthenticated { tried: true } | ApiError::AdminKey { tried: true }) = keyed
+        let caller = match rules.keys.is_empty() && !caller::is_token(req) {
+            true => Ok(Caller::default()),
+            false => rules.caller(req, clock),
+        };
+        let judged = caller.and_then(|caller| rules.authorize(&asked, caller));
+        self.charge_head(&now, judged, &asked, path, req)
+    }
+
+    /// Who reads or watches comes in; whether the feed lets it see anything is known when its policy is.
+    fn admit_viewer(&self, rules: &Rules, access: Access, req: &HttpRequest, clock: Millis) -> Verdict {
+        let identity = match access {
+            Access::Feed | Access::Watch => rules.viewer(req, access, clock),
+            _ => Identity::Nobody,
+        };
+        // A browser does not show its page the status of a refused handshake.
+        let told_later = access == Access::Watch && caller::is_handshake(req);
+        match identity {
+            Identity::Bad(bad) if rules.tokens.is_on() && !told_later => {
+                Verdict::Refuse(ApiError::BadToken(bad), None)
+            }
+            identity => Verdict::Enter(Caller { identity, ..Caller::default() }),
+        }
+    }
+
+    /// Charges whoever sent a request that needs a key, and says what becomes of it.
+    fn charge_head(
+        &self,
+        now: &InForce,
+        judged: Result<Caller, (ApiError, Identity)>,
+        asked: &Asked<'_>,
+        path: &str,
+        req: &HttpRequest,
+    ) -> Verdict {
+        let address = || Who::Address(now.rules.client(req).map(counted));
+        if let Err((ApiError::Unauthenticated { tried: true } | ApiError::BadSignature(_), _)) = &judged
             && let Some(wrong_keys) = &self.wrong_keys
-            && let Err(budget) =
-                wrong_keys.charge(Who::Address(now.rules.client(req).map(counted)), NonZeroU32::MIN)
+            && let Err(budget) = wrong_keys.charge(address(), NonZeroU32::MIN)
         {
             return Verdict::Refuse(ApiError::RateLimited(budget.retry_after()), None);
         }
-        let Some(rates) = &now.rates else {
-            return match keyed {
-                Ok(_) => Verdict::Enter(Caller { who: None, budget: None }),
-                Err(refused) => Verdict::Refuse(refused, None),
-            };
-        };
         // Who has no valid key is charged by address, so that trying keys is limited too.
-        let who = match keyed {
-            Ok(Some(hash)) => Who::Key(hash),
-            _ => Who::Address(now.rules.client(req).map(counted)),
+        let identity = judged.as_ref().map_or_else(|(_, identity)| identity, |caller| &caller.identity);
+        let (who, rates) = match identity {
+            Identity::Viewer(viewer) => (Who::Viewer(viewer.id()), &now.viewer_rates),
+            Identity::Key(key) => (Who::Key(key.id()), &now.rates),
+            _ => (address(), &now.rates),
         };
-        match (rates.charge(who, NonZeroU32::MIN), keyed) {
-            (Err(budget), _) => Verdict::Refuse(ApiError::RateLimited(budget.retry_after()), Some(budget)),
-            (Ok(budget), Err(refused)) => Verdict::Refuse(refused, Some(budget)),
-            (Ok(budget), Ok(_)) => Verdict::Enter(Caller { who: Some(who), budget: Some(budget) }),
+        let budget = match rates.as_ref().map(|rates| rates.charge(who, NonZeroU32::MIN)) {
+            Some(Err(budget)) => {
+                return Verdict::Refuse(ApiError::RateLimited(budget.retry_after()), Some(budget));
+            }
+            Some(Ok(budget)) => Some(budget),
+            None => None,
+        };
+        match (judged, asked) {
+            (Err((refused, _)), _) => Verdict::Refuse(refused, budget),
+            (Ok(_), Asked::OtherMethod(allow)) => Verdict::Refuse(ApiError::MethodNotAllowed(allow), budget),
+            (Ok(_), Asked::Nothing) => {
+                Verdict::Refuse(ApiError::NotFound(format!("there is nothing at {path}")), budget)
+            }
+            (Ok(caller), Asked::For { .. }) => {
+                Verdict::Enter(Caller { who: budget.is_some().then_some(who), budget, ..caller })
+            }
         }
     }
 
@@ -219,18 +259,33 @@ impl Door {
     pub fn charge(&self, caller: &mut Caller, more: usize) -> Result<(), ApiError> {
         let more = NonZeroU32::new(u32::try_from(more).unwrap_or(u32::MAX));
         let now = self.now.load();
-        let (Some(who), Some(rates), Some(more)) = (caller.who, &now.rates, more) else { return Ok(()) };
+        let rates = if matches!(caller.who, Some(Who::Viewer(_))) { &now.viewer_rates } else { &now.rates };
+        let (Some(who), Some(rates), Some(more)) = (caller.who, rates, more) else { return Ok(()) };
         let charged = rates.charge(who, more);
         caller.budget = Some(charged.unwrap_or_else(|budget| budget));
         charged.map(|_| ()).map_err(|budget| ApiError::RateLimited(budget.retry_after()))
     }
 
-    /// Whether the page of those who look after reports needs a key; an error when it is closed to who asks.
-    pub fn admin(&self, req: &HttpRequest) -> Result<bool, ApiError> {
+    /// Whether the pages of those who look after feeds need a key; an error when they are closed to who asks.
+    pub fn asks_for_key(&self, req: &HttpRequest) -> Result<bool, ApiError> {
         let now = self.now.load();
         match now.rules.needs_keys(Want::Admin, hosts::asked(req).as_deref(), req) {
             true => Err(ApiError::KeysNeeded),
-            false => Ok(now.rules.has_keys()),
+            false => Ok(!now.rules.keys.is_empty()),
+        }
+    }
+
+    /// Whether somebody who was let in with a key before still may: an error when the key lost what it needs.
+    pub fn still(&self, caller: &Caller, right: Right, feed: &str, clock: Millis) -> Result<(), ApiError> {
+        let now = self.now.load();
+        match &caller.identity {
+            Identity::Key(key) if now.rules.keys.still(key, clock) => Ok(()),
+            Identity::Key(old) => match now.rules.keys.like(old, clock) {
+                Some(key) => key.allows(Some(right), Some(feed)).map_err(ApiError::NotAllowed),
+                None => Err(ApiError::Unauthenticated { tried: true }),
+            },
+            _ if now.rules.keys.is_empty() => Ok(()),
+            _ => Err(ApiError::Unauthenticated { tried: false }),
         }
     }
 
@@ -272,24 +327,26 @@ impl Door {
 
     /// The headers by which a browser lets a page of another origin see the answer.
     pub fn cors(&self, method: &Method, path: &str, req: &HttpRequest, headers: &mut HeaderMap) {
-        let asked = preflight(method, req);
-        let want = Want::of(asked.as_ref().unwrap_or(method), path);
+        let asked_for = preflight(method, req);
+        let want = Want::of(&find(asked_for.as_ref().unwrap_or(method), path), path);
         if want == Want::Page {
             return;
         }
         let now = self.now.load();
         let page = now.rules.page_of(hosts::asked(req).as_deref(), req);
-        cors::put(&now.rules, page, want, asked.is_some(), req, headers);
+        cors::put(&now.rules, page, want, asked_for.is_some(), req, headers);
     }
 }
 
-mod cors;
-
-impl Now {
-    fn new(rules: Rules, old: Option<Arc<Rates>>) -> Now {
-        let kept = old.filter(|old| Some(old.rate()) == rules.rate);
-        let rates = rules.rate.map(|rate| kept.unwrap_or_else(|| Arc::new(Rates::new(rate))));
-        Now { rules, rates }
+impl InForce {
+    fn new(rules: Rules, old: Option<&InForce>) -> InForce {
+        let kept = |old: Option<&Arc<Rates>>, rate: Option<Rate>| {
+            let kept = old.filter(|old| Some(old.rate()) == rate).cloned();
+            rate.map(|rate| kept.unwrap_or_else(|| Arc::new(Rates::new(rate))))
+        };
+        let rates = kept(old.and_then(|old| old.rates.as_ref()), rules.rate);
+        let viewer_rates = kept(old.and_then(|old| old.viewer_rates.as_ref()), rules.viewer_rate);
+        InForce { rules, rates, viewer_rates }
     }
 }
 
@@ -304,17 +361,12 @@ impl Rules {
         self.origins.judge(origin, host)
     }
 
-    /// Whether anybody has a key. If so, whatever is not open to viewers needs one.
-    fn has_keys(&self) -> bool {
-        !self.keys.is_empty() || !self.admin.is_empty()
-    }
-
     /// Whether a request that is not open to viewers cannot be answered while nobody has a key: reaching the
     /// server is the only permission there is then, so only programs of this machine have it. `insecure`
     /// gives it to everybody, but for looking after all feeds, which needs more than being there.
     fn needs_keys(&self, want: Want, host: Option<&str>, req: &HttpRequest) -> bool {
         let open = self.insecure && want != Want::Admin;
-        !self.has_keys() && !open && !hosts::is_local(host, req)
+        self.keys.is_empty() && !open && !hosts::is_local(host, req)
     }
 
     /// What a page may want. Programs are not pages.
@@ -325,37 +377,14 @@ impl Rules {
             // Without keys, a name that was made to point here was refused before: see `needs_keys`.
             (Page::Own, _) => true,
             // Without keys any page that somebody has open on this machine could write.
-            (Page::Welcome, Want::Produce | Want::Report) => self.has_keys(),
+            (Page::Welcome, Want::Produce) => !self.keys.is_empty(),
             // A browser does not show the page the answer without CORS headers.
             (Page::Foreign, Want::Read | Want::Page) => !preflight,
-            (Page::Foreign, Want::Watch | Want::Produce | Want::Report) => false,
+            (Page::Foreign, Want::Watch | Want::Produce) => false,
             // Its key is not for other pages, unless they are named.
             (Page::Welcome | Page::Foreign, Want::Admin) => false,
         };
         if may { Ok(()) } else { Err(ApiError::ForeignOrigin) }
-    }
-
-    /// The key that came, when keys are needed.
-    fn check_key(&self, want: Want, req: &HttpRequest) -> Result<Option<keys::KeyHash>, ApiError> {
-        if !self.has_keys() {
-            return Ok(None);
-        }
-        let refuse = |tried| match want {
-            Want::Admin => ApiError::AdminKey { tried },
-            _ => ApiError::Unauthenticated { tried },
-        };
-        let Some(sent) = single(req.headers(), &AUTHORIZATION) else {
-            return Err(refuse(false));
-        };
-        let bearer = sent.and_then(|sent| {
-            let (scheme, key) = sent.trim().split_once(' ')?;
-            scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
-        });
-        let found = bearer.and_then(|key| match want {
-            Want::Admin => self.admin.find(key),
-            _ => self.keys.find(key).or_else(|| self.admin.find(key)),
-        });
-        found.map(Some).ok_or(refuse(true))
     }
 }
 

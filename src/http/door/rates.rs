@@ -10,7 +10,7 @@ use governor::middleware::StateInformationMiddleware;
 use governor::state::keyed::HashMapStateStore;
 use governor::{NotUntil, Quota, RateLimiter};
 
-use super::keys::KeyHash;
+use crate::auth::KeyHash;
 
 /// The least burst: the most gifts of one batch.
 const BURST_LEAST: u32 = 128;
@@ -42,6 +42,8 @@ impl Rate {
 pub enum Who {
     /// The holder of a key.
     Key(KeyHash),
+    /// The viewer that a token names.
+    Viewer(KeyHash),
     /// An address, as [`super::address::counted`] gives it.
     Address(Option<IpAddr>),
 }

@@ -32,7 +32,6 @@ use crate::http::problem::Problem;
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn put() {}
 
@@ -93,7 +92,6 @@ pub(super) fn list() {}
             headers(("Retry-After" = u64, description = "too-many-holds: in how many seconds the earliest ends"))),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn claim() {}
 
@@ -114,7 +112,6 @@ pub(super) fn claim() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn confirm() {}
 
@@ -135,7 +132,6 @@ pub(super) fn confirm() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn cancel() {}
 
@@ -149,6 +145,5 @@ pub(super) fn cancel() {}
     tag = "drops",
     params(FeedName, UserId),
     responses((status = 200, description = "The earliest to end first", body = HoldList), Refusals),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn holds() {}

@@ -10,10 +10,12 @@ use std::sync::LazyLock;
 use actix_web::http::header::{CACHE_CONTROL, ETAG};
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
+use super::access::{self, Access};
 use super::etag;
+use crate::auth::Right;
 
 #[allow(dead_code, reason = "only described, never built or called")]
 mod drops;
@@ -51,8 +53,8 @@ mod watching;
     ),
     servers((url = "/", description = "This gateway")),
     tags(
-        (name = "producer", description = "Writing: gifts, rows, policies. Needs a producer key when the operator set any"),
-        (name = "moderation", description = "What a host does while a show runs. Needs a producer key when the operator set any"),
+        (name = "producer", description = "Writing: gifts, rows, policies. Needs a key when the operator set any"),
+        (name = "moderation", description = "What a host does while a show runs. Needs a key when the operator set any"),
         (name = "drops", description = "Limited gifts: defining, claiming, holding and paying. Reading them needs no key"),
         (name = "reports", description = "What happened, for game backends: groups that pull, webhooks that push. Needs a \
             producer key or an admin key when the operator set any producer keys"),
@@ -119,13 +121,20 @@ struct Keys;
 
 impl Modify for Keys {
     fn modify(&self, api: &mut utoipa::openapi::OpenApi) {
-        let mut scheme = Http::new(HttpAuthScheme::Bearer);
-        scheme.description = Some("A producer key, as `tipcast key new` makes it".into());
         let components = api.components.get_or_insert_default();
-        components.add_security_scheme("producer_key", SecurityScheme::Http(scheme));
-        let mut scheme = Http::new(HttpAuthScheme::Bearer);
-        scheme.description = Some("One of [auth] admin_keys, as `tipcast key new` makes them".into());
-        components.add_security_scheme("admin_key", SecurityScheme::Http(scheme));
+        let mut key = Http::new(HttpAuthScheme::Bearer);
+        let told = "A key, as `tipcast key new` makes it. Scopes are the rights that it needs for the feed. Not asked for \
+            while the operator has set none, of programs of the same machine";
+        key.description = Some(told.into());
+        components.add_security_scheme("key", SecurityScheme::Http(key));
+        let mut token = Http::new(HttpAuthScheme::Bearer);
+        token.bearer_format = Some("JWT".into());
+        token.description = Some("A viewer token; also as ?token=. Scopes are words of its may".into());
+        components.add_security_scheme("token", SecurityScheme::Http(token));
+        let told = "A signed key: its name here, and Standard Webhooks' headers webhook-id, webhook-timestamp and \
+            webhook-signature";
+        let signed = ApiKeyValue::with_description("Tipcast-Key", told);
+        components.add_security_scheme("signed", SecurityScheme::ApiKey(ApiKey::Header(signed)));
     }
 }
 
@@ -139,6 +148,27 @@ static DOCUMENT: LazyLock<Document> = LazyLock::new(|| {
     let tag = super::pages::hash(&text);
     Document { text, tag }
 });
+
+/// Says of each operation what opens it, from the table that the door judges by.
+fn secure(api: &mut Value) {
+    let paths = api["paths"].as_object_mut().into_iter().flatten();
+    for (path, item) in paths {
+        let methods = access::entry(path).map_or(&[][..], |entry| entry.methods);
+        for (method, operation) in item.as_object_mut().into_iter().flatten() {
+            let found = methods.iter().find(|(known, _)| known.eq_ignore_ascii_case(method));
+            let Some((_, access)) = found else { continue };
+            operation["security"] = match access {
+                Access::Page | Access::Open => json!([]),
+                // Nothing, where the feed is public.
+                Access::Feed | Access::Watch => json!([{}, {"token": ["watch"]}, {"key": ["read"]}]),
+                Access::AnyKey => json!([{"key": []}]),
+                Access::Hold => json!([{"key": ["claims"]}, {"token": ["hold"]}]),
+                Access::Key(Right::Gifts) => json!([{"key": ["gifts"]}, {"signed": ["gifts"]}]),
+                Access::Key(right) => json!([{"key": [right.as_str()]}]),
+            };
+        }
+    }
+}
 
 /// The document, with what the derive cannot say.
 fn document() -> Value {
@@ -157,6 +187,7 @@ fn document() -> Value {
     schemas["PolicyPatch"]["properties"]["row_ttl_ms"]["not"] = json!({ "minimum": 1, "maximum": 999 });
     schemas["ReplayRequest"]["not"] =
         json!({ "anyOf": [{ "required": ["ids", "from"] }, { "required": ["ids", "to"] }] });
+    secure(&mut api);
     api["webhooks"] = json!({ "gifts": { "post": delivery() } });
     api
 }
@@ -289,29 +320,12 @@ mod tests {
         "/demo/status",
     ];
 
-    /// What is registered, as `GET /path`.
+    /// What there is, as `GET /path`.
     fn registered() -> BTreeSet<String> {
-        let mut all = BTreeSet::new();
-        for text in [
-            include_str!("../routes.rs"),
-            include_str!("../reports/mod.rs"),
-            include_str!("../sources/mod.rs"),
-            include_str!("../watch/endpoints.rs"),
-            include_str!("../docs.rs"),
-            include_str!("../pages.rs"),
-        ] {
-            let code = text.split("#[cfg(test)]").next().unwrap();
-            for call in code.split("resource(\"").skip(1) {
-                let mut quoted = call.split('"');
-                let path = quoted.next().unwrap().replace(":[^/]*", "");
-                let methods = quoted.nth(1).unwrap();
-                if !PAGES.contains(&path.as_str()) {
-                    let methods = methods.split(", ").filter(|method| *method != "HEAD");
-                    all.extend(methods.map(|method| format!("{method} {path}")));
-                }
-            }
-        }
-        all
+        let entries = access::entries().iter().filter(|entry| !PAGES.contains(&entry.path));
+        let lines = entries
+            .flat_map(|entry| entry.methods.iter().map(|(method, _)| format!("{method} {}", entry.path)));
+        lines.collect()
     }
 
     #[test]

@@ -25,7 +25,6 @@ use crate::http::problem::Problem;
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn control() {}
 
@@ -47,7 +46,6 @@ pub(super) fn control() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn retract_gift() {}
 
@@ -64,6 +62,5 @@ pub(super) fn retract_gift() {}
         (status = 200, description = "How many there were", body = RemovedRows, example = json!({"removed": 2})),
         Refusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn retract_user() {}

@@ -51,7 +51,6 @@ use crate::http::problem::Problem;
         )),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn publish() {}
 
@@ -74,7 +73,6 @@ pub(super) fn publish() {}
         (status = 200, description = "What became of each, in the order of the request", body = GiftBatchResult),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn publish_batch() {}
 
@@ -95,7 +93,6 @@ pub(super) fn publish_batch() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn retract() {}
 
@@ -107,7 +104,6 @@ pub(super) fn retract() {}
     tag = "producer",
     params(FeedName),
     responses((status = 200, description = "The whole policy in force", body = Policy), Refusals),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn policy_get() {}
 
@@ -127,7 +123,6 @@ pub(super) fn policy_get() {}
         ("defaults" = (summary = "All of the server's defaults", value = json!({}))),
     )),
     responses((status = 200, description = "The whole policy now in force", body = Policy), Refusals, BodyRefusals),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn policy_put() {}
 
@@ -144,6 +139,5 @@ pub(super) fn policy_put() {}
         ("longer" = (summary = "A longer list", value = json!({"capacity": 20}))),
     )),
     responses((status = 200, description = "The whole policy now in force", body = Policy), Refusals, BodyRefusals),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn policy_patch() {}

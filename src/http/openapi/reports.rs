@@ -31,7 +31,6 @@ use crate::http::problem::Problem;
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn claim() {}
 
@@ -51,7 +50,6 @@ pub(super) fn claim() {}
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn ack() {}
 
@@ -71,7 +69,6 @@ pub(super) fn ack() {}
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn nack() {}
 
@@ -90,7 +87,6 @@ pub(super) fn nack() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn group() {}
 
@@ -102,7 +98,6 @@ pub(super) fn group() {}
     tag = "reports",
     params(FeedName),
     responses((status = 200, description = "By name", body = GroupList), Refusals),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn groups() {}
 
@@ -121,7 +116,6 @@ pub(super) fn groups() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn delete_group() {}
 
@@ -138,7 +132,6 @@ pub(super) fn delete_group() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn group_dead() {}
 
@@ -158,7 +151,6 @@ pub(super) fn group_dead() {}
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn group_replay() {}
 
@@ -188,7 +180,6 @@ pub(super) fn group_replay() {}
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn put_webhook() {}
 
@@ -205,7 +196,6 @@ pub(super) fn put_webhook() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn webhook() {}
 
@@ -217,7 +207,6 @@ pub(super) fn webhook() {}
     tag = "reports",
     params(WebhookScope),
     responses((status = 200, description = "By name", body = WebhookList), Refusals),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn webhooks() {}
 
@@ -236,7 +225,6 @@ pub(super) fn webhooks() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn delete_webhook() {}
 
@@ -253,7 +241,6 @@ pub(super) fn delete_webhook() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn webhook_dead() {}
 
@@ -273,7 +260,6 @@ pub(super) fn webhook_dead() {}
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = []), ("admin_key" = [])),
 )]
 pub(super) fn webhook_replay() {}
 
@@ -290,6 +276,5 @@ pub(super) fn webhook_replay() {}
         (status = 200, description = "Feeds, groups, webhooks and dead letters", body = Overview),
         Refusals,
     ),
-    security((), ("admin_key" = [])),
 )]
 pub(super) fn overview() {}

@@ -16,7 +16,6 @@ use crate::http::problem::Problem;
     tag = "producer",
     params(FeedName, PageQuery),
     responses((status = 200, description = "A page", body = ScheduledGiftPage), Refusals),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn list() {}
 
@@ -39,7 +38,6 @@ pub(super) fn list() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn cancel() {}
 
@@ -53,6 +51,5 @@ pub(super) fn cancel() {}
     tag = "producer",
     params(FeedName),
     responses((status = 200, description = "What was given up", body = DueFailureList), Refusals),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn dead() {}

@@ -35,7 +35,6 @@ use crate::http::problem::Problem;
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn put() {}
 
@@ -52,7 +51,6 @@ pub(super) fn put() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn get() {}
 
@@ -64,7 +62,6 @@ pub(super) fn get() {}
     tag = "sources",
     params(FeedName),
     responses((status = 200, description = "By name", body = SourceList), Refusals),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn list() {}
 
@@ -83,7 +80,6 @@ pub(super) fn list() {}
             content_type = "application/problem+json"),
         Refusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn delete() {}
 
@@ -104,7 +100,6 @@ pub(super) fn delete() {}
             content_type = "application/problem+json"),
         Refusals, BodyRefusals,
     ),
-    security((), ("producer_key" = [])),
 )]
 pub(super) fn test() {}
 

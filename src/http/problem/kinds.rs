@@ -43,12 +43,18 @@ kinds! {
         "The body ended before its announced length, or its chunks are damaged. Nothing was done; send it again.";
     BAD_HANDSHAKE = "bad-handshake", BAD_REQUEST, "The WebSocket handshake is wrong",
         "The request asks for a WebSocket, but its headers are not those of RFC 6455: version 13 and a key are needed.";
-    UNAUTHENTICATED = "unauthenticated", UNAUTHORIZED, "A producer key is needed",
-        "Writing, and whatever else is not for every viewer, needs a producer key: send it as \
-         Authorization: Bearer tck_... The operator makes one with `tipcast key new`. Nothing was done.";
-    ADMIN_KEY = "admin-key", UNAUTHORIZED, "An admin key is needed",
-        "What is below /v1/admin needs one of [auth] admin_keys: send it as Authorization: Bearer tck_... A producer \
-         key does not open it. The operator makes a key with `tipcast key new`.";
+    UNAUTHENTICATED = "unauthenticated", UNAUTHORIZED, "A key or a token is needed",
+        "Writing, and whatever else is not for every viewer, needs a key: send it as Authorization: Bearer tck_... The \
+         operator makes one with `tipcast key new`. Nothing was done.";
+    BAD_TOKEN = "bad-token", UNAUTHORIZED, "The token is not valid",
+        "The viewer token that came is no good: the detail says what is wrong with it. Get a new one from the site that \
+         gave it, and come back once.";
+    BAD_SIGNATURE = "bad-signature", UNAUTHORIZED, "The request is not signed as it should be",
+        "A request with Tipcast-Key is signed as Standard Webhooks are: webhook-id, webhook-timestamp (seconds, within 5 \
+         minutes) and webhook-signature, v1 and the HMAC-SHA256 of id.timestamp.body in base64. Nothing was done.";
+    NOT_ALLOWED = "not-allowed", FORBIDDEN, "The key or token may not do that",
+        "The key or token is valid, and lacks the right for this, or is not for this feed; the detail says which. Nothing \
+         was done. The operator changes may and feeds of [[auth.keys]]; a token's come from the site that signs it.";
     UNVERIFIED = "unverified", UNAUTHORIZED, "The delivery does not show whose it is",
         "What is posted to a source carries the platform's signature or token (docs/SOURCES.md). It is missing, does not \
          fit, or is too old. Nothing was shown. If the platform is right, its secret is another one than the source's: \
@@ -133,6 +139,9 @@ kinds! {
     INTERNAL = "internal", INTERNAL_SERVER_ERROR, "The server has a defect",
         "Something went wrong that should not be possible. The server's log has a line about it; please report it. \
          A retry with the same id is safe.";
+    KEYS_UNAVAILABLE = "keys-unavailable", SERVICE_UNAVAILABLE, "The keys for tokens are not there",
+        "The token cannot be judged, because the key set that it is signed with ([auth.tokens] jwks_url) could not be \
+         fetched yet, or not for a day. Retry-After says when to try again.";
     UNAVAILABLE = "unavailable", SERVICE_UNAVAILABLE, "The store does not answer",
         "The store did not answer in time or refuses to write. Nothing is half-written: the gift is there whole or \
          not at all, and a retry with the same id is safe. Retry-After says when.";

@@ -11,6 +11,9 @@ use actix_web::{HttpResponse, ResponseError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::auth::BadToken;
+use crate::auth::keys::Denied;
+use crate::auth::signed::Unsigned;
 use crate::domain::json::fault;
 use crate::domain::{ClaimAnswer, Fault, GiftId, Phase, Refused};
 use crate::engine::{EngineError, HOOKS_OF_ALL_MAX, READERS_MAX};
@@ -33,16 +36,19 @@ pub enum ApiError {
     BrokenBody(String),
     /// 400: a WebSocket handshake that breaks RFC 6455; says how.
     BadHandshake(String),
-    /// 401: a producer key is needed; whether one came that is not right.
+    /// 401: a key is needed, or to read and watch a token; whether one came that is not right.
     Unauthenticated {
         /// Something came that is no valid key.
         tried: bool,
     },
-    /// 401: an admin key is needed; whether one came that is not right.
-    AdminKey {
-        /// Something came that is no valid key.
-        tried: bool,
-    },
+    /// 401: a token that is no good.
+    BadToken(BadToken),
+    /// 401: the signature of a signed request is not right.
+    BadSignature(Unsigned),
+    /// 403: the key or token may not do that.
+    NotAllowed(Denied),
+    /// 403: a viewer acts for another, or does what only a key may.
+    NotYours(&'static str),
     /// 401: a delivery to a source that does not show whose it is; says what is missing or wrong.
     Unverified(String),
     /// 409: a feed has as many sources as may be.
@@ -125,7 +131,10 @@ impl ApiError {
             ApiError::BrokenBody(_) => &kinds::BROKEN_BODY,
             ApiError::BadHandshake(_) => &kinds::BAD_HANDSHAKE,
             ApiError::Unauthenticated { .. } => &kinds::UNAUTHENTICATED,
-            ApiError::AdminKey { .. } => &kinds::ADMIN_KEY,
+            ApiError::BadToken(BadToken::KeysUnavailable(_)) => &kinds::KEYS_UNAVAILABLE,
+            ApiError::BadToken(_) => &kinds::BAD_TOKEN,
+            ApiError::BadSignature(_) => &kinds::BAD_SIGNATURE,
+            ApiError::NotAllowed(_) | ApiError::NotYours(_) => &kinds::NOT_ALLOWED,
             ApiError::Unverified(_) => &kinds::UNVERIFIED,
             ApiError::TooManySources(_) => &kinds::TOO_MANY_SOURCES,
             ApiError::KeysNeeded => &kinds::KEYS_NEEDED,
@@ -172,18 +181,24 @@ impl ApiError {
             ApiError::BadHandshake(why) | ApiError::Unverified(why) => why.clone(),
             ApiError::TooManySources(most) => format!("a feed has at most {most} sources; delete one"),
             ApiError::Unauthenticated { tried: false } => {
-                "send a producer key as Authorization: Bearer tck_...".to_owned()
+                "send a key as Authorization: Bearer tck_...".to_owned()
             }
             ApiError::Unauthenticated { tried: true } => {
-                "what the Authorization header holds is no valid key; send Bearer and a producer key"
+                "what the Authorization header holds is no valid key; send Bearer and a key, or to read and watch a \
+                 viewer token"
                     .to_owned()
             }
-            ApiError::AdminKey { tried: false } => {
-                "send an admin key as Authorization: Bearer tck_...".to_owned()
+            ApiError::BadToken(bad) => bad.detail().to_owned(),
+            ApiError::BadSignature(why) => why.detail().to_owned(),
+            ApiError::NotYours(why) => (*why).to_owned(),
+            ApiError::NotAllowed(Denied::Right(right)) => {
+                format!("this key or token does not have the right \"{right}\"")
             }
-            ApiError::AdminKey { tried: true } => {
-                "what the Authorization header holds is no valid admin key; send Bearer and an admin key"
-                    .to_owned()
+            ApiError::NotAllowed(Denied::Feed(feed)) if **feed == *"*" => {
+                "this key is not for all feeds (\"*\")".to_owned()
+            }
+            ApiError::NotAllowed(Denied::Feed(feed)) => {
+                format!("this key or token is not for the feed {feed:?}")
             }
             ApiError::KeysNeeded => {
                 "there are no keys, so this is answered only to programs of this machine that ask a loopback name \
@@ -333,7 +348,13 @@ impl ResponseError for ApiError {
             ApiError::MethodNotAllowed(allow) => drop(answer.insert_header((ALLOW, *allow))),
             // Else the rest of the body would have to be read, for as long as the client likes to send.
             ApiError::TooLarge(_) | ApiError::BodyTimeout(_) => drop(answer.force_close()),
-            ApiError::Unauthenticated { tried } | ApiError::AdminKey { tried } => {
+            ApiError::BadToken(BadToken::KeysUnavailable(seconds)) => {
+                answer.insert_header((RETRY_AFTER, *seconds));
+            }
+            ApiError::BadToken(_) | ApiError::BadSignature(_) => {
+                answer.insert_header((WWW_AUTHENTICATE, "Bearer error=\"invalid_token\""));
+            }
+            ApiError::Unauthenticated { tried } => {
                 let told = if *tried { "Bearer error=\"invalid_token\"" } else { "Bearer" };
                 answer.insert_header((WWW_AUTHENTICATE, told));
             }
@@ -397,7 +418,12 @@ mod tests {
             ApiError::Syntax("EOF".into()),
             ApiError::BrokenBody("cut".into()),
             ApiError::Unauthenticated { tried: false },
-            ApiError::AdminKey { tried: false },
+            ApiError::BadToken(BadToken::Expired),
+            ApiError::BadToken(BadToken::KeysUnavailable(2)),
+            ApiError::BadSignature(Unsigned::Stale),
+            ApiError::Unverified("x".into()),
+            ApiError::TooManySources(16),
+            ApiError::NotAllowed(Denied::Feed("x".into())),
             ApiError::Misdirected,
             ApiError::KeysNeeded,
             ApiError::TooManyReaders,

@@ -8,6 +8,7 @@ use futures_util::future::try_join_all;
 use super::{Gate, body, feed_of, group_of, unknown_group, waiting};
 use crate::domain::{Cursors, FeedId, GroupId, GroupView, Millis, Pull, Reader, Taken, json};
 use crate::http::answers::{AckResult, Group, GroupList, NackResult, fresh, fresh_text};
+use crate::http::caller_of;
 use crate::http::problem::ApiError;
 
 /// `POST /v1/feeds/{feed}/groups/{group}/claim`
@@ -19,7 +20,7 @@ pub(super) async fn claim(
     let (feed, group) = (feed_of(&req)?, group_of(&req)?);
     let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
     let pull = Pull::parse(json::syntax(&bytes)?)?;
-    let taken = waiting::take(&gate, &feed, &group, &pull).await?;
+    let taken = waiting::take(&gate, &caller_of(&req), &feed, &group, &pull).await?;
     if !taken.entries.is_empty() {
         let (entries, consumer) = (taken.entries.len(), pull.consumer.as_str());
         tracing::debug!(%feed, %group, consumer, entries, "handed out");

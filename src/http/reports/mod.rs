@@ -22,48 +22,31 @@ const SWAPS: usize = 16;
 
 /// Registers the paths.
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
+    cfg.service(resource("/v1/feeds/{feed}/groups/{group}/claim").route(web::post().to(groups::claim)));
+    cfg.service(resource("/v1/feeds/{feed}/groups/{group}/ack").route(web::post().to(groups::ack)));
+    cfg.service(resource("/v1/feeds/{feed}/groups/{group}/nack").route(web::post().to(groups::nack)));
     cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/groups/{group:[^/]*}/claim", "POST")
-            .route(web::post().to(groups::claim)),
-    );
-    cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/groups/{group:[^/]*}/ack", "POST")
-            .route(web::post().to(groups::ack)),
-    );
-    cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/groups/{group:[^/]*}/nack", "POST")
-            .route(web::post().to(groups::nack)),
-    );
-    cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/groups/{group:[^/]*}", "GET, HEAD, DELETE")
+        resource("/v1/feeds/{feed}/groups/{group}")
             .route(read().to(groups::get))
             .route(web::delete().to(groups::delete)),
     );
-    cfg.service(resource("/v1/feeds/{feed:[^/]*}/groups", "GET, HEAD").route(read().to(groups::list)));
+    cfg.service(resource("/v1/feeds/{feed}/groups").route(read().to(groups::list)));
+    cfg.service(resource("/v1/feeds/{feed}/groups/{group}/dead").route(read().to(dead::of_group)));
     cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/groups/{group:[^/]*}/dead", "GET, HEAD")
-            .route(read().to(dead::of_group)),
+        resource("/v1/feeds/{feed}/groups/{group}/dead/replay").route(web::post().to(dead::replay_group)),
     );
     cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/groups/{group:[^/]*}/dead/replay", "POST")
-            .route(web::post().to(dead::replay_group)),
-    );
-    cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/webhooks/{name:[^/]*}", "GET, HEAD, PUT, DELETE")
+        resource("/v1/feeds/{feed}/webhooks/{name}")
             .route(read().to(webhooks::get))
             .route(web::put().to(webhooks::put))
             .route(web::delete().to(webhooks::delete)),
     );
-    cfg.service(resource("/v1/feeds/{feed:[^/]*}/webhooks", "GET, HEAD").route(read().to(webhooks::list)));
+    cfg.service(resource("/v1/feeds/{feed}/webhooks").route(read().to(webhooks::list)));
+    cfg.service(resource("/v1/feeds/{feed}/webhooks/{name}/dead").route(read().to(dead::of_webhook)));
     cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/webhooks/{name:[^/]*}/dead", "GET, HEAD")
-            .route(read().to(dead::of_webhook)),
+        resource("/v1/feeds/{feed}/webhooks/{name}/dead/replay").route(web::post().to(dead::replay_webhook)),
     );
-    cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/webhooks/{name:[^/]*}/dead/replay", "POST")
-            .route(web::post().to(dead::replay_webhook)),
-    );
-    cfg.service(resource("/v1/admin/overview", "GET, HEAD").route(read().to(admin::overview)));
+    cfg.service(resource("/v1/admin/overview").route(read().to(admin::overview)));
 }
 
 /// The group that the path names.

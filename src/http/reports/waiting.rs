@@ -8,7 +8,9 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Gate;
+use crate::auth::Right;
 use crate::domain::{FeedId, GroupId, Millis, Pull, Taken};
+use crate::http::door::Caller;
 use crate::http::problem::ApiError;
 
 /// Claims that may wait at the same time.
@@ -44,9 +46,11 @@ impl Drop for WaitingSlot {
 }
 
 /// Takes what there is for a group, waiting for it as long as was asked. A client that went away meanwhile may
-/// still be handed entries: their lease gives them to somebody else.
+/// still be handed entries: their lease gives them to somebody else. Whose key loses
+/// the right is not handed any more.
 pub(super) async fn take(
     gate: &Gate,
+    caller: &Caller,
     feed: &FeedId,
     group: &GroupId,
     pull: &Pull,
@@ -63,6 +67,7 @@ pub(super) async fn take(
     let _place = place.ok_or(ApiError::Overloaded("list of claims that wait"))?;
     // Before the first look: what comes after it is told.
     let mut notices = gate.ask(gate.engine.subscribe(feed)).await?;
+    let mut rules = gate.door.changes();
     let leaving = gate.live.leaving();
     tokio::pin!(leaving);
     loop {
@@ -77,6 +82,7 @@ pub(super) async fn take(
         tokio::select! {
             biased;
             () = &mut leaving => return Ok(taken),
+            Ok(()) = rules.changed() => gate.door.still(caller, Right::Reports, feed.as_str(), Millis::now())?,
             notice = notices.next() => if notice.is_none() { return Ok(taken) },
             () = sleep_until(look_again) => {}
         }

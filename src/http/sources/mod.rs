@@ -23,17 +23,15 @@ const SWAPS: usize = 16;
 
 /// Registers the paths.
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
-    cfg.service(resource("/in/{path:[^/]*}", "POST").route(web::post().to(receive::receive)));
+    cfg.service(resource("/in/{path}").route(web::post().to(receive::receive)));
     cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/sources/{name:[^/]*}", "GET, HEAD, PUT, DELETE")
+        resource("/v1/feeds/{feed}/sources/{name}")
             .route(read().to(get))
             .route(web::put().to(put))
             .route(web::delete().to(delete)),
     );
-    cfg.service(resource("/v1/feeds/{feed:[^/]*}/sources", "GET, HEAD").route(read().to(list)));
-    cfg.service(
-        resource("/v1/feeds/{feed:[^/]*}/sources/{name:[^/]*}/test", "POST").route(web::post().to(test)),
-    );
+    cfg.service(resource("/v1/feeds/{feed}/sources").route(read().to(list)));
+    cfg.service(resource("/v1/feeds/{feed}/sources/{name}/test").route(web::post().to(test)));
 }
 
 /// `PUT /v1/feeds/{feed}/sources/{name}`

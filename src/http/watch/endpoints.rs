@@ -32,9 +32,9 @@ const TURNING_AWAY: Duration = Duration::from_secs(2);
 
 /// Registers the paths of live sockets.
 pub fn configure(cfg: &mut web::ServiceConfig) {
-    cfg.service(resource("/v1/feeds/{feed:[^/]*}/ws", "GET").route(web::get().to(one_feed)));
-    cfg.service(resource("/v1/ws", "GET").route(web::get().to(many_feeds)));
-    cfg.service(resource("/v1/feeds/{feed:[^/]*}/sse", "GET").route(web::get().to(events)));
+    cfg.service(resource("/v1/feeds/{feed}/ws").route(web::get().to(one_feed)));
+    cfg.service(resource("/v1/ws").route(web::get().to(many_feeds)));
+    cfg.service(resource("/v1/feeds/{feed}/sse").route(web::get().to(events)));
 }
 
 /// `GET /v1/feeds/{feed}/ws`

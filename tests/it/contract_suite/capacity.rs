@@ -97,6 +97,7 @@ async fn a_change_of_anything_else_takes_no_seq(mut t: Case) {
             flush_ms: 1,
             idempotency_window_ms: 60_000,
             history: 7,
+            ..Policy::default()
         }
     );
 }

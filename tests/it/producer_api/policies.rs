@@ -10,6 +10,7 @@ on_both_stores![
     each_field_is_taken_at_both_ends_and_refused_beyond,
     patch_keeps_and_put_resets_what_they_leave_out,
     a_wrong_policy_changes_nothing,
+    no_feed_is_private_while_nothing_keeps_strangers_out,
     a_policy_alone_does_not_begin_a_feed,
     a_policy_holds_for_the_very_next_gift,
 ];
@@ -72,6 +73,10 @@ async fn each_field_is_taken_at_both_ends_and_refused_beyond() {
     for dedup in ["combine", "drop", "off"] {
         assert_eq!(app.patch_policy("show", json!({"dedup": dedup})).await["dedup"], dedup);
     }
+    for wrong in [json!("private"), json!(""), json!(null), json!(true)] {
+        let said = app.put_policy("show", json!({"visibility": wrong})).await;
+        assert_eq!(said.pointers(), ["/visibility"]);
+    }
     for wrong in [json!("Combine"), json!(""), json!(null), json!(1)] {
         let said = app.put_policy("show", json!({"dedup": wrong})).await;
         assert_eq!(said.pointers(), ["/dedup"]);
@@ -88,6 +93,15 @@ async fn patch_keeps_and_put_resets_what_they_leave_out() {
     assert_eq!((put.status, put.json()), (200, with(defaults(), &json!({"dedup": "off"}))));
     assert_eq!(app.get_policy("show").await, put.json());
     assert_eq!(app.get_policy("other").await, defaults());
+}
+
+async fn no_feed_is_private_while_nothing_keeps_strangers_out() {
+    let app = TestApp::start().await;
+    for method in ["PUT", "PATCH"] {
+        let said = app.call(method, "/v1/feeds/show/policy", Some("{\"visibility\":\"private\"}")).await;
+        assert_eq!(said.pointers(), ["/visibility"], "{method}");
+    }
+    assert_eq!(app.patch_policy("show", json!({"visibility": "public"})).await, defaults());
 }
 
 async fn a_wrong_policy_changes_nothing() {

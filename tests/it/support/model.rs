@@ -403,7 +403,7 @@ impl FeedStore for Model {
         done(self.on(feed, |f, old| {
             f.sweep(&old, now);
             f.overrides = match change {
-                PolicyChange::Replace(patch) => patch,
+                PolicyChange::Replace(patch) => f.overrides.replaced(&patch),
                 PolicyChange::Merge(patch) => f.overrides.merged(&patch),
             };
             let new = self.defaults.with(&f.overrides);

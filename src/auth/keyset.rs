@@ -1,0 +1,227 @@
+//! Key sets (JWKS, RFC 7517), from a file or fetched from an address by a loop of its own.
+//!
+//! Requests never wait for the loop: they find what it brought last, or are told to come back.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyOperations, PublicKeyUse};
+use jsonwebtoken::{Algorithm, DecodingKey};
+use serde::Deserialize;
+use tokio::sync::Notify;
+
+use super::crypto::{fits, install};
+use crate::domain::Millis;
+use crate::outbound;
+
+/// Bytes of a key set at most.
+const LONGEST: usize = 256 << 10;
+
+/// Keys of a set that are looked at.
+const KEYS_MOST: usize = 64;
+
+/// How often a set is fetched.
+const EVERY: Duration = Duration::from_secs(600);
+
+/// How soon it is fetched again for a key that is not known, and while there is none at all.
+const AT_MOST_EVERY: Duration = Duration::from_secs(10);
+
+/// How soon the first tries follow each other, doubled each time up to [`AT_MOST_EVERY`].
+const FIRST_TRIES: Duration = Duration::from_secs(1);
+
+/// How long a fetch may take.
+const WITHIN: Duration = Duration::from_secs(5);
+
+/// How long a set that was good is used while no newer one can be had, in milliseconds.
+const GOOD_FOR_MS: u64 = 86_400_000;
+
+/// What to tell a client that came before there were keys, in seconds.
+const RETRY_S: u64 = 2;
+
+/// Public keys with their names.
+pub struct KeySet(Vec<Named>);
+
+struct Named {
+    kid: Option<String>,
+    algorithm: Option<Algorithm>,
+    key: Arc<DecodingKey>,
+}
+
+/// What was found.
+pub enum Lookup {
+    /// The key to check with.
+    Key(Arc<DecodingKey>),
+    /// There is no such key.
+    Unknown,
+    /// There are no keys; holds after how many seconds to try again.
+    Unavailable(u64),
+}
+
+impl KeySet {
+    /// Reads a JWKS. Keys that are not for signatures of tokens are left out; the error is that none is left.
+    pub fn parse(text: &[u8]) -> Result<KeySet, String> {
+        #[derive(Deserialize)]
+        struct Set {
+            keys: Vec<serde_json::Value>,
+        }
+        install();
+        let set: Set = serde_json::from_slice(text)
+            .map_err(|_| "it is no JSON Web Key Set: {\"keys\": [...]}".to_owned())?;
+        let read = |value| read_key(serde_json::from_value::<Jwk>(value).ok()?);
+        let keys: Vec<Named> = set.keys.into_iter().take(KEYS_MOST).filter_map(read).collect();
+        match keys.is_empty() {
+            true => Err("it holds no public key for signatures by RS256, PS256, ES256 or EdDSA".to_owned()),
+            false => Ok(KeySet(keys)),
+        }
+    }
+
+    /// The key that a token names. A token need not name the only one.
+    pub fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Lookup {
+        let found = match (kid, &self.0[..]) {
+            (Some(kid), keys) if keys.iter().any(|key| key.kid.is_some()) => {
+                keys.iter().find(|key| key.kid.as_deref() == Some(kid) && fits(algorithm, key.key.family()))
+            }
+            (_, [only]) => Some(only),
+            _ => None,
+        };
+        match found {
+            Some(key) if key.algorithm.is_none_or(|its| its == algorithm) => Lookup::Key(key.key.clone()),
+            _ => Lookup::Unknown,
+        }
+    }
+}
+
+fn read_key(jwk: Jwk) -> Option<Named> {
+    let common = &jwk.common;
+    let for_signatures = matches!(common.public_key_use, None | Some(PublicKeyUse::Signature));
+    let verifies = common.key_operations.as_ref().is_none_or(|all| all.contains(&KeyOperations::Verify));
+    // Secrets (oct) do not belong into a set: HS256 is only for those of the configuration.
+    let curve = match &jwk.algorithm {
+        AlgorithmParameters::RSA(_) => true,
+        AlgorithmParameters::EllipticCurve(key) => key.curve == EllipticCurve::P256,
+        AlgorithmParameters::OctetKeyPair(key) => key.curve == EllipticCurve::Ed25519,
+        _ => false,
+    };
+    if !(for_signatures && verifies && curve) {
+        return None;
+    }
+    let algorithm = match common.key_algorithm {
+        None => None,
+        Some(its) => match Algorithm::try_from(its).ok()? {
+            its @ (Algorithm::RS256 | Algorithm::PS256 | Algorithm::ES256 | Algorithm::EdDSA) => Some(its),
+            _ => return None,
+        },
+    };
+    let key = Arc::new(DecodingKey::from_jwk(&jwk).ok()?);
+    Some(Named { kid: common.key_id.clone(), algorithm, key })
+}
+
+/// A key set that a loop keeps fetching until this is dropped.
+pub struct Fetched {
+    url: String,
+    state: Arc<State>,
+    task: Mutex<Option<tokio::task::JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct State {
+    keys: ArcSwapOption<KeySet>,
+    /// When it was fetched, in milliseconds since 1970.
+    fetched_at: AtomicI64,
+    /// A token named a key that is not there.
+    wanted: Notify,
+}
+
+impl Fetched {
+    /// Starts the loop. Needs a tokio runtime.
+    pub fn start(url: &str) -> Result<Arc<Fetched>, String> {
+        let client =
+            outbound::client(|builder| builder.timeout(WITHIN)).map_err(|error| error.to_string())?;
+        let state = Arc::new(State::default());
+        let task = tokio::spawn(keep_fetching(client, url.to_owned(), state.clone()));
+        Ok(Arc::new(Fetched { url: url.to_owned(), state, task: Mutex::new(Some(task)) }))
+    }
+
+    /// Where it comes from.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The key that a token names. One that is not known is asked for, for those who come later.
+    pub fn find(&self, kid: Option<&str>, algorithm: Algorithm, now: Millis) -> Lookup {
+        let Some(keys) = &*self.state.keys.load() else { return Lookup::Unavailable(RETRY_S) };
+        if now.since(Millis(self.state.fetched_at.load(Ordering::Relaxed))) > GOOD_FOR_MS {
+            return Lookup::Unavailable(RETRY_S);
+        }
+        let found = keys.find(kid, algorithm);
+        if matches!(found, Lookup::Unknown) {
+            self.state.wanted.notify_one();
+        }
+        found
+    }
+}
+
+impl Drop for Fetched {
+    fn drop(&mut self) {
+        let task = self.task.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(task) = task {
+            task.abort();
+        }
+    }
+}
+
+async fn keep_fetching(client: reqwest::Client, url: String, state: Arc<State>) {
+    let mut pause = FIRST_TRIES;
+    let mut failing = false;
+    loop {
+        match fetch(&client, &url).await {
+            Ok(keys) => {
+                if failing || state.keys.load().is_none() {
+                    tracing::info!(keys = keys.0.len(), "the key set for tokens is here");
+                }
+                state.keys.store(Some(Arc::new(keys)));
+                state.fetched_at.store(Millis::now().0, Ordering::Relaxed);
+                failing = false;
+                tokio::time::sleep(AT_MOST_EVERY).await;
+                // Whoever asked meanwhile for a key that is not known is heard now; else in some minutes.
+                let _ = tokio::time::timeout(EVERY - AT_MOST_EVERY, state.wanted.notified()).await;
+                pause = FIRST_TRIES;
+            }
+            Err(why) => {
+                if !failing {
+                    let kept = if state.keys.load().is_some() {
+                        "the last one stays in use for a day"
+                    } else {
+                        "tokens are answered 503"
+                    };
+                    tracing::warn!(%why, "the key set for tokens ([auth.tokens] jwks_url) cannot be had; {kept}");
+                }
+                failing = true;
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(AT_MOST_EVERY);
+            }
+        }
+    }
+}
+
+async fn fetch(client: &reqwest::Client, url: &str) -> Result<KeySet, String> {
+    let read = async {
+        let answer = client.get(url).header("accept", "application/json").send().await?;
+        let (mut body, mut answer) = (Vec::new(), answer.error_for_status()?);
+        while let Some(chunk) = answer.chunk().await? {
+            body.extend_from_slice(&chunk);
+            if body.len() > LONGEST {
+                break;
+            }
+        }
+        Ok::<_, reqwest::Error>(body)
+    };
+    let body = tokio::time::timeout(WITHIN, read).await.map_err(|_| "it did not come in time".to_owned())?;
+    let body = body.map_err(|error| error.without_url().to_string())?;
+    if body.len() > LONGEST {
+        return Err(format!("it is longer than {LONGEST} bytes"));
+    }
+    KeySet::parse(&body)
+}

@@ -1,0 +1,218 @@
+//! Who may ask for what: one table of every path and method, with what opens it.
+//!
+//! The router registers paths from it, the door judges requests by it, the OpenAPI document takes each
+//! operation's `security` from it. What is not in it is answered to nobody.
+
+use std::sync::LazyLock;
+
+use actix_web::http::Method;
+
+use crate::auth::Right;
+use Access::{AnyKey, Feed, Hold, Key, Open, Page, Watch};
+
+/// What opens a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Everybody may, and no other site's page has a use for it: pages, health, metrics.
+    Page,
+    /// Everybody may, also other sites' pages: the client library, the description of the API.
+    Open,
+    /// As open as the feed: a private one needs a token that may watch it, or a key with the right to read.
+    Feed,
+    /// As [`Access::Feed`], for as long as the connection lives. A socket is judged after its handshake.
+    Watch,
+    /// Any key of the feed.
+    AnyKey,
+    /// A key of the feed with this right.
+    Key(Right),
+    /// A key of the feed with the right to claims, or a token that may hold, for its own viewer.
+    Hold,
+}
+
+/// A path with its methods.
+pub struct Entry {
+    /// With names in braces for parts that vary.
+    pub path: &'static str,
+    /// The methods it knows. HEAD goes with GET.
+    pub methods: &'static [(&'static str, Access)],
+    /// The `Allow` header.
+    pub allow: String,
+}
+
+const GET: &str = "GET";
+const POST: &str = "POST";
+const PUT: &str = "PUT";
+const PATCH: &str = "PATCH";
+const DELETE: &str = "DELETE";
+
+use Right::{Admin, Claims, Drops, Gifts, Moderate, Policy, Reports};
+
+#[rustfmt::skip]
+const TABLE: &[(&str, &[(&str, Access)])] = &[
+    ("/v1/feeds/{feed}/gifts", &[(POST, Key(Gifts))]),
+    ("/v1/feeds/{feed}/gifts/batch", &[(POST, Key(Gifts))]),
+    ("/v1/feeds/{feed}/ws", &[(GET, Watch)]),
+    ("/v1/ws", &[(GET, Watch)]),
+    ("/v1/feeds/{feed}/sse", &[(GET, Watch)]),
+    ("/v1/feeds/{feed}/drops/{drop}/claims", &[(POST, Hold)]),
+    ("/v1/feeds/{feed}/holds/{hold}/confirm", &[(POST, Key(Claims))]),
+    ("/v1/feeds/{feed}/holds/{hold}", &[(DELETE, Hold)]),
+    ("/v1/feeds/{feed}/users/{user}/holds", &[(GET, Hold)]),
+    ("/v1/feeds/{feed}/drops/{drop}", &[(GET, Feed), (PUT, Key(Drops))]),
+    ("/v1/feeds/{feed}/drops", &[(GET, Feed)]),
+    ("/v1/feeds/{feed}", &[(GET, Feed)]),
+    ("/v1/feeds/{feed}/rows/{row}", &[(DELETE, Key(Moderate))]),
+    ("/v1/feeds/{feed}/rows", &[(DELETE, Key(Moderate))]),
+    ("/v1/feeds/{feed}/gifts/{id}/retract", &[(POST, Key(Moderate))]),
+    ("/v1/feeds/{feed}/control", &[(POST, Key(Moderate))]),
+    ("/v1/feeds/{feed}/policy", &[(GET, AnyKey), (PUT, Key(Policy)), (PATCH, Key(Policy))]),
+    ("/v1/feeds/{feed}/scheduled", &[(GET, Key(Gifts))]),
+    ("/v1/feeds/{feed}/scheduled/{id}", &[(DELETE, Key(Gifts))]),
+    ("/v1/feeds/{feed}/due/dead", &[(GET, Key(Gifts))]),
+    ("/v1/feeds/{feed}/groups", &[(GET, Key(Reports))]),
+    ("/v1/feeds/{feed}/groups/{group}", &[(GET, Key(Reports)), (DELETE, Key(Reports))]),
+    ("/v1/feeds/{feed}/groups/{group}/claim", &[(POST, Key(Reports))]),
+    ("/v1/feeds/{feed}/groups/{group}/ack", &[(POST, Key(Reports))]),
+    ("/v1/feeds/{feed}/groups/{group}/nack", &[(POST, Key(Reports))]),
+    ("/v1/feeds/{feed}/groups/{group}/dead", &[(GET, Key(Reports))]),
+    ("/v1/feeds/{feed}/groups/{group}/dead/replay", &[(POST, Key(Reports))]),
+    ("/v1/feeds/{feed}/webhooks", &[(GET, Key(Reports))]),
+    ("/v1/feeds/{feed}/webhooks/{name}", &[(GET, Key(Reports)), (PUT, Key(Reports)), (DELETE, Key(Reports))]),
+    ("/v1/feeds/{feed}/webhooks/{name}/dead", &[(GET, Key(Reports))]),
+    ("/v1/feeds/{feed}/webhooks/{name}/dead/replay", &[(POST, Key(Reports))]),
+    ("/v1/feeds/{feed}/sources", &[(GET, Key(Policy))]),
+    ("/v1/feeds/{feed}/sources/{name}", &[(GET, Key(Policy)), (PUT, Key(Policy)), (DELETE, Key(Policy))]),
+    ("/v1/feeds/{feed}/sources/{name}/test", &[(POST, Key(Policy))]),
+    // Whoever knows the path; the delivery itself shows whose it is.
+    ("/in/{path}", &[(POST, Page)]),
+    ("/v1/admin/overview", &[(GET, Key(Admin))]),
+    ("/healthz", &[(GET, Page)]),
+    ("/readyz", &[(GET, Page)]),
+    ("/metrics", &[(GET, Page)]),
+    ("/openapi.json", &[(GET, Open)]),
+    ("/docs", &[(GET, Page)]),
+    ("/static/docs.js", &[(GET, Open)]),
+    ("/static/docs.css", &[(GET, Open)]),
+    ("/", &[(GET, Page)]),
+    ("/admin", &[(GET, Page)]),
+    ("/overlay/{feed}", &[(GET, Page)]),
+    ("/demo/status", &[(GET, Page)]),
+    ("/static/{file}", &[(GET, Open)]),
+    ("/problems/{name}", &[(GET, Page)]),
+];
+
+static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    let entry = |(path, methods): &(&'static str, &'static [(&'static str, Access)])| {
+        let allow = methods.iter().map(|(method, _)| if *method == GET { "GET, HEAD" } else { method });
+        // A handshake has no HEAD.
+        let allow = allow.filter(|_| !path.ends_with("/ws")).collect::<Vec<_>>().join(", ");
+        Entry { path, methods, allow: if path.ends_with("/ws") { GET.to_owned() } else { allow } }
+    };
+    TABLE.iter().map(entry).collect()
+});
+
+/// Everything there is.
+pub fn entries() -> &'static [Entry] {
+    &ENTRIES
+}
+
+/// The entry that is spelled so.
+pub fn entry(path: &str) -> Option<&'static Entry> {
+    entries().iter().find(|entry| entry.path == path)
+}
+
+/// What a request asks for.
+#[derive(Clone, Copy)]
+pub enum Asked<'a> {
+    /// Something of the table.
+    For {
+        /// What opens it.
+        access: Access,
+        /// The feed that the path names, as it stands there.
+        feed: Option<&'a str>,
+    },
+    /// A path of the table with another method; holds the `Allow` header.
+    OtherMethod(&'static str),
+    /// A path that is not in the table.
+    Nothing,
+}
+
+/// Finds what a request asks for, by the path as the router sees it: percent-decoded.
+pub fn find<'a>(method: &Method, path: &'a str) -> Asked<'a> {
+    let Some(entry) = entries().iter().find(|entry| fits(entry.path, path)) else { return Asked::Nothing };
+    let method = if *method == Method::HEAD && !entry.path.ends_with("/ws") { GET } else { method.as_str() };
+    match entry.methods.iter().find(|(known, _)| *known == method) {
+        Some((_, access)) => {
+            let feed = entry.path.starts_with("/v1/feeds/{feed}").then(|| path.split('/').nth(3)).flatten();
+            Asked::For { access: *access, feed }
+        }
+        None => Asked::OtherMethod(&entry.allow),
+    }
+}
+
+/// Whether a path is one of this pattern, by the rules of [`super::resource`].
+fn fits(pattern: &str, path: &str) -> bool {
+    let (mut pattern, mut path) = (pattern.split('/'), path.split('/'));
+    loop {
+        match (pattern.next(), path.next()) {
+            (None, None) => return true,
+            (Some(part), Some(given)) if part.starts_with('{') || part == given => {}
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(line: &str) -> Option<(Access, Option<&str>)> {
+        let (method, path) = line.split_once(' ').unwrap();
+        match find(&method.parse().unwrap(), path) {
+            Asked::For { access, feed } => Some((access, feed)),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_request_is_found_by_its_path_and_method() {
+        assert_eq!(found("POST /v1/feeds/show/gifts"), Some((Key(Gifts), Some("show"))));
+        assert_eq!(found("HEAD /v1/feeds/show"), Some((Feed, Some("show"))));
+        assert_eq!(found("GET /v1/feeds/*/webhooks"), Some((Key(Reports), Some("*"))));
+        assert_eq!(found("GET /v1/feeds/"), Some((Feed, Some(""))));
+        assert_eq!(found("GET /v1/ws"), Some((Watch, None)));
+        for nothing in [
+            "GET /v1",
+            "GET /v1/feeds/a/ws/",
+            "GET /v1/feeds/a/b",
+            "HEAD /v1/ws",
+            "get /v1/ws",
+            "GET //",
+            "GET ",
+        ] {
+            assert_eq!(found(nothing), None, "{nothing}");
+        }
+        assert!(matches!(
+            find(&Method::DELETE, "/v1/feeds/a/policy"),
+            Asked::OtherMethod("GET, HEAD, PUT, PATCH")
+        ));
+    }
+
+    #[test]
+    fn every_path_below_v1_but_reading_and_watching_needs_a_key() {
+        for entry in entries() {
+            for (method, access) in entry.methods {
+                let open = matches!(access, Feed | Watch);
+                let v1 = entry.path.starts_with("/v1/");
+                assert_eq!(matches!(access, AnyKey | Key(_) | Hold), v1 && !open, "{method} {}", entry.path);
+                assert!(!open || *method == GET, "{method} {}", entry.path);
+            }
+            assert_eq!(
+                entries().iter().filter(|other| other.path == entry.path).count(),
+                1,
+                "{}",
+                entry.path
+            );
+        }
+    }
+}

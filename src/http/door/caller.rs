@@ -1,0 +1,220 @@
+//! Who asks: the key or token that came with a request, and what it opens.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use actix_web::HttpRequest;
+use actix_web::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+
+use super::rates::{Budget, Who};
+use super::{Rules, single};
+use crate::auth::keys::Denied;
+use crate::auth::signed::{Claimed, Unsigned};
+use crate::auth::{BadToken, Key, Right, Viewer};
+use crate::domain::Millis;
+use crate::domain::Visibility;
+use crate::http::access::{Access, Asked};
+use crate::http::problem::ApiError;
+
+/// What a key begins with; any other bearer is a token.
+const KEY_PREFIX: &str = crate::auth::hash::PREFIX;
+
+/// What stands before a token among the subprotocols of a handshake.
+const BEARER_PROTOCOL: &str = "bearer.";
+
+/// The subprotocol that is agreed on with whoever names one.
+pub const PROTOCOL: &str = "tipcast.v1";
+
+/// Somebody whom the door let in.
+#[derive(Clone, Default)]
+pub struct Caller {
+    /// Whose bucket is charged.
+    pub(super) who: Option<Who>,
+    /// What is left in it.
+    pub budget: Option<Budget>,
+    /// Who it is.
+    pub identity: Identity,
+    /// What must still be found right before anything is done, of a signed request.
+    pub signed: Option<Claimed>,
+}
+
+/// Who somebody is known to be.
+#[derive(Clone, Default)]
+pub enum Identity {
+    /// Somebody without key or token.
+    #[default]
+    Nobody,
+    /// The holder of a key.
+    Key(Arc<Key>),
+    /// The bearer of a token.
+    Viewer(Arc<Viewer>),
+    /// Somebody with a token that is no good.
+    Bad(BadToken),
+    /// Somebody with a key that is none, or expired.
+    WrongKey,
+}
+
+impl Identity {
+    /// Whether this is somebody who may read and watch a feed of this visibility; the refusal says what is
+    /// missing, and nothing about the feed.
+    pub fn may_see(&self, feed: &str, visibility: Visibility) -> Result<(), ApiError> {
+        if visibility == Visibility::Public {
+            return Ok(());
+        }
+        match self {
+            Identity::Nobody => Err(ApiError::Unauthenticated { tried: false }),
+            Identity::WrongKey => Err(ApiError::Unauthenticated { tried: true }),
+            Identity::Bad(bad) => Err(ApiError::BadToken(*bad)),
+            Identity::Key(key) => key.allows(Some(Right::Read), Some(feed)).map_err(ApiError::NotAllowed),
+            Identity::Viewer(viewer) if viewer.may_see(feed) => Ok(()),
+            Identity::Viewer(viewer) if viewer.may_watch => {
+                Err(ApiError::NotAllowed(Denied::Feed(feed.into())))
+            }
+            Identity::Viewer(_) => Err(ApiError::NotAllowed(Denied::Right(Right::Read))),
+        }
+    }
+
+    /// The key, if it is one.
+    pub fn key(&self) -> Option<&Arc<Key>> {
+        match self {
+            Identity::Key(key) => Some(key),
+            _ => None,
+        }
+    }
+
+    /// The viewer who may only act for itself.
+    pub fn viewer(&self) -> Option<&Arc<Viewer>> {
+        match self {
+            Identity::Viewer(viewer) => Some(viewer),
+            _ => None,
+        }
+    }
+}
+
+/// Whether what came as a bearer is a token. Where there are no keys, nobody is asked for one, and a token
+/// still stands for its viewer.
+pub(super) fn is_token(req: &HttpRequest) -> bool {
+    matches!(bearer(req), Some(Some(text)) if !text.starts_with(KEY_PREFIX) && text.matches('.').count() == 2)
+}
+
+/// Whether a WebSocket is asked for.
+pub(super) fn is_handshake(req: &HttpRequest) -> bool {
+    req.headers().contains_key(UPGRADE)
+}
+
+/// What `Authorization` holds: none when there is no such header, `Some(None)` when it makes no sense.
+fn bearer(req: &HttpRequest) -> Option<Option<&str>> {
+    let sent = single(req.headers(), &AUTHORIZATION)?;
+    Some(sent.and_then(|sent| {
+        let (scheme, text) = sent.trim().split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| text.trim())
+    }))
+}
+
+/// A token where no header can be set: in the address, or among the subprotocols of a handshake.
+fn elsewhere(req: &HttpRequest, access: Access) -> Option<Cow<'_, str>> {
+    let mut query = url::form_urlencoded::parse(req.query_string().as_bytes());
+    let told = query.find(|(name, value)| name == "token" && !value.is_empty()).map(|(_, value)| value);
+    told.or_else(|| {
+        let protocols = req.headers().get_all(SEC_WEBSOCKET_PROTOCOL).filter(|_| access == Access::Watch);
+        let mut offered = protocols.filter_map(|value| value.to_str().ok()).flat_map(|all| all.split(','));
+        offered.find_map(|one| one.trim().strip_prefix(BEARER_PROTOCOL)).map(Cow::Borrowed)
+    })
+}
+
+impl Rules {
+    /// Who says to be what this text shows: a key, or a token.
+    pub(super) fn identify(&self, text: &str, clock: Millis) -> Identity {
+        // Keys of an operator's own need not begin as ours do.
+        if let Some(key) = self.keys.sent(text, clock) {
+            return Identity::Key(key);
+        }
+        if text.starts_with(KEY_PREFIX) {
+            return Identity::WrongKey;
+        }
+        self.bearer_of(text, clock)
+    }
+
+    /// The bearer of a token.
+    pub(super) fn bearer_of(&self, token: &str, clock: Millis) -> Identity {
+        match self.tokens.check(token, clock) {
+            Ok(viewer) => Identity::Viewer(Arc::new(viewer)),
+            Err(bad) => Identity::Bad(bad),
+        }
+    }
+
+    /// Who reads or watches.
+    pub(super) fn viewer(&self, req: &HttpRequest, access: Access, clock: Millis) -> Identity {
+        match bearer(req) {
+            Some(Some(text)) => self.identify(text, clock),
+            Some(None) => Identity::WrongKey,
+            None => elsewhere(req, access).map_or(Identity::Nobody, |token| self.bearer_of(&token, clock)),
+        }
+    }
+
+    /// Who asks for what needs a key.
+    pub(super) fn caller(&self, req: &HttpRequest, clock: Millis) -> Result<Caller, (ApiError, Identity)> {
+        let header = |name: &str| {
+            let mut all = req.headers().get_all(name);
+            let first = all.next().and_then(|value| value.to_str().ok());
+            first.filter(|_| all.next().is_none())
+        };
+        if req.headers().contains_key("tipcast-key") {
+            let bad = |why| (ApiError::BadSignature(why), Identity::WrongKey);
+            let malformed = || bad(Unsigned::Malformed);
+            let name = header("tipcast-key").ok_or_else(malformed)?;
+            let key = self.keys.signing(name, clock);
+            let key = key.ok_or((ApiError::Unauthenticated { tried: true }, Identity::WrongKey))?;
+            let [id, time, signature] = ["webhook-id", "webhook-timestamp", "webhook-signature"].map(header);
+            let (Some(id), Some(time), Some(signature)) = (id, time, signature) else {
+                return Err(malformed());
+            };
+            let signed = Some(Claimed::read(id, time, signature, clock).map_err(bad)?);
+            return Ok(Caller { identity: Identity::Key(key), signed, ..Caller::default() });
+        }
+        let identity = match bearer(req) {
+            None => return Err((ApiError::Unauthenticated { tried: false }, Identity::Nobody)),
+            Some(None) => return Err((ApiError::Unauthenticated { tried: true }, Identity::WrongKey)),
+            Some(Some(text)) => self.identify(text, clock),
+        };
+        match identity {
+            Identity::Bad(BadToken::NotConfigured) | Identity::WrongKey => {
+                Err((ApiError::Unauthenticated { tried: true }, Identity::WrongKey))
+            }
+            Identity::Bad(bad) => Err((ApiError::BadToken(bad), Identity::Bad(bad))),
+            identity => Ok(Caller { identity, ..Caller::default() }),
+        }
+    }
+
+    /// Whether `caller` may do what is asked for. Nobody in particular comes here only while there are no keys.
+    pub(super) fn authorize(
+        &self,
+        asked: &Asked<'_>,
+        caller: Caller,
+    ) -> Result<Caller, (ApiError, Identity)> {
+        let Asked::For { access, feed } = asked else { return Ok(caller) };
+        let denied = match (&caller.identity, access) {
+            (Identity::Key(key), access) => {
+                let right = match access {
+                    Access::Key(right) => Some(*right),
+                    Access::Hold => Some(Right::Claims),
+                    _ => None,
+                };
+                key.allows(right, *feed).err()
+            }
+            (Identity::Viewer(viewer), Access::Hold) if feed.is_some_and(|feed| viewer.may_hold_in(feed)) => {
+                None
+            }
+            (Identity::Viewer(viewer), Access::Hold) if viewer.may_hold => {
+                Some(Denied::Feed(feed.unwrap_or_default().into()))
+            }
+            (Identity::Viewer(_), Access::Key(right)) => Some(Denied::Right(*right)),
+            (Identity::Viewer(_), _) => Some(Denied::Right(Right::Claims)),
+            _ => None,
+        };
+        match denied {
+            Some(denied) => Err((ApiError::NotAllowed(denied), caller.identity)),
+            None => Ok(caller),
+        }
+    }
+}
