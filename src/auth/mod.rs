@@ -1,7 +1,7 @@
 //! Who may do what: rights, keys, signed requests, viewer tokens, revocations, and the audit log.
 //!
 //! Everything here is judged without I/O and with `now` as an argument. What must be fetched or followed
-//! (key sets, revocations) is fetched by loops of its own ([`keyset`], [`revoked`]), beside the path of requests.
+//! (key sets, revocations) is fetched by loops of its own (`keyset`), beside the path of requests.
 
 mod crypto;
 pub mod hash;

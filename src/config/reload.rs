@@ -68,6 +68,7 @@ mod tests {
             Value::Array(_) if key == "keys" => serde_json::json!([{"name": "a", "may": ["gifts"]}]),
             Value::Array(all) => Value::Array(all.iter().cloned().chain(["new".into()]).collect()),
             Value::String(text) if text == "text" => "json".into(),
+            Value::String(text) if text == "any" => "all".into(),
             Value::String(text) => format!("{text}x").into(),
             other => panic!("{other}"),
         }
@@ -79,15 +80,22 @@ mod tests {
         let table = serde_json::to_value(&running).unwrap();
         let mut marked = Vec::new();
         let (mut section, mut note) = (String::new(), String::new());
+        // A note speaks of every key up to the next note.
+        let mut ended = false;
         for line in DEFAULT.lines() {
             if let Some(name) = line.strip_prefix('[') {
                 section = format!("[{}", name);
             } else if line.starts_with('#') {
+                if std::mem::take(&mut ended) {
+                    note.clear();
+                }
                 note.push_str(line);
             } else if let Some((key, _)) = line.split_once(" = ") {
                 if note.contains("# (reload)") {
                     marked.push(format!("{section} {key}"));
                 }
+                ended = true;
+            } else {
                 note.clear();
             }
         }

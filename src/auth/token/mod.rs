@@ -1,6 +1,6 @@
 //! Viewer tokens (JWT): judged without I/O, by keys that are there already.
 //!
-//! Signatures are checked by `jsonwebtoken` over `ring` ([`super::crypto`]); claims are read and judged here ([`claims`]),
+//! Signatures are checked by `jsonwebtoken` over `ring` (`super::crypto`); claims are read and judged here (`claims`),
 //! since the time to judge by is an argument and what is required is more than the crate knows.
 
 use std::sync::Arc;
@@ -197,7 +197,7 @@ impl Verifier {
         !(self.secrets.is_empty() && self.public.is_empty()) || self.local.is_some() || self.fetched.is_some()
     }
 
-    /// Judges a token at `now`. Revocations are not looked at: see [`super::revoked`].
+    /// Judges a token at `now`. Revocations are not looked at.
     pub fn check(&self, token: &str, now: Millis) -> Result<Viewer, BadToken> {
         if !self.is_on() {
             return Err(BadToken::NotConfigured);

@@ -2,7 +2,7 @@
 //!
 //! Every request passes [`Door::admit`] (before its handler runs), which asks, in this order: may the server be
 //! asked by this name ([`hosts`]), may this web page be here ([`origins`]), does a key or a token open what is
-//! asked for ([`caller`], by the table in [`super::access`]), and has its holder requests left ([`rates`]). Watchers
+//! asked for ([`caller`], by the table in `http::access`), and has its holder requests left ([`rates`]). Watchers
 //! take a connection slot in addition ([`places`]). What is asked can change while the server runs: [`Door::change`].
 
 use std::net::IpAddr;

@@ -132,7 +132,8 @@ impl DueIndex {
     /// given back there end by themselves.
     pub async fn claim(&self, over: Vec<DueDone>, max: usize, now: Millis) -> Result<DueTurn, Fault> {
         let own = self.runner.keys.parts(Shared::Due);
-        let shares = shares(max, own, self.round.fetch_add(1, Ordering::Relaxed));
+        let round = self.round.fetch_add(1, Ordering::Relaxed);
+        let shares = shares(max, own, round);
         let looks = (0..PARTS_ALL).filter_map(|part| {
             let over: Vec<_> =
                 over.iter().filter_map(|done| Some((done, mark_in(part, &done.token)?))).collect();
@@ -156,7 +157,10 @@ impl DueIndex {
                 Err(why) => fault = Some(why),
             }
         }
-        // A part may have more than its share, while others have nothing.
+        // A part may have more than its share, while others have nothing. Each call begins with another part, or
+        // a crowded one would always come before those behind it.
+        let first = round % more.len().max(1);
+        more.rotate_left(first);
         for part in more {
             let rest = max.saturating_sub(turn.feeds.len());
             if rest > 0
