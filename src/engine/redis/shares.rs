@@ -6,6 +6,13 @@ pub(super) fn shares(wanted: usize, parts: usize, round: usize) -> Vec<usize> {
     (0..parts).map(|part| each + usize::from((part + parts - round % parts) % parts < more)).collect()
 }
 
+/// Puts the parts that have more than their share in the order in which this round asks them. Each round begins with
+/// another, or a crowded one would always come before those behind it.
+pub fn take_turns(parts: &mut [usize], round: usize) {
+    let first = round % parts.len().max(1);
+    parts.rotate_left(first);
+}
+
 #[cfg(test)]
 mod tests {
     use super::shares;

@@ -14,7 +14,7 @@ use super::super::keys::{PARTS_ALL, Shared};
 use super::super::net::faults::Fault;
 use super::super::runner::{Runner, needed, number};
 use super::super::scripts;
-use super::super::shares::shares;
+use super::super::shares;
 use super::super::tags::random;
 use crate::domain::{FeedId, Gift, Millis, Outcome, Show};
 use crate::engine::{DueDone, DueFeed, DueTurn, Wakes};
@@ -133,7 +133,7 @@ impl DueIndex {
     pub async fn claim(&self, over: Vec<DueDone>, max: usize, now: Millis) -> Result<DueTurn, Fault> {
         let own = self.runner.keys.parts(Shared::Due);
         let round = self.round.fetch_add(1, Ordering::Relaxed);
-        let shares = shares(max, own, round);
+        let shares = shares::shares(max, own, round);
         let looks = (0..PARTS_ALL).filter_map(|part| {
             let over: Vec<_> =
                 over.iter().filter_map(|done| Some((done, mark_in(part, &done.token)?))).collect();
@@ -157,10 +157,8 @@ impl DueIndex {
                 Err(why) => fault = Some(why),
             }
         }
-        // A part may have more than its share, while others have nothing. Each call begins with another part, or
-        // a crowded one would always come before those behind it.
-        let first = round % more.len().max(1);
-        more.rotate_left(first);
+        // A part may have more than its share, while others have nothing.
+        shares::take_turns(&mut more, round);
         for part in more {
             let rest = max.saturating_sub(turn.feeds.len());
             if rest > 0

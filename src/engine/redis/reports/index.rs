@@ -11,7 +11,7 @@ use super::super::keys::{PARTS_ALL, PARTS_MAX, Shared};
 use super::super::net::faults::Fault;
 use super::super::runner::{Runner, number};
 use super::super::scripts;
-use super::super::shares::shares;
+use super::super::shares;
 use super::super::tags::random;
 use crate::domain::{Job, Millis, Reader};
 use crate::engine::{JobDone, JobLease, JobTurn};
@@ -104,7 +104,8 @@ impl JobIndex {
         now: Millis,
     ) -> Result<JobTurn, Fault> {
         let own = self.runner.keys.parts(Shared::Jobs);
-        let shares = shares(max, own, self.round.fetch_add(1, Ordering::Relaxed));
+        let round = self.round.fetch_add(1, Ordering::Relaxed);
+        let shares = shares::shares(max, own, round);
         let looks = (0..PARTS_ALL).filter_map(|part| {
             let of_part = |done: &&JobDone| part_of(&done.token) == Some(part);
             let over: Vec<&JobDone> = over.iter().filter(of_part).collect();
@@ -129,6 +130,7 @@ impl JobIndex {
             }
         }
         // A part may have more than its share, while others have nothing.
+        shares::take_turns(&mut more, round);
         for part in more {
             let rest = max.saturating_sub(turn.jobs.len());
             if rest > 0
