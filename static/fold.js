@@ -105,9 +105,8 @@ export class Fold {
         totals = { ...totals, ...op.totals };
         for (const period in totals) if (totals[period] === null) delete totals[period];
       } else if (op.op === "goal") {
-        const name = op.goal.goal ?? op.goal;
-        goals = goals.filter((goal) => goal.goal !== name);
-        if (!op.deleted) goals.push(op.goal);
+        goals = goals.filter((goal) => goal.goal !== op.goal.goal);
+        if (!op.goal.deleted) goals.push(op.goal);
         goals.sort((a, b) => (a.goal < b.goal ? -1 : 1));
       }
       // An op of a later version only counts.

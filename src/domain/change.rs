@@ -116,7 +116,7 @@ impl Change {
                 match view {
                     Some(view) => view.push_json(out),
                     None => {
-                        let _ = write!(out, "\"{goal}\",\"deleted\":true");
+                        let _ = write!(out, "{{\"goal\":\"{goal}\",\"deleted\":true}}");
                     }
                 }
             }

@@ -124,7 +124,7 @@ fn known(op: &Value) -> Option<Op> {
         "drop" => Op::Drop(drop_view(&op["drop"])),
         "control" => Op::Control(Control { action: Action::of(text(&op["action"]))?, row: None }),
         "totals" => Op::Totals(told_totals(&op["totals"])),
-        "goal" if op["deleted"] == true => Op::Goal(text(&op["goal"]).parse().unwrap(), None),
+        "goal" if op["goal"]["deleted"] == true => Op::Goal(text(&op["goal"]["goal"]).parse().unwrap(), None),
         "goal" => Op::Goal(goal_view(&op["goal"]).goal.clone(), Some(goal_view(&op["goal"]))),
         _ => return None,
     })

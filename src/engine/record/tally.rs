@@ -290,6 +290,6 @@ mod tests {
         let mut text = String::new();
         push_gifter(&mut text, &gifter);
         assert_eq!(read_gifter(&text), Some(gifter));
-        assert_eq!(read_gifter(&text[..text.len() - 4]), None);
+        assert_eq!(read_gifter(&text[..text.len() - 2]), None);
     }
 }

@@ -290,10 +290,11 @@ impl Fold {
                     }
                 }
             }
-            "goal" if op.get("deleted").is_some() => {
-                self.only(op, &["op", "seq", "goal", "deleted"]);
-                let name = op["goal"].as_str().unwrap_or_default();
-                if op["deleted"] != true || (self.goals.remove(name).is_none() && !self.lenient) {
+            "goal" if op["goal"].get("deleted").is_some() => {
+                self.only(op, &["op", "seq", "goal"]);
+                self.only(&op["goal"], &["goal", "deleted"]);
+                let name = op["goal"]["goal"].as_str().unwrap_or_default();
+                if op["goal"]["deleted"] != true || (self.goals.remove(name).is_none() && !self.lenient) {
                     fault!(self, "a goal is deleted that is not there");
                 }
             }
