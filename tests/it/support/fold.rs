@@ -330,7 +330,7 @@ impl Fold {
 
     fn totals_of(&self, frame: &Value) -> BTreeMap<String, Value> {
         let Some(told) = frame.get("totals") else { return BTreeMap::new() };
-        let Some(told) = told.as_object().filter(|told| !told.is_empty()) else {
+        let Some(told) = told.as_object().filter(|told| !told.is_empty() || self.lenient) else {
             fault!(self, "totals is an object, or absent when nothing is counted")
         };
         told.iter().for_each(|(period, told)| self.check_totals(period, told));
@@ -339,7 +339,7 @@ impl Fold {
 
     fn goals_of(&self, frame: &Value) -> BTreeMap<String, Value> {
         let Some(goals) = frame.get("goals") else { return BTreeMap::new() };
-        let Some(goals) = goals.as_array().filter(|goals| !goals.is_empty()) else {
+        let Some(goals) = goals.as_array().filter(|goals| !goals.is_empty() || self.lenient) else {
             fault!(self, "goals is an array, or absent when the feed has none")
         };
         goals.iter().for_each(|goal| self.check_goal(goal));
