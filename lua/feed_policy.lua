@@ -26,7 +26,7 @@ settle()
 local new = { match(ARGV[11], POLICY_TEXT) }
 if ARGV[10] == 'merge' and overrides then
   for i, own in ipairs({ match(overrides, POLICY_TEXT) }) do
-    if new[i] == '-' then new[i] = own end
+    if new[i] == '-' and own ~= '' then new[i] = own end
   end
 end
 local text = concat(new, ' ')
@@ -34,7 +34,7 @@ policy = policy_of(text)
 resize()
 if covered < seq - policy.history then covered = seq - policy.history end
 commit(text)
-if text == '- - - - - - - -' then
+if not string.find(text, '[^- ]') then
   call('DEL', POLICY)
 else
   call('SET', POLICY, text)

@@ -66,13 +66,14 @@ class Connection {
   /** The best lower bound of (server's clock − ours): every stamp it sends is older than its arrival. */
   #ahead = null;
 
-  constructor({ url, feed, since, token, rows, drops, control, capacity, onChange, onState }) {
+  constructor({ url, feed, since, token, rows, drops, control, capacity, onChange, onState, onPresence }) {
     if (!FEED_NAME.test(feed)) throw new TypeError("a feed is 1 to 64 of A-Z a-z 0-9 _ - .");
     this.base = String(url ?? globalThis.location.origin);
     this.feed = feed;
     this.token = token;
     this.onChange = onChange;
     this.onState = onState;
+    this.onPresence = onPresence;
     const known = parsePosition(since);
     this.fold = new Fold(known && { ...known, rows, drops, control, capacity });
     // A wrong address is the caller's mistake: it is told now, not retried for ever.
@@ -141,6 +142,7 @@ class Connection {
     }
     if (outcome === "gap") return this.#leave(line);
     this.#learnTime(frame);
+    if (frame.type === "presence") call(this.onPresence, frame.watchers);
     if (frame.type === "goodbye" && frame.reconnect_in_ms >= 0) line.wait = frame.reconnect_in_ms;
     if (frame.type === "snapshot" || frame.type === "resumed") {
       line.begun = true;

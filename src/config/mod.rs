@@ -98,6 +98,7 @@ pub struct Feeds {
     pub flush_ms: u64,
     pub idempotency_window_ms: u64,
     pub history: u64,
+    pub presence: String,
 }
 
 /// `[drops]`

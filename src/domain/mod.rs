@@ -43,7 +43,7 @@ pub use ids::{DropId, Epoch, FeedId, GiftId, GroupId, HookId, Position, RowId, S
 pub use json::{Fault, Refused};
 pub use list::{CannotFold, FeedList};
 pub use moderate::{Action, Added, Control, Controls, GiftTakenBack, Part};
-pub use policy::{Dedup, Policy, PolicyPatch};
+pub use policy::{Dedup, Policy, PolicyPatch, TellPresence};
 pub use pull::{Pull, ReplayWish};
 pub use report::{
     Ask, Cursor, DeadLetter, Entry, EntryStatus, GroupView, Handed, Job, Reader, Replay, Start, Taken,

@@ -27,6 +27,32 @@ impl Dedup {
     }
 }
 
+/// Whether watchers are told how many watch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TellPresence {
+    /// They are not.
+    #[default]
+    Off,
+    /// They are told the number.
+    Count,
+}
+
+impl TellPresence {
+    /// The word of the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TellPresence::Off => "off",
+            TellPresence::Count => "count",
+        }
+    }
+
+    /// What this word says.
+    pub fn of(word: &str) -> Option<TellPresence> {
+        [TellPresence::Off, TellPresence::Count].into_iter().find(|it| it.as_str() == word)
+    }
+}
+
 /// The whole policy in force for a feed. Field names are the API's.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -47,6 +73,8 @@ pub struct Policy {
     pub idempotency_window_ms: u64,
     /// How many of the newest changes a watcher can resume over, 0–100 000.
     pub history: u64,
+    /// Whether watchers are told how many watch.
+    pub presence: TellPresence,
 }
 
 impl Default for Policy {
@@ -60,6 +88,7 @@ impl Default for Policy {
             flush_ms: 50,
             idempotency_window_ms: 86_400_000,
             history: 1024,
+            presence: TellPresence::Off,
         }
     }
 }
@@ -81,6 +110,7 @@ impl Policy {
             flush_ms: patch.flush_ms.unwrap_or(self.flush_ms),
             idempotency_window_ms: patch.idempotency_window_ms.unwrap_or(self.idempotency_window_ms),
             history: patch.history.unwrap_or(self.history),
+            presence: patch.presence.unwrap_or(self.presence),
         }
     }
 
@@ -118,6 +148,9 @@ pub struct PolicyPatch {
     /// See [`Policy::history`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<u64>,
+    /// See [`Policy::presence`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub presence: Option<TellPresence>,
 }
 
 impl PolicyPatch {
@@ -139,9 +172,11 @@ impl PolicyPatch {
             flush_ms: int("flush_ms", 0, 1_000),
             idempotency_window_ms: int("idempotency_window_ms", 60_000, 604_800_000),
             history: int("history", 0, 100_000),
+            presence: None,
         };
         patch.row_ttl_ms = body.take("row_ttl_ms").and_then(|f| read_ttl(&f, &mut faults));
         patch.dedup = body.take("dedup").and_then(|f| read_dedup(&f, &mut faults));
+        patch.presence = body.take("presence").and_then(|f| read_presence(&f, &mut faults));
         body.close(&mut faults);
         if faults.is_empty() { Ok(patch) } else { Err(Refused::Invalid(faults)) }
     }
@@ -157,6 +192,7 @@ impl PolicyPatch {
             flush_ms: newer.flush_ms.or(self.flush_ms),
             idempotency_window_ms: newer.idempotency_window_ms.or(self.idempotency_window_ms),
             history: newer.history.or(self.history),
+            presence: newer.presence.or(self.presence),
         }
     }
 }
@@ -168,6 +204,14 @@ fn read_ttl(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<u64> {
         field.wrong(faults, "must be 0 (rows stay) or an integer from 1000 to 604800000");
     }
     legal
+}
+
+fn read_presence(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<TellPresence> {
+    let presence = TellPresence::of(&field.string(faults)?);
+    if presence.is_none() {
+        field.wrong(faults, "must be \"off\" or \"count\"");
+    }
+    presence
 }
 
 fn read_dedup(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Dedup> {

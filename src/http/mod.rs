@@ -29,6 +29,7 @@ mod moderation;
 mod openapi;
 mod pages;
 mod policy;
+mod presence;
 pub mod problem;
 mod reports;
 mod resource;

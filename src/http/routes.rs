@@ -9,8 +9,8 @@ use super::problem::{ApiError, about};
 use super::resource::{read, resource};
 use super::watch::tally::Tally;
 use super::{
-    Gate, batch, claims, docs, drops, feed, gifts, guard, health, meter, moderation, pages, policy, reports,
-    scheduled, watch,
+    Gate, batch, claims, docs, drops, feed, gifts, guard, health, meter, moderation, pages, policy, presence,
+    reports, scheduled, watch,
 };
 use crate::live::worker::Worker;
 
@@ -75,6 +75,7 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
         resource("/v1/feeds/{feed:[^/]*}/gifts/{id:[^/]*}/retract", "POST")
             .route(web::post().to(moderation::retract_gift)),
     );
+    cfg.service(resource("/v1/feeds/{feed:[^/]*}/presence", "GET, HEAD").route(read().to(presence::get)));
     cfg.service(
         resource("/v1/feeds/{feed:[^/]*}/control", "POST").route(web::post().to(moderation::control)),
     );

@@ -12,6 +12,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 use super::board::Board;
+use super::presence;
 use super::replica::Replica;
 use crate::domain::{FeedId, Position};
 use crate::engine::{Engine, Head};
@@ -83,6 +84,10 @@ impl Live {
             empty: Notify::new(),
             closed: AtomicBool::new(false),
         });
+        let counted = Arc::downgrade(&live);
+        tokio::spawn(
+            parts.clone().keep(Part::Presence, move |beat| presence::keep_telling(counted.clone(), beat)),
+        );
         let compared = Arc::downgrade(&live);
         tokio::spawn(parts.keep(Part::Compare, move |beat| compare(compared.clone(), beat)));
         live
@@ -168,6 +173,12 @@ impl Live {
             at: entry.board.position().unwrap_or_else(Position::start),
         });
         all.collect()
+    }
+
+    /// Boards of feeds whose watchers are told how many watch.
+    pub(super) fn boards_that_tell_presence(&self) -> Vec<Arc<Board>> {
+        let feeds = self.locked();
+        feeds.values().map(|entry| &entry.board).filter(|board| board.presence().is_some()).cloned().collect()
     }
 
     /// True once [`Live::close`] was called.

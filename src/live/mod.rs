@@ -10,6 +10,7 @@ pub mod board;
 mod feeds;
 pub mod frame;
 mod local;
+mod presence;
 mod replica;
 pub mod session;
 pub mod wake;

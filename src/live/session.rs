@@ -47,6 +47,8 @@ struct Watching {
     watch: Watch,
     phase: Phase,
     ready: Option<Rc<FrameBatch>>,
+    /// The version of presence that the watcher was told last.
+    presence: u64,
     last_sent: Instant,
     /// Least time between two deliveries, from `max_hz`.
     spacing: Duration,
@@ -99,7 +101,14 @@ impl Session {
         let phase = Phase::Opening { since, known, until: Instant::now() + FRESH_WITHIN };
         // Most sockets watch one feed.
         self.watches.reserve_exact(1);
-        self.watches.push(Watching { watch, phase, ready: None, last_sent: Instant::now(), spacing });
+        self.watches.push(Watching {
+            watch,
+            phase,
+            ready: None,
+            presence: 0,
+            last_sent: Instant::now(),
+            spacing,
+        });
         true
     }
 
@@ -196,7 +205,13 @@ impl Watching {
                             let frame = Frame::keepalive(self.watch.feed(), &cursor.at, Millis::now());
                             self.ready = Some(FrameBatch::one(Arc::new(frame)));
                         }
-                        None => return Poll::Pending,
+                        None => match self.watch.board().presence_after(self.presence) {
+                            Some((version, frame)) => {
+                                self.presence = version;
+                                self.ready = Some(FrameBatch::one(frame));
+                            }
+                            None => return Poll::Pending,
+                        },
                     }
                 }
             }

@@ -18,6 +18,7 @@ use super::{
     Wakes,
 };
 use crate::domain::{DuePlace, FeedId, Gift, GiftId, Millis, Outcome, Policy, Position, RowId};
+use crate::engine::presence::Attendance;
 use crate::metrics::Metrics;
 use crate::supervise::{Part, Parts};
 
@@ -80,6 +81,8 @@ pub struct EmbeddedEngine {
     calls: SyncSender<Call>,
     topics: Arc<Topics>,
     writer: Mutex<Option<std::thread::JoinHandle<()>>>,
+    /// Who watches: all of them are watched by this process, and gone with it.
+    pub(super) attendance: Attendance,
 }
 
 /// A call on its way to the writer. The reply is sent once everything it tells of is durable.
@@ -172,7 +175,8 @@ impl EmbeddedEngine {
                 vital.done();
             })
             .map_err(|e| EngineError::Open(format!("no thread for the writer: {e}")))?;
-        Ok(Arc::new(EmbeddedEngine { calls, topics, writer: Mutex::new(Some(thread)) }))
+        let attendance = Attendance::default();
+        Ok(Arc::new(EmbeddedEngine { calls, topics, writer: Mutex::new(Some(thread)), attendance }))
     }
 
     fn call<'a, T: Send + 'a>(&'a self, make: impl FnOnce(Reply<T>) -> Call + Send + 'a) -> Wait<'a, T> {

@@ -5,7 +5,7 @@ use super::feeds::{Feeds, Step};
 use crate::domain::answer::Fate;
 use crate::domain::{Control, FeedId, GiftId, GiftTakenBack, Millis, Part, Position};
 use crate::engine::record::push_retracted;
-use crate::engine::{ModerationStore, Unscheduled, Wait};
+use crate::engine::{ModerationStore, Presence, PresenceStore, Unscheduled, Wait};
 
 /// What each feed's and each id's row has beside what the first layouts know.
 pub(super) const TABLES: &str = "
@@ -71,5 +71,16 @@ impl ModerationStore for EmbeddedEngine {
     fn retract_gift<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, GiftTakenBack> {
         let (feed, id) = (feed.clone(), id.clone());
         self.task_at(now, move |feeds| feeds.retract_gift(&feed, &id, now))
+    }
+}
+
+impl PresenceStore for EmbeddedEngine {
+    fn attend<'a>(&'a self, node: &'a str, counts: &'a [(FeedId, u64)]) -> Wait<'a, bool> {
+        self.attendance.attend(node, counts);
+        Box::pin(std::future::ready(Ok(true)))
+    }
+
+    fn presence<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Presence>> {
+        Box::pin(std::future::ready(Ok(self.attendance.presence(feeds))))
     }
 }

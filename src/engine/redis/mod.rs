@@ -30,6 +30,7 @@ mod known;
 mod lane;
 mod lineup;
 mod moderation;
+mod presence;
 mod reports;
 pub mod scripts;
 mod store;

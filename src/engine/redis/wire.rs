@@ -10,7 +10,7 @@ use crate::domain::answer::{Fate, Remembered};
 use crate::domain::gift::Fingerprint;
 use crate::domain::{
     Answer, Change, Controls, Dedup, DropId, DropView, Epoch, Gift, GiftId, Millis, Outcome, Policy,
-    PolicyPatch, Position, Row, Scheduled, Show, Status, row,
+    PolicyPatch, Position, Row, Scheduled, Show, Status, TellPresence, row,
 };
 
 /// A text that our scripts would not have written.
@@ -109,10 +109,11 @@ pub(super) fn read_message(text: &str) -> Read<Message> {
 /// A whole policy as the scripts read it.
 pub(super) fn policy(policy: &Policy) -> String {
     let Policy { capacity, dedup, dedup_window_ms, row_ttl_ms, delay_ms, flush_ms, .. } = policy;
-    let Policy { idempotency_window_ms, history, .. } = policy;
+    let Policy { idempotency_window_ms, history, presence, .. } = policy;
+    let presence = presence.as_str();
     let dedup = dedup.as_str();
     format!(
-        "{capacity} {dedup} {dedup_window_ms} {row_ttl_ms} {delay_ms} {flush_ms} {idempotency_window_ms} {history}"
+        "{capacity} {dedup} {dedup_window_ms} {row_ttl_ms} {delay_ms} {flush_ms} {idempotency_window_ms} {history} - {presence}"
     )
 }
 
@@ -128,6 +129,8 @@ pub(super) fn overrides(patch: &PolicyPatch) -> String {
         number(patch.flush_ms),
         number(patch.idempotency_window_ms),
         number(patch.history),
+        "-".to_owned(),
+        patch.presence.map_or("-", TellPresence::as_str).to_owned(),
     ]
     .join(" ")
 }
@@ -136,7 +139,7 @@ pub(super) fn overrides(patch: &PolicyPatch) -> String {
 pub(super) fn read_overrides(text: &str) -> Read<PolicyPatch> {
     const WHAT: Garbled = Garbled("a policy");
     let parts: Vec<&str> = text.split(' ').collect();
-    let [capacity, dedup, window, ttl, delay, flush, idempotency, history] = parts[..] else {
+    let [capacity, dedup, window, ttl, delay, flush, idempotency, history, ref later @ ..] = parts[..] else {
         return Err(WHAT);
     };
     let number = |text: &str| match text {
@@ -158,6 +161,10 @@ pub(super) fn read_overrides(text: &str) -> Read<PolicyPatch> {
         flush_ms: number(flush)?,
         idempotency_window_ms: number(idempotency)?,
         history: number(history)?,
+        presence: match later.get(1).copied().unwrap_or("-") {
+            "-" | "" => None,
+            word => Some(TellPresence::of(word).ok_or(WHAT)?),
+        },
     })
 }
 
@@ -234,8 +241,13 @@ mod tests {
 
     #[test]
     fn overrides_survive_being_written_and_read() {
-        let patch = PolicyPatch { capacity: Some(3), dedup: Some(Dedup::Off), ..PolicyPatch::default() };
-        assert_eq!(overrides(&patch), "3 off - - - - - -");
+        let patch = PolicyPatch {
+            capacity: Some(3),
+            dedup: Some(Dedup::Off),
+            presence: Some(TellPresence::Count),
+            ..PolicyPatch::default()
+        };
+        assert_eq!(overrides(&patch), "3 off - - - - - - - count");
         assert_eq!(read_overrides(&overrides(&patch)), Ok(patch));
         assert!(read_overrides("1 2 3").is_err());
     }

@@ -115,7 +115,7 @@ impl Want {
             [Some("feeds"), Some(_), None, ..] => Want::Read,
             // What it says also travels in the feed.
             [Some("feeds"), Some(_), Some("drops"), Some(_), None] => Want::Read,
-            [Some("feeds"), Some(_), Some("drops"), None, _] => Want::Read,
+            [Some("feeds"), Some(_), Some("drops" | "presence"), None, _] => Want::Read,
             _ => Want::Produce,
         }
     }

@@ -90,6 +90,7 @@ mod watching;
         reports::webhook_replay,
         reports::overview,
         watching::feed,
+        watching::presence,
         watching::ws,
         watching::sse,
         watching::many,

@@ -128,6 +128,7 @@ words! {
     retracted = ["retracted"],
     any_status = ["accepted", "merged", "suppressed", "scheduled", "rejected"],
     dedup = ["combine", "drop", "off"],
+    presence = ["off", "count"],
 }
 
 fn always() -> Object {
@@ -276,6 +277,9 @@ pub struct Policy {
     /// How many of the newest changes a watcher can resume over.
     #[schema(minimum = 0, maximum = 100_000)]
     history: u64,
+    /// Whether watchers are told how many watch.
+    #[schema(schema_with = presence)]
+    presence: String,
 }
 
 /// Any of a policy's fields.
@@ -306,6 +310,9 @@ pub struct PolicyPatch {
     /// How many of the newest changes a watcher can resume over.
     #[schema(required = false, minimum = 0, maximum = 100_000)]
     history: u64,
+    /// Whether watchers are told how many watch.
+    #[schema(required = false, schema_with = presence)]
+    presence: String,
 }
 
 /// A feed's list at one position.

@@ -1,6 +1,6 @@
 //! Section 3 of the contract: reading and watching.
 
-use utoipa::IntoResponses;
+use utoipa::{IntoResponses, ToSchema};
 
 use super::schemas::{Feed, Problem};
 
@@ -81,6 +81,35 @@ enum NoHandshake {
     ),
 )]
 pub(super) fn feed() {}
+
+/// Who watches a feed.
+#[derive(ToSchema)]
+struct Presence {
+    feed: String,
+    /// On all nodes together; at most 5 s old.
+    watchers: u64,
+    /// Nodes with watchers. One that died is counted for at most 15 s.
+    nodes: u64,
+    #[schema(value_type = String, format = DateTime)]
+    at: String,
+}
+
+/// Ask how many watch a feed
+///
+/// The sum over all nodes, at most 5 s old.
+#[utoipa::path(
+    get,
+    path = "/v1/feeds/{feed}/presence",
+    tag = "watching",
+    params(("feed" = String, Path, description = "Which feed", example = "show", pattern = "^[A-Za-z0-9_.-]{1,64}$")),
+    responses(
+        (status = 200, description = "How many there are", body = Presence, example = json!(
+            {"feed": "show", "watchers": 1204, "nodes": 3, "at": "2026-01-31T12:00:00.000Z"}
+        )),
+        Refusals,
+    ),
+)]
+pub(super) fn presence() {}
 
 /// Watch a feed on a WebSocket
 ///

@@ -1,7 +1,7 @@
 //! The capped list, retracting from it, and the policy that shapes it.
 
 use serde_json::json;
-use tipcast::domain::{Dedup, Op, Policy, RowId};
+use tipcast::domain::{Dedup, Op, Policy, RowId, TellPresence};
 use tipcast::engine::Missed;
 
 use crate::support::case::{Case, fresh_feed};
@@ -97,6 +97,7 @@ async fn a_change_of_anything_else_takes_no_seq(mut t: Case) {
             flush_ms: 1,
             idempotency_window_ms: 60_000,
             history: 7,
+            presence: TellPresence::Off,
         }
     );
 }

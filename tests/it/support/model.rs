@@ -28,6 +28,7 @@ pub struct Model {
     wakes: broadcast::Sender<u64>,
     limits: Mutex<ReportLimits>,
     hooks: Mutex<HashMap<HookKey, Hook>>,
+    told: Mutex<HashMap<(FeedId, String), u64>>,
 }
 
 /// What an id got last: an answer, or that it waits or waited.
@@ -68,8 +69,8 @@ impl Model {
     /// With so many gifts of a feed that may wait.
     pub fn holding(defaults: Policy, scheduled_max: u64) -> Arc<Model> {
         let (feeds, wakes) = (Mutex::default(), Wakes::sender());
-        let (limits, hooks) = (Mutex::default(), Mutex::default());
-        Arc::new(Model { defaults, feeds, scheduled_max: scheduled_max as usize, wakes, limits, hooks })
+        let (limits, hooks, told) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Arc::new(Model { defaults, feeds, scheduled_max: scheduled_max as usize, wakes, limits, hooks, told })
     }
 
     /// Keeps so much of what happened from now on.
