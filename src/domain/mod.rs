@@ -1,7 +1,7 @@
 //! The words of a gift feed as types: what a producer may say, what a feed holds,
 //! how a gift changes it. Nothing here does I/O or reads a clock; `now` is always an argument.
 //!
-//! Reading order: [`ids`], [`gift`], [`row`], [`change`], [`list`], [`policy`], [`feed`], [`moderate`],
+//! Reading order: [`ids`], [`gift`], [`row`], [`part`], [`control`], [`change`], [`list`], [`policy`], [`feed`], [`moderate`],
 //! [`due`]; then [`mod@drop`], [`claim`], [`stock`]; then [`report`], [`pull`], [`hook`], [`hook_spec`],
 //! [`address`], [`delivery`].
 
@@ -9,6 +9,7 @@ pub mod address;
 pub mod answer;
 pub mod change;
 pub mod claim;
+pub mod control;
 pub mod delivery;
 pub mod drop;
 pub mod due;
@@ -21,6 +22,7 @@ pub mod ids;
 pub mod json;
 pub mod list;
 pub mod moderate;
+pub mod part;
 pub mod policy;
 pub mod pull;
 pub mod report;
@@ -34,6 +36,7 @@ pub use change::{Change, Op, RemoveReason, Tag};
 pub use claim::{
     Cancelled, Claim, ClaimAnswer, ClaimRefused, Claimed, Confirmed, Fate, Hold, HoldId, Pay, Sale,
 };
+pub use control::{Action, Control, Controls};
 pub use drop::{Defined, DropSpec, DropView, Drops, Phase};
 pub use due::{DueKind, DuePlace, Scheduled, due_at};
 pub use feed::FeedState;
@@ -42,7 +45,8 @@ pub use hook::{Delivery, Hook, HookFault, HookKey, HookScope, HookSpec, HookStat
 pub use ids::{DropId, Epoch, FeedId, GiftId, GroupId, HookId, Position, RowId, SourceId};
 pub use json::{Fault, Refused};
 pub use list::{CannotFold, FeedList};
-pub use moderate::{Action, Added, Control, Controls, GiftTakenBack, Part};
+pub use moderate::GiftTakenBack;
+pub use part::{Added, Part};
 pub use policy::{Dedup, Policy, PolicyPatch, TellPresence};
 pub use pull::{Pull, ReplayWish};
 pub use report::{

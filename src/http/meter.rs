@@ -102,7 +102,7 @@ fn route_of(path: &str) -> Route {
         (Some("v1"), Some("ws"), None) => Route::Many,
         (Some("healthz" | "readyz" | "metrics"), None, _) => Route::Operations,
         (Some("" | "admin" | "docs" | "openapi.json"), None, _) => Route::Pages,
-        (Some("static" | "problems" | "overlay" | "demo"), Some(_), None) => Route::Pages,
+        (Some("static" | "problems" | "overlay"), Some(_), None) => Route::Pages,
         _ => Route::Other,
     }
 }

@@ -1,17 +1,14 @@
 //! Tells the store how many watch on this node, and watchers how many watch on all nodes.
 
 use std::collections::HashMap;
-use std::sync::Weak;
 use std::time::{Duration, Instant};
 
-use super::Live;
 use crate::domain::FeedId;
 use crate::engine::presence::NODE_LEASE_MS;
 use crate::engine::{EngineError, PresenceStore};
-use crate::supervise::{Beat, faults};
 
 /// How often counts are looked at. Watchers are told no more often than that.
-const EVERY: Duration = Duration::from_secs(2);
+pub(super) const EVERY: Duration = Duration::from_secs(2);
 
 /// How often a node whose counts do not change says that it lives.
 const RENEW: Duration = Duration::from_millis(NODE_LEASE_MS / 3);
@@ -66,6 +63,11 @@ impl Reporter {
         Ok(())
     }
 
+    /// Forgets what was seen of feeds whose watchers are not told any more.
+    pub(super) fn tells_only(&mut self, feeds: &[FeedId]) {
+        self.seen.retain(|feed, _| feeds.contains(feed));
+    }
+
     fn changed(&self, counts: &HashMap<FeedId, u64>) -> Vec<(FeedId, u64)> {
         let newer = counts.iter().filter(|(feed, count)| self.told.get(*feed) != Some(count));
         let gone = self.told.keys().filter(|feed| !counts.contains_key(*feed));
@@ -83,7 +85,7 @@ impl Reporter {
 
     /// Whether watchers who know `told` are to be told that `is` watch now: at once when that is another hundredth,
     /// else when it has stayed so since the last look.
-    fn worth_telling(&mut self, feed: &FeedId, told: Option<u64>, is: u64) -> bool {
+    pub(super) fn worth_telling(&mut self, feed: &FeedId, told: Option<u64>, is: u64) -> bool {
         let before = self.seen.insert(feed.clone(), is);
         match told {
             None => true,
@@ -91,44 +93,6 @@ impl Reporter {
             Some(told) => told.abs_diff(is) * 100 >= told || before == Some(is),
         }
     }
-}
-
-/// Until `live` is gone.
-pub(super) async fn keep_telling(live: Weak<Live>, beat: Beat) {
-    let mut reporter = Reporter::new(Instant::now());
-    loop {
-        beat.rests();
-        tokio::time::sleep(EVERY).await;
-        let Some(live) = live.upgrade() else { return };
-        beat.works();
-        faults::pass("presence").await;
-        if let Err(error) = tell(&live, &mut reporter).await {
-            // Counts are late until the store answers again, which others tell of.
-            tracing::debug!(%error, "who watches could not be told");
-        }
-    }
-}
-
-async fn tell(live: &Live, reporter: &mut Reporter) -> Result<(), EngineError> {
-    let watched = live.watched();
-    let counts = watched.iter().filter(|it| it.watchers > 0);
-    let counts: HashMap<FeedId, u64> = counts.map(|it| (it.feed.clone(), it.watchers as u64)).collect();
-    reporter.report(&**live.engine(), &counts, Instant::now()).await?;
-    let boards = live.boards_that_tell_presence();
-    reporter.seen.retain(|feed, _| boards.iter().any(|board| board.feed() == feed));
-    let feeds: Vec<FeedId> = boards.iter().map(|board| board.feed().clone()).collect();
-    if feeds.is_empty() {
-        return Ok(());
-    }
-    let all = live.engine().presence(&feeds).await?;
-    for (board, presence) in boards.iter().zip(all) {
-        // A watcher that came since the last look counts here before it does in the store.
-        let told = board.presence().flatten();
-        if reporter.worth_telling(board.feed(), told, presence.watchers) {
-            board.tell_presence(presence.watchers);
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

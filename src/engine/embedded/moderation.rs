@@ -7,12 +7,6 @@ use crate::domain::{Control, FeedId, GiftId, GiftTakenBack, Millis, Part, Positi
 use crate::engine::record::push_retracted;
 use crate::engine::{ModerationStore, Presence, PresenceStore, Unscheduled, Wait};
 
-/// What each feed's and each id's row has beside what the first layouts know.
-pub(super) const TABLES: &str = "
-ALTER TABLE ids ADD COLUMN part TEXT NOT NULL DEFAULT '';
-ALTER TABLE feeds ADD COLUMN controls INTEGER NOT NULL DEFAULT 0;
-";
-
 impl Feeds {
     fn control(&mut self, name: &FeedId, control: &Control, now: Millis) -> Step<Option<Position>> {
         let found =

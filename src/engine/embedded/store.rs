@@ -14,7 +14,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow, params};
 
 use super::super::record::{Records, push_change, push_row};
-use super::{claims, moderation};
+use super::claims;
 use crate::domain::answer::{Fate, Remembered};
 use crate::domain::feed::Lock;
 use crate::domain::{
@@ -24,6 +24,7 @@ use crate::domain::{
 
 mod due;
 mod hooks;
+mod moderation;
 mod reports;
 
 pub use due::DueEntry;

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     /// Pages and files for people, which need no description for programs.
-    const PAGES: [&str; 9] = [
+    const PAGES: [&str; 8] = [
         "/admin",
         "/",
         "/docs",
@@ -180,7 +180,6 @@ mod tests {
         "/static/{file}",
         "/static/docs.js",
         "/static/docs.css",
-        "/demo/status",
     ];
 
     /// What is registered, as `GET /path`.

@@ -48,15 +48,6 @@ pub struct RowsRemoved {
     removed: u64,
 }
 
-/// What overlays were told to do; only there while one of the two is true.
-#[derive(ToSchema)]
-pub struct Controls {
-    /// Alerts wait.
-    paused: bool,
-    /// Alerts make no sound.
-    muted: bool,
-}
-
 /// Tell overlays what to do
 ///
 /// An action that changes nothing makes no change and answers where the feed stands.

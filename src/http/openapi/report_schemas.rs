@@ -274,6 +274,8 @@ pub struct More {
 pub struct WatchedFeed {
     feed: String,
     watchers: u64,
+    /// On all nodes together, at most 5 s old.
+    everywhere: u64,
     epoch: String,
     /// The number of its last change. Two overviews give its rate.
     seq: u64,

@@ -6,7 +6,6 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use super::drops::{Claimed, Drop, RowDrop};
-use super::moderation::Controls;
 
 /// A gift event.
 #[derive(Deserialize, ToSchema)]
@@ -339,6 +338,15 @@ pub struct Feed {
     /// What the host told overlays to do; only there while they pause or are muted.
     #[schema(required = false)]
     control: Controls,
+}
+
+/// What overlays were told to do; only there while one of the two is true.
+#[derive(ToSchema)]
+pub struct Controls {
+    /// Alerts wait.
+    paused: bool,
+    /// Alerts make no sound.
+    muted: bool,
 }
 
 /// One line of the ticker.

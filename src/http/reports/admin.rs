@@ -11,7 +11,7 @@ use super::Gate;
 use super::dead::Letterbox;
 use super::groups::{push_view, views};
 use super::webhooks::to_json;
-use crate::domain::{HookScope, Millis, Reader};
+use crate::domain::{FeedId, HookScope, Millis, Reader};
 use crate::http::problem::ApiError;
 
 /// How long an overview is shown to others who ask: so many pages cost as much as one.
@@ -46,7 +46,7 @@ pub(super) async fn overview(gate: web::Data<Gate>) -> Result<HttpResponse, ApiE
 
 async fn compose(gate: &Gate) -> Result<String, ApiError> {
     let mut out = format!("{{\"server_time\":\"{}\",\"watchers\":{}", Millis::now(), gate.live.watchers());
-    let more_feeds = push_feeds(&mut out, gate);
+    let more_feeds = push_feeds(&mut out, gate).await?;
 
     let readers = gate.ask(gate.engine.readers(None)).await?;
     let mut groups: Vec<_> = readers
@@ -97,21 +97,24 @@ async fn compose(gate: &Gate) -> Result<String, ApiError> {
 }
 
 /// What this node follows; whether there is more.
-fn push_feeds(out: &mut String, gate: &Gate) -> bool {
+async fn push_feeds(out: &mut String, gate: &Gate) -> Result<bool, ApiError> {
     let mut feeds = gate.live.watched();
     feeds.sort_by(|a, b| b.watchers.cmp(&a.watchers).then_with(|| a.feed.cmp(&b.feed)));
+    let names: Vec<FeedId> = feeds.iter().take(MOST).map(|it| it.feed.clone()).collect();
+    let presence = gate.ask(gate.engine.presence(&names)).await?;
     out.push_str(",\"feeds\":[");
-    for (n, it) in feeds.iter().take(MOST).enumerate() {
+    for (n, (it, everywhere)) in feeds.iter().zip(presence).enumerate() {
         let _ = write!(
             out,
-            "{}{{\"feed\":\"{}\",\"watchers\":{},\"epoch\":\"{}\",\"seq\":{}}}",
+            "{}{{\"feed\":\"{}\",\"watchers\":{},\"everywhere\":{},\"epoch\":\"{}\",\"seq\":{}}}",
             if n == 0 { "" } else { "," },
             it.feed,
             it.watchers,
+            everywhere.watchers,
             it.at.epoch,
             it.at.seq
         );
     }
     out.push(']');
-    feeds.len() > MOST
+    Ok(feeds.len() > MOST)
 }

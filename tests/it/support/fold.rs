@@ -272,6 +272,7 @@ impl Fold {
                     "unmute" => self.controls.1 = false,
                     "skip" => {}
                     "replay" if find(&op["row"]).is_some() => {}
+                    _ if self.lenient => {}
                     action => fault!(self, "an action {action:?} that makes no sense here"),
                 }
             }
