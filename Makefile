@@ -17,6 +17,7 @@ check:
 test:
 	@.ci/need cc redis-server chromium chromedriver curl python3
 	@.ci/need-python
+	@.ci/need-node
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((4 * $$(nproc 2>/dev/null || echo 2)))} cargo test
 
 bench:

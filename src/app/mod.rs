@@ -124,6 +124,7 @@ pub async fn run_reloading(
         compress: config.http.compress,
         allow_private: config.webhooks.allow_private,
         secret_overlap_ms: config.webhooks.secret_overlap_ms,
+        deliveries_per_second: config.limits.deliveries_per_second,
     };
     let gate = web::Data::new(Gate::new(engine.clone(), live.clone(), ready.clone(), limits));
     gate.door.change(door::rules(&config).map_err(StartError::Config)?);

@@ -105,6 +105,7 @@ impl Config {
             ("[limits] watchers", limits.watchers as u64, 0, 10_000_000),
             ("[limits] watchers_per_address", limits.watchers_per_address as u64, 0, 10_000_000),
             ("[limits] requests_per_second", u64::from(limits.requests_per_second), 0, 1_000_000),
+            ("[limits] deliveries_per_second", u64::from(limits.deliveries_per_second), 0, 1_000_000),
             ("[limits] request_burst", u64::from(limits.request_burst), 0, 10_000_000),
             ("[drops] reminder_ms", drops.reminder_ms, 0, 604_800_000),
             ("[due] scheduled_max", due.scheduled_max, 1, 10_000_000),

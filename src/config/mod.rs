@@ -82,6 +82,7 @@ pub struct Limits {
     pub count_loopback: bool,
     pub requests_per_second: u32,
     pub request_burst: u32,
+    pub deliveries_per_second: u32,
 }
 
 /// `[feeds]`: a policy, field by field. What a policy may be is the domain's to say, which this leaf

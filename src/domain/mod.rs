@@ -27,6 +27,7 @@ pub mod policy;
 pub mod pull;
 pub mod report;
 pub mod row;
+pub mod source;
 pub mod stock;
 pub mod text;
 pub mod time;
@@ -53,6 +54,7 @@ pub use report::{
     Ask, Cursor, DeadLetter, Entry, EntryStatus, GroupView, Handed, Job, Reader, Replay, Start, Taken,
 };
 pub use row::{Row, RowCombo, RowDrop};
+pub use source::{Source, SourceNote, SourceOutcome, SourcePath, SourceTally};
 pub use stock::Stock;
 pub use time::Millis;
 

@@ -16,6 +16,7 @@ use crate::metrics::labels::{ClaimFate, Failure, GiftStatus, HoldFate, Operation
 
 mod moderation;
 mod reports;
+mod sources;
 
 /// Passes every call on, and counts it.
 pub struct Metered {

@@ -22,6 +22,7 @@ pub mod presence;
 pub mod record;
 pub mod redis;
 mod reports;
+mod sources;
 
 pub use drops::DropStore;
 pub use due::{
@@ -36,6 +37,7 @@ pub use reports::{
     Death, HOOKS_OF_ALL_MAX, JobDone, JobLease, JobStore, JobTurn, LISTED, LedgerStore, READERS_MAX,
     ReportLimits, ReportStore, Save, Swapped, Want, WebhookStore, Work,
 };
+pub use sources::{Kept, REFUNDS_MAX, SOURCES_MAX, SourceStore};
 
 /// What an engine call gives back: boxed, so that engines can stand behind `dyn`.
 pub type Wait<'a, T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> + Send + 'a>>;
@@ -58,7 +60,9 @@ pub const SCHEDULED_MAX: u64 = 100_000;
 ///   (several nodes share the store, and their clocks differ). No engine remembers it.
 /// - A feed whose stored records cannot be read answers [`EngineError::FeedDamaged`] to every call that
 ///   needs them; no other feed notices.
-pub trait Engine: FeedStore + DueStore + DropStore + ModerationStore + PresenceStore + ReportStore {
+pub trait Engine:
+    FeedStore + DueStore + DropStore + ModerationStore + PresenceStore + ReportStore + SourceStore
+{
     /// Sends a mark through the publishing path of every part of the store that can fail by itself, and
     /// waits until they are back. An error when the operator would not call that ready: no part answers, or
     /// not all of them and all are wanted.

@@ -19,11 +19,22 @@ use super::problem::ApiError;
 /// within `time`.
 pub(super) async fn read(
     req: &HttpRequest,
-    mut payload: web::Payload,
+    payload: web::Payload,
     limit: usize,
     time: Duration,
 ) -> Result<Bytes, ApiError> {
     check_type(req)?;
+    read_of_any_type(req, payload, limit, time).await
+}
+
+/// The same whatever type it says to be.
+pub(super) async fn read_of_any_type(
+    req: &HttpRequest,
+    mut payload: web::Payload,
+    limit: usize,
+    time: Duration,
+) -> Result<Bytes, ApiError> {
+    check_coding(req)?;
     let announced = req.headers().get(CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|n| n > limit as u64) {
         return Err(ApiError::TooLarge(limit));
@@ -86,19 +97,26 @@ impl MessageBody for Holding {
     }
 }
 
-fn check_type(req: &HttpRequest) -> Result<(), ApiError> {
-    let refuse = |why: &str| Err(ApiError::UnsupportedMediaType(why.to_owned()));
+fn refuse_type<T>(why: &str) -> Result<T, ApiError> {
+    Err(ApiError::UnsupportedMediaType(why.to_owned()))
+}
+
+fn check_coding(req: &HttpRequest) -> Result<(), ApiError> {
     let plain = req.headers().get_all(CONTENT_ENCODING).all(|coding| {
         let coding = coding.as_bytes().trim_ascii();
         coding.is_empty() || coding.eq_ignore_ascii_case(b"identity")
     });
-    if !plain {
-        return refuse("compressed bodies are not read; send it without Content-Encoding");
+    match plain {
+        true => Ok(()),
+        false => refuse_type("compressed bodies are not read; send it without Content-Encoding"),
     }
+}
+
+fn check_type(req: &HttpRequest) -> Result<(), ApiError> {
     match req.headers().get(CONTENT_TYPE).map(|value| value.to_str().map(is_json)) {
         Some(Ok(true)) => Ok(()),
-        Some(_) => refuse("the body must be JSON; send Content-Type: application/json"),
-        None => refuse("the request has no Content-Type; send Content-Type: application/json"),
+        Some(_) => refuse_type("the body must be JSON; send Content-Type: application/json"),
+        None => refuse_type("the request has no Content-Type; send Content-Type: application/json"),
     }
 }
 

@@ -94,12 +94,15 @@ fn route_of(path: &str) -> Route {
             {
                 if whose == "groups" { Route::Groups } else { Route::Webhooks }
             }
+            (Some("sources"), _, None) => Route::Sources,
+            (Some("sources"), Some(_), Some("test")) if parts.next().is_none() => Route::Sources,
             (Some("ws"), None, _) => Route::Ws,
             (Some("sse"), None, _) => Route::Sse,
             _ => Route::Other,
         },
         (Some("v1"), Some("admin"), Some("overview")) if parts.next().is_none() => Route::Admin,
         (Some("v1"), Some("ws"), None) => Route::Many,
+        (Some("in"), Some(_), None) => Route::In,
         (Some("healthz" | "readyz" | "metrics"), None, _) => Route::Operations,
         (Some("" | "admin" | "docs" | "openapi.json"), None, _) => Route::Pages,
         (Some("static" | "problems" | "overlay"), Some(_), None) => Route::Pages,
@@ -112,8 +115,9 @@ mod tests {
     use super::*;
 
     /// The paths as they are registered, so that a new one is not forgotten here.
-    const REGISTERED: [&str; 5] = [
+    const REGISTERED: [&str; 6] = [
         include_str!("routes.rs"),
+        include_str!("sources/mod.rs"),
         include_str!("reports/mod.rs"),
         include_str!("watch/mod.rs"),
         include_str!("docs.rs"),

@@ -36,6 +36,7 @@ mod resource;
 mod routes;
 mod scheduled;
 mod seldom;
+mod sources;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -46,6 +47,7 @@ pub use door::{Door, Rules};
 pub use health::Readiness;
 pub use reports::Waiting;
 pub use routes::{app, routes};
+pub use sources::Pace;
 
 use problem::{ApiError, invalid};
 use seldom::Seldom;
@@ -69,6 +71,8 @@ pub struct Limits {
     pub allow_private: bool,
     /// How long a webhook's secret that was replaced still holds, in milliseconds.
     pub secret_overlap_ms: u64,
+    /// Deliveries to one source in a second, on this node; 0 is no limit.
+    pub deliveries_per_second: u32,
 }
 
 impl Default for Limits {
@@ -80,6 +84,7 @@ impl Default for Limits {
             compress: false,
             allow_private: false,
             secret_overlap_ms: 86_400_000,
+            deliveries_per_second: 50,
         }
     }
 }
@@ -94,6 +99,8 @@ pub struct Gate {
     pub door: Door,
     /// Claims that wait for entries.
     pub waiting: Waiting,
+    /// How often a source may be posted to.
+    pace: Pace,
     overview: reports::Kept,
     trouble: Seldom,
 }
@@ -109,6 +116,7 @@ impl Gate {
             limits,
             door: Door::new(Rules::default()),
             waiting: Waiting::default(),
+            pace: Pace::new(limits.deliveries_per_second),
             overview: reports::Kept::default(),
             trouble: Seldom::new(Duration::from_secs(1)),
         }

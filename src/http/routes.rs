@@ -10,7 +10,7 @@ use super::resource::{read, resource};
 use super::watch::tally::Tally;
 use super::{
     Gate, batch, claims, docs, drops, feed, gifts, guard, health, meter, moderation, pages, policy, presence,
-    reports, scheduled, watch,
+    reports, scheduled, sources, watch,
 };
 use crate::live::worker::Worker;
 
@@ -95,6 +95,7 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/readyz", "GET, HEAD").route(read().to(health::ready)));
     cfg.service(resource("/metrics", "GET, HEAD").route(read().to(meter::show)));
     reports::configure(cfg);
+    sources::configure(cfg);
     docs::configure(cfg);
     pages::configure(cfg);
     cfg.service(resource("/problems/{name}", "GET, HEAD").route(read().to(about)));

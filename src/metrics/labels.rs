@@ -95,6 +95,30 @@ labels! {
         Failed = "failed",
     }
 
+    /// What became of a delivery to a source.
+    SourceFate, "fate" {
+        /// A new row.
+        Accepted = "accepted",
+        /// Joined a row.
+        Merged = "merged",
+        /// Not shown, because of the dedup lock.
+        Suppressed = "suppressed",
+        /// Is shown later.
+        Scheduled = "scheduled",
+        /// Waits for the host's review.
+        InReview = "in_review",
+        /// Came before.
+        Duplicate = "duplicate",
+        /// Took a gift back.
+        Retracted = "retracted",
+        /// An event that is not shown.
+        Ignored = "ignored",
+        /// Could not become a gift.
+        Refused = "refused",
+        /// Did not show that it comes from the platform.
+        Unverified = "unverified",
+    }
+
     /// How a watcher is connected.
     Transport, "transport" {
         /// A WebSocket that watches one feed.
@@ -203,6 +227,10 @@ labels! {
         OpenJob = "open_job",
         /// What a webhook has done.
         SaveJob = "save_job",
+        /// Sources read, listed or changed.
+        Sources = "sources",
+        /// Deliveries to sources and refunds noted.
+        NoteDelivery = "note_delivery",
     }
 
     /// Why an engine call failed.
@@ -283,6 +311,10 @@ labels! {
         Groups = "groups",
         /// `/v1/feeds/{feed}/webhooks` and below
         Webhooks = "webhooks",
+        /// `/v1/feeds/{feed}/sources` and below
+        Sources = "sources",
+        /// `/in/{path}`
+        In = "in",
         /// `/v1/admin/overview`
         Admin = "admin",
         /// `/v1/feeds/{feed}/ws`

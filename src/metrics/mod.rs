@@ -23,7 +23,7 @@ pub mod table;
 pub use drops::DropUnits;
 use labels::{
     ClaimFate, DeliveryFate, Failure, GiftStatus, HoldFate, Label, Operation, Part, RedisLink, RepairedBy,
-    ResumedFrom, Route, SnapshotCause, StatusClass, Transport,
+    ResumedFrom, Route, SnapshotCause, SourceFate, StatusClass, Transport,
 };
 use table::{Per, PerPair};
 
@@ -114,6 +114,8 @@ pub struct Metrics {
     pub webhook_in_flight: Gauge,
     /// Webhooks' jobs, one for each feed that has something for one.
     pub webhook_jobs: Gauge,
+    /// Deliveries to sources.
+    pub source_deliveries: Per<SourceFate, Counter>,
     /// Connections to Redis that were made anew after one was lost.
     pub redis_reconnects: Per<RedisLink, Counter>,
     /// Answers by class of path and of status code.
@@ -177,6 +179,11 @@ impl Default for Metrics {
                 to,
                 "tipcast_due_feeds",
                 "Feeds in which something waits for its time, as of this node's last look",
+            ),
+            source_deliveries: counters(
+                to,
+                "tipcast_source_deliveries",
+                "Deliveries of platforms to sources by what became of them",
             ),
             webhook_deliveries: counters(
                 to,

@@ -34,9 +34,6 @@ use verify::Scheme;
 /// The largest body of a delivery, in bytes.
 pub const BODY_MAX: usize = 64 * 1024;
 
-/// Sources of one feed at most.
-pub const SOURCES_MAX: usize = 16;
-
 /// Whose delivery it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner<'a> {

@@ -34,6 +34,7 @@ mod redis_chaos;
 mod redis_engine;
 mod reload;
 mod reports;
+mod sources;
 mod survival;
 mod tls;
 mod two_nodes;

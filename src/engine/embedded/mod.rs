@@ -27,6 +27,7 @@ mod drops;
 mod feeds;
 mod moderation;
 mod reports;
+mod sources;
 mod steady;
 mod store;
 mod writer;

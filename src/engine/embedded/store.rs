@@ -26,6 +26,7 @@ mod due;
 mod hooks;
 mod moderation;
 mod reports;
+mod sources;
 
 pub use due::DueEntry;
 pub use reports::{InHand, Kept, Standing};
@@ -35,7 +36,8 @@ const APPLICATION_ID: i64 = 0x5449_5043;
 
 /// What each layout of the tables changes in the one before. A file of an older layout is brought up to
 /// the last one; one of a newer layout is refused.
-const LAYOUTS: [&str; 6] = [TABLES, CLOSER, due::TABLES, claims::TABLES, reports::TABLES, moderation::TABLES];
+const LAYOUTS: [&str; 7] =
+    [TABLES, CLOSER, due::TABLES, claims::TABLES, reports::TABLES, moderation::TABLES, sources::TABLES];
 
 /// Changes in one stored chunk: what a resuming reader decodes at once.
 const CHUNK: usize = 256;

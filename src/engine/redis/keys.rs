@@ -45,6 +45,16 @@ impl Keys {
         self.of(feed, "meta")
     }
 
+    /// A feed's sources, and what came to them. In the feed's slot, to which a source's path leads.
+    pub(super) fn sources(&self, feed: &FeedId) -> [String; 2] {
+        ["sources", "sources_came"].map(|what| self.of(feed, what))
+    }
+
+    /// A feed's refunded gifts.
+    pub(super) fn refunds(&self, feed: &FeedId) -> String {
+        self.of(feed, "refunds")
+    }
+
     /// A feed's overrides.
     pub(super) fn policy(&self, feed: &FeedId) -> String {
         self.of(feed, "policy")

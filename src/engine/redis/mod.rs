@@ -33,6 +33,7 @@ mod moderation;
 mod presence;
 mod reports;
 pub mod scripts;
+mod sources;
 mod store;
 mod wire;
 

@@ -137,9 +137,12 @@ script!(REPORT_HOOK, "report_hook", [LEDGER, REPORT], keys(10, 0), args(8, 0));
 script!(REPORT_ATTACH, "report_attach", [LEDGER, REPORT], keys(3, 0), args(5, 3));
 script!(REPORT_JOB, "report_job", [LEDGER, REPORT], keys(9, 0), args(11, 4));
 script!(HOOKS_SWAP, "hooks_swap", [], keys(2, 0), args(6, 0));
+script!(SOURCE_SWAP, "source_swap", [], keys(2, 0), args(4, 0));
+script!(SOURCE_NOTE, "source_note", [], keys(2, 0), args(4, 0));
+script!(SOURCE_REFUND, "source_refund", [], keys(1, 0), args(3, 0));
 
 /// Every script there is.
-pub static ALL: [&Script; 28] = [
+pub static ALL: [&Script; 31] = [
     &PUBLISH,
     &SHOW,
     &UNSCHEDULE,
@@ -168,4 +171,7 @@ pub static ALL: [&Script; 28] = [
     &REPORT_ATTACH,
     &REPORT_JOB,
     &HOOKS_SWAP,
+    &SOURCE_SWAP,
+    &SOURCE_NOTE,
+    &SOURCE_REFUND,
 ];

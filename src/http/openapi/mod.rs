@@ -31,6 +31,10 @@ mod scheduled;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod schemas;
 #[allow(dead_code, reason = "only described, never built or called")]
+mod source_schemas;
+#[allow(dead_code, reason = "only described, never built or called")]
+mod sources;
+#[allow(dead_code, reason = "only described, never built or called")]
 mod watching;
 
 /// The document's root; the paths and schemas are in the files beside this one.
@@ -51,6 +55,7 @@ mod watching;
         (name = "drops", description = "Limited gifts: defining, claiming, holding and paying. Reading them needs no key"),
         (name = "reports", description = "What happened, for game backends: groups that pull, webhooks that push. Needs a \
             producer key or an admin key when the operator set any producer keys"),
+        (name = "sources", description = "Tips that come from elsewhere: platforms' webhooks, read as gifts"),
         (name = "watching", description = "Reading and watching feeds"),
         (name = "operations", description = "For those who run it"),
     ),
@@ -89,6 +94,12 @@ mod watching;
         reports::webhook_dead,
         reports::webhook_replay,
         reports::overview,
+        sources::put,
+        sources::get,
+        sources::list,
+        sources::delete,
+        sources::test,
+        sources::deliver,
         watching::feed,
         watching::presence,
         watching::ws,
@@ -188,6 +199,7 @@ mod tests {
         for text in [
             include_str!("../routes.rs"),
             include_str!("../reports/mod.rs"),
+            include_str!("../sources/mod.rs"),
             include_str!("../watch/endpoints.rs"),
             include_str!("../docs.rs"),
             include_str!("../pages.rs"),
@@ -240,7 +252,7 @@ mod tests {
         for body in
             ["Gift", "User", "GiftKind", "Money", "Combo", "Batch", "PolicyPatch", "DropSpec", "Claim"]
                 .into_iter()
-                .chain(["Pull", "Cursors", "Replay", "WebhookSpec"])
+                .chain(["Pull", "Cursors", "Replay", "WebhookSpec", "SourceSpec"])
         {
             assert_eq!(api["components"]["schemas"][body]["additionalProperties"], false, "{body}");
         }

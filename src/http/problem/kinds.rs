@@ -49,6 +49,10 @@ kinds! {
     ADMIN_KEY = "admin-key", UNAUTHORIZED, "An admin key is needed",
         "What is below /v1/admin needs one of [auth] admin_keys: send it as Authorization: Bearer tck_... A producer \
          key does not open it. The operator makes a key with `tipcast key new`.";
+    UNVERIFIED = "unverified", UNAUTHORIZED, "The delivery does not show whose it is",
+        "What is posted to a source carries the platform's signature or token (docs/SOURCES.md). It is missing, does not \
+         fit, or is too old. Nothing was shown. If the platform is right, its secret is another one than the source's: \
+         PUT the source again with the secret that the platform shows.";
     FOREIGN_ORIGIN = "foreign-origin", FORBIDDEN, "Not from this web page",
         "The request comes from a web page of an origin that the operator did not list in [http] allowed_origins \
          (while there are no producer keys, \"*\" is for watching only, not for writing). Nothing was done. \
@@ -106,6 +110,8 @@ kinds! {
     TOO_MANY_READERS = "too-many-readers", CONFLICT, "As many read the ledger as may",
         "A feed's ledger has at most 64 readers, groups and webhooks together, and there are at most 16 webhooks of all \
          feeds, each of which reads every ledger. Nothing was made. Delete a group or a webhook that nobody needs any more.";
+    TOO_MANY_SOURCES = "too-many-sources", CONFLICT, "The feed has as many sources as may be",
+        "A feed has at most 16 sources. Nothing was made. Delete one that nobody needs any more.";
     UPGRADE_REQUIRED = "upgrade-required", UPGRADE_REQUIRED, "This path speaks WebSocket",
         "A plain GET cannot be answered here. Connect with a WebSocket client, or read GET /v1/feeds/{feed}.";
     RATE_LIMITED = "rate-limited", TOO_MANY_REQUESTS, "Too many requests",

@@ -40,6 +40,10 @@ pub enum ApiError {
         /// Something came that is no valid key.
         tried: bool,
     },
+    /// 401: a delivery to a source that does not show whose it is; says what is missing or wrong.
+    Unverified(String),
+    /// 409: a feed has as many sources as may be.
+    TooManySources(usize),
     /// 403: there are no keys, and the request is not from a program of this machine.
     KeysNeeded,
     /// 403: a web page of an origin that is not allowed.
@@ -117,6 +121,8 @@ impl ApiError {
             ApiError::BadHandshake(_) => &kinds::BAD_HANDSHAKE,
             ApiError::Unauthenticated { .. } => &kinds::UNAUTHENTICATED,
             ApiError::AdminKey { .. } => &kinds::ADMIN_KEY,
+            ApiError::Unverified(_) => &kinds::UNVERIFIED,
+            ApiError::TooManySources(_) => &kinds::TOO_MANY_SOURCES,
             ApiError::KeysNeeded => &kinds::KEYS_NEEDED,
             ApiError::Misdirected => &kinds::MISDIRECTED,
             ApiError::ForeignOrigin => &kinds::FOREIGN_ORIGIN,
@@ -157,7 +163,8 @@ impl ApiError {
             ApiError::UnsupportedMediaType(why) | ApiError::PartDown(why) | ApiError::NotReady(why) => {
                 why.clone()
             }
-            ApiError::BadHandshake(why) => why.clone(),
+            ApiError::BadHandshake(why) | ApiError::Unverified(why) => why.clone(),
+            ApiError::TooManySources(most) => format!("a feed has at most {most} sources; delete one"),
             ApiError::Unauthenticated { tried: false } => {
                 "send a producer key as Authorization: Bearer tck_...".to_owned()
             }

@@ -1,17 +1,17 @@
-//! No reports: every call says that the store is not there.
+//! No reports and no sources: every call says that the store is not there.
 
 use super::MemoryEngine;
 use crate::domain::{
-    Ask, Cursor, DeadLetter, FeedId, GroupId, GroupView, Hook, HookId, HookKey, Job, Millis, Reader, Replay,
-    Taken,
+    Ask, Cursor, DeadLetter, FeedId, GiftId, GroupId, GroupView, Hook, HookId, HookKey, Job, Millis, Reader,
+    Replay, Source, SourceId, SourceNote, Taken,
 };
 use crate::engine::{
-    EngineError, JobDone, JobStore, JobTurn, LedgerStore, Save, Swapped, Wait, Wakes, Want, WebhookStore,
-    Work,
+    EngineError, JobDone, JobStore, JobTurn, Kept, LedgerStore, Save, SourceStore, Swapped, Wait, Wakes,
+    Want, WebhookStore, Work,
 };
 
 fn away<'a, T: Send + 'a>() -> Wait<'a, T> {
-    Box::pin(std::future::ready(Err(EngineError::Unavailable("no reports here".into()))))
+    Box::pin(std::future::ready(Err(EngineError::Unavailable("no reports and no sources here".into()))))
 }
 
 impl LedgerStore for MemoryEngine {
@@ -93,5 +93,33 @@ impl JobStore for MemoryEngine {
 
     fn job_wakes(&self) -> Wakes {
         Wakes::new(Wakes::sender().subscribe())
+    }
+}
+
+impl SourceStore for MemoryEngine {
+    fn sources<'a>(&'a self, _: &'a FeedId) -> Wait<'a, Vec<Kept>> {
+        away()
+    }
+
+    fn swap_source<'a>(
+        &'a self,
+        _: &'a FeedId,
+        _: &'a SourceId,
+        _: Option<u64>,
+        _: Option<Source>,
+    ) -> Wait<'a, Swapped> {
+        away()
+    }
+
+    fn note_delivery<'a>(&'a self, _: &'a FeedId, _: &'a SourceId, _: SourceNote, _: Millis) -> Wait<'a, ()> {
+        away()
+    }
+
+    fn note_refund<'a>(&'a self, _: &'a FeedId, _: &'a GiftId, _: Millis) -> Wait<'a, ()> {
+        away()
+    }
+
+    fn is_refunded<'a>(&'a self, _: &'a FeedId, _: &'a GiftId) -> Wait<'a, bool> {
+        away()
     }
 }

@@ -16,4 +16,5 @@ mod money;
 mod presence;
 mod reports;
 mod scheduled;
+mod sources;
 mod subscriptions;

@@ -21,7 +21,7 @@ const MAY: &[(&str, &[&str])] = &[
     ("engine", &["domain", "metrics", "supervise"]),
     ("live", &["domain", "engine", "metrics", "supervise"]),
     ("work", &["domain", "engine", "metrics", "outbound", "supervise"]),
-    ("http", &["domain", "engine", "live", "metrics", "supervise"]),
+    ("http", &["domain", "engine", "live", "metrics", "sources", "supervise"]),
     ("tools", &["domain", "outbound", "sources"]),
     ("app", &["config", "domain", "engine", "http", "live", "metrics", "supervise", "tools", "work"]),
     ("lib", &[]),

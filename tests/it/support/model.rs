@@ -19,6 +19,7 @@ use tokio::sync::broadcast;
 mod drops;
 mod moderation;
 mod reports;
+mod sources;
 
 /// An engine that keeps the contract and nothing else.
 pub struct Model {
@@ -29,6 +30,7 @@ pub struct Model {
     limits: Mutex<ReportLimits>,
     hooks: Mutex<HashMap<HookKey, Hook>>,
     told: Mutex<HashMap<(FeedId, String), u64>>,
+    sources: Mutex<sources::OfFeeds>,
 }
 
 /// What an id got last: an answer, or that it waits or waited.
@@ -69,8 +71,17 @@ impl Model {
     /// With so many gifts of a feed that may wait.
     pub fn holding(defaults: Policy, scheduled_max: u64) -> Arc<Model> {
         let (feeds, wakes) = (Mutex::default(), Wakes::sender());
-        let (limits, hooks, told) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Arc::new(Model { defaults, feeds, scheduled_max: scheduled_max as usize, wakes, limits, hooks, told })
+        let (limits, hooks) = (Mutex::default(), Mutex::default());
+        Arc::new(Model {
+            defaults,
+            feeds,
+            scheduled_max: scheduled_max as usize,
+            wakes,
+            limits,
+            hooks,
+            told: Mutex::default(),
+            sources: Mutex::default(),
+        })
     }
 
     /// Keeps so much of what happened from now on.

@@ -43,7 +43,7 @@ fn may_have_waited(hook: &Hook) -> bool {
 
 impl Store {
     /// Runs one command whose answer is of this kind.
-    pub(super) async fn get<T: FromRedisValue>(&self, cmd: &redis::Cmd) -> Result<T, EngineError> {
+    pub(in super::super) async fn get<T: FromRedisValue>(&self, cmd: &redis::Cmd) -> Result<T, EngineError> {
         let value = self.lane().command(cmd, self.options.call_timeout).await?;
         Ok(redis::from_redis_value(value).map_err(|_| Garbled("a reply"))?)
     }

@@ -1,0 +1,145 @@
+//! Sources (contract section 11): where a feed's tips come from. Setting them, trying them, and taking what
+//! platforms post.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+
+use super::drops::fresh;
+use super::problem::{ApiError, invalid};
+use super::resource::{read, resource};
+use super::{Gate, body, feed_of};
+use crate::domain::{Millis, Source, SourceId, json};
+use crate::engine::{Kept, SOURCES_MAX, Swapped};
+use crate::sources::{self, BODY_MAX, Owner, Settings};
+
+mod pace;
+mod receive;
+mod show;
+
+pub use pace::Pace;
+
+/// How often a change of a source is tried again that met another one.
+const SWAPS: usize = 16;
+
+/// Registers the paths.
+pub(super) fn configure(cfg: &mut web::ServiceConfig) {
+    cfg.service(resource("/in/{path:[^/]*}", "POST").route(web::post().to(receive::receive)));
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/sources/{name:[^/]*}", "GET, HEAD, PUT, DELETE")
+            .route(read().to(get))
+            .route(web::put().to(put))
+            .route(web::delete().to(delete)),
+    );
+    cfg.service(resource("/v1/feeds/{feed:[^/]*}/sources", "GET, HEAD").route(read().to(list)));
+    cfg.service(
+        resource("/v1/feeds/{feed:[^/]*}/sources/{name:[^/]*}/test", "POST").route(web::post().to(test)),
+    );
+}
+
+/// `PUT /v1/feeds/{feed}/sources/{name}`
+async fn put(
+    req: HttpRequest,
+    payload: web::Payload,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
+    let (feed, name) = (feed_of(&req)?, name_of(&req)?);
+    let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
+    let raw = json::syntax(&bytes)?;
+    Settings::parse(raw)?;
+    let settings = json::minified(raw.get());
+    for _ in 0..SWAPS {
+        let found = find(&gate, &req, &name).await?;
+        let (status, to) = match &found {
+            None => (StatusCode::CREATED, Source::new(&feed, settings.clone(), random()?, Millis::now())),
+            Some((_, source, _)) => (StatusCode::OK, source.set(settings.clone())),
+        };
+        let was = found.as_ref().map(|(_, source, _)| source.version);
+        match gate.ask(gate.engine.swap_source(&feed, &name, was, Some(to.clone()))).await? {
+            Swapped::Done => {
+                let tally = found.map(|(_, _, tally)| tally).unwrap_or_default();
+                return Ok(fresh(status, show::to_json(&feed, &(name, to, tally))));
+            }
+            Swapped::Stale => {}
+            Swapped::Full => return Err(ApiError::TooManySources(SOURCES_MAX)),
+        }
+    }
+    Err(ApiError::Overloaded("line of those who change this source"))
+}
+
+/// `GET /v1/feeds/{feed}/sources/{name}`
+async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let (feed, name) = (feed_of(&req)?, name_of(&req)?);
+    let kept = find(&gate, &req, &name).await?.ok_or_else(unknown)?;
+    Ok(fresh(StatusCode::OK, show::to_json(&feed, &kept)))
+}
+
+/// `GET /v1/feeds/{feed}/sources`
+async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let feed = feed_of(&req)?;
+    let kept = gate.ask(gate.engine.sources(&feed)).await?;
+    let all: Vec<_> = kept.iter().map(|kept| show::to_json(&feed, kept)).collect();
+    Ok(fresh(StatusCode::OK, format!("{{\"sources\":[{}]}}", all.join(","))))
+}
+
+/// `DELETE /v1/feeds/{feed}/sources/{name}`
+async fn delete(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let (feed, name) = (feed_of(&req)?, name_of(&req)?);
+    for _ in 0..SWAPS {
+        let (_, source, _) = find(&gate, &req, &name).await?.ok_or_else(unknown)?;
+        match gate.ask(gate.engine.swap_source(&feed, &name, Some(source.version), None)).await? {
+            Swapped::Done => return Ok(HttpResponse::NoContent().finish()),
+            Swapped::Stale | Swapped::Full => {}
+        }
+    }
+    Err(ApiError::Overloaded("line of those who change this source"))
+}
+
+/// `POST /v1/feeds/{feed}/sources/{name}/test`: what a sample would become. Does nothing.
+async fn test(
+    req: HttpRequest,
+    payload: web::Payload,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
+    let name = name_of(&req)?;
+    let (name, source, _) = find(&gate, &req, &name).await?.ok_or_else(unknown)?;
+    let bytes = body::read_of_any_type(&req, payload, BODY_MAX, gate.limits.body_time).await?;
+    let settings = settings_of(&source)?;
+    let told = match sources::sample(&settings, Owner { source: &name, salt: &source.salt }, &bytes) {
+        Ok(event) => event.to_json(),
+        Err(refusal) => refusal.to_json(),
+    };
+    Ok(fresh(StatusCode::OK, told))
+}
+
+/// A source of the feed that the path names.
+async fn find(gate: &Gate, req: &HttpRequest, name: &SourceId) -> Result<Option<Kept>, ApiError> {
+    let feed = feed_of(req)?;
+    let kept = gate.ask(gate.engine.sources(&feed)).await?;
+    Ok(kept.into_iter().find(|(known, ..)| known == name))
+}
+
+/// The settings that the store kept.
+fn settings_of(source: &Source) -> Result<Settings, ApiError> {
+    Ok(Settings::parse(json::syntax(source.settings.as_bytes())?)?)
+}
+
+fn name_of(req: &HttpRequest) -> Result<SourceId, ApiError> {
+    let name = req.match_info().get("name").unwrap_or_default();
+    name.parse().map_err(|rule| invalid(format!("the source's name {rule}")))
+}
+
+fn unknown() -> ApiError {
+    ApiError::NotFound("the feed has no source of this name; PUT makes one".to_owned())
+}
+
+/// Random bits for a path and for a salt.
+fn random() -> Result<[u128; 2], ApiError> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        tracing::error!(%error, "the system gives no random bytes");
+        ApiError::Internal
+    })?;
+    let (path, salt) = bytes.split_at(16);
+    let number = |half: &[u8]| half.iter().fold(0u128, |n, byte| n << 8 | u128::from(*byte));
+    Ok([number(path), number(salt)])
+}

@@ -1,0 +1,182 @@
+//! `POST /in/{path}`: what a platform posts.
+//!
+//! Neither the path nor anything of a body is ever logged. Whatever a platform would only repeat without end is
+//! answered 200 and counted; it gets an error where a repetition can help: a store that is away, or settings
+//! that somebody can mend.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::HeaderMap;
+use actix_web::{HttpRequest, HttpResponse, web};
+
+use super::settings_of;
+use crate::domain::json::push_string;
+use crate::domain::{
+    FeedId, Gift, GiftId, Millis, Outcome, Source, SourceId, SourceNote, SourceOutcome, Status,
+};
+use crate::http::gifts::answer_json;
+use crate::http::problem::{ApiError, invalid};
+use crate::http::{Gate, body};
+use crate::metrics::labels::SourceFate;
+use crate::sources::{self, BODY_MAX, Event, Headers, Owner, Refusal};
+
+/// A feed's source while it takes a delivery.
+struct Intake<'a> {
+    gate: &'a Gate,
+    feed: &'a FeedId,
+    name: SourceId,
+    now: Millis,
+}
+
+struct Sent<'a>(&'a HeaderMap);
+
+impl Headers for Sent<'_> {
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name)?.to_str().ok()
+    }
+}
+
+/// See the module.
+pub(super) async fn receive(
+    req: HttpRequest,
+    payload: web::Payload,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
+    let nothing = || ApiError::NotFound("there is nothing here".to_owned());
+    let tried = req.match_info().get("path").unwrap_or_default();
+    let tried: crate::domain::SourcePath = tried.parse().map_err(|_| nothing())?;
+    let kept = gate.ask(gate.engine.sources(tried.feed())).await?;
+    // All are compared, whichever it is.
+    let found = kept.into_iter().filter(|(_, source, _)| source.path.is(&tried)).last();
+    let (name, source, _) = found.ok_or_else(nothing)?;
+    gate.pace.take(tried.feed(), &name).map_err(ApiError::RateLimited)?;
+    let bytes = body::read_of_any_type(&req, payload, BODY_MAX, gate.limits.body_time).await?;
+    let intake = Intake { gate: &gate, feed: tried.feed(), name, now: Millis::now() };
+    intake.take(&source, &Sent(req.headers()), &bytes).await
+}
+
+impl Intake<'_> {
+    async fn take(
+        &self,
+        source: &Source,
+        headers: &dyn Headers,
+        body: &[u8],
+    ) -> Result<HttpResponse, ApiError> {
+        let settings = settings_of(source)?;
+        let owner = Owner { source: &self.name, salt: &source.salt };
+        match sources::receive(&settings, owner, headers, body, self.now) {
+            Ok(Event::Gift { gift, .. }) => self.show(*gift).await,
+            Ok(Event::Refund(id)) => self.take_back(&id).await,
+            Ok(Event::Ignored(why)) => {
+                self.note(SourceOutcome::Ignored.into()).await;
+                Ok(told("ignored", Some(&why)))
+            }
+            Ok(Event::Challenge(text)) => {
+                self.note(SourceOutcome::Ignored.into()).await;
+                Ok(HttpResponse::Ok().content_type("text/plain; charset=utf-8").body(text))
+            }
+            Ok(Event::Revoked(why)) => {
+                self.note(SourceNote::wrong(SourceOutcome::Ignored, &why)).await;
+                Ok(told("ignored", Some(&why)))
+            }
+            Err(refusal) => {
+                let outcome = match &refusal {
+                    Refusal::Unverified(_) => SourceOutcome::Unverified,
+                    Refusal::Unreadable(_) | Refusal::Unmapped(_) => SourceOutcome::Refused,
+                };
+                self.note(SourceNote::wrong(outcome, refusal.detail())).await;
+                Err(match refusal {
+                    Refusal::Unverified(why) => ApiError::Unverified(why),
+                    Refusal::Unreadable(why) => ApiError::Syntax(why),
+                    Refusal::Unmapped(why) => invalid(why),
+                })
+            }
+        }
+    }
+
+    /// Shows a gift, unless its payment was given back already.
+    async fn show(&self, gift: Gift) -> Result<HttpResponse, ApiError> {
+        let id = gift.id.clone();
+        if self.is_refunded(&id).await? {
+            self.note(SourceOutcome::Ignored.into()).await;
+            return Ok(told("ignored", Some("this payment was refunded")));
+        }
+        let outcome = match self.publish(gift).await? {
+            Outcome::New(answer) => match answer.status {
+                Status::Accepted => SourceOutcome::Accepted,
+                Status::Merged => SourceOutcome::Merged,
+                Status::Suppressed => SourceOutcome::Suppressed,
+            },
+            Outcome::Scheduled(_) => SourceOutcome::Scheduled,
+            // A platform may tell the same payment again in other words: it is counted once.
+            Outcome::Duplicate(_) | Outcome::ScheduledBefore(_) | Outcome::IdReused(_) => {
+                SourceOutcome::Duplicate
+            }
+            Outcome::TooManyScheduled { retry_in_ms, .. } => {
+                return Err(ApiError::schedule_full(retry_in_ms));
+            }
+        };
+        // A refund that came while the gift was taken did not find it, but left its note before it looked; so
+        // one of the two sees the other.
+        if self.is_refunded(&id).await? {
+            self.retract(&id).await?;
+        }
+        self.note(outcome.into()).await;
+        Ok(told(outcome.as_str(), None))
+    }
+
+    async fn publish(&self, gift: Gift) -> Result<Outcome, ApiError> {
+        let mut outcomes = self.gate.ask(self.gate.engine.publish(self.feed, vec![gift], self.now)).await?;
+        outcomes.pop().ok_or_else(|| {
+            tracing::error!(engine = self.gate.engine.name(), "the engine gave no outcome for a gift");
+            ApiError::Internal
+        })
+    }
+
+    /// Takes a gift back, also one that is still to come.
+    async fn take_back(&self, id: &GiftId) -> Result<HttpResponse, ApiError> {
+        self.gate.ask(self.gate.engine.note_refund(self.feed, id, self.now)).await?;
+        self.retract(id).await?;
+        self.note(SourceOutcome::Retracted.into()).await;
+        Ok(told("retracted", None))
+    }
+
+    /// Whether there was such a gift does not matter: the platform's refund stands.
+    async fn retract(&self, id: &GiftId) -> Result<(), ApiError> {
+        self.gate.ask(self.gate.engine.retract_gift(self.feed, id, self.now)).await.map(drop)
+    }
+
+    async fn is_refunded(&self, id: &GiftId) -> Result<bool, ApiError> {
+        self.gate.ask(self.gate.engine.is_refunded(self.feed, id)).await
+    }
+
+    /// Counts the delivery. One that cannot be counted is taken all the same.
+    async fn note(&self, note: SourceNote) {
+        self.gate.live.metrics().source_deliveries[fate(note.outcome)].inc();
+        let _ = self.gate.ask(self.gate.engine.note_delivery(self.feed, &self.name, note, self.now)).await;
+    }
+}
+
+fn told(status: &str, detail: Option<&str>) -> HttpResponse {
+    let mut text = format!("{{\"status\":\"{status}\"");
+    if let Some(detail) = detail {
+        text.push_str(",\"detail\":");
+        push_string(&mut text, detail);
+    }
+    text.push('}');
+    answer_json(StatusCode::OK, text)
+}
+
+fn fate(outcome: SourceOutcome) -> SourceFate {
+    match outcome {
+        SourceOutcome::Accepted => SourceFate::Accepted,
+        SourceOutcome::Merged => SourceFate::Merged,
+        SourceOutcome::Suppressed => SourceFate::Suppressed,
+        SourceOutcome::Scheduled => SourceFate::Scheduled,
+        SourceOutcome::InReview => SourceFate::InReview,
+        SourceOutcome::Duplicate => SourceFate::Duplicate,
+        SourceOutcome::Retracted => SourceFate::Retracted,
+        SourceOutcome::Ignored => SourceFate::Ignored,
+        SourceOutcome::Refused => SourceFate::Refused,
+        SourceOutcome::Unverified => SourceFate::Unverified,
+    }
+}

@@ -1,0 +1,64 @@
+//! A source as it is shown: as it was set, without the secret, and what came to it.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value};
+
+use crate::domain::json::push_string;
+use crate::domain::{FeedId, Millis};
+use crate::engine::Kept;
+
+/// Members of the settings that are never shown.
+const HIDDEN: [&str; 2] = ["secret", "token"];
+
+/// `{"source","feed","path", what was set, "counts","last_at"?,"last_error","last_error_at"?,"created_at"}`
+pub(super) fn to_json(feed: &FeedId, (name, source, tally): &Kept) -> String {
+    let path = source.path.reveal();
+    let mut out = format!("{{\"source\":\"{name}\",\"feed\":\"{feed}\",\"path\":\"/in/{path}\"");
+    // What the store kept was parsed before it was kept.
+    let set: Map<String, Value> = serde_json::from_str(&source.settings).unwrap_or_default();
+    for (member, value) in set.iter().filter(|(member, _)| !HIDDEN.contains(&member.as_str())) {
+        let _ = write!(out, ",\"{member}\":{value}");
+    }
+    let counts: Vec<_> =
+        tally.counts.iter().map(|(outcome, count)| format!("\"{}\":{count}", outcome.as_str())).collect();
+    let _ = write!(out, ",\"counts\":{{{}}},\"last_at\":", counts.join(","));
+    match tally.last_at {
+        Some(at) => drop(write!(out, "\"{at}\"")),
+        None => out.push_str("null"),
+    }
+    out.push_str(",\"last_error\":");
+    match &tally.last_error {
+        Some((at, error)) => {
+            push_string(&mut out, error);
+            let _ = write!(out, ",\"last_error_at\":\"{at}\"");
+        }
+        None => out.push_str("null"),
+    }
+    let _ = write!(out, ",\"created_at\":\"{}\"}}", Millis(source.since));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Source, SourceNote, SourceOutcome, SourceTally};
+
+    #[test]
+    fn a_source_is_shown_as_it_was_set_without_its_secrets() {
+        let feed = "show".parse().unwrap();
+        let settings =
+            r#"{"preset":"kofi","token":"hunter2","secret":"hunter2","default_gift":{"id":"t","name":"T"}}"#;
+        let source = Source::new(&feed, settings.into(), [0xabc, 0xdef], Millis(0));
+        let mut tally = SourceTally::default();
+        tally.note(&SourceOutcome::Accepted.into(), Millis(1));
+        tally.note(&SourceNote::wrong(SourceOutcome::Refused, "it said \"no\""), Millis(2));
+        let text = to_json(&feed, &("tips".parse().unwrap(), source, tally));
+        let told: Value = serde_json::from_str(&text).unwrap();
+        assert!(!text.contains("hunter2") && !text.contains("def\""), "{text}");
+        assert_eq!(told["path"], format!("/in/{:032x}.show", 0xabc));
+        assert_eq!((told["preset"].as_str(), told["counts"]["refused"].as_u64()), (Some("kofi"), Some(1)));
+        assert_eq!(told["last_error"], "it said \"no\"");
+        assert_eq!(told["last_at"], "1970-01-01T00:00:00.002Z");
+    }
+}
