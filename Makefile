@@ -1,9 +1,10 @@
 # run: the gateway.  check: the fast loop, formatting, lints, unit tests and the rules about layers.
 # test: every test; installs what they need if it may.  bench: sets Tipcast beside
 # nchan, NATS, Mosquitto, ws and Socket.IO and writes docs/BENCHMARKS.md; ONLY=idle,quiet measures some parts.
+# clients-check: builds the clients in clients/ and tests them against a gateway; needs npm, python3 and go.
 # openapi-check: schemathesis (from PyPI) against a running gateway; not part of test.
 
-.PHONY: run check test bench openapi-check
+.PHONY: run check test bench openapi-check clients-check
 
 run:
 	cargo run --release
@@ -15,7 +16,7 @@ check:
 	@.ci/layers
 
 test:
-	@.ci/need cc redis-server chromium chromedriver curl python3
+	@.ci/need cc redis-server redis-cli chromium chromedriver curl python3
 	@.ci/need-python
 	@.ci/need-node
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((4 * $$(nproc 2>/dev/null || echo 2)))} cargo test
@@ -27,3 +28,7 @@ bench:
 
 openapi-check:
 	scripts/openapi-check
+
+clients-check:
+	cargo build
+	scripts/clients-check

@@ -3,19 +3,19 @@
 -- KEYS 5:
 --   1 due
 --   2 later
---   3 tries, a HASH: member -> how often; forgotten after an hour without one
---   4 dead, a LIST, the newest first: "AT DUE REASON", newline, the member, newline, what later held
---   5 id of the gift; of another kind of entry, due again
+--   3 tries: a HASH: member -> how often; forgotten after an hour without one
+--   4 dead: a LIST, the newest first: "AT DUE REASON", newline, the member, newline, what later held
+--   5 id: of the gift; of another kind of entry, due again
 -- ARGV 9:
 --   1 now, milliseconds; "-" takes the store's clock
 --   2 member
---   3 id of the gift, "" for another kind of entry
+--   3 gift: its id, "" for another kind of entry
 --   4 reason
---   5 tries at which it is dead
---   6 how long it rests after the first try, milliseconds; each further one four times as long
---   7 how many dead entries are kept
---   8 what of the dead one's id is forgotten after so long, milliseconds
---   9 when it was due
+--   5 tries: at which it is dead
+--   6 rest: how long it rests after the first try, milliseconds; each further one four times as long
+--   7 dead entries: how many are kept
+--   8 window: what of the dead one's id is forgotten after so long, milliseconds
+--   9 due at: when it was due
 -- RETURNS now, when the feed's first entry is due or "", then "gone" (not there any more), "rests" or "dead"
 -- REFUSES nothing
 

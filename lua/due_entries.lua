@@ -5,10 +5,10 @@
 --   2 later
 -- ARGV 5:
 --   1 now, milliseconds; "-" takes the store's clock
---   2 at most so many
---   3 "due" (what is due now, of every kind), or the letter of one kind
---   4 only those after this time ...
---   5 ... and after this ORDER at that time; both "" from the start
+--   2 most: at most so many
+--   3 which: "due" (what is due now, of every kind), or the letter of one kind
+--   4 after: only those after this time ...
+--   5 order: ... and after this ORDER at that time; both "" from the start
 -- RETURNS now, when the feed's first entry is due or "", then per entry: when it is due, its member, what
 --   later holds of it or ""
 -- REFUSES nothing

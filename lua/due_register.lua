@@ -12,8 +12,8 @@
 --   2 marks
 -- ARGV 6:
 --   1 now, milliseconds; "-" takes the store's clock
---   2 a time, or ""
---   3 milliseconds from now, or ""; the earlier of the two counts
+--   2 at: a time, or ""
+--   3 in: milliseconds from now, or ""; the earlier of the two counts
 --   4 feed
 --   5 mark; with "@" at its end the time comes behind it
 --   6 wake channel
@@ -39,6 +39,6 @@ call('ZADD', KEYS[1], 'LT', format('%d', at), ARGV[4])
 local sooner = ''
 if not head or at < head then
   sooner = format('%d', math.max(at - now, 0))
-  call('PUBLISH', ARGV[6], sooner)
+  call('SPUBLISH', ARGV[6], sooner)
 end
 return { format('%d', at), sooner }

@@ -6,11 +6,11 @@
 --   2 marks
 -- ARGV 3 + 3 per turn that is over:
 --   1 now, milliseconds; "-" takes the store's clock
---   2 how long a turn lasts, milliseconds
---   3 take at most so many
+--   2 turn: how long it lasts, milliseconds
+--   3 most: take at most so many
 --   4 feed
---   5 its mark when its turn began
---   6 when it has something due again: a time, "+" and milliseconds from now, or ""
+--   5 mark: its own when its turn began
+--   6 next: when it has something due again, a time, "+" and milliseconds from now, or ""
 -- RETURNS in how many milliseconds the next feed is due or "", how many feeds are there, then per feed whose
 --   turn it is now: its name, its mark, "1" when another's turn ran out, else "0"
 -- REFUSES nothing

@@ -18,7 +18,7 @@
 --   9 live channel
 --   10 since epoch
 --   11 since seq
---   12 at most so many
+--   12 most: at most so many
 -- RETURNS the header, "covered" or "not covered", then the changes
 -- REFUSES nothing
 

@@ -32,11 +32,11 @@
 --   4 known epoch, the furthest position that the caller's process saw; "" when none
 --   5 known seq
 --   6 known tag
---   7 the server's default policy, as in `policy`
+--   7 default policy: the server's, as in `policy`
 --   8 idle ttl, milliseconds after the last change at which the whole feed expires; 0 never
 --   9 live channel
 -- RETURNS an array; its first element is "EPOCH SEQ TAG NOW", where the feed stands afterwards
--- REFUSES nothing
+-- REFUSES with an error DAMAGED when the policy or meta is there and cannot be read
 
 -- This text runs anew with every call, so it is written for speed where that is cheap to read: a
 -- redis.call costs 0.3 to 1 µs, a number made into text 0.3, tonumber 0.1 (a sum takes digits as well, for
@@ -87,6 +87,8 @@ local function policy_of(text)
     idempotency_window = idempotency + 0, history = history + 0,
   }
 end
+-- What is there and cannot be read is neither guessed nor written over.
+if overrides and not match(overrides, POLICY_TEXT) then return redis.error_reply('DAMAGED a policy') end
 local policy = policy_of(overrides)
 
 local epoch, seq, tag, covered, expiry, born, idle_before = false, 0, '0', 0, false, false, '0'
@@ -104,6 +106,7 @@ end
 do
   local e, s, t, c, n, x, b, i, most =
     match(strings[2] or '', '^(%S+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%d+) (%d+)$')
+  if strings[2] and not e then return redis.error_reply("DAMAGED a feed's meta") end
   if e and #entries == n + 0 and row_count == #entries then
     epoch, seq, seq_text, tag, covered, born, idle_before, capacity = e, s + 0, s, t, c + 0, b, i, most + 0
     expiry = x ~= '-' and tonumber(x)
@@ -261,5 +264,5 @@ local function commit(told)
   local flag = (lost or strayed) and 'lost' or 'live'
   local count = #changes == 1 and '1' or int(#changes)
   changes[0] = flag .. ' ' .. (epoch or '0') .. ' ' .. count .. '\n' .. told .. '\n'
-  call('PUBLISH', ARGV[9], concat(changes, '', 0))
+  call('SPUBLISH', ARGV[9], concat(changes, '', 0))
 end

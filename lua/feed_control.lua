@@ -18,7 +18,7 @@
 --   8 idle ttl
 --   9 live channel
 --   10 action: pause, resume, skip, mute, unmute or replay
---   11 row id, or "-"
+--   11 row: its id, or "-"
 -- RETURNS the header, then "1", or "0" for the replay of a row that is not in the list
 -- REFUSES nothing
 

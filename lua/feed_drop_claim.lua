@@ -13,9 +13,9 @@
 --   10 readers
 --   11 shown
 --   12 unpaid
---   13 claims of the drop
---   14 holds of the drop
---   15 units of the drop
+--   13 claims: of the drop
+--   14 holds: of the drop
+--   15 units: of the drop
 -- ARGV 15 + 7 per claim:
 --   1 now
 --   2 candidate epoch
@@ -26,17 +26,17 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
---   10 version of the webhooks of all feeds
---   11 webhooks that rest and are registered
---   12 bounds of the ledger
+--   10 hooks version: that of the webhooks of all feeds
+--   11 registered: webhooks that rest and are in the index of jobs
+--   12 ledger bounds
 --   13 drop
 --   14 reminder
---   15 looked at from then on
+--   15 looked at: from then on
 --   16 claim
 --   17 fingerprint, hex
---   18 user, digest
+--   18 user digest
 --   19 units
---   20 "now" or "later"
+--   20 pay: "now" or "later"
 --   21 user, JSON
 --   22 message, JSON, or ""
 -- RETURNS the header, then one text per claim: "n" (new) or "a" (came before) and what `claims` has of it; "u" (no

@@ -13,9 +13,9 @@
 --   10 readers
 --   11 shown
 --   12 unpaid
---   13 claims of the drop
---   14 holds of the drop
---   15 units of the drop
+--   13 claims: of the drop
+--   14 holds: of the drop
+--   15 units: of the drop
 -- ARGV 18:
 --   1 now
 --   2 candidate epoch
@@ -26,15 +26,15 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
---   10 version of the webhooks of all feeds
---   11 webhooks that rest and are registered
---   12 bounds of the ledger
+--   10 hooks version: that of the webhooks of all feeds
+--   11 registered: webhooks that rest and are in the index of jobs
+--   12 ledger bounds
 --   13 drop
 --   14 reminder
---   15 looked at from then on
---   16 SPEC, as in feed_drops
+--   15 looked at: from then on
+--   16 spec: SPEC, as in feed_drops
 --   17 gift, JSON
---   18 the most drops of a feed
+--   18 most: the most drops of a feed
 -- RETURNS the header, then "n" (new), "c" (changed), "b" (the total is below what is taken), "f" (the feed
 --   has as many as it may) or "m" (call again), and the drop as watchers see it; after b and f nothing
 -- REFUSES b and f

@@ -13,9 +13,9 @@
 --   10 readers
 --   11 shown
 --   12 unpaid
---   13 claims of the drop
---   14 holds of the drop
---   15 units of the drop
+--   13 claims: of the drop
+--   14 holds: of the drop
+--   15 units: of the drop
 -- ARGV 17:
 --   1 now
 --   2 candidate epoch
@@ -26,14 +26,14 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
---   10 version of the webhooks of all feeds
---   11 webhooks that rest and are registered
---   12 bounds of the ledger
+--   10 hooks version: that of the webhooks of all feeds
+--   11 registered: webhooks that rest and are in the index of jobs
+--   12 ledger bounds
 --   13 drop
 --   14 reminder
---   15 looked at from then on
---   16 "confirm" or "cancel"
---   17 claim that made the hold
+--   15 looked at: from then on
+--   16 how: "confirm" or "cancel"
+--   17 claim: that made the hold
 -- RETURNS the header, then "n" and what `claims` has of it; "a" and the same (confirm: it was confirmed before);
 --   "e" (it ended before, or cancel: was sold) or "u" (no such hold)
 -- REFUSES e and u

@@ -30,9 +30,9 @@
 --   10 readers
 --   11 shown
 --   12 unpaid
---   13 claims of the drop
---   14 holds of the drop
---   15 units of the drop
+--   13 claims: of the drop
+--   14 holds: of the drop
+--   15 units: of the drop
 -- ARGV 15:
 --   1 now
 --   2 candidate epoch
@@ -43,12 +43,12 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
---   10 version of the webhooks of all feeds
---   11 webhooks that rest and are registered
---   12 bounds of the ledger
+--   10 hooks version: that of the webhooks of all feeds
+--   11 registered: webhooks that rest and are in the index of jobs
+--   12 ledger bounds
 --   13 drop
---   14 how long before it opens or closes watchers are reminded; 0 never
---   15 from when on the feed is known to be looked at by whoever does what is due; "" when not
+--   14 reminder: how long before it opens or closes watchers are reminded; 0 never
+--   15 looked at: from when on the feed is known to be looked at by whoever does what is due; "" when not
 -- RETURNS nothing by itself; but "", "r" and a time, when the feed must be looked at from then on and nobody is
 --   known to do so: then nothing was written; call again with that time. See also feed_ledger
 -- REFUSES nothing

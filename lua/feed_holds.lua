@@ -18,7 +18,7 @@
 --   8 idle ttl
 --   9 live channel
 --   10 user, digest
---   11 at most so many
+--   11 most: at most so many
 -- RETURNS the header, or "" when the feed's state is doubtful, then members of `unpaid`, the earliest to end first
 -- REFUSES nothing
 

@@ -108,6 +108,6 @@ local function ledger_commit()
   if cut > 0 then call('LTRIM', LEDGER, int(cut), -1) end
   if ledger and ledger.changed then call('SET', REPORTS, reports_of(ledger)) end
   if is_read and #changes == 0 and not lost and not strayed then
-    call('PUBLISH', ARGV[9], 'live ' .. (epoch or '0') .. ' 0\n=\n')
+    call('SPUBLISH', ARGV[9], 'live ' .. (epoch or '0') .. ' 0\n=\n')
   end
 end

@@ -17,8 +17,8 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
---   10 "replace" (PUT) or "merge" (PATCH)
---   11 the change, as in `policy`; "-" where it says nothing
+--   10 how: "replace" (PUT) or "merge" (PATCH)
+--   11 change: as in `policy`; "-" where it says nothing
 -- RETURNS the header, then the overrides now in force, as in `policy`
 -- REFUSES nothing
 

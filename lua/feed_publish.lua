@@ -11,8 +11,8 @@
 --   8 ledger
 --   9 reports
 --   10 readers
---   11 id of the gift
---   12 lock of its user and kind
+--   11 id: of the gift
+--   12 lock: of its user and kind
 -- ARGV 14 + 6 per gift:
 --   1 now
 --   2 candidate epoch
@@ -23,17 +23,17 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
---   10 version of the webhooks of all feeds
---   11 webhooks that rest and are registered
---   12 bounds of the ledger
---   13 since when the feed is in the index of due feeds: a time, or ""
+--   10 hooks version: that of the webhooks of all feeds
+--   11 registered: webhooks that rest and are in the index of jobs
+--   12 ledger bounds
+--   13 in the index since: when the feed was registered among due feeds, a time, or ""
 --   14 gifts that may wait
 --   15 fingerprint, hex
---   16 when to show: "" by policy, "-" at once, "+MS" later, or a time
+--   16 show: "" by policy, "-" at once, "+MS" later, or a time
 --   17 combo key, "" without explicit combo
 --   18 body: see feed_gifts
---   19 record of the gift, its id the first line; "" as long as it is not known to be for later
---   20 second line of its entry in the ledger; "" for a test, which is no entry
+--   19 record: of the gift, its id the first line; "" as long as it is not known to be for later
+--   20 extra: second line of its entry in the ledger; "" for a test, which is no entry
 -- RETURNS the header, then one text per gift: "n" (new) or "d" (came before) and what is remembered of
 --   its id; or "f" and in how many milliseconds the first is due (as many wait as may)
 -- REFUSES with "", "register", a time, the policy's delay: nothing was done; the feed must be in the index

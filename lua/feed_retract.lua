@@ -16,7 +16,7 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
---   10 row id
+--   10 row: its id
 -- RETURNS the header, then "1" when the row was in the list, else "0"
 -- REFUSES nothing
 

@@ -12,7 +12,7 @@
 --   8 ledger
 --   9 reports
 --   10 readers
---   11 id of the gift
+--   11 id: of the gift
 -- ARGV 13:
 --   1 now
 --   2 candidate epoch
@@ -23,10 +23,10 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
---   10 version of the webhooks of all feeds
---   11 webhooks that rest and are registered
---   12 bounds of the ledger
---   13 the gift's id
+--   10 hooks version: that of the webhooks of all feeds
+--   11 registered: webhooks that rest and are in the index of jobs
+--   12 ledger bounds
+--   13 gift: its id
 -- RETURNS the header, then "1", or "0" when the id is not, or no longer, remembered with its part
 -- REFUSES as feed_ledger does
 

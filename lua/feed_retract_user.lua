@@ -16,7 +16,7 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
---   10 how the user of such a row begins
+--   10 begin: how the user of such a row begins
 -- RETURNS the header, then how many there were
 -- REFUSES nothing
 

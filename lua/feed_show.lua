@@ -12,8 +12,8 @@
 --   8 ledger
 --   9 reports
 --   10 readers
---   11 id of the gift
---   12 lock of its user and kind
+--   11 id: of the gift
+--   12 lock: of its user and kind
 -- ARGV 12 + 6 per gift:
 --   1 now
 --   2 candidate epoch
@@ -24,15 +24,15 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
---   10 version of the webhooks of all feeds
---   11 webhooks that rest and are registered
---   12 bounds of the ledger
+--   10 hooks version: that of the webhooks of all feeds
+--   11 registered: webhooks that rest and are in the index of jobs
+--   12 ledger bounds
 --   13 fingerprint, hex
---   14 when to show; not looked at
+--   14 show; not looked at
 --   15 combo key, "" without explicit combo
 --   16 body: see feed_gifts
---   17 member of due
---   18 second line of its entry in the ledger
+--   17 member: of due
+--   18 extra: second line of its entry in the ledger
 -- RETURNS the header, when the next entry is due or "", then one text per gift: "n" and what is
 --   remembered of its id from now on, or "x" (not done)
 -- REFUSES as feed_ledger does

@@ -21,7 +21,7 @@
 --   9 live channel
 -- RETURNS the header, the overrides as in `policy` ("" for none), what overlays were told as in feed_control or "", how many rows, these, newest first, then what
 --   watchers were told of the feed's drops
--- REFUSES nothing
+-- REFUSES with an error DAMAGED when the list names a row that is not there
 
 if #entries > 0 then
   local ids, whole = {}, true
@@ -30,7 +30,7 @@ if #entries > 0 then
     texts[ids[at]] = text
     whole = whole and text
   end
-  if not whole then lose() end
+  if not whole then return redis.error_reply('DAMAGED a list') end
 end
 settle()
 local answer = { header(), overrides or '', strings[5] or '', int(#entries) }

@@ -8,7 +8,7 @@
 --   5 policy
 --   6 due
 --   7 later
---   8 id of the gift
+--   8 id: of the gift
 -- ARGV 10:
 --   1 now
 --   2 candidate epoch
@@ -19,7 +19,7 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
---   10 the gift's id
+--   10 gift: its id
 -- RETURNS the header, then "cancelled" and when it would have been shown, or "shown", or "unknown"
 -- REFUSES nothing
 

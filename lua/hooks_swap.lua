@@ -2,15 +2,15 @@
 -- another version, which every feed is brought up to before its next entry.
 --
 -- KEYS 2:
---   1 all, a HASH: name -> webhook, as in report_hook
---   2 version, a STRING: grows with time, so that a store that lost it does not come back to one that was
+--   1 all: a HASH: name -> webhook, as in report_hook
+--   2 version: a STRING: grows with time, so that a store that lost it does not come back to one that was
 -- ARGV 6:
 --   1 now, milliseconds; "-" takes the store's clock
 --   2 name
---   3 version that the webhook has, "" when there is none
---   4 what is to be stored, "" when it goes
+--   3 was: the version that the webhook has, "" when there is none
+--   4 to: what is to be stored, "" when it goes
 --   5 webhooks of all feeds at most
---   6 wake channel of the index of jobs
+--   6 wake channel
 -- RETURNS "done"
 -- REFUSES with "stale" when it is not as the caller thinks, "full" when it would be one too many
 
@@ -30,6 +30,6 @@ else
 end
 if not known or ARGV[4] == '' then
   call('SET', KEYS[2], string.format('%d', math.max(version + 1, now)))
-  call('PUBLISH', ARGV[6], '0')
+  call('SPUBLISH', ARGV[6], '0')
 end
 return 'done'

@@ -7,13 +7,13 @@
 --   3 readers
 -- ARGV 5 + 3 per webhook of all feeds:
 --   1 now
---   2 version of their set
---   3 how far back they begin at most, entries
+--   2 hooks version: of their set
+--   3 ledger max: how far back they begin at most, entries
 --   4 stamp
---   5 "again" also when this version was brought here already: a reader that should be here is not; else ""
+--   5 again: "again" also when this version was brought here already: a reader that should be here is not; else ""
 --   6 reader
---   7 since when there is this webhook
---   8 how long it gathers entries, milliseconds
+--   7 since: when there is this webhook
+--   8 gathers: how long it gathers entries, milliseconds
 -- RETURNS "gone" and how many stopped, or began anew under a name that was there; these; then those that began
 --   and have something to send
 -- REFUSES nothing: of a version that is known already it does nothing

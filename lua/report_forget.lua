@@ -4,12 +4,12 @@
 --   1 ledger
 --   2 reports
 --   3 readers
---   4 pending of the reader
---   5 leases of the reader
---   6 tries of the reader
---   7 again of the reader
---   8 dead of the reader
---   9 deaths of the reader
+--   4 pending: of the reader
+--   5 leases: of the reader
+--   6 tries: of the reader
+--   7 again: of the reader
+--   8 dead: of the reader
+--   9 deaths: of the reader
 -- ARGV 2:
 --   1 now
 --   2 reader

@@ -6,21 +6,21 @@
 --   1 ledger
 --   2 reports
 --   3 readers
---   4 pending of the reader
---   5 leases of the reader
---   6 tries of the reader
---   7 again of the reader
---   8 dead of the reader
---   9 deaths of the reader
---   10 hooks, a HASH: name -> webhook
+--   4 pending: of the reader
+--   5 leases: of the reader
+--   6 tries: of the reader
+--   7 again: of the reader
+--   8 dead: of the reader
+--   9 deaths: of the reader
+--   10 hooks: a HASH: name -> webhook
 -- ARGV 8:
 --   1 now
 --   2 reader
 --   3 name
---   4 version that it has, "" when there is none
---   5 what is to be stored, "" when it goes
---   6 how long it gathers entries, milliseconds
---   7 readers at most, but for webhooks of all feeds
+--   4 was: the version that it has, "" when there is none
+--   5 to: what is to be stored, "" when it goes
+--   6 gathers: how long it gathers entries, milliseconds
+--   7 readers at most: but for webhooks of all feeds
 --   8 stamp
 -- RETURNS "done"
 -- REFUSES with "stale" when it is not as the caller thinks, "full" when it would be one reader too many

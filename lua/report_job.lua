@@ -5,28 +5,28 @@
 --   1 ledger
 --   2 reports
 --   3 readers
---   4 pending of the reader
---   5 leases of the reader
---   6 tries of the reader
---   7 again of the reader
---   8 dead of the reader
---   9 deaths of the reader
+--   4 pending: of the reader
+--   5 leases: of the reader
+--   6 tries: of the reader
+--   7 again: of the reader
+--   8 dead: of the reader
+--   9 deaths: of the reader
 -- ARGV 11 + 4 per entry that was sent again and is done with ("a"), or becomes a dead letter ("d"):
 --   1 now
 --   2 reader
 --   3 entries at most, of each kind
---   4 how long it gathers entries, milliseconds
+--   4 gathers: how long it gathers entries, milliseconds
 --   5 stamp
---   6 "open" or "save"
---   7 progress as it was, and
---   8 as it is now
---   9 entries up to this number are done with, or ""
---   10 how many dead letters are kept
---   11 of a webhook of all feeds, the version of their set; else 0
---   12 "a" or "d"
+--   6 how: "open" or "save"
+--   7 was: progress as it was, and
+--   8 progress: as it is now
+--   9 through: entries up to this number are done with, or ""
+--   10 dead letters: how many are kept
+--   11 hooks version: of a webhook of all feeds, the version of their set; else 0
+--   12 what: "a" or "d"
 --   13 number, 16 digits
---   14 how often it was sent
---   15 why it is dead
+--   14 tries: how often it was sent
+--   15 reason: why it is dead
 -- RETURNS now, in how many milliseconds it is to be looked at again or "", how many entries there are to be sent, the first one's number, progress, how many entries follow,
 --   these, then numbers and entries that are sent again
 -- REFUSES with nothing when it does not read here, or its progress is not as the caller thinks; with "hooks" when

@@ -4,17 +4,17 @@
 --   1 ledger
 --   2 reports
 --   3 readers
---   4 pending of the reader
---   5 leases of the reader
---   6 tries of the reader
---   7 again of the reader
---   8 dead of the reader
---   9 deaths of the reader
+--   4 pending: of the reader
+--   5 leases: of the reader
+--   6 tries: of the reader
+--   7 again: of the reader
+--   8 dead: of the reader
+--   9 deaths: of the reader
 -- ARGV 4 + 1 per dead letter:
 --   1 now
 --   2 reader
---   3 live channel of the feed
---   4 "all", or "only" those
+--   3 live channel: of the feed
+--   4 which: "all", or "only" those
 --   5 number, 16 digits
 -- RETURNS how many there were
 -- REFUSES nothing
@@ -41,5 +41,5 @@ for _, member in ipairs(members) do
   end
 end
 keep_reader(reader)
-if group and moved > 0 then call('PUBLISH', ARGV[3], 'live 0 0\n=\n') end
+if group and moved > 0 then call('SPUBLISH', ARGV[3], 'live 0 0\n=\n') end
 return int(moved)

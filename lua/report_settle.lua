@@ -4,17 +4,17 @@
 --   1 ledger
 --   2 reports
 --   3 readers
---   4 pending of the reader
---   5 leases of the reader
---   6 tries of the reader
---   7 again of the reader
---   8 dead of the reader
---   9 deaths of the reader
+--   4 pending: of the reader
+--   5 leases: of the reader
+--   6 tries: of the reader
+--   7 again: of the reader
+--   8 dead: of the reader
+--   9 deaths: of the reader
 -- ARGV 4 + 1 per entry:
 --   1 now
 --   2 reader
---   3 "ack" or "nack"
---   4 live channel of the feed
+--   3 how: "ack" or "nack"
+--   4 live channel: of the feed
 --   5 number, 16 digits
 -- RETURNS how many were pending, each counted once, or "" when there is no such group
 -- REFUSES nothing
@@ -39,5 +39,5 @@ for n = 5, #ARGV do
   end
 end
 keep_group(reader)
-if ARGV[3] == 'nack' and settled > 0 then call('PUBLISH', ARGV[4], 'live 0 0\n=\n') end
+if ARGV[3] == 'nack' and settled > 0 then call('SPUBLISH', ARGV[4], 'live 0 0\n=\n') end
 return int(settled)

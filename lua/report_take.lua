@@ -4,23 +4,23 @@
 --   1 ledger
 --   2 reports
 --   3 readers
---   4 pending of the reader
---   5 leases of the reader
---   6 tries of the reader
---   7 again of the reader
---   8 dead of the reader
---   9 deaths of the reader
+--   4 pending: of the reader
+--   5 leases: of the reader
+--   6 tries: of the reader
+--   7 again: of the reader
+--   8 dead: of the reader
+--   9 deaths: of the reader
 -- ARGV 10:
 --   1 now
 --   2 reader
 --   3 entries at most
---   4 how long they are the claimer's, milliseconds
---   5 where a new group begins: "now", else with the oldest entry, or
---   6 with so many entries at most
---   7 how often an entry is handed out
---   8 how many dead letters are kept
---   9 readers at most, but for webhooks of all feeds
---   10 "listed" when the group is among those of all feeds, or ""
+--   4 lease: how long they are the claimer's, milliseconds
+--   5 from: where a new group begins, "now", else with the oldest entry, or
+--   6 ledger max: with so many entries at most
+--   7 attempts: how often an entry is handed out
+--   8 dead letters: how many are kept
+--   9 readers at most: but for webhooks of all feeds
+--   10 listed: "listed" when the group is among those of all feeds, or ""
 -- RETURNS "ok", in how many milliseconds the first lease is over or "", then per entry: its number, the how manyth
 --   time it is handed out, its lines
 -- REFUSES with "full" when the group would be one reader too many, "new" when it is to be listed first

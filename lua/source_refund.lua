@@ -3,7 +3,7 @@
 -- KEYS 1:
 --   1 refunds: a ZSET: the gift's id by when it was refunded
 -- ARGV 3:
---   1 the gift's id
+--   1 gift: its id
 --   2 when, milliseconds
 --   3 refunds at most
 -- RETURNS 1

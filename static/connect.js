@@ -39,6 +39,7 @@ function call(callback, ...args) {
  *
  * - `since`: a position `epoch:seq` to resume from; give the `rows`, `drops` and `capacity` that
  *   belong to it too, or the list starts empty and holds only what came later (or a whole snapshot).
+ * - `WebSocket`, `EventSource`: classes to use in place of the global ones, for Node 20 that of the package `ws`.
  * - `token`: a viewer's token, sent as the query parameter `token`.
  * - `onChange(list, change)`: `list` is `{feed, epoch, seq, capacity, rows, drops}`; `change` is
  *   `{kind: "snapshot", skipped, drops?}` or `{kind: "delta", ops}`.
@@ -66,9 +67,20 @@ class Connection {
   /** The best lower bound of (server's clock − ours): every stamp it sends is older than its arrival. */
   #ahead = null;
 
-  constructor({ url, feed, since, token, rows, drops, control, capacity, onChange, onState, onPresence }) {
+  constructor({ url, feed, since, token, rows, drops, control, capacity, onChange, onState, onPresence, WebSocket, EventSource }) {
     if (!FEED_NAME.test(feed)) throw new TypeError("a feed is 1 to 64 of A-Z a-z 0-9 _ - .");
-    this.base = String(url ?? globalThis.location.origin);
+    const home = url ?? globalThis.location?.origin;
+    if (home === undefined) throw new TypeError("`url` is missing: there is no page here that tells the gateway");
+    this.base = String(home);
+    this.transports = {
+      WebSocket: WebSocket ?? globalThis.WebSocket,
+      EventSource: EventSource ?? globalThis.EventSource,
+    };
+    if (!this.transports.WebSocket && !this.transports.EventSource) {
+      throw new TypeError(
+        "there is no WebSocket here: use Node 22 or newer, or give one, connect({ WebSocket }) of the package ws",
+      );
+    }
     this.feed = feed;
     this.token = token;
     this.onChange = onChange;
@@ -111,14 +123,20 @@ class Connection {
     call(this.onState, "connecting", {});
     if (this.#stopped || this.#line) return;
     this.fold.rewind();
-    const kind = this.#mute >= SOCKETS_FIRST && globalThis.EventSource ? "sse" : "ws";
+    const { WebSocket, EventSource } = this.transports;
+    const kind = EventSource && (!WebSocket || this.#mute >= SOCKETS_FIRST) ? "sse" : "ws";
     const at = { feed: this.feed, since: this.fold.position, token: this.token };
     const line = { kind, openedAt: Date.now(), heardAt: Date.now(), silence: FIRST_FRAME, wait: null, begun: false };
     this.#line = line;
     const heard = (text) => this.#line === line && !line.left && this.#hear(line, text);
     const ended = (code, reason) => this.#ended(line, code, reason);
     try {
-      line.wire = (kind === "ws" ? bySocket : byEvents)(feedUrl(this.base, kind, at), heard, ended);
+      line.wire = (kind === "ws" ? bySocket : byEvents)(
+        feedUrl(this.base, kind, at),
+        heard,
+        ended,
+        this.transports,
+      );
     } catch {
       // The page may not connect there (its own CSP, mixed content): tried again like a lost line.
       line.wire = { close() {} };

@@ -1,19 +1,22 @@
 /**
  * The two ways to the gateway. Each takes an address and tells `heard(text)` for every frame and,
- * once, `ended(code, reason)`; neither reconnects by itself. They give back `{close()}`.
+ * once, `ended(code, reason)`; neither reconnects by itself. The last argument has the classes of the transports. They
+ * give back `{close()}`.
  */
 
 /** What the protocol's events are called. */
 const EVENTS = ["snapshot", "resumed", "delta", "keepalive", "goodbye", "error"];
 
-export function bySocket(url, heard, ended) {
+export function bySocket(url, heard, ended, { WebSocket }) {
   const ws = new WebSocket(url);
   ws.onmessage = ({ data }) => heard(data);
+  // What went wrong is told by the close that follows; Node's `ws` throws where nobody listens.
+  ws.onerror = () => {};
   ws.onclose = ({ code, reason }) => ended(code, reason);
   return { close: () => ws.close() };
 }
 
-export function byEvents(url, heard, ended) {
+export function byEvents(url, heard, ended, { EventSource }) {
   const source = new EventSource(url);
   const close = () => {
     // EventSource would come back on its own, at its own pace and from its own position.

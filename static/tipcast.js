@@ -11,12 +11,5 @@
  *     feed.close();
  */
 
-import { TipcastTicker } from "./ticker.js";
-
-export { connect } from "./connect.js";
-export { Fold, afterClose, backoff, feedUrl } from "./fold.js";
-export { TipcastTicker };
-
-// A page may load two copies; the first one wins, as with any other element.
-const { customElements } = globalThis;
-if (customElements && !customElements.get("tipcast-ticker")) customElements.define("tipcast-ticker", TipcastTicker);
+export * from "./client.js";
+export { TipcastTicker } from "./element.js";

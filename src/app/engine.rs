@@ -1,11 +1,12 @@
 //! Choosing and opening the engine.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::to_raw_value;
 
-use crate::config::{Config, ConfigError, Feeds, Redis, Reports};
+use crate::config::{Config, ConfigError, Feeds, ReadyWhen, Redis, Reports};
 use crate::domain::{Policy, PolicyPatch, Refused};
 use crate::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
 use crate::engine::metered::Metered;
@@ -92,8 +93,25 @@ fn redis_options(redis: &Redis, defaults: Policy) -> RedisOptions {
         feed_idle_ttl_ms: redis.feed_idle_ttl_ms,
         call_timeout: Duration::from_millis(redis.call_timeout_ms),
         connect_timeout: Duration::from_millis(redis.connect_timeout_ms),
+        ca_file: some_file(&redis.ca_file),
+        client_cert: some_file(&redis.client_cert),
+        client_key: some_file(&redis.client_key),
+        sentinel_username: some_text(&redis.sentinel_username),
+        sentinel_password: some_text(redis.sentinel_password.expose()),
+        addresses: redis.addresses.clone(),
+        wait_replicas: redis.wait_replicas,
+        wait: Duration::from_millis(redis.wait_ms),
+        ready_when_all: redis.ready_when == ReadyWhen::All,
         ..RedisOptions::new(redis.url.clone())
     }
+}
+
+fn some_file(path: &Path) -> Option<PathBuf> {
+    (!path.as_os_str().is_empty()).then(|| path.to_owned())
+}
+
+fn some_text(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 #[cfg(test)]

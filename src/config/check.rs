@@ -121,6 +121,8 @@ impl Config {
             ("[webhooks] in_flight", webhooks.in_flight as u64, 1, 4_096),
             ("[webhooks] in_flight_each", webhooks.in_flight_each as u64, 1, 4_096),
             ("[webhooks] secret_overlap_ms", webhooks.secret_overlap_ms, 0, 31_536_000_000),
+            ("[redis] wait_replicas", redis.wait_replicas as u64, 0, 16),
+            ("[redis] wait_ms", redis.wait_ms, 1, 10_000),
             ("[redis] call_timeout_ms", redis.call_timeout_ms, 50, 4_000),
             ("[redis] connect_timeout_ms", redis.connect_timeout_ms, 50, 10_000),
         ] {
@@ -146,9 +148,22 @@ impl Config {
 
     fn check_stores(&self) -> Result<(), ConfigError> {
         let Config { redis, embedded, .. } = self;
-        if !redis.url.is_empty() && !redis.url.starts_with("redis://") {
-            let told = "it must look like redis://127.0.0.1:6379, or be empty for the embedded engine";
+        let scheme =
+            redis.url.split_once("://").map(|(scheme, _)| scheme.split('+').next().unwrap_or_default());
+        if !redis.url.is_empty() && !matches!(scheme, Some("redis" | "rediss" | "unix")) {
+            let told = "it must look like redis://127.0.0.1:6379, redis+cluster://a:6379,b:6379 or \
+                        redis+sentinel://a:26379,b:26379/PRIMARY, or be empty for the embedded engine";
             return Err(ConfigError(format!("[redis] url is not a Redis URL; {told}")));
+        }
+        if redis.client_cert.as_os_str().is_empty() != redis.client_key.as_os_str().is_empty() {
+            let told = "[redis] client_cert and client_key belong together: set both, or none";
+            return Err(ConfigError(told.into()));
+        }
+        let has_files = !redis.ca_file.as_os_str().is_empty() || !redis.client_cert.as_os_str().is_empty();
+        if has_files && scheme == Some("redis") {
+            let told = "[redis] ca_file and client_cert are for TLS, and the url asks for none: write rediss:// in \
+                        place of redis://, or leave the files out";
+            return Err(ConfigError(told.into()));
         }
         if redis.url.is_empty() && embedded.data_dir.as_os_str().is_empty() {
             return Err(ConfigError(

@@ -152,10 +152,29 @@ pub struct Webhooks {
 #[allow(missing_docs)]
 pub struct Redis {
     pub url: String,
+    pub ca_file: PathBuf,
+    pub client_cert: PathBuf,
+    pub client_key: PathBuf,
+    pub sentinel_username: String,
+    pub sentinel_password: Secret,
+    pub addresses: Vec<String>,
+    pub wait_replicas: usize,
+    pub wait_ms: u64,
+    pub ready_when: ReadyWhen,
     pub prefix: String,
     pub feed_idle_ttl_ms: u64,
     pub call_timeout_ms: u64,
     pub connect_timeout_ms: u64,
+}
+
+/// When a store of several shards counts as ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReadyWhen {
+    /// While at least one shard answers.
+    Any,
+    /// While every one does.
+    All,
 }
 
 /// `[embedded]`

@@ -9,7 +9,7 @@ use super::json::{self, Fault, Field, Object, Refused};
 use super::{GiftId, Millis, text};
 
 /// The longest delay of a scheduled gift: a week, in milliseconds.
-pub const MAX_DELAY_MS: u64 = 604_800_000;
+pub const MAX_DELAY_MS: u64 = super::limits::DELAY_MS.1;
 
 /// Who sent a gift.
 #[derive(Clone, Debug, PartialEq, Eq)]

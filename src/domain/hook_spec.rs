@@ -19,7 +19,7 @@ const URL_BYTES: usize = 2_048;
 const BATCH_MS: u64 = 60_000;
 
 /// The longest `max_age_ms`, in milliseconds.
-const MAX_AGE_MS: u64 = 604_800_000;
+const MAX_AGE_MS: u64 = super::limits::WEEK_MS;
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,

@@ -20,6 +20,7 @@ pub mod hook;
 pub mod hook_spec;
 pub mod ids;
 pub mod json;
+pub mod limits;
 pub mod list;
 pub mod moderate;
 pub mod part;

@@ -3,6 +3,7 @@
 use serde_json::value::RawValue;
 
 use super::json::{Fault, Field, Object, Refused};
+use super::limits;
 
 /// What a gift does that finds the dedup lock of its user and kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -160,18 +161,18 @@ impl PolicyPatch {
         let Some(mut body) = Object::open(raw, &mut faults) else {
             return Err(Refused::Invalid(faults));
         };
-        let mut int = |name: &'static str, least, most| {
+        let mut int = |name: &'static str, (least, most)| {
             body.take(name).and_then(|f| f.integer(least, most, &mut faults))
         };
         let mut patch = PolicyPatch {
-            capacity: int("capacity", 1, 100),
+            capacity: int("capacity", limits::CAPACITY),
             dedup: None,
-            dedup_window_ms: int("dedup_window_ms", 0, 86_400_000),
+            dedup_window_ms: int("dedup_window_ms", limits::DEDUP_WINDOW_MS),
             row_ttl_ms: None,
-            delay_ms: int("delay_ms", 0, 604_800_000),
-            flush_ms: int("flush_ms", 0, 1_000),
-            idempotency_window_ms: int("idempotency_window_ms", 60_000, 604_800_000),
-            history: int("history", 0, 100_000),
+            delay_ms: int("delay_ms", limits::DELAY_MS),
+            flush_ms: int("flush_ms", limits::FLUSH_MS),
+            idempotency_window_ms: int("idempotency_window_ms", limits::IDEMPOTENCY_WINDOW_MS),
+            history: int("history", limits::HISTORY),
             presence: None,
         };
         patch.row_ttl_ms = body.take("row_ttl_ms").and_then(|f| read_ttl(&f, &mut faults));
@@ -199,9 +200,10 @@ impl PolicyPatch {
 
 fn read_ttl(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<u64> {
     let ms = field.raw.get().parse::<u64>().ok();
-    let legal = ms.filter(|ms| *ms == 0 || (1_000..=604_800_000).contains(ms));
+    let (least, most) = limits::ROW_TTL_MS;
+    let legal = ms.filter(|ms| *ms == 0 || (least..=most).contains(ms));
     if legal.is_none() {
-        field.wrong(faults, "must be 0 (rows stay) or an integer from 1000 to 604800000");
+        field.wrong(faults, format!("must be 0 (rows stay) or an integer from {least} to {most}"));
     }
     legal
 }

@@ -37,7 +37,7 @@ impl Default for ReportLimits {
         ReportLimits {
             ledger_max: 10_000,
             backlog_max: 1_000_000,
-            max_age_ms: 604_800_000,
+            max_age_ms: crate::domain::limits::WEEK_MS,
             max_attempts: 16,
             dead_max: 1_000,
         }

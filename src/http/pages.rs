@@ -56,8 +56,10 @@ static FILES: LazyLock<Vec<File>> = files! {
     "admin.js": JS,
     "alerts.js": JS,
     "app.js": JS,
+    "client.js": JS,
     "connect.js": JS,
     "drops.js": JS,
+    "element.js": JS,
     "fold.js": JS,
     "format.js": JS,
     "icons.js": JS,
@@ -74,9 +76,6 @@ static FILES: LazyLock<Vec<File>> = files! {
     "overlay.css": CSS,
     "icon.svg": "image/svg+xml",
     "loader.html": HTML,
-    "tipcast.d.ts": "text/plain; charset=utf-8",
-    "package.json": "application/json",
-    "README.md": "text/markdown; charset=utf-8",
 };
 
 pub(super) fn hash(text: &str) -> String {

@@ -247,6 +247,14 @@ labels! {
         Abandoned = "abandoned",
     }
 
+    /// A primary of Redis.
+    ShardState, "state" {
+        /// It answers.
+        Up = "up",
+        /// It does not.
+        Down = "down",
+    }
+
     /// A connection to Redis.
     RedisLink, "connection" {
         /// One that carries commands.

@@ -23,7 +23,7 @@ pub mod table;
 pub use drops::DropUnits;
 use labels::{
     ClaimFate, DeliveryFate, Failure, GiftStatus, HoldFate, Label, Operation, Part, RedisLink, RepairedBy,
-    ResumedFrom, Route, SnapshotCause, SourceFate, StatusClass, Transport,
+    ResumedFrom, Route, ShardState, SnapshotCause, SourceFate, StatusClass, Transport,
 };
 use table::{Per, PerPair};
 
@@ -118,6 +118,10 @@ pub struct Metrics {
     pub source_deliveries: Per<SourceFate, Counter>,
     /// Connections to Redis that were made anew after one was lost.
     pub redis_reconnects: Per<RedisLink, Counter>,
+    /// Primaries of Redis.
+    pub redis_shards: Per<ShardState, Gauge>,
+    /// Slots of the cluster that no primary has; 16384 while nobody was found.
+    pub redis_uncovered_slots: Gauge,
     /// Answers by class of path and of status code.
     pub http_requests: PerPair<Route, StatusClass, Counter>,
     /// Threads and tasks that had to be started again.
@@ -307,6 +311,17 @@ impl Default for Metrics {
                 to,
                 "tipcast_redis_reconnects",
                 "Connections to Redis made anew after one was lost",
+            ),
+            redis_shards: Per::new(
+                to,
+                "tipcast_redis_shards",
+                "Primaries of Redis",
+                Gauge::default as fn() -> _,
+            ),
+            redis_uncovered_slots: add(
+                to,
+                "tipcast_redis_uncovered_slots",
+                "Slots of the Redis cluster that no primary has",
             ),
             part_restarts: counters(
                 to,

@@ -1,30 +1,27 @@
 //! Drops, claims and holds: what their scripts are called with, and what they answer.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::faults::Fault;
-use super::lineup::{Party, Run};
-use super::scripts::{self, Script};
-use super::store::{Extra, Reply, Store};
+use super::batcher::{Batch, Batcher, Submission};
+use super::feeds::in_turn;
+use super::net::faults::Fault;
+use super::rounds::{Ready, Rounds};
+use super::runner::{Reply, Runner};
+use super::scripts::{self, Call, Script};
 use super::wire::{self, Garbled};
-use super::{EngineError, RedisEngine};
 use crate::domain::claim::user_digest;
 use crate::domain::drop::MAX_DROPS;
 use crate::domain::{
     Cancelled, Claim, ClaimAnswer, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView,
     Fate, FeedId, Hold, HoldId, Millis, Pay, Phase, Position, Sale,
 };
+use crate::engine::EngineError;
 use crate::engine::record::SpecNumbers;
-use crate::engine::{DropStore, Wait};
-
-/// ARGV of one claim.
-const CLAIM_ARGS: usize = 7;
 
 /// Holds of one user in one answer.
-const HOLDS: &str = "1000";
+const HOLDS: usize = 1000;
 
 /// What was done of a drop.
 pub(super) struct Ticked {
@@ -36,66 +33,134 @@ pub(super) struct Ticked {
     pub view: Option<DropView>,
 }
 
-impl Store {
+/// See the module.
+pub(super) struct DropStock {
+    rounds: Arc<Rounds>,
+    claims: Batcher<(FeedId, DropId), Claim, Claimed>,
+}
+
+impl DropStock {
+    pub fn new(rounds: Arc<Rounds>) -> DropStock {
+        DropStock { rounds, claims: Batcher::default() }
+    }
+
+    fn runner(&self) -> &Runner {
+        &self.rounds.runner
+    }
+
+    /// A call of a script of drops, without what is its own.
+    fn call(&self, script: &'static Script, feed: &FeedId, drop: &DropId, ready: &Ready) -> Call {
+        let keys = &self.runner().keys;
+        let [due, _] = keys.due(feed);
+        let mut call = self.runner().feed_call(script, feed);
+        call.keys([("due", due), ("drops", keys.drops(feed)), ("shown", keys.shown(feed))]);
+        call.key("unpaid", keys.unpaid(feed));
+        call.keys(["claims", "holds", "units"].map(|what| (what, keys.of_drop(feed, what, drop))));
+        call.arg("drop", drop).arg("reminder", self.runner().options.drop_reminder_ms);
+        call.arg("looked at", ready.due_since.map(|since| since.0.to_string()).unwrap_or_default());
+        call
+    }
+
     /// Runs a script of drops, again and again while it says that more is due: each run ends a part of
-    /// what is over.
-    async fn run_drop(
+    /// what is over. `own` adds what is the script's own.
+    async fn run(
         &self,
-        script: &Script,
+        script: &'static Script,
         feed: &FeedId,
         drop: &DropId,
         now: Millis,
-        args: Vec<String>,
+        own: impl Fn(&mut Call),
     ) -> Result<Reply, Fault> {
-        let keys = self.keys.drop(feed, drop);
-        const RESTED: usize = 1;
-        const LOOKED_AT: usize = 5;
-        let mut all = self.append_args("").to_vec();
-        all.extend([drop.to_string(), self.options.drop_reminder_ms.to_string(), String::new()]);
-        all.extend(args);
+        let mut ready = Ready::default();
         let runs = async {
             loop {
-                let many = (all.len() - LOOKED_AT - 1).checked_div(script.args.1).unwrap_or(0);
-                let extra = Extra { keys: keys.clone(), args: all.clone(), many };
-                let reply = self.try_run(script, feed, Some(now), extra).await?;
-                if reply.mark.is_none() {
-                    let ready = self.before_entries(feed, &reply.texts, self.clock(Some(now))).await;
-                    if let Some(rested) = ready.map_err(|error| Fault::stay(error.to_string()))? {
-                        let [version, ..] = self.append_args("");
-                        (all[0], all[RESTED]) = (version, rested);
-                        continue;
-                    }
-                    // The drop's clock is to strike before anybody would look at the feed.
-                    let at = reply.texts.get(2).and_then(|at| at.parse().ok()).ok_or(Garbled("a reply"))?;
-                    let registered = self.register(feed, Some(Millis(at)), None, self.clock(Some(now))).await;
-                    let by = registered.map_err(|error| Fault::stay(error.to_string()))?;
-                    all[LOOKED_AT] = by.0.to_string();
-                } else if reply.texts.first().is_none_or(|text| text != "m") {
-                    self.reports.appended(feed);
+                let call = |ready: &Ready| {
+                    let mut call = self.call(script, feed, drop, ready);
+                    own(&mut call);
+                    call
+                };
+                let reply = self.rounds.run(feed, Some(now), &mut ready, call).await?;
+                if reply.texts.first().is_none_or(|text| text != "m") {
                     return Ok(reply);
                 }
             }
         };
-        let within: Duration = self.options.call_timeout * 19 / 10;
-        tokio::time::timeout(within, runs)
+        tokio::time::timeout(self.runner().patience(), runs)
             .await
             .unwrap_or_else(|_| Err(Fault::stay("so many holds are over that ending them takes a while")))
     }
 
     /// Does what is due of a drop.
-    pub(super) async fn tick(&self, feed: &FeedId, drop: &DropId, now: Millis) -> Result<Ticked, Fault> {
-        let reply = self.run_drop(&scripts::DROP_TICK, feed, drop, now, Vec::new()).await?;
-        let (_, now) = reply.mark.ok_or(Garbled("a reply"))?;
+    pub async fn tick(&self, feed: &FeedId, drop: &DropId, now: Millis) -> Result<Ticked, Fault> {
+        let reply = self.run(&scripts::DROP_TICK, feed, drop, now, |_| {}).await?;
+        let now = reply.mark()?.1;
         let next = reply.texts.get(1).and_then(|at| at.parse().ok()).map(Millis);
         Ok(Ticked { now, next, view: reply.texts.get(2).map(|text| wire::view(text)).transpose()? })
     }
 
-    /// Runs parties of claims, and whoever lined up meanwhile, until nobody waits.
-    async fn claim(self: Arc<Self>, key: (FeedId, DropId), mut group: Vec<Party<Claim, Claimed>>) {
+    pub async fn define(
+        &self,
+        feed: &FeedId,
+        drop: &DropId,
+        spec: &DropSpec,
+        now: Millis,
+    ) -> Result<Defined, Fault> {
+        let own = |call: &mut Call| {
+            call.arg("spec", SpecNumbers(spec)).arg("gift", &spec.gift).arg("most", MAX_DROPS);
+        };
+        let reply = self.run(&scripts::DROP_DEFINE, feed, drop, now, own).await?;
+        Ok(match reply.text(0)? {
+            "n" => Defined::New(wire::view(reply.text(1)?)?),
+            "c" => Defined::Changed(wire::view(reply.text(1)?)?),
+            "b" => Defined::BelowTaken(reply.text(1)?.parse().map_err(|_| Garbled("a count"))?),
+            "f" => Defined::Full,
+            _ => return Err(Garbled("what became of a definition").into()),
+        })
+    }
+
+    /// Every drop of a feed as it stands.
+    pub async fn all(&self, feed: &FeedId, now: Millis) -> Result<Vec<DropView>, Fault> {
+        let drops = self.runner().keys.drops(feed);
+        let names: Vec<String> = self.runner().get(&drops, redis::cmd("HKEYS").arg(&drops)).await?;
+        let names = names.iter().map(|name| name.parse().map_err(|_| Garbled("a drop's name")));
+        let mut names: Vec<DropId> = names.collect::<Result<_, _>>()?;
+        names.sort_unstable();
+        // One after the other: what watchers are told by the way comes in a fixed order.
+        let mut views = Vec::with_capacity(names.len());
+        for name in &names {
+            views.extend(self.tick(feed, name, now).await?.view);
+        }
+        Ok(views)
+    }
+
+    pub async fn claim(
+        self: &Arc<Self>,
+        feed: &FeedId,
+        drop: &DropId,
+        claim: Claim,
+        now: Millis,
+    ) -> Result<Claimed, EngineError> {
+        let (reply, answer) = oneshot::channel();
+        let submission = Submission { items: vec![claim], now: self.runner().clock(Some(now)), reply };
+        let key = (feed.clone(), drop.clone());
+        // A run goes on when its caller has gone: others may wait for it.
+        if let Some(group) = self.claims.submit(&key, submission) {
+            tokio::spawn(self.clone().claim_batches(key, group));
+        }
+        let mut answers = in_turn(self.runner(), answer).await?;
+        Ok(answers.pop().ok_or(Garbled("an answer to a claim"))?)
+    }
+
+    /// Runs one batch of claims, and what was submitted meanwhile, until nothing waits.
+    async fn claim_batches(
+        self: Arc<Self>,
+        key: (FeedId, DropId),
+        mut group: Vec<Submission<Claim, Claimed>>,
+    ) {
         loop {
-            let run = Run::of(group);
-            let result = self.claim_all(&key, &run.items, run.now).await;
-            match self.claims.next(&key, run.answer(result).as_ref()) {
+            let batch = Batch::of(group);
+            let result = self.claim_all(&key, &batch.items, batch.now).await.map_err(Into::into);
+            match self.claims.next(&key, batch.answer(result).as_ref()) {
                 Some(next) => group = next,
                 None => return,
             }
@@ -107,11 +172,15 @@ impl Store {
         (feed, drop): &(FeedId, DropId),
         claims: &[Claim],
         now: Option<Millis>,
-    ) -> Result<Vec<Claimed>, EngineError> {
-        let args = claims.iter().flat_map(claim_args).collect();
+    ) -> Result<Vec<Claimed>, Fault> {
+        let own = |call: &mut Call| {
+            for claim in claims {
+                call.item([], claim_args(claim));
+            }
+        };
         // Where the store's own clock counts, this time is not looked at.
         let now = now.unwrap_or(Millis(0));
-        let reply = self.run_drop(&scripts::DROP_CLAIM, feed, drop, now, args).await?;
+        let reply = self.run(&scripts::DROP_CLAIM, feed, drop, now, own).await?;
         let one = |(at, claim): (usize, &Claim)| Ok(claimed(reply.text(at)?, drop, claim)?);
         claims.iter().enumerate().map(one).collect()
     }
@@ -122,9 +191,11 @@ impl Store {
         hold: &HoldId,
         how: &str,
         now: Millis,
-    ) -> Result<(char, Option<ClaimAnswer>), EngineError> {
-        let args = vec![how.to_owned(), hold.claim.to_string()];
-        let reply = self.run_drop(&scripts::DROP_END, feed, &hold.drop, now, args).await?;
+    ) -> Result<(char, Option<ClaimAnswer>), Fault> {
+        let own = |call: &mut Call| {
+            call.arg("how", how).arg("claim", &hold.claim);
+        };
+        let reply = self.run(&scripts::DROP_END, feed, &hold.drop, now, own).await?;
         let (kind, rest) = split(reply.text(0)?)?;
         let sold = match kind {
             'n' | 'a' if how == "confirm" => Some(read_claim(rest, hold.clone())?.sold()?),
@@ -132,124 +203,45 @@ impl Store {
         };
         Ok((kind, sold))
     }
-}
 
-impl DropStore for RedisEngine {
-    fn define_drop<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        drop: &'a DropId,
-        spec: DropSpec,
-        now: Millis,
-    ) -> Wait<'a, Defined> {
-        Box::pin(async move {
-            let _permit = self.permit()?;
-            let args = vec![SpecNumbers(&spec).to_string(), spec.gift.to_string(), MAX_DROPS.to_string()];
-            let reply = self.store.run_drop(&scripts::DROP_DEFINE, feed, drop, now, args).await?;
-            Ok(match reply.text(0)? {
-                "n" => Defined::New(wire::view(reply.text(1)?)?),
-                "c" => Defined::Changed(wire::view(reply.text(1)?)?),
-                "b" => Defined::BelowTaken(reply.text(1)?.parse().map_err(|_| Garbled("a count"))?),
-                "f" => Defined::Full,
-                _ => return Err(Garbled("what became of a definition").into()),
-            })
+    pub async fn confirm(&self, feed: &FeedId, hold: &HoldId, now: Millis) -> Result<Confirmed, Fault> {
+        Ok(match self.end(feed, hold, "confirm", now).await? {
+            ('n', Some(answer)) => Confirmed::New(answer),
+            ('a', Some(answer)) => Confirmed::Again(answer),
+            ('e', _) => Confirmed::Ended,
+            _ => Confirmed::Unknown,
         })
     }
 
-    fn tick<'a>(&'a self, feed: &'a FeedId, drop: &'a DropId, now: Millis) -> Wait<'a, Option<DropView>> {
-        Box::pin(async move {
-            let _permit = self.permit()?;
-            Ok(self.store.tick(feed, drop, now).await?.view)
+    pub async fn cancel(&self, feed: &FeedId, hold: &HoldId, now: Millis) -> Result<Cancelled, Fault> {
+        Ok(match self.end(feed, hold, "cancel", now).await?.0 {
+            'n' => Cancelled::Done,
+            'e' => Cancelled::Ended,
+            _ => Cancelled::Unknown,
         })
     }
 
-    fn drops<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Vec<DropView>> {
-        Box::pin(async move {
-            let _permit = self.permit()?;
-            let mut cmd = redis::cmd("HKEYS");
-            cmd.arg(self.store.keys.drops(feed));
-            let names = self.store.lane().command(&cmd, self.store.options.call_timeout).await?;
-            let names =
-                redis::from_redis_value::<Vec<String>>(names).map_err(|_| Garbled("names of drops"))?;
-            let mut names: Vec<DropId> = names.iter().filter_map(|name| name.parse().ok()).collect();
-            names.sort_unstable();
-            // One after the other: what watchers are told by the way comes in a fixed order.
-            let mut views = Vec::with_capacity(names.len());
-            for name in &names {
-                views.extend(self.store.tick(feed, name, now).await?.view);
-            }
-            Ok(views)
-        })
-    }
-
-    fn claim<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        drop: &'a DropId,
-        claim: Claim,
-        now: Millis,
-    ) -> Wait<'a, Claimed> {
-        Box::pin(async move {
-            let _permit = self.permit()?;
-            let (reply, answer) = oneshot::channel();
-            let party = Party { items: vec![claim], now: self.store.clock(Some(now)), reply };
-            let key = (feed.clone(), drop.clone());
-            // A run goes on when its caller has gone: others may wait for it.
-            if let Some(group) = self.store.claims.join(&key, party) {
-                tokio::spawn(self.store.clone().claim(key, group));
-            }
-            let mut answers = self.store.in_line(answer).await?;
-            Ok(answers.pop().ok_or(Garbled("an answer to a claim"))?)
-        })
-    }
-
-    fn confirm<'a>(&'a self, feed: &'a FeedId, hold: &'a HoldId, now: Millis) -> Wait<'a, Confirmed> {
-        Box::pin(async move {
-            let _permit = self.permit()?;
-            Ok(match self.store.end(feed, hold, "confirm", now).await? {
-                ('n', Some(answer)) => Confirmed::New(answer),
-                ('a', Some(answer)) => Confirmed::Again(answer),
-                ('e', _) => Confirmed::Ended,
-                _ => Confirmed::Unknown,
-            })
-        })
-    }
-
-    fn cancel<'a>(&'a self, feed: &'a FeedId, hold: &'a HoldId, now: Millis) -> Wait<'a, Cancelled> {
-        Box::pin(async move {
-            let _permit = self.permit()?;
-            Ok(match self.store.end(feed, hold, "cancel", now).await?.0 {
-                'n' => Cancelled::Done,
-                'e' => Cancelled::Ended,
-                _ => Cancelled::Unknown,
-            })
-        })
-    }
-
-    fn holds<'a>(&'a self, feed: &'a FeedId, user: &'a str, now: Millis) -> Wait<'a, Vec<Hold>> {
-        Box::pin(async move {
-            let _permit = self.permit()?;
-            let keys = vec![self.store.keys.unpaid(feed)];
-            let args = vec![user_digest(user).to_string(), HOLDS.to_owned()];
-            let reply =
-                self.store.run(&scripts::HOLDS, feed, Some(now), Extra { keys, args, many: 0 }).await?;
-            // A feed whose state is doubtful tells no position; holds do not hang on it.
-            let texts = reply.texts.iter().skip(usize::from(reply.mark.is_none()));
-            Ok(texts.map(|text| read_hold(text)).collect::<Result<_, _>>()?)
-        })
+    pub async fn holds(&self, feed: &FeedId, user: &str, now: Millis) -> Result<Vec<Hold>, Fault> {
+        let mut call = self.runner().feed_call(&scripts::HOLDS, feed);
+        call.key("unpaid", self.runner().keys.unpaid(feed));
+        call.arg("user", user_digest(user)).arg("most", HOLDS);
+        let reply = self.runner().run_feed(call, feed, Some(now)).await?;
+        // A feed whose state is doubtful tells no position; holds do not hang on it.
+        let texts = reply.texts.iter().skip(usize::from(reply.mark.is_none()));
+        Ok(texts.map(|text| read_hold(text)).collect::<Result<_, _>>()?)
     }
 }
 
-/// A claim's ARGV, 7 of them, in the order of `lua/feed_drop_claim.lua`.
-fn claim_args(claim: &Claim) -> [String; CLAIM_ARGS] {
+/// What the script gets of a claim.
+fn claim_args(claim: &Claim) -> [(&'static str, String); 7] {
     [
-        claim.id.to_string(),
-        claim.fingerprint.to_string(),
-        user_digest(&claim.user.id).to_string(),
-        claim.count.to_string(),
-        if claim.pay == Pay::Now { "now" } else { "later" }.to_owned(),
-        claim.user.to_json(),
-        claim.message_json().as_deref().unwrap_or_default().to_owned(),
+        ("claim", claim.id.to_string()),
+        ("fingerprint", claim.fingerprint.to_string()),
+        ("user digest", user_digest(&claim.user.id).to_string()),
+        ("units", claim.count.to_string()),
+        ("pay", if claim.pay == Pay::Now { "now" } else { "later" }.to_owned()),
+        ("user", claim.user.to_json()),
+        ("message", claim.message_json().as_deref().unwrap_or_default().to_owned()),
     ]
 }
 

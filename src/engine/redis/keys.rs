@@ -1,24 +1,105 @@
 //! How keys and channels are spelled, all of them. Everything of a feed carries the hash tag
 //! `{feed}`, so one script touches one slot.
 
+use super::net::slots::{SLOTS, slot_of_tag, tag_for};
 use crate::domain::{DropId, FeedId, Gift, GiftId, HookId, Reader, row};
+
+/// How what is about several feeds is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Division {
+    /// One shard has everything: due feeds in so many parts, by a hash of their names, and one part of the rest.
+    ByName(usize),
+    /// By ranges of slots, so that a part mostly shares the server, and so the fate, of its feeds.
+    BySlot,
+}
+
+/// The parts of an index that there may be; the second half are those of the other [`Division`], in which a store
+/// that was moved to a cluster, or from one, may have left something.
+pub(super) const PARTS_ALL: usize = 2 * PARTS_MAX;
+
+/// Parts of an index that there may be, whatever this node's setting says.
+pub const PARTS_MAX: usize = 16;
 
 /// The spelling under one prefix.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {
     prefix: String,
+    division: Division,
+    /// By part: what its hash tags end with, so that they are in its slots.
+    suffixes: [Vec<String>; 4],
+}
+
+/// An index or a list of names that is about several feeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shared {
+    /// Feeds with something due.
+    Due,
+    /// Webhooks with something to send.
+    Jobs,
+    /// Feeds with webhooks, and with dead letters.
+    Hooks,
+    /// Groups.
+    Groups,
+}
+
+impl Shared {
+    fn word(self) -> &'static str {
+        match self {
+            Shared::Due => "due",
+            Shared::Jobs => "rep",
+            Shared::Hooks => "hooks",
+            Shared::Groups => "reports",
+        }
+    }
 }
 
 /// How many keys every feed script takes before those of its gifts.
 pub(super) const FEED_KEYS: usize = 5;
 
 impl Keys {
-    pub(super) fn new(prefix: &str) -> Result<Keys, String> {
+    pub(super) fn new(prefix: &str, division: Division) -> Result<Keys, String> {
         // A brace before the feed's would move the hash tag, and with it the slot.
         if prefix.contains(['{', '}']) || prefix.chars().any(|c| c.is_control() || c.is_whitespace()) {
             return Err(format!("the key prefix {prefix:?} must not hold braces or white space"));
         }
-        Ok(Keys { prefix: prefix.to_owned() })
+        let kinds = [Shared::Due, Shared::Jobs, Shared::Hooks, Shared::Groups];
+        let suffixes = kinds.map(|kind| {
+            let tag = |part: u16| {
+                tag_for(&format!("{}:s{part}", kind.word()), |slot| slot / SLOTS_OF_A_PART == part)
+            };
+            (0..PARTS_MAX as u16).map(tag).collect()
+        });
+        Ok(Keys { prefix: prefix.to_owned(), division, suffixes })
+    }
+
+    /// How many parts this node writes to.
+    pub(super) fn parts(&self, what: Shared) -> usize {
+        match (self.division, what) {
+            (Division::BySlot, _) => PARTS_MAX,
+            (Division::ByName(parts), Shared::Due) => parts.clamp(1, PARTS_MAX),
+            (Division::ByName(_), _) => 1,
+        }
+    }
+
+    /// The part to which a feed belongs: the same on every node.
+    pub(super) fn part_of(&self, what: Shared, feed: &FeedId) -> usize {
+        match self.division {
+            Division::BySlot => usize::from(slot_of_tag(feed.as_str()) / SLOTS_OF_A_PART),
+            Division::ByName(_) => hashed(feed, self.parts(what)),
+        }
+    }
+
+    /// `{tag}:NAME` of a part, those of [`PARTS_ALL`].
+    fn shared(&self, what: Shared, part: usize, name: &str) -> String {
+        let by_slot = (self.division == Division::BySlot) == (part < PARTS_MAX);
+        let prefix = &self.prefix;
+        let (at, word) = (part % PARTS_MAX, what.word());
+        match (by_slot, what) {
+            (true, _) => format!("{prefix}{{{}}}:{name}", self.suffixes[what as usize][at]),
+            (false, Shared::Due) => format!("{prefix}{{due:{at}}}:{name}"),
+            (false, Shared::Jobs) => format!("{prefix}{{rep:0}}:{name}"),
+            (false, _) => format!("{prefix}{{{word}}}:{name}"),
+        }
     }
 
     fn of(&self, feed: &FeedId, what: &str) -> String {
@@ -75,15 +156,14 @@ impl Keys {
         ["tries", "dead"].map(|what| self.of(feed, what))
     }
 
-    /// `feeds`, `marks`: one part of the index of feeds with something due.
-    pub(super) fn index(&self, part: usize) -> [String; 2] {
-        let prefix = &self.prefix;
-        ["feeds", "marks"].map(|what| format!("{prefix}{{due:{part}}}:{what}"))
+    /// `feeds`, `marks`: one part of an index.
+    pub(super) fn index(&self, what: Shared, part: usize) -> [String; 2] {
+        ["feeds", "marks"].map(|name| self.shared(what, part, name))
     }
 
-    /// The channel on which a part of the index wakes the nodes.
-    pub(super) fn wake(&self, part: usize) -> String {
-        format!("{}{{due:{part}}}:wake", self.prefix)
+    /// The channel on which a part of an index wakes the nodes.
+    pub(super) fn wake(&self, what: Shared, part: usize) -> String {
+        self.shared(what, part, "wake")
     }
 
     /// The dedup lock that a gift would take.
@@ -121,14 +201,9 @@ impl Keys {
         self.of(feed, "drops")
     }
 
-    /// `due`, `drops`, those of [`Keys::ledger`], `shown`, `unpaid`, and of the drop `claims`, `holds`, `units`: in the order of every
-    /// script of drops, after those of [`Keys::feed`].
-    pub(super) fn drop(&self, feed: &FeedId, drop: &DropId) -> Vec<String> {
-        let own = ["claims", "holds", "units"].map(|what| self.of(feed, &format!("{what}:{drop}")));
-        let [ledger, reports, readers] = self.ledger(feed);
-        let queue = [self.of(feed, "due"), self.drops(feed)];
-        let shared = [ledger, reports, readers, self.shown(feed), self.unpaid(feed)];
-        queue.into_iter().chain(shared).chain(own).collect()
+    /// What one drop has: `claims`, `holds` or `units`.
+    pub(super) fn of_drop(&self, feed: &FeedId, what: &str, drop: &DropId) -> String {
+        self.named(feed, &format!("{what}:"), drop.as_str())
     }
 
     /// `ledger`, `reports`, `readers`: what happened in the feed, and who reads it.
@@ -136,13 +211,9 @@ impl Keys {
         ["ledger", "reports", "readers"].map(|what| self.of(feed, what))
     }
 
-    /// Those of [`Keys::ledger`], then what one reader has: `pending`, `leases`, `tries`, `again`, `dead`,
-    /// `deaths`.
-    pub(super) fn reader(&self, feed: &FeedId, reader: &Reader) -> Vec<String> {
-        let name = reader.to_string();
-        let own = ["pending:", "leases:", "tries:", "again:", "dead:", "deaths:"];
-        let own = own.map(|what| self.named(feed, what, &name));
-        self.ledger(feed).into_iter().chain(own).collect()
+    /// What one reader has: `pending`, `leases`, `tries`, `again`, `dead` or `deaths`.
+    pub(super) fn of_reader(&self, feed: &FeedId, what: &str, reader: &Reader) -> String {
+        self.named(feed, &format!("{what}:"), &reader.to_string())
     }
 
     /// A feed's webhooks.
@@ -155,29 +226,24 @@ impl Keys {
         ["all", "version"].map(|what| format!("{}{{hooks}}:{what}", self.prefix))
     }
 
+    /// The channel that tells of another set of webhooks of all feeds.
+    pub(super) fn hooks_wake(&self) -> String {
+        format!("{}{{hooks}}:wake", self.prefix)
+    }
+
     /// Feeds that have webhooks of their own.
-    pub(super) fn hook_feeds(&self) -> String {
-        format!("{}{{hooks}}:feeds", self.prefix)
+    pub(super) fn hook_feeds(&self, part: usize) -> String {
+        self.shared(Shared::Hooks, part, "feeds")
     }
 
     /// Feeds in which a webhook of all feeds has dead letters.
-    pub(super) fn letter_feeds(&self, hook: &HookId) -> String {
-        format!("{}{{hooks}}:letters:{hook}", self.prefix)
+    pub(super) fn letter_feeds(&self, part: usize, hook: &HookId) -> String {
+        self.shared(Shared::Hooks, part, &format!("letters:{hook}"))
     }
 
     /// `FEED GROUP` of every group.
-    pub(super) fn groups(&self) -> String {
-        format!("{}{{reports}}:groups", self.prefix)
-    }
-
-    /// `feeds`, `marks`: the index of webhooks with something to send, whose members are `READER FEED`.
-    pub(super) fn jobs(&self) -> [String; 2] {
-        ["feeds", "marks"].map(|what| format!("{}{{rep:0}}:{what}", self.prefix))
-    }
-
-    /// The channel on which that wakes the nodes.
-    pub(super) fn job_wake(&self) -> String {
-        format!("{}{{rep:0}}:wake", self.prefix)
+    pub(super) fn groups(&self, part: usize) -> String {
+        self.shared(Shared::Groups, part, "groups")
     }
 
     /// The channel of a feed's changes.
@@ -185,14 +251,17 @@ impl Keys {
         self.of(feed, "live")
     }
 
-    /// The channel on which one process hears its own probes.
-    pub(super) fn probe(&self, process: u64) -> String {
-        format!("{}probe:{process:x}", self.prefix)
+    /// A channel that this process may publish on and nobody listens to.
+    pub(super) fn hello(&self) -> String {
+        format!("{}{{probe}}:hello", self.prefix)
     }
 }
 
-/// The part of the index, of so many, that a feed belongs to: the same on every node (FNV-1a).
-pub(super) fn part_of(feed: &FeedId, parts: usize) -> usize {
+/// Slots of one part.
+const SLOTS_OF_A_PART: u16 = SLOTS / PARTS_MAX as u16;
+
+/// The part, of so many, that a name belongs to (FNV-1a).
+fn hashed(feed: &FeedId, parts: usize) -> usize {
     let hash = feed.as_str().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
@@ -201,25 +270,49 @@ pub(super) fn part_of(feed: &FeedId, parts: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::net::slots::slot_of_key;
     use super::*;
 
     #[test]
     fn every_key_of_a_feed_has_its_hash_tag() {
-        let keys = Keys::new("tc:").unwrap();
+        let keys = Keys::new("tc:", Division::ByName(1)).unwrap();
         let feed: FeedId = "room1".parse().unwrap();
         assert_eq!(keys.feed(&feed)[0], "tc:{room1}:list");
         assert_eq!(keys.live(&feed), "tc:{room1}:live");
         assert_eq!(keys.due(&feed), ["tc:{room1}:due", "tc:{room1}:later"]);
-        assert!(Keys::new("a{b}").is_err());
+        assert!(Keys::new("a{b}", Division::BySlot).is_err());
     }
 
     #[test]
-    fn a_part_of_the_index_is_one_slot_and_feeds_spread_over_them() {
-        let keys = Keys::new("tc:").unwrap();
-        assert_eq!(keys.index(3)[0], "tc:{due:3}:feeds");
-        let parts: std::collections::BTreeSet<usize> =
-            (0..64).map(|n| part_of(&format!("room{n}").parse().unwrap(), 4)).collect();
-        assert_eq!(parts.len(), 4);
-        assert_eq!(part_of(&"room".parse().unwrap(), 1), 0);
+    fn by_name_parts_are_spelled_as_ever_and_feeds_spread_over_them() {
+        let keys = Keys::new("tc:", Division::ByName(4)).unwrap();
+        assert_eq!(keys.index(Shared::Due, 3)[0], "tc:{due:3}:feeds");
+        assert_eq!(keys.index(Shared::Jobs, 0)[1], "tc:{rep:0}:marks");
+        assert_eq!(
+            (keys.hook_feeds(0), keys.groups(0)),
+            ("tc:{hooks}:feeds".into(), "tc:{reports}:groups".into())
+        );
+        let part = |n: usize| keys.part_of(Shared::Due, &format!("room{n}").parse().unwrap());
+        assert_eq!((0..64).map(part).collect::<std::collections::BTreeSet<_>>().len(), 4);
+        assert_eq!(keys.part_of(Shared::Jobs, &"room".parse().unwrap()), 0);
+    }
+
+    #[test]
+    fn by_slot_a_part_is_among_the_slots_of_its_feeds() {
+        let keys = Keys::new("tc:", Division::BySlot).unwrap();
+        for n in 0..200 {
+            let feed: FeedId = format!("room{n}").parse().unwrap();
+            let part = keys.part_of(Shared::Due, &feed);
+            let home = slot_of_tag(feed.as_str()) / 1024;
+            for key in
+                [keys.index(Shared::Due, part)[0].clone(), keys.wake(Shared::Jobs, part), keys.groups(part)]
+            {
+                assert_eq!(slot_of_key(&key) / 1024, home, "{key}");
+            }
+        }
+        // What a single Redis left is found.
+        assert_eq!(keys.index(Shared::Due, PARTS_MAX + 2)[0], "tc:{due:2}:feeds");
+        let single = Keys::new("tc:", Division::ByName(1)).unwrap();
+        assert_eq!(single.index(Shared::Due, PARTS_MAX + 2), keys.index(Shared::Due, 2));
     }
 }

@@ -1,74 +1,37 @@
 //! Sources and refunds, in the feed's slot: whoever has a path has the feed's name, and so the slot.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use super::RedisEngine;
-use super::scripts;
-use super::store::Store;
+use super::net::faults::Fault;
+use super::runner::Runner;
+use super::scripts::{self, Call};
 use super::wire::Garbled;
 use crate::domain::{FeedId, GiftId, Millis, Source, SourceId, SourceNote, SourceTally};
-use crate::engine::{EngineError, Kept, REFUNDS_MAX, SOURCES_MAX, SourceStore, Swapped, Wait};
+use crate::engine::{Kept, REFUNDS_MAX, SOURCES_MAX, Swapped};
 
-impl SourceStore for RedisEngine {
-    fn sources<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Vec<Kept>> {
-        Box::pin(async move {
-            let _permit = self.permit()?;
-            self.store.sources(feed).await
-        })
-    }
-
-    fn swap_source<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        name: &'a SourceId,
-        was: Option<u64>,
-        to: Option<Source>,
-    ) -> Wait<'a, Swapped> {
-        Box::pin(async move {
-            let _permit = self.permit()?;
-            self.store.swap_source(feed, name, was, to.as_ref()).await
-        })
-    }
-
-    fn note_delivery<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        name: &'a SourceId,
-        note: SourceNote,
-        now: Millis,
-    ) -> Wait<'a, ()> {
-        Box::pin(async move {
-            let _permit = self.permit()?;
-            self.store.note_delivery(feed, name, &note, now).await
-        })
-    }
-
-    fn note_refund<'a>(&'a self, feed: &'a FeedId, gift: &'a GiftId, now: Millis) -> Wait<'a, ()> {
-        Box::pin(async move {
-            let _permit = self.permit()?;
-            self.store.note_refund(feed, gift, now).await
-        })
-    }
-
-    fn is_refunded<'a>(&'a self, feed: &'a FeedId, gift: &'a GiftId) -> Wait<'a, bool> {
-        Box::pin(async move {
-            let _permit = self.permit()?;
-            let refunds = self.store.keys.refunds(feed);
-            let at: Option<f64> =
-                self.store.get(redis::cmd("ZSCORE").arg(refunds).arg(gift.as_str())).await?;
-            Ok(at.is_some())
-        })
-    }
+/// See the module.
+pub(super) struct Sources {
+    pub runner: Arc<Runner>,
 }
 
-impl Store {
-    async fn sources(&self, feed: &FeedId) -> Result<Vec<Kept>, EngineError> {
-        let [sources, came] = self.keys.sources(feed);
-        let texts: HashMap<String, String> = self.get(redis::cmd("HGETALL").arg(sources)).await?;
+impl Sources {
+    pub async fn is_refunded(&self, feed: &FeedId, gift: &GiftId) -> Result<bool, Fault> {
+        let refunds = self.runner.keys.refunds(feed);
+        let mut score = redis::cmd("ZSCORE");
+        score.arg(&refunds).arg(gift.as_str());
+        let at: Option<f64> = self.runner.get(&refunds, &score).await?;
+        Ok(at.is_some())
+    }
+
+    pub async fn sources(&self, feed: &FeedId) -> Result<Vec<Kept>, Fault> {
+        let [sources, came] = self.runner.keys.sources(feed);
+        let texts: HashMap<String, String> =
+            self.runner.get(&sources, redis::cmd("HGETALL").arg(&sources)).await?;
         if texts.is_empty() {
             return Ok(vec![]);
         }
-        let came: HashMap<String, String> = self.get(redis::cmd("HGETALL").arg(came)).await?;
+        let came: HashMap<String, String> = self.runner.get(&came, redis::cmd("HGETALL").arg(&came)).await?;
         let read = |(name, text): (&String, &String)| {
             let source = text.split_once(' ').and_then(|(_, json)| serde_json::from_str::<Source>(json).ok());
             let source = source.ok_or(Garbled("a source"))?;
@@ -84,21 +47,21 @@ impl Store {
         Ok(all)
     }
 
-    async fn swap_source(
+    pub async fn swap_source(
         &self,
         feed: &FeedId,
         name: &SourceId,
         was: Option<u64>,
         to: Option<&Source>,
-    ) -> Result<Swapped, EngineError> {
+    ) -> Result<Swapped, Fault> {
         let was = was.map(|version| version.to_string()).unwrap_or_default();
         let text = to.map(|to| Ok(format!("{} {}", to.version, serde_json::to_string(to)?)));
         let text = text.transpose().map_err(|_: serde_json::Error| Garbled("a source"))?.unwrap_or_default();
-        let mut cmd = scripts::SOURCE_SWAP.call(&self.keys.sources(feed));
-        cmd.arg(name.as_str()).arg(was).arg(text).arg(SOURCES_MAX);
-        scripts::SOURCE_SWAP.check(&cmd, 0);
-        let value = self.lane().script(&scripts::SOURCE_SWAP, &cmd, self.options.call_timeout).await?;
-        let reply: Vec<u8> = redis::from_redis_value(value).map_err(|_| Garbled("a reply"))?;
+        let [sources, came] = self.runner.keys.sources(feed);
+        let mut call = Call::of(&scripts::SOURCE_SWAP);
+        call.keys([("sources", sources), ("came", came)]).arg("name", name.as_str()).arg("was", was);
+        call.arg("to", text).arg("sources at most", SOURCES_MAX);
+        let reply: Vec<u8> = self.runner.run(&call).await?;
         match reply.as_slice() {
             b"done" => Ok(Swapped::Done),
             b"stale" => Ok(Swapped::Stale),
@@ -107,25 +70,27 @@ impl Store {
         }
     }
 
-    async fn note_delivery(
+    pub async fn note_delivery(
         &self,
         feed: &FeedId,
         name: &SourceId,
         note: &SourceNote,
         now: Millis,
-    ) -> Result<(), EngineError> {
-        let mut cmd = scripts::SOURCE_NOTE.call(&self.keys.sources(feed));
-        cmd.arg(name.as_str()).arg(note.outcome.as_str()).arg(now.0).arg(note.error.as_deref().unwrap_or(""));
-        scripts::SOURCE_NOTE.check(&cmd, 0);
-        self.lane().script(&scripts::SOURCE_NOTE, &cmd, self.options.call_timeout).await?;
+    ) -> Result<(), Fault> {
+        let [sources, came] = self.runner.keys.sources(feed);
+        let mut call = Call::of(&scripts::SOURCE_NOTE);
+        call.keys([("sources", sources), ("came", came)]).arg("name", name.as_str());
+        call.arg("outcome", note.outcome.as_str()).arg("when", now.0);
+        call.arg("error", note.error.as_deref().unwrap_or(""));
+        let _: u64 = self.runner.run(&call).await?;
         Ok(())
     }
 
-    async fn note_refund(&self, feed: &FeedId, gift: &GiftId, now: Millis) -> Result<(), EngineError> {
-        let mut cmd = scripts::SOURCE_REFUND.call(&[self.keys.refunds(feed)]);
-        cmd.arg(gift.as_str()).arg(now.0).arg(REFUNDS_MAX);
-        scripts::SOURCE_REFUND.check(&cmd, 0);
-        self.lane().script(&scripts::SOURCE_REFUND, &cmd, self.options.call_timeout).await?;
+    pub async fn note_refund(&self, feed: &FeedId, gift: &GiftId, now: Millis) -> Result<(), Fault> {
+        let mut call = Call::of(&scripts::SOURCE_REFUND);
+        call.key("refunds", self.runner.keys.refunds(feed)).arg("gift", gift.as_str());
+        call.arg("when", now.0).arg("refunds at most", REFUNDS_MAX);
+        let _: u64 = self.runner.run(&call).await?;
         Ok(())
     }
 }

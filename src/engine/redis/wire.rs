@@ -4,18 +4,35 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::super::record::{Records, push_body};
 use super::known::Mark;
+use super::net::faults::Fault;
 use crate::domain::answer::{Fate, Remembered};
 use crate::domain::gift::Fingerprint;
 use crate::domain::{
     Answer, Change, Controls, Dedup, DropId, DropView, Epoch, Gift, GiftId, Millis, Outcome, Policy,
     PolicyPatch, Position, Row, Scheduled, Show, Status, TellPresence, row,
 };
+use crate::engine::EngineError;
+use crate::engine::record::{Records, push_body};
 
 /// A text that our scripts would not have written.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Garbled(pub &'static str);
+
+impl From<Garbled> for Fault {
+    fn from(Garbled(what): Garbled) -> Self {
+        Fault::data(format!(
+            "Redis holds {what} that Tipcast did not write; restore the feed's keys, or remove them, and give Tipcast \
+             a database or a key prefix of its own"
+        ))
+    }
+}
+
+impl From<Garbled> for EngineError {
+    fn from(garbled: Garbled) -> Self {
+        Fault::from(garbled).into()
+    }
+}
 
 type Read<T> = Result<T, Garbled>;
 
@@ -55,8 +72,14 @@ pub(super) fn read_meta(text: &str) -> Read<Mark> {
 }
 
 /// What overlays were told to do, as `control` holds it.
-pub(super) fn controls(text: &str) -> Controls {
-    Controls { paused: text.starts_with('1'), muted: text.ends_with('1') }
+pub(super) fn controls(text: &str) -> Read<Controls> {
+    match text {
+        "" | "0 0" => Ok(Controls::default()),
+        "1 0" => Ok(Controls { paused: true, muted: false }),
+        "0 1" => Ok(Controls { paused: false, muted: true }),
+        "1 1" => Ok(Controls { paused: true, muted: true }),
+        _ => Err(Garbled("what overlays were told")),
+    }
 }
 
 /// A row as a script hands it out.

@@ -3,7 +3,6 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use reqwest::Method;
@@ -15,12 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The key under which WebDriver names an element (W3C WebDriver, section 11).
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// How many chromedrivers run at the same time. Browsers want the processor, most other tests only wait.
-const AT_ONCE: usize = 2;
-
 /// A chromedriver of this test's own. Dropping it ends it and every browser that it started.
 pub struct Driver {
-    _turn: Turn,
     process: Child,
     port: u16,
     client: reqwest::Client,
@@ -29,12 +24,11 @@ pub struct Driver {
 impl Driver {
     /// Starts it on a free port.
     pub fn start() -> Driver {
-        let turn = Turn::take();
         // It takes a free port for IPv4, then wants the same for IPv6; when somebody else took that
         // meanwhile, it ends without a word.
         let (process, port) = (0..5).find_map(|_| Driver::try_start()).expect("chromedriver says its port");
         let client = crate::support::api::http().timeout(PATIENCE * 2).build().unwrap();
-        Driver { _turn: turn, process, port, client }
+        Driver { process, port, client }
     }
 
     fn try_start() -> Option<(Child, u16)> {
@@ -121,30 +115,6 @@ impl Drop for Driver {
         }
         let _ = self.process.kill();
         let _ = self.process.wait();
-    }
-}
-
-static RUNNING: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
-
-/// One of [`AT_ONCE`]; given back when dropped, after the browser has ended.
-struct Turn;
-
-impl Turn {
-    fn take() -> Turn {
-        let (running, changed) = &RUNNING;
-        let running = running.lock().unwrap_or_else(|broken| broken.into_inner());
-        let mut running =
-            changed.wait_while(running, |n| *n >= AT_ONCE).unwrap_or_else(|broken| broken.into_inner());
-        *running += 1;
-        Turn
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        let (running, changed) = &RUNNING;
-        *running.lock().unwrap_or_else(|broken| broken.into_inner()) -= 1;
-        changed.notify_one();
     }
 }
 

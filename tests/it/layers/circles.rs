@@ -18,13 +18,6 @@ const KNOWN: &[&[&str]] = &[
         "engine::embedded::reports::jobs",
         "engine::embedded::reports::ledger",
     ],
-    &[
-        "engine::redis::due",
-        "engine::redis::reports::append",
-        "engine::redis::reports::hooks",
-        "engine::redis::reports::state",
-        "engine::redis::store",
-    ],
     &["http::openapi::drops", "http::openapi::producer", "http::openapi::schemas"],
 ];
 

@@ -164,8 +164,11 @@ async fn nobody_listening_any_more_ends_the_subscription() {
     let server = RedisServer::start();
     let engine = engine_on(&server).await;
     let listeners = || {
-        let counts: Vec<(String, u64)> =
-            redis::cmd("PUBSUB").arg("NUMSUB").arg("tc:{room1}:live").query(&mut server.connect()).unwrap();
+        let counts: Vec<(String, u64)> = redis::cmd("PUBSUB")
+            .arg("SHARDNUMSUB")
+            .arg("tc:{room1}:live")
+            .query(&mut server.connect())
+            .unwrap();
         counts[0].1
     };
     let first = engine.subscribe(&feed()).await.unwrap();

@@ -5,7 +5,7 @@ use tipcast::engine::FeedStore;
 
 #[tokio::test]
 async fn a_bad_url_and_a_bad_prefix_are_said_at_once() {
-    for url in ["", "http://localhost", "redis://", "rediss://localhost"] {
+    for url in ["", "http://localhost", "redis://", "redis+cluster://", "redis+sentinel://localhost"] {
         let opened = RedisEngine::open(RedisOptions::new(url)).await;
         assert!(matches!(opened.as_ref().err(), Some(EngineError::Open(why)) if why.len() > 20), "{url}");
     }

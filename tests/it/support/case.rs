@@ -35,6 +35,10 @@ macro_rules! on_every_engine {
             use $crate::support::{case::Case, stores::Store};
             $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::redis()).await).await })+
         }
+        mod cluster {
+            use $crate::support::{case::Case, stores::Store};
+            $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::cluster()).await).await })+
+        }
     };
 }
 

@@ -6,6 +6,7 @@ pub mod app;
 pub mod case;
 pub mod api;
 pub mod claims;
+pub mod cluster;
 pub mod dice;
 pub mod fold;
 pub mod gifts;

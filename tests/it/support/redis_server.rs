@@ -8,10 +8,28 @@ use tempfile::TempDir;
 
 use super::stores::in_memory;
 
+/// Which of the ACL lines.
+#[derive(Clone, Copy, Debug)]
+pub enum AclBlock {
+    /// The first, for one server.
+    Single,
+    /// The second, for sentinels.
+    Sentinel,
+    /// The last, for a cluster.
+    Cluster,
+}
+
 /// A running redis-server on a free port, in a folder of its own; ends with its owner.
 pub struct RedisServer {
     /// Where it listens, on 127.0.0.1.
     pub port: u16,
+    /// Where nodes of its cluster talk to it; 0 when it is in none.
+    pub bus_port: u16,
+    /// User and password for [`RedisServer::run`], where it wants them.
+    pub login: Option<(String, String)>,
+    /// What stands in front of the host in URLs.
+    pub user: &'static str,
+    is_sentinel: bool,
     dir: TempDir,
     options: Vec<String>,
     child: Option<Child>,
@@ -41,7 +59,16 @@ impl RedisServer {
         for _ in 0..20 {
             let port = free_port();
             let dir = in_memory();
-            let mut server = RedisServer { port, dir, options, child: None };
+            let mut server = RedisServer {
+                port,
+                bus_port: 0,
+                login: None,
+                user: "",
+                is_sentinel: false,
+                dir,
+                options,
+                child: None,
+            };
             if server.try_up() {
                 return server;
             }
@@ -50,14 +77,92 @@ impl RedisServer {
         panic!("redis-server did not start; is it installed?");
     }
 
+    /// A sentinel with these lines in its configuration.
+    pub fn sentinel(lines: &str) -> RedisServer {
+        for _ in 0..20 {
+            let (port, dir) = (free_port(), TempDir::new().expect("a folder for a sentinel"));
+            std::fs::write(dir.path().join("sentinel.conf"), lines).expect("a sentinel's configuration");
+            let options = Vec::new();
+            let mut server = RedisServer {
+                port,
+                bus_port: 0,
+                login: None,
+                user: "",
+                is_sentinel: true,
+                dir,
+                options,
+                child: None,
+            };
+            if server.try_up() {
+                return server;
+            }
+        }
+        panic!("a sentinel did not start");
+    }
+
+    /// Runs a command by redis-cli; what it says, errors too.
+    pub fn run(&self, words: &[&str]) -> String {
+        let mut cli = Command::new("redis-cli");
+        cli.args(["-h", "127.0.0.1", "-p", &self.port.to_string()]);
+        if let Some((user, password)) = &self.login {
+            cli.args(["--user", user, "--pass", password, "--no-auth-warning"]);
+        }
+        let told = cli
+            .args(words)
+            .stdin(Stdio::null())
+            .output()
+            .expect("redis-cli must be installed for these tests");
+        String::from_utf8_lossy(&told.stdout).replace('\r', "").trim_end().to_owned()
+    }
+
+    /// Waits until this holds of it.
+    pub fn wait(&self, what: &str, done: impl Fn(&RedisServer) -> bool) {
+        let since = Instant::now();
+        while !done(self) {
+            assert!(since.elapsed() < Duration::from_secs(30), "Redis at {}: {what}, in time", self.port);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// False once it was killed.
+    pub fn is_running(&self) -> bool {
+        self.child.is_some()
+    }
+
     /// For clients.
     pub fn url(&self) -> String {
+        format!("redis://{}127.0.0.1:{}/", self.user, self.port)
+    }
+
+    fn plain_url(&self) -> String {
         format!("redis://127.0.0.1:{}/", self.port)
+    }
+
+    /// Makes the user that docs/OPERATING.md tells operators to make, and clients use it from now on. The keys are
+    /// those that tests use.
+    pub fn make_user(&mut self, block: AclBlock) {
+        let docs = include_str!("../../../docs/OPERATING.md");
+        let mut blocks = docs.split("```").filter(|block| block.trim_start().starts_with("user tipcast on "));
+        let block = match block {
+            AclBlock::Single => blocks.next(),
+            AclBlock::Sentinel => blocks.nth(1),
+            AclBlock::Cluster => blocks.last(),
+        };
+        let line = block.and_then(|block| block.lines().find(|line| line.starts_with("user tipcast on ")));
+        let line = line.expect("the ACL line in docs/OPERATING.md");
+        let rules = line.strip_prefix("user ").unwrap().replace(">PASSWORD", ">secret");
+        let rules = rules.replace("~tc:*", "~t*").replace("&tc:*", "&t*");
+        let words: Vec<&str> = ["ACL", "SETUSER"].into_iter().chain(rules.split_whitespace()).collect();
+        assert_eq!(self.run(&words), "OK", "{rules}");
+        self.user = "tipcast:secret@";
     }
 
     /// A plain connection.
     pub fn connect(&self) -> redis::Connection {
-        redis::Client::open(self.url()).unwrap().get_connection().expect("a connection to the test's Redis")
+        redis::Client::open(self.plain_url())
+            .unwrap()
+            .get_connection()
+            .expect("a connection to the test's Redis")
     }
 
     /// Stops it as SIGSTOP does: it takes connections and answers nothing.
@@ -89,14 +194,17 @@ impl RedisServer {
 
     fn try_up(&mut self) -> bool {
         let port = self.port.to_string();
-        let child = Command::new("redis-server")
-            .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--loglevel", "warning", "--dir"])
-            .arg(self.dir.path())
-            .args(&self.options)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
+        let mut command = Command::new("redis-server");
+        if self.is_sentinel {
+            command.arg(self.dir.path().join("sentinel.conf")).arg("--sentinel");
+        }
+        command
+            .args(["--port", &port, "--bind", "127.0.0.1", "--loglevel", "warning", "--dir"])
+            .arg(self.dir.path());
+        if !self.is_sentinel {
+            command.args(["--save", ""]).args(&self.options);
+        }
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let mut child = child.expect("redis-server must be installed for these tests");
         let since = Instant::now();
         while since.elapsed() < Duration::from_secs(10) {
@@ -115,11 +223,15 @@ impl RedisServer {
     }
 
     fn is_ready(&self) -> bool {
-        let client = redis::Client::open(self.url()).unwrap();
+        let client = redis::Client::open(self.plain_url()).unwrap();
         let wait = Duration::from_millis(200);
         client.get_connection_with_timeout(wait).is_ok_and(|mut connection| {
             let _ = connection.set_read_timeout(Some(wait));
-            redis::cmd("PING").query::<String>(&mut connection).is_ok_and(|pong| pong == "PONG")
+            // One that wants credentials is ready to be asked for them.
+            match redis::cmd("PING").query::<String>(&mut connection) {
+                Ok(pong) => pong == "PONG",
+                Err(e) => e.code() == Some("NOAUTH"),
+            }
         })
     }
 
@@ -136,7 +248,8 @@ impl Drop for RedisServer {
     }
 }
 
-fn free_port() -> u16 {
+/// A port that nobody has just now.
+pub fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     listener.local_addr().expect("its address").port()
 }

@@ -8,8 +8,9 @@ use tipcast::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
 use tipcast::engine::redis::{RedisEngine, RedisOptions};
 use tipcast::engine::{Engine, ReportLimits};
 
+use super::cluster::Cluster;
 use super::model::Model;
-use super::redis_server::RedisServer;
+use super::redis_server::{AclBlock, RedisServer};
 
 /// A part of a Redis that no other test writes to.
 #[derive(Clone)]
@@ -26,7 +27,10 @@ impl Corner {
         static SHARED: Mutex<Weak<RedisServer>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(|broken| broken.into_inner());
         let server = shared.upgrade().unwrap_or_else(|| {
-            let server = Arc::new(RedisServer::start());
+            // As an operator's user may: so whatever the suite does, the documented line allows.
+            let mut server = RedisServer::start();
+            server.make_user(AclBlock::Single);
+            let server = Arc::new(server);
             *shared = Arc::downgrade(&server);
             server
         });
@@ -53,6 +57,8 @@ pub enum Store {
     Embedded(TempDir),
     /// A corner of a Redis.
     Redis(Corner),
+    /// A corner of a cluster: what keys begin with.
+    Cluster(Arc<Cluster>, String),
 }
 
 impl Store {
@@ -69,6 +75,20 @@ impl Store {
     /// A corner of the shared Redis.
     pub fn redis() -> Store {
         Store::Redis(Corner::new())
+    }
+
+    /// A corner of the shared cluster of three primaries.
+    pub fn cluster() -> Store {
+        static SHARED: Mutex<Weak<Cluster>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap_or_else(|broken| broken.into_inner());
+        let cluster = shared.upgrade().unwrap_or_else(|| {
+            let mut cluster = Cluster::start(0);
+            cluster.nodes.iter_mut().for_each(|node| node.make_user(AclBlock::Cluster));
+            let cluster = Arc::new(cluster);
+            *shared = Arc::downgrade(&cluster);
+            cluster
+        });
+        Store::Cluster(cluster, format!("t{}:", Epoch::mint()))
     }
 
     /// An engine on this store, with the contract's default policy.
@@ -91,17 +111,14 @@ impl Store {
                     EmbeddedOptions { defaults, reports, steady_for, ..EmbeddedOptions::new(dir.path()) };
                 EmbeddedEngine::open(options).unwrap()
             }
-            Store::Redis(Corner { server, prefix }) => {
-                let (prefix, store_clock) = (prefix.clone(), false);
-                let options = RedisOptions {
-                    prefix,
-                    store_clock,
-                    defaults,
-                    reports,
-                    ..RedisOptions::new(server.url())
-                };
-                RedisEngine::open(options).await.unwrap()
-            }
+            Store::Redis(Corner { server, prefix }) => redis(server.url(), prefix, defaults, reports).await,
+            Store::Cluster(cluster, prefix) => redis(cluster.url(), prefix, defaults, reports).await,
         }
     }
+}
+
+async fn redis(url: String, prefix: &str, defaults: Policy, reports: ReportLimits) -> Arc<dyn Engine> {
+    let (prefix, store_clock) = (prefix.to_owned(), false);
+    let options = RedisOptions { prefix, store_clock, defaults, reports, ..RedisOptions::new(url) };
+    RedisEngine::open(options).await.unwrap()
 }

@@ -1,16 +1,19 @@
 //! One feed's due queue: reading it, handling what is due, putting away what cannot be handled.
 
-use super::super::super::record::{Records, entry_extra};
-use super::super::super::{
-    DEAD_KEPT, DUE_BATCH, DUE_TRIES, DeadDue, DueFate, DueHandled, DueRun, EngineError, ScheduledGift,
-    ScheduledPage, Unscheduled, rest_after,
-};
-use super::super::faults::Fault;
-use super::super::reports::APPEND_ROUNDS;
-use super::super::store::{Extra, Reply, Store};
-use super::super::{scripts, wire};
-use super::number;
+use std::sync::Arc;
+
+use super::super::drops::DropStock;
+use super::super::net::faults::Fault;
+use super::super::rounds::{Ready, Rounds};
+use super::super::runner::{Reply, Runner, needed, number};
+use super::super::scripts::{self, Call};
+use super::super::wire::{self, Garbled};
 use crate::domain::{DueKind, DuePlace, FeedId, Gift, GiftId, Millis};
+use crate::engine::record::{Records, entry_extra};
+use crate::engine::{
+    DEAD_KEPT, DUE_BATCH, DUE_TRIES, DeadDue, DueFate, DueHandled, DueRun, ScheduledGift, ScheduledPage,
+    Unscheduled, rest_after,
+};
 
 /// An entry as the store has it.
 struct Entry {
@@ -52,7 +55,17 @@ struct Entries {
     entries: Vec<Entry>,
 }
 
-impl Store {
+/// See the module.
+pub struct DueQueue {
+    pub rounds: Arc<Rounds>,
+    pub stock: Arc<DropStock>,
+}
+
+impl DueQueue {
+    fn runner(&self) -> &Runner {
+        &self.rounds.runner
+    }
+
     async fn entries(
         &self,
         feed: &FeedId,
@@ -60,16 +73,16 @@ impl Store {
         after: Option<DuePlace>,
         max: usize,
         now: Option<Millis>,
-    ) -> Result<Entries, EngineError> {
-        let mut cmd = self.timed(&scripts::DUE_ENTRIES, &self.keys.due(feed), now);
-        cmd.arg(max).arg(which);
+    ) -> Result<Entries, Fault> {
+        let [due, later] = self.runner().keys.due(feed);
+        let mut call = self.runner().timed(&scripts::DUE_ENTRIES, now);
+        call.keys([("due", due.clone()), ("later", later)]).arg("most", max).arg("which", which);
         match after {
-            Some(after) => cmd.arg(after.at.0).arg(after.order),
-            None => cmd.arg("").arg(""),
+            Some(after) => call.arg("after", after.at.0).arg("order", after.order),
+            None => call.arg("after", "").arg("order", ""),
         };
-        let reply = self.ask(&scripts::DUE_ENTRIES, &cmd, 0).await?;
-        let now = number(reply.first()).map(Millis).ok_or(wire::Garbled("a reply"))?;
-        let next = number(reply.get(1)).map(Millis);
+        let reply: Vec<Vec<u8>> = self.runner().run(&call).await?;
+        let (now, next) = (Millis(needed(reply.first())?), number(reply.get(1)).map(Millis));
         let mut entries = Vec::with_capacity(reply.len() / 3);
         for part in reply.get(2..).unwrap_or_default().chunks_exact(3) {
             match Entry::read(&part[0], &part[1], &part[2]) {
@@ -78,8 +91,8 @@ impl Store {
                 None => {
                     tracing::warn!(%feed, "an entry in a due queue that Tipcast did not write; it is removed");
                     let mut cmd = redis::cmd("ZREM");
-                    cmd.arg(&self.keys.due(feed)[0]).arg(&part[1]);
-                    self.lane().command(&cmd, self.options.call_timeout).await?;
+                    cmd.arg(&due).arg(&part[1]);
+                    let _: u64 = self.runner().get(&due, &cmd).await?;
                 }
             }
         }
@@ -87,37 +100,32 @@ impl Store {
     }
 
     /// See [`crate::engine::Engine::scheduled`].
-    pub(in super::super) async fn scheduled(
+    pub async fn scheduled(
         &self,
         feed: &FeedId,
         after: Option<DuePlace>,
         max: usize,
-    ) -> Result<ScheduledPage, EngineError> {
+    ) -> Result<ScheduledPage, Fault> {
         let kind = DueKind::Gift.letter().to_string();
         let mut entries = self.entries(feed, &kind, after, max + 1, Some(Millis(0))).await?.entries;
         let more = entries.len() > max;
         entries.truncate(max);
         let next = entries.last().filter(|_| more).and_then(Entry::place);
-        let gifts = entries
-            .iter()
-            .filter_map(|entry| Some(ScheduledGift { place: entry.place()?, gift: entry.gift()? }));
-        Ok(ScheduledPage { gifts: gifts.collect(), next })
+        let read = |entry: &Entry| Some(ScheduledGift { place: entry.place()?, gift: entry.gift()? });
+        let gifts = entries.iter().map(|entry| read(entry).ok_or(Garbled("a gift that waits")));
+        Ok(ScheduledPage { gifts: gifts.collect::<Result<_, _>>()?, next })
     }
 
     /// See [`crate::engine::Engine::unschedule`].
-    pub(in super::super) async fn unschedule(
-        &self,
-        feed: &FeedId,
-        id: &GiftId,
-        now: Millis,
-    ) -> Result<Unscheduled, EngineError> {
-        let mut keys = self.keys.due(feed).to_vec();
-        keys.push(self.keys.id(feed, id));
-        let extra = Extra { keys, args: vec![id.to_string()], many: 0 };
-        let reply = self.run(&scripts::UNSCHEDULE, feed, Some(now), extra).await?;
+    pub async fn unschedule(&self, feed: &FeedId, id: &GiftId, now: Millis) -> Result<Unscheduled, Fault> {
+        let keys = &self.runner().keys;
+        let [due, later] = keys.due(feed);
+        let mut call = self.runner().feed_call(&scripts::UNSCHEDULE, feed);
+        call.keys([("due", due), ("later", later), ("id", keys.id(feed, id))]).arg("gift", id);
+        let reply = self.runner().run_feed(call, feed, Some(now)).await?;
         match reply.text(0)? {
             "cancelled" => {
-                let at = reply.text(1)?.parse().map_err(|_| wire::Garbled("a time"))?;
+                let at = reply.text(1)?.parse().map_err(|_| Garbled("a time"))?;
                 Ok(Unscheduled::Cancelled(Millis(at)))
             }
             "shown" => Ok(Unscheduled::Shown),
@@ -126,23 +134,22 @@ impl Store {
     }
 
     /// See [`crate::engine::Engine::dead`].
-    pub(in super::super) async fn dead(&self, feed: &FeedId) -> Result<Vec<DeadDue>, EngineError> {
-        let [_, dead] = self.keys.failed(feed);
+    pub async fn dead(&self, feed: &FeedId) -> Result<Vec<DeadDue>, Fault> {
+        let [_, dead] = self.runner().keys.failed(feed);
         let mut cmd = redis::cmd("LRANGE");
-        cmd.arg(dead).arg(0).arg(DEAD_KEPT - 1);
-        let value = self.lane().command(&cmd, self.options.call_timeout).await?;
-        let texts: Vec<Vec<u8>> =
-            redis::from_redis_value(value).map_err(|_| wire::Garbled("dead entries"))?;
-        Ok(texts.iter().filter_map(|text| read_dead(&String::from_utf8_lossy(text))).collect())
+        cmd.arg(&dead).arg(0).arg(DEAD_KEPT - 1);
+        let texts: Vec<Vec<u8>> = self.runner().get(&dead, &cmd).await?;
+        let read = |text: &Vec<u8>| read_dead(&String::from_utf8_lossy(text)).ok_or(Garbled("a dead entry"));
+        Ok(texts.iter().map(read).collect::<Result<_, _>>()?)
     }
 
     /// See [`crate::engine::Engine::run_due`]. This is where every kind of entry is handled: entries of one
     /// kind that follow each other go together, in a script that takes them out of the queue if, and only
     /// if, they are there and due.
-    pub(in super::super) async fn run_due(&self, feed: &FeedId, now: Millis) -> Result<DueRun, EngineError> {
+    pub async fn run_due(&self, feed: &FeedId, now: Millis) -> Result<DueRun, Fault> {
         let found = self.entries(feed, "due", None, DUE_BATCH, Some(now)).await?;
         let mut run = DueRun { handled: Vec::new(), next: found.next };
-        let asked = self.clock(Some(now)).unwrap_or(found.now);
+        let asked = self.runner().clock(Some(now)).unwrap_or(found.now);
         for group in found.entries.chunk_by(|a, b| a.kind == b.kind) {
             match DueKind::of(group[0].kind) {
                 Some(DueKind::Gift) => self.show(feed, group, asked, &mut run).await?,
@@ -163,17 +170,11 @@ impl Store {
     }
 
     /// Does what is due of a drop. Its script winds its clock anew.
-    async fn strike(
-        &self,
-        feed: &FeedId,
-        entry: &Entry,
-        now: Millis,
-        run: &mut DueRun,
-    ) -> Result<(), EngineError> {
+    async fn strike(&self, feed: &FeedId, entry: &Entry, now: Millis, run: &mut DueRun) -> Result<(), Fault> {
         let Ok(drop) = entry.id.parse() else {
             return self.set_aside(feed, entry, "this is no drop's name", now, run).await;
         };
-        match self.tick(feed, &drop, now).await {
+        match self.stock.tick(feed, &drop, now).await {
             Ok(ticked) => {
                 run.next = ticked.next;
                 let (late_ms, fate) =
@@ -181,8 +182,8 @@ impl Store {
                 run.handled.push(DueHandled { late_ms, fate });
                 Ok(())
             }
-            Err(fault) if fault.data => self.set_aside(feed, entry, &fault.why, now, run).await,
-            Err(fault) => Err(fault.into()),
+            Err(fault) if fault.is_data() => self.set_aside(feed, entry, &fault.why, now, run).await,
+            Err(fault) => Err(fault),
         }
     }
 
@@ -193,7 +194,7 @@ impl Store {
         entries: &[Entry],
         now: Millis,
         run: &mut DueRun,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), Fault> {
         let mut readable = Vec::with_capacity(entries.len());
         for entry in entries {
             match entry.gift() {
@@ -208,13 +209,13 @@ impl Store {
             return Ok(());
         }
         let Err(fault) = self.show_all(feed, &readable, now, run).await else { return Ok(()) };
-        if !fault.data {
-            return Err(fault.into());
+        if !fault.is_data() {
+            return Err(fault);
         }
         // Redis refuses what it met, and would again: one by one, so that neighbours do not suffer.
         for one in readable.chunks(1) {
             match self.show_all(feed, one, now, run).await {
-                Err(fault) if fault.data => self.set_aside(feed, one[0].0, &fault.why, now, run).await?,
+                Err(fault) if fault.is_data() => self.set_aside(feed, one[0].0, &fault.why, now, run).await?,
                 done => done?,
             }
         }
@@ -228,36 +229,31 @@ impl Store {
         now: Millis,
         run: &mut DueRun,
     ) -> Result<(), Fault> {
-        let mut rested = String::new();
-        for _ in 0..APPEND_ROUNDS {
-            let extra = self.show_extra(feed, gifts, &rested);
-            let reply = self.try_run(&scripts::SHOW, feed, Some(now), extra).await?;
-            if reply.mark.is_some() {
-                self.reports.appended(feed);
-                return shown(gifts, reply, run);
-            }
-            let ready = self.before_entries(feed, &reply.texts, self.clock(Some(now))).await;
-            let ready = ready.map_err(|error| Fault::stay(error.to_string()))?;
-            rested = ready.ok_or(wire::Garbled("a reply"))?;
-        }
-        Err(Fault::stay("the feed's webhooks change faster than gifts are shown"))
+        let call = |_: &Ready| self.show_call(feed, gifts);
+        let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;
+        shown(gifts, &reply, run)
     }
 
-    fn show_extra(&self, feed: &FeedId, gifts: &[(&Entry, Gift)], rested: &str) -> Extra {
-        let mut extra = Extra {
-            keys: self.keys.due(feed).to_vec(),
-            args: Vec::with_capacity(3 + 6 * gifts.len()),
-            many: gifts.len(),
-        };
-        extra.keys.extend(self.keys.ledger(feed));
-        extra.args.extend(self.append_args(rested));
+    fn show_call(&self, feed: &FeedId, gifts: &[(&Entry, Gift)]) -> Call {
+        let keys = &self.runner().keys;
+        let [due, later] = keys.due(feed);
+        let mut call = self.runner().feed_call(&scripts::SHOW, feed);
+        call.keys([("due", due), ("later", later)]);
         for (entry, gift) in gifts {
-            extra.keys.extend([self.keys.id(feed, &gift.id), self.keys.lock(feed, gift)]);
-            extra.args.extend(wire::gift_args(gift));
-            extra.args.push(entry.member.clone());
-            extra.args.push(entry_extra(gift));
+            let [fingerprint, show, combo, body] = wire::gift_args(gift);
+            call.item(
+                [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))],
+                [
+                    ("fingerprint", fingerprint),
+                    ("show", show),
+                    ("combo key", combo),
+                    ("body", body),
+                    ("member", entry.member.clone()),
+                    ("extra", entry_extra(gift)),
+                ],
+            );
         }
-        extra
+        call
     }
 
     /// Lets an entry that cannot be handled rest, or gives it up.
@@ -268,18 +264,20 @@ impl Store {
         why: &str,
         now: Millis,
         run: &mut DueRun,
-    ) -> Result<(), EngineError> {
-        let [due, later] = self.keys.due(feed);
-        let [tries, dead] = self.keys.failed(feed);
+    ) -> Result<(), Fault> {
+        let keys = &self.runner().keys;
+        let ([due, later], [tries, dead]) = (keys.due(feed), keys.failed(feed));
         let gift = entry.id.parse::<GiftId>().ok().filter(|_| entry.kind == DueKind::Gift.letter());
-        let id = gift.as_ref().map_or(due.clone(), |id| self.keys.id(feed, id));
-        let mut cmd = self.timed(&scripts::DUE_ASIDE, &[due, later, tries, dead, id], Some(now));
-        let gift = gift.map(|id| id.to_string()).unwrap_or_default();
+        let id = gift.as_ref().map_or(due.clone(), |id| keys.id(feed, id));
         let why: String = why.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect();
-        cmd.arg(&entry.member).arg(gift).arg(&why).arg(DUE_TRIES).arg(rest_after(1)).arg(DEAD_KEPT);
-        cmd.arg(self.options.defaults.idempotency_window_ms).arg(entry.at.0);
-        let reply = self.ask(&scripts::DUE_ASIDE, &cmd, 0).await?;
-        let now = number(reply.first()).map(Millis).ok_or(wire::Garbled("a reply"))?;
+        let mut call = self.runner().timed(&scripts::DUE_ASIDE, Some(now));
+        call.keys([("due", due), ("later", later), ("tries", tries), ("dead", dead), ("id", id)]);
+        call.arg("member", &entry.member).arg("reason", &why);
+        call.arg("gift", gift.map(|id| id.to_string()).unwrap_or_default());
+        call.arg("tries", DUE_TRIES).arg("rest", rest_after(1)).arg("dead entries", DEAD_KEPT);
+        call.arg("window", self.runner().options.defaults.idempotency_window_ms).arg("due at", entry.at.0);
+        let reply: Vec<Vec<u8>> = self.runner().run(&call).await?;
+        let now = Millis(needed(reply.first())?);
         run.next = number(reply.get(1)).map(Millis);
         let fate = match reply.get(2).map(Vec::as_slice) {
             Some(b"rests") => DueFate::SetAside,
@@ -295,8 +293,8 @@ impl Store {
 }
 
 /// Reads what `feed_show` answered.
-fn shown(gifts: &[(&Entry, Gift)], reply: Reply, run: &mut DueRun) -> Result<(), Fault> {
-    let (_, now) = reply.mark.as_ref().ok_or(wire::Garbled("a reply"))?;
+fn shown(gifts: &[(&Entry, Gift)], reply: &Reply, run: &mut DueRun) -> Result<(), Fault> {
+    let (_, now) = reply.mark()?;
     run.next = reply.texts.first().and_then(|text| text.parse().ok()).map(Millis);
     for ((entry, gift), text) in gifts.iter().zip(reply.texts.iter().skip(1)) {
         // None: another node was faster.

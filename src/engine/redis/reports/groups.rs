@@ -1,11 +1,16 @@
 //! Groups that pull, and dead letters.
 
-use super::super::EngineError;
-use super::super::due::number;
-use super::super::scripts::{self, Script};
-use super::super::store::Store;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+
+use super::super::keys::Shared;
+use super::super::net::faults::Fault;
+use super::super::runner::{Runner, needed, number};
+use super::super::scripts::{self, Call, Script};
 use super::super::wire::Garbled;
-use super::entry;
+use super::index::JobIndex;
+use super::stored::{entry, padded, reader_keys};
 use crate::domain::{
     Ask, Cursor, DeadLetter, FeedId, GroupId, GroupView, Handed, Job, Millis, Reader, Replay, Start, Taken,
 };
@@ -14,28 +19,59 @@ use crate::engine::{LISTED, READERS_MAX};
 /// Dead letters read in one trip.
 const LETTERS: usize = 500;
 
-/// A number as members and fields have it.
-pub(super) fn padded(cursor: &Cursor) -> String {
-    format!("{:016}", cursor.0)
-}
-
 fn name_of_group(feed: &FeedId, group: &GroupId) -> String {
     format!("{feed} {group}")
 }
 
-impl Store {
-    pub(super) async fn take(
+/// See the module.
+pub struct Groups {
+    pub runner: Arc<Runner>,
+    pub jobs: Arc<JobIndex>,
+}
+
+/// Puts a name into a list of names.
+pub async fn note(runner: &Runner, key: &str, name: &str) -> Result<(), Fault> {
+    let _: u64 = runner.get(key, redis::cmd("ZADD").arg(key).arg(0).arg(name)).await?;
+    Ok(())
+}
+
+/// Takes it out again.
+pub async fn unnote(runner: &Runner, key: &str, name: &str) -> Result<(), Fault> {
+    let _: u64 = runner.get(key, redis::cmd("ZREM").arg(key).arg(name)).await?;
+    Ok(())
+}
+
+/// The first names in such a list.
+pub async fn noted(runner: &Runner, key: &str) -> Result<Vec<String>, Fault> {
+    runner.get(key, redis::cmd("ZRANGE").arg(key).arg(0).arg(LISTED - 1)).await.map_err(Fault::of_an_index)
+}
+
+impl Groups {
+    /// A call of a script about a reader.
+    fn call(&self, script: &'static Script, feed: &FeedId, reader: &Reader, now: Millis) -> Call {
+        let mut call = self.runner.timed(script, Some(now));
+        reader_keys(&mut call, &self.runner.keys, feed, reader);
+        call.arg("reader", reader);
+        call
+    }
+
+    /// The list that has the feed's groups.
+    fn list_of(&self, feed: &FeedId) -> String {
+        self.runner.keys.groups(self.runner.keys.part_of(Shared::Groups, feed))
+    }
+
+    pub async fn take(
         &self,
         feed: &FeedId,
         group: &GroupId,
         ask: Ask,
         now: Millis,
-    ) -> Result<Option<Taken>, EngineError> {
+    ) -> Result<Option<Taken>, Fault> {
         let reader = Reader::Group(group.clone());
         let mut reply = self.try_take(feed, &reader, ask, now, false).await?;
         if reply.first().is_some_and(|what| what == b"new") {
             // Listed before it is there: one that is listed and is not does no harm.
-            self.note(&self.keys.groups(), &name_of_group(feed, group)).await?;
+            note(&self.runner, &self.list_of(feed), &name_of_group(feed, group)).await?;
             reply = self.try_take(feed, &reader, ask, now, true).await?;
         }
         if reply.first().is_none_or(|what| what != b"ok") {
@@ -43,10 +79,10 @@ impl Store {
             return Ok(None);
         }
         let handed = reply.get(2..).unwrap_or_default().chunks_exact(3).map(|one| {
-            let (cursor, attempt) = (number(Some(&one[0]))?, number(Some(&one[1]))?);
-            Some(Handed { entry: entry(feed, cursor, &one[2])?, attempt })
+            let (cursor, attempt) = (needed(Some(&one[0]))?, needed(Some(&one[1]))?);
+            Ok(Handed { entry: entry(cursor, &one[2])?, attempt })
         });
-        let entries = handed.collect::<Option<Vec<_>>>().ok_or(Garbled("an entry of a ledger"))?;
+        let entries = handed.collect::<Result<Vec<_>, Garbled>>()?;
         Ok(Some(Taken { entries, next_in_ms: number(reply.get(1)) }))
     }
 
@@ -57,72 +93,61 @@ impl Store {
         ask: Ask,
         now: Millis,
         listed: bool,
-    ) -> Result<Vec<Vec<u8>>, EngineError> {
-        let limits = &self.options.reports;
-        let mut cmd = self.timed(&scripts::REPORT_TAKE, &self.keys.reader(feed, reader), Some(now));
-        cmd.arg(reader.to_string()).arg(ask.max.max(1)).arg(ask.lease_ms);
-        cmd.arg(if ask.from == Start::Now { "now" } else { "start" }).arg(limits.ledger_max);
-        cmd.arg(limits.max_attempts).arg(limits.dead_max).arg(READERS_MAX);
-        cmd.arg(if listed { "listed" } else { "" });
-        Ok(self.ask(&scripts::REPORT_TAKE, &cmd, 0).await?)
+    ) -> Result<Vec<Vec<u8>>, Fault> {
+        let limits = &self.runner.options.reports;
+        let mut call = self.call(&scripts::REPORT_TAKE, feed, reader, now);
+        call.arg("entries at most", ask.max.max(1)).arg("lease", ask.lease_ms);
+        call.arg("from", if ask.from == Start::Now { "now" } else { "start" });
+        call.arg("ledger max", limits.ledger_max).arg("attempts", limits.max_attempts);
+        call.arg("dead letters", limits.dead_max).arg("readers at most", READERS_MAX);
+        call.arg("listed", if listed { "listed" } else { "" });
+        self.runner.run(&call).await
     }
 
     /// A group that could not be made, or that somebody else may have made meanwhile.
-    async fn unnote_unless_there(&self, feed: &FeedId, group: &GroupId) -> Result<(), EngineError> {
-        let [_, _, readers] = self.keys.ledger(feed);
+    async fn unnote_unless_there(&self, feed: &FeedId, group: &GroupId) -> Result<(), Fault> {
+        let [_, _, readers] = self.runner.keys.ledger(feed);
         let reader = Reader::Group(group.clone()).to_string();
-        let there: u64 = self.get(redis::cmd("HEXISTS").arg(readers).arg(reader)).await?;
+        let there: u64 = self.runner.get(&readers, redis::cmd("HEXISTS").arg(&readers).arg(reader)).await?;
         match there {
-            0 => self.unnote(&self.keys.groups(), &name_of_group(feed, group)).await,
+            0 => unnote(&self.runner, &self.list_of(feed), &name_of_group(feed, group)).await,
             _ => Ok(()),
         }
     }
 
-    async fn about_cursors<'a>(
-        &self,
-        script: &Script,
-        feed: &FeedId,
-        reader: &Reader,
-        args: [&str; 2],
-        cursors: impl Iterator<Item = &'a Cursor>,
-        now: Millis,
-    ) -> Result<Option<u64>, EngineError> {
-        let mut cmd = self.timed(script, &self.keys.reader(feed, reader), Some(now));
-        cmd.arg(reader.to_string()).arg(&args);
-        let mut many = 0;
+    /// Runs a script about these cursors; how many it was about, none when there is no such reader.
+    async fn about(&self, mut call: Call, cursors: &[Cursor]) -> Result<Option<u64>, Fault> {
         for cursor in cursors {
-            cmd.arg(padded(cursor));
-            many += 1;
+            call.item([], [("number", padded(cursor))]);
         }
-        script.check(&cmd, many);
-        let value = self.lane().script(script, &cmd, self.options.call_timeout).await?;
-        let text: String = redis::from_redis_value(value).map_err(|_| Garbled("a reply"))?;
-        Ok(text.parse().ok())
+        let text: String = self.runner.run(&call).await?;
+        match text.as_str() {
+            "" => Ok(None),
+            count => Ok(Some(count.parse().map_err(|_| Garbled("a reply"))?)),
+        }
     }
 
-    pub(super) async fn settle(
+    pub async fn settle(
         &self,
         feed: &FeedId,
         group: &GroupId,
         how: &str,
         cursors: &[Cursor],
         now: Millis,
-    ) -> Result<Option<u64>, EngineError> {
-        let (reader, live) = (Reader::Group(group.clone()), self.keys.live(feed));
-        let script = &scripts::REPORT_SETTLE;
-        self.about_cursors(script, feed, &reader, [how, &live], cursors.iter(), now).await
+    ) -> Result<Option<u64>, Fault> {
+        let mut call = self.call(&scripts::REPORT_SETTLE, feed, &Reader::Group(group.clone()), now);
+        call.arg("how", how).arg("live channel", self.runner.keys.live(feed));
+        self.about(call, cursors).await
     }
 
-    pub(super) async fn view(
+    pub async fn view(
         &self,
         feed: &FeedId,
         group: &GroupId,
         now: Millis,
-    ) -> Result<Option<GroupView>, EngineError> {
-        let reader = Reader::Group(group.clone());
-        let mut cmd = self.timed(&scripts::REPORT_VIEW, &self.keys.reader(feed, &reader), Some(now));
-        cmd.arg(reader.to_string());
-        let reply = self.ask(&scripts::REPORT_VIEW, &cmd, 0).await?;
+    ) -> Result<Option<GroupView>, Fault> {
+        let call = self.call(&scripts::REPORT_VIEW, feed, &Reader::Group(group.clone()), now);
+        let reply: Vec<Vec<u8>> = self.runner.run(&call).await?;
         let numbers: Option<Vec<u64>> = reply.iter().map(|text| number(Some(text))).collect();
         match numbers.as_deref() {
             Some([]) => Ok(None),
@@ -133,26 +158,45 @@ impl Store {
         }
     }
 
-    pub(super) async fn delete_group(&self, feed: &FeedId, group: &GroupId) -> Result<bool, EngineError> {
+    /// Forgets a reader with all it has; false when it did not read there.
+    pub async fn forget(&self, feed: &FeedId, reader: &Reader, now: Millis) -> Result<bool, Fault> {
+        let was: u64 = self.runner.run(&self.call(&scripts::REPORT_FORGET, feed, reader, now)).await?;
+        Ok(was == 1)
+    }
+
+    pub async fn delete_group(&self, feed: &FeedId, group: &GroupId) -> Result<bool, Fault> {
         let was = self.forget(feed, &Reader::Group(group.clone()), Millis(0)).await?;
         self.unnote_unless_there(feed, group).await?;
         Ok(was)
     }
 
-    pub(super) async fn readers(&self, feed: Option<&FeedId>) -> Result<Vec<(FeedId, Reader)>, EngineError> {
+    pub async fn readers(&self, feed: Option<&FeedId>) -> Result<Vec<(FeedId, Reader)>, Fault> {
         let mut readers = match feed {
             None => {
+                let keys = &self.runner.keys;
+                let lists = (0..keys.parts(Shared::Groups)).map(|part| keys.groups(part));
                 let read = |text: &String| {
                     let (feed, group) = text.split_once(' ')?;
                     Some((feed.parse().ok()?, Reader::Group(group.parse().ok()?)))
                 };
-                self.noted(&self.keys.groups()).await?.iter().filter_map(read).collect()
+                let mut all = Vec::new();
+                for names in join_all(lists.map(async |list| noted(&self.runner, &list).await)).await {
+                    for name in names? {
+                        all.push(
+                            read(&name)
+                                .ok_or_else(|| Fault::from(Garbled("a group's name")).of_an_index())?,
+                        );
+                    }
+                }
+                all
             }
             Some(feed) => {
-                let [_, _, readers] = self.keys.ledger(feed);
-                let names: Vec<String> = self.get(redis::cmd("HKEYS").arg(readers)).await?;
-                let own = names.iter().filter_map(|name| name.parse().ok());
-                own.map(|reader| (feed.clone(), reader)).collect::<Vec<_>>()
+                let [_, _, readers] = self.runner.keys.ledger(feed);
+                let names: Vec<String> = self.runner.get(&readers, redis::cmd("HKEYS").arg(&readers)).await?;
+                let own = names
+                    .iter()
+                    .map(|name| Ok((feed.clone(), name.parse().map_err(|_| Garbled("a reader's name"))?)));
+                own.collect::<Result<Vec<_>, Garbled>>()?
             }
         };
         readers.sort_by_cached_key(|(feed, reader)| (feed.clone(), reader.to_string()));
@@ -160,62 +204,58 @@ impl Store {
         Ok(readers)
     }
 
-    pub(super) async fn letters(
-        &self,
-        feed: &FeedId,
-        reader: &Reader,
-    ) -> Result<Vec<DeadLetter>, EngineError> {
-        let keys = self.keys.reader(feed, reader);
-        let (dead, deaths) = (&keys[7], &keys[8]);
-        let members: Vec<String> = self.get(redis::cmd("ZRANGE").arg(deaths).arg(0).arg(-1)).await?;
+    pub async fn letters(&self, feed: &FeedId, reader: &Reader) -> Result<Vec<DeadLetter>, Fault> {
+        let [dead, deaths] = ["dead", "deaths"].map(|what| self.runner.keys.of_reader(feed, what, reader));
+        let members: Vec<String> =
+            self.runner.get(&deaths, redis::cmd("ZRANGE").arg(&deaths).arg(0).arg(-1)).await?;
         let mut letters = Vec::with_capacity(members.len());
         for part in members.chunks(LETTERS) {
-            let texts: Vec<Option<Vec<u8>>> = self.get(redis::cmd("HMGET").arg(dead).arg(part)).await?;
+            let texts: Vec<Option<Vec<u8>>> =
+                self.runner.get(&dead, redis::cmd("HMGET").arg(&dead).arg(part)).await?;
             for (member, text) in part.iter().zip(texts) {
                 // One that has gone meanwhile was sent again, or made room.
                 let Some(text) = text else { continue };
-                letters.push(letter(feed, member, &text).ok_or(Garbled("a dead letter"))?);
+                letters.push(letter(member, &text).ok_or(Garbled("a dead letter"))?);
             }
         }
         Ok(letters)
     }
 
-    pub(super) async fn replay(
+    pub async fn replay(
         &self,
         feed: &FeedId,
         reader: &Reader,
         which: &Replay,
         now: Millis,
-    ) -> Result<u64, EngineError> {
-        let live = self.keys.live(feed);
-        let (how, cursors) = match which {
+    ) -> Result<u64, Fault> {
+        let (which, cursors) = match which {
             Replay::All => ("all", &[][..]),
             Replay::Only(cursors) => ("only", cursors.as_slice()),
         };
         let job = Job { feed: feed.clone(), reader: reader.clone() };
-        let is_hook = !matches!(reader, Reader::Group(_));
+        let (is_hook, clock) = (!matches!(reader, Reader::Group(_)), self.runner.clock(Some(now)));
         // Before as well as after: a look between the two would find nothing, and a node that dies between them
         // would leave it to the feed's next entry. What is registered stays in the index for some seconds.
         if is_hook {
-            self.register_job(&job, 0, self.clock(Some(now))).await?;
+            self.jobs.register(&job, 0, clock).await?;
         }
-        let script = &scripts::REPORT_REPLAY;
-        let moved = self.about_cursors(script, feed, reader, [&live, how], cursors.iter(), now).await?;
-        let moved = moved.unwrap_or(0);
+        let mut call = self.call(&scripts::REPORT_REPLAY, feed, reader, now);
+        call.arg("live channel", self.runner.keys.live(feed)).arg("which", which);
+        let moved = self.about(call, cursors).await?.unwrap_or(0);
         if moved > 0 && is_hook {
-            self.register_job(&job, 0, self.clock(Some(now))).await?;
+            self.jobs.register(&job, 0, clock).await?;
         }
         Ok(moved)
     }
 }
 
 /// "DIED_AT ATTEMPTS REASON", and the entry.
-fn letter(feed: &FeedId, member: &str, text: &[u8]) -> Option<DeadLetter> {
+fn letter(member: &str, text: &[u8]) -> Option<DeadLetter> {
     let text = std::str::from_utf8(text).ok()?;
     let (head, text) = text.split_once('\n')?;
     let mut head = head.splitn(3, ' ');
     let (died_at, attempts) = (Millis(head.next()?.parse().ok()?), head.next()?.parse().ok()?);
     let reason = head.next()?.to_owned();
-    let entry = entry(feed, member.parse().ok()?, text.as_bytes())?;
+    let entry = entry(member.parse().ok()?, text.as_bytes()).ok()?;
     Some(DeadLetter { died_at, reason, attempts, entry })
 }

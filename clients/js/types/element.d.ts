@@ -1,0 +1,41 @@
+/// <reference lib="dom" />
+/** Importing this gives pages the element `<tipcast-ticker>`. */
+
+import type { Change, Drop, List, Row } from "./fold.js";
+import type { State, StateDetail } from "./client.js";
+
+/** `<tipcast-ticker feed="…" url="…" token="…" max="10" lang="en" theme="dark">` */
+export class TipcastTicker extends HTMLElement {
+  readonly rows: readonly Row[];
+  readonly drops: readonly Drop[];
+  readonly position: string | null;
+  readonly state: State;
+  readonly paused: boolean;
+  /** The gateway's clock as far as it is known, milliseconds since 1970. */
+  serverTime(): number;
+  pause(): void;
+  resume(): void;
+}
+
+/** What `<tipcast-ticker>` can be told in a page or a template. */
+export interface TipcastTickerAttributes {
+  feed?: string;
+  /** The gateway; needed when the script was bundled. */
+  url?: string;
+  token?: string;
+  /** Rows shown at most. */
+  max?: number | string;
+  lang?: string;
+  theme?: "light" | "dark" | (string & {});
+}
+
+declare global {
+  interface HTMLElementTagNameMap {
+    "tipcast-ticker": TipcastTicker;
+  }
+  interface HTMLElementEventMap {
+    "tipcast-change": CustomEvent<{ list: List; change: Change }>;
+    "tipcast-drops": CustomEvent<{ drops: readonly Drop[] }>;
+    "tipcast-state": CustomEvent<{ state: State } & StateDetail>;
+  }
+}

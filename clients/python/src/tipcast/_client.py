@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from types import TracebackType
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ._types import Claimed, Entry, Gift, Posted
+
+#: Ceilings of the back-off in seconds: the first, and the most.
+_FIRST, _MOST = 0.25, 10.0
+_AGAIN = {408, 425, 429, 500, 502, 503, 504}
+
+
+class Problem(Exception):
+    """A refusal (RFC 9457). Sending the same again is of no use."""
+
+    def __init__(self, status: int, body: dict[str, Any]) -> None:
+        self.status = status
+        self.type: str = body.get("type", "about:blank")
+        self.detail: str = body.get("detail", "")
+        self.errors: list[dict[str, str]] = body.get("errors", [])
+        self.body = body
+        where = "".join(f"; {e.get('pointer')}: {e.get('detail')}" for e in self.errors)
+        super().__init__(f"{status} {self.type}: {self.detail}{where}")
+
+
+class Unavailable(Exception):
+    """No answer after the last retry. Nothing is half-written: the same call, with the same id, is safe later."""
+
+
+class Tipcast:
+    """A gateway, asked over one pool of connections. Calls are retried with the same id until `patience` seconds are over."""
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        patience: float = 60.0,
+        timeout: float = 10.0,
+        http: httpx.AsyncClient | None = None,
+    ) -> None:
+        self._base = url.rstrip("/") + "/v1"
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._patience, self._timeout = patience, timeout
+        self._own = http is None
+        self._http = http or httpx.AsyncClient()
+
+    async def __aenter__(self) -> Tipcast:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        if self._own:
+            await self._http.aclose()
+
+    # Producing
+
+    async def post(self, feed: str, gift: Gift) -> Posted:
+        """Sends one gift, once, however often it has to be sent."""
+        return cast(Posted, await self.call("POST", f"/feeds/{_part(feed)}/gifts", _with_id(gift)))
+
+    async def post_all(self, feed: str, gifts: Iterable[Gift]) -> list[dict[str, Any]]:
+        """Sends many, in batches of 128. Answers one result for each, in order; one that was refused has `error`."""
+        all_of_them, results = [_with_id(gift) for gift in gifts], []
+        for start in range(0, len(all_of_them), 128):
+            body = {"gifts": all_of_them[start : start + 128]}
+            answer = await self.call("POST", f"/feeds/{_part(feed)}/gifts/batch", body)
+            results += [{**result, "index": start + result["index"]} for result in answer["results"]]
+        return results
+
+    async def cancel(self, feed: str, gift: str) -> None:
+        """Cancels a scheduled gift. A [`Problem`] with status 409 when it was shown already."""
+        await self.call("DELETE", f"/feeds/{_part(feed)}/scheduled/{_part(gift)}")
+
+    async def retract(self, feed: str, row: str) -> None:
+        """Takes a row back everywhere."""
+        await self.call("DELETE", f"/feeds/{_part(feed)}/rows/{_part(row)}")
+
+    # Reports
+
+    async def claim(
+        self, feed: str, group: str, consumer: str, *, max: int = 128, wait_ms: int = 20_000, lease_ms: int = 30_000
+    ) -> list[Entry]:
+        body = {"consumer": consumer, "max": max, "wait_ms": wait_ms, "lease_ms": lease_ms}
+        path = f"/feeds/{_part(feed)}/groups/{_part(group)}/claim"
+        return cast(Claimed, await self.call("POST", path, body, timeout=wait_ms / 1000 + self._timeout))["entries"]
+
+    async def ack(self, feed: str, group: str, cursors: list[str]) -> int:
+        """How many of them this group had pending."""
+        path = f"/feeds/{_part(feed)}/groups/{_part(group)}/ack"
+        return int((await self.call("POST", path, {"cursors": cursors}))["acked"])
+
+    async def nack(self, feed: str, group: str, cursors: list[str]) -> int:
+        """Gives them to the next claimer at once."""
+        path = f"/feeds/{_part(feed)}/groups/{_part(group)}/nack"
+        return int((await self.call("POST", path, {"cursors": cursors}))["nacked"])
+
+    async def consume(
+        self,
+        feed: str,
+        group: str,
+        handle: Callable[[Entry], Awaitable[None]],
+        *,
+        consumer: str | None = None,
+        max: int = 128,
+        lease_ms: int = 30_000,
+    ) -> None:
+        """Hands every entry to `handle`, at least once and in order, until the task is cancelled.
+
+        What `handle` returned from is acknowledged. When it raises, that entry and those behind it are given back, and the
+        exception goes on. An entry may come twice (`handle` took longer than `lease_ms`, an acknowledgement was lost):
+        know it again by its gift's id.
+        """
+        name = consumer or f"python-{uuid.uuid4().hex[:12]}"
+        while True:
+            entries = await self.claim(feed, group, name, max=max, lease_ms=lease_ms)
+            done = 0
+            try:
+                for entry in entries:
+                    await handle(entry)
+                    done += 1
+            finally:
+                cursors = [entry["cursor"] for entry in entries]
+                if cursors[:done]:
+                    await asyncio.shield(self.ack(feed, group, cursors[:done]))
+                if cursors[done:]:
+                    await asyncio.shield(self.nack(feed, group, cursors[done:]))
+
+    async def entries(self, feed: str, group: str, *, consumer: str | None = None, max: int = 128) -> AsyncIterator[Entry]:
+        """As `consume`, for `async for`: an entry is acknowledged when the next one is asked for."""
+        name = consumer or f"python-{uuid.uuid4().hex[:12]}"
+        while True:
+            for entry in await self.claim(feed, group, name, max=max):
+                yield entry
+                await self.ack(feed, group, [entry["cursor"]])
+
+    # Anything else
+
+    async def call(self, method: str, path: str, body: Any = None, *, timeout: float | None = None) -> Any:
+        """One request below `/v1`, retried while the gateway does not answer or asks to come again."""
+        loop = asyncio.get_running_loop()
+        until, tries = loop.time() + self._patience, 0
+        while True:
+            wait: float | None = None
+            try:
+                answer = await self._http.request(
+                    method, self._base + path, json=body, headers=self._headers, timeout=timeout or self._timeout
+                )
+                if answer.is_success:
+                    return answer.json()
+                if answer.status_code not in _AGAIN:
+                    raise Problem(answer.status_code, _object(answer))
+                why = f"{answer.status_code} {answer.text[:200]}"
+                after = answer.headers.get("Retry-After", "")
+                wait = float(after) if after.isdigit() else None
+            except httpx.TransportError as error:
+                why = repr(error)
+            ceiling = min(_MOST, _FIRST * 2**tries)
+            pause = random.uniform(0, ceiling) if wait is None else wait + random.uniform(0, ceiling)
+            tries += 1
+            if loop.time() + pause > until:
+                raise Unavailable(f"{method} {path}: {why} ({tries} tries)")
+            await asyncio.sleep(pause)
+
+
+def _with_id(gift: Gift) -> Gift:
+    return gift if "id" in gift else {**gift, "id": uuid.uuid4().hex}
+
+
+def _part(name: str) -> str:
+    return quote(name, safe="")
+
+
+def _object(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        body = answer.json()
+    except ValueError:
+        body = None
+    return body if isinstance(body, dict) else {"detail": answer.text[:200]}

@@ -1,0 +1,100 @@
+"""The shapes of the API. A later gateway may send more fields than stand here."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+
+class _User(TypedDict):
+    id: str
+    name: str
+
+
+class User(_User, total=False):
+    avatar: str
+
+
+class _Named(TypedDict):
+    id: str
+    name: str
+
+
+class Named(_Named, total=False):
+    """A kind of gift."""
+
+    icon: str
+
+
+class Value(TypedDict):
+    """`amount` in minor units of `currency`, never a float."""
+
+    amount: int
+    currency: str
+
+
+class _Gift(TypedDict):
+    user: User
+    gift: Named
+
+
+class Gift(_Gift, total=False):
+    """One gift as a producer sends it. Without `id` the client makes one, so that a retry is not a second gift."""
+
+    id: str
+    count: int
+    value: Value
+    combo: dict[str, Any]
+    message: str
+    tier: int
+    occurred_at: str
+    deliver_at: str
+    delay_ms: int
+    test: bool
+    meta: dict[str, Any]
+
+
+class _Posted(TypedDict):
+    id: str
+    status: Literal["accepted", "merged", "suppressed", "scheduled", "in_review"]
+
+
+class Posted(_Posted, total=False):
+    """What became of a gift. `duplicate` says that the same id had come before: this is the first answer again."""
+
+    epoch: str
+    seq: int
+    row: str
+    count: int
+    deliver_at: str
+    duplicate: bool
+
+
+class _Entry(TypedDict):
+    cursor: str
+    attempt: int
+    status: str
+    at: str
+
+
+class Entry(_Entry, total=False):
+    """One entry of a feed's ledger."""
+
+    seq: int
+    row: str
+    gift: dict[str, Any]
+    goal: dict[str, Any]
+
+
+class Claimed(TypedDict):
+    entries: list[Entry]
+
+
+class _Delivery(TypedDict):
+    type: str
+    feed: str
+    batch: str
+    entries: list[dict[str, Any]]
+
+
+class Delivery(_Delivery, total=False):
+    """The body of a webhook's delivery."""

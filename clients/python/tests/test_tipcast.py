@@ -1,0 +1,185 @@
+"""Against a gateway of its own: the binary that TIPCAST names."""
+
+from __future__ import annotations
+
+import asyncio
+import http.server
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+import unittest
+from typing import Any
+
+import httpx
+
+from tipcast import BadSignature, Entry, Gift, Problem, Tipcast, Unavailable, Webhook
+
+SECRET = "whsec_" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
+
+
+class Gateway:
+    def __init__(self) -> None:
+        self.dir = tempfile.mkdtemp()
+        self.process: subprocess.Popen[str] | None = None
+        self.url = ""
+        self.serve("127.0.0.1:0")
+
+    def serve(self, address: str) -> None:
+        env = {**os.environ, "TIPCAST_WEBHOOKS__ALLOW_PRIVATE": "true"}
+        self.process = subprocess.Popen(
+            [os.environ["TIPCAST"], "--listen", address, "--data-dir", self.dir],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env,
+        )
+        assert self.process.stdout
+        line = self.process.stdout.readline()
+        self.url = line.removeprefix("listening on ").strip()
+        assert self.url.startswith("http"), line
+
+    def kill(self) -> None:
+        assert self.process and self.process.stdout
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def stop(self) -> None:
+        self.kill()
+        shutil.rmtree(self.dir)
+
+
+def gift(n: int) -> Gift:
+    return {"id": f"g{n}", "user": {"id": f"u{n}", "name": "Mia"}, "gift": {"id": "rose", "name": "Rose"}}
+
+
+class Against(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self) -> None:
+        self.gateway = Gateway()
+        self.addCleanup(self.gateway.stop)
+        self.tipcast = Tipcast(self.gateway.url)
+        self.addAsyncCleanup(self.tipcast.close)
+
+    async def test_a_gift_is_taken_once_however_often_it_is_sent(self) -> None:
+        first = await self.tipcast.post("show", gift(1))
+        self.assertEqual((first["status"], first["seq"]), ("accepted", 1))
+        again = await self.tipcast.post("show", gift(1))
+        self.assertTrue(again["duplicate"])
+        self.assertEqual(again["row"], first["row"])
+
+    async def test_a_refusal_says_where_and_what_and_is_not_repeated(self) -> None:
+        bad: Any = {**gift(1), "count": 0}
+        with self.assertRaises(Problem) as refused:
+            await self.tipcast.post("show", bad)
+        self.assertEqual((refused.exception.status, refused.exception.errors[0]["pointer"]), (422, "/count"))
+
+    async def test_a_batch_of_any_length_is_answered_in_order(self) -> None:
+        bad: Any = {"user": {"id": "u"}}
+        results = await self.tipcast.post_all("show", [*(gift(n) for n in range(200)), bad])
+        self.assertEqual([r["index"] for r in results], list(range(201)))
+        self.assertEqual({r["status"] for r in results[:200]}, {"accepted"})
+        self.assertIn("error", results[200])
+
+    async def test_a_gateway_that_is_away_for_a_while_is_waited_for(self) -> None:
+        address = self.gateway.url.removeprefix("http://")
+        self.gateway.kill()
+        posting = asyncio.create_task(self.tipcast.post("show", gift(1)))
+        await asyncio.sleep(0.2)
+        self.assertFalse(posting.done())
+        self.gateway.serve(address)
+        self.assertEqual((await posting)["status"], "accepted")
+
+    async def test_patience_ends(self) -> None:
+        async with Tipcast("http://127.0.0.1:9", patience=0.1) as nobody:
+            with self.assertRaises(Unavailable):
+                await nobody.post("show", gift(1))
+
+    async def test_what_is_asked_to_come_again_is_sent_again_with_the_same_id(self) -> None:
+        ids: list[str] = []
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            import json
+
+            ids.append(json.loads(request.content)["id"])
+            if len(ids) < 3:
+                return httpx.Response(503, headers={"Retry-After": "0"}, json={"type": "/problems/unavailable"})
+            return httpx.Response(201, json={"status": "accepted", "id": ids[-1]})
+
+        async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
+            plain: Gift = {"user": {"id": "u", "name": "U"}, "gift": {"id": "r", "name": "R"}}
+            await Tipcast("http://gateway.example", http=client).post("show", plain)
+        self.assertEqual((len(ids), len(set(ids))), (3, 1))
+
+    async def test_a_consumer_gets_every_gift_and_what_failed_comes_again(self) -> None:
+        for n in range(5):
+            await self.tipcast.post("show", gift(n))
+        got: list[str] = []
+
+        async def handle(entry: Entry) -> None:
+            if entry["gift"]["id"] == "g3" and entry["attempt"] == 1:
+                raise RuntimeError("not now")
+            got.append(entry["gift"]["id"])
+            if len(got) == 5:
+                raise asyncio.CancelledError
+
+        with self.assertRaises(RuntimeError):
+            await self.tipcast.consume("show", "game", handle)
+        self.assertEqual(got, ["g0", "g1", "g2"])
+        with self.assertRaises(asyncio.CancelledError):
+            await self.tipcast.consume("show", "game", handle)
+        self.assertEqual(got, [f"g{n}" for n in range(5)])
+        group = await self.tipcast.call("GET", "/feeds/show/groups/game")
+        self.assertEqual(group["lag"], 0)
+
+    async def test_entries_are_acknowledged_as_they_are_walked_through(self) -> None:
+        for n in range(3):
+            await self.tipcast.post("show", gift(n))
+        got = []
+        async for entry in self.tipcast.entries("show", "game"):
+            got.append(entry["gift"]["id"])
+            if len(got) == 3:
+                break
+        group = await self.tipcast.call("GET", "/feeds/show/groups/game")
+        self.assertEqual((got, group["pending"]), (["g0", "g1", "g2"], 1))
+
+    async def test_a_delivery_is_read_and_a_forged_one_is_not(self) -> None:
+        came: list[tuple[dict[str, str], bytes]] = []
+        arrived = threading.Event()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                came.append((dict(self.headers), self.rfile.read(int(self.headers["Content-Length"]))))
+                self.send_response(204)
+                self.end_headers()
+                arrived.set()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        hook = {"url": f"http://127.0.0.1:{server.server_port}/", "secret": SECRET, "batch_ms": 1}
+        await self.tipcast.call("PUT", "/feeds/show/webhooks/game", hook)
+        await self.tipcast.post("show", gift(1))
+        self.assertTrue(await asyncio.to_thread(arrived.wait, 20))
+        headers, body = came[0]
+        delivery = Webhook("whsec_" + "c29tZSBvdGhlciBzZWNyZXQgb2YgMjQgYnl0ZXM=", SECRET).read(headers, body)
+        self.assertEqual((delivery["feed"], delivery["entries"][0]["gift"]["id"]), ("show", "g1"))
+        stamp = int(next(v for k, v in headers.items() if k.lower() == "webhook-timestamp"))
+        others = {**{name.lower(): value for name, value in headers.items()}, "webhook-id": "another"}
+        another = "whsec_" + "c29tZSBvdGhlciBzZWNyZXQgb2YgMjQgYnl0ZXM="
+        forged: list[tuple[str, dict[str, str], bytes, float]] = [
+            (SECRET, headers, body + b" ", stamp),
+            (SECRET, others, body, stamp),
+            (SECRET, headers, body, stamp + 301),
+            (another, headers, body, stamp),
+            (SECRET, {}, body, stamp),
+        ]
+        for secret, with_headers, with_body, at in forged:
+            with self.assertRaises(BadSignature):
+                Webhook(secret).read(with_headers, with_body, now=at)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,4 @@
+//! What waits for its time: which feeds have something due (`index`), and each feed's queue (`queue`).
+
+pub mod index;
+pub mod queue;

@@ -1,0 +1,206 @@
+//! The engine: its parts, how it is opened, asked how it is, and closed.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError};
+
+use super::drops::DropStock;
+use super::due::index::{DueIndex, wakes};
+use super::due::queue::DueQueue;
+use super::feeds::Feeds;
+use super::keys::{Division, Keys, Shared};
+use super::known::Known;
+use super::net::address::Kind;
+use super::net::connection::{Making, Work};
+use super::net::dial::Dial;
+use super::net::faults::{CLOSED, Fault};
+use super::net::fence::FenceRule;
+use super::net::shard::{Shard, ShardMaking};
+use super::net::slots::{slot_of_tag, tag_for};
+use super::net::subscriber::PATIENCE;
+use super::net::topics::Topics;
+use super::net::topology::Topology;
+use super::options::RedisOptions;
+use super::reports::attach::Attaching;
+use super::reports::groups::Groups;
+use super::reports::hooks::Webhooks;
+use super::reports::index::JobIndex;
+use super::reports::jobs::Jobs;
+use super::rounds::Rounds;
+use super::runner::Runner;
+use super::sources::Sources;
+use super::tags::random;
+use crate::domain::{FeedId, Millis};
+use crate::engine::{Engine, EngineError, Shards, Wait};
+
+/// Calls that may be under way in all; each shard has a lower bound of its own.
+const CALLS: usize = 1 << 20;
+
+/// Feeds in Redis, on one server or many.
+pub struct RedisEngine {
+    pub(super) runner: Arc<Runner>,
+    pub(super) feeds: Arc<Feeds>,
+    pub(super) stock: Arc<DropStock>,
+    pub(super) queue: DueQueue,
+    pub(super) groups: Arc<Groups>,
+    pub(super) webhooks: Arc<Webhooks>,
+    pub(super) jobs: Jobs,
+    pub(super) sources: Sources,
+    calls: Semaphore,
+}
+
+/// A place for one call: nothing is closed while somebody has one.
+pub(super) struct Permit<'a> {
+    _call: SemaphorePermit<'a>,
+    _at_the_shard: Option<OwnedSemaphorePermit>,
+}
+
+impl RedisEngine {
+    /// Connects. A Redis that is down, or that refuses for now, is tried again in the background;
+    /// a bad URL and a server that will never do are [`EngineError::Open`].
+    pub async fn open(options: RedisOptions) -> Result<Arc<RedisEngine>, EngineError> {
+        let dial = Dial::new(&options).map_err(EngineError::Open)?;
+        let by_slot = matches!(dial.target.kind, Kind::Cluster(_));
+        let division = if by_slot { Division::BySlot } else { Division::ByName(options.due_parts) };
+        let keys = Keys::new(&options.prefix, division).map_err(EngineError::Open)?;
+        let known = Arc::new(Known::default());
+        let topics = Arc::new(Topics::new(known.clone(), options.defaults.clone()));
+        let (due_wakes, job_wakes) = (wakes(), wakes());
+        for (what, wakes) in [(Shared::Due, &due_wakes), (Shared::Jobs, &job_wakes)] {
+            for part in 0..keys.parts(what) {
+                topics.want_wakes(keys.wake(what, part), wakes.clone());
+            }
+        }
+        topics.want_wakes(keys.hooks_wake(), job_wakes.clone());
+        let fence = (options.wait_replicas > 0)
+            .then_some(FenceRule { replicas: options.wait_replicas, within: options.wait });
+        let making = |layout, lost| ShardMaking {
+            connection: Making {
+                dial,
+                call_timeout: options.call_timeout,
+                channel: keys.hello(),
+                lost,
+                metrics: options.metrics.clone(),
+                parts: options.parts.clone(),
+            },
+            topics: topics.clone(),
+            layout,
+            fence,
+            prefix: options.prefix.clone(),
+            process: random(),
+            by_slot,
+        };
+        let topology = Topology::open(making).await.map_err(EngineError::Open)?;
+        let runner = Arc::new(Runner::new(options, keys, topology, known));
+        let due = Arc::new(DueIndex::new(runner.clone(), due_wakes));
+        let index = Arc::new(JobIndex::new(runner.clone(), job_wakes));
+        let attaching = Arc::new(Attaching::new(runner.clone(), index.clone()));
+        let rounds = Arc::new(Rounds { runner: runner.clone(), due, attaching: attaching.clone() });
+        let stock = Arc::new(DropStock::new(rounds.clone()));
+        let groups = Arc::new(Groups { runner: runner.clone(), jobs: index });
+        // A Redis that is down is asked again by whoever claims jobs.
+        if let Err(fault) = attaching.refresh(Millis::now()).await {
+            tracing::debug!(why = fault.why, "the webhooks of all feeds are not known yet");
+        }
+        let webhooks = Arc::new(Webhooks { runner: runner.clone(), attaching, groups: groups.clone() });
+        Ok(Arc::new(RedisEngine {
+            feeds: Arc::new(Feeds::new(rounds.clone(), topics)),
+            queue: DueQueue { rounds, stock: stock.clone() },
+            stock,
+            groups,
+            jobs: Jobs { runner: runner.clone(), hooks: webhooks.clone() },
+            webhooks,
+            sources: Sources { runner: runner.clone() },
+            runner,
+            calls: Semaphore::new(CALLS),
+        }))
+    }
+
+    /// A place for a call that is about no feed alone.
+    pub(super) fn permit(&self) -> Result<Permit<'_>, EngineError> {
+        match self.calls.try_acquire() {
+            Ok(call) => Ok(Permit { _call: call, _at_the_shard: None }),
+            Err(TryAcquireError::NoPermits) => Err(EngineError::Overloaded("queue of calls to Redis")),
+            Err(TryAcquireError::Closed) => Err(EngineError::Unavailable(CLOSED.into())),
+        }
+    }
+
+    /// A place for a call about this feed: those of a shard that is slow are taken from nobody else.
+    pub(super) fn permit_for(&self, feed: &FeedId) -> Result<Permit<'_>, EngineError> {
+        let permit = self.permit()?;
+        let shard = self.runner.topology.owner(slot_of_tag(feed.as_str()))?;
+        let place = shard.place().ok_or(EngineError::Overloaded("queue of calls to Redis"))?;
+        Ok(Permit { _at_the_shard: Some(place), ..permit })
+    }
+
+    /// A mark through the publishing path of one shard, and a write of nothing; and replicas must be there where the
+    /// operator wants that.
+    async fn probe_shard(&self, shard: &Shard) -> Result<(), Fault> {
+        let Runner { topology, options, .. } = &*self.runner;
+        let home = topology.map().layout.home_of(&shard.endpoint);
+        let home = home.ok_or_else(|| Fault::stay("the server has no slots"))?;
+        let key = format!("{}{{{}}}:ready", options.prefix, tag_for("probe", |slot| slot == home));
+        // Refused like any other write, and leaves nothing.
+        let mut write = redis::cmd("SETRANGE");
+        write.arg(&key).arg(0).arg("");
+        let life = shard.fence.as_ref().map(|fence| (fence, fence.life()));
+        let (written, heard) = tokio::join!(
+            shard.connection().run(Work::Command(&write), false, options.call_timeout.min(PATIENCE)),
+            shard.subscriber.probe(random()),
+        );
+        written?;
+        heard?;
+        match life {
+            Some((fence, life)) => fence.pass(life).await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl Engine for RedisEngine {
+    fn probe(&self) -> Wait<'_, Shards> {
+        Box::pin(async move {
+            let _permit = self.permit()?;
+            let map = self.runner.topology.map();
+            let probes = map.shards.iter().map(|shard| self.probe_shard(shard));
+            let probes = futures_util::future::join_all(probes).await;
+            let down = probes.iter().filter(|probe| probe.is_err()).count();
+            let shards = Shards { up: probes.len() - down, down };
+            let fault = probes.into_iter().find_map(Result::err);
+            match fault {
+                Some(fault) if shards.up == 0 || self.runner.options.ready_when_all => Err(fault.into()),
+                None if shards.up == 0 => Err(map_fault(&self.runner.topology).into()),
+                _ => Ok(shards),
+            }
+        })
+    }
+
+    fn probe_feed<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, ()> {
+        Box::pin(async move {
+            let _permit = self.permit()?;
+            let shard = self.runner.topology.owner(slot_of_tag(feed.as_str()))?;
+            Ok(self.probe_shard(&shard).await?)
+        })
+    }
+
+    fn close(&self) -> Wait<'_, ()> {
+        Box::pin(async move {
+            // Every call holds a permit: when all are here, nothing is under way.
+            let all = self.calls.acquire_many(CALLS as u32);
+            let _ = tokio::time::timeout(self.runner.options.call_timeout, all).await;
+            self.calls.close();
+            self.runner.topology.close();
+            self.feeds.close();
+            Ok(())
+        })
+    }
+
+    fn name(&self) -> &'static str {
+        "redis"
+    }
+}
+
+/// Why there is no shard at all.
+fn map_fault(topology: &Topology) -> Fault {
+    topology.owner(0).err().unwrap_or_else(|| Fault::stay("Redis was not found yet"))
+}

@@ -1,0 +1,227 @@
+//! Lists of feeds: publishing, reading, comparing, listening.
+
+use std::sync::Arc;
+
+use redis::Value;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::batcher::{Batch, Batcher, Submission};
+use super::net::faults::{CLOSED, Fault};
+use super::net::slots::slot_of_tag;
+use super::net::subscriber::PATIENCE;
+use super::net::topics::Topics;
+use super::rounds::{Ready, Rounds};
+use super::runner::Runner;
+use super::scripts::{self, Call};
+use super::wire::{self, Garbled};
+use crate::domain::{Drops, FeedId, Gift, Millis, Outcome, Policy, Position, RowId, Show};
+use crate::engine::record::{entry_extra, push_gift};
+use crate::engine::{EngineError, Head, Missed, PolicyChange, Snapshot, Subscription};
+
+/// Feeds asked for in one trip when they are compared.
+const HEADS: usize = 512;
+
+/// See the module.
+pub(super) struct Feeds {
+    pub runner: Arc<Runner>,
+    pub rounds: Arc<Rounds>,
+    topics: Arc<Topics>,
+    gifts: Batcher<FeedId, Gift, Outcome>,
+}
+
+impl Feeds {
+    pub fn new(rounds: Arc<Rounds>, topics: Arc<Topics>) -> Feeds {
+        Feeds { runner: rounds.runner.clone(), rounds, topics, gifts: Batcher::default() }
+    }
+
+    pub async fn publish(
+        self: &Arc<Self>,
+        feed: &FeedId,
+        gifts: Vec<Gift>,
+        now: Millis,
+    ) -> Result<Vec<Outcome>, EngineError> {
+        let (reply, answer) = oneshot::channel();
+        let submission = Submission { items: gifts, now: self.runner.clock(Some(now)), reply };
+        // A run goes on when its caller has gone: others may wait for it.
+        if let Some(group) = self.gifts.submit(feed, submission) {
+            tokio::spawn(self.clone().publish_batches(feed.clone(), group));
+        }
+        in_turn(&self.runner, answer).await
+    }
+
+    /// Publishes one batch, and what was submitted meanwhile, until nothing waits.
+    async fn publish_batches(self: Arc<Self>, feed: FeedId, mut group: Vec<Submission<Gift, Outcome>>) {
+        loop {
+            let batch = Batch::of(group);
+            let result = self.publish_all(&feed, &batch.items, batch.now).await.map_err(Into::into);
+            match self.gifts.next(&feed, batch.answer(result).as_ref()) {
+                Some(next) => group = next,
+                None => return,
+            }
+        }
+    }
+
+    /// A feed must be registered before a gift joins its due queue. Whether one does is known for certain
+    /// only in the script, which refuses when it has to.
+    async fn publish_all(
+        &self,
+        feed: &FeedId,
+        gifts: &[Gift],
+        now: Option<Millis>,
+    ) -> Result<Vec<Outcome>, Fault> {
+        let due_since = self.rounds.due.register_ahead(feed, gifts, now).await?;
+        let mut ready = Ready { due_since, ..Ready::default() };
+        let reply =
+            self.rounds.run(feed, now, &mut ready, |ready| self.publish_call(feed, gifts, ready)).await?;
+        let outcome = |(at, gift): (usize, &Gift)| -> Result<Outcome, Fault> {
+            Ok(wire::outcome(reply.text(at)?, &gift.id, gift.fingerprint)?)
+        };
+        let outcomes = gifts.iter().enumerate().map(outcome).collect::<Result<Vec<_>, _>>()?;
+        self.rounds.due.learn_delay(feed, gifts, &outcomes);
+        Ok(outcomes)
+    }
+
+    fn publish_call(&self, feed: &FeedId, gifts: &[Gift], ready: &Ready) -> Call {
+        let keys = &self.runner.keys;
+        let mut call = self.runner.feed_call(&scripts::PUBLISH, feed);
+        let [due, later] = keys.due(feed);
+        call.keys([("due", due), ("later", later)]);
+        call.arg("in the index since", ready.due_since.map(|since| since.0.to_string()).unwrap_or_default());
+        call.arg("gifts that may wait", self.runner.options.scheduled_max);
+        for gift in gifts {
+            let mut record = String::new();
+            if ready.due_since.is_some() && gift.show != Show::After(0) {
+                push_gift(&mut record, gift);
+            }
+            let [fingerprint, show, combo, body] = wire::gift_args(gift);
+            call.item(
+                [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))],
+                [
+                    ("fingerprint", fingerprint),
+                    ("show", show),
+                    ("combo key", combo),
+                    ("body", body),
+                    ("record", record),
+                    ("extra", entry_extra(gift)),
+                ],
+            );
+        }
+        call
+    }
+
+    pub async fn retract(&self, feed: &FeedId, row: &RowId, now: Millis) -> Result<Option<Position>, Fault> {
+        let mut call = self.runner.feed_call(&scripts::RETRACT, feed);
+        call.arg("row", row);
+        let reply = self.runner.run_feed(call, feed, Some(now)).await?;
+        let at = reply.mark()?.0.at.clone();
+        Ok((reply.text(0)? == "1").then_some(at))
+    }
+
+    pub async fn policy(&self, feed: &FeedId) -> Result<Policy, Fault> {
+        // MGET, as the scripts do: a key of another type is no policy.
+        let key = self.runner.keys.policy(feed);
+        let texts: Vec<Option<String>> = self.runner.get(&key, redis::cmd("MGET").arg(&key)).await?;
+        Ok(self.runner.with_overrides(texts.first().and_then(Option::as_deref).unwrap_or_default())?)
+    }
+
+    pub async fn set_policy(
+        &self,
+        feed: &FeedId,
+        change: &PolicyChange,
+        now: Millis,
+    ) -> Result<Policy, Fault> {
+        let (how, patch) = match change {
+            PolicyChange::Replace(patch) => ("replace", patch),
+            PolicyChange::Merge(patch) => ("merge", patch),
+        };
+        let mut call = self.runner.feed_call(&scripts::POLICY, feed);
+        call.arg("how", how).arg("change", wire::overrides(patch));
+        let reply = self.runner.run_feed(call, feed, Some(now)).await?;
+        Ok(self.runner.with_overrides(reply.text(0)?)?)
+    }
+
+    pub async fn snapshot(&self, feed: &FeedId, now: Millis) -> Result<Snapshot, Fault> {
+        let mut call = self.runner.feed_call(&scripts::SNAPSHOT, feed);
+        call.keys([("shown", self.runner.keys.shown(feed)), ("control", self.runner.keys.control(feed))]);
+        let reply = self.runner.run_feed(call, feed, Some(now)).await?;
+        let (mark, now) = reply.mark()?.clone();
+        let policy = self.runner.with_overrides(reply.text(0)?)?;
+        let controls = wire::controls(reply.text(1)?)?;
+        let count: usize = reply.text(2)?.parse().map_err(|_| Garbled("a count of rows"))?;
+        let (rows, shown) = reply.texts[3..].split_at_checked(count).ok_or(Garbled("a list"))?;
+        let rows: Result<Vec<_>, _> = rows.iter().map(|text| wire::read_row(text)).collect();
+        let drops: Result<Drops, _> = shown.iter().map(|text| wire::told(text)).collect();
+        Ok(Snapshot { at: mark.at, tag: mark.tag, policy, rows: rows?, drops: drops?, controls, now })
+    }
+
+    pub async fn changes(&self, feed: &FeedId, since: &Position, max: usize) -> Result<Missed, Fault> {
+        let mut call = self.runner.feed_call(&scripts::CHANGES, feed);
+        call.arg("since epoch", &since.epoch).arg("since seq", since.seq).arg("most", max.max(1));
+        let reply = self.runner.run_feed(call, feed, None).await?;
+        if reply.mark.is_none() || reply.text(0)? != "covered" {
+            return Ok(Missed::NotCovered);
+        }
+        let changes: Result<Vec<_>, _> =
+            reply.texts.iter().skip(1).map(|text| wire::change(&since.epoch, text)).collect();
+        Ok(Missed::Changes(changes?))
+    }
+
+    pub async fn heads(&self, feeds: &[FeedId]) -> Vec<Result<Head, EngineError>> {
+        let mut heads = Vec::with_capacity(feeds.len());
+        for chunk in feeds.chunks(HEADS) {
+            // One key each, and MGET: feeds live in many slots, and a key of another type is no feed.
+            let asks = chunk.iter().map(|feed| {
+                let mut command = redis::cmd("MGET");
+                command.arg(self.runner.keys.meta(feed));
+                (slot_of_tag(feed.as_str()), command)
+            });
+            let asks: Vec<_> = asks.collect();
+            let replies = self.runner.topology.commands(&asks, self.runner.part_patience()).await;
+            heads.extend(replies.into_iter().map(|reply| Ok(read_head(reply?)?)));
+        }
+        heads
+    }
+
+    /// Ends every subscription.
+    pub fn close(&self) {
+        self.topics.close();
+    }
+
+    /// Returns when a server has confirmed that it tells what happens to the feed.
+    pub async fn subscribe(&self, feed: &FeedId) -> Result<Subscription, Fault> {
+        let channel = self.runner.keys.live(feed);
+        let (reply, answer) = oneshot::channel();
+        if self.topics.want_feed(feed, &channel, reply) {
+            self.runner.topology.owner(slot_of_tag(feed.as_str()))?.subscriber.look()?;
+        }
+        match timeout(PATIENCE, answer).await {
+            Ok(answer) => answer.unwrap_or_else(|_| Err(Fault::stay(CLOSED))),
+            Err(_) => Err(Fault::stay("Redis did not confirm a subscription in time")),
+        }
+    }
+}
+
+/// The answer to what was submitted: behind one batch at most, unless Redis is slow and many wait.
+pub(super) async fn in_turn<A>(
+    runner: &Runner,
+    answer: oneshot::Receiver<Result<Vec<A>, EngineError>>,
+) -> Result<Vec<A>, EngineError> {
+    match timeout(runner.patience(), answer).await {
+        Ok(answer) => answer.unwrap_or_else(|_| Err(EngineError::Unavailable(CLOSED.into()))),
+        Err(_) => Err(EngineError::Unavailable(
+            "Redis is slow, and too many gifts or claims of one feed wait for it".into(),
+        )),
+    }
+}
+
+fn read_head(value: Value) -> Result<Head, Garbled> {
+    let texts = redis::from_redis_value::<Vec<Option<String>>>(value).map_err(|_| Garbled("a head"))?;
+    match texts.first().and_then(Option::as_deref) {
+        None => Ok(Head { at: Position::start(), tag: 0 }),
+        Some(text) => {
+            let mark = wire::read_meta(text)?;
+            Ok(Head { at: mark.at, tag: mark.tag })
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! A connection for commands that is always being kept: made anew whenever it breaks, watched while it
+//! stands. Calls fail at once while it is known to be down.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::{Cmd, Pipeline, RedisResult, Value};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+
+use super::super::scripts::Script;
+use super::address::Endpoint;
+use super::backoff::Backoff;
+use super::dial::{Dial, Dialled, Refusal, is_replica};
+use super::faults::{Fault, explain, is_no_script, replica, silent};
+use crate::metrics::Metrics;
+use crate::metrics::labels::RedisLink;
+use crate::supervise::{Part, Parts};
+
+/// How often an idle connection is asked for a sign of life.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// How a connection is.
+#[derive(Clone)]
+pub enum State {
+    /// The first attempt is under way.
+    Starting,
+    /// Ready; the number tells one connection from the next.
+    Up(MultiplexedConnection, u64),
+    /// Not now, and why; attempts go on.
+    Down(Arc<str>),
+    /// Never, and why.
+    Refused(Arc<str>),
+}
+
+/// One kept connection. Ends with its last owner.
+pub struct Connection {
+    to: Endpoint,
+    state: watch::Receiver<State>,
+    broken: mpsc::Sender<(u64, String)>,
+    keeper: JoinHandle<()>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.keeper.abort();
+    }
+}
+
+/// What a connection is made with.
+#[derive(Clone)]
+pub struct Making {
+    pub dial: Dial,
+    pub call_timeout: Duration,
+    /// A channel that this process may publish on, and nobody listens to.
+    pub channel: String,
+    /// Told when a connection breaks: who has which slot may be another now.
+    pub lost: Arc<Notify>,
+    pub metrics: Arc<Metrics>,
+    /// Where what keeps connections is registered.
+    pub parts: Arc<Parts>,
+}
+
+/// What is sent to a server in one trip.
+#[derive(Clone, Copy)]
+pub enum Work<'a> {
+    /// A script by its SHA, which is loaded first when the server does not know it.
+    Script(&'a Script, &'a Cmd),
+    /// One command.
+    Command(&'a Cmd),
+}
+
+impl Work<'_> {
+    /// Whether the answer promises that what was written stays.
+    pub fn promises(self) -> bool {
+        matches!(self, Work::Script(script, _) if script.promises)
+    }
+}
+
+impl Connection {
+    pub fn open(to: Endpoint, making: Making) -> Connection {
+        let (tell, state) = watch::channel(State::Starting);
+        let (broken, complaints) = mpsc::channel(16);
+        let keeper = Keeper { to: to.clone(), making, tell, complaints, number: 0 };
+        let kept = keeper.making.parts.clone().vital_task(Part::RedisCommands, keeper.run());
+        Connection { to, state, broken, keeper: tokio::spawn(kept) }
+    }
+
+    /// Waits until the first attempt is over.
+    pub async fn tried(&self) -> State {
+        let mut state = self.state.clone();
+        match state.wait_for(|state| !matches!(state, State::Starting)).await {
+            Ok(state) => state.clone(),
+            Err(_) => State::Down("the engine is closed".into()),
+        }
+    }
+
+    async fn standing(&self, within: Duration) -> Result<(MultiplexedConnection, u64), Fault> {
+        let state = self.state.borrow().clone();
+        let state = match state {
+            State::Starting => timeout(within, self.tried()).await.unwrap_or(State::Starting),
+            other => other,
+        };
+        match state {
+            State::Up(connection, number) => Ok((connection, number)),
+            State::Starting => Err(Fault::stay(format!("Redis at {} is being connected to", self.to))),
+            State::Down(why) | State::Refused(why) => Err(Fault::stay(&*why)),
+        }
+    }
+
+    /// True while calls are sent.
+    pub fn is_up(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Up(..))
+    }
+
+    /// Sends one piece of work; `asking` allows the server to take it for a slot that it is about to get.
+    pub async fn run(&self, work: Work<'_>, asking: bool, within: Duration) -> Result<Value, Fault> {
+        self.with(within, async |mut connection| match work {
+            Work::Command(command) => send(&mut connection, command, asking, None).await,
+            Work::Script(script, call) => match send(&mut connection, call, asking, None).await {
+                Err(e) if is_no_script(&e) => send(&mut connection, call, asking, Some(script)).await,
+                answer => answer,
+            },
+        })
+        .await
+    }
+
+    /// Runs commands that change nothing, in one trip; each has an answer of its own.
+    pub async fn commands(
+        &self,
+        pipe: &Pipeline,
+        within: Duration,
+    ) -> Result<Vec<Result<Value, Fault>>, Fault> {
+        let count = pipe.cmd_iter().count();
+        let run = async |mut connection: MultiplexedConnection| {
+            connection.req_packed_commands(pipe, 0, count).await
+        };
+        let replies = self.with(within, run).await?;
+        Ok(replies
+            .into_iter()
+            .map(|reply| reply.extract_error().map_err(|e| explain(&self.to, &e)))
+            .collect())
+    }
+
+    async fn with<T>(
+        &self,
+        within: Duration,
+        run: impl AsyncFnOnce(MultiplexedConnection) -> RedisResult<T>,
+    ) -> Result<T, Fault> {
+        let (connection, number) = self.standing(within).await?;
+        let fault = match timeout(within, run(connection)).await {
+            Ok(Ok(done)) => return Ok(done),
+            Ok(Err(e)) => explain(&self.to, &e),
+            // Replies come in order, so what was sent later on this connection is stuck as well.
+            Err(_) => Fault::leave(silent(&self.to)),
+        };
+        if fault.leave {
+            // A full channel holds complaints about this same connection.
+            let _ = self.broken.try_send((number, fault.why.clone()));
+        }
+        Err(fault)
+    }
+}
+
+/// One command and its answer; `script` is loaded in the same trip.
+async fn send(
+    connection: &mut MultiplexedConnection,
+    command: &Cmd,
+    asking: bool,
+    script: Option<&Script>,
+) -> RedisResult<Value> {
+    if !asking && script.is_none() {
+        return connection.req_packed_command(command).await.and_then(Value::extract_error);
+    }
+    let mut pipe = redis::pipe();
+    if let Some(script) = script {
+        pipe.cmd("SCRIPT").arg("LOAD").arg(script.source());
+    }
+    if asking {
+        pipe.cmd("ASKING");
+    }
+    pipe.add_command(command.clone());
+    let count = pipe.cmd_iter().count();
+    let mut replies = connection.req_packed_commands(&pipe, 0, count).await?;
+    replies.pop().unwrap_or(Value::Nil).extract_error()
+}
+
+struct Keeper {
+    to: Endpoint,
+    making: Making,
+    tell: watch::Sender<State>,
+    complaints: mpsc::Receiver<(u64, String)>,
+    number: u64,
+}
+
+impl Keeper {
+    async fn run(mut self) {
+        let mut backoff = Backoff::default();
+        loop {
+            match self.connect().await {
+                Ok(standing) => {
+                    let since = Instant::now();
+                    let why = self.hold(standing).await;
+                    tracing::warn!(why, "a connection to Redis ended");
+                    self.tell.send_replace(State::Down(why.into()));
+                    backoff.after(since.elapsed());
+                }
+                Err(Refusal::NotNow(fault)) => {
+                    self.say_down(fault.why);
+                }
+                Err(Refusal::Never(why)) => {
+                    tracing::error!(why, "this Redis cannot be used");
+                    self.tell.send_replace(State::Refused(why.into()));
+                }
+            }
+            self.making.lost.notify_one();
+            sleep(backoff.next_pause()).await;
+        }
+    }
+
+    /// The same reason again is no news.
+    fn say_down(&self, why: String) {
+        let known = matches!(&*self.tell.borrow(), State::Down(old) if **old == *why);
+        if !known {
+            tracing::warn!(why, "no connection to Redis");
+            self.tell.send_replace(State::Down(why.into()));
+        }
+    }
+
+    async fn connect(&mut self) -> Result<Standing, Refusal> {
+        let Dialled { mut connection, driver } = self.making.dial.commands(&self.to).await?;
+        let standing = Standing { driver: tokio::spawn(driver), connection: connection.clone() };
+        self.making.dial.greet(&self.to, &mut connection, &self.making.channel).await?;
+        Ok(standing)
+    }
+
+    /// Until the connection is of no use; says why.
+    async fn hold(&mut self, mut standing: Standing) -> String {
+        self.number += 1;
+        if self.number > 1 {
+            self.making.metrics.redis_reconnects[RedisLink::Commands].inc();
+        }
+        self.tell.send_replace(State::Up(standing.connection.clone(), self.number));
+        tracing::info!(addr = %self.to, "connected to Redis");
+        let mut beats = interval(HEARTBEAT);
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = &mut standing.driver => {
+                    return format!("Redis at {} closed the connection; it may be restarting", self.to);
+                }
+                complaint = self.complaints.recv() => match complaint {
+                    Some((number, why)) if number == self.number => return why,
+                    Some(_) => {}
+                    None => return "the engine is closed".into(),
+                },
+                _ = beats.tick() => {
+                    if let Err(why) = self.beat(&mut standing).await {
+                        return why;
+                    }
+                }
+            }
+        }
+    }
+
+    /// A sign of life, which also says whether the server still is the primary.
+    async fn beat(&self, standing: &mut Standing) -> Result<(), String> {
+        let role = redis::cmd("ROLE");
+        match timeout(self.making.call_timeout, standing.connection.req_packed_command(&role)).await {
+            Ok(Ok(role)) if is_replica(&role) => Err(replica(&self.to)),
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(e)) => {
+                let fault = explain(&self.to, &e);
+                if fault.leave { Err(fault.why) } else { Ok(()) }
+            }
+            Err(_) => Err(silent(&self.to)),
+        }
+    }
+}
+
+/// A connection and its driver. Ending the driver ends the calls that wait on it: no late reply can
+/// reach anybody.
+struct Standing {
+    driver: JoinHandle<()>,
+    connection: MultiplexedConnection,
+}
+
+impl Drop for Standing {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}

@@ -1,0 +1,131 @@
+//! Rounds of a script that writes only once everything is ready.
+//!
+//! A feed's script may find out that it must not write yet: a gift is for later, and the feed is not in the index of
+//! due feeds; an entry of the ledger wakes a webhook that rests, and that is not in the index of jobs; there are
+//! webhooks of all feeds that this feed has not heard of. These are in other slots, so the script refuses and says
+//! what is missing, the caller makes it ready, and calls again. This is that round, for everybody who needs it.
+
+use std::sync::Arc;
+
+use super::due::index::DueIndex;
+use super::net::faults::Fault;
+use super::reports::attach::Attaching;
+use super::runner::{Reply, Runner};
+use super::scripts::Call;
+use super::wire::Garbled;
+use crate::domain::{FeedId, Millis};
+
+/// How often a script is called before it is given up: each time something has to be made ready that it did not know
+/// of the time before.
+const ROUNDS: usize = 8;
+
+/// What has been made ready for a call.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ready {
+    /// Webhooks that rest and are in the index of jobs, as the script named them.
+    pub registered: String,
+    /// Since when the feed is in the index of due feeds.
+    pub due_since: Option<Millis>,
+}
+
+/// What a script refused to write without.
+enum Missing {
+    /// The webhooks of all feeds are to be brought to the feed.
+    Hooks,
+    /// These webhooks are to be put into the index of jobs.
+    Jobs(String),
+    /// The feed is to be put into the index of due feeds, from this time on; and the policy's delay, if told.
+    Due(Millis, Option<u64>),
+}
+
+/// See the module.
+pub(super) struct Rounds {
+    pub runner: Arc<Runner>,
+    pub due: Arc<DueIndex>,
+    pub attaching: Arc<Attaching>,
+}
+
+impl Rounds {
+    /// Calls a script that appends to the feed's ledger until nothing is missing; `call` makes the call of each
+    /// round, all but what every such script gets.
+    pub async fn run(
+        &self,
+        feed: &FeedId,
+        now: Option<Millis>,
+        ready: &mut Ready,
+        call: impl Fn(&Ready) -> Call,
+    ) -> Result<Reply, Fault> {
+        let clock = self.runner.clock(now);
+        for _ in 0..ROUNDS {
+            let mut call = call(ready);
+            self.ledger(&mut call, feed, ready);
+            let reply = self.runner.run_feed(call, feed, now).await?;
+            match missing(&reply)? {
+                None => {
+                    self.settle(feed, &reply, clock).await;
+                    return Ok(reply);
+                }
+                Some(Missing::Hooks) => {
+                    self.attaching.attach(feed, "", clock).await?;
+                    ready.registered = String::new();
+                }
+                Some(Missing::Jobs(idle)) => {
+                    self.attaching.register_idle(feed, &idle, clock).await?;
+                    ready.registered = idle;
+                }
+                Some(Missing::Due(at, delay)) => {
+                    delay.into_iter().for_each(|delay| self.due.set_delay(feed, delay));
+                    ready.due_since = Some(self.due.register(feed, Some(at), None, clock).await?);
+                }
+            }
+        }
+        Err(Fault::stay("the feed's delay or its webhooks change faster than it is written to"))
+    }
+
+    /// KEYS and ARGV by which a script appends to the ledger.
+    fn ledger(&self, call: &mut Call, feed: &FeedId, ready: &Ready) {
+        let [ledger, reports, readers] = self.runner.keys.ledger(feed);
+        call.keys([("ledger", ledger), ("reports", reports), ("readers", readers)]);
+        let limits = &self.runner.options.reports;
+        call.arg("hooks version", self.attaching.version()).arg("registered", &ready.registered);
+        let bounds = format!("{} {} {}", limits.ledger_max, limits.backlog_max, limits.max_age_ms);
+        call.arg("ledger bounds", bounds);
+    }
+
+    /// What is to be done once the script has written.
+    async fn settle(&self, feed: &FeedId, reply: &Reply, clock: Option<Millis>) {
+        self.attaching.appended(feed);
+        if reply.unread > 0 {
+            let unread = reply.unread;
+            self.runner.options.metrics.report_lost.inc_by(unread);
+            tracing::warn!(
+                %feed, unread,
+                "entries were cut from a ledger that a reader had not acknowledged: see its groups and webhooks"
+            );
+        }
+        if let Some(dozed) = &reply.dozed
+            && let Err(fault) = self.attaching.register_idle(feed, dozed, clock).await
+        {
+            // They are looked at soon in any case.
+            tracing::debug!(%feed, why = fault.why, "webhooks that dozed are late");
+        }
+    }
+}
+
+/// Reads a refusal: "", what, and what about it. None: the script has written.
+fn missing(reply: &Reply) -> Result<Option<Missing>, Fault> {
+    if reply.mark.is_some() {
+        return Ok(None);
+    }
+    let number = |at: usize| reply.texts.get(at).and_then(|text| text.parse::<i64>().ok());
+    match (reply.texts.get(1).map(String::as_str), reply.texts.get(2), number(2)) {
+        (Some("hooks"), ..) => Ok(Some(Missing::Hooks)),
+        (Some("reports"), Some(idle), _) => Ok(Some(Missing::Jobs(idle.clone()))),
+        (Some("register"), _, Some(at)) => {
+            Ok(Some(Missing::Due(Millis(at), number(3).map(|delay| delay.max(0) as u64))))
+        }
+        // The drop's clock is to strike before anybody would look at the feed.
+        (Some("r"), _, Some(at)) => Ok(Some(Missing::Due(Millis(at), None))),
+        _ => Err(Garbled("a reply").into()),
+    }
+}

@@ -1,0 +1,96 @@
+//! A call of a script, put together by the names that its header gives.
+
+use redis::Cmd;
+
+use super::{Script, header::Header};
+
+/// KEYS and ARGV of one call. What is not there yet is missing; [`Call::command`] finds that out.
+#[derive(Clone)]
+pub struct Call {
+    pub script: &'static Script,
+    keys: Vec<Option<String>>,
+    args: Vec<Option<String>>,
+    item_keys: Vec<String>,
+    item_args: Vec<String>,
+}
+
+impl Call {
+    /// Of this script, with nothing yet.
+    pub fn of(script: &'static Script) -> Call {
+        let header = script.header();
+        Call {
+            script,
+            keys: vec![None; header.keys.len()],
+            args: vec![None; header.args.len()],
+            item_keys: Vec::new(),
+            item_args: Vec::new(),
+        }
+    }
+
+    /// The key of this name.
+    pub fn key(&mut self, name: &str, key: impl Into<String>) -> &mut Call {
+        if let Some(at) = self.place(&self.script.header().keys, name) {
+            self.keys[at] = Some(key.into());
+        }
+        self
+    }
+
+    /// Keys by name.
+    pub fn keys<const N: usize>(&mut self, keys: [(&str, String); N]) -> &mut Call {
+        for (name, key) in keys {
+            self.key(name, key);
+        }
+        self
+    }
+
+    /// The argument of this name.
+    pub fn arg(&mut self, name: &str, value: impl ToString) -> &mut Call {
+        if let Some(at) = self.place(&self.script.header().args, name) {
+            self.args[at] = Some(value.to_string());
+        }
+        self
+    }
+
+    /// One of the things that the script takes many of: its KEYS and its ARGV, in the header's order.
+    pub fn item<const K: usize, const A: usize>(
+        &mut self,
+        keys: [(&str, String); K],
+        args: [(&str, String); A],
+    ) -> &mut Call {
+        let Header { item_keys, item_args, .. } = self.script.header();
+        debug_assert!(keys.iter().map(|(name, _)| name).eq(item_keys), "{}: {item_keys:?}", self.script.name);
+        debug_assert!(args.iter().map(|(name, _)| name).eq(item_args), "{}: {item_args:?}", self.script.name);
+        self.item_keys.extend(keys.into_iter().map(|(_, key)| key));
+        self.item_args.extend(args.into_iter().map(|(_, arg)| arg));
+        self
+    }
+
+    /// The key that decides in which slot the call is made.
+    pub fn first_key(&self) -> &str {
+        self.keys.first().and_then(Option::as_deref).unwrap_or_default()
+    }
+
+    /// As Redis gets it.
+    pub fn command(&self) -> Cmd {
+        let (Header { keys, args, .. }, name) = (self.script.header(), self.script.name);
+        for (list, names) in [(&self.keys, keys), (&self.args, args)] {
+            let missing = list.iter().zip(names).find(|(value, _)| value.is_none());
+            debug_assert!(missing.is_none(), "{name} is called without {:?}", missing.map(|(_, name)| name));
+        }
+        let mut cmd = redis::cmd("EVALSHA");
+        cmd.arg(self.script.sha()).arg(self.keys.len() + self.item_keys.len());
+        for (fixed, items) in [(&self.keys, &self.item_keys), (&self.args, &self.item_args)] {
+            let fixed = fixed.iter().map(|text| text.as_deref().unwrap_or_default());
+            for text in fixed.chain(items.iter().map(String::as_str)) {
+                cmd.arg(text);
+            }
+        }
+        cmd
+    }
+
+    fn place(&self, names: &[&str], name: &str) -> Option<usize> {
+        let at = names.iter().position(|it| *it == name);
+        debug_assert!(at.is_some(), "{} knows no {name:?}, but {names:?}", self.script.name);
+        at
+    }
+}

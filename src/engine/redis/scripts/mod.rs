@@ -1,0 +1,165 @@
+//! The Lua scripts and what each is called with. `lua/*.lua` are the texts; a test compares their
+//! headers with [`ALL`].
+
+use std::sync::LazyLock;
+
+mod call;
+mod header;
+
+pub(super) use call::Call;
+pub use header::Header;
+
+/// One script: its text, and what it is called with.
+pub struct Script {
+    /// The name of its file without `.lua`.
+    pub name: &'static str,
+    /// What stands in front of its own text; some of [`PARTS`], in their order.
+    pub parts: &'static [Part],
+    /// Its own file.
+    pub text: &'static str,
+    /// Whether its answer promises something: then replicas must have what it wrote, where the operator wants that.
+    pub promises: bool,
+    header: LazyLock<Header>,
+    code: LazyLock<redis::Script>,
+}
+
+/// A text that stands in front of several scripts.
+pub struct Part {
+    /// The name of its file without `.lua`.
+    pub name: &'static str,
+    /// The file.
+    pub text: &'static str,
+}
+
+/// What stands in front of every feed script.
+pub const COMMON: Part = Part { name: "feed_common", text: include_str!("../../../../lua/feed_common.lua") };
+
+/// How ledgers are stored: for scripts that append to them, and for those of their readers.
+pub const LEDGER: Part = Part { name: "ledger", text: include_str!("../../../../lua/ledger.lua") };
+
+/// What stands in front of scripts of ledgers' readers, behind [`LEDGER`].
+pub const REPORT: Part =
+    Part { name: "report_common", text: include_str!("../../../../lua/report_common.lua") };
+
+/// What stands in front of scripts that append to the feed's ledger: KEYS 8 to 10, ARGV 10 to 12.
+pub const APPEND: Part = Part { name: "feed_ledger", text: include_str!("../../../../lua/feed_ledger.lua") };
+
+/// What stands in front of scripts that take gifts.
+pub const GIFTS: Part = Part { name: "feed_gifts", text: include_str!("../../../../lua/feed_gifts.lua") };
+
+/// What stands in front of scripts whose KEYS 6 and 7 are the feed's due queue.
+pub const DUE: Part = Part { name: "feed_due", text: include_str!("../../../../lua/feed_due.lua") };
+
+/// The part of publishing that is all of it most of the time.
+pub const NOW: Part =
+    Part { name: "feed_publish_now", text: include_str!("../../../../lua/feed_publish_now.lua") };
+
+/// Every part there is.
+pub const PARTS: [Part; 8] = [COMMON, LEDGER, REPORT, APPEND, GIFTS, NOW, DUE, DROPS];
+
+/// What stands in front of the scripts of drops.
+pub const DROPS: Part = Part { name: "feed_drops", text: include_str!("../../../../lua/feed_drops.lua") };
+
+impl Script {
+    /// What Redis runs.
+    pub fn source(&self) -> String {
+        let mut source = String::new();
+        for part in self.parts {
+            source.push_str(part.text);
+            source.push('\n');
+        }
+        source + self.text
+    }
+
+    /// The SHA-1 by which Redis knows it, in hex.
+    pub(super) fn sha(&self) -> &str {
+        self.code.get_hash()
+    }
+
+    /// What it is called with. A header that cannot be read is one that no test has passed.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+}
+
+macro_rules! script {
+    ($name:ident, $file:literal, [$($part:ident),*], $promises:literal) => {
+        /// The script of this name in `lua/`.
+        pub static $name: Script = Script {
+            name: $file,
+            parts: &[$($part),*],
+            text: include_str!(concat!("../../../../lua/", $file, ".lua")),
+            promises: $promises,
+            header: LazyLock::new(|| Header::read($name.text).unwrap_or_default()),
+            code: LazyLock::new(|| redis::Script::new(&$name.source())),
+        };
+    };
+}
+
+script!(PUBLISH, "feed_publish", [COMMON, LEDGER, APPEND, GIFTS, NOW, DUE], true);
+script!(SHOW, "feed_show", [COMMON, LEDGER, APPEND, GIFTS, DUE], false);
+script!(UNSCHEDULE, "feed_unschedule", [COMMON, DUE], true);
+script!(RETRACT, "feed_retract", [COMMON], true);
+script!(RETRACT_USER, "feed_retract_user", [COMMON], true);
+script!(RETRACT_GIFT, "feed_retract_gift", [COMMON, LEDGER, APPEND, DUE], true);
+script!(CONTROL, "feed_control", [COMMON], true);
+script!(POLICY, "feed_policy", [COMMON], true);
+script!(SNAPSHOT, "feed_snapshot", [COMMON], false);
+script!(CHANGES, "feed_changes", [COMMON], false);
+script!(DROP_DEFINE, "feed_drop_define", [COMMON, LEDGER, APPEND, DROPS], true);
+script!(DROP_TICK, "feed_drop_tick", [COMMON, LEDGER, APPEND, DROPS], false);
+script!(DROP_CLAIM, "feed_drop_claim", [COMMON, LEDGER, APPEND, DROPS], true);
+script!(DROP_END, "feed_drop_end", [COMMON, LEDGER, APPEND, DROPS], true);
+script!(HOLDS, "feed_holds", [COMMON], false);
+script!(DUE_ENTRIES, "due_entries", [], false);
+script!(DUE_ASIDE, "due_aside", [], false);
+script!(DUE_REGISTER, "due_register", [], true);
+script!(DUE_TURNS, "due_turns", [], false);
+script!(REPORT_TAKE, "report_take", [LEDGER, REPORT], false);
+script!(REPORT_SETTLE, "report_settle", [LEDGER, REPORT], true);
+script!(REPORT_VIEW, "report_view", [LEDGER, REPORT], false);
+script!(REPORT_FORGET, "report_forget", [LEDGER, REPORT], true);
+script!(REPORT_REPLAY, "report_replay", [LEDGER, REPORT], true);
+script!(REPORT_HOOK, "report_hook", [LEDGER, REPORT], true);
+script!(REPORT_ATTACH, "report_attach", [LEDGER, REPORT], false);
+script!(REPORT_JOB, "report_job", [LEDGER, REPORT], false);
+script!(HOOKS_SWAP, "hooks_swap", [], true);
+
+script!(SOURCE_SWAP, "source_swap", [], true);
+script!(SOURCE_NOTE, "source_note", [], false);
+script!(SOURCE_REFUND, "source_refund", [], true);
+
+/// Every script there is.
+pub static ALL: [&Script; 31] = [
+    &PUBLISH,
+    &SHOW,
+    &UNSCHEDULE,
+    &RETRACT,
+    &RETRACT_USER,
+    &RETRACT_GIFT,
+    &CONTROL,
+    &POLICY,
+    &SNAPSHOT,
+    &CHANGES,
+    &DROP_DEFINE,
+    &DROP_TICK,
+    &DROP_CLAIM,
+    &DROP_END,
+    &HOLDS,
+    &DUE_ENTRIES,
+    &DUE_ASIDE,
+    &DUE_REGISTER,
+    &DUE_TURNS,
+    &REPORT_TAKE,
+    &REPORT_SETTLE,
+    &REPORT_VIEW,
+    &REPORT_FORGET,
+    &REPORT_REPLAY,
+    &REPORT_HOOK,
+    &REPORT_ATTACH,
+    &REPORT_JOB,
+    &HOOKS_SWAP,
+    &SOURCE_SWAP,
+    &SOURCE_NOTE,
+    &SOURCE_REFUND,
+];

@@ -1,0 +1,9 @@
+//! The engine's traits, each kept by one part of the engine.
+
+mod drops;
+mod due;
+mod feeds;
+mod moderation;
+mod presence;
+mod reports;
+mod sources;

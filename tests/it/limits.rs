@@ -1,0 +1,54 @@
+//! Bounds that are said in several places are the same in all of them: those of `domain::limits` in the default file,
+//! in the API's document and in the scripts.
+
+use tipcast::domain::{MAX_SAFE, Millis, limits, stock};
+use tipcast::engine::redis::scripts;
+
+use crate::support::TestApp;
+
+/// A policy's fields and their bounds; a ttl may be 0 too.
+const POLICY: [(&str, (u64, u64)); 7] = [
+    ("capacity", limits::CAPACITY),
+    ("dedup_window_ms", limits::DEDUP_WINDOW_MS),
+    ("row_ttl_ms", limits::ROW_TTL_MS),
+    ("delay_ms", limits::DELAY_MS),
+    ("flush_ms", limits::FLUSH_MS),
+    ("idempotency_window_ms", limits::IDEMPOTENCY_WINDOW_MS),
+    ("history", limits::HISTORY),
+];
+
+#[test]
+fn the_default_file_names_the_bounds_of_a_policy() {
+    let file = include_str!("../../src/config/default.toml");
+    for (field, (least, most)) in POLICY {
+        let at = file.find(&format!("\n{field} = ")).unwrap_or_else(|| panic!("{field} is in the file"));
+        let comment = file[..at].rsplit("\n#").next().unwrap().to_owned();
+        let bounds = format!("{least} to {most}");
+        assert!(comment.contains(&bounds), "{field}: {bounds} is not in {comment:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_document_of_the_api_has_the_bounds_of_a_policy() {
+    let app = TestApp::start().await;
+    let document = app.get("/openapi.json").await.json();
+    for schema in ["Policy", "PolicyPatch"] {
+        for (field, (least, most)) in POLICY {
+            let told = &document["components"]["schemas"][schema]["properties"][field];
+            let least = if field == "row_ttl_ms" { 0 } else { least };
+            assert_eq!(
+                (told["minimum"].as_u64(), told["maximum"].as_u64()),
+                (Some(least), Some(most)),
+                "{schema} {field}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_scripts_have_the_constants_of_the_domain() {
+    let has = |text: &str, line: String| assert!(text.contains(&line), "{line}");
+    let Millis(latest) = Millis::MAX;
+    has(scripts::COMMON.text, format!("local MAX_SAFE, MAX_TIME = {MAX_SAFE}, {latest}\n"));
+    has(scripts::DROPS.text, format!("local TELL_EVERY, SWEEP, FIRSTS = {}, ", stock::TELL_EVERY_MS));
+}

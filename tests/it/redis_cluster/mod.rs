@@ -1,0 +1,154 @@
+//! Clusters and sentinels: real servers that are killed, frozen, replaced and moved about. Whoever asks for feeds of
+//! another shard must not notice.
+
+mod failover;
+mod moving;
+mod replicas;
+mod secured;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tipcast::domain::{Answer, FeedId, Millis, Outcome, Position};
+use tipcast::engine::redis::{RedisEngine, RedisOptions};
+use tipcast::engine::{EngineError, FeedStore, Missed, Notice, Subscription};
+use tokio::task::JoinHandle;
+
+use crate::support::cluster::Cluster;
+use crate::support::gifts::gift;
+
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+async fn engine_on(url: String) -> Arc<RedisEngine> {
+    RedisEngine::open(RedisOptions::new(url)).await.unwrap()
+}
+
+/// Posts a gift that is a row of its own.
+async fn post(engine: &RedisEngine, feed: &FeedId, id: &str) -> Result<Answer, EngineError> {
+    let gift = gift(id).kind(id).parse();
+    match engine.publish(feed, vec![gift], Millis::now()).await?.remove(0) {
+        Outcome::New(answer) | Outcome::Duplicate(answer) => Ok(answer),
+        other => panic!("wanted it taken, got {other:?}"),
+    }
+}
+
+/// Posts it until it is taken, as a producer does; when that was.
+async fn insist(engine: &RedisEngine, feed: &FeedId, id: &str) -> Instant {
+    let since = Instant::now();
+    loop {
+        match post(engine, feed, id).await {
+            Ok(_) => return Instant::now(),
+            Err(error) => assert!(since.elapsed() < PATIENCE, "{feed} takes no gifts: {error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// A feed at this primary.
+fn feed_at(cluster: &Cluster, primary: usize) -> FeedId {
+    cluster.name_at(primary, "room").parse().unwrap()
+}
+
+/// Somebody who posts to a feed for as long as a test wants, and keeps what was answered.
+struct Producer {
+    stop: Arc<AtomicBool>,
+    task: JoinHandle<(Vec<String>, Vec<EngineError>, Vec<Duration>)>,
+}
+
+impl Producer {
+    fn start(engine: &Arc<RedisEngine>, feed: &FeedId) -> Producer {
+        let (stop, engine, feed) = (Arc::new(AtomicBool::new(false)), engine.clone(), feed.clone());
+        let stopped = stop.clone();
+        let task = tokio::spawn(async move {
+            let (mut taken, mut refused, mut times) = (Vec::new(), Vec::new(), Vec::new());
+            for n in 0.. {
+                if stopped.load(Ordering::Relaxed) {
+                    break;
+                }
+                let (id, since) = (format!("p{n}"), Instant::now());
+                match post(&engine, &feed, &id).await {
+                    Ok(_) => taken.push(id),
+                    Err(error) => refused.push(error),
+                }
+                times.push(since.elapsed());
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            (taken, refused, times)
+        });
+        Producer { stop, task }
+    }
+
+    /// The ids that were taken, why others were not, and how long each took.
+    async fn stop(self) -> (Vec<String>, Vec<EngineError>, Vec<Duration>) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.task.await.unwrap()
+    }
+}
+
+/// A watcher that takes changes only in order, and asks for what it missed, as `live` does.
+struct Follower {
+    engine: Arc<RedisEngine>,
+    feed: FeedId,
+    subscription: Subscription,
+    at: Position,
+}
+
+impl Follower {
+    async fn start(engine: &Arc<RedisEngine>, feed: &FeedId) -> Follower {
+        let subscription = engine.subscribe(feed).await.unwrap();
+        let at = engine.snapshot(feed, Millis::now()).await.unwrap().at;
+        Follower { engine: engine.clone(), feed: feed.clone(), subscription, at }
+    }
+
+    /// Follows notices alone, without comparing, until the change of this seq; how long that took. What is announced
+    /// as lost is asked for.
+    async fn hears_of(&mut self, at: &Position) -> Duration {
+        let since = Instant::now();
+        while self.at.epoch != at.epoch || self.at.seq < at.seq {
+            let left = PATIENCE.saturating_sub(since.elapsed());
+            let notice = tokio::time::timeout(left, self.subscription.next()).await;
+            match notice
+                .unwrap_or_else(|_| panic!("deaf between {} and {at}", self.at))
+                .expect("a subscription")
+            {
+                Notice::Changes(changes) => {
+                    for change in changes.iter() {
+                        if change.epoch == self.at.epoch && change.seq == self.at.seq + 1 {
+                            self.at.seq = change.seq;
+                        } else if change.epoch != self.at.epoch || change.seq > self.at.seq + 1 {
+                            self.catch_up().await;
+                        }
+                    }
+                }
+                Notice::Lost => self.catch_up().await,
+                Notice::Policy(_) => {}
+            }
+        }
+        since.elapsed()
+    }
+
+    async fn catch_up(&mut self) {
+        match self.engine.changes(&self.feed, &self.at, 10_000).await {
+            Ok(Missed::Changes(changes)) => {
+                for change in changes {
+                    assert_eq!(change.seq, self.at.seq + 1, "history has no gap");
+                    self.at.seq = change.seq;
+                }
+            }
+            Ok(Missed::NotCovered) => {
+                if let Ok(list) = self.engine.snapshot(&self.feed, Millis::now()).await {
+                    self.at = list.at;
+                }
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// The slowest but one in a hundred.
+fn p99(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() * 99 / 100).copied().unwrap_or_default()
+}

@@ -1,0 +1,71 @@
+//! `wait_replicas`: what is answered, replicas have.
+
+use super::*;
+use crate::support::redis_server::RedisServer;
+use tipcast::engine::Engine;
+
+async fn waiting_for(url: String, replicas: usize) -> Arc<RedisEngine> {
+    let options = RedisOptions { wait_replicas: replicas, ..RedisOptions::new(url) };
+    RedisEngine::open(options).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_replicas_nothing_is_answered_and_a_retry_is_safe() {
+    let primary = RedisServer::start();
+    let engine = waiting_for(primary.url(), 1).await;
+    let feed: FeedId = "room".parse().unwrap();
+    for _ in 0..2 {
+        let refused = post(&engine, &feed, "a").await;
+        assert!(matches!(refused, Err(EngineError::NotReplicated(_))), "{refused:?}");
+    }
+    assert!(engine.probe().await.is_err(), "red while too few replicas are there");
+    let _replica = RedisServer::replica_of(&primary);
+    let since = Instant::now();
+    let answer = loop {
+        match post(&engine, &feed, "a").await {
+            Ok(answer) => break answer,
+            Err(error) => assert!(since.elapsed() < PATIENCE, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert_eq!(answer.at.seq, 1, "the retries were one gift");
+    assert!(engine.probe().await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answered_gift_is_known_after_a_failover() {
+    let mut cluster = Cluster::start(1);
+    let engine = waiting_for(cluster.url(), 1).await;
+    let feed = feed_at(&cluster, 0);
+    insist(&engine, &feed, "before").await;
+    let producers: Vec<_> = (0..4)
+        .map(|n| {
+            let (engine, feed) = (engine.clone(), feed.clone());
+            tokio::spawn(async move {
+                let mut taken = Vec::new();
+                for round in 0.. {
+                    let id = format!("w{n}-{round}");
+                    match post(&engine, &feed, &id).await {
+                        Ok(_) => taken.push(id),
+                        Err(_) => return taken,
+                    }
+                }
+                taken
+            })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    cluster.nodes[0].kill();
+    let mut taken = Vec::new();
+    for producer in producers {
+        taken.extend(producer.await.unwrap());
+    }
+    assert!(taken.len() > 20, "{}", taken.len());
+    cluster.wait_for_promotion(&format!("tc:{{{feed}}}:list"), 0);
+    let plain = engine_on(cluster.url()).await;
+    insist(&plain, &feed, "after").await;
+    for id in &taken {
+        let again = plain.publish(&feed, vec![gift(id).kind(id).parse()], Millis::now()).await.unwrap();
+        assert!(matches!(again[0], Outcome::Duplicate(_)), "{id} was answered and is lost");
+    }
+}

@@ -1,0 +1,122 @@
+//! TLS, users and passwords.
+
+use super::*;
+use crate::support::cluster::Sentinels;
+use crate::support::redis_server::{AclBlock, RedisServer, free_port};
+use crate::support::tls::Papers;
+use tipcast::engine::{Engine, Shards};
+
+fn tls_server(papers: &Papers, clients: &str) -> (RedisServer, u16) {
+    let (port, cert, key) = (free_port(), papers.cert(), papers.key());
+    let (cert, key) = (cert.display().to_string(), key.display().to_string());
+    let server = RedisServer::with(&[
+        "--appendonly",
+        "no",
+        "--tls-port",
+        &port.to_string(),
+        "--tls-cert-file",
+        &cert,
+        "--tls-key-file",
+        &key,
+        "--tls-ca-cert-file",
+        &cert,
+        "--tls-auth-clients",
+        clients,
+    ]);
+    (server, port)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_tls_names_and_authorities_are_checked_and_clients_show_their_certificate() {
+    let (papers, strangers) = (Papers::new(), Papers::new());
+    let (_server, port) = tls_server(&papers, "yes");
+    let feed: FeedId = "room".parse().unwrap();
+    let url = format!("rediss://localhost:{port}/0");
+    let right = RedisOptions {
+        ca_file: Some(papers.cert()),
+        client_cert: Some(papers.cert()),
+        client_key: Some(papers.key()),
+        ..RedisOptions::new(url.clone())
+    };
+    let engine = RedisEngine::open(right.clone()).await.unwrap();
+    let mut watcher = Follower::start(&engine, &feed).await;
+    let answer = post(&engine, &feed, "a").await.unwrap();
+    watcher.hears_of(&answer.at).await;
+    assert_eq!(engine.probe().await, Ok(Shards::WHOLE));
+
+    let wrong = [
+        RedisOptions { ca_file: Some(strangers.cert()), ..right.clone() },
+        RedisOptions { client_cert: None, client_key: None, ..right.clone() },
+        RedisOptions { url: format!("rediss://127.0.0.1:{port}"), ..right.clone() },
+    ];
+    for options in wrong {
+        let engine = RedisEngine::open(options).await.unwrap();
+        assert!(matches!(post(&engine, &feed, "b").await, Err(EngineError::Unavailable(_))));
+    }
+    // The name is that of the address at which it is reached.
+    let mapped = RedisOptions {
+        url: "rediss://redis.internal:6379".into(),
+        addresses: vec![format!("redis.internal:6379=localhost:{port}")],
+        ..right
+    };
+    let engine = RedisEngine::open(mapped).await.unwrap();
+    assert_eq!(post(&engine, &feed, "c").await.unwrap().at.seq, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_sent_in_the_clear_when_tls_was_asked_for() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    for scheme in ["rediss", "rediss+cluster", "rediss+sentinel"] {
+        let path = if scheme.ends_with("sentinel") { "/main" } else { "" };
+        let options = RedisOptions {
+            sentinel_password: Some("hush".into()),
+            ..RedisOptions::new(format!("{scheme}://user:hush@127.0.0.1:{port}{path}"))
+        };
+        let opening = tokio::spawn(RedisEngine::open(options));
+        // Connections of the engine before this one end without a byte.
+        let first = loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut first = [0; 1];
+            if tokio::io::AsyncReadExt::read_exact(&mut stream, &mut first).await.is_ok() {
+                break first[0];
+            }
+        };
+        assert_eq!(first, 22, "{scheme}: a TLS handshake");
+        opening.abort();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sentinels_and_data_nodes_have_users_of_their_own() {
+    let mut group = Sentinels::start();
+    for node in &mut group.nodes {
+        node.make_user(AclBlock::Single);
+        assert_eq!(node.run(&["CONFIG", "SET", "masteruser", "default"]), "OK");
+    }
+    for sentinel in &mut group.sentinels {
+        sentinel.make_user(AclBlock::Sentinel);
+    }
+    let url = group.url().replace("sentinel://", "sentinel://tipcast:secret@");
+    let feed: FeedId = "room".parse().unwrap();
+    let right = RedisOptions {
+        prefix: "t:".into(),
+        wait_replicas: 1,
+        sentinel_username: Some("tipcast".into()),
+        sentinel_password: Some("secret".into()),
+        ..RedisOptions::new(url)
+    };
+    let engine = RedisEngine::open(right.clone()).await.unwrap();
+    let since = Instant::now();
+    while let Err(error) = post(&engine, &feed, "a").await {
+        assert!(since.elapsed() < PATIENCE, "{error}");
+    }
+    assert_eq!(engine.probe().await, Ok(Shards::WHOLE));
+    let wrong = RedisOptions { sentinel_password: Some("guess".into()), ..right };
+    let engine = RedisEngine::open(wrong).await.unwrap();
+    let refused = post(&engine, &feed, "b").await;
+    assert!(
+        matches!(&refused, Err(EngineError::Unavailable(why)) if why.contains("sentinel_password")),
+        "{refused:?}"
+    );
+}

@@ -1,0 +1,192 @@
+//! Clusters and sentinels of a test's own.
+
+use std::time::{Duration, Instant};
+
+use super::redis_server::{RedisServer, free_port};
+
+/// How long a cluster may take to form, or to choose another primary.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Nodes that do not hear of each other for so long think that the other is gone.
+const NODE_TIMEOUT_MS: &str = "2000";
+
+/// A running cluster: primaries, and as many replicas behind each of them as were asked for.
+pub struct Cluster {
+    /// The first ones are the primaries; the replicas of the first follow, then those of the second.
+    pub nodes: Vec<RedisServer>,
+}
+
+impl Cluster {
+    /// Three primaries, each with so many replicas.
+    pub fn start(replicas: usize) -> Cluster {
+        Cluster::with(3, replicas, &[])
+    }
+
+    /// With these options for every node.
+    pub fn with(primaries: usize, replicas: usize, options: &[&str]) -> Cluster {
+        let nodes = (0..primaries * (1 + replicas)).map(|_| node(options)).collect();
+        let cluster = Cluster { nodes };
+        let share = 16_384 / primaries;
+        for (at, node) in cluster.nodes.iter().enumerate() {
+            if at < primaries {
+                let last = if at + 1 == primaries { 16_383 } else { (at + 1) * share - 1 };
+                node.run(&["CLUSTER", "ADDSLOTSRANGE", &(at * share).to_string(), &last.to_string()]);
+            }
+            let (port, bus) = (node.port.to_string(), node.bus_port.to_string());
+            cluster.nodes[0].run(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]);
+        }
+        let all = format!("cluster_known_nodes:{}", cluster.nodes.len());
+        cluster.wait("every node knows every other", |node| node.run(&["CLUSTER", "INFO"]).contains(&all));
+        for (at, node) in cluster.nodes.iter().enumerate().skip(primaries) {
+            let primary = &cluster.nodes[(at - primaries) / replicas];
+            let id = primary.run(&["CLUSTER", "MYID"]);
+            let since = Instant::now();
+            while node.run(&["CLUSTER", "REPLICATE", &id]) != "OK" {
+                assert!(since.elapsed() < PATIENCE, "a replica does not follow");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        cluster.wait("the cluster works", |node| node.run(&["CLUSTER", "INFO"]).contains("cluster_state:ok"));
+        cluster.wait("replicas are up to date", |node| {
+            let info = node.run(&["INFO", "replication"]);
+            info.contains("role:master") || info.contains("master_link_status:up")
+        });
+        for node in &cluster.nodes[..primaries] {
+            let connected = format!("connected_slaves:{replicas}");
+            node.wait("it has its replicas", |node| node.run(&["INFO", "replication"]).contains(&connected));
+        }
+        // Everybody must know who has what before a client asks.
+        cluster.wait("every node knows all slots", |node| {
+            node.run(&["CLUSTER", "NODES"]).lines().filter(|line| line.contains("-")).count() >= primaries
+                && node.run(&["CLUSTER", "INFO"]).contains("cluster_slots_ok:16384")
+        });
+        cluster
+    }
+
+    /// For clients: some of its nodes.
+    pub fn url(&self) -> String {
+        let hosts: Vec<_> = self.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port)).collect();
+        format!("redis+cluster://{}{}", self.nodes[0].user, hosts.join(","))
+    }
+
+    /// A name, of those that begin so, whose slot is at this primary.
+    pub fn name_at(&self, primary: usize, begin: &str) -> String {
+        let nodes = self.nodes[primary].run(&["CLUSTER", "NODES"]);
+        let slot_of =
+            |name: &str| -> u16 { self.nodes[primary].run(&["CLUSTER", "KEYSLOT", name]).parse().unwrap() };
+        (0..).map(|n| format!("{begin}{n}")).find(|name| has_slot(&nodes, slot_of(name))).unwrap()
+    }
+
+    /// Waits until another node than `before` is the primary of this key's slot, and says which.
+    pub fn wait_for_promotion(&self, key: &str, before: usize) -> usize {
+        let since = Instant::now();
+        loop {
+            let slot: u16 = self.nodes[self.any_up()].run(&["CLUSTER", "KEYSLOT", key]).parse().unwrap();
+            let promoted =
+                self.nodes.iter().enumerate().filter(|(at, node)| *at != before && node.is_running());
+            for (at, node) in promoted {
+                if has_slot(&node.run(&["CLUSTER", "NODES"]), slot) {
+                    return at;
+                }
+            }
+            assert!(since.elapsed() < PATIENCE, "no replica was promoted");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn any_up(&self) -> usize {
+        self.nodes.iter().position(RedisServer::is_running).expect("a node that runs")
+    }
+
+    fn wait(&self, what: &str, done: impl Fn(&RedisServer) -> bool) {
+        self.nodes.iter().for_each(|node| node.wait(what, &done));
+    }
+}
+
+/// True when the node that says this of itself has the slot.
+fn has_slot(nodes: &str, slot: u16) -> bool {
+    let Some(own) = nodes.lines().find(|line| line.contains("myself,master")) else { return false };
+    own.split(' ').skip(8).filter(|range| !range.starts_with('[')).any(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        (first.parse().unwrap_or(u16::MAX)..=last.parse().unwrap_or(0)).contains(&slot)
+    })
+}
+
+fn node(options: &[&str]) -> RedisServer {
+    let bus = free_port();
+    let port = bus.to_string();
+    let own = [
+        "--appendonly",
+        "no",
+        "--cluster-enabled",
+        "yes",
+        "--cluster-port",
+        &port,
+        "--cluster-node-timeout",
+        NODE_TIMEOUT_MS,
+        "--cluster-require-full-coverage",
+        "no",
+        "--cluster-replica-validity-factor",
+        "0",
+        "--repl-diskless-sync-delay",
+        "0",
+    ];
+    let mut server = RedisServer::with(&[&own[..], options].concat());
+    server.bus_port = bus;
+    server
+}
+
+/// A primary with a replica, and three sentinels that watch it as `main`.
+pub struct Sentinels {
+    /// The primary, and its replica.
+    pub nodes: Vec<RedisServer>,
+    /// Those who watch.
+    pub sentinels: Vec<RedisServer>,
+}
+
+impl Sentinels {
+    /// Two of three must agree that the primary is gone, after 1.5 s without an answer.
+    pub fn start() -> Sentinels {
+        Sentinels::with(&["--appendonly", "no"], &[])
+    }
+
+    /// With these options for the data nodes, and these lines for sentinels.
+    pub fn with(options: &[&str], lines: &[&str]) -> Sentinels {
+        let primary = RedisServer::with(&[options, &["--repl-diskless-sync-delay", "0"]].concat());
+        let port = primary.port.to_string();
+        let replica = RedisServer::with(
+            &[options, &["--repl-diskless-sync-delay", "0", "--replicaof", "127.0.0.1", &port]].concat(),
+        );
+        primary
+            .wait("it has its replica", |node| node.run(&["INFO", "replication"]).contains("state=online"));
+        let watch = |_| {
+            let mut text = format!(
+                "sentinel monitor main 127.0.0.1 {port} 2\nsentinel down-after-milliseconds main 1500\n\
+                 sentinel failover-timeout main 4000\nsentinel parallel-syncs main 1\n"
+            );
+            lines.iter().for_each(|line| text.push_str(&format!("{line}\n")));
+            RedisServer::sentinel(&text)
+        };
+        let sentinels: Vec<_> = (0..3).map(watch).collect();
+        for sentinel in &sentinels {
+            sentinel.wait("it knows the others and the replica", |it| {
+                let told = it.run(&["SENTINEL", "MASTER", "main"]);
+                told.contains("num-other-sentinels\n2") && told.contains("num-slaves\n1")
+            });
+        }
+        Sentinels { nodes: vec![primary, replica], sentinels }
+    }
+
+    /// For clients.
+    pub fn url(&self) -> String {
+        let hosts: Vec<_> = self.sentinels.iter().map(|it| format!("127.0.0.1:{}", it.port)).collect();
+        format!("redis+sentinel://{}/main", hosts.join(","))
+    }
+
+    /// Waits until the replica is the primary.
+    pub fn wait_for_promotion(&self) {
+        self.nodes[1].wait("the replica is promoted", |node| {
+            node.run(&["INFO", "replication"]).contains("role:master")
+        });
+    }
+}
