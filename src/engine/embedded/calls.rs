@@ -13,8 +13,9 @@ use crate::domain::{
 };
 use crate::engine::{
     DUE_BATCH, DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, EngineError, FeedStore, Head, JobDone,
-    JobStore, JobTurn, Kept, LISTED, LedgerStore, Missed, ModerationStore, PolicyChange, Presence, PresenceStore, Save, ScheduledPage,
-    Snapshot, SourceStore, Subscription, Swapped, Unscheduled, Wait, Wakes, Want, WebhookStore, Work,
+    JobStore, JobTurn, Kept, LISTED, LedgerStore, Missed, ModerationStore, PolicyChange, Presence,
+    PresenceStore, Save, ScheduledPage, Snapshot, SourceStore, Subscription, Swapped, Unscheduled, Wait,
+    Wakes, Want, WebhookStore, Work,
 };
 
 /// For calls that bring no clock, and judge nothing by it.
