@@ -15,8 +15,8 @@ use crate::engine::presence::{NODE_LEASE_MS, Presence};
 /// Feeds told or asked about in one trip.
 const FEEDS: usize = 256;
 
-/// How long what nobody renews is kept, in seconds. Nodes tell all they have more often than that.
-const KEPT_SECONDS: u64 = 86_400;
+/// How long what nobody renews is kept, in milliseconds. Nodes tell all they have more often than that.
+const KEPT_MS: u64 = 86_400_000;
 
 impl Feeds {
     /// See [`crate::engine::PresenceStore::attend`]. A shard that is away keeps no other from being told.
@@ -30,7 +30,7 @@ impl Feeds {
                     asks.push((slot, asking("HDEL", &[&key, node])));
                 } else {
                     asks.push((slot, asking("HSET", &[&key, node, &count.to_string()])));
-                    asks.push((slot, asking("EXPIRE", &[&key, &KEPT_SECONDS.to_string()])));
+                    asks.push((slot, asking("PEXPIRE", &[&key, &KEPT_MS.to_string()])));
                 }
             }
             let replies = self.runner.topology.commands(&asks, self.runner.part_patience()).await;

@@ -89,6 +89,7 @@ pub(super) fn feed() {}
 #[utoipa::path(
     get,
     path = "/v1/feeds/{feed}/presence",
+    operation_id = "getPresence",
     tag = "watching",
     params(FeedName),
     responses(
