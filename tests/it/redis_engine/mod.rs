@@ -4,6 +4,7 @@
 mod keeping;
 mod lost_state;
 mod outages;
+mod presence;
 mod reports;
 
 use std::io::{BufRead, BufReader, Write};
