@@ -31,6 +31,7 @@ pub struct Model {
     wakes: broadcast::Sender<u64>,
     limits: Mutex<ReportLimits>,
     hooks: Mutex<HashMap<HookKey, Hook>>,
+    told: Mutex<HashMap<(FeedId, String), u64>>,
     sources: Mutex<sources::OfFeeds>,
 }
 
@@ -82,6 +83,7 @@ impl Model {
             wakes,
             limits,
             hooks,
+            told: Mutex::default(),
             sources: Mutex::default(),
         })
     }
