@@ -180,6 +180,8 @@ mod tests {
     use crate::domain::tally::{Period, Points, Rules};
     use crate::domain::{MAX_SAFE, Value};
 
+    type Of<'a> = &'a dyn Fn(&Counted) -> Sum;
+
     proptest! {
         /// Whatever is counted and taken back, in any order: sums, gifters and ranks are what a plain recount of
         /// what is left gives.
@@ -218,7 +220,7 @@ mod tests {
             };
             let amount = |it: &Counted| it.value.as_ref().map_or(Sum::default(), |(amount, _)| *amount);
             let euros = Measure::Currency("EUR".into());
-            let measures: [(Measure, &dyn Fn(&Counted) -> Sum); 3] =
+            let measures: [(Measure, Of<'_>); 3] =
                 [(Measure::Points, &|it| it.points), (Measure::Units, &|it| it.units), (euros, &amount)];
             for (measure, of) in measures {
                 prop_assert_eq!(all.sum(&measure), sum(of, None));
