@@ -2,7 +2,7 @@
 //! replica writes it, every watcher's cursor reads it.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
@@ -35,6 +35,8 @@ pub struct Board {
     skew_ms: AtomicI64,
     hurry: Notify,
     watchers: AtomicUsize,
+    /// Only who was allowed to may see the list.
+    private: AtomicBool,
 }
 
 struct BoardState {
@@ -71,6 +73,8 @@ pub struct Shown {
     pub capacity: u64,
     /// The store's clock.
     pub now: Millis,
+    /// Only those may see it who are allowed to.
+    pub private: bool,
 }
 
 /// What is due for a cursor.
@@ -117,6 +121,7 @@ impl Board {
             moves,
             hurry,
             watchers: AtomicUsize::new(0),
+            private: AtomicBool::new(false),
             metrics,
         }
     }
@@ -149,6 +154,18 @@ impl Board {
         self.version.load(Ordering::Acquire)
     }
 
+    /// Whether only those may see the list who were allowed to. Known before the first list is there.
+    pub fn is_private(&self) -> bool {
+        self.private.load(Ordering::Acquire)
+    }
+
+    /// From now on. Wakes every watcher, so that who may not stay is told at once.
+    pub(super) fn set_private(&self, private: bool) {
+        if self.private.swap(private, Ordering::AcqRel) != private {
+            self.moved(self.locked());
+        }
+    }
+
     /// Asks the replica to put on the board what it has gathered.
     pub(super) fn hurry(&self) {
         self.hurry.notify_one();
@@ -168,6 +185,8 @@ impl Board {
             list: state.list.clone(),
             capacity: state.capacity,
             now: Millis(Millis::now().0 + self.skew_ms.load(Ordering::Relaxed)),
+            // Read after the list is fixed: a list that came after the change of policy is never taken for a public one.
+            private: self.is_private(),
         })
     }
 
