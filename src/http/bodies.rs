@@ -7,7 +7,7 @@
 use serde_json::Value as Json;
 use utoipa::ToSchema;
 
-use super::answers::words::{DedupMode, DeliveryMode, Visibility};
+use super::answers::words::{DedupMode, DeliveryMode, PresenceMode, Visibility};
 
 /// A gift event. Not both of deliver_at and delay_ms.
 #[derive(ToSchema)]
@@ -137,6 +137,9 @@ pub struct PolicyPatch {
     /// A PUT that leaves it out does not change it.
     #[schema(required = false)]
     visibility: Visibility,
+    /// Whether watchers are told how many watch.
+    #[schema(required = false)]
+    presence: PresenceMode,
 }
 
 /// How a drop is defined.

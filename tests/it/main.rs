@@ -30,6 +30,7 @@ mod metrics;
 mod moderation;
 mod openapi;
 mod parts;
+mod presence;
 mod private_feeds;
 mod producer_api;
 mod redis_chaos;

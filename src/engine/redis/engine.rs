@@ -148,10 +148,10 @@ impl RedisEngine {
             shard.connection().run(Work::Command(&write), false, options.call_timeout.min(PATIENCE)),
             shard.subscriber.probe(random()),
         );
-        written?;
+        let (_, server) = written?;
         heard?;
         match life {
-            Some((fence, life)) => fence.pass(life).await,
+            Some((fence, life)) => fence.pass(life, server).await,
             None => Ok(()),
         }
     }

@@ -16,6 +16,7 @@ mod known;
 mod moderation;
 mod net;
 mod options;
+mod presence;
 mod reports;
 mod rounds;
 mod runner;

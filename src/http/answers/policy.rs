@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::words::{DedupMode, Visibility};
+use super::words::{DedupMode, PresenceMode, Visibility};
 use crate::domain;
 
 /// How a feed behaves: the whole policy in force.
@@ -32,6 +32,8 @@ pub struct Policy {
     #[schema(minimum = 0, maximum = 100_000)]
     history: u64,
     visibility: Visibility,
+    /// Whether watchers are told how many watch.
+    presence: PresenceMode,
 }
 
 impl From<&domain::Policy> for Policy {
@@ -52,6 +54,10 @@ impl From<&domain::Policy> for Policy {
             visibility: match policy.visibility {
                 domain::Visibility::Public => Visibility::Public,
                 domain::Visibility::Private => Visibility::Private,
+            },
+            presence: match policy.presence {
+                domain::TellPresence::Off => PresenceMode::Off,
+                domain::TellPresence::Count => PresenceMode::Count,
             },
         }
     }

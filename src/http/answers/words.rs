@@ -20,6 +20,14 @@ pub enum Visibility {
     Private,
 }
 
+/// Whether watchers are told how many watch.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PresenceMode {
+    Off,
+    Count,
+}
+
 /// What becomes of deliveries that fail for too long.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

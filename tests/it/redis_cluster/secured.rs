@@ -2,18 +2,16 @@
 
 use super::*;
 use crate::support::cluster::Sentinels;
-use crate::support::redis_server::{AclBlock, RedisServer, free_port};
+use crate::support::redis_server::{AclBlock, RedisServer, TLS_PORT};
 use crate::support::tls::Papers;
-use tipcast::engine::{Engine, Shards};
 
 fn tls_server(papers: &Papers, clients: &str) -> (RedisServer, u16) {
-    let (port, cert, key) = (free_port(), papers.cert(), papers.key());
-    let (cert, key) = (cert.display().to_string(), key.display().to_string());
+    let (cert, key) = (papers.cert().display().to_string(), papers.key().display().to_string());
     let server = RedisServer::with(&[
         "--appendonly",
         "no",
         "--tls-port",
-        &port.to_string(),
+        TLS_PORT,
         "--tls-cert-file",
         &cert,
         "--tls-key-file",
@@ -23,6 +21,7 @@ fn tls_server(papers: &Papers, clients: &str) -> (RedisServer, u16) {
         "--tls-auth-clients",
         clients,
     ]);
+    let port = server.tls_port;
     (server, port)
 }
 
@@ -42,7 +41,7 @@ async fn over_tls_names_and_authorities_are_checked_and_clients_show_their_certi
     let mut watcher = Follower::start(&engine, &feed).await;
     let answer = post(&engine, &feed, "a").await.unwrap();
     watcher.hears_of(&answer.at).await;
-    assert_eq!(engine.probe().await, Ok(Shards::WHOLE));
+    has_shards(&engine, Shards::WHOLE).await;
 
     let wrong = [
         RedisOptions { ca_file: Some(strangers.cert()), ..right.clone() },
@@ -110,8 +109,9 @@ async fn sentinels_and_data_nodes_have_users_of_their_own() {
     let since = Instant::now();
     while let Err(error) = post(&engine, &feed, "a").await {
         assert!(since.elapsed() < PATIENCE, "{error}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert_eq!(engine.probe().await, Ok(Shards::WHOLE));
+    has_shards(&engine, Shards::WHOLE).await;
     let wrong = RedisOptions { sentinel_password: Some("guess".into()), ..right };
     let engine = RedisEngine::open(wrong).await.unwrap();
     let refused = post(&engine, &feed, "b").await;

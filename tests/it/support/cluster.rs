@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::redis_server::{RedisServer, free_port};
+use super::redis_server::{BUS_PORT, RedisServer};
 
 /// How long a cluster may take to form, or to choose another primary.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -113,15 +113,13 @@ fn has_slot(nodes: &str, slot: u16) -> bool {
 }
 
 fn node(options: &[&str]) -> RedisServer {
-    let bus = free_port();
-    let port = bus.to_string();
     let own = [
         "--appendonly",
         "no",
         "--cluster-enabled",
         "yes",
         "--cluster-port",
-        &port,
+        BUS_PORT,
         "--cluster-node-timeout",
         NODE_TIMEOUT_MS,
         "--cluster-require-full-coverage",
@@ -131,9 +129,7 @@ fn node(options: &[&str]) -> RedisServer {
         "--repl-diskless-sync-delay",
         "0",
     ];
-    let mut server = RedisServer::with(&[&own[..], options].concat());
-    server.bus_port = bus;
-    server
+    RedisServer::with(&[&own[..], options].concat())
 }
 
 /// A primary with a replica, and three sentinels that watch it as `main`.
