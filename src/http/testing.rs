@@ -343,6 +343,13 @@ impl Bench {
     }
 }
 
+/// Somebody without a token in front of a gate that nobody else uses.
+pub(super) fn watcher() -> super::watch::Watcher {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let _inside = runtime.enter();
+    super::watch::Watcher::new(Bench::new().gate.into_inner(), super::door::Identity::Nobody, None)
+}
+
 /// A gift of one user and kind.
 pub(super) fn gift(id: &str) -> String {
     format!(r#"{{"id":"{id}","user":{{"id":"u","name":"U"}},"gift":{{"id":"g","name":"G"}}}}"#)
