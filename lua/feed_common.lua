@@ -69,7 +69,7 @@ for entry in string.gmatch(strings[1] or '', '[^\n]+') do
   entries[#entries + 1] = entry
 end
 
-local POLICY_TEXT = '^([%d-]+) ([%a-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ?([%a-]*) ?([%a-]*)$'
+local POLICY_TEXT = '^([%d-]+) ([%a-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ?([%a-]*) ?([%a-]*) ?(%S*) ?(%S*) ?(%S*)$'
 local function policy_of(text)
   local capacity, dedup, window, ttl, delay, _, idempotency, history =
     match(ARGV[7], '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)')
@@ -139,6 +139,8 @@ end
 -- "new" when rows has none of the id.
 -- relist: true when `entries` is to be stored.
 local changes, texts, written, gone, relist = {}, {}, {}, {}, false
+-- What feed_count puts here, in feeds that count something.
+local count_gate, count_gift, count_sale, count_refuses, count_commit
 
 local function header()
   return (epoch or '0') .. ' ' .. seq_text .. ' ' .. tag .. ' ' .. time

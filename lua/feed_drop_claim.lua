@@ -1,6 +1,6 @@
 -- feed_drop_claim: claims units, claim by claim in order, as one step.
 --
--- KEYS 15:
+-- KEYS 18:
 --   1 list
 --   2 rows
 --   3 hist
@@ -11,12 +11,15 @@
 --   8 ledger
 --   9 reports
 --   10 readers
---   11 shown
---   12 unpaid
---   13 claims: of the drop
---   14 holds: of the drop
---   15 units: of the drop
--- ARGV 15 + 7 per claim:
+--   11 count
+--   12 tally
+--   13 parts
+--   14 shown
+--   15 unpaid
+--   16 claims: of the drop
+--   17 holds: of the drop
+--   18 units: of the drop
+-- ARGV 15 + 8 per claim:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -29,9 +32,9 @@
 --   10 hooks version: that of the webhooks of all feeds
 --   11 registered: webhooks that rest and are in the index of jobs
 --   12 ledger bounds
---   13 drop
---   14 reminder
---   15 looked at: from then on
+--   13 looked at: from then on
+--   14 drop
+--   15 reminder
 --   16 claim
 --   17 fingerprint, hex
 --   18 user digest
@@ -39,12 +42,16 @@
 --   20 pay: "now" or "later"
 --   21 user, JSON
 --   22 message, JSON, or ""
+--   23 gifter: "r USER", or "- USER" for one who is not ranked
 -- RETURNS the header, then one text per claim: "n" (new) or "a" (came before) and what `claims` has of it; "u" (no
 --   such drop); "p" and how many units one user may have; "o" and the phase; "c" and, if it is known, the
 --   user's first claim, newline, and what `claims` has of it; "s" and how many are free; "h" and in how
 --   many ms the user's earliest hold ends. Or only "m" (call again)
 -- REFUSES u, p, o, c, s and h: that claim changes nothing
 
+local unsettled
+if count_gate then unsettled = count_gate() elseif strings[9] then unsettled = { '', 'count', time } end
+if unsettled then return unsettled end
 sweep()
 local fresh = {} -- user -> ends of the holds that this run made
 
@@ -95,7 +102,7 @@ local function take(a)
     unpaid_now[#unpaid_now + 1] = unpaid_member(user, expires, ARGV[a + 3], id)
   else
     stock.sold = stock.sold + count
-    row = sell(id, ARGV[a + 3], ARGV[a + 5], ARGV[a + 6])
+    row = sell(id, ARGV[a + 3], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7])
   end
   stock.stale = true
   take_units(user, count, id)
@@ -108,7 +115,7 @@ end
 
 local answers = { '', 'm' }
 if not more then
-  for n = 0, (#ARGV - 15) / 7 - 1 do answers[n + 2] = take(16 + n * 7) end
+  for n = 0, (#ARGV - 15) / 8 - 1 do answers[n + 2] = take(16 + n * 8) end
 end
 local not_yet = finish()
 if not_yet then return not_yet end

@@ -1,6 +1,6 @@
 -- feed_drop_end: ends a hold, by selling or by cancelling it.
 --
--- KEYS 15:
+-- KEYS 18:
 --   1 list
 --   2 rows
 --   3 hist
@@ -11,11 +11,14 @@
 --   8 ledger
 --   9 reports
 --   10 readers
---   11 shown
---   12 unpaid
---   13 claims: of the drop
---   14 holds: of the drop
---   15 units: of the drop
+--   11 count
+--   12 tally
+--   13 parts
+--   14 shown
+--   15 unpaid
+--   16 claims: of the drop
+--   17 holds: of the drop
+--   18 units: of the drop
 -- ARGV 17:
 --   1 now
 --   2 candidate epoch
@@ -29,14 +32,28 @@
 --   10 hooks version: that of the webhooks of all feeds
 --   11 registered: webhooks that rest and are in the index of jobs
 --   12 ledger bounds
---   13 drop
---   14 reminder
---   15 looked at: from then on
+--   13 looked at: from then on
+--   14 drop
+--   15 reminder
 --   16 how: "confirm" or "cancel"
 --   17 claim: that made the hold
 -- RETURNS the header, then "n" and what `claims` has of it; "a" and the same (confirm: it was confirmed before);
 --   "e" (it ended before, or cancel: was sold) or "u" (no such hold)
 -- REFUSES e and u
+
+local unsettled
+if count_gate then unsettled = count_gate() elseif strings[9] then unsettled = { '', 'count', time } end
+if unsettled then return unsettled end
+
+-- The buyer, as feed_gifts has a gifter: the id out of the JSON that the claim keeps.
+local ESCAPES = { b = '\b', f = '\f', n = '\n', r = '\r', t = '\t' }
+local function gifter_of(person)
+  local id = string.gsub(match(person, '^{"id":"(.-)","name":') or '', '\\(.)(%x?%x?%x?%x?)', function(c, hex)
+    if c == 'u' then return string.char(tonumber(hex, 16) % 256) end
+    return (ESCAPES[c] or c) .. hex
+  end)
+  return (string.find(person, ',"anonymous":true}', 1, true) and '- ' or 'r ') .. id
+end
 
 sweep()
 local function end_it()
@@ -54,7 +71,7 @@ local function end_it()
   end
   take_out(ends, count, user, id)
   stock.sold = stock.sold + tonumber(count)
-  local text = print .. ' ' .. count .. ' ' .. user .. ' ' .. expires .. ' ' .. sell(id, count, person, message)
+  local text = print .. ' ' .. count .. ' ' .. user .. ' ' .. expires .. ' ' .. sell(id, count, person, message, gifter_of(person))
     .. '\n' .. person .. '\n' .. message .. '\n'
   put_claim(id, text)
   return 'n' .. text

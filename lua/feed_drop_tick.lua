@@ -1,6 +1,6 @@
 -- feed_drop_tick: does everything that is due of a drop, and reads it.
 --
--- KEYS 15:
+-- KEYS 18:
 --   1 list
 --   2 rows
 --   3 hist
@@ -11,11 +11,14 @@
 --   8 ledger
 --   9 reports
 --   10 readers
---   11 shown
---   12 unpaid
---   13 claims: of the drop
---   14 holds: of the drop
---   15 units: of the drop
+--   11 count
+--   12 tally
+--   13 parts
+--   14 shown
+--   15 unpaid
+--   16 claims: of the drop
+--   17 holds: of the drop
+--   18 units: of the drop
 -- ARGV 15:
 --   1 now
 --   2 candidate epoch
@@ -29,9 +32,9 @@
 --   10 hooks version: that of the webhooks of all feeds
 --   11 registered: webhooks that rest and are in the index of jobs
 --   12 ledger bounds
---   13 drop
---   14 reminder
---   15 looked at: from then on
+--   13 looked at: from then on
+--   14 drop
+--   15 reminder
 -- RETURNS the header, then "m" (more is due: call again) or "", then when the due queue has something next or "",
 --   then the drop as it stands, or nothing when there is none
 -- REFUSES nothing

@@ -17,7 +17,7 @@
 --   units   HASH, user -> "UNITS CLAIM ...", units held and sold, and the first claims that stand
 -- USER is a digest. Counts are integers up to 10^9.
 --
--- KEYS 15:
+-- KEYS 18:
 --   1 list
 --   2 rows
 --   3 hist
@@ -28,11 +28,14 @@
 --   8 ledger
 --   9 reports
 --   10 readers
---   11 shown
---   12 unpaid
---   13 claims: of the drop
---   14 holds: of the drop
---   15 units: of the drop
+--   11 count
+--   12 tally
+--   13 parts
+--   14 shown
+--   15 unpaid
+--   16 claims: of the drop
+--   17 holds: of the drop
+--   18 units: of the drop
 -- ARGV 15:
 --   1 now
 --   2 candidate epoch
@@ -46,16 +49,16 @@
 --   10 hooks version: that of the webhooks of all feeds
 --   11 registered: webhooks that rest and are in the index of jobs
 --   12 ledger bounds
---   13 drop
---   14 reminder: how long before it opens or closes watchers are reminded; 0 never
---   15 looked at: from when on the feed is known to be looked at by whoever does what is due; "" when not
+--   13 looked at: from when on the feed is known to be looked at by whoever does what is due; "" when not
+--   14 drop
+--   15 reminder: how long before it opens or closes watchers are reminded; 0 never
 -- RETURNS nothing by itself; but "", "r" and a time, when the feed must be looked at from then on and nobody is
 --   known to do so: then nothing was written; call again with that time. See also feed_ledger
 -- REFUSES nothing
 
 local DUE, DROPS, SHOWN, UNPAID, CLAIMS, HOLDS, UNITS =
-  KEYS[6], KEYS[7], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]
-local DROP, REMINDER, LOOKED_AT = ARGV[13], tonumber(ARGV[14]), tonumber(ARGV[15])
+  KEYS[6], KEYS[7], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18]
+local DROP, REMINDER, LOOKED_AT = ARGV[14], tonumber(ARGV[15]), tonumber(ARGV[13])
 -- The drop's clock in the due queue: its place among entries of the same time is the first.
 local CLOCK = format('%016d ', 0) .. 'd' .. DROP
 -- TELL_EVERY: the domain's TELL_EVERY_MS. SWEEP: holds ended in one run. FIRSTS: claims kept per user.
@@ -233,7 +236,7 @@ local function strikes_next()
 end
 
 -- The row of a sale, which is its own: it takes no lock and follows no combo. Also its entry in the ledger.
-local function sell(claim, count, user, message)
+local function sell(claim, count, user, message, gifter)
   settle()
   begin()
   local number, time = int(seq + 1), int(now)
@@ -247,6 +250,7 @@ local function sell(claim, count, user, message)
   while #entries > policy.capacity do drop(#entries) end
   record('add', text)
   enter('b', id, claim .. ' ' .. count .. ' - -', body)
+  if count_sale then count_sale(count, gifter, user, id) end
   return int(seq) .. ' ' .. epoch .. ' ' .. id
 end
 

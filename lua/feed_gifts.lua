@@ -4,7 +4,8 @@
 --
 -- What is remembered of a gift id: "UNTIL FINGERPRINT STATUS EPOCH SEQ ROW COUNT PART", status a(ccepted),
 -- m(erged), s(uppressed), w(aits) or c(ancelled). COUNT is "-" unless merged. PART is what the gift added to its
--- row, "UNITS:AMOUNT:CURRENCY" with "~" in front for a test, or "x" once that was taken back; w and c have none. Of w and c, EPOCH and SEQ
+-- row, "UNITS:AMOUNT:CURRENCY" with "~" in front for a test, or "x" once that was taken back; w and c have none. 
+-- What counted has behind it " KEEP COUNTED USER", as feed_count says: it can be taken back up to KEEP. Of w and c, EPOCH and SEQ
 -- are 0 and ROW is the time for which it was scheduled; w holds until it is shown, whatever UNTIL says.
 -- A dedup lock: "UNTIL ROW BORN". Both hold while now is before UNTIL; their PX only collects garbage, a
 -- minute later.
@@ -12,17 +13,21 @@
 -- A gift has two KEYS, its id and the lock of its user and kind, and GIFT_ARGS ARGV. Its body is what
 -- follows in a row behind the row's own lines: count (of a combo the cumulative count), value "AMOUNT
 -- CURRENCY" or "", combo key, "ENDED COMBO_ID" or "", test, user, gift, message JSON or "", and "TIER META",
--- each may be "".
+-- each may be "". Its gifter is "r USER", or "- USER" for one who is not ranked.
+
+local unsettled
+if count_gate then unsettled = count_gate() elseif strings[9] then unsettled = { '', 'count', time } end
+if unsettled then return unsettled end
 
 local GRACE = 60000
-local ids, waits, locks = {}, {}, {}
+local ids, waits, locks, keeps = {}, {}, {}, {}
 -- What the last gift added to its row.
 local part
 local id_til, lock_til = til(policy.idempotency_window), til(policy.dedup_window)
 
 -- Offsets of a gift's ARGV from its fingerprint, as feed_publish lists them; GIFT_ARGS of them.
-local SHOW, KEY, BODY, OWN, EXTRA = 1, 2, 3, 4, 5
-local GIFT_ARGS = 6
+local SHOW, KEY, BODY, OWN, EXTRA, GIFTER = 1, 2, 3, 4, 5, 6
+local GIFT_ARGS = 7
 
 local function lookup(overlay, index)
   local key = KEYS[index]
@@ -145,8 +150,14 @@ local function take_now(a, index)
   local answer = id_til .. ' ' .. ARGV[a] .. ' ' .. status
     .. ' ' .. epoch .. ' ' .. seq_text .. ' ' .. row .. ' ' .. (count or '-')
     .. (ARGV[a + EXTRA] == '' and ' ~' or ' ') .. part
+  if ARGV[a + EXTRA] ~= '' then
+    enter(status, row, ARGV[a + EXTRA], ARGV[a + BODY])
+    if count_gift then
+      local counted, keep = count_gift(ARGV[a + KEY] ~= '', status, row, ARGV[a + GIFTER], ARGV[a + BODY], part)
+      answer, keeps[KEYS[index]] = answer .. counted, keep
+    end
+  end
   ids[KEYS[index]], waits[KEYS[index]] = answer, nil
-  if ARGV[a + EXTRA] ~= '' then enter(status, row, ARGV[a + EXTRA], ARGV[a + BODY]) end
   return answer
 end
 
@@ -155,7 +166,8 @@ local function remember()
   local call = redis.call
   local id_px, lock_px = int(policy.idempotency_window + GRACE), int(policy.dedup_window + GRACE)
   for key, answer in pairs(ids) do
-    if waits[key] then call('SET', key, answer) else call('PSETEX', key, id_px, answer) end
+    local px = keeps[key] and int(keeps[key] - now + GRACE) or id_px
+    if waits[key] then call('SET', key, answer) else call('PSETEX', key, px, answer) end
   end
   for key, lock in pairs(locks) do call('PSETEX', key, lock_px, lock) end
 end

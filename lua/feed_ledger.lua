@@ -54,6 +54,8 @@ end
 -- What is to be answered instead, if anything. Reads and decides what `ledger_commit` writes; where nothing is left
 -- to be read, `first` lets it append at once, which also meets the key's type.
 local function ledger_refuses(first)
+  local not_counted = count_refuses and count_refuses()
+  if not_counted then return not_counted end
   if #fresh == 0 then return nil end
   local length
   local limit, known, readers = match(strings[7] or '', '^(%d+) (%d+) %- (%d+) ')
@@ -101,6 +103,7 @@ end
 
 -- Writes what was entered; after `commit`. Who waits for entries listens on the feed's channel.
 local function ledger_commit()
+  if count_commit then count_commit() end
   if #fresh == 0 then return end
   local call = redis.call
   if ledger and ledger.broken then call('DEL', LEDGER) end

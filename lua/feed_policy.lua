@@ -1,12 +1,13 @@
 -- feed_policy: changes a feed's overrides. Another capacity trims at once and takes a seq (a reset),
 -- unless nobody wrote to the feed yet.
 --
--- KEYS 5:
+-- KEYS 6:
 --   1 list
 --   2 rows
 --   3 hist
 --   4 meta
 --   5 policy
+--   6 count
 -- ARGV 11:
 --   1 now
 --   2 candidate epoch
@@ -39,5 +40,16 @@ if not string.find(text, '[^- ]') then
   call('DEL', POLICY)
 else
   call('SET', POLICY, text)
+end
+-- Whatever counts is settled anew before the next gift; whoever changed the policy does that right away.
+local own = overrides and { match(overrides, POLICY_TEXT) } or {}
+local counts_anew = false
+for i = 11, 13 do
+  local was, is = own[i] or '-', new[i]
+  counts_anew = counts_anew or (was == '' and '-' or was) ~= is
+end
+if counts_anew and (strings[4] or new[11] ~= 'off' and new[11] ~= '-') then
+  local rest = strings[4] and match(strings[4], '^[^\n]*(\n.*)$') or '\n' .. int(now) .. ' 0 -\noff UTC off\n-\ns\n'
+  call('SET', KEYS[6], '?' .. rest)
 end
 return { header(), text }

@@ -1,6 +1,6 @@
 -- feed_publish: takes gifts in order, as one step; those for later join the due queue.
 --
--- KEYS 10 + 2 per gift:
+-- KEYS 13 + 2 per gift:
 --   1 list
 --   2 rows
 --   3 hist
@@ -11,9 +11,12 @@
 --   8 ledger
 --   9 reports
 --   10 readers
---   11 id: of the gift
---   12 lock: of its user and kind
--- ARGV 14 + 6 per gift:
+--   11 count
+--   12 tally
+--   13 parts
+--   14 id: of the gift
+--   15 lock: of its user and kind
+-- ARGV 14 + 7 per gift:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -34,10 +37,11 @@
 --   18 body: see feed_gifts
 --   19 record: of the gift, its id the first line; "" as long as it is not known to be for later
 --   20 extra: second line of its entry in the ledger; "" for a test, which is no entry
+--   21 gifter: "r USER", or "- USER" for one who is not ranked
 -- RETURNS the header, then one text per gift: "n" (new) or "d" (came before) and what is remembered of
 --   its id; or "f" and in how many milliseconds the first is due (as many wait as may)
 -- REFUSES with "", "register", a time, the policy's delay: nothing was done; the feed must be in the index
---   from that time on, and records must come along. See also feed_ledger
+--   from that time on, and records must come along. See also feed_ledger, feed_count
 
 local REGISTERED, MAX = tonumber(ARGV[13]), tonumber(ARGV[14])
 local unregistered, gifts_waiting = false, false

@@ -1,7 +1,7 @@
 -- feed_publish_now: how feed_publish begins, and all of it as long as no gift is for later: what comes
 -- behind this, the due queue first, is then not even made.
 
-local GIFT_COUNT = (#KEYS - 10) / 2
+local GIFT_COUNT = (#KEYS - 13) / 2
 
 -- When a gift is to be shown; nothing when that is now.
 local function due_of(a)
@@ -22,7 +22,7 @@ end
 local function take_all(schedule)
   local answers = {}
   for gift = 1, GIFT_COUNT do
-    local a, index = 15 + (gift - 1) * GIFT_ARGS, 9 + gift * 2
+    local a, index = 15 + (gift - 1) * GIFT_ARGS, 12 + gift * 2
     local known, again, at = lookup(ids, index), false, nil
     if known then
       local over, status = string.match(known, '^(%d+) %x+ ([amswc]) %S+ %d+ %S+ %S+')

@@ -1,12 +1,20 @@
 -- feed_retract: takes a row back.
 --
--- KEYS 5:
+-- KEYS 13:
 --   1 list
 --   2 rows
 --   3 hist
 --   4 meta
 --   5 policy
--- ARGV 10:
+--   6 due
+--   7 later
+--   8 ledger
+--   9 reports
+--   10 readers
+--   11 count
+--   12 tally
+--   13 parts
+-- ARGV 14:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -16,19 +24,27 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
---   10 row: its id
+--   10 hooks version: that of the webhooks of all feeds
+--   11 registered: webhooks that rest and are in the index of jobs
+--   12 ledger bounds
+--   13 looked at: from when on the feed is known to be looked at by whoever does what is due
+--   14 row: its id
 -- RETURNS the header, then "1" when the row was in the list, else "0"
--- REFUSES nothing
+-- REFUSES as feed_ledger and feed_count do
 
 settle()
 local found = '0'
 for at, entry in ipairs(entries) do
-  if match(entry, '^%S+') == ARGV[10] then
+  if match(entry, '^%S+') == ARGV[14] then
     drop(at)
-    record('retracted ' .. ARGV[10], '')
+    record('retracted ' .. ARGV[14], '')
+    uncount_row(ARGV[14])
     found = '1'
     break
   end
 end
+local not_yet = ledger_refuses()
+if not_yet then return not_yet end
 commit('=')
-return { header(), found }
+ledger_commit()
+return { header() .. news, found }

@@ -1,7 +1,7 @@
 -- feed_retract_gift: takes one gift back by its id. What it added to its row leaves it, and a row of which nothing
 -- is left goes; a gift that waits is cancelled. The same steps as the domain's FeedState::take_part.
 --
--- KEYS 11:
+-- KEYS 14:
 --   1 list
 --   2 rows
 --   3 hist
@@ -12,8 +12,11 @@
 --   8 ledger
 --   9 reports
 --   10 readers
---   11 id: of the gift
--- ARGV 13:
+--   11 count
+--   12 tally
+--   13 parts
+--   14 id: of the gift
+-- ARGV 14:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -26,13 +29,15 @@
 --   10 hooks version: that of the webhooks of all feeds
 --   11 registered: webhooks that rest and are in the index of jobs
 --   12 ledger bounds
---   13 gift: its id
+--   13 looked at: from when on the feed is known to be looked at by whoever does what is due
+--   14 gift: its id
 -- RETURNS the header, then "1", or "0" when the id is not, or no longer, remembered with its part
--- REFUSES as feed_ledger does
+-- REFUSES as feed_ledger and feed_count do
 
-local known, id = strings[9] or '', ARGV[13]
+local known, id = strings[12] or '', ARGV[14]
 local over, fingerprint, status, row = match(known, '^(%d+) (%x+) ([amswc]) %S+ %d+ (%S+) %S+')
-if not over or status ~= 'w' and now >= tonumber(over) then return { header(), '0' } end
+local keep = match(known, '^%S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ (%d+) ')
+if not over or status ~= 'w' and now >= math.max(tonumber(over), tonumber(keep) or 0) then return { header(), '0' } end
 if status == 'c' then return { header(), '1' } end
 
 if status == 'w' then
@@ -43,12 +48,12 @@ if status == 'w' then
   due_remove(member, id)
   commit('=')
   local answer = til(policy.idempotency_window) .. ' ' .. fingerprint .. ' c 0 0 ' .. int(score) .. ' -'
-  call('SET', KEYS[11], answer, 'PX', int(policy.idempotency_window + 60000))
+  call('SET', KEYS[14], answer, 'PX', int(policy.idempotency_window + 60000))
   due_commit()
   return { header(), '1' }
 end
 
-local head, part = match(known, '^(%S+ %S+ %S+ %S+ %S+ %S+ %S+) (%S+)$')
+local head, part, counted = match(known, '^(%S+ %S+ %S+ %S+ %S+ %S+ %S+) (%S+)(.*)$')
 if part == 'x' then return { header(), '1' } end
 local test, units, amount, currency = match(part or '', '^(~?)(%d+):(%d*):(%a*)$')
 if not units then return { header(), '0' } end
@@ -87,6 +92,7 @@ if units ~= '0' or amount ~= '' and amount ~= '0' then
 end
 local listed = changes[#changes]
 listed = listed and (match(listed, '^%d+ %d+ %d+ update\n') or match(listed, '^%d+ %d+ %d+ retracted '))
+uncount_gift(counted, row, status ~= 's')
 if test == '' then
   fresh[1] = 'r ' .. (listed and seq_text or '-') .. ' ' .. row .. ' ' .. time .. '\n' .. id
     .. ' 0 - -\n0\n\n\n\n0\n{}\n{}\n\n \n'
@@ -94,6 +100,6 @@ end
 local not_yet = ledger_refuses()
 if not_yet then return not_yet end
 commit('=')
-call('SET', KEYS[11], head .. ' x', 'KEEPTTL')
+call('SET', KEYS[14], head .. ' x', 'KEEPTTL')
 ledger_commit()
 return { header() .. news, '1' }

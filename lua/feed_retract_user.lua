@@ -1,12 +1,20 @@
 -- feed_retract_user: takes every row of a user back, the oldest first.
 --
--- KEYS 5:
+-- KEYS 13:
 --   1 list
 --   2 rows
 --   3 hist
 --   4 meta
 --   5 policy
--- ARGV 10:
+--   6 due
+--   7 later
+--   8 ledger
+--   9 reports
+--   10 readers
+--   11 count
+--   12 tally
+--   13 parts
+-- ARGV 14:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -16,20 +24,28 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
---   10 begin: how the user of such a row begins
+--   10 hooks version: that of the webhooks of all feeds
+--   11 registered: webhooks that rest and are in the index of jobs
+--   12 ledger bounds
+--   13 looked at: from when on the feed is known to be looked at by whoever does what is due
+--   14 begin: how the user of such a row begins
 -- RETURNS the header, then how many there were
--- REFUSES nothing
+-- REFUSES as feed_ledger and feed_count do
 
 settle()
-local USER, prefix, gone_rows = '^' .. string.rep('[^\n]*\n', 11) .. '([^\n]*)', ARGV[10], 0
+local USER, prefix, gone_rows = '^' .. string.rep('[^\n]*\n', 11) .. '([^\n]*)', ARGV[14], 0
 for at = #entries, 1, -1 do
   local id = match(entries[at], '^%S+')
   local user = match(row_text(id) or '', USER)
   if user and string.sub(user, 1, #prefix) == prefix then
     drop(at)
     record('retracted ' .. id, '')
+    uncount_row(id)
     gone_rows = gone_rows + 1
   end
 end
+local not_yet = ledger_refuses()
+if not_yet then return not_yet end
 commit('=')
-return { header(), int(gone_rows) }
+ledger_commit()
+return { header() .. news, int(gone_rows) }

@@ -1,7 +1,7 @@
 -- feed_snapshot: the list as it stands. Removes rows whose time is over; of a feed that nobody wrote to
 -- it writes nothing.
 --
--- KEYS 7:
+-- KEYS 8:
 --   1 list
 --   2 rows
 --   3 hist
@@ -9,6 +9,7 @@
 --   5 policy
 --   6 shown
 --   7 control
+--   8 told
 -- ARGV 9:
 --   1 now
 --   2 candidate epoch
@@ -20,7 +21,7 @@
 --   8 idle ttl
 --   9 live channel
 -- RETURNS the header, the overrides as in `policy` ("" for none), what overlays were told as in feed_control or "", how many rows, these, newest first, then what
---   watchers were told of the feed's drops
+--   watchers were told of the feed's drops, then of totals and goals
 -- REFUSES with an error DAMAGED when the list names a row that is not there
 
 if #entries > 0 then
@@ -35,6 +36,8 @@ end
 settle()
 local answer = { header(), overrides or '', strings[5] or '', int(#entries) }
 for at, entry in ipairs(entries) do answer[at + 4] = texts[match(entry, '^%S+')] end
-for _, told in ipairs(call('HVALS', KEYS[6])) do answer[#answer + 1] = told end
+for at = 6, 8, 2 do
+  for _, told in ipairs(call('HVALS', KEYS[at])) do answer[#answer + 1] = told end
+end
 commit('=')
 return answer

@@ -163,6 +163,9 @@ pub struct Feeds {
     pub history: u64,
     pub visibility: String,
     pub presence: String,
+    pub totals: Vec<String>,
+    pub time_zone: String,
+    pub points: std::collections::BTreeMap<String, u64>,
 }
 
 /// `[drops]`

@@ -17,6 +17,8 @@ pub enum DueKind {
     /// A drop's clock strikes: it opens or closes, holds end, watchers are to be told. The entry's id is the
     /// drop's name; each drop has one such entry at most, for what comes first.
     Drop,
+    /// Watchers are to be told what is counted, or a period ends. Each feed has one such entry at most.
+    Totals,
 }
 
 impl DueKind {
@@ -25,6 +27,7 @@ impl DueKind {
         match self {
             DueKind::Gift => 'g',
             DueKind::Drop => 'd',
+            DueKind::Totals => 't',
         }
     }
 
@@ -33,6 +36,7 @@ impl DueKind {
         match letter {
             'g' => Some(DueKind::Gift),
             'd' => Some(DueKind::Drop),
+            't' => Some(DueKind::Totals),
             _ => None,
         }
     }

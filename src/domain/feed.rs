@@ -179,6 +179,25 @@ impl FeedState {
         self.record(Op::Drop(view), policy, effects);
     }
 
+    /// Tells watchers what is counted: an op of totals or of a goal.
+    pub fn tell(&mut self, op: Op, policy: &Policy, effects: &mut Effects) {
+        self.begin();
+        match &op {
+            Op::Totals(periods) => {
+                for (period, view) in periods {
+                    self.list.totals.remove(period);
+                    self.list.totals.extend(view.clone().map(|view| (*period, view)));
+                }
+            }
+            Op::Goal(goal, view) => {
+                self.list.goals.remove(goal);
+                self.list.goals.extend(view.clone().map(|view| (goal.clone(), view)));
+            }
+            _ => {}
+        }
+        self.record(op, policy, effects);
+    }
+
     pub(super) fn replace(&mut self, at: usize, row: Row, policy: &Policy, effects: &mut Effects) {
         let row = Arc::new(row);
         self.list.rows[at] = row.clone();
@@ -242,7 +261,8 @@ impl FeedState {
         Ok(())
     }
 
-    pub(super) fn begin(&mut self) {
+    /// Begins the life of a feed to which nobody wrote.
+    pub fn begin(&mut self) {
         if self.list.at.epoch.is_none() {
             self.list.at.epoch = Epoch::mint();
         }

@@ -46,8 +46,14 @@ impl FeedState {
         true
     }
 
-    /// Takes every row of a user back, the oldest first. How many.
-    pub fn retract_user(&mut self, user: &str, policy: &Policy, now: Millis, effects: &mut Effects) -> u64 {
+    /// Takes every row of a user back, the oldest first. Which.
+    pub fn retract_user(
+        &mut self,
+        user: &str,
+        policy: &Policy,
+        now: Millis,
+        effects: &mut Effects,
+    ) -> Vec<RowId> {
         self.sweep(policy, now, effects);
         let prefix = user_prefix(user);
         let rows: Vec<RowId> = self
@@ -58,7 +64,7 @@ impl FeedState {
             .filter(|row| row.user.starts_with(&prefix))
             .map(|row| row.id.clone())
             .collect();
-        rows.iter().filter(|row| self.retract(row, policy, now, effects)).count() as u64
+        rows.into_iter().filter(|row| self.retract(row, policy, now, effects)).collect()
     }
 
     /// Takes out of a row what one gift had added to it; a row of which nothing is left goes. Its time is not

@@ -4,6 +4,9 @@ use serde_json::value::RawValue;
 
 use super::json::{Fault, Field, Object, Refused};
 use super::limits;
+use super::tally::period::{Period, Periods, Zone};
+use super::tally::state::Rules;
+use super::tally::sum::{MAX_POINTS, Points};
 
 /// What a gift does that finds the dedup lock of its user and kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -111,6 +114,12 @@ pub struct Policy {
     pub visibility: Visibility,
     /// Whether watchers are told how many watch.
     pub presence: TellPresence,
+    /// The periods that are counted; none costs nothing.
+    pub totals: Periods,
+    /// Where days, weeks and months begin.
+    pub time_zone: Zone,
+    /// Points for a minor unit of each currency, 0–1 000 000.
+    pub points: Points,
 }
 
 impl Default for Policy {
@@ -126,6 +135,9 @@ impl Default for Policy {
             history: 1024,
             visibility: Visibility::Public,
             presence: TellPresence::Off,
+            totals: Periods::default(),
+            time_zone: Zone::default(),
+            points: Points::default(),
         }
     }
 }
@@ -144,7 +156,15 @@ impl Policy {
             history: patch.history.unwrap_or(self.history),
             visibility: patch.visibility.unwrap_or(self.visibility),
             presence: patch.presence.unwrap_or(self.presence),
+            totals: patch.totals.unwrap_or(self.totals),
+            time_zone: patch.time_zone.as_ref().unwrap_or(&self.time_zone).clone(),
+            points: patch.points.as_ref().unwrap_or(&self.points).clone(),
         }
+    }
+
+    /// What it says about counting.
+    pub fn rules(&self) -> Rules {
+        Rules { periods: self.totals, zone: self.time_zone.clone(), points: self.points.clone() }
     }
 
     /// Why this policy may not be, if it may not: for defaults that come from a configuration.
@@ -187,6 +207,15 @@ pub struct PolicyPatch {
     /// See [`Policy::presence`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub presence: Option<TellPresence>,
+    /// See [`Policy::totals`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub totals: Option<Periods>,
+    /// See [`Policy::time_zone`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<Zone>,
+    /// See [`Policy::points`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub points: Option<Points>,
 }
 
 impl PolicyPatch {
@@ -210,6 +239,9 @@ impl PolicyPatch {
             history: int("history", limits::HISTORY),
             visibility: None,
             presence: None,
+            totals: None,
+            time_zone: None,
+            points: None,
         };
         patch.row_ttl_ms = body.take("row_ttl_ms").and_then(|f| read_ttl(&f, &mut faults));
         patch.dedup = body.take("dedup").and_then(|f| read_dedup(&f, &mut faults));
@@ -218,6 +250,12 @@ impl PolicyPatch {
             word.parse::<Visibility>().map_err(|rule| f.wrong(&mut faults, rule)).ok()
         });
         patch.presence = body.take("presence").and_then(|f| read_presence(&f, &mut faults));
+        patch.totals = body.take("totals").and_then(|f| read_periods(&f, &mut faults));
+        patch.time_zone = body.take("time_zone").and_then(|f| {
+            let zone = f.string(&mut faults)?.parse();
+            zone.map_err(|rule| f.wrong(&mut faults, rule)).ok()
+        });
+        patch.points = body.take("points").and_then(|f| read_points(&f, &mut faults));
         body.close(&mut faults);
         if faults.is_empty() { Ok(patch) } else { Err(Refused::Invalid(faults)) }
     }
@@ -235,6 +273,9 @@ impl PolicyPatch {
             history: newer.history.or(self.history),
             visibility: newer.visibility.or(self.visibility),
             presence: newer.presence.or(self.presence),
+            totals: newer.totals.or(self.totals),
+            time_zone: newer.time_zone.clone().or_else(|| self.time_zone.clone()),
+            points: newer.points.clone().or_else(|| self.points.clone()),
         }
     }
 
@@ -261,6 +302,37 @@ fn read_presence(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<TellPrese
         field.wrong(faults, "must be \"off\" or \"count\"");
     }
     presence
+}
+
+fn read_periods(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Periods> {
+    let words = field.array(faults)?;
+    let word = |raw: &&RawValue| serde_json::from_str::<String>(raw.get()).ok()?.parse::<Period>().ok();
+    let periods: Option<Periods> = words.iter().map(word).collect();
+    if periods.is_none() {
+        field.wrong(faults, "must be a list of all, session, day, week and month");
+    }
+    periods
+}
+
+/// Currencies that may have points.
+const MAX_CURRENCIES_WITH_POINTS: usize = 64;
+
+fn read_points(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Points> {
+    let points: Option<std::collections::BTreeMap<String, u64>> = serde_json::from_str(field.raw.get()).ok();
+    let is_legal = |(currency, each): (&String, &u64)| {
+        (3..=12).contains(&currency.len())
+            && currency.bytes().all(|b| b.is_ascii_alphabetic())
+            && *each <= MAX_POINTS
+    };
+    let points = points.filter(|it| it.len() <= MAX_CURRENCIES_WITH_POINTS && it.iter().all(is_legal));
+    if points.is_none() {
+        field.wrong(
+            faults,
+            "must be an object of at most 64 currencies (3 to 12 of A-Z a-z), each with an integer \
+                             from 0 to 1000000: points for a minor unit",
+        );
+    }
+    points.map(|points| Points(points.into()))
 }
 
 fn read_dedup(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Dedup> {

@@ -179,6 +179,7 @@ impl DeadDue {
         match DueKind::of(self.kind) {
             Some(DueKind::Gift) => "gift",
             Some(DueKind::Drop) => "drop",
+            Some(DueKind::Totals) => "totals",
             None => "unknown",
         }
     }

@@ -7,7 +7,7 @@
 use serde_json::Value as Json;
 use utoipa::ToSchema;
 
-use super::answers::words::{DedupMode, DeliveryMode, PresenceMode, Visibility};
+use super::answers::words::{DedupMode, DeliveryMode, PeriodName, PresenceMode, Visibility};
 
 /// A gift event. Not both of deliver_at and delay_ms.
 #[derive(ToSchema)]
@@ -60,6 +60,9 @@ pub struct User {
     /// A picture.
     #[schema(required = false, max_length = 512, format = "uri", pattern = "^[Hh][Tt][Tt][Pp][Ss]://")]
     avatar: String,
+    /// Counted in totals, and never ranked.
+    #[schema(required = false)]
+    anonymous: bool,
 }
 
 /// What was sent. Unknown fields are refused in a request.
@@ -140,6 +143,37 @@ pub struct PolicyPatch {
     /// Whether watchers are told how many watch.
     #[schema(required = false)]
     presence: PresenceMode,
+    /// The periods that are counted; one that is switched off is discarded.
+    #[schema(required = false)]
+    totals: Vec<PeriodName>,
+    /// The IANA name of the time zone in which days begin.
+    #[schema(required = false, example = "Europe/Berlin")]
+    time_zone: String,
+    /// Points for a minor unit of each currency, 0 to 1 000 000.
+    #[schema(required = false)]
+    points: std::collections::BTreeMap<String, u32>,
+}
+
+/// A session's name.
+#[derive(ToSchema)]
+pub struct SessionStart {
+    /// At most 64 bytes in UTF-8.
+    #[schema(min_length = 1, max_length = 64, example = "friday-7")]
+    id: String,
+}
+
+/// How a goal is defined.
+#[derive(ToSchema)]
+pub struct GoalSpec {
+    #[schema(min_length = 1, max_length = 64, example = "New mic")]
+    title: String,
+    /// The period that it goes by, and with which it begins anew.
+    period: PeriodName,
+    /// points, units, or a currency.
+    #[schema(pattern = "^[A-Za-z]{3,12}$", example = "EUR")]
+    by: String,
+    #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64, example = 20_000)]
+    target: u64,
 }
 
 /// How a drop is defined.

@@ -45,6 +45,7 @@ mod sources;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod totals;
 pub mod watch;
 
 pub use door::{Door, Rules};

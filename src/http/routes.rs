@@ -10,7 +10,7 @@ use super::resource::{read, resource};
 use super::watch::tally::Tally;
 use super::{
     Gate, batch, claims, docs, drops, feed, gifts, guard, health, inbound, meter, moderation, pages, policy,
-    presence, reports, scheduled, sources, watch,
+    presence, reports, scheduled, sources, totals, watch,
 };
 use crate::live::worker::Worker;
 
@@ -61,6 +61,16 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     );
     cfg.service(resource("/v1/feeds/{feed}/presence").route(read().to(presence::get)));
     cfg.service(resource("/v1/feeds/{feed}/control").route(web::post().to(moderation::control)));
+    cfg.service(resource("/v1/feeds/{feed}/totals").route(read().to(totals::totals)));
+    cfg.service(resource("/v1/feeds/{feed}/leaders").route(read().to(totals::leaders)));
+    cfg.service(resource("/v1/feeds/{feed}/session").route(web::post().to(totals::session)));
+    cfg.service(resource("/v1/feeds/{feed}/goals").route(read().to(totals::goals)));
+    cfg.service(
+        resource("/v1/feeds/{feed}/goals/{goal}")
+            .route(read().to(totals::goal))
+            .route(web::put().to(totals::put_goal))
+            .route(web::delete().to(totals::delete_goal)),
+    );
     cfg.service(
         resource("/v1/feeds/{feed}/policy")
             .route(read().to(policy::get))

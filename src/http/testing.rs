@@ -26,6 +26,7 @@ use crate::live::Live;
 
 mod moderation;
 mod reports;
+mod totals;
 
 /// How the engine answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,7 +73,8 @@ impl Feed {
             }
         };
         let part = effects.part.map_or(Part::Unknown, Part::Added);
-        self.known.insert(gift.id.clone(), Remembered { fingerprint: gift.fingerprint, fate, part });
+        self.known
+            .insert(gift.id.clone(), Remembered { fingerprint: gift.fingerprint, fate, part, counted: None });
         outcome
     }
 }

@@ -171,6 +171,18 @@ labels! {
         Presence = "presence",
         /// Telling overlays what to do.
         Control = "control",
+        /// Reading totals.
+        Totals = "totals",
+        /// Reading a ranking.
+        Leaders = "leaders",
+        /// Beginning a session.
+        BeginSession = "begin_session",
+        /// Reading goals.
+        Goals = "goals",
+        /// Defining or changing a goal.
+        PutGoal = "put_goal",
+        /// Deleting a goal.
+        DeleteGoal = "delete_goal",
         /// Reading a policy.
         Policy = "policy",
         /// Changing a policy.

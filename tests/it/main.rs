@@ -43,6 +43,7 @@ mod strangers;
 mod survival;
 mod tls;
 mod tokens_elsewhere;
+mod totals;
 mod two_nodes;
 mod vectors;
 mod watching;

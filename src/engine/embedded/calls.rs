@@ -3,19 +3,20 @@
 use super::feeds::Feeds;
 use super::{
     EmbeddedEngine, deliveries, drops, due, due_work, gifts, groups, hooks, moderation, readers, sources,
-    webhooks,
+    totals, webhooks,
 };
+use crate::domain::tally::{GoalSpec, GoalView, LeadersAsk, LeadersView, Session, TotalsView};
 use crate::domain::{
     Ask, Cancelled, Claim, Claimed, Confirmed, Control, Cursor, DeadLetter, Defined, DropId, DropSpec,
-    DropView, DuePlace, FeedId, Gift, GiftId, GiftTakenBack, GroupId, GroupView, Hold, HoldId, Hook, HookId,
-    HookKey, Job, Millis, Outcome, Policy, Position, Reader, Replay, RowId, Source, SourceId, SourceNote,
-    Taken,
+    DropView, DuePlace, FeedId, Gift, GiftId, GiftTakenBack, GoalId, GroupId, GroupView, Hold, HoldId, Hook,
+    HookId, HookKey, Job, Millis, Outcome, Policy, Position, Reader, Replay, RowId, Source, SourceId,
+    SourceNote, Taken,
 };
 use crate::engine::{
-    DUE_BATCH, DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, EngineError, FeedStore, Head, JobDone,
-    JobStore, JobTurn, Kept, LISTED, LedgerStore, Missed, ModerationStore, PolicyChange, Presence,
-    PresenceStore, Save, ScheduledPage, Snapshot, SourceStore, Subscription, Swapped, Unscheduled, Wait,
-    Wakes, Want, WebhookStore, Work,
+    DUE_BATCH, DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, EngineError, FeedStore, GoalPut, Head,
+    JobDone, JobStore, JobTurn, Kept, LISTED, LedgerStore, Missed, ModerationStore, PolicyChange, Presence,
+    PresenceStore, Save, ScheduledPage, Snapshot, SourceStore, Subscription, Swapped, TotalsStore,
+    Unscheduled, Wait, Wakes, Want, WebhookStore, Work,
 };
 
 /// For calls that bring no clock, and judge nothing by it.
@@ -30,13 +31,7 @@ impl FeedStore for EmbeddedEngine {
 
     fn retract<'a>(&'a self, feed: &'a FeedId, row: &'a RowId, now: Millis) -> Wait<'a, Option<Position>> {
         let (feed, row) = (feed.clone(), row.clone());
-        self.at(now, move |feeds| {
-            feeds.on(&feed, now, |txn| {
-                txn.change(|state, policy, now, effects| {
-                    state.retract(&row, policy, now, effects).then(|| state.position())
-                })
-            })
-        })
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| moderation::retract(txn, &row)))
     }
 
     fn policy<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Policy> {
@@ -177,11 +172,7 @@ impl ModerationStore for EmbeddedEngine {
 
     fn retract_user<'a>(&'a self, feed: &'a FeedId, user: &'a str, now: Millis) -> Wait<'a, u64> {
         let (feed, user) = (feed.clone(), user.to_owned());
-        self.at(now, move |feeds| {
-            feeds.on(&feed, now, |txn| {
-                txn.change(|state, policy, now, effects| state.retract_user(&user, policy, now, effects))
-            })
-        })
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| moderation::retract_user(txn, &user)))
     }
 
     fn retract_gift<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, GiftTakenBack> {
@@ -198,6 +189,49 @@ impl PresenceStore for EmbeddedEngine {
 
     fn presence<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Presence>> {
         Box::pin(std::future::ready(Ok(self.attendance.presence(feeds))))
+    }
+}
+
+impl TotalsStore for EmbeddedEngine {
+    fn totals<'a>(&'a self, feed: &'a FeedId, back: bool, now: Millis) -> Wait<'a, Option<TotalsView>> {
+        let feed = feed.clone();
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| totals::totals(txn, back)))
+    }
+
+    fn leaders<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        ask: LeadersAsk,
+        now: Millis,
+    ) -> Wait<'a, Option<LeadersView>> {
+        let feed = feed.clone();
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| totals::leaders(txn, &ask)))
+    }
+
+    fn begin_session<'a>(&'a self, feed: &'a FeedId, id: String, now: Millis) -> Wait<'a, (Session, bool)> {
+        let feed = feed.clone();
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| totals::begin_session(txn, &id)))
+    }
+
+    fn goals<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Vec<GoalView>> {
+        let feed = feed.clone();
+        self.at(now, move |feeds| feeds.on(&feed, now, totals::goals))
+    }
+
+    fn put_goal<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        goal: &'a GoalId,
+        spec: GoalSpec,
+        now: Millis,
+    ) -> Wait<'a, GoalPut> {
+        let (feed, goal) = (feed.clone(), goal.clone());
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| totals::put_goal(txn, &goal, &spec)))
+    }
+
+    fn delete_goal<'a>(&'a self, feed: &'a FeedId, goal: &'a GoalId, now: Millis) -> Wait<'a, bool> {
+        let (feed, goal) = (feed.clone(), goal.clone());
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| totals::delete_goal(txn, &goal)))
     }
 }
 

@@ -5,6 +5,7 @@ use super::claims::{self, State};
 use super::due;
 use super::entries;
 use super::fault::Step;
+use super::totals;
 use super::txn::FeedTxn;
 use crate::domain::drop::MAX_DROPS;
 use crate::domain::row::{RowDrop, SoldRow};
@@ -218,6 +219,7 @@ fn sell(
     let sold = SoldEntry { id: claim, count, drop: &drop, user, gift, message };
     let now = txn.now;
     entries::enter(txn, |out| push_sold(out, sold, sale.at.seq, &sale.row, now))?;
+    totals::count_sale(txn, user, count, &sale.row)?;
     Ok(sale)
 }
 

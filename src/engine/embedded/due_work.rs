@@ -3,7 +3,7 @@
 use super::due::{self, DueEntry};
 use super::fault::{Fault, Step};
 use super::txn::FeedTxn;
-use super::{drops, gifts};
+use super::{drops, gifts, totals};
 use crate::domain::DueKind;
 use crate::engine::{DUE_BATCH, DUE_TRIES, DeadDue, DueFate, DueHandled, DueRun, rest_after};
 
@@ -27,6 +27,10 @@ pub(super) fn run(txn: &mut FeedTxn<'_>) -> Step<DueRun> {
                 Ok(drop) => Ok(DueFate::Struck(drops::tick(txn, &drop)?.map(Box::new))),
                 Err(_) => Err("this is no drop's name"),
             },
+            Some(DueKind::Totals) => {
+                totals::tick(txn)?;
+                Ok(DueFate::Struck(None))
+            }
             None => Err("this version of Tipcast does not know what it is for"),
         };
         let fate = match done {

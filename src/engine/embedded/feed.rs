@@ -11,6 +11,7 @@ use super::claims;
 use super::db::{Db, parsed, text};
 use super::fault::{Fault, Step};
 use super::ledger::Ledger;
+use super::tallies::{self, Tally};
 use crate::domain::feed::{Effects, Lock};
 use crate::domain::{
     Change, Controls, DropId, Epoch, FeedId, FeedList, FeedState, Millis, Policy, Position, Stock,
@@ -51,6 +52,8 @@ pub(super) struct Feed {
     /// How many of its gifts wait, once somebody counted them.
     pub(super) waiting: Option<u64>,
     pub(super) ledger: Ledger,
+    /// What it counts; none for a feed that counts nothing, and never did.
+    pub(super) tally: Option<Tally>,
     /// The clock of the call of this group that changed it last, if any did.
     pub(super) touched: Option<Millis>,
 }
@@ -74,6 +77,7 @@ impl Feed {
             touched_stocks: BTreeSet::new(),
             waiting: None,
             ledger: Ledger::default(),
+            tally: None,
             touched: None,
         }
     }
@@ -106,6 +110,10 @@ impl Feed {
         for (stock, shown) in claims::drops(db, no)? {
             state.list.drops.insert(shown.drop.clone(), shown.clone().into());
             feed.stocks.insert(shown.drop, stock);
+        }
+        if let Some((tally, totals, goals)) = tallies::read(db, no)? {
+            (state.list.totals, state.list.goals) = (totals, goals);
+            feed.tally = Some(tally);
         }
         if stored_capacity != policy.capacity {
             // The server's default changed while we were away: a change of the list like any other.
@@ -221,6 +229,10 @@ impl Feed {
             if let (Some(stock), Some(shown)) = (self.stocks.get(&name), state.list.drops.get(&name)) {
                 claims::put_drop(db, no, &name, stock, shown)?;
             }
+        }
+        if let Some(tally) = &mut self.tally {
+            let rows = state.list.rows.iter().map(|row| &row.id).collect();
+            tallies::write(db, no, tally, &rows, (&state.list.totals, &state.list.goals))?;
         }
         if state.locks.len() > self.purge_locks_at {
             state.locks.retain(|_, lock| lock.until > now);

@@ -4,8 +4,9 @@ use super::due::{self, DueEntry};
 use super::entries;
 use super::fault::{Fault, Step};
 use super::ids;
+use super::totals::{self, Given};
 use super::txn::FeedTxn;
-use crate::domain::answer::{GiftFate, Remembered};
+use crate::domain::answer::{CountedGift, GiftFate, Remembered};
 use crate::domain::{
     Answer, DueKind, DuePlace, EntryStatus, Gift, GiftId, Millis, Outcome, Part, Policy, Scheduled, Status,
     due_at,
@@ -23,7 +24,9 @@ fn publish_one(txn: &mut FeedTxn<'_>, gift: &Gift) -> Step<Outcome> {
         Some(no) => ids::remembered(txn.db, no, &gift.id, txn.now)?,
         None => None,
     };
-    if let Some(remembered) = remembered {
+    // Past its window the id is free again, though what it counted can be taken back for longer.
+    let over = |it: &Remembered| it.counted.as_ref().is_some_and(|counted| txn.now >= counted.window);
+    if let Some(remembered) = remembered.filter(|it| !over(it)) {
         return Ok(remembered.again(gift.fingerprint));
     }
     match due_at(gift, &txn.policy, txn.now) {
@@ -38,8 +41,12 @@ pub(super) fn take(txn: &mut FeedTxn<'_>, gift: &Gift) -> Step<Answer> {
         let answer = state.publish(gift, policy, now, effects);
         (answer, effects.part.take().map_or(Part::Unknown, Part::Added))
     })?;
+    let counted = match &part {
+        Part::Added(part) => totals::of_gift(txn, gift, &answer, part),
+        Part::Unknown | Part::TakenBack => None,
+    };
     let fate = GiftFate::Taken(answer.clone());
-    remember(txn, Remembered { fingerprint: gift.fingerprint, fate, part })?;
+    remember(txn, Remembered { fingerprint: gift.fingerprint, fate, part, counted: counted.clone() })?;
     let Answer { status, at, row, .. } = &answer;
     let (status, seq) = match status {
         Status::Accepted => (EntryStatus::Accepted, Some(at.seq)),
@@ -48,12 +55,17 @@ pub(super) fn take(txn: &mut FeedTxn<'_>, gift: &Gift) -> Step<Answer> {
     };
     let now = txn.now;
     entries::enter(txn, |out| push_entry(out, gift, status, seq, Some(row), now))?;
+    if let Some(CountedGift { counted, user, .. }) = &counted {
+        let row = (answer.status != Status::Suppressed).then_some(&answer.row);
+        totals::add(txn, counted, Given { user, person: &gift.user.to_json(), row })?;
+    }
     Ok(answer)
 }
 
 /// Remembers what became of a gift's id, for a window from now.
 fn remember(txn: &mut FeedTxn<'_>, it: Remembered) -> Step<()> {
-    let until = txn.now.plus(txn.policy.idempotency_window_ms);
+    let window = txn.now.plus(txn.policy.idempotency_window_ms);
+    let until = if it.counted.is_some() { totals::keep_until(txn) } else { window };
     let no = txn.number()?;
     txn.common.ids.remember(txn.db, no, &it, until)
 }
@@ -73,7 +85,7 @@ fn schedule(txn: &mut FeedTxn<'_>, gift: &Gift, at: Millis) -> Step<Outcome> {
     txn.common.agenda.add(txn.db, (txn.name, no), entry, (at, txn.now))?;
     let scheduled = Scheduled { id: gift.id.clone(), deliver_at: at };
     let fate = GiftFate::Waits(scheduled.clone());
-    let it = Remembered { fingerprint: gift.fingerprint, fate, part: Part::Unknown };
+    let it = Remembered { fingerprint: gift.fingerprint, fate, part: Part::Unknown, counted: None };
     txn.common.ids.remember(txn.db, no, &it, at)?;
     txn.feed.waiting = Some(waiting + 1);
     Ok(Outcome::Scheduled(scheduled))
@@ -106,7 +118,7 @@ pub(super) fn unschedule(txn: &mut FeedTxn<'_>, id: &GiftId) -> Step<Unscheduled
     let deliver_at = entry.place.at;
     if let Some(known) = known {
         let fate = GiftFate::Cancelled(Scheduled { id: id.clone(), deliver_at });
-        remember(txn, Remembered { fate, ..known })?;
+        remember(txn, Remembered { fate, counted: None, ..known })?;
     }
     Ok(Unscheduled::Cancelled(deliver_at))
 }
@@ -144,6 +156,7 @@ pub(super) fn set_policy(txn: &mut FeedTxn<'_>, change: &PolicyChange) -> Step<P
     })?;
     txn.feed.set_policy(policy.clone());
     txn.policy = policy.clone();
+    totals::tick(txn)?;
     Ok(policy)
 }
 

@@ -7,7 +7,7 @@ use rusqlite::{Row as SqlRow, params};
 use super::db::{Db, parsed, text};
 use super::fault::{Fault, Step};
 use super::seal::{self, Found};
-use crate::domain::answer::{GiftFate, Remembered};
+use crate::domain::answer::{CountedGift, GiftFate, Remembered};
 use crate::domain::{Answer, Fingerprint, GiftId, Millis, Part, Position, Scheduled, Status};
 
 /// How `ids` spells that a gift waits, or was cancelled: its `count` is the time for which it was scheduled. The
@@ -81,7 +81,7 @@ impl Ids {
                         row,
                         count,
                         until.0,
-                        it.part.to_string()
+                        spell_part(it)
                     ],
                 )
             }
@@ -167,5 +167,25 @@ fn read(r: &SqlRow<'_>) -> Step<Remembered> {
             GiftFate::Taken(Answer { status, id, at, row: parsed(r, 6)?, count: r.get(7)? })
         }
     };
-    Ok(Remembered { fingerprint, fate, part: parsed(r, 9)? })
+    let (part, counted) =
+        read_part(text(r, 9)?).ok_or_else(|| Fault::garbled("what a gift added cannot be read"))?;
+    Ok(Remembered { fingerprint, fate, part, counted })
+}
+
+/// The part; and for a gift that counted, `WINDOW COUNTED` and the user's id, each on a line of its own.
+fn spell_part(it: &Remembered) -> String {
+    match &it.counted {
+        None => it.part.to_string(),
+        Some(CountedGift { counted, user, window }) => {
+            format!("{}\n{} {counted}\n{user}", it.part, window.0)
+        }
+    }
+}
+
+fn read_part(text: &str) -> Option<(Part, Option<CountedGift>)> {
+    let Some((part, rest)) = text.split_once('\n') else { return Some((text.parse().ok()?, None)) };
+    let (counted, user) = rest.split_once('\n')?;
+    let (window, counted) = counted.split_once(' ')?;
+    let (window, counted) = (Millis(window.parse().ok()?), counted.parse().ok()?);
+    Some((part.parse().ok()?, Some(CountedGift { counted, user: user.to_owned(), window })))
 }

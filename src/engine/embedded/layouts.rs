@@ -9,7 +9,7 @@ pub(super) const APPLICATION_ID: i64 = 0x5449_5043;
 pub(super) const NEWEST: i64 = LAYOUTS.len() as i64;
 
 /// What each layout adds to the one before. A file of an older layout is brought up to the last one.
-const LAYOUTS: [&str; 8] = [FEEDS, CLOSER, DUE, DROPS, REPORTS, MODERATION, SOURCES, PROBE];
+const LAYOUTS: [&str; 9] = [FEEDS, CLOSER, DUE, DROPS, REPORTS, MODERATION, SOURCES, PROBE, TALLIES];
 
 /// From this layout on every row ends with its seal.
 const SEALED: i64 = 8;
@@ -126,6 +126,24 @@ CREATE TABLE probe (one INTEGER PRIMARY KEY, count INTEGER NOT NULL, filler BLOB
 INSERT INTO probe VALUES (1, 0, x'');
 ";
 
+/// What is counted. From here on tables are made with their seal.
+const TALLIES: &str = "
+CREATE TABLE tallies (
+    feed INTEGER PRIMARY KEY, state TEXT NOT NULL, segments TEXT NOT NULL, seal INTEGER NOT NULL
+) STRICT;
+CREATE TABLE told (
+    feed INTEGER PRIMARY KEY, totals TEXT NOT NULL, goals TEXT NOT NULL, seal INTEGER NOT NULL
+) STRICT;
+CREATE TABLE gifters (
+    feed INTEGER NOT NULL, user TEXT NOT NULL, body TEXT NOT NULL, seal INTEGER NOT NULL,
+    PRIMARY KEY (feed, user)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE undone (
+    feed INTEGER NOT NULL, row TEXT NOT NULL, until INTEGER NOT NULL, seal INTEGER NOT NULL,
+    PRIMARY KEY (feed, row)
+) STRICT, WITHOUT ROWID;
+";
+
 /// The tables of a file, by name.
 pub(super) fn tables(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let sql =
@@ -139,10 +157,11 @@ pub(super) fn upgrade(conn: &Connection, layout: i64) -> rusqlite::Result<()> {
         return Ok(());
     }
     let done = conn.execute_batch("BEGIN IMMEDIATE").and_then(|()| {
-        let missing = LAYOUTS.get(layout.max(0) as usize..).unwrap_or_default();
-        missing.iter().try_for_each(|sql| conn.execute_batch(sql))?;
-        if layout < SEALED {
-            seal_all(conn)?;
+        for (number, sql) in (1..).zip(LAYOUTS).skip(layout.max(0) as usize) {
+            conn.execute_batch(sql)?;
+            if number == SEALED {
+                seal_all(conn)?;
+            }
         }
         conn.execute_batch(&format!(
             "PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={NEWEST}; COMMIT;"

@@ -59,9 +59,11 @@ mod scan;
 mod seal;
 mod sources;
 mod steady;
+mod tallies;
 #[cfg(test)]
 mod tests;
 mod topics;
+mod totals;
 mod txn;
 mod webhooks;
 mod writer;

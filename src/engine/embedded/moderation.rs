@@ -4,9 +4,10 @@ use super::entries;
 use super::fault::Step;
 use super::gifts;
 use super::ids;
+use super::totals;
 use super::txn::FeedTxn;
 use crate::domain::answer::GiftFate;
-use crate::domain::{Control, GiftId, GiftTakenBack, Part, Position};
+use crate::domain::{Control, GiftId, GiftTakenBack, Part, Position, RowId};
 use crate::engine::Unscheduled;
 use crate::engine::record::push_retracted;
 
@@ -14,6 +15,24 @@ use crate::engine::record::push_retracted;
 pub(super) fn control(txn: &mut FeedTxn<'_>, control: &Control) -> Step<Option<Position>> {
     let found = txn.change(|state, policy, now, effects| state.control(control, policy, now, effects))?;
     Ok(found.then(|| txn.feed.state.position()))
+}
+
+/// See [`crate::engine::FeedStore::retract`].
+pub(super) fn retract(txn: &mut FeedTxn<'_>, row: &RowId) -> Step<Option<Position>> {
+    let at = txn.change(|state, policy, now, effects| {
+        state.retract(row, policy, now, effects).then(|| state.position())
+    })?;
+    if at.is_some() {
+        totals::undo_row(txn, row)?;
+    }
+    Ok(at)
+}
+
+/// See [`crate::engine::ModerationStore::retract_user`].
+pub(super) fn retract_user(txn: &mut FeedTxn<'_>, user: &str) -> Step<u64> {
+    let rows = txn.change(|state, policy, now, effects| state.retract_user(user, policy, now, effects))?;
+    rows.iter().try_for_each(|row| totals::undo_row(txn, row))?;
+    Ok(rows.len() as u64)
 }
 
 /// See [`crate::engine::ModerationStore::retract_gift`].
@@ -40,6 +59,9 @@ pub(super) fn retract_gift(txn: &mut FeedTxn<'_>, id: &GiftId) -> Step<GiftTaken
         let changed = state.take_part(&answer.row, &part, policy, now, effects);
         (changed, state.list.at.seq)
     })?;
+    if let Some(counted) = &known.counted {
+        totals::undo_gift(txn, counted, &answer)?;
+    }
     txn.touch()?;
     ids::part_taken_back(txn.db, no, id)?;
     if !part.test {

@@ -29,7 +29,10 @@ pub(super) struct Found {
 }
 
 /// Tables in which a feed's rows are found by its number.
-const BY_FEED: [&str; 8] = ["changes", "locks", "due", "dead", "drops", "claims", "ledger", "readers"];
+const BY_FEED: [&str; 12] = [
+    "changes", "locks", "due", "dead", "drops", "claims", "ledger", "readers", "tallies", "told", "gifters",
+    "undone",
+];
 
 /// Every damage that shows without knowing what records mean.
 pub(super) fn scan(conn: &Connection) -> rusqlite::Result<Found> {

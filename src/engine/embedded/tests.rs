@@ -167,6 +167,7 @@ fn an_id_gets_its_turn_to_be_forgotten_and_one_that_waits_never_does() {
             fingerprint: Fingerprint([7; 16]),
             fate,
             part: crate::domain::Part::Unknown,
+            counted: None,
         }
     };
     db.begin().unwrap();

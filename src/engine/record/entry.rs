@@ -102,7 +102,9 @@ pub fn push_retracted(out: &mut String, id: &GiftId, seq: Option<u64>, row: &Row
 /// Appends the entry of a goal that was reached: [`ENTRY_LINES`] lines, the goal in the place of the gift.
 pub fn push_goal_entry(out: &mut String, goal: &GoalView, seq: u64, at: Millis) {
     push_entry_head(out, EntryStatus::Goal, Some(seq), None, at);
-    let _ = write!(out, "{} 0 - -\n0\n\n\n\n0\n{{}}\n{}\n\n \n", goal.goal, goal.to_json());
+    let _ = write!(out, "{} 0 - -\n0\n\n\n\n0\n{{}}\n", goal.goal);
+    super::push_goal(out, &goal.goal, Some(goal));
+    out.push_str("\n \n");
 }
 
 impl Records<'_> {
@@ -129,7 +131,7 @@ impl Records<'_> {
             return Some(format!("{{\"id\":\"{id}\"}}"));
         }
         if status == EntryStatus::Goal {
-            return Some(gift.to_owned());
+            return Records::new(gift).goal()?.1.map(|goal| goal.to_json());
         }
         let mut out = String::with_capacity(96 + user.len() + gift.len() + message.len() + meta.len());
         let _ = write!(out, "{{\"id\":\"{id}\",\"user\":{user},\"gift\":{gift},\"count\":{own_count}");

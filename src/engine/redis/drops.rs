@@ -49,7 +49,7 @@ impl DropStock {
     }
 
     /// A call of a script of drops, without what is its own.
-    fn call(&self, script: &'static Script, feed: &FeedId, drop: &DropId, ready: &Ready) -> Call {
+    fn call(&self, script: &'static Script, feed: &FeedId, drop: &DropId) -> Call {
         let keys = &self.runner().keys;
         let [due, _] = keys.due(feed);
         let mut call = self.runner().feed_call(script, feed);
@@ -57,7 +57,6 @@ impl DropStock {
         call.key("unpaid", keys.unpaid(feed));
         call.keys(["claims", "holds", "units"].map(|what| (what, keys.of_drop(feed, what, drop))));
         call.arg("drop", drop).arg("reminder", self.runner().options.drop_reminder_ms);
-        call.arg("looked at", ready.due_since.map(|since| since.0.to_string()).unwrap_or_default());
         call
     }
 
@@ -65,7 +64,7 @@ impl DropStock {
     /// what is over. `own` adds what is the script's own.
     async fn run(
         &self,
-        script: &'static Script,
+        (script, counting): (&'static Script, &'static Script),
         feed: &FeedId,
         drop: &DropId,
         now: Millis,
@@ -75,7 +74,8 @@ impl DropStock {
         let runs = async {
             loop {
                 let call = |ready: &Ready| {
-                    let mut call = self.call(script, feed, drop, ready);
+                    let script = if ready.counts { counting } else { script };
+                    let mut call = self.call(script, feed, drop);
                     own(&mut call);
                     call
                 };
@@ -92,7 +92,7 @@ impl DropStock {
 
     /// Does what is due of a drop.
     pub async fn tick(&self, feed: &FeedId, drop: &DropId, now: Millis) -> Result<Ticked, Fault> {
-        let reply = self.run(&scripts::DROP_TICK, feed, drop, now, |_| {}).await?;
+        let reply = self.run((&scripts::DROP_TICK, &scripts::DROP_TICK), feed, drop, now, |_| {}).await?;
         let now = reply.mark()?.1;
         let next = reply.texts.get(1).and_then(|at| at.parse().ok()).map(Millis);
         Ok(Ticked { now, next, view: reply.texts.get(2).map(|text| wire::view(text)).transpose()? })
@@ -108,7 +108,7 @@ impl DropStock {
         let own = |call: &mut Call| {
             call.arg("spec", SpecNumbers(spec)).arg("gift", &spec.gift).arg("most", MAX_DROPS);
         };
-        let reply = self.run(&scripts::DROP_DEFINE, feed, drop, now, own).await?;
+        let reply = self.run((&scripts::DROP_DEFINE, &scripts::DROP_DEFINE), feed, drop, now, own).await?;
         Ok(match reply.text(0)? {
             "n" => Defined::New(wire::view(reply.text(1)?)?),
             "c" => Defined::Changed(wire::view(reply.text(1)?)?),
@@ -180,7 +180,8 @@ impl DropStock {
         };
         // Where the store's own clock counts, this time is not looked at.
         let now = now.unwrap_or(Millis(0));
-        let reply = self.run(&scripts::DROP_CLAIM, feed, drop, now, own).await?;
+        let reply =
+            self.run((&scripts::DROP_CLAIM, &scripts::DROP_CLAIM_COUNTED), feed, drop, now, own).await?;
         let one = |(at, claim): (usize, &Claim)| Ok(claimed(reply.text(at)?, drop, claim)?);
         claims.iter().enumerate().map(one).collect()
     }
@@ -195,7 +196,8 @@ impl DropStock {
         let own = |call: &mut Call| {
             call.arg("how", how).arg("claim", &hold.claim);
         };
-        let reply = self.run(&scripts::DROP_END, feed, &hold.drop, now, own).await?;
+        let reply =
+            self.run((&scripts::DROP_END, &scripts::DROP_END_COUNTED), feed, &hold.drop, now, own).await?;
         let (kind, rest) = split(reply.text(0)?)?;
         let sold = match kind {
             'n' | 'a' if how == "confirm" => Some(read_claim(rest, hold.clone())?.sold()?),
@@ -233,7 +235,7 @@ impl DropStock {
 }
 
 /// What the script gets of a claim.
-fn claim_args(claim: &Claim) -> [(&'static str, String); 7] {
+fn claim_args(claim: &Claim) -> [(&'static str, String); 8] {
     [
         ("claim", claim.id.to_string()),
         ("fingerprint", claim.fingerprint.to_string()),
@@ -242,6 +244,7 @@ fn claim_args(claim: &Claim) -> [(&'static str, String); 7] {
         ("pay", if claim.pay == Pay::Now { "now" } else { "later" }.to_owned()),
         ("user", claim.user.to_json()),
         ("message", claim.message_json().as_deref().unwrap_or_default().to_owned()),
+        ("gifter", wire::gifter(&claim.user)),
     ]
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError};
 
+use super::counting::Totals;
 use super::drops::DropStock;
 use super::due::index::{DueIndex, wakes};
 use super::due::queue::DueQueue;
@@ -46,6 +47,7 @@ pub struct RedisEngine {
     pub(super) webhooks: Arc<Webhooks>,
     pub(super) jobs: Jobs,
     pub(super) sources: Sources,
+    pub(super) rounds: Arc<Rounds>,
     calls: Semaphore,
 }
 
@@ -101,7 +103,12 @@ impl RedisEngine {
         let due = Arc::new(DueIndex::new(runner.clone(), due_wakes));
         let index = Arc::new(JobIndex::new(runner.clone(), job_wakes));
         let attaching = Arc::new(Attaching::new(runner.clone(), index.clone()));
-        let rounds = Arc::new(Rounds { runner: runner.clone(), due, attaching: attaching.clone() });
+        let rounds = Arc::new(Rounds {
+            runner: runner.clone(),
+            due,
+            attaching: attaching.clone(),
+            totals: Totals::new(!runner.options.defaults.totals.is_empty()),
+        });
         let stock = Arc::new(DropStock::new(rounds.clone()));
         let groups = Arc::new(Groups { runner: runner.clone(), jobs: index });
         // A Redis that is down is asked again by whoever claims jobs.
@@ -111,12 +118,13 @@ impl RedisEngine {
         let webhooks = Arc::new(Webhooks { runner: runner.clone(), attaching, groups: groups.clone() });
         Ok(Arc::new(RedisEngine {
             feeds: Arc::new(Feeds::new(rounds.clone(), topics)),
-            queue: DueQueue { rounds, stock: stock.clone() },
+            queue: DueQueue { rounds: rounds.clone(), stock: stock.clone() },
             stock,
             groups,
             jobs: Jobs { runner: runner.clone(), hooks: webhooks.clone() },
             webhooks,
             sources: Sources { runner: runner.clone() },
+            rounds,
             runner,
             calls: Semaphore::new(CALLS),
         }))

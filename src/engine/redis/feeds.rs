@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::batcher::{Batch, Batcher, Submission};
+use super::counting::Action;
 use super::net::faults::{CLOSED, Fault};
 use super::net::slots::slot_of_tag;
 use super::net::subscriber::PATIENCE;
@@ -15,8 +16,10 @@ use super::rounds::{Ready, Rounds};
 use super::runner::Runner;
 use super::scripts::{self, Call};
 use super::wire::{self, Garbled};
+use crate::domain::list::Goals;
+use crate::domain::tally::TotalsView;
 use crate::domain::{Drops, FeedId, Gift, Millis, Outcome, Policy, Position, RowId, Show};
-use crate::engine::record::{entry_extra, push_gift};
+use crate::engine::record::{Records, entry_extra, push_gift};
 use crate::engine::{EngineError, Head, Missed, PolicyChange, Snapshot, Subscription};
 
 /// Feeds asked for in one trip when they are compared.
@@ -84,10 +87,10 @@ impl Feeds {
 
     fn publish_call(&self, feed: &FeedId, gifts: &[Gift], ready: &Ready) -> Call {
         let keys = &self.runner.keys;
-        let mut call = self.runner.feed_call(&scripts::PUBLISH, feed);
+        let script = if ready.counts { &scripts::PUBLISH_COUNTED } else { &scripts::PUBLISH };
+        let mut call = self.runner.feed_call(script, feed);
         let [due, later] = keys.due(feed);
         call.keys([("due", due), ("later", later)]);
-        call.arg("in the index since", ready.due_since.map(|since| since.0.to_string()).unwrap_or_default());
         call.arg("gifts that may wait", self.runner.options.scheduled_max);
         for gift in gifts {
             let mut record = String::new();
@@ -104,6 +107,7 @@ impl Feeds {
                     ("body", body),
                     ("record", record),
                     ("extra", entry_extra(gift)),
+                    ("gifter", wire::gifter(&gift.user)),
                 ],
             );
         }
@@ -111,9 +115,13 @@ impl Feeds {
     }
 
     pub async fn retract(&self, feed: &FeedId, row: &RowId, now: Millis) -> Result<Option<Position>, Fault> {
-        let mut call = self.runner.feed_call(&scripts::RETRACT, feed);
-        call.arg("row", row);
-        let reply = self.runner.run_feed(call, feed, Some(now)).await?;
+        let call = |_: &Ready| {
+            let [due, later] = self.runner.keys.due(feed);
+            let mut call = self.runner.feed_call(&scripts::RETRACT, feed);
+            call.keys([("due", due), ("later", later)]).arg("row", row);
+            call
+        };
+        let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;
         let at = reply.mark()?.0.at.clone();
         Ok((reply.text(0)? == "1").then_some(at))
     }
@@ -136,9 +144,16 @@ impl Feeds {
             PolicyChange::Merge(patch) => ("merge", patch),
         };
         let mut call = self.runner.feed_call(&scripts::POLICY, feed);
-        call.arg("how", how).arg("change", wire::overrides(patch));
+        let [count, ..] = self.runner.keys.counted(feed);
+        call.key("count", count).arg("how", how).arg("change", wire::overrides(patch));
         let reply = self.runner.run_feed(call, feed, Some(now)).await?;
-        Ok(self.runner.with_overrides(reply.text(0)?)?)
+        let policy = self.runner.with_overrides(reply.text(0)?)?;
+        // What it says about counting holds from now on; whoever dies here leaves that to the next gift.
+        if self.rounds.totals.counts(feed) || !policy.totals.is_empty() {
+            self.rounds.tally(feed, &Action::Tick, Some(now)).await?;
+            self.rounds.totals.learn(feed, !policy.totals.is_empty());
+        }
+        Ok(policy)
     }
 
     pub async fn snapshot(&self, feed: &FeedId, now: Millis) -> Result<Snapshot, Fault> {
@@ -152,7 +167,9 @@ impl Feeds {
 
     async fn read_whole(&self, feed: &FeedId, now: Millis) -> Result<Snapshot, Fault> {
         let mut call = self.runner.feed_call(&scripts::SNAPSHOT, feed);
+        let [told, ..] = self.runner.keys.tallied(feed);
         call.keys([("shown", self.runner.keys.shown(feed)), ("control", self.runner.keys.control(feed))]);
+        call.key("told", told);
         let reply = self.runner.run_feed(call, feed, Some(now)).await?;
         let (mark, now) = reply.mark()?.clone();
         let policy = self.runner.with_overrides(reply.text(0)?)?;
@@ -160,9 +177,11 @@ impl Feeds {
         let count: usize = reply.text(2)?.parse().map_err(|_| Garbled("a count of rows"))?;
         let (rows, shown) = reply.texts[3..].split_at_checked(count).ok_or(Garbled("a list"))?;
         let rows: Result<Vec<_>, _> = rows.iter().map(|text| wire::read_row(text)).collect();
-        let drops: Result<Drops, _> = shown.iter().map(|text| wire::told(text)).collect();
+        let (counted, shown): (Vec<&String>, Vec<&String>) =
+            shown.iter().partition(|text| text.starts_with("totals\n") || text.starts_with("goal\n"));
+        let drops: Result<Drops, _> = shown.into_iter().map(|text| wire::told(text)).collect();
         let (at, tag, rows, drops) = (mark.at, mark.tag, rows?, drops?);
-        let (totals, goals) = Default::default();
+        let (totals, goals) = counted_told(&counted)?;
         Ok(Snapshot { at, tag, policy, rows, drops, controls, totals, goals, now })
     }
 
@@ -211,6 +230,24 @@ impl Feeds {
             Err(_) => Err(Fault::stay("Redis did not confirm a subscription in time")),
         }
     }
+}
+
+/// What watchers were told of totals and goals.
+fn counted_told(texts: &[&String]) -> Result<(TotalsView, Goals), Garbled> {
+    const WHAT: Garbled = Garbled("what watchers were told of totals");
+    let (mut totals, mut goals) = (TotalsView::new(), Goals::new());
+    for text in texts {
+        let (kind, text) = text.split_once('\n').ok_or(WHAT)?;
+        let mut records = Records::new(text);
+        if kind == "goal" {
+            let (goal, view) = records.goal().ok_or(WHAT)?;
+            goals.extend(view.map(|view| (goal, view.into())));
+        } else {
+            let (period, view) = records.period().ok_or(WHAT)?;
+            totals.extend(view.map(|view| (period, view)));
+        }
+    }
+    Ok((totals, goals))
 }
 
 /// The answer to what was submitted: behind one batch at most, unless Redis is slow and many wait.

@@ -146,6 +146,16 @@ impl Keys {
         self.named(feed, "id:", gift.as_str())
     }
 
+    /// `count`, `tally`, `parts`: what a feed counts, and what came of it.
+    pub(super) fn counted(&self, feed: &FeedId) -> [String; 3] {
+        ["count", "tally", "parts"].map(|what| self.of(feed, what))
+    }
+
+    /// `told`, `gifters`, `ranks`: what watchers were told of it, and who gave.
+    pub(super) fn tallied(&self, feed: &FeedId) -> [String; 3] {
+        ["told", "gifters", "ranks"].map(|what| self.of(feed, what))
+    }
+
     /// `due`, `later`: a feed's due queue.
     pub(super) fn due(&self, feed: &FeedId) -> [String; 2] {
         ["due", "later"].map(|what| self.of(feed, what))

@@ -7,6 +7,7 @@
 //! `known` is how that is found out, and a new epoch is how watchers are told.
 
 mod batcher;
+mod counting;
 mod damaged;
 mod drops;
 mod due;
@@ -26,6 +27,7 @@ mod shares;
 mod sources;
 mod stores;
 mod tags;
+mod totals;
 mod wire;
 
 pub use engine::RedisEngine;

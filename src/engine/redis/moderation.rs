@@ -25,9 +25,13 @@ impl Feeds {
     }
 
     pub async fn retract_user(&self, feed: &FeedId, user: &str, now: Millis) -> Result<u64, Fault> {
-        let mut call = self.runner.feed_call(&scripts::RETRACT_USER, feed);
-        call.arg("begin", user_prefix(user));
-        let reply = self.runner.run_feed(call, feed, Some(now)).await?;
+        let call = |_: &Ready| {
+            let [due, later] = self.runner.keys.due(feed);
+            let mut call = self.runner.feed_call(&scripts::RETRACT_USER, feed);
+            call.keys([("due", due), ("later", later)]).arg("begin", user_prefix(user));
+            call
+        };
+        let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;
         Ok(reply.text(0)?.parse().map_err(|_| Garbled("a count of rows"))?)
     }
 

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use super::counting::{Action, Totals};
 use super::due::index::DueIndex;
 use super::net::faults::Fault;
 use super::reports::attach::Attaching;
@@ -26,6 +27,8 @@ pub(super) struct Ready {
     pub registered: String,
     /// Since when the feed is in the index of due feeds.
     pub due_since: Option<Millis>,
+    /// True when the feed counts something: then scripts that count are called.
+    pub counts: bool,
 }
 
 /// What a script refused to write without.
@@ -34,6 +37,8 @@ enum Missing {
     Hooks,
     /// These webhooks are to be put into the index of jobs.
     Jobs(String),
+    /// What is counted is to be settled.
+    Count,
     /// The feed is to be put into the index of due feeds, from this time on; and the policy's delay, if told.
     Due(Millis, Option<u64>),
 }
@@ -43,6 +48,7 @@ pub(super) struct Rounds {
     pub runner: Arc<Runner>,
     pub due: Arc<DueIndex>,
     pub attaching: Arc<Attaching>,
+    pub totals: Totals,
 }
 
 impl Rounds {
@@ -56,9 +62,11 @@ impl Rounds {
         call: impl Fn(&Ready) -> Call,
     ) -> Result<Reply, Fault> {
         let clock = self.runner.clock(now);
+        ready.counts |= self.totals.counts(feed);
         for _ in 0..ROUNDS {
             let mut call = call(ready);
             self.ledger(&mut call, feed, ready);
+            self.counted(&mut call, feed, ready);
             let reply = self.runner.run_feed(call, feed, now).await?;
             match missing(&reply)? {
                 None => {
@@ -73,6 +81,11 @@ impl Rounds {
                     self.attaching.register_idle(feed, &idle, clock).await?;
                     ready.registered = idle;
                 }
+                Some(Missing::Count) => {
+                    ready.counts = true;
+                    self.totals.learn(feed, true);
+                    Box::pin(self.tally(feed, &Action::Tick, now)).await?;
+                }
                 Some(Missing::Due(at, delay)) => {
                     delay.into_iter().for_each(|delay| self.due.set_delay(feed, delay));
                     ready.due_since = Some(self.due.register(feed, Some(at), None, clock).await?);
@@ -80,6 +93,14 @@ impl Rounds {
             }
         }
         Err(Fault::stay("the feed's delay or its webhooks change faster than it is written to"))
+    }
+
+    /// KEYS and ARGV by which a script counts.
+    fn counted(&self, call: &mut Call, feed: &FeedId, ready: &Ready) {
+        let [count, tally, parts] = self.runner.keys.counted(feed);
+        call.keys([("count", count), ("tally", tally), ("parts", parts)]);
+        let since = ready.due_since.map(|since| since.0.to_string()).unwrap_or_default();
+        call.arg(if call.takes("looked at") { "looked at" } else { "in the index since" }, since);
     }
 
     /// KEYS and ARGV by which a script appends to the ledger.
@@ -121,6 +142,9 @@ fn missing(reply: &Reply) -> Result<Option<Missing>, Fault> {
     match (reply.texts.get(1).map(String::as_str), reply.texts.get(2), number(2)) {
         (Some("hooks"), ..) => Ok(Some(Missing::Hooks)),
         (Some("reports"), Some(idle), _) => Ok(Some(Missing::Jobs(idle.clone()))),
+        // For the caller to see: what it brought is of another policy or time.
+        (Some("again"), ..) => Ok(None),
+        (Some("count"), ..) => Ok(Some(Missing::Count)),
         (Some("register"), _, Some(at)) => {
             Ok(Some(Missing::Due(Millis(at), number(3).map(|delay| delay.max(0) as u64))))
         }

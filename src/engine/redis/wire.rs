@@ -9,7 +9,7 @@ use super::net::faults::Fault;
 use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::gift::Fingerprint;
 use crate::domain::{
-    Answer, Change, Controls, Dedup, DropId, DropView, Epoch, Gift, GiftId, Millis, Outcome, Policy,
+    Answer, Change, Controls, Dedup, DropId, DropView, Epoch, Gift, GiftId, Millis, Outcome, Person, Policy,
     PolicyPatch, Position, Row, Scheduled, Show, Status, TellPresence, Visibility, row,
 };
 use crate::engine::EngineError;
@@ -134,9 +134,10 @@ pub(super) fn policy(policy: &Policy) -> String {
     let Policy { capacity, dedup, dedup_window_ms, row_ttl_ms, delay_ms, flush_ms, .. } = policy;
     let Policy { idempotency_window_ms, history, visibility, presence, .. } = policy;
     let (dedup, visibility, presence) = (dedup.as_str(), visibility.as_str(), presence.as_str());
+    let rules = policy.rules();
     format!(
         "{capacity} {dedup} {dedup_window_ms} {row_ttl_ms} {delay_ms} {flush_ms} {idempotency_window_ms} {history} \
-         {visibility} {presence}"
+         {visibility} {presence} {rules}"
     )
 }
 
@@ -154,6 +155,9 @@ pub(super) fn overrides(patch: &PolicyPatch) -> String {
         number(patch.history),
         patch.visibility.map_or("-", Visibility::as_str).to_owned(),
         patch.presence.map_or("-", TellPresence::as_str).to_owned(),
+        patch.totals.map_or("-".to_owned(), |it| it.to_string()),
+        patch.time_zone.as_ref().map_or("-".to_owned(), |it| it.to_string()),
+        patch.points.as_ref().map_or("-".to_owned(), |it| it.to_string()),
     ]
     .join(" ")
 }
@@ -166,12 +170,10 @@ pub(super) fn read_overrides(text: &str) -> Read<PolicyPatch> {
     let [capacity, dedup, window, ttl, delay, flush, idempotency, history, ref later @ ..] = parts[..] else {
         return Err(WHAT);
     };
-    let (visibility, presence) = match later {
-        [] => ("-", "-"),
-        [visibility] => (*visibility, "-"),
-        [visibility, presence] => (*visibility, *presence),
-        _ => return Err(WHAT),
-    };
+    let word = |at: usize| later.get(at).copied().filter(|word| !matches!(*word, "-" | ""));
+    if later.len() > 5 {
+        return Err(WHAT);
+    }
     let number = |text: &str| match text {
         "-" => Ok(None),
         n => n.parse().map(Some).map_err(|_| WHAT),
@@ -191,14 +193,11 @@ pub(super) fn read_overrides(text: &str) -> Read<PolicyPatch> {
         flush_ms: number(flush)?,
         idempotency_window_ms: number(idempotency)?,
         history: number(history)?,
-        visibility: match visibility {
-            "-" => None,
-            word => Some(word.parse().map_err(|_| WHAT)?),
-        },
-        presence: match presence {
-            "-" => None,
-            word => Some(TellPresence::of(word).ok_or(WHAT)?),
-        },
+        visibility: word(0).map(|word| word.parse().map_err(|_| WHAT)).transpose()?,
+        presence: word(1).map(|word| TellPresence::of(word).ok_or(WHAT)).transpose()?,
+        totals: word(2).map(|word| word.parse().map_err(|_| WHAT)).transpose()?,
+        time_zone: word(3).map(|word| word.parse().map_err(|_| WHAT)).transpose()?,
+        points: word(4).map(|word| word.parse().map_err(|_| WHAT)).transpose()?,
     })
 }
 
@@ -214,6 +213,11 @@ pub(super) fn gift_args(gift: &Gift) -> [String; 4] {
         Show::At(at) => at.0.to_string(),
     };
     [gift.fingerprint.to_string(), show, key, body]
+}
+
+/// Who gave, as scripts that count get it.
+pub(super) fn gifter(user: &Person) -> String {
+    format!("{} {}", if user.anonymous { '-' } else { 'r' }, user.id)
 }
 
 /// What `feed_publish` says about one gift.
@@ -255,8 +259,17 @@ fn remembered(text: &str, id: &GiftId) -> Read<Remembered> {
         "a" => Status::Accepted,
         "m" => Status::Merged,
         "s" => Status::Suppressed,
-        "w" => return Ok(Remembered { fingerprint, fate: GiftFate::Waits(scheduled()?), part }),
-        "c" => return Ok(Remembered { fingerprint, fate: GiftFate::Cancelled(scheduled()?), part }),
+        "w" => {
+            return Ok(Remembered { fingerprint, fate: GiftFate::Waits(scheduled()?), part, counted: None });
+        }
+        "c" => {
+            return Ok(Remembered {
+                fingerprint,
+                fate: GiftFate::Cancelled(scheduled()?),
+                part,
+                counted: None,
+            });
+        }
         _ => return Err(Garbled("a status")),
     };
     let at = Position { epoch: parse(epoch, "an epoch")?, seq: parse(seq, "a seq")? };
@@ -265,7 +278,7 @@ fn remembered(text: &str, id: &GiftId) -> Read<Remembered> {
         count => Some(parse(count, "a count")?),
     };
     let answer = Answer { status, id: id.clone(), at, row: parse(row, "a row id")?, count };
-    Ok(Remembered { fingerprint, fate: GiftFate::Taken(answer), part })
+    Ok(Remembered { fingerprint, fate: GiftFate::Taken(answer), part, counted: None })
 }
 
 #[cfg(test)]
@@ -281,11 +294,11 @@ mod tests {
             presence: Some(TellPresence::Count),
             ..PolicyPatch::default()
         };
-        assert_eq!(overrides(&patch), "3 off - - - - - - - count");
+        assert_eq!(overrides(&patch), "3 off - - - - - - - count - - -");
         assert_eq!(read_overrides(&overrides(&patch)), Ok(patch));
         assert!(read_overrides("1 2 3").is_err());
         let private = PolicyPatch { visibility: Some(Visibility::Private), ..PolicyPatch::default() };
-        assert_eq!(overrides(&private), "- - - - - - - - private -");
+        assert_eq!(overrides(&private), "- - - - - - - - private - - - -");
         assert_eq!(read_overrides("- - - - - - - - private"), Ok(private), "of an older version");
         assert_eq!(read_overrides("- - - - - - - 5").unwrap().history, Some(5), "of an older version");
         assert!(read_overrides("- - - - - - - - secret").is_err());

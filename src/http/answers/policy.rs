@@ -1,9 +1,11 @@
 //! A feed's policy as it is answered.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::words::{DedupMode, PresenceMode, Visibility};
+use super::words::{DedupMode, PeriodName, PresenceMode, Visibility};
 use crate::domain;
 
 /// How a feed behaves: the whole policy in force.
@@ -34,6 +36,12 @@ pub struct Policy {
     visibility: Visibility,
     /// Whether watchers are told how many watch.
     presence: PresenceMode,
+    /// The periods that are counted.
+    totals: Vec<PeriodName>,
+    /// The time zone in which days begin.
+    time_zone: String,
+    /// Points for a minor unit of each currency.
+    points: BTreeMap<String, u64>,
 }
 
 impl From<&domain::Policy> for Policy {
@@ -59,6 +67,22 @@ impl From<&domain::Policy> for Policy {
                 domain::TellPresence::Off => PresenceMode::Off,
                 domain::TellPresence::Count => PresenceMode::Count,
             },
+            totals: policy.totals.iter().map(PeriodName::from).collect(),
+            time_zone: policy.time_zone.to_string(),
+            points: (*policy.points.0).clone(),
+        }
+    }
+}
+
+impl From<domain::tally::Period> for PeriodName {
+    fn from(period: domain::tally::Period) -> PeriodName {
+        use domain::tally::Period;
+        match period {
+            Period::All => PeriodName::All,
+            Period::Session => PeriodName::Session,
+            Period::Day => PeriodName::Day,
+            Period::Week => PeriodName::Week,
+            Period::Month => PeriodName::Month,
         }
     }
 }

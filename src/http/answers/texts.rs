@@ -7,6 +7,7 @@
 use serde_json::Value as Json;
 use utoipa::ToSchema;
 
+use super::words::PeriodName;
 use crate::http::bodies::{Combo, GiftKind, Money, User};
 
 /// A feed's list at one position.
@@ -32,6 +33,116 @@ pub struct Feed {
     drops: Option<Vec<Drop>>,
     /// What the host told overlays to do; only there while they pause or are muted.
     control: Option<OverlayState>,
+    /// What watchers were told of totals, with leaders; only there when the feed counts something. May be behind GET
+    /// /v1/feeds/{feed}/totals by a moment.
+    totals: Option<Totals>,
+    /// What watchers were told of goals; only there when the feed has any.
+    #[schema(min_items = 1, max_items = 16)]
+    goals: Option<Vec<Goal>>,
+}
+
+/// Totals of the periods that are counted.
+#[derive(ToSchema)]
+pub struct Totals {
+    all: Option<PeriodTotals>,
+    session: Option<PeriodTotals>,
+    day: Option<PeriodTotals>,
+    week: Option<PeriodTotals>,
+    month: Option<PeriodTotals>,
+}
+
+/// What a period has counted.
+#[derive(ToSchema)]
+pub struct PeriodTotals {
+    #[schema(value_type = String, format = DateTime)]
+    since: String,
+    gifts: u64,
+    units: u64,
+    /// Different users.
+    gifters: u64,
+    points: u64,
+    /// The largest first.
+    values: Vec<CurrencyTotal>,
+    /// By measure; only where watchers are told.
+    leaders: Option<std::collections::BTreeMap<String, Vec<Leader>>>,
+}
+
+/// Money of one currency.
+#[derive(ToSchema)]
+pub struct CurrencyTotal {
+    #[schema(pattern = "^[A-Za-z]{3,12}$", example = "EUR")]
+    currency: String,
+    #[schema(maximum = 9_007_199_254_740_991_u64)]
+    amount: u64,
+}
+
+/// A place of a ranking.
+#[derive(ToSchema)]
+pub struct Leader {
+    #[schema(minimum = 1)]
+    rank: u64,
+    user: User,
+    #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
+    score: u64,
+    /// Since when they have this score.
+    #[schema(value_type = String, format = DateTime)]
+    at: String,
+}
+
+/// What a feed counts.
+#[derive(ToSchema)]
+pub struct FeedTotals {
+    feed: String,
+    totals: Totals,
+}
+
+/// A ranking.
+#[derive(ToSchema)]
+pub struct Leaders {
+    period: PeriodName,
+    #[schema(value_type = String, format = DateTime)]
+    since: String,
+    by: String,
+    /// The highest first.
+    #[schema(max_items = 100)]
+    leaders: Vec<Leader>,
+    /// The user that was asked for, if ranked.
+    user: Option<UserRank>,
+}
+
+/// Where a user stands.
+#[derive(ToSchema)]
+pub struct UserRank {
+    #[schema(minimum = 1)]
+    rank: u64,
+    #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
+    score: u64,
+}
+
+/// A goal.
+#[derive(ToSchema)]
+pub struct Goal {
+    #[schema(pattern = "^[A-Za-z0-9_.-]{1,64}$", example = "mic")]
+    goal: String,
+    title: String,
+    period: PeriodName,
+    #[schema(pattern = "^[A-Za-z]{3,12}$", example = "EUR")]
+    by: String,
+    #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
+    target: u64,
+    #[schema(maximum = 9_007_199_254_740_991_u64)]
+    value: u64,
+    /// When it was reached in the present run of its period.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    reached_at: Option<String>,
+}
+
+/// The goals of a feed, by name.
+#[derive(ToSchema)]
+pub struct GoalList {
+    feed: String,
+    #[schema(max_items = 16)]
+    goals: Vec<Goal>,
 }
 
 /// What overlays do.

@@ -49,3 +49,14 @@ pub enum CancelledStatus {
 pub enum RetractedStatus {
     Retracted,
 }
+
+/// What is counted together.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PeriodName {
+    All,
+    Session,
+    Day,
+    Week,
+    Month,
+}

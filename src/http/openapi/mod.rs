@@ -38,6 +38,8 @@ mod source_schemas;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod sources;
 #[allow(dead_code, reason = "only described, never built or called")]
+mod totals;
+#[allow(dead_code, reason = "only described, never built or called")]
 mod watching;
 
 /// The document's root; the paths and schemas are in the files beside this one.
@@ -58,6 +60,7 @@ mod watching;
         (name = "drops", description = "Limited gifts: defining, claiming, holding and paying. Reading them needs no key"),
         (name = "reports", description = "What happened, for game backends: groups that pull, webhooks that push. Needs a \
             producer key or an admin key when the operator set any producer keys"),
+        (name = "totals", description = "Totals, leaders, sessions and goals of feeds that count something"),
         (name = "sources", description = "Tips that come from elsewhere: platforms' webhooks, read as gifts"),
         (name = "watching", description = "Reading and watching feeds"),
         (name = "operations", description = "For those who run it"),
@@ -97,6 +100,13 @@ mod watching;
         reports::webhook_dead,
         reports::webhook_replay,
         reports::overview,
+        totals::totals,
+        totals::leaders,
+        totals::session,
+        totals::goals,
+        totals::goal,
+        totals::put_goal,
+        totals::delete_goal,
         sources::put,
         sources::get,
         sources::list,

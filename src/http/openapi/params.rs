@@ -151,3 +151,42 @@ pub(super) struct UserQuery {
     #[param(example = "u-1")]
     user: String,
 }
+
+/// The goal that a path names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct GoalName {
+    /// The goal's name
+    #[param(example = "mic", pattern = "^[A-Za-z0-9_.-]{1,64}$")]
+    goal: String,
+}
+
+/// Which run of periods is read.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct BackQuery {
+    /// 1 for the runs that ended last
+    #[param(required = false, minimum = 0, maximum = 1)]
+    back: u32,
+}
+
+/// Which ranking is read.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct LeadersQuery {
+    /// all, session, day, week or month; session when absent
+    #[param(required = false, example = "session")]
+    period: String,
+    /// points, units, or a currency; points when absent
+    #[param(required = false, example = "units")]
+    by: String,
+    /// 1 for the run that ended last
+    #[param(required = false, minimum = 0, maximum = 1)]
+    back: u32,
+    /// Leaders at most; 10 when absent
+    #[param(required = false, minimum = 1, maximum = 100)]
+    limit: u32,
+    /// A user's id, whose rank is answered too
+    #[param(required = false)]
+    user: String,
+}

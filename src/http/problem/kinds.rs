@@ -91,6 +91,14 @@ kinds! {
     ID_REUSED = "id-reused", UNPROCESSABLE_ENTITY, "The id came before with another payload",
         "Within the idempotency window of the feed (see GET policy), one id is one gift. The same id with the same \
          payload gets the first answer again; with another payload it is refused, and nothing changes.";
+    NOT_COUNTED = "not-counted", NOT_FOUND, "The period is not counted",
+        "A feed counts the periods that its policy lists in totals, from when they are switched on; none by default. \
+         PATCH the policy with {\"totals\": [\"session\"]}, for one. A goal whose period is not counted is refused with \
+         409 under the same name. Nothing changed.";
+    GOAL_NOT_COUNTED = "not-counted", CONFLICT, "The goal's period is not counted",
+        "A goal goes by a period that the feed's policy lists in totals. PATCH the policy first. Nothing changed.";
+    TOO_MANY_GOALS = "too-many-goals", CONFLICT, "The feed has as many goals as may be",
+        "A feed has at most 16 goals. Nothing was made. Delete one that nobody needs any more.";
     DROP_TOTAL = "drop-total", CONFLICT, "The total is below what is taken",
         "A drop's total can shrink down to the units that are sold and held, and no further. Nothing changed. Cancel \
          holds first, or choose a larger total; a drop is stopped at once by a closes_at that has passed.";

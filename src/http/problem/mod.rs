@@ -71,6 +71,10 @@ pub enum ApiError {
     Invalid(Vec<Fault>),
     /// 422: this id came before with another payload.
     IdReused(GiftId),
+    /// The period is not counted. 404 where it is read, 409 (true) where a goal would go by it.
+    NotCounted(bool),
+    /// 409: a feed has as many goals as may be.
+    TooManyGoals,
     /// 409: a drop's total below what is taken, which is this.
     DropTotal(u64),
     /// 409: fewer units are free than claimed; so many.
@@ -148,6 +152,9 @@ impl ApiError {
             ApiError::Invalid(_) => &kinds::INVALID,
             ApiError::IdReused(_) => &kinds::ID_REUSED,
             ApiError::DropTotal(_) => &kinds::DROP_TOTAL,
+            ApiError::NotCounted(false) => &kinds::NOT_COUNTED,
+            ApiError::NotCounted(true) => &kinds::GOAL_NOT_COUNTED,
+            ApiError::TooManyGoals => &kinds::TOO_MANY_GOALS,
             ApiError::SoldOut(_) => &kinds::SOLD_OUT,
             ApiError::AlreadyClaimed(_) => &kinds::ALREADY_CLAIMED,
             ApiError::TooManyHolds(_) => &kinds::TOO_MANY_HOLDS,
@@ -226,6 +233,13 @@ impl ApiError {
             },
             ApiError::IdReused(id) => {
                 format!("the id {id} came before with another payload; give a new gift a new id")
+            }
+            ApiError::NotCounted(_) => {
+                "the feed's policy counts no such period; PATCH its policy with totals first".to_owned()
+            }
+            ApiError::TooManyGoals => {
+                let most = crate::domain::tally::MAX_GOALS;
+                format!("a feed has at most {most} goals; delete one that nobody needs")
             }
             ApiError::DropTotal(taken) => format!("{taken} units are sold or held; give at least that total"),
             ApiError::SoldOut(0) => "nothing is free".to_owned(),
@@ -439,6 +453,9 @@ mod tests {
             ApiError::UnsupportedMediaType("send JSON".into()),
             invalid("a \"quoted\" fault"),
             ApiError::IdReused(id),
+            ApiError::NotCounted(false),
+            ApiError::NotCounted(true),
+            ApiError::TooManyGoals,
             ApiError::DropTotal(3),
             ApiError::SoldOut(0),
             ApiError::AlreadyClaimed(None),

@@ -15,7 +15,7 @@ impl ModerationStore for MemoryEngine {
 
     fn retract_user<'a>(&'a self, feed: &'a FeedId, user: &'a str, now: Millis) -> Wait<'a, u64> {
         self.step(feed, move |feed, policy| {
-            feed.state.retract_user(user, policy, now, &mut Effects::default())
+            feed.state.retract_user(user, policy, now, &mut Effects::default()).len() as u64
         })
     }
 

@@ -22,6 +22,7 @@ mod drops;
 mod moderation;
 mod reports;
 mod sources;
+mod totals;
 
 /// An engine that keeps the contract and nothing else.
 pub struct Model {

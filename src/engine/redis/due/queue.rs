@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::super::counting::Action;
 use super::super::drops::DropStock;
 use super::super::net::faults::Fault;
 use super::super::rounds::{Ready, Rounds};
@@ -158,6 +159,11 @@ impl DueQueue {
                         self.strike(feed, entry, asked, &mut run).await?;
                     }
                 }
+                Some(DueKind::Totals) => {
+                    for entry in group {
+                        self.tally(feed, entry, asked, &mut run).await?;
+                    }
+                }
                 None => {
                     for entry in group {
                         let why = "this version of Tipcast does not know what it is for";
@@ -180,6 +186,20 @@ impl DueQueue {
                 let (late_ms, fate) =
                     (ticked.now.since(entry.at), DueFate::Struck(ticked.view.map(Box::new)));
                 run.handled.push(DueHandled { late_ms, fate });
+                Ok(())
+            }
+            Err(fault) if fault.is_data() => self.set_aside(feed, entry, &fault.why, now, run).await,
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Adds up what came and tells watchers. The script winds the clock anew.
+    async fn tally(&self, feed: &FeedId, entry: &Entry, now: Millis, run: &mut DueRun) -> Result<(), Fault> {
+        match self.rounds.tally(feed, &Action::Tick, Some(now)).await {
+            Ok(tallied) => {
+                run.next = tallied.next;
+                let late_ms = tallied.now.since(entry.at);
+                run.handled.push(DueHandled { late_ms, fate: DueFate::Struck(None) });
                 Ok(())
             }
             Err(fault) if fault.is_data() => self.set_aside(feed, entry, &fault.why, now, run).await,
@@ -229,15 +249,16 @@ impl DueQueue {
         now: Millis,
         run: &mut DueRun,
     ) -> Result<(), Fault> {
-        let call = |_: &Ready| self.show_call(feed, gifts);
+        let call = |ready: &Ready| self.show_call(feed, gifts, ready);
         let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;
         shown(gifts, &reply, run)
     }
 
-    fn show_call(&self, feed: &FeedId, gifts: &[(&Entry, Gift)]) -> Call {
+    fn show_call(&self, feed: &FeedId, gifts: &[(&Entry, Gift)], ready: &Ready) -> Call {
         let keys = &self.runner().keys;
         let [due, later] = keys.due(feed);
-        let mut call = self.runner().feed_call(&scripts::SHOW, feed);
+        let script = if ready.counts { &scripts::SHOW_COUNTED } else { &scripts::SHOW };
+        let mut call = self.runner().feed_call(script, feed);
         call.keys([("due", due), ("later", later)]);
         for (entry, gift) in gifts {
             let [fingerprint, show, combo, body] = wire::gift_args(gift);
@@ -250,6 +271,7 @@ impl DueQueue {
                     ("body", body),
                     ("member", entry.member.clone()),
                     ("extra", entry_extra(gift)),
+                    ("gifter", wire::gifter(&gift.user)),
                 ],
             );
         }

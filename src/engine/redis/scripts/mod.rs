@@ -54,8 +54,11 @@ pub const DUE: Part = Part { name: "feed_due", text: include_str!("../../../../l
 pub const NOW: Part =
     Part { name: "feed_publish_now", text: include_str!("../../../../lua/feed_publish_now.lua") };
 
+/// How gifts count, in front of scripts that take them, sell or take back, in feeds that count something.
+pub const COUNT: Part = Part { name: "feed_count", text: include_str!("../../../../lua/feed_count.lua") };
+
 /// Every part there is.
-pub const PARTS: [Part; 8] = [COMMON, LEDGER, REPORT, APPEND, GIFTS, NOW, DUE, DROPS];
+pub const PARTS: [Part; 9] = [COMMON, LEDGER, REPORT, APPEND, COUNT, GIFTS, NOW, DUE, DROPS];
 
 /// What stands in front of the scripts of drops.
 pub const DROPS: Part = Part { name: "feed_drops", text: include_str!("../../../../lua/feed_drops.lua") };
@@ -98,10 +101,13 @@ macro_rules! script {
 
 script!(PUBLISH, "feed_publish", [COMMON, LEDGER, APPEND, GIFTS, NOW, DUE], true);
 script!(SHOW, "feed_show", [COMMON, LEDGER, APPEND, GIFTS, DUE], false);
+script!(PUBLISH_COUNTED, "feed_publish", [COMMON, LEDGER, APPEND, COUNT, GIFTS, NOW, DUE], true);
+script!(SHOW_COUNTED, "feed_show", [COMMON, LEDGER, APPEND, COUNT, GIFTS, DUE], false);
+script!(TALLY, "feed_tally", [COMMON, LEDGER, APPEND], true);
 script!(UNSCHEDULE, "feed_unschedule", [COMMON, DUE], true);
-script!(RETRACT, "feed_retract", [COMMON], true);
-script!(RETRACT_USER, "feed_retract_user", [COMMON], true);
-script!(RETRACT_GIFT, "feed_retract_gift", [COMMON, LEDGER, APPEND, DUE], true);
+script!(RETRACT, "feed_retract", [COMMON, LEDGER, APPEND, COUNT], true);
+script!(RETRACT_USER, "feed_retract_user", [COMMON, LEDGER, APPEND, COUNT], true);
+script!(RETRACT_GIFT, "feed_retract_gift", [COMMON, LEDGER, APPEND, COUNT, DUE], true);
 script!(CONTROL, "feed_control", [COMMON], true);
 script!(POLICY, "feed_policy", [COMMON], true);
 script!(SNAPSHOT, "feed_snapshot", [COMMON], false);
@@ -110,6 +116,8 @@ script!(DROP_DEFINE, "feed_drop_define", [COMMON, LEDGER, APPEND, DROPS], true);
 script!(DROP_TICK, "feed_drop_tick", [COMMON, LEDGER, APPEND, DROPS], false);
 script!(DROP_CLAIM, "feed_drop_claim", [COMMON, LEDGER, APPEND, DROPS], true);
 script!(DROP_END, "feed_drop_end", [COMMON, LEDGER, APPEND, DROPS], true);
+script!(DROP_CLAIM_COUNTED, "feed_drop_claim", [COMMON, LEDGER, APPEND, COUNT, DROPS], true);
+script!(DROP_END_COUNTED, "feed_drop_end", [COMMON, LEDGER, APPEND, COUNT, DROPS], true);
 script!(HOLDS, "feed_holds", [COMMON], false);
 script!(DUE_ENTRIES, "due_entries", [], false);
 script!(DUE_ASIDE, "due_aside", [], false);
@@ -130,7 +138,12 @@ script!(SOURCE_NOTE, "source_note", [], false);
 script!(SOURCE_REFUND, "source_refund", [], true);
 
 /// Every script there is.
-pub static ALL: [&Script; 31] = [
+pub static ALL: [&Script; 36] = [
+    &PUBLISH_COUNTED,
+    &SHOW_COUNTED,
+    &TALLY,
+    &DROP_CLAIM_COUNTED,
+    &DROP_END_COUNTED,
     &PUBLISH,
     &SHOW,
     &UNSCHEDULE,

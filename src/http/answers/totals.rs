@@ -1,0 +1,24 @@
+//! What is answered about sessions and goals.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::domain::Millis;
+
+/// A session that began.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SessionResult {
+    #[schema(min_length = 1, max_length = 64, example = "friday-7")]
+    pub id: String,
+    /// When it began.
+    #[schema(value_type = String, format = DateTime)]
+    pub since: Millis,
+}
+
+/// A goal that is gone.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DeletedGoal {
+    #[schema(pattern = "^[A-Za-z0-9_.-]{1,64}$", example = "mic")]
+    pub goal: String,
+    pub deleted: bool,
+}

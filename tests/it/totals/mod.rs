@@ -1,0 +1,317 @@
+//! Totals, leaders and goals: what engines count is what a plain recount of the ledger gives, whatever happens.
+
+mod recount;
+mod seeded;
+
+use serde_json::json;
+use tipcast::domain::tally::{GoalSpec, LeadersAsk, Measure, Period};
+use tipcast::domain::{EntryStatus, MAX_SAFE, Op};
+use tipcast::engine::{GoalPut, Missed};
+
+use crate::support::case::Case;
+use crate::support::gifts::gift;
+
+/// Runs each case, an `async fn(Case)`, on every engine that counts.
+macro_rules! on_engines_that_count {
+    ($($case:ident),+ $(,)?) => {
+        mod embedded {
+            use $crate::support::{case::Case, stores::Store};
+            $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::embedded()).await).await })+
+        }
+        mod redis {
+            use $crate::support::{case::Case, stores::Store};
+            $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::redis()).await).await })+
+        }
+        mod cluster {
+            use $crate::support::{case::Case, stores::Store};
+            $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::cluster()).await).await })+
+        }
+    };
+}
+
+on_engines_that_count![
+    nothing_is_counted_until_a_period_is_switched_on,
+    a_gift_counts_once_and_leaves_once,
+    a_row_that_is_taken_back_takes_its_gifts_with_it_also_across_midnight,
+    of_equal_scores_who_came_first_leads,
+    sums_stop_and_come_back_exactly,
+    a_goal_is_reached_once_and_told_at_once,
+    a_session_begins_by_name,
+    watchers_are_told_twice_a_second_at_most_and_the_last_state_always,
+    sales_and_scheduled_gifts_count_when_they_are_shown,
+    what_is_counted_survives_a_restart,
+];
+
+fn ask(period: Period, by: &str) -> LeadersAsk {
+    let by = Measure::of(by).unwrap();
+    LeadersAsk { period, back: false, by, limit: 100, user: None }
+}
+
+/// `gifts units gifters points CURRENCY=AMOUNT…` of a period; none when it is not counted.
+async fn totals_of(t: &Case, period: Period, back: bool) -> Option<String> {
+    let totals = t.engine.totals(&t.feed, back, t.now).await.unwrap()?;
+    let view = totals.get(&period)?.clone();
+    let mut values = view.values.clone();
+    values.sort();
+    let values: Vec<String> = values.iter().map(|(by, amount)| format!(" {by}={amount}")).collect();
+    Some(format!("{} {} {} {}{}", view.gifts, view.units, view.gifters, view.points, values.concat()))
+}
+
+async fn totals(t: &Case, period: Period) -> String {
+    totals_of(t, period, false).await.unwrap_or_else(|| format!("{period} is not counted"))
+}
+
+/// Users and scores of a ranking.
+async fn ranking(t: &Case, ask: LeadersAsk) -> Vec<(String, u64)> {
+    let Some(leaders) = t.engine.leaders(&t.feed, ask, t.now).await.unwrap() else { return vec![] };
+    let user = |text: &str| {
+        serde_json::from_str::<serde_json::Value>(text).unwrap()["id"].as_str().unwrap().to_owned()
+    };
+    leaders.leaders.iter().map(|leader| (user(&leader.user), leader.score)).collect()
+}
+
+async fn nothing_is_counted_until_a_period_is_switched_on(mut t: Case) {
+    t.accepted(gift("g1")).await;
+    assert_eq!(t.engine.totals(&t.feed, false, t.now).await.unwrap(), None);
+    assert_eq!(t.engine.leaders(&t.feed, ask(Period::All, "units"), t.now).await.unwrap(), None);
+    let policy = t.patch(json!({"totals": ["all"], "points": {"EUR": 2}})).await;
+    assert_eq!(serde_json::to_value(policy.totals).unwrap(), json!(["all"]));
+    t.pass(10_000);
+    t.post(gift("g2").value(5, "EUR")).await;
+    assert_eq!(totals(&t, Period::All).await, "1 1 1 10 EUR=5");
+    assert_eq!(totals(&t, Period::Day).await, "day is not counted");
+    t.post(gift("g3").test()).await;
+    t.post(gift("g2").value(5, "EUR")).await;
+    assert_eq!(totals(&t, Period::All).await, "1 1 1 10 EUR=5", "tests and repeated ids do not count");
+    t.patch(json!({"totals": []})).await;
+    assert_eq!(t.engine.totals(&t.feed, false, t.now).await.unwrap(), None);
+    t.patch(json!({"totals": ["all", "day"]})).await;
+    assert_eq!(totals(&t, Period::All).await, "0 0 0 0", "switching off discards");
+}
+
+async fn a_gift_counts_once_and_leaves_once(mut t: Case) {
+    t.patch(json!({"totals": ["all"], "dedup": "drop"})).await;
+    t.post(gift("a").count(3).value(7, "EUR")).await;
+    t.post(gift("b").count(2).value(1, "EUR")).await;
+    assert_eq!(totals(&t, Period::All).await, "2 5 1 0 EUR=8", "a suppressed gift counts");
+    assert!(t.take_back("a").await && t.take_back("a").await);
+    assert_eq!(totals(&t, Period::All).await, "1 2 1 0 EUR=1");
+    assert!(t.take_back("b").await);
+    assert_eq!(totals(&t, Period::All).await, "0 0 0 0 EUR=0");
+    assert_eq!(ranking(&t, ask(Period::All, "units")).await, []);
+    // Frames of a combo count by what they grew.
+    t.post(gift("c1").combo("run", 3)).await;
+    t.post(gift("c2").combo("run", 2)).await;
+    t.post(gift("c3").combo("run", 9)).await;
+    assert_eq!(totals(&t, Period::All).await, "2 9 1 0 EUR=0");
+    t.take_back("c3").await;
+    assert_eq!(totals(&t, Period::All).await, "1 3 1 0 EUR=0");
+    let mut shy = gift("shy").kind("tulip").json();
+    shy["user"] = json!({"id": "shy", "name": "S", "anonymous": true});
+    let mut spec = gift("shy").kind("tulip");
+    spec = spec.with("user", shy["user"].clone());
+    t.post(spec).await;
+    assert_eq!(totals(&t, Period::All).await, "2 4 2 0 EUR=0");
+    assert_eq!(ranking(&t, ask(Period::All, "units")).await, [("ann".to_owned(), 3)]);
+    assert!(t.list().await.rows.iter().any(|row| row.user.contains("\"anonymous\":true")));
+}
+
+async fn a_row_that_is_taken_back_takes_its_gifts_with_it_also_across_midnight(mut t: Case) {
+    t.patch(json!({"totals": ["all", "day"], "time_zone": "Asia/Shanghai", "dedup_window_ms": 86_400_000}))
+        .await;
+    let first = t.accepted(gift("a").count(2)).await;
+    t.pass(12 * 3_600_000);
+    t.merged(gift("b").count(3)).await;
+    t.pass(1_000);
+    t.post(gift("c").by("bob").kind("lily")).await;
+    t.work().await;
+    let (day, yesterday) = (totals(&t, Period::Day).await, totals_of(&t, Period::Day, true).await);
+    t.retract(&first.row).await;
+    assert_eq!(totals(&t, Period::All).await, "1 1 1 0");
+    if yesterday.as_deref() == Some("1 2 1 0") {
+        assert_eq!(day, "2 4 2 0");
+        assert_eq!(totals_of(&t, Period::Day, true).await.as_deref(), Some("0 0 0 0"));
+    }
+    assert_eq!(totals(&t, Period::Day).await, "1 1 1 0");
+    // What left with its row does not leave again.
+    assert!(t.take_back("a").await && t.take_back("b").await);
+    assert_eq!(totals(&t, Period::All).await, "1 1 1 0");
+    assert_eq!(t.take_user_back("bob").await, 1);
+    assert_eq!(totals(&t, Period::All).await, "0 0 0 0");
+    // Long after its window an id can be taken back, as long as a period that it counted in runs.
+    t.post(gift("old").kind("oak").count(4)).await;
+    t.pass(20 * 86_400_000);
+    assert!(t.take_back("old").await);
+    assert_eq!(totals(&t, Period::All).await, "0 0 0 0");
+}
+
+async fn of_equal_scores_who_came_first_leads(mut t: Case) {
+    t.patch(json!({"totals": ["session"], "dedup": "off"})).await;
+    for (n, (user, count)) in
+        [("zoe", 5), ("al", 3), ("al", 2), ("bo", 5), ("a:b \n\"", 9)].iter().enumerate()
+    {
+        t.post(gift(&format!("g{n}")).by(user).count(*count)).await;
+        t.pass(1);
+    }
+    let names = |ranking: Vec<(String, u64)>| ranking.into_iter().map(|(user, _)| user).collect::<Vec<_>>();
+    assert_eq!(names(ranking(&t, ask(Period::Session, "units")).await), ["a:b \n\"", "zoe", "al", "bo"]);
+    t.take_back("g4").await;
+    assert_eq!(names(ranking(&t, ask(Period::Session, "units")).await), ["zoe", "al", "bo"]);
+    let user = LeadersAsk { user: Some("bo".into()), limit: 1, ..ask(Period::Session, "units") };
+    let view = t.engine.leaders(&t.feed, user, t.now).await.unwrap().unwrap();
+    assert_eq!((view.leaders.len(), view.user), (1, Some((3, 5))));
+    assert_eq!(ranking(&t, ask(Period::Session, "points")).await, [], "nobody is ranked with nothing");
+}
+
+async fn sums_stop_and_come_back_exactly(mut t: Case) {
+    t.patch(json!({"totals": ["all"], "points": {"EUR": 1_000_000}, "dedup": "off"})).await;
+    for id in ["a", "b", "c"] {
+        t.post(gift(id).value(MAX_SAFE, "EUR")).await;
+    }
+    t.post(gift("d").value(7, "EUR")).await;
+    let full = format!("4 4 1 {MAX_SAFE} EUR={MAX_SAFE}");
+    assert_eq!(totals(&t, Period::All).await, full);
+    assert_eq!(ranking(&t, ask(Period::All, "EUR")).await, [("ann".to_owned(), MAX_SAFE)]);
+    for id in ["a", "b", "c"] {
+        assert!(t.take_back(id).await);
+    }
+    assert_eq!(totals(&t, Period::All).await, "1 1 1 7000000 EUR=7");
+    assert_eq!(ranking(&t, ask(Period::All, "EUR")).await, [("ann".to_owned(), 7)]);
+    t.post(gift("e").value(MAX_SAFE - 8, "EUR")).await;
+    assert_eq!(
+        ranking(&t, ask(Period::All, "EUR")).await,
+        [("ann".to_owned(), MAX_SAFE - 1)],
+        "no float on the way"
+    );
+}
+
+fn goal(target: u64) -> GoalSpec {
+    GoalSpec { title: "New \"mic\"".into(), period: Period::All, by: Measure::Units, target }
+}
+
+async fn a_goal_is_reached_once_and_told_at_once(mut t: Case) {
+    let name = "mic".parse().unwrap();
+    assert_eq!(t.engine.put_goal(&t.feed, &name, goal(5), t.now).await.unwrap(), GoalPut::NotCounted);
+    t.patch(json!({"totals": ["all"], "dedup": "off"})).await;
+    let GoalPut::New(view) = t.engine.put_goal(&t.feed, &name, goal(5), t.now).await.unwrap() else {
+        panic!()
+    };
+    assert_eq!((view.value, view.reached_at), (0, None));
+    t.list().await;
+    t.post(gift("a").count(4)).await;
+    t.post(gift("b").count(1)).await;
+    t.work().await;
+    t.pass(700);
+    t.work().await;
+    let told = t.list().await.goals[&name].clone();
+    assert!(told.value == 5 && told.reached_at.is_some(), "{told:?}");
+    t.take_back("b").await;
+    t.post(gift("c").count(3)).await;
+    t.pass(700);
+    t.work().await;
+    let goals = t.engine.goals(&t.feed, t.now).await.unwrap();
+    assert_eq!((goals.len(), goals[0].value, goals[0].reached_at), (1, 7, told.reached_at));
+    let mut recount = recount::Recount::new(&[]);
+    let (group, all) = (
+        "goals".parse().unwrap(),
+        tipcast::domain::Ask { max: 100, lease_ms: 1000, from: Default::default() },
+    );
+    let taken = t.engine.take(&t.feed, &group, all, t.now).await.unwrap().unwrap();
+    let reached: Vec<_> = taken.entries.iter().filter(|it| it.entry.status == EntryStatus::Goal).collect();
+    assert_eq!(reached.len(), 1, "once: {taken:?}");
+    let entry: serde_json::Value = serde_json::from_str(&reached[0].entry.gift).unwrap();
+    assert_eq!(
+        (&entry["goal"], &entry["target"], &entry["title"]),
+        (&json!("mic"), &json!(5), &json!("New \"mic\""))
+    );
+    recount.read(&t).await;
+    for n in 0..15 {
+        let name = format!("g{n}").parse().unwrap();
+        assert!(matches!(t.engine.put_goal(&t.feed, &name, goal(1), t.now).await.unwrap(), GoalPut::New(_)));
+    }
+    let more = "more".parse().unwrap();
+    assert_eq!(t.engine.put_goal(&t.feed, &more, goal(1), t.now).await.unwrap(), GoalPut::TooMany);
+    assert!(t.engine.delete_goal(&t.feed, &name, t.now).await.unwrap());
+    assert!(!t.engine.delete_goal(&t.feed, &name, t.now).await.unwrap());
+    assert!(!t.list().await.goals.contains_key(&name));
+}
+
+async fn a_session_begins_by_name(mut t: Case) {
+    t.patch(json!({"totals": ["session", "all"], "dedup": "off"})).await;
+    t.post(gift("a")).await;
+    t.pass(5);
+    let (session, new) = t.engine.begin_session(&t.feed, "show \n 1".into(), t.now).await.unwrap();
+    assert!(new && session.since == t.now);
+    t.list().await;
+    t.pass(5);
+    let (again, new) = t.engine.begin_session(&t.feed, "show \n 1".into(), t.now).await.unwrap();
+    assert!(!new && again == session);
+    t.post(gift("b").count(2)).await;
+    assert_eq!(totals(&t, Period::Session).await, "1 2 1 0");
+    assert_eq!(totals_of(&t, Period::Session, true).await.as_deref(), Some("1 1 1 0"));
+    assert_eq!(totals(&t, Period::All).await, "2 3 1 0");
+}
+
+async fn watchers_are_told_twice_a_second_at_most_and_the_last_state_always(mut t: Case) {
+    t.patch(json!({"totals": ["all"], "dedup": "off"})).await;
+    let mut posted = 0;
+    for _ in 0..40 {
+        for _ in 0..3 {
+            posted += 1;
+            t.post(gift(&format!("g{posted}"))).await;
+        }
+        t.pass(50);
+        t.work().await;
+    }
+    t.pass(600);
+    t.work().await;
+    assert_eq!(t.list().await.totals[&Period::All].gifts, posted);
+    let Missed::Changes(changes) = t.after(0).await else { panic!("history is there") };
+    let told = changes.iter().filter(|change| matches!(change.op, Op::Totals(_))).count();
+    // Forty steps of 50 ms, and one more look: two seconds and a half.
+    assert!((2..=6).contains(&told), "{told} announcements");
+    let leaders = &t.list().await.totals[&Period::All].leaders;
+    assert_eq!((leaders[0].0.as_str(), leaders[0].1[0].score), ("units", posted));
+}
+
+async fn sales_and_scheduled_gifts_count_when_they_are_shown(mut t: Case) {
+    t.patch(json!({"totals": ["all"]})).await;
+    t.scheduled(gift("later").count(2).with("delay_ms", json!(1_000))).await;
+    assert_eq!(totals(&t, Period::All).await, "0 0 0 0");
+    t.pass(1_000);
+    t.work().await;
+    assert_eq!(totals(&t, Period::All).await, "1 2 1 0");
+    let spec = json!({"gift": {"id": "r", "name": "R"}, "total": 9, "per_user": 9});
+    let raw = serde_json::value::to_raw_value(&spec).unwrap();
+    let (drop, spec) = ("rocket".parse().unwrap(), tipcast::domain::DropSpec::parse(&raw).unwrap());
+    t.engine.define_drop(&t.feed, &drop, spec, t.now).await.unwrap();
+    for (id, pay) in [("c1", "now"), ("c2", "later")] {
+        let claim = json!({"id": id, "user": {"id": "b\"\\\n", "name": "B"}, "count": 3, "pay": pay});
+        let raw = serde_json::value::to_raw_value(&claim).unwrap();
+        let claim = tipcast::domain::Claim::parse(&raw, None).unwrap();
+        t.engine.claim(&t.feed, &drop, claim, t.now).await.unwrap();
+    }
+    assert_eq!(totals(&t, Period::All).await, "2 5 2 0", "a hold does not count");
+    t.engine.confirm(&t.feed, &"rocket~c2".parse().unwrap(), t.now).await.unwrap();
+    assert_eq!(totals(&t, Period::All).await, "3 8 2 0");
+    assert_eq!(ranking(&t, ask(Period::All, "units")).await[0], ("b\"\\\n".to_owned(), 6));
+    let row = t.row_ids().await[0].clone();
+    t.retract(&row).await;
+    assert_eq!(totals(&t, Period::All).await, "2 5 2 0");
+}
+
+async fn what_is_counted_survives_a_restart(mut t: Case) {
+    t.patch(json!({"totals": ["all", "week"], "points": {"EUR": 3}})).await;
+    let row = t.accepted(gift("a").count(2).value(5, "EUR")).await.row;
+    t.pass(700);
+    t.work().await;
+    let before = (totals(&t, Period::Week).await, t.list().await.totals.clone());
+    t.reopen().await;
+    assert_eq!((totals(&t, Period::Week).await, t.list().await.totals.clone()), before);
+    t.merged(gift("b").count(1)).await;
+    assert_eq!(ranking(&t, ask(Period::All, "units")).await, [("ann".to_owned(), 3)]);
+    t.reopen().await;
+    t.retract(&row).await;
+    assert_eq!(totals(&t, Period::All).await, "0 0 0 0 EUR=0");
+    assert_eq!(ranking(&t, ask(Period::All, "units")).await, []);
+}

@@ -1,0 +1,179 @@
+//! A plain recount of the ledger: what was taken and taken back, in order, added up anew for every question.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde_json::Value;
+use tipcast::domain::{Ask, Cursor, GroupId, MAX_SAFE, Millis, RowId, Start};
+
+use crate::support::case::Case;
+
+/// One gift that counted, or was taken back.
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub id: String,
+    pub user: String,
+    pub row: Option<RowId>,
+    pub units: u64,
+    pub points: u64,
+    pub money: Option<(u64, String)>,
+    pub ranked: bool,
+    /// When the gift counted, also of one that was taken back.
+    pub at: Millis,
+    pub back: bool,
+}
+
+impl Event {
+    fn amount(&self, by: &str) -> u64 {
+        match by {
+            "units" => self.units,
+            "points" => self.points,
+            currency => self.money.as_ref().filter(|(_, of)| of == currency).map_or(0, |(amount, _)| *amount),
+        }
+    }
+}
+
+/// See the module.
+pub struct Recount {
+    points: BTreeMap<String, u64>,
+    pub events: Vec<Event>,
+    gone: HashSet<String>,
+    /// Rows of explicit combos: how far they are, and whether they are closed.
+    combos: HashMap<RowId, (u64, Option<u64>, bool)>,
+    group: GroupId,
+}
+
+impl Recount {
+    pub fn new(points: &[(&str, u64)]) -> Recount {
+        Recount {
+            points: points.iter().map(|(currency, each)| (currency.to_string(), *each)).collect(),
+            events: vec![],
+            gone: HashSet::new(),
+            combos: HashMap::new(),
+            group: "recount".parse().unwrap(),
+        }
+    }
+
+    /// Takes in what is new in the ledger.
+    pub async fn read(&mut self, t: &Case) {
+        loop {
+            let ask = Ask { max: 1000, lease_ms: 600_000, from: Start::Start };
+            let taken = t.engine.take(&t.feed, &self.group, ask, t.now).await.unwrap().unwrap();
+            if taken.entries.is_empty() {
+                return;
+            }
+            let cursors: Vec<Cursor> = taken.entries.iter().map(|handed| handed.entry.cursor).collect();
+            for handed in taken.entries {
+                let entry = handed.entry;
+                let event: Value = serde_json::from_str(&entry.gift).unwrap();
+                self.entry(entry.status.as_str(), entry.row, entry.at, &event);
+            }
+            t.engine.ack(&t.feed, &self.group, &cursors, t.now).await.unwrap();
+        }
+    }
+
+    fn entry(&mut self, status: &str, row: Option<RowId>, at: Millis, event: &Value) {
+        let id = event["id"].as_str().unwrap_or_default().to_owned();
+        if status == "goal" {
+            return;
+        }
+        if status == "retracted" {
+            return self.undo(|known| known.id == id);
+        }
+        let money = event
+            .get("value")
+            .map(|value| (value["amount"].as_u64().unwrap(), value["currency"].as_str().unwrap().to_owned()));
+        let (mut units, mut money) = (event["count"].as_u64().unwrap(), money);
+        if let Some(combo) = event.get("combo") {
+            let row = row.clone().unwrap();
+            let count = combo["count"].as_u64().unwrap();
+            let known = self.combos.get(&row).cloned();
+            let (was, was_worth, ended) = known.clone().unwrap_or_default();
+            let is = if known.is_none() { count.max(1) } else { count.max(was) };
+            let worth = money.as_ref().map(|(amount, _)| *amount).max(was_worth);
+            if ended {
+                return;
+            }
+            let grown = worth.unwrap_or(0) - was_worth.unwrap_or(0);
+            let fresh = was_worth.is_none() && worth.is_some();
+            money = money.filter(|_| grown > 0 || fresh).map(|(_, currency)| (grown, currency));
+            units = is - was;
+            self.combos.insert(row, (is, worth, combo["end"] == true));
+            if known.is_some() && units == 0 && grown == 0 {
+                return;
+            }
+        }
+        let points = money.as_ref().map_or(0, |(amount, currency)| {
+            amount.saturating_mul(self.points.get(currency).copied().unwrap_or(0)).min(MAX_SAFE)
+        });
+        self.events.push(Event {
+            id,
+            user: event["user"]["id"].as_str().unwrap().to_owned(),
+            row: row.filter(|_| status != "suppressed"),
+            units,
+            points,
+            money,
+            ranked: event["user"]["anonymous"] != true,
+            at,
+            back: false,
+        });
+    }
+
+    /// A row was taken back whole.
+    pub fn undo_row(&mut self, row: &RowId) {
+        self.undo(|known| known.row.as_ref() == Some(row));
+    }
+
+    fn undo(&mut self, which: impl Fn(&Event) -> bool) {
+        let gone: Vec<Event> =
+            self.events.iter().filter(|known| !known.back && which(known)).cloned().collect();
+        for known in gone {
+            if self.gone.insert(format!("{} {:?} {}", known.id, known.row, known.at.0)) {
+                self.events.push(Event { back: true, ..known });
+            }
+        }
+    }
+
+    fn within(&self, from: Millis, to: Millis) -> impl Iterator<Item = &Event> {
+        self.events.iter().filter(move |event| (from..to).contains(&event.at))
+    }
+
+    fn sum<'a>(events: impl Iterator<Item = &'a Event>, by: &str) -> u64 {
+        let sum =
+            events.map(|event| i128::from(event.amount(by)) * if event.back { -1 } else { 1 }).sum::<i128>();
+        sum.min(MAX_SAFE.into()) as u64
+    }
+
+    /// `gifts units gifters points CURRENCY=AMOUNT…` of what counted in this time.
+    pub fn totals(&self, from: Millis, to: Millis) -> String {
+        let mut gifts: BTreeMap<&str, i64> = BTreeMap::new();
+        let mut currencies: BTreeMap<&str, ()> = BTreeMap::new();
+        for event in self.within(from, to) {
+            *gifts.entry(&event.user).or_default() += if event.back { -1 } else { 1 };
+            currencies.extend(event.money.as_ref().map(|(_, currency)| (currency.as_str(), ())));
+        }
+        let gifters = gifts.values().filter(|n| **n > 0).count();
+        let sum = |by: &str| Recount::sum(self.within(from, to), by);
+        let values: Vec<String> = currencies.keys().map(|by| format!(" {by}={}", sum(by))).collect();
+        let gifts: i64 = gifts.values().sum();
+        format!("{gifts} {} {gifters} {}{}", sum("units"), sum("points"), values.concat())
+    }
+
+    /// Users and scores, the highest first, and of equal ones who came to it first.
+    pub fn ranking(&self, from: Millis, to: Millis, by: &str) -> Vec<(String, u64)> {
+        let mut scores: HashMap<&str, (i128, u64, usize)> = HashMap::new();
+        for (n, event) in self.events.iter().enumerate() {
+            if !(from..to).contains(&event.at) || !event.ranked {
+                continue;
+            }
+            let (sum, shown, since) = scores.entry(&event.user).or_default();
+            *sum += i128::from(event.amount(by)) * if event.back { -1 } else { 1 };
+            let now = (*sum).min(MAX_SAFE.into()) as u64;
+            if now != *shown {
+                (*shown, *since) = (now, n);
+            }
+        }
+        let mut ranking: Vec<_> = scores.into_iter().filter(|(_, (_, shown, _))| *shown > 0).collect();
+        ranking.sort_by_key(|(_, (_, shown, since))| (std::cmp::Reverse(*shown), *since));
+        ranking.into_iter().map(|(user, (_, shown, _))| (user.to_owned(), shown)).collect()
+    }
+}
