@@ -181,10 +181,10 @@ end
 -- What is to be answered instead, if anything; nothing was written.
 count_refuses = function()
   if #tally_new == 0 then return nil end
-  local want = math.max(now, (count_told or 0) + TELL_TOTALS)
+  -- A little later than now, so that whoever does what is due can be told first.
+  local want = math.max(now + 200, (count_told or 0) + TELL_TOTALS)
   local struck = tonumber(call('ZSCORE', KEYS[6], CLOCK_OF_TOTALS) or nil)
   if struck and struck <= want then return nil end
-  want = math.max(want, now + 200)
   local first = tonumber(call('ZRANGE', KEYS[6], '0', '0', 'WITHSCORES')[2])
   local looked_at = tonumber(ARGV[13])
   if not (first and first <= want or looked_at and now < looked_at and looked_at <= want + 250) then

@@ -366,7 +366,7 @@ local function settle_ranks()
   for prefix in pairs(full) do
     local over = call('ZLEXCOUNT', RANKS, '[' .. prefix, '(' .. prefix .. ':') - MAX_RANKED
     if over > 0 then
-      in_parts('ZREM', RANKS, call('ZREVRANGEBYLEX', RANKS, '(' .. prefix .. ':', '[' .. prefix, 'LIMIT', '0', int(over)))
+      in_parts('ZREM', RANKS, call('ZRANGE', RANKS, '(' .. prefix .. ':', '[' .. prefix, 'BYLEX', 'REV', 'LIMIT', '0', int(over)))
     end
   end
   if taken > 0 then call('LTRIM', TALLY, int(taken), -1) end
@@ -545,7 +545,7 @@ if will_tell then
       if open[period] then
         periods[#periods + 1], n = view(open[period], true), n + 1
         told_set['t:' .. period] = 'totals\n' .. periods[#periods]
-      elseif call('HEXISTS', TOLD, 't:' .. period) == 1 then
+      elseif call('HGET', TOLD, 't:' .. period) then
         periods[#periods + 1], n = period .. ' -\n', n + 1
         told_gone[#told_gone + 1] = 't:' .. period
       end

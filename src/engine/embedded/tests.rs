@@ -62,6 +62,12 @@ async fn fill(engine: &EmbeddedEngine, name: &str) {
     for n in 0..3 {
         engine.publish(&feed, vec![gift(&format!("{name}-{n}"), "")], NOW).await.unwrap();
     }
+    // Something is counted, told, and taken back whole.
+    let patch = PolicyPatch { totals: "all,day".parse().ok(), ..PolicyPatch::default() };
+    engine.set_policy(&feed, PolicyChange::Merge(patch), NOW).await.unwrap();
+    let undone = engine.publish(&feed, vec![gift(&format!("{name}-undone"), "")], NOW).await.unwrap();
+    let Outcome::New(answer) = &undone[0] else { panic!("{undone:?}") };
+    engine.retract(&feed, &answer.row, NOW).await.unwrap();
     let patch = PolicyPatch { capacity: Some(7), ..PolicyPatch::default() };
     engine.set_policy(&feed, PolicyChange::Merge(patch), NOW).await.unwrap();
     // Changes and locks after the feed was written whole.

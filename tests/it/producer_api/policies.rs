@@ -17,7 +17,8 @@ on_both_stores![
 
 fn defaults() -> Value {
     json!({"capacity": 10, "dedup": "combine", "dedup_window_ms": 5000, "row_ttl_ms": 0, "delay_ms": 0, "flush_ms": 50,
-        "idempotency_window_ms": 86_400_000, "history": 1024, "visibility": "public", "presence": "off"})
+        "idempotency_window_ms": 86_400_000, "history": 1024, "visibility": "public", "presence": "off",
+        "totals": [], "time_zone": "UTC", "points": {}})
 }
 
 fn with(mut policy: Value, patch: &Value) -> Value {
