@@ -20,10 +20,10 @@ mod reports;
 mod rounds;
 mod runner;
 pub mod scripts;
-mod shares;
 mod sources;
 mod stores;
 mod tags;
+mod turns;
 mod wire;
 
 pub use engine::RedisEngine;

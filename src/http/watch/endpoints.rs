@@ -15,7 +15,7 @@ use super::sse::EventStream;
 use super::tally::Tally;
 use super::{deflate, protocol};
 use crate::domain::FeedId;
-use crate::http::door::places::{Full, Place};
+use crate::http::door::places::{Full, WatcherPlace};
 use crate::http::problem::ApiError;
 use crate::http::resource::resource;
 use crate::http::{Gate, feed_of};
@@ -145,7 +145,7 @@ fn streamed(
 }
 
 /// A place for the watcher that asks.
-fn place(req: &HttpRequest, gate: &Gate) -> Result<Place, ApiError> {
+fn place(req: &HttpRequest, gate: &Gate) -> Result<WatcherPlace, ApiError> {
     gate.door.place(req).map_err(|full| {
         let (bound, why) = match full {
             Full::Server => (Bound::Watchers, ApiError::NoPlace),

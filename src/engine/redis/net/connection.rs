@@ -14,6 +14,7 @@ use super::super::scripts::Script;
 use super::address::Endpoint;
 use super::backoff::Backoff;
 use super::dial::{Dial, Dialled, Refusal, is_replica};
+use super::eviction::Eviction;
 use super::faults::{Fault, explain, is_no_script, replica, silent};
 use crate::metrics::Metrics;
 use crate::metrics::labels::RedisLink;
@@ -41,11 +42,13 @@ pub struct Connection {
     state: watch::Receiver<State>,
     broken: mpsc::Sender<(u64, String)>,
     keeper: JoinHandle<()>,
+    eviction: Eviction,
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
         self.keeper.abort();
+        self.eviction.forget(&self.to);
     }
 }
 
@@ -59,6 +62,7 @@ pub struct Making {
     /// Told when a connection breaks: who has which slot may be another now.
     pub lost: Arc<Notify>,
     pub metrics: Arc<Metrics>,
+    pub eviction: Eviction,
     /// Where what keeps connections is registered.
     pub parts: Arc<Parts>,
 }
@@ -83,9 +87,10 @@ impl Connection {
     pub fn open(to: Endpoint, making: Making) -> Connection {
         let (tell, state) = watch::channel(State::Starting);
         let (broken, complaints) = mpsc::channel(16);
+        let eviction = making.eviction.clone();
         let keeper = Keeper { to: to.clone(), making, tell, complaints, number: 0 };
         let kept = keeper.making.parts.clone().vital_task(Part::RedisCommands, keeper.run());
-        Connection { to, state, broken, keeper: tokio::spawn(kept) }
+        Connection { to, state, broken, keeper: tokio::spawn(kept), eviction }
     }
 
     /// Waits until the first attempt is over.
@@ -232,7 +237,8 @@ impl Keeper {
     async fn connect(&mut self) -> Result<Standing, Refusal> {
         let Dialled { mut connection, driver } = self.making.dial.commands(&self.to).await?;
         let standing = Standing { driver: tokio::spawn(driver), connection: connection.clone() };
-        self.making.dial.greet(&self.to, &mut connection, &self.making.channel).await?;
+        let Making { dial, channel, eviction, .. } = &self.making;
+        dial.greet(&self.to, &mut connection, channel, eviction).await?;
         Ok(standing)
     }
 
