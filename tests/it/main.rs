@@ -31,6 +31,7 @@ mod moderation;
 mod openapi;
 mod parts;
 mod producer_api;
+mod promises;
 mod redis_chaos;
 mod redis_cluster;
 mod redis_engine;
