@@ -13,8 +13,8 @@
 --           expiry: no row's time is over before this
 --           capacity: the list is cut to this; another one in force is a reset
 --           born: the epoch in which the list began; locks of another list do not count
---   policy  STRING: capacity dedup dedup_window row_ttl delay flush idempotency_window history visibility, "-" where
---           the server's default holds
+--   policy  STRING: capacity dedup dedup_window row_ttl delay flush idempotency_window history visibility presence,
+--           "-" where the server's default holds; older texts end earlier
 -- A change is "SEQ PREV TAG KIND", newline, and after add and update the row, after drop the drop (feed_drops);
 -- kinds: add, update, "expired ROWID", "retracted ROWID", drop, reset. Numbers are decimal text and exact: nothing here passes
 -- through cjson, and sums stop at 2^53-1.
@@ -69,7 +69,7 @@ for entry in string.gmatch(strings[1] or '', '[^\n]+') do
   entries[#entries + 1] = entry
 end
 
-local POLICY_TEXT = '^([%d-]+) ([%a-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ?([%a-]*)$'
+local POLICY_TEXT = '^([%d-]+) ([%a-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ?([%a-]*) ?([%a-]*)$'
 local function policy_of(text)
   local capacity, dedup, window, ttl, delay, _, idempotency, history =
     match(ARGV[7], '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)')

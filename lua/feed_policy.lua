@@ -35,7 +35,7 @@ policy = policy_of(text)
 resize()
 if covered < seq - policy.history then covered = seq - policy.history end
 commit(text)
-if text == '- - - - - - - - -' then
+if not string.find(text, '[^- ]') then
   call('DEL', POLICY)
 else
   call('SET', POLICY, text)

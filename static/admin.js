@@ -99,11 +99,13 @@ function show(id, items, more) {
   $(id).querySelector("ul").replaceChildren(...all);
 }
 
-function feedItem({ feed, watchers, epoch, seq }, seconds) {
+function feedItem({ feed, watchers, everywhere, epoch, seq }, seconds) {
   const known = before.feeds.get(feed);
   const moved = known?.epoch === epoch && seconds > 0 ? Math.max(0, seq - known.seq) / seconds : undefined;
+  // What other nodes have is told every two seconds: it may be behind what is here.
+  const count = everywhere > watchers ? `${units.format(watchers)} / ${units.format(everywhere)}` : units.format(watchers);
   return make("li", "", make("div", "name", feed), make("div", "facts",
-    fact(said.watchers, units.format(watchers)), make("span", "rate", moved === undefined ? "–" : said.rate(units.format(moved)))));
+    fact(said.watchers, count), make("span", "rate", moved === undefined ? "–" : said.rate(units.format(moved)))));
 }
 
 function groupItem({ feed, group, lag, pending, oldest_ms, dead, lost }) {

@@ -92,7 +92,7 @@ tellState(ticker.state);
 
 async function countWatchers() {
   if (document.visibilityState !== "visible" || ticker.state !== "live") return;
-  const answer = await fetch(`/demo/status?feed=${encodeURIComponent(feed)}`, { signal: AbortSignal.timeout(3_000) });
+  const answer = await fetch(`/v1/feeds/${encodeURIComponent(feed)}/presence`, { signal: AbortSignal.timeout(3_000) });
   const { watchers } = await answer.json();
   $("watchers").textContent = units.format(watchers);
 }

@@ -67,7 +67,7 @@ class Connection {
   /** The best lower bound of (server's clock − ours): every stamp it sends is older than its arrival. */
   #ahead = null;
 
-  constructor({ url, feed, since, token, rows, drops, control, capacity, onChange, onState, WebSocket, EventSource }) {
+  constructor({ url, feed, since, token, rows, drops, control, capacity, onChange, onState, onPresence, WebSocket, EventSource }) {
     if (!FEED_NAME.test(feed)) throw new TypeError("a feed is 1 to 64 of A-Z a-z 0-9 _ - .");
     const home = url ?? globalThis.location?.origin;
     if (home === undefined) throw new TypeError("`url` is missing: there is no page here that tells the gateway");
@@ -85,6 +85,7 @@ class Connection {
     this.token = token;
     this.onChange = onChange;
     this.onState = onState;
+    this.onPresence = onPresence;
     const known = parsePosition(since);
     this.fold = new Fold(known && { ...known, rows, drops, control, capacity });
     // A wrong address is the caller's mistake: it is told now, not retried for ever.
@@ -159,6 +160,7 @@ class Connection {
     }
     if (outcome === "gap") return this.#leave(line);
     this.#learnTime(frame);
+    if (frame.type === "presence") call(this.onPresence, frame.watchers);
     if (frame.type === "goodbye" && frame.reconnect_in_ms >= 0) line.wait = frame.reconnect_in_ms;
     if (frame.type === "snapshot" || frame.type === "resumed") {
       line.begun = true;

@@ -215,6 +215,7 @@ pub fn check(config: &Config) -> Result<Policy, ConfigError> {
     door::rules(config)?;
     logs::filter(&config.log)?;
     tls::read(config)?;
+    engine::check(config)?;
     engine::default_policy(&config.feeds)
 }
 

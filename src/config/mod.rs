@@ -162,6 +162,7 @@ pub struct Feeds {
     pub idempotency_window_ms: u64,
     pub history: u64,
     pub visibility: String,
+    pub presence: String,
 }
 
 /// `[drops]`

@@ -1,7 +1,7 @@
 //! The words of a gift feed as types: what a producer may say, what a feed holds,
 //! how a gift changes it. Nothing here does I/O or reads a clock; `now` is always an argument.
 //!
-//! Reading order: [`ids`], [`gift`], [`row`], [`change`], [`list`], [`policy`], [`feed`], [`moderate`],
+//! Reading order: [`ids`], [`gift`], [`row`], [`part`], [`control`], [`change`], [`list`], [`policy`], [`feed`], [`moderate`],
 //! [`due`]; then [`mod@drop`], [`claim`], [`stock`]; then [`report`], [`pull`], [`hook`], [`hook_spec`],
 //! [`address`], [`delivery`].
 
@@ -49,7 +49,7 @@ pub use json::{Fault, Refused};
 pub use list::{CannotFold, FeedList};
 pub use moderate::GiftTakenBack;
 pub use part::{Added, Part};
-pub use policy::{Dedup, Policy, PolicyPatch, Visibility};
+pub use policy::{Dedup, Policy, PolicyPatch, TellPresence, Visibility};
 pub use pull::{Cursors, Pull, ReplayWish};
 pub use report::{
     Ask, Cursor, DeadLetter, Entry, EntryStatus, GroupView, Handed, Job, Reader, Replay, Start, Taken,

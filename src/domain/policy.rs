@@ -61,6 +61,32 @@ impl std::str::FromStr for Visibility {
     }
 }
 
+/// Whether watchers are told how many watch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TellPresence {
+    /// They are not.
+    #[default]
+    Off,
+    /// They are told the number.
+    Count,
+}
+
+impl TellPresence {
+    /// The word of the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TellPresence::Off => "off",
+            TellPresence::Count => "count",
+        }
+    }
+
+    /// What this word says.
+    pub fn of(word: &str) -> Option<TellPresence> {
+        [TellPresence::Off, TellPresence::Count].into_iter().find(|it| it.as_str() == word)
+    }
+}
+
 /// The whole policy in force for a feed. Field names are the API's.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -83,6 +109,8 @@ pub struct Policy {
     pub history: u64,
     /// Who may read and watch.
     pub visibility: Visibility,
+    /// Whether watchers are told how many watch.
+    pub presence: TellPresence,
 }
 
 impl Default for Policy {
@@ -97,6 +125,7 @@ impl Default for Policy {
             idempotency_window_ms: 86_400_000,
             history: 1024,
             visibility: Visibility::Public,
+            presence: TellPresence::Off,
         }
     }
 }
@@ -114,6 +143,7 @@ impl Policy {
             idempotency_window_ms: patch.idempotency_window_ms.unwrap_or(self.idempotency_window_ms),
             history: patch.history.unwrap_or(self.history),
             visibility: patch.visibility.unwrap_or(self.visibility),
+            presence: patch.presence.unwrap_or(self.presence),
         }
     }
 
@@ -154,6 +184,9 @@ pub struct PolicyPatch {
     /// See [`Policy::visibility`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub visibility: Option<Visibility>,
+    /// See [`Policy::presence`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub presence: Option<TellPresence>,
 }
 
 impl PolicyPatch {
@@ -176,6 +209,7 @@ impl PolicyPatch {
             idempotency_window_ms: int("idempotency_window_ms", limits::IDEMPOTENCY_WINDOW_MS),
             history: int("history", limits::HISTORY),
             visibility: None,
+            presence: None,
         };
         patch.row_ttl_ms = body.take("row_ttl_ms").and_then(|f| read_ttl(&f, &mut faults));
         patch.dedup = body.take("dedup").and_then(|f| read_dedup(&f, &mut faults));
@@ -188,6 +222,7 @@ impl PolicyPatch {
             }
             legal
         });
+        patch.presence = body.take("presence").and_then(|f| read_presence(&f, &mut faults));
         body.close(&mut faults);
         if faults.is_empty() { Ok(patch) } else { Err(Refused::Invalid(faults)) }
     }
@@ -204,6 +239,7 @@ impl PolicyPatch {
             idempotency_window_ms: newer.idempotency_window_ms.or(self.idempotency_window_ms),
             history: newer.history.or(self.history),
             visibility: newer.visibility.or(self.visibility),
+            presence: newer.presence.or(self.presence),
         }
     }
 
@@ -222,6 +258,14 @@ fn read_ttl(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<u64> {
         field.wrong(faults, format!("must be 0 (rows stay) or an integer from {least} to {most}"));
     }
     legal
+}
+
+fn read_presence(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<TellPresence> {
+    let presence = TellPresence::of(&field.string(faults)?);
+    if presence.is_none() {
+        field.wrong(faults, "must be \"off\" or \"count\"");
+    }
+    presence
 }
 
 fn read_dedup(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Dedup> {

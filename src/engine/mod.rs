@@ -18,6 +18,7 @@ mod due;
 pub mod embedded;
 pub mod metered;
 mod moderation;
+pub mod presence;
 pub mod record;
 pub mod redis;
 mod reports;
@@ -30,6 +31,7 @@ pub use due::{
 };
 
 pub use moderation::ModerationStore;
+pub use presence::{Presence, PresenceStore};
 
 pub use reports::{
     Death, HOOKS_OF_ALL_MAX, JobDone, JobLease, JobStore, JobTurn, LISTED, LedgerStore, READERS_MAX,
@@ -58,7 +60,9 @@ pub const SCHEDULED_MAX: u64 = 100_000;
 ///   (several nodes share the store, and their clocks differ). No engine remembers it.
 /// - A feed whose stored records cannot be read answers [`EngineError::FeedDamaged`] to every call that
 ///   needs them; no other feed notices.
-pub trait Engine: FeedStore + DueStore + DropStore + ModerationStore + ReportStore + SourceStore {
+pub trait Engine:
+    FeedStore + DueStore + DropStore + ModerationStore + PresenceStore + ReportStore + SourceStore
+{
     /// Sends a mark through the publishing path of every part of the store that can fail by itself, and
     /// waits until they are back. An error when the operator would not call that ready: no part answers, or
     /// not all of them and all are wanted.

@@ -64,6 +64,7 @@ const TABLE: &[(&str, &[(&str, Access)])] = &[
     ("/v1/feeds/{feed}/rows/{row}", &[(DELETE, Key(Moderate))]),
     ("/v1/feeds/{feed}/rows", &[(DELETE, Key(Moderate))]),
     ("/v1/feeds/{feed}/gifts/{id}/retract", &[(POST, Key(Moderate))]),
+    ("/v1/feeds/{feed}/presence", &[(GET, Feed)]),
     ("/v1/feeds/{feed}/control", &[(POST, Key(Moderate))]),
     ("/v1/feeds/{feed}/policy", &[(GET, AnyKey), (PUT, Key(Policy)), (PATCH, Key(Policy))]),
     ("/v1/feeds/{feed}/scheduled", &[(GET, Key(Gifts))]),
@@ -96,7 +97,6 @@ const TABLE: &[(&str, &[(&str, Access)])] = &[
     ("/", &[(GET, Page)]),
     ("/admin", &[(GET, Page)]),
     ("/overlay/{feed}", &[(GET, Page)]),
-    ("/demo/status", &[(GET, Page)]),
     ("/static/{file}", &[(GET, Open)]),
     ("/problems/{name}", &[(GET, Page)]),
 ];

@@ -75,6 +75,7 @@ fn route_of(path: &str) -> Route {
             (Some("rows"), _, None) => Route::Rows,
             (Some("gifts"), Some(_), Some("retract")) if parts.next().is_none() => Route::Moderation,
             (Some("control"), None, _) => Route::Moderation,
+            (Some("presence"), None, _) => Route::Presence,
             (Some("policy"), None, _) => Route::Policy,
             (Some("scheduled"), _, None) => Route::Scheduled,
             (Some("drops"), _, None) => Route::Drops,
@@ -104,7 +105,7 @@ fn route_of(path: &str) -> Route {
         (Some("in"), Some(_), None) => Route::In,
         (Some("healthz" | "readyz" | "metrics"), None, _) => Route::Operations,
         (Some("" | "admin" | "docs" | "openapi.json"), None, _) => Route::Pages,
-        (Some("static" | "problems" | "overlay" | "demo"), Some(_), None) => Route::Pages,
+        (Some("static" | "problems" | "overlay"), Some(_), None) => Route::Pages,
         _ => Route::Other,
     }
 }

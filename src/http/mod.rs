@@ -33,6 +33,7 @@ mod moderation;
 mod openapi;
 mod pages;
 mod policy;
+mod presence;
 pub mod problem;
 mod reports;
 mod resource;

@@ -111,7 +111,6 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/").route(read().to(index)));
     cfg.service(resource("/admin").route(read().to(admin)));
     cfg.service(resource("/overlay/{feed}").route(read().to(overlay)));
-    cfg.service(resource("/demo/status").route(read().to(status)));
     cfg.service(resource("/static/{file}").route(read().to(file)));
 }
 
@@ -154,14 +153,6 @@ fn page(mut answer: HttpResponseBuilder, page: &impl Template) -> Result<HttpRes
         ApiError::Internal
     })?;
     Ok(answer.content_type(HTML).body(html))
-}
-
-/// `GET /demo/status`: what the demo page shows beside the feed. For that page only, not part of the API.
-async fn status(gate: web::Data<Gate>) -> HttpResponse {
-    HttpResponse::Ok()
-        .content_type("application/json")
-        .insert_header((CACHE_CONTROL, "no-store"))
-        .body(format!("{{\"watchers\":{}}}", gate.live.watchers()))
 }
 
 /// `GET /static/{file}`

@@ -10,7 +10,7 @@ use super::resource::{read, resource};
 use super::watch::tally::Tally;
 use super::{
     Gate, batch, claims, docs, drops, feed, gifts, guard, health, inbound, meter, moderation, pages, policy,
-    reports, scheduled, sources, watch,
+    presence, reports, scheduled, sources, watch,
 };
 use crate::live::worker::Worker;
 
@@ -59,6 +59,7 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     cfg.service(
         resource("/v1/feeds/{feed}/gifts/{id}/retract").route(web::post().to(moderation::retract_gift)),
     );
+    cfg.service(resource("/v1/feeds/{feed}/presence").route(read().to(presence::get)));
     cfg.service(resource("/v1/feeds/{feed}/control").route(web::post().to(moderation::control)));
     cfg.service(
         resource("/v1/feeds/{feed}/policy")

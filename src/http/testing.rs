@@ -17,6 +17,7 @@ use crate::domain::{
     Cancelled, Claim, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, DuePlace, FeedId, FeedState,
     Gift, GiftId, Hold, HoldId, Millis, Outcome, Part, Policy, Position, RowId, Scheduled, due_at,
 };
+use crate::engine::presence::Attendance;
 use crate::engine::{
     DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, Engine, EngineError, FeedStore, Head, Missed,
     PolicyChange, ScheduledGift, ScheduledPage, Shards, Snapshot, Subscription, Unscheduled, Wait, Wakes,
@@ -81,6 +82,7 @@ impl Feed {
 pub(super) struct MemoryEngine {
     feeds: Mutex<HashMap<FeedId, Feed>>,
     mood: Mutex<Mood>,
+    attendance: Attendance,
 }
 
 impl MemoryEngine {

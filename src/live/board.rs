@@ -35,6 +35,19 @@ pub struct Board {
     skew_ms: AtomicI64,
     hurry: Notify,
     watchers: AtomicUsize,
+    presence: Mutex<Told>,
+    /// Counts what was told of presence; 0 while nothing is to be told.
+    presence_version: AtomicU64,
+}
+
+/// What watchers were told of presence.
+#[derive(Default)]
+struct Told {
+    /// Whether they are told at all.
+    wanted: bool,
+    watchers: Option<u64>,
+    frame: Option<Arc<Frame>>,
+    versions: u64,
 }
 
 struct BoardState {
@@ -117,6 +130,8 @@ impl Board {
             moves,
             hurry,
             watchers: AtomicUsize::new(0),
+            presence: Mutex::default(),
+            presence_version: AtomicU64::new(0),
             metrics,
         }
     }
@@ -142,6 +157,45 @@ impl Board {
 
     pub(super) fn left(&self) {
         self.watchers.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether watchers are to be told how many watch.
+    pub(super) fn want_presence(&self, wanted: bool) {
+        let mut told = self.presence.lock().unwrap_or_else(PoisonError::into_inner);
+        told.wanted = wanted;
+        if !wanted {
+            (told.watchers, told.frame) = (None, None);
+            self.presence_version.store(0, Ordering::Release);
+        }
+    }
+
+    /// What watchers know of presence: none when they are not told, nothing in it before the first time.
+    pub(super) fn presence(&self) -> Option<Option<u64>> {
+        let told = self.presence.lock().unwrap_or_else(PoisonError::into_inner);
+        told.wanted.then_some(told.watchers)
+    }
+
+    /// Tells watchers how many watch.
+    pub(super) fn tell_presence(&self, watchers: u64) {
+        let mut told = self.presence.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.wanted {
+            told.versions += 1;
+            told.watchers = Some(watchers);
+            told.frame = Some(Arc::new(Frame::presence(&self.feed, watchers)));
+            self.presence_version.store(told.versions, Ordering::Release);
+            drop(told);
+            self.moved(self.locked());
+        }
+    }
+
+    /// What is to be told to a watcher who was told the version `known` last, and its version.
+    pub(super) fn presence_after(&self, known: u64) -> Option<(u64, Arc<Frame>)> {
+        let version = self.presence_version.load(Ordering::Acquire);
+        if version == 0 || version == known {
+            return None;
+        }
+        let told = self.presence.lock().unwrap_or_else(PoisonError::into_inner);
+        Some((told.versions, told.frame.clone()?))
     }
 
     /// Another number whenever the board has moved.

@@ -14,9 +14,10 @@ use tokio::task::JoinHandle;
 
 use super::board::{Board, Shown};
 use super::bounds::{Admission, Bounds, Refused, WatchLimits};
+use super::presence::{self, Reporter};
 use super::replica::Replica;
 use crate::domain::{FeedId, Position};
-use crate::engine::{Engine, Head};
+use crate::engine::{Engine, EngineError, Head};
 use crate::metrics::Metrics;
 use crate::supervise::{Beat, Part, Parts, faults};
 
@@ -88,6 +89,8 @@ impl Live {
             empty: Notify::new(),
             closed: AtomicBool::new(false),
         });
+        let counted = Arc::downgrade(&live);
+        tokio::spawn(parts.clone().keep(Part::Presence, move |beat| keep_telling(counted.clone(), beat)));
         let compared = Arc::downgrade(&live);
         tokio::spawn(parts.keep(Part::Compare, move |beat| compare(compared.clone(), beat)));
         live
@@ -198,6 +201,12 @@ impl Live {
             at: entry.board.position().unwrap_or_else(Position::start),
         });
         all.collect()
+    }
+
+    /// Boards of feeds whose watchers are told how many watch.
+    pub(super) fn boards_that_tell_presence(&self) -> Vec<Arc<Board>> {
+        let feeds = self.locked();
+        feeds.values().map(|entry| &entry.board).filter(|board| board.presence().is_some()).cloned().collect()
     }
 
     /// True once [`Live::close`] was called.
@@ -312,4 +321,42 @@ async fn compare(live: std::sync::Weak<Live>, beat: Beat) {
             }
         }
     }
+}
+
+/// Tells the store how many watch here, and watchers how many watch everywhere.
+async fn keep_telling(live: std::sync::Weak<Live>, beat: Beat) {
+    let mut reporter = Reporter::new(Instant::now());
+    loop {
+        beat.rests();
+        tokio::time::sleep(presence::EVERY).await;
+        let Some(live) = live.upgrade() else { return };
+        beat.works();
+        faults::pass("presence").await;
+        if let Err(error) = tell_presence(&live, &mut reporter).await {
+            // Counts are late until the store answers again, which others tell of.
+            tracing::debug!(%error, "who watches could not be told");
+        }
+    }
+}
+
+async fn tell_presence(live: &Live, reporter: &mut Reporter) -> Result<(), EngineError> {
+    let watched = live.watched();
+    let counts = watched.iter().filter(|it| it.watchers > 0);
+    let counts: HashMap<FeedId, u64> = counts.map(|it| (it.feed.clone(), it.watchers as u64)).collect();
+    reporter.report(&**live.engine(), &counts, Instant::now()).await?;
+    let boards = live.boards_that_tell_presence();
+    let feeds: Vec<FeedId> = boards.iter().map(|board| board.feed().clone()).collect();
+    reporter.tells_only(&feeds);
+    if feeds.is_empty() {
+        return Ok(());
+    }
+    let all = live.engine().presence(&feeds).await?;
+    for (board, everywhere) in boards.iter().zip(all) {
+        // A watcher that came since the last look counts here before it does in the store.
+        let told = board.presence().flatten();
+        if reporter.worth_telling(board.feed(), told, everywhere.watchers) {
+            board.tell_presence(everywhere.watchers);
+        }
+    }
+    Ok(())
 }

@@ -128,6 +128,12 @@ impl Frame {
         Frame::new("keepalive", at, json, Vec::new())
     }
 
+    /// How many watch. No change of the list: it moves nobody's position.
+    pub(super) fn presence(feed: &FeedId, watchers: u64) -> Frame {
+        let json = format!("{{\"type\":\"presence\",\"feed\":\"{feed}\",\"watchers\":{watchers}}}");
+        Frame::new("presence", &Position::start(), json, Vec::new())
+    }
+
     /// The first seq of a delta.
     pub(super) fn first(&self) -> Option<u64> {
         (!self.ops.is_empty()).then(|| self.last + 1 - self.ops.len() as u64)
@@ -143,7 +149,7 @@ impl Frame {
         self.json.len()
     }
 
-    /// Its `type`: `snapshot`, `resumed`, `delta` or `keepalive`.
+    /// Its `type`: `snapshot`, `resumed`, `delta`, `keepalive` or `presence`.
     pub fn kind(&self) -> &'static str {
         self.kind
     }

@@ -11,6 +11,7 @@ pub mod bounds;
 mod feeds;
 pub mod frame;
 mod local;
+mod presence;
 mod replica;
 pub mod session;
 pub mod wake;

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::board::Board;
-use crate::domain::{Change, FeedList, Millis, Op, Policy, Position, RemoveReason, Tag};
+use crate::domain::{Change, FeedList, Millis, Op, Policy, Position, RemoveReason, Tag, TellPresence};
 use crate::engine::{Engine, EngineError, Head, Missed, Notice, Snapshot, Subscription};
 use crate::metrics::Metrics;
 use crate::metrics::labels::RepairedBy;
@@ -223,6 +223,7 @@ impl Replica {
         let led = self.board.position().is_some() && self.refill(&snapshot).await?;
         self.policy = snapshot.policy.clone();
         self.board.limit(self.policy.history);
+        self.board.want_presence(self.policy.presence == TellPresence::Count);
         if led {
             self.flush();
         } else {

@@ -55,6 +55,8 @@ struct Watching {
     watch: Watch,
     phase: Phase,
     ready: Option<Rc<FrameBatch>>,
+    /// The version of presence that the watcher was told last.
+    presence: u64,
     last_sent: Instant,
     /// Least time between two deliveries, from `max_hz`.
     spacing: Duration,
@@ -146,6 +148,7 @@ impl Session {
             watch,
             phase,
             ready: None,
+            presence: 0,
             last_sent: Instant::now(),
             spacing,
             replaying: true,
@@ -272,7 +275,12 @@ impl Watching {
                         }
                         None => {
                             self.replaying = false;
-                            return Poll::Pending;
+                            let Some((version, frame)) = self.watch.board().presence_after(self.presence)
+                            else {
+                                return Poll::Pending;
+                            };
+                            self.presence = version;
+                            self.ready = Some(FrameBatch::one(frame));
                         }
                     }
                 }

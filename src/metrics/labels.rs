@@ -165,6 +165,10 @@ labels! {
         RetractUser = "retract_user",
         /// Taking one gift back by its id.
         RetractGift = "retract_gift",
+        /// Telling how many watch.
+        Attend = "attend",
+        /// Asking how many watch.
+        Presence = "presence",
         /// Telling overlays what to do.
         Control = "control",
         /// Reading a policy.
@@ -271,6 +275,8 @@ labels! {
         Replica = "replica",
         /// What compares watched feeds with the store.
         Compare = "compare",
+        /// What tells how many watch.
+        Presence = "presence",
         /// What does what is due.
         Due = "due",
         /// What sends ledgers to webhooks.
@@ -339,6 +345,8 @@ labels! {
         Rows = "rows",
         /// `/v1/feeds/{feed}/control`, `/v1/feeds/{feed}/gifts/{id}/retract`
         Moderation = "moderation",
+        /// `/v1/feeds/{feed}/presence`
+        Presence = "presence",
         /// `/v1/feeds/{feed}/policy`
         Policy = "policy",
         /// `/v1/feeds/{feed}/scheduled` and below
@@ -400,6 +408,7 @@ impl Part {
             Part::RedisSubscriptions => "the keeper of Redis subscriptions",
             Part::Replica => "what follows a watched feed",
             Part::Compare => "what compares watched feeds with the store",
+            Part::Presence => "what tells how many watch",
             Part::Due => "the loop that does what is due",
             Part::Reports => "the loop that sends to webhooks",
             Part::Probe => "what asks the store whether a write is possible",

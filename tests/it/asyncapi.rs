@@ -23,7 +23,7 @@ fn every_frame_and_command_is_described_by_its_type_and_no_other() {
     types.extend(between(code(COMMANDS), "Some(\"", "\")"));
     let messages: Vec<String> = messages().into_iter().map(|(name, _)| name).collect();
     types.extend(messages.iter().map(String::as_str));
-    assert!(types.contains("snapshot") && types.contains("unsubscribe") && types.len() == 9, "{types:?}");
+    assert!(types.contains("snapshot") && types.contains("unsubscribe") && types.len() == 10, "{types:?}");
     assert_eq!(types, between(WRITTEN, "type: { const: ", " }"));
 }
 
@@ -40,7 +40,7 @@ fn every_op_and_every_reason_to_leave_is_described_and_no_other() {
 
 #[test]
 fn what_a_short_frame_is_said_to_have_it_has() {
-    let frames = ["resumed", "keepalive"].map(|kind| {
+    let frames = ["resumed", "keepalive", "presence"].map(|kind| {
         let spelled = between(code(FRAMES), &format!("{{{{\\\"type\\\":\\\"{kind}\\\""), "}}\"");
         let [spelled] = spelled.into_iter().collect::<Vec<_>>()[..] else { panic!("{kind}") };
         (kind.to_owned(), spelled.to_owned())

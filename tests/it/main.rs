@@ -30,6 +30,7 @@ mod metrics;
 mod moderation;
 mod openapi;
 mod parts;
+mod presence;
 mod producer_api;
 mod promises;
 mod redis_chaos;

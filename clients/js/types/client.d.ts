@@ -34,6 +34,8 @@ export interface ConnectOptions {
   EventSource?: new (url: string) => { close(): void };
   onChange?: (list: List, change: Change) => void;
   onState?: (state: State, detail: StateDetail) => void;
+  /** How many watch, where the feed's policy says that watchers are told. */
+  onPresence?: (watchers: number) => void;
 }
 
 export interface Watch {

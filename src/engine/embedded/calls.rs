@@ -13,8 +13,9 @@ use crate::domain::{
 };
 use crate::engine::{
     DUE_BATCH, DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, EngineError, FeedStore, Head, JobDone,
-    JobStore, JobTurn, Kept, LISTED, LedgerStore, Missed, ModerationStore, PolicyChange, Save, ScheduledPage,
-    Snapshot, SourceStore, Subscription, Swapped, Unscheduled, Wait, Wakes, Want, WebhookStore, Work,
+    JobStore, JobTurn, Kept, LISTED, LedgerStore, Missed, ModerationStore, PolicyChange, Presence,
+    PresenceStore, Save, ScheduledPage, Snapshot, SourceStore, Subscription, Swapped, Unscheduled, Wait,
+    Wakes, Want, WebhookStore, Work,
 };
 
 /// For calls that bring no clock, and judge nothing by it.
@@ -186,6 +187,17 @@ impl ModerationStore for EmbeddedEngine {
     fn retract_gift<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, GiftTakenBack> {
         let (feed, id) = (feed.clone(), id.clone());
         self.at(now, move |feeds| feeds.on(&feed, now, |txn| moderation::retract_gift(txn, &id)))
+    }
+}
+
+impl PresenceStore for EmbeddedEngine {
+    fn attend<'a>(&'a self, node: &'a str, counts: &'a [(FeedId, u64)]) -> Wait<'a, bool> {
+        self.attendance.attend(node, counts);
+        Box::pin(std::future::ready(Ok(true)))
+    }
+
+    fn presence<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Presence>> {
+        Box::pin(std::future::ready(Ok(self.attendance.presence(feeds))))
     }
 }
 

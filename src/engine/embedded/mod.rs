@@ -23,6 +23,7 @@ use tokio::sync::oneshot;
 
 use super::{Engine, EngineError, ReportLimits, Shards, Wait};
 use crate::domain::{FeedId, Millis, Policy};
+use crate::engine::presence::Attendance;
 use crate::metrics::Metrics;
 use crate::supervise::{Part, Parts};
 use fault::{Fault, Step};
@@ -116,6 +117,8 @@ pub struct EmbeddedEngine {
     topics: Arc<Topics>,
     data_dir: PathBuf,
     writer: Mutex<Option<std::thread::JoinHandle<()>>>,
+    /// Who watches: all of them are watched by this process, and gone with it.
+    pub(super) attendance: Attendance,
 }
 
 impl EmbeddedEngine {
@@ -142,7 +145,8 @@ impl EmbeddedEngine {
             })
             .map_err(|e| EngineError::Open(format!("no thread for the writer: {e}")))?;
         let (data_dir, writer) = (options.data_dir, Mutex::new(Some(thread)));
-        Ok(Arc::new(EmbeddedEngine { calls, topics, data_dir, writer }))
+        let attendance = Attendance::default();
+        Ok(Arc::new(EmbeddedEngine { calls, topics, data_dir, writer, attendance }))
     }
 
     async fn call<T: Send>(&self, make: impl FnOnce(Reply<T>) -> Call) -> Result<T, EngineError> {

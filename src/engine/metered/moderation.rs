@@ -1,8 +1,8 @@
-//! The calls of those who moderate, counted.
+//! The calls of those who moderate and of those who watch, counted.
 
 use super::Metered;
 use crate::domain::{Control, FeedId, GiftId, GiftTakenBack, Millis, Position};
-use crate::engine::{ModerationStore, Wait};
+use crate::engine::{ModerationStore, Presence, PresenceStore, Wait};
 use crate::metrics::labels::Operation;
 
 impl ModerationStore for Metered {
@@ -16,5 +16,15 @@ impl ModerationStore for Metered {
 
     fn retract_gift<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, GiftTakenBack> {
         self.call(Operation::RetractGift, self.engine.retract_gift(feed, id, now))
+    }
+}
+
+impl PresenceStore for Metered {
+    fn attend<'a>(&'a self, node: &'a str, counts: &'a [(FeedId, u64)]) -> Wait<'a, bool> {
+        self.call(Operation::Attend, self.engine.attend(node, counts))
+    }
+
+    fn presence<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Presence>> {
+        self.call(Operation::Presence, self.engine.presence(feeds))
     }
 }

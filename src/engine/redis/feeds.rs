@@ -142,6 +142,15 @@ impl Feeds {
     }
 
     pub async fn snapshot(&self, feed: &FeedId, now: Millis) -> Result<Snapshot, Fault> {
+        let snapshot = self.read_whole(feed, now).await;
+        match &snapshot {
+            Ok(_) => self.runner.damaged.is_whole(feed),
+            Err(fault) => self.runner.damaged.met(feed, fault),
+        }
+        snapshot
+    }
+
+    async fn read_whole(&self, feed: &FeedId, now: Millis) -> Result<Snapshot, Fault> {
         let mut call = self.runner.feed_call(&scripts::SNAPSHOT, feed);
         call.keys([("shown", self.runner.keys.shown(feed)), ("control", self.runner.keys.control(feed))]);
         let reply = self.runner.run_feed(call, feed, Some(now)).await?;

@@ -176,6 +176,16 @@ impl Keys {
         self.of(feed, "shown")
     }
 
+    /// How many watch the feed, by node.
+    pub(super) fn watching(&self, feed: &FeedId) -> String {
+        self.of(feed, "watching")
+    }
+
+    /// There while a node lives. One slot for all of them, so that they are asked for together.
+    pub(super) fn node(&self, node: &str) -> String {
+        format!("{}{{presence}}:{node}", self.prefix)
+    }
+
     /// What overlays were told to do.
     pub(super) fn control(&self, feed: &FeedId) -> String {
         self.of(feed, "control")

@@ -7,6 +7,7 @@
 //! `known` is how that is found out, and a new epoch is how watchers are told.
 
 mod batcher;
+mod damaged;
 mod drops;
 mod due;
 mod engine;
@@ -16,6 +17,7 @@ mod known;
 mod moderation;
 mod net;
 mod options;
+mod presence;
 mod reports;
 mod rounds;
 mod runner;

@@ -10,7 +10,7 @@ use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::gift::Fingerprint;
 use crate::domain::{
     Answer, Change, Controls, Dedup, DropId, DropView, Epoch, Gift, GiftId, Millis, Outcome, Policy,
-    PolicyPatch, Position, Row, Scheduled, Show, Status, Visibility, row,
+    PolicyPatch, Position, Row, Scheduled, Show, Status, TellPresence, Visibility, row,
 };
 use crate::engine::EngineError;
 use crate::engine::record::{Records, push_body};
@@ -137,11 +137,11 @@ pub(super) fn read_message(text: &str) -> Read<Message> {
 /// A whole policy as the scripts read it.
 pub(super) fn policy(policy: &Policy) -> String {
     let Policy { capacity, dedup, dedup_window_ms, row_ttl_ms, delay_ms, flush_ms, .. } = policy;
-    let Policy { idempotency_window_ms, history, visibility, .. } = policy;
-    let (dedup, visibility) = (dedup.as_str(), visibility.as_str());
+    let Policy { idempotency_window_ms, history, visibility, presence, .. } = policy;
+    let (dedup, visibility, presence) = (dedup.as_str(), visibility.as_str(), presence.as_str());
     format!(
         "{capacity} {dedup} {dedup_window_ms} {row_ttl_ms} {delay_ms} {flush_ms} {idempotency_window_ms} {history} \
-         {visibility}"
+         {visibility} {presence}"
     )
 }
 
@@ -158,6 +158,7 @@ pub(super) fn overrides(patch: &PolicyPatch) -> String {
         number(patch.idempotency_window_ms),
         number(patch.history),
         patch.visibility.map_or("-", Visibility::as_str).to_owned(),
+        patch.presence.map_or("-", TellPresence::as_str).to_owned(),
     ]
     .join(" ")
 }
@@ -166,14 +167,14 @@ pub(super) fn overrides(patch: &PolicyPatch) -> String {
 pub(super) fn read_overrides(text: &str) -> Read<PolicyPatch> {
     const WHAT: Garbled = Garbled("a policy");
     let parts: Vec<&str> = text.split(' ').collect();
-    // Versions before 0.2 kept no visibility.
-    let [capacity, dedup, window, ttl, delay, flush, idempotency, history, ref visibility @ ..] = parts[..]
-    else {
+    // Older texts end earlier.
+    let [capacity, dedup, window, ttl, delay, flush, idempotency, history, ref later @ ..] = parts[..] else {
         return Err(WHAT);
     };
-    let visibility = match visibility {
-        [] | ["-"] => None,
-        [word] => Some(word.parse().map_err(|_| WHAT)?),
+    let (visibility, presence) = match later {
+        [] => ("-", "-"),
+        [visibility] => (*visibility, "-"),
+        [visibility, presence] => (*visibility, *presence),
         _ => return Err(WHAT),
     };
     let number = |text: &str| match text {
@@ -195,7 +196,14 @@ pub(super) fn read_overrides(text: &str) -> Read<PolicyPatch> {
         flush_ms: number(flush)?,
         idempotency_window_ms: number(idempotency)?,
         history: number(history)?,
-        visibility,
+        visibility: match visibility {
+            "-" => None,
+            word => Some(word.parse().map_err(|_| WHAT)?),
+        },
+        presence: match presence {
+            "-" => None,
+            word => Some(TellPresence::of(word).ok_or(WHAT)?),
+        },
     })
 }
 
@@ -272,13 +280,18 @@ mod tests {
 
     #[test]
     fn overrides_survive_being_written_and_read() {
-        let patch = PolicyPatch { capacity: Some(3), dedup: Some(Dedup::Off), ..PolicyPatch::default() };
-        assert_eq!(overrides(&patch), "3 off - - - - - - -");
+        let patch = PolicyPatch {
+            capacity: Some(3),
+            dedup: Some(Dedup::Off),
+            presence: Some(TellPresence::Count),
+            ..PolicyPatch::default()
+        };
+        assert_eq!(overrides(&patch), "3 off - - - - - - - count");
         assert_eq!(read_overrides(&overrides(&patch)), Ok(patch));
         assert!(read_overrides("1 2 3").is_err());
         let private = PolicyPatch { visibility: Some(Visibility::Private), ..PolicyPatch::default() };
-        assert_eq!(overrides(&private), "- - - - - - - - private");
-        assert_eq!(read_overrides("- - - - - - - - private"), Ok(private));
+        assert_eq!(overrides(&private), "- - - - - - - - private -");
+        assert_eq!(read_overrides("- - - - - - - - private"), Ok(private), "of an older version");
         assert_eq!(read_overrides("- - - - - - - 5").unwrap().history, Some(5), "of an older version");
         assert!(read_overrides("- - - - - - - - secret").is_err());
     }

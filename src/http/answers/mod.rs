@@ -12,6 +12,7 @@ mod gifts;
 mod health;
 mod moderation;
 mod policy;
+mod presence;
 mod reports;
 pub mod texts;
 pub mod words;
@@ -24,6 +25,7 @@ pub use gifts::{
 pub use health::{Liveness, Readiness, ReadinessStatus, ShardCounts};
 pub use moderation::{ControlResult, RemovedRows, RetractedGift};
 pub use policy::Policy;
+pub use presence::Presence;
 pub use reports::{
     AckResult, DeadLetter, DeadLetterList, Group, GroupList, More, NackResult, Overview, OverviewDeadLetter,
     OverviewGroup, ReplayResult, WatchedFeed, Webhook, WebhookList,

@@ -194,6 +194,8 @@ pub struct WatchedFeed {
     #[schema(value_type = String)]
     pub feed: FeedId,
     pub watchers: usize,
+    /// On all nodes together, at most 5 s old.
+    pub everywhere: u64,
     pub epoch: String,
     /// The number of its last change. Two overviews give its rate.
     pub seq: u64,

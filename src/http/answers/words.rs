@@ -12,6 +12,14 @@ pub enum DedupMode {
     Off,
 }
 
+/// Whether watchers are told how many watch.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PresenceMode {
+    Off,
+    Count,
+}
+
 /// What becomes of deliveries that fail for too long.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

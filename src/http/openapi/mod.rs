@@ -104,6 +104,7 @@ mod watching;
         sources::test,
         sources::deliver,
         watching::feed,
+        watching::presence,
         watching::ws,
         watching::sse,
         watching::many,
@@ -308,7 +309,7 @@ mod tests {
     use super::*;
 
     /// Pages and files for people, which need no description for programs.
-    const PAGES: [&str; 9] = [
+    const PAGES: [&str; 8] = [
         "/admin",
         "/",
         "/docs",
@@ -317,7 +318,6 @@ mod tests {
         "/static/{file}",
         "/static/docs.js",
         "/static/docs.css",
-        "/demo/status",
     ];
 
     /// What there is, as `GET /path`.

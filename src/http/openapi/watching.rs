@@ -3,6 +3,7 @@
 use utoipa::IntoResponses;
 
 use super::params::{FeedName, WatchQuery};
+use crate::http::answers::Presence;
 use crate::http::answers::texts::Feed;
 use crate::http::problem::Problem;
 
@@ -81,6 +82,24 @@ enum NoHandshake {
     ),
 )]
 pub(super) fn feed() {}
+
+/// Ask how many watch a feed
+///
+/// The sum over all nodes, at most 5 s old.
+#[utoipa::path(
+    get,
+    path = "/v1/feeds/{feed}/presence",
+    operation_id = "getPresence",
+    tag = "watching",
+    params(FeedName),
+    responses(
+        (status = 200, description = "How many there are", body = Presence, example = json!(
+            {"feed": "show", "watchers": 1204, "nodes": 3, "at": "2026-01-31T12:00:00.000Z"}
+        )),
+        Refusals,
+    ),
+)]
+pub(super) fn presence() {}
 
 /// Watch a feed on a WebSocket
 ///

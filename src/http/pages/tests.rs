@@ -44,8 +44,3 @@ async fn every_file_can_be_loaded_from_another_origin_and_every_import_is_a_file
         }
     }
 }
-
-#[actix_web::test]
-async fn the_page_knows_how_many_watch() {
-    assert_eq!(Bench::new().get("/demo/status?feed=room").await.text, "{\"watchers\":0}");
-}

@@ -9,7 +9,7 @@ use actix_web::{HttpResponse, web};
 use super::Gate;
 use super::dead::Letterbox;
 use super::groups::views;
-use crate::domain::{HookScope, Millis, Reader};
+use crate::domain::{FeedId, HookScope, Millis, Reader};
 use crate::http::answers::{Group, More, Overview, OverviewDeadLetter, OverviewGroup, WatchedFeed, Webhook};
 use crate::http::problem::ApiError;
 use crate::live::Watched;
@@ -52,6 +52,10 @@ async fn compose(gate: &Gate) -> Result<Overview, ApiError> {
     let mut feeds = gate.live.watched();
     feeds.sort_by(|a, b| b.watchers.cmp(&a.watchers).then_with(|| a.feed.cmp(&b.feed)));
     more.feeds = feeds.len() > MOST;
+    feeds.truncate(MOST);
+    let names: Vec<FeedId> = feeds.iter().map(|it| it.feed.clone()).collect();
+    // What cannot be asked leaves what this node knows; the overview shows the rest.
+    let mut everywhere = gate.ask(gate.engine.presence(&names)).await.unwrap_or_default().into_iter();
 
     let readers = gate.ask(gate.engine.readers(None)).await?;
     let mut groups: Vec<_> = readers
@@ -86,14 +90,15 @@ async fn compose(gate: &Gate) -> Result<Overview, ApiError> {
             more.dead = letters.list(&mut dead, MOST_DEAD, shown).await?;
         }
     }
-    let watched = |it: Watched| {
+    let mut watched = |it: Watched| {
         let Watched { feed, watchers, at } = it;
-        WatchedFeed { feed, watchers, epoch: at.epoch.to_string(), seq: at.seq }
+        let everywhere = everywhere.next().map_or(0, |it| it.watchers).max(watchers as u64);
+        WatchedFeed { feed, watchers, everywhere, epoch: at.epoch.to_string(), seq: at.seq }
     };
     Ok(Overview {
         server_time: Millis::now(),
         watchers: gate.live.watchers(),
-        feeds: feeds.into_iter().take(MOST).map(watched).collect(),
+        feeds: feeds.into_iter().map(&mut watched).collect(),
         groups: groups
             .into_iter()
             .map(|(feed, group, view)| OverviewGroup { feed, group: Group::new(&group, &view) })

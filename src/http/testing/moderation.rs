@@ -3,7 +3,7 @@
 use super::MemoryEngine;
 use crate::domain::feed::Effects;
 use crate::domain::{Control, FeedId, GiftId, GiftTakenBack, Millis, Part, Position};
-use crate::engine::{ModerationStore, Wait};
+use crate::engine::{ModerationStore, Presence, PresenceStore, Wait};
 
 impl ModerationStore for MemoryEngine {
     fn control<'a>(&'a self, feed: &'a FeedId, control: Control, now: Millis) -> Wait<'a, Option<Position>> {
@@ -27,5 +27,16 @@ impl ModerationStore for MemoryEngine {
             }
             None => GiftTakenBack::Unknown,
         })
+    }
+}
+
+impl PresenceStore for MemoryEngine {
+    fn attend<'a>(&'a self, node: &'a str, counts: &'a [(FeedId, u64)]) -> Wait<'a, bool> {
+        self.attendance.attend(node, counts);
+        Box::pin(std::future::ready(Ok(true)))
+    }
+
+    fn presence<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Presence>> {
+        Box::pin(std::future::ready(Ok(self.attendance.presence(feeds))))
     }
 }

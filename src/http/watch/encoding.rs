@@ -15,7 +15,7 @@ pub(super) const DEFLATED: Encoding = Encoding::new(1, |frame| match deflate(fra
     None => frame.bytes(WS),
 });
 
-/// A server-sent event whose id is the position. The JSON has no raw line break, so that one `data` line
+/// A server-sent event whose id is the position, where the frame has one. The JSON has no raw line break, so that one `data` line
 /// holds it.
 pub(super) const SSE: Encoding = Encoding::new(2, event);
 
@@ -27,7 +27,10 @@ const DEFLATE_LEVEL: u32 = 3;
 
 fn event(frame: &Frame) -> Bytes {
     let mut out = BytesMut::with_capacity(frame.json().len() + 80);
-    out.put_slice(format!("id: {}\nevent: {}\ndata: ", frame.position(), frame.kind()).as_bytes());
+    if frame.kind() != "presence" {
+        out.put_slice(format!("id: {}\n", frame.position()).as_bytes());
+    }
+    out.put_slice(format!("event: {}\ndata: ", frame.kind()).as_bytes());
     out.put_slice(frame.json());
     out.put_slice(b"\n\n");
     out.freeze()

@@ -1,7 +1,7 @@
 //! The capped list, retracting from it, and the policy that shapes it.
 
 use serde_json::json;
-use tipcast::domain::{Dedup, Op, Policy, RowId};
+use tipcast::domain::{Dedup, Op, Policy, RowId, TellPresence};
 use tipcast::engine::Missed;
 
 use crate::support::case::{Case, fresh_feed};
@@ -83,7 +83,7 @@ async fn the_same_capacity_takes_no_seq(mut t: Case) {
 async fn a_change_of_anything_else_takes_no_seq(mut t: Case) {
     fill(&mut t, 0..2).await;
     let patch = json!({"dedup": "off", "dedup_window_ms": 1, "row_ttl_ms": 1000, "delay_ms": 1, "flush_ms": 1,
-        "idempotency_window_ms": 60000, "history": 7});
+        "idempotency_window_ms": 60000, "history": 7, "presence": "count"});
     let policy = t.patch(patch).await;
     assert_eq!(t.list().await.at.seq, 2);
     assert_eq!(
@@ -97,6 +97,7 @@ async fn a_change_of_anything_else_takes_no_seq(mut t: Case) {
             flush_ms: 1,
             idempotency_window_ms: 60_000,
             history: 7,
+            presence: TellPresence::Count,
             ..Policy::default()
         }
     );

@@ -13,6 +13,7 @@ mod history;
 mod idempotency;
 mod moderation;
 mod money;
+mod presence;
 mod reports;
 mod scheduled;
 mod sources;

@@ -17,7 +17,7 @@ on_both_stores![
 
 fn defaults() -> Value {
     json!({"capacity": 10, "dedup": "combine", "dedup_window_ms": 5000, "row_ttl_ms": 0, "delay_ms": 0, "flush_ms": 50,
-        "idempotency_window_ms": 86_400_000, "history": 1024})
+        "idempotency_window_ms": 86_400_000, "history": 1024, "presence": "off"})
 }
 
 fn with(mut policy: Value, patch: &Value) -> Value {

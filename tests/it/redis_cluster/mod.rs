@@ -3,6 +3,8 @@
 
 mod failover;
 mod moving;
+mod partition;
+mod proxied;
 mod replicas;
 mod secured;
 
@@ -12,14 +14,19 @@ use std::time::{Duration, Instant};
 
 use tipcast::domain::{Answer, FeedId, Millis, Outcome, Position};
 use tipcast::engine::redis::{RedisEngine, RedisOptions};
-use tipcast::engine::{EngineError, FeedStore, Missed, Notice, Subscription};
+use tipcast::engine::{Engine, EngineError, FeedStore, Missed, Notice, Shards, Subscription};
 use tokio::task::JoinHandle;
 
 use crate::support::cluster::Cluster;
 use crate::support::gifts::gift;
 
 /// How long a test waits for what must come.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often tests do again what takes long; `CLUSTER_ROUNDS` says otherwise.
+fn rounds() -> usize {
+    std::env::var("CLUSTER_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}
 
 async fn engine_on(url: String) -> Arc<RedisEngine> {
     RedisEngine::open(RedisOptions::new(url)).await.unwrap()
@@ -43,6 +50,32 @@ async fn insist(engine: &RedisEngine, feed: &FeedId, id: &str) -> Instant {
             Err(error) => assert!(since.elapsed() < PATIENCE, "{feed} takes no gifts: {error}"),
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Posts a gift that was taken before, until there is an answer: it must be known.
+async fn is_known(engine: &RedisEngine, feed: &FeedId, id: &str) {
+    let since = Instant::now();
+    loop {
+        match engine.publish(feed, vec![gift(id).kind(id).parse()], Millis::now()).await {
+            Ok(outcomes) if matches!(outcomes[0], Outcome::Duplicate(_)) => return,
+            Ok(outcomes) => panic!("{id} was answered and is lost: {outcomes:?}"),
+            Err(error) => assert!(since.elapsed() < PATIENCE, "{feed} is not answered: {error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Waits until the engine's shards are like this.
+async fn has_shards(engine: &RedisEngine, shards: Shards) {
+    let since = Instant::now();
+    loop {
+        let told = engine.probe().await;
+        if told == Ok(shards) {
+            return;
+        }
+        assert!(since.elapsed() < PATIENCE, "{told:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 

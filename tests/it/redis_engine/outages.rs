@@ -64,11 +64,11 @@ async fn a_redis_that_is_down_at_the_start_is_waited_for() {
         assert!(matches!(engine.subscribe(&feed()).await, Err(EngineError::Unavailable(_))));
         assert!(matches!(engine.probe().await, Err(EngineError::Unavailable(_))));
     }
-    assert!(since.elapsed() < Duration::from_secs(2), "calls fail at once while it is down");
+    // Each that waited for its time would take two seconds.
+    assert!(since.elapsed() < PATIENCE, "calls fail at once while it is down");
     server.start_again();
-    let (answer, took) = heals(&engine, "a").await;
+    let answer = heals(&engine, "a").await;
     assert_eq!(answer.status, Status::Accepted);
-    assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -82,36 +82,29 @@ async fn a_frozen_redis_is_unavailable_and_heals() {
     let mut calls = tokio::task::JoinSet::new();
     for n in 0..200 {
         let engine = engine.clone();
-        calls.spawn(async move {
-            let since = Instant::now();
-            let result = engine.publish(&feed(), vec![gift(&format!("f{n}"))], NOW).await;
-            (result, since.elapsed())
-        });
+        calls.spawn(async move { engine.publish(&feed(), vec![gift(&format!("f{n}"))], NOW).await });
     }
-    while let Some(done) = calls.join_next().await {
-        let (result, took) = done.unwrap();
-        assert!(matches!(result, Err(EngineError::Unavailable(_))), "{result:?}");
-        assert!(took < Duration::from_secs(4), "{took:?}");
-    }
-    let since = Instant::now();
-    assert!(engine.probe().await.is_err() && since.elapsed() < Duration::from_secs(3));
-    // Long enough for every connection to be given up.
-    while frozen.elapsed() < Duration::from_secs(5) {
+    // One after the other they would take 400 seconds.
+    let all = tokio::time::timeout(PATIENCE, calls.join_all()).await.expect("no call hangs");
+    assert!(all.iter().all(|result| matches!(result, Err(EngineError::Unavailable(_)))), "{all:?}");
+    assert!(engine.probe().await.is_err());
+    // Once every connection was given up, calls fail at once: ten take less time than one that waits.
+    loop {
         let since = Instant::now();
-        assert!(engine.snapshot(&feed(), NOW).await.is_err());
-        assert!(since.elapsed() < Duration::from_secs(4));
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        for _ in 0..10 {
+            assert!(engine.snapshot(&feed(), NOW).await.is_err());
+        }
+        if since.elapsed() < Duration::from_secs(2) {
+            break;
+        }
+        assert!(frozen.elapsed() < PATIENCE, "it is not known to be down");
     }
-    let since = Instant::now();
-    assert!(engine.snapshot(&feed(), NOW).await.is_err());
-    assert!(since.elapsed() < Duration::from_millis(200), "known to be down: {:?}", since.elapsed());
     server.thaw();
-    let (answer, took) = heals(&engine, "after").await;
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    let answer = heals(&engine, "after").await;
     told_lost(&mut subscription).await;
     let thawed = Instant::now();
     while engine.probe().await.is_err() {
-        assert!(thawed.elapsed() < Duration::from_secs(5));
+        assert!(thawed.elapsed() < PATIENCE);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(at(&engine).await.epoch, answer.at.epoch);
@@ -125,17 +118,17 @@ async fn a_killed_redis_comes_back_with_everything_and_subscriptions_go_on() {
     let before = post(&engine, "a").await;
     told_of(&mut subscription, &before.at).await;
     server.kill();
-    let since = Instant::now();
     assert!(matches!(engine.snapshot(&feed(), NOW).await, Err(EngineError::Unavailable(_))));
-    assert!(since.elapsed() < Duration::from_secs(1));
     server.start_again();
-    let (after, took) = heals(&engine, "b").await;
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    let after = heals(&engine, "b").await;
     assert_eq!(after.at, Position { epoch: before.at.epoch, seq: 2 }, "nothing was lost");
     told_lost(&mut subscription).await;
-    let (last, _) = heals(&engine, "c").await;
+    let last = heals(&engine, "c").await;
     told_of(&mut subscription, &last.at).await;
-    engine.probe().await.unwrap();
+    let since = Instant::now();
+    while let Err(error) = engine.probe().await {
+        assert!(since.elapsed() < PATIENCE, "{error}");
+    }
 }
 
 #[tokio::test]
@@ -146,7 +139,7 @@ async fn a_read_only_replica_is_unavailable_and_a_demoted_primary_too() {
     let refused = engine.publish(&feed(), vec![gift("a")], NOW).await;
     assert!(matches!(&refused, Err(EngineError::Unavailable(why)) if why.contains("replica")), "{refused:?}");
     run(&replica, &["REPLICAOF", "NO", "ONE"]);
-    assert_eq!(heals(&engine, "a").await.0.status, Status::Accepted);
+    assert_eq!(heals(&engine, "a").await.status, Status::Accepted);
     run(&replica, &["REPLICAOF", "127.0.0.1", &primary.port.to_string()]);
     let refused = engine.publish(&feed(), vec![gift("b")], NOW).await;
     assert!(matches!(&refused, Err(EngineError::Unavailable(why)) if why.contains("replica")), "{refused:?}");

@@ -19,6 +19,8 @@ pub struct Fold {
     pub rows: Vec<Value>,
     /// By name.
     pub drops: BTreeMap<String, Value>,
+    /// How many watch, as was told last.
+    pub watchers: Option<u64>,
     /// `paused` and `muted`.
     pub controls: (bool, bool),
     /// Snapshots so far.
@@ -59,6 +61,7 @@ impl Fold {
             capacity: 0,
             rows: vec![],
             drops: BTreeMap::new(),
+            watchers: None,
             controls: (false, false),
             snapshots: 0,
             resumes: 0,
@@ -119,6 +122,10 @@ impl Fold {
             "resumed" => self.resumed(frame),
             "delta" => self.delta(frame),
             "keepalive" => self.keepalive(frame),
+            "presence" => {
+                self.only(frame, &["type", "feed", "watchers"]);
+                self.watchers = Some(self.number(frame, "watchers"));
+            }
             "goodbye" => {
                 if !(frame["reason"].is_string() && frame["reconnect_in_ms"].is_u64()) {
                     fault!(self, "a goodbye says why and for how long");

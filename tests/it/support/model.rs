@@ -29,6 +29,7 @@ pub struct Model {
     wakes: broadcast::Sender<u64>,
     limits: Mutex<ReportLimits>,
     hooks: Mutex<HashMap<HookKey, Hook>>,
+    told: Mutex<HashMap<(FeedId, String), u64>>,
     sources: Mutex<sources::OfFeeds>,
 }
 
@@ -78,6 +79,7 @@ impl Model {
             wakes,
             limits,
             hooks,
+            told: Mutex::default(),
             sources: Mutex::default(),
         })
     }

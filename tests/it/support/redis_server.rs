@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -23,12 +24,15 @@ pub enum AclBlock {
 pub struct RedisServer {
     /// Where it listens, on 127.0.0.1.
     pub port: u16,
-    /// Where nodes of its cluster talk to it; 0 when it is in none.
+    /// Where nodes of its cluster talk to it, if it has [`BUS_PORT`] among its options.
     pub bus_port: u16,
+    /// Where it speaks TLS, if it has [`TLS_PORT`] among its options.
+    pub tls_port: u16,
     /// User and password for [`RedisServer::run`], where it wants them.
     pub login: Option<(String, String)>,
     /// What stands in front of the host in URLs.
     pub user: &'static str,
+    program: String,
     is_sentinel: bool,
     dir: TempDir,
     options: Vec<String>,
@@ -52,52 +56,54 @@ impl RedisServer {
         RedisServer::with(&["--appendonly", "no", "--replicaof", "127.0.0.1", &port])
     }
 
-    /// With these options beside the fixed ones.
+    /// With these options beside the fixed ones; [`BUS_PORT`] and [`TLS_PORT`] among them become ports.
     pub fn with(options: &[&str]) -> RedisServer {
-        let mut options: Vec<String> = options.iter().map(|o| o.to_string()).collect();
-        // Somebody else may take the free port first: then another one.
-        for _ in 0..20 {
-            let port = free_port();
-            let dir = in_memory();
-            let mut server = RedisServer {
-                port,
-                bus_port: 0,
-                login: None,
-                user: "",
-                is_sentinel: false,
-                dir,
-                options,
-                child: None,
+        RedisServer::program("redis-server", options)
+    }
+
+    /// [`RedisServer::with`] of another program that takes the same options.
+    pub fn program(program: &str, options: &[&str]) -> RedisServer {
+        let up = |server: &mut RedisServer| {
+            let (bus, tls) = (server.bus_port.to_string(), server.tls_port.to_string());
+            let word = |it: &&str| match *it {
+                BUS_PORT => bus.clone(),
+                TLS_PORT => tls.clone(),
+                word => word.to_owned(),
             };
-            if server.try_up() {
-                return server;
-            }
-            options = std::mem::take(&mut server.options);
-        }
-        panic!("redis-server did not start; is it installed?");
+            server.options = options.iter().map(word).collect();
+            program.clone_into(&mut server.program);
+        };
+        RedisServer::on_free_ports(up).unwrap_or_else(|| panic!("{program} did not start; is it installed?"))
     }
 
     /// A sentinel with these lines in its configuration.
     pub fn sentinel(lines: &str) -> RedisServer {
-        for _ in 0..20 {
-            let (port, dir) = (free_port(), TempDir::new().expect("a folder for a sentinel"));
-            std::fs::write(dir.path().join("sentinel.conf"), lines).expect("a sentinel's configuration");
-            let options = Vec::new();
+        let up = |server: &mut RedisServer| {
+            server.is_sentinel = true;
+            std::fs::write(server.dir.path().join("sentinel.conf"), lines)
+                .expect("a sentinel's configuration");
+        };
+        RedisServer::on_free_ports(up).expect("a sentinel starts")
+    }
+
+    /// Somebody else may take a port between looking and listening: then others are tried.
+    fn on_free_ports(prepare: impl Fn(&mut RedisServer)) -> Option<RedisServer> {
+        (0..20).find_map(|_| {
             let mut server = RedisServer {
-                port,
-                bus_port: 0,
+                port: free_port(),
+                bus_port: free_port(),
+                tls_port: free_port(),
                 login: None,
                 user: "",
-                is_sentinel: true,
-                dir,
-                options,
+                program: "redis-server".to_owned(),
+                is_sentinel: false,
+                dir: in_memory(),
+                options: Vec::new(),
                 child: None,
             };
-            if server.try_up() {
-                return server;
-            }
-        }
-        panic!("a sentinel did not start");
+            prepare(&mut server);
+            server.try_up().then_some(server)
+        })
     }
 
     /// Runs a command by redis-cli; what it says, errors too.
@@ -194,7 +200,7 @@ impl RedisServer {
 
     fn try_up(&mut self) -> bool {
         let port = self.port.to_string();
-        let mut command = Command::new("redis-server");
+        let mut command = Command::new(&self.program);
         if self.is_sentinel {
             command.arg(self.dir.path().join("sentinel.conf")).arg("--sentinel");
         }
@@ -211,7 +217,7 @@ impl RedisServer {
             if child.try_wait().is_ok_and(|ended| ended.is_some()) {
                 return false;
             }
-            if self.is_ready() {
+            if self.is_ready(child.id()) {
                 self.child = Some(child);
                 return true;
             }
@@ -222,14 +228,17 @@ impl RedisServer {
         false
     }
 
-    fn is_ready(&self) -> bool {
+    /// True when it is this process that answers, and no other that took the port before it.
+    fn is_ready(&self, process: u32) -> bool {
         let client = redis::Client::open(self.plain_url()).unwrap();
-        let wait = Duration::from_millis(200);
+        let wait = Duration::from_secs(1);
         client.get_connection_with_timeout(wait).is_ok_and(|mut connection| {
             let _ = connection.set_read_timeout(Some(wait));
-            // One that wants credentials is ready to be asked for them.
-            match redis::cmd("PING").query::<String>(&mut connection) {
-                Ok(pong) => pong == "PONG",
+            match redis::cmd("INFO").query::<redis::InfoDict>(&mut connection) {
+                Ok(info) => {
+                    info.get::<u32>("process_id") == Some(process) && info.get::<u8>("loading") != Some(1)
+                }
+                // One that wants credentials is ready to be asked for them.
                 Err(e) => e.code() == Some("NOAUTH"),
             }
         })
@@ -248,8 +257,28 @@ impl Drop for RedisServer {
     }
 }
 
-/// A port that nobody has just now.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    listener.local_addr().expect("its address").port()
+/// Among a server's options: a port for its cluster's bus, another one at each attempt to start it.
+pub const BUS_PORT: &str = "BUS PORT";
+
+/// The same for TLS.
+pub const TLS_PORT: &str = "TLS PORT";
+
+/// Ports below those that the system gives to clients and to listeners that name none, so that only another run of
+/// these tests is after them.
+const PORTS: std::ops::Range<u16> = 11_000..32_000;
+
+/// A port that nobody has just now, and that no other test of this process is told. Whoever listens there must be
+/// ready to find it taken all the same.
+fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let count = PORTS.end - PORTS.start;
+    // Two runs at the same time begin far from each other.
+    let first = (std::process::id().wrapping_mul(7919) % u32::from(count)) as u16;
+    loop {
+        let turn = NEXT.fetch_add(1, Ordering::Relaxed) % count;
+        let port = PORTS.start + (u32::from(first) + u32::from(turn)).rem_euclid(u32::from(count)) as u16;
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
 }

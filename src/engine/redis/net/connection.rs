@@ -11,11 +11,11 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use super::super::scripts::Script;
-use super::address::Endpoint;
+use super::address::{Endpoint, Kind};
 use super::backoff::Backoff;
-use super::dial::{Dial, Dialled, Refusal, is_replica};
+use super::dial::{Dial, Dialled, Refusal, ServerId, is_replica};
 use super::eviction::Eviction;
-use super::faults::{Fault, explain, is_no_script, replica, silent};
+use super::faults::{Fault, FaultKind, explain, is_no_script, replica, silent};
 use crate::metrics::Metrics;
 use crate::metrics::labels::RedisLink;
 use crate::supervise::{Part, Parts};
@@ -28,10 +28,11 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 pub enum State {
     /// The first attempt is under way.
     Starting,
-    /// Ready; the number tells one connection from the next.
-    Up(MultiplexedConnection, u64),
-    /// Not now, and why; attempts go on.
-    Down(Arc<str>),
+    /// Ready; the number tells one connection from the next, and it leads to this server.
+    Up(MultiplexedConnection, u64, ServerId),
+    /// Not now, and why; attempts go on. A server that only lost its place to another is told apart: a call that
+    /// has not been sent yet finds the other as soon as it is known.
+    Down { why: Arc<str>, is_replica: bool },
     /// Never, and why.
     Refused(Arc<str>),
 }
@@ -40,7 +41,7 @@ pub enum State {
 pub struct Connection {
     to: Endpoint,
     state: watch::Receiver<State>,
-    broken: mpsc::Sender<(u64, String)>,
+    broken: mpsc::Sender<(u64, Fault)>,
     keeper: JoinHandle<()>,
     eviction: Eviction,
 }
@@ -98,20 +99,23 @@ impl Connection {
         let mut state = self.state.clone();
         match state.wait_for(|state| !matches!(state, State::Starting)).await {
             Ok(state) => state.clone(),
-            Err(_) => State::Down("the engine is closed".into()),
+            Err(_) => State::Down { why: "the engine is closed".into(), is_replica: false },
         }
     }
 
-    async fn standing(&self, within: Duration) -> Result<(MultiplexedConnection, u64), Fault> {
+    async fn standing(&self, within: Duration) -> Result<(MultiplexedConnection, u64, ServerId), Fault> {
         let state = self.state.borrow().clone();
         let state = match state {
             State::Starting => timeout(within, self.tried()).await.unwrap_or(State::Starting),
             other => other,
         };
         match state {
-            State::Up(connection, number) => Ok((connection, number)),
+            State::Up(connection, number, server) => Ok((connection, number, server)),
             State::Starting => Err(Fault::stay(format!("Redis at {} is being connected to", self.to))),
-            State::Down(why) | State::Refused(why) => Err(Fault::stay(&*why)),
+            State::Down { why, is_replica: true } => {
+                Err(Fault { kind: FaultKind::Again, ..Fault::stay(&*why) })
+            }
+            State::Down { why, .. } | State::Refused(why) => Err(Fault::stay(&*why)),
         }
     }
 
@@ -120,8 +124,14 @@ impl Connection {
         matches!(&*self.state.borrow(), State::Up(..))
     }
 
-    /// Sends one piece of work; `asking` allows the server to take it for a slot that it is about to get.
-    pub async fn run(&self, work: Work<'_>, asking: bool, within: Duration) -> Result<Value, Fault> {
+    /// Sends one piece of work; `asking` allows the server to take it for a slot that it is about to get. Its answer,
+    /// and which server gave it.
+    pub async fn run(
+        &self,
+        work: Work<'_>,
+        asking: bool,
+        within: Duration,
+    ) -> Result<(Value, ServerId), Fault> {
         self.with(within, async |mut connection| match work {
             Work::Command(command) => send(&mut connection, command, asking, None).await,
             Work::Script(script, call) => match send(&mut connection, call, asking, None).await {
@@ -142,7 +152,7 @@ impl Connection {
         let run = async |mut connection: MultiplexedConnection| {
             connection.req_packed_commands(pipe, 0, count).await
         };
-        let replies = self.with(within, run).await?;
+        let (replies, _) = self.with(within, run).await?;
         Ok(replies
             .into_iter()
             .map(|reply| reply.extract_error().map_err(|e| explain(&self.to, &e)))
@@ -153,17 +163,17 @@ impl Connection {
         &self,
         within: Duration,
         run: impl AsyncFnOnce(MultiplexedConnection) -> RedisResult<T>,
-    ) -> Result<T, Fault> {
-        let (connection, number) = self.standing(within).await?;
+    ) -> Result<(T, ServerId), Fault> {
+        let (connection, number, server) = self.standing(within).await?;
         let fault = match timeout(within, run(connection)).await {
-            Ok(Ok(done)) => return Ok(done),
+            Ok(Ok(done)) => return Ok((done, server)),
             Ok(Err(e)) => explain(&self.to, &e),
             // Replies come in order, so what was sent later on this connection is stuck as well.
             Err(_) => Fault::leave(silent(&self.to)),
         };
         if fault.leave {
             // A full channel holds complaints about this same connection.
-            let _ = self.broken.try_send((number, fault.why.clone()));
+            let _ = self.broken.try_send((number, fault.clone()));
         }
         Err(fault)
     }
@@ -196,7 +206,7 @@ struct Keeper {
     to: Endpoint,
     making: Making,
     tell: watch::Sender<State>,
-    complaints: mpsc::Receiver<(u64, String)>,
+    complaints: mpsc::Receiver<(u64, Fault)>,
     number: u64,
 }
 
@@ -205,16 +215,14 @@ impl Keeper {
         let mut backoff = Backoff::default();
         loop {
             match self.connect().await {
-                Ok(standing) => {
+                Ok((standing, server)) => {
                     let since = Instant::now();
-                    let why = self.hold(standing).await;
-                    tracing::warn!(why, "a connection to Redis ended");
-                    self.tell.send_replace(State::Down(why.into()));
+                    let fault = self.hold(standing, server).await;
+                    tracing::warn!(why = fault.why, "a connection to Redis ended");
+                    self.tell.send_replace(self.down(fault));
                     backoff.after(since.elapsed());
                 }
-                Err(Refusal::NotNow(fault)) => {
-                    self.say_down(fault.why);
-                }
+                Err(Refusal::NotNow(fault)) => self.say_down(fault),
                 Err(Refusal::Never(why)) => {
                     tracing::error!(why, "this Redis cannot be used");
                     self.tell.send_replace(State::Refused(why.into()));
@@ -226,45 +234,53 @@ impl Keeper {
     }
 
     /// The same reason again is no news.
-    fn say_down(&self, why: String) {
-        let known = matches!(&*self.tell.borrow(), State::Down(old) if **old == *why);
+    fn say_down(&self, fault: Fault) {
+        let known = matches!(&*self.tell.borrow(), State::Down { why, .. } if **why == *fault.why);
         if !known {
-            tracing::warn!(why, "no connection to Redis");
-            self.tell.send_replace(State::Down(why.into()));
+            tracing::warn!(why = fault.why, "no connection to Redis");
+            self.tell.send_replace(self.down(fault));
         }
     }
 
-    async fn connect(&mut self) -> Result<Standing, Refusal> {
+    /// How it is from now on. One server alone that is a replica stays what it is.
+    fn down(&self, fault: Fault) -> State {
+        let alone = matches!(self.making.dial.target.kind, Kind::Single(_));
+        State::Down { is_replica: !alone && fault.is_of_a_replica(), why: fault.why.into() }
+    }
+
+    async fn connect(&mut self) -> Result<(Standing, ServerId), Refusal> {
         let Dialled { mut connection, driver } = self.making.dial.commands(&self.to).await?;
-        let standing = Standing { driver: tokio::spawn(driver), connection: connection.clone() };
+        let driver = tokio::spawn(driver);
+        let standing = Standing { driver, connection: connection.clone(), finishes: false };
         let Making { dial, channel, eviction, .. } = &self.making;
-        dial.greet(&self.to, &mut connection, channel, eviction).await?;
-        Ok(standing)
+        let server = dial.greet(&self.to, &mut connection, channel, eviction).await?;
+        Ok((standing, server))
     }
 
     /// Until the connection is of no use; says why.
-    async fn hold(&mut self, mut standing: Standing) -> String {
+    async fn hold(&mut self, mut standing: Standing, server: ServerId) -> Fault {
         self.number += 1;
         if self.number > 1 {
             self.making.metrics.redis_reconnects[RedisLink::Commands].inc();
         }
-        self.tell.send_replace(State::Up(standing.connection.clone(), self.number));
+        self.tell.send_replace(State::Up(standing.connection.clone(), self.number, server));
         tracing::info!(addr = %self.to, "connected to Redis");
         let mut beats = interval(HEARTBEAT);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 _ = &mut standing.driver => {
-                    return format!("Redis at {} closed the connection; it may be restarting", self.to);
+                    let to = &self.to;
+                    return Fault::leave(format!("Redis at {to} closed the connection; it may be restarting"));
                 }
                 complaint = self.complaints.recv() => match complaint {
-                    Some((number, why)) if number == self.number => return why,
+                    Some((number, fault)) if number == self.number => return standing.end(fault),
                     Some(_) => {}
-                    None => return "the engine is closed".into(),
+                    None => return Fault::leave("the engine is closed"),
                 },
                 _ = beats.tick() => {
-                    if let Err(why) = self.beat(&mut standing).await {
-                        return why;
+                    if let Err(fault) = self.beat(&mut standing).await {
+                        return standing.end(fault);
                     }
                 }
             }
@@ -272,16 +288,16 @@ impl Keeper {
     }
 
     /// A sign of life, which also says whether the server still is the primary.
-    async fn beat(&self, standing: &mut Standing) -> Result<(), String> {
+    async fn beat(&self, standing: &mut Standing) -> Result<(), Fault> {
         let role = redis::cmd("ROLE");
         match timeout(self.making.call_timeout, standing.connection.req_packed_command(&role)).await {
             Ok(Ok(role)) if is_replica(&role) => Err(replica(&self.to)),
             Ok(Ok(_)) => Ok(()),
             Ok(Err(e)) => {
                 let fault = explain(&self.to, &e);
-                if fault.leave { Err(fault.why) } else { Ok(()) }
+                if fault.leave { Err(fault) } else { Ok(()) }
             }
-            Err(_) => Err(silent(&self.to)),
+            Err(_) => Err(Fault::leave(silent(&self.to))),
         }
     }
 }
@@ -291,10 +307,23 @@ impl Keeper {
 struct Standing {
     driver: JoinHandle<()>,
     connection: MultiplexedConnection,
+    /// True when what is under way is still answered: the driver then ends with the last call.
+    finishes: bool,
+}
+
+impl Standing {
+    /// It is of no use any more. A server that became a replica still answers what it was asked, mostly by naming
+    /// the new primary.
+    fn end(mut self, fault: Fault) -> Fault {
+        self.finishes = fault.is_of_a_replica();
+        fault
+    }
 }
 
 impl Drop for Standing {
     fn drop(&mut self) {
-        self.driver.abort();
+        if !self.finishes {
+            self.driver.abort();
+        }
     }
 }

@@ -33,6 +33,23 @@ pub struct Dial {
     connect_timeout: Duration,
 }
 
+/// Which process a connection leads to: another one each time a server is started. None where nobody told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerId(Option<u64>);
+
+impl ServerId {
+    /// Read from what INFO says of the server.
+    pub fn of(info: &redis::InfoDict) -> ServerId {
+        let name = info.get::<String>("run_id");
+        ServerId(name.and_then(|name| u64::from_str_radix(name.get(..16)?, 16).ok()))
+    }
+
+    /// True when both are known, and one process.
+    pub fn is(self, other: ServerId) -> bool {
+        self.0.is_some() && self == other
+    }
+}
+
 /// Why there is no connection.
 pub enum Refusal {
     /// Trying again may help.
@@ -172,14 +189,14 @@ impl Dial {
         }
     }
 
-    /// Asks the server what it is; `channel` is one that this process may publish on.
+    /// Asks the server what it is, and which; `channel` is one that this process may publish on.
     pub async fn greet(
         &self,
         to: &Endpoint,
         connection: &mut MultiplexedConnection,
         channel: &str,
         eviction: &Eviction,
-    ) -> Result<(), Refusal> {
+    ) -> Result<ServerId, Refusal> {
         let mut pipe = redis::pipe();
         pipe.cmd("PING").cmd("INFO").arg("server").cmd("INFO").arg("memory").cmd("ROLE");
         let [ping, info, memory, role] = &mut self.ask(to, connection, &pipe).await?[..] else {
@@ -187,15 +204,17 @@ impl Dial {
         };
         std::mem::replace(ping, Ok(Value::Nil)).map_err(|e| explain(to, &e))?;
         // Whoever may not ask for INFO or ROLE may still use the rest.
+        let mut server = ServerId::default();
         if let Ok(info) = std::mem::replace(info, Ok(Value::Nil)) {
             let info: redis::InfoDict =
                 redis::from_redis_value(info).map_err(|e| Fault::stay(e.to_string()))?;
             if let Some(why) = self.unfit(to, &info) {
                 return Err(Refusal::Never(why));
             }
+            server = ServerId::of(&info);
         }
         if role.as_ref().is_ok_and(is_replica) {
-            return Err(Fault::leave(replica(to)).into());
+            return Err(replica(to).into());
         }
         let memory = std::mem::replace(memory, Ok(Value::Nil)).ok();
         if let Some(memory) = memory.and_then(|info| redis::from_redis_value(info).ok()) {
@@ -213,7 +232,7 @@ impl Dial {
                 _ => {}
             }
         }
-        Ok(())
+        Ok(server)
     }
 
     /// Why a server that says this of itself will never do.

@@ -80,8 +80,14 @@ async fn ask(
     }
 }
 
-/// What one node says: whether it thinks that its cluster works, by which epoch, and who has what.
-type View = (bool, u64, Vec<Primary>);
+/// What one node says.
+struct View {
+    /// Whether it thinks that its cluster works, by which epoch, and the epoch of its own shard. The second grows
+    /// everywhere before a replica is promoted, so it alone does not tell who knows of it already: the promoted node
+    /// does, and the one that it replaced once that follows it, and theirs is the newest of the third.
+    rank: (bool, u64, u64),
+    primaries: Vec<Primary>,
+}
 
 async fn newest_view(dial: &Dial, nodes: &[Endpoint]) -> Result<Vec<Primary>, Refusal> {
     let views = gather(nodes.iter().map(|node| view_of(dial, node)), Result::is_ok).await;
@@ -89,14 +95,14 @@ async fn newest_view(dial: &Dial, nodes: &[Endpoint]) -> Result<Vec<Primary>, Re
     let mut refusal = Refusal::NotNow(Fault::stay("no node of the Redis cluster answers in time"));
     for view in views {
         match view {
-            Ok(view) if newest.as_ref().is_none_or(|best| (view.0, view.1) > (best.0, best.1)) => {
+            Ok(view) if newest.as_ref().is_none_or(|best| view.rank > best.rank) => {
                 newest = Some(view);
             }
             Ok(_) => {}
             Err(why) => refusal = why,
         }
     }
-    newest.map(|(_, _, primaries)| primaries).ok_or(refusal)
+    newest.map(|view| view.primaries).ok_or(refusal)
 }
 
 async fn view_of(dial: &Dial, node: &Endpoint) -> Result<View, Refusal> {
@@ -128,7 +134,10 @@ async fn view_of(dial: &Dial, node: &Endpoint) -> Result<View, Refusal> {
         ))
         .into());
     }
-    Ok((field("cluster_state:") == "ok", field("cluster_current_epoch:").parse().unwrap_or(0), primaries))
+    let number = |name: &str| field(name).parse().unwrap_or(0);
+    let rank =
+        (field("cluster_state:") == "ok", number("cluster_current_epoch:"), number("cluster_my_epoch:"));
+    Ok(View { rank, primaries })
 }
 
 /// Reads the answer of CLUSTER SLOTS: the first node of each range is its primary.

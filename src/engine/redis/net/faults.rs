@@ -59,6 +59,11 @@ impl Fault {
         if self.is_data() { Fault { kind: FaultKind::Unclear, ..self } } else { self }
     }
 
+    /// True when the server is a replica, and its connection of no use for that alone.
+    pub fn is_of_a_replica(&self) -> bool {
+        self.leave && self.kind == FaultKind::Again
+    }
+
     /// True when it would be the same another time.
     pub fn is_data(&self) -> bool {
         self.kind == FaultKind::Data
@@ -106,7 +111,7 @@ pub fn explain(addr: &Endpoint, error: &RedisError) -> Fault {
              cluster-require-full-coverage no, so that one shard does not stop the others"
         ))
         .again(),
-        "READONLY" => Fault::leave(replica(addr)).again(),
+        "READONLY" => replica(addr),
         "LOADING" => Fault::stay(format!(
             "Redis at {addr} is still loading its data (LOADING); it needs no help but time"
         ))
@@ -169,7 +174,7 @@ pub fn silent(addr: &Endpoint) -> String {
     format!("Redis at {addr} does not answer in time; see whether it, or the way to it, is stuck")
 }
 
-/// The server does not take writes.
-pub fn replica(addr: &Endpoint) -> String {
-    format!("Redis at {addr} is a read-only replica; point the URL at the primary")
+/// The server takes no writes, so nothing ran; where several servers are known, another one does.
+pub fn replica(addr: &Endpoint) -> Fault {
+    Fault::leave(format!("Redis at {addr} is a read-only replica; point the URL at the primary")).again()
 }

@@ -6,7 +6,9 @@
 //!
 //! It proves nothing across another life of the primary: a server that restarted, or was a replica in between, may
 //! have lost the write and have the SET. So a call notes the fence's life before it writes, and a life ends with its
-//! connection and with the name of the server's replication stream.
+//! connection, with the server's role and with the name of its replication stream. Nor does it prove anything of
+//! another server: behind one address (a virtual one, or a proxy's) an old connection for commands may lead to another
+//! process than a new one of the fence. So the run ids of both must be one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +22,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::address::Endpoint;
 use super::backoff::Backoff;
-use super::dial::{Dial, Dialled};
+use super::dial::{Dial, Dialled, ServerId};
 use super::faults::{Fault, FaultKind, explain, silent};
 use super::layout::Layout;
 use super::slots::{slot_of_tag, tag_for};
@@ -44,6 +46,8 @@ pub struct FenceRule {
 
 struct Waiting {
     life: u64,
+    /// Who answered the write.
+    server: ServerId,
     answer: oneshot::Sender<Result<(), Arc<str>>>,
 }
 
@@ -88,14 +92,14 @@ impl Fence {
         self.life.load(Ordering::Acquire)
     }
 
-    /// Waits until enough replicas have what was answered so far, by the server that was there in this life.
-    pub async fn pass(&self, life: u64) -> Result<(), Fault> {
+    /// Waits until enough replicas have what this server has answered so far, in this life.
+    pub async fn pass(&self, life: u64, server: ServerId) -> Result<(), Fault> {
         let failed = |why: &str| Fault { why: why.to_owned(), leave: false, kind: FaultKind::NotReplicated };
         if life == 0 || life != self.life() {
             return Err(failed("the connection that asks the replicas was made anew meanwhile"));
         }
         let (answer, answered) = oneshot::channel();
-        if self.waiting.try_send(Waiting { life, answer }).is_err() {
+        if self.waiting.try_send(Waiting { life, server, answer }).is_err() {
             return Err(failed("too many writes wait for replicas"));
         }
         match timeout(2 * (self.rule.within + GRACE), answered).await {
@@ -160,6 +164,10 @@ impl Keeper {
         pipe.cmd("SET").arg(&key).arg(life).arg("PX").arg(60_000);
         pipe.cmd("WAIT").arg(self.rule.replicas).arg(self.rule.within.as_millis() as u64);
         pipe.cmd("INFO").arg("replication");
+        let server = match server_of(&self.to, &mut connection, self.rule).await {
+            Ok(server) => server,
+            Err(why) => return why,
+        };
         let mut stream = match round(&self.to, &mut connection, &pipe, self.rule).await {
             Ok((_, stream)) => stream,
             Err(why) => return why,
@@ -194,9 +202,15 @@ impl Keeper {
                 Err(why) => Err(why.as_str().into()),
             };
             for waiting in batch.drain(..) {
-                let own = match waiting.life == life {
-                    true => verdict.clone(),
-                    false => Err("the connection that asks the replicas was made anew meanwhile".into()),
+                let own = match (waiting.life == life, waiting.server.is(server)) {
+                    (true, true) => verdict.clone(),
+                    (false, _) => Err("the connection that asks the replicas was made anew meanwhile".into()),
+                    (true, false) => Err(format!(
+                        "Redis at {} is another server for the connection that asks the replicas than for the one \
+                         that wrote; or the user may not use INFO there",
+                        self.to
+                    )
+                    .into()),
                 };
                 // Nobody waiting for it any more is no failure.
                 let _ = waiting.answer.send(own);
@@ -206,6 +220,20 @@ impl Keeper {
             }
         }
     }
+}
+
+/// Which server it is.
+async fn server_of(
+    to: &Endpoint,
+    connection: &mut MultiplexedConnection,
+    rule: FenceRule,
+) -> Result<ServerId, String> {
+    let mut info = redis::cmd("INFO");
+    info.arg("server");
+    let told = timeout(rule.within + GRACE, connection.req_packed_command(&info)).await;
+    let told =
+        told.map_err(|_| silent(to))?.and_then(Value::extract_error).map_err(|e| explain(to, &e).why)?;
+    redis::from_redis_value(told).map(|info| ServerId::of(&info)).map_err(|e| e.to_string())
 }
 
 /// One round: how many replicas have everything, and the name of the replication stream.

@@ -72,7 +72,7 @@ pub struct Subscribing {
 pub struct Subscriber {
     wake: Arc<Notify>,
     probes: Probes,
-    state: watch::Receiver<Result<String, Arc<str>>>,
+    state: watch::Receiver<Option<Result<String, Arc<str>>>>,
     connection: Arc<Connection>,
     keeper: JoinHandle<()>,
 }
@@ -87,36 +87,43 @@ impl Subscriber {
     pub fn open(with: Subscribing) -> Subscriber {
         let (wake, probes, connection) =
             (Arc::new(Notify::new()), Probes::default(), with.connection.clone());
-        let (tell, state) =
-            watch::channel(Err("the subscribing connection to Redis is not there yet".into()));
+        let (tell, state) = watch::channel(None);
         let stood = AtomicBool::new(false);
         let keeper = Keeper { with, wake: wake.clone(), probes: probes.clone(), stood, tell };
         let kept = keeper.with.parts.clone().vital_task(Part::RedisSubscriptions, keeper.run());
         Subscriber { wake, probes, state, connection, keeper: tokio::spawn(kept) }
     }
 
-    /// Something new is wanted in the slots of this server. Why it cannot be had now, if it cannot.
+    /// Something new is wanted in the slots of this server. Why it cannot be had now, if it cannot: while the first
+    /// attempt to connect is under way, it is asked for as soon as there is a connection.
     pub fn look(&self) -> Result<(), Fault> {
         self.wake.notify_one();
         match &*self.state.borrow() {
-            Ok(_) => Ok(()),
-            Err(why) => Err(Fault::stay(&**why)),
+            Some(Err(why)) => Err(Fault::stay(&**why)),
+            Some(Ok(_)) | None => Ok(()),
+        }
+    }
+
+    /// The channel of probes, once the first attempt to connect is over.
+    async fn probe_channel(&self) -> Result<String, Fault> {
+        let mut state = self.state.clone();
+        match timeout(PATIENCE, state.wait_for(Option::is_some)).await.map(|it| it.map(|it| it.clone())) {
+            Ok(Ok(Some(Ok(channel)))) => Ok(channel),
+            Ok(Ok(Some(Err(why)))) => Err(Fault::stay(&*why)),
+            _ => Err(Fault::stay("the subscribing connection to Redis is not there yet")),
         }
     }
 
     /// Publishes a mark on this server and waits until it is back.
     pub async fn probe(&self, mark: u64) -> Result<(), Fault> {
-        let channel = match &*self.state.borrow() {
-            Ok(channel) => channel.clone(),
-            Err(why) => return Err(Fault::stay(&**why)),
-        };
+        let channel = self.probe_channel().await?;
         let (reply, back) = oneshot::channel();
         lock(&self.probes).insert(mark, reply);
         let sent = Instant::now();
         let result = async {
             let mut publish = redis::cmd("SPUBLISH");
             publish.arg(&channel).arg(mark);
-            let heard = self.connection.run(Work::Command(&publish), false, PATIENCE).await?;
+            let (heard, _) = self.connection.run(Work::Command(&publish), false, PATIENCE).await?;
             if heard == Value::Int(0) {
                 return Err(Fault::stay("the subscribing connection to Redis is not there yet, or broken"));
             }
@@ -141,8 +148,8 @@ struct Keeper {
     probes: Probes,
     /// True once any connection stood: those that follow are reconnects.
     stood: AtomicBool,
-    /// The channel of this connection's probes, or why there is no connection.
-    tell: watch::Sender<Result<String, Arc<str>>>,
+    /// The channel of this connection's probes, or why there is no connection; none until the first attempt is over.
+    tell: watch::Sender<Option<Result<String, Arc<str>>>>,
 }
 
 /// One connection and what is under way on it.
@@ -211,11 +218,15 @@ impl Keeper {
                 Err(fault) => fault.why,
             };
             backoff.after(since.elapsed());
-            let _ = self.tell.send_replace(Err(why.as_str().into()));
+            let _ = self.tell.send_replace(Some(Err(why.as_str().into())));
             self.with.lost.notify_one();
             let layout = self.with.layout.borrow().clone();
             self.with.topics.refuse(|slot| layout.is_owner(&self.with.endpoint, slot), &why);
-            sleep(backoff.next_pause()).await;
+            tokio::select! {
+                () = sleep(backoff.next_pause()) => {}
+                // A server that a call was sent to before the layout names it has slots now.
+                Ok(()) = self.with.layout.changed() => {}
+            }
         }
     }
 
@@ -373,7 +384,7 @@ impl Keeper {
                 (false, _) => {}
             },
             "ssubscribe" if about == standing.probe_channel => {
-                let _ = self.tell.send_replace(Ok(standing.probe_channel.clone()));
+                let _ = self.tell.send_replace(Some(Ok(standing.probe_channel.clone())));
             }
             "ssubscribe" => self.with.topics.confirmed(standing.id, about),
             "sunsubscribe" if about == standing.probe_channel => {

@@ -151,9 +151,9 @@ impl Topology {
             let left = until.saturating_duration_since(Instant::now());
             let fence = shard.fence.as_ref().filter(|_| work.promises()).map(|fence| (fence, fence.life()));
             let fault = match shard.connection().run(work, asking, left).await {
-                Ok(value) => {
+                Ok((value, server)) => {
                     if let Some((fence, life)) = fence {
-                        fence.pass(life).await?;
+                        fence.pass(life, server).await?;
                     }
                     return Ok(value);
                 }
@@ -242,7 +242,13 @@ impl Topology {
     /// Asks who has which slots, and puts that in place of what was known.
     async fn look(&self) -> Result<(), Refusal> {
         let before = self.map();
-        let known: Vec<_> = before.shards.iter().map(|it| (it.endpoint.clone(), it.is_up())).collect();
+        let mut known = Vec::new();
+        if self.is_cluster() {
+            // A call was sent there because a server said that it has the slot: it knows more than others.
+            let newcomers = self.newcomers.lock().unwrap_or_else(PoisonError::into_inner);
+            known.extend(newcomers.values().map(|it| (it.endpoint.clone(), it.is_up())));
+        }
+        known.extend(before.shards.iter().map(|it| (it.endpoint.clone(), it.is_up())));
         let primaries = match discover(self.dial(), &known).await {
             Ok(primaries) => primaries,
             Err(refusal) => {

@@ -4,5 +4,6 @@ mod drops;
 mod due;
 mod feeds;
 mod moderation;
+mod presence;
 mod reports;
 mod sources;

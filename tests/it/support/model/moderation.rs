@@ -5,7 +5,7 @@ use tipcast::domain::{
     Action, Control, EntryStatus, FeedId, Gift, GiftId, GiftTakenBack, Millis, Op, Policy, Position,
     RemoveReason, Row, RowId, Value,
 };
-use tipcast::engine::{ModerationStore, Unscheduled, Wait};
+use tipcast::engine::{ModerationStore, Presence, PresenceStore, Unscheduled, Wait};
 
 use super::{Feed, Known, Model, done};
 
@@ -131,5 +131,28 @@ impl ModerationStore for Model {
 
     fn retract_gift<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, GiftTakenBack> {
         done(self.on(feed, |f, policy| f.retract_gift(id, &policy, now)))
+    }
+}
+
+impl PresenceStore for Model {
+    fn attend<'a>(&'a self, node: &'a str, counts: &'a [(FeedId, u64)]) -> Wait<'a, bool> {
+        let mut told = self.told.lock().unwrap();
+        for (feed, count) in counts {
+            told.insert((feed.clone(), node.to_owned()), *count);
+        }
+        done(true)
+    }
+
+    fn presence<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Presence>> {
+        let told = self.told.lock().unwrap();
+        let of = |feed: &FeedId| {
+            let here: Vec<u64> = told
+                .iter()
+                .filter(|((name, _), count)| name == feed && **count > 0)
+                .map(|(_, n)| *n)
+                .collect();
+            Presence { watchers: here.iter().sum(), nodes: here.len() as u64 }
+        };
+        done(feeds.iter().map(of).collect())
     }
 }

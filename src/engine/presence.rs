@@ -1,0 +1,66 @@
+//! How many watch a feed, over all nodes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+
+use super::Wait;
+use crate::domain::FeedId;
+
+/// How long a node that says nothing is counted, in milliseconds: what a node that died had told is gone then.
+pub const NODE_LEASE_MS: u64 = 12_000;
+
+/// Counts of watchers, one for each feed and node and never one for each watcher: a node that dies takes its
+/// counts along, all at once.
+pub trait PresenceStore: Send + Sync + 'static {
+    /// Says how many watch these feeds on `node` from now on, and that the node lives; to be called at least every
+    /// third of [`NODE_LEASE_MS`], also with nothing. False when the store did not know that the node lives: what
+    /// it was told before may be lost, so all counts are to be told again.
+    fn attend<'a>(&'a self, node: &'a str, counts: &'a [(FeedId, u64)]) -> Wait<'a, bool>;
+
+    /// How many watch these feeds, in the order asked.
+    fn presence<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Presence>>;
+}
+
+/// Who watches a feed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Presence {
+    /// On all nodes together.
+    pub watchers: u64,
+    /// Nodes with watchers.
+    pub nodes: u64,
+}
+
+/// Counts in the memory of one process, which live and die with it.
+#[derive(Debug, Default)]
+pub struct Attendance {
+    by_feed: Mutex<HashMap<FeedId, BTreeMap<String, u64>>>,
+}
+
+impl Attendance {
+    /// See [`PresenceStore::attend`].
+    pub fn attend(&self, node: &str, counts: &[(FeedId, u64)]) {
+        let mut by_feed = self.by_feed.lock().unwrap_or_else(PoisonError::into_inner);
+        for (feed, count) in counts {
+            let nodes = by_feed.entry(feed.clone()).or_default();
+            match count {
+                0 => drop(nodes.remove(node)),
+                count => drop(nodes.insert(node.to_owned(), *count)),
+            }
+            if nodes.is_empty() {
+                by_feed.remove(feed);
+            }
+        }
+    }
+
+    /// See [`PresenceStore::presence`].
+    pub fn presence(&self, feeds: &[FeedId]) -> Vec<Presence> {
+        let by_feed = self.by_feed.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |feed: &FeedId| {
+            by_feed.get(feed).map_or(Presence::default(), |nodes| Presence {
+                watchers: nodes.values().sum(),
+                nodes: nodes.len() as u64,
+            })
+        };
+        feeds.iter().map(of).collect()
+    }
+}

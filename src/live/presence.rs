@@ -1,0 +1,179 @@
+//! Tells the store how many watch on this node, and watchers how many watch on all nodes.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use crate::domain::FeedId;
+use crate::engine::presence::NODE_LEASE_MS;
+use crate::engine::{EngineError, PresenceStore};
+
+/// How often counts are looked at. Watchers are told no more often than that.
+pub(super) const EVERY: Duration = Duration::from_secs(2);
+
+/// How often a node whose counts do not change says that it lives.
+const RENEW: Duration = Duration::from_millis(NODE_LEASE_MS / 3);
+
+/// How often all counts are told anew: what nobody renews expires in a day.
+const ALL_ANEW: Duration = Duration::from_secs(6 * 3_600);
+
+/// What this node has told the store.
+#[derive(Debug)]
+pub(super) struct Reporter {
+    node: String,
+    told: HashMap<FeedId, u64>,
+    renewed: Option<Instant>,
+    all_told: Instant,
+    /// Of feeds whose watchers are told: the count of the last look, which may still be on its way up or down.
+    seen: HashMap<FeedId, u64>,
+}
+
+impl Reporter {
+    pub(super) fn new(now: Instant) -> Reporter {
+        let node = uuid::Uuid::now_v7().simple().to_string();
+        Reporter { node, told: HashMap::new(), renewed: None, all_told: now, seen: HashMap::new() }
+    }
+
+    /// Tells the store what has changed, if anything; `counts` are the feeds with watchers here. Costs nothing on a
+    /// node that nobody watches.
+    pub(super) async fn report(
+        &mut self,
+        store: &(impl PresenceStore + ?Sized),
+        counts: &HashMap<FeedId, u64>,
+        now: Instant,
+    ) -> Result<(), EngineError> {
+        if now.duration_since(self.all_told) >= ALL_ANEW {
+            self.all_told = now;
+            self.told.clear();
+        }
+        let changed = self.changed(counts);
+        let due = self.renewed.is_none_or(|at| now.duration_since(at) >= RENEW);
+        if changed.is_empty() && (self.told.is_empty() || !due) {
+            return Ok(());
+        }
+        let known = store.attend(&self.node, &changed).await?;
+        self.keep(&changed);
+        self.renewed = Some(now);
+        if !known {
+            // The store forgot this node, or never knew it. The lease stands now, so this is told once.
+            let all: Vec<_> = self.told.iter().map(|(feed, count)| (feed.clone(), *count)).collect();
+            if all.len() > changed.len() {
+                store.attend(&self.node, &all).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets what was seen of feeds whose watchers are not told any more.
+    pub(super) fn tells_only(&mut self, feeds: &[FeedId]) {
+        self.seen.retain(|feed, _| feeds.contains(feed));
+    }
+
+    fn changed(&self, counts: &HashMap<FeedId, u64>) -> Vec<(FeedId, u64)> {
+        let newer = counts.iter().filter(|(feed, count)| self.told.get(*feed) != Some(count));
+        let gone = self.told.keys().filter(|feed| !counts.contains_key(*feed));
+        newer.map(|(feed, count)| (feed.clone(), *count)).chain(gone.map(|feed| (feed.clone(), 0))).collect()
+    }
+
+    fn keep(&mut self, changed: &[(FeedId, u64)]) {
+        for (feed, count) in changed {
+            match count {
+                0 => self.told.remove(feed),
+                count => self.told.insert(feed.clone(), *count),
+            };
+        }
+    }
+
+    /// Whether watchers who know `told` are to be told that `is` watch now: at once when that is another hundredth,
+    /// else when it has stayed so since the last look.
+    pub(super) fn worth_telling(&mut self, feed: &FeedId, told: Option<u64>, is: u64) -> bool {
+        let before = self.seen.insert(feed.clone(), is);
+        match told {
+            None => true,
+            Some(told) if told == is => false,
+            Some(told) => told.abs_diff(is) * 100 >= told || before == Some(is),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::engine::Wait;
+    use crate::engine::presence::Presence;
+
+    /// Remembers what it was told; may be made to forget.
+    #[derive(Default)]
+    struct Store {
+        calls: Mutex<Vec<Vec<(FeedId, u64)>>>,
+        knows: Mutex<bool>,
+    }
+
+    impl PresenceStore for Store {
+        fn attend<'a>(&'a self, _: &'a str, counts: &'a [(FeedId, u64)]) -> Wait<'a, bool> {
+            let mut counts = counts.to_vec();
+            counts.sort();
+            self.calls.lock().unwrap().push(counts);
+            let knew = std::mem::replace(&mut *self.knows.lock().unwrap(), true);
+            Box::pin(async move { Ok(knew) })
+        }
+
+        fn presence<'a>(&'a self, _: &'a [FeedId]) -> Wait<'a, Vec<Presence>> {
+            Box::pin(async { Ok(vec![]) })
+        }
+    }
+
+    fn feed(name: &str) -> FeedId {
+        name.parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn only_what_changed_is_told_and_a_quiet_node_only_says_that_it_lives() {
+        let (store, begun) = (Store::default(), Instant::now());
+        let mut reporter = Reporter::new(begun);
+        let told = |store: &Store| std::mem::take(&mut *store.calls.lock().unwrap());
+        let mut counts = HashMap::new();
+        let at = |ms| begun + Duration::from_millis(ms);
+        reporter.report(&store, &counts, at(0)).await.unwrap();
+        assert!(told(&store).is_empty(), "nobody watches: nothing is told");
+        counts.insert(feed("a"), 3);
+        counts.insert(feed("b"), 1);
+        reporter.report(&store, &counts, at(2_000)).await.unwrap();
+        assert_eq!(told(&store), [[(feed("a"), 3), (feed("b"), 1)]]);
+        reporter.report(&store, &counts, at(4_000)).await.unwrap();
+        assert!(told(&store).is_empty());
+        counts.insert(feed("a"), 2);
+        counts.remove(&feed("b"));
+        reporter.report(&store, &counts, at(5_000)).await.unwrap();
+        assert_eq!(told(&store), [[(feed("a"), 2), (feed("b"), 0)]]);
+        reporter.report(&store, &counts, at(8_000)).await.unwrap();
+        assert!(told(&store).is_empty());
+        reporter.report(&store, &counts, at(9_000)).await.unwrap();
+        assert_eq!(told(&store), [vec![]], "a sign of life");
+        *store.knows.lock().unwrap() = false;
+        counts.insert(feed("c"), 1);
+        reporter.report(&store, &counts, at(11_000)).await.unwrap();
+        let all = vec![(feed("a"), 2), (feed("c"), 1)];
+        assert_eq!(told(&store), [vec![(feed("c"), 1)], all.clone()], "a store that forgot is told all");
+        reporter.report(&store, &counts, at(11_000) + ALL_ANEW).await.unwrap();
+        assert_eq!(told(&store), [all], "and now and then it is anyway");
+        counts.clear();
+        reporter.report(&store, &counts, at(12_000) + ALL_ANEW).await.unwrap();
+        told(&store);
+        reporter.report(&store, &counts, at(90_000) + ALL_ANEW).await.unwrap();
+        assert!(told(&store).is_empty(), "nobody watches any more");
+    }
+
+    #[test]
+    fn watchers_are_told_of_a_hundredth_at_once_and_of_less_when_it_stays() {
+        let (mut reporter, f) = (Reporter::new(Instant::now()), feed("f"));
+        assert!(reporter.worth_telling(&f, None, 0));
+        assert!(!reporter.worth_telling(&f, Some(0), 0));
+        assert!(reporter.worth_telling(&f, Some(0), 1));
+        assert!(reporter.worth_telling(&f, Some(1_000), 1_010));
+        assert!(!reporter.worth_telling(&f, Some(1_000), 1_009), "less may still change");
+        assert!(!reporter.worth_telling(&f, Some(1_000), 1_005));
+        assert!(reporter.worth_telling(&f, Some(1_000), 1_005), "the last state always");
+    }
+}

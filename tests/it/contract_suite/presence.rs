@@ -1,0 +1,54 @@
+//! How many watch, over all nodes.
+
+use tipcast::domain::FeedId;
+use tipcast::engine::Presence;
+
+use crate::support::case::{Case, fresh_feed};
+
+on_every_engine![
+    nobody_watches_what_nobody_told_of,
+    counts_of_nodes_add_up_and_the_newest_count_holds,
+    a_node_without_watchers_is_none,
+    feeds_are_answered_in_the_order_asked_however_many,
+];
+
+async fn seen(t: &Case, feeds: &[FeedId]) -> Vec<(u64, u64)> {
+    let all = t.engine.presence(feeds).await.unwrap();
+    all.into_iter().map(|Presence { watchers, nodes }| (watchers, nodes)).collect()
+}
+
+async fn nobody_watches_what_nobody_told_of(t: Case) {
+    assert_eq!(seen(&t, &[]).await, []);
+    assert_eq!(seen(&t, &[t.feed.clone(), fresh_feed()]).await, [(0, 0), (0, 0)]);
+    t.engine.attend("a", &[]).await.unwrap();
+    assert_eq!(seen(&t, std::slice::from_ref(&t.feed)).await, [(0, 0)]);
+}
+
+async fn counts_of_nodes_add_up_and_the_newest_count_holds(t: Case) {
+    let (one, other) = (t.feed.clone(), fresh_feed());
+    t.engine.attend("a", &[(one.clone(), 3), (other.clone(), 1)]).await.unwrap();
+    t.engine.attend("b", &[(one.clone(), 4)]).await.unwrap();
+    assert_eq!(seen(&t, &[one.clone(), other.clone()]).await, [(7, 2), (1, 1)]);
+    assert!(t.engine.attend("a", &[(one.clone(), 5)]).await.unwrap(), "it is known to live");
+    assert_eq!(seen(&t, &[one, other]).await, [(9, 2), (1, 1)]);
+}
+
+async fn a_node_without_watchers_is_none(t: Case) {
+    let feed = t.feed.clone();
+    t.engine.attend("a", &[(feed.clone(), 3)]).await.unwrap();
+    t.engine.attend("b", &[(feed.clone(), 2)]).await.unwrap();
+    t.engine.attend("a", &[(feed.clone(), 0)]).await.unwrap();
+    assert_eq!(seen(&t, std::slice::from_ref(&feed)).await, [(2, 1)]);
+    t.engine.attend("b", &[(feed.clone(), 0)]).await.unwrap();
+    t.engine.attend("b", &[(feed.clone(), 0)]).await.unwrap();
+    assert_eq!(seen(&t, &[feed]).await, [(0, 0)]);
+}
+
+async fn feeds_are_answered_in_the_order_asked_however_many(t: Case) {
+    let feeds: Vec<FeedId> = (0..700).map(|n| format!("{}-{n}", t.feed).parse().unwrap()).collect();
+    let counts: Vec<_> = feeds.iter().cloned().zip(1..).collect();
+    t.engine.attend("a", &counts).await.unwrap();
+    let wanted: Vec<_> = (1..=700).map(|n| (n, 1)).rev().collect();
+    let asked: Vec<FeedId> = feeds.into_iter().rev().collect();
+    assert_eq!(seen(&t, &asked).await, wanted);
+}
