@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
+use tipcast::domain::list::Goals;
+use tipcast::domain::tally::TotalsView;
 use tipcast::domain::{
     Answer, Change, Controls, Dedup, DropId, Drops, DuePlace, Epoch, FeedId, Gift, GiftId, Hook, HookKey,
     HookScope, MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch, Position, RemoveReason, Row, RowCombo,
@@ -54,6 +56,8 @@ struct Feed {
     drops: BTreeMap<DropId, drops::Drop>,
     shown: Drops,
     controls: Controls,
+    totals: TotalsView,
+    goals: Goals,
     brought: HashMap<GiftId, moderation::Brought>,
     log: Vec<Change>,
     floor: u64,
@@ -124,6 +128,8 @@ impl Feed {
             drops: BTreeMap::new(),
             shown: Drops::new(),
             controls: Controls::default(),
+            totals: TotalsView::new(),
+            goals: Goals::new(),
             brought: HashMap::new(),
             log: vec![],
             floor: 0,
@@ -430,6 +436,8 @@ impl FeedStore for Model {
                 rows: f.rows.clone(),
                 drops: f.shown.clone(),
                 controls: f.controls,
+                totals: f.totals.clone(),
+                goals: f.goals.clone(),
                 now,
             }
         }))
