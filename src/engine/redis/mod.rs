@@ -23,10 +23,10 @@ mod reports;
 mod rounds;
 mod runner;
 pub mod scripts;
-mod shares;
 mod sources;
 mod stores;
 mod tags;
+mod turns;
 mod wire;
 
 pub use engine::RedisEngine;
