@@ -44,7 +44,7 @@ if (strings[3] or '') ~= ARGV[8] then return { '', 'policy', strings[3] or '' } 
 local list = strings[1]
 local epoch, seq, tag, covered, count, born, capacity =
   match(strings[2] or '', '^(%S+) (%d+) (%d+) (%d+) (%d+) %- (%S+) 0 (%d+)$')
-local limit, hooks, readers, start, base = match(strings[4] or '', '^(%d+) (%d+) %- (%d+) (%d+) (%d+)$')
+local limit, hooks, readers, start, base = match(strings[4] or '', '^(%d+) (%d+) %- (%d+) (%d+) (%d+) ?%d*$')
 if not epoch or not limit or not list or strings[5] or hooks ~= ARGV[7] or capacity + 0 ~= CAPACITY then
   return { '' }
 end
@@ -129,11 +129,14 @@ for gift = 1, GIFTS do
 end
 
 call('RPUSH', KEYS[6], unpack(fresh))
+entries = entries + GIFTS
 if is_long then
   local most = ARGV[13] + 0
   call('LTRIM', KEYS[6], -most, -1)
-  call('SET', KEYS[7], format('%d ', most + math.min(256, math.floor(most / 32))) .. hooks
-    .. format(' - 0 %d %d', start, base + entries + GIFTS - most))
+  limit, base, entries = most + math.min(256, math.floor(most / 32)), base + entries - most, most
+end
+if is_long or readers ~= '0' then
+  call('SET', KEYS[7], format('%d %s - %s %s %d %d', limit, hooks, readers, start, base, entries))
 end
 call('RPUSH', KEYS[3], unpack(changes))
 if covered < seq - HISTORY then covered = seq - HISTORY end
