@@ -76,6 +76,7 @@ fn route_of(path: &str) -> Route {
             (Some("gifts"), Some(_), Some("retract")) if parts.next().is_none() => Route::Moderation,
             (Some("control"), None, _) => Route::Moderation,
             (Some("presence"), None, _) => Route::Presence,
+            (Some("totals" | "leaders" | "session"), None, _) | (Some("goals"), _, None) => Route::Totals,
             (Some("policy"), None, _) => Route::Policy,
             (Some("scheduled"), _, None) => Route::Scheduled,
             (Some("drops"), _, None) => Route::Drops,

@@ -303,6 +303,8 @@ labels! {
         Sockets = "sockets",
         /// What ends connections that take too long.
         Sweep = "sweep",
+        /// What fetches the key set for viewer tokens.
+        KeySet = "key_set",
     }
 
     /// A bound on what strangers may cost.
@@ -357,6 +359,8 @@ labels! {
         Moderation = "moderation",
         /// `/v1/feeds/{feed}/presence`
         Presence = "presence",
+        /// Totals, leaders, sessions and goals.
+        Totals = "totals",
         /// `/v1/feeds/{feed}/policy`
         Policy = "policy",
         /// `/v1/feeds/{feed}/scheduled` and below
@@ -426,6 +430,7 @@ impl Part {
             Part::Moves => "what passes a feed's changes on to watchers",
             Part::Sockets => "a thread of sockets",
             Part::Sweep => "what ends connections that take too long",
+            Part::KeySet => "the loop that fetches the key set for tokens",
         }
     }
 }

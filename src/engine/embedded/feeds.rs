@@ -228,8 +228,8 @@ impl Feeds {
             if !changes.is_empty() || must_tell {
                 tell(&name, Notice::Changes(changes.into()));
             }
-            if let Some(policy) = feed.new_policy.take() {
-                tell(&name, Notice::Policy(policy.into()));
+            if std::mem::take(&mut feed.policy_is_new) {
+                tell(&name, Notice::Policy);
             }
         }
         if self.by_name.len() > FEEDS_IN_MEMORY {
@@ -266,6 +266,11 @@ impl Feeds {
     fn give_up(&mut self, name: &FeedId) {
         self.by_name.remove(name);
         self.common.touched.retain(|touched| touched != name);
+    }
+
+    /// True after the disk had refused, until a probe has proved that a write is possible again.
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused
     }
 
     /// Has every write of the next run refused, or with none allows them again.

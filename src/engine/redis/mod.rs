@@ -18,16 +18,17 @@ mod known;
 mod moderation;
 mod net;
 mod options;
+mod plain;
 mod presence;
 mod reports;
 mod rounds;
 mod runner;
 pub mod scripts;
-mod shares;
 mod sources;
 mod stores;
 mod tags;
 mod totals;
+mod turns;
 mod wire;
 
 pub use engine::RedisEngine;

@@ -37,6 +37,8 @@ pub(super) struct Reply {
     pub texts: Vec<String>,
     /// How many entries of the feed's ledger were cut that some reader was not done with.
     pub unread: u64,
+    /// How many such entries were gone with the list, which the store had let go of.
+    pub vanished: u64,
     /// Webhooks that dozed and now have something to send.
     pub dozed: Option<String>,
 }
@@ -96,25 +98,39 @@ impl Runner {
 
     async fn ask_feed(&self, mut call: Call, feed: &FeedId, now: Option<Millis>) -> Result<Reply, Fault> {
         let known = self.known.get(feed);
-        call.arg("now", self.time(now))
-            .arg("candidate epoch", epoch_after(known.as_ref()))
-            .arg("tag", random());
+        call.arg("candidate epoch", epoch_after(known.as_ref()));
+        call.arg("default policy", &self.defaults).arg("idle ttl", self.options.feed_idle_ttl_ms);
+        self.ask(call, feed, known, now).await
+    }
+
+    /// Runs the script that takes plain gifts: [`Runner::run_feed`], with what that script needs.
+    pub async fn run_plain(&self, call: Call, feed: &FeedId, now: Option<Millis>) -> Result<Reply, Fault> {
+        let reply = self.ask(call, feed, self.known.get(feed), now).await;
+        reply.inspect_err(|fault| self.damaged.met(feed, fault))
+    }
+
+    async fn ask(
+        &self,
+        mut call: Call,
+        feed: &FeedId,
+        known: Option<Mark>,
+        now: Option<Millis>,
+    ) -> Result<Reply, Fault> {
+        call.arg("now", self.time(now)).arg("tag", random()).arg("live channel", self.keys.live(feed));
         match &known {
             Some(Mark { at, tag }) => {
                 call.arg("known epoch", &at.epoch).arg("known seq", at.seq).arg("known tag", tag)
             }
             None => call.arg("known epoch", "").arg("known seq", "").arg("known tag", ""),
         };
-        call.arg("default policy", &self.defaults).arg("idle ttl", self.options.feed_idle_ttl_ms);
-        call.arg("live channel", self.keys.live(feed));
         let mut texts: Vec<String> = self.run(&call).await?;
         if texts.first().is_none_or(|head| head.is_empty()) {
-            return Ok(Reply { mark: None, texts, unread: 0, dozed: None });
+            return Ok(Reply { mark: None, texts, unread: 0, vanished: 0, dozed: None });
         }
         let rest = texts.split_off(1);
-        let wire::Header { mark, now, unread, dozed } = wire::read_header(&texts[0])?;
+        let wire::Header { mark, now, unread, vanished, dozed } = wire::read_header(&texts[0])?;
         self.known.replied(feed, known.as_ref(), mark.clone());
-        Ok(Reply { mark: Some((mark, now)), texts: rest, unread, dozed: dozed.map(str::to_owned) })
+        Ok(Reply { mark: Some((mark, now)), texts: rest, unread, vanished, dozed: dozed.map(str::to_owned) })
     }
 
     /// A call of a script whose time is the first of its arguments.

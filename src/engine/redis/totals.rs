@@ -1,6 +1,7 @@
 //! Counting: what `lua/feed_tally.lua` is called with and answers.
 
 use std::fmt::Write;
+use std::pin::Pin;
 
 use super::counting::{Action, Tallied};
 use super::net::faults::Fault;
@@ -20,38 +21,45 @@ use crate::engine::record::{Records, push_goal};
 const AGAIN: usize = 8;
 
 impl Rounds {
-    /// Adds up what came, and does what is asked.
-    pub async fn tally(&self, feed: &FeedId, action: &Action, now: Option<Millis>) -> Result<Tallied, Fault> {
-        let mut clock = match self.runner.clock(now) {
-            Some(now) => now,
-            None => Millis::now(),
-        };
-        let mut ready = Ready::default();
-        for _ in 0..AGAIN {
-            let key = self.runner.keys.policy(feed);
-            let texts: Vec<Option<String>> = self.runner.get(&key, redis::cmd("MGET").arg(&key)).await?;
-            let saw = texts.into_iter().next().flatten().unwrap_or_default();
-            let policy = self.runner.with_overrides(&saw)?;
-            let call = |_: &Ready| self.tally_call(feed, action, (&saw, &policy), clock);
-            // More than one run adds up at a time is run again and again.
-            let reply = loop {
-                let reply = self.run(feed, now, &mut ready, call).await?;
-                if reply.texts.get(1).is_none_or(|text| text != "m") {
-                    break reply;
-                }
+    /// Adds up what came, and does what is asked. Boxed, because what it calls may call it.
+    pub fn tally<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        action: &'a Action,
+        now: Option<Millis>,
+    ) -> Pin<Box<dyn Future<Output = Result<Tallied, Fault>> + Send + 'a>> {
+        Box::pin(async move {
+            let mut clock = match self.runner.clock(now) {
+                Some(now) => now,
+                None => Millis::now(),
             };
-            if let Some(at) = again(&reply) {
-                clock = at;
-                continue;
+            let mut ready = Ready::default();
+            for _ in 0..AGAIN {
+                let key = self.runner.keys.policy(feed);
+                let texts: Vec<Option<String>> = self.runner.get(&key, redis::cmd("MGET").arg(&key)).await?;
+                let saw = texts.into_iter().next().flatten().unwrap_or_default();
+                let policy = self.runner.with_overrides(&saw)?;
+                let call = |_: &Ready| self.tally_call(feed, action, (&saw, &policy), clock);
+                // More than one run adds up at a time is run again and again.
+                let reply = loop {
+                    let reply = self.run(feed, now, &mut ready, call).await?;
+                    if reply.texts.get(1).is_none_or(|text| text != "m") {
+                        break reply;
+                    }
+                };
+                if let Some(at) = again(&reply) {
+                    clock = at;
+                    continue;
+                }
+                let (_, now) = reply.mark()?;
+                if !policy.totals.is_empty() {
+                    self.totals.learn(feed, true);
+                }
+                let next = reply.texts.first().and_then(|text| text.parse().ok()).map(Millis);
+                return Ok(Tallied { now: *now, next, texts: reply.texts.into_iter().skip(1).collect() });
             }
-            let (_, now) = reply.mark()?;
-            if !policy.totals.is_empty() {
-                self.totals.learn(feed, true);
-            }
-            let next = reply.texts.first().and_then(|text| text.parse().ok()).map(Millis);
-            return Ok(Tallied { now: *now, next, texts: reply.texts.into_iter().skip(1).collect() });
-        }
-        Err(Fault::stay("the feed's policy changes faster than it is read"))
+            Err(Fault::stay("the feed's policy changes faster than it is read"))
+        })
     }
 
     fn tally_call(

@@ -100,6 +100,7 @@ macro_rules! script {
 }
 
 script!(PUBLISH, "feed_publish", [COMMON, LEDGER, APPEND, GIFTS, NOW, DUE], true);
+script!(PUBLISH_PLAIN, "publish_plain", [], true);
 script!(SHOW, "feed_show", [COMMON, LEDGER, APPEND, GIFTS, DUE], false);
 script!(PUBLISH_COUNTED, "feed_publish", [COMMON, LEDGER, APPEND, COUNT, GIFTS, NOW, DUE], true);
 script!(SHOW_COUNTED, "feed_show", [COMMON, LEDGER, APPEND, COUNT, GIFTS, DUE], false);
@@ -138,13 +139,14 @@ script!(SOURCE_NOTE, "source_note", [], false);
 script!(SOURCE_REFUND, "source_refund", [], true);
 
 /// Every script there is.
-pub static ALL: [&Script; 36] = [
+pub static ALL: [&Script; 37] = [
     &PUBLISH_COUNTED,
     &SHOW_COUNTED,
     &TALLY,
     &DROP_CLAIM_COUNTED,
     &DROP_END_COUNTED,
     &PUBLISH,
+    &PUBLISH_PLAIN,
     &SHOW,
     &UNSCHEDULE,
     &RETRACT,
