@@ -47,7 +47,7 @@ function call(callback, ...args) {
  * - `WebSocket`, `EventSource`: classes to use in place of the global ones, for Node 20 that of the package `ws`.
  * - `token`: a viewer's token, or a function that gives one or a promise of one. The function is asked before the
  *   first connection, again when the token is about to end, and once more when it was refused; the list stays.
- * - `onChange(list, change)`: `list` is `{feed, epoch, seq, capacity, rows, drops}`; `change` is
+ * - `onChange(list, change)`: `list` is `{feed, epoch, seq, capacity, rows, drops, control, totals, goals}`; `change` is
  *   `{kind: "snapshot", skipped, drops?}` or `{kind: "delta", ops}`.
  * - `onState(state, detail)`: "connecting"; "live" with `{transport}`; "waiting" with
  *   `{retryInMs}`; "closed" with `{code, reason}`, after which nothing more comes.
@@ -211,12 +211,12 @@ class Connection {
     }
     // onState may have closed the connection.
     if (outcome === "none" || this.#line !== line) return;
-    const { epoch, seq, capacity, rows, drops, control } = this.fold;
+    const { epoch, seq, capacity, rows, drops, control, totals, goals } = this.fold;
     const change =
       outcome === "snapshot"
         ? { kind: outcome, skipped: frame.skipped ?? 0, drops: frame.drops }
         : { kind: outcome, ops: frame.ops };
-    call(this.onChange, { feed: this.feed, epoch, seq, capacity, rows, drops, control }, change);
+    call(this.onChange, { feed: this.feed, epoch, seq, capacity, rows, drops, control, totals, goals }, change);
   }
 
   /** Only what was sent as it happened says something; a snapshot's rows may be hours old. */

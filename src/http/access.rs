@@ -105,6 +105,8 @@ const TABLE: &[(&str, &[(&str, Access)])] = &[
     ("/", &[(GET, Page)]),
     ("/admin", &[(GET, Page)]),
     ("/overlay/{feed}", &[(GET, Page)]),
+    ("/overlay/{feed}/leaders", &[(GET, Page)]),
+    ("/overlay/{feed}/goal/{goal}", &[(GET, Page)]),
     ("/static/{file}", &[(GET, Open)]),
     ("/problems/{name}", &[(GET, Page)]),
 ];

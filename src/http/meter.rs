@@ -107,6 +107,10 @@ fn route_of(path: &str) -> Route {
         (Some("healthz" | "readyz" | "metrics"), None, _) => Route::Operations,
         (Some("" | "admin" | "docs" | "openapi.json"), None, _) => Route::Pages,
         (Some("static" | "problems" | "overlay"), Some(_), None) => Route::Pages,
+        (Some("overlay"), Some(_), Some("leaders")) if parts.next().is_none() => Route::Pages,
+        (Some("overlay"), Some(_), Some("goal")) if parts.next().is_some() && parts.next().is_none() => {
+            Route::Pages
+        }
         _ => Route::Other,
     }
 }

@@ -56,6 +56,8 @@ static FILES: LazyLock<Vec<File>> = files! {
     "admin.js": JS,
     "alerts.js": JS,
     "app.js": JS,
+    "board.js": JS,
+    "board_page.js": JS,
     "client.js": JS,
     "connect.js": JS,
     "drops.js": JS,
@@ -98,6 +100,14 @@ struct OverlayPage {
     feed: FeedId,
 }
 
+/// Leaders, or the goal of this name; "" for leaders.
+#[derive(Template)]
+#[template(path = "overlay_board.html")]
+struct BoardPage {
+    feed: FeedId,
+    goal: String,
+}
+
 #[derive(Template)]
 #[template(path = "admin.html")]
 struct AdminPage {
@@ -111,6 +121,8 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/").route(read().to(index)));
     cfg.service(resource("/admin").route(read().to(admin)));
     cfg.service(resource("/overlay/{feed}").route(read().to(overlay)));
+    cfg.service(resource("/overlay/{feed}/leaders").route(read().to(leaders)));
+    cfg.service(resource("/overlay/{feed}/goal/{goal}").route(read().to(goal)));
     cfg.service(resource("/static/{file}").route(read().to(file)));
 }
 
@@ -145,6 +157,17 @@ async fn admin(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, 
 /// `GET /overlay/{feed}`; everything else in its address is for the page's own script.
 async fn overlay(req: HttpRequest) -> Result<HttpResponse, ApiError> {
     page(secured(HttpResponse::Ok()), &OverlayPage { feed: feed_of(&req)? })
+}
+
+/// `GET /overlay/{feed}/leaders`
+async fn leaders(req: HttpRequest) -> Result<HttpResponse, ApiError> {
+    page(secured(HttpResponse::Ok()), &BoardPage { feed: feed_of(&req)?, goal: String::new() })
+}
+
+/// `GET /overlay/{feed}/goal/{goal}`
+async fn goal(req: HttpRequest) -> Result<HttpResponse, ApiError> {
+    let (feed, goal) = (feed_of(&req)?, super::totals::goal_of(&req)?.to_string());
+    page(secured(HttpResponse::Ok()), &BoardPage { feed, goal })
 }
 
 fn page(mut answer: HttpResponseBuilder, page: &impl Template) -> Result<HttpResponse, ApiError> {

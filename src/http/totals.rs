@@ -107,7 +107,8 @@ fn unknown() -> ApiError {
     ApiError::NotFound("the feed has no goal of this name".to_owned())
 }
 
-fn goal_of(req: &HttpRequest) -> Result<GoalId, ApiError> {
+/// The goal that a path names.
+pub(super) fn goal_of(req: &HttpRequest) -> Result<GoalId, ApiError> {
     let goal = req.match_info().get("goal").unwrap_or_default();
     goal.parse().map_err(|rule: crate::domain::ids::BadName| invalid(format!("the goal's name {rule}")))
 }

@@ -321,12 +321,14 @@ mod tests {
     use super::*;
 
     /// Pages and files for people, which need no description for programs.
-    const PAGES: [&str; 8] = [
+    const PAGES: [&str; 10] = [
         "/admin",
         "/",
         "/docs",
         "/openapi.json",
         "/overlay/{feed}",
+        "/overlay/{feed}/leaders",
+        "/overlay/{feed}/goal/{goal}",
         "/static/{file}",
         "/static/docs.js",
         "/static/docs.css",

@@ -44,3 +44,15 @@ async fn every_file_can_be_loaded_from_another_origin_and_every_import_is_a_file
         }
     }
 }
+
+#[actix_web::test]
+async fn overlays_of_leaders_and_goals_are_for_legal_names_only() {
+    let bench = Bench::new();
+    for (path, goal) in [("/overlay/room-7/leaders", ""), ("/overlay/room-7/goal/mic", "mic")] {
+        let page = bench.get(path).await;
+        assert!(page.status == 200 && page.text.contains(&format!("data-goal=\"{goal}\"")), "{path}");
+    }
+    for path in ["/overlay/a%22b/leaders", "/overlay/room-7/goal/%3Cb%3E", "/overlay/room-7/goal/"] {
+        assert_eq!(bench.get(path).await.status, 422, "{path}");
+    }
+}
