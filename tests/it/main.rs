@@ -18,6 +18,7 @@ mod drops;
 mod due;
 mod embedded;
 mod engines_agree;
+mod eviction;
 mod growth;
 mod healthcheck;
 mod inbound;
