@@ -38,6 +38,7 @@ mod promises;
 mod redis_chaos;
 mod redis_cluster;
 mod redis_engine;
+mod rehearse;
 mod reload;
 mod reports;
 mod sources;

@@ -97,6 +97,7 @@ macro_rules! script {
 }
 
 script!(PUBLISH, "feed_publish", [COMMON, LEDGER, APPEND, GIFTS, NOW, DUE], true);
+script!(PUBLISH_PLAIN, "publish_plain", [], true);
 script!(SHOW, "feed_show", [COMMON, LEDGER, APPEND, GIFTS, DUE], false);
 script!(UNSCHEDULE, "feed_unschedule", [COMMON, DUE], true);
 script!(RETRACT, "feed_retract", [COMMON], true);
@@ -130,8 +131,9 @@ script!(SOURCE_NOTE, "source_note", [], false);
 script!(SOURCE_REFUND, "source_refund", [], true);
 
 /// Every script there is.
-pub static ALL: [&Script; 31] = [
+pub static ALL: [&Script; 32] = [
     &PUBLISH,
+    &PUBLISH_PLAIN,
     &SHOW,
     &UNSCHEDULE,
     &RETRACT,
