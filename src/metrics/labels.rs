@@ -231,6 +231,10 @@ labels! {
         Sources = "sources",
         /// Deliveries to sources and refunds noted.
         NoteDelivery = "note_delivery",
+        /// A viewer's tokens refused.
+        Revoke = "revoke",
+        /// Revocations read.
+        Revoked = "revoked",
     }
 
     /// Why an engine call failed.
@@ -291,6 +295,10 @@ labels! {
         Sockets = "sockets",
         /// What ends connections that take too long.
         Sweep = "sweep",
+        /// What learns of viewers whose tokens were revoked.
+        Revocations = "revocations",
+        /// The thread that writes the audit log.
+        Audit = "audit",
     }
 
     /// A bound on what strangers may cost.
@@ -414,6 +422,8 @@ impl Part {
             Part::Moves => "what passes a feed's changes on to watchers",
             Part::Sockets => "a thread of sockets",
             Part::Sweep => "what ends connections that take too long",
+            Part::Revocations => "what learns of revoked viewers",
+            Part::Audit => "the thread that writes the audit log",
         }
     }
 }

@@ -38,6 +38,7 @@ mod redis_cluster;
 mod redis_engine;
 mod reload;
 mod reports;
+mod revocation;
 mod sources;
 mod strangers;
 mod survival;

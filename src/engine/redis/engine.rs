@@ -30,6 +30,7 @@ use super::rounds::Rounds;
 use super::runner::Runner;
 use super::sources::Sources;
 use super::tags::random;
+use super::viewers::Viewers;
 use crate::domain::{FeedId, Millis};
 use crate::engine::{Engine, EngineError, Shards, Wait};
 
@@ -46,6 +47,7 @@ pub struct RedisEngine {
     pub(super) webhooks: Arc<Webhooks>,
     pub(super) jobs: Jobs,
     pub(super) sources: Sources,
+    pub(super) viewers: Viewers,
     calls: Semaphore,
 }
 
@@ -117,6 +119,7 @@ impl RedisEngine {
             jobs: Jobs { runner: runner.clone(), hooks: webhooks.clone() },
             webhooks,
             sources: Sources { runner: runner.clone() },
+            viewers: Viewers { runner: runner.clone() },
             runner,
             calls: Semaphore::new(CALLS),
         }))

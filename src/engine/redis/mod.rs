@@ -26,6 +26,7 @@ mod shares;
 mod sources;
 mod stores;
 mod tags;
+mod viewers;
 mod wire;
 
 pub use engine::RedisEngine;

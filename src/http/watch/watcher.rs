@@ -11,6 +11,7 @@ use crate::auth::revoked::viewer_mark;
 use crate::auth::{BadToken, Key, Right, Scope, Viewer};
 use crate::domain::{FeedId, Millis};
 use crate::http::Gate;
+use crate::http::audited::refused_watcher;
 use crate::http::door::Identity;
 
 /// 4001: the feed needs a token or a key, and none that is good came; the client should not come back without.
@@ -140,11 +141,19 @@ impl Watcher {
     pub fn refusal(&self, feed: &FeedId) -> Refusal {
         match &self.shown {
             Shown::Bad(bad) => bad_token(*bad),
-            Shown::Good(pass) => match pass.may_see(feed) {
-                Err(Denied::Right(_)) => forbidden("this token or key may not watch"),
-                _ => forbidden("this token or key is not for this feed"),
-            },
-            Shown::WrongKey => unauthenticated("this key is not known, or has expired"),
+            Shown::Good(pass) => {
+                if let Opens::Key(key) = &pass.opens {
+                    refused_watcher(&self.gate, Some(key), Some(feed));
+                }
+                match pass.may_see(feed) {
+                    Err(Denied::Right(_)) => forbidden("this token or key may not watch"),
+                    _ => forbidden("this token or key is not for this feed"),
+                }
+            }
+            Shown::WrongKey => {
+                refused_watcher(&self.gate, None, Some(feed));
+                unauthenticated("this key is not known, or has expired")
+            }
             Shown::Nothing { .. } => {
                 unauthenticated("this needs a token or a key; send {\"type\":\"auth\",\"token\":…}")
             }
@@ -226,6 +235,7 @@ impl Watcher {
         let pass = match self.gate.door.identify(credential, Millis::now()) {
             Identity::Bad(bad) => return Err(bad_token(bad)),
             Identity::WrongKey | Identity::Nobody => {
+                refused_watcher(&self.gate, None, None);
                 return Err(Refusal {
                     code: "bad_token",
                     ..unauthenticated("this key is not known, or has expired")
@@ -319,7 +329,7 @@ fn unauthenticated(why: &str) -> Refusal {
 
 fn bad_token(bad: BadToken) -> Refusal {
     let close = match bad {
-        BadToken::KeysUnavailable(_) => LATER,
+        BadToken::KeysUnavailable(_) | BadToken::RevocationsUnknown => LATER,
         BadToken::Revoked => FORBIDDEN,
         _ => UNAUTHENTICATED,
     };

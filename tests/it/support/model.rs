@@ -9,6 +9,7 @@ use tipcast::domain::{
     HookScope, MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch, Position, RemoveReason, Row, RowCombo,
     RowId, Scheduled, Show, Status, Tag, Value,
 };
+use tipcast::engine::Revocation;
 use tipcast::engine::{
     DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueStore, DueTurn, Engine, EngineError,
     FeedStore, Head, Missed, NOTICES, Notice, PolicyChange, ReportLimits, SCHEDULED_MAX, ScheduledGift,
@@ -20,6 +21,7 @@ mod drops;
 mod moderation;
 mod reports;
 mod sources;
+mod viewers;
 
 /// An engine that keeps the contract and nothing else.
 pub struct Model {
@@ -31,6 +33,7 @@ pub struct Model {
     hooks: Mutex<HashMap<HookKey, Hook>>,
     told: Mutex<HashMap<(FeedId, String), u64>>,
     sources: Mutex<sources::OfFeeds>,
+    revoked: Mutex<Vec<(u64, Revocation)>>,
 }
 
 /// What an id got last: an answer, or that it waits or waited.
@@ -81,6 +84,7 @@ impl Model {
             hooks,
             told: Mutex::default(),
             sources: Mutex::default(),
+            revoked: Mutex::default(),
         })
     }
 
