@@ -84,7 +84,8 @@ fn refuse(mut req: ServiceRequest, refused: ApiError) -> ServiceResponse<BoxBody
         body::leave_unread(&mut req.extensions_mut(), payload);
         answer.head_mut().set_connection_type(actix_http::ConnectionType::Close);
     }
-    req.into_response(answer)
+    // `into_response` would lose the error.
+    ServiceResponse::new(req.into_parts().0, answer)
 }
 
 fn dress(

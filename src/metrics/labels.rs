@@ -369,6 +369,8 @@ labels! {
         Sources = "sources",
         /// `/in/{path}`
         In = "in",
+        /// `/v1/viewers/{sub}/revoke`
+        Viewers = "viewers",
         /// `/v1/admin/overview`
         Admin = "admin",
         /// `/v1/feeds/{feed}/ws`
