@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::domain::Millis;
 use crate::engine::{Engine, EngineError, Revocation, RevokedAt};
-use crate::supervise::Beat;
+use crate::supervise::{Beat, faults};
 
 /// How often a node asks for what is new. With the time that the answer takes it keeps the promise of one second.
 const EVERY: Duration = Duration::from_millis(400);
@@ -102,6 +102,7 @@ pub async fn follow(
     let (mut at, mut rounds, mut failing) = (RevokedAt::default(), 0_u32, false);
     loop {
         beat.works();
+        faults::pass("revocations").await;
         if is_needed() {
             match read_new(&*engine, &revoked, &mut at, &refuse).await {
                 Ok(()) => failing = false,

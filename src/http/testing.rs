@@ -146,6 +146,8 @@ impl FeedStore for MemoryEngine {
             rows: feed.state.list.rows.iter().cloned().collect(),
             drops: feed.state.list.drops.clone(),
             controls: feed.state.list.controls,
+            totals: feed.state.list.totals.clone(),
+            goals: feed.state.list.goals.clone(),
             now,
         })
     }

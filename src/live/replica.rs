@@ -183,7 +183,7 @@ impl Replica {
                 self.plan_expiry();
             }
             // Notices may be older than the snapshot we stand on: the store says what is in force.
-            Notice::Policy(_) => drop(self.catch_up().await?),
+            Notice::Policy => drop(self.catch_up().await?),
             Notice::Lost => self.repair().await?,
         }
         Ok(())
@@ -269,7 +269,9 @@ impl Replica {
         }
         let same = self.list.rows.iter().eq(&snapshot.rows)
             && self.list.drops == snapshot.drops
-            && self.list.controls == snapshot.controls;
+            && self.list.controls == snapshot.controls
+            && self.list.totals == snapshot.totals
+            && self.list.goals == snapshot.goals;
         Ok(leads_on && snapshot.tag == self.tag && same)
     }
 
@@ -311,7 +313,12 @@ impl Replica {
                     self.metrics.publish_to_watch.observe(late.as_secs_f64());
                 }
                 Op::Remove { reason: RemoveReason::Expired, .. } => drop(self.metrics.rows_expired.inc()),
-                Op::Remove { .. } | Op::Drop(_) | Op::Control(_) | Op::Reset => {}
+                Op::Remove { .. }
+                | Op::Drop(_)
+                | Op::Control(_)
+                | Op::Totals(_)
+                | Op::Goal(..)
+                | Op::Reset => {}
             }
         }
     }

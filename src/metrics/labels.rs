@@ -299,6 +299,8 @@ labels! {
         Revocations = "revocations",
         /// The thread that writes the audit log.
         Audit = "audit",
+        /// What fetches the key set for viewer tokens.
+        KeySet = "key_set",
     }
 
     /// A bound on what strangers may cost.
@@ -426,6 +428,7 @@ impl Part {
             Part::Sweep => "what ends connections that take too long",
             Part::Revocations => "what learns of revoked viewers",
             Part::Audit => "the thread that writes the audit log",
+            Part::KeySet => "the loop that fetches the key set for tokens",
         }
     }
 }

@@ -149,7 +149,7 @@ impl Side {
                         self.heard.push(self.said((change.seq, &change.op)).await);
                     }
                 }
-                Notice::Policy(_) => {}
+                Notice::Policy => {}
                 Notice::Lost => panic!("nothing was lost"),
             }
         }

@@ -161,7 +161,9 @@ impl Feeds {
         let (rows, shown) = reply.texts[3..].split_at_checked(count).ok_or(Garbled("a list"))?;
         let rows: Result<Vec<_>, _> = rows.iter().map(|text| wire::read_row(text)).collect();
         let drops: Result<Drops, _> = shown.iter().map(|text| wire::told(text)).collect();
-        Ok(Snapshot { at: mark.at, tag: mark.tag, policy, rows: rows?, drops: drops?, controls, now })
+        let (at, tag, rows, drops) = (mark.at, mark.tag, rows?, drops?);
+        let (totals, goals) = Default::default();
+        Ok(Snapshot { at, tag, policy, rows, drops, controls, totals, goals, now })
     }
 
     pub async fn changes(&self, feed: &FeedId, since: &Position, max: usize) -> Result<Missed, Fault> {

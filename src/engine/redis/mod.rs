@@ -22,10 +22,10 @@ mod reports;
 mod rounds;
 mod runner;
 pub mod scripts;
-mod shares;
 mod sources;
 mod stores;
 mod tags;
+mod turns;
 mod viewers;
 mod wire;
 

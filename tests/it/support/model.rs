@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
+use tipcast::domain::list::Goals;
+use tipcast::domain::tally::TotalsView;
 use tipcast::domain::{
     Answer, Change, Controls, Dedup, DropId, Drops, DuePlace, Epoch, FeedId, Gift, GiftId, Hook, HookKey,
     HookScope, MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch, Position, RemoveReason, Row, RowCombo,
@@ -57,6 +59,8 @@ struct Feed {
     drops: BTreeMap<DropId, drops::Drop>,
     shown: Drops,
     controls: Controls,
+    totals: TotalsView,
+    goals: Goals,
     brought: HashMap<GiftId, moderation::Brought>,
     log: Vec<Change>,
     floor: u64,
@@ -128,6 +132,8 @@ impl Feed {
             drops: BTreeMap::new(),
             shown: Drops::new(),
             controls: Controls::default(),
+            totals: TotalsView::new(),
+            goals: Goals::new(),
             brought: HashMap::new(),
             log: vec![],
             floor: 0,
@@ -419,7 +425,7 @@ impl FeedStore for Model {
             }
             f.floor = f.floor.max(f.at.seq.saturating_sub(new.history));
             f.tell();
-            let _ = f.out.send(Notice::Policy(Arc::new(new.clone())));
+            let _ = f.out.send(Notice::Policy);
             new
         }))
     }
@@ -434,6 +440,8 @@ impl FeedStore for Model {
                 rows: f.rows.clone(),
                 drops: f.shown.clone(),
                 controls: f.controls,
+                totals: f.totals.clone(),
+                goals: f.goals.clone(),
                 now,
             }
         }))
