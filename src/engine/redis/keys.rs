@@ -171,6 +171,11 @@ impl Keys {
         self.named(feed, "lock:", &row::lock_key(gift))
     }
 
+    /// Users whose gifts are not shown in the feed.
+    pub(super) fn blocks(&self, feed: &FeedId) -> String {
+        self.of(feed, "blocks")
+    }
+
     /// What watchers were told of the feed's drops.
     pub(super) fn shown(&self, feed: &FeedId) -> String {
         self.of(feed, "shown")

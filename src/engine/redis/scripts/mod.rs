@@ -97,6 +97,7 @@ macro_rules! script {
 }
 
 script!(PUBLISH, "feed_publish", [COMMON, LEDGER, APPEND, GIFTS, NOW, DUE], true);
+script!(PUBLISH_PLAIN, "publish_plain", [], true);
 script!(SHOW, "feed_show", [COMMON, LEDGER, APPEND, GIFTS, DUE], false);
 script!(UNSCHEDULE, "feed_unschedule", [COMMON, DUE], true);
 script!(RETRACT, "feed_retract", [COMMON], true);
@@ -133,8 +134,9 @@ script!(VIEWERS_REVOKE, "viewers_revoke", [], true);
 script!(VIEWERS_REVOKED, "viewers_revoked", [], false);
 
 /// Every script there is.
-pub static ALL: [&Script; 33] = [
+pub static ALL: [&Script; 34] = [
     &PUBLISH,
+    &PUBLISH_PLAIN,
     &SHOW,
     &UNSCHEDULE,
     &RETRACT,
