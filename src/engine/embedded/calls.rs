@@ -3,7 +3,7 @@
 use super::feeds::Feeds;
 use super::{
     EmbeddedEngine, deliveries, drops, due, due_work, gifts, groups, hooks, moderation, readers, sources,
-    totals, webhooks,
+    totals, viewers, webhooks,
 };
 use crate::domain::tally::{GoalSpec, GoalView, LeadersAsk, LeadersView, Session, TotalsView};
 use crate::domain::{
@@ -15,8 +15,8 @@ use crate::domain::{
 use crate::engine::{
     DUE_BATCH, DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, EngineError, FeedStore, GoalPut, Head,
     JobDone, JobStore, JobTurn, Kept, LISTED, LedgerStore, Missed, ModerationStore, PolicyChange, Presence,
-    PresenceStore, Save, ScheduledPage, Snapshot, SourceStore, Subscription, Swapped, TotalsStore,
-    Unscheduled, Wait, Wakes, Want, WebhookStore, Work,
+    PresenceStore, Revocation, RevokedAt, RevokedPage, Save, ScheduledPage, Snapshot, SourceStore,
+    Subscription, Swapped, TotalsStore, Unscheduled, ViewerStore, Wait, Wakes, Want, WebhookStore, Work,
 };
 
 /// For calls that bring no clock, and judge nothing by it.
@@ -232,6 +232,19 @@ impl TotalsStore for EmbeddedEngine {
     fn delete_goal<'a>(&'a self, feed: &'a FeedId, goal: &'a GoalId, now: Millis) -> Wait<'a, bool> {
         let (feed, goal) = (feed.clone(), goal.clone());
         self.at(now, move |feeds| feeds.on(&feed, now, |txn| totals::delete_goal(txn, &goal)))
+    }
+}
+
+impl ViewerStore for EmbeddedEngine {
+    fn revoke(&self, what: Revocation, now: Millis) -> Wait<'_, Millis> {
+        let revoked =
+            self.at(now, move |feeds| viewers::revoke(&feeds.db, &what, now, feeds.common.may_forget));
+        Box::pin(async move { revoked.await?.ok_or(EngineError::Overloaded("list of revoked viewers")) })
+    }
+
+    fn revoked<'a>(&'a self, after: &'a RevokedAt, max: usize) -> Wait<'a, RevokedPage> {
+        let after = after.clone();
+        self.clockless(move |feeds| viewers::revoked(&feeds.db, &after, max))
     }
 }
 

@@ -33,6 +33,7 @@ use super::runner::Runner;
 use super::sources::Sources;
 use super::tags::random;
 use super::turns::wakes;
+use super::viewers::Viewers;
 use crate::domain::{FeedId, Millis};
 use crate::engine::{Engine, EngineError, Shards, Wait};
 
@@ -50,6 +51,7 @@ pub struct RedisEngine {
     pub(super) jobs: Jobs,
     pub(super) sources: Sources,
     pub(super) rounds: Arc<Rounds>,
+    pub(super) viewers: Viewers,
     calls: Semaphore,
 }
 
@@ -128,6 +130,7 @@ impl RedisEngine {
             webhooks,
             sources: Sources { runner: runner.clone() },
             rounds,
+            viewers: Viewers { runner: runner.clone() },
             runner,
             calls: Semaphore::new(CALLS),
         }))

@@ -29,6 +29,7 @@ mod stores;
 mod tags;
 mod totals;
 mod turns;
+mod viewers;
 mod wire;
 
 pub use engine::RedisEngine;

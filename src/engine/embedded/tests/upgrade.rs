@@ -34,7 +34,7 @@ fn a_file_of_the_first_layout_is_brought_up_to_date_with_what_it_holds() {
 fn as_layout_7(dir: &Path) {
     let db = database(dir);
     db.execute_batch(
-        "DROP TABLE probe; DROP TABLE tallies; DROP TABLE told; DROP TABLE gifters; DROP TABLE undone;",
+        "DROP TABLE probe; DROP TABLE revoked; DROP TABLE tallies; DROP TABLE told; DROP TABLE gifters; DROP TABLE undone;",
     )
     .unwrap();
     // What counted stands beside what a gift added to its row.

@@ -8,3 +8,4 @@ mod presence;
 mod reports;
 mod sources;
 mod totals;
+mod viewers;
