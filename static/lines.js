@@ -5,7 +5,7 @@
  */
 
 /** What the protocol's events are called. */
-const EVENTS = ["snapshot", "resumed", "delta", "keepalive", "goodbye", "error"];
+const EVENTS = ["snapshot", "resumed", "delta", "keepalive", "presence", "goodbye", "error"];
 
 export function bySocket(url, heard, ended, { WebSocket }) {
   const ws = new WebSocket(url);

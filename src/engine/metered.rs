@@ -17,6 +17,7 @@ use crate::metrics::labels::{ClaimFate, Failure, GiftStatus, HoldFate, Operation
 mod moderation;
 mod reports;
 mod sources;
+mod viewers;
 
 /// Passes every call on, and counts it.
 pub struct Metered {

@@ -13,7 +13,8 @@ use crate::domain::{
     PolicyPatch, Reader, Start,
 };
 use crate::engine::{
-    DropStore, DueStore, FeedStore, JobStore, LedgerStore, PolicyChange, SourceStore, Swapped, WebhookStore,
+    DropStore, DueStore, FeedStore, JobStore, LedgerStore, PolicyChange, Revocation, RevokedAt, SourceStore,
+    Swapped, ViewerStore, WebhookStore,
 };
 
 mod damage;

@@ -27,6 +27,7 @@ mod sources;
 mod stores;
 mod tags;
 mod turns;
+mod viewers;
 mod wire;
 
 pub use engine::RedisEngine;

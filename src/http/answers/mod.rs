@@ -15,6 +15,7 @@ mod policy;
 mod presence;
 mod reports;
 pub mod texts;
+mod viewers;
 pub mod words;
 
 pub use drops::{CancelledHold, ClaimResult, HoldList};
@@ -30,6 +31,7 @@ pub use reports::{
     AckResult, DeadLetter, DeadLetterList, Group, GroupList, More, NackResult, Overview, OverviewDeadLetter,
     OverviewGroup, ReplayResult, WatchedFeed, Webhook, WebhookList,
 };
+pub use viewers::RevokedViewer;
 
 /// `answer` as JSON.
 pub(super) fn json(status: StatusCode, answer: &impl Serialize) -> HttpResponse {

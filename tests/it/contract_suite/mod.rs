@@ -18,3 +18,4 @@ mod reports;
 mod scheduled;
 mod sources;
 mod subscriptions;
+mod viewers;

@@ -11,6 +11,7 @@ use tipcast::domain::{
     HookScope, MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch, Position, RemoveReason, Row, RowCombo,
     RowId, Scheduled, Show, Status, Tag, Value,
 };
+use tipcast::engine::Revocation;
 use tipcast::engine::{
     DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueStore, DueTurn, Engine, EngineError,
     FeedStore, Head, Missed, Notice, Notices, PolicyChange, ReportLimits, SCHEDULED_MAX, ScheduledGift,
@@ -22,6 +23,7 @@ mod drops;
 mod moderation;
 mod reports;
 mod sources;
+mod viewers;
 
 /// An engine that keeps the contract and nothing else.
 pub struct Model {
@@ -33,6 +35,7 @@ pub struct Model {
     hooks: Mutex<HashMap<HookKey, Hook>>,
     told: Mutex<HashMap<(FeedId, String), u64>>,
     sources: Mutex<sources::OfFeeds>,
+    revoked: Mutex<Vec<(u64, Revocation)>>,
 }
 
 /// What an id got last: an answer, or that it waits or waited.
@@ -85,6 +88,7 @@ impl Model {
             hooks,
             told: Mutex::default(),
             sources: Mutex::default(),
+            revoked: Mutex::default(),
         })
     }
 

@@ -7,3 +7,4 @@ mod moderation;
 mod presence;
 mod reports;
 mod sources;
+mod viewers;
