@@ -275,7 +275,8 @@ impl Watching {
                         }
                         None => {
                             self.replaying = false;
-                            let Some((version, frame)) = self.watch.board().presence_after(self.presence) else {
+                            let Some((version, frame)) = self.watch.board().presence_after(self.presence)
+                            else {
                                 return Poll::Pending;
                             };
                             self.presence = version;

@@ -31,6 +31,7 @@ mod producer;
 mod refusals;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod reports;
+mod review;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod scheduled;
 #[allow(dead_code, reason = "only described, never built or called")]
@@ -72,6 +73,11 @@ mod watching;
         moderation::retract_user,
         moderation::retract_gift,
         moderation::control,
+        review::list,
+        review::decide,
+        review::block,
+        review::unblock,
+        review::blocks,
         scheduled::list,
         scheduled::cancel,
         scheduled::dead,
