@@ -37,6 +37,7 @@ mod presence;
 pub mod problem;
 mod reports;
 mod resource;
+mod review;
 mod routes;
 mod scheduled;
 mod seldom;

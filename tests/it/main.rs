@@ -37,6 +37,7 @@ mod redis_cluster;
 mod redis_engine;
 mod reload;
 mod reports;
+mod review;
 mod sources;
 mod strangers;
 mod survival;

@@ -9,9 +9,9 @@ pub(super) const APPLICATION_ID: i64 = 0x5449_5043;
 pub(super) const NEWEST: i64 = LAYOUTS.len() as i64;
 
 /// What each layout adds to the one before. A file of an older layout is brought up to the last one.
-const LAYOUTS: [&str; 8] = [FEEDS, CLOSER, DUE, DROPS, REPORTS, MODERATION, SOURCES, PROBE];
+const LAYOUTS: [&str; 9] = [FEEDS, CLOSER, DUE, DROPS, REPORTS, MODERATION, SOURCES, PROBE, REVIEW];
 
-/// From this layout on every row ends with its seal.
+/// From this layout on every row ends with its seal; later tables are made with it.
 const SEALED: i64 = 8;
 
 const FEEDS: &str = "
@@ -126,6 +126,18 @@ CREATE TABLE probe (one INTEGER PRIMARY KEY, count INTEGER NOT NULL, filler BLOB
 INSERT INTO probe VALUES (1, 0, x'');
 ";
 
+/// Blocks by the feed's name, `*` for all feeds; names that were approved by its number.
+const REVIEW: &str = "
+CREATE TABLE blocks (
+    feed TEXT NOT NULL, user TEXT NOT NULL, at INTEGER NOT NULL, until INTEGER, seal INTEGER NOT NULL,
+    PRIMARY KEY (feed, user)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE approved (
+    feed INTEGER NOT NULL, user TEXT NOT NULL, name TEXT NOT NULL, until INTEGER NOT NULL, seal INTEGER NOT NULL,
+    PRIMARY KEY (feed, user, name)
+) STRICT, WITHOUT ROWID;
+";
+
 /// The tables of a file, by name.
 pub(super) fn tables(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let sql =
@@ -139,10 +151,11 @@ pub(super) fn upgrade(conn: &Connection, layout: i64) -> rusqlite::Result<()> {
         return Ok(());
     }
     let done = conn.execute_batch("BEGIN IMMEDIATE").and_then(|()| {
-        let missing = LAYOUTS.get(layout.max(0) as usize..).unwrap_or_default();
-        missing.iter().try_for_each(|sql| conn.execute_batch(sql))?;
-        if layout < SEALED {
-            seal_all(conn)?;
+        for (next, sql) in (1..).zip(LAYOUTS).filter(|(next, _)| *next > layout) {
+            conn.execute_batch(sql)?;
+            if next == SEALED {
+                seal_all(conn)?;
+            }
         }
         conn.execute_batch(&format!(
             "PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={NEWEST}; COMMIT;"

@@ -32,6 +32,7 @@ use folder::Folder;
 use topics::Topics;
 use writer::{Call, Reply, Task, Writer};
 
+mod blocks;
 mod calls;
 mod claims;
 mod db;
@@ -55,6 +56,7 @@ mod ledger;
 mod moderation;
 mod open;
 mod readers;
+mod reviews;
 mod scan;
 mod seal;
 mod sources;

@@ -7,6 +7,7 @@
 //! `known` is how that is found out, and a new epoch is how watchers are told.
 
 mod batcher;
+mod blocks;
 mod drops;
 mod due;
 mod engine;
@@ -18,6 +19,7 @@ mod net;
 mod options;
 mod presence;
 mod reports;
+mod reviews;
 mod rounds;
 mod runner;
 pub mod scripts;

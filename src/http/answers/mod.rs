@@ -14,6 +14,7 @@ mod moderation;
 mod policy;
 mod presence;
 mod reports;
+mod review;
 pub mod texts;
 pub mod words;
 
@@ -30,6 +31,7 @@ pub use reports::{
     AckResult, DeadLetter, DeadLetterList, Group, GroupList, More, NackResult, Overview, OverviewDeadLetter,
     OverviewGroup, ReplayResult, WatchedFeed, Webhook, WebhookList,
 };
+pub use review::{BlockEntry, BlockList, Unblocked};
 
 /// `answer` as JSON.
 pub(super) fn json(status: StatusCode, answer: &impl Serialize) -> HttpResponse {

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use super::super::blocks::BlockBook;
 use super::super::drops::DropStock;
 use super::super::net::faults::Fault;
+use super::super::reviews::{self, MASKED, MaskedGift};
 use super::super::rounds::{Ready, Rounds};
 use super::super::runner::{Reply, Runner, needed, number};
 use super::super::scripts::{self, Call};
@@ -16,13 +18,13 @@ use crate::engine::{
 };
 
 /// An entry as the store has it.
-struct Entry {
-    at: Millis,
+pub(in super::super) struct Entry {
+    pub at: Millis,
     member: String,
     kind: char,
     id: String,
-    /// What `later` holds, without its first line. None when it is no text.
-    text: Option<String>,
+    /// What `later` or `reviews` holds, without its first line. None when it is no text.
+    pub text: Option<String>,
 }
 
 impl Entry {
@@ -43,22 +45,28 @@ impl Entry {
         Records::new(self.text.as_deref()?).gift()
     }
 
+    /// Whether it is to be shown masked.
+    fn is_masked(&self) -> bool {
+        self.text.as_ref().is_some_and(|text| text.lines().next_back() == Some(MASKED))
+    }
+
     fn place(&self) -> Option<DuePlace> {
         Some(DuePlace { at: self.at, order: self.member.split_once(' ')?.0.parse().ok()? })
     }
 }
 
 /// What `due_entries` found.
-struct Entries {
-    now: Millis,
+pub(in super::super) struct Entries {
+    pub now: Millis,
     next: Option<Millis>,
-    entries: Vec<Entry>,
+    pub entries: Vec<Entry>,
 }
 
 /// See the module.
 pub struct DueQueue {
     pub rounds: Arc<Rounds>,
     pub stock: Arc<DropStock>,
+    pub blocks: Arc<BlockBook>,
 }
 
 impl DueQueue {
@@ -66,7 +74,7 @@ impl DueQueue {
         &self.rounds.runner
     }
 
-    async fn entries(
+    pub(in super::super) async fn entries(
         &self,
         feed: &FeedId,
         which: &str,
@@ -76,7 +84,10 @@ impl DueQueue {
     ) -> Result<Entries, Fault> {
         let [due, later] = self.runner().keys.due(feed);
         let mut call = self.runner().timed(&scripts::DUE_ENTRIES, now);
-        call.keys([("due", due.clone()), ("later", later)]).arg("most", max).arg("which", which);
+        let reviews = self.runner().keys.reviews(feed);
+        call.keys([("due", due.clone()), ("later", later), ("reviews", reviews)])
+            .arg("most", max)
+            .arg("which", which);
         match after {
             Some(after) => call.arg("after", after.at.0).arg("order", after.order),
             None => call.arg("after", "").arg("order", ""),
@@ -153,6 +164,11 @@ impl DueQueue {
         for group in found.entries.chunk_by(|a, b| a.kind == b.kind) {
             match DueKind::of(group[0].kind) {
                 Some(DueKind::Gift) => self.show(feed, group, asked, &mut run).await?,
+                Some(DueKind::Review) => {
+                    for entry in group {
+                        self.time_out(feed, entry, asked, &mut run).await?;
+                    }
+                }
                 Some(DueKind::Drop) => {
                     for entry in group {
                         self.strike(feed, entry, asked, &mut run).await?;
@@ -167,6 +183,31 @@ impl DueQueue {
             }
         }
         Ok(run)
+    }
+
+    /// Has time decide about a gift in review.
+    async fn time_out(
+        &self,
+        feed: &FeedId,
+        entry: &Entry,
+        now: Millis,
+        run: &mut DueRun,
+    ) -> Result<(), Fault> {
+        let Some((_, gift)) = entry.text.as_deref().and_then(reviews::read) else {
+            return self.set_aside(feed, entry, "what is stored of the gift cannot be read", now, run).await;
+        };
+        match self.decide(feed, &gift, None, now).await {
+            Ok(done) => {
+                run.next = done.next;
+                if done.now {
+                    let fate = done.answer().map_or(DueFate::PutOff, DueFate::Shown);
+                    run.handled.push(DueHandled { late_ms: done.at.since(entry.at), fate });
+                }
+                Ok(())
+            }
+            Err(fault) if fault.is_data() => self.set_aside(feed, entry, &fault.why, now, run).await,
+            Err(fault) => Err(fault),
+        }
     }
 
     /// Does what is due of a drop. Its script winds its clock anew.
@@ -229,18 +270,23 @@ impl DueQueue {
         now: Millis,
         run: &mut DueRun,
     ) -> Result<(), Fault> {
-        let call = |_: &Ready| self.show_call(feed, gifts);
+        let everywhere = self.blocks.everywhere(gifts.iter().map(|(_, gift)| gift), now).await;
+        let call = |_: &Ready| self.show_call(feed, gifts, &everywhere);
         let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;
         shown(gifts, &reply, run)
     }
 
-    fn show_call(&self, feed: &FeedId, gifts: &[(&Entry, Gift)]) -> Call {
+    fn show_call(&self, feed: &FeedId, gifts: &[(&Entry, Gift)], everywhere: &str) -> Call {
         let keys = &self.runner().keys;
         let [due, later] = keys.due(feed);
         let mut call = self.runner().feed_call(&scripts::SHOW, feed);
-        call.keys([("due", due), ("later", later)]);
+        call.keys([("due", due), ("later", later), ("blocks", keys.blocks(feed))]);
+        call.arg("blocked everywhere", everywhere);
         for (entry, gift) in gifts {
-            let [fingerprint, show, combo, body] = wire::gift_args(gift);
+            let masked = entry.is_masked().then(|| MaskedGift::of(gift));
+            let shown = masked.as_ref().map_or(gift, |masked| &masked.shown);
+            let extra = masked.as_ref().map_or_else(|| entry_extra(gift), |masked| masked.extra.clone());
+            let [fingerprint, show, combo, body] = wire::gift_args(shown);
             call.item(
                 [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))],
                 [
@@ -249,7 +295,7 @@ impl DueQueue {
                     ("combo key", combo),
                     ("body", body),
                     ("member", entry.member.clone()),
-                    ("extra", entry_extra(gift)),
+                    ("extra", extra),
                 ],
             );
         }
@@ -267,7 +313,9 @@ impl DueQueue {
     ) -> Result<(), Fault> {
         let keys = &self.runner().keys;
         let ([due, later], [tries, dead]) = (keys.due(feed), keys.failed(feed));
-        let gift = entry.id.parse::<GiftId>().ok().filter(|_| entry.kind == DueKind::Gift.letter());
+        let is_gift = matches!(DueKind::of(entry.kind), Some(DueKind::Gift | DueKind::Review));
+        let later = if entry.kind == DueKind::Review.letter() { keys.reviews(feed) } else { later };
+        let gift = entry.id.parse::<GiftId>().ok().filter(|_| is_gift);
         let id = gift.as_ref().map_or(due.clone(), |id| keys.id(feed, id));
         let why: String = why.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect();
         let mut call = self.runner().timed(&scripts::DUE_ASIDE, Some(now));

@@ -6,4 +6,5 @@ mod feeds;
 mod moderation;
 mod presence;
 mod reports;
+mod review;
 mod sources;
