@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use tipcast::app::key_new::KeyOptions;
+use tipcast::app::token_tool::{self, CheckToken, NewToken};
 use tipcast::app::{self, StartError, StoreJob};
 use tipcast::config::{self, Config, ConfigError, Flags};
 use tipcast::tools::bench::{self, BenchError, BenchOptions};
@@ -85,6 +86,9 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
+    /// Viewer tokens.
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Play a realistic show against a running gateway until stopped.
     Demo(DemoOptions),
     /// Load a running gateway on this machine, and count what its watchers get.
@@ -132,6 +136,24 @@ enum SourceCommand {
     Try(TryOptions),
 }
 
+#[derive(Subcommand)]
+enum TokenCommand {
+    /// Print a token that this configuration takes, for trying.
+    New {
+        #[command(flatten)]
+        options: NewToken,
+        #[command(flatten)]
+        settings: Settings,
+    },
+    /// Say what a server with this configuration thinks of a token.
+    Check {
+        #[command(flatten)]
+        options: CheckToken,
+        #[command(flatten)]
+        settings: Settings,
+    },
+}
+
 /// Bad usage or configuration.
 const USAGE: u8 = 2;
 /// The configuration is fine, and yet it does not start.
@@ -139,11 +161,13 @@ const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
     let Cli { command, settings } = Cli::parse();
-    if !matches!(command, None | Some(Command::CheckConfig { .. } | Command::Store { .. }))
-        && settings != Settings::default()
+    if !matches!(
+        command,
+        None | Some(Command::CheckConfig { .. } | Command::Store { .. } | Command::Token(_))
+    ) && settings != Settings::default()
     {
         let error = "--config, --listen, --redis, --data-dir and --insecure in front of a command are for the \
-                      server and check-config, and for store";
+                      server and check-config, and for store and token";
         return refuse(USAGE, &error);
     }
     match command {
@@ -189,6 +213,31 @@ fn main() -> ExitCode {
             }
             Err(error) => refuse(FAILED, &error),
         },
+        Some(Command::Token(TokenCommand::New { options, settings: own })) => match load(settings.under(own))
+        {
+            Ok(config) => match token_tool::new(&config, &options) {
+                Ok(token) => {
+                    println!("{token}");
+                    ExitCode::SUCCESS
+                }
+                Err(error) => refuse(FAILED, &error),
+            },
+            Err(error) => refuse(USAGE, &error),
+        },
+        Some(Command::Token(TokenCommand::Check { options, settings: own })) => {
+            let config = match load(settings.under(own)) {
+                Ok(config) => config,
+                Err(error) => return refuse(USAGE, &error),
+            };
+            match block_on(token_tool::check(&config, &options)) {
+                Ok(Ok(told)) => {
+                    print!("{told}");
+                    ExitCode::SUCCESS
+                }
+                Ok(Err(error)) => refuse(FAILED, &error),
+                Err(error) => refuse(FAILED, &error),
+            }
+        }
         Some(Command::Source(SourceCommand::Try(options))) => match source::try_file(&options) {
             Ok(told) => {
                 println!("{told}");

@@ -41,7 +41,13 @@ let turn = 0;
 
 function stored() {
   try {
-    return sessionStorage.getItem(KEPT) ?? "";
+    // What stands behind # never leaves the browser; it goes from the address, which people copy and share.
+    const given = new URLSearchParams(location.hash.slice(1)).get("key");
+    if (given) {
+      history.replaceState(null, "", location.pathname + location.search);
+      sessionStorage.setItem(KEPT, given);
+    }
+    return given ?? sessionStorage.getItem(KEPT) ?? "";
   } catch {
     return "";
   }

@@ -35,6 +35,10 @@ const units = new Intl.NumberFormat(lang);
 const { feed } = document.body.dataset;
 const gifts = `/v1/feeds/${encodeURIComponent(feed)}/gifts`;
 const ticker = $("ticker");
+// What stands behind # never leaves the browser, so it is in nobody's log.
+const secrets = new URLSearchParams(location.hash.slice(1));
+if (secrets.has("token")) ticker.setAttribute("token", secrets.get("token"));
+if (secrets.has("key")) $("key").value = secrets.get("key");
 
 /** What this browser keeps between visits; nothing where storage is forbidden. */
 const memory = {

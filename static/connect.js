@@ -15,6 +15,8 @@ const KEEPALIVE_GRACE = 5_000;
 const WAKING = 1_500;
 /** How long a line may take to close before it is given up; nothing of it is heard any more. */
 const CLOSING = 3_000;
+/** How long a page may take to give a token. */
+const TOKEN_WITHIN = 15_000;
 /** A connection that lived this long was a good one: the next back-off starts small again. */
 const STEADY = 10_000;
 /** WebSockets in a row that never brought a frame, before an event stream is tried. */
@@ -22,6 +24,9 @@ const SOCKETS_FIRST = 2;
 
 /** Reached also without any network. */
 const LOOPBACK = /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/;
+
+/** With what a socket would have been closed, by what an event stream says last. */
+const ENDED_BY = { unauthenticated: 4001, bad_token: 4001, forbidden: 4003, token_expired: 4101 };
 
 const FEED_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 
@@ -40,7 +45,8 @@ function call(callback, ...args) {
  * - `since`: a position `epoch:seq` to resume from; give the `rows`, `drops` and `capacity` that
  *   belong to it too, or the list starts empty and holds only what came later (or a whole snapshot).
  * - `WebSocket`, `EventSource`: classes to use in place of the global ones, for Node 20 that of the package `ws`.
- * - `token`: a viewer's token, sent as the query parameter `token`.
+ * - `token`: a viewer's token, or a function that gives one or a promise of one. The function is asked before the
+ *   first connection, again when the token is about to end, and once more when it was refused; the list stays.
  * - `onChange(list, change)`: `list` is `{feed, epoch, seq, capacity, rows, drops}`; `change` is
  *   `{kind: "snapshot", skipped, drops?}` or `{kind: "delta", ops}`.
  * - `onState(state, detail)`: "connecting"; "live" with `{transport}`; "waiting" with
@@ -58,6 +64,12 @@ class Connection {
   #retry = null;
   #watchdog = null;
   #failures = 0;
+  /** What the page's function gave last; undefined: it is to be asked. */
+  #given;
+  /** The question that is open. */
+  #asking = null;
+  /** A new token was asked for since the last one that was good. */
+  #askedAgain = false;
   #mayHurry = true;
   #wasOffline = false;
   #stopped = false;
@@ -67,7 +79,7 @@ class Connection {
   /** The best lower bound of (server's clock − ours): every stamp it sends is older than its arrival. */
   #ahead = null;
 
-  constructor({ url, feed, since, token, rows, drops, control, capacity, onChange, onState, onPresence, WebSocket, EventSource }) {
+  constructor({ url, feed, since, token, key, rows, drops, control, capacity, onChange, onState, onPresence, WebSocket, EventSource }) {
     if (!FEED_NAME.test(feed)) throw new TypeError("a feed is 1 to 64 of A-Z a-z 0-9 _ - .");
     const home = url ?? globalThis.location?.origin;
     if (home === undefined) throw new TypeError("`url` is missing: there is no page here that tells the gateway");
@@ -83,6 +95,8 @@ class Connection {
     }
     this.feed = feed;
     this.token = token;
+    // Of a page for those who moderate; it never stands in an address.
+    this.key = key;
     this.onChange = onChange;
     this.onState = onState;
     this.onPresence = onPresence;
@@ -121,11 +135,15 @@ class Connection {
     clearTimeout(this.#retry);
     this.#retry = null;
     call(this.onState, "connecting", {});
-    if (this.#stopped || this.#line) return;
+    if (this.#stopped || this.#line || this.#asking) return;
+    if (typeof this.token === "function" && this.#given === undefined) {
+      this.#ask(() => this.#open());
+      return;
+    }
     this.fold.rewind();
     const { WebSocket, EventSource } = this.transports;
     const kind = EventSource && (!WebSocket || this.#mute >= SOCKETS_FIRST) ? "sse" : "ws";
-    const at = { feed: this.feed, since: this.fold.position, token: this.token };
+    const at = { feed: this.feed, since: this.fold.position, token: typeof this.token === "function" ? this.#given : this.token };
     const line = { kind, openedAt: Date.now(), heardAt: Date.now(), silence: FIRST_FRAME, wait: null, begun: false };
     this.#line = line;
     const heard = (text) => this.#line === line && !line.left && this.#hear(line, text);
@@ -136,6 +154,7 @@ class Connection {
         heard,
         ended,
         this.transports,
+        this.key && JSON.stringify({ type: "auth", key: this.key }),
       );
     } catch {
       // The page may not connect there (its own CSP, mixed content): tried again like a lost line.
@@ -144,6 +163,24 @@ class Connection {
       return;
     }
     this.#watch(line, line.silence);
+  }
+
+  /** Asks the page for a token, then goes on; a page that gives none in time is asked again later. */
+  #ask(then) {
+    const asking = (this.#asking = {});
+    const answered = (given, next) => {
+      clearTimeout(asking.timer);
+      if (this.#asking !== asking || this.#stopped) return;
+      this.#asking = null;
+      this.#given = given;
+      next();
+    };
+    // A line that still lives goes on until its token ends, and asks again then.
+    const none = () => answered(undefined, () => this.#line || this.#later(backoff(this.#failures)));
+    asking.timer = setTimeout(none, TOKEN_WITHIN);
+    Promise.resolve()
+      .then(() => this.token({ feed: this.feed }))
+      .then((token) => (token ? answered(String(token), () => then(String(token))) : none()), none);
   }
 
   #hear(line, text) {
@@ -159,11 +196,17 @@ class Connection {
       return this.#leave(line);
     }
     if (outcome === "gap") return this.#leave(line);
+    if (frame.type === "token" && typeof this.token === "function" && !this.#asking) {
+      this.#ask((token) => this.#line === line && line.wire.send?.(JSON.stringify({ type: "auth", token })));
+    }
+    // An event stream says why it ends; a socket closes with the code for it.
+    if (frame.type === "error") line.code = ENDED_BY[frame.code];
     this.#learnTime(frame);
     if (frame.type === "presence") call(this.onPresence, frame.watchers);
     if (frame.type === "goodbye" && frame.reconnect_in_ms >= 0) line.wait = frame.reconnect_in_ms;
     if (frame.type === "snapshot" || frame.type === "resumed") {
       line.begun = true;
+      this.#askedAgain = false;
       // A socket that works proves the way: event streams are for where none ever did.
       if (line.kind === "ws") this.#mute = -1;
       if (frame.keepalive_ms > 0) line.silence = frame.keepalive_ms + KEEPALIVE_GRACE;
@@ -212,6 +255,21 @@ class Connection {
 
   #ended(line, code, reason) {
     if (this.#line !== line) return;
+    if (line.kind === "sse") code = line.code ?? code;
+    const asks = typeof this.token === "function";
+    // A stream that is refused does not say so: perhaps by its token.
+    if (asks && line.kind === "sse" && !line.begun) this.#given = undefined;
+    const refused = code === 4001 || code === 4003;
+    if (refused || code === 4101) {
+      // Asked once: a page that gives the same again is not asked for ever.
+      if (!asks || (refused && this.#askedAgain)) return this.#finish(code, reason);
+      this.#askedAgain = refused;
+      this.#given = undefined;
+      // Tokens that do not last are no reason to connect without a pause.
+      const lasted = line.begun && Date.now() - line.openedAt >= STEADY;
+      if (lasted) this.#failures = 0;
+      return this.#later(lasted || refused ? 0 : backoff(this.#failures));
+    }
     const next = afterClose(code);
     if (next === "stop") return this.#finish(code, reason);
     if (line.kind === "sse") this.#mute = SOCKETS_FIRST - 1;

@@ -11,10 +11,11 @@ const HOLDS = { pause: { paused: true }, resume: { paused: false }, mute: { mute
 /**
  * The list of one feed and where it stands, changed by frames only. No I/O: feed it frames in
  * order. `rows` is a new array after every change, newest first; it is never changed in place. So is
- * `drops`, the feed's drops by name, of which there may be none, and `control`, `{paused, muted}`.
+ * `drops`, the feed's drops by name, of which there may be none, and `control`, `{paused, muted}`; `totals`, what each
+ * period that is counted has, with its leaders, and `goals`, by name.
  */
 export class Fold {
-  /** `start`: what is already known, `{epoch, seq, capacity?, rows?, drops?, control?}`, or nothing. */
+  /** `start`: what is already known, `{epoch, seq, capacity?, rows?, drops?, control?, totals?, goals?}`, or nothing. */
   constructor(start) {
     this.epoch = start?.epoch ?? null;
     this.seq = start?.seq ?? 0;
@@ -22,6 +23,8 @@ export class Fold {
     this.rows = start?.rows ?? [];
     this.drops = start?.drops ?? [];
     this.control = start?.control ?? { paused: false, muted: false };
+    this.totals = start?.totals ?? {};
+    this.goals = start?.goals ?? [];
     /** False until the first snapshot or resumed of a connection: deltas before it are a fault. */
     this.begun = false;
   }
@@ -47,6 +50,8 @@ export class Fold {
         this.rows = frame.rows.slice(0, frame.capacity);
         this.drops = frame.drops ?? [];
         this.control = frame.control ?? { paused: false, muted: false };
+        this.totals = frame.totals ?? {};
+        this.goals = frame.goals ?? [];
         this.capacity = frame.capacity;
         this.epoch = frame.epoch;
         this.seq = frame.seq;
@@ -77,6 +82,8 @@ export class Fold {
     let rows = this.rows.slice();
     let drops = this.drops;
     let control = this.control;
+    let totals = this.totals;
+    let goals = this.goals;
     for (const op of ops) {
       const id = op.op === "remove" ? op.row : op.row?.row;
       const at = rows.findIndex((row) => row.row === id);
@@ -94,12 +101,21 @@ export class Fold {
         drops.sort((a, b) => (a.drop < b.drop ? -1 : 1));
       } else if (op.op === "control") {
         control = { ...control, ...HOLDS[op.action] };
+      } else if (op.op === "totals") {
+        totals = { ...totals, ...op.totals };
+        for (const period in totals) if (totals[period] === null) delete totals[period];
+      } else if (op.op === "goal") {
+        goals = goals.filter((goal) => goal.goal !== op.goal.goal);
+        if (!op.goal.deleted) goals.push(op.goal);
+        goals.sort((a, b) => (a.goal < b.goal ? -1 : 1));
       }
       // An op of a later version only counts.
     }
     this.rows = rows;
     this.drops = drops;
     this.control = control;
+    this.totals = totals;
+    this.goals = goals;
     this.seq = seq;
     return ops.length ? "delta" : "none";
   }

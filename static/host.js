@@ -522,7 +522,7 @@ function unlock() {
   $("unlock").hidden = true;
   $("forget").hidden = !key;
   connection?.close();
-  connection = connect({ feed, onChange: draw, onPresence: (n) => ($("watchers").textContent = said.watchers(format.number(n))) });
+  connection = connect({ feed, key: key || undefined, onChange: draw, onPresence: (n) => ($("watchers").textContent = said.watchers(format.number(n))) });
   let seldom = 0;
   const look = async () => {
     if (turn !== mine) return;

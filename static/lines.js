@@ -1,19 +1,26 @@
 /**
  * The two ways to the gateway. Each takes an address and tells `heard(text)` for every frame and,
  * once, `ended(code, reason)`; neither reconnects by itself. The last argument has the classes of the transports. They
- * give back `{close()}`.
+ * give back `{close()}`, and a socket `send(text)` too.
  */
 
 /** What the protocol's events are called. */
 const EVENTS = ["snapshot", "resumed", "delta", "keepalive", "goodbye", "error"];
 
-export function bySocket(url, heard, ended, { WebSocket }) {
+/** `first`: what is sent before anything else, if anything. */
+export function bySocket(url, heard, ended, { WebSocket }, first) {
   const ws = new WebSocket(url);
+  if (first) ws.onopen = () => ws.send(first);
   ws.onmessage = ({ data }) => heard(data);
   // What went wrong is told by the close that follows; Node's `ws` throws where nobody listens.
   ws.onerror = () => {};
   ws.onclose = ({ code, reason }) => ended(code, reason);
-  return { close: () => ws.close() };
+  return {
+    close: () => ws.close(),
+    send: (text) => {
+      if (ws.readyState === 1) ws.send(text);
+    },
+  };
 }
 
 export function byEvents(url, heard, ended, { EventSource }) {

@@ -12,6 +12,8 @@ const LAYOUTS = ["alerts", "list", "bar"];
 const THEMES = ["dark", "light", "auto"];
 
 const wishes = new URLSearchParams(location.search);
+// What stands behind # never leaves the browser, so it is in nobody's log.
+const secrets = new URLSearchParams(location.hash.slice(1));
 const feed = document.body.dataset.feed;
 
 /** A wish out of range is not worth an error on a stream: it is told to the console and not followed. */
@@ -104,7 +106,7 @@ setInterval(() => rows.tick(), 1_000);
 
 connection = connect({
   feed,
-  token: wishes.get("token") ?? undefined,
+  token: secrets.get("token") ?? wishes.get("token") ?? undefined,
   onChange: (list, change) => {
     shown.take(list, change, Date.now(), serverNow());
     if (change.ops?.some((op) => op.op === "control" && op.action === "replay")) heard.clear();

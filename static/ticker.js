@@ -76,6 +76,7 @@ export class TipcastTicker extends Base {
   #words;
   #format;
   #connection = null;
+  #token;
   #list = null;
   #rows = null;
   #paused = false;
@@ -133,6 +134,18 @@ export class TipcastTicker extends Base {
 
   get paused() {
     return this.#paused;
+  }
+
+  /** A viewer's token, or a function that gives one, see `connect`; while it is not set, the attribute counts. */
+  get token() {
+    return this.#token ?? this.getAttribute("token") ?? undefined;
+  }
+
+  set token(token) {
+    this.#token = token ?? undefined;
+    if (!this.#placed) return;
+    this.#leave();
+    this.#follow();
   }
 
   /** Stands still; goes on following, and shows where things stand at `resume()`. */
@@ -194,7 +207,7 @@ export class TipcastTicker extends Base {
       this.#connection = connect({
         url: new URL(this.getAttribute("url") || HOME || ".", document.baseURI).href,
         feed,
-        token: this.getAttribute("token") || undefined,
+        token: this.token || undefined,
         onChange: (list, change) => this.#take(list, change),
         onState: (state, detail) => this.#tell(state, detail),
       });

@@ -47,6 +47,7 @@ pub(super) fn rules(config: &Config) -> Result<Rules, ConfigError> {
             per_second,
             burst: per_second.saturating_mul(NonZeroU32::MIN.saturating_add(VIEWER_BURST - 1)),
         }),
+        ..Rules::default()
     })
 }
 

@@ -76,6 +76,15 @@ async fn open_bare(
     Ok(engine)
 }
 
+/// What can be said of the store without asking it.
+pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
+    if config.redis.url.is_empty() {
+        return Ok(());
+    }
+    let options = redis_options(&config.redis, Policy::default());
+    RedisEngine::check(&options).map_err(|why| ConfigError(format!("[redis] {why}")))
+}
+
 fn report_limits(reports: &Reports) -> ReportLimits {
     ReportLimits {
         ledger_max: reports.ledger_max,

@@ -18,7 +18,7 @@ use crate::config::{Config, ConfigError, Reloaded};
 use crate::domain::Policy;
 use crate::engine::EngineError;
 use crate::http::inbound::{self, Inbound};
-use crate::http::{Door, Gate, Limits, Readiness};
+use crate::http::{Gate, Limits, Readiness};
 use crate::live::Live;
 use crate::live::bounds::{Rate, WatchLimits};
 use crate::metrics::Metrics;
@@ -39,6 +39,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod tls;
+pub mod token_tool;
 
 use serve::Serving;
 use tls::Certificate;
@@ -137,7 +138,7 @@ pub async fn run_reloading(
     let mut fetched = None;
     let rules =
         door::rules(&config).and_then(|rules| door::fetching(rules, &config.auth.tokens, &mut fetched));
-    gate.door.change(rules.map_err(StartError::Config)?);
+    gate.change_rules(rules.map_err(StartError::Config)?);
     live.limit(watch_limits(&config));
     config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     let door = gate.clone();
@@ -158,7 +159,7 @@ pub async fn run_reloading(
     let reloading = async {
         let mut config = config;
         while let Some(new) = reloads.recv().await {
-            config = reload(config, &new, &door.door, &mut fetched);
+            config = reload(config, &new, &door, &mut fetched);
             inbound.change(files::bounds(&config));
             live.limit(watch_limits(&config));
             if let Some(certificate) = &certificate {
@@ -215,6 +216,7 @@ pub fn check(config: &Config) -> Result<Policy, ConfigError> {
     door::rules(config)?;
     logs::filter(&config.log)?;
     tls::read(config)?;
+    engine::check(config)?;
     engine::default_policy(&config.feeds)
 }
 
@@ -267,7 +269,7 @@ fn report_options(config: &Config) -> ReportOptions {
 }
 
 /// What runs after `new` was read: `running`, with what can change while it runs taken from `new`.
-fn reload(running: Config, new: &Config, door: &Door, fetched: &mut Option<Arc<Fetched>>) -> Config {
+fn reload(running: Config, new: &Config, gate: &Gate, fetched: &mut Option<Arc<Fetched>>) -> Config {
     let Reloaded { config, changed, waiting } = running.reloaded(new);
     // Checked as a whole: keys may go from a file that also moves to loopback, where it is not yet.
     let rules = match check(&config)
@@ -280,7 +282,7 @@ fn reload(running: Config, new: &Config, door: &Door, fetched: &mut Option<Arc<F
             return running;
         }
     };
-    door.change(rules);
+    gate.change_rules(rules);
     if let Err(why) = logs::set_level(&config.log) {
         tracing::error!("[log] level stays as it was: {why}");
     }

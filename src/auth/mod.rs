@@ -7,11 +7,13 @@ mod crypto;
 pub mod hash;
 pub mod keys;
 pub mod keyset;
+pub mod revoked;
 pub mod rights;
 pub mod signed;
 pub mod token;
 
 pub use hash::{KeyHash, fresh as fresh_key};
 pub use keys::{Key, Keys};
+pub use revoked::Revoked;
 pub use rights::{Right, Rights, Scope};
 pub use token::{BadToken, TokenRules, Verifier, Viewer};

@@ -147,6 +147,22 @@ impl Scope {
     }
 }
 
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("none");
+        }
+        for (n, pattern) in self.0.iter().enumerate() {
+            f.write_str(if n == 0 { "" } else { ", " })?;
+            match pattern {
+                Pattern::Exactly(name) => f.write_str(name)?,
+                Pattern::Begins(prefix) => write!(f, "{prefix}*")?,
+            }
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Control, DropView, Epoch, Row, RowId};
+use super::tally::goal::GoalView;
+use super::tally::period::Period;
+use super::tally::view::PeriodView;
+use super::{Control, DropView, Epoch, GoalId, Row, RowId};
 
 /// A random mark that one writing call leaves on its changes. A change names the mark of the one
 /// before it, so a history that forked (a store that went back and moved on) shows at the fork.
@@ -41,6 +44,10 @@ pub enum Op {
     Drop(Arc<DropView>),
     /// The host tells overlays what to do.
     Control(Control),
+    /// Periods whose totals or leaders changed, as they stand; none for one that is not counted any more.
+    Totals(Vec<(Period, Option<Arc<PeriodView>>)>),
+    /// A goal as it stands; none when it was deleted.
+    Goal(GoalId, Option<Arc<GoalView>>),
     /// The list is another now (the capacity changed). Watchers get a snapshot; positions before
     /// this change are no longer covered.
     Reset,
@@ -91,6 +98,26 @@ impl Change {
                 let _ = write!(out, "{{\"op\":\"control\",\"seq\":{seq},\"action\":\"{}\"", action.as_str());
                 if let Some(row) = row {
                     let _ = write!(out, ",\"row\":\"{row}\"");
+                }
+            }
+            Op::Totals(periods) => {
+                let _ = write!(out, "{{\"op\":\"totals\",\"seq\":{seq},\"totals\":{{");
+                for (n, (period, view)) in periods.iter().enumerate() {
+                    let _ = write!(out, "{}\"{period}\":", if n > 0 { "," } else { "" });
+                    match view {
+                        Some(view) => view.push_json(out, true),
+                        None => out.push_str("null"),
+                    }
+                }
+                out.push('}');
+            }
+            Op::Goal(goal, view) => {
+                let _ = write!(out, "{{\"op\":\"goal\",\"seq\":{seq},\"goal\":");
+                match view {
+                    Some(view) => view.push_json(out),
+                    None => {
+                        let _ = write!(out, "{{\"goal\":\"{goal}\",\"deleted\":true}}");
+                    }
                 }
             }
             Op::Reset => {

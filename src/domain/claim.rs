@@ -88,9 +88,13 @@ impl Claim {
     }
 
     fn digest(&self) -> Fingerprint {
-        let Person { id, name, avatar } = &self.user;
+        let Person { id, name, avatar, anonymous } = &self.user;
+        let person = match anonymous {
+            false => serde_json::json!([id, name, avatar]),
+            true => serde_json::json!([id, name, avatar, true]),
+        };
         let later = self.pay == Pay::Later;
-        cut(&serde_json::json!([[id, name, avatar], self.count, later, self.message]).to_string())
+        cut(&serde_json::json!([person, self.count, later, self.message]).to_string())
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Person {
     pub name: String,
     /// An https URL of a picture.
     pub avatar: Option<String>,
+    /// True for one who wants to be counted and never ranked.
+    pub anonymous: bool,
 }
 
 /// What was sent.
@@ -179,8 +181,14 @@ impl Gift {
     /// Over a spelling in which every part is length-prefixed by JSON's own quoting, members of
     /// `meta` in sorted order, so two payloads meet only when they mean the same.
     fn digest(&self, meta: Option<String>) -> Fingerprint {
+        // As it was before anybody could be anonymous, for those who are not.
+        let Person { id, name, avatar, anonymous } = &self.user;
+        let person = match anonymous {
+            false => serde_json::json!([id, name, avatar]),
+            true => serde_json::json!([id, name, avatar, true]),
+        };
         let parts = (
-            (&self.user.id, &self.user.name, &self.user.avatar),
+            person,
             (&self.gift.id, &self.gift.name, &self.gift.icon),
             self.count,
             self.value.as_ref().map(|v| (v.amount, &v.currency)),
@@ -206,7 +214,7 @@ impl Gift {
 }
 
 impl Person {
-    /// As rows carry it: `{"id","name","avatar"?}`.
+    /// As rows carry it: `{"id","name","avatar"?,"anonymous"?}`.
     pub fn to_json(&self) -> String {
         let mut out = String::with_capacity(64);
         self.push_json(&mut out);
@@ -216,6 +224,10 @@ impl Person {
     /// Appends [`Person::to_json`].
     pub fn push_json(&self, out: &mut String) {
         push_named(out, &self.id, &self.name, "avatar", self.avatar.as_deref());
+        if self.anonymous {
+            out.pop();
+            out.push_str(",\"anonymous\":true}");
+        }
     }
 }
 
@@ -275,8 +287,9 @@ pub(super) fn read_given_id(
 }
 
 /// A user.
-pub(super) fn read_person(object: Object<'_>, faults: &mut Vec<Fault>) -> Option<Person> {
-    read_named(object, "avatar", faults).map(|(id, name, avatar)| Person { id, name, avatar })
+pub(super) fn read_person(mut object: Object<'_>, faults: &mut Vec<Fault>) -> Option<Person> {
+    let anonymous = object.take("anonymous").and_then(|f| f.boolean(faults)).unwrap_or(false);
+    read_named(object, "avatar", faults).map(|(id, name, avatar)| Person { id, name, avatar, anonymous })
 }
 
 /// A kind of gift.

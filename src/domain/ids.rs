@@ -82,6 +82,10 @@ name_type!(
     SourceId, 64, b"_-.", "must be 1 to 64 of A-Z a-z 0-9 _ - ."
 );
 name_type!(
+    /// A goal of a feed.
+    GoalId, 64, b"_-.", "must be 1 to 64 of A-Z a-z 0-9 _ - ."
+);
+name_type!(
     /// A row of the ticker. Made as `epoch-seq` of the change that added it, so it never names
     /// another row, not even in a later life of the feed.
     RowId, 128, b"_-", "must be 1 to 128 of A-Z a-z 0-9 _ -"

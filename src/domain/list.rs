@@ -2,14 +2,19 @@
 //! node that follows a feed both fold by this; watchers do the same in their own languages.
 //! `docs/protocol/vectors` holds all of them together.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
 use super::drop::push_drops;
-use super::{Change, Controls, Drops, Epoch, Op, Position, Row};
+use super::tally::goal::GoalView;
+use super::tally::view::{TotalsView, push_told};
+use super::{Change, Controls, Drops, Epoch, GoalId, Op, Position, Row};
 
-/// The rows and drops of a feed as they are at one position.
+/// What watchers were told of a feed's goals, by name.
+pub type Goals = BTreeMap<GoalId, Arc<GoalView>>;
+
+/// The rows of a feed, and what else watchers were told, as they are at one position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedList {
     /// The last change that was folded.
@@ -20,6 +25,10 @@ pub struct FeedList {
     pub drops: Drops,
     /// What overlays were told to do.
     pub controls: Controls,
+    /// What watchers were told of totals and leaders.
+    pub totals: TotalsView,
+    /// What they were told of goals.
+    pub goals: Goals,
 }
 
 /// Why a change cannot be folded. The list is as it was.
@@ -51,6 +60,8 @@ impl Default for FeedList {
             rows: VecDeque::new(),
             drops: Drops::new(),
             controls: Controls::default(),
+            totals: TotalsView::new(),
+            goals: Goals::new(),
         }
     }
 }
@@ -83,6 +94,18 @@ impl FeedList {
             }
             Op::Drop(view) => drop(self.drops.insert(view.drop.clone(), view.clone())),
             Op::Control(control) => self.controls = self.controls.after(control.action),
+            Op::Totals(periods) => {
+                for (period, view) in periods {
+                    match view {
+                        Some(view) => drop(self.totals.insert(*period, view.clone())),
+                        None => drop(self.totals.remove(period)),
+                    }
+                }
+            }
+            Op::Goal(goal, view) => match view {
+                Some(view) => drop(self.goals.insert(goal.clone(), view.clone())),
+                None => drop(self.goals.remove(goal)),
+            },
             Op::Reset => self.rows.truncate(capacity),
         }
         self.at = Position { epoch: change.epoch.clone(), seq: change.seq };
@@ -93,6 +116,7 @@ impl FeedList {
     pub fn push_beside(&self, out: &mut String) {
         push_drops(out, self.drops.values());
         self.controls.push_json(out);
+        push_told(out, &self.totals, &self.goals);
     }
 
     /// True when the change `seq` of `epoch` is the one after this list.

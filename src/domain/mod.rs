@@ -32,6 +32,7 @@ pub mod review;
 pub mod row;
 pub mod source;
 pub mod stock;
+pub mod tally;
 pub mod text;
 pub mod time;
 
@@ -47,7 +48,7 @@ pub use due::{DueKind, DuePlace, Scheduled, due_at};
 pub use feed::FeedState;
 pub use gift::{ComboMark, Fingerprint, Gift, GiftKind, Person, Show, Value};
 pub use hook::{Delivery, Hook, HookFault, HookKey, HookScope, HookSpec, HookState};
-pub use ids::{DropId, Epoch, FeedId, GiftId, GroupId, HookId, Position, RowId, SourceId};
+pub use ids::{DropId, Epoch, FeedId, GiftId, GoalId, GroupId, HookId, Position, RowId, SourceId};
 pub use json::{Fault, Refused};
 pub use list::{CannotFold, FeedList};
 pub use moderate::GiftTakenBack;

@@ -240,12 +240,7 @@ impl PolicyPatch {
         patch.dedup = body.take("dedup").and_then(|f| read_dedup(&f, &mut faults));
         patch.visibility = body.take("visibility").and_then(|f| {
             let word = f.string(&mut faults)?;
-            // Nothing keeps strangers out of a private feed yet, so no feed can be made one.
-            let legal = word.parse().ok().filter(|it| *it == Visibility::Public);
-            if legal.is_none() {
-                f.wrong(&mut faults, "must be \"public\"; private feeds are not there yet");
-            }
-            legal
+            word.parse::<Visibility>().map_err(|rule| f.wrong(&mut faults, rule)).ok()
         });
         patch.presence = body.take("presence").and_then(|f| read_presence(&f, &mut faults));
         patch.review = body.take("review").and_then(|f| read_word(&f, &mut faults));

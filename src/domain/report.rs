@@ -53,6 +53,8 @@ pub enum EntryStatus {
     Sold,
     /// A gift was taken back. The event is its id alone.
     Retracted,
+    /// A goal was reached. There is no event but the goal.
+    Goal,
 }
 
 impl EntryStatus {
@@ -65,6 +67,7 @@ impl EntryStatus {
             EntryStatus::Denied => "denied",
             EntryStatus::Sold => "sold",
             EntryStatus::Retracted => "retracted",
+            EntryStatus::Goal => "goal",
         }
     }
 
@@ -77,13 +80,14 @@ impl EntryStatus {
             EntryStatus::Denied => 'n',
             EntryStatus::Sold => 'b',
             EntryStatus::Retracted => 'r',
+            EntryStatus::Goal => 'g',
         }
     }
 
     /// The status of this letter.
     pub fn of(letter: &str) -> Option<EntryStatus> {
-        use EntryStatus::{Accepted, Denied, Merged, Retracted, Sold, Suppressed};
-        [Accepted, Merged, Suppressed, Denied, Sold, Retracted]
+        use EntryStatus::{Accepted, Denied, Goal, Merged, Retracted, Sold, Suppressed};
+        [Accepted, Merged, Suppressed, Denied, Sold, Retracted, Goal]
             .into_iter()
             .find(|it| letter.chars().eq([it.letter()]))
     }
@@ -102,7 +106,7 @@ pub struct Entry {
     pub seq: Option<u64>,
     /// The row that shows the gift, or kept it from being shown.
     pub row: Option<RowId>,
-    /// The event as it was accepted, with its id, as JSON.
+    /// The event as it was accepted, with its id, as JSON; of [`EntryStatus::Goal`] the goal.
     pub gift: Box<str>,
 }
 
@@ -121,7 +125,8 @@ impl Entry {
         if let Some(row) = row {
             let _ = write!(out, ",\"row\":\"{row}\"");
         }
-        let _ = write!(out, ",\"at\":\"{at}\",\"gift\":{gift}}}");
+        let what = if *status == EntryStatus::Goal { "goal" } else { "gift" };
+        let _ = write!(out, ",\"at\":\"{at}\",\"{what}\":{gift}}}");
     }
 
     /// The gift's id.
@@ -291,7 +296,7 @@ mod tests {
         for bad in ["", "-1", "1.0", "9007199254740992", "99999999999999999999"] {
             assert!(bad.parse::<Cursor>().is_err(), "{bad}");
         }
-        for letter in ["a", "m", "s", "n", "b", "r"] {
+        for letter in ["a", "m", "s", "n", "b", "r", "g"] {
             assert_eq!(EntryStatus::of(letter).unwrap().letter().to_string(), letter);
         }
         assert!(EntryStatus::of("x").is_none() && EntryStatus::of("").is_none());

@@ -226,7 +226,8 @@ pub fn must_review(gift: &Gift, mode: ReviewMode, name_passes: bool, is_repeat: 
 impl Gift {
     /// This gift without what somebody could have written: message, picture and name.
     pub fn masked(&self) -> Gift {
-        let user = Person { id: self.user.id.clone(), name: MASKED_NAME.to_owned(), avatar: None };
+        let Person { id, anonymous, .. } = self.user.clone();
+        let user = Person { id, name: MASKED_NAME.to_owned(), avatar: None, anonymous };
         Gift { user, message: None, ..self.clone() }
     }
 }

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast;
 
+use crate::domain::list::Goals;
+use crate::domain::tally::TotalsView;
 use crate::domain::{
     Change, Controls, Drops, FeedId, FeedList, Gift, Millis, Outcome, Policy, PolicyPatch, Position, Row,
     RowId, Tag,
@@ -152,6 +154,10 @@ pub struct Snapshot {
     pub drops: Drops,
     /// What overlays were told to do.
     pub controls: Controls,
+    /// What watchers were told of totals and leaders at this position.
+    pub totals: TotalsView,
+    /// What they were told of goals.
+    pub goals: Goals,
     /// The store's clock.
     pub now: Millis,
 }
@@ -159,8 +165,8 @@ pub struct Snapshot {
 impl Snapshot {
     /// The list alone.
     pub fn into_list(self) -> FeedList {
-        let Snapshot { at, rows, drops, controls, .. } = self;
-        FeedList { at, rows: rows.into(), drops, controls }
+        let Snapshot { at, rows, drops, controls, totals, goals, .. } = self;
+        FeedList { at, rows: rows.into(), drops, controls, totals, goals }
     }
 }
 

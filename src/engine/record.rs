@@ -16,9 +16,13 @@ use crate::domain::{
 
 mod entry;
 mod gift;
+mod tally;
 
-pub use entry::{ENTRY_LINES, SoldEntry, entry_extra, push_entry, push_retracted, push_sold};
+pub use entry::{
+    ENTRY_LINES, SoldEntry, entry_extra, push_entry, push_goal_entry, push_retracted, push_sold,
+};
 pub use gift::push_gift;
+pub use tally::{push_gifter, push_goal, push_period, push_state, read_gifter};
 
 /// Appends `row`: 15 lines.
 pub fn push_row(out: &mut String, row: &Row) {
@@ -107,6 +111,16 @@ pub fn push_change(out: &mut String, change: &Change) {
         Op::Control(Control { action, row }) => {
             let row = row.as_ref().map_or("-", RowId::as_str);
             let _ = writeln!(out, "control {} {row}", action.as_str());
+        }
+        Op::Totals(periods) => {
+            let _ = writeln!(out, "totals {}", periods.len());
+            for (period, view) in periods {
+                push_period(out, *period, view.as_deref());
+            }
+        }
+        Op::Goal(goal, view) => {
+            out.push_str("goal\n");
+            push_goal(out, goal, view.as_deref());
         }
         Op::Reset => out.push_str("reset\n"),
     }
@@ -238,6 +252,14 @@ impl<'a> Records<'a> {
                     row => Some(row.parse().ok()?),
                 };
                 Op::Control(Control { action, row })
+            }
+            "totals" => {
+                let count: usize = head.next()?.parse().ok()?;
+                Op::Totals((0..count).map(|_| self.period()).collect::<Option<_>>()?)
+            }
+            "goal" => {
+                let (goal, view) = self.goal()?;
+                Op::Goal(goal, view.map(Arc::new))
             }
             "reset" => Op::Reset,
             _ => return None,

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use actix_web::http::Method;
 
 use crate::auth::Right;
-use Access::{AnyKey, Feed, Hold, Key, Open, Page, Watch};
+use Access::{AnyKey, Feed, Hold, Key, List, Open, Page, Watch};
 
 /// What opens a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +17,11 @@ pub enum Access {
     Page,
     /// Everybody may, also other sites' pages: the client library, the description of the API.
     Open,
-    /// As open as the feed: a private one needs a token that may watch it, or a key with the right to read.
+    /// As open as the feed: a private one needs a token that may watch it, or a key with the right to read. Judged
+    /// before the handler runs.
     Feed,
+    /// As [`Access::Feed`]; judged by its handler, which learns who may see the feed together with what is in it.
+    List,
     /// As [`Access::Feed`], for as long as the connection lives. A socket is judged after its handshake.
     Watch,
     /// Any key of the feed.
@@ -60,7 +63,7 @@ const TABLE: &[(&str, &[(&str, Access)])] = &[
     ("/v1/feeds/{feed}/users/{user}/holds", &[(GET, Hold)]),
     ("/v1/feeds/{feed}/drops/{drop}", &[(GET, Feed), (PUT, Key(Drops))]),
     ("/v1/feeds/{feed}/drops", &[(GET, Feed)]),
-    ("/v1/feeds/{feed}", &[(GET, Feed)]),
+    ("/v1/feeds/{feed}", &[(GET, List)]),
     ("/v1/feeds/{feed}/rows/{row}", &[(DELETE, Key(Moderate))]),
     ("/v1/feeds/{feed}/rows", &[(DELETE, Key(Moderate))]),
     ("/v1/feeds/{feed}/gifts/{id}/retract", &[(POST, Key(Moderate))]),
@@ -182,9 +185,9 @@ mod tests {
     #[test]
     fn a_request_is_found_by_its_path_and_method() {
         assert_eq!(found("POST /v1/feeds/show/gifts"), Some((Key(Gifts), Some("show"))));
-        assert_eq!(found("HEAD /v1/feeds/show"), Some((Feed, Some("show"))));
+        assert_eq!(found("HEAD /v1/feeds/show"), Some((List, Some("show"))));
         assert_eq!(found("GET /v1/feeds/*/webhooks"), Some((Key(Reports), Some("*"))));
-        assert_eq!(found("GET /v1/feeds/"), Some((Feed, Some(""))));
+        assert_eq!(found("GET /v1/feeds/"), Some((List, Some(""))));
         assert_eq!(found("GET /v1/ws"), Some((Watch, None)));
         for nothing in [
             "GET /v1",
@@ -207,7 +210,7 @@ mod tests {
     fn every_path_below_v1_but_reading_and_watching_needs_a_key() {
         for entry in entries() {
             for (method, access) in entry.methods {
-                let open = matches!(access, Feed | Watch);
+                let open = matches!(access, Feed | List | Watch);
                 let v1 = entry.path.starts_with("/v1/");
                 assert_eq!(matches!(access, AnyKey | Key(_) | Hold), v1 && !open, "{method} {}", entry.path);
                 assert!(!open || *method == GET, "{method} {}", entry.path);

@@ -7,7 +7,9 @@
 use serde_json::Value as Json;
 use utoipa::ToSchema;
 
-use super::answers::words::{DedupMode, DeliveryMode, PresenceMode, ReviewDefault, ReviewMode};
+use super::answers::words::{
+    DedupMode, DeliveryMode, PresenceMode, ReviewDefault, ReviewMode, Visibility,
+};
 
 /// A gift event. Not both of deliver_at and delay_ms.
 #[derive(ToSchema)]
@@ -134,6 +136,9 @@ pub struct PolicyPatch {
     /// How many of the newest changes a watcher can resume over.
     #[schema(required = false, minimum = 0, maximum = 100_000)]
     history: u64,
+    /// A PUT that leaves it out does not change it.
+    #[schema(required = false)]
+    visibility: Visibility,
     /// Whether watchers are told how many watch.
     #[schema(required = false)]
     presence: PresenceMode,

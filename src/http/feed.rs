@@ -6,8 +6,8 @@ use actix_web::http::header::{CACHE_CONTROL, ETAG};
 use actix_web::{HttpRequest, HttpResponse, web};
 
 use super::problem::ApiError;
-use super::{Gate, etag, feed_of};
-use crate::domain::{FeedId, Millis};
+use super::{Gate, caller_of, etag, feed_of};
+use crate::domain::{FeedId, Millis, Visibility};
 use crate::live::Shown;
 
 /// `GET /v1/feeds/{feed}`
@@ -19,9 +19,14 @@ pub(super) async fn snapshot(req: HttpRequest, gate: web::Data<Gate>) -> Result<
         None => {
             let read = gate.ask(gate.engine.snapshot(&feed, Millis::now())).await?;
             let (capacity, now) = (read.policy.capacity, read.now);
-            Shown { list: read.into_list(), capacity, now }
+            let private = read.policy.visibility == Visibility::Private;
+            Shown { list: read.into_list(), capacity, now, private }
         }
     };
+    // Before the tag is compared: that it is the same is for those who may see the list too.
+    if shown.private {
+        caller_of(&req).identity.may_see(feed.as_str(), Visibility::Private)?;
+    }
     let tag = shown.list.at.to_string();
     let known = etag::matches(&req, &tag);
     let mut answer = if known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
@@ -33,7 +38,7 @@ pub(super) async fn snapshot(req: HttpRequest, gate: web::Data<Gate>) -> Result<
 }
 
 fn to_json(feed: &FeedId, shown: &Shown) -> String {
-    let Shown { list, capacity, now } = shown;
+    let Shown { list, capacity, now, .. } = shown;
     let mut out = String::with_capacity(256 + list.rows.len() * 512);
     let _ = write!(
         out,

@@ -37,6 +37,10 @@ pub(super) async fn around(
                 let answer = refuse(req, refused);
                 return Ok(dress(&gate, body::hold_unread(answer), caller.budget));
             }
+            if let Err(refused) = gate.may_read(&caller).await {
+                let answer = refuse(req, refused);
+                return Ok(dress(&gate, body::hold_unread(answer), caller.budget));
+            }
             let budget = caller.budget;
             req.extensions_mut().insert(caller);
             let answer = match AssertUnwindSafe(next.call(req)).catch_unwind().await {

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use actix_web::{HttpMessage, HttpRequest};
 
-use crate::domain::{DropId, FeedId};
+use crate::domain::{DropId, FeedId, Visibility};
 use crate::engine::{Engine, EngineError, Shards};
-use crate::live::Live;
+use crate::live::{Judge, Live};
 
 mod access;
 mod answers;
@@ -133,6 +133,24 @@ impl Gate {
     pub(crate) fn is_ready(&self, now: Instant) -> Result<Shards, String> {
         self.live.parts().working(now)?;
         self.ready.verdict(now)
+    }
+
+    /// New rules for the door; who watches is judged by them at once.
+    pub fn change_rules(&self, rules: Rules) {
+        self.door.change(rules);
+        self.live.judge_again(Judge::All);
+    }
+
+    /// Whether the caller may read the feed that the request is about: an error when that is private and nothing
+    /// that came opens it. Asks the store only where that is needed, and never for what is in the feed.
+    async fn may_read(&self, caller: &Caller) -> Result<(), ApiError> {
+        let Some(feed) = &caller.reads else { return Ok(()) };
+        let Err(closed) = caller.identity.may_see(feed.as_str(), Visibility::Private) else { return Ok(()) };
+        let private = match self.live.is_private(feed) {
+            Some(private) => private,
+            None => self.ask(self.engine.policy(feed)).await?.visibility == Visibility::Private,
+        };
+        if private { Err(closed) } else { Ok(()) }
     }
 
     /// Waits for an engine call, never longer than [`ENGINE_TIMEOUT`].

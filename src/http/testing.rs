@@ -147,6 +147,8 @@ impl FeedStore for MemoryEngine {
             rows: feed.state.list.rows.iter().cloned().collect(),
             drops: feed.state.list.drops.clone(),
             controls: feed.state.list.controls,
+            totals: feed.state.list.totals.clone(),
+            goals: feed.state.list.goals.clone(),
             now,
         })
     }
@@ -340,6 +342,13 @@ impl Bench {
     pub(super) async fn post(&self, path: &str, body: &str) -> Told {
         self.json(Method::POST, path, body).await
     }
+}
+
+/// Somebody without a token in front of a gate that nobody else uses.
+pub(super) fn watcher() -> super::watch::Watcher {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let _inside = runtime.enter();
+    super::watch::Watcher::new(Bench::new().gate.into_inner(), super::door::Identity::Nobody, None)
 }
 
 /// A gift of one user and kind.

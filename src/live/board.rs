@@ -2,7 +2,7 @@
 //! replica writes it, every watcher's cursor reads it.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
@@ -35,6 +35,8 @@ pub struct Board {
     skew_ms: AtomicI64,
     hurry: Notify,
     watchers: AtomicUsize,
+    /// Only who was allowed to may see the list.
+    private: AtomicBool,
     presence: Mutex<Told>,
     /// Counts what was told of presence; 0 while nothing is to be told.
     presence_version: AtomicU64,
@@ -84,6 +86,8 @@ pub struct Shown {
     pub capacity: u64,
     /// The store's clock.
     pub now: Millis,
+    /// Only those may see it who are allowed to.
+    pub private: bool,
 }
 
 /// What is due for a cursor.
@@ -130,6 +134,7 @@ impl Board {
             moves,
             hurry,
             watchers: AtomicUsize::new(0),
+            private: AtomicBool::new(false),
             presence: Mutex::default(),
             presence_version: AtomicU64::new(0),
             metrics,
@@ -203,6 +208,18 @@ impl Board {
         self.version.load(Ordering::Acquire)
     }
 
+    /// Whether only those may see the list who were allowed to. Known before the first list is there.
+    pub fn is_private(&self) -> bool {
+        self.private.load(Ordering::Acquire)
+    }
+
+    /// From now on. Wakes every watcher, so that who may not stay is told at once.
+    pub(super) fn set_private(&self, private: bool) {
+        if self.private.swap(private, Ordering::AcqRel) != private {
+            self.moved(self.locked());
+        }
+    }
+
     /// Asks the replica to put on the board what it has gathered.
     pub(super) fn hurry(&self) {
         self.hurry.notify_one();
@@ -222,6 +239,8 @@ impl Board {
             list: state.list.clone(),
             capacity: state.capacity,
             now: Millis(Millis::now().0 + self.skew_ms.load(Ordering::Relaxed)),
+            // Read after the list is fixed: a list that came after the change of policy is never taken for a public one.
+            private: self.is_private(),
         })
     }
 

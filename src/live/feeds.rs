@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, broadcast, watch};
 use tokio::task::JoinHandle;
 
 use super::board::{Board, Shown};
@@ -33,6 +33,9 @@ const AWAY_MOST_MS: (u64, u64) = (5_000, 60_000);
 /// About how many watchers come back in a second after a goodbye, between these two.
 const RETURNS_PER_SECOND: u64 = 2_000;
 
+/// Changes of who may watch that wait for a worker; one that has more of them waiting judges all its watchers.
+const JUDGING: usize = 64;
+
 /// Feeds compared in one call.
 const COMPARE_AT_ONCE: usize = 256;
 
@@ -47,12 +50,23 @@ pub struct Live {
     feeds: Mutex<HashMap<FeedId, Entry>>,
     /// Set once: over how long the goodbyes are spread.
     pub(super) closing: watch::Sender<Option<Duration>>,
+    /// Told whose watchers are to be judged again.
+    pub(super) judging: broadcast::Sender<Judge>,
     /// The longest that a watcher is asked to stay away, in milliseconds; see [`Live::close_over`].
     away_most_ms: AtomicU64,
     watchers: AtomicUsize,
     /// Told when the last watcher has left.
     empty: Notify,
     closed: AtomicBool,
+}
+
+/// Whose watchers are to be judged again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judge {
+    /// Everybody's.
+    All,
+    /// Those that have this mark, see [`super::worker::Timer::mark`].
+    Marked(u32),
 }
 
 struct Entry {
@@ -84,6 +98,7 @@ impl Live {
             runtime: Handle::current(),
             feeds: Mutex::default(),
             closing: watch::channel(None).0,
+            judging: broadcast::channel(JUDGING).0,
             away_most_ms: AtomicU64::new(AWAY_MOST_MS.0),
             watchers: AtomicUsize::new(0),
             empty: Notify::new(),
@@ -161,6 +176,18 @@ impl Live {
             }
             empty.await;
         }
+    }
+
+    /// Wakes watchers of this node, so that they are judged again: who may watch has changed.
+    pub fn judge_again(&self, whom: Judge) {
+        // An error is that there are no workers, and so no watchers.
+        let _ = self.judging.send(whom);
+    }
+
+    /// Whether only those may see this feed who are allowed to, if somebody watches it here.
+    pub fn is_private(&self, feed: &FeedId) -> Option<bool> {
+        let board = self.locked().get(feed).filter(|entry| entry.leases > 0)?.board.clone();
+        board.position().map(|_| board.is_private())
     }
 
     /// Tells every watcher goodbye at once; they leave on their own.
@@ -255,6 +282,11 @@ impl Lease {
     /// The feed that is followed.
     pub fn feed(&self) -> &FeedId {
         self.board.feed()
+    }
+
+    /// Whether only those may see the feed who were allowed to; known once its list is there.
+    pub fn is_private(&self) -> bool {
+        self.board.is_private()
     }
 
     pub(super) fn board(&self) -> &Board {

@@ -19,5 +19,5 @@ mod wheel;
 pub mod worker;
 
 pub use board::Shown;
-pub use feeds::{Lease, Live, Watched};
+pub use feeds::{Judge, Lease, Live, Watched};
 pub use frame::KEEPALIVE_MS;

@@ -11,7 +11,9 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::board::Board;
-use crate::domain::{Change, FeedList, Millis, Op, Policy, Position, RemoveReason, Tag, TellPresence};
+use crate::domain::{
+    Change, FeedList, Millis, Op, Policy, Position, RemoveReason, Tag, TellPresence, Visibility,
+};
 use crate::engine::{Engine, EngineError, Head, Missed, Notice, Snapshot, Subscription};
 use crate::metrics::Metrics;
 use crate::metrics::labels::RepairedBy;
@@ -218,6 +220,8 @@ impl Replica {
     async fn catch_up(&mut self) -> Result<bool, Stop> {
         self.suspect = None;
         let snapshot = self.engine.snapshot(self.board.feed(), Millis::now()).await?;
+        // Before anything newer is shown: the policy may have changed with it.
+        self.board.set_private(snapshot.policy.visibility == Visibility::Private);
         self.skew_ms = snapshot.now.0 - Millis::now().0;
         self.board.skewed(self.skew_ms);
         let led = self.board.position().is_some() && self.refill(&snapshot).await?;
@@ -265,7 +269,9 @@ impl Replica {
         }
         let same = self.list.rows.iter().eq(&snapshot.rows)
             && self.list.drops == snapshot.drops
-            && self.list.controls == snapshot.controls;
+            && self.list.controls == snapshot.controls
+            && self.list.totals == snapshot.totals
+            && self.list.goals == snapshot.goals;
         Ok(leads_on && snapshot.tag == self.tag && same)
     }
 
@@ -307,7 +313,12 @@ impl Replica {
                     self.metrics.publish_to_watch.observe(late.as_secs_f64());
                 }
                 Op::Remove { reason: RemoveReason::Expired, .. } => drop(self.metrics.rows_expired.inc()),
-                Op::Remove { .. } | Op::Drop(_) | Op::Control(_) | Op::Reset => {}
+                Op::Remove { .. }
+                | Op::Drop(_)
+                | Op::Control(_)
+                | Op::Totals(_)
+                | Op::Goal(..)
+                | Op::Reset => {}
             }
         }
     }

@@ -62,6 +62,8 @@ struct Watching {
     spacing: Duration,
     /// It has not been where the feed is yet.
     replaying: bool,
+    /// It may be shown also while the feed is private.
+    allowed: bool,
     _admission: Admission,
 }
 
@@ -152,8 +154,27 @@ impl Session {
             last_sent: Instant::now(),
             spacing,
             replaying: true,
+            allowed: false,
             _admission: admission,
         });
+    }
+
+    /// The feeds that are watched.
+    pub fn feeds(&self) -> impl Iterator<Item = &FeedId> {
+        self.watches.iter().map(|watching| watching.watch.feed())
+    }
+
+    /// Says which of the watched feeds may be shown also while they are private. Nothing of a private feed is
+    /// handed out before.
+    pub fn allow(&mut self, may_see: impl Fn(&FeedId) -> bool) {
+        for watching in &mut self.watches {
+            watching.allowed = may_see(watching.watch.feed());
+        }
+    }
+
+    /// A watched feed that is private and may not be shown.
+    pub fn denied(&self) -> Option<&FeedId> {
+        self.watches.iter().find(|watching| watching.is_denied()).map(|watching| watching.watch.feed())
     }
 
     /// Stops watching a feed.
@@ -221,6 +242,14 @@ impl Session {
 impl Watching {
     fn next(&mut self, live: &Arc<Live>, worker: &Worker, now: Instant, wake: &Wake) -> Poll<Rc<FrameBatch>> {
         loop {
+            // Looked at again after every frame that was taken, since the feed may have turned private before that.
+            if self.is_denied() {
+                self.watch.wake_with(wake);
+                // It may have turned public before there was anything to wake.
+                if self.is_denied() {
+                    return Poll::Pending;
+                }
+            }
             if let Some(batch) = self.ready.take() {
                 self.last_sent = now;
                 return Poll::Ready(batch);
@@ -286,6 +315,11 @@ impl Watching {
                 }
             }
         }
+    }
+
+    /// Whether the feed is known to be private, and may not be shown.
+    fn is_denied(&self) -> bool {
+        !self.allowed && self.watch.board().is_private()
     }
 
     /// One page of history came, or the engine could not say (`None`).

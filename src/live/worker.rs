@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use slab::Slab;
-use tokio::sync::Notify;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{Notify, broadcast};
 use tokio::task::JoinHandle;
 
-use super::feeds::Live;
+use super::feeds::{Judge, Live};
 use super::local::{LocalFeeds, Watch};
 use super::wake::{Wake, WakeQueue};
 use super::wheel::{NEVER, Wheel};
@@ -40,6 +41,8 @@ struct TimerSlot {
     wake: Option<Wake>,
     /// It is this connection's turn to say goodbye.
     leaving: bool,
+    /// See [`Timer::mark`].
+    mark: u32,
 }
 
 impl Worker {
@@ -59,8 +62,9 @@ impl Worker {
         let ticking = Rc::downgrade(&worker);
         let ticks = live.parts().clone().keep(Part::Ticks, move |_| tick(ticking.clone()));
         let ticker = tokio::task::spawn_local(ticks);
+        let judge = tokio::task::spawn_local(judge_again(Rc::downgrade(&worker), live.judging.subscribe()));
         let closer = tokio::task::spawn_local(close(Rc::downgrade(&worker), live));
-        *worker.tasks.borrow_mut() = vec![ticker, closer];
+        *worker.tasks.borrow_mut() = vec![ticker, closer, judge];
         worker
     }
 
@@ -89,7 +93,8 @@ impl Worker {
     pub fn timer(self: &Rc<Self>) -> Timer {
         let at = Instant::now() + Duration::from_secs(3600);
         let leaving = self.closing.get();
-        let slot = self.timers.borrow_mut().insert(TimerSlot { at, filed: NEVER, wake: None, leaving });
+        let slot =
+            self.timers.borrow_mut().insert(TimerSlot { at, filed: NEVER, wake: None, leaving, mark: 0 });
         self.live.arrived();
         Timer { worker: self.clone(), slot }
     }
@@ -151,6 +156,13 @@ impl Timer {
         self.worker.timers.borrow().get(self.slot).is_some_and(|timer| timer.leaving)
     }
 
+    /// By this mark a connection is woken to be judged again; several may have the same, and 0 is nobody's.
+    pub fn mark(&self, mark: u32) {
+        if let Some(timer) = self.worker.timers.borrow_mut().get_mut(self.slot) {
+            timer.mark = mark;
+        }
+    }
+
     /// Wakes at `at`, or when it is time to say goodbye.
     pub fn set(&self, at: Instant, wake: &Wake) {
         let mut timers = self.worker.timers.borrow_mut();
@@ -201,6 +213,25 @@ async fn tick(worker: Weak<Worker>) {
         }
         let Some(worker) = worker.upgrade() else { return };
         worker.ring(Instant::now());
+    }
+}
+
+/// Wakes connections each time that who may watch has changed.
+async fn judge_again(worker: Weak<Worker>, mut asked: broadcast::Receiver<Judge>) {
+    loop {
+        let whom = match asked.recv().await {
+            Ok(whom) => whom,
+            Err(RecvError::Lagged(_)) => Judge::All,
+            Err(RecvError::Closed) => return,
+        };
+        let Some(worker) = worker.upgrade() else { return };
+        let timers = worker.timers.borrow();
+        let meant =
+            timers.iter().filter(|(_, timer)| whom == Judge::All || whom == Judge::Marked(timer.mark));
+        // Copied: each still waits for its deadline.
+        let wakes: Vec<Wake> = meant.filter_map(|(_, timer)| timer.wake.clone()).collect();
+        drop(timers);
+        wakes.into_iter().for_each(|wake| worker.wakes.wake(wake));
     }
 }
 

@@ -23,7 +23,7 @@ fn every_frame_and_command_is_described_by_its_type_and_no_other() {
     types.extend(between(code(COMMANDS), "Some(\"", "\")"));
     let messages: Vec<String> = messages().into_iter().map(|(name, _)| name).collect();
     types.extend(messages.iter().map(String::as_str));
-    assert!(types.contains("snapshot") && types.contains("unsubscribe") && types.len() == 10, "{types:?}");
+    assert!(types.contains("snapshot") && types.contains("unsubscribe") && types.len() == 12, "{types:?}");
     assert_eq!(types, between(WRITTEN, "type: { const: ", " }"));
 }
 

@@ -54,6 +54,42 @@ fn an_unknown_key_is_an_error_that_names_it() {
 }
 
 #[test]
+fn a_redis_url_that_cannot_be_read_is_found_without_starting_and_its_password_is_not_repeated() {
+    let bad = [
+        "redis://",
+        "redis://u:hush@",
+        "redis://u:hush@h:x",
+        "redis://u:hush@h:70000",
+        "redis://u:hush@h/one",
+        "redis://u:hush@a,b",
+        "redis+cluster://",
+        "redis+cluster://u:hush@a:1,:2",
+        "redis+cluster://u:hush@a:1,,b:2",
+        "redis+cluster://u:hush@a/3",
+        "redis+sentinel://u:hush@a:26379",
+        "redis+sentinel://u:hush@a:26379/main/x",
+        "rediss+magic://u:hush@a",
+        "http://u:hush@a",
+        "u:hush@a:6379",
+    ];
+    for url in bad {
+        for command in [&["check-config"][..], &[]] {
+            let (code, said) = run(command, &[("TIPCAST_REDIS__URL", url)]);
+            assert!(code.is_some_and(|code| code != 0), "{url}: {said}");
+            assert!(said.contains("[redis]") && said.contains("redis+cluster://"), "{url}: {said}");
+            assert!(!said.contains("hush"), "{url}: {said}");
+        }
+    }
+    for (key, value) in [("ADDRESSES", "[\"a:1\"]"), ("PREFIX", "{x}")] {
+        let env = [("TIPCAST_REDIS__URL", "redis://h"), (&format!("TIPCAST_REDIS__{key}"), value)];
+        let (code, said) = run(&["check-config"], &env);
+        assert!(code.is_some_and(|code| code != 0) && said.contains("[redis]"), "{key}: {said}");
+    }
+    let env = [("TIPCAST_REDIS__URL", "rediss+cluster://u:hush@a:1,[::1]:2")];
+    assert_eq!(run(&["check-config"], &env).0, Some(0));
+}
+
+#[test]
 fn other_variables_are_nobodys_business() {
     let env = [("TIPCAST_URL", "x"), ("TIPCAST_", "x"), ("TIPCAST_FEEDS__CAPACITY", "7")];
     let (code, said) = run(&["check-config"], &env);

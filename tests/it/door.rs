@@ -15,6 +15,7 @@ mod keys;
 mod origins;
 mod places;
 mod rates;
+mod rights;
 
 /// A request with these headers; a JSON body of this text if there is one.
 async fn ask(api: &Api, line: &str, headers: &[(&str, &str)], body: Option<&str>) -> Said {

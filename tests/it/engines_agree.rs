@@ -108,16 +108,7 @@ fn feed() -> FeedId {
 
 impl Side {
     async fn on(engine: Arc<dyn Engine>) -> Side {
-        // An engine that has only just been opened may still be connecting its subscriber.
-        let mut subscribed = engine.subscribe(&feed()).await;
-        for _ in 0..200 {
-            if subscribed.is_ok() {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(25)).await;
-            subscribed = engine.subscribe(&feed()).await;
-        }
-        let subscription = subscribed.unwrap();
+        let subscription = engine.subscribe(&feed()).await.unwrap();
         Side { engine, subscription, heard: vec![] }
     }
 

@@ -227,6 +227,24 @@ async fn a_store_that_goes_away_shows_in_readiness_failures_and_reconnects() {
         .await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn damaged_feeds_on_redis_are_counted_until_they_are_whole_again() {
+    let (app, server) = on_a_redis_of_its_own().await;
+    for feed in ["hurt", "well"] {
+        app.give(feed, &gift("a")).await;
+    }
+    let keys = server.run(&["KEYS", "*{hurt}:meta"]);
+    let before = server.run(&["GET", &keys]);
+    assert_eq!(server.run(&["SET", &keys, "nonsense"]), "OK");
+    assert_eq!(app.post_gift("hurt", &gift("b")).await.status, 503);
+    assert_eq!(app.post_gift("hurt", &gift("b")).await.status, 503);
+    assert_eq!(app.post_gift("well", &gift("b")).await.status, 200);
+    wait_for(&app, &[("tipcast_feeds_damaged", 1.0)]).await;
+    assert_eq!(server.run(&["SET", &keys, &before]), "OK");
+    assert_eq!(app.get_feed("hurt").await["seq"], 1);
+    wait_for(&app, &[("tipcast_feeds_damaged", 0.0)]).await;
+}
+
 async fn on_a_redis_of_its_own() -> (TestApp, crate::support::redis_server::RedisServer) {
     let server = crate::support::redis_server::RedisServer::durable();
     let url = server.url();

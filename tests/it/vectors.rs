@@ -69,6 +69,20 @@ fn run(vector: &Value) -> Result<(), String> {
         if step.get("drops").is_some_and(|wanted| *wanted != json!(drops)) {
             return fail(format!("drops {drops:?}"));
         }
+        let periods = ["all", "session", "day", "week", "month"].into_iter();
+        let gifts: Vec<String> = periods
+            .filter_map(|period| Some(format!("{period}={}", fold.totals.get(period)?["gifts"])))
+            .collect();
+        let goals: Vec<String> = fold
+            .goals
+            .values()
+            .map(|goal| format!("{}={}", goal["goal"].as_str().unwrap(), goal["value"]))
+            .collect();
+        for (field, got) in [("gifts", gifts), ("goals", goals)] {
+            if step.get(field).is_some_and(|wanted| *wanted != json!(got)) {
+                return fail(format!("{field} {got:?}"));
+            }
+        }
     }
     Ok(())
 }

@@ -27,8 +27,11 @@ export interface ConnectOptions {
   drops?: Drop[];
   control?: Control;
   capacity?: number;
-  /** A viewer's token, sent as the query parameter `token`. */
-  token?: string;
+  /**
+   * A viewer's token, or a function that gives one. The function is asked before the first connection, when the
+   * token is about to end, and once more when it was refused.
+   */
+  token?: string | ((about: { feed: string }) => string | Promise<string>);
   /** In place of the global ones; for Node 20, the `WebSocket` of the package `ws`. */
   WebSocket?: new (url: string) => { close(): void };
   EventSource?: new (url: string) => { close(): void };

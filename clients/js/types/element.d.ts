@@ -2,7 +2,7 @@
 /** Importing this gives pages the element `<tipcast-ticker>`. */
 
 import type { Change, Drop, List, Row } from "./fold.js";
-import type { State, StateDetail } from "./client.js";
+import type { ConnectOptions, State, StateDetail } from "./client.js";
 
 /** `<tipcast-ticker feed="…" url="…" token="…" max="10" lang="en" theme="dark">` */
 export class TipcastTicker extends HTMLElement {
@@ -11,6 +11,8 @@ export class TipcastTicker extends HTMLElement {
   readonly position: string | null;
   readonly state: State;
   readonly paused: boolean;
+  /** A viewer's token, or a function that gives one, as of `connect`; while it is not set, the attribute counts. */
+  token: ConnectOptions["token"];
   /** The gateway's clock as far as it is known, milliseconds since 1970. */
   serverTime(): number;
   pause(): void;

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::*;
+use crate::domain::tally::{GoalSpec, GoalView, Leader, Measure, Period, PeriodView};
 use crate::domain::{Action, Control, DropSpec, DropView, Millis, RemoveReason, RowId, json};
 
 /// What the vectors say is to be done after a frame.
@@ -55,6 +56,16 @@ impl Client {
                         paused: frame["control"]["paused"] == true,
                         muted: frame["control"]["muted"] == true,
                     },
+                    totals: told_totals(&frame["totals"])
+                        .into_iter()
+                        .filter_map(|(period, view)| Some((period, view?)))
+                        .collect(),
+                    goals: frame["goals"]
+                        .as_array()
+                        .into_iter()
+                        .flatten()
+                        .map(|goal| (goal_view(goal).goal.clone(), goal_view(goal)))
+                        .collect(),
                 };
                 self.capacity = number(&frame["capacity"]);
                 (self.known, self.begun) = (true, true);
@@ -112,8 +123,48 @@ fn known(op: &Value) -> Option<Op> {
         },
         "drop" => Op::Drop(drop_view(&op["drop"])),
         "control" => Op::Control(Control { action: Action::of(text(&op["action"]))?, row: None }),
+        "totals" => Op::Totals(told_totals(&op["totals"])),
+        "goal" if op["goal"]["deleted"] == true => Op::Goal(text(&op["goal"]["goal"]).parse().unwrap(), None),
+        "goal" => Op::Goal(goal_view(&op["goal"]).goal.clone(), Some(goal_view(&op["goal"]))),
         _ => return None,
     })
+}
+
+fn told_totals(told: &Value) -> Vec<(Period, Option<Arc<PeriodView>>)> {
+    let view = |told: &Value| {
+        let leaders = told["leaders"].as_object().into_iter().flatten().map(|(by, leaders)| {
+            let leader = |told: &Value| Leader {
+                score: number(&told["score"]),
+                at: Millis::parse(text(&told["at"])).unwrap(),
+                user: told["user"].to_string().into(),
+            };
+            (Measure::of(by).unwrap(), leaders.as_array().unwrap().iter().map(leader).collect())
+        });
+        let value = |value: &Value| (text(&value["currency"]).to_owned(), number(&value["amount"]));
+        Arc::new(PeriodView {
+            since: Millis::parse(text(&told["since"])).unwrap(),
+            gifts: number(&told["gifts"]),
+            units: number(&told["units"]),
+            gifters: number(&told["gifters"]),
+            points: number(&told["points"]),
+            values: told["values"].as_array().unwrap().iter().map(value).collect(),
+            leaders: leaders.collect(),
+        })
+    };
+    let told = told.as_object().into_iter().flatten();
+    told.map(|(period, told)| (period.parse().unwrap(), (!told.is_null()).then(|| view(told)))).collect()
+}
+
+fn goal_view(told: &Value) -> Arc<GoalView> {
+    let spec = GoalSpec {
+        title: text(&told["title"]).to_owned(),
+        period: text(&told["period"]).parse().unwrap(),
+        by: Measure::of(text(&told["by"])).unwrap(),
+        target: number(&told["target"]),
+    };
+    let reached_at = told.get("reached_at").map(|at| Millis::parse(text(at)).unwrap());
+    let (goal, value) = (text(&told["goal"]).parse().unwrap(), number(&told["value"]));
+    Arc::new(GoalView { goal, spec, value, reached_at })
 }
 
 fn row(told: &Value) -> Arc<Row> {
@@ -208,6 +259,21 @@ fn run(vector: &Value) -> Result<(), String> {
             let Controls { paused, muted } = client.list.controls;
             if serde_json::json!({"paused": paused, "muted": muted}) != *control {
                 return fail(format!("paused {paused}, muted {muted}"));
+            }
+        }
+        for (field, got) in [
+            (
+                "gifts",
+                client.list.totals.iter().map(|(period, view)| format!("{period}={}", view.gifts)).collect(),
+            ),
+            (
+                "goals",
+                client.list.goals.values().map(|goal| format!("{}={}", goal.goal, goal.value)).collect(),
+            ),
+        ] {
+            let got: Vec<String> = got;
+            if step.get(field).is_some_and(|wanted| serde_json::json!(got) != *wanted) {
+                return fail(format!("{field} {got:?}"));
             }
         }
         for (field, of) in [

@@ -173,6 +173,8 @@ pub(super) fn snapshot(txn: &mut FeedTxn<'_>) -> Step<Snapshot> {
         rows: state.list.rows.iter().cloned().collect(),
         drops: state.list.drops.clone(),
         controls: state.list.controls,
+        totals: state.list.totals.clone(),
+        goals: state.list.goals.clone(),
         now: txn.now,
     })
 }

@@ -1,4 +1,4 @@
-//! The thread that owns the file: takes what waits, runs it, commits once, then answers.
+//! The thread that owns the file: runs what waits, commits once, then answers.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -103,18 +103,23 @@ impl Writer {
             beat.works();
             faults::pass_blocking("writer");
             let (mut next, mut weight, mut closing) = (Some(first), 0, None);
+            let mut ran = Ok(());
             while let Some(call) = next {
                 match call {
                     Call::Close(reply) => closing = Some(reply),
-                    Call::Task(task) => {
+                    Call::Task(mut task) => {
                         weight += task.weight;
+                        // At once, so that what comes in the meantime is part of this commit and not of the next.
+                        if ran.is_ok() {
+                            ran = self.run_one(&mut task);
+                        }
                         group.push(task);
                     }
                 }
                 let more = weight < GROUP && closing.is_none();
                 next = if more { calls.try_recv().ok() } else { None };
             }
-            self.serve(&mut group, weight);
+            self.serve(&mut group, ran, weight);
             let now = group.iter().rev().find_map(|task| task.now);
             group.drain(..).for_each(|task| task.work.answer());
             if let Some(now) = now {
@@ -127,14 +132,15 @@ impl Writer {
         }
     }
 
-    /// Runs a group of calls and commits what they change, then tells watchers.
+    /// Commits what a group of calls changed, then tells watchers. `ran`: how it went; after a fault it did not
+    /// run to its end.
     ///
     /// When a feed turns out to be damaged that has its part in the group, the group is run again without it. When
     /// the disk refuses, it is run once more with every write refused, for those who only read.
-    fn serve(&mut self, group: &mut [Task], weight: usize) {
+    fn serve(&mut self, group: &mut [Task], mut ran: Step<()>, weight: usize) {
         let begun = Instant::now();
         loop {
-            let failed = match self.run_all(group) {
+            let failed = match ran {
                 Ok(()) if self.feeds.db.is_refusing() => None,
                 Ok(()) => match self.feeds.commit() {
                     Ok(wrote) => {
@@ -162,22 +168,20 @@ impl Writer {
                 }
                 _ => return self.feeds.refuse(None),
             }
+            ran = group.iter_mut().try_for_each(|task| self.run_one(task));
         }
     }
 
-    /// Runs the calls one after the other, until one finds that the group cannot go on.
-    fn run_all(&mut self, group: &mut [Task]) -> Step<()> {
-        for task in group {
-            let fault = task.run(&mut self.feeds);
-            if self.feeds.must_rerun() {
-                return Err(Fault::garbled("a feed of this group is damaged"));
-            }
-            match fault {
-                Some(fault @ Fault::Disk(_)) if !self.feeds.db.is_refusing() => return Err(fault),
-                _ => {}
-            }
+    /// Runs a call; an error when it found that the group cannot go on.
+    fn run_one(&mut self, task: &mut Task) -> Step<()> {
+        let fault = task.run(&mut self.feeds);
+        if self.feeds.must_rerun() {
+            return Err(Fault::garbled("a feed of this group is damaged"));
         }
-        Ok(())
+        match fault {
+            Some(fault @ Fault::Disk(_)) if !self.feeds.db.is_refusing() => Err(fault),
+            _ => Ok(()),
+        }
     }
 
     fn tell(&mut self) {

@@ -6,6 +6,7 @@ use std::fmt::{Display, Write};
 use super::{Records, line, push_body};
 use crate::domain::json::push_string;
 use crate::domain::row::combo_key;
+use crate::domain::tally::GoalView;
 use crate::domain::{Cursor, Entry, EntryStatus, Gift, GiftId, Millis, RowId, Show};
 
 /// Lines of one entry.
@@ -98,6 +99,12 @@ pub fn push_retracted(out: &mut String, id: &GiftId, seq: Option<u64>, row: Opti
     let _ = write!(out, "{id} 0 - -\n0\n\n\n\n0\n{{}}\n{{}}\n\n \n");
 }
 
+/// Appends the entry of a goal that was reached: [`ENTRY_LINES`] lines, the goal in the place of the gift.
+pub fn push_goal_entry(out: &mut String, goal: &GoalView, seq: u64, at: Millis) {
+    push_entry_head(out, EntryStatus::Goal, Some(seq), None, at);
+    let _ = write!(out, "{} 0 - -\n0\n\n\n\n0\n{{}}\n{}\n\n \n", goal.goal, goal.to_json());
+}
+
 impl Records<'_> {
     /// The next entry, whose number is `cursor`.
     pub fn entry(&mut self, cursor: Cursor) -> Option<Entry> {
@@ -120,6 +127,9 @@ impl Records<'_> {
         let (tier, meta) = self.lines.next()?.split_once(' ')?;
         if status == EntryStatus::Retracted {
             return Some(format!("{{\"id\":\"{id}\"}}"));
+        }
+        if status == EntryStatus::Goal {
+            return Some(gift.to_owned());
         }
         let mut out = String::with_capacity(96 + user.len() + gift.len() + message.len() + meta.len());
         let _ = write!(out, "{{\"id\":\"{id}\",\"user\":{user},\"gift\":{gift},\"count\":{own_count}");

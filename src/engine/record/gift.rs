@@ -41,7 +41,7 @@ pub fn push_gift(out: &mut String, gift: &Gift) {
         Show::After(ms) => line(out, format_args!("+{ms}")),
         Show::At(at) => line(out, at.0),
     }
-    line(out, u8::from(gift.test));
+    line(out, u8::from(gift.test) + 2 * u8::from(gift.user.anonymous));
     line(out, gift.meta.as_deref().unwrap_or(""));
 }
 
@@ -57,7 +57,8 @@ impl Records<'_> {
     pub fn gift(&mut self) -> Option<Gift> {
         let id = self.read()?;
         let fingerprint = Fingerprint::from_hex(self.lines.next()?)?;
-        let user = Person { id: self.string()??, name: self.string()??, avatar: self.string()? };
+        let mut user =
+            Person { id: self.string()??, name: self.string()??, avatar: self.string()?, anonymous: false };
         let gift = GiftKind { id: self.string()??, name: self.string()??, icon: self.string()? };
         let count = self.read()?;
         let value = match self.lines.next()? {
@@ -84,7 +85,9 @@ impl Records<'_> {
                 None => Show::At(Millis(text.parse().ok()?)),
             },
         };
-        let test = self.read::<u8>()? == 1;
+        let marks = self.read::<u8>()?;
+        let test = marks & 1 == 1;
+        user.anonymous = marks & 2 == 2;
         let meta = Some(self.lines.next()?).filter(|meta| !meta.is_empty()).map(str::to_owned);
         Some(Gift {
             id,
@@ -129,7 +132,7 @@ mod tests {
     fn a_gift_is_read_back_as_it_was_and_a_cut_one_is_none() {
         for body in [
             r#"{"id":"a:b","user":{"id":"u\n","name":"U\u2028"},"gift":{"id":"g","name":"\"G\""}}"#,
-            r#"{"user":{"id":"u","name":"U","avatar":"https://a.example/u"},"gift":{"id":"g","name":"G","icon":"https://a.example/g"},"count":7,"value":{"amount":9007199254740991,"currency":"EUR"},"combo":{"id":"c 1","count":3,"end":true},"message":"hi\tthere","tier":0,"occurred_at":"1969-12-31T23:59:59.000Z","deliver_at":"2026-01-31T12:00:05.000Z","test":true,"meta":{"a b":[1e999]}}"#,
+            r#"{"user":{"id":"u","name":"U","avatar":"https://a.example/u","anonymous":true},"gift":{"id":"g","name":"G","icon":"https://a.example/g"},"count":7,"value":{"amount":9007199254740991,"currency":"EUR"},"combo":{"id":"c 1","count":3,"end":true},"message":"hi\tthere","tier":0,"occurred_at":"1969-12-31T23:59:59.000Z","deliver_at":"2026-01-31T12:00:05.000Z","test":true,"meta":{"a b":[1e999]}}"#,
             r#"{"user":{"id":"u","name":"U"},"gift":{"id":"g","name":"G"},"delay_ms":604800000}"#,
         ] {
             let gift = Gift::parse(json::syntax(body.as_bytes()).unwrap(), None).unwrap();

@@ -57,13 +57,19 @@ pub(super) struct Permit<'a> {
 }
 
 impl RedisEngine {
+    /// What can be said of options without asking a server: whether the URL can be read, files are there, and the
+    /// prefix will do. Says what is wrong, without repeating a password.
+    pub fn check(options: &RedisOptions) -> Result<(), String> {
+        let dial = Dial::new(options)?;
+        Keys::new(&options.prefix, division(&dial, options)).map(drop)
+    }
+
     /// Connects. A Redis that is down, or that refuses for now, is tried again in the background;
     /// a bad URL and a server that will never do are [`EngineError::Open`].
     pub async fn open(options: RedisOptions) -> Result<Arc<RedisEngine>, EngineError> {
         let dial = Dial::new(&options).map_err(EngineError::Open)?;
         let by_slot = matches!(dial.target.kind, Kind::Cluster(_));
-        let division = if by_slot { Division::BySlot } else { Division::ByName(options.due_parts) };
-        let keys = Keys::new(&options.prefix, division).map_err(EngineError::Open)?;
+        let keys = Keys::new(&options.prefix, division(&dial, &options)).map_err(EngineError::Open)?;
         let known = Arc::new(Known::default());
         let topics = Arc::new(Topics::new(known.clone(), options.defaults.clone()));
         let (due_wakes, job_wakes) = (wakes(), wakes());
@@ -199,6 +205,14 @@ impl Engine for RedisEngine {
 
     fn name(&self) -> &'static str {
         "redis"
+    }
+}
+
+/// How indexes are divided among servers of this kind.
+fn division(dial: &Dial, options: &RedisOptions) -> Division {
+    match dial.target.kind {
+        Kind::Cluster(_) => Division::BySlot,
+        _ => Division::ByName(options.due_parts),
     }
 }
 

@@ -180,6 +180,15 @@ impl Feeds {
     }
 
     pub async fn snapshot(&self, feed: &FeedId, now: Millis) -> Result<Snapshot, Fault> {
+        let snapshot = self.read_whole(feed, now).await;
+        match &snapshot {
+            Ok(_) => self.runner.damaged.is_whole(feed),
+            Err(fault) => self.runner.damaged.met(feed, fault),
+        }
+        snapshot
+    }
+
+    async fn read_whole(&self, feed: &FeedId, now: Millis) -> Result<Snapshot, Fault> {
         let mut call = self.runner.feed_call(&scripts::SNAPSHOT, feed);
         call.keys([("shown", self.runner.keys.shown(feed)), ("control", self.runner.keys.control(feed))]);
         let reply = self.runner.run_feed(call, feed, Some(now)).await?;
@@ -190,7 +199,9 @@ impl Feeds {
         let (rows, shown) = reply.texts[3..].split_at_checked(count).ok_or(Garbled("a list"))?;
         let rows: Result<Vec<_>, _> = rows.iter().map(|text| wire::read_row(text)).collect();
         let drops: Result<Drops, _> = shown.iter().map(|text| wire::told(text)).collect();
-        Ok(Snapshot { at: mark.at, tag: mark.tag, policy, rows: rows?, drops: drops?, controls, now })
+        let (at, tag, rows, drops) = (mark.at, mark.tag, rows?, drops?);
+        let (totals, goals) = Default::default();
+        Ok(Snapshot { at, tag, policy, rows, drops, controls, totals, goals, now })
     }
 
     pub async fn changes(&self, feed: &FeedId, since: &Position, max: usize) -> Result<Missed, Fault> {

@@ -8,6 +8,7 @@
 
 mod batcher;
 mod blocks;
+mod damaged;
 mod drops;
 mod due;
 mod engine;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use redis::{Cmd, FromRedisValue};
 
+use super::damaged::Damaged;
 use super::keys::Keys;
 use super::known::{Known, Mark, epoch_after};
 use super::net::connection::Work;
@@ -23,6 +24,7 @@ pub(super) struct Runner {
     pub keys: Keys,
     pub topology: Arc<Topology>,
     pub known: Arc<Known>,
+    pub damaged: Damaged,
     /// The default policy as the scripts read it.
     defaults: String,
 }
@@ -51,7 +53,8 @@ impl Reply {
 
 impl Runner {
     pub fn new(options: RedisOptions, keys: Keys, topology: Arc<Topology>, known: Arc<Known>) -> Runner {
-        Runner { defaults: wire::policy(&options.defaults), options, keys, topology, known }
+        let damaged = Damaged::new(options.metrics.clone());
+        Runner { defaults: wire::policy(&options.defaults), options, keys, topology, known, damaged }
     }
 
     /// The caller's time, unless the store's own counts.
@@ -86,7 +89,12 @@ impl Runner {
     }
 
     /// Runs a feed's script. What its reply says of the feed is taken in as known.
-    pub async fn run_feed(&self, mut call: Call, feed: &FeedId, now: Option<Millis>) -> Result<Reply, Fault> {
+    pub async fn run_feed(&self, call: Call, feed: &FeedId, now: Option<Millis>) -> Result<Reply, Fault> {
+        let reply = self.ask_feed(call, feed, now).await;
+        reply.inspect_err(|fault| self.damaged.met(feed, fault))
+    }
+
+    async fn ask_feed(&self, mut call: Call, feed: &FeedId, now: Option<Millis>) -> Result<Reply, Fault> {
         let known = self.known.get(feed);
         call.arg("now", self.time(now))
             .arg("candidate epoch", epoch_after(known.as_ref()))

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::words::{DedupMode, PresenceMode, ReviewDefault, ReviewMode};
+use super::words::{DedupMode, PresenceMode, ReviewDefault, ReviewMode, Visibility};
 use crate::domain;
 
 /// How a feed behaves: the whole policy in force.
@@ -31,6 +31,7 @@ pub struct Policy {
     /// How many of the newest changes a watcher can resume over.
     #[schema(minimum = 0, maximum = 100_000)]
     history: u64,
+    visibility: Visibility,
     /// Whether watchers are told how many watch.
     presence: PresenceMode,
     /// Which gifts wait for a host: those with a message or a name that was not approved before, or all.
@@ -57,6 +58,10 @@ impl From<&domain::Policy> for Policy {
             flush_ms: policy.flush_ms,
             idempotency_window_ms: policy.idempotency_window_ms,
             history: policy.history,
+            visibility: match policy.visibility {
+                domain::Visibility::Public => Visibility::Public,
+                domain::Visibility::Private => Visibility::Private,
+            },
             presence: match policy.presence {
                 domain::TellPresence::Off => PresenceMode::Off,
                 domain::TellPresence::Count => PresenceMode::Count,

@@ -12,6 +12,14 @@ pub enum DedupMode {
     Off,
 }
 
+/// Who may read and watch a feed: everybody, or who has a viewer token for it or a key with the right to read.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Visibility {
+    Public,
+    Private,
+}
+
 /// Whether watchers are told how many watch.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]

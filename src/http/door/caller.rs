@@ -9,10 +9,10 @@ use actix_web::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use super::rates::{Budget, Who};
 use super::{Rules, single};
 use crate::auth::keys::Denied;
+use crate::auth::revoked::viewer_mark;
 use crate::auth::signed::{Claimed, Unsigned};
 use crate::auth::{BadToken, Key, Right, Viewer};
-use crate::domain::Millis;
-use crate::domain::Visibility;
+use crate::domain::{FeedId, Millis, Visibility};
 use crate::http::access::{Access, Asked};
 use crate::http::problem::ApiError;
 
@@ -34,6 +34,8 @@ pub struct Caller {
     pub budget: Option<Budget>,
     /// Who it is.
     pub identity: Identity,
+    /// The feed that must be found to be open to it before anything is done.
+    pub reads: Option<FeedId>,
     /// What must still be found right before anything is done, of a signed request.
     pub signed: Option<Claimed>,
 }
@@ -138,9 +140,15 @@ impl Rules {
     /// The bearer of a token.
     pub(super) fn bearer_of(&self, token: &str, clock: Millis) -> Identity {
         match self.tokens.check(token, clock) {
+            Ok(viewer) if self.is_revoked(&viewer) => Identity::Bad(BadToken::Revoked),
             Ok(viewer) => Identity::Viewer(Arc::new(viewer)),
             Err(bad) => Identity::Bad(bad),
         }
+    }
+
+    fn is_revoked(&self, viewer: &Viewer) -> bool {
+        let mark = viewer.sub.as_deref().map(viewer_mark);
+        mark.is_some_and(|mark| self.revoked.is_revoked(mark, viewer.issued_at))
     }
 
     /// Who reads or watches.

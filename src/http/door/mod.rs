@@ -8,6 +8,7 @@
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use actix_web::HttpRequest;
@@ -20,7 +21,7 @@ use super::access::{Access, Asked, find};
 use super::inbound::Peer;
 use super::problem::ApiError;
 use super::seldom::Seldom;
-use crate::auth::{Keys, Right, Verifier};
+use crate::auth::{Key, Keys, Revoked, Right, Verifier};
 use crate::domain::Millis;
 
 pub mod address;
@@ -54,6 +55,8 @@ pub struct Rules {
     pub keys: Keys,
     /// Judges viewers' tokens.
     pub tokens: Verifier,
+    /// Whose tokens are not taken any more. A door puts its own here, which outlives its rules.
+    pub revoked: Arc<Revoked>,
     /// Which web pages may be here.
     pub origins: Origins,
     /// By which names the server may be asked.
@@ -74,6 +77,9 @@ pub struct Rules {
 pub struct Door {
     now: ArcSwap<InForce>,
     changes: watch::Sender<()>,
+    /// Counts changes of who may do what.
+    generation: AtomicU64,
+    revoked: Arc<Revoked>,
     places: Arc<Places>,
     full: Seldom,
     /// What an address has left of wrong keys.
@@ -106,7 +112,7 @@ impl Want {
         match asked {
             Asked::For { access, .. } => match access {
                 Access::Page => Want::Page,
-                Access::Open | Access::Feed => Want::Read,
+                Access::Open | Access::Feed | Access::List => Want::Read,
                 Access::Watch => Want::Watch,
                 Access::Key(Right::Admin) => Want::Admin,
                 Access::AnyKey | Access::Key(_) | Access::Hold => Want::Produce,
@@ -135,9 +141,12 @@ pub enum Verdict {
 impl Door {
     /// A door with these rules.
     pub fn new(rules: Rules) -> Door {
+        let revoked = Arc::<Revoked>::default();
         Door {
-            now: ArcSwap::from_pointee(InForce::new(rules, None)),
+            now: ArcSwap::from_pointee(InForce::new(Rules { revoked: revoked.clone(), ..rules }, None)),
+            revoked,
             changes: watch::Sender::new(()),
+            generation: AtomicU64::new(1),
             places: Arc::default(),
             full: Seldom::new(FULL_SAID_EVERY),
             wrong_keys: Rate::new(WRONG_KEYS_PER_SECOND, 0).map(Rates::new),
@@ -148,8 +157,45 @@ impl Door {
     /// they are unless the rate is another.
     pub fn change(&self, rules: Rules) {
         let old = self.now.load_full();
+        let rules = Rules { revoked: self.revoked.clone(), ..rules };
         self.now.store(Arc::new(InForce::new(rules, Some(&old))));
+        self.generation.fetch_add(1, Ordering::AcqRel);
         self.changes.send_replace(());
+    }
+
+    /// Another number after every change of who may do what; never 0.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Whether viewers' tokens are taken.
+    pub fn takes_tokens(&self) -> bool {
+        self.now.load().rules.tokens.is_on()
+    }
+
+    /// Who says to be what a token or a key shows.
+    pub fn identify(&self, credential: &str, clock: Millis) -> Identity {
+        self.now.load().rules.identify(credential, clock)
+    }
+
+    /// What has become of a key that was good before: the same one, perhaps with other rights.
+    pub fn key_like(&self, key: &Key, clock: Millis) -> Option<Arc<Key>> {
+        self.now.load().rules.keys.like(key, clock).cloned()
+    }
+
+    /// Whose tokens are revoked.
+    pub fn revoked(&self) -> &Arc<Revoked> {
+        &self.revoked
+    }
+
+    /// Refuses tokens of the viewer of this mark that were issued before then. True when that is news: then
+    /// sockets are to be judged again.
+    pub fn refuse_viewer(&self, mark: u64, before: Millis, until: Millis) -> bool {
+        let news = self.revoked.refuse(mark, before, until);
+        if news {
+            self.generation.fetch_add(1, Ordering::AcqRel);
+        }
+        news
     }
 
     /// Tells of every change of the rules from here on.
@@ -182,7 +228,7 @@ impl Door {
         }
         if !want.needs_key() {
             return match asked {
-                Asked::For { access, .. } => self.admit_viewer(rules, access, req, clock),
+                Asked::For { access, feed } => self.admit_viewer(rules, (access, feed), req, clock),
                 Asked::OtherMethod(allow) => Verdict::Refuse(ApiError::MethodNotAllowed(allow), None),
                 Asked::Nothing => {
                     Verdict::Refuse(ApiError::NotFound(format!("there is nothing at {path}")), None)
@@ -198,18 +244,27 @@ impl Door {
     }
 
     /// Who reads or watches comes in; whether the feed lets it see anything is known when its policy is.
-    fn admit_viewer(&self, rules: &Rules, access: Access, req: &HttpRequest, clock: Millis) -> Verdict {
+    fn admit_viewer(
+        &self,
+        rules: &Rules,
+        asked: (Access, Option<&str>),
+        req: &HttpRequest,
+        clock: Millis,
+    ) -> Verdict {
+        let (access, feed) = asked;
         let identity = match access {
-            Access::Feed | Access::Watch => rules.viewer(req, access, clock),
+            Access::Feed | Access::List | Access::Watch => rules.viewer(req, access, clock),
             _ => Identity::Nobody,
         };
+        // A name that is none is for the handler to refuse.
+        let reads = feed.filter(|_| access == Access::Feed).and_then(|feed| feed.parse().ok());
         // A browser does not show its page the status of a refused handshake.
         let told_later = access == Access::Watch && caller::is_handshake(req);
         match identity {
             Identity::Bad(bad) if rules.tokens.is_on() && !told_later => {
                 Verdict::Refuse(ApiError::BadToken(bad), None)
             }
-            identity => Verdict::Enter(Caller { identity, ..Caller::default() }),
+            identity => Verdict::Enter(Caller { identity, reads, ..Caller::default() }),
         }
     }
 

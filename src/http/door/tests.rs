@@ -336,7 +336,12 @@ fn every_right_opens_its_paths_and_no_others_and_only_for_its_feeds() {
                 };
                 let with = [("Authorization", &*bearer)];
                 let opens = match access {
-                    Access::Page | Access::Open | Access::Feed | Access::Watch | Access::AnyKey => true,
+                    Access::Page
+                    | Access::Open
+                    | Access::Feed
+                    | Access::List
+                    | Access::Watch
+                    | Access::AnyKey => true,
                     Access::Key(needed) => right == needed || *right == Right::Admin,
                     Access::Hold => matches!(right, Right::Claims | Right::Admin),
                 };

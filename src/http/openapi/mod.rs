@@ -168,7 +168,9 @@ fn secure(api: &mut Value) {
             operation["security"] = match access {
                 Access::Page | Access::Open => json!([]),
                 // Nothing, where the feed is public.
-                Access::Feed | Access::Watch => json!([{}, {"token": ["watch"]}, {"key": ["read"]}]),
+                Access::Feed | Access::List | Access::Watch => {
+                    json!([{}, {"token": ["watch"]}, {"key": ["read"]}])
+                }
                 Access::AnyKey => json!([{"key": []}]),
                 Access::Hold => json!([{"key": ["claims"]}, {"token": ["hold"]}]),
                 Access::Key(Right::Gifts) => json!([{"key": ["gifts"]}, {"signed": ["gifts"]}]),

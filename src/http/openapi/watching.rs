@@ -11,8 +11,14 @@ use crate::http::problem::Problem;
 #[derive(IntoResponses)]
 enum Refusals {
     #[response(
+        status = 401,
+        description = "The feed is private and no token or key came, or what came is no good",
+        content_type = "application/problem+json"
+    )]
+    Unauthenticated(#[to_schema] Problem),
+    #[response(
         status = 403,
-        description = "Not from this web page",
+        description = "Not from this web page, or not with this token or key",
         content_type = "application/problem+json"
     )]
     Forbidden(#[to_schema] Problem),
@@ -103,8 +109,8 @@ pub(super) fn presence() {}
 
 /// Watch a feed on a WebSocket
 ///
-/// Text frames, one JSON object each: `snapshot` or `resumed` first, then `delta` and `keepalive`. See
-/// docs/asyncapi.yaml.
+/// Text frames, one JSON object each: `snapshot` or `resumed` first, then `delta` and `keepalive`. Who may is judged
+/// after the handshake, so that browsers see why not. See docs/asyncapi.yaml.
 #[utoipa::path(
     get,
     path = "/v1/feeds/{feed}/ws",

@@ -384,12 +384,12 @@ impl ResponseError for ApiError {
             ApiError::BadToken(BadToken::KeysUnavailable(seconds)) => {
                 answer.insert_header((RETRY_AFTER, *seconds));
             }
-            ApiError::BadToken(_) | ApiError::BadSignature(_) => {
+            ApiError::BadToken(_) => {
                 answer.insert_header((WWW_AUTHENTICATE, "Bearer error=\"invalid_token\""));
             }
-            ApiError::Unauthenticated { tried } => {
-                let told = if *tried { "Bearer error=\"invalid_token\"" } else { "Bearer" };
-                answer.insert_header((WWW_AUTHENTICATE, told));
+            // Also to a key that is none: `invalid_token` is about tokens, which a client would try to renew.
+            ApiError::Unauthenticated { .. } | ApiError::BadSignature(_) => {
+                answer.insert_header((WWW_AUTHENTICATE, "Bearer"));
             }
             ApiError::RateLimited(seconds)
             | ApiError::ScheduleFull(seconds)

@@ -1,5 +1,7 @@
 //! What a client may ask on `/v1/ws`.
 
+use std::fmt;
+
 use crate::domain::json::{self, Field, Object};
 use crate::domain::{FeedId, Position, Refused};
 
@@ -13,11 +15,26 @@ pub enum Command {
         /// The position the client has.
         since: Option<Position>,
     },
+    /// Show a token or a key.
+    Auth {
+        /// It.
+        credential: Credential,
+    },
     /// Stop watching a feed.
     Unsubscribe {
         /// Its name.
         feed: FeedId,
     },
+}
+
+/// A token or a key. `Debug` does not show it.
+#[derive(PartialEq, Eq)]
+pub struct Credential(pub String);
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Credential(…)")
+    }
 }
 
 /// Why a text is no command.
@@ -41,6 +58,12 @@ pub fn parse(text: &str) -> Result<Command, BadCommand> {
     let mut body = Object::open(raw, &mut faults).ok_or_else(|| bad(wanted.into()))?;
     let word = |field: Option<Field<'_>>| field.and_then(|field| field.string(&mut Vec::new()));
     let kind = word(body.take("type"));
+    if kind.as_deref() == Some("auth") {
+        let credential = word(body.take("token")).or_else(|| word(body.take("key")));
+        let credential =
+            credential.ok_or_else(|| bad("send {\"type\":\"auth\",\"token\":…} or \"key\"".into()))?;
+        return Ok(Command::Auth { credential: Credential(credential) });
+    }
     let feed = word(body.take("feed")).ok_or_else(|| bad(wanted.into()))?;
     let feed: FeedId = feed.parse().map_err(|rule| bad(format!("a feed {rule}")))?;
     let since = word(body.take("since")).and_then(|since| since.parse().ok());
@@ -68,7 +91,13 @@ mod tests {
             Ok(Command::Subscribe { feed: feed.clone(), since: None })
         );
         assert_eq!(parse(r#"{"type":"unsubscribe","feed":"a"}"#), Ok(Command::Unsubscribe { feed }));
+        for auth in [r#"{"type":"auth","token":"t"}"#, r#"{"type":"auth","key":"t"}"#] {
+            assert_eq!(parse(auth), Ok(Command::Auth { credential: Credential("t".into()) }));
+            assert!(!format!("{:?}", parse(auth)).contains("\"t\""));
+        }
         for bad in [
+            r#"{"type":"auth"}"#,
+            r#"{"type":"auth","token":5}"#,
             "",
             "x",
             "[]",

@@ -22,6 +22,12 @@ pub trait Transport: Unpin {
     fn receive(&mut self, bytes: &mut &[u8], session: &mut Session, now: Instant);
     /// The client is gone.
     fn peer_closed(&mut self);
+    /// Ends, or says, what is due by who watches and what the feeds allow. Before anything else goes out.
+    fn judge(&mut self, session: &mut Session, now: Instant);
+    /// Frames of the session went out.
+    fn sent_frames(&mut self);
+    /// By what a revocation finds the connection; 0 when none concerns it.
+    fn mark(&self) -> u32;
     /// Bytes of its own that go before the session's: pongs, pings, errors, a close frame.
     fn urgent(&mut self, now: Instant) -> Option<Bytes>;
     /// How the session's frames go over the wire.
@@ -58,6 +64,7 @@ impl<T: Transport> Connection<T> {
     pub fn new(session: Session, transport: T, worker: Rc<Worker>, tally: Rc<Tally>, place: Place) -> Self {
         let open = OpenConnection::new(transport.kind(), tally);
         let timer = worker.timer();
+        timer.mark(transport.mark());
         Connection {
             session,
             transport,
@@ -75,6 +82,8 @@ impl<T: Transport> SocketHandler for Connection<T> {
     fn receive(&mut self, mut bytes: &[u8], now: Instant) {
         if !self.transport.is_over() {
             self.transport.receive(&mut bytes, &mut self.session, now);
+            // The client may have shown another token.
+            self.timer.mark(self.transport.mark());
         }
     }
 
@@ -92,6 +101,9 @@ impl<T: Transport> SocketHandler for Connection<T> {
                 self.transport.goodbye("shutdown", spread_ms(most));
             }
         }
+        if !self.transport.is_closing() {
+            self.transport.judge(&mut self.session, now);
+        }
         if let Some(bytes) = self.transport.urgent(now) {
             self.open.sent(1, bytes.len());
             return Poll::Ready(Some(Output::Bytes(bytes)));
@@ -102,6 +114,7 @@ impl<T: Transport> SocketHandler for Connection<T> {
         if !self.transport.is_closing()
             && let Poll::Ready(batch) = self.session.next(now, wake)
         {
+            self.transport.sent_frames();
             let encoding = self.transport.encoding();
             self.open.sent(batch.frames(), batch.bytes(encoding).len());
             return Poll::Ready(Some(Output::Frames(batch, encoding)));

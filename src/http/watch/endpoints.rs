@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, SEC_WEBSOCKET_PROTOCOL};
 use actix_web::{HttpMessage, HttpRequest, HttpResponse, web};
 
 use super::body::{Streamed, WatchBody};
@@ -13,8 +13,11 @@ use super::handshake::{Handshake, Waiting, WatchOptions, shake_hands};
 use super::sockets::take_over::{CanTakeOver, TakeOver};
 use super::sse::EventStream;
 use super::tally::Tally;
+use super::watcher::Watcher;
 use super::{deflate, protocol};
-use crate::domain::FeedId;
+use crate::domain::{FeedId, Visibility};
+use crate::http::caller_of;
+use crate::http::door::caller::PROTOCOL;
 use crate::http::door::places::{Full, Place};
 use crate::http::problem::ApiError;
 use crate::http::resource::resource;
@@ -46,6 +49,7 @@ async fn one_feed(
     let feed = feed_of(&req)?;
     let options = WatchOptions::of(&req)?;
     let mut answer = shake_hands(&req)?;
+    agree_on_protocol(&req, &mut answer);
     let place = match place(&req, &gate) {
         Ok(place) => place,
         Err(why) => return turn_away(answer, &gate, &why),
@@ -58,7 +62,8 @@ async fn one_feed(
     let deflate = gate.limits.compress && deflate::agree(&req, &mut answer);
     let lease = Some((listed(&gate.live, &feed).await?, admission));
     let waiting = Waiting::new(gate.live.metrics());
-    enter(&req, input, answer, Handshake { place, lease, address, waiting, options, deflate })
+    let watcher = watcher(&req, gate, Some(&feed));
+    enter(&req, input, answer, Handshake { place, lease, address, waiting, options, watcher, deflate })
 }
 
 /// `GET /v1/ws`
@@ -68,6 +73,7 @@ async fn many_feeds(
     gate: web::Data<Gate>,
 ) -> Result<HttpResponse, ApiError> {
     let mut answer = shake_hands(&req)?;
+    agree_on_protocol(&req, &mut answer);
     let place = match place(&req, &gate) {
         Ok(place) => place,
         Err(why) => return turn_away(answer, &gate, &why),
@@ -75,7 +81,8 @@ async fn many_feeds(
     let deflate = gate.limits.compress && deflate::agree(&req, &mut answer);
     let (address, waiting) = (gate.door.address(&req), Waiting::new(gate.live.metrics()));
     let options = WatchOptions::default();
-    enter(&req, input, answer, Handshake { place, lease: None, address, waiting, options, deflate })
+    let watcher = watcher(&req, gate, None);
+    enter(&req, input, answer, Handshake { place, lease: None, address, waiting, options, watcher, deflate })
 }
 
 /// The answer to a handshake that was agreed on: the socket goes to a thread of sockets, or, where the
@@ -107,17 +114,35 @@ async fn events(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse,
     let address = gate.door.address(&req);
     let admission = gate.live.admit(address, &feed);
     let admission = admission.map_err(|refused| ApiError::TooManySubscriptions(refused.told().1))?;
-    let _lease = listed(&gate.live, &feed).await?;
+    let lease = listed(&gate.live, &feed).await?;
+    if lease.is_private() {
+        caller_of(&req).identity.may_see(feed.as_str(), Visibility::Private)?;
+    }
     let (worker, tally) = (of_worker::<Worker>(&req)?, of_worker::<Tally>(&req)?);
     let mut session = Session::new(gate.live.clone(), worker.clone(), address);
     session.watch(&feed, options.since, options.spacing, admission);
-    let connection = Connection::new(session, EventStream::default(), worker, tally.clone(), place);
+    let watcher = watcher(&req, gate, Some(&feed));
+    session.allow(|feed| watcher.may_see(feed));
+    let connection = Connection::new(session, EventStream::new(watcher), worker, tally.clone(), place);
     let body = WatchBody::new(connection, None, tally);
     let mut answer = HttpResponse::Ok();
     answer.insert_header((CONTENT_TYPE, "text/event-stream")).insert_header((CACHE_CONTROL, "no-store"));
     // Proxies would otherwise hold events back until a buffer is full.
     answer.insert_header(("X-Accel-Buffering", "no"));
     Ok(answer.body(body))
+}
+
+/// Who came with the request; `only` as in [`Watcher::new`].
+fn watcher(req: &HttpRequest, gate: web::Data<Gate>, only: Option<&FeedId>) -> Watcher {
+    Watcher::new(gate.into_inner(), caller_of(req).identity, only)
+}
+
+/// A token may stand among the subprotocols; what is agreed on is ours, never the token.
+fn agree_on_protocol(req: &HttpRequest, answer: &mut actix_http::ResponseBuilder) {
+    let offered = req.headers().get_all(SEC_WEBSOCKET_PROTOCOL).filter_map(|value| value.to_str().ok());
+    if offered.flat_map(|all| all.split(',')).any(|one| one.trim() == PROTOCOL) {
+        answer.insert_header((SEC_WEBSOCKET_PROTOCOL, PROTOCOL));
+    }
 }
 
 /// Completes the handshake only to say that there is no place: a browser does not show its page the status

@@ -12,6 +12,7 @@ use actix_web::HttpRequest;
 use super::connection::Connection;
 use super::protocol::WebSocket;
 use super::tally::Tally;
+use super::watcher::Watcher;
 use crate::domain::Position;
 use crate::http::door::places::Place;
 use crate::http::problem::{ApiError, invalid};
@@ -31,6 +32,8 @@ pub struct Handshake {
     /// It waits for its thread.
     pub(super) waiting: Waiting,
     pub(super) options: WatchOptions,
+    /// Who watches.
+    pub(super) watcher: Watcher,
     /// Frames are compressed.
     pub(super) deflate: bool,
 }
@@ -43,8 +46,9 @@ impl Handshake {
         let many = self.lease.is_none();
         if let Some((lease, admission)) = self.lease {
             session.watch(lease.feed(), self.options.since, self.options.spacing, admission);
+            session.allow(|feed| self.watcher.may_see(feed));
         }
-        let transport = WebSocket::new(many, self.deflate);
+        let transport = WebSocket::new(many, self.deflate, self.watcher);
         Connection::new(session, transport, worker.clone(), tally.clone(), self.place)
     }
 }

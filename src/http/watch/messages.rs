@@ -25,6 +25,17 @@ pub enum Message<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         feed: Option<&'a FeedId>,
     },
+    /// The token or key that came is good.
+    Auth {
+        /// How long it is, in milliseconds; absent where it has no end.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        expires_in_ms: Option<u64>,
+    },
+    /// The token is over soon: the client should send a new one.
+    Token {
+        /// In how many milliseconds.
+        expires_in_ms: u64,
+    },
     /// The feed is no longer watched on this connection: none of its frames follow.
     Unsubscribed {
         /// Its name.

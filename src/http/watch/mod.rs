@@ -18,7 +18,10 @@ mod protocol;
 pub mod sockets;
 mod sse;
 pub mod tally;
+mod watcher;
 mod worker;
 
 pub use endpoints::configure;
+#[cfg(test)]
+pub(in crate::http) use watcher::Watcher;
 pub use worker::{WatcherThreads, start_watcher_threads};

@@ -12,6 +12,7 @@ use super::encoding::{DEFLATED, WS};
 use super::incoming::{Incoming, Reader, Rules, Violation};
 use super::messages::Message;
 use super::outgoing::{close_frame, ping, pong, text_frame};
+use super::watcher::{Due, Refusal, Watcher};
 use crate::domain::FeedId;
 use crate::live::frame::Encoding;
 use crate::live::session::{Full, Session};
@@ -56,6 +57,9 @@ pub struct WebSocket {
     many: bool,
     deflate: bool,
     over: bool,
+    /// Frames of a feed went out.
+    started: bool,
+    watcher: Watcher,
     heard: Instant,
     pinged: Instant,
     closing_since: Option<Instant>,
@@ -64,9 +68,10 @@ pub struct WebSocket {
 impl WebSocket {
     /// After the handshake. `many`: the client may choose feeds. `deflate`: permessage-deflate was
     /// agreed on, without context takeover.
-    pub fn new(many: bool, deflate: bool) -> Self {
+    pub fn new(many: bool, deflate: bool, watcher: Watcher) -> Self {
         let now = Instant::now();
-        WebSocket {
+        let bad = watcher.bad_from_the_start();
+        let mut socket = WebSocket {
             reader: Reader::new(Rules { deflate, ..Rules::default() }),
             first: Vec::new(),
             pong: None,
@@ -74,10 +79,16 @@ impl WebSocket {
             many,
             deflate,
             over: false,
+            started: false,
+            watcher,
             heard: now,
             pinged: now,
             closing_since: None,
+        };
+        if let Some(bad) = bad {
+            socket.end(&bad, None);
         }
+        socket
     }
 
     fn heed(&mut self, incoming: Result<Incoming, Violation>, session: &mut Session) {
@@ -106,14 +117,20 @@ impl WebSocket {
             let why = "commands come too fast; send fewer in a second";
             return self.refuse("slow_down", why, None, TOO_MANY_CONNECTIONS);
         }
+        let command = command::parse(text);
+        if let Ok(Command::Auth { credential }) = &command {
+            return self.authenticate(&credential.0, session);
+        }
         if !self.many {
-            let why = "this socket watches one feed and takes no commands; use /v1/ws";
+            let why = "this socket watches one feed and takes no command but auth; use /v1/ws";
             return self.refuse("bad_command", why, None, BAD_REQUEST);
         }
-        match command::parse(text) {
+        match command {
+            // Obeyed above.
+            Ok(Command::Auth { .. }) => {}
             Ok(Command::Subscribe { feed, since }) => {
                 let (code, why, close) = match session.subscribe(&feed, since, Duration::ZERO) {
-                    Ok(()) => return,
+                    Ok(()) => return session.allow(|feed| self.watcher.may_see(feed)),
                     Err(Full::Connection) => (
                         "too_many_feeds",
                         "64 feeds are watched on this socket; unsubscribe one first",
@@ -132,6 +149,29 @@ impl WebSocket {
             }
             Err(bad) => self.refuse("bad_command", &bad.message, bad.feed.as_ref(), BAD_REQUEST),
         }
+    }
+
+    /// Takes a token or a key. One that is no good ends a socket that waits for one that is.
+    fn authenticate(&mut self, credential: &str, session: &mut Session) {
+        let first = self.watcher.is_nobody();
+        let only = session.feeds().next().filter(|_| !self.many);
+        match self.watcher.present(credential, only, session.feeds()) {
+            Ok(expires_in_ms) => {
+                session.allow(|feed| self.watcher.may_see(feed));
+                // What is watched may be closed to it: then that is what the client hears.
+                if self.many || session.denied().is_none() {
+                    self.tell(&Message::Auth { expires_in_ms });
+                }
+            }
+            Err(refusal) if first && !self.many && session.denied().is_some() => self.end(&refusal, None),
+            Err(refusal) => self.refuse(refusal.code, &refusal.message, None, BAD_REQUEST),
+        }
+    }
+
+    /// Says why, and closes.
+    fn end(&mut self, refusal: &Refusal, feed: Option<&FeedId>) {
+        self.tell(&Message::Error { code: refusal.code, message: &refusal.message, feed });
+        self.close(refusal.close, refusal.code);
     }
 
     /// `close` is the code when there were too many of them.
@@ -176,6 +216,38 @@ impl Transport for WebSocket {
         self.over = true;
         self.first.clear();
         self.pong = None;
+    }
+
+    fn judge(&mut self, session: &mut Session, now: Instant) {
+        match self.watcher.judge_again() {
+            Some(Ok(())) => session.allow(|feed| self.watcher.may_see(feed)),
+            Some(Err(refusal)) => return self.end(&refusal, None),
+            None => {}
+        }
+        match self.watcher.due(now, self.started) {
+            Some(Due::Ended(refusal)) => return self.end(&refusal, None),
+            Some(Due::Soon(expires_in_ms)) => self.tell(&Message::Token { expires_in_ms }),
+            None => {}
+        }
+        while let Some(feed) = session.denied().cloned() {
+            if !self.many && !self.started && self.watcher.may_wait(now) {
+                return;
+            }
+            let refusal = self.watcher.refusal(&feed);
+            if !self.many {
+                return self.end(&refusal, Some(&feed));
+            }
+            session.unsubscribe(&feed);
+            self.tell(&Message::Error { code: refusal.code, message: &refusal.message, feed: Some(&feed) });
+        }
+    }
+
+    fn sent_frames(&mut self) {
+        self.started = true;
+    }
+
+    fn mark(&self) -> u32 {
+        self.watcher.mark()
     }
 
     fn urgent(&mut self, now: Instant) -> Option<Bytes> {
@@ -225,7 +297,10 @@ impl Transport for WebSocket {
     fn deadline(&self) -> Instant {
         match self.closing_since {
             Some(since) => since + CLOSE_WITHIN,
-            None => (self.heard.max(self.pinged) + PING_EVERY).min(self.heard + DEAD_AFTER),
+            None => {
+                let quiet = (self.heard.max(self.pinged) + PING_EVERY).min(self.heard + DEAD_AFTER);
+                self.watcher.deadline(self.started).map_or(quiet, |due| due.min(quiet))
+            }
         }
     }
 }
@@ -243,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_client_that_does_not_read_its_answers_is_closed_before_they_take_much_memory() {
-        let mut socket = WebSocket::new(true, false);
+        let mut socket = WebSocket::new(true, false, crate::http::testing::watcher());
         let feed: FeedId = "a".parse().unwrap();
         for _ in 0..10 * ANSWERS_MOST {
             socket.tell(&Message::Unsubscribed { feed: &feed });

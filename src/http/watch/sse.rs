@@ -7,15 +7,30 @@ use bytes::Bytes;
 use super::connection::Transport;
 use super::encoding::SSE;
 use super::messages::Message;
+use super::watcher::{Due, Refusal, Watcher};
+use crate::domain::FeedId;
 use crate::live::frame::Encoding;
 use crate::live::session::Session;
 use crate::metrics::labels;
 
 /// An event stream's state.
-#[derive(Default)]
 pub struct EventStream {
     farewell: Option<Bytes>,
     closing: bool,
+    watcher: Watcher,
+}
+
+impl EventStream {
+    /// For who watches.
+    pub fn new(watcher: Watcher) -> Self {
+        EventStream { farewell: None, closing: false, watcher }
+    }
+
+    fn end(&mut self, refusal: &Refusal, feed: Option<&FeedId>) {
+        let json = Message::Error { code: refusal.code, message: &refusal.message, feed }.json();
+        self.farewell = Some(format!("event: error\ndata: {json}\n\n").into());
+        self.closing = true;
+    }
 }
 
 impl Transport for EventStream {
@@ -26,6 +41,28 @@ impl Transport for EventStream {
     fn peer_closed(&mut self) {
         self.closing = true;
         self.farewell = None;
+    }
+
+    fn judge(&mut self, session: &mut Session, now: Instant) {
+        match self.watcher.judge_again() {
+            Some(Ok(())) => session.allow(|feed| self.watcher.may_see(feed)),
+            Some(Err(refusal)) => return self.end(&refusal, None),
+            None => {}
+        }
+        // A stream cannot renew its token, so it is only told of the end.
+        if let Some(Due::Ended(refusal)) = self.watcher.due(now, false) {
+            return self.end(&refusal, None);
+        }
+        if let Some(feed) = session.denied().cloned() {
+            let refusal = self.watcher.refusal(&feed);
+            self.end(&refusal, Some(&feed));
+        }
+    }
+
+    fn sent_frames(&mut self) {}
+
+    fn mark(&self) -> u32 {
+        self.watcher.mark()
     }
 
     fn urgent(&mut self, _: Instant) -> Option<Bytes> {
@@ -57,6 +94,6 @@ impl Transport for EventStream {
     }
 
     fn deadline(&self) -> Instant {
-        Instant::now() + Duration::from_secs(3600)
+        self.watcher.deadline(false).unwrap_or_else(|| Instant::now() + Duration::from_secs(3600))
     }
 }

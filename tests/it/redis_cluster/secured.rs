@@ -1,7 +1,7 @@
 //! TLS, users and passwords.
 
 use super::*;
-use crate::support::cluster::Sentinels;
+use crate::support::cluster::{Plan, Sentinels};
 use crate::support::redis_server::{AclBlock, RedisServer, TLS_PORT};
 use crate::support::tls::Papers;
 
@@ -60,6 +60,57 @@ async fn over_tls_names_and_authorities_are_checked_and_clients_show_their_certi
     };
     let engine = RedisEngine::open(mapped).await.unwrap();
     assert_eq!(post(&engine, &feed, "c").await.unwrap().at.seq, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_over_tls_is_followed_by_the_names_that_its_nodes_announce() {
+    let (papers, strangers) = (Papers::new(), Papers::new());
+    let (cert, key) = (papers.cert().display().to_string(), papers.key().display().to_string());
+    let options = [
+        ["--tls-port", TLS_PORT],
+        ["--tls-cluster", "yes"],
+        ["--tls-replication", "yes"],
+        ["--tls-cert-file", &cert],
+        ["--tls-key-file", &key],
+        ["--tls-ca-cert-file", &cert],
+        ["--cluster-announce-hostname", "localhost"],
+        ["--cluster-preferred-endpoint-type", "hostname"],
+    ];
+    let mut cluster = Cluster::of(Plan {
+        replicas: 1,
+        options: &|_| options.as_flattened().iter().map(|word| word.to_string()).collect(),
+        met_at: &|_, node| (node.tls_port, node.bus_port),
+        ..Plan::default()
+    });
+    for node in &cluster.nodes {
+        node.wait("it knows every name", |node| {
+            node.run(&["CLUSTER", "SLOTS"]).matches("localhost").count() == cluster.nodes.len()
+        });
+    }
+    // One name is enough: the others are announced.
+    let right = RedisOptions {
+        ca_file: Some(papers.cert()),
+        client_cert: Some(papers.cert()),
+        client_key: Some(papers.key()),
+        ..RedisOptions::new(format!("rediss+cluster://localhost:{}", cluster.nodes[4].tls_port))
+    };
+    let strange = RedisOptions { ca_file: Some(strangers.cert()), ..right.clone() };
+    let engine = RedisEngine::open(right).await.unwrap();
+    for primary in 0..3 {
+        let feed = feed_at(&cluster, primary);
+        insist(&engine, &feed, "a").await;
+        let mut watcher = Follower::start(&engine, &feed).await;
+        let answer = post(&engine, &feed, "b").await.unwrap();
+        watcher.hears_of(&answer.at).await;
+    }
+    has_shards(&engine, Shards { up: 3, down: 0 }).await;
+    let feed = feed_at(&cluster, 1);
+    cluster.nodes[1].kill();
+    cluster.wait_for_promotion(&format!("tc:{{{feed}}}:list"), 1);
+    insist(&engine, &feed, "after").await;
+    is_known(&engine, &feed, "a").await;
+    let stranger = RedisEngine::open(strange).await.unwrap();
+    assert!(matches!(post(&stranger, &feed, "c").await, Err(EngineError::Unavailable(_))));
 }
 
 #[tokio::test(flavor = "multi_thread")]

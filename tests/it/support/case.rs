@@ -39,6 +39,13 @@ macro_rules! on_every_engine {
             use $crate::support::{case::Case, stores::Store};
             $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::cluster()).await).await })+
         }
+        mod valkey {
+            use $crate::support::{case::Case, stores::Store};
+            $(#[tokio::test] async fn $case() {
+                let Some(store) = Store::valkey() else { return };
+                super::$case(Case::on(store).await).await
+            })+
+        }
     };
 }
 

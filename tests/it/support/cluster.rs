@@ -10,6 +10,32 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Nodes that do not hear of each other for so long think that the other is gone.
 const NODE_TIMEOUT_MS: &str = "2000";
 
+/// How a cluster is made, of three primaries.
+pub struct Plan<'a> {
+    /// Of each primary.
+    pub replicas: usize,
+    /// What its nodes run.
+    pub program: &'a str,
+    /// More options of each node, by its number.
+    pub options: &'a dyn Fn(usize) -> Vec<String>,
+    /// By which ports, its own and its bus's, others are told of a node.
+    pub met_at: &'a dyn Fn(usize, &RedisServer) -> (u16, u16),
+    /// Told of the nodes when they run, before they hear of each other.
+    pub ready: &'a dyn Fn(&[RedisServer]),
+}
+
+impl Default for Plan<'_> {
+    fn default() -> Self {
+        Plan {
+            replicas: 0,
+            program: "redis-server",
+            options: &|_| Vec::new(),
+            met_at: &|_, node| (node.port, node.bus_port),
+            ready: &|_| (),
+        }
+    }
+}
+
 /// A running cluster: primaries, and as many replicas behind each of them as were asked for.
 pub struct Cluster {
     /// The first ones are the primaries; the replicas of the first follow, then those of the second.
@@ -19,12 +45,15 @@ pub struct Cluster {
 impl Cluster {
     /// Three primaries, each with so many replicas.
     pub fn start(replicas: usize) -> Cluster {
-        Cluster::with(3, replicas, &[])
+        Cluster::of(Plan { replicas, ..Plan::default() })
     }
 
-    /// With these options for every node.
-    pub fn with(primaries: usize, replicas: usize, options: &[&str]) -> Cluster {
-        let nodes = (0..primaries * (1 + replicas)).map(|_| node(options)).collect();
+    /// As this plan says.
+    pub fn of(plan: Plan) -> Cluster {
+        let (primaries, replicas) = (3, plan.replicas);
+        let nodes: Vec<_> =
+            (0..primaries * (1 + replicas)).map(|at| node(plan.program, &(plan.options)(at))).collect();
+        (plan.ready)(&nodes);
         let cluster = Cluster { nodes };
         let share = 16_384 / primaries;
         for (at, node) in cluster.nodes.iter().enumerate() {
@@ -32,8 +61,8 @@ impl Cluster {
                 let last = if at + 1 == primaries { 16_383 } else { (at + 1) * share - 1 };
                 node.run(&["CLUSTER", "ADDSLOTSRANGE", &(at * share).to_string(), &last.to_string()]);
             }
-            let (port, bus) = (node.port.to_string(), node.bus_port.to_string());
-            cluster.nodes[0].run(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]);
+            let (port, bus) = (plan.met_at)(at, node);
+            cluster.nodes[0].run(&["CLUSTER", "MEET", "127.0.0.1", &port.to_string(), &bus.to_string()]);
         }
         let all = format!("cluster_known_nodes:{}", cluster.nodes.len());
         cluster.wait("every node knows every other", |node| node.run(&["CLUSTER", "INFO"]).contains(&all));
@@ -112,7 +141,7 @@ fn has_slot(nodes: &str, slot: u16) -> bool {
     })
 }
 
-fn node(options: &[&str]) -> RedisServer {
+fn node(program: &str, options: &[String]) -> RedisServer {
     let own = [
         "--appendonly",
         "no",
@@ -129,7 +158,8 @@ fn node(options: &[&str]) -> RedisServer {
         "--repl-diskless-sync-delay",
         "0",
     ];
-    RedisServer::with(&[&own[..], options].concat())
+    let all: Vec<&str> = own.into_iter().chain(options.iter().map(String::as_str)).collect();
+    RedisServer::program(program, &all)
 }
 
 /// A primary with a replica, and three sentinels that watch it as `main`.

@@ -23,6 +23,10 @@ pub struct Fold {
     pub watchers: Option<u64>,
     /// `paused` and `muted`.
     pub controls: (bool, bool),
+    /// By period.
+    pub totals: BTreeMap<String, Value>,
+    /// By name.
+    pub goals: BTreeMap<String, Value>,
     /// Snapshots so far.
     pub snapshots: u64,
     /// Resumes so far.
@@ -63,6 +67,8 @@ impl Fold {
             drops: BTreeMap::new(),
             watchers: None,
             controls: (false, false),
+            totals: BTreeMap::new(),
+            goals: BTreeMap::new(),
             snapshots: 0,
             resumes: 0,
             deltas: 0,
@@ -150,6 +156,8 @@ impl Fold {
                 "skipped",
                 "drops",
                 "control",
+                "totals",
+                "goals",
             ],
         );
         let (epoch, seq) = (self.epoch_of(frame), self.number(frame, "seq"));
@@ -184,6 +192,8 @@ impl Fold {
         self.rows = rows.clone();
         self.drops = self.drops_of(frame);
         self.controls = self.controls_of(frame);
+        self.totals = self.totals_of(frame);
+        self.goals = self.goals_of(frame);
         self.at = Some((epoch, seq));
         self.snapshots += 1;
         self.skipped += skipped;
@@ -276,6 +286,31 @@ impl Fold {
                     action => fault!(self, "an action {action:?} that makes no sense here"),
                 }
             }
+            "totals" => {
+                self.only(op, &["op", "seq", "totals"]);
+                let periods = op["totals"].as_object().filter(|periods| !periods.is_empty());
+                for (period, told) in periods.unwrap_or_else(|| fault!(self, "an op of totals has some")) {
+                    self.totals.remove(period);
+                    if !told.is_null() {
+                        self.check_totals(period, told);
+                        self.totals.insert(period.clone(), told.clone());
+                    }
+                }
+            }
+            "goal" if op["goal"].get("deleted").is_some() => {
+                self.only(op, &["op", "seq", "goal"]);
+                self.only(&op["goal"], &["goal", "deleted"]);
+                let name = op["goal"]["goal"].as_str().unwrap_or_default();
+                if op["goal"]["deleted"] != true || (self.goals.remove(name).is_none() && !self.lenient) {
+                    fault!(self, "a goal is deleted that is not there");
+                }
+            }
+            "goal" => {
+                self.only(op, &["op", "seq", "goal"]);
+                self.check_goal(&op["goal"]);
+                self.goals.insert(op["goal"]["goal"].as_str().unwrap().to_owned(), op["goal"].clone());
+            }
+            "none" => self.only(op, &["op", "seq"]),
             _ if self.lenient => {}
             kind => fault!(self, "an op of unknown kind {kind:?}"),
         }
@@ -298,6 +333,76 @@ impl Fold {
             fault!(self, "control is there only when one of the two is true");
         }
         controls
+    }
+
+    fn totals_of(&self, frame: &Value) -> BTreeMap<String, Value> {
+        let Some(told) = frame.get("totals") else { return BTreeMap::new() };
+        let Some(told) = told.as_object().filter(|told| !told.is_empty() || self.lenient) else {
+            fault!(self, "totals is an object, or absent when nothing is counted")
+        };
+        told.iter().for_each(|(period, told)| self.check_totals(period, told));
+        told.iter().map(|(period, told)| (period.clone(), told.clone())).collect()
+    }
+
+    fn goals_of(&self, frame: &Value) -> BTreeMap<String, Value> {
+        let Some(goals) = frame.get("goals") else { return BTreeMap::new() };
+        let Some(goals) = goals.as_array().filter(|goals| !goals.is_empty() || self.lenient) else {
+            fault!(self, "goals is an array, or absent when the feed has none")
+        };
+        goals.iter().for_each(|goal| self.check_goal(goal));
+        goals.iter().map(|goal| (goal["goal"].as_str().unwrap().to_owned(), goal.clone())).collect()
+    }
+
+    /// Panics unless these are totals of the contract's shape, with leaders in order.
+    pub fn check_totals(&self, period: &str, told: &Value) {
+        self.only(told, &["since", "gifts", "units", "gifters", "points", "values", "leaders"]);
+        self.time(told, "since");
+        for field in ["gifts", "units", "gifters", "points"] {
+            self.number(told, field);
+        }
+        let values = told["values"].as_array().is_some_and(|values| {
+            values.iter().all(|value| value["currency"].is_string() && value["amount"].is_u64())
+        });
+        let lists = told.get("leaders").and_then(Value::as_object).into_iter().flatten();
+        for (by, leaders) in lists {
+            let leaders = leaders.as_array().unwrap();
+            let mut last = u64::MAX;
+            for (n, leader) in leaders.iter().enumerate() {
+                self.only(leader, &["rank", "user", "score", "at"]);
+                self.time(leader, "at");
+                let score = self.number(leader, "score");
+                if leader["rank"] != n as u64 + 1
+                    || score == 0
+                    || score > last
+                    || !leader["user"]["id"].is_string()
+                {
+                    fault!(self, "leaders by {by} are not in order: {leaders:?}");
+                }
+                last = score;
+            }
+            if leaders.len() > 10 {
+                fault!(self, "ten leaders are told at most");
+            }
+        }
+        let known = ["all", "session", "day", "week", "month"].contains(&period);
+        if !(known || self.lenient) || !values {
+            fault!(self, "totals of the wrong shape: {period} {told}");
+        }
+    }
+
+    /// Panics unless `goal` has the shape of the contract.
+    pub fn check_goal(&self, goal: &Value) {
+        self.only(goal, &["goal", "title", "period", "by", "target", "value", "reached_at"]);
+        let [target, value] = ["target", "value"].map(|field| self.number(goal, field));
+        let named = ["goal", "title", "period", "by"].into_iter().all(|field| goal[field].is_string());
+        if goal.get("reached_at").is_some() {
+            self.time(goal, "reached_at");
+        } else if value >= target {
+            fault!(self, "a goal that is reached says when: {goal}");
+        }
+        if !named || target == 0 {
+            fault!(self, "a goal of the wrong shape: {goal}");
+        }
     }
 
     fn drops_of(&self, frame: &Value) -> BTreeMap<String, Value> {
@@ -356,7 +461,7 @@ impl Fold {
         let least_one = |field: &str| row[field].as_u64().is_some_and(|n| n >= 1);
         let named = |part: &Value, picture: &str| {
             let shown = part["name"].as_str().is_some_and(|name| !name.is_empty());
-            self.only(part, &["id", "name", picture]);
+            self.only(part, &["id", "name", picture, "anonymous"]);
             part["id"].is_string() && shown && part.get(picture).is_none_or(Value::is_string)
         };
         let right = row["row"].as_str().is_some_and(|id| !id.is_empty())
@@ -385,7 +490,10 @@ impl Fold {
         let mine = (self.epoch(), self.seq(), self.capacity, &self.rows);
         let get = (feed["epoch"].as_str().unwrap(), feed["seq"].as_u64().unwrap());
         let theirs = (get.0, get.1, feed["capacity"].as_u64().unwrap(), feed["rows"].as_array().unwrap());
-        let told = self.drops == self.drops_of(feed) && self.controls == self.controls_of(feed);
+        let told = self.drops == self.drops_of(feed)
+            && self.controls == self.controls_of(feed)
+            && self.totals == self.totals_of(feed)
+            && self.goals == self.goals_of(feed);
         if mine != theirs || !told {
             fault!(self, "the fold is not what GET says: {feed}\nthe fold: {:#?}", self.rows);
         }

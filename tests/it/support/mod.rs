@@ -18,9 +18,11 @@ pub mod readers;
 pub mod receiver;
 pub mod redis_server;
 pub mod replica;
+pub mod severed;
 pub mod sse;
 pub mod stores;
 pub mod tls;
+pub mod valkey;
 pub mod watcher;
 
 pub use app::TestApp;

@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
+use tipcast::domain::list::Goals;
+use tipcast::domain::tally::TotalsView;
 use tipcast::domain::{
     Answer, Block, Change, Controls, Decision, Dedup, DropId, Drops, DuePlace, Epoch, FeedId, Gift, GiftId,
     Hook, HookKey, HookScope, MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch, Position, RemoveReason,
@@ -58,6 +60,8 @@ struct Feed {
     drops: BTreeMap<DropId, drops::Drop>,
     shown: Drops,
     controls: Controls,
+    totals: TotalsView,
+    goals: Goals,
     brought: HashMap<GiftId, moderation::Brought>,
     desk: review::Desk,
     decided: HashMap<GiftId, Decision>,
@@ -132,6 +136,8 @@ impl Feed {
             drops: BTreeMap::new(),
             shown: Drops::new(),
             controls: Controls::default(),
+            totals: TotalsView::new(),
+            goals: Goals::new(),
             brought: HashMap::new(),
             desk: Default::default(),
             decided: HashMap::new(),
@@ -459,6 +465,8 @@ impl FeedStore for Model {
                 rows: f.rows.clone(),
                 drops: f.shown.clone(),
                 controls: f.controls,
+                totals: f.totals.clone(),
+                goals: f.goals.clone(),
                 now,
             }
         }))

@@ -24,6 +24,7 @@ pub struct Proxy {
     /// Where to connect to.
     pub address: SocketAddr,
     mode: watch::Sender<Mode>,
+    target: watch::Sender<SocketAddr>,
     task: JoinHandle<()>,
 }
 
@@ -33,9 +34,11 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (mode, seen) = watch::channel(Mode::Open);
+        let (target, now_before) = watch::channel(target);
         let task = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let mut seen = seen.clone();
+                let target = *now_before.borrow();
                 tokio::spawn(async move {
                     if *seen.borrow_and_update() == Mode::Cut {
                         return;
@@ -53,7 +56,12 @@ impl Proxy {
                 });
             }
         });
-        Proxy { address, mode, task }
+        Proxy { address, mode, target, task }
+    }
+
+    /// New connections lead there.
+    pub fn lead_to(&self, target: SocketAddr) {
+        self.target.send_replace(target);
     }
 
     /// From now on.

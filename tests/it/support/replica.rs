@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tipcast::domain::list::Goals;
+use tipcast::domain::tally::TotalsView;
 use tipcast::domain::{
     Action, Change, Control, Controls, Drops, Op, Policy, Position, RemoveReason, Row, Tag,
 };
@@ -22,13 +24,19 @@ pub struct Replica {
     pub drops: Drops,
     /// What overlays were told to do.
     pub controls: Controls,
+    /// What was told of totals and leaders.
+    pub totals: TotalsView,
+    /// What was told of goals.
+    pub goals: Goals,
 }
 
 impl Replica {
     /// From the server's list.
     pub fn of(snapshot: Snapshot) -> Self {
-        let Snapshot { at, tag, policy: Policy { capacity, .. }, rows, drops, controls, .. } = snapshot;
-        Replica { at, tag, capacity, rows, drops, controls }
+        let Snapshot {
+            at, tag, policy: Policy { capacity, .. }, rows, drops, controls, totals, goals, ..
+        } = snapshot;
+        Replica { at, tag, capacity, rows, drops, controls, totals, goals }
     }
 
     /// Folds the next change; panics when it isn't the next one or makes no sense here.
@@ -72,6 +80,17 @@ impl Replica {
                 Action::Skip => {}
                 Action::Replay => assert!(self.find(row.as_ref().unwrap()).is_some(), "{}", story()),
             },
+            Op::Totals(periods) => {
+                assert!(!periods.is_empty(), "{}", story());
+                for (period, view) in periods {
+                    self.totals.remove(period);
+                    self.totals.extend(view.clone().map(|view| (*period, view)));
+                }
+            }
+            Op::Goal(goal, view) => {
+                self.goals.remove(goal);
+                self.goals.extend(view.clone().map(|view| (goal.clone(), view)));
+            }
             Op::Reset => self.rows.truncate(self.capacity as usize),
         }
         self.at.seq = change.seq;
@@ -84,6 +103,8 @@ impl Replica {
         assert_eq!(self.rows, snapshot.rows, "the list at {}", self.at);
         assert_eq!(self.drops, snapshot.drops, "the drops at {}", self.at);
         assert_eq!(self.controls, snapshot.controls, "what overlays do at {}", self.at);
+        assert_eq!(self.totals, snapshot.totals, "the totals at {}", self.at);
+        assert_eq!(self.goals, snapshot.goals, "the goals at {}", self.at);
         assert_eq!(self.tag, snapshot.tag, "the mark at {}", self.at);
         assert_eq!(self.capacity, snapshot.policy.capacity, "the capacity");
     }

@@ -11,6 +11,7 @@ use tipcast::engine::{Engine, ReportLimits};
 use super::cluster::Cluster;
 use super::model::Model;
 use super::redis_server::{AclBlock, RedisServer};
+use super::valkey;
 
 /// A part of a Redis that no other test writes to.
 #[derive(Clone)]
@@ -75,6 +76,22 @@ impl Store {
     /// A corner of the shared Redis.
     pub fn redis() -> Store {
         Store::Redis(Corner::new())
+    }
+
+    /// A corner of the shared Valkey, where there is one.
+    pub fn valkey() -> Option<Store> {
+        static SHARED: Mutex<Weak<RedisServer>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap_or_else(|broken| broken.into_inner());
+        let server = match shared.upgrade() {
+            Some(server) => server,
+            None => {
+                let mut server = RedisServer::program(&valkey::program()?, &["--appendonly", "no"]);
+                server.make_user(AclBlock::Single);
+                Arc::new(server)
+            }
+        };
+        *shared = Arc::downgrade(&server);
+        Some(Store::Redis(Corner::of(server)))
     }
 
     /// A corner of the shared cluster of three primaries.

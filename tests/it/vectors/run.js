@@ -24,6 +24,11 @@ function run(Fold, { name, steps }) {
     if (!same(got, [step.position, step.rows])) return wrong(JSON.stringify(got));
     const drops = fold.drops.map(({ drop, free }) => `${drop}=${free}`);
     if (step.drops && !same(drops, step.drops)) return wrong(`drops ${drops}`);
+    const periods = ["all", "session", "day", "week", "month"].filter((period) => period in fold.totals);
+    const gifts = periods.map((period) => `${period}=${fold.totals[period].gifts}`);
+    if (step.gifts && !same(gifts, step.gifts)) return wrong(`gifts ${gifts}`);
+    const goals = fold.goals.map(({ goal, value }) => `${goal}=${value}`);
+    if (step.goals && !same(goals, step.goals)) return wrong(`goals ${goals}`);
     const find = (id) => fold.rows.find(({ row }) => row === id);
     for (const [id, count] of Object.entries(step.counts ?? {})) {
       if (find(id)?.count !== count) return wrong(`the count of ${id}`);

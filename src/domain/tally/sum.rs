@@ -1,0 +1,230 @@
+//! What is added up, and how far.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::domain::MAX_SAFE;
+
+/// One more than what a sum shows at most.
+const LIMB: u128 = MAX_SAFE as u128 + 1;
+
+/// A sum. It is shown up to 2^53−1 ([`Sum::shown`]) and keeps what is above, so that taking something back leaves
+/// what would be there without it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sum(u128);
+
+impl Sum {
+    /// This and `more`.
+    pub fn plus(self, more: impl Into<Sum>) -> Sum {
+        Sum(self.0.saturating_add(more.into().0))
+    }
+
+    /// This without `less`; never below 0.
+    pub fn minus(self, less: impl Into<Sum>) -> Sum {
+        Sum(self.0.saturating_sub(less.into().0))
+    }
+
+    /// True for nothing.
+    pub fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    /// As it is shown: 0…2^53−1.
+    pub fn shown(self) -> u64 {
+        u64::try_from(self.0).unwrap_or(u64::MAX).min(MAX_SAFE)
+    }
+}
+
+impl From<u64> for Sum {
+    fn from(n: u64) -> Sum {
+        Sum(n.into())
+    }
+}
+
+impl fmt::Display for Sum {
+    /// As stores spell it, whose scripts count in floats: `LOW`, and `HIGH:LOW` above 2^53−1, where a unit of HIGH
+    /// is 2^53.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 / LIMB {
+            0 => self.0.fmt(f),
+            high => write!(f, "{high}:{}", self.0 % LIMB),
+        }
+    }
+}
+
+impl FromStr for Sum {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Sum, &'static str> {
+        const RULE: &str = "must be a sum";
+        let (high, low) = text.split_once(':').unwrap_or(("0", text));
+        let (high, low): (u64, u64) = (high.parse().map_err(|_| RULE)?, low.parse().map_err(|_| RULE)?);
+        if low > MAX_SAFE {
+            return Err(RULE);
+        }
+        Ok(Sum(u128::from(high) * LIMB + u128::from(low)))
+    }
+}
+
+/// What leaders and goals go by.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Measure {
+    /// Amounts times the policy's points for their currency.
+    Points,
+    /// Units of gifts.
+    Units,
+    /// Minor units of this currency: 3–12 letters, as written.
+    Currency(Arc<str>),
+}
+
+impl Measure {
+    /// Reads the word of the API; none for what is neither a word nor a currency.
+    pub fn of(word: &str) -> Option<Measure> {
+        match word {
+            "points" => Some(Measure::Points),
+            "units" => Some(Measure::Units),
+            _ if (3..=12).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_alphabetic()) => {
+                Some(Measure::Currency(word.into()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The word of the API.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Measure::Points => "points",
+            Measure::Units => "units",
+            Measure::Currency(currency) => currency,
+        }
+    }
+
+    /// As stores spell it: a currency that is called like one of the words is another thing.
+    pub fn code(&self) -> String {
+        match self {
+            Measure::Points => "p".to_owned(),
+            Measure::Units => "u".to_owned(),
+            Measure::Currency(currency) => format!("${currency}"),
+        }
+    }
+
+    /// Reads [`Measure::code`].
+    pub fn of_code(code: &str) -> Option<Measure> {
+        match code {
+            "p" => Some(Measure::Points),
+            "u" => Some(Measure::Units),
+            _ => code.strip_prefix('$').map(|currency| Measure::Currency(currency.into())),
+        }
+    }
+}
+
+/// The most points for a minor unit.
+pub const MAX_POINTS: u64 = 1_000_000;
+
+/// Points for a minor unit of each currency; 0 for one that is not in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Points(pub Arc<BTreeMap<String, u64>>);
+
+impl Points {
+    /// Of an amount; stops at 2^53−1.
+    pub fn of(&self, amount: u64, currency: &str) -> u64 {
+        let each = self.0.get(currency).copied().unwrap_or(0);
+        amount.saturating_mul(each).min(MAX_SAFE)
+    }
+}
+
+impl serde::Serialize for Points {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.0.as_ref().serialize(to)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Points {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Points, D::Error> {
+        let points: BTreeMap<String, u64> = serde::Deserialize::deserialize(from)?;
+        Ok(Points(points.into()))
+    }
+}
+
+impl fmt::Display for Points {
+    /// As stores spell it: `off`, or `CURRENCY:POINTS` with commas between.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("off");
+        }
+        for (n, (currency, each)) in self.0.iter().enumerate() {
+            write!(f, "{}{currency}:{each}", if n > 0 { "," } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Points {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Points, &'static str> {
+        const RULE: &str = "must be points by currency";
+        let mut points = BTreeMap::new();
+        for pair in text.split(',').filter(|_| text != "off") {
+            let (currency, each) = pair.split_once(':').ok_or(RULE)?;
+            points.insert(currency.to_owned(), each.parse().map_err(|_| RULE)?);
+        }
+        Ok(Points(points.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn taking_back_gives_what_would_be_there_without_it(
+            amounts in prop::collection::vec(0..=MAX_SAFE, 1..40), gone in any::<u64>(),
+        ) {
+            let (mut sum, mut left) = (Sum::default(), Sum::default());
+            for amount in &amounts {
+                sum = sum.plus(*amount);
+            }
+            for (n, amount) in amounts.iter().enumerate() {
+                if gone >> (n % 64) & 1 == 1 { sum = sum.minus(*amount) } else { left = left.plus(*amount) }
+            }
+            prop_assert_eq!(sum, left);
+            prop_assert_eq!(sum.to_string().parse(), Ok(sum));
+            prop_assert!(sum.shown() <= MAX_SAFE);
+        }
+    }
+
+    #[test]
+    fn a_sum_shows_no_more_than_a_reader_of_json_holds() {
+        let full = Sum::from(MAX_SAFE);
+        assert_eq!(
+            (full.to_string().as_str(), full.plus(1).to_string().as_str()),
+            ("9007199254740991", "1:0")
+        );
+        assert_eq!((full.plus(1).shown(), full.plus(5).minus(6).shown()), (MAX_SAFE, MAX_SAFE - 1));
+        assert_eq!(Sum::default().minus(1), Sum::default());
+        for bad in ["", "-1", "1:", ":1", "9007199254740992", "1:2:3"] {
+            assert!(bad.parse::<Sum>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn measures_and_points_survive_being_written() {
+        for word in ["points", "units", "EUR", "coins"] {
+            let measure = Measure::of(word).unwrap();
+            assert_eq!((measure.as_str(), Measure::of_code(&measure.code())), (word, Some(measure.clone())));
+        }
+        assert_eq!(Measure::of("EU"), None);
+        assert_eq!(Measure::of_code("x"), None);
+        let points = Points(Arc::new([("EUR".to_owned(), 2), ("coins".to_owned(), 0)].into()));
+        assert_eq!(points.to_string().parse(), Ok(points.clone()));
+        assert_eq!("off".parse(), Ok(Points::default()));
+        assert_eq!((points.of(21, "EUR"), points.of(21, "USD")), (42, 0));
+        assert_eq!(points.of(MAX_SAFE, "EUR"), MAX_SAFE);
+    }
+}

@@ -1,0 +1,327 @@
+//! Who watches over one connection: what it showed at its handshake or later, what that lets it see, and when
+//! it ends.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actix_ws::CloseCode;
+
+use crate::auth::keys::Denied;
+use crate::auth::revoked::viewer_mark;
+use crate::auth::{BadToken, Key, Right, Scope, Viewer};
+use crate::domain::{FeedId, Millis};
+use crate::http::Gate;
+use crate::http::door::Identity;
+
+/// 4001: the feed needs a token or a key, and none that is good came; the client should not come back without.
+const UNAUTHENTICATED: CloseCode = CloseCode::Other(4001);
+
+/// 4003: the token or key is not for this; the client should not come back with it.
+const FORBIDDEN: CloseCode = CloseCode::Other(4003);
+
+/// 4100: it cannot be judged now; the client should back off.
+const LATER: CloseCode = CloseCode::Other(4100);
+
+/// 4101: the token is over; the client should get a new one and come back.
+const EXPIRED: CloseCode = CloseCode::Other(4101);
+
+/// How long a socket of a private feed may take to show a token or a key.
+const AUTH_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long before its end the client is told to get a new token.
+const SOON: Duration = Duration::from_secs(30);
+
+/// Who watches. Watchers who showed nothing cost no more than this.
+pub struct Watcher {
+    gate: Arc<Gate>,
+    shown: Shown,
+    /// The door's rules by which it was judged last.
+    rules: u64,
+}
+
+/// What a watcher showed so far.
+enum Shown {
+    /// Nothing, until which it may.
+    Nothing {
+        until: Instant,
+    },
+    /// A key that is none any more.
+    WrongKey,
+    Bad(BadToken),
+    Good(Box<Pass>),
+}
+
+/// A token or a key that is good. Of a token only what is needed while the connection lives is kept.
+///
+/// At most 56 bytes: there is one for each watcher of a private feed, and an allocation of these takes 64.
+struct Pass {
+    opens: Opens,
+    /// By the clock that is never set, so that a clock that is set ends nothing.
+    ends: Option<Instant>,
+    /// Of a token's viewer, see [`viewer_mark`]; 0 when it names none.
+    mark: u64,
+    issued_at: Millis,
+    /// It ended soon already when it came, which is told only after the first frame.
+    is_short: bool,
+    told_soon: bool,
+}
+
+const _: () = assert!(size_of::<Pass>() <= 56);
+
+/// What was shown opens.
+enum Opens {
+    /// What this key does.
+    Key(Arc<Key>),
+    /// By a token, the only feed of this socket.
+    ThisFeed,
+    /// By a token, but not the only feed of this socket.
+    OtherFeeds,
+    /// By a token, these.
+    These(Box<Scope>),
+}
+
+/// Why a watcher may not go on, or not watch a feed.
+pub struct Refusal {
+    /// For programs.
+    pub code: &'static str,
+    /// For people. Says nothing about the feed.
+    pub message: String,
+    /// With what the connection is closed, if it is.
+    pub close: CloseCode,
+}
+
+/// What is due.
+pub enum Due {
+    /// The token ends in so many milliseconds.
+    Soon(u64),
+    /// What it showed is over.
+    Ended(Refusal),
+}
+
+impl Watcher {
+    /// Who came with `identity`. `only`: the one feed that this connection watches; none when it chooses feeds
+    /// later.
+    pub fn new(gate: Arc<Gate>, identity: Identity, only: Option<&FeedId>) -> Watcher {
+        let now = Instant::now();
+        // 0: judged at the first frame, because what was judged at the door may be revoked since.
+        let rules = 0;
+        let shown = match identity {
+            // Where no tokens are taken, one is as good as none.
+            Identity::Nobody | Identity::Bad(BadToken::NotConfigured) => {
+                Shown::Nothing { until: now + AUTH_WITHIN }
+            }
+            Identity::WrongKey => Shown::WrongKey,
+            Identity::Bad(bad) => Shown::Bad(bad),
+            Identity::Key(key) => Shown::Good(Box::new(Pass::of_key(key, now))),
+            Identity::Viewer(viewer) => Shown::Good(Box::new(Pass::of_viewer(&viewer, only, now))),
+        };
+        Watcher { gate, shown, rules }
+    }
+
+    /// Whether it may see this feed while that is private.
+    pub fn may_see(&self, feed: &FeedId) -> bool {
+        matches!(&self.shown, Shown::Good(pass) if pass.may_see(feed).is_ok())
+    }
+
+    /// By what a revocation finds its connection; 0 when none concerns it.
+    pub fn mark(&self) -> u32 {
+        match &self.shown {
+            Shown::Good(pass) if pass.mark != 0 => short_mark(pass.mark),
+            _ => 0,
+        }
+    }
+
+    /// Whether there is still time to show a token or a key.
+    pub fn may_wait(&self, now: Instant) -> bool {
+        matches!(self.shown, Shown::Nothing { until } if now < until)
+    }
+
+    /// Why a private feed is not shown.
+    pub fn refusal(&self, feed: &FeedId) -> Refusal {
+        match &self.shown {
+            Shown::Bad(bad) => bad_token(*bad),
+            Shown::Good(pass) => match pass.may_see(feed) {
+                Err(Denied::Right(_)) => forbidden("this token or key may not watch"),
+                _ => forbidden("this token or key is not for this feed"),
+            },
+            Shown::WrongKey => unauthenticated("this key is not known, or has expired"),
+            Shown::Nothing { .. } => {
+                unauthenticated("this needs a token or a key; send {\"type\":\"auth\",\"token\":…}")
+            }
+        }
+    }
+
+    /// Why the connection may not begin at all: a token came that is no good.
+    pub fn bad_from_the_start(&self) -> Option<Refusal> {
+        match self.shown {
+            Shown::Bad(bad) => Some(bad_token(bad)),
+            _ => None,
+        }
+    }
+
+    /// Judges again what was judged by other rules. None: nothing has changed. What came of it otherwise.
+    pub fn judge_again(&mut self) -> Option<Result<(), Refusal>> {
+        let rules = self.gate.door.generation();
+        if rules == self.rules {
+            return None;
+        }
+        self.rules = rules;
+        let Shown::Good(pass) = &mut self.shown else { return Some(Ok(())) };
+        if let Opens::Key(key) = &pass.opens {
+            match self.gate.door.key_like(key, Millis::now()) {
+                Some(key) => **pass = Pass::of_key(key, Instant::now()),
+                None => self.shown = Shown::WrongKey,
+            }
+        } else if self.gate.door.revoked().is_revoked(pass.mark, pass.issued_at) {
+            return Some(Err(forbidden("the token was revoked; sign in again")));
+        }
+        Some(Ok(()))
+    }
+
+    /// What is due, told once. `started`: frames of a feed went out.
+    pub fn due(&mut self, now: Instant, started: bool) -> Option<Due> {
+        let Shown::Good(pass) = &mut self.shown else { return None };
+        let is_key = matches!(pass.opens, Opens::Key(_));
+        let left = pass.ends?.saturating_duration_since(now);
+        if left.is_zero() && is_key {
+            // By its own kind of end: who comes back with the same key is not let in.
+            return Some(Due::Ended(unauthenticated("the key has expired")));
+        }
+        if left.is_zero() {
+            let message = "the token has expired; get a new one, then reconnect".into();
+            return Some(Due::Ended(Refusal { code: "token_expired", message, close: EXPIRED }));
+        }
+        let soon = left <= SOON && pass.tells_soon(started);
+        soon.then(|| {
+            pass.told_soon = true;
+            Due::Soon(u64::try_from(left.as_millis()).unwrap_or(u64::MAX))
+        })
+    }
+
+    /// When something is due next; `started` as in [`Watcher::due`].
+    pub fn deadline(&self, started: bool) -> Option<Instant> {
+        match &self.shown {
+            // Of what has passed nothing comes any more.
+            Shown::Nothing { until } if !started => Some(*until).filter(|until| *until > Instant::now()),
+            Shown::Good(pass) => pass.ends.map(|ends| match pass.tells_soon(started) {
+                true => ends.checked_sub(SOON).unwrap_or(ends),
+                false => ends,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Takes a token or a key that came in a frame, from a client that watches `feeds`. After one that was good it
+    /// must be of the same viewer and open what is watched, or the one before goes on. Answers in how many
+    /// milliseconds it ends, if it does. `only` as in [`Watcher::new`].
+    pub fn present<'a>(
+        &mut self,
+        credential: &str,
+        only: Option<&FeedId>,
+        mut feeds: impl Iterator<Item = &'a FeedId>,
+    ) -> Result<Option<u64>, Refusal> {
+        let now = Instant::now();
+        // Before it is judged: what is revoked from here on is told by another number.
+        let rules = self.gate.door.generation();
+        let pass = match self.gate.door.identify(credential, Millis::now()) {
+            Identity::Bad(bad) => return Err(bad_token(bad)),
+            Identity::WrongKey | Identity::Nobody => {
+                return Err(Refusal {
+                    code: "bad_token",
+                    ..unauthenticated("this key is not known, or has expired")
+                });
+            }
+            Identity::Key(key) => Pass::of_key(key, now),
+            Identity::Viewer(viewer) => Pass::of_viewer(&viewer, only, now),
+        };
+        if let Shown::Good(old) = &self.shown {
+            let same = match (&old.opens, &pass.opens) {
+                (Opens::Key(_), _) => true,
+                (_, Opens::Key(_)) => false,
+                _ => old.mark == pass.mark,
+            };
+            if !same || feeds.any(|feed| old.may_see(feed).is_ok() && pass.may_see(feed).is_err()) {
+                return Err(forbidden(
+                    "a new token must have the same sub and be for what is watched; the old one goes on",
+                ));
+            }
+        }
+        let left = pass.ends.map(|ends| ends.saturating_duration_since(now));
+        self.rules = rules;
+        self.shown = Shown::Good(Box::new(pass));
+        Ok(left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)))
+    }
+
+    /// Whether nothing that is good was shown yet.
+    pub fn is_nobody(&self) -> bool {
+        !matches!(self.shown, Shown::Good(_))
+    }
+}
+
+impl Pass {
+    fn of_key(key: Arc<Key>, now: Instant) -> Pass {
+        let ends = key.expires_at.and_then(|at| steady(at, now));
+        Pass {
+            opens: Opens::Key(key),
+            ends,
+            mark: 0,
+            issued_at: Millis(0),
+            is_short: false,
+            told_soon: false,
+        }
+    }
+
+    fn of_viewer(viewer: &Viewer, only: Option<&FeedId>, now: Instant) -> Pass {
+        let opens = match only {
+            Some(feed) if viewer.may_see(feed.as_str()) => Opens::ThisFeed,
+            None if viewer.may_watch => Opens::These(Box::new(viewer.feeds.clone())),
+            _ => Opens::OtherFeeds,
+        };
+        let mark = viewer.sub.as_deref().map_or(0, viewer_mark);
+        let ends = steady(viewer.ends_at, now);
+        let is_short = ends.is_some_and(|ends| ends <= now + SOON);
+        Pass { opens, ends, mark, issued_at: viewer.issued_at, is_short, told_soon: false }
+    }
+
+    /// Whether its end is still to be told before it comes. Of keys that is nobody's business.
+    fn tells_soon(&self, started: bool) -> bool {
+        !self.told_soon && (started || !self.is_short) && !matches!(self.opens, Opens::Key(_))
+    }
+
+    fn may_see(&self, feed: &FeedId) -> Result<(), Denied> {
+        let sees = match &self.opens {
+            Opens::Key(key) => return key.allows(Some(Right::Read), Some(feed.as_str())),
+            Opens::ThisFeed => true,
+            Opens::OtherFeeds => false,
+            Opens::These(scope) => scope.covers(feed.as_str()),
+        };
+        if sees { Ok(()) } else { Err(Denied::Feed(feed.as_str().into())) }
+    }
+}
+
+/// When `at` is, by the clock that is never set.
+fn steady(at: Millis, now: Instant) -> Option<Instant> {
+    now.checked_add(Duration::from_millis(at.since(Millis::now())))
+}
+
+/// What is left of a mark where there is little room; several viewers may share one.
+pub(in crate::http) fn short_mark(mark: u64) -> u32 {
+    (mark as u32).max(1)
+}
+
+fn forbidden(why: &str) -> Refusal {
+    Refusal { code: "forbidden", message: why.to_owned(), close: FORBIDDEN }
+}
+
+fn unauthenticated(why: &str) -> Refusal {
+    Refusal { code: "unauthenticated", message: why.to_owned(), close: UNAUTHENTICATED }
+}
+
+fn bad_token(bad: BadToken) -> Refusal {
+    let close = match bad {
+        BadToken::KeysUnavailable(_) => LATER,
+        BadToken::Revoked => FORBIDDEN,
+        _ => UNAUTHENTICATED,
+    };
+    Refusal { code: "bad_token", message: bad.detail().to_owned(), close }
+}
