@@ -7,9 +7,7 @@
 use serde_json::Value as Json;
 use utoipa::ToSchema;
 
-use super::answers::words::{
-    DedupMode, DeliveryMode, PresenceMode, ReviewDefault, ReviewMode, Visibility,
-};
+use super::answers::words::{DedupMode, DeliveryMode, PresenceMode, ReviewDefault, ReviewMode, Visibility};
 
 /// A gift event. Not both of deliver_at and delay_ms.
 #[derive(ToSchema)]

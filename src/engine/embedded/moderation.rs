@@ -7,7 +7,7 @@ use super::ids;
 use super::reviews;
 use super::txn::FeedTxn;
 use crate::domain::answer::GiftFate;
-use crate::domain::{Control, GiftId, GiftTakenBack, Part, Position};
+use crate::domain::{Control, Decision, GiftId, GiftTakenBack, Part, Position};
 use crate::engine::Unscheduled;
 use crate::engine::record::push_retracted;
 
@@ -24,8 +24,12 @@ pub(super) fn retract_gift(txn: &mut FeedTxn<'_>, id: &GiftId) -> Step<GiftTaken
     let answer = match known.fate {
         GiftFate::Cancelled(_) => return Ok(GiftTakenBack::Done),
         GiftFate::InReview { .. } => {
-            let denied = reviews::deny(txn, id)?;
-            return Ok(if denied { GiftTakenBack::Done } else { GiftTakenBack::Unknown });
+            return match reviews::deny(txn, id)? {
+                Some(Decision::Deny) => Ok(GiftTakenBack::Done),
+                // Time had decided otherwise: what it did is taken back.
+                Some(_) => retract_gift(txn, id),
+                None => Ok(GiftTakenBack::Unknown),
+            };
         }
         GiftFate::Waits(_) => {
             return Ok(match gifts::unschedule(txn, id)? {

@@ -160,12 +160,13 @@ fn act(
     gifts::take(txn, gift, Some(decision)).map(Some)
 }
 
-/// Denies a gift that is in review; false when it is not.
-pub(super) fn deny(txn: &mut FeedTxn<'_>, id: &GiftId) -> Step<bool> {
-    let Some(no) = txn.feed.no else { return Ok(false) };
-    let Some(entry) = due::find(txn.db, no, KIND, id.as_str())? else { return Ok(false) };
-    settle(txn, no, &entry, Some(Decision::Deny))?;
-    Ok(true)
+/// Denies a gift that is in review, unless time has decided about it. What was decided; none when it is not in review.
+pub(super) fn deny(txn: &mut FeedTxn<'_>, id: &GiftId) -> Step<Option<Decision>> {
+    let Some(no) = txn.feed.no else { return Ok(None) };
+    let Some(entry) = due::find(txn.db, no, KIND, id.as_str())? else { return Ok(None) };
+    let over = entry.place.at <= txn.now;
+    settle(txn, no, &entry, (!over).then_some(Decision::Deny))?;
+    Ok(ids::remembered(txn.db, no, id, txn.now)?.and_then(|known| known.decided))
 }
 
 /// What an entry of this kind holds.

@@ -243,6 +243,9 @@ impl Feed {
             return Outcome::New(self.keep_back(gift, Status::Suppressed, policy, now));
         }
         if self.must_wait(gift, policy, now) {
+            if let Some(retry_in_ms) = self.desk.is_full(now) {
+                return Outcome::TooManyInReview { id: gift.id.clone(), retry_in_ms };
+            }
             self.hold_for_review(gift, policy, now, at);
             return Outcome::InReview(gift.id.clone());
         }

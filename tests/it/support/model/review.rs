@@ -36,6 +36,12 @@ impl Desk {
         of(&self.blocks) || of(&self.everywhere)
     }
 
+    /// In how many milliseconds time decides about the first, when no more may wait.
+    pub fn is_full(&self, now: Millis) -> Option<u64> {
+        let first = self.first().filter(|_| self.held.len() >= 1_000)?;
+        Some(first.0.since(now))
+    }
+
     /// When time decides about the first.
     pub fn first(&self) -> Option<(Millis, u64)> {
         self.held.iter().map(|it| (it.expires, it.order)).min()
