@@ -7,14 +7,15 @@
 -- Such a script may answer instead of everything, and then has written nothing:
 --   "", "hooks"          webhooks of all feeds are to be brought here first (report_attach)
 --   "", "reports", IDLE  these webhooks are to be registered first
--- and behind its header, how many entries were cut that some reader was not done with, and then, if there are any,
--- the webhooks that doze: these are to be registered now. (Who cannot do so any more only makes them late: a webhook
--- that dozes is looked at soon.)
+-- and behind its header, how many entries were cut that some reader was not done with; "," and how many of those were
+-- gone with the list when the store let go of it; and then, if there are any, the webhooks that doze: these are to be
+-- registered now. (Who cannot do so any more only makes them late: a webhook that dozes is looked at soon.)
 
 local LEDGER, REPORTS, READERS = KEYS[8], KEYS[9], KEYS[10]
 -- ledger: as it stands, where that is looked at: most of the time there is nothing to be looked at but its length.
--- is_read: true when somebody reads it.
+-- is_read: true when somebody reads it. grown: how long the list is afterwards. mourned: what readers is to hold.
 local fresh, ledger, is_read, pushed, cut, unread, dozed = {}, false, false, false, 0, 0, ''
+local grown, vanished, mourned = 0, 0, {}
 -- What the header is followed by.
 local news = ''
 
@@ -63,7 +64,7 @@ local function ledger_refuses(first)
     if length > 0 then
       pushed = length <= limit + 0
       if pushed then
-        is_read = readers ~= '0'
+        is_read, grown = readers ~= '0', length
         return nil
       end
       -- Something is to be cut, which has more to read first.
@@ -74,7 +75,7 @@ local function ledger_refuses(first)
     length = call('LLEN', LEDGER)
   end
   if limit and ARGV[10] == known and length > 0 and length + #fresh <= limit + 0 then
-    is_read = readers ~= '0'
+    is_read, grown = readers ~= '0', length + #fresh
     return nil
   end
   ledger = ledger_of(strings[7], length, READERS)
@@ -91,13 +92,19 @@ local function ledger_refuses(first)
     end
     ledger.idle, ledger.changed = '-', true
   end
-  if ledger.length == 0 then
+  if ledger.vanished then
+    vanished, mourned = ledger_mourn(ledger, math.max(ledger.base + ledger.length, now * 1000), READERS)
+    ledger.changed = true
+  elseif ledger.length == 0 then
     ledger.base, ledger.changed = math.max(ledger.base, now * 1000), true
     ledger.start = ledger.base
   end
   length = ledger.length + #fresh
   if length > ledger.limit then plan_cut(length) end
-  if unread > 0 or dozed ~= '' then news = ' ' .. int(unread) .. dozed end
+  grown = length - cut
+  if unread + vanished > 0 or dozed ~= '' then
+    news = ' ' .. int(unread) .. (vanished > 0 and ',' .. int(vanished) or '') .. dozed
+  end
 end
 
 -- Writes what was entered; after `commit`. Who waits for entries listens on the feed's channel.
@@ -107,7 +114,13 @@ local function ledger_commit()
   if ledger and ledger.broken then call('DEL', LEDGER) end
   if not pushed then call('RPUSH', LEDGER, unpack(fresh)) end
   if cut > 0 then call('LTRIM', LEDGER, int(cut), -1) end
-  if ledger and ledger.changed then call('SET', REPORTS, reports_of(ledger)) end
+  if #mourned > 0 then call('HSET', READERS, unpack(mourned)) end
+  if ledger and ledger.changed then
+    ledger.length = grown
+    call('SET', REPORTS, reports_of(ledger))
+  elseif is_read then
+    call('SET', REPORTS, match(strings[7], '^%S+ %S+ %S+ %S+ %S+ %S+') .. ' ' .. int(grown))
+  end
   if is_read and #changes == 0 and not lost and not strayed then
     call('SPUBLISH', ARGV[9], 'live ' .. (epoch or '0') .. ' 0\n=\n')
   end

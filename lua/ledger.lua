@@ -3,7 +3,7 @@
 -- one command, and the oldest are cut off with one.
 --
 --   ledger   LIST, an entry per element, the oldest first; its lines are those of engine::record::push_entry
---   reports  STRING: "LIMIT HOOKS IDLE READERS START BASE"
+--   reports  STRING: "LIMIT HOOKS IDLE READERS START BASE LENGTH"
 --            LIMIT: the list is never longer; where it would be, it is looked what can be cut
 --            HOOKS: the version of the set of webhooks of all feeds that was brought here last
 --            IDLE: webhooks that rest, "READER,BATCH_MS,STAMP" with ";" between, or "-". The stamp is another
@@ -12,6 +12,8 @@
 --            READERS: how many read here
 --            START: the number of the first entry that there ever was; a ledger that was lost begins another
 --            BASE: the number of the list's first element
+--            LENGTH: how long the list is, true while somebody reads: should the list be gone (an eviction), it says
+--            how much of it. Versions before 0.2 wrote none, and cannot read it
 --   readers  HASH, reader -> "FLOOR HANDED LOST SINCE", newline, progress
 --            FLOOR: every entry below is done with. HANDED: those from here on were never handed out.
 --            LOST: how many were cut that were not done with. SINCE: of a webhook of all feeds, when it was made
@@ -25,19 +27,23 @@
 -- None of this expires with an idle feed.
 
 -- The ledger as it stands: `text` is what reports holds, `length` that of the list. Without a list (not begun, or
--- lost) what comes next begins at `base` at the earliest: no number is given out twice. broken: the list that is
--- there is of no use, because nobody knows its numbers.
+-- lost) what comes next begins at `base` at the earliest: no number is given out twice. vanished: the list is gone,
+-- and somebody read it: numbers are those that it had, until the next entry comes (ledger_mourn). broken: the list
+-- that is there is of no use, because nobody knows its numbers.
 local function ledger_of(text, length, readers_key)
-  local limit, hooks, idle, readers, start, base =
-    string.match(text or '', '^(%d+) (%d+) (%S+) (%d+) (%d+) (%d+)$')
+  local limit, hooks, idle, readers, start, base, had =
+    string.match(text or '', '^(%d+) (%d+) (%S+) (%d+) (%d+) (%d+) ?(%d*)$')
   if start and length <= limit + 0 then
-    if length == 0 then
+    local vanished = length == 0 and readers ~= '0' and had ~= '' and had ~= '0'
+    if vanished then
+      length = had + 0
+    elseif length == 0 then
       base, limit = base + limit, 0
       start = base
     end
     return {
       start = start + 0, base = base + 0, limit = limit + 0, length = length, readers = readers + 0,
-      hooks = hooks + 0, idle = idle,
+      hooks = hooks + 0, idle = idle, vanished = vanished,
     }
   end
   local all, rests, used = redis.call('HGETALL', readers_key), {}, 0
@@ -54,5 +60,24 @@ end
 -- What reports is to hold of it.
 local function reports_of(it)
   return string.format('%d %d ', it.limit, it.hooks) .. it.idle
-    .. string.format(' %d %d %d', it.readers, it.start, it.base)
+    .. string.format(' %d %d %d %d', it.readers, it.start, it.base, it.length)
+end
+
+-- The list is gone: counts for each reader what it was never handed, as those that it has pending are counted when it
+-- comes. Numbers go on at `base`. How many entries some reader was not done with, and what readers is to hold.
+local function ledger_mourn(it, base, readers_key)
+  local behind, floor, kept = it.base + it.length, it.base + it.length, {}
+  local all = redis.call('HGETALL', readers_key)
+  for n = 1, #all, 2 do
+    local done, handed, lost, rest = string.match(all[n + 1], '^(%d+) (%d+) (%d+)(.*)$')
+    if done then
+      lost = lost + math.max(0, behind - math.max(handed + 0, it.start))
+      floor = math.min(floor, done + 0)
+      kept[#kept + 1] = all[n]
+      kept[#kept + 1] = string.format('%s %d %d', done, math.max(handed + 0, base), lost) .. rest
+    end
+  end
+  local unread = behind - math.max(floor, it.start)
+  it.start, it.base, it.limit, it.length, it.vanished = base, base, 0, 0, false
+  return math.max(0, unread), kept
 end

@@ -56,6 +56,8 @@ if ARGV[6] == 'save' then
 end
 
 local backlog, again, look = math.max(behind - reader.floor, 0), call('HKEYS', AGAIN), nil
+-- What there was is counted with the next entry.
+if ledger.vanished then backlog = 0 end
 if backlog == 0 and #again == 0 then
   look = doze(ARGV[2], ARGV[4], ARGV[5])
   keep_reports()

@@ -41,6 +41,8 @@ if not reader then
   keep_reports()
 end
 let_go(reader)
+-- What there was is counted with the next entry; nothing can be handed out before.
+if ledger.vanished then return { 'ok', '' } end
 
 -- Texts of entries by number, read in runs: what expires together mostly was handed out together.
 local texts = {}

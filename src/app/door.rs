@@ -14,6 +14,7 @@ use crate::http::door::hosts::Hosts;
 use crate::http::door::origins::Origins;
 use crate::http::door::places::PlaceLimits;
 use crate::http::door::rates::Rate;
+use crate::supervise::Parts;
 
 /// How many seconds' worth of requests about holds a viewer may make at once.
 const VIEWER_BURST: u32 = 4;
@@ -124,13 +125,14 @@ pub(super) fn fetching(
     mut rules: Rules,
     tokens: &Tokens,
     running: &mut Option<Arc<Fetched>>,
+    parts: &Arc<Parts>,
 ) -> Result<Rules, ConfigError> {
     let url = &tokens.jwks_url;
     if running.as_ref().is_some_and(|fetched| fetched.url() != url) {
         *running = None;
     }
     if running.is_none() && !url.is_empty() {
-        let started = Fetched::start(url);
+        let started = Fetched::start(url, parts);
         *running = Some(started.map_err(|why| ConfigError(format!("[auth.tokens] jwks_url: {why}")))?);
     }
     rules.tokens.set_fetched(running.clone());

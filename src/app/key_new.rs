@@ -5,6 +5,7 @@ use std::fmt::Write;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
+use data_encoding::HEXLOWER;
 
 use crate::auth::keys::KeySpec;
 use crate::auth::{Key, KeyHash, fresh_key};
@@ -96,7 +97,5 @@ fn scoped(options: &KeyOptions, name: &str, key: &str, now: Millis) -> Result<St
 
 /// The random bytes that a key spells.
 fn random_of(key: &str) -> Vec<u8> {
-    let digits: Vec<u8> =
-        key.bytes().skip(4).filter_map(|d| char::from(d).to_digit(16)).map(|d| d as u8).collect();
-    digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+    HEXLOWER.decode(key.as_bytes().get(4..).unwrap_or_default()).unwrap_or_default()
 }

@@ -136,8 +136,8 @@ pub async fn run_reloading(
     };
     let gate = web::Data::new(Gate::new(engine.clone(), live.clone(), ready.clone(), limits));
     let mut fetched = None;
-    let rules =
-        door::rules(&config).and_then(|rules| door::fetching(rules, &config.auth.tokens, &mut fetched));
+    let rules = door::rules(&config)
+        .and_then(|rules| door::fetching(rules, &config.auth.tokens, &mut fetched, &parts));
     gate.change_rules(rules.map_err(StartError::Config)?);
     live.limit(watch_limits(&config));
     config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
@@ -159,7 +159,7 @@ pub async fn run_reloading(
     let reloading = async {
         let mut config = config;
         while let Some(new) = reloads.recv().await {
-            config = reload(config, &new, &door, &mut fetched);
+            config = reload(config, &new, &door, &mut fetched, &parts);
             inbound.change(files::bounds(&config));
             live.limit(watch_limits(&config));
             if let Some(certificate) = &certificate {
@@ -269,12 +269,18 @@ fn report_options(config: &Config) -> ReportOptions {
 }
 
 /// What runs after `new` was read: `running`, with what can change while it runs taken from `new`.
-fn reload(running: Config, new: &Config, gate: &Gate, fetched: &mut Option<Arc<Fetched>>) -> Config {
+fn reload(
+    running: Config,
+    new: &Config,
+    gate: &Gate,
+    fetched: &mut Option<Arc<Fetched>>,
+    parts: &Arc<Parts>,
+) -> Config {
     let Reloaded { config, changed, waiting } = running.reloaded(new);
     // Checked as a whole: keys may go from a file that also moves to loopback, where it is not yet.
     let rules = match check(&config)
         .and_then(|_| door::rules(&config))
-        .and_then(|it| door::fetching(it, &config.auth.tokens, fetched))
+        .and_then(|it| door::fetching(it, &config.auth.tokens, fetched, parts))
     {
         Ok(rules) => rules,
         Err(why) => {

@@ -57,7 +57,10 @@ pub fn asked_to_reload(
                 Ok(Err(why)) => tracing::error!(
                     "the configuration was read again and not taken; what was stays in force: {why}"
                 ),
-                Err(_) => return,
+                Err(error) => tracing::error!(
+                    %error,
+                    "reading the configuration again panicked; what was stays in force. Please report it"
+                ),
             }
         }
     });

@@ -1,6 +1,7 @@
 //! `tipcast token new` and `tipcast token check`: for trying, and for finding out why a token is refused.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -80,7 +81,8 @@ pub async fn check(config: &Config, options: &CheckToken) -> Result<String, Stri
         Some(token) => token.clone(),
         None => std::io::read_to_string(std::io::stdin()).map_err(|e| e.to_string())?,
     };
-    let rules = rules(config).and_then(|rules| fetching(rules, &config.auth.tokens, &mut None));
+    let rules =
+        rules(config).and_then(|rules| fetching(rules, &config.auth.tokens, &mut None, &Arc::default()));
     let verifier = rules.map_err(|why| why.to_string())?.tokens;
     let judge = async {
         loop {

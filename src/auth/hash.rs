@@ -1,7 +1,8 @@
 //! What is stored of a key: its hash.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -35,7 +36,7 @@ impl KeyHash {
 impl fmt::Display for KeyHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(HASHED)?;
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&HEXLOWER.encode(&self.0))
     }
 }
 
@@ -66,27 +67,15 @@ fn plain(entry: &str) -> Option<KeyHash> {
 }
 
 fn unhex(text: &str) -> Option<KeyHash> {
-    let digits = text.as_bytes();
-    let mut hash = [0; 32];
-    if digits.len() != 64 {
-        return None;
-    }
-    for (byte, pair) in hash.iter_mut().zip(digits.chunks_exact(2)) {
-        let [high, low] = [pair[0], pair[1]].map(|d| char::from(d).to_digit(16));
-        *byte = u8::try_from(high? << 4 | low?).ok()?;
-    }
-    Some(KeyHash(hash))
+    let hash = HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()?;
+    hash.try_into().ok().map(KeyHash)
 }
 
 /// A key that nobody has yet, from the operating system's randomness.
 pub fn fresh() -> std::io::Result<String> {
     let mut random = [0; 32];
     getrandom::fill(&mut random).map_err(|error| std::io::Error::other(error.to_string()))?;
-    let mut key = String::from(PREFIX);
-    for byte in random {
-        let _ = write!(key, "{byte:02x}");
-    }
-    Ok(key)
+    Ok(format!("{PREFIX}{}", HEXLOWER.encode(&random)))
 }
 
 #[cfg(test)]

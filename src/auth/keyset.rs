@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use super::crypto::{fits, install};
 use crate::domain::Millis;
 use crate::outbound;
+use crate::supervise::{Part, Parts, faults};
 
 /// Bytes of a key set at most.
 const LONGEST: usize = 256 << 10;
@@ -135,12 +136,14 @@ struct State {
 }
 
 impl Fetched {
-    /// Starts the loop. Needs a tokio runtime.
-    pub fn start(url: &str) -> Result<Arc<Fetched>, String> {
+    /// Starts the loop, which is one of `parts`. Needs a tokio runtime.
+    pub fn start(url: &str, parts: &Arc<Parts>) -> Result<Arc<Fetched>, String> {
         let client =
             outbound::client(|builder| builder.timeout(WITHIN)).map_err(|error| error.to_string())?;
         let state = Arc::new(State::default());
-        let task = tokio::spawn(keep_fetching(client, url.to_owned(), state.clone()));
+        let (from, to) = (url.to_owned(), state.clone());
+        let run = move |_| keep_fetching(client.clone(), from.clone(), to.clone());
+        let task = tokio::spawn(parts.clone().keep(Part::KeySet, run));
         Ok(Arc::new(Fetched { url: url.to_owned(), state, task: Mutex::new(Some(task)) }))
     }
 
@@ -176,6 +179,7 @@ async fn keep_fetching(client: reqwest::Client, url: String, state: Arc<State>) 
     let mut pause = FIRST_TRIES;
     let mut failing = false;
     loop {
+        faults::pass("key_set").await;
         match fetch(&client, &url).await {
             Ok(keys) => {
                 if failing || state.keys.load().is_none() {

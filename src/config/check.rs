@@ -8,6 +8,12 @@ use super::{Config, ConfigError, DEFAULT};
 /// The most gifts of one batch; fewer cells than that and a full batch could never pass.
 const BATCH: u32 = 128;
 
+/// The longest of most times; those of `domain::limits`, which this layer does not know (`tests/it/limits.rs` compares).
+const WEEK_MS: u64 = 604_800_000;
+
+/// A year.
+const YEAR_MS: u64 = 31_536_000_000;
+
 impl Config {
     /// The address to listen on. Resolves host names.
     pub fn listen_address(&self) -> Result<SocketAddr, ConfigError> {
@@ -125,8 +131,8 @@ impl Config {
                 1_000_000,
             ),
             ("[auth.tokens] leeway_ms", auth.tokens.leeway_ms, 0, 300_000),
-            ("[auth.tokens] max_age_ms", auth.tokens.max_age_ms, 1_000, 31_536_000_000),
-            ("[drops] reminder_ms", drops.reminder_ms, 0, 604_800_000),
+            ("[auth.tokens] max_age_ms", auth.tokens.max_age_ms, 1_000, YEAR_MS),
+            ("[drops] reminder_ms", drops.reminder_ms, 0, WEEK_MS),
             ("[due] scheduled_max", due.scheduled_max, 1, 10_000_000),
             ("[due] longest_sleep_ms", due.longest_sleep_ms, 100, 60_000),
             ("[due] partitions", due.partitions as u64, 1, 16),
@@ -135,11 +141,11 @@ impl Config {
             ("[reports] max_attempts", reports.max_attempts, 1, 1_000),
             ("[reports] dead_max", reports.dead_max, 1, 100_000),
             ("[webhooks] timeout_ms", webhooks.timeout_ms, 100, 60_000),
-            ("[webhooks] give_up_ms", webhooks.give_up_ms, 1_000, 604_800_000),
-            ("[webhooks] disable_after_ms", webhooks.disable_after_ms, 0, 31_536_000_000),
+            ("[webhooks] give_up_ms", webhooks.give_up_ms, 1_000, WEEK_MS),
+            ("[webhooks] disable_after_ms", webhooks.disable_after_ms, 0, YEAR_MS),
             ("[webhooks] in_flight", webhooks.in_flight as u64, 1, 4_096),
             ("[webhooks] in_flight_each", webhooks.in_flight_each as u64, 1, 4_096),
-            ("[webhooks] secret_overlap_ms", webhooks.secret_overlap_ms, 0, 31_536_000_000),
+            ("[webhooks] secret_overlap_ms", webhooks.secret_overlap_ms, 0, YEAR_MS),
             ("[redis] wait_replicas", redis.wait_replicas as u64, 0, 16),
             ("[redis] wait_ms", redis.wait_ms, 1, 10_000),
             ("[redis] call_timeout_ms", redis.call_timeout_ms, 50, 4_000),
@@ -149,7 +155,7 @@ impl Config {
                 return Err(ConfigError(format!("{key} must be from {least} to {most}; it is {value}")));
             }
         }
-        if reports.ledger_max_age_ms != 0 && !(60_000..=31_536_000_000).contains(&reports.ledger_max_age_ms) {
+        if reports.ledger_max_age_ms != 0 && !(60_000..=YEAR_MS).contains(&reports.ledger_max_age_ms) {
             return Err(ConfigError(format!(
                 "[reports] ledger_max_age_ms must be 0 or from 60000 to 31536000000; it is {}",
                 reports.ledger_max_age_ms

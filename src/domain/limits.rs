@@ -4,6 +4,9 @@
 /// A week: the longest of most times that a user may choose.
 pub const WEEK_MS: u64 = 604_800_000;
 
+/// A year.
+pub const YEAR_MS: u64 = 31_536_000_000;
+
 /// A day.
 pub const DAY_MS: u64 = 86_400_000;
 

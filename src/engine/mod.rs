@@ -209,8 +209,8 @@ impl Shards {
 pub enum Notice {
     /// Changes of one feed, in order.
     Changes(Arc<[Change]>),
-    /// The feed's policy is another now.
-    Policy(Arc<Policy>),
+    /// The feed's policy is another now; the store says which.
+    Policy,
     /// Something may have been missed: compare positions with the store.
     Lost,
 }

@@ -183,7 +183,7 @@ impl Replica {
                 self.plan_expiry();
             }
             // Notices may be older than the snapshot we stand on: the store says what is in force.
-            Notice::Policy(_) => drop(self.catch_up().await?),
+            Notice::Policy => drop(self.catch_up().await?),
             Notice::Lost => self.repair().await?,
         }
         Ok(())

@@ -303,6 +303,8 @@ labels! {
         Sockets = "sockets",
         /// What ends connections that take too long.
         Sweep = "sweep",
+        /// What fetches the key set for viewer tokens.
+        KeySet = "key_set",
     }
 
     /// A bound on what strangers may cost.
@@ -426,6 +428,7 @@ impl Part {
             Part::Moves => "what passes a feed's changes on to watchers",
             Part::Sockets => "a thread of sockets",
             Part::Sweep => "what ends connections that take too long",
+            Part::KeySet => "the loop that fetches the key set for tokens",
         }
     }
 }

@@ -124,6 +124,8 @@ pub struct Metrics {
     pub redis_shards: Per<ShardState, Gauge>,
     /// Slots of the cluster that no primary has; 16384 while nobody was found.
     pub redis_uncovered_slots: Gauge,
+    /// Servers of Redis that let go of keys when their memory is full.
+    pub redis_may_evict: Gauge,
     /// Answers by class of path and of status code.
     pub http_requests: PerPair<Route, StatusClass, Counter>,
     /// Bounds of `[limits]` that somebody met.
@@ -360,6 +362,11 @@ impl Default for Metrics {
                 to,
                 "tipcast_redis_uncovered_slots",
                 "Slots of the Redis cluster that no primary has",
+            ),
+            redis_may_evict: add(
+                to,
+                "tipcast_redis_may_evict",
+                "Servers of Redis that let go of keys when their memory is full",
             ),
             part_restarts: counters(
                 to,

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use data_encoding::HEXLOWER_PERMISSIVE;
 use hmac::{Hmac, KeyInit, Mac};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -190,12 +191,7 @@ fn near(now: Millis, at: i64, tolerance: i64) -> Result<(), Refusal> {
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digit = |b: u8| (b as char).to_digit(16).map(|n| n as u8);
-    let bytes = text.as_bytes();
-    if !bytes.len().is_multiple_of(2) {
-        return None;
-    }
-    bytes.chunks_exact(2).map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
+    HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()
 }
 
 fn refused(why: impl Into<String>) -> Refusal {

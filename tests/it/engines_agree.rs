@@ -154,7 +154,7 @@ impl Side {
                         self.heard.push(self.said((change.seq, &change.op)).await);
                     }
                 }
-                Notice::Policy(_) => {}
+                Notice::Policy => {}
                 Notice::Lost => panic!("nothing was lost"),
             }
         }

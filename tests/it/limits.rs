@@ -1,6 +1,7 @@
 //! Bounds that are said in several places are the same in all of them: those of `domain::limits` in the default file,
 //! in the API's document and in the scripts.
 
+use tipcast::config::{Config, Flags, load};
 use tipcast::domain::{MAX_SAFE, Millis, limits, stock};
 use tipcast::engine::redis::scripts;
 
@@ -33,8 +34,9 @@ fn the_default_file_names_the_bounds_of_a_policy() {
 async fn the_document_of_the_api_has_the_bounds_of_a_policy() {
     let app = TestApp::start().await;
     let document = app.get("/openapi.json").await.json();
-    for schema in ["Policy", "PolicyPatch"] {
-        for (field, (least, most)) in POLICY {
+    let gift = ("Gift", &POLICY[3..4]);
+    for (schema, fields) in [("Policy", &POLICY[..]), ("PolicyPatch", &POLICY[..]), gift] {
+        for &(field, (least, most)) in fields {
             let told = &document["components"]["schemas"][schema]["properties"][field];
             let least = if field == "row_ttl_ms" { 0 } else { least };
             assert_eq!(
@@ -44,6 +46,24 @@ async fn the_document_of_the_api_has_the_bounds_of_a_policy() {
             );
         }
     }
+}
+
+#[test]
+fn the_longest_times_of_the_configuration_are_those_of_the_domain() {
+    let within = |change: &dyn Fn(&mut Config, u64), most: u64| {
+        let checked = |value: u64| {
+            let mut config = load(None, [], Flags::default()).unwrap();
+            change(&mut config, value);
+            config.check().is_ok()
+        };
+        assert_eq!((checked(most), checked(most + 1)), (true, false));
+    };
+    within(&|config, ms| config.drops.reminder_ms = ms, limits::WEEK_MS);
+    within(&|config, ms| config.webhooks.give_up_ms = ms, limits::WEEK_MS);
+    within(&|config, ms| config.webhooks.disable_after_ms = ms, limits::YEAR_MS);
+    within(&|config, ms| config.webhooks.secret_overlap_ms = ms, limits::YEAR_MS);
+    within(&|config, ms| config.reports.ledger_max_age_ms = ms, limits::YEAR_MS);
+    within(&|config, ms| config.auth.tokens.max_age_ms = ms, limits::YEAR_MS);
 }
 
 #[test]

@@ -33,6 +33,7 @@ mod parts;
 mod presence;
 mod private_feeds;
 mod producer_api;
+mod promises;
 mod redis_chaos;
 mod redis_cluster;
 mod redis_engine;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tempfile::TempDir;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::support::app::Backing;
 use crate::support::case::PATIENCE;
@@ -34,10 +34,15 @@ impl Faulty {
     }
 
     fn on(backing: Backing) -> Faulty {
+        Faulty::with(backing, &[])
+    }
+
+    fn with(backing: Backing, settings: &[(&str, &str)]) -> Faulty {
         let faults = TempDir::new().unwrap();
         let mut env = backing.env();
         env.push(("TIPCAST_FAULTS".into(), faults.path().display().to_string()));
         env.push(("TIPCAST_WEBHOOKS__ALLOW_PRIVATE".into(), "true".into()));
+        env.extend(settings.iter().map(|(name, value)| ((*name).into(), (*value).into())));
         let gateway = Process::start("127.0.0.1:0", backing.args(), env);
         Faulty { gateway, faults, _backing: backing }
     }
@@ -141,6 +146,17 @@ async fn the_comparison_with_the_store_goes_on_although_it_died() {
     let faulty = Faulty::start();
     faulty.kill("compare").await;
     faulty.kill("compare").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn key_sets_are_fetched_although_the_loop_for_it_died() {
+    let sets = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/keys", sets.local_addr().unwrap());
+    let faulty = Faulty::with(Backing::folder(), &[("TIPCAST_AUTH__TOKENS__JWKS_URL", &url)]);
+    let asked = async || drop(timeout(2 * PATIENCE, sets.accept()).await.expect("it is asked for").unwrap());
+    asked().await;
+    faulty.kill("key_set").await;
+    asked().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

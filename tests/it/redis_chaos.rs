@@ -124,7 +124,7 @@ impl Watcher {
                     }
                 }
                 Ok(Some(Notice::Lost)) => doubtful = true,
-                Ok(Some(Notice::Policy(_))) => {}
+                Ok(Some(Notice::Policy)) => {}
                 Ok(None) => panic!("the subscription ended"),
                 Err(_) => match head_of(&*self.engine, &feed()).await {
                     Ok(head) => doubtful |= (&head.at, head.tag) != (&self.at(), self.tag),

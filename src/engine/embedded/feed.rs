@@ -45,7 +45,7 @@ pub(super) struct Feed {
     /// Locks in memory past which those that are over are dropped: twice what held the last time.
     purge_locks_at: usize,
     /// To be told when the group is durable.
-    pub(super) new_policy: Option<Policy>,
+    pub(super) policy_is_new: bool,
     /// Its drops as they stand; `state.list.drops` is what watchers were told.
     pub(super) stocks: BTreeMap<DropId, Stock>,
     touched_stocks: BTreeSet<DropId>,
@@ -72,7 +72,7 @@ impl Feed {
             later_locks: Vec::new(),
             whole: false,
             purge_locks_at: 64,
-            new_policy: None,
+            policy_is_new: false,
             stocks: BTreeMap::new(),
             touched_stocks: BTreeSet::new(),
             waiting: None,
@@ -136,7 +136,7 @@ impl Feed {
     pub(super) fn set_policy(&mut self, policy: Policy) {
         self.capacity = policy.capacity;
         self.whole = true;
-        self.new_policy = Some(policy);
+        self.policy_is_new = true;
     }
 
     /// Keeps what a transition brought; false when that was nothing.

@@ -228,8 +228,8 @@ impl Feeds {
             if !changes.is_empty() || must_tell {
                 tell(&name, Notice::Changes(changes.into()));
             }
-            if let Some(policy) = feed.new_policy.take() {
-                tell(&name, Notice::Policy(policy.into()));
+            if std::mem::take(&mut feed.policy_is_new) {
+                tell(&name, Notice::Policy);
             }
         }
         if self.by_name.len() > FEEDS_IN_MEMORY {

@@ -69,7 +69,7 @@ impl DropStock {
         feed: &FeedId,
         drop: &DropId,
         now: Millis,
-        own: impl Fn(&mut Call),
+        own: impl Fn(&mut Call) + Sync,
     ) -> Result<Reply, Fault> {
         let mut ready = Ready::default();
         let runs = async {

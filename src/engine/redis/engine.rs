@@ -6,7 +6,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireEr
 
 use super::blocks::BlockBook;
 use super::drops::DropStock;
-use super::due::index::{DueIndex, wakes};
+use super::due::index::DueIndex;
 use super::due::queue::DueQueue;
 use super::feeds::Feeds;
 use super::keys::{Division, Keys, Shared};
@@ -14,6 +14,7 @@ use super::known::Known;
 use super::net::address::Kind;
 use super::net::connection::{Making, Work};
 use super::net::dial::Dial;
+use super::net::eviction::Eviction;
 use super::net::faults::{CLOSED, Fault};
 use super::net::fence::FenceRule;
 use super::net::shard::{Shard, ShardMaking};
@@ -31,6 +32,7 @@ use super::rounds::Rounds;
 use super::runner::Runner;
 use super::sources::Sources;
 use super::tags::random;
+use super::turns::wakes;
 use crate::domain::{FeedId, Millis};
 use crate::engine::{Engine, EngineError, Shards, Wait};
 
@@ -71,7 +73,7 @@ impl RedisEngine {
         let by_slot = matches!(dial.target.kind, Kind::Cluster(_));
         let keys = Keys::new(&options.prefix, division(&dial, &options)).map_err(EngineError::Open)?;
         let known = Arc::new(Known::default());
-        let topics = Arc::new(Topics::new(known.clone(), options.defaults.clone()));
+        let topics = Arc::new(Topics::new(known.clone()));
         let (due_wakes, job_wakes) = (wakes(), wakes());
         for (what, wakes) in [(Shared::Due, &due_wakes), (Shared::Jobs, &job_wakes)] {
             for part in 0..keys.parts(what) {
@@ -88,6 +90,7 @@ impl RedisEngine {
                 channel: keys.hello(),
                 lost,
                 metrics: options.metrics.clone(),
+                eviction: Eviction::new(options.metrics.clone(), options.feed_idle_ttl_ms > 0),
                 parts: options.parts.clone(),
             },
             topics: topics.clone(),

@@ -24,10 +24,10 @@ mod reviews;
 mod rounds;
 mod runner;
 pub mod scripts;
-mod shares;
 mod sources;
 mod stores;
 mod tags;
+mod turns;
 mod wire;
 
 pub use engine::RedisEngine;

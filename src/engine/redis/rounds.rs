@@ -30,6 +30,37 @@ pub(super) struct Ready {
     pub guarded: bool,
 }
 
+/// What one call of a round came to.
+pub(super) enum Said<R, M> {
+    /// It is done.
+    Done(R),
+    /// Nothing was done; this is to be made ready first.
+    Missing(M),
+}
+
+/// What is called again until nothing is missing.
+pub(super) trait Round: Send {
+    type Reply;
+    type Missing: Send;
+
+    /// Calls the script.
+    fn ask(&mut self) -> impl Future<Output = Result<Said<Self::Reply, Self::Missing>, Fault>> + Send;
+
+    /// Makes ready what it said was missing.
+    fn make_ready(&mut self, missing: Self::Missing) -> impl Future<Output = Result<(), Fault>> + Send;
+}
+
+/// Asks, and makes ready what is missing, until nothing is.
+pub(super) async fn rounds<R: Round>(mut round: R) -> Result<R::Reply, Fault> {
+    for _ in 0..ROUNDS {
+        match round.ask().await? {
+            Said::Done(reply) => return Ok(reply),
+            Said::Missing(missing) => round.make_ready(missing).await?,
+        }
+    }
+    Err(Fault::stay("what a feed needs to be written to changes faster than it is made ready; try again"))
+}
+
 /// What a script refused to write without.
 enum Missing {
     /// The webhooks of all feeds are to be brought to the feed.
@@ -40,6 +71,51 @@ enum Missing {
     Due(Millis, Option<u64>),
     /// Gifts of the feed are to be judged: see [`Ready::guarded`].
     Guard,
+}
+
+/// A script that appends to a feed's ledger.
+struct Appending<'a, F> {
+    rounds: &'a Rounds,
+    feed: &'a FeedId,
+    now: Option<Millis>,
+    clock: Option<Millis>,
+    ready: &'a mut Ready,
+    call: F,
+}
+
+impl<F: Fn(&Ready) -> Call + Send> Round for Appending<'_, F> {
+    type Reply = Reply;
+    type Missing = Missing;
+
+    async fn ask(&mut self) -> Result<Said<Reply, Missing>, Fault> {
+        let mut call = (self.call)(self.ready);
+        self.rounds.ledger(&mut call, self.feed, self.ready);
+        let reply = self.rounds.runner.run_feed(call, self.feed, self.now).await?;
+        Ok(match missing(&reply)? {
+            None => Said::Done(reply),
+            Some(missing) => Said::Missing(missing),
+        })
+    }
+
+    async fn make_ready(&mut self, missing: Missing) -> Result<(), Fault> {
+        let Appending { rounds, feed, clock, ready, .. } = self;
+        match missing {
+            Missing::Hooks => {
+                rounds.attaching.attach(feed, "", *clock).await?;
+                ready.registered = String::new();
+            }
+            Missing::Jobs(idle) => {
+                rounds.attaching.register_idle(feed, &idle, *clock).await?;
+                ready.registered = idle;
+            }
+            Missing::Guard => ready.guarded = true,
+            Missing::Due(at, delay) => {
+                delay.into_iter().for_each(|delay| rounds.due.set_delay(feed, delay));
+                ready.due_since = Some(rounds.due.register(feed, Some(at), None, *clock).await?);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// See the module.
@@ -57,34 +133,12 @@ impl Rounds {
         feed: &FeedId,
         now: Option<Millis>,
         ready: &mut Ready,
-        call: impl Fn(&Ready) -> Call,
+        call: impl Fn(&Ready) -> Call + Send,
     ) -> Result<Reply, Fault> {
         let clock = self.runner.clock(now);
-        for _ in 0..ROUNDS {
-            let mut call = call(ready);
-            self.ledger(&mut call, feed, ready);
-            let reply = self.runner.run_feed(call, feed, now).await?;
-            match missing(&reply)? {
-                None => {
-                    self.settle(feed, &reply, clock).await;
-                    return Ok(reply);
-                }
-                Some(Missing::Hooks) => {
-                    self.attaching.attach(feed, "", clock).await?;
-                    ready.registered = String::new();
-                }
-                Some(Missing::Jobs(idle)) => {
-                    self.attaching.register_idle(feed, &idle, clock).await?;
-                    ready.registered = idle;
-                }
-                Some(Missing::Guard) => ready.guarded = true,
-                Some(Missing::Due(at, delay)) => {
-                    delay.into_iter().for_each(|delay| self.due.set_delay(feed, delay));
-                    ready.due_since = Some(self.due.register(feed, Some(at), None, clock).await?);
-                }
-            }
-        }
-        Err(Fault::stay("the feed's delay or its webhooks change faster than it is written to"))
+        let reply = rounds(Appending { rounds: self, feed, now, clock, ready, call }).await?;
+        self.settle(feed, &reply, clock).await;
+        Ok(reply)
     }
 
     /// KEYS and ARGV by which a script appends to the ledger.
@@ -106,6 +160,15 @@ impl Rounds {
             tracing::warn!(
                 %feed, unread,
                 "entries were cut from a ledger that a reader had not acknowledged: see its groups and webhooks"
+            );
+        }
+        if reply.vanished > 0 {
+            let unread = reply.vanished;
+            self.runner.options.metrics.report_lost.inc_by(unread);
+            tracing::error!(
+                %feed, unread,
+                "Redis let go of a ledger, with entries that a reader had not acknowledged; they are gone. Set \
+                 maxmemory-policy noeviction"
             );
         }
         if let Some(dozed) = &reply.dozed

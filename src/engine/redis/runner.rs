@@ -37,6 +37,8 @@ pub(super) struct Reply {
     pub texts: Vec<String>,
     /// How many entries of the feed's ledger were cut that some reader was not done with.
     pub unread: u64,
+    /// How many such entries were gone with the list, which the store had let go of.
+    pub vanished: u64,
     /// Webhooks that dozed and now have something to send.
     pub dozed: Option<String>,
 }
@@ -109,12 +111,12 @@ impl Runner {
         call.arg("live channel", self.keys.live(feed));
         let mut texts: Vec<String> = self.run(&call).await?;
         if texts.first().is_none_or(|head| head.is_empty()) {
-            return Ok(Reply { mark: None, texts, unread: 0, dozed: None });
+            return Ok(Reply { mark: None, texts, unread: 0, vanished: 0, dozed: None });
         }
         let rest = texts.split_off(1);
-        let wire::Header { mark, now, unread, dozed } = wire::read_header(&texts[0])?;
+        let wire::Header { mark, now, unread, vanished, dozed } = wire::read_header(&texts[0])?;
         self.known.replied(feed, known.as_ref(), mark.clone());
-        Ok(Reply { mark: Some((mark, now)), texts: rest, unread, dozed: dozed.map(str::to_owned) })
+        Ok(Reply { mark: Some((mark, now)), texts: rest, unread, vanished, dozed: dozed.map(str::to_owned) })
     }
 
     /// A call of a script whose time is the first of its arguments.

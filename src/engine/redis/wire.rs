@@ -50,18 +50,23 @@ pub(super) struct Header<'a> {
     pub now: Millis,
     /// How many entries of its ledger were cut that some reader was not done with.
     pub unread: u64,
+    /// How many such entries were gone with the list.
+    pub vanished: u64,
     /// Webhooks that dozed and now have something to send.
     pub dozed: Option<&'a str>,
 }
 
-/// "EPOCH SEQ TAG NOW"; and behind it, where there is something to tell, " UNREAD", and behind that " DOZED".
+/// "EPOCH SEQ TAG NOW"; and behind it, where there is something to tell, " UNREAD" or " UNREAD,VANISHED", and behind
+/// that " DOZED".
 pub(super) fn read_header(text: &str) -> Read<Header<'_>> {
     let mut parts = text.split(' ');
     let mut part = || parts.next().ok_or(Garbled("a header"));
     let at = Position { epoch: parse(part()?, "an epoch")?, seq: parse(part()?, "a seq")? };
     let (tag, now) = (parse(part()?, "a tag")?, Millis(parse(part()?, "a time")?));
-    let unread = parts.next().map_or(Ok(0), |text| parse(text, "a count"))?;
-    Ok(Header { mark: Mark { at, tag }, now, unread, dozed: parts.next() })
+    let gone = parts.next().unwrap_or("0");
+    let (unread, vanished) = gone.split_once(',').unwrap_or((gone, "0"));
+    let (unread, vanished) = (parse(unread, "a count")?, parse(vanished, "a count")?);
+    Ok(Header { mark: Mark { at, tag }, now, unread, vanished, dozed: parts.next() })
 }
 
 /// The `meta` string of a feed, as far as heads need it.
@@ -111,8 +116,8 @@ pub(super) struct Message {
     pub lost: bool,
     /// In order.
     pub changes: Vec<Change>,
-    /// The overrides, when they were set.
-    pub overrides: Option<PolicyPatch>,
+    /// The feed's policy is another now.
+    pub new_policy: bool,
 }
 
 /// "live|lost EPOCH N", the overrides or "=", N changes.
@@ -124,10 +129,10 @@ pub(super) fn read_message(text: &str) -> Read<Message> {
         return Err(WHAT);
     };
     let (epoch, count) = (parse(epoch, "an epoch")?, parse(count, "a count")?);
-    let overrides = (overrides != "=").then(|| read_overrides(overrides)).transpose()?;
+    let new_policy = overrides != "=";
     let mut records = Records::new(rest);
     let changes: Option<Vec<_>> = (0..count).map(|_: usize| records.change(&epoch)).collect();
-    Ok(Message { lost: flag == "lost", changes: changes.ok_or(WHAT)?, overrides })
+    Ok(Message { lost: flag == "lost", changes: changes.ok_or(WHAT)?, new_policy })
 }
 
 /// A whole policy as the scripts read it.
@@ -320,10 +325,10 @@ mod tests {
         let row = "e-1\n1\n1\n5\n5\n0\n2\n7 EUR\n\n\n1\n{\"id\":\"u\"}\n{\"id\":\"g\"}\n\"hi\"\n 3\n";
         let text = format!("lost e 2\n=\n1 0 9 add\n{row}2 9 9 expired e-1\n");
         let message = read_message(&text).unwrap();
-        assert!(message.lost && message.overrides.is_none() && message.changes.len() == 2);
+        assert!(message.lost && !message.new_policy && message.changes.len() == 2);
         let Op::Add(row) = &message.changes[0].op else { panic!() };
         assert_eq!((row.count, row.message.as_deref(), row.test), (2, Some("\"hi\""), true));
         assert!(read_message("live e 1\n=\n1 0 9 add\nx").is_err());
-        assert_eq!(read_message("live 0 0\n- - - - - - - 5\n").unwrap().overrides.unwrap().history, Some(5));
+        assert!(read_message("live 0 0\n- - - - - - - 5\n").unwrap().new_policy);
     }
 }

@@ -37,16 +37,16 @@ use address::{Proxies, counted};
 pub use caller::{Caller, Identity};
 use hosts::Hosts;
 use origins::{Origins, Page};
-use places::{Full, Place, PlaceLimits, Places};
+use places::{Full, PlaceLimits, Places, WatcherPlace};
 use rates::{Budget, Rate, Rates, Who};
 
 /// How often the log says that there was no place.
 const FULL_SAID_EVERY: Duration = Duration::from_secs(10);
 
-/// Wrong keys that an address may try in a second in the long run, and 128 at once. Beyond it they are answered
-/// 429. A right key still opens: a key has 256 random bits, so nobody finds one by trying, and one
-/// producer's outdated key must not lock out the others behind the same address.
-const WRONG_KEYS_PER_SECOND: u32 = 2;
+/// Wrong keys, and paths of sources that there are not, that an address may try in a second in the long run, and
+/// 128 at once. Beyond it they are answered 429. A right one still opens: keys and paths are too long for anybody to
+/// find one by trying, and one producer's outdated key must not lock out the others behind the same address.
+const GUESSES_PER_SECOND: u32 = 2;
 
 /// What is asked at the door. The default asks nothing of programs of this machine and keeps foreign pages out.
 #[derive(Clone, Default)]
@@ -82,8 +82,8 @@ pub struct Door {
     revoked: Arc<Revoked>,
     places: Arc<Places>,
     full: Seldom,
-    /// What an address has left of wrong keys.
-    wrong_keys: Option<Rates>,
+    /// What an address has left of guesses at secrets.
+    guesses: Option<Rates>,
 }
 
 struct InForce {
@@ -149,7 +149,7 @@ impl Door {
             generation: AtomicU64::new(1),
             places: Arc::default(),
             full: Seldom::new(FULL_SAID_EVERY),
-            wrong_keys: Rate::new(WRONG_KEYS_PER_SECOND, 0).map(Rates::new),
+            guesses: Rate::new(GUESSES_PER_SECOND, 0).map(Rates::new),
         }
     }
 
@@ -279,10 +279,9 @@ impl Door {
     ) -> Verdict {
         let address = || Who::Address(now.rules.client(req).map(counted));
         if let Err((ApiError::Unauthenticated { tried: true } | ApiError::BadSignature(_), _)) = &judged
-            && let Some(wrong_keys) = &self.wrong_keys
-            && let Err(budget) = wrong_keys.charge(address(), NonZeroU32::MIN)
+            && let Err(slow_down) = self.guessed(req)
         {
-            return Verdict::Refuse(ApiError::RateLimited(budget.retry_after()), None);
+            return Verdict::Refuse(slow_down, None);
         }
         // Who has no valid key is charged by address, so that trying keys is limited too.
         let identity = judged.as_ref().map_or_else(|(_, identity)| identity, |caller| &caller.identity);
@@ -308,6 +307,15 @@ impl Door {
                 Verdict::Enter(Caller { who: budget.is_some().then_some(who), budget, ..caller })
             }
         }
+    }
+
+    /// Somebody tried what only the owner of a secret knows, and it was wrong: an error when its address has done so
+    /// too often, which is then the answer.
+    pub fn guessed(&self, req: &HttpRequest) -> Result<(), ApiError> {
+        let Some(guesses) = &self.guesses else { return Ok(()) };
+        let address = self.now.load().rules.client(req).map(counted);
+        let charged = guesses.charge(Who::Address(address), NonZeroU32::MIN);
+        charged.map(drop).map_err(|budget| ApiError::RateLimited(budget.retry_after()))
     }
 
     /// Charges a caller for `more` than the one request that it was let in with.
@@ -345,7 +353,7 @@ impl Door {
     }
 
     /// A place for the watcher that asks.
-    pub fn place(&self, req: &HttpRequest) -> Result<Place, Full> {
+    pub fn place(&self, req: &HttpRequest) -> Result<WatcherPlace, Full> {
         let now = self.now.load();
         let peer = || req.conn_data::<Arc<Peer>>().cloned();
         let taken = self.places.take(now.rules.client(req).map(counted), now.rules.places);
@@ -376,7 +384,7 @@ impl Door {
     }
 
     /// A place to tell a watcher in that there is none.
-    pub fn turn_away(&self) -> Option<Place> {
+    pub fn turn_away(&self) -> Option<WatcherPlace> {
         self.places.turn_away()
     }
 

@@ -45,7 +45,11 @@ struct Taken {
 
 impl Places {
     /// A place for a watcher from `address`, which [`super::address::counted`] gave.
-    pub fn take(self: &Arc<Self>, address: Option<IpAddr>, limits: PlaceLimits) -> Result<Place, Full> {
+    pub fn take(
+        self: &Arc<Self>,
+        address: Option<IpAddr>,
+        limits: PlaceLimits,
+    ) -> Result<WatcherPlace, Full> {
         let mut taken = self.locked();
         if limits.watchers > 0 && taken.all >= limits.watchers {
             return Err(Full::Server);
@@ -59,17 +63,17 @@ impl Places {
             *taken.of.entry(address).or_default() += 1;
         }
         taken.all += 1;
-        Ok(Place { places: self.clone(), kind: Kind::Watcher(address), peer: None })
+        Ok(WatcherPlace { places: self.clone(), kind: Kind::Watcher(address), peer: None })
     }
 
     /// A place to be told in that there is none; none when too many are being told.
-    pub fn turn_away(self: &Arc<Self>) -> Option<Place> {
+    pub fn turn_away(self: &Arc<Self>) -> Option<WatcherPlace> {
         let mut taken = self.locked();
         if taken.turned_away >= TURNED_AWAY_MOST {
             return None;
         }
         taken.turned_away += 1;
-        Some(Place { places: self.clone(), kind: Kind::TurnedAway, peer: None })
+        Some(WatcherPlace { places: self.clone(), kind: Kind::TurnedAway, peer: None })
     }
 
     fn locked(&self) -> MutexGuard<'_, Taken> {
@@ -79,7 +83,7 @@ impl Places {
 
 /// A place; free again when dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct WatcherPlace {
     places: Arc<Places>,
     kind: Kind,
     /// Its connection stays in the register for as long as it watches, whoever serves the socket.
@@ -87,9 +91,9 @@ pub struct Place {
     peer: Option<Arc<Peer>>,
 }
 
-impl Place {
+impl WatcherPlace {
     /// The same place, for this connection.
-    pub fn of(mut self, peer: Option<Arc<Peer>>) -> Place {
+    pub fn of(mut self, peer: Option<Arc<Peer>>) -> WatcherPlace {
         self.peer = peer;
         self
     }
@@ -101,7 +105,7 @@ enum Kind {
     TurnedAway,
 }
 
-impl Drop for Place {
+impl Drop for WatcherPlace {
     fn drop(&mut self) {
         let mut taken = self.places.locked();
         match self.kind {

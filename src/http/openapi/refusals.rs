@@ -1,67 +1,57 @@
 //! What operations may answer instead.
 
-use utoipa::IntoResponses;
+use std::collections::BTreeMap;
 
-use crate::http::problem::Problem;
+use utoipa::IntoResponses;
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::response::{Response, ResponseBuilder};
+use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::{ContentBuilder, Ref, RefOr};
 
 /// What every write may answer instead.
-#[derive(IntoResponses)]
-pub(super) enum Refusals {
-    #[response(
-        status = 401,
-        description = "A producer key is needed",
-        content_type = "application/problem+json"
-    )]
-    Unauthenticated(#[to_schema] Problem),
-    #[response(
-        status = 403,
-        description = "This web page or key may not",
-        content_type = "application/problem+json"
-    )]
-    Forbidden(#[to_schema] Problem),
-    #[response(
-        status = 422,
-        description = "Something breaks a rule",
-        content_type = "application/problem+json"
-    )]
-    Invalid(#[to_schema] Problem),
-    #[response(
-        status = 429,
-        description = "Too many requests, or too many gifts wait to be shown",
-        content_type = "application/problem+json",
-        headers(("Retry-After" = u64, description = "In seconds"))
-    )]
-    TooMany(#[to_schema] Problem),
-    #[response(
-        status = 503,
-        description = "The store does not answer; a retry with the same id is safe",
-        content_type = "application/problem+json",
-        headers(("Retry-After" = u64, description = "In seconds"))
-    )]
-    Unavailable(#[to_schema] Problem),
-}
+pub(super) struct Refusals;
 
 /// What a write with a body may answer besides.
-#[derive(IntoResponses)]
-pub(super) enum BodyRefusals {
-    #[response(status = 400, description = "The body is not JSON", content_type = "application/problem+json")]
-    Syntax(#[to_schema] Problem),
-    #[response(
-        status = 408,
-        description = "The body came too slowly",
-        content_type = "application/problem+json"
-    )]
-    Slow(#[to_schema] Problem),
-    #[response(
-        status = 413,
-        description = "The body is too large",
-        content_type = "application/problem+json"
-    )]
-    TooLarge(#[to_schema] Problem),
-    #[response(
-        status = 415,
-        description = "The body is not said to be JSON",
-        content_type = "application/problem+json"
-    )]
-    MediaType(#[to_schema] Problem),
+pub(super) struct BodyRefusals;
+
+impl IntoResponses for Refusals {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        [
+            (401, "A producer key is needed", false),
+            (403, "This web page or key may not", false),
+            (422, "Something breaks a rule", false),
+            (429, "Too many requests, or too many gifts wait to be shown", true),
+            (503, "The store does not answer; a retry with the same id is safe", true),
+        ]
+        .map(refusal)
+        .into()
+    }
+}
+
+impl IntoResponses for BodyRefusals {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        [
+            (400, "The body is not JSON", false),
+            (408, "The body came too slowly", false),
+            (413, "The body is too large", false),
+            (415, "The body is not said to be JSON", false),
+        ]
+        .map(refusal)
+        .into()
+    }
+}
+
+/// A problem; its schema is the one of all of them, see `close_bodies_and_share_problems`.
+fn refusal((status, why, again): (u16, &str, bool)) -> (String, RefOr<Response>) {
+    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
+    let answer = ResponseBuilder::new().description(why).content("application/problem+json", content);
+    let answer = match again {
+        true => {
+            let seconds = ObjectBuilder::new().schema_type(SchemaType::Type(Type::Integer)).minimum(Some(0));
+            let header = HeaderBuilder::new().schema(seconds).description(Some("In seconds")).build();
+            answer.header("Retry-After", header)
+        }
+        false => answer,
+    };
+    (status.to_string(), answer.build().into())
 }

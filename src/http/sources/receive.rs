@@ -41,7 +41,11 @@ pub(super) async fn receive(
     payload: web::Payload,
     gate: web::Data<Gate>,
 ) -> Result<HttpResponse, ApiError> {
-    let nothing = || ApiError::NotFound("there is nothing here".to_owned());
+    // Paths are secrets: whoever tries many is slowed down as with keys.
+    let nothing = || match gate.door.guessed(&req) {
+        Ok(()) => ApiError::NotFound("there is nothing here".to_owned()),
+        Err(slow_down) => slow_down,
+    };
     let tried = req.match_info().get("path").unwrap_or_default();
     let tried: crate::domain::SourcePath = tried.parse().map_err(|_| nothing())?;
     let kept = gate.ask(gate.engine.sources(tried.feed())).await?;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::sockets::{Output, SocketHandler};
 use super::tally::{OpenConnection, Tally};
-use crate::http::door::places::Place;
+use crate::http::door::places::WatcherPlace;
 use crate::live::frame::Encoding;
 use crate::live::session::Session;
 use crate::live::wake::Wake;
@@ -55,13 +55,19 @@ pub struct Connection<T> {
     worker: Rc<Worker>,
     said_goodbye: bool,
     open: OpenConnection,
-    _place: Place,
+    _place: WatcherPlace,
 }
 
 impl<T: Transport> Connection<T> {
     /// A connection that serves `session` over `transport`. It is counted in `tally` and keeps `place`
     /// for as long as it lives.
-    pub fn new(session: Session, transport: T, worker: Rc<Worker>, tally: Rc<Tally>, place: Place) -> Self {
+    pub fn new(
+        session: Session,
+        transport: T,
+        worker: Rc<Worker>,
+        tally: Rc<Tally>,
+        place: WatcherPlace,
+    ) -> Self {
         let open = OpenConnection::new(transport.kind(), tally);
         let timer = worker.timer();
         timer.mark(transport.mark());

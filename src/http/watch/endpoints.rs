@@ -18,7 +18,7 @@ use super::{deflate, protocol};
 use crate::domain::{FeedId, Visibility};
 use crate::http::caller_of;
 use crate::http::door::caller::PROTOCOL;
-use crate::http::door::places::{Full, Place};
+use crate::http::door::places::{Full, WatcherPlace};
 use crate::http::problem::ApiError;
 use crate::http::resource::resource;
 use crate::http::{Gate, feed_of};
@@ -170,7 +170,7 @@ fn streamed(
 }
 
 /// A place for the watcher that asks.
-fn place(req: &HttpRequest, gate: &Gate) -> Result<Place, ApiError> {
+fn place(req: &HttpRequest, gate: &Gate) -> Result<WatcherPlace, ApiError> {
     gate.door.place(req).map_err(|full| {
         let (bound, why) = match full {
             Full::Server => (Bound::Watchers, ApiError::NoPlace),

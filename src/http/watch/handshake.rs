@@ -14,7 +14,7 @@ use super::protocol::WebSocket;
 use super::tally::Tally;
 use super::watcher::Watcher;
 use crate::domain::Position;
-use crate::http::door::places::Place;
+use crate::http::door::places::WatcherPlace;
 use crate::http::problem::{ApiError, invalid};
 use crate::live::Lease;
 use crate::live::bounds::Admission;
@@ -24,7 +24,7 @@ use crate::metrics::Metrics;
 
 /// What was agreed on with a WebSocket client.
 pub struct Handshake {
-    pub(super) place: Place,
+    pub(super) place: WatcherPlace,
     /// The feed to watch, admitted and followed already. `None`: the client chooses feeds later.
     pub(super) lease: Option<(Lease, Admission)>,
     /// Whom it counts for; none when it is not limited.

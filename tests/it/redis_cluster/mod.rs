@@ -156,7 +156,7 @@ impl Follower {
                     }
                 }
                 Notice::Lost => self.catch_up().await,
-                Notice::Policy(_) => {}
+                Notice::Policy => {}
             }
         }
         since.elapsed()

@@ -25,7 +25,7 @@ async fn two_engines_on_one_redis_see_each_others_changes() {
         loop {
             match next(subscription).await {
                 Notice::Changes(changes) => reset |= changes.iter().any(|c| c.op == Op::Reset),
-                Notice::Policy(told) => break assert_eq!(*told, policy),
+                Notice::Policy => break,
                 Notice::Lost => {}
             }
         }

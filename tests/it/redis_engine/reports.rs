@@ -202,6 +202,43 @@ async fn what_is_cut_before_it_was_acknowledged_is_counted_and_logged() {
 }
 
 #[tokio::test]
+async fn a_ledger_that_redis_let_go_of_is_counted_by_its_true_number_for_each_reader() {
+    let server = RedisServer::start();
+    let metrics = Arc::new(tipcast::metrics::Metrics::default());
+    let options =
+        RedisOptions { store_clock: false, metrics: metrics.clone(), ..RedisOptions::new(server.url()) };
+    let engine = RedisEngine::open(options).await.unwrap();
+    post(&engine, "early").await;
+    set(&engine, &of_feed()).await;
+    let first = take_at(&engine, NOW).await;
+    assert_eq!(gifts_of(&first), ["early"]);
+    for n in 0..40 {
+        post(&engine, &format!("g{n}")).await;
+    }
+    engine.publish(&feed(), (0..5).map(|n| gift(&format!("b{n}"))).collect(), NOW).await.unwrap();
+    assert_eq!(view(&engine).await, GroupView { lag: 45, pending: 1, ..GroupView::default() });
+    run(&server, &["DEL", "tc:{room1}:ledger"]);
+    // What looks before the next gift comes finds nothing, takes nothing for done with, and can still acknowledge.
+    assert_eq!(take_at(&engine, NOW).await, []);
+    let (job, token) = claim(&engine, NOW.plus(500)).await.pop().unwrap();
+    assert!(open(&engine, &job).await.entries.is_empty());
+    give_back(&engine, (job, token), Some(0), NOW).await;
+    assert_eq!(view(&engine).await, GroupView { lag: 45, pending: 1, ..GroupView::default() });
+    assert_eq!(engine.ack(&feed(), &group(), &cursors(&first), NOW).await, Ok(Some(1)));
+    assert_eq!(metrics.report_lost.get(), 0);
+    post(&engine, "after").await;
+    assert_eq!(view(&engine).await, GroupView { lag: 1, lost: 45, ..GroupView::default() });
+    assert_eq!(metrics.report_lost.get(), 45, "those of the slowest reader, once");
+    assert_eq!(gifts_of(&take_at(&engine, NOW).await), ["after"]);
+    let (job, _) = claim(&engine, NOW.plus(1_000)).await.pop().unwrap();
+    let work = open(&engine, &job).await;
+    assert_eq!((work.backlog, work.entries.len()), (1, 1), "the webhook goes on with what there is");
+    post(&engine, "later").await;
+    assert_eq!(view(&engine).await.lost, 45);
+    assert_eq!(metrics.report_lost.get(), 45);
+}
+
+#[tokio::test]
 async fn an_idle_feed_expires_and_its_ledger_does_not() {
     let server = RedisServer::start();
     let options =

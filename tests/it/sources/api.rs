@@ -10,6 +10,7 @@ on_both_stores![
     a_source_of_ones_own_says_everything_itself,
     paths_that_nobody_has_lead_nowhere,
     a_source_is_posted_to_so_often_and_no_other_notices,
+    who_tries_paths_is_slowed_down_and_a_source_behind_the_same_address_is_not,
 ];
 
 async fn a_source_is_set_shown_and_deleted_and_its_path_stays_until_then() {
@@ -149,6 +150,24 @@ async fn paths_that_nobody_has_lead_nowhere() {
         assert!(!said.text.contains("/in/0"), "{said:?}");
     }
     app.get(&path).await.problem(405);
+    assert_eq!(deliver(&app, &path, headers, &body).await.status, 200);
+}
+
+async fn who_tries_paths_is_slowed_down_and_a_source_behind_the_same_address_is_not() {
+    let app = gateway().await;
+    let path = set(&app, "show", "tips", &settings("kofi", "kofi-token-1")).await;
+    let (headers, body) = form(KOFI);
+    let mut tried = 0;
+    let refused = loop {
+        tried += 1;
+        let said = deliver(&app, &format!("/in/{tried:032}.show"), headers.clone(), &body).await;
+        match said.status {
+            404 if tried < 5_000 => {}
+            _ => break said,
+        }
+    };
+    refused.problem(429);
+    assert!(tried > 100, "who mistypes a path a few times does not notice: {tried}");
     assert_eq!(deliver(&app, &path, headers, &body).await.status, 200);
 }
 

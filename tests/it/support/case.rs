@@ -315,7 +315,7 @@ impl Case {
             {
                 Some(Notice::Changes(changes)) => changes.to_vec(),
                 Some(Notice::Lost) => self.refill().await,
-                Some(Notice::Policy(_)) => vec![],
+                Some(Notice::Policy) => vec![],
                 None => panic!("the subscription ended"),
             };
             for change in told {

@@ -453,7 +453,7 @@ impl FeedStore for Model {
             }
             f.floor = f.floor.max(f.at.seq.saturating_sub(new.history));
             f.tell();
-            let _ = f.out.send(Notice::Policy(Arc::new(new.clone())));
+            let _ = f.out.send(Notice::Policy);
             new
         }))
     }

@@ -14,6 +14,7 @@ use super::super::scripts::Script;
 use super::address::{Endpoint, Kind};
 use super::backoff::Backoff;
 use super::dial::{Dial, Dialled, Refusal, ServerId, is_replica};
+use super::eviction::Eviction;
 use super::faults::{Fault, FaultKind, explain, is_no_script, replica, silent};
 use crate::metrics::Metrics;
 use crate::metrics::labels::RedisLink;
@@ -42,11 +43,13 @@ pub struct Connection {
     state: watch::Receiver<State>,
     broken: mpsc::Sender<(u64, Fault)>,
     keeper: JoinHandle<()>,
+    eviction: Eviction,
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
         self.keeper.abort();
+        self.eviction.forget(&self.to);
     }
 }
 
@@ -60,6 +63,7 @@ pub struct Making {
     /// Told when a connection breaks: who has which slot may be another now.
     pub lost: Arc<Notify>,
     pub metrics: Arc<Metrics>,
+    pub eviction: Eviction,
     /// Where what keeps connections is registered.
     pub parts: Arc<Parts>,
 }
@@ -84,9 +88,10 @@ impl Connection {
     pub fn open(to: Endpoint, making: Making) -> Connection {
         let (tell, state) = watch::channel(State::Starting);
         let (broken, complaints) = mpsc::channel(16);
+        let eviction = making.eviction.clone();
         let keeper = Keeper { to: to.clone(), making, tell, complaints, number: 0 };
         let kept = keeper.making.parts.clone().vital_task(Part::RedisCommands, keeper.run());
-        Connection { to, state, broken, keeper: tokio::spawn(kept) }
+        Connection { to, state, broken, keeper: tokio::spawn(kept), eviction }
     }
 
     /// Waits until the first attempt is over.
@@ -247,7 +252,8 @@ impl Keeper {
         let Dialled { mut connection, driver } = self.making.dial.commands(&self.to).await?;
         let driver = tokio::spawn(driver);
         let standing = Standing { driver, connection: connection.clone(), finishes: false };
-        let server = self.making.dial.greet(&self.to, &mut connection, &self.making.channel).await?;
+        let Making { dial, channel, eviction, .. } = &self.making;
+        let server = dial.greet(&self.to, &mut connection, channel, eviction).await?;
         Ok((standing, server))
     }
 

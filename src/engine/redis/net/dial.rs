@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::super::options::RedisOptions;
 use super::address::{Endpoint, Kind, Target};
+use super::eviction::Eviction;
 use super::faults::{Fault, explain, replica, silent};
 use super::tls;
 
@@ -194,10 +195,11 @@ impl Dial {
         to: &Endpoint,
         connection: &mut MultiplexedConnection,
         channel: &str,
+        eviction: &Eviction,
     ) -> Result<ServerId, Refusal> {
         let mut pipe = redis::pipe();
-        pipe.cmd("PING").cmd("INFO").arg("server").cmd("ROLE");
-        let [ping, info, role] = &mut self.ask(to, connection, &pipe).await?[..] else {
+        pipe.cmd("PING").cmd("INFO").arg("server").cmd("INFO").arg("memory").cmd("ROLE");
+        let [ping, info, memory, role] = &mut self.ask(to, connection, &pipe).await?[..] else {
             return Err(Fault::leave(silent(to)).into());
         };
         std::mem::replace(ping, Ok(Value::Nil)).map_err(|e| explain(to, &e))?;
@@ -213,6 +215,10 @@ impl Dial {
         }
         if role.as_ref().is_ok_and(is_replica) {
             return Err(replica(to).into());
+        }
+        let memory = std::mem::replace(memory, Ok(Value::Nil)).ok();
+        if let Some(memory) = memory.and_then(|info| redis::from_redis_value(info).ok()) {
+            eviction.heard(to, &memory);
         }
         // A user without the right to publish would break scripts in the middle. That the channel is in a slot of
         // another node says that the user may.

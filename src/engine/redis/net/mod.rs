@@ -5,6 +5,7 @@ pub mod backoff;
 pub mod connection;
 pub mod dial;
 pub mod discovery;
+pub mod eviction;
 pub mod faults;
 pub mod fence;
 pub mod layout;

@@ -10,7 +10,7 @@ use super::super::known::Known;
 use super::super::wire;
 use super::faults::Fault;
 use super::slots::slot_of_key;
-use crate::domain::{FeedId, Policy};
+use crate::domain::FeedId;
 use crate::engine::{NOTICES, Notice, Subscription};
 
 /// Where a channel stands. The numbers are those of a subscriber's connections.
@@ -66,12 +66,11 @@ impl Topic {
 pub struct Topics {
     table: Mutex<HashMap<String, Topic>>,
     known: Arc<Known>,
-    defaults: Policy,
 }
 
 impl Topics {
-    pub fn new(known: Arc<Known>, defaults: Policy) -> Topics {
-        Topics { table: Mutex::default(), known, defaults }
+    pub fn new(known: Arc<Known>) -> Topics {
+        Topics { table: Mutex::default(), known }
     }
 
     fn locked(&self) -> MutexGuard<'_, HashMap<String, Topic>> {
@@ -213,15 +212,14 @@ impl Topics {
             let _ = notices.send(Notice::Lost);
         }
         // Without changes too: what is new is then in the ledger alone.
-        if !message.changes.is_empty() || (message.overrides.is_none() && !message.lost) {
+        if !message.changes.is_empty() || (!message.new_policy && !message.lost) {
             for change in &message.changes {
                 self.known.received(feed, change);
             }
             let _ = notices.send(Notice::Changes(message.changes.into()));
         }
-        if let Some(overrides) = message.overrides {
-            let policy = self.defaults.with(&overrides);
-            let _ = notices.send(Notice::Policy(Arc::new(policy)));
+        if message.new_policy {
+            let _ = notices.send(Notice::Policy);
         }
     }
 }
@@ -238,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_channel_belongs_to_whoever_has_its_slot_and_a_second_confirmation_comes_after_a_gap() {
-        let topics = Topics::new(Arc::default(), Policy::default());
+        let topics = Topics::new(Arc::default());
         let feed: FeedId = "room".parse().unwrap();
         let (reply, mut answer) = oneshot::channel();
         assert!(topics.want_feed(&feed, "tc:{room}:live", reply));

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::super::keys::Shared;
 use super::super::net::faults::Fault;
+use super::super::rounds::{Round, Said, rounds};
 use super::super::runner::{Runner, needed, number};
 use super::super::scripts;
 use super::super::tags::random;
@@ -18,10 +19,58 @@ use super::stored::{entry, one_line, padded, reader_keys};
 use crate::domain::{Job, Millis, Reader};
 use crate::engine::{JobDone, JobTurn, Save, Want, Work};
 
+/// What a webhook's script refused to go on without.
+enum Missing {
+    /// The webhooks of all feeds are to be brought to the feed.
+    Hooks,
+    /// It does not read here, though it may be one that should.
+    Reader,
+}
+
 /// See the module.
 pub struct Jobs {
     pub runner: Arc<Runner>,
     pub hooks: Arc<Webhooks>,
+}
+
+/// A webhook's script, about one feed.
+struct Asking<'a> {
+    jobs: &'a Jobs,
+    job: &'a Job,
+    how: &'a str,
+    save: &'a Save,
+    want: Want,
+    now: Millis,
+    /// Whether a webhook that does not read here may have to begin again.
+    may_read_again: bool,
+}
+
+impl Round for Asking<'_> {
+    type Reply = Vec<Vec<u8>>;
+    type Missing = Missing;
+
+    async fn ask(&mut self) -> Result<Said<Vec<Vec<u8>>, Missing>, Fault> {
+        let reply = self.jobs.try_job(self.job, self.how, self.save, self.want, self.now).await?;
+        Ok(match reply.first() {
+            Some(what) if what == b"hooks" => Said::Missing(Missing::Hooks),
+            None if self.may_read_again => Said::Missing(Missing::Reader),
+            _ => Said::Done(reply),
+        })
+    }
+
+    async fn make_ready(&mut self, missing: Missing) -> Result<(), Fault> {
+        let hooks = &self.jobs.hooks;
+        match missing {
+            Missing::Hooks => {
+                let clock = self.jobs.runner.clock(Some(self.now));
+                hooks.attaching.attach(&self.job.feed, "", clock).await
+            }
+            Missing::Reader => {
+                self.may_read_again = false;
+                hooks.read_again(self.job, self.now).await.map(drop)
+            }
+        }
+    }
 }
 
 impl Jobs {
@@ -55,14 +104,8 @@ impl Jobs {
             let part = self.runner.keys.part_of(Shared::Hooks, &job.feed);
             note(&self.runner, &self.runner.keys.letter_feeds(part, name), job.feed.as_str()).await?;
         }
-        let mut reply = self.try_job(job, how, &save, want, now).await?;
-        if reply.first().is_some_and(|what| what == b"hooks") {
-            self.hooks.attaching.attach(&job.feed, "", self.runner.clock(Some(now))).await?;
-            reply = self.try_job(job, how, &save, want, now).await?;
-        }
-        if reply.is_empty() && how == "open" && self.hooks.read_again(job, now).await? {
-            reply = self.try_job(job, how, &save, want, now).await?;
-        }
+        let may_read_again = how == "open";
+        let reply = rounds(Asking { jobs: self, job, how, save: &save, want, now, may_read_again }).await?;
         match reply.is_empty() {
             true => Ok(None),
             false => Ok(Some(work(&reply)?)),

@@ -46,6 +46,6 @@ impl DueStore for RedisEngine {
     }
 
     fn wakes(&self) -> Wakes {
-        Wakes::new(self.queue.rounds.due.wakes.subscribe())
+        Wakes::new(self.queue.rounds.due.turns.wakes.subscribe())
     }
 }

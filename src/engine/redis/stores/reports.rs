@@ -150,6 +150,6 @@ impl JobStore for RedisEngine {
     }
 
     fn job_wakes(&self) -> Wakes {
-        Wakes::new(self.jobs.hooks.attaching.jobs.wakes.subscribe())
+        Wakes::new(self.jobs.hooks.attaching.jobs.turns.wakes.subscribe())
     }
 }
