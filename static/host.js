@@ -11,6 +11,9 @@ const SELDOM = 5_000;
 const PATIENCE = 8_000;
 /** How long a decision can be undone before it is sent, in milliseconds. */
 const UNDO = 3_000;
+/** What is pressed again within this is the same press, in milliseconds: of the mouse or a finger, and of a key. */
+const ECHO = 600;
+const KEY_ECHO = 250;
 /** With less time than this left on its clock a decision is sent at once, in milliseconds. */
 const NO_TIME = 6_000;
 /** Where this tab keeps the key until it is closed. */
@@ -113,11 +116,23 @@ function make(tag, className, ...parts) {
   return element;
 }
 
+/** Where and when something was pressed last. */
+let pressed = { at: -Infinity, x: 0, y: 0, on: null };
+
+/** Whether this is the second half of a double click: what it hits now may have moved there since the first half. */
+function isEcho({ clientX, clientY, detail, currentTarget }) {
+  const before = pressed;
+  pressed = { at: performance.now(), x: clientX, y: clientY, on: currentTarget };
+  if (pressed.at - before.at > ECHO) return false;
+  const near = Math.hypot(clientX - before.x, clientY - before.y) < 24;
+  return detail === 0 ? before.on === currentTarget : near;
+}
+
 /** A button that acts once at a time, however fast it is pressed. */
 function button(text, className, act) {
   const element = make("button", className, text);
   element.type = "button";
-  element.addEventListener("click", () => once(element, act));
+  element.addEventListener("click", (event) => isEcho(event) || once(element, act));
   return element;
 }
 
@@ -359,7 +374,7 @@ const acts = {
   skip: () => control("skip", said.skipped),
   undo: () => undoLast?.(),
 };
-for (const [id, act] of Object.entries(acts)) $(id).addEventListener("click", () => once($(id), act));
+for (const [id, act] of Object.entries(acts)) $(id).addEventListener("click", (event) => isEcho(event) || once($(id), act));
 
 // ---------------------------------------------------------------- who is blocked
 
@@ -485,10 +500,15 @@ async function countWatchers() {
 
 // ---------------------------------------------------------------- keys
 
+let lastKey = { letter: "", at: -Infinity };
+
 addEventListener("keydown", (event) => {
   const typing = event.target instanceof Element && event.target.closest("input, textarea, select");
   if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || typing || $("board").hidden) return;
   const letter = event.key.toLowerCase();
+  const echo = letter === lastKey.letter && performance.now() - lastKey.at < KEY_ECHO;
+  lastKey = { letter, at: performance.now() };
+  if (echo && "amd".includes(letter)) return;
   const wish = { a: "approve", m: "mask", d: "deny" }[letter];
   if (wish && selected) decide(selected, wish);
   else if (letter === "z") void once($("undo"), acts.undo);

@@ -36,7 +36,7 @@ pub mod tally;
 pub mod text;
 pub mod time;
 
-pub use answer::{Answer, Outcome, Status};
+pub use answer::{Answer, Outcome, Reviewed, Status};
 pub use block::{Block, BlockScope, BlockWish, Blocked};
 pub use change::{Change, Op, RemoveReason, Tag};
 pub use claim::{
@@ -58,7 +58,7 @@ pub use pull::{Cursors, Pull, ReplayWish};
 pub use report::{
     Ask, Cursor, DeadLetter, Entry, EntryStatus, GroupView, Handed, Job, Reader, Replay, Start, Taken,
 };
-pub use review::{Decision, InReview, ReviewDefault, ReviewMode, Reviewed};
+pub use review::{Decision, InReview, ReviewDefault, ReviewMode};
 pub use row::{Row, RowCombo, RowDrop};
 pub use source::{Source, SourceNote, SourceOutcome, SourcePath, SourceTally};
 pub use stock::Stock;

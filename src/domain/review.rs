@@ -232,32 +232,6 @@ impl Gift {
     }
 }
 
-/// What became of a decision.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reviewed {
-    /// This is so now, or since the same was decided before: the gift's answer.
-    Decided(super::Answer),
-    /// It was approved or masked, and is shown when its own time has come.
-    Later(super::Scheduled),
-    /// Something else was decided before, or time has decided.
-    Otherwise(Decision),
-    /// No gift of this id was in review, or it is not remembered.
-    Unknown,
-}
-
-impl Reviewed {
-    /// What to tell who decides `wish` about a gift about which `decided` was decided.
-    pub fn again(wish: Decision, decided: Decision, known: super::answer::GiftFate) -> Reviewed {
-        use super::answer::GiftFate;
-        match known {
-            _ if wish != decided => Reviewed::Otherwise(decided),
-            GiftFate::Taken(answer) => Reviewed::Decided(answer),
-            GiftFate::Waits(it) | GiftFate::Cancelled(it) => Reviewed::Later(it),
-            GiftFate::InReview { .. } => Reviewed::Unknown,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -29,10 +29,7 @@ pub(super) fn list() {}
     operation_id = "decideReview",
     tag = "moderation",
     params(FeedName, GiftIdInPath),
-    request_body(content = ReviewDecision, examples(
-        ("approve" = (summary = "Show it", value = json!({"action": "approve"}))),
-        ("mask" = (summary = "Show it without what its giver wrote", value = json!({"action": "mask"}))),
-    )),
+    request_body(content = ReviewDecision, example = json!({"action": "approve"})),
     responses(
         (status = 200, description = "What became of it", body = GiftResult, example = json!(
             {"status": "accepted", "id": "order-7712", "epoch": "00w6f5hrbbqm5", "seq": 7, "row": "00w6f5hrbbqm5-7"}

@@ -143,7 +143,7 @@ impl<W: Write> Sender<W> {
                 due = due.max(late);
             }
             self.deliver(&gift).await?;
-            if self.refunds && self.tally.sent % REFUND_EVERY == 0 {
+            if self.refunds && self.tally.sent.is_multiple_of(REFUND_EVERY) {
                 self.refund(&gift).await;
             }
             if self.summed_up.elapsed() >= SUM_UP_EVERY {

@@ -58,6 +58,9 @@ async fn a_host_decides_by_keyboard_undoes_and_never_acts_twice() {
     page.keys("z").await;
     page.until("document.querySelectorAll('#waiting li[data-sent=\"true\"]').length", json!(0)).await;
     page.keys("aa").await;
+    page.until(LIVE, json!([HOSTILE])).await;
+    page.until(WAITING, json!(["Bea", "Cem", "Dee"])).await;
+    page.keys("a").await;
     page.until(LIVE, json!(["Bea", HOSTILE])).await;
     page.until(WAITING, json!(["Cem", "Dee"])).await;
     page.until(
@@ -210,5 +213,4 @@ async fn an_overlay_sounds_once_for_each_alert_and_not_while_it_is_muted() {
     let replay = json!({"action": "replay", "row": row}).to_string();
     app.call("POST", "/v1/feeds/show/control", Some(&replay)).await;
     page.until("document.body.dataset.sounds", json!("2")).await;
-    has_a_clean_console(&page).await;
 }

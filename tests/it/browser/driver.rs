@@ -223,10 +223,10 @@ impl Page<'_> {
         let into_view =
             format!("document.querySelector({}).scrollIntoView({{ block: 'center' }})", json!(css));
         self.eval(&into_view).await;
-        let mut touches = vec![];
+        let origin = json!({ ELEMENT: element });
+        let mut touches =
+            vec![json!({ "type": "pointerMove", "duration": 0, "origin": origin, "x": 0, "y": 0 })];
         for _ in 0..times {
-            let origin = json!({ ELEMENT: element });
-            touches.push(json!({ "type": "pointerMove", "duration": 0, "origin": origin, "x": 0, "y": 0 }));
             touches.push(json!({ "type": "pointerDown", "button": 0 }));
             touches.push(json!({ "type": "pointerUp", "button": 0 }));
         }
