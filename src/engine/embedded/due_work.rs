@@ -14,7 +14,8 @@ pub(super) fn run(txn: &mut FeedTxn<'_>) -> Step<DueRun> {
         txn.common.agenda.set(txn.name, None, now);
         return Ok(DueRun::default());
     };
-    let waiting = gifts::waiting(txn)?;
+    // What leaves review for the queue of gifts is added to this.
+    txn.feed.waiting = Some(gifts::waiting(txn)?);
     let mut shown = 0;
     let mut handled = Vec::new();
     for entry in due::due(txn.db, no, now, DUE_BATCH)? {
@@ -37,9 +38,7 @@ pub(super) fn run(txn: &mut FeedTxn<'_>) -> Step<DueRun> {
         shown += u64::from(kind == DueKind::Gift.letter() && !matches!(fate, DueFate::SetAside));
         handled.push(DueHandled { late_ms, fate });
     }
-    // What left review for the queue of gifts has been counted there.
-    let waiting = txn.feed.waiting.unwrap_or(waiting);
-    txn.feed.waiting = Some(waiting.saturating_sub(shown));
+    txn.feed.waiting = txn.feed.waiting.map(|waiting| waiting.saturating_sub(shown));
     let next = due::next(txn.db, no)?;
     // With more to do it goes behind the feeds that became due meanwhile.
     txn.common.agenda.set(txn.name, next.map(|next| next.max(now)), now);
