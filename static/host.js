@@ -381,11 +381,11 @@ for (const [id, act] of Object.entries(acts)) $(id).addEventListener("click", (e
 async function block({ id, name }) {
   const path = `${base}/blocks/${encodeURIComponent(id)}`;
   await call("PUT", path, { retract: true });
-  tell(said.blockedNow(name), () => once($("undo"), async () => {
+  tell(said.blockedNow(name), async () => {
     await call("DELETE", path).catch(ifGone);
     tell(said.unblockedNow(name));
     await drawBlocks();
-  }));
+  });
   await drawBlocks();
 }
 

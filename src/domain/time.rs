@@ -16,7 +16,7 @@ impl Millis {
     /// The system clock's reading. For loops and request edges only: everything below takes `now`.
     pub fn now() -> Self {
         let now = OffsetDateTime::now_utc();
-        Millis((now.unix_timestamp_nanos() / 1_000_000) as i64)
+        Millis((now.unix_timestamp_nanos() / 1_000_000) as i64 + set_by_a_test())
     }
 
     /// This instant moved by `ms`, held inside what RFC 3339 can spell.
@@ -62,6 +62,24 @@ impl fmt::Display for Millis {
             ms
         )
     }
+}
+
+/// By how many milliseconds a test has set the clock of this process: the file `clock` in the folder that
+/// `TIPCAST_FAULTS` names. Only test builds have it.
+#[cfg(feature = "faults")]
+fn set_by_a_test() -> i64 {
+    static FILE: std::sync::OnceLock<Option<std::path::PathBuf>> = std::sync::OnceLock::new();
+    let file = FILE.get_or_init(|| {
+        std::env::var_os("TIPCAST_FAULTS").map(|dir| std::path::Path::new(&dir).join("clock"))
+    });
+    let told = file.as_ref().and_then(|file| std::fs::read_to_string(file).ok());
+    told.and_then(|ms| ms.trim().parse().ok()).unwrap_or(0)
+}
+
+#[cfg(not(feature = "faults"))]
+#[inline(always)]
+fn set_by_a_test() -> i64 {
+    0
 }
 
 #[cfg(test)]

@@ -6,8 +6,6 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use tokio::sync::broadcast;
-
 use crate::domain::list::Goals;
 use crate::domain::tally::TotalsView;
 use crate::domain::{
@@ -20,6 +18,7 @@ mod due;
 pub mod embedded;
 pub mod metered;
 mod moderation;
+mod notices;
 pub mod presence;
 pub mod record;
 pub mod redis;
@@ -34,6 +33,7 @@ pub use due::{
 };
 
 pub use moderation::ModerationStore;
+pub use notices::{NOTICES, Notices, Subscription};
 pub use presence::{Presence, PresenceStore};
 
 pub use reports::{
@@ -45,9 +45,6 @@ pub use sources::{Kept, REFUNDS_MAX, SOURCES_MAX, SourceStore};
 
 /// What an engine call gives back: boxed, so that engines can stand behind `dyn`.
 pub type Wait<'a, T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> + Send + 'a>>;
-
-/// How many notices a subscription holds before its reader has lagged and gets [`Notice::Lost`].
-pub const NOTICES: usize = 512;
 
 /// Gifts of one feed that may wait to be shown, unless the operator says otherwise.
 pub const SCHEDULED_MAX: u64 = 100_000;
@@ -213,37 +210,6 @@ pub enum Notice {
     Policy,
     /// Something may have been missed: compare positions with the store.
     Lost,
-}
-
-/// The changes of one feed as they become durable. A hint: seq is the truth.
-#[derive(Debug)]
-pub struct Subscription {
-    notices: broadcast::Receiver<Notice>,
-}
-
-impl Subscription {
-    /// Over the sending side of an engine.
-    pub fn new(notices: broadcast::Receiver<Notice>) -> Self {
-        Subscription { notices }
-    }
-
-    /// The next notice; none when the engine is closed. Cancel safe.
-    pub async fn next(&mut self) -> Option<Notice> {
-        match self.notices.recv().await {
-            Ok(notice) => Some(notice),
-            Err(broadcast::error::RecvError::Lagged(_)) => Some(Notice::Lost),
-            Err(broadcast::error::RecvError::Closed) => None,
-        }
-    }
-
-    /// A notice that is there already, without waiting.
-    pub fn try_next(&mut self) -> Option<Notice> {
-        match self.notices.try_recv() {
-            Ok(notice) => Some(notice),
-            Err(broadcast::error::TryRecvError::Lagged(_)) => Some(Notice::Lost),
-            Err(_) => None,
-        }
-    }
 }
 
 /// Why an engine could not do its work. Never the caller's fault.

@@ -8,7 +8,6 @@ use actix_web::http::Method;
 use actix_web::test::{TestRequest, init_service, try_call_service};
 use actix_web::{HttpResponse, web};
 use serde_json::Value;
-use tokio::sync::broadcast;
 
 use super::{Gate, Limits, Readiness, app};
 use crate::domain::answer::{GiftFate, Remembered};
@@ -20,7 +19,8 @@ use crate::domain::{
 use crate::engine::presence::Attendance;
 use crate::engine::{
     DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, Engine, EngineError, FeedStore, Head, Missed,
-    PolicyChange, ScheduledGift, ScheduledPage, Shards, Snapshot, Subscription, Unscheduled, Wait, Wakes,
+    Notices, PolicyChange, ScheduledGift, ScheduledPage, Shards, Snapshot, Subscription, Unscheduled, Wait,
+    Wakes,
 };
 use crate::live::Live;
 
@@ -162,7 +162,7 @@ impl FeedStore for MemoryEngine {
     }
 
     fn subscribe<'a>(&'a self, _: &'a FeedId) -> Wait<'a, Subscription> {
-        Box::pin(async { Ok(Subscription::new(broadcast::channel(1).1)) })
+        Box::pin(async { Ok(Notices::default().subscribe()) })
     }
 
     fn known(&self, _: &FeedId) -> Option<Position> {

@@ -2,7 +2,8 @@
 //!
 //! In a test build, the environment variable `TIPCAST_FAULTS` names a folder. A file in it whose name is
 //! that of a point in the code says what happens there next: `panic` (once; the file is renamed to
-//! `NAME.struck`), `stall MS` (once; whoever passes waits for so long), or `fail` (until the file is gone).
+//! `NAME.struck`), `stall MS` (once; whoever passes waits for so long), or `fail` (until the file is gone). The file
+//! `clock` sets the clock, see `domain::Millis::now`.
 
 #[cfg(feature = "faults")]
 mod injected {

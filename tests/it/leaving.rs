@@ -50,7 +50,9 @@ async fn it_is_unready_for_a_while_before_it_stops_to_serve() {
 #[tokio::test]
 async fn whoever_does_not_leave_is_cut_when_the_time_is_over() {
     let backing = Backing::folder();
-    let mut gateway = with(&backing, &[("SHUTDOWN_MS", "1500"), ("UNREADY_MS", "0"), ("DRAIN_MS", "0")]);
+    let patient = ("BODY_TIMEOUT_MS", "600000");
+    let mut gateway =
+        with(&backing, &[("SHUTDOWN_MS", "1500"), ("UNREADY_MS", "0"), ("DRAIN_MS", "0"), patient]);
     use tokio::io::AsyncWriteExt;
     let mut stuck = tokio::net::TcpStream::connect(gateway.authority()).await.unwrap();
     let head = "POST /v1/feeds/show/gifts HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
@@ -58,11 +60,11 @@ async fn whoever_does_not_leave_is_cut_when_the_time_is_over() {
     stuck.write_all(head.as_bytes()).await.unwrap();
     let mut watcher = Watcher::open(&gateway, "show").await;
     watcher.wait_until("the empty list", |fold| fold.snapshots == 1).await;
-    let begun = Instant::now();
     gateway.terminate();
-    let status = tokio::task::spawn_blocking(move || (gateway.wait(), gateway.said())).await.unwrap();
+    // The body would be waited for ten minutes.
+    let left = tokio::task::spawn_blocking(move || (gateway.wait(), gateway.said()));
+    let status = timeout(3 * PATIENCE, left).await.expect("it leaves").unwrap();
     assert_eq!(status.0.code(), Some(0), "{}", status.1);
-    assert!(begun.elapsed() < Duration::from_millis(2_500), "{:?}", begun.elapsed());
     assert!(status.1.contains("did not finish in time"), "{}", status.1);
 }
 
@@ -73,7 +75,7 @@ async fn two_signals_at_once_are_one_asking_and_a_later_one_ends_it() {
     gateway.terminate_twice();
     assert_eq!(gateway.wait().code(), Some(0), "{}", gateway.said());
 
-    let mut gateway = with(&backing, &[("UNREADY_MS", "4000")]);
+    let mut gateway = with(&backing, &[("UNREADY_MS", "60000")]);
     gateway.terminate();
     gateway.wait_for_words("shutting down");
     // Beyond what counts as one asking.
@@ -92,6 +94,10 @@ impl Nodes {
     fn some(&self, n: usize) -> Api {
         let nodes = self.0.lock().unwrap();
         nodes[n % nodes.len()].clone()
+    }
+
+    fn all(&self) -> Vec<Api> {
+        self.0.lock().unwrap().clone()
     }
 
     fn add(&self, node: &Process) {
@@ -199,7 +205,21 @@ async fn a_rolling_restart_loses_and_repeats_nothing_and_watchers_return_spread(
         assert_eq!(status.0.code(), Some(0), "{}", status.1);
         assert!(!status.1.contains("are cut"), "{}", status.1);
         // Every watcher is back before the other node goes.
-        sleep(Duration::from_millis(5_100)).await;
+        let back = async || {
+            let mut watching = 0;
+            for node in nodes.all() {
+                let text = node.get("/metrics").await.text;
+                let count =
+                    text.lines().find_map(|line| line.strip_prefix("tipcast_watchers{transport=\"ws\"} "));
+                watching += count.and_then(|count| count.parse::<usize>().ok()).unwrap();
+            }
+            watching == WATCHERS
+        };
+        let deadline = Instant::now() + 3 * PATIENCE;
+        while !back().await {
+            assert!(Instant::now() < deadline, "every watcher comes back");
+            sleep(Duration::from_millis(50)).await;
+        }
     }
     stop.send(true).unwrap();
     let gifts = producer.await.unwrap();

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use crate::support::TestApp;
 use crate::support::api::Api;
 use crate::support::app::Backing;
+use crate::support::case::PATIENCE;
 use crate::support::gifts::gift;
 use crate::support::process::Process;
 use crate::support::watcher::Watcher;
@@ -87,14 +88,14 @@ async fn ids_locks_and_rows_are_shared() {
 }
 
 #[tokio::test]
-async fn a_policy_set_on_one_holds_on_the_other_within_a_second() {
+async fn a_policy_set_on_one_holds_on_the_other() {
     let (a, b) = two().await;
     for n in 0..6 {
         a.give("show", &gift(&format!("g{n}")).by(&format!("u{n}"))).await;
     }
     let mut watcher = b.watch("show").await;
     watcher.wait_for_seq(6).await;
-    let began = Instant::now();
+    let deadline = Instant::now() + PATIENCE;
     a.patch_policy("show", json!({"capacity": 2, "dedup": "drop", "dedup_window_ms": 60_000})).await;
     watcher.wait_until("the shorter list", |fold| fold.capacity == 2 && fold.seq() == 7).await;
     loop {
@@ -102,7 +103,7 @@ async fn a_policy_set_on_one_holds_on_the_other_within_a_second() {
         if policy["dedup"] == "drop" && b.get_feed("show").await["capacity"] == 2 {
             break;
         }
-        assert!(began.elapsed() < Duration::from_secs(1), "{policy}");
+        assert!(Instant::now() < deadline, "{policy}");
     }
     b.give("show", &gift("lock")).await;
     assert_eq!(b.give("show", &gift("hit")).await["status"], "suppressed");
@@ -117,13 +118,21 @@ async fn flush_ms_set_on_one_holds_for_watchers_of_the_other() {
     let mut watcher = b.watch("show").await;
     watcher.wait_for_seq(1).await;
     a.patch_policy("show", json!({"flush_ms": 0})).await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    let began = Instant::now();
-    for n in 1..=10 {
-        a.give("show", &gift(&format!("g{n}"))).await;
-        watcher.wait_for_seq(n + 1).await;
+    // While changes were gathered, three one after the other would take two seconds each time.
+    let deadline = Instant::now() + 3 * PATIENCE;
+    let mut seq = 1;
+    loop {
+        let began = Instant::now();
+        for _ in 0..3 {
+            seq += 1;
+            a.give("show", &gift(&format!("g{seq}"))).await;
+            watcher.wait_for_seq(seq).await;
+        }
+        if began.elapsed() < Duration::from_millis(1_500) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "changes are still gathered");
     }
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
 }
 
 #[tokio::test]

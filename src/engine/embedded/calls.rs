@@ -2,7 +2,7 @@
 
 use super::feeds::Feeds;
 use super::{
-    EmbeddedEngine, blocks, deliveries, drops, due, due_work, gifts, groups, hooks, moderation, readers,
+    EmbeddedEngine, blocking, deliveries, drops, due, due_work, gifts, groups, hooks, moderation, readers,
     reviews, sources, webhooks,
 };
 use crate::domain::{
@@ -25,7 +25,9 @@ impl FeedStore for EmbeddedEngine {
     fn publish<'a>(&'a self, feed: &'a FeedId, gifts: Vec<Gift>, now: Millis) -> Wait<'a, Vec<Outcome>> {
         let feed = feed.clone();
         let weight = gifts.len();
-        self.task((weight, Some(now)), move |feeds| feeds.on(&feed, now, |txn| gifts::publish(txn, &gifts)))
+        self.task((weight, Some(now)), move |feeds| {
+            feeds.on(&feed, now, |txn| publishing::publish(txn, &gifts))
+        })
     }
 
     fn retract<'a>(&'a self, feed: &'a FeedId, row: &'a RowId, now: Millis) -> Wait<'a, Option<Position>> {
@@ -209,22 +211,22 @@ impl ReviewStore for EmbeddedEngine {
 
     fn block<'a>(&'a self, scope: &'a BlockScope, block: Block) -> Wait<'a, Blocked> {
         let scope = scope.clone();
-        self.at(block.at, move |feeds| blocks::put(feeds, &scope, &block))
+        self.at(block.at, move |feeds| blocking::put(feeds, &scope, &block))
     }
 
     fn unblock<'a>(&'a self, scope: &'a BlockScope, user: &'a str, now: Millis) -> Wait<'a, bool> {
         let (scope, user) = (scope.clone(), user.to_owned());
-        self.at(now, move |feeds| blocks::remove(feeds, &scope, &user, now))
+        self.at(now, move |feeds| blocking::remove(feeds, &scope, &user, now))
     }
 
     fn blocks<'a>(&'a self, scope: &'a BlockScope, now: Millis) -> Wait<'a, Vec<Block>> {
         let scope = scope.clone();
-        self.at(now, move |feeds| blocks::list(feeds, &scope, now))
+        self.at(now, move |feeds| blocking::list(feeds, &scope, now))
     }
 
     fn is_blocked<'a>(&'a self, feed: &'a FeedId, user: &'a str, now: Millis) -> Wait<'a, bool> {
         let (feed, user) = (feed.clone(), user.to_owned());
-        self.at(now, move |feeds| feeds.on(&feed, now, |txn| blocks::is_blocked(txn, &user)))
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| blocking::is_blocked(txn, &user)))
     }
 }
 

@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use super::fault::{Fault, Step};
 use super::seal::{self, Found};
+use crate::supervise::faults;
 
 /// The connection of the writer.
 pub(super) struct Db {
@@ -36,6 +37,9 @@ impl Db {
     pub(super) fn commit(&self) -> Step<bool> {
         let begun = !self.conn.is_autocommit();
         if begun {
+            if faults::fails("disk") {
+                return Err(Fault::Disk("the disk of the data folder is full; a test says so".into()));
+            }
             let done = self.conn.prepare_cached("COMMIT").and_then(|mut sql| sql.execute([]));
             done.map_err(|e| Fault::of_commit(&e))?;
         }

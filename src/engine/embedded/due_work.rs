@@ -3,7 +3,7 @@
 use super::due::{self, DueEntry};
 use super::fault::{Fault, Step};
 use super::txn::FeedTxn;
-use super::{blocks, drops, gifts, ids, reviews};
+use super::{blocking, drops, gifts, ids, reviews};
 use crate::domain::{DueKind, Status};
 use crate::engine::{DUE_BATCH, DUE_TRIES, DeadDue, DueFate, DueHandled, DueRun, rest_after};
 
@@ -50,7 +50,7 @@ pub(super) fn run(txn: &mut FeedTxn<'_>) -> Step<DueRun> {
 fn show(txn: &mut FeedTxn<'_>, entry: &DueEntry) -> Step<Result<DueFate, &'static str>> {
     match gifts::gift_of(entry) {
         Ok(gift) => {
-            if blocks::is_blocked(txn, &gift.user.id)? {
+            if blocking::is_blocked(txn, &gift.user.id)? {
                 let answer = reviews::kept_back(txn, &gift, Status::Suppressed, None)?;
                 return Ok(Ok(DueFate::Shown(answer)));
             }

@@ -268,6 +268,11 @@ impl Feeds {
         self.common.touched.retain(|touched| touched != name);
     }
 
+    /// True after the disk had refused, until a probe has proved that a write is possible again.
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused
+    }
+
     /// Has every write of the next run refused, or with none allows them again.
     pub(super) fn refuse(&mut self, why: Option<String>) {
         self.refused |= why.is_some();

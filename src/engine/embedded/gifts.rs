@@ -4,7 +4,6 @@ use super::due::{self, DueEntry};
 use super::entries;
 use super::fault::{Fault, Step};
 use super::ids;
-use super::reviews;
 use super::txn::FeedTxn;
 use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::{
@@ -14,25 +13,13 @@ use crate::domain::{
 use crate::engine::record::{Records, push_entry, push_gift};
 use crate::engine::{PolicyChange, ScheduledGift, ScheduledPage, Snapshot, Unscheduled};
 
-/// See [`crate::engine::FeedStore::publish`].
-pub(super) fn publish(txn: &mut FeedTxn<'_>, gifts: &[Gift]) -> Step<Vec<Outcome>> {
-    gifts.iter().map(|gift| publish_one(txn, gift)).collect()
-}
-
-fn publish_one(txn: &mut FeedTxn<'_>, gift: &Gift) -> Step<Outcome> {
-    let remembered = match txn.feed.no {
-        Some(no) => ids::remembered(txn.db, no, &gift.id, txn.now)?,
-        None => None,
-    };
-    if let Some(remembered) = remembered {
-        return Ok(remembered.again(gift.fingerprint));
-    }
-    if let Some(outcome) = reviews::judge(txn, gift)? {
-        return Ok(outcome);
-    }
-    match due_at(gift, &txn.policy, txn.now) {
-        Some(at) => schedule(txn, gift, at),
-        None => take(txn, gift, None).map(Outcome::New),
+/// What an entry says of such an answer.
+pub(super) fn entry_status(status: Status) -> EntryStatus {
+    match status {
+        Status::Accepted => EntryStatus::Accepted,
+        Status::Merged => EntryStatus::Merged,
+        Status::Suppressed => EntryStatus::Suppressed,
+        Status::Denied => EntryStatus::Denied,
     }
 }
 
@@ -48,7 +35,7 @@ pub(super) fn take(txn: &mut FeedTxn<'_>, gift: &Gift, decided: Option<Decision>
     remember(txn, Remembered { fingerprint: gift.fingerprint, fate, part, decided })?;
     let Answer { status, at, row, .. } = &answer;
     let seq = (*status != Status::Suppressed).then_some(at.seq);
-    let (now, status) = (txn.now, reviews::entry_status(*status));
+    let (now, status) = (txn.now, entry_status(*status));
     entries::enter(txn, |out| push_entry(out, gift, status, seq, row.as_ref(), now))?;
     Ok(answer)
 }
@@ -61,7 +48,7 @@ pub(super) fn remember(txn: &mut FeedTxn<'_>, it: Remembered) -> Step<()> {
 }
 
 /// Keeps a gift that is new until `at`.
-fn schedule(txn: &mut FeedTxn<'_>, gift: &Gift, at: Millis) -> Step<Outcome> {
+pub(super) fn schedule(txn: &mut FeedTxn<'_>, gift: &Gift, at: Millis) -> Step<Outcome> {
     let waiting = waiting(txn)?;
     if waiting >= txn.common.scheduled_max {
         let first = txn.feed.no.map(|no| due::next(txn.db, no)).transpose()?.flatten();

@@ -32,6 +32,7 @@ use folder::Folder;
 use topics::Topics;
 use writer::{Call, Reply, Task, Writer};
 
+mod blocking;
 mod blocks;
 mod calls;
 mod claims;
@@ -55,6 +56,7 @@ mod layouts;
 mod ledger;
 mod moderation;
 mod open;
+mod publishing;
 mod readers;
 mod reviews;
 mod scan;

@@ -3,12 +3,12 @@
 use super::due::{self, DueEntry};
 use super::fault::{Fault, Step};
 use super::txn::FeedTxn;
-use super::{blocks, entries, gifts, ids};
+use super::{blocking, entries, gifts, ids};
 use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::review::{REVIEWS_MAX, ReviewNote, must_review};
 use crate::domain::{
-    Answer, Decision, DueKind, DuePlace, EntryStatus, Gift, GiftId, InReview, Millis, Outcome, Part,
-    ReviewMode, Reviewed, Status,
+    Answer, Decision, DueKind, DuePlace, Gift, GiftId, InReview, Millis, Outcome, Part, ReviewMode, Reviewed,
+    Status,
 };
 use crate::engine::DueFate;
 use crate::engine::record::{Records, push_entry, push_gift};
@@ -18,7 +18,7 @@ const KIND: char = 'r';
 /// What becomes of a new gift before anything else is asked about it: it is kept from being shown, it waits for a
 /// host, or (none) neither.
 pub(super) fn judge(txn: &mut FeedTxn<'_>, gift: &Gift) -> Step<Option<Outcome>> {
-    if blocks::is_blocked(txn, &gift.user.id)? {
+    if blocking::is_blocked(txn, &gift.user.id)? {
         return kept_back(txn, gift, Status::Suppressed, None).map(|answer| Some(Outcome::New(answer)));
     }
     let mode = txn.policy.review;
@@ -26,7 +26,7 @@ pub(super) fn judge(txn: &mut FeedTxn<'_>, gift: &Gift) -> Step<Option<Outcome>>
         return Ok(None);
     }
     let passes =
-        mode == ReviewMode::Messages && gift.message.is_none() && blocks::name_passes(txn, &gift.user)?;
+        mode == ReviewMode::Messages && gift.message.is_none() && blocking::name_passes(txn, &gift.user)?;
     let is_repeat = txn.feed.state.repeats_message(gift);
     if !must_review(gift, mode, passes, is_repeat) {
         return Ok(None);
@@ -46,19 +46,9 @@ pub(super) fn kept_back(
     let fate = GiftFate::Taken(answer.clone());
     let part = Part::nothing(gift.test);
     gifts::remember(txn, Remembered { fingerprint: gift.fingerprint, fate, part, decided })?;
-    let (now, status) = (txn.now, entry_status(status));
+    let (now, status) = (txn.now, gifts::entry_status(status));
     entries::enter(txn, |out| push_entry(out, gift, status, None, None, now))?;
     Ok(answer)
-}
-
-/// What an entry says of such an answer.
-pub(super) fn entry_status(status: Status) -> EntryStatus {
-    match status {
-        Status::Accepted => EntryStatus::Accepted,
-        Status::Merged => EntryStatus::Merged,
-        Status::Suppressed => EntryStatus::Suppressed,
-        Status::Denied => EntryStatus::Denied,
-    }
 }
 
 fn hold(txn: &mut FeedTxn<'_>, gift: &Gift) -> Step<Outcome> {
@@ -90,7 +80,7 @@ pub(super) fn list(txn: &mut FeedTxn<'_>) -> Step<Vec<InReview>> {
     for entry in due::after(txn.db, no, KIND, from, REVIEWS_MAX as usize)? {
         let (note, gift) = read(&entry)?;
         // What time or a block has decided is no longer to be decided, also while it was not done yet.
-        if entry.place.at > txn.now && !blocks::is_blocked(txn, &gift.user.id)? {
+        if entry.place.at > txn.now && !blocking::is_blocked(txn, &gift.user.id)? {
             all.push((entry.place.order, InReview { at: note.at, expires_at: entry.place.at, gift }));
         }
     }
@@ -141,7 +131,7 @@ fn act(
     gift: &Gift,
     wish: Option<Decision>,
 ) -> Step<Option<Answer>> {
-    let is_blocked = blocks::is_blocked(txn, &gift.user.id)?;
+    let is_blocked = blocking::is_blocked(txn, &gift.user.id)?;
     let decision = match wish {
         _ if is_blocked => Decision::Deny,
         Some(wish) => wish,
@@ -151,7 +141,7 @@ fn act(
         return kept_back(txn, gift, Status::Denied, Some(decision)).map(Some);
     }
     if wish == Some(Decision::Approve) {
-        blocks::approve_name(txn, &gift.user)?;
+        blocking::approve_name(txn, &gift.user)?;
     }
     if let Some(at) = note.deliver_at.filter(|at| *at > txn.now) {
         gifts::keep_until(txn, gift, at, Some(decision))?;

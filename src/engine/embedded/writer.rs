@@ -160,10 +160,13 @@ impl Writer {
                 // Each time there is one feed less.
                 Some(_) if rerun => {}
                 Some(Fault::Disk(why) | Fault::Garbled(why) | Fault::Damaged(why)) if !refusing => {
-                    tracing::error!(
-                        error = why,
-                        "a commit failed; what it held is refused and was not shown"
-                    );
+                    if !self.feeds.is_refused() {
+                        tracing::error!(
+                            error = why,
+                            "a commit failed; what it held is refused and was not shown, and so is what follows \
+                             until writing works again"
+                        );
+                    }
                     self.feeds.refuse(Some(why));
                 }
                 _ => return self.feeds.refuse(None),

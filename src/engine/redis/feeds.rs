@@ -14,6 +14,7 @@ use super::net::faults::{CLOSED, Fault};
 use super::net::slots::slot_of_tag;
 use super::net::subscriber::PATIENCE;
 use super::net::topics::Topics;
+use super::plain::Plain;
 use super::rounds::{Ready, Rounds};
 use super::runner::Runner;
 use super::scripts::{self, Call};
@@ -34,6 +35,7 @@ pub(super) struct Feeds {
     pub runner: Arc<Runner>,
     pub rounds: Arc<Rounds>,
     topics: Arc<Topics>,
+    plain: Plain,
     pub blocks: Arc<BlockBook>,
     /// Feeds whose gifts were judged lately, so that the script that asks is called at once. A wrong or missing one
     /// costs a trip.
@@ -44,7 +46,8 @@ pub(super) struct Feeds {
 impl Feeds {
     pub fn new(rounds: Arc<Rounds>, topics: Arc<Topics>, blocks: Arc<BlockBook>) -> Feeds {
         let runner = rounds.runner.clone();
-        Feeds { runner, rounds, topics, blocks, guarded: Mutex::default(), gifts: Batcher::default() }
+        let (plain, guarded, gifts) = (Plain::default(), Mutex::default(), Batcher::default());
+        Feeds { runner, rounds, topics, plain, blocks, guarded, gifts }
     }
 
     pub async fn publish(
@@ -82,11 +85,16 @@ impl Feeds {
         gifts: &[Gift],
         now: Option<Millis>,
     ) -> Result<Vec<Outcome>, Fault> {
-        let due_since = self.rounds.due.register_ahead(feed, gifts, now).await?;
         // Where the store's clock counts, a block of all feeds ends by this node's: a little early or late.
         let clock = now.unwrap_or_else(Millis::now);
         let everywhere = self.blocks.everywhere(gifts.iter(), clock).await;
         let guarded = everywhere.contains('1') || self.was_guarded(feed);
+        let hooks = self.rounds.attaching.version();
+        if !guarded && let Some(outcomes) = self.plain.publish(&self.runner, feed, gifts, now, hooks).await? {
+            self.rounds.attaching.appended(feed);
+            return Ok(outcomes);
+        }
+        let due_since = self.rounds.due.register_ahead(feed, gifts, now).await?;
         let mut ready = Ready { due_since, guarded, ..Ready::default() };
         let call = |ready: &Ready| self.publish_call(feed, gifts, &everywhere, ready);
         let reply = self.rounds.run(feed, now, &mut ready, call).await?;

@@ -18,6 +18,7 @@ mod known;
 mod moderation;
 mod net;
 mod options;
+mod plain;
 mod presence;
 mod reports;
 mod reviews;

@@ -98,17 +98,31 @@ impl Runner {
 
     async fn ask_feed(&self, mut call: Call, feed: &FeedId, now: Option<Millis>) -> Result<Reply, Fault> {
         let known = self.known.get(feed);
-        call.arg("now", self.time(now))
-            .arg("candidate epoch", epoch_after(known.as_ref()))
-            .arg("tag", random());
+        call.arg("candidate epoch", epoch_after(known.as_ref()));
+        call.arg("default policy", &self.defaults).arg("idle ttl", self.options.feed_idle_ttl_ms);
+        self.ask(call, feed, known, now).await
+    }
+
+    /// Runs the script that takes plain gifts: [`Runner::run_feed`], with what that script needs.
+    pub async fn run_plain(&self, call: Call, feed: &FeedId, now: Option<Millis>) -> Result<Reply, Fault> {
+        let reply = self.ask(call, feed, self.known.get(feed), now).await;
+        reply.inspect_err(|fault| self.damaged.met(feed, fault))
+    }
+
+    async fn ask(
+        &self,
+        mut call: Call,
+        feed: &FeedId,
+        known: Option<Mark>,
+        now: Option<Millis>,
+    ) -> Result<Reply, Fault> {
+        call.arg("now", self.time(now)).arg("tag", random()).arg("live channel", self.keys.live(feed));
         match &known {
             Some(Mark { at, tag }) => {
                 call.arg("known epoch", &at.epoch).arg("known seq", at.seq).arg("known tag", tag)
             }
             None => call.arg("known epoch", "").arg("known seq", "").arg("known tag", ""),
         };
-        call.arg("default policy", &self.defaults).arg("idle ttl", self.options.feed_idle_ttl_ms);
-        call.arg("live channel", self.keys.live(feed));
         let mut texts: Vec<String> = self.run(&call).await?;
         if texts.first().is_none_or(|head| head.is_empty()) {
             return Ok(Reply { mark: None, texts, unread: 0, vanished: 0, dozed: None });

@@ -222,6 +222,14 @@ pub(super) fn gift_args(gift: &Gift) -> [String; 4] {
     [gift.fingerprint.to_string(), show, key, body]
 }
 
+/// What a gift that is no frame of a combo adds to its row, as `lua/feed_gifts.lua` remembers it.
+pub(super) fn part(gift: &Gift) -> String {
+    match &gift.value {
+        Some(value) => format!("{}:{}:{}", gift.count, value.amount, value.currency),
+        None => format!("{}::", gift.count),
+    }
+}
+
 /// What `feed_publish` says about one gift.
 pub(super) fn outcome(text: &str, id: &GiftId, fingerprint: Fingerprint) -> Read<Outcome> {
     let kind = text.get(..1).ok_or(Garbled("an outcome"))?;

@@ -2,4 +2,5 @@
 //! folders that an older version wrote.
 
 mod clock;
+mod running;
 mod store_command;

@@ -18,6 +18,7 @@ async fn a_primary_in_the_minority_loses_its_place_and_nothing_that_was_answered
     }
     let mut watchers = [Follower::start(&engine, &feeds[0]).await, Follower::start(&engine, &feeds[1]).await];
     let producers = feeds.each_ref().map(|feed| Producer::start(&engine, feed));
+    tokio::time::sleep(Duration::from_millis(300)).await;
     severed.cut_off(0);
     let promoted = cluster.wait_for_promotion(&format!("tc:{{{}}}:list", feeds[0]), 0);
     insist(&plain, &feeds[0], "after").await;

@@ -1,6 +1,47 @@
 //! What Redis keeps, exactly as the contract says, whoever else uses it.
 
 use super::*;
+
+/// Scripts that the server has run.
+fn scripts_run(server: &RedisServer) -> u64 {
+    let stats: redis::InfoDict = redis::cmd("INFO").arg("commandstats").query(&mut server.connect()).unwrap();
+    let evalsha = stats.get::<String>("cmdstat_evalsha").unwrap_or_default();
+    evalsha.split(['=', ',']).nth(1).map_or(0, |calls| calls.parse().unwrap())
+}
+
+#[tokio::test]
+async fn a_plain_gift_is_one_run_of_a_script_and_a_feed_whose_gifts_are_not_costs_few_more() {
+    let server = RedisServer::start();
+    let engine = engine_on(&server).await;
+    // A feed begins by the script that knows every rule.
+    for id in ["a", "b"] {
+        post(&engine, id).await;
+    }
+    let before = scripts_run(&server);
+    for n in 0..10 {
+        post(&engine, &format!("c{n}")).await;
+    }
+    assert_eq!(scripts_run(&server) - before, 10);
+    // Another policy is learned by one call.
+    let patch = PolicyPatch { capacity: Some(3), dedup_window_ms: Some(0), ..PolicyPatch::default() };
+    engine.set_policy(&feed(), PolicyChange::Merge(patch), NOW).await.unwrap();
+    post(&engine, "d").await;
+    let before = scripts_run(&server);
+    for n in 0..10 {
+        post(&engine, &format!("e{n}")).await;
+    }
+    assert_eq!(scripts_run(&server) - before, 10);
+    assert_eq!(ids(&engine).await.len(), 3);
+    // Of one that is not plain too, and then it is left alone most of the time.
+    let patch = PolicyPatch { row_ttl_ms: Some(60_000), ..PolicyPatch::default() };
+    engine.set_policy(&feed(), PolicyChange::Merge(patch), NOW).await.unwrap();
+    let before = scripts_run(&server);
+    for n in 0..200 {
+        post(&engine, &format!("f{n}")).await;
+    }
+    let more = scripts_run(&server) - before - 200;
+    assert!(more < 20, "{more}");
+}
 use tipcast::engine::FeedStore;
 
 #[tokio::test]

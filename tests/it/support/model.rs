@@ -13,7 +13,7 @@ use tipcast::domain::{
 };
 use tipcast::engine::{
     DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueStore, DueTurn, Engine, EngineError,
-    FeedStore, Head, Missed, NOTICES, Notice, PolicyChange, ReportLimits, SCHEDULED_MAX, ScheduledGift,
+    FeedStore, Head, Missed, Notice, Notices, PolicyChange, ReportLimits, SCHEDULED_MAX, ScheduledGift,
     ScheduledPage, Shards, Snapshot, Subscription, Unscheduled, Wait, Wakes,
 };
 use tokio::sync::broadcast;
@@ -69,7 +69,7 @@ struct Feed {
     floor: u64,
     told: usize,
     ledger: reports::Ledger,
-    out: broadcast::Sender<Notice>,
+    out: Notices,
 }
 
 impl Model {
@@ -145,14 +145,14 @@ impl Feed {
             floor: 0,
             told: 0,
             ledger: Default::default(),
-            out: broadcast::channel(NOTICES).0,
+            out: Notices::default(),
         }
     }
 
     fn tell(&mut self) {
         let stirred = std::mem::take(&mut self.ledger.stirred) && self.ledger.is_read();
         if self.told < self.log.len() || stirred {
-            let _ = self.out.send(Notice::Changes(self.log[self.told..].into()));
+            self.out.tell(&Notice::Changes(self.log[self.told..].into()));
             self.told = self.log.len();
         }
     }
@@ -453,7 +453,7 @@ impl FeedStore for Model {
             }
             f.floor = f.floor.max(f.at.seq.saturating_sub(new.history));
             f.tell();
-            let _ = f.out.send(Notice::Policy);
+            f.out.tell(&Notice::Policy);
             new
         }))
     }
@@ -490,7 +490,7 @@ impl FeedStore for Model {
     }
 
     fn subscribe<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Subscription> {
-        done(self.on(feed, |f, _| Subscription::new(f.out.subscribe())))
+        done(self.on(feed, |f, _| f.out.subscribe()))
     }
 
     fn known(&self, feed: &FeedId) -> Option<Position> {

@@ -11,7 +11,7 @@ use super::super::wire;
 use super::faults::Fault;
 use super::slots::slot_of_key;
 use crate::domain::FeedId;
-use crate::engine::{NOTICES, Notice, Subscription};
+use crate::engine::{Notice, Notices, Subscription};
 
 /// Where a channel stands. The numbers are those of a subscriber's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ enum Place {
 /// What is done with what a channel tells.
 enum Listener {
     /// Changes of a feed.
-    Feed(FeedId, broadcast::Sender<Notice>),
+    Feed(FeedId, Notices),
     /// In how many milliseconds something is due.
     Wakes(broadcast::Sender<u64>),
 }
@@ -47,7 +47,7 @@ struct Topic {
 impl Topic {
     fn is_used(&self) -> bool {
         match &self.listener {
-            Listener::Feed(_, notices) => notices.receiver_count() > 0,
+            Listener::Feed(_, notices) => notices.are_heard(),
             Listener::Wakes(_) => true,
         }
     }
@@ -56,7 +56,7 @@ impl Topic {
     fn lost(&self) {
         // Nobody listening is no failure.
         match &self.listener {
-            Listener::Feed(_, notices) => drop(notices.send(Notice::Lost)),
+            Listener::Feed(_, notices) => notices.tell(&Notice::Lost),
             Listener::Wakes(wakes) => drop(wakes.send(0)),
         }
     }
@@ -95,14 +95,14 @@ impl Topics {
         let mut table = self.locked();
         let topic = table.entry(channel.to_owned()).or_insert_with(|| Topic {
             slot: slot_of_key(channel),
-            listener: Listener::Feed(feed.clone(), broadcast::channel(NOTICES).0),
+            listener: Listener::Feed(feed.clone(), Notices::default()),
             place: Place::Wanted,
             told: false,
             waiting: Vec::new(),
         });
         let Listener::Feed(_, notices) = &topic.listener else { return false };
         // From here on nothing is missed, so it is made before the server is asked.
-        let subscription = Subscription::new(notices.subscribe());
+        let subscription = notices.subscribe();
         match topic.place {
             Place::Confirmed(_) => drop(reply.send(Ok(subscription))),
             _ => topic.waiting.push((subscription, reply)),
@@ -207,19 +207,19 @@ impl Topics {
     }
 
     /// What one call published. Nobody listening is no failure.
-    fn tell_feed(&self, feed: &FeedId, notices: &broadcast::Sender<Notice>, message: wire::Message) {
+    fn tell_feed(&self, feed: &FeedId, notices: &Notices, message: wire::Message) {
         if message.lost {
-            let _ = notices.send(Notice::Lost);
+            notices.tell(&Notice::Lost);
         }
         // Without changes too: what is new is then in the ledger alone.
         if !message.changes.is_empty() || (!message.new_policy && !message.lost) {
             for change in &message.changes {
                 self.known.received(feed, change);
             }
-            let _ = notices.send(Notice::Changes(message.changes.into()));
+            notices.tell(&Notice::Changes(message.changes.into()));
         }
         if message.new_policy {
-            let _ = notices.send(Notice::Policy);
+            notices.tell(&Notice::Policy);
         }
     }
 }

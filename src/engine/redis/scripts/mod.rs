@@ -108,6 +108,7 @@ macro_rules! script {
 }
 
 script!(PUBLISH, "feed_publish", [COMMON, LEDGER, APPEND, GIFTS, NOW, DUE, LATER], true);
+script!(PUBLISH_PLAIN, "publish_plain", [], true);
 script!(
     PUBLISH_GUARDED,
     "feed_publish_guarded",
@@ -149,8 +150,9 @@ script!(SOURCE_NOTE, "source_note", [], false);
 script!(SOURCE_REFUND, "source_refund", [], true);
 
 /// Every script there is.
-pub static ALL: [&Script; 34] = [
+pub static ALL: [&Script; 35] = [
     &PUBLISH,
+    &PUBLISH_PLAIN,
     &PUBLISH_GUARDED,
     &SHOW,
     &REVIEW,

@@ -1,0 +1,154 @@
+-- publish_plain: takes gifts that are new rows, shown at once, of a feed whose policy the caller knows: what publishing
+-- is most of the time, and no more. Everything else is feed_publish's, whose texts this one writes as they are described
+-- there, in feed_common, feed_gifts and ledger. It decides before its first write, and nothing fails behind that.
+--
+-- KEYS 8 + 2 per gift:
+--   1 list
+--   2 rows
+--   3 hist
+--   4 meta
+--   5 policy
+--   6 ledger
+--   7 reports
+--   8 blocks
+--   9 id: of the gift
+--   10 lock: of its user and kind; none is the lock of two gifts, nor id the id of two
+-- ARGV 13 + 4 per gift:
+--   1 now, milliseconds; "-" takes the store's clock
+--   2 tag
+--   3 known epoch
+--   4 known seq
+--   5 known tag
+--   6 live channel
+--   7 hooks version
+--   8 known policy: what the caller takes the policy's key to hold, "" for nothing
+--   9 capacity, and what else follows from that policy
+--   10 history, not 0
+--   11 idempotency window
+--   12 dedup window, 0 where no lock is taken
+--   13 ledger max: entries that are kept though nobody reads
+--   14 fingerprint, hex
+--   15 body
+--   16 extra: second line of its entry in the ledger
+--   17 part: what it adds to its row
+-- RETURNS the header, then "n" and what is remembered of its id for each gift
+-- REFUSES with "": nothing was done, feed_publish is to be called; and with "", "policy", and what the policy's key holds
+
+local call, match, format, concat = redis.call, string.match, string.format, table.concat
+local LIST, META, TAG, CAPACITY, HISTORY = KEYS[1], KEYS[4], ARGV[2], ARGV[9] + 0, ARGV[10] + 0
+local GIFTS, LOCKED = (#KEYS - 8) / 2, ARGV[12] ~= '0'
+
+-- A key of another type reads as missing. What is behind the gifts' ids and locks is 5 further than in KEYS.
+local strings = call('MGET', LIST, META, KEYS[5], KEYS[7], unpack(KEYS, 8))
+if (strings[3] or '') ~= ARGV[8] then return { '', 'policy', strings[3] or '' } end
+local list = strings[1]
+local epoch, seq, tag, covered, count, born, capacity =
+  match(strings[2] or '', '^(%S+) (%d+) (%d+) (%d+) (%d+) %- (%S+) 0 (%d+)$')
+local limit, hooks, readers, start, base = match(strings[4] or '', '^(%d+) (%d+) %- (%d+) (%d+) (%d+) ?%d*$')
+if not epoch or not limit or not list or strings[5] or hooks ~= ARGV[7] or capacity + 0 ~= CAPACITY then
+  return { '' }
+end
+seq, covered, count = seq + 0, covered + 0, count + 0
+local hist_count, entries = call('LLEN', KEYS[3]), call('LLEN', KEYS[6])
+if hist_count < seq - covered or call('HLEN', KEYS[2]) ~= count or entries == 0 or entries > limit + 0 then
+  return { '' }
+end
+-- Where somebody reads, there is more to be asked before something is cut.
+local is_long = entries + GIFTS > limit + 0
+if is_long and (readers ~= '0' or ARGV[13] == '0') then return { '' } end
+-- Has the caller seen what is not this feed's past?
+local known_epoch, known_seq = ARGV[3], ARGV[4]
+if known_epoch ~= '' then
+  known_seq = known_seq + 0
+  if known_epoch ~= epoch then
+    if known_epoch > epoch then return { '' } end
+  elseif known_seq >= seq then
+    if known_seq > seq or ARGV[5] ~= tag then return { '' } end
+  elseif known_seq >= covered then
+    if match(call('LINDEX', KEYS[3], known_seq - seq), '^%d+ (%d+) ') ~= ARGV[5] then return { '' } end
+  end
+end
+
+local now, time = ARGV[1], ARGV[1]
+if now == '-' then
+  local clock = call('TIME')
+  now = clock[1] * 1000 + (clock[2] - clock[2] % 1000) / 1000
+  time = format('%d', now)
+end
+now = now + 0
+-- Times end with the year 9999.
+if now + math.max(ARGV[11] + 0, ARGV[12] + 0) > 253402300799999 then return { '' } end
+for at = 6, 5 + 2 * GIFTS do
+  local text = strings[at]
+  -- A lock that is over is none.
+  if text and (at % 2 == 0 or now < match(text, '^(%d*)') + 0) then return { '' } end
+end
+
+-- What falls out of the list, the oldest last.
+local gone, kept = {}, list
+local room = CAPACITY - GIFTS
+if count == room + 1 and count > 1 then
+  kept, gone[1] = match(list, '^(.*)\n([^\n ]+)[^\n]*$')
+  if not kept then return { '' } end
+  count = room
+elseif count > room then
+  local at = {}
+  for line in string.gmatch(list, '[^\n]+') do
+    at[#at + 1] = line
+  end
+  if #at ~= count then return { '' } end
+  for n = count, math.max(room, 0) + 1, -1 do
+    gone[#gone + 1] = match(at[n], '^%S+')
+    at[n] = nil
+  end
+  kept, count = concat(at, '\n'), #at
+end
+
+local shown_til, locked_til = format('%d', now + ARGV[11]), format('%d', now + ARGV[12])
+local id_px, lock_px = format('%d', ARGV[11] + 60000), format('%d', ARGV[12] + 60000)
+local times = '\n' .. time .. '\n' .. time .. '\n0\n'
+local answers, changes, fresh, rows, ids = {}, {}, {}, {}, {}
+local a, key, number, first = 14, 9, '', math.max(1, GIFTS - CAPACITY + 1)
+for gift = 1, GIFTS do
+  seq = seq + 1
+  number = format('%d', seq)
+  local id, body = epoch .. '-' .. number, ARGV[a + 1]
+  local row = id .. '\n1\n' .. number .. times .. body
+  changes[gift] = number .. ' ' .. tag .. ' ' .. TAG .. ' add\n' .. row
+  fresh[gift] = 'a ' .. number .. ' ' .. id .. ' ' .. time .. '\n' .. ARGV[a + 2] .. '\n' .. body
+  tag = TAG
+  if gift >= first then
+    rows[#rows + 1], rows[#rows + 2] = id, row
+    ids[GIFTS - gift + 1] = id
+  end
+  local answer = shown_til .. ' ' .. ARGV[a] .. ' a ' .. epoch .. ' ' .. number .. ' ' .. id .. ' - ' .. ARGV[a + 3]
+  answers[gift + 1] = 'n' .. answer
+  call('PSETEX', KEYS[key], id_px, answer)
+  if LOCKED then call('PSETEX', KEYS[key + 1], lock_px, locked_til .. ' ' .. id .. ' ' .. born) end
+  a, key = a + 4, key + 2
+end
+
+call('RPUSH', KEYS[6], unpack(fresh))
+entries = entries + GIFTS
+if is_long then
+  local most = ARGV[13] + 0
+  call('LTRIM', KEYS[6], -most, -1)
+  limit, base, entries = most + math.min(256, math.floor(most / 32)), base + entries - most, most
+end
+if is_long or readers ~= '0' then
+  call('SET', KEYS[7], format('%d %s - %s %s %d %d', limit, hooks, readers, start, base, entries))
+end
+call('RPUSH', KEYS[3], unpack(changes))
+if covered < seq - HISTORY then covered = seq - HISTORY end
+-- Trimmed once in a while: 32 more than is covered.
+if hist_count + GIFTS > seq - covered + 32 then call('LTRIM', KEYS[3], covered - seq, -1) end
+if #gone > 0 then call('HDEL', KEYS[2], unpack(gone)) end
+call('HSET', KEYS[2], unpack(rows))
+if count > 0 then ids[#ids + 1] = kept end
+count = count + #rows / 2
+call('MSET', LIST, concat(ids, '\n'), META, epoch .. ' ' .. number .. ' ' .. TAG .. ' ' .. format('%d %d', covered, count)
+  .. ' - ' .. born .. ' 0 ' .. capacity)
+changes[0] = 'live ' .. epoch .. ' ' .. GIFTS .. '\n=\n'
+call('SPUBLISH', ARGV[6], concat(changes, '', 0))
+answers[1] = epoch .. ' ' .. number .. ' ' .. TAG .. ' ' .. time
+return answers

@@ -1,0 +1,209 @@
+//! What publishing is most of the time: gifts that are new rows, shown at once, in a feed whose policy this process
+//! knows. A script of its own does that and no more (`lua/publish_plain.lua`), at less than half of what `feed_publish`
+//! costs, which knows every rule. It refuses what is anything else, and then has written nothing.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::net::faults::Fault;
+use super::runner::{Reply, Runner};
+use super::scripts::{self, Call};
+use super::wire;
+use crate::domain::{Dedup, FeedId, Gift, Millis, Outcome, Policy, ReviewMode, Show};
+use crate::engine::record::entry_extra;
+
+/// Feeds of which it is remembered what they hold and whether calls are plain.
+const FEEDS: usize = 16_384;
+
+/// Calls for which a feed is left to `feed_publish` at most, once this script refused it.
+const REST: u32 = 64;
+
+/// What is known of a feed.
+#[derive(Clone, Default)]
+struct Habit {
+    /// What its policy's key holds, as far as is known; empty when it is not.
+    policy: String,
+    /// Calls that are not tried here.
+    rest: u32,
+    /// Refusals one after the other: each doubles the rest, so that a feed whose gifts mostly merge costs no more.
+    refused: u32,
+}
+
+/// What the script is told of a policy.
+struct Rules {
+    capacity: u64,
+    history: u64,
+    idempotency_window_ms: u64,
+    /// 0 where no lock is taken.
+    dedup_window_ms: u64,
+}
+
+impl Rules {
+    /// None when publishing under this policy is more than the script does. A field that is new to policies is to be
+    /// judged here.
+    fn of(policy: &Policy) -> Option<Rules> {
+        let Policy {
+            capacity,
+            dedup,
+            dedup_window_ms,
+            row_ttl_ms,
+            delay_ms,
+            flush_ms: _,
+            idempotency_window_ms,
+            history,
+            visibility: _,
+            presence: _,
+            review,
+            review_timeout_ms: _,
+            review_default: _,
+        } = *policy;
+        let is_plain = row_ttl_ms == 0 && delay_ms == 0 && history > 0 && review == ReviewMode::Off;
+        let dedup_window_ms = if dedup == Dedup::Off { 0 } else { dedup_window_ms };
+        is_plain.then_some(Rules { capacity, history, idempotency_window_ms, dedup_window_ms })
+    }
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Plain {
+    habits: Mutex<HashMap<FeedId, Habit>>,
+}
+
+impl Plain {
+    fn locked(&self) -> MutexGuard<'_, HashMap<FeedId, Habit>> {
+        self.habits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the gifts, unless they, or the feed, want `feed_publish`: then nothing was done. `hooks` is the version of
+    /// the webhooks of all feeds that this process knows.
+    pub async fn publish(
+        &self,
+        runner: &Runner,
+        feed: &FeedId,
+        gifts: &[Gift],
+        now: Option<Millis>,
+        hooks: u64,
+    ) -> Result<Option<Vec<Outcome>>, Fault> {
+        if runner.options.feed_idle_ttl_ms != 0 || !gifts.iter().all(is_plain) {
+            return Ok(None);
+        }
+        let Some(items) = keys_of(runner, feed, gifts) else { return Ok(None) };
+        let Some(mut policy) = self.begin(feed) else { return Ok(None) };
+        // Again once, when the policy is another than was thought.
+        for _ in 0..2 {
+            let Some(rules) = Rules::of(&runner.with_overrides(&policy)?) else {
+                // It may be another the next time.
+                self.learn(feed, "");
+                break;
+            };
+            let call = call(runner, feed, gifts, &items, &policy, &rules, hooks);
+            let reply = runner.run_plain(call, feed, now).await?;
+            if reply.mark.is_some() {
+                self.took(feed);
+                return outcomes(&reply, gifts).map(Some);
+            }
+            match reply.text(1) {
+                Ok("policy") => reply.text(2)?.clone_into(&mut policy),
+                _ => break,
+            }
+            self.learn(feed, &policy);
+        }
+        self.refused(feed);
+        Ok(None)
+    }
+
+    /// What the feed's policy is thought to hold; none when it is not tried this time.
+    fn begin(&self, feed: &FeedId) -> Option<String> {
+        let mut habits = self.locked();
+        let Some(habit) = habits.get_mut(feed) else { return Some(String::new()) };
+        if habit.rest > 0 {
+            habit.rest -= 1;
+            return None;
+        }
+        Some(habit.policy.clone())
+    }
+
+    fn took(&self, feed: &FeedId) {
+        if let Some(habit) = self.locked().get_mut(feed) {
+            habit.refused = 0;
+        }
+    }
+
+    fn learn(&self, feed: &FeedId, policy: &str) {
+        policy.clone_into(&mut self.habit(&mut self.locked(), feed).policy);
+    }
+
+    fn refused(&self, feed: &FeedId) {
+        let mut habits = self.locked();
+        let habit = self.habit(&mut habits, feed);
+        habit.rest = (1 << habit.refused.min(6)).min(REST);
+        habit.refused += 1;
+    }
+
+    fn habit<'a>(&self, habits: &'a mut HashMap<FeedId, Habit>, feed: &FeedId) -> &'a mut Habit {
+        if habits.len() >= FEEDS && !habits.contains_key(feed) {
+            habits.clear();
+        }
+        habits.entry(feed.clone()).or_default()
+    }
+}
+
+/// Whether a gift may be a row of its own at once, whatever the feed holds.
+fn is_plain(gift: &Gift) -> bool {
+    !gift.test && gift.combo.is_none() && matches!(gift.show, Show::ByPolicy | Show::After(0))
+}
+
+/// Keys of each gift's id and lock; none when two of them have one in common, since the second then depends on the first.
+fn keys_of(runner: &Runner, feed: &FeedId, gifts: &[Gift]) -> Option<Vec<(String, String)>> {
+    let keys = &runner.keys;
+    let items: Vec<_> = gifts.iter().map(|gift| (keys.id(feed, &gift.id), keys.lock(feed, gift))).collect();
+    if items.len() > 1 {
+        let distinct: HashSet<&str> =
+            items.iter().flat_map(|(id, lock)| [id.as_str(), lock.as_str()]).collect();
+        (distinct.len() == 2 * items.len()).then_some(())?;
+    }
+    Some(items)
+}
+
+fn call(
+    runner: &Runner,
+    feed: &FeedId,
+    gifts: &[Gift],
+    items: &[(String, String)],
+    policy: &str,
+    rules: &Rules,
+    hooks: u64,
+) -> Call {
+    let keys = &runner.keys;
+    let mut call = Call::of(&scripts::PUBLISH_PLAIN);
+    let [list, rows, hist, meta, policy_key] = keys.feed(feed);
+    let [ledger, reports, _] = keys.ledger(feed);
+    call.keys([("list", list), ("rows", rows), ("hist", hist), ("meta", meta), ("policy", policy_key)]);
+    call.keys([("ledger", ledger), ("reports", reports), ("blocks", keys.blocks(feed))]);
+    call.arg("hooks version", hooks)
+        .arg("known policy", policy)
+        .arg("capacity", rules.capacity)
+        .arg("history", rules.history);
+    call.arg("idempotency window", rules.idempotency_window_ms).arg("dedup window", rules.dedup_window_ms);
+    call.arg("ledger max", runner.options.reports.ledger_max);
+    for (gift, (id, lock)) in gifts.iter().zip(items) {
+        let [fingerprint, _, _, body] = wire::gift_args(gift);
+        call.item(
+            [("id", id.clone()), ("lock", lock.clone())],
+            [
+                ("fingerprint", fingerprint),
+                ("body", body),
+                ("extra", entry_extra(gift)),
+                ("part", wire::part(gift)),
+            ],
+        );
+    }
+    call
+}
+
+fn outcomes(reply: &Reply, gifts: &[Gift]) -> Result<Vec<Outcome>, Fault> {
+    let read = |(at, gift): (usize, &Gift)| -> Result<Outcome, Fault> {
+        Ok(wire::outcome(reply.text(at)?, &gift.id, gift.fingerprint)?)
+    };
+    gifts.iter().enumerate().map(read).collect()
+}
