@@ -2,8 +2,8 @@
 
 use super::feeds::Feeds;
 use super::{
-    EmbeddedEngine, blocking, deliveries, drops, due, due_work, gifts, groups, hooks, moderation, readers,
-    reviews, sources, webhooks,
+    EmbeddedEngine, blocking, deliveries, drops, due, due_work, gifts, groups, hooks, moderation, publishing,
+    readers, reviews, sources, webhooks,
 };
 use crate::domain::{
     Ask, Block, BlockScope, Blocked, Cancelled, Claim, Claimed, Confirmed, Control, Cursor, DeadLetter,

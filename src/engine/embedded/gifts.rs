@@ -7,8 +7,8 @@ use super::ids;
 use super::txn::FeedTxn;
 use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::{
-    Answer, Decision, DueKind, DuePlace, Gift, GiftId, Millis, Outcome, Part, Policy, Scheduled, Status,
-    due_at,
+    Answer, Decision, DueKind, DuePlace, EntryStatus, Gift, GiftId, Millis, Outcome, Part, Policy, Scheduled,
+    Status,
 };
 use crate::engine::record::{Records, push_entry, push_gift};
 use crate::engine::{PolicyChange, ScheduledGift, ScheduledPage, Snapshot, Unscheduled};
