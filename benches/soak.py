@@ -36,8 +36,6 @@ import traceback
 
 FEEDS = ["main", "side", "late"]
 SECRET = base64.b64encode(b"soak" * 6).decode()
-# How long ids are remembered. Short, so that the folder reaches its size early in the run.
-WINDOW_S = 600
 NAMES = ["Ada", "Björn", "小明", "Zoë", "O'Neil & Søn", "مريم", "<b>Max</b>", "Žofie"]
 
 
@@ -298,7 +296,7 @@ class Soak:
     async def again(self, http, key, what, now):
         at, sent, first = what
         status, said = await http.insist("POST", f"/v1/feeds/{key[0]}/gifts", sent)
-        if time.time() - at > WINDOW_S - 5:
+        if time.time() - at > self.args.window - 5:
             return False
         if first["status"] == "scheduled" and said.get("status") != "scheduled":
             # It was shown meanwhile, and its answer is that now.
@@ -547,7 +545,7 @@ class Soak:
                 at(0.5), at(0.99), at(1), more["unavailable"], more["broken"], self.count["kills"],
                 sum(watcher.seq is not None for watcher in self.watchers), more["resumes"], more["snapshots"],
                 len(self.group.entries), more["deliveries"], more["claims"], lag, ready, self.log.failures])
-            forget = time.time() - WINDOW_S
+            forget = time.time() - self.args.window
             for key, what in list(self.acked.items()):
                 if what and what[0] < forget:
                     self.acked[key] = None
@@ -611,7 +609,8 @@ class Soak:
         url = f"http://127.0.0.1:{hooks.sockets[0].getsockname()[1]}/hook"
         http = Http(self)
         for feed in FEEDS:
-            policy = {"idempotency_window_ms": WINDOW_S * 1000, "row_ttl_ms": 120_000 if feed == "side" else 0}
+            window_ms, ttl_ms = self.args.window * 1000, 120_000 if feed == "side" else 0
+            policy = {"idempotency_window_ms": window_ms, "row_ttl_ms": ttl_ms}
             await http.insist("PUT", f"/v1/feeds/{feed}/policy", policy)
             status, said = await http.insist(
                 "PUT", f"/v1/feeds/{feed}/webhooks/soak", {"url": url, "secret": "whsec_" + SECRET})
@@ -650,6 +649,7 @@ if __name__ == "__main__":
     parser.add_argument("--producers", type=int, default=4)
     parser.add_argument("--watchers", type=int, default=12)
     parser.add_argument("--kill-every", type=float, default=240, help="seconds, on average")
+    parser.add_argument("--window", type=int, default=600, help="seconds for which ids are remembered, 60 or more")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--csv", default="soak.csv")
     parser.add_argument("--log", default="")

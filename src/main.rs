@@ -11,6 +11,7 @@ use tipcast::config::{self, Config, ConfigError, Flags};
 use tipcast::tools::bench::{self, BenchError, BenchOptions};
 use tipcast::tools::demo::{self, DemoOptions};
 use tipcast::tools::healthcheck::{self, HealthcheckOptions};
+use tipcast::tools::rehearse::{self, RehearseError, RehearseOptions};
 use tipcast::tools::source::{self, TryError, TryOptions};
 
 /// A live gift feed gateway: POST a gift, every watcher of the feed sees it, in order, exactly once.
@@ -93,6 +94,8 @@ enum Command {
     Demo(DemoOptions),
     /// Load a running gateway on this machine, and count what its watchers get.
     Bench(BenchOptions),
+    /// Play a gateway that has bad days, and say what a client did wrong; exit code 0 if nothing.
+    Rehearse(RehearseOptions),
     /// Ask a running gateway whether it lives; exit code 0 if so.
     Healthcheck(HealthcheckOptions),
 }
@@ -249,6 +252,11 @@ fn main() -> ExitCode {
         Some(Command::Bench(options)) => match bench::run(options) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error @ BenchError::Usage(_)) => refuse(USAGE, &error),
+            Err(error) => refuse(FAILED, &error),
+        },
+        Some(Command::Rehearse(options)) => match rehearse::run(&options) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error @ RehearseError::Usage(_)) => refuse(USAGE, &error),
             Err(error) => refuse(FAILED, &error),
         },
         Some(Command::Demo(options)) => match block_on(demo::run(options)) {

@@ -209,7 +209,11 @@ class Connection {
       this.#askedAgain = false;
       // A socket that works proves the way: event streams are for where none ever did.
       if (line.kind === "ws") this.#mute = -1;
-      if (frame.keepalive_ms > 0) line.silence = frame.keepalive_ms + KEEPALIVE_GRACE;
+      if (frame.keepalive_ms > 0) {
+        line.silence = frame.keepalive_ms + KEEPALIVE_GRACE;
+        // The timer that runs was set for the first frame, which may be later than this.
+        this.#watch(line, line.silence);
+      }
       call(this.onState, "live", { transport: line.kind });
     }
     // onState may have closed the connection.

@@ -5,7 +5,7 @@
  */
 
 /** What the protocol's events are called. */
-const EVENTS = ["snapshot", "resumed", "delta", "keepalive", "goodbye", "error"];
+const EVENTS = ["snapshot", "resumed", "delta", "keepalive", "presence", "goodbye", "error"];
 
 /** `first`: what is sent before anything else, if anything. */
 export function bySocket(url, heard, ended, { WebSocket }, first) {

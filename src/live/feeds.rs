@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -57,7 +57,6 @@ pub struct Live {
     watchers: AtomicUsize,
     /// Told when the last watcher has left.
     empty: Notify,
-    closed: AtomicBool,
 }
 
 /// Whose watchers are to be judged again.
@@ -102,7 +101,6 @@ impl Live {
             away_most_ms: AtomicU64::new(AWAY_MOST_MS.0),
             watchers: AtomicUsize::new(0),
             empty: Notify::new(),
-            closed: AtomicBool::new(false),
         });
         let counted = Arc::downgrade(&live);
         tokio::spawn(parts.clone().keep(Part::Presence, move |beat| keep_telling(counted.clone(), beat)));
@@ -201,7 +199,6 @@ impl Live {
     pub fn close_over(&self, time: Duration) {
         let most = self.watchers() as u64 * 1_000 / RETURNS_PER_SECOND;
         self.away_most_ms.store(most.clamp(AWAY_MOST_MS.0, AWAY_MOST_MS.1), Ordering::SeqCst);
-        self.closed.store(true, Ordering::SeqCst);
         self.closing.send_replace(Some(time));
     }
 
@@ -234,11 +231,6 @@ impl Live {
     pub(super) fn boards_that_tell_presence(&self) -> Vec<Arc<Board>> {
         let feeds = self.locked();
         feeds.values().map(|entry| &entry.board).filter(|board| board.presence().is_some()).cloned().collect()
-    }
-
-    /// True once [`Live::close`] was called.
-    pub fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::SeqCst)
     }
 
     /// The board of a feed, followed for as long as the lease lives.

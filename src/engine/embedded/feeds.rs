@@ -54,7 +54,7 @@ impl Feeds {
             by_name: HashMap::new(),
             damaged: HashMap::new(),
             must_rerun: false,
-            steady: Steady::new(options.steady_for, Instant::now()),
+            steady: Steady::new(options.steady_for, Instant::now(), &options.data_dir),
             tidied: Instant::now(),
             commits: 0,
             refused: false,
@@ -296,6 +296,7 @@ impl Feeds {
 
     /// Forgets ids whose window is over at `now`, in a commit of its own, if it is time for that.
     pub(super) fn tidy(&mut self, now: Millis) {
+        self.steady.keep(Instant::now());
         let waits = self.common.ids.written() <= UNTIDY && self.tidied.elapsed() < TIDY_EVERY;
         if waits || !self.common.may_forget {
             return;
