@@ -28,6 +28,7 @@ use super::reports::groups::Groups;
 use super::reports::hooks::Webhooks;
 use super::reports::index::JobIndex;
 use super::reports::jobs::Jobs;
+use super::reviews::Reviews;
 use super::rounds::Rounds;
 use super::runner::Runner;
 use super::sources::Sources;
@@ -116,7 +117,11 @@ impl RedisEngine {
         let webhooks = Arc::new(Webhooks { runner: runner.clone(), attaching, groups: groups.clone() });
         Ok(Arc::new(RedisEngine {
             feeds: Arc::new(Feeds::new(rounds.clone(), topics, blocks.clone())),
-            queue: DueQueue { rounds, stock: stock.clone(), blocks },
+            queue: DueQueue {
+                rounds: rounds.clone(),
+                stock: stock.clone(),
+                reviews: Reviews { rounds, blocks },
+            },
             stock,
             groups,
             jobs: Jobs { runner: runner.clone(), hooks: webhooks.clone() },

@@ -1,12 +1,14 @@
 //! Gifts that wait for a host's decision (`lua/feed_review.lua`).
 
-use super::due::queue::DueQueue;
+use std::sync::Arc;
+
+use super::blocks::BlockBook;
 use super::net::faults::Fault;
-use super::rounds::Ready;
+use super::rounds::{Ready, Rounds};
 use super::scripts::{self, Call};
 use super::wire::{self, Garbled};
 use crate::domain::review::ReviewNote;
-use crate::domain::{Answer, Decision, FeedId, Gift, GiftId, InReview, Millis, Reviewed};
+use crate::domain::{Answer, Decision, FeedId, Gift, GiftId, Millis, Reviewed};
 use crate::engine::record::{Records, entry_extra, push_gift};
 
 /// What was done with a gift in review.
@@ -37,7 +39,13 @@ pub(super) fn read(text: &str) -> Option<(ReviewNote, Gift)> {
     Some((note.parse().ok()?, Records::new(record).gift()?))
 }
 
-impl DueQueue {
+/// Decisions, by hosts and by time.
+pub(super) struct Reviews {
+    pub rounds: Arc<Rounds>,
+    pub blocks: Arc<BlockBook>,
+}
+
+impl Reviews {
     /// See [`crate::engine::ReviewStore::review`].
     pub async fn review(
         &self,
@@ -125,24 +133,6 @@ impl DueQueue {
             );
         }
         call
-    }
-
-    /// See [`crate::engine::ReviewStore::reviews`].
-    pub async fn reviews(&self, feed: &FeedId, now: Millis) -> Result<Vec<InReview>, Fault> {
-        let most = crate::domain::review::REVIEWS_MAX as usize;
-        let found = self.entries(feed, "r", None, most, Some(now)).await?;
-        let now = self.rounds.runner.clock(Some(now)).unwrap_or(found.now);
-        let mut all = Vec::new();
-        for (n, entry) in found.entries.iter().enumerate().filter(|(_, entry)| entry.at > now) {
-            let Some(text) = &entry.text else { continue };
-            let (note, gift) = read(text).ok_or(Garbled("a gift in review"))?;
-            // Time or a block has decided about others.
-            if !self.blocks.is_blocked(feed, &gift.user.id, now).await? {
-                all.push((note.at, n, InReview { at: note.at, expires_at: entry.at, gift }));
-            }
-        }
-        all.sort_by_key(|(at, n, _)| (*at, *n));
-        Ok(all.into_iter().map(|(.., it)| it).collect())
     }
 }
 

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::super::blocks::BlockBook;
 use super::super::drops::DropStock;
 use super::super::net::faults::Fault;
-use super::super::reviews::{self, MASKED, MaskedGift};
+use super::super::reviews::{self, MASKED, MaskedGift, Reviews};
 use super::super::rounds::{Ready, Rounds};
 use super::super::runner::{Reply, Runner, needed, number};
 use super::super::scripts::{self, Call};
 use super::super::wire::{self, Garbled};
-use crate::domain::{DueKind, DuePlace, FeedId, Gift, GiftId, Millis};
+use crate::domain::review::REVIEWS_MAX;
+use crate::domain::{DueKind, DuePlace, FeedId, Gift, GiftId, InReview, Millis};
 use crate::engine::record::{Records, entry_extra};
 use crate::engine::{
     DEAD_KEPT, DUE_BATCH, DUE_TRIES, DeadDue, DueFate, DueHandled, DueRun, ScheduledGift, ScheduledPage,
@@ -18,13 +18,13 @@ use crate::engine::{
 };
 
 /// An entry as the store has it.
-pub(in super::super) struct Entry {
-    pub at: Millis,
+struct Entry {
+    at: Millis,
     member: String,
     kind: char,
     id: String,
     /// What `later` or `reviews` holds, without its first line. None when it is no text.
-    pub text: Option<String>,
+    text: Option<String>,
 }
 
 impl Entry {
@@ -56,17 +56,17 @@ impl Entry {
 }
 
 /// What `due_entries` found.
-pub(in super::super) struct Entries {
-    pub now: Millis,
+struct Entries {
+    now: Millis,
     next: Option<Millis>,
-    pub entries: Vec<Entry>,
+    entries: Vec<Entry>,
 }
 
 /// See the module.
 pub struct DueQueue {
     pub rounds: Arc<Rounds>,
     pub stock: Arc<DropStock>,
-    pub blocks: Arc<BlockBook>,
+    pub reviews: Reviews,
 }
 
 impl DueQueue {
@@ -74,7 +74,7 @@ impl DueQueue {
         &self.rounds.runner
     }
 
-    pub(in super::super) async fn entries(
+    async fn entries(
         &self,
         feed: &FeedId,
         which: &str,
@@ -125,6 +125,24 @@ impl DueQueue {
         let read = |entry: &Entry| Some(ScheduledGift { place: entry.place()?, gift: entry.gift()? });
         let gifts = entries.iter().map(|entry| read(entry).ok_or(Garbled("a gift that waits")));
         Ok(ScheduledPage { gifts: gifts.collect::<Result<_, _>>()?, next })
+    }
+
+    /// See [`crate::engine::ReviewStore::reviews`].
+    pub async fn in_review(&self, feed: &FeedId, now: Millis) -> Result<Vec<InReview>, Fault> {
+        let most = REVIEWS_MAX as usize;
+        let found = self.entries(feed, "r", None, most, Some(now)).await?;
+        let now = self.runner().clock(Some(now)).unwrap_or(found.now);
+        let mut all = Vec::new();
+        for (n, entry) in found.entries.iter().enumerate().filter(|(_, entry)| entry.at > now) {
+            let Some(text) = &entry.text else { continue };
+            let (note, gift) = reviews::read(text).ok_or(Garbled("a gift in review"))?;
+            // Time or a block has decided about others.
+            if !self.reviews.blocks.is_blocked(feed, &gift.user.id, now).await? {
+                all.push((note.at, n, InReview { at: note.at, expires_at: entry.at, gift }));
+            }
+        }
+        all.sort_by_key(|(at, n, _)| (*at, *n));
+        Ok(all.into_iter().map(|(.., it)| it).collect())
     }
 
     /// See [`crate::engine::Engine::unschedule`].
@@ -196,7 +214,7 @@ impl DueQueue {
         let Some((_, gift)) = entry.text.as_deref().and_then(reviews::read) else {
             return self.set_aside(feed, entry, "what is stored of the gift cannot be read", now, run).await;
         };
-        match self.decide(feed, &gift, None, now).await {
+        match self.reviews.decide(feed, &gift, None, now).await {
             Ok(done) => {
                 run.next = done.next;
                 if done.now {
@@ -270,7 +288,7 @@ impl DueQueue {
         now: Millis,
         run: &mut DueRun,
     ) -> Result<(), Fault> {
-        let everywhere = self.blocks.everywhere(gifts.iter().map(|(_, gift)| gift), now).await;
+        let everywhere = self.reviews.blocks.everywhere(gifts.iter().map(|(_, gift)| gift), now).await;
         let call = |_: &Ready| self.show_call(feed, gifts, &everywhere);
         let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;
         shown(gifts, &reply, run)

@@ -30,7 +30,8 @@ impl ModerationStore for RedisEngine {
                     TakenBack::Unknown => return Ok(GiftTakenBack::Unknown),
                     TakenBack::InReview => {}
                 }
-                if let Reviewed::Decided(_) = self.queue.review(feed, id, Decision::Deny, now).await? {
+                if let Reviewed::Decided(_) = self.queue.reviews.review(feed, id, Decision::Deny, now).await?
+                {
                     return Ok(GiftTakenBack::Done);
                 }
             }

@@ -8,7 +8,7 @@ impl ReviewStore for RedisEngine {
     fn reviews<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Vec<InReview>> {
         Box::pin(async move {
             let _permit = self.permit_for(feed)?;
-            Ok(self.queue.reviews(feed, now).await?)
+            Ok(self.queue.in_review(feed, now).await?)
         })
     }
 
@@ -21,7 +21,7 @@ impl ReviewStore for RedisEngine {
     ) -> Wait<'a, Reviewed> {
         Box::pin(async move {
             let _permit = self.permit_for(feed)?;
-            Ok(self.queue.review(feed, id, decision, now).await?)
+            Ok(self.queue.reviews.review(feed, id, decision, now).await?)
         })
     }
 
