@@ -13,6 +13,7 @@ use actix_web::web;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
+use crate::auth::audit::{Audit, Target};
 use crate::auth::keyset::Fetched;
 use crate::config::{Config, ConfigError, Reloaded};
 use crate::domain::Policy;
@@ -33,6 +34,7 @@ pub mod key_new;
 mod leave;
 mod listen;
 pub mod logs;
+mod revocations;
 mod serve;
 mod signals;
 mod store;
@@ -134,11 +136,17 @@ pub async fn run_reloading(
         secret_overlap_ms: config.webhooks.secret_overlap_ms,
         deliveries_per_second: config.limits.deliveries_per_second,
     };
-    let gate = web::Data::new(Gate::new(engine.clone(), live.clone(), ready.clone(), limits));
+    let mut gate = Gate::new(engine.clone(), live.clone(), ready.clone(), limits);
+    let audit = Audit::start(live.metrics().clone(), parts.clone()).map_err(StartError::Server)?;
+    gate.audit = Arc::new(audit);
+    let gate = web::Data::new(gate);
     let mut fetched = None;
     let rules = door::rules(&config)
         .and_then(|rules| door::fetching(rules, &config.auth.tokens, &mut fetched, &parts));
     gate.change_rules(rules.map_err(StartError::Config)?);
+    let audit = |why: std::io::Error| StartError::Config(ConfigError(format!("[log] audit: {why}")));
+    gate.audit.open(&Target::parse(&config.log.audit)).map_err(audit)?;
+    let following = revocations::follow(&gate, &parts).await;
     live.limit(watch_limits(&config));
     config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     let door = gate.clone();
@@ -195,6 +203,7 @@ pub async fn run_reloading(
     // Its threads end, and cut who is still there.
     drop(tokio::task::spawn_blocking(move || drop(sockets)).await);
     probing.abort();
+    following.abort();
     sweeping.abort();
     // Turns that are not given back end by themselves.
     let _ = tokio::join!(timeout(DUE_TIME, due.stop()), reports.stop(DUE_TIME));
@@ -289,6 +298,10 @@ fn reload(
         }
     };
     gate.change_rules(rules);
+    // Also when it is the same: a file that was moved away is let go.
+    if let Err(why) = gate.audit.open(&Target::parse(&config.log.audit)) {
+        tracing::error!("[log] audit stays as it was: {why}");
+    }
     if let Err(why) = logs::set_level(&config.log) {
         tracing::error!("[log] level stays as it was: {why}");
     }

@@ -179,6 +179,7 @@ async fn keep_fetching(client: reqwest::Client, url: String, state: Arc<State>) 
     let mut pause = FIRST_TRIES;
     let mut failing = false;
     loop {
+        let begun = tokio::time::Instant::now();
         faults::pass("key_set").await;
         match fetch(&client, &url).await {
             Ok(keys) => {
@@ -203,7 +204,9 @@ async fn keep_fetching(client: reqwest::Client, url: String, state: Arc<State>) 
                     tracing::warn!(%why, "the key set for tokens ([auth.tokens] jwks_url) cannot be had; {kept}");
                 }
                 failing = true;
-                tokio::time::sleep(pause).await;
+                // From one try to the next, however long it took to fail.
+                let earliest = tokio::time::Instant::now() + FIRST_TRIES;
+                tokio::time::sleep_until(earliest.max(begun + pause)).await;
                 pause = (pause * 2).min(AT_MOST_EVERY);
             }
         }
@@ -228,4 +231,24 @@ async fn fetch(client: &reqwest::Client, url: &str) -> Result<KeySet, String> {
         return Err(format!("it is longer than {LONGEST} bytes"));
     }
     KeySet::parse(&body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_that_cannot_be_fetched_again_is_used_for_a_day() {
+        let keys = KeySet::parse(include_bytes!("token/testdata/jwks.json")).unwrap();
+        let state = Arc::new(State::default());
+        let fetched = Fetched { url: String::new(), state: state.clone(), task: Mutex::default() };
+        let at = Millis(1_800_000_000_000);
+        let find = |ms| fetched.find(Some("ed"), Algorithm::EdDSA, at.plus(ms));
+        assert!(matches!(find(0), Lookup::Unavailable(_)), "there was none yet");
+        state.keys.store(Some(Arc::new(keys)));
+        state.fetched_at.store(at.0, Ordering::Relaxed);
+        assert!(matches!(find(GOOD_FOR_MS), Lookup::Key(_)));
+        assert!(matches!(find(GOOD_FOR_MS + 1), Lookup::Unavailable(_)));
+        assert!(matches!(fetched.find(Some("ed"), Algorithm::RS256, at), Lookup::Unknown), "of another kind");
+    }
 }

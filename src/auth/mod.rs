@@ -3,6 +3,7 @@
 //! Everything here is judged without I/O and with `now` as an argument. What must be fetched or followed
 //! (key sets, revocations) is fetched by loops of its own (`keyset`), beside the path of requests.
 
+pub mod audit;
 mod crypto;
 pub mod hash;
 pub mod keys;

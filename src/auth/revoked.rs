@@ -1,10 +1,27 @@
 //! Viewers whose tokens were revoked: known on every node, judged without I/O.
+//!
+//! A store remembers them ([`crate::engine::ViewerStore`]); [`follow`] brings to a node what it does not have yet. A
+//! node that waits for the store to say so for the first time takes no token: one that was revoked before the node
+//! started must not open anything.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{LazyLock, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+use std::time::Duration;
 
 use crate::domain::Millis;
+use crate::engine::{Engine, EngineError, Revocation, RevokedAt};
+use crate::supervise::{Beat, faults};
+
+/// How often a node asks for what is new. With the time that the answer takes it keeps the promise of one second.
+const EVERY: Duration = Duration::from_millis(400);
+
+/// Revocations read at once.
+const PAGE: usize = 1_000;
+
+/// How often those that concern no token any more are let go, in rounds of [`EVERY`].
+const TIDY_EVERY: u32 = 150;
 
 /// What stands for a viewer where only its equality matters. Never 0. Other in each process, so that nobody can
 /// make two viewers that are taken for each other.
@@ -17,6 +34,8 @@ pub fn viewer_mark(sub: &str) -> u64 {
 #[derive(Debug, Default)]
 pub struct Revoked {
     by_viewer: RwLock<HashMap<u64, Entry>>,
+    /// The store has not said yet what is revoked.
+    awaited: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +53,16 @@ impl Revoked {
         known.get(&mark).is_some_and(|entry| issued_at < entry.before)
     }
 
+    /// Whether the store has not said yet what is revoked.
+    pub fn is_awaited(&self) -> bool {
+        self.awaited.load(Ordering::Acquire)
+    }
+
+    /// From here on nothing counts as known until the store has said what is revoked.
+    pub fn await_store(&self) {
+        self.awaited.store(true, Ordering::Release);
+    }
+
     /// Refuses what the viewer of this mark was issued before then. What was refused stays so. True when that is
     /// news.
     pub fn refuse(&self, mark: u64, before: Millis, until: Millis) -> bool {
@@ -46,7 +75,7 @@ impl Revoked {
     }
 
     /// Lets go of what concerns no token any more.
-    pub fn tidy(&self, now: Millis) {
+    fn tidy(&self, now: Millis) {
         let mut known = self.by_viewer.write().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, entry| now < entry.until);
     }
@@ -59,6 +88,58 @@ impl Revoked {
     /// True when there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// Keeps `revoked` as the store has it, whenever `is_needed` says so. `refuse` puts into it what is new.
+pub async fn follow(
+    engine: Arc<dyn Engine>,
+    revoked: Arc<Revoked>,
+    is_needed: impl Fn() -> bool,
+    refuse: impl Fn(&Revocation),
+    beat: Beat,
+) {
+    let (mut at, mut rounds, mut failing) = (RevokedAt::default(), 0_u32, false);
+    loop {
+        beat.works();
+        faults::pass("revocations").await;
+        if is_needed() {
+            match read_new(&*engine, &revoked, &mut at, &refuse).await {
+                Ok(()) => failing = false,
+                Err(why) => {
+                    if !failing {
+                        tracing::warn!(%why, "what is revoked cannot be read; what this node knows stays in force");
+                    }
+                    failing = true;
+                }
+            }
+        }
+        rounds = rounds.wrapping_add(1);
+        if rounds.is_multiple_of(TIDY_EVERY) {
+            revoked.tidy(Millis::now());
+        }
+        beat.rests();
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+/// Reads what is new since `at`, page by page.
+pub async fn read_new(
+    engine: &dyn Engine,
+    revoked: &Revoked,
+    at: &mut RevokedAt,
+    refuse: &impl Fn(&Revocation),
+) -> Result<(), EngineError> {
+    loop {
+        let page = engine.revoked(at, PAGE).await?;
+        page.revoked.iter().for_each(refuse);
+        // A page without any that can be read may still have moved on.
+        let over = *at == page.at;
+        *at = page.at;
+        if over {
+            revoked.awaited.store(false, Ordering::Release);
+            return Ok(());
+        }
     }
 }
 

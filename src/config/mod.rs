@@ -258,6 +258,7 @@ pub struct Embedded {
 pub struct Log {
     pub format: LogFormat,
     pub level: String,
+    pub audit: String,
 }
 
 /// How log lines look.

@@ -28,6 +28,7 @@ impl Config {
         config.http.trusted_proxies.clone_from(&new.http.trusted_proxies);
         config.http.forwarded_header.clone_from(&new.http.forwarded_header);
         config.log.level.clone_from(&new.log.level);
+        config.log.audit.clone_from(&new.log.audit);
         Reloaded { changed: differing(self, &config), waiting: differing(&config, new), config }
     }
 }

@@ -18,6 +18,7 @@ mod moderation;
 mod reports;
 mod review;
 mod sources;
+mod viewers;
 
 /// Passes every call on, and counts it.
 pub struct Metered {

@@ -25,6 +25,7 @@ pub mod redis;
 mod reports;
 mod review;
 mod sources;
+mod viewers;
 
 pub use drops::DropStore;
 pub use due::{
@@ -42,6 +43,7 @@ pub use reports::{
 };
 pub use review::ReviewStore;
 pub use sources::{Kept, REFUNDS_MAX, SOURCES_MAX, SourceStore};
+pub use viewers::{REVOKED_MAX, Revocation, RevokedAt, RevokedPage, ViewerStore};
 
 /// What an engine call gives back: boxed, so that engines can stand behind `dyn`.
 pub type Wait<'a, T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> + Send + 'a>>;
@@ -62,7 +64,15 @@ pub const SCHEDULED_MAX: u64 = 100_000;
 /// - A feed whose stored records cannot be read answers [`EngineError::FeedDamaged`] to every call that
 ///   needs them; no other feed notices.
 pub trait Engine:
-    FeedStore + DueStore + DropStore + ModerationStore + ReviewStore + PresenceStore + ReportStore + SourceStore
+    FeedStore
+    + DueStore
+    + DropStore
+    + ModerationStore
+    + ReviewStore
+    + PresenceStore
+    + ReportStore
+    + SourceStore
+    + ViewerStore
 {
     /// Sends a mark through the publishing path of every part of the store that can fail by itself, and
     /// waits until they are back. An error when the operator would not call that ready: no part answers, or

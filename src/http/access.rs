@@ -94,6 +94,7 @@ const TABLE: &[(&str, &[(&str, Access)])] = &[
     // Whoever knows the path; the delivery itself shows whose it is.
     ("/in/{path}", &[(POST, Page)]),
     ("/v1/admin/overview", &[(GET, Key(Admin))]),
+    ("/v1/viewers/{sub}/revoke", &[(POST, Key(Admin))]),
     ("/healthz", &[(GET, Page)]),
     ("/readyz", &[(GET, Page)]),
     ("/metrics", &[(GET, Page)]),
@@ -138,6 +139,8 @@ pub enum Asked<'a> {
         access: Access,
         /// The feed that the path names, as it stands there.
         feed: Option<&'a str>,
+        /// The row of the table.
+        entry: &'static Entry,
     },
     /// A path of the table with another method; holds the `Allow` header.
     OtherMethod(&'static str),
@@ -152,7 +155,7 @@ pub fn find<'a>(method: &Method, path: &'a str) -> Asked<'a> {
     match entry.methods.iter().find(|(known, _)| *known == method) {
         Some((_, access)) => {
             let feed = entry.path.starts_with("/v1/feeds/{feed}").then(|| path.split('/').nth(3)).flatten();
-            Asked::For { access: *access, feed }
+            Asked::For { access: *access, feed, entry }
         }
         None => Asked::OtherMethod(&entry.allow),
     }
@@ -177,7 +180,7 @@ mod tests {
     fn found(line: &str) -> Option<(Access, Option<&str>)> {
         let (method, path) = line.split_once(' ').unwrap();
         match find(&method.parse().unwrap(), path) {
-            Asked::For { access, feed } => Some((access, feed)),
+            Asked::For { access, feed, .. } => Some((access, feed)),
             _ => None,
         }
     }

@@ -177,6 +177,14 @@ pub struct BlockWish {
     retract: bool,
 }
 
+/// From when on a viewer's tokens are refused.
+#[derive(ToSchema)]
+pub struct Revocation {
+    /// Tokens with an `iat` before this are; now when it is absent, and not in the future.
+    #[schema(required = false, format = DateTime)]
+    before: String,
+}
+
 /// How a drop is defined.
 #[derive(ToSchema)]
 pub struct DropSpec {

@@ -132,7 +132,7 @@ fn check_coding(req: &HttpRequest) -> Result<(), ApiError> {
     }
 }
 
-fn check_type(req: &HttpRequest) -> Result<(), ApiError> {
+pub(super) fn check_type(req: &HttpRequest) -> Result<(), ApiError> {
     match req.headers().get(CONTENT_TYPE).map(|value| value.to_str().map(is_json)) {
         Some(Ok(true)) => Ok(()),
         Some(_) => refuse_type("the body must be JSON; send Content-Type: application/json"),

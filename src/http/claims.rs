@@ -112,7 +112,7 @@ fn unknown_hold() -> ApiError {
 
 /// What the router left encoded: it decodes everything but what would make a `/`, a `%` or a `+`. A user's
 /// id may hold any of them.
-fn decoded(part: &str) -> Cow<'_, str> {
+pub(super) fn decoded(part: &str) -> Cow<'_, str> {
     if !part.contains('%') {
         return part.into();
     }

@@ -30,7 +30,9 @@ pub(super) async fn snapshot(req: HttpRequest, gate: web::Data<Gate>) -> Result<
     let tag = shown.list.at.to_string();
     let known = etag::matches(&req, &tag);
     let mut answer = if known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
-    answer.insert_header((ETAG, format!("\"{tag}\""))).insert_header((CACHE_CONTROL, "no-cache"));
+    // What only some may see is not for caches that many share.
+    let caching = if shown.private { "private, no-cache" } else { "no-cache" };
+    answer.insert_header((ETAG, format!("\"{tag}\""))).insert_header((CACHE_CONTROL, caching));
     if known {
         return Ok(answer.finish());
     }

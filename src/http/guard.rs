@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use super::door::rates::Budget;
 use super::door::{Caller, Verdict};
 use super::problem::ApiError;
-use super::{Gate, body};
+use super::{Gate, audited, body};
 use crate::domain::Millis;
 
 /// The largest body that is read on and thrown away after a refusal, so that its connection stays usable.
@@ -30,30 +30,35 @@ pub(super) async fn around(
     // As the router will see it: decoded. A path that is judged as something else than it is served as
     // would be a way around the door.
     let verdict = gate.door.admit(req.method(), req.match_info().as_str(), req.request(), Millis::now());
+    let mut who = None;
     let (answer, budget) = match verdict {
         Verdict::Enter(caller) => {
             let mut req = req;
-            if let Err(refused) = check_signature(&gate, &mut req, &caller).await {
-                let answer = refuse(req, refused);
-                return Ok(dress(&gate, body::hold_unread(answer), caller.budget));
-            }
-            if let Err(refused) = gate.may_read(&caller).await {
-                let answer = refuse(req, refused);
-                return Ok(dress(&gate, body::hold_unread(answer), caller.budget));
-            }
             let budget = caller.budget;
+            let proved = check_signature(&gate, &mut req, &caller).await;
+            let refused = match proved {
+                Ok(()) => gate.may_read(&caller).await.err(),
+                Err(refused) => Some(refused),
+            };
             req.extensions_mut().insert(caller);
-            let answer = match AssertUnwindSafe(next.call(req)).catch_unwind().await {
-                Ok(answer) => answer?,
-                Err(_) => return Err(ApiError::Internal.into()),
+            let answer = match refused {
+                Some(refused) => refuse(req, refused),
+                None => match AssertUnwindSafe(next.call(req)).catch_unwind().await {
+                    Ok(answer) => answer?,
+                    Err(_) => return Err(ApiError::Internal.into()),
+                },
             };
             // A batch was charged for its gifts meanwhile.
             let charged = answer.request().extensions().get::<Caller>().and_then(|caller| caller.budget);
             (answer, charged.or(budget))
         }
         Verdict::Preflight => (req.into_response(HttpResponse::NoContent().finish()), None),
-        Verdict::Refuse(refused, budget) => (refuse(req, refused), budget),
+        Verdict::Refuse { why, budget, identity } => {
+            who = identity;
+            (refuse(req, why), budget)
+        }
     };
+    audited::note(&gate, &answer, who.as_ref());
     Ok(dress(&gate, body::hold_unread(answer), budget))
 }
 
@@ -79,7 +84,8 @@ fn refuse(mut req: ServiceRequest, refused: ApiError) -> ServiceResponse<BoxBody
         body::leave_unread(&mut req.extensions_mut(), payload);
         answer.head_mut().set_connection_type(actix_http::ConnectionType::Close);
     }
-    req.into_response(answer)
+    // `into_response` would lose the error.
+    ServiceResponse::new(req.into_parts().0, answer)
 }
 
 fn dress(

@@ -100,6 +100,10 @@ fn route_of(path: &str) -> Route {
             (Some("sse"), None, _) => Route::Sse,
             _ => Route::Other,
         },
+        (Some("v1"), Some("viewers"), Some(_)) => match (parts.next(), parts.next()) {
+            (Some("revoke"), None) => Route::Viewers,
+            _ => Route::Other,
+        },
         (Some("v1"), Some("admin"), Some("overview")) if parts.next().is_none() => Route::Admin,
         (Some("v1"), Some("ws"), None) => Route::Many,
         (Some("in"), Some(_), None) => Route::In,

@@ -9,12 +9,14 @@ use std::time::{Duration, Instant};
 
 use actix_web::{HttpMessage, HttpRequest};
 
-use crate::domain::{DropId, FeedId, Visibility};
+use crate::auth::audit::Audit;
+use crate::domain::{DropId, FeedId, Millis, Visibility};
 use crate::engine::{Engine, EngineError, Shards};
 use crate::live::{Judge, Live};
 
 mod access;
 mod answers;
+mod audited;
 mod batch;
 mod bodies;
 mod body;
@@ -46,6 +48,7 @@ mod sources;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod viewers;
 pub mod watch;
 
 pub use door::{Door, Rules};
@@ -103,6 +106,8 @@ pub struct Gate {
     pub(crate) limits: Limits,
     /// Who may come in. Its rules may change while the server runs.
     pub door: Door,
+    /// Where it is written down who changed what.
+    pub audit: Arc<Audit>,
     /// Claims that wait for entries.
     pub waiting: Waiting,
     /// How often a source may be posted to.
@@ -121,6 +126,7 @@ impl Gate {
             ready,
             limits,
             door: Door::new(Rules::default()),
+            audit: Arc::default(),
             waiting: Waiting::default(),
             pace: Pace::new(limits.deliveries_per_second),
             overview: reports::Kept::default(),
@@ -139,6 +145,13 @@ impl Gate {
     pub fn change_rules(&self, rules: Rules) {
         self.door.change(rules);
         self.live.judge_again(Judge::All);
+    }
+
+    /// Refuses tokens of the viewer of this mark that were issued before then; its sockets are judged at once.
+    pub fn refuse_viewer(&self, mark: u64, before: Millis, until: Millis) {
+        if self.door.refuse_viewer(mark, before, until) {
+            self.live.judge_again(Judge::Marked(watch::short_mark(mark)));
+        }
     }
 
     /// Whether the caller may read the feed that the request is about: an error when that is private and nothing

@@ -5,7 +5,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 
 use super::answers::{self, ControlResult, RemovedRows, RetractedGift};
 use super::problem::{ApiError, invalid};
-use super::{Gate, body, feed_of};
+use super::{Gate, audited, body, feed_of};
 use crate::domain::{Control, GiftId, GiftTakenBack, Millis, json};
 
 /// `POST /v1/feeds/{feed}/control`
@@ -17,6 +17,7 @@ pub(super) async fn control(
     let feed = feed_of(&req)?;
     let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
     let control = Control::parse(json::syntax(&bytes)?)?;
+    audited::detail(&req, control.action.as_str());
     let missing = || ApiError::NotFound("this row is not, or no longer, in the list".to_owned());
     let at = gate.ask(gate.engine.control(&feed, control, Millis::now())).await?.ok_or_else(missing)?;
     Ok(answers::json(StatusCode::OK, &ControlResult { seq: at.seq }))

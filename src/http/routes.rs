@@ -10,7 +10,7 @@ use super::resource::{read, resource};
 use super::watch::tally::Tally;
 use super::{
     Gate, batch, claims, docs, drops, feed, gifts, guard, health, inbound, meter, moderation, pages, policy,
-    presence, reports, review, scheduled, sources, watch,
+    presence, reports, review, scheduled, sources, viewers, watch,
 };
 use crate::live::worker::Worker;
 
@@ -81,6 +81,7 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/healthz").route(read().to(health::alive)));
     cfg.service(resource("/readyz").route(read().to(health::ready)));
     cfg.service(resource("/metrics").route(read().to(meter::show)));
+    cfg.service(resource("/v1/viewers/{sub}/revoke").route(web::post().to(viewers::revoke)));
     reports::configure(cfg);
     sources::configure(cfg);
     docs::configure(cfg);

@@ -243,6 +243,10 @@ labels! {
         Sources = "sources",
         /// Deliveries to sources and refunds noted.
         NoteDelivery = "note_delivery",
+        /// A viewer's tokens refused.
+        Revoke = "revoke",
+        /// Revocations read.
+        Revoked = "revoked",
     }
 
     /// Why an engine call failed.
@@ -303,6 +307,10 @@ labels! {
         Sockets = "sockets",
         /// What ends connections that take too long.
         Sweep = "sweep",
+        /// What learns of viewers whose tokens were revoked.
+        Revocations = "revocations",
+        /// The thread that writes the audit log.
+        Audit = "audit",
         /// What fetches the key set for viewer tokens.
         KeySet = "key_set",
     }
@@ -375,6 +383,8 @@ labels! {
         Sources = "sources",
         /// `/in/{path}`
         In = "in",
+        /// `/v1/viewers/{sub}/revoke`
+        Viewers = "viewers",
         /// `/v1/admin/overview`
         Admin = "admin",
         /// `/v1/feeds/{feed}/ws`
@@ -428,6 +438,8 @@ impl Part {
             Part::Moves => "what passes a feed's changes on to watchers",
             Part::Sockets => "a thread of sockets",
             Part::Sweep => "what ends connections that take too long",
+            Part::Revocations => "what learns of revoked viewers",
+            Part::Audit => "the thread that writes the audit log",
             Part::KeySet => "the loop that fetches the key set for tokens",
         }
     }

@@ -138,6 +138,8 @@ pub struct Metrics {
     pub connections_cut: Per<Cut, Counter>,
     /// Connections that were refused before any request.
     pub connections_refused: Per<Turned, Counter>,
+    /// Lines of the audit log that were lost.
+    pub audit_dropped: Counter,
     /// Threads and tasks that had to be started again.
     pub part_restarts: Per<Part, Counter>,
     /// 1 while `/readyz` says yes. Set when somebody asks.
@@ -362,6 +364,11 @@ impl Default for Metrics {
                 to,
                 "tipcast_redis_uncovered_slots",
                 "Slots of the Redis cluster that no primary has",
+            ),
+            audit_dropped: add(
+                to,
+                "tipcast_audit_dropped",
+                "Lines of the audit log that were lost because its disk was too slow or refused them",
             ),
             redis_may_evict: add(
                 to,

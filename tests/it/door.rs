@@ -16,6 +16,7 @@ mod origins;
 mod places;
 mod rates;
 mod rights;
+mod signed;
 
 /// A request with these headers; a JSON body of this text if there is one.
 async fn ask(api: &Api, line: &str, headers: &[(&str, &str)], body: Option<&str>) -> Said {

@@ -64,6 +64,8 @@ pub enum BadToken {
     Feeds,
     /// Tokens of this viewer were revoked.
     Revoked,
+    /// Nobody has said yet whose tokens are revoked.
+    RevocationsUnknown,
 }
 
 impl BadToken {
@@ -93,6 +95,7 @@ impl BadToken {
                 "the token's feeds must be at most 256 names or beginnings of names, as in \"show-*\""
             }
             BadToken::Revoked => "the token was revoked; sign in again",
+            BadToken::RevocationsUnknown => "which tokens are revoked is not known yet; try again",
         }
     }
 }
@@ -190,6 +193,11 @@ impl Verifier {
     /// Takes tokens signed with keys that are fetched.
     pub fn set_fetched(&mut self, fetched: Option<Arc<Fetched>>) {
         self.fetched = fetched;
+    }
+
+    /// How long a token may live at most, clocks' leeway included, in milliseconds.
+    pub fn tokens_live_ms(&self) -> u64 {
+        self.rules.max_age_ms.saturating_add(self.rules.leeway_ms)
     }
 
     /// Whether any token can be good.

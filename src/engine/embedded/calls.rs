@@ -3,7 +3,7 @@
 use super::feeds::Feeds;
 use super::{
     EmbeddedEngine, blocking, deliveries, drops, due, due_work, gifts, groups, hooks, moderation, publishing,
-    readers, reviews, sources, webhooks,
+    readers, reviews, sources, viewers, webhooks,
 };
 use crate::domain::{
     Ask, Block, BlockScope, Blocked, Cancelled, Claim, Claimed, Confirmed, Control, Cursor, DeadLetter,
@@ -14,8 +14,8 @@ use crate::domain::{
 use crate::engine::{
     DUE_BATCH, DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, EngineError, FeedStore, Head, JobDone,
     JobStore, JobTurn, Kept, LISTED, LedgerStore, Missed, ModerationStore, PolicyChange, Presence,
-    PresenceStore, ReviewStore, Save, ScheduledPage, Snapshot, SourceStore, Subscription, Swapped,
-    Unscheduled, Wait, Wakes, Want, WebhookStore, Work,
+    PresenceStore, ReviewStore, Revocation, RevokedAt, RevokedPage, Save, ScheduledPage, Snapshot,
+    SourceStore, Subscription, Swapped, Unscheduled, ViewerStore, Wait, Wakes, Want, WebhookStore, Work,
 };
 
 /// For calls that bring no clock, and judge nothing by it.
@@ -238,6 +238,19 @@ impl PresenceStore for EmbeddedEngine {
 
     fn presence<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Presence>> {
         Box::pin(std::future::ready(Ok(self.attendance.presence(feeds))))
+    }
+}
+
+impl ViewerStore for EmbeddedEngine {
+    fn revoke(&self, what: Revocation, now: Millis) -> Wait<'_, Millis> {
+        let revoked =
+            self.at(now, move |feeds| viewers::revoke(&feeds.db, &what, now, feeds.common.may_forget));
+        Box::pin(async move { revoked.await?.ok_or(EngineError::Overloaded("list of revoked viewers")) })
+    }
+
+    fn revoked<'a>(&'a self, after: &'a RevokedAt, max: usize) -> Wait<'a, RevokedPage> {
+        let after = after.clone();
+        self.clockless(move |feeds| viewers::revoked(&feeds.db, &after, max))
     }
 }
 

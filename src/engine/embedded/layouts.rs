@@ -9,7 +9,7 @@ pub(super) const APPLICATION_ID: i64 = 0x5449_5043;
 pub(super) const NEWEST: i64 = LAYOUTS.len() as i64;
 
 /// What each layout adds to the one before. A file of an older layout is brought up to the last one.
-const LAYOUTS: [&str; 9] = [FEEDS, CLOSER, DUE, DROPS, REPORTS, MODERATION, SOURCES, PROBE, REVIEW];
+const LAYOUTS: [&str; 10] = [FEEDS, CLOSER, DUE, DROPS, REPORTS, MODERATION, SOURCES, PROBE, REVOKED, REVIEW];
 
 /// From this layout on every row ends with its seal; later tables are made with it.
 const SEALED: i64 = 8;
@@ -126,6 +126,14 @@ CREATE TABLE probe (one INTEGER PRIMARY KEY, count INTEGER NOT NULL, filler BLOB
 INSERT INTO probe VALUES (1, 0, x'');
 ";
 
+/// By viewer. The numbers only grow: whoever has read up to one asks for those behind it.
+const REVOKED: &str = "
+CREATE TABLE revoked (
+    no INTEGER PRIMARY KEY, sub TEXT NOT NULL UNIQUE, before INTEGER NOT NULL, until INTEGER NOT NULL,
+    seal INTEGER NOT NULL DEFAULT 0
+) STRICT;
+";
+
 /// Blocks by the feed's name, `*` for all feeds; names that were approved by its number.
 const REVIEW: &str = "
 CREATE TABLE blocks (
@@ -151,9 +159,10 @@ pub(super) fn upgrade(conn: &Connection, layout: i64) -> rusqlite::Result<()> {
         return Ok(());
     }
     let done = conn.execute_batch("BEGIN IMMEDIATE").and_then(|()| {
-        for (next, sql) in (1..).zip(LAYOUTS).filter(|(next, _)| *next > layout) {
-            conn.execute_batch(sql)?;
-            if next == SEALED {
+        for at in layout.max(0)..NEWEST {
+            conn.execute_batch(LAYOUTS[at as usize])?;
+            // Tables that came later have their seals from the beginning.
+            if at + 1 == SEALED {
                 seal_all(conn)?;
             }
         }

@@ -10,7 +10,7 @@
 //! - Tables with their records, and what of them is in memory, by thing: `feed`, `ids`, `due`, `claims`,
 //!   `ledger`, `readers`, `hooks`, `jobs`.
 //! - `txn`, and the rules that run on it: `gifts`, `drops`, `due_work`, `entries`, `groups`,
-//!   `deliveries`, `moderation`, `sources`.
+//!   `deliveries`, `moderation`, `sources`, `viewers`.
 //! - `feeds`: all of them, the group that is committed next, and damage; `webhooks`, which may read all feeds.
 //! - `writer`, `calls`: the thread, and the engine's traits.
 
@@ -67,6 +67,7 @@ mod steady;
 mod tests;
 mod topics;
 mod txn;
+mod viewers;
 mod webhooks;
 mod writer;
 

@@ -13,8 +13,8 @@ use crate::domain::{
     HookScope, HookSpec, Outcome, PolicyPatch, Reader, ReviewMode, Reviewed, Start,
 };
 use crate::engine::{
-    DropStore, DueStore, FeedStore, JobStore, LedgerStore, PolicyChange, ReviewStore, SourceStore, Swapped,
-    WebhookStore,
+    DropStore, DueStore, FeedStore, JobStore, LedgerStore, PolicyChange, ReviewStore, Revocation, RevokedAt,
+    SourceStore, Swapped, ViewerStore, WebhookStore,
 };
 
 mod damage;

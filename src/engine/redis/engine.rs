@@ -34,6 +34,7 @@ use super::runner::Runner;
 use super::sources::Sources;
 use super::tags::random;
 use super::turns::wakes;
+use super::viewers::Viewers;
 use crate::domain::{FeedId, Millis};
 use crate::engine::{Engine, EngineError, Shards, Wait};
 
@@ -50,6 +51,7 @@ pub struct RedisEngine {
     pub(super) webhooks: Arc<Webhooks>,
     pub(super) jobs: Jobs,
     pub(super) sources: Sources,
+    pub(super) viewers: Viewers,
     calls: Semaphore,
 }
 
@@ -127,6 +129,7 @@ impl RedisEngine {
             jobs: Jobs { runner: runner.clone(), hooks: webhooks.clone() },
             webhooks,
             sources: Sources { runner: runner.clone() },
+            viewers: Viewers { runner: runner.clone() },
             runner,
             calls: Semaphore::new(CALLS),
         }))

@@ -246,6 +246,12 @@ impl Keys {
         ["all", "version"].map(|what| format!("{}{{hooks}}:{what}", self.prefix))
     }
 
+    /// `revoked`, `revoked_order`, `revoked_ends`, `revoked_head`: viewers whose tokens are refused.
+    pub(super) fn revoked(&self) -> [String; 4] {
+        ["revoked", "revoked_order", "revoked_ends", "revoked_head"]
+            .map(|what| format!("{}{{viewers}}:{what}", self.prefix))
+    }
+
     /// The channel that tells of another set of webhooks of all feeds.
     pub(super) fn hooks_wake(&self) -> String {
         format!("{}{{hooks}}:wake", self.prefix)

@@ -29,6 +29,7 @@ mod sources;
 mod stores;
 mod tags;
 mod turns;
+mod viewers;
 mod wire;
 
 pub use engine::RedisEngine;

@@ -16,6 +16,7 @@ mod presence;
 mod reports;
 mod review;
 pub mod texts;
+mod viewers;
 pub mod words;
 
 pub use drops::{CancelledHold, ClaimResult, HoldList};
@@ -32,6 +33,7 @@ pub use reports::{
     OverviewGroup, ReplayResult, WatchedFeed, Webhook, WebhookList,
 };
 pub use review::{BlockEntry, BlockList, Unblocked};
+pub use viewers::RevokedViewer;
 
 /// `answer` as JSON.
 pub(super) fn json(status: StatusCode, answer: &impl Serialize) -> HttpResponse {

@@ -140,6 +140,8 @@ impl Rules {
     /// The bearer of a token.
     pub(super) fn bearer_of(&self, token: &str, clock: Millis) -> Identity {
         match self.tokens.check(token, clock) {
+            // A token that is no good is told so also then.
+            Ok(_) if self.revoked.is_awaited() => Identity::Bad(BadToken::RevocationsUnknown),
             Ok(viewer) if self.is_revoked(&viewer) => Identity::Bad(BadToken::Revoked),
             Ok(viewer) => Identity::Viewer(Arc::new(viewer)),
             Err(bad) => Identity::Bad(bad),
@@ -200,7 +202,7 @@ impl Rules {
         asked: &Asked<'_>,
         caller: Caller,
     ) -> Result<Caller, (ApiError, Identity)> {
-        let Asked::For { access, feed } = asked else { return Ok(caller) };
+        let Asked::For { access, feed, .. } = asked else { return Ok(caller) };
         let denied = match (&caller.identity, access) {
             (Identity::Key(key), access) => {
                 let right = match access {

@@ -21,7 +21,7 @@ use super::access::{Access, Asked, find};
 use super::inbound::Peer;
 use super::problem::ApiError;
 use super::seldom::Seldom;
-use crate::auth::{Key, Keys, Revoked, Right, Verifier};
+use crate::auth::{Keys, Revoked, Right, Verifier};
 use crate::domain::Millis;
 
 pub mod address;
@@ -31,6 +31,7 @@ pub mod origins;
 pub mod places;
 pub mod rates;
 
+mod again;
 mod cors;
 
 use address::{Proxies, counted};
@@ -134,8 +135,19 @@ pub enum Verdict {
     Enter(Caller),
     /// A browser asks whether a page may; it may.
     Preflight,
-    /// No, and what is left in the bucket that was charged.
-    Refuse(ApiError, Option<Budget>),
+    /// No.
+    Refuse {
+        /// Why.
+        why: ApiError,
+        /// What is left in the bucket that was charged.
+        budget: Option<Budget>,
+        /// Who asked, as far as that was looked at.
+        identity: Option<Identity>,
+    },
+}
+
+fn refuse(why: ApiError, budget: Option<Budget>, identity: Option<Identity>) -> Verdict {
+    Verdict::Refuse { why, budget, identity }
 }
 
 impl Door {
@@ -163,41 +175,6 @@ impl Door {
         self.changes.send_replace(());
     }
 
-    /// Another number after every change of who may do what; never 0.
-    pub fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Acquire)
-    }
-
-    /// Whether viewers' tokens are taken.
-    pub fn takes_tokens(&self) -> bool {
-        self.now.load().rules.tokens.is_on()
-    }
-
-    /// Who says to be what a token or a key shows.
-    pub fn identify(&self, credential: &str, clock: Millis) -> Identity {
-        self.now.load().rules.identify(credential, clock)
-    }
-
-    /// What has become of a key that was good before: the same one, perhaps with other rights.
-    pub fn key_like(&self, key: &Key, clock: Millis) -> Option<Arc<Key>> {
-        self.now.load().rules.keys.like(key, clock).cloned()
-    }
-
-    /// Whose tokens are revoked.
-    pub fn revoked(&self) -> &Arc<Revoked> {
-        &self.revoked
-    }
-
-    /// Refuses tokens of the viewer of this mark that were issued before then. True when that is news: then
-    /// sockets are to be judged again.
-    pub fn refuse_viewer(&self, mark: u64, before: Millis, until: Millis) -> bool {
-        let news = self.revoked.refuse(mark, before, until);
-        if news {
-            self.generation.fetch_add(1, Ordering::AcqRel);
-        }
-        news
-    }
-
     /// Tells of every change of the rules from here on.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
@@ -212,15 +189,15 @@ impl Door {
         let rules = &now.rules;
         let host = hosts::asked(req);
         if !rules.hosts.allow(host.as_deref()) {
-            return Verdict::Refuse(ApiError::Misdirected, None);
+            return refuse(ApiError::Misdirected, None, None);
         }
         if want.needs_key() && rules.needs_keys(want, host.as_deref(), req) {
-            return Verdict::Refuse(ApiError::KeysNeeded, None);
+            return refuse(ApiError::KeysNeeded, None, None);
         }
         if want != Want::Page {
             let page = rules.page_of(host.as_deref(), req);
             if let Err(refused) = rules.check_page(page, want, asked_for.is_some()) {
-                return Verdict::Refuse(refused, None);
+                return refuse(refused, None, None);
             }
             if asked_for.is_some() {
                 return Verdict::Preflight;
@@ -228,10 +205,10 @@ impl Door {
         }
         if !want.needs_key() {
             return match asked {
-                Asked::For { access, feed } => self.admit_viewer(rules, (access, feed), req, clock),
-                Asked::OtherMethod(allow) => Verdict::Refuse(ApiError::MethodNotAllowed(allow), None),
+                Asked::For { access, feed, .. } => self.admit_viewer(rules, (access, feed), req, clock),
+                Asked::OtherMethod(allow) => refuse(ApiError::MethodNotAllowed(allow), None, None),
                 Asked::Nothing => {
-                    Verdict::Refuse(ApiError::NotFound(format!("there is nothing at {path}")), None)
+                    refuse(ApiError::NotFound(format!("there is nothing at {path}")), None, None)
                 }
             };
         }
@@ -262,7 +239,7 @@ impl Door {
         let told_later = access == Access::Watch && caller::is_handshake(req);
         match identity {
             Identity::Bad(bad) if rules.tokens.is_on() && !told_later => {
-                Verdict::Refuse(ApiError::BadToken(bad), None)
+                refuse(ApiError::BadToken(bad), None, None)
             }
             identity => Verdict::Enter(Caller { identity, reads, ..Caller::default() }),
         }
@@ -281,7 +258,7 @@ impl Door {
         if let Err((ApiError::Unauthenticated { tried: true } | ApiError::BadSignature(_), _)) = &judged
             && let Err(slow_down) = self.guessed(req)
         {
-            return Verdict::Refuse(slow_down, None);
+            return refuse(slow_down, None, None);
         }
         // Who has no valid key is charged by address, so that trying keys is limited too.
         let identity = judged.as_ref().map_or_else(|(_, identity)| identity, |caller| &caller.identity);
@@ -292,16 +269,16 @@ impl Door {
         };
         let budget = match rates.as_ref().map(|rates| rates.charge(who, NonZeroU32::MIN)) {
             Some(Err(budget)) => {
-                return Verdict::Refuse(ApiError::RateLimited(budget.retry_after()), Some(budget));
+                return refuse(ApiError::RateLimited(budget.retry_after()), Some(budget), None);
             }
             Some(Ok(budget)) => Some(budget),
             None => None,
         };
         match (judged, asked) {
-            (Err((refused, _)), _) => Verdict::Refuse(refused, budget),
-            (Ok(_), Asked::OtherMethod(allow)) => Verdict::Refuse(ApiError::MethodNotAllowed(allow), budget),
+            (Err((refused, identity)), _) => refuse(refused, budget, Some(identity)),
+            (Ok(_), Asked::OtherMethod(allow)) => refuse(ApiError::MethodNotAllowed(allow), budget, None),
             (Ok(_), Asked::Nothing) => {
-                Verdict::Refuse(ApiError::NotFound(format!("there is nothing at {path}")), budget)
+                refuse(ApiError::NotFound(format!("there is nothing at {path}")), budget, None)
             }
             (Ok(caller), Asked::For { .. }) => {
                 Verdict::Enter(Caller { who: budget.is_some().then_some(who), budget, ..caller })
@@ -335,20 +312,6 @@ impl Door {
         match now.rules.needs_keys(Want::Admin, hosts::asked(req).as_deref(), req) {
             true => Err(ApiError::KeysNeeded),
             false => Ok(!now.rules.keys.is_empty()),
-        }
-    }
-
-    /// Whether somebody who was let in with a key before still may: an error when the key lost what it needs.
-    pub fn still(&self, caller: &Caller, right: Right, feed: &str, clock: Millis) -> Result<(), ApiError> {
-        let now = self.now.load();
-        match &caller.identity {
-            Identity::Key(key) if now.rules.keys.still(key, clock) => Ok(()),
-            Identity::Key(old) => match now.rules.keys.like(old, clock) {
-                Some(key) => key.allows(Some(right), Some(feed)).map_err(ApiError::NotAllowed),
-                None => Err(ApiError::Unauthenticated { tried: true }),
-            },
-            _ if now.rules.keys.is_empty() => Ok(()),
-            _ => Err(ApiError::Unauthenticated { tried: false }),
         }
     }
 

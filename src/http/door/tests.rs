@@ -40,7 +40,7 @@ fn says(door: &Door, line: &str, headers: &[(&str, &str)]) -> &'static str {
     match door.admit(&method, path, &req.to_http_request(), CLOCK) {
         Verdict::Enter(_) => "in",
         Verdict::Preflight => "preflight",
-        Verdict::Refuse(error, _) => error.kind().name,
+        Verdict::Refuse { why, .. } => why.kind().name,
     }
 }
 
@@ -114,7 +114,7 @@ fn says_to(door: &Door, peer: &str, line: &str, headers: &[(&str, &str)]) -> &'s
     match door.admit(&method, path, &req.to_http_request(), CLOCK) {
         Verdict::Enter(_) => "in",
         Verdict::Preflight => "preflight",
-        Verdict::Refuse(error, _) => error.kind().name,
+        Verdict::Refuse { why, .. } => why.kind().name,
     }
 }
 

@@ -40,6 +40,8 @@ mod source_schemas;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod sources;
 #[allow(dead_code, reason = "only described, never built or called")]
+mod viewers;
+#[allow(dead_code, reason = "only described, never built or called")]
 mod watching;
 
 /// The document's root; the paths and schemas are in the files beside this one.
@@ -61,6 +63,7 @@ mod watching;
         (name = "reports", description = "What happened, for game backends: groups that pull, webhooks that push. Needs a \
             producer key or an admin key when the operator set any producer keys"),
         (name = "sources", description = "Tips that come from elsewhere: platforms' webhooks, read as gifts"),
+        (name = "viewers", description = "Viewers' tokens. Needs a key that may administer when the operator set any"),
         (name = "watching", description = "Reading and watching feeds"),
         (name = "operations", description = "For those who run it"),
     ),
@@ -110,6 +113,7 @@ mod watching;
         sources::delete,
         sources::test,
         sources::deliver,
+        viewers::revoke,
         watching::feed,
         watching::presence,
         watching::ws,

@@ -92,6 +92,15 @@ pub(super) struct BlockScope {
     feed: String,
 }
 
+/// The viewer that a path names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct ViewerName {
+    /// The viewer's sub, percent-encoded
+    #[param(example = "ann")]
+    sub: String,
+}
+
 /// The gift that a path names.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]

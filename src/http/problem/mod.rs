@@ -145,7 +145,9 @@ impl ApiError {
             ApiError::BrokenBody(_) => &kinds::BROKEN_BODY,
             ApiError::BadHandshake(_) => &kinds::BAD_HANDSHAKE,
             ApiError::Unauthenticated { .. } => &kinds::UNAUTHENTICATED,
-            ApiError::BadToken(BadToken::KeysUnavailable(_)) => &kinds::KEYS_UNAVAILABLE,
+            ApiError::BadToken(BadToken::KeysUnavailable(_) | BadToken::RevocationsUnknown) => {
+                &kinds::KEYS_UNAVAILABLE
+            }
             ApiError::BadToken(_) => &kinds::BAD_TOKEN,
             ApiError::BadSignature(_) => &kinds::BAD_SIGNATURE,
             ApiError::NotAllowed(_) | ApiError::NotYours(_) => &kinds::NOT_ALLOWED,
@@ -383,6 +385,9 @@ impl ResponseError for ApiError {
             ApiError::TooLarge(_) | ApiError::BodyTimeout(_) => drop(answer.force_close()),
             ApiError::BadToken(BadToken::KeysUnavailable(seconds)) => {
                 answer.insert_header((RETRY_AFTER, *seconds));
+            }
+            ApiError::BadToken(BadToken::RevocationsUnknown) => {
+                answer.insert_header((RETRY_AFTER, "1"));
             }
             ApiError::BadToken(_) => {
                 answer.insert_header((WWW_AUTHENTICATE, "Bearer error=\"invalid_token\""));

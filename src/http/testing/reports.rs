@@ -6,8 +6,8 @@ use crate::domain::{
     Replay, Source, SourceId, SourceNote, Taken,
 };
 use crate::engine::{
-    EngineError, JobDone, JobStore, JobTurn, Kept, LedgerStore, Save, SourceStore, Swapped, Wait, Wakes,
-    Want, WebhookStore, Work,
+    EngineError, JobDone, JobStore, JobTurn, Kept, LedgerStore, Revocation, RevokedAt, RevokedPage, Save,
+    SourceStore, Swapped, ViewerStore, Wait, Wakes, Want, WebhookStore, Work,
 };
 
 fn away<'a, T: Send + 'a>() -> Wait<'a, T> {
@@ -93,6 +93,16 @@ impl JobStore for MemoryEngine {
 
     fn job_wakes(&self) -> Wakes {
         Wakes::new(Wakes::sender().subscribe())
+    }
+}
+
+impl ViewerStore for MemoryEngine {
+    fn revoke(&self, _: Revocation, _: Millis) -> Wait<'_, Millis> {
+        away()
+    }
+
+    fn revoked<'a>(&'a self, _: &'a RevokedAt, _: usize) -> Wait<'a, RevokedPage> {
+        away()
     }
 }
 

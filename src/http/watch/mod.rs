@@ -24,4 +24,5 @@ mod worker;
 pub use endpoints::configure;
 #[cfg(test)]
 pub(in crate::http) use watcher::Watcher;
+pub(in crate::http) use watcher::short_mark;
 pub use worker::{WatcherThreads, start_watcher_threads};

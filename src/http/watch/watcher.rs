@@ -11,6 +11,7 @@ use crate::auth::revoked::viewer_mark;
 use crate::auth::{BadToken, Key, Right, Scope, Viewer};
 use crate::domain::{FeedId, Millis};
 use crate::http::Gate;
+use crate::http::audited::refused_watcher;
 use crate::http::door::Identity;
 
 /// 4001: the feed needs a token or a key, and none that is good came; the client should not come back without.
@@ -140,11 +141,19 @@ impl Watcher {
     pub fn refusal(&self, feed: &FeedId) -> Refusal {
         match &self.shown {
             Shown::Bad(bad) => bad_token(*bad),
-            Shown::Good(pass) => match pass.may_see(feed) {
-                Err(Denied::Right(_)) => forbidden("this token or key may not watch"),
-                _ => forbidden("this token or key is not for this feed"),
-            },
-            Shown::WrongKey => unauthenticated("this key is not known, or has expired"),
+            Shown::Good(pass) => {
+                if let Opens::Key(key) = &pass.opens {
+                    refused_watcher(&self.gate, Some(key), Some(feed));
+                }
+                match pass.may_see(feed) {
+                    Err(Denied::Right(_)) => forbidden("this token or key may not watch"),
+                    _ => forbidden("this token or key is not for this feed"),
+                }
+            }
+            Shown::WrongKey => {
+                refused_watcher(&self.gate, None, Some(feed));
+                unauthenticated("this key is not known, or has expired")
+            }
             Shown::Nothing { .. } => {
                 unauthenticated("this needs a token or a key; send {\"type\":\"auth\",\"token\":…}")
             }
@@ -226,6 +235,7 @@ impl Watcher {
         let pass = match self.gate.door.identify(credential, Millis::now()) {
             Identity::Bad(bad) => return Err(bad_token(bad)),
             Identity::WrongKey | Identity::Nobody => {
+                refused_watcher(&self.gate, None, None);
                 return Err(Refusal {
                     code: "bad_token",
                     ..unauthenticated("this key is not known, or has expired")
@@ -319,9 +329,68 @@ fn unauthenticated(why: &str) -> Refusal {
 
 fn bad_token(bad: BadToken) -> Refusal {
     let close = match bad {
-        BadToken::KeysUnavailable(_) => LATER,
+        BadToken::KeysUnavailable(_) | BadToken::RevocationsUnknown => LATER,
         BadToken::Revoked => FORBIDDEN,
         _ => UNAUTHENTICATED,
     };
     Refusal { code: "bad_token", message: bad.detail().to_owned(), close }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn viewer(ends_in_ms: u64, feeds: &[&str]) -> Identity {
+        let now = Millis::now();
+        Identity::Viewer(Arc::new(Viewer {
+            sub: Some("ann".into()),
+            feeds: Scope::parse(feeds.iter().copied()).unwrap(),
+            may_watch: true,
+            may_hold: false,
+            issued_at: now,
+            ends_at: now.plus(ends_in_ms),
+        }))
+    }
+
+    fn watcher(identity: Identity, only: Option<&FeedId>) -> Watcher {
+        let gate = crate::http::testing::watcher().gate;
+        Watcher::new(gate, identity, only)
+    }
+
+    #[test]
+    fn the_end_comes_by_the_clock_that_is_never_set_and_is_told_once_before() {
+        let mut watcher = watcher(viewer(600_000, &["*"]), None);
+        let now = Instant::now();
+        let after = |s: u64| now + Duration::from_secs(s);
+        assert!(watcher.due(after(569), true).is_none());
+        assert!(matches!(watcher.due(after(571), false), Some(Due::Soon(28_000..=29_100))));
+        assert!(watcher.due(after(572), true).is_none(), "told once");
+        assert!(watcher.due(after(599), true).is_none());
+        let Some(Due::Ended(refusal)) = watcher.due(after(600), true) else { panic!("it is over") };
+        assert_eq!((refusal.code, refusal.close), ("token_expired", EXPIRED));
+    }
+
+    #[test]
+    fn a_short_token_is_told_of_after_the_first_frame_and_a_wait_for_a_token_ends() {
+        let mut short = watcher(viewer(10_000, &["*"]), None);
+        assert!(short.due(Instant::now(), false).is_none());
+        assert!(matches!(short.due(Instant::now(), true), Some(Due::Soon(9_000..=10_000))));
+        let nobody = watcher(Identity::Nobody, None);
+        let now = Instant::now();
+        assert!(nobody.may_wait(now) && !nobody.may_wait(now + AUTH_WITHIN));
+        assert!(nobody.deadline(false).is_some() && nobody.deadline(true).is_none());
+        assert!(!watcher(Identity::WrongKey, None).may_wait(now));
+    }
+
+    #[test]
+    fn a_socket_of_one_feed_keeps_of_a_token_only_whether_it_is_for_it() {
+        let (a, b): (FeedId, FeedId) = ("a".parse().unwrap(), "b".parse().unwrap());
+        let one = watcher(viewer(60_000, &["a"]), Some(&a));
+        assert!(one.may_see(&a) && one.mark() != 0);
+        let other = watcher(viewer(60_000, &["a"]), Some(&b));
+        assert!(!other.may_see(&b));
+        assert_eq!((other.refusal(&b).code, other.refusal(&b).close), ("forbidden", FORBIDDEN));
+        let many = watcher(viewer(60_000, &["a"]), None);
+        assert!(many.may_see(&a) && !many.may_see(&b));
+    }
 }

@@ -17,6 +17,8 @@ use crate::domain::Millis;
 pub struct Tipcast {
     /// `Host`, and the producer's key.
     head: String,
+    /// What watchers show, as a line of their heads; empty when nothing.
+    shown: String,
     host: String,
     /// What the path begins with, when the gateway stands below one.
     below: String,
@@ -43,6 +45,7 @@ impl Tipcast {
             control: RefCell::new(Control::new(address, head.clone())),
             seqs: memmem::Finder::new(b"\"seq\":"),
             head,
+            shown: String::new(),
             host: host.to_owned(),
             below: below.trim_end_matches('/').to_owned(),
             name: name.to_owned(),
@@ -54,6 +57,12 @@ impl Tipcast {
     /// Sets the feeds' `flush_ms`; without, they have the server's.
     pub fn flushing(mut self, flush_ms: Option<u64>) -> Tipcast {
         self.flush_ms = flush_ms;
+        self
+    }
+
+    /// Has watchers show a viewer's token, and the feeds be private.
+    pub fn private(mut self, token: Option<&str>) -> Tipcast {
+        self.shown = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
         self
     }
 
@@ -91,6 +100,9 @@ impl Tipcast {
 impl Dialect for Tipcast {
     fn prepare(&self, feeds: usize) -> Result<Vec<u64>, BenchError> {
         let mut policy = serde_json::json!({ "dedup": "off" });
+        if !self.shown.is_empty() {
+            policy["visibility"] = "private".into();
+        }
         if let Some(flush_ms) = self.flush_ms {
             policy["flush_ms"] = flush_ms.into();
         }
@@ -110,10 +122,10 @@ impl Dialect for Tipcast {
     }
 
     fn watch(&self, feed: usize, out: &mut Vec<u8>) {
-        let (path, host) = (self.path(feed), &self.host);
+        let (path, host, shown) = (self.path(feed), &self.host, &self.shown);
         out.extend_from_slice(
             format!(
-                "GET {path}/ws HTTP/1.1\r\nhost: {host}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+                "GET {path}/ws HTTP/1.1\r\nhost: {host}\r\n{shown}connection: upgrade\r\nupgrade: websocket\r\n\
                  sec-websocket-version: 13\r\nsec-websocket-key: dGlwY2FzdCBiZW5jaC4uLg==\r\n\r\n"
             )
             .as_bytes(),

@@ -49,6 +49,9 @@ pub struct BenchOptions {
     /// other users of this machine cannot see.
     #[arg(long)]
     key: Option<String>,
+    /// A viewer's token that watchers show; the feeds are made private then.
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
 }
 
 /// Why a run ended without a report.
@@ -87,8 +90,9 @@ pub fn run(options: BenchOptions) -> Result<(), BenchError> {
     let (address, host) = options.target.resolve()?;
     let key = options.key.clone().or_else(|| std::env::var("TIPCAST_KEY").ok());
     let below = options.target.url.path();
-    let gateway =
-        Tipcast::new(address, &host, below, &options.feed, key.as_deref()).flushing(options.flush_ms);
+    let gateway = Tipcast::new(address, &host, below, &options.feed, key.as_deref())
+        .flushing(options.flush_ms)
+        .private(options.token.as_deref());
     run_against(&options.load, address, &gateway)
 }
 

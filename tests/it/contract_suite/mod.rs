@@ -19,3 +19,4 @@ mod review;
 mod scheduled;
 mod sources;
 mod subscriptions;
+mod viewers;

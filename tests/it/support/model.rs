@@ -11,6 +11,7 @@ use tipcast::domain::{
     Hook, HookKey, HookScope, MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch, Position, RemoveReason,
     Row, RowCombo, RowId, Scheduled, Show, Status, Tag, Value,
 };
+use tipcast::engine::Revocation;
 use tipcast::engine::{
     DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueStore, DueTurn, Engine, EngineError,
     FeedStore, Head, Missed, Notice, Notices, PolicyChange, ReportLimits, SCHEDULED_MAX, ScheduledGift,
@@ -23,6 +24,7 @@ mod moderation;
 mod reports;
 mod review;
 mod sources;
+mod viewers;
 
 /// An engine that keeps the contract and nothing else.
 pub struct Model {
@@ -36,6 +38,7 @@ pub struct Model {
     sources: Mutex<sources::OfFeeds>,
     /// Those of all feeds.
     blocks: Mutex<HashMap<String, Block>>,
+    revoked: Mutex<Vec<(u64, Revocation)>>,
 }
 
 /// What an id got last: an answer, or that it waits or waited.
@@ -92,6 +95,7 @@ impl Model {
             told: Mutex::default(),
             sources: Mutex::default(),
             blocks: Mutex::default(),
+            revoked: Mutex::default(),
         })
     }
 

@@ -24,7 +24,8 @@ fn targets(db: &Connection) -> Vec<(String, String, String)> {
     let mut found = vec![];
     for table in layouts::tables(db).unwrap() {
         let whose = match table.as_str() {
-            "probe" => continue,
+            // Of no feed: see the tests of viewers.
+            "probe" | "revoked" => continue,
             "feeds" => "name = 'hurt'".to_owned(),
             "hooks" => "scope = 'hurt'".to_owned(),
             "sources" | "refunds" | "blocks" => "feed = 'hurt'".to_owned(),
@@ -203,4 +204,40 @@ async fn a_page_that_is_overwritten_hurts_those_whose_records_stand_on_it() {
     }
     assert!(matches!(engine.snapshot(&feed("b"), NOW).await, Err(EngineError::FeedDamaged(_))));
     engine.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_byte_that_flips_in_a_revocation_hurts_its_viewer_alone() {
+    let of = |sub: &str, ms| Revocation { sub: sub.into(), before: NOW.plus(ms), until: NOW.plus(90_000) };
+    for column in ["sub", "before", "until", "seal"] {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = open(dir.path());
+        engine.revoke(of("ann", 0), NOW).await.unwrap();
+        engine.revoke(of("eve", 0), NOW).await.unwrap();
+        engine.close().await.unwrap();
+        flip(&database(dir.path()), "revoked", column, "no = 1");
+        let report = files::check(dir.path()).unwrap();
+        assert_eq!(report.damage.len(), 1, "{column}: {:?}", report.damage);
+        let engine = open(dir.path());
+        let page = engine.revoked(&RevokedAt::default(), 9).await.unwrap();
+        assert_eq!((page.revoked, page.at.seq), (vec![of("eve", 0)], 2), "{column}");
+        assert_eq!(engine.revoke(of("ann", 1), NOW).await.unwrap(), NOW.plus(1), "it is revoked once more");
+        assert_eq!(engine.revoked(&page.at, 9).await.unwrap().revoked, [of("ann", 1)], "{column}");
+    }
+}
+
+#[tokio::test]
+async fn what_concerns_no_token_any_more_makes_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = EmbeddedOptions { steady_for: Duration::ZERO, ..EmbeddedOptions::new(dir.path()) };
+    let engine = EmbeddedEngine::open(options).unwrap();
+    let of = |sub: &str, before: Millis| Revocation { sub: sub.into(), before, until: before.plus(1_000) };
+    for sub in ["a", "b", "c"] {
+        engine.revoke(of(sub, NOW), NOW).await.unwrap();
+    }
+    let later = NOW.plus(1_000);
+    engine.revoke(of("d", later), later).await.unwrap();
+    let page = engine.revoked(&RevokedAt::default(), 9).await.unwrap();
+    let subs: Vec<_> = page.revoked.iter().map(|one| &*one.sub).collect();
+    assert_eq!(subs, ["c", "d"], "the newest of the old ones stays until another is the newest");
 }

@@ -149,8 +149,11 @@ script!(SOURCE_SWAP, "source_swap", [], true);
 script!(SOURCE_NOTE, "source_note", [], false);
 script!(SOURCE_REFUND, "source_refund", [], true);
 
+script!(VIEWERS_REVOKE, "viewers_revoke", [], true);
+script!(VIEWERS_REVOKED, "viewers_revoked", [], false);
+
 /// Every script there is.
-pub static ALL: [&Script; 35] = [
+pub static ALL: [&Script; 37] = [
     &PUBLISH,
     &PUBLISH_PLAIN,
     &PUBLISH_GUARDED,
@@ -186,4 +189,6 @@ pub static ALL: [&Script; 35] = [
     &SOURCE_SWAP,
     &SOURCE_NOTE,
     &SOURCE_REFUND,
+    &VIEWERS_REVOKE,
+    &VIEWERS_REVOKED,
 ];

@@ -8,3 +8,4 @@ mod presence;
 mod reports;
 mod review;
 mod sources;
+mod viewers;

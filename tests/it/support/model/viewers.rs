@@ -1,0 +1,36 @@
+//! The oracle's revoked viewers: the contract's section 7 as far as a store has part in it.
+
+use tipcast::domain::Millis;
+use tipcast::engine::{Revocation, RevokedAt, RevokedPage, ViewerStore, Wait};
+
+use super::Model;
+
+impl ViewerStore for Model {
+    fn revoke(&self, mut what: Revocation, _: Millis) -> Wait<'_, Millis> {
+        let mut all = self.revoked.lock().unwrap();
+        let known = all.iter().position(|(_, one)| one.sub == what.sub);
+        let last = all.iter().map(|(no, _)| *no).max().unwrap_or(0);
+        let before = match known.map(|at| (at, all[at].1.clone())) {
+            Some((_, old)) if old.before >= what.before => old.before,
+            old => {
+                if let Some((at, old)) = old {
+                    what.until = what.until.max(old.until);
+                    all.remove(at);
+                }
+                let before = what.before;
+                all.push((last + 1, what));
+                before
+            }
+        };
+        Box::pin(std::future::ready(Ok(before)))
+    }
+
+    fn revoked<'a>(&'a self, after: &'a RevokedAt, max: usize) -> Wait<'a, RevokedPage> {
+        let all = self.revoked.lock().unwrap();
+        let next: Vec<_> = all.iter().filter(|(no, _)| *no > after.seq).take(max).cloned().collect();
+        let seq = next.last().map_or(after.seq, |(no, _)| *no);
+        let at = RevokedAt { life: String::new(), seq };
+        let page = RevokedPage { revoked: next.into_iter().map(|(_, one)| one).collect(), at };
+        Box::pin(std::future::ready(Ok(page)))
+    }
+}
