@@ -44,11 +44,11 @@ end
 -- Whatever counts is settled anew before the next gift; whoever changed the policy does that right away.
 local own = overrides and { match(overrides, POLICY_TEXT) } or {}
 local counts_anew = false
-for i = 11, 13 do
+for i = 14, 16 do
   local was, is = own[i] or '-', new[i]
   counts_anew = counts_anew or (was == '' and '-' or was) ~= is
 end
-if counts_anew and (strings[4] or new[11] ~= 'off' and new[11] ~= '-') then
+if counts_anew and (strings[4] or new[14] ~= 'off' and new[14] ~= '-') then
   local rest = strings[4] and match(strings[4], '^[^\n]*(\n.*)$') or '\n' .. int(now) .. ' 0 -\noff UTC off\n-\ns\n'
   call('SET', KEYS[6], '?' .. rest)
 end

@@ -31,12 +31,13 @@
 --   12 ledger bounds
 --   13 looked at: from when on the feed is known to be looked at by whoever does what is due
 --   14 gift: its id
--- RETURNS the header, then "1", or "0" when the id is not, or no longer, remembered with its part
+-- RETURNS the header, then "1", "v" for one in review, which is to be denied (feed_review), or "0" when the id is not, or no longer, remembered with its part
 -- REFUSES as feed_ledger and feed_count do
 
 local known, id = strings[12] or '', ARGV[14]
-local over, fingerprint, status, row = match(known, '^(%d+) (%x+) ([amswc]) %S+ %d+ (%S+) %S+')
+local over, fingerprint, status, row = match(known, '^(%d+) (%x+) ([amswcvn])%u? %S+ %d+ (%S+) %S+')
 local keep = match(known, '^%S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ (%d+) ')
+if status == 'v' then return { header(), 'v' } end
 if not over or status ~= 'w' and now >= math.max(tonumber(over), tonumber(keep) or 0) then return { header(), '0' } end
 if status == 'c' then return { header(), '1' } end
 
@@ -92,7 +93,7 @@ if units ~= '0' or amount ~= '' and amount ~= '0' then
 end
 local listed = changes[#changes]
 listed = listed and (match(listed, '^%d+ %d+ %d+ update\n') or match(listed, '^%d+ %d+ %d+ retracted '))
-uncount_gift(counted, row, status ~= 's')
+uncount_gift(counted, row, row ~= '-' and status ~= 's')
 if test == '' then
   fresh[1] = 'r ' .. (listed and seq_text or '-') .. ' ' .. row .. ' ' .. time .. '\n' .. id
     .. ' 0 - -\n0\n\n\n\n0\n{}\n{}\n\n \n'

@@ -166,6 +166,9 @@ pub struct Feeds {
     pub totals: Vec<String>,
     pub time_zone: String,
     pub points: std::collections::BTreeMap<String, u64>,
+    pub review: String,
+    pub review_timeout_ms: u64,
+    pub review_default: String,
 }
 
 /// `[drops]`

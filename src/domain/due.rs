@@ -19,6 +19,8 @@ pub enum DueKind {
     Drop,
     /// Watchers are to be told what is counted, or a period ends. Each feed has one such entry at most.
     Totals,
+    /// Nobody decided about a gift in time, and the policy's default happens. The entry's id is the gift's.
+    Review,
 }
 
 impl DueKind {
@@ -28,6 +30,7 @@ impl DueKind {
             DueKind::Gift => 'g',
             DueKind::Drop => 'd',
             DueKind::Totals => 't',
+            DueKind::Review => 'r',
         }
     }
 
@@ -37,6 +40,7 @@ impl DueKind {
             'g' => Some(DueKind::Gift),
             'd' => Some(DueKind::Drop),
             't' => Some(DueKind::Totals),
+            'r' => Some(DueKind::Review),
             _ => None,
         }
     }

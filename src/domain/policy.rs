@@ -4,6 +4,7 @@ use serde_json::value::RawValue;
 
 use super::json::{Fault, Field, Object, Refused};
 use super::limits;
+use super::review::{ReviewDefault, ReviewMode};
 use super::tally::period::{Period, Periods, Zone};
 use super::tally::state::Rules;
 use super::tally::sum::{MAX_POINTS, Points};
@@ -120,6 +121,12 @@ pub struct Policy {
     pub time_zone: Zone,
     /// Points for a minor unit of each currency, 0–1 000 000.
     pub points: Points,
+    /// Which gifts wait for a host.
+    pub review: ReviewMode,
+    /// How long they wait, 1 000–3 600 000 ms.
+    pub review_timeout_ms: u64,
+    /// What happens then.
+    pub review_default: ReviewDefault,
 }
 
 impl Default for Policy {
@@ -138,6 +145,9 @@ impl Default for Policy {
             totals: Periods::default(),
             time_zone: Zone::default(),
             points: Points::default(),
+            review: ReviewMode::Off,
+            review_timeout_ms: 60_000,
+            review_default: ReviewDefault::Mask,
         }
     }
 }
@@ -159,6 +169,9 @@ impl Policy {
             totals: patch.totals.unwrap_or(self.totals),
             time_zone: patch.time_zone.as_ref().unwrap_or(&self.time_zone).clone(),
             points: patch.points.as_ref().unwrap_or(&self.points).clone(),
+            review: patch.review.unwrap_or(self.review),
+            review_timeout_ms: patch.review_timeout_ms.unwrap_or(self.review_timeout_ms),
+            review_default: patch.review_default.unwrap_or(self.review_default),
         }
     }
 
@@ -216,6 +229,15 @@ pub struct PolicyPatch {
     /// See [`Policy::points`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub points: Option<Points>,
+    /// See [`Policy::review`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<ReviewMode>,
+    /// See [`Policy::review_timeout_ms`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review_timeout_ms: Option<u64>,
+    /// See [`Policy::review_default`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review_default: Option<ReviewDefault>,
 }
 
 impl PolicyPatch {
@@ -242,6 +264,9 @@ impl PolicyPatch {
             totals: None,
             time_zone: None,
             points: None,
+            review: None,
+            review_timeout_ms: int("review_timeout_ms", limits::REVIEW_TIMEOUT_MS),
+            review_default: None,
         };
         patch.row_ttl_ms = body.take("row_ttl_ms").and_then(|f| read_ttl(&f, &mut faults));
         patch.dedup = body.take("dedup").and_then(|f| read_dedup(&f, &mut faults));
@@ -256,6 +281,8 @@ impl PolicyPatch {
             zone.map_err(|rule| f.wrong(&mut faults, rule)).ok()
         });
         patch.points = body.take("points").and_then(|f| read_points(&f, &mut faults));
+        patch.review = body.take("review").and_then(|f| read_word(&f, &mut faults));
+        patch.review_default = body.take("review_default").and_then(|f| read_word(&f, &mut faults));
         body.close(&mut faults);
         if faults.is_empty() { Ok(patch) } else { Err(Refused::Invalid(faults)) }
     }
@@ -276,6 +303,9 @@ impl PolicyPatch {
             totals: newer.totals.or(self.totals),
             time_zone: newer.time_zone.clone().or_else(|| self.time_zone.clone()),
             points: newer.points.clone().or_else(|| self.points.clone()),
+            review: newer.review.or(self.review),
+            review_timeout_ms: newer.review_timeout_ms.or(self.review_timeout_ms),
+            review_default: newer.review_default.or(self.review_default),
         }
     }
 
@@ -294,6 +324,19 @@ fn read_ttl(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<u64> {
         field.wrong(faults, format!("must be 0 (rows stay) or an integer from {least} to {most}"));
     }
     legal
+}
+
+fn read_word<T: std::str::FromStr<Err = &'static str>>(
+    field: &Field<'_>,
+    faults: &mut Vec<Fault>,
+) -> Option<T> {
+    match field.string(faults)?.parse() {
+        Ok(word) => Some(word),
+        Err(rule) => {
+            field.wrong(faults, rule);
+            None
+        }
+    }
 }
 
 fn read_presence(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<TellPresence> {

@@ -23,6 +23,7 @@ pub mod presence;
 pub mod record;
 pub mod redis;
 mod reports;
+mod review;
 mod sources;
 mod totals;
 mod viewers;
@@ -41,6 +42,7 @@ pub use reports::{
     Death, HOOKS_OF_ALL_MAX, JobDone, JobLease, JobStore, JobTurn, LISTED, LedgerStore, READERS_MAX,
     ReportLimits, ReportStore, Save, Swapped, Want, WebhookStore, Work,
 };
+pub use review::ReviewStore;
 pub use sources::{Kept, REFUNDS_MAX, SOURCES_MAX, SourceStore};
 pub use totals::{GoalPut, TotalsStore};
 pub use viewers::{REVOKED_MAX, Revocation, RevokedAt, RevokedPage, ViewerStore};
@@ -68,6 +70,7 @@ pub trait Engine:
     + DueStore
     + DropStore
     + ModerationStore
+    + ReviewStore
     + PresenceStore
     + ReportStore
     + SourceStore
@@ -96,7 +99,8 @@ pub trait Engine:
 pub trait FeedStore: Send + Sync + 'static {
     /// Takes gifts in order, at most 128 of them, as one step. An outcome each, in the same order.
     ///
-    /// For each gift: its remembered id is decided first; then whether it is for later
+    /// For each gift: its remembered id is decided first; then whether its giver is blocked or it waits for a host
+    /// ([`ReviewStore`]); then whether it is for later
     /// ([`crate::domain::due_at`]), when it joins the feed's due queue unless that is full; then its
     /// combo or dedup lock; then it is a new row. Reading or refusing writes nothing. A gift that waits
     /// does not begin the feed.

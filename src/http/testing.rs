@@ -73,8 +73,10 @@ impl Feed {
             }
         };
         let part = effects.part.map_or(Part::Unknown, Part::Added);
-        self.known
-            .insert(gift.id.clone(), Remembered { fingerprint: gift.fingerprint, fate, part, counted: None });
+        self.known.insert(
+            gift.id.clone(),
+            Remembered { fingerprint: gift.fingerprint, fate, part, decided: None, counted: None },
+        );
         outcome
     }
 }

@@ -42,11 +42,24 @@ fn settled<'t>(txn: &'t mut FeedTxn<'_>) -> Option<&'t mut Tally> {
     Some(tally)
 }
 
+/// What a gift counts that no row shows, because its giver is blocked or it was denied: it was paid, and is not ranked.
+pub(super) fn of_kept_back(txn: &mut FeedTxn<'_>, gift: &Gift) -> Option<CountedGift> {
+    if gift.test {
+        return None;
+    }
+    let (now, window) = (txn.now, txn.policy.idempotency_window_ms);
+    let points = txn.policy.points.clone();
+    let instances = settled(txn)?.state.instances()?;
+    let units = gift.combo.as_ref().map_or(gift.count, |combo| combo.count.into());
+    let counted = Counted::gift(instances, units, gift.value.as_ref(), &points, false);
+    Some(CountedGift { counted, user: gift.user.id.clone(), window: now.plus(window) })
+}
+
 /// What a gift counts, that was taken with this answer; none when nothing is counted, or it grew nothing.
 pub(super) fn of_gift(
     txn: &mut FeedTxn<'_>,
     gift: &Gift,
-    answer: &Answer,
+    (answer, ranked): (&Answer, bool),
     part: &Added,
 ) -> Option<CountedGift> {
     if gift.test {
@@ -66,7 +79,7 @@ pub(super) fn of_gift(
         return None;
     }
     let instances = tally.state.instances()?;
-    let counted = Counted::gift(instances, units, value.as_ref(), &points, !gift.user.anonymous);
+    let counted = Counted::gift(instances, units, value.as_ref(), &points, ranked && !gift.user.anonymous);
     Some(CountedGift { counted, user: gift.user.id.clone(), window: now.plus(window) })
 }
 
@@ -155,13 +168,15 @@ pub(super) fn undo_row(txn: &mut FeedTxn<'_>, row: &RowId) -> Step<()> {
 /// A gift was taken back by its id: its part leaves the totals, unless it left with its row.
 pub(super) fn undo_gift(txn: &mut FeedTxn<'_>, gift: &CountedGift, answer: &Answer) -> Step<()> {
     let Some(no) = txn.feed.no.filter(|_| txn.feed.tally.is_some()) else { return Ok(()) };
-    let shown = answer.status != Status::Suppressed;
-    if shown && tallies::is_undone(txn.db, no, &answer.row)? {
+    let row = answer.row.as_ref().filter(|_| !matches!(answer.status, Status::Suppressed | Status::Denied));
+    if let Some(row) = row
+        && tallies::is_undone(txn.db, no, row)?
+    {
         return Ok(());
     }
     settled(txn);
-    let segments = txn.feed.tally.as_mut().and_then(|tally| tally.segments.get_mut(&answer.row));
-    if let Some(segments) = segments.filter(|_| shown) {
+    let tally = txn.feed.tally.as_mut();
+    if let Some(segments) = tally.zip(row).and_then(|(tally, row)| tally.segments.get_mut(row)) {
         segments.take(&gift.counted);
     }
     take(txn, &gift.counted, &gift.user)

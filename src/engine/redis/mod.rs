@@ -7,6 +7,7 @@
 //! `known` is how that is found out, and a new epoch is how watchers are told.
 
 mod batcher;
+mod blocks;
 mod counting;
 mod damaged;
 mod drops;
@@ -21,6 +22,7 @@ mod options;
 mod plain;
 mod presence;
 mod reports;
+mod reviews;
 mod rounds;
 mod runner;
 pub mod scripts;

@@ -9,7 +9,7 @@ use super::net::faults::Fault;
 use super::runner::{Reply, Runner};
 use super::scripts::{self, Call};
 use super::wire;
-use crate::domain::{Dedup, FeedId, Gift, Millis, Outcome, Policy, Show};
+use crate::domain::{Dedup, FeedId, Gift, Millis, Outcome, Policy, ReviewMode, Show};
 use crate::engine::record::entry_extra;
 
 /// Feeds of which it is remembered what they hold and whether calls are plain.
@@ -53,11 +53,15 @@ impl Rules {
             history,
             visibility: _,
             presence: _,
+            review,
+            review_timeout_ms: _,
+            review_default: _,
             totals,
             time_zone: _,
             points: _,
         } = policy.clone();
-        let is_plain = totals.is_empty() && row_ttl_ms == 0 && delay_ms == 0 && history > 0;
+        let is_plain =
+            totals.is_empty() && row_ttl_ms == 0 && delay_ms == 0 && history > 0 && review == ReviewMode::Off;
         let dedup_window_ms = if dedup == Dedup::Off { 0 } else { dedup_window_ms };
         is_plain.then_some(Rules { capacity, history, idempotency_window_ms, dedup_window_ms })
     }

@@ -14,6 +14,7 @@ mod moderation;
 mod policy;
 mod presence;
 mod reports;
+mod review;
 pub mod texts;
 mod totals;
 mod viewers;
@@ -32,6 +33,7 @@ pub use reports::{
     AckResult, DeadLetter, DeadLetterList, Group, GroupList, More, NackResult, Overview, OverviewDeadLetter,
     OverviewGroup, ReplayResult, WatchedFeed, Webhook, WebhookList,
 };
+pub use review::{BlockEntry, BlockList, Unblocked};
 pub use totals::{DeletedGoal, SessionResult};
 pub use viewers::RevokedViewer;
 

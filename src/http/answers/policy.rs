@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::words::{DedupMode, PeriodName, PresenceMode, Visibility};
+use super::words::{DedupMode, PeriodName, PresenceMode, ReviewDefault, ReviewMode, Visibility};
 use crate::domain;
 
 /// How a feed behaves: the whole policy in force.
@@ -36,6 +36,13 @@ pub struct Policy {
     visibility: Visibility,
     /// Whether watchers are told how many watch.
     presence: PresenceMode,
+    /// Which gifts wait for a host: those with a message or a name that was not approved before, or all.
+    review: ReviewMode,
+    /// How long they wait.
+    #[schema(minimum = 1_000, maximum = 3_600_000)]
+    review_timeout_ms: u64,
+    /// What happens then.
+    review_default: ReviewDefault,
     /// The periods that are counted.
     totals: Vec<PeriodName>,
     /// The time zone in which days begin.
@@ -63,13 +70,24 @@ impl From<&domain::Policy> for Policy {
                 domain::Visibility::Public => Visibility::Public,
                 domain::Visibility::Private => Visibility::Private,
             },
+            totals: policy.totals.iter().map(PeriodName::from).collect(),
+            time_zone: policy.time_zone.to_string(),
+            points: (*policy.points.0).clone(),
             presence: match policy.presence {
                 domain::TellPresence::Off => PresenceMode::Off,
                 domain::TellPresence::Count => PresenceMode::Count,
             },
-            totals: policy.totals.iter().map(PeriodName::from).collect(),
-            time_zone: policy.time_zone.to_string(),
-            points: (*policy.points.0).clone(),
+            review: match policy.review {
+                domain::ReviewMode::Off => ReviewMode::Off,
+                domain::ReviewMode::Messages => ReviewMode::Messages,
+                domain::ReviewMode::All => ReviewMode::All,
+            },
+            review_timeout_ms: policy.review_timeout_ms,
+            review_default: match policy.review_default {
+                domain::ReviewDefault::Show => ReviewDefault::Show,
+                domain::ReviewDefault::Mask => ReviewDefault::Mask,
+                domain::ReviewDefault::Deny => ReviewDefault::Deny,
+            },
         }
     }
 }

@@ -32,6 +32,8 @@ mod refusals;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod reports;
 #[allow(dead_code, reason = "only described, never built or called")]
+mod review;
+#[allow(dead_code, reason = "only described, never built or called")]
 mod scheduled;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod source_schemas;
@@ -78,6 +80,11 @@ mod watching;
         moderation::retract_user,
         moderation::retract_gift,
         moderation::control,
+        review::list,
+        review::decide,
+        review::block,
+        review::unblock,
+        review::blocks,
         scheduled::list,
         scheduled::cancel,
         scheduled::dead,
@@ -325,8 +332,9 @@ mod tests {
     use super::*;
 
     /// Pages and files for people, which need no description for programs.
-    const PAGES: [&str; 10] = [
+    const PAGES: [&str; 11] = [
         "/admin",
+        "/desk/{feed}",
         "/",
         "/docs",
         "/openapi.json",

@@ -57,8 +57,20 @@ pub const NOW: Part =
 /// How gifts count, in front of scripts that take them, sell or take back, in feeds that count something.
 pub const COUNT: Part = Part { name: "feed_count", text: include_str!("../../../../lua/feed_count.lua") };
 
+/// What makes [`NOW`] that of feeds whose gifts are judged.
+pub const GUARDED: Part =
+    Part { name: "feed_guarded", text: include_str!("../../../../lua/feed_guarded.lua") };
+
+/// Review and blocks: what stands behind [`DUE`] in front of scripts that judge gifts.
+pub const GUARD: Part = Part { name: "feed_guard", text: include_str!("../../../../lua/feed_guard.lua") };
+
+/// How publishing ends when not all gifts are simply for now.
+pub const LATER: Part =
+    Part { name: "feed_publish_later", text: include_str!("../../../../lua/feed_publish_later.lua") };
+
 /// Every part there is.
-pub const PARTS: [Part; 9] = [COMMON, LEDGER, REPORT, APPEND, COUNT, GIFTS, NOW, DUE, DROPS];
+pub const PARTS: [Part; 12] =
+    [COMMON, LEDGER, REPORT, APPEND, COUNT, GIFTS, GUARDED, NOW, DUE, GUARD, LATER, DROPS];
 
 /// What stands in front of the scripts of drops.
 pub const DROPS: Part = Part { name: "feed_drops", text: include_str!("../../../../lua/feed_drops.lua") };
@@ -99,11 +111,26 @@ macro_rules! script {
     };
 }
 
-script!(PUBLISH, "feed_publish", [COMMON, LEDGER, APPEND, GIFTS, NOW, DUE], true);
+script!(PUBLISH, "feed_publish", [COMMON, LEDGER, APPEND, GIFTS, NOW, DUE, LATER], true);
 script!(PUBLISH_PLAIN, "publish_plain", [], true);
-script!(SHOW, "feed_show", [COMMON, LEDGER, APPEND, GIFTS, DUE], false);
-script!(PUBLISH_COUNTED, "feed_publish", [COMMON, LEDGER, APPEND, COUNT, GIFTS, NOW, DUE], true);
-script!(SHOW_COUNTED, "feed_show", [COMMON, LEDGER, APPEND, COUNT, GIFTS, DUE], false);
+script!(
+    PUBLISH_GUARDED,
+    "feed_publish_guarded",
+    [COMMON, LEDGER, APPEND, GIFTS, GUARDED, NOW, DUE, GUARD, LATER],
+    true
+);
+script!(SHOW, "feed_show", [COMMON, LEDGER, APPEND, GIFTS, DUE, GUARD], false);
+script!(REVIEW, "feed_review", [COMMON, LEDGER, APPEND, GIFTS, DUE, GUARD], true);
+script!(BLOCK_CHANGE, "block_change", [], true);
+script!(PUBLISH_COUNTED, "feed_publish", [COMMON, LEDGER, APPEND, COUNT, GIFTS, NOW, DUE, LATER], true);
+script!(
+    PUBLISH_GUARDED_COUNTED,
+    "feed_publish_guarded",
+    [COMMON, LEDGER, APPEND, COUNT, GIFTS, GUARDED, NOW, DUE, GUARD, LATER],
+    true
+);
+script!(SHOW_COUNTED, "feed_show", [COMMON, LEDGER, APPEND, COUNT, GIFTS, DUE, GUARD], false);
+script!(REVIEW_COUNTED, "feed_review", [COMMON, LEDGER, APPEND, COUNT, GIFTS, DUE, GUARD], true);
 script!(TALLY, "feed_tally", [COMMON, LEDGER, APPEND], true);
 script!(UNSCHEDULE, "feed_unschedule", [COMMON, DUE], true);
 script!(RETRACT, "feed_retract", [COMMON, LEDGER, APPEND, COUNT], true);
@@ -142,15 +169,20 @@ script!(VIEWERS_REVOKE, "viewers_revoke", [], true);
 script!(VIEWERS_REVOKED, "viewers_revoked", [], false);
 
 /// Every script there is.
-pub static ALL: [&Script; 39] = [
+pub static ALL: [&Script; 44] = [
     &PUBLISH_COUNTED,
+    &PUBLISH_GUARDED_COUNTED,
+    &REVIEW_COUNTED,
     &SHOW_COUNTED,
     &TALLY,
     &DROP_CLAIM_COUNTED,
     &DROP_END_COUNTED,
     &PUBLISH,
     &PUBLISH_PLAIN,
+    &PUBLISH_GUARDED,
     &SHOW,
+    &REVIEW,
+    &BLOCK_CHANGE,
     &UNSCHEDULE,
     &RETRACT,
     &RETRACT_USER,
