@@ -5,7 +5,8 @@
 
 Starts a Redis and a gateway of its own on free ports. One gift, and one batch of 64, go through the
 gateway while MONITOR listens: that call, with its gift and user ids made random, is what redis-benchmark
-then repeats from 64 connections, so the ceiling is the very script with the very arguments. Next wrk
+then repeats from 64 connections, so the ceiling is the very script with the very arguments; beside it stands what
+benches/yardstick.lua costs, which writes as much and keeps no rule. Next wrk
 sends the same gifts to the gateway from 64 connections. The same loads go to the embedded engine, in a
 folder under target/ (a real disk: an fsync must cost what it costs).
 
@@ -210,6 +211,18 @@ def benchmark(redis, call, clients, seconds, rate):
     return rps, per_call, shares
 
 
+def yardstick(redis, it):
+    """Microseconds of a call, and of Redis' CPU for one, of the least that a gift must write."""
+    with open(os.path.join(HERE, "yardstick.lua")) as f:
+        sha = redis.cli("-x", "script", "load", input=f.read()).strip()
+    keys = ["list", "seq", "id:__rand_int__", "lock:__rand_int__", "hist", "ledger"]
+    call = ["EVALSHA", sha, "6", *("{y}:" + key for key in keys),
+            json.dumps(gift("__rand_int__"), separators=(",", ":")), "{y}:live", "0123456789abcdef"]
+    rps, per_call, shares = benchmark(redis, call, it.clients, it.seconds, 25_000)
+    redis.cli("flushall")
+    return per_call, shares["redis"] / rps * 1e6
+
+
 def wrk(gateway, batch, it, feed, watched):
     script = tempfile.NamedTemporaryFile("w", suffix=".lua")
     script.write(wrk_script(batch, it.users, feed, it.feeds))
@@ -248,14 +261,19 @@ def main():
         redis = Redis()
         gateway = Gateway(it.binary, "--redis", f"redis://127.0.0.1:{redis.port}/")
         try:
+            least, least_cpu = yardstick(redis, it)
+            print(f"redis   yardstick {least:.1f} µs per call, {least_cpu:.1f} µs of Redis' CPU")
             for batch in batches:
+                # A feed begins by another script.
+                gateway.post(gifts_path(f"{FEED}{batch}", 1), gift("6" * 12))
                 call = captured_call(redis, gateway, batch, f"{FEED}{batch}")
                 if it.users:
                     call = [word if "lock" not in word else word.replace("__rand_int__", MARK) for word in call]
                 rps, per_call, shares = benchmark(redis, call, it.clients, it.seconds, 25_000 / (batch / 3 + 1))
                 ceiling = rps * batch
                 print(f"redis   batch {batch:3} ceiling {ceiling:9.0f} gifts/s; script {per_call:.1f} µs per call, "
-                      f"{per_call / batch:.2f} per gift{told(shares)}")
+                      f"{per_call / batch:.2f} per gift, {per_call / batch / least:.2f} of the yardstick, by CPU "
+                      f"{shares['redis'] / ceiling * 1e6 / least_cpu:.2f}{told(shares)}")
                 rate, p50, p99, shares = wrk(gateway, batch, it, f"{FEED}{batch}",
                                              {"redis": redis.pid, "tipcast": gateway.pid})
                 print(f"redis   batch {batch:3} HTTP    {rate:9.0f} gifts/s = {rate / ceiling:.2f} of it; p50 {p50} ms, "

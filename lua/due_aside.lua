@@ -2,7 +2,7 @@
 --
 -- KEYS 5:
 --   1 due
---   2 later
+--   2 later: of a gift in review, reviews
 --   3 tries: a HASH: member -> how often; forgotten after an hour without one
 --   4 dead: a LIST, the newest first: "AT DUE REASON", newline, the member, newline, what later held
 --   5 id: of the gift; of another kind of entry, due again

@@ -1,8 +1,9 @@
 -- due_entries: entries of one feed's due queue, in order. Writes nothing.
 --
--- KEYS 2:
+-- KEYS 3:
 --   1 due
 --   2 later
+--   3 reviews
 -- ARGV 5:
 --   1 now, milliseconds; "-" takes the store's clock
 --   2 most: at most so many
@@ -10,11 +11,12 @@
 --   4 after: only those after this time ...
 --   5 order: ... and after this ORDER at that time; both "" from the start
 -- RETURNS now, when the feed's first entry is due or "", then per entry: when it is due, its member, what
---   later holds of it or ""
+--   later or reviews holds of it or ""
 -- REFUSES nothing
 
 local call, format, match = redis.call, string.format, string.match
-local DUE, LATER, MOST, KIND = KEYS[1], KEYS[2], tonumber(ARGV[2]), ARGV[3]
+local DUE, MOST, KIND = KEYS[1], tonumber(ARGV[2]), ARGV[3]
+local HELD = { g = KEYS[2], r = KEYS[3] }
 
 local now = tonumber(ARGV[1])
 if not now then
@@ -49,7 +51,7 @@ while found < MOST and at < stop do
     if KIND == 'due' or kind == KIND then
       answer[#answer + 1] = format('%d', tonumber(part[n + 1]))
       answer[#answer + 1] = part[n]
-      answer[#answer + 1] = kind == 'g' and call('HGET', LATER, id) or ''
+      answer[#answer + 1] = HELD[kind] and call('HGET', HELD[kind], id) or ''
       found = found + 1
     end
   end

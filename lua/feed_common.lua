@@ -13,8 +13,8 @@
 --           expiry: no row's time is over before this
 --           capacity: the list is cut to this; another one in force is a reset
 --           born: the epoch in which the list began; locks of another list do not count
---   policy  STRING: capacity dedup dedup_window row_ttl delay flush idempotency_window history visibility presence,
---           "-" where the server's default holds; older texts end earlier
+--   policy  STRING: capacity dedup dedup_window row_ttl delay flush idempotency_window history visibility presence
+--           review review_timeout review_default, "-" where the server's default holds; older texts end earlier
 -- A change is "SEQ PREV TAG KIND", newline, and after add and update the row, after drop the drop (feed_drops);
 -- kinds: add, update, "expired ROWID", "retracted ROWID", drop, reset. Numbers are decimal text and exact: nothing here passes
 -- through cjson, and sums stop at 2^53-1.
@@ -69,22 +69,25 @@ for entry in string.gmatch(strings[1] or '', '[^\n]+') do
   entries[#entries + 1] = entry
 end
 
-local POLICY_TEXT = '^([%d-]+) ([%a-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ?([%a-]*) ?([%a-]*)$'
+local POLICY_TEXT = '^([%d-]+) ([%a-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ?([%a-]*) ?([%a-]*)'
+  .. ' ?([%a-]*) ?([%d-]*) ?([%a-]*)$'
 local function policy_of(text)
-  local capacity, dedup, window, ttl, delay, _, idempotency, history =
-    match(ARGV[7], '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)')
+  local capacity, dedup, window, ttl, delay, _, idempotency, history, _, _, review, timeout, default =
+    match(ARGV[7], '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)')
   local own = text and { match(text, POLICY_TEXT) } or {}
   local function pick(at, default)
     local value = own[at]
-    return value and value ~= '-' and value or default
+    return value and value ~= '-' and value ~= '' and value or default
   end
   if own[1] then
     capacity, dedup, window, ttl = pick(1, capacity), pick(2, dedup), pick(3, window), pick(4, ttl)
     delay, idempotency, history = pick(5, delay), pick(7, idempotency), pick(8, history)
+    review, timeout, default = pick(11, review), pick(12, timeout), pick(13, default)
   end
   return {
     capacity = capacity + 0, dedup = dedup, dedup_window = window + 0, row_ttl = ttl + 0, delay = delay + 0,
     idempotency_window = idempotency + 0, history = history + 0,
+    review = review, review_timeout = timeout + 0, review_default = default,
   }
 end
 -- What is there and cannot be read is neither guessed nor written over.

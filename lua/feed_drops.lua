@@ -232,21 +232,22 @@ local function strikes_next()
   return soonest
 end
 
--- The row of a sale, which is its own: it takes no lock and follows no combo. Also its entry in the ledger.
+-- The row of a sale, which is its own: it takes no lock and follows no combo. Also its entry in the ledger. Where a host
+-- reviews what is said, a sale shows without its message.
 local function sell(claim, count, user, message)
   settle()
   begin()
   local number, time = int(seq + 1), int(now)
   local id = epoch .. '-' .. number
-  local body = count .. '\n\n\n\n0 ' .. int(free()) .. ' ' .. DROP .. '\n' .. user .. '\n' .. stock.gift .. '\n'
-    .. message .. '\n \n'
+  local head = count .. '\n\n\n\n0 ' .. int(free()) .. ' ' .. DROP .. '\n' .. user .. '\n' .. stock.gift .. '\n'
+  local body = head .. (policy.review == 'off' and message or '') .. '\n \n'
   local text = id .. '\n1\n' .. number .. '\n' .. time .. '\n' .. time .. '\n' .. expiry_of_row() .. '\n' .. body
   table.insert(entries, 1, id)
   relist = true
   put_row(id, text)
   while #entries > policy.capacity do drop(#entries) end
   record('add', text)
-  enter('b', id, claim .. ' ' .. count .. ' - -', body)
+  enter('b', id, claim .. ' ' .. count .. ' - -', head .. message .. '\n \n')
   return int(seq) .. ' ' .. epoch .. ' ' .. id
 end
 

@@ -3,9 +3,10 @@
 -- FeedState::publish.
 --
 -- What is remembered of a gift id: "UNTIL FINGERPRINT STATUS EPOCH SEQ ROW COUNT PART", status a(ccepted),
--- m(erged), s(uppressed), w(aits) or c(ancelled). COUNT is "-" unless merged. PART is what the gift added to its
--- row, "UNITS:AMOUNT:CURRENCY" with "~" in front for a test, or "x" once that was taken back; w and c have none. Of w and c, EPOCH and SEQ
--- are 0 and ROW is the time for which it was scheduled; w holds until it is shown, whatever UNTIL says.
+-- m(erged), s(uppressed), w(aits), c(ancelled), in re(v)iew or de(n)ied, and behind it what was decided about one that
+-- was in review: A(pprove), M(ask) or D(eny). ROW is "-" where no row has to do with it. COUNT is "-" unless merged. PART is what the gift added to its
+-- row, "UNITS:AMOUNT:CURRENCY" with "~" in front for a test, or "x" once that was taken back; w and c have none. Of w, c and v, EPOCH and SEQ
+-- are 0 and ROW is the time for which it was scheduled, or when time decides; w and v hold until then, whatever UNTIL says.
 -- A dedup lock: "UNTIL ROW BORN". Both hold while now is before UNTIL; their PX only collects garbage, a
 -- minute later.
 --
@@ -16,6 +17,8 @@
 
 local GRACE = 60000
 local ids, waits, locks = {}, {}, {}
+-- Of publishing: whether feed_guard judges gifts, and where the KEYS and ARGV of the first one are.
+local guarded, FIRST_KEY, FIRST_ARG = false, 12, 15
 -- What the last gift added to its row.
 local part
 local id_til, lock_til = til(policy.idempotency_window), til(policy.dedup_window)
@@ -132,8 +135,9 @@ local function publish_locked(a, index)
 end
 
 -- Takes a gift that is not for later, or no longer: `a` is its first ARGV, `index` its first KEY. What is to be
--- remembered of its id.
-local function take_now(a, index)
+-- remembered of its id; `decided` is what was decided about one that was in review, as a letter. Where the ledger keeps
+-- another body than is shown, that body stands behind the gift's extra.
+local function take_now(a, index, decided)
   settle()
   local status, row, count
   part = '0::'
@@ -142,11 +146,12 @@ local function take_now(a, index)
   else
     status, row, count = publish_locked(a, index + 1)
   end
-  local answer = id_til .. ' ' .. ARGV[a] .. ' ' .. status
+  local extra = ARGV[a + EXTRA]
+  local answer = id_til .. ' ' .. ARGV[a] .. ' ' .. status .. (decided or '')
     .. ' ' .. epoch .. ' ' .. seq_text .. ' ' .. row .. ' ' .. (count or '-')
-    .. (ARGV[a + EXTRA] == '' and ' ~' or ' ') .. part
+    .. (extra == '' and ' ~' or ' ') .. part
   ids[KEYS[index]], waits[KEYS[index]] = answer, nil
-  if ARGV[a + EXTRA] ~= '' then enter(status, row, ARGV[a + EXTRA], ARGV[a + BODY]) end
+  if extra ~= '' then enter(status, row, extra, string.find(extra, '\n', 1, true) and '' or ARGV[a + BODY]) end
   return answer
 end
 

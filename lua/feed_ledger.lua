@@ -21,7 +21,8 @@ local news = ''
 
 -- Status, row, and the lines behind the first of what happened now.
 local function enter(status, row, extra, body)
-  fresh[#fresh + 1] = status .. (status == 's' and ' -' or ' ' .. seq_text) .. ' ' .. row .. ' ' .. time .. '\n'
+  local unseen = status == 's' or status == 'n'
+  fresh[#fresh + 1] = status .. (unseen and ' -' or ' ' .. seq_text) .. ' ' .. row .. ' ' .. time .. '\n'
     .. extra .. '\n' .. body
 end
 

@@ -1,6 +1,6 @@
 -- feed_publish: takes gifts in order, as one step; those for later join the due queue.
 --
--- KEYS 10 + 2 per gift:
+-- KEYS 11 + 2 per gift:
 --   1 list
 --   2 rows
 --   3 hist
@@ -11,8 +11,9 @@
 --   8 ledger
 --   9 reports
 --   10 readers
---   11 id: of the gift
---   12 lock: of its user and kind
+--   11 blocks
+--   12 id: of the gift
+--   13 lock: of its user and kind
 -- ARGV 14 + 6 per gift:
 --   1 now
 --   2 candidate epoch
@@ -37,36 +38,5 @@
 -- RETURNS the header, then one text per gift: "n" (new) or "d" (came before) and what is remembered of
 --   its id; or "f" and in how many milliseconds the first is due (as many wait as may)
 -- REFUSES with "", "register", a time, the policy's delay: nothing was done; the feed must be in the index
---   from that time on, and records must come along. See also feed_ledger
-
-local REGISTERED, MAX = tonumber(ARGV[13]), tonumber(ARGV[14])
-local unregistered, gifts_waiting = false, false
-
-local function schedule(a, index, at)
-  if not gifts_waiting then gifts_waiting = due_waiting() > 0 and call('HLEN', LATER) - 1 or 0 end
-  if gifts_waiting >= MAX then
-    local first = due_first()
-    return 'f' .. int(math.max((first or at) - now, 0))
-  end
-  local text = ARGV[a + OWN]
-  if text == '' or not REGISTERED or at < REGISTERED then
-    unregistered = math.min(unregistered or at, at)
-    return ''
-  end
-  due_add(at, 'g', match(text, '^[^\n]+'), text)
-  gifts_waiting = gifts_waiting + 1
-  local answer = int(at) .. ' ' .. ARGV[a] .. ' w 0 0 ' .. int(at) .. ' -'
-  ids[KEYS[index]], waits[KEYS[index]] = answer, true
-  return 'n' .. answer
-end
-
-local answers = take_all(schedule)
-if unregistered then return { '', 'register', int(unregistered), int(policy.delay) } end
-local not_yet = ledger_refuses()
-if not_yet then return not_yet end
-commit('=')
-remember()
-ledger_commit()
-due_commit()
-answers[1] = header() .. news
-return answers
+--   from that time on, and records must come along. With "", "guard": feed_publish_guarded is to be called.
+--   See also feed_ledger

@@ -27,11 +27,12 @@
 --   11 registered: webhooks that rest and are in the index of jobs
 --   12 ledger bounds
 --   13 gift: its id
--- RETURNS the header, then "1", or "0" when the id is not, or no longer, remembered with its part
+-- RETURNS the header, then "1", "v" for one in review, which is to be denied (feed_review), or "0" when the id is not, or no longer, remembered with its part
 -- REFUSES as feed_ledger does
 
 local known, id = strings[9] or '', ARGV[13]
-local over, fingerprint, status, row = match(known, '^(%d+) (%x+) ([amswc]) %S+ %d+ (%S+) %S+')
+local over, fingerprint, status, row = match(known, '^(%d+) (%x+) ([amswcvn])%u? %S+ %d+ (%S+) %S+')
+if status == 'v' then return { header(), 'v' } end
 if not over or status ~= 'w' and now >= tonumber(over) then return { header(), '0' } end
 if status == 'c' then return { header(), '1' } end
 

@@ -1,7 +1,7 @@
 -- feed_show: takes gifts whose time has come, in order, as one step with their leaving the due queue.
 -- One that is not in the queue any more, or not due, is left alone, so that several may try.
 --
--- KEYS 10 + 2 per gift:
+-- KEYS 11 + 2 per gift:
 --   1 list
 --   2 rows
 --   3 hist
@@ -12,9 +12,10 @@
 --   8 ledger
 --   9 reports
 --   10 readers
---   11 id: of the gift
---   12 lock: of its user and kind
--- ARGV 12 + 6 per gift:
+--   11 blocks
+--   12 id: of the gift
+--   13 lock: of its user and kind
+-- ARGV 13 + 6 per gift:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -27,27 +28,32 @@
 --   10 hooks version: that of the webhooks of all feeds
 --   11 registered: webhooks that rest and are in the index of jobs
 --   12 ledger bounds
---   13 fingerprint, hex
---   14 show; not looked at
---   15 combo key, "" without explicit combo
---   16 body: see feed_gifts
---   17 member: of due
---   18 extra: second line of its entry in the ledger
+--   13 blocked everywhere: a 1 for each gift whose giver is, a 0 for each other
+--   14 fingerprint, hex
+--   15 show; not looked at
+--   16 combo key, "" without explicit combo
+--   17 body: see feed_gifts
+--   18 member: of due
+--   19 extra: second line of its entry in the ledger, and behind it the body there where another one is shown
 -- RETURNS the header, when the next entry is due or "", then one text per gift: "n" and what is
 --   remembered of its id from now on, or "x" (not done)
 -- REFUSES as feed_ledger does
 
 local members = {}
-for gift = 0, (#KEYS - 10) / 2 - 1 do members[gift + 1] = ARGV[13 + gift * GIFT_ARGS + OWN] end
+for gift = 0, (#KEYS - 11) / 2 - 1 do members[gift + 1] = ARGV[14 + gift * GIFT_ARGS + OWN] end
 local scores = call('ZMSCORE', DUE, unpack(members))
 due_waiting()
 
 local answers = {}
 for gift, member in ipairs(members) do
-  local a, index = 13 + (gift - 1) * GIFT_ARGS, 11 + (gift - 1) * 2
+  local a, index = 14 + (gift - 1) * GIFT_ARGS, 12 + (gift - 1) * 2
   local score = tonumber(scores[gift])
   if score and score <= now then
-    answers[gift + 2] = 'n' .. take_now(a, index)
+    if string.sub(ARGV[13], gift, gift) == '1' or is_blocked((person_of(ARGV[a + BODY]))) then
+      answers[gift + 2] = 'n' .. keep_back('s', '', a, index)
+    else
+      answers[gift + 2] = 'n' .. take_now(a, index, match(lookup(ids, index) or '', '^%d+ %x+ w(%u)'))
+    end
     due_remove(member, match(member, '^%d+ %a(.*)$'))
   else
     answers[gift + 2] = 'x'

@@ -27,15 +27,15 @@ local known, entry = strings[6], call('HGET', LATER, ARGV[10])
 local member = entry and match(entry, '^[^\n]*')
 local score = member and tonumber(call('ZSCORE', DUE, member))
 if not score then
-  local over, status = match(known or '', '^(%d+) %x+ ([amswc]) %S+ %d+ %S+ %S+')
-  if over and now < tonumber(over) and match(status, '[ams]') then return { header(), 'shown' } end
+  local over, status = match(known or '', '^(%d+) %x+ ([amswcvn])%u? %S+ %d+ %S+ %S+')
+  if over and now < tonumber(over) and match(status, '[amsn]') then return { header(), 'shown' } end
   return { header(), 'unknown' }
 end
 due_remove(member, ARGV[10])
 commit('=')
-local fingerprint = match(known or '', '^%d+ (%x+) ')
+local fingerprint, decided = match(known or '', '^%d+ (%x+) %l(%u?)')
 if fingerprint then
-  local answer = til(policy.idempotency_window) .. ' ' .. fingerprint .. ' c 0 0 ' .. int(score) .. ' -'
+  local answer = til(policy.idempotency_window) .. ' ' .. fingerprint .. ' c' .. decided .. ' 0 0 ' .. int(score) .. ' -'
   call('SET', KEYS[8], answer, 'PX', int(policy.idempotency_window + 60000))
 end
 due_commit()

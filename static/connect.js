@@ -79,7 +79,7 @@ class Connection {
   /** The best lower bound of (server's clock − ours): every stamp it sends is older than its arrival. */
   #ahead = null;
 
-  constructor({ url, feed, since, token, rows, drops, control, capacity, onChange, onState, onPresence, WebSocket, EventSource }) {
+  constructor({ url, feed, since, token, key, rows, drops, control, capacity, onChange, onState, onPresence, WebSocket, EventSource }) {
     if (!FEED_NAME.test(feed)) throw new TypeError("a feed is 1 to 64 of A-Z a-z 0-9 _ - .");
     const home = url ?? globalThis.location?.origin;
     if (home === undefined) throw new TypeError("`url` is missing: there is no page here that tells the gateway");
@@ -95,6 +95,8 @@ class Connection {
     }
     this.feed = feed;
     this.token = token;
+    // Of a page for those who moderate; it never stands in an address.
+    this.key = key;
     this.onChange = onChange;
     this.onState = onState;
     this.onPresence = onPresence;
@@ -152,6 +154,7 @@ class Connection {
         heard,
         ended,
         this.transports,
+        this.key && JSON.stringify({ type: "auth", key: this.key }),
       );
     } catch {
       // The page may not connect there (its own CSP, mixed content): tried again like a lost line.

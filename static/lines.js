@@ -7,8 +7,10 @@
 /** What the protocol's events are called. */
 const EVENTS = ["snapshot", "resumed", "delta", "keepalive", "presence", "goodbye", "error"];
 
-export function bySocket(url, heard, ended, { WebSocket }) {
+/** `first`: what is sent before anything else, if anything. */
+export function bySocket(url, heard, ended, { WebSocket }, first) {
   const ws = new WebSocket(url);
+  if (first) ws.onopen = () => ws.send(first);
   ws.onmessage = ({ data }) => heard(data);
   // What went wrong is told by the close that follows; Node's `ws` throws where nobody listens.
   ws.onerror = () => {};

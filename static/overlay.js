@@ -1,10 +1,11 @@
-// The overlay for OBS and the like: transparent, silent, and never in need of a hand.
+// The overlay for OBS and the like: transparent, silent unless a sound is asked for, and never in need of a hand.
 
 import { Alerts, Standing } from "./alerts.js";
 import { connect } from "./connect.js";
 import { Format } from "./format.js";
 import { look } from "./look.js";
 import { Rows } from "./rows.js";
+import { Sound, soundOf } from "./sound.js";
 import { speak } from "./words.js";
 
 const LAYOUTS = ["alerts", "list", "bar"];
@@ -40,6 +41,17 @@ const max = Math.floor(number("max", 1, 50, layout === "list" ? 10 : 5));
 const hideAfter = seconds("hide_after", 0, 86_400, layout === "list" ? 0 : 8);
 const maxAge = seconds("max_age", 1, 86_400, 60);
 const reloadAfter = seconds("reload_after", 1, 86_400, 180);
+const volume = number("volume", 0, 1, 0.6);
+const sound = soundWished();
+
+/** A sound for each alert, where one is asked for: `chime`, or a file of this host or of https. */
+function soundWished() {
+  const wish = wishes.get("sound");
+  if (wish === null || wish === "off" || layout === "list") return null;
+  const source = soundOf(wish);
+  if (source === null) console.warn("overlay: sound is off, chime, a path of this host or an https address");
+  return source && new Sound(source, volume);
+}
 
 const { locale, words } = speak(wishes.get("lang"));
 document.documentElement.lang = locale;
@@ -69,6 +81,16 @@ const shown = layout === "list" ? new Standing({ max, hideAfter }) : new Alerts(
 const rows = new Rows(document.getElementById("rows"), { words, format: new Format(locale, words.now), now: serverNow });
 
 let due = null;
+/** Rows that were on screen, so that one that comes is heard once. */
+let heard = new Set();
+let muted = false;
+
+function ring(now) {
+  const rows = new Set(shown.shown(now).map((row) => row.row));
+  const isNew = [...rows].some((row) => !heard.has(row));
+  heard = rows;
+  if (isNew && !muted && sound?.play(now)) document.body.dataset.sounds = Number(document.body.dataset.sounds ?? 0) + 1;
+}
 
 /** Makes the screen what it should be now; called again when that will be something else. */
 function draw(animate) {
@@ -87,6 +109,10 @@ connection = connect({
   token: secrets.get("token") ?? wishes.get("token") ?? undefined,
   onChange: (list, change) => {
     shown.take(list, change, Date.now(), serverNow());
+    if (change.ops?.some((op) => op.op === "control" && op.action === "replay")) heard.clear();
+    muted = Boolean(list.control?.muted);
+    if (muted) sound?.stop();
+    ring(Date.now());
     draw(true);
   },
   onState: (state) => {

@@ -163,6 +163,9 @@ pub struct Feeds {
     pub history: u64,
     pub visibility: String,
     pub presence: String,
+    pub review: String,
+    pub review_timeout_ms: u64,
+    pub review_default: String,
 }
 
 /// `[drops]`

@@ -1,6 +1,6 @@
 //! What a producer is told about one gift.
 
-use super::{Fingerprint, GiftId, Part, Position, RowId, Scheduled};
+use super::{Decision, Fingerprint, GiftId, Millis, Part, Position, RowId, Scheduled};
 
 /// What became of a gift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -9,8 +9,10 @@ pub enum Status {
     Accepted,
     /// It joined a row.
     Merged,
-    /// The dedup lock kept it from being shown; it still counts in reports.
+    /// The dedup lock, or a block of its giver, kept it from being shown; it still counts in reports.
     Suppressed,
+    /// A host did not let it be shown; it still counts in reports.
+    Denied = 5,
 }
 
 impl Status {
@@ -20,6 +22,7 @@ impl Status {
             Status::Accepted => "accepted",
             Status::Merged => "merged",
             Status::Suppressed => "suppressed",
+            Status::Denied => "denied",
         }
     }
 }
@@ -33,8 +36,9 @@ pub struct Answer {
     pub id: GiftId,
     /// The feed's position right after. A merged frame that changed nothing has the position it met.
     pub at: Position,
-    /// The row it made or joined, or the lock's row.
-    pub row: RowId,
+    /// The row it made or joined, or the lock's row; none for what no row has to do with: a gift of a blocked user,
+    /// and one that was denied.
+    pub row: Option<RowId>,
     /// The row's count after a merge.
     pub count: Option<u64>,
 }
@@ -52,6 +56,17 @@ pub enum Outcome {
     Scheduled(Scheduled),
     /// Its id came before with the same payload, and has not been shown: it waits, or was cancelled.
     ScheduledBefore(Scheduled),
+    /// It was new, and waits for a host's decision.
+    InReview(GiftId),
+    /// Its id came before with the same payload, and waits for a host's decision.
+    InReviewBefore(GiftId),
+    /// As many gifts of this feed wait for review as may. Nothing changed.
+    TooManyInReview {
+        /// The gift's id.
+        id: GiftId,
+        /// When the first of them is decided by time, in milliseconds from now.
+        retry_in_ms: u64,
+    },
     /// As many gifts of this feed wait as may. Nothing changed.
     TooManyScheduled {
         /// The gift's id.
@@ -67,7 +82,8 @@ impl Outcome {
         match self {
             Outcome::New(answer) | Outcome::Duplicate(answer) => &answer.id,
             Outcome::Scheduled(it) | Outcome::ScheduledBefore(it) => &it.id,
-            Outcome::IdReused(id) | Outcome::TooManyScheduled { id, .. } => id,
+            Outcome::IdReused(id) | Outcome::InReview(id) | Outcome::InReviewBefore(id) => id,
+            Outcome::TooManyScheduled { id, .. } | Outcome::TooManyInReview { id, .. } => id,
         }
     }
 }
@@ -81,6 +97,8 @@ pub struct Remembered {
     pub fate: GiftFate,
     /// What it added to its row.
     pub part: Part,
+    /// What was decided about it, if it was in review.
+    pub decided: Option<Decision>,
 }
 
 /// What became of a gift so far.
@@ -92,6 +110,13 @@ pub enum GiftFate {
     Waits(Scheduled),
     /// It was cancelled while it waited.
     Cancelled(Scheduled),
+    /// It waits for a host's decision, and for time's at the latest. Such an id is never forgotten either.
+    InReview {
+        /// The gift's id.
+        id: GiftId,
+        /// When the policy's default happens.
+        expires_at: Millis,
+    },
 }
 
 impl Remembered {
@@ -101,8 +126,35 @@ impl Remembered {
         match self.fate {
             GiftFate::Taken(answer) if same => Outcome::Duplicate(answer),
             GiftFate::Waits(it) | GiftFate::Cancelled(it) if same => Outcome::ScheduledBefore(it),
+            GiftFate::InReview { id, .. } if same => Outcome::InReviewBefore(id),
+            GiftFate::InReview { id, .. } => Outcome::IdReused(id),
             GiftFate::Taken(answer) => Outcome::IdReused(answer.id),
             GiftFate::Waits(it) | GiftFate::Cancelled(it) => Outcome::IdReused(it.id),
+        }
+    }
+}
+
+/// What became of a decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reviewed {
+    /// This is so now, or since the same was decided before: the gift's answer.
+    Decided(Answer),
+    /// It was approved or masked, and is shown when its own time has come.
+    Later(Scheduled),
+    /// Something else was decided before, or time has decided.
+    Otherwise(Decision),
+    /// No gift of this id was in review, or it is not remembered.
+    Unknown,
+}
+
+impl Reviewed {
+    /// What to tell who decides `wish` about a gift about which `decided` was decided.
+    pub fn again(wish: Decision, decided: Decision, known: GiftFate) -> Reviewed {
+        match known {
+            _ if wish != decided => Reviewed::Otherwise(decided),
+            GiftFate::Taken(answer) => Reviewed::Decided(answer),
+            GiftFate::Waits(it) | GiftFate::Cancelled(it) => Reviewed::Later(it),
+            GiftFate::InReview { .. } => Reviewed::Unknown,
         }
     }
 }

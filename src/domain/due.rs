@@ -17,6 +17,8 @@ pub enum DueKind {
     /// A drop's clock strikes: it opens or closes, holds end, watchers are to be told. The entry's id is the
     /// drop's name; each drop has one such entry at most, for what comes first.
     Drop,
+    /// Nobody decided about a gift in time, and the policy's default happens. The entry's id is the gift's.
+    Review,
 }
 
 impl DueKind {
@@ -25,6 +27,7 @@ impl DueKind {
         match self {
             DueKind::Gift => 'g',
             DueKind::Drop => 'd',
+            DueKind::Review => 'r',
         }
     }
 
@@ -33,6 +36,7 @@ impl DueKind {
         match letter {
             'g' => Some(DueKind::Gift),
             'd' => Some(DueKind::Drop),
+            'r' => Some(DueKind::Review),
             _ => None,
         }
     }

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::json::push_string;
 use super::row::{SoldRow, combo_key, lock_key};
 use super::{
     Added, Answer, CannotFold, Change, Dedup, DropView, Epoch, FeedList, Gift, Millis, Op, Policy,
@@ -76,7 +77,16 @@ impl FeedState {
             None => self.publish_locked(gift, policy, now, effects),
         };
         let count = (status == Status::Merged).then_some(count);
-        Answer { status, id: gift.id.clone(), at: self.position(), row, count }
+        Answer { status, id: gift.id.clone(), at: self.position(), row: Some(row), count }
+    }
+
+    /// Whether a gift is a frame of a combo that shows the very message which it brings.
+    pub fn repeats_message(&self, gift: &Gift) -> bool {
+        let (Some(key), Some(message)) = (combo_key(gift), &gift.message) else { return false };
+        let mut text = String::new();
+        push_string(&mut text, message);
+        let of_combo = |row: &&Arc<Row>| row.combo.as_ref().is_some_and(|combo| *combo.key == *key);
+        self.list.rows.iter().find(of_combo).is_some_and(|row| row.message.as_deref() == Some(&text))
     }
 
     /// An explicit combo neither takes nor heeds the dedup lock.

@@ -28,5 +28,8 @@ pub const FLUSH_MS: (u64, u64) = (0, 1_000);
 /// How long an id is remembered.
 pub const IDEMPOTENCY_WINDOW_MS: (u64, u64) = (60_000, WEEK_MS);
 
+/// How long a gift waits for review.
+pub const REVIEW_TIMEOUT_MS: (u64, u64) = (1_000, 3_600_000);
+
 /// How many of the newest changes a watcher can resume over.
 pub const HISTORY: (u64, u64) = (0, 100_000);

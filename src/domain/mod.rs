@@ -2,11 +2,12 @@
 //! how a gift changes it. Nothing here does I/O or reads a clock; `now` is always an argument.
 //!
 //! Reading order: [`ids`], [`gift`], [`row`], [`part`], [`control`], [`change`], [`list`], [`policy`], [`feed`], [`moderate`],
-//! [`due`]; then [`mod@drop`], [`claim`], [`stock`]; then [`report`], [`pull`], [`hook`], [`hook_spec`],
+//! [`due`], [`review`], [`block`]; then [`mod@drop`], [`claim`], [`stock`]; then [`report`], [`pull`], [`hook`], [`hook_spec`],
 //! [`address`], [`delivery`].
 
 pub mod address;
 pub mod answer;
+pub mod block;
 pub mod change;
 pub mod claim;
 pub mod control;
@@ -27,6 +28,7 @@ pub mod part;
 pub mod policy;
 pub mod pull;
 pub mod report;
+pub mod review;
 pub mod row;
 pub mod source;
 pub mod stock;
@@ -34,7 +36,8 @@ pub mod tally;
 pub mod text;
 pub mod time;
 
-pub use answer::{Answer, Outcome, Status};
+pub use answer::{Answer, Outcome, Reviewed, Status};
+pub use block::{Block, BlockScope, BlockWish, Blocked};
 pub use change::{Change, Op, RemoveReason, Tag};
 pub use claim::{
     Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Hold, HoldId, Pay, Sale,
@@ -55,6 +58,7 @@ pub use pull::{Cursors, Pull, ReplayWish};
 pub use report::{
     Ask, Cursor, DeadLetter, Entry, EntryStatus, GroupView, Handed, Job, Reader, Replay, Start, Taken,
 };
+pub use review::{Decision, InReview, ReviewDefault, ReviewMode};
 pub use row::{Row, RowCombo, RowDrop};
 pub use source::{Source, SourceNote, SourceOutcome, SourcePath, SourceTally};
 pub use stock::Stock;

@@ -138,7 +138,7 @@ mod tests {
                 let mut effects = Effects::default();
                 let gift = gift(n, *count, *money, frames.then_some(run));
                 let answer = feed.publish(&gift, &policy, now, &mut effects);
-                parts.push((answer.row, effects.part.unwrap()));
+                parts.push((answer.row.unwrap(), effects.part.unwrap()));
             }
             let whole = feed.list.rows[0].clone();
             prop_assert_eq!(parts.iter().map(|(_, part)| part.units).sum::<u64>(), whole.count);

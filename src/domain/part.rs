@@ -28,6 +28,13 @@ pub struct Added {
     pub test: bool,
 }
 
+impl Part {
+    /// That of a gift that no row shows.
+    pub fn nothing(test: bool) -> Part {
+        Part::Added(Added { test, ..Added::default() })
+    }
+}
+
 impl fmt::Display for Part {
     /// As stores spell it: `-`, `x`, or `UNITS:AMOUNT:CURRENCY` with `~` in front for a test.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

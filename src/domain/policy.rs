@@ -4,6 +4,7 @@ use serde_json::value::RawValue;
 
 use super::json::{Fault, Field, Object, Refused};
 use super::limits;
+use super::review::{ReviewDefault, ReviewMode};
 
 /// What a gift does that finds the dedup lock of its user and kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -111,6 +112,12 @@ pub struct Policy {
     pub visibility: Visibility,
     /// Whether watchers are told how many watch.
     pub presence: TellPresence,
+    /// Which gifts wait for a host.
+    pub review: ReviewMode,
+    /// How long they wait, 1 000–3 600 000 ms.
+    pub review_timeout_ms: u64,
+    /// What happens then.
+    pub review_default: ReviewDefault,
 }
 
 impl Default for Policy {
@@ -126,6 +133,9 @@ impl Default for Policy {
             history: 1024,
             visibility: Visibility::Public,
             presence: TellPresence::Off,
+            review: ReviewMode::Off,
+            review_timeout_ms: 60_000,
+            review_default: ReviewDefault::Mask,
         }
     }
 }
@@ -144,6 +154,9 @@ impl Policy {
             history: patch.history.unwrap_or(self.history),
             visibility: patch.visibility.unwrap_or(self.visibility),
             presence: patch.presence.unwrap_or(self.presence),
+            review: patch.review.unwrap_or(self.review),
+            review_timeout_ms: patch.review_timeout_ms.unwrap_or(self.review_timeout_ms),
+            review_default: patch.review_default.unwrap_or(self.review_default),
         }
     }
 
@@ -187,6 +200,15 @@ pub struct PolicyPatch {
     /// See [`Policy::presence`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub presence: Option<TellPresence>,
+    /// See [`Policy::review`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<ReviewMode>,
+    /// See [`Policy::review_timeout_ms`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review_timeout_ms: Option<u64>,
+    /// See [`Policy::review_default`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review_default: Option<ReviewDefault>,
 }
 
 impl PolicyPatch {
@@ -210,6 +232,9 @@ impl PolicyPatch {
             history: int("history", limits::HISTORY),
             visibility: None,
             presence: None,
+            review: None,
+            review_timeout_ms: int("review_timeout_ms", limits::REVIEW_TIMEOUT_MS),
+            review_default: None,
         };
         patch.row_ttl_ms = body.take("row_ttl_ms").and_then(|f| read_ttl(&f, &mut faults));
         patch.dedup = body.take("dedup").and_then(|f| read_dedup(&f, &mut faults));
@@ -218,6 +243,8 @@ impl PolicyPatch {
             word.parse::<Visibility>().map_err(|rule| f.wrong(&mut faults, rule)).ok()
         });
         patch.presence = body.take("presence").and_then(|f| read_presence(&f, &mut faults));
+        patch.review = body.take("review").and_then(|f| read_word(&f, &mut faults));
+        patch.review_default = body.take("review_default").and_then(|f| read_word(&f, &mut faults));
         body.close(&mut faults);
         if faults.is_empty() { Ok(patch) } else { Err(Refused::Invalid(faults)) }
     }
@@ -235,6 +262,9 @@ impl PolicyPatch {
             history: newer.history.or(self.history),
             visibility: newer.visibility.or(self.visibility),
             presence: newer.presence.or(self.presence),
+            review: newer.review.or(self.review),
+            review_timeout_ms: newer.review_timeout_ms.or(self.review_timeout_ms),
+            review_default: newer.review_default.or(self.review_default),
         }
     }
 
@@ -253,6 +283,19 @@ fn read_ttl(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<u64> {
         field.wrong(faults, format!("must be 0 (rows stay) or an integer from {least} to {most}"));
     }
     legal
+}
+
+fn read_word<T: std::str::FromStr<Err = &'static str>>(
+    field: &Field<'_>,
+    faults: &mut Vec<Fault>,
+) -> Option<T> {
+    match field.string(faults)?.parse() {
+        Ok(word) => Some(word),
+        Err(rule) => {
+            field.wrong(faults, rule);
+            None
+        }
+    }
 }
 
 fn read_presence(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<TellPresence> {

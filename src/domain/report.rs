@@ -45,8 +45,10 @@ pub enum EntryStatus {
     Accepted,
     /// Joined a row.
     Merged,
-    /// Not shown, because of the dedup lock.
+    /// Not shown, because of the dedup lock or a block.
     Suppressed,
+    /// Not shown, because a host said so.
+    Denied,
     /// A drop's units were sold.
     Sold,
     /// A gift was taken back. The event is its id alone.
@@ -62,6 +64,7 @@ impl EntryStatus {
             EntryStatus::Accepted => "accepted",
             EntryStatus::Merged => "merged",
             EntryStatus::Suppressed => "suppressed",
+            EntryStatus::Denied => "denied",
             EntryStatus::Sold => "sold",
             EntryStatus::Retracted => "retracted",
             EntryStatus::Goal => "goal",
@@ -74,6 +77,7 @@ impl EntryStatus {
             EntryStatus::Accepted => 'a',
             EntryStatus::Merged => 'm',
             EntryStatus::Suppressed => 's',
+            EntryStatus::Denied => 'n',
             EntryStatus::Sold => 'b',
             EntryStatus::Retracted => 'r',
             EntryStatus::Goal => 'g',
@@ -82,8 +86,8 @@ impl EntryStatus {
 
     /// The status of this letter.
     pub fn of(letter: &str) -> Option<EntryStatus> {
-        use EntryStatus::{Accepted, Goal, Merged, Retracted, Sold, Suppressed};
-        [Accepted, Merged, Suppressed, Sold, Retracted, Goal]
+        use EntryStatus::{Accepted, Denied, Goal, Merged, Retracted, Sold, Suppressed};
+        [Accepted, Merged, Suppressed, Denied, Sold, Retracted, Goal]
             .into_iter()
             .find(|it| letter.chars().eq([it.letter()]))
     }
@@ -292,7 +296,7 @@ mod tests {
         for bad in ["", "-1", "1.0", "9007199254740992", "99999999999999999999"] {
             assert!(bad.parse::<Cursor>().is_err(), "{bad}");
         }
-        for letter in ["a", "m", "s", "b", "r", "g"] {
+        for letter in ["a", "m", "s", "n", "b", "r", "g"] {
             assert_eq!(EntryStatus::of(letter).unwrap().letter().to_string(), letter);
         }
         assert!(EntryStatus::of("x").is_none() && EntryStatus::of("").is_none());

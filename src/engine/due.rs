@@ -148,8 +148,10 @@ pub struct DueHandled {
 /// What became of an entry that was due.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DueFate {
-    /// The gift was taken like one that came now.
+    /// The gift was taken like one that came now, or time decided about one in review.
     Shown(Answer),
+    /// Time decided about a gift in review that is shown later, at its own time.
+    PutOff,
     /// What was due of a drop was done ([`super::DropStore::tick`]); how it stands, unless there is none.
     Struck(Option<Box<DropView>>),
     /// It cannot be handled; it is tried again later.
@@ -179,6 +181,7 @@ impl DeadDue {
         match DueKind::of(self.kind) {
             Some(DueKind::Gift) => "gift",
             Some(DueKind::Drop) => "drop",
+            Some(DueKind::Review) => "review",
             None => "unknown",
         }
     }

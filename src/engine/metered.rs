@@ -16,6 +16,7 @@ use crate::metrics::labels::{ClaimFate, Failure, GiftStatus, HoldFate, Operation
 
 mod moderation;
 mod reports;
+mod review;
 mod sources;
 mod viewers;
 
@@ -56,9 +57,14 @@ impl Metered {
         let status = match outcome {
             Outcome::New(answer) => status_of(answer.status),
             Outcome::Scheduled(_) => GiftStatus::Scheduled,
-            Outcome::Duplicate(_) | Outcome::ScheduledBefore(_) => GiftStatus::Duplicate,
+            Outcome::InReview(_) => GiftStatus::InReview,
+            Outcome::Duplicate(_) | Outcome::ScheduledBefore(_) | Outcome::InReviewBefore(_) => {
+                GiftStatus::Duplicate
+            }
             // What was refused is counted where refusals of every kind meet.
-            Outcome::IdReused(_) | Outcome::TooManyScheduled { .. } => return,
+            Outcome::IdReused(_) | Outcome::TooManyScheduled { .. } | Outcome::TooManyInReview { .. } => {
+                return;
+            }
         };
         self.metrics.gifts[status].inc();
     }
@@ -69,6 +75,9 @@ impl Metered {
                 DueFate::Shown(answer) => {
                     self.metrics.due_lag.observe(handled.late_ms as f64 / 1_000.0);
                     self.metrics.gifts[status_of(answer.status)].inc();
+                }
+                DueFate::PutOff => {
+                    self.metrics.due_lag.observe(handled.late_ms as f64 / 1_000.0);
                 }
                 DueFate::Struck(view) => {
                     self.metrics.due_lag.observe(handled.late_ms as f64 / 1_000.0);
@@ -92,6 +101,7 @@ fn status_of(status: Status) -> GiftStatus {
         Status::Accepted => GiftStatus::Accepted,
         Status::Merged => GiftStatus::Merged,
         Status::Suppressed => GiftStatus::Suppressed,
+        Status::Denied => GiftStatus::Denied,
     }
 }
 

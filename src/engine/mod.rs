@@ -23,6 +23,7 @@ pub mod presence;
 pub mod record;
 pub mod redis;
 mod reports;
+mod review;
 mod sources;
 mod viewers;
 
@@ -40,6 +41,7 @@ pub use reports::{
     Death, HOOKS_OF_ALL_MAX, JobDone, JobLease, JobStore, JobTurn, LISTED, LedgerStore, READERS_MAX,
     ReportLimits, ReportStore, Save, Swapped, Want, WebhookStore, Work,
 };
+pub use review::ReviewStore;
 pub use sources::{Kept, REFUNDS_MAX, SOURCES_MAX, SourceStore};
 pub use viewers::{REVOKED_MAX, Revocation, RevokedAt, RevokedPage, ViewerStore};
 
@@ -62,7 +64,15 @@ pub const SCHEDULED_MAX: u64 = 100_000;
 /// - A feed whose stored records cannot be read answers [`EngineError::FeedDamaged`] to every call that
 ///   needs them; no other feed notices.
 pub trait Engine:
-    FeedStore + DueStore + DropStore + ModerationStore + PresenceStore + ReportStore + SourceStore + ViewerStore
+    FeedStore
+    + DueStore
+    + DropStore
+    + ModerationStore
+    + ReviewStore
+    + PresenceStore
+    + ReportStore
+    + SourceStore
+    + ViewerStore
 {
     /// Sends a mark through the publishing path of every part of the store that can fail by itself, and
     /// waits until they are back. An error when the operator would not call that ready: no part answers, or
@@ -86,7 +96,8 @@ pub trait Engine:
 pub trait FeedStore: Send + Sync + 'static {
     /// Takes gifts in order, at most 128 of them, as one step. An outcome each, in the same order.
     ///
-    /// For each gift: its remembered id is decided first; then whether it is for later
+    /// For each gift: its remembered id is decided first; then whether its giver is blocked or it waits for a host
+    /// ([`ReviewStore`]); then whether it is for later
     /// ([`crate::domain::due_at`]), when it joins the feed's due queue unless that is full; then its
     /// combo or dedup lock; then it is a new row. Reading or refusing writes nothing. A gift that waits
     /// does not begin the feed.

@@ -92,6 +92,7 @@ fn fill(items: &mut [Item], outcomes: Vec<Outcome>) -> Option<()> {
             Outcome::TooManyScheduled { retry_in_ms, .. } => {
                 Item::Refused(ApiError::schedule_full(retry_in_ms))
             }
+            Outcome::TooManyInReview { retry_in_ms, .. } => Item::Refused(ApiError::review_full(retry_in_ms)),
             outcome => Item::Decided(outcome),
         };
     }
@@ -116,7 +117,9 @@ fn compose(items: &[Item]) -> GiftBatchResult<'_> {
             (Some(_), _) => &mut batch.duplicate,
             (None, GiftStatus::Accepted) => &mut batch.accepted,
             (None, GiftStatus::Merged) => &mut batch.merged,
-            (None, GiftStatus::Suppressed) => &mut batch.suppressed,
+            // Nothing is denied before it was in review.
+            (None, GiftStatus::Suppressed | GiftStatus::Denied) => &mut batch.suppressed,
+            (None, GiftStatus::InReview) => &mut batch.in_review,
             (None, GiftStatus::Scheduled) => &mut batch.scheduled,
             (None, GiftStatus::Rejected) => &mut batch.rejected,
         } += 1;
@@ -166,7 +169,7 @@ mod tests {
             status: Status::Accepted,
             id: "a".parse().unwrap(),
             at: Position { epoch: "e".parse().unwrap(), seq: 1 },
-            row: "e-1".parse().unwrap(),
+            row: "e-1".parse().ok(),
             count: None,
         };
         let outcomes = vec![Outcome::New(answer.clone()), Outcome::Duplicate(answer)];

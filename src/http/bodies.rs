@@ -7,7 +7,7 @@
 use serde_json::Value as Json;
 use utoipa::ToSchema;
 
-use super::answers::words::{DedupMode, DeliveryMode, PresenceMode, Visibility};
+use super::answers::words::{DedupMode, DeliveryMode, PresenceMode, ReviewDefault, ReviewMode, Visibility};
 
 /// A gift event. Not both of deliver_at and delay_ms.
 #[derive(ToSchema)]
@@ -140,6 +140,41 @@ pub struct PolicyPatch {
     /// Whether watchers are told how many watch.
     #[schema(required = false)]
     presence: PresenceMode,
+    /// Which gifts wait for a host: those with a message or a name that was not approved before, or all.
+    #[schema(required = false)]
+    review: ReviewMode,
+    /// How long they wait.
+    #[schema(required = false, minimum = 1_000, maximum = 3_600_000)]
+    review_timeout_ms: u64,
+    /// What happens then.
+    #[schema(required = false)]
+    review_default: ReviewDefault,
+}
+
+/// What a host decides about a gift that waits.
+#[derive(ToSchema)]
+pub struct ReviewDecision {
+    action: ReviewAction,
+}
+
+/// Show it; show it without message and picture, under the name •••; do not show it.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+pub enum ReviewAction {
+    Approve,
+    Mask,
+    Deny,
+}
+
+/// How a user is blocked.
+#[derive(ToSchema)]
+pub struct BlockWish {
+    /// Until when; absent for ever.
+    #[schema(required = false, value_type = String, format = DateTime)]
+    until: String,
+    /// Whether rows that are shown are taken back.
+    #[schema(required = false, default = false)]
+    retract: bool,
 }
 
 /// From when on a viewer's tokens are refused.

@@ -33,7 +33,11 @@ pub(super) async fn claim(
         }
         only_own(viewer, &claim.user.id)?;
     }
-    match gate.ask(gate.engine.claim(&feed, &drop, claim, Millis::now())).await? {
+    let now = Millis::now();
+    if gate.ask(gate.engine.is_blocked(&feed, &claim.user.id, now)).await? {
+        return Err(ApiError::UserBlocked);
+    }
+    match gate.ask(gate.engine.claim(&feed, &drop, claim, now)).await? {
         Claimed::New(answer) | Claimed::Again(answer) => {
             Ok(answers::json(StatusCode::CREATED, &ClaimResult::from(&answer)))
         }

@@ -34,10 +34,12 @@ pub(super) async fn publish(
     };
     let status = match &outcome {
         Outcome::New(answer) if answer.status == Status::Accepted => StatusCode::CREATED,
-        Outcome::Scheduled(_) => StatusCode::ACCEPTED,
+        Outcome::Scheduled(_) | Outcome::InReview(_) => StatusCode::ACCEPTED,
         Outcome::IdReused(id) => return Err(ApiError::IdReused(id.clone())),
         Outcome::TooManyScheduled { retry_in_ms, .. } => return Err(ApiError::schedule_full(*retry_in_ms)),
-        Outcome::New(_) | Outcome::Duplicate(_) | Outcome::ScheduledBefore(_) => StatusCode::OK,
+        Outcome::TooManyInReview { retry_in_ms, .. } => return Err(ApiError::review_full(*retry_in_ms)),
+        Outcome::New(_) | Outcome::Duplicate(_) => StatusCode::OK,
+        Outcome::ScheduledBefore(_) | Outcome::InReviewBefore(_) => StatusCode::OK,
     };
     Ok(answers::json(status, &GiftResult::of(&outcome)))
 }

@@ -58,7 +58,7 @@ fn note(metrics: &Metrics, route: Route, status: u16, problem: Option<&ApiError>
         metrics.problem(problem.kind().name);
     }
     // A client that may not write at all, or not now, said nothing about a gift.
-    let full = matches!(problem, Some(ApiError::ScheduleFull(_)));
+    let full = matches!(problem, Some(ApiError::ScheduleFull(_) | ApiError::ReviewFull(_)));
     if route == Route::Gifts && (full || matches!(status, 400 | 408 | 413 | 415 | 422)) {
         metrics.gifts[GiftStatus::Rejected].inc();
     }
@@ -74,7 +74,7 @@ fn route_of(path: &str) -> Route {
             (Some("gifts"), Some("batch"), None) => Route::Batch,
             (Some("rows"), _, None) => Route::Rows,
             (Some("gifts"), Some(_), Some("retract")) if parts.next().is_none() => Route::Moderation,
-            (Some("control"), None, _) => Route::Moderation,
+            (Some("control"), None, _) | (Some("review" | "blocks"), _, None) => Route::Moderation,
             (Some("presence"), None, _) => Route::Presence,
             (Some("policy"), None, _) => Route::Policy,
             (Some("scheduled"), _, None) => Route::Scheduled,
@@ -109,7 +109,7 @@ fn route_of(path: &str) -> Route {
         (Some("in"), Some(_), None) => Route::In,
         (Some("healthz" | "readyz" | "metrics"), None, _) => Route::Operations,
         (Some("" | "admin" | "docs" | "openapi.json"), None, _) => Route::Pages,
-        (Some("static" | "problems" | "overlay"), Some(_), None) => Route::Pages,
+        (Some("static" | "problems" | "overlay" | "desk"), Some(_), None) => Route::Pages,
         _ => Route::Other,
     }
 }

@@ -39,6 +39,7 @@ mod presence;
 pub mod problem;
 mod reports;
 mod resource;
+mod review;
 mod routes;
 mod scheduled;
 mod seldom;

@@ -22,12 +22,17 @@ mod words;
 /// Nothing is loaded, run or sent anywhere but from and to this host; pictures may be of any https
 /// host, since producers name them.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
-    img-src 'self' https: data:; connect-src 'self' ws: wss:; base-uri 'none'; form-action 'self'; \
+    img-src 'self' https: data:; media-src 'self' https:; connect-src 'self' ws: wss:; base-uri 'none'; \
+    form-action 'self'; \
     frame-ancestors 'none'";
 
 /// Nothing at all is loaded from or sent to anywhere but this host.
 const ADMIN_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// As [`ADMIN_SECURITY_POLICY`], and it watches a feed.
+const DESK_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+    connect-src 'self' ws: wss:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const JS: &str = "text/javascript; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
@@ -62,17 +67,20 @@ static FILES: LazyLock<Vec<File>> = files! {
     "element.js": JS,
     "fold.js": JS,
     "format.js": JS,
+    "host.js": JS,
     "icons.js": JS,
     "lines.js": JS,
     "look.js": JS,
     "overlay.js": JS,
     "rows.js": JS,
     "send.js": JS,
+    "sound.js": JS,
     "ticker.js": JS,
     "words.js": JS,
     "tipcast.css": CSS,
     "admin.css": CSS,
     "desk.css": CSS,
+    "host.css": CSS,
     "overlay.css": CSS,
     "icon.svg": "image/svg+xml",
     "loader.html": HTML,
@@ -106,10 +114,20 @@ struct AdminPage {
     locked: bool,
 }
 
+#[derive(Template)]
+#[template(path = "desk.html")]
+struct DeskPage {
+    feed: FeedId,
+    words: &'static Words,
+    /// A key is asked for.
+    locked: bool,
+}
+
 /// Registers the paths of pages and files.
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/").route(read().to(index)));
     cfg.service(resource("/admin").route(read().to(admin)));
+    cfg.service(resource("/desk/{feed}").route(read().to(desk)));
     cfg.service(resource("/overlay/{feed}").route(read().to(overlay)));
     cfg.service(resource("/static/{file}").route(read().to(file)));
 }
@@ -140,6 +158,16 @@ async fn admin(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, 
     answer.insert_header((VARY, "Accept-Language")).insert_header(("Content-Language", words.lang));
     answer.insert_header(("Content-Security-Policy", ADMIN_SECURITY_POLICY));
     page(answer, &AdminPage { words, locked })
+}
+
+/// `GET /desk/{feed}`, with `?lang=` for a language. What it shows comes from the API, with the key that it asks for.
+async fn desk(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let (feed, locked) = (feed_of(&req)?, gate.door.asks_for_key(&req)?);
+    let words = Words::of(&req, asked(&req, "lang").as_deref());
+    let mut answer = secured(HttpResponse::Ok());
+    answer.insert_header((VARY, "Accept-Language")).insert_header(("Content-Language", words.lang));
+    answer.insert_header(("Content-Security-Policy", DESK_SECURITY_POLICY));
+    page(answer, &DeskPage { feed, words, locked })
 }
 
 /// `GET /overlay/{feed}`; everything else in its address is for the page's own script.

@@ -10,7 +10,7 @@ use super::resource::{read, resource};
 use super::watch::tally::Tally;
 use super::{
     Gate, batch, claims, docs, drops, feed, gifts, guard, health, inbound, meter, moderation, pages, policy,
-    presence, reports, scheduled, sources, viewers, watch,
+    presence, reports, review, scheduled, sources, viewers, watch,
 };
 use crate::live::worker::Worker;
 
@@ -59,6 +59,14 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     cfg.service(
         resource("/v1/feeds/{feed}/gifts/{id}/retract").route(web::post().to(moderation::retract_gift)),
     );
+    cfg.service(resource("/v1/feeds/{feed}/review").route(read().to(review::list)));
+    cfg.service(resource("/v1/feeds/{feed}/review/{id}").route(web::post().to(review::decide)));
+    cfg.service(
+        resource("/v1/feeds/{feed}/blocks/{user}")
+            .route(web::put().to(review::block))
+            .route(web::delete().to(review::unblock)),
+    );
+    cfg.service(resource("/v1/feeds/{feed}/blocks").route(read().to(review::blocks)));
     cfg.service(resource("/v1/feeds/{feed}/presence").route(read().to(presence::get)));
     cfg.service(resource("/v1/feeds/{feed}/control").route(web::post().to(moderation::control)));
     cfg.service(

@@ -72,7 +72,8 @@ impl Feed {
             }
         };
         let part = effects.part.map_or(Part::Unknown, Part::Added);
-        self.known.insert(gift.id.clone(), Remembered { fingerprint: gift.fingerprint, fate, part });
+        self.known
+            .insert(gift.id.clone(), Remembered { fingerprint: gift.fingerprint, fate, part, decided: None });
         outcome
     }
 }

@@ -43,6 +43,10 @@ labels! {
         Suppressed = "suppressed",
         /// Is shown later; counted again then, by what becomes of it.
         Scheduled = "scheduled",
+        /// Waits for a host; counted again then, by what becomes of it.
+        InReview = "in_review",
+        /// Not shown, because a host said so.
+        Denied = "denied",
         /// Its id came before.
         Duplicate = "duplicate",
         /// Broke a rule.
@@ -165,6 +169,14 @@ labels! {
         RetractUser = "retract_user",
         /// Taking one gift back by its id.
         RetractGift = "retract_gift",
+        /// Listing gifts in review.
+        Reviews = "reviews",
+        /// Deciding about one.
+        Review = "review",
+        /// Blocking a user, or ending a block.
+        Block = "block",
+        /// Reading blocks.
+        Blocks = "blocks",
         /// Telling how many watch.
         Attend = "attend",
         /// Asking how many watch.

@@ -73,7 +73,7 @@ pub fn gift(
     let map = &rule.map;
     let id = id(rule, owner, headers, root)?;
     let named = condition::all(&rule.named_when, root);
-    let (user, name) = user(settings, rule, owner, &found, &id, named);
+    let (user, name, anonymous) = user(settings, rule, owner, &found, &id, named);
     let value = value(settings, rule, &found)?;
     let message = found.first(&map.message).filter(|_| named && condition::all(&rule.message_when, root));
 
@@ -81,7 +81,8 @@ pub fn gift(
     push_string(&mut post, &user);
     post.push_str(",\"name\":");
     push_string(&mut post, &name);
-    post.push_str("},\"gift\":");
+    // Counted, and never ranked: each is somebody else.
+    post.push_str(if anonymous { ",\"anonymous\":true},\"gift\":" } else { "},\"gift\":" });
     GiftKind::push_json(&settings.default_gift, &mut post);
     if let Some(count) = found.first(&map.count) {
         let count = Decimal::parse(&count).and_then(|count| count.times_ten_to(0));
@@ -118,7 +119,7 @@ pub fn parse(post: &str) -> Result<Gift, Refusal> {
     Gift::parse(json::syntax(post.as_bytes()).map_err(refused)?, None).map_err(refused)
 }
 
-/// The giver's id and name.
+/// The giver's id and name, and whether it is nobody known.
 fn user(
     settings: &Settings,
     rule: &EventRule,
@@ -126,9 +127,9 @@ fn user(
     found: &Found<'_>,
     gift: &GiftId,
     named: bool,
-) -> (String, String) {
+) -> (String, String, bool) {
     // Every anonymous gift has a giver of its own, or two strangers would become one row.
-    let nobody = || (format!("anonymous:{}", salted(owner, "gift", gift.as_str())), NOBODY.to_owned());
+    let nobody = || (format!("anonymous:{}", salted(owner, "gift", gift.as_str())), NOBODY.to_owned(), true);
     if !named {
         return nobody();
     }
@@ -141,14 +142,14 @@ fn user(
         let plain = format!("{prefix}{id}");
         // An address in the place of an id is not kept.
         return match plain.len() <= USER_ID_MAX && !is_address(&id) {
-            true => (plain, name),
-            false => (format!("{prefix}{}", salted(owner, "user", &id)), name),
+            true => (plain, name, false),
+            false => (format!("{prefix}{}", salted(owner, "user", &id)), name, false),
         };
     }
     let Some(name) = name else { return nobody() };
     let known = found.first(&rule.map.user_hash).unwrap_or_else(|| name.clone());
     let known = known.trim().to_lowercase();
-    (format!("{prefix}{}", salted(owner, "user", &known)), shown(&name))
+    (format!("{prefix}{}", salted(owner, "user", &known)), shown(&name), false)
 }
 
 /// Whether a text looks like an e-mail address: something on both sides of an @, a dot behind it, no space.

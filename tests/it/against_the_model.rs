@@ -202,8 +202,9 @@ impl Side {
             other => return format!("{other:?}"),
         };
         // A row that came and went within one call, and history was too short to tell, has no number.
-        let row = self.rows.get(&answer.row).copied();
-        let row = row.filter(|_| self.case.replica.rows.iter().any(|known| known.id == answer.row));
+        let shown = answer.row.as_ref();
+        let row = shown.and_then(|row| self.rows.get(row)).copied();
+        let row = row.filter(|_| self.case.replica.rows.iter().any(|known| Some(&known.id) == shown));
         format!("{id} {kind} {:?} seq {} row {row:?} count {:?}", answer.status, answer.at.seq, answer.count)
     }
 

@@ -3,6 +3,7 @@
 mod admin;
 mod client;
 mod demo_page;
+mod desk;
 mod driver;
 mod drops;
 mod embedding;

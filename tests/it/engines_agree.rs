@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 use serde_json::value::RawValue;
-use tipcast::domain::{FeedId, Gift, MAX_SAFE, Millis, PolicyPatch, Position, RowId};
+use tipcast::domain::{
+    Block, BlockScope, Decision, FeedId, Gift, MAX_SAFE, Millis, PolicyPatch, Position, RowId,
+};
 use tipcast::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
 use tipcast::engine::redis::{RedisEngine, RedisOptions};
 use tipcast::engine::{Engine, Missed, Notice, PolicyChange, Subscription};
@@ -76,7 +78,10 @@ fn random_gift(dice: &mut Dice, now: Millis) -> Gift {
 }
 
 fn random_patch(dice: &mut Dice) -> PolicyPatch {
-    let patch = match dice.below(8) {
+    let patch = match dice.below(10) {
+        8 => json!({"review": dice.of(&["off", "off", "messages", "all"]),
+            "review_timeout_ms": dice.of(&[1_000, 60_000])}),
+        9 => json!({"review_default": dice.of(&["show", "mask", "deny"])}),
         0 => json!({"capacity": dice.of(&[1, 2, 3, 10, 100])}),
         1 => json!({"dedup": dice.of(&["combine", "combine", "drop", "off"])}),
         2 => json!({"dedup_window_ms": dice.of(&[0, 1, 5000, 86_400_000])}),
@@ -172,7 +177,34 @@ async fn agree(seed: u64, steps: usize, server: &RedisServer) {
         now = now.plus(dice.of(&[0, 0, 1, 100, 999, 1000, 5000, 70_000]));
         let context = format!("seed {seed}, step {step}");
         let mut said = vec![];
-        match dice.below(10) {
+        match dice.below(12) {
+            10 => {
+                // What waits for a host, and a decision about some gift.
+                let (pick, wish) = (dice.below(4), dice.of(&Decision::ALL));
+                for side in &sides {
+                    let all = side.engine.reviews(&feed(), now).await.unwrap();
+                    let id = all.get(pick as usize).map(|it| it.gift.id.clone());
+                    let id = id.unwrap_or_else(|| "id:7".parse().unwrap());
+                    let done = side.engine.review(&feed(), &id, wish, now).await.unwrap();
+                    said.push(side.said((all, done)).await);
+                }
+            }
+            11 => {
+                let user = dice.of(&["u", "a:b", "a", "\"\n\\"]).to_owned();
+                let scope = dice.of(&[BlockScope::All, BlockScope::Feed(feed())]);
+                let until = dice.of(&[None, Some(now.plus(3_000))]);
+                let (ends, id) = (dice.one_in(2), format!("id:{}", dice.below(400)).parse().unwrap());
+                for side in &sides {
+                    let block = Block { user: user.clone(), at: now, until };
+                    let done = match ends {
+                        true => format!("{:?}", side.engine.unblock(&scope, &user, now).await.unwrap()),
+                        false => format!("{:?}", side.engine.block(&scope, block).await.unwrap()),
+                    };
+                    let all = side.engine.blocks(&scope, now).await.unwrap();
+                    let back = side.engine.retract_gift(&feed(), &id, now).await.unwrap();
+                    said.push(side.said((done, all, back)).await);
+                }
+            }
             0..5 => {
                 let count = dice.of(&[1, 1, 1, 2, 7, 30]);
                 let gifts: Vec<Gift> = (0..count)

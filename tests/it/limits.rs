@@ -8,7 +8,7 @@ use tipcast::engine::redis::scripts;
 use crate::support::TestApp;
 
 /// A policy's fields and their bounds; a ttl may be 0 too.
-const POLICY: [(&str, (u64, u64)); 7] = [
+const POLICY: [(&str, (u64, u64)); 8] = [
     ("capacity", limits::CAPACITY),
     ("dedup_window_ms", limits::DEDUP_WINDOW_MS),
     ("row_ttl_ms", limits::ROW_TTL_MS),
@@ -16,6 +16,7 @@ const POLICY: [(&str, (u64, u64)); 7] = [
     ("flush_ms", limits::FLUSH_MS),
     ("idempotency_window_ms", limits::IDEMPOTENCY_WINDOW_MS),
     ("history", limits::HISTORY),
+    ("review_timeout_ms", limits::REVIEW_TIMEOUT_MS),
 ];
 
 #[test]

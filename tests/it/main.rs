@@ -42,6 +42,7 @@ mod redis_engine;
 mod rehearse;
 mod reload;
 mod reports;
+mod review;
 mod revocation;
 mod sources;
 mod strangers;

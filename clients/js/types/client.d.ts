@@ -32,6 +32,8 @@ export interface ConnectOptions {
    * token is about to end, and once more when it was refused.
    */
   token?: string | ((about: { feed: string }) => string | Promise<string>);
+  /** A key of those who moderate, sent in a frame of the socket and never in an address. */
+  key?: string;
   /** In place of the global ones; for Node 20, the `WebSocket` of the package `ws`. */
   WebSocket?: new (url: string) => { close(): void };
   EventSource?: new (url: string) => { close(): void };

@@ -2,20 +2,20 @@
 
 use super::feeds::Feeds;
 use super::{
-    EmbeddedEngine, deliveries, drops, due, due_work, gifts, groups, hooks, moderation, readers, sources,
-    viewers, webhooks,
+    EmbeddedEngine, blocking, deliveries, drops, due, due_work, gifts, groups, hooks, moderation, publishing,
+    readers, reviews, sources, viewers, webhooks,
 };
 use crate::domain::{
-    Ask, Cancelled, Claim, Claimed, Confirmed, Control, Cursor, DeadLetter, Defined, DropId, DropSpec,
-    DropView, DuePlace, FeedId, Gift, GiftId, GiftTakenBack, GroupId, GroupView, Hold, HoldId, Hook, HookId,
-    HookKey, Job, Millis, Outcome, Policy, Position, Reader, Replay, RowId, Source, SourceId, SourceNote,
-    Taken,
+    Ask, Block, BlockScope, Blocked, Cancelled, Claim, Claimed, Confirmed, Control, Cursor, DeadLetter,
+    Decision, Defined, DropId, DropSpec, DropView, DuePlace, FeedId, Gift, GiftId, GiftTakenBack, GroupId,
+    GroupView, Hold, HoldId, Hook, HookId, HookKey, InReview, Job, Millis, Outcome, Policy, Position, Reader,
+    Replay, Reviewed, RowId, Source, SourceId, SourceNote, Taken,
 };
 use crate::engine::{
     DUE_BATCH, DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, EngineError, FeedStore, Head, JobDone,
     JobStore, JobTurn, Kept, LISTED, LedgerStore, Missed, ModerationStore, PolicyChange, Presence,
-    PresenceStore, Revocation, RevokedAt, RevokedPage, Save, ScheduledPage, Snapshot, SourceStore,
-    Subscription, Swapped, Unscheduled, ViewerStore, Wait, Wakes, Want, WebhookStore, Work,
+    PresenceStore, ReviewStore, Revocation, RevokedAt, RevokedPage, Save, ScheduledPage, Snapshot,
+    SourceStore, Subscription, Swapped, Unscheduled, ViewerStore, Wait, Wakes, Want, WebhookStore, Work,
 };
 
 /// For calls that bring no clock, and judge nothing by it.
@@ -25,7 +25,9 @@ impl FeedStore for EmbeddedEngine {
     fn publish<'a>(&'a self, feed: &'a FeedId, gifts: Vec<Gift>, now: Millis) -> Wait<'a, Vec<Outcome>> {
         let feed = feed.clone();
         let weight = gifts.len();
-        self.task((weight, Some(now)), move |feeds| feeds.on(&feed, now, |txn| gifts::publish(txn, &gifts)))
+        self.task((weight, Some(now)), move |feeds| {
+            feeds.on(&feed, now, |txn| publishing::publish(txn, &gifts))
+        })
     }
 
     fn retract<'a>(&'a self, feed: &'a FeedId, row: &'a RowId, now: Millis) -> Wait<'a, Option<Position>> {
@@ -187,6 +189,44 @@ impl ModerationStore for EmbeddedEngine {
     fn retract_gift<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, GiftTakenBack> {
         let (feed, id) = (feed.clone(), id.clone());
         self.at(now, move |feeds| feeds.on(&feed, now, |txn| moderation::retract_gift(txn, &id)))
+    }
+}
+
+impl ReviewStore for EmbeddedEngine {
+    fn reviews<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Vec<InReview>> {
+        let feed = feed.clone();
+        self.at(now, move |feeds| feeds.on(&feed, now, reviews::list))
+    }
+
+    fn review<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        id: &'a GiftId,
+        decision: Decision,
+        now: Millis,
+    ) -> Wait<'a, Reviewed> {
+        let (feed, id) = (feed.clone(), id.clone());
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| reviews::decide(txn, &id, decision)))
+    }
+
+    fn block<'a>(&'a self, scope: &'a BlockScope, block: Block) -> Wait<'a, Blocked> {
+        let scope = scope.clone();
+        self.at(block.at, move |feeds| blocking::put(feeds, &scope, &block))
+    }
+
+    fn unblock<'a>(&'a self, scope: &'a BlockScope, user: &'a str, now: Millis) -> Wait<'a, bool> {
+        let (scope, user) = (scope.clone(), user.to_owned());
+        self.at(now, move |feeds| blocking::remove(feeds, &scope, &user, now))
+    }
+
+    fn blocks<'a>(&'a self, scope: &'a BlockScope, now: Millis) -> Wait<'a, Vec<Block>> {
+        let scope = scope.clone();
+        self.at(now, move |feeds| blocking::list(feeds, &scope, now))
+    }
+
+    fn is_blocked<'a>(&'a self, feed: &'a FeedId, user: &'a str, now: Millis) -> Wait<'a, bool> {
+        let (feed, user) = (feed.clone(), user.to_owned());
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| blocking::is_blocked(txn, &user)))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::domain::drop::MAX_DROPS;
 use crate::domain::row::{RowDrop, SoldRow};
 use crate::domain::{
     Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec,
-    DropView, DueKind, Hold, HoldId, Millis, Pay, Sale, Stock,
+    DropView, DueKind, Hold, HoldId, Millis, Pay, ReviewMode, Sale, Stock,
 };
 use crate::engine::record::{SoldEntry, push_sold};
 
@@ -212,7 +212,9 @@ fn sell(
     (user, message, count): (&str, Option<&str>, u64),
 ) -> Step<Sale> {
     let (gift, left) = (&stock.spec.gift, stock.free());
-    let row = SoldRow { user, gift, message, count, drop: RowDrop { drop: drop.clone(), left } };
+    // Where a host reviews what is said, a sale shows without its message.
+    let shown = message.filter(|_| txn.policy.review == ReviewMode::Off);
+    let row = SoldRow { user, gift, message: shown, count, drop: RowDrop { drop: drop.clone(), left } };
     let sale = txn.change(|state, policy, now, effects| state.sell(row, policy, now, effects))?;
     let drop = format!("{left} {drop}");
     let sold = SoldEntry { id: claim, count, drop: &drop, user, gift, message };

@@ -3,8 +3,8 @@
 use super::due::{self, DueEntry};
 use super::fault::{Fault, Step};
 use super::txn::FeedTxn;
-use super::{drops, gifts};
-use crate::domain::DueKind;
+use super::{blocking, drops, gifts, ids, reviews};
+use crate::domain::{DueKind, Status};
 use crate::engine::{DUE_BATCH, DUE_TRIES, DeadDue, DueFate, DueHandled, DueRun, rest_after};
 
 /// See [`crate::engine::DueStore::run_due`].
@@ -14,7 +14,8 @@ pub(super) fn run(txn: &mut FeedTxn<'_>) -> Step<DueRun> {
         txn.common.agenda.set(txn.name, None, now);
         return Ok(DueRun::default());
     };
-    let waiting = gifts::waiting(txn)?;
+    // What leaves review for the queue of gifts is added to this.
+    txn.feed.waiting = Some(gifts::waiting(txn)?);
     let mut shown = 0;
     let mut handled = Vec::new();
     for entry in due::due(txn.db, no, now, DUE_BATCH)? {
@@ -23,6 +24,7 @@ pub(super) fn run(txn: &mut FeedTxn<'_>) -> Step<DueRun> {
         let (late_ms, kind) = (now.since(entry.place.at), entry.kind);
         let done = match DueKind::of(kind) {
             Some(DueKind::Gift) => show(txn, &entry)?,
+            Some(DueKind::Review) => reviews::time_out(txn, &entry)?,
             Some(DueKind::Drop) => match entry.id.parse() {
                 Ok(drop) => Ok(DueFate::Struck(drops::tick(txn, &drop)?.map(Box::new))),
                 Err(_) => Err("this is no drop's name"),
@@ -36,7 +38,7 @@ pub(super) fn run(txn: &mut FeedTxn<'_>) -> Step<DueRun> {
         shown += u64::from(kind == DueKind::Gift.letter() && !matches!(fate, DueFate::SetAside));
         handled.push(DueHandled { late_ms, fate });
     }
-    txn.feed.waiting = Some(waiting.saturating_sub(shown));
+    txn.feed.waiting = txn.feed.waiting.map(|waiting| waiting.saturating_sub(shown));
     let next = due::next(txn.db, no)?;
     // With more to do it goes behind the feeds that became due meanwhile.
     txn.common.agenda.set(txn.name, next.map(|next| next.max(now)), now);
@@ -47,7 +49,15 @@ pub(super) fn run(txn: &mut FeedTxn<'_>) -> Step<DueRun> {
 /// was written, is set aside.
 fn show(txn: &mut FeedTxn<'_>, entry: &DueEntry) -> Step<Result<DueFate, &'static str>> {
     match gifts::gift_of(entry) {
-        Ok(gift) => Ok(Ok(DueFate::Shown(gifts::take(txn, &gift)?))),
+        Ok(gift) => {
+            if blocking::is_blocked(txn, &gift.user.id)? {
+                let answer = reviews::kept_back(txn, &gift, Status::Suppressed, None)?;
+                return Ok(Ok(DueFate::Shown(answer)));
+            }
+            let no = txn.number()?;
+            let decided = ids::remembered(txn.db, no, &gift.id, txn.now)?.and_then(|known| known.decided);
+            Ok(Ok(DueFate::Shown(gifts::take(txn, &gift, decided)?)))
+        }
         Err(Fault::Garbled(_)) => Ok(Err("what is stored of the gift cannot be read")),
         Err(fault) => Err(fault),
     }

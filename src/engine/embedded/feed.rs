@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Row as SqlRow, params};
 
+use super::blocks::Blocks;
 use super::claims;
 use super::db::{Db, parsed, text};
 use super::fault::{Fault, Step};
@@ -50,6 +51,8 @@ pub(super) struct Feed {
     touched_stocks: BTreeSet<DropId>,
     /// How many of its gifts wait, once somebody counted them.
     pub(super) waiting: Option<u64>,
+    /// Users whose gifts are not shown, once somebody asked.
+    pub(super) blocks: Option<Blocks>,
     pub(super) ledger: Ledger,
     /// The clock of the call of this group that changed it last, if any did.
     pub(super) touched: Option<Millis>,
@@ -73,6 +76,7 @@ impl Feed {
             stocks: BTreeMap::new(),
             touched_stocks: BTreeSet::new(),
             waiting: None,
+            blocks: None,
             ledger: Ledger::default(),
             touched: None,
         }

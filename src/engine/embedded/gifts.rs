@@ -7,65 +7,65 @@ use super::ids;
 use super::txn::FeedTxn;
 use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::{
-    Answer, DueKind, DuePlace, EntryStatus, Gift, GiftId, Millis, Outcome, Part, Policy, Scheduled, Status,
-    due_at,
+    Answer, Decision, DueKind, DuePlace, EntryStatus, Gift, GiftId, Millis, Outcome, Part, Policy, Scheduled,
+    Status,
 };
 use crate::engine::record::{Records, push_entry, push_gift};
 use crate::engine::{PolicyChange, ScheduledGift, ScheduledPage, Snapshot, Unscheduled};
 
-/// See [`crate::engine::FeedStore::publish`].
-pub(super) fn publish(txn: &mut FeedTxn<'_>, gifts: &[Gift]) -> Step<Vec<Outcome>> {
-    gifts.iter().map(|gift| publish_one(txn, gift)).collect()
-}
-
-fn publish_one(txn: &mut FeedTxn<'_>, gift: &Gift) -> Step<Outcome> {
-    let remembered = match txn.feed.no {
-        Some(no) => ids::remembered(txn.db, no, &gift.id, txn.now)?,
-        None => None,
-    };
-    if let Some(remembered) = remembered {
-        return Ok(remembered.again(gift.fingerprint));
-    }
-    match due_at(gift, &txn.policy, txn.now) {
-        Some(at) => schedule(txn, gift, at),
-        None => take(txn, gift).map(Outcome::New),
+/// What an entry says of such an answer.
+pub(super) fn entry_status(status: Status) -> EntryStatus {
+    match status {
+        Status::Accepted => EntryStatus::Accepted,
+        Status::Merged => EntryStatus::Merged,
+        Status::Suppressed => EntryStatus::Suppressed,
+        Status::Denied => EntryStatus::Denied,
     }
 }
 
-/// Takes a gift that is not for later, or no longer, and remembers the answer.
-pub(super) fn take(txn: &mut FeedTxn<'_>, gift: &Gift) -> Step<Answer> {
+/// Takes a gift that is not for later, or no longer, and remembers the answer, with what was decided about it. A masked
+/// one is entered as it was given.
+pub(super) fn take(txn: &mut FeedTxn<'_>, gift: &Gift, decided: Option<Decision>) -> Step<Answer> {
+    let masked = (decided == Some(Decision::Mask)).then(|| gift.masked());
     let (answer, part) = txn.change(|state, policy, now, effects| {
-        let answer = state.publish(gift, policy, now, effects);
+        let answer = state.publish(masked.as_ref().unwrap_or(gift), policy, now, effects);
         (answer, effects.part.take().map_or(Part::Unknown, Part::Added))
     })?;
     let fate = GiftFate::Taken(answer.clone());
-    remember(txn, Remembered { fingerprint: gift.fingerprint, fate, part })?;
+    remember(txn, Remembered { fingerprint: gift.fingerprint, fate, part, decided })?;
     let Answer { status, at, row, .. } = &answer;
-    let (status, seq) = match status {
-        Status::Accepted => (EntryStatus::Accepted, Some(at.seq)),
-        Status::Merged => (EntryStatus::Merged, Some(at.seq)),
-        Status::Suppressed => (EntryStatus::Suppressed, None),
-    };
-    let now = txn.now;
-    entries::enter(txn, |out| push_entry(out, gift, status, seq, Some(row), now))?;
+    let seq = (*status != Status::Suppressed).then_some(at.seq);
+    let (now, status) = (txn.now, entry_status(*status));
+    entries::enter(txn, |out| push_entry(out, gift, status, seq, row.as_ref(), now))?;
     Ok(answer)
 }
 
 /// Remembers what became of a gift's id, for a window from now.
-fn remember(txn: &mut FeedTxn<'_>, it: Remembered) -> Step<()> {
+pub(super) fn remember(txn: &mut FeedTxn<'_>, it: Remembered) -> Step<()> {
     let until = txn.now.plus(txn.policy.idempotency_window_ms);
     let no = txn.number()?;
     txn.common.ids.remember(txn.db, no, &it, until)
 }
 
 /// Keeps a gift that is new until `at`.
-fn schedule(txn: &mut FeedTxn<'_>, gift: &Gift, at: Millis) -> Step<Outcome> {
+pub(super) fn schedule(txn: &mut FeedTxn<'_>, gift: &Gift, at: Millis) -> Step<Outcome> {
     let waiting = waiting(txn)?;
     if waiting >= txn.common.scheduled_max {
         let first = txn.feed.no.map(|no| due::next(txn.db, no)).transpose()?.flatten();
         let retry_in_ms = first.map_or(0, |first| first.since(txn.now));
         return Ok(Outcome::TooManyScheduled { id: gift.id.clone(), retry_in_ms });
     }
+    Ok(Outcome::Scheduled(keep_until(txn, gift, at, None)?))
+}
+
+/// Puts a gift into the due queue, with what was decided about it.
+pub(super) fn keep_until(
+    txn: &mut FeedTxn<'_>,
+    gift: &Gift,
+    at: Millis,
+    decided: Option<Decision>,
+) -> Step<Scheduled> {
+    let waiting = waiting(txn)?;
     let no = txn.number()?;
     let mut body = String::with_capacity(512);
     push_gift(&mut body, gift);
@@ -73,10 +73,10 @@ fn schedule(txn: &mut FeedTxn<'_>, gift: &Gift, at: Millis) -> Step<Outcome> {
     txn.common.agenda.add(txn.db, (txn.name, no), entry, (at, txn.now))?;
     let scheduled = Scheduled { id: gift.id.clone(), deliver_at: at };
     let fate = GiftFate::Waits(scheduled.clone());
-    let it = Remembered { fingerprint: gift.fingerprint, fate, part: Part::Unknown };
+    let it = Remembered { fingerprint: gift.fingerprint, fate, part: Part::Unknown, decided };
     txn.common.ids.remember(txn.db, no, &it, at)?;
     txn.feed.waiting = Some(waiting + 1);
-    Ok(Outcome::Scheduled(scheduled))
+    Ok(scheduled)
 }
 
 /// How many gifts of the feed wait. Counted once, and then kept in memory.

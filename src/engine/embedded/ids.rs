@@ -8,12 +8,19 @@ use super::db::{Db, parsed, text};
 use super::fault::{Fault, Step};
 use super::seal::{self, Found};
 use crate::domain::answer::{GiftFate, Remembered};
-use crate::domain::{Answer, Fingerprint, GiftId, Millis, Part, Position, Scheduled, Status};
+use crate::domain::{
+    Answer, Decision, Fingerprint, GiftId, Millis, Part, Position, RowId, Scheduled, Status,
+};
 
-/// How `ids` spells that a gift waits, or was cancelled: its `count` is the time for which it was scheduled. The
-/// other numbers are those of [`Status`].
+/// How `ids` spells that a gift waits, or was cancelled: its `count` is the time for which it was scheduled. Of one
+/// in review `count` is when time decides. The other numbers are those of [`Status`].
 const WAITS: u8 = 3;
 const CANCELLED: u8 = 4;
+const IN_REVIEW: u8 = 6;
+
+/// How `ids` spells what was decided about a gift in review: so often this is added to its status, by its place in
+/// [`Decision::ALL`].
+const DECIDED: u8 = 16;
 
 /// Ids that one round of [`Ids::forget`] looks at, at most.
 const ROUND: usize = 16_384;
@@ -65,10 +72,12 @@ impl Ids {
         self.hold = self.hold.min(until);
         self.rest = self.rest.min(until);
         let fingerprint = it.fingerprint.0;
+        let place = it.decided.and_then(|it| Decision::ALL.iter().position(|known| *known == it));
+        let decided = place.map_or(0, |place| DECIDED * (place as u8 + 1));
         match &it.fate {
             GiftFate::Taken(Answer { status, id, at, row, count }) => {
-                let (status, id) = (*status as u8, id.as_str());
-                let (epoch, row) = (at.epoch.as_str(), row.as_str());
+                let (status, id) = (*status as u8 + decided, id.as_str());
+                let (epoch, row) = (at.epoch.as_str(), row.as_ref().map_or("", RowId::as_str));
                 db.run(
                     sql,
                     params![
@@ -87,11 +96,19 @@ impl Ids {
             }
             GiftFate::Waits(Scheduled { id, deliver_at }) => {
                 let (id, forever) = (id.as_str(), i64::MAX);
-                db.run(sql, params![feed, id, fingerprint, WAITS, "", 0, "", deliver_at.0, forever, ""])
+                db.run(
+                    sql,
+                    params![feed, id, fingerprint, WAITS + decided, "", 0, "", deliver_at.0, forever, ""],
+                )
             }
             GiftFate::Cancelled(Scheduled { id, deliver_at }) => {
                 let id = id.as_str();
-                db.run(sql, params![feed, id, fingerprint, CANCELLED, "", 0, "", deliver_at.0, until.0, ""])
+                let status = CANCELLED + decided;
+                db.run(sql, params![feed, id, fingerprint, status, "", 0, "", deliver_at.0, until.0, ""])
+            }
+            GiftFate::InReview { id, expires_at } => {
+                let (id, forever) = (id.as_str(), i64::MAX);
+                db.run(sql, params![feed, id, fingerprint, IN_REVIEW, "", 0, "", expires_at.0, forever, ""])
             }
         }
         .map(drop)
@@ -152,11 +169,14 @@ impl Ids {
 fn read(r: &SqlRow<'_>) -> Step<Remembered> {
     let id: GiftId = parsed(r, 1)?;
     let fingerprint = Fingerprint(r.get(2)?);
-    let fate = match r.get(3)? {
+    let status: u8 = r.get(3)?;
+    let decided = (status / DECIDED).checked_sub(1).and_then(|place| Decision::ALL.get(usize::from(place)));
+    let fate = match status % DECIDED {
+        IN_REVIEW => GiftFate::InReview { id, expires_at: Millis(r.get(7)?) },
         WAITS => GiftFate::Waits(Scheduled { id, deliver_at: Millis(r.get(7)?) }),
         CANCELLED => GiftFate::Cancelled(Scheduled { id, deliver_at: Millis(r.get(7)?) }),
         status => {
-            let status = [Status::Accepted, Status::Merged, Status::Suppressed]
+            let status = [Status::Accepted, Status::Merged, Status::Suppressed, Status::Denied]
                 .into_iter()
                 .find(|known| *known as u8 == status)
                 .ok_or_else(|| Fault::garbled(format!("the gift {id} has the status {status}")))?;
@@ -164,8 +184,9 @@ fn read(r: &SqlRow<'_>) -> Step<Remembered> {
                 epoch: text(r, 4)?.parse().map_err(|_| Fault::garbled("an epoch"))?,
                 seq: r.get(5)?,
             };
-            GiftFate::Taken(Answer { status, id, at, row: parsed(r, 6)?, count: r.get(7)? })
+            let row = if text(r, 6)?.is_empty() { None } else { Some(parsed(r, 6)?) };
+            GiftFate::Taken(Answer { status, id, at, row, count: r.get(7)? })
         }
     };
-    Ok(Remembered { fingerprint, fate, part: parsed(r, 9)? })
+    Ok(Remembered { fingerprint, fate, part: parsed(r, 9)?, decided: decided.copied() })
 }

@@ -9,9 +9,9 @@ pub(super) const APPLICATION_ID: i64 = 0x5449_5043;
 pub(super) const NEWEST: i64 = LAYOUTS.len() as i64;
 
 /// What each layout adds to the one before. A file of an older layout is brought up to the last one.
-const LAYOUTS: [&str; 9] = [FEEDS, CLOSER, DUE, DROPS, REPORTS, MODERATION, SOURCES, PROBE, REVOKED];
+const LAYOUTS: [&str; 10] = [FEEDS, CLOSER, DUE, DROPS, REPORTS, MODERATION, SOURCES, PROBE, REVOKED, REVIEW];
 
-/// From this layout on every row ends with its seal.
+/// From this layout on every row ends with its seal; later tables are made with it.
 const SEALED: i64 = 8;
 
 const FEEDS: &str = "
@@ -132,6 +132,18 @@ CREATE TABLE revoked (
     no INTEGER PRIMARY KEY, sub TEXT NOT NULL UNIQUE, before INTEGER NOT NULL, until INTEGER NOT NULL,
     seal INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+";
+
+/// Blocks by the feed's name, `*` for all feeds; names that were approved by its number.
+const REVIEW: &str = "
+CREATE TABLE blocks (
+    feed TEXT NOT NULL, user TEXT NOT NULL, at INTEGER NOT NULL, until INTEGER, seal INTEGER NOT NULL,
+    PRIMARY KEY (feed, user)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE approved (
+    feed INTEGER NOT NULL, user TEXT NOT NULL, name TEXT NOT NULL, until INTEGER NOT NULL, seal INTEGER NOT NULL,
+    PRIMARY KEY (feed, user, name)
+) STRICT, WITHOUT ROWID;
 ";
 
 /// The tables of a file, by name.

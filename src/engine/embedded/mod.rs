@@ -32,6 +32,8 @@ use folder::Folder;
 use topics::Topics;
 use writer::{Call, Reply, Task, Writer};
 
+mod blocking;
+mod blocks;
 mod calls;
 mod claims;
 mod db;
@@ -54,7 +56,9 @@ mod layouts;
 mod ledger;
 mod moderation;
 mod open;
+mod publishing;
 mod readers;
+mod reviews;
 mod scan;
 mod seal;
 mod sources;

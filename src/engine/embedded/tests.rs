@@ -9,12 +9,12 @@ use rusqlite::{Connection, params};
 use super::*;
 use crate::domain::json::syntax;
 use crate::domain::{
-    Ask, Claim, Defined, Delivery, DropSpec, Fingerprint, Gift, Hook, HookKey, HookScope, HookSpec, Outcome,
-    PolicyPatch, Reader, Start,
+    Ask, Block, BlockScope, Claim, Decision, Defined, Delivery, DropSpec, Fingerprint, Gift, Hook, HookKey,
+    HookScope, HookSpec, Outcome, PolicyPatch, Reader, ReviewMode, Reviewed, Start,
 };
 use crate::engine::{
-    DropStore, DueStore, FeedStore, JobStore, LedgerStore, PolicyChange, Revocation, RevokedAt, SourceStore,
-    Swapped, ViewerStore, WebhookStore,
+    DropStore, DueStore, FeedStore, JobStore, LedgerStore, PolicyChange, ReviewStore, Revocation, RevokedAt,
+    SourceStore, Swapped, ViewerStore, WebhookStore,
 };
 
 mod damage;
@@ -60,6 +60,17 @@ fn database(dir: &Path) -> Connection {
 /// Gives a feed something of every kind but what is jotted down.
 async fn fill(engine: &EmbeddedEngine, name: &str) {
     let feed = feed(name);
+    let review = |mode| PolicyChange::Merge(PolicyPatch { review: Some(mode), ..PolicyPatch::default() });
+    engine.set_policy(&feed, review(ReviewMode::All), NOW).await.unwrap();
+    for id in ["approved", "waits"] {
+        engine.publish(&feed, vec![gift(&format!("{name}-{id}"), r#","message":"hi""#)], NOW).await.unwrap();
+    }
+    let approved = format!("{name}-approved").parse().unwrap();
+    let done = engine.review(&feed, &approved, Decision::Approve, NOW).await.unwrap();
+    assert!(matches!(done, Reviewed::Decided(_)), "{done:?}");
+    engine.set_policy(&feed, review(ReviewMode::Off), NOW).await.unwrap();
+    let block = Block { user: "rude".into(), at: NOW, until: None };
+    engine.block(&BlockScope::Feed(feed.clone()), block).await.unwrap();
     for n in 0..3 {
         engine.publish(&feed, vec![gift(&format!("{name}-{n}"), "")], NOW).await.unwrap();
     }
@@ -161,13 +172,14 @@ fn an_id_gets_its_turn_to_be_forgotten_and_one_that_waits_never_does() {
     let known = |id: &str| {
         let at = crate::domain::Position { epoch: "e".parse().unwrap(), seq: 1 };
         let status = crate::domain::Status::Accepted;
-        let (id, row) = (id.parse().unwrap(), "e-1".parse().unwrap());
+        let (id, row) = (id.parse().unwrap(), "e-1".parse().ok());
         let answer = crate::domain::Answer { status, id, at, row, count: None };
         let fate = crate::domain::answer::GiftFate::Taken(answer);
         crate::domain::answer::Remembered {
             fingerprint: Fingerprint([7; 16]),
             fate,
             part: crate::domain::Part::Unknown,
+            decided: None,
         }
     };
     db.begin().unwrap();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::EmbeddedOptions;
+use super::blocks::{self, Blocks};
 use super::db::Db;
 use super::due::Agenda;
 use super::fault::Step;
@@ -36,6 +37,8 @@ pub(super) struct Common {
     pub(super) ids: Ids,
     /// Webhooks of all feeds: each feed makes them its readers when something comes to it.
     pub(super) hooks_of_all: BTreeMap<HookId, HookOfAll>,
+    /// Users whose gifts are shown in no feed.
+    pub(super) blocks_of_all: Blocks,
     /// Feeds that changed in this group.
     pub(super) touched: Vec<FeedId>,
     /// The last number that a feed was given.
@@ -58,6 +61,7 @@ impl Common {
             jots: Jots::read(db)?,
             ids: Ids::default(),
             hooks_of_all: BTreeMap::new(),
+            blocks_of_all: blocks::of_all(db)?,
             touched: Vec::new(),
             last_feed: db.value("SELECT max(no) FROM feeds", [])?.unwrap_or(0),
             may_forget: false,
@@ -70,6 +74,7 @@ impl Common {
     /// failed, when memory may be ahead of the disk. A job too many finds out that there is nothing.
     pub(super) fn read_hooks(&mut self, db: &Db) -> Step<()> {
         self.hooks_of_all = hooks::of_all(db)?.into_iter().collect();
+        self.blocks_of_all = blocks::of_all(db)?;
         for job in readers::jobs(db)? {
             self.jobs.note(job, Millis(0), Millis(0));
         }

@@ -94,8 +94,8 @@ pub fn push_sold(out: &mut String, sale: SoldEntry<'_>, seq: u64, row: &RowId, a
 }
 
 /// Appends the entry of a gift that was taken back: [`ENTRY_LINES`] lines, all but the first two without a word.
-pub fn push_retracted(out: &mut String, id: &GiftId, seq: Option<u64>, row: &RowId, at: Millis) {
-    push_entry_head(out, EntryStatus::Retracted, seq, Some(row), at);
+pub fn push_retracted(out: &mut String, id: &GiftId, seq: Option<u64>, row: Option<&RowId>, at: Millis) {
+    push_entry_head(out, EntryStatus::Retracted, seq, row, at);
     let _ = write!(out, "{id} 0 - -\n0\n\n\n\n0\n{{}}\n{{}}\n\n \n");
 }
 

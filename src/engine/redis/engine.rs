@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError};
 
+use super::blocks::BlockBook;
 use super::drops::DropStock;
 use super::due::index::DueIndex;
 use super::due::queue::DueQueue;
@@ -27,6 +28,7 @@ use super::reports::groups::Groups;
 use super::reports::hooks::Webhooks;
 use super::reports::index::JobIndex;
 use super::reports::jobs::Jobs;
+use super::reviews::Reviews;
 use super::rounds::Rounds;
 use super::runner::Runner;
 use super::sources::Sources;
@@ -108,6 +110,7 @@ impl RedisEngine {
         let attaching = Arc::new(Attaching::new(runner.clone(), index.clone()));
         let rounds = Arc::new(Rounds { runner: runner.clone(), due, attaching: attaching.clone() });
         let stock = Arc::new(DropStock::new(rounds.clone()));
+        let blocks = Arc::new(BlockBook::new(runner.clone()));
         let groups = Arc::new(Groups { runner: runner.clone(), jobs: index });
         // A Redis that is down is asked again by whoever claims jobs.
         if let Err(fault) = attaching.refresh(Millis::now()).await {
@@ -115,8 +118,12 @@ impl RedisEngine {
         }
         let webhooks = Arc::new(Webhooks { runner: runner.clone(), attaching, groups: groups.clone() });
         Ok(Arc::new(RedisEngine {
-            feeds: Arc::new(Feeds::new(rounds.clone(), topics)),
-            queue: DueQueue { rounds, stock: stock.clone() },
+            feeds: Arc::new(Feeds::new(rounds.clone(), topics, blocks.clone())),
+            queue: DueQueue {
+                rounds: rounds.clone(),
+                stock: stock.clone(),
+                reviews: Reviews { rounds, blocks },
+            },
             stock,
             groups,
             jobs: Jobs { runner: runner.clone(), hooks: webhooks.clone() },

@@ -1,12 +1,15 @@
 //! Lists of feeds: publishing, reading, comparing, listening.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use redis::Value;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::batcher::{Batch, Batcher, Submission};
+use super::blocks::BlockBook;
 use super::net::faults::{CLOSED, Fault};
 use super::net::slots::slot_of_tag;
 use super::net::subscriber::PATIENCE;
@@ -20,6 +23,10 @@ use crate::domain::{Drops, FeedId, Gift, Millis, Outcome, Policy, Position, RowI
 use crate::engine::record::{entry_extra, push_gift};
 use crate::engine::{EngineError, Head, Missed, PolicyChange, Snapshot, Subscription};
 
+/// Feeds of which it is remembered that their gifts are judged, and for how long.
+const GUARDED: usize = 4_096;
+const GUARDED_FOR: Duration = Duration::from_secs(60);
+
 /// Feeds asked for in one trip when they are compared.
 const HEADS: usize = 512;
 
@@ -29,13 +36,18 @@ pub(super) struct Feeds {
     pub rounds: Arc<Rounds>,
     topics: Arc<Topics>,
     plain: Plain,
+    pub blocks: Arc<BlockBook>,
+    /// Feeds whose gifts were judged lately, so that the script that asks is called at once. A wrong or missing one
+    /// costs a trip.
+    guarded: Mutex<HashMap<FeedId, Instant>>,
     gifts: Batcher<FeedId, Gift, Outcome>,
 }
 
 impl Feeds {
-    pub fn new(rounds: Arc<Rounds>, topics: Arc<Topics>) -> Feeds {
+    pub fn new(rounds: Arc<Rounds>, topics: Arc<Topics>, blocks: Arc<BlockBook>) -> Feeds {
         let runner = rounds.runner.clone();
-        Feeds { runner, rounds, topics, plain: Plain::default(), gifts: Batcher::default() }
+        let (plain, guarded, gifts) = (Plain::default(), Mutex::default(), Batcher::default());
+        Feeds { runner, rounds, topics, plain, blocks, guarded, gifts }
     }
 
     pub async fn publish(
@@ -73,15 +85,22 @@ impl Feeds {
         gifts: &[Gift],
         now: Option<Millis>,
     ) -> Result<Vec<Outcome>, Fault> {
+        // Where the store's clock counts, a block of all feeds ends by this node's: a little early or late.
+        let clock = now.unwrap_or_else(Millis::now);
+        let everywhere = self.blocks.everywhere(gifts.iter(), clock).await;
+        let guarded = everywhere.contains('1') || self.was_guarded(feed);
         let hooks = self.rounds.attaching.version();
-        if let Some(outcomes) = self.plain.publish(&self.runner, feed, gifts, now, hooks).await? {
+        if !guarded && let Some(outcomes) = self.plain.publish(&self.runner, feed, gifts, now, hooks).await? {
             self.rounds.attaching.appended(feed);
             return Ok(outcomes);
         }
         let due_since = self.rounds.due.register_ahead(feed, gifts, now).await?;
-        let mut ready = Ready { due_since, ..Ready::default() };
-        let reply =
-            self.rounds.run(feed, now, &mut ready, |ready| self.publish_call(feed, gifts, ready)).await?;
+        let mut ready = Ready { due_since, guarded, ..Ready::default() };
+        let call = |ready: &Ready| self.publish_call(feed, gifts, &everywhere, ready);
+        let reply = self.rounds.run(feed, now, &mut ready, call).await?;
+        if ready.guarded && !guarded {
+            self.note_guarded(feed);
+        }
         let outcome = |(at, gift): (usize, &Gift)| -> Result<Outcome, Fault> {
             Ok(wire::outcome(reply.text(at)?, &gift.id, gift.fingerprint)?)
         };
@@ -90,16 +109,35 @@ impl Feeds {
         Ok(outcomes)
     }
 
-    fn publish_call(&self, feed: &FeedId, gifts: &[Gift], ready: &Ready) -> Call {
+    /// Whether the feed's gifts were judged within the last minute.
+    fn was_guarded(&self, feed: &FeedId) -> bool {
+        let guarded = self.guarded.lock().unwrap_or_else(PoisonError::into_inner);
+        guarded.get(feed).is_some_and(|since| since.elapsed() < GUARDED_FOR)
+    }
+
+    fn note_guarded(&self, feed: &FeedId) {
+        let mut guarded = self.guarded.lock().unwrap_or_else(PoisonError::into_inner);
+        if guarded.len() >= GUARDED {
+            guarded.clear();
+        }
+        guarded.insert(feed.clone(), Instant::now());
+    }
+
+    fn publish_call(&self, feed: &FeedId, gifts: &[Gift], everywhere: &str, ready: &Ready) -> Call {
         let keys = &self.runner.keys;
-        let mut call = self.runner.feed_call(&scripts::PUBLISH, feed);
+        let script = if ready.guarded { &scripts::PUBLISH_GUARDED } else { &scripts::PUBLISH };
+        let mut call = self.runner.feed_call(script, feed);
         let [due, later] = keys.due(feed);
-        call.keys([("due", due), ("later", later)]);
+        call.keys([("due", due), ("later", later), ("blocks", keys.blocks(feed))]);
+        if ready.guarded {
+            call.keys([("reviews", keys.reviews(feed)), ("approved", keys.approved(feed))]);
+            call.arg("blocked everywhere", everywhere);
+        }
         call.arg("in the index since", ready.due_since.map(|since| since.0.to_string()).unwrap_or_default());
         call.arg("gifts that may wait", self.runner.options.scheduled_max);
         for gift in gifts {
             let mut record = String::new();
-            if ready.due_since.is_some() && gift.show != Show::After(0) {
+            if ready.due_since.is_some() && (ready.guarded || gift.show != Show::After(0)) {
                 push_gift(&mut record, gift);
             }
             let [fingerprint, show, combo, body] = wire::gift_args(gift);

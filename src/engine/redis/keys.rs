@@ -171,14 +171,29 @@ impl Keys {
         self.named(feed, "lock:", &row::lock_key(gift))
     }
 
+    /// What watchers were told of the feed's drops.
+    pub(super) fn shown(&self, feed: &FeedId) -> String {
+        self.of(feed, "shown")
+    }
+
     /// Users whose gifts are not shown in the feed.
     pub(super) fn blocks(&self, feed: &FeedId) -> String {
         self.of(feed, "blocks")
     }
 
-    /// What watchers were told of the feed's drops.
-    pub(super) fn shown(&self, feed: &FeedId) -> String {
-        self.of(feed, "shown")
+    /// Users whose gifts are shown in no feed.
+    pub(super) fn blocks_of_all(&self) -> String {
+        format!("{}{{blocks}}:all", self.prefix)
+    }
+
+    /// Gifts that wait for a host.
+    pub(super) fn reviews(&self, feed: &FeedId) -> String {
+        self.of(feed, "reviews")
+    }
+
+    /// Names that a host approved.
+    pub(super) fn approved(&self, feed: &FeedId) -> String {
+        self.of(feed, "approved")
     }
 
     /// How many watch the feed, by node.

@@ -7,6 +7,7 @@
 //! `known` is how that is found out, and a new epoch is how watchers are told.
 
 mod batcher;
+mod blocks;
 mod damaged;
 mod drops;
 mod due;
@@ -20,6 +21,7 @@ mod options;
 mod plain;
 mod presence;
 mod reports;
+mod reviews;
 mod rounds;
 mod runner;
 pub mod scripts;

@@ -7,7 +7,17 @@ use super::rounds::Ready;
 use super::scripts;
 use super::wire::Garbled;
 use crate::domain::moderate::user_prefix;
-use crate::domain::{Control, FeedId, GiftId, GiftTakenBack, Millis, Position, RowId};
+use crate::domain::{Control, FeedId, GiftId, Millis, Position, RowId};
+
+/// What became of the wish to take a gift back.
+pub(super) enum TakenBack {
+    /// It is taken back, or cancelled.
+    Done,
+    /// It waits for a host, and is to be denied.
+    InReview,
+    /// Nothing is remembered of it.
+    Unknown,
+}
 
 impl Feeds {
     pub async fn control(
@@ -31,12 +41,7 @@ impl Feeds {
         Ok(reply.text(0)?.parse().map_err(|_| Garbled("a count of rows"))?)
     }
 
-    pub async fn retract_gift(
-        &self,
-        feed: &FeedId,
-        id: &GiftId,
-        now: Millis,
-    ) -> Result<GiftTakenBack, Fault> {
+    pub async fn retract_gift(&self, feed: &FeedId, id: &GiftId, now: Millis) -> Result<TakenBack, Fault> {
         let keys = &self.runner.keys;
         let call = |_: &Ready| {
             let [due, later] = keys.due(feed);
@@ -45,6 +50,10 @@ impl Feeds {
             call
         };
         let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;
-        Ok(if reply.text(0)? == "1" { GiftTakenBack::Done } else { GiftTakenBack::Unknown })
+        Ok(match reply.text(0)? {
+            "1" => TakenBack::Done,
+            "v" => TakenBack::InReview,
+            _ => TakenBack::Unknown,
+        })
     }
 }

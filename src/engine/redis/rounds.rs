@@ -26,6 +26,8 @@ pub(super) struct Ready {
     pub registered: String,
     /// Since when the feed is in the index of due feeds.
     pub due_since: Option<Millis>,
+    /// Whether gifts may have to wait for a host or be kept from being shown: the script that asks is called.
+    pub guarded: bool,
 }
 
 /// What one call of a round came to.
@@ -67,6 +69,8 @@ enum Missing {
     Jobs(String),
     /// The feed is to be put into the index of due feeds, from this time on; and the policy's delay, if told.
     Due(Millis, Option<u64>),
+    /// Gifts of the feed are to be judged: see [`Ready::guarded`].
+    Guard,
 }
 
 /// A script that appends to a feed's ledger.
@@ -104,6 +108,7 @@ impl<F: Fn(&Ready) -> Call + Send> Round for Appending<'_, F> {
                 rounds.attaching.register_idle(feed, &idle, *clock).await?;
                 ready.registered = idle;
             }
+            Missing::Guard => ready.guarded = true,
             Missing::Due(at, delay) => {
                 delay.into_iter().for_each(|delay| rounds.due.set_delay(feed, delay));
                 ready.due_since = Some(rounds.due.register(feed, Some(at), None, *clock).await?);
@@ -183,6 +188,7 @@ fn missing(reply: &Reply) -> Result<Option<Missing>, Fault> {
     let number = |at: usize| reply.texts.get(at).and_then(|text| text.parse::<i64>().ok());
     match (reply.texts.get(1).map(String::as_str), reply.texts.get(2), number(2)) {
         (Some("hooks"), ..) => Ok(Some(Missing::Hooks)),
+        (Some("guard"), ..) => Ok(Some(Missing::Guard)),
         (Some("reports"), Some(idle), _) => Ok(Some(Missing::Jobs(idle.clone()))),
         (Some("register"), _, Some(at)) => {
             Ok(Some(Missing::Due(Millis(at), number(3).map(|delay| delay.max(0) as u64))))

@@ -9,8 +9,9 @@ use super::net::faults::Fault;
 use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::gift::Fingerprint;
 use crate::domain::{
-    Answer, Change, Controls, Dedup, DropId, DropView, Epoch, Gift, GiftId, Millis, Outcome, Policy,
-    PolicyPatch, Position, Row, Scheduled, Show, Status, TellPresence, Visibility, row,
+    Answer, Change, Controls, Decision, Dedup, DropId, DropView, Epoch, Gift, GiftId, Millis, Outcome,
+    Policy, PolicyPatch, Position, ReviewDefault, ReviewMode, Row, Scheduled, Show, Status, TellPresence,
+    Visibility, row,
 };
 use crate::engine::EngineError;
 use crate::engine::record::{Records, push_body};
@@ -138,10 +139,12 @@ pub(super) fn read_message(text: &str) -> Read<Message> {
 pub(super) fn policy(policy: &Policy) -> String {
     let Policy { capacity, dedup, dedup_window_ms, row_ttl_ms, delay_ms, flush_ms, .. } = policy;
     let Policy { idempotency_window_ms, history, visibility, presence, .. } = policy;
+    let Policy { review, review_timeout_ms, review_default, .. } = policy;
+    let (review, review_default) = (review.as_str(), review_default.as_str());
     let (dedup, visibility, presence) = (dedup.as_str(), visibility.as_str(), presence.as_str());
     format!(
         "{capacity} {dedup} {dedup_window_ms} {row_ttl_ms} {delay_ms} {flush_ms} {idempotency_window_ms} {history} \
-         {visibility} {presence}"
+         {visibility} {presence} {review} {review_timeout_ms} {review_default}"
     )
 }
 
@@ -159,6 +162,9 @@ pub(super) fn overrides(patch: &PolicyPatch) -> String {
         number(patch.history),
         patch.visibility.map_or("-", Visibility::as_str).to_owned(),
         patch.presence.map_or("-", TellPresence::as_str).to_owned(),
+        patch.review.map_or("-", ReviewMode::as_str).to_owned(),
+        number(patch.review_timeout_ms),
+        patch.review_default.map_or("-", ReviewDefault::as_str).to_owned(),
     ]
     .join(" ")
 }
@@ -171,12 +177,10 @@ pub(super) fn read_overrides(text: &str) -> Read<PolicyPatch> {
     let [capacity, dedup, window, ttl, delay, flush, idempotency, history, ref later @ ..] = parts[..] else {
         return Err(WHAT);
     };
-    let (visibility, presence) = match later {
-        [] => ("-", "-"),
-        [visibility] => (*visibility, "-"),
-        [visibility, presence] => (*visibility, *presence),
-        _ => return Err(WHAT),
-    };
+    if later.len() > 5 {
+        return Err(WHAT);
+    }
+    let word = |at: usize| later.get(at).copied().filter(|word| !matches!(*word, "-" | ""));
     let number = |text: &str| match text {
         "-" => Ok(None),
         n => n.parse().map(Some).map_err(|_| WHAT),
@@ -196,14 +200,11 @@ pub(super) fn read_overrides(text: &str) -> Read<PolicyPatch> {
         flush_ms: number(flush)?,
         idempotency_window_ms: number(idempotency)?,
         history: number(history)?,
-        visibility: match visibility {
-            "-" => None,
-            word => Some(word.parse().map_err(|_| WHAT)?),
-        },
-        presence: match presence {
-            "-" => None,
-            word => Some(TellPresence::of(word).ok_or(WHAT)?),
-        },
+        visibility: word(0).map(str::parse).transpose().map_err(|_| WHAT)?,
+        presence: word(1).map(|word| TellPresence::of(word).ok_or(WHAT)).transpose()?,
+        review: word(2).map(str::parse).transpose().map_err(|_| WHAT)?,
+        review_timeout_ms: word(3).map(str::parse).transpose().map_err(|_| WHAT)?,
+        review_default: word(4).map(str::parse).transpose().map_err(|_| WHAT)?,
     })
 }
 
@@ -233,6 +234,9 @@ pub(super) fn part(gift: &Gift) -> String {
 pub(super) fn outcome(text: &str, id: &GiftId, fingerprint: Fingerprint) -> Read<Outcome> {
     let kind = text.get(..1).ok_or(Garbled("an outcome"))?;
     let rest = &text[1..];
+    if kind == "F" {
+        return Ok(Outcome::TooManyInReview { id: id.clone(), retry_in_ms: parse(rest, "a time")? });
+    }
     if kind == "f" {
         return Ok(Outcome::TooManyScheduled { id: id.clone(), retry_in_ms: parse(rest, "a time")? });
     }
@@ -240,6 +244,7 @@ pub(super) fn outcome(text: &str, id: &GiftId, fingerprint: Fingerprint) -> Read
     match (kind, known.fate) {
         ("n", GiftFate::Taken(answer)) => Ok(Outcome::New(answer)),
         ("n", GiftFate::Waits(it)) => Ok(Outcome::Scheduled(it)),
+        ("n", GiftFate::InReview { id, .. }) => Ok(Outcome::InReview(id)),
         ("d", fate) => Ok(Remembered { fate, ..known }.again(fingerprint)),
         _ => Err(Garbled("an outcome")),
     }
@@ -256,20 +261,38 @@ pub(super) fn shown(text: &str, id: &GiftId) -> Read<Option<Answer>> {
     }
 }
 
+/// What is remembered of an id at `now`; an empty text is nothing.
+pub(super) fn still_remembered(text: &str, id: &GiftId, now: Millis) -> Read<Option<Remembered>> {
+    let Some((until, _)) = text.split_once(' ') else { return Ok(None) };
+    let until = Millis(parse(until, "a time")?);
+    let known = remembered(text, id)?;
+    let waits = matches!(known.fate, GiftFate::Waits(_) | GiftFate::InReview { .. });
+    Ok((waits || now < until).then_some(known))
+}
+
 /// What is remembered of an id: see `lua/feed_gifts.lua`.
-fn remembered(text: &str, id: &GiftId) -> Read<Remembered> {
+pub(super) fn remembered(text: &str, id: &GiftId) -> Read<Remembered> {
     let mut parts = text.split(' ').skip(1);
     let mut next = || parts.next().ok_or(Garbled("an outcome"));
     let fingerprint = Fingerprint::from_hex(next()?).ok_or(Garbled("a fingerprint"))?;
     let (status, epoch, seq, row, count) = (next()?, next()?, next()?, next()?, next()?);
     let part = parts.next().unwrap_or_default().parse().map_err(|_| Garbled("a part"))?;
     let scheduled = || Ok(Scheduled { id: id.clone(), deliver_at: Millis(parse(row, "a time")?) });
+    let mut letters = status.chars();
+    let (status, decided) = (letters.next().unwrap_or_default(), letters.next());
+    let decided = decided.map(|letter| Decision::of(letter).ok_or(Garbled("a decision"))).transpose()?;
     let status = match status {
-        "a" => Status::Accepted,
-        "m" => Status::Merged,
-        "s" => Status::Suppressed,
-        "w" => return Ok(Remembered { fingerprint, fate: GiftFate::Waits(scheduled()?), part }),
-        "c" => return Ok(Remembered { fingerprint, fate: GiftFate::Cancelled(scheduled()?), part }),
+        'a' => Status::Accepted,
+        'm' => Status::Merged,
+        's' => Status::Suppressed,
+        'n' => Status::Denied,
+        'w' => return Ok(Remembered { fingerprint, fate: GiftFate::Waits(scheduled()?), part, decided }),
+        'c' => return Ok(Remembered { fingerprint, fate: GiftFate::Cancelled(scheduled()?), part, decided }),
+        'v' => {
+            let Scheduled { id, deliver_at: expires_at } = scheduled()?;
+            let fate = GiftFate::InReview { id, expires_at };
+            return Ok(Remembered { fingerprint, fate, part, decided });
+        }
         _ => return Err(Garbled("a status")),
     };
     let at = Position { epoch: parse(epoch, "an epoch")?, seq: parse(seq, "a seq")? };
@@ -277,8 +300,9 @@ fn remembered(text: &str, id: &GiftId) -> Read<Remembered> {
         "-" => None,
         count => Some(parse(count, "a count")?),
     };
-    let answer = Answer { status, id: id.clone(), at, row: parse(row, "a row id")?, count };
-    Ok(Remembered { fingerprint, fate: GiftFate::Taken(answer), part })
+    let row = if row == "-" { None } else { Some(parse(row, "a row id")?) };
+    let answer = Answer { status, id: id.clone(), at, row, count };
+    Ok(Remembered { fingerprint, fate: GiftFate::Taken(answer), part, decided })
 }
 
 #[cfg(test)]
@@ -294,11 +318,11 @@ mod tests {
             presence: Some(TellPresence::Count),
             ..PolicyPatch::default()
         };
-        assert_eq!(overrides(&patch), "3 off - - - - - - - count");
+        assert_eq!(overrides(&patch), "3 off - - - - - - - count - - -");
         assert_eq!(read_overrides(&overrides(&patch)), Ok(patch));
         assert!(read_overrides("1 2 3").is_err());
         let private = PolicyPatch { visibility: Some(Visibility::Private), ..PolicyPatch::default() };
-        assert_eq!(overrides(&private), "- - - - - - - - private -");
+        assert_eq!(overrides(&private), "- - - - - - - - private - - - -");
         assert_eq!(read_overrides("- - - - - - - - private"), Ok(private), "of an older version");
         assert_eq!(read_overrides("- - - - - - - 5").unwrap().history, Some(5), "of an older version");
         assert!(read_overrides("- - - - - - - - secret").is_err());

@@ -15,10 +15,14 @@ pub enum GiftStatus {
     Accepted,
     /// It joined a row.
     Merged,
-    /// Not shown, because of the dedup lock.
+    /// Not shown, because of the dedup lock, or because its giver is blocked.
     Suppressed,
     /// It is shown later.
     Scheduled,
+    /// It waits for a host's decision.
+    InReview,
+    /// Not shown, because a host said so.
+    Denied,
     /// It was refused; only in a batch.
     Rejected,
 }
@@ -60,14 +64,16 @@ impl<'a> GiftResult<'a> {
             Status::Accepted => GiftStatus::Accepted,
             Status::Merged => GiftStatus::Merged,
             Status::Suppressed => GiftStatus::Suppressed,
+            Status::Denied => GiftStatus::Denied,
         };
-        let at = (status != GiftStatus::Suppressed).then_some((epoch.as_str(), *seq));
+        let is_shown = matches!(status, GiftStatus::Accepted | GiftStatus::Merged);
+        let at = is_shown.then_some((epoch.as_str(), *seq));
         GiftResult {
             status,
             id,
             epoch: at.map(|(epoch, _)| epoch),
             seq: at.map(|(_, seq)| seq),
-            row: Some(row),
+            row: row.as_ref(),
             count: *count,
             deliver_at: None,
             duplicate,
@@ -87,6 +93,29 @@ impl<'a> GiftResult<'a> {
         }
     }
 
+    fn in_review(id: &'a GiftId, duplicate: Option<bool>) -> GiftResult<'a> {
+        GiftResult {
+            status: GiftStatus::InReview,
+            id,
+            epoch: None,
+            seq: None,
+            row: None,
+            count: None,
+            deliver_at: None,
+            duplicate,
+        }
+    }
+
+    /// What became of a gift about which a host decided.
+    pub fn decided(answer: &'a Answer) -> GiftResult<'a> {
+        GiftResult::shown(answer, None)
+    }
+
+    /// A host decided about a gift whose own time has not come.
+    pub fn later(it: &'a Scheduled) -> GiftResult<'a> {
+        GiftResult::scheduled(it, None)
+    }
+
     /// The answer to an outcome; none for one that refuses the gift.
     pub fn of(outcome: &'a Outcome) -> Option<GiftResult<'a>> {
         match outcome {
@@ -94,7 +123,9 @@ impl<'a> GiftResult<'a> {
             Outcome::Duplicate(answer) => Some(GiftResult::shown(answer, Some(true))),
             Outcome::Scheduled(it) => Some(GiftResult::scheduled(it, None)),
             Outcome::ScheduledBefore(it) => Some(GiftResult::scheduled(it, Some(true))),
-            Outcome::IdReused(_) | Outcome::TooManyScheduled { .. } => None,
+            Outcome::InReview(id) => Some(GiftResult::in_review(id, None)),
+            Outcome::InReviewBefore(id) => Some(GiftResult::in_review(id, Some(true))),
+            Outcome::IdReused(_) | Outcome::TooManyScheduled { .. } | Outcome::TooManyInReview { .. } => None,
         }
     }
 }

@@ -14,6 +14,7 @@ mod moderation;
 mod policy;
 mod presence;
 mod reports;
+mod review;
 pub mod texts;
 mod viewers;
 pub mod words;
@@ -31,6 +32,7 @@ pub use reports::{
     AckResult, DeadLetter, DeadLetterList, Group, GroupList, More, NackResult, Overview, OverviewDeadLetter,
     OverviewGroup, ReplayResult, WatchedFeed, Webhook, WebhookList,
 };
+pub use review::{BlockEntry, BlockList, Unblocked};
 pub use viewers::RevokedViewer;
 
 /// `answer` as JSON.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::words::{DedupMode, PresenceMode, Visibility};
+use super::words::{DedupMode, PresenceMode, ReviewDefault, ReviewMode, Visibility};
 use crate::domain;
 
 /// How a feed behaves: the whole policy in force.
@@ -34,6 +34,13 @@ pub struct Policy {
     visibility: Visibility,
     /// Whether watchers are told how many watch.
     presence: PresenceMode,
+    /// Which gifts wait for a host: those with a message or a name that was not approved before, or all.
+    review: ReviewMode,
+    /// How long they wait.
+    #[schema(minimum = 1_000, maximum = 3_600_000)]
+    review_timeout_ms: u64,
+    /// What happens then.
+    review_default: ReviewDefault,
 }
 
 impl From<&domain::Policy> for Policy {
@@ -58,6 +65,17 @@ impl From<&domain::Policy> for Policy {
             presence: match policy.presence {
                 domain::TellPresence::Off => PresenceMode::Off,
                 domain::TellPresence::Count => PresenceMode::Count,
+            },
+            review: match policy.review {
+                domain::ReviewMode::Off => ReviewMode::Off,
+                domain::ReviewMode::Messages => ReviewMode::Messages,
+                domain::ReviewMode::All => ReviewMode::All,
+            },
+            review_timeout_ms: policy.review_timeout_ms,
+            review_default: match policy.review_default {
+                domain::ReviewDefault::Show => ReviewDefault::Show,
+                domain::ReviewDefault::Mask => ReviewDefault::Mask,
+                domain::ReviewDefault::Deny => ReviewDefault::Deny,
             },
         }
     }

@@ -146,6 +146,26 @@ pub struct ScheduledGift {
     gift: GiftEvent,
 }
 
+/// Gifts that wait for a decision, the oldest first.
+#[derive(ToSchema)]
+pub struct ReviewList {
+    #[schema(max_items = 1000)]
+    review: Vec<GiftInReview>,
+}
+
+/// A gift that waits for a decision.
+#[derive(ToSchema)]
+pub struct GiftInReview {
+    id: String,
+    /// When it came.
+    #[schema(value_type = String, format = DateTime)]
+    at: String,
+    /// When the policy's review_default happens.
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: String,
+    gift: GiftEvent,
+}
+
 /// A gift as it was accepted: cleaned, with its id, in the members that a producer sends. Of a sale, with the drop's
 /// name; of a gift that was taken back, only the id.
 #[derive(ToSchema)]

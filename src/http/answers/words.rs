@@ -28,6 +28,24 @@ pub enum PresenceMode {
     Count,
 }
 
+/// Which gifts wait for a host.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ReviewMode {
+    Off,
+    Messages,
+    All,
+}
+
+/// What happens to a gift about which nobody decided in time.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ReviewDefault {
+    Show,
+    Mask,
+    Deny,
+}
+
 /// What becomes of deliveries that fail for too long.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

@@ -32,6 +32,8 @@ mod refusals;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod reports;
 #[allow(dead_code, reason = "only described, never built or called")]
+mod review;
+#[allow(dead_code, reason = "only described, never built or called")]
 mod scheduled;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod source_schemas;
@@ -75,6 +77,11 @@ mod watching;
         moderation::retract_user,
         moderation::retract_gift,
         moderation::control,
+        review::list,
+        review::decide,
+        review::block,
+        review::unblock,
+        review::blocks,
         scheduled::list,
         scheduled::cancel,
         scheduled::dead,
@@ -315,8 +322,9 @@ mod tests {
     use super::*;
 
     /// Pages and files for people, which need no description for programs.
-    const PAGES: [&str; 8] = [
+    const PAGES: [&str; 9] = [
         "/admin",
+        "/desk/{feed}",
         "/",
         "/docs",
         "/openapi.json",

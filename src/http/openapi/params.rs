@@ -83,6 +83,15 @@ pub(super) struct UserId {
     user: String,
 }
 
+/// Where a block holds.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct BlockScope {
+    /// The feed's name, or * for all feeds
+    #[param(example = "show", pattern = "^([A-Za-z0-9_.-]{1,64}|\\*)$")]
+    feed: String,
+}
+
 /// The viewer that a path names.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]

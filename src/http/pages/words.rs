@@ -61,6 +61,16 @@ words! {
     groups: "Groups", "消费组";
     webhooks: "Webhooks", "Webhook";
     dead: "Dead letters", "死信";
+    host_desk: "Host's desk", "主播台";
+    host_key: "Key with the right to moderate", "有管理权限的密钥";
+    overlays: "Overlays", "直播画面";
+    waits: "Waiting for you", "等待处理";
+    waits_none: "Nothing waits. Which gifts do is in the feed's policy, as review.", "没有等待的礼物。哪些礼物需要审核由频道策略 review 决定。";
+    desk_keys: "A approve · M mask · D deny · Z undo · ↑ ↓ choose · P pause · S skip · U mute", "A 通过 · M 隐藏文字 · D 拒绝 · Z 撤销 · ↑ ↓ 选择 · P 暂停 · S 跳过 · U 静音";
+    live_none: "No gift yet.", "还没有礼物。";
+    numbers: "Totals and goals", "统计与目标";
+    blocked: "Blocked users", "已屏蔽的用户";
+    sources: "Sources", "来源";
     no_script: "This page needs JavaScript. Without it, read", "此页面需要 JavaScript。没有它时，请读取";
 }
 

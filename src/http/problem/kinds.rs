@@ -69,6 +69,9 @@ kinds! {
          and not through a proxy. Nothing was done. To open it, make a key with `tipcast key new`, put its hash into \
          [auth] producer_keys and reload the configuration; or run with --insecure where something in front keeps \
          strangers out.";
+    BLOCKED = "blocked", FORBIDDEN, "The user is blocked",
+        "A host has blocked this user in this feed, or in all feeds. Nothing was taken. Gifts of a blocked user are \
+         recorded and not shown; claims of drops are refused.";
     NOT_FOUND = "not-found", NOT_FOUND, "Not found",
         "There is nothing under this path, or no longer: a row that left the list cannot be retracted, and a hold that \
          ended is forgotten after the feed's idempotency window.";
@@ -113,6 +116,12 @@ kinds! {
         "A gift can be cancelled while it waits to be shown (GET /v1/feeds/{feed}/scheduled lists those). This one \
          was shown, or the dedup lock kept it from being shown. To take it from the screens, retract its row: \
          DELETE /v1/feeds/{feed}/rows/{row}.";
+    REVIEWED = "reviewed", CONFLICT, "The gift was decided about already",
+        "Something else was decided about this gift, by somebody or by time, which does what the feed's review_default \
+         says. The member decision says what. Nothing changed. A gift that is shown can be taken back: POST \
+         /v1/feeds/{feed}/gifts/{id}/retract.";
+    TOO_MANY_BLOCKS = "too-many-blocks", CONFLICT, "As many users are blocked as may be",
+        "A feed has at most 1 000 blocks, and so has \"*\". Nothing was done. DELETE one that nobody needs any more.";
     TOO_MANY_READERS = "too-many-readers", CONFLICT, "As many read the ledger as may",
         "A feed's ledger has at most 64 readers, groups and webhooks together, and there are at most 16 webhooks of all \
          feeds, each of which reads every ledger. Nothing was made. Delete a group or a webhook that nobody needs any more.";
@@ -129,6 +138,9 @@ kinds! {
         "As many gifts of this feed wait to be shown as the operator allows ([due] scheduled_max). This one was not \
          taken, and its id is not used. Retry-After says when the first of those that wait is due; GET \
          /v1/feeds/{feed}/scheduled lists them, and DELETE cancels one.";
+    REVIEW_FULL = "review-full", TOO_MANY_REQUESTS, "Too many gifts wait for review",
+        "1 000 gifts of this feed wait for a host's decision. This one was not taken, and its id is not used. Retry-After \
+         says when time decides about the first of them; GET /v1/feeds/{feed}/review lists them.";
     TOO_MANY_CONNECTIONS = "too-many-connections", TOO_MANY_REQUESTS, "Too many connections from this address",
         "As many watchers as may are connected from this address. Close some, or come back later. On a WebSocket \
          the same is close code 4129.";

@@ -15,7 +15,7 @@ use crate::auth::BadToken;
 use crate::auth::keys::Denied;
 use crate::auth::signed::Unsigned;
 use crate::domain::json::fault;
-use crate::domain::{ClaimAnswer, Fault, GiftId, Phase, Refused};
+use crate::domain::{ClaimAnswer, Decision, Fault, GiftId, Phase, Refused};
 use crate::engine::{EngineError, HOOKS_OF_ALL_MAX, READERS_MAX};
 use crate::http::answers::ClaimResult;
 
@@ -100,6 +100,15 @@ pub enum ApiError {
     /// 429: as many gifts of the feed wait to be shown as may; holds after how many seconds the first
     /// of them is due.
     ScheduleFull(u64),
+    /// 429: as many gifts of the feed wait for review as may; holds after how many seconds time decides about the
+    /// first of them.
+    ReviewFull(u64),
+    /// 409: something else was decided about the gift, or time has decided: this.
+    Reviewed(Decision),
+    /// 403: the user is blocked.
+    UserBlocked,
+    /// 409: as many users are blocked as may be.
+    TooManyBlocks(usize),
     /// 409: this gift cannot be cancelled any more.
     AlreadyShown(GiftId),
     /// 503: the store does not answer or refuses to write. The reason is in the log, not in the answer.
@@ -122,6 +131,11 @@ impl ApiError {
     /// No gift more may wait; the first one that does is due in so many milliseconds.
     pub fn schedule_full(first_in_ms: u64) -> ApiError {
         ApiError::ScheduleFull(first_in_ms.div_ceil(1_000).max(1))
+    }
+
+    /// No gift more may wait for review; time decides about the first one that does in so many milliseconds.
+    pub fn review_full(first_in_ms: u64) -> ApiError {
+        ApiError::ReviewFull(first_in_ms.div_ceil(1_000).max(1))
     }
 
     /// The row of the table of problems that this error is.
@@ -162,6 +176,10 @@ impl ApiError {
             ApiError::TooManySubscriptions(_) => &kinds::TOO_MANY_SUBSCRIPTIONS,
             ApiError::Internal => &kinds::INTERNAL,
             ApiError::ScheduleFull(_) => &kinds::SCHEDULE_FULL,
+            ApiError::ReviewFull(_) => &kinds::REVIEW_FULL,
+            ApiError::Reviewed(_) => &kinds::REVIEWED,
+            ApiError::UserBlocked => &kinds::BLOCKED,
+            ApiError::TooManyBlocks(_) => &kinds::TOO_MANY_BLOCKS,
             ApiError::AlreadyShown(_) => &kinds::ALREADY_SHOWN,
             ApiError::Unavailable => &kinds::UNAVAILABLE,
             ApiError::NoPlace => &kinds::NO_PLACE,
@@ -255,6 +273,14 @@ impl ApiError {
             ApiError::ScheduleFull(s) => format!(
                 "as many gifts of this feed wait to be shown as may; the first of them is due in {s} s"
             ),
+            ApiError::ReviewFull(s) => format!(
+                "as many gifts of this feed wait for review as may; time decides about the first of them in {s} s"
+            ),
+            ApiError::Reviewed(decision) => format!("the decision about this gift was {decision}"),
+            ApiError::UserBlocked => "a host has blocked this user here".to_owned(),
+            ApiError::TooManyBlocks(most) => {
+                format!("at most {most} users are blocked here; end a block that nobody needs any more")
+            }
             ApiError::AlreadyShown(id) => {
                 format!("the gift {id} was shown already; to take it from the screens, retract its row")
             }
@@ -293,6 +319,10 @@ impl ApiError {
             status: kind.status.as_u16(),
             detail: self.detail(),
             claim,
+            decision: match self {
+                ApiError::Reviewed(decision) => Some(decision.as_str()),
+                _ => None,
+            },
             errors: errors.map(|Fault { pointer, detail }| ProblemError { pointer, detail }).collect(),
         }
     }
@@ -314,6 +344,9 @@ pub struct Problem {
     /// Of already-claimed: the answer to the user's first claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     claim: Option<ClaimResult>,
+    /// Of reviewed: what was decided, approve, mask or deny.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<&'static str>,
     /// Everything that is wrong with the body, each with its place.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false, min_items = 1)]
@@ -365,6 +398,7 @@ impl ResponseError for ApiError {
             }
             ApiError::RateLimited(seconds)
             | ApiError::ScheduleFull(seconds)
+            | ApiError::ReviewFull(seconds)
             | ApiError::TooManyHolds(seconds) => {
                 answer.insert_header((RETRY_AFTER, *seconds));
             }
@@ -454,6 +488,10 @@ mod tests {
             ApiError::BadHandshake("no key".into()),
             ApiError::Internal,
             ApiError::ScheduleFull(7),
+            ApiError::ReviewFull(7),
+            ApiError::Reviewed(Decision::Mask),
+            ApiError::UserBlocked,
+            ApiError::TooManyBlocks(9),
             ApiError::AlreadyShown("g-2".parse().unwrap()),
             ApiError::Unavailable,
             ApiError::Overloaded("queue"),

@@ -108,13 +108,16 @@ impl Intake<'_> {
             Outcome::New(answer) => match answer.status {
                 Status::Accepted => SourceOutcome::Accepted,
                 Status::Merged => SourceOutcome::Merged,
-                Status::Suppressed => SourceOutcome::Suppressed,
+                Status::Suppressed | Status::Denied => SourceOutcome::Suppressed,
             },
             Outcome::Scheduled(_) => SourceOutcome::Scheduled,
+            Outcome::InReview(_) => SourceOutcome::InReview,
             // A platform may tell the same payment again in other words: it is counted once.
-            Outcome::Duplicate(_) | Outcome::ScheduledBefore(_) | Outcome::IdReused(_) => {
-                SourceOutcome::Duplicate
-            }
+            Outcome::Duplicate(_)
+            | Outcome::ScheduledBefore(_)
+            | Outcome::InReviewBefore(_)
+            | Outcome::IdReused(_) => SourceOutcome::Duplicate,
+            Outcome::TooManyInReview { retry_in_ms, .. } => return Err(ApiError::review_full(retry_in_ms)),
             Outcome::TooManyScheduled { retry_in_ms, .. } => {
                 return Err(ApiError::schedule_full(retry_in_ms));
             }

@@ -2,8 +2,11 @@
 
 use super::MemoryEngine;
 use crate::domain::feed::Effects;
-use crate::domain::{Control, FeedId, GiftId, GiftTakenBack, Millis, Part, Position};
-use crate::engine::{ModerationStore, Presence, PresenceStore, Wait};
+use crate::domain::{
+    Block, BlockScope, Blocked, Control, Decision, FeedId, GiftId, GiftTakenBack, InReview, Millis, Part,
+    Position, Reviewed,
+};
+use crate::engine::{ModerationStore, Presence, PresenceStore, ReviewStore, Wait};
 
 impl ModerationStore for MemoryEngine {
     fn control<'a>(&'a self, feed: &'a FeedId, control: Control, now: Millis) -> Wait<'a, Option<Position>> {
@@ -38,5 +41,32 @@ impl PresenceStore for MemoryEngine {
 
     fn presence<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Presence>> {
         Box::pin(std::future::ready(Ok(self.attendance.presence(feeds))))
+    }
+}
+
+/// Nothing waits here, and nobody is blocked.
+impl ReviewStore for MemoryEngine {
+    fn reviews<'a>(&'a self, feed: &'a FeedId, _: Millis) -> Wait<'a, Vec<InReview>> {
+        self.step(feed, |_, _| Vec::new())
+    }
+
+    fn review<'a>(&'a self, feed: &'a FeedId, _: &'a GiftId, _: Decision, _: Millis) -> Wait<'a, Reviewed> {
+        self.step(feed, |_, _| Reviewed::Unknown)
+    }
+
+    fn block<'a>(&'a self, _: &'a BlockScope, _: Block) -> Wait<'a, Blocked> {
+        Box::pin(async { Ok(Blocked::New) })
+    }
+
+    fn unblock<'a>(&'a self, _: &'a BlockScope, _: &'a str, _: Millis) -> Wait<'a, bool> {
+        Box::pin(async { Ok(false) })
+    }
+
+    fn blocks<'a>(&'a self, _: &'a BlockScope, _: Millis) -> Wait<'a, Vec<Block>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn is_blocked<'a>(&'a self, feed: &'a FeedId, _: &'a str, _: Millis) -> Wait<'a, bool> {
+        self.step(feed, |_, _| false)
     }
 }

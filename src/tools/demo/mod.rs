@@ -38,6 +38,10 @@ pub struct DemoOptions {
     /// other users of this machine cannot see.
     #[arg(long)]
     pub key: Option<String>,
+    /// Play for a host too: gifts with a message wait on the desk (the feed's policy is changed), and now and then
+    /// one is refunded.
+    #[arg(long)]
+    pub host: bool,
 }
 
 /// Why a demo ended before it was stopped.
@@ -73,6 +77,9 @@ pub async fn run(options: DemoOptions) -> Result<(), DemoError> {
     let mut sender = send::Sender::new(&options, io::stdout())?;
     sender.carry(options.key.clone().or_else(|| std::env::var("TIPCAST_KEY").ok()));
     sender.greet(&options)?;
+    if options.host {
+        sender.have_reviewed(&options).await?;
+    }
     let played = tokio::select! {
         never = sender.play(show, options.rate) => never,
         signal = tokio::signal::ctrl_c() => signal.map_err(DemoError::Io),

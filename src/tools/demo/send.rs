@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
-use reqwest::{Client, Response, StatusCode};
-use serde_json::Value;
+use reqwest::{Client, RequestBuilder, Response, StatusCode};
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 use url::Url;
 
@@ -23,6 +23,8 @@ const LAST_WAIT: Duration = Duration::from_secs(5);
 /// The longest `Retry-After` that is obeyed to the letter.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const SUM_UP_EVERY: Duration = Duration::from_secs(10);
+/// After how many gifts one is refunded, in a show for a host.
+const REFUND_EVERY: u64 = 40;
 /// How much of a delay is made up for, so that an outage is not followed by a flood.
 const CATCH_UP: Duration = Duration::from_secs(1);
 
@@ -40,6 +42,8 @@ struct Tally {
     new: u64,
     merged: u64,
     suppressed: u64,
+    in_review: u64,
+    refunded: u64,
     duplicate: u64,
     refused: u64,
     retries: u64,
@@ -49,6 +53,8 @@ pub(super) struct Sender<W> {
     client: Client,
     gifts: Url,
     key: Option<String>,
+    /// Whether a gift is refunded now and then.
+    refunds: bool,
     out: W,
     jitter: Dice,
     tally: Tally,
@@ -71,6 +77,7 @@ impl<W: Write> Sender<W> {
             client,
             gifts,
             key: None,
+            refunds: false,
             out,
             jitter: Dice::new(Millis::now().0.unsigned_abs()),
             tally: Tally::default(),
@@ -89,6 +96,43 @@ impl<W: Write> Sender<W> {
         writeln!(self.out, "playing show {seed} at {rate} gifts/s; watch {url}?feed={feed}; Ctrl-C stops")
     }
 
+    /// Has gifts with a message wait for a host, and plays refunds from now on.
+    pub(super) async fn have_reviewed(&mut self, options: &DemoOptions) -> Result<(), DemoError> {
+        let policy = json!({"review": "messages", "review_timeout_ms": 30_000, "review_default": "mask"});
+        let request = self.client.patch(self.beside("policy")).header(CONTENT_TYPE, "application/json");
+        let answer = self.with_key(request).body(policy.to_string()).send().await;
+        let answer = answer.map_err(|error| io::Error::other(root_of(&error)))?;
+        if !answer.status().is_success() {
+            return Err(DemoError::Refused(answer.status(), "the policy cannot be changed".into()));
+        }
+        self.refunds = true;
+        let DemoOptions { url, feed, .. } = options;
+        writeln!(self.out, "gifts with a message wait for a host at {url}desk/{feed}")?;
+        Ok(())
+    }
+
+    /// What stands beside the feed's gifts.
+    fn beside(&self, path: &str) -> Url {
+        let mut url = self.gifts.clone();
+        let feed = url.path().trim_end_matches("gifts").to_owned();
+        url.set_path(&format!("{feed}{path}"));
+        url
+    }
+
+    fn with_key(&self, request: RequestBuilder) -> RequestBuilder {
+        match &self.key {
+            Some(key) => request.bearer_auth(key),
+            None => request,
+        }
+    }
+
+    /// Takes a gift back, as after a refund. One that cannot be taken back is left.
+    async fn refund(&mut self, gift: &Value) {
+        let path = format!("gifts/{}/retract", gift["id"].as_str().unwrap_or_default());
+        let asked = self.with_key(self.client.post(self.beside(&path))).send().await;
+        self.tally.refunded += u64::from(asked.is_ok_and(|answer| answer.status().is_success()));
+    }
+
     /// Ends only with an error.
     pub(super) async fn play(&mut self, mut show: Show, rate: f64) -> Result<(), DemoError> {
         let mut due = Instant::now();
@@ -99,6 +143,9 @@ impl<W: Write> Sender<W> {
                 due = due.max(late);
             }
             self.deliver(&gift).await?;
+            if self.refunds && self.tally.sent.is_multiple_of(REFUND_EVERY) {
+                self.refund(&gift).await;
+            }
             if self.summed_up.elapsed() >= SUM_UP_EVERY {
                 self.summed_up = Instant::now();
                 self.sum_up()?;
@@ -143,11 +190,8 @@ impl<W: Write> Sender<W> {
     }
 
     async fn attempt(&self, body: &str) -> Attempt {
-        let mut request = self.client.post(self.gifts.clone()).header(CONTENT_TYPE, "application/json");
-        if let Some(key) = &self.key {
-            request = request.bearer_auth(key);
-        }
-        let response = match request.body(body.to_owned()).send().await {
+        let request = self.client.post(self.gifts.clone()).header(CONTENT_TYPE, "application/json");
+        let response = match self.with_key(request).body(body.to_owned()).send().await {
             Ok(response) => response,
             Err(error) => return Attempt::Again(None, root_of(&error)),
         };
@@ -182,19 +226,25 @@ impl<W: Write> Sender<W> {
             _ if answer["duplicate"] == true => &mut self.tally.duplicate,
             Some("merged") => &mut self.tally.merged,
             Some("suppressed") => &mut self.tally.suppressed,
+            Some("in_review") => &mut self.tally.in_review,
             _ => &mut self.tally.new,
         };
         *which += 1;
     }
 
     pub(super) fn sum_up(&mut self) -> io::Result<()> {
-        let Tally { sent, new, merged, suppressed, duplicate, refused, retries } = self.tally;
+        let Tally { sent, new, merged, suppressed, in_review, refunded, duplicate, refused, retries } =
+            self.tally;
         let seconds = self.started.elapsed().as_secs();
         writeln!(
             self.out,
             "{seconds} s: {sent} sent: {new} new, {merged} merged, {suppressed} suppressed, \
              {duplicate} duplicate; {refused} refused, {retries} retries"
-        )
+        )?;
+        if self.refunds {
+            writeln!(self.out, "for the host: {in_review} to review, {refunded} refunded")?;
+        }
+        Ok(())
     }
 }
 
@@ -245,7 +295,17 @@ mod tests {
             }
             bodies
         });
-        (DemoOptions { url, feed: "room".parse().unwrap(), rate: 1_000.0, seed: 1, key: None }, bodies)
+        (
+            DemoOptions {
+                url,
+                feed: "room".parse().unwrap(),
+                rate: 1_000.0,
+                seed: 1,
+                key: None,
+                host: false,
+            },
+            bodies,
+        )
     }
 
     const BUSY: &str = "HTTP/1.1 503 x\r\nretry-after: 0\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";

@@ -202,6 +202,38 @@ impl Page<'_> {
         self.command(&format!("/element/{element}/click"), json!({})).await;
     }
 
+    /// Presses keys one after the other, as a person at a keyboard does, wherever the focus is.
+    pub async fn keys(&self, keys: &str) {
+        let presses: Vec<Value> = keys
+            .chars()
+            .flat_map(|key| {
+                ["keyDown", "keyUp"].map(|kind| json!({ "type": kind, "value": key.to_string() }))
+            })
+            .collect();
+        self.command(
+            "/actions",
+            json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": presses }] }),
+        )
+        .await;
+    }
+
+    /// Touches the middle of an element so often in a row, as a finger does.
+    pub async fn tap(&self, css: &str, times: usize) {
+        let element = self.element(css).await;
+        let into_view =
+            format!("document.querySelector({}).scrollIntoView({{ block: 'center' }})", json!(css));
+        self.eval(&into_view).await;
+        let origin = json!({ ELEMENT: element });
+        let mut touches =
+            vec![json!({ "type": "pointerMove", "duration": 0, "origin": origin, "x": 0, "y": 0 })];
+        for _ in 0..times {
+            touches.push(json!({ "type": "pointerDown", "button": 0 }));
+            touches.push(json!({ "type": "pointerUp", "button": 0 }));
+        }
+        let finger = json!({ "type": "pointer", "id": "finger", "parameters": { "pointerType": "touch" }, "actions": touches });
+        self.command("/actions", json!({ "actions": [finger] })).await;
+    }
+
     /// What came into the console since the last call: errors, failed loads, violations of the
     /// Content-Security-Policy.
     pub async fn console(&self) -> Vec<Value> {

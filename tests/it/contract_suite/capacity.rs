@@ -26,7 +26,7 @@ on_every_engine![
 async fn fill(t: &mut Case, ids: std::ops::Range<u32>) -> Vec<RowId> {
     let mut rows = vec![];
     for n in ids {
-        rows.insert(0, t.accepted(gift(&format!("g{n}")).by(&format!("u{n}"))).await.row);
+        rows.insert(0, t.accepted(gift(&format!("g{n}")).by(&format!("u{n}"))).await.row.unwrap());
     }
     rows
 }

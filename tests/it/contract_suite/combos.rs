@@ -104,7 +104,7 @@ async fn a_frame_after_its_row_fell_off_starts_a_row(mut t: Case) {
 
 async fn a_frame_after_its_row_was_retracted_starts_a_row(mut t: Case) {
     let first = t.accepted(gift("g1").combo("c", 3)).await;
-    t.retract(&first.row).await.expect("it is in the list");
+    t.retract(first.row.as_ref().unwrap()).await.expect("it is in the list");
     let second = t.accepted(gift("g2").combo("c", 4)).await;
     assert_eq!(t.merged(gift("g3").combo("c", 5)).await.row, second.row);
 }

@@ -22,7 +22,7 @@ on_every_engine![
 
 async fn a_row_leaves_at_its_millisecond_and_not_sooner(mut t: Case) {
     t.patch(json!({"row_ttl_ms": 1_000})).await;
-    let row = t.accepted(gift("g1")).await.row;
+    let row = t.accepted(gift("g1")).await.row.unwrap();
     assert_eq!(t.list().await.rows[0].expires_at, Some(t.now.plus(1_000)));
     t.pass(999);
     assert_eq!(t.row_ids().await, std::slice::from_ref(&row));
@@ -58,7 +58,7 @@ async fn several_rows_leave_oldest_first(mut t: Case) {
     t.patch(json!({"row_ttl_ms": 1_000})).await;
     let mut rows = vec![];
     for user in ["a", "b", "c"] {
-        rows.push(t.accepted(gift(user).by(user)).await.row);
+        rows.push(t.accepted(gift(user).by(user)).await.row.unwrap());
         t.pass(10);
     }
     t.merged(gift("again").by("a")).await;
@@ -94,7 +94,7 @@ async fn what_was_added_before_the_ttl_keeps_its_own_time(mut t: Case) {
 
 async fn a_row_whose_time_is_over_cannot_be_retracted(mut t: Case) {
     t.patch(json!({"row_ttl_ms": 1_000})).await;
-    let row = t.accepted(gift("g1")).await.row;
+    let row = t.accepted(gift("g1")).await.row.unwrap();
     t.pass(1_000);
     assert_eq!(t.retract(&row).await, None);
     assert_eq!(t.list().await.at.seq, 2, "it expired once");
@@ -104,7 +104,7 @@ async fn a_changed_capacity_finds_the_expired_rows_gone(mut t: Case) {
     t.patch(json!({"row_ttl_ms": 1_000})).await;
     t.accepted(gift("g1")).await;
     t.pass(500);
-    let young = t.accepted(gift("g2").by("bob")).await.row;
+    let young = t.accepted(gift("g2").by("bob")).await.row.unwrap();
     t.pass(500);
     t.patch(json!({"capacity": 1})).await;
     assert_eq!(t.row_ids().await, [young]);

@@ -15,6 +15,7 @@ mod moderation;
 mod money;
 mod presence;
 mod reports;
+mod review;
 mod scheduled;
 mod sources;
 mod subscriptions;

@@ -230,13 +230,13 @@ async fn an_action_that_changes_nothing_makes_no_change(mut t: Case) {
 async fn only_a_row_of_the_list_is_replayed(mut t: Case) {
     let replay = |row: &RowId| Control { action: Action::Replay, row: Some(row.clone()) };
     let first = t.accepted(gift("a1")).await;
-    assert_eq!(t.control(replay(&first.row)).await.unwrap().seq, 2);
-    assert_eq!(t.control(replay(&first.row)).await.unwrap().seq, 3);
+    assert_eq!(t.control(replay(first.row.as_ref().unwrap())).await.unwrap().seq, 2);
+    assert_eq!(t.control(replay(first.row.as_ref().unwrap())).await.unwrap().seq, 3);
     let history = t.engine.changes(&t.feed, &first.at, 10).await.unwrap();
     let tipcast::engine::Missed::Changes(changes) = history else { panic!("{history:?}") };
-    assert!(changes.iter().all(|change| change.op == Op::Control(replay(&first.row))));
-    t.retract(&first.row).await;
-    assert_eq!(t.control(replay(&first.row)).await, None);
+    assert!(changes.iter().all(|change| change.op == Op::Control(replay(first.row.as_ref().unwrap()))));
+    t.retract(first.row.as_ref().unwrap()).await;
+    assert_eq!(t.control(replay(first.row.as_ref().unwrap())).await, None);
     assert_eq!(t.replica.at.seq, 4);
 }
 

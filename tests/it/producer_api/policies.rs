@@ -17,7 +17,7 @@ on_both_stores![
 
 fn defaults() -> Value {
     json!({"capacity": 10, "dedup": "combine", "dedup_window_ms": 5000, "row_ttl_ms": 0, "delay_ms": 0, "flush_ms": 50,
-        "idempotency_window_ms": 86_400_000, "history": 1024, "visibility": "public", "presence": "off"})
+        "idempotency_window_ms": 86_400_000, "history": 1024, "visibility": "public", "presence": "off", "review": "off", "review_timeout_ms": 60_000, "review_default": "mask"})
 }
 
 fn with(mut policy: Value, patch: &Value) -> Value {
@@ -43,6 +43,7 @@ async fn each_field_is_taken_at_both_ends_and_refused_beyond() {
         ("flush_ms", 0, 1_000),
         ("idempotency_window_ms", 60_000, 604_800_000),
         ("history", 0, 100_000),
+        ("review_timeout_ms", 1_000, 3_600_000),
     ] {
         for end in [least, most] {
             let patch = json!({field: end});

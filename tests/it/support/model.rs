@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use tipcast::domain::list::Goals;
 use tipcast::domain::tally::TotalsView;
 use tipcast::domain::{
-    Answer, Change, Controls, Dedup, DropId, Drops, DuePlace, Epoch, FeedId, Gift, GiftId, Hook, HookKey,
-    HookScope, MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch, Position, RemoveReason, Row, RowCombo,
-    RowId, Scheduled, Show, Status, Tag, Value,
+    Answer, Block, Change, Controls, Decision, Dedup, DropId, Drops, DuePlace, Epoch, FeedId, Gift, GiftId,
+    Hook, HookKey, HookScope, MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch, Position, RemoveReason,
+    Row, RowCombo, RowId, Scheduled, Show, Status, Tag, Value,
 };
 use tipcast::engine::Revocation;
 use tipcast::engine::{
@@ -22,6 +22,7 @@ use tokio::sync::broadcast;
 mod drops;
 mod moderation;
 mod reports;
+mod review;
 mod sources;
 mod viewers;
 
@@ -35,6 +36,8 @@ pub struct Model {
     hooks: Mutex<HashMap<HookKey, Hook>>,
     told: Mutex<HashMap<(FeedId, String), u64>>,
     sources: Mutex<sources::OfFeeds>,
+    /// Those of all feeds.
+    blocks: Mutex<HashMap<String, Block>>,
     revoked: Mutex<Vec<(u64, Revocation)>>,
 }
 
@@ -44,6 +47,7 @@ enum Known {
     Taken(Answer),
     Waits(Scheduled),
     Cancelled(Scheduled),
+    InReview,
 }
 
 struct Feed {
@@ -62,6 +66,8 @@ struct Feed {
     totals: TotalsView,
     goals: Goals,
     brought: HashMap<GiftId, moderation::Brought>,
+    desk: review::Desk,
+    decided: HashMap<GiftId, Decision>,
     log: Vec<Change>,
     floor: u64,
     told: usize,
@@ -88,6 +94,7 @@ impl Model {
             hooks,
             told: Mutex::default(),
             sources: Mutex::default(),
+            blocks: Mutex::default(),
             revoked: Mutex::default(),
         })
     }
@@ -109,6 +116,7 @@ impl Model {
                 feed.ledger.join(&key.name, hook);
             }
         }
+        feed.desk.everywhere = self.blocks.lock().unwrap().clone();
         let policy = self.defaults.with(&feed.overrides);
         let result = f(feed, policy);
         feed.ledger.trim(&self.limits());
@@ -135,6 +143,8 @@ impl Feed {
             totals: TotalsView::new(),
             goals: Goals::new(),
             brought: HashMap::new(),
+            desk: Default::default(),
+            decided: HashMap::new(),
             log: vec![],
             floor: 0,
             told: 0,
@@ -225,6 +235,7 @@ impl Feed {
                 _ if !same => Outcome::IdReused(gift.id.clone()),
                 Known::Taken(answer) => Outcome::Duplicate(answer),
                 Known::Waits(it) | Known::Cancelled(it) => Outcome::ScheduledBefore(it),
+                Known::InReview => Outcome::InReviewBefore(gift.id.clone()),
             };
         }
         let at = match gift.show {
@@ -232,6 +243,16 @@ impl Feed {
             Show::After(ms) => Millis(now.0 + ms as i64),
             Show::At(at) => at,
         };
+        if self.desk.is_blocked(&gift.user.id, now) {
+            return Outcome::New(self.keep_back(gift, Status::Suppressed, policy, now));
+        }
+        if self.must_wait(gift, policy, now) {
+            if let Some(retry_in_ms) = self.desk.is_full(now) {
+                return Outcome::TooManyInReview { id: gift.id.clone(), retry_in_ms };
+            }
+            self.hold_for_review(gift, policy, now, at);
+            return Outcome::InReview(gift.id.clone());
+        }
         if at <= now {
             return Outcome::New(self.take(gift, policy, now));
         }
@@ -240,25 +261,25 @@ impl Feed {
             let retry_in_ms = self.later[0].place.at.since(now);
             return Outcome::TooManyScheduled { id, retry_in_ms };
         }
-        self.arrivals += 1;
-        let place = DuePlace { at, order: self.arrivals };
-        self.later.push(ScheduledGift { place, gift: gift.clone() });
-        self.later.sort_by_key(|it| it.place);
-        let it = Scheduled { id, deliver_at: at };
-        self.ids.insert(it.id.clone(), (gift.clone(), Known::Waits(it.clone()), Millis::MAX));
-        Outcome::Scheduled(it)
+        Outcome::Scheduled(self.wait(gift, at))
     }
 
     fn take(&mut self, gift: &Gift, policy: &Policy, now: Millis) -> Answer {
         self.sweep(policy, now);
         let before = self.rows.clone();
-        let (status, row) =
-            if gift.combo.is_some() { self.frame(gift, policy, now) } else { self.plain(gift, policy, now) };
+        let mut shown = gift.clone();
+        if self.decided.get(&gift.id) == Some(&Decision::Mask) {
+            (shown.message, shown.user.avatar, shown.user.name) = (None, None, "•••".into());
+        }
+        let (status, row) = match shown.combo {
+            Some(_) => self.frame(&shown, policy, now),
+            None => self.plain(&shown, policy, now),
+        };
         let before = before.iter().find(|known| known.id == row);
         self.note(gift, &row, before.map(|row| &**row));
         let count = self.rows.iter().find(|r| r.id == row).map(|r| r.count);
         let count = count.filter(|_| status == Status::Merged);
-        let answer = Answer { status, id: gift.id.clone(), at: self.at.clone(), row, count };
+        let answer = Answer { status, id: gift.id.clone(), at: self.at.clone(), row: Some(row), count };
         let until = now.plus(policy.idempotency_window_ms);
         self.ids.insert(gift.id.clone(), (gift.clone(), Known::Taken(answer.clone()), until));
         self.enter_gift(gift, &answer, now);
@@ -266,14 +287,25 @@ impl Feed {
     }
 
     fn first(&self) -> Option<Millis> {
-        self.later.first().map(|it| it.place.at)
+        let gift = self.later.first().map(|it| it.place.at);
+        gift.into_iter().chain(self.desk.first().map(|(at, _)| at)).min()
     }
 
     fn run_due(&mut self, policy: &Policy, now: Millis) -> DueRun {
         let mut handled = vec![];
         while self.first().is_some_and(|at| at <= now) && handled.len() < 64 {
+            let review = self.desk.first();
+            let gift = self.later.first().map(|it| (it.place.at, it.place.order));
+            if review.is_some_and(|review| gift.is_none_or(|gift| review < gift)) {
+                handled.push(self.time_out(policy, now));
+                continue;
+            }
             let it = self.later.remove(0);
-            let fate = DueFate::Shown(self.take(&it.gift, policy, now));
+            let answer = match self.desk.is_blocked(&it.gift.user.id, now) {
+                true => self.keep_back(&it.gift, Status::Suppressed, policy, now),
+                false => self.take(&it.gift, policy, now),
+            };
+            let fate = DueFate::Shown(answer);
             handled.push(DueHandled { late_ms: now.since(it.place.at), fate });
         }
         DueRun { handled, next: self.first() }

@@ -28,7 +28,7 @@ fn targets(db: &Connection) -> Vec<(String, String, String)> {
             "probe" | "revoked" => continue,
             "feeds" => "name = 'hurt'".to_owned(),
             "hooks" => "scope = 'hurt'".to_owned(),
-            "sources" | "refunds" => "feed = 'hurt'".to_owned(),
+            "sources" | "refunds" | "blocks" => "feed = 'hurt'".to_owned(),
             "jots" => format!("feed = {}", no_of(db, "hurt-2")),
             _ => format!("feed = {}", no_of(db, "hurt")),
         };

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use super::super::drops::DropStock;
 use super::super::net::faults::Fault;
+use super::super::reviews::{self, MASKED, MaskedGift, Reviews};
 use super::super::rounds::{Ready, Rounds};
 use super::super::runner::{Reply, Runner, needed, number};
 use super::super::scripts::{self, Call};
 use super::super::wire::{self, Garbled};
-use crate::domain::{DueKind, DuePlace, FeedId, Gift, GiftId, Millis};
+use crate::domain::review::REVIEWS_MAX;
+use crate::domain::{DueKind, DuePlace, FeedId, Gift, GiftId, InReview, Millis};
 use crate::engine::record::{Records, entry_extra};
 use crate::engine::{
     DEAD_KEPT, DUE_BATCH, DUE_TRIES, DeadDue, DueFate, DueHandled, DueRun, ScheduledGift, ScheduledPage,
@@ -21,7 +23,7 @@ struct Entry {
     member: String,
     kind: char,
     id: String,
-    /// What `later` holds, without its first line. None when it is no text.
+    /// What `later` or `reviews` holds, without its first line. None when it is no text.
     text: Option<String>,
 }
 
@@ -43,6 +45,11 @@ impl Entry {
         Records::new(self.text.as_deref()?).gift()
     }
 
+    /// Whether it is to be shown masked.
+    fn is_masked(&self) -> bool {
+        self.text.as_ref().is_some_and(|text| text.lines().next_back() == Some(MASKED))
+    }
+
     fn place(&self) -> Option<DuePlace> {
         Some(DuePlace { at: self.at, order: self.member.split_once(' ')?.0.parse().ok()? })
     }
@@ -59,6 +66,7 @@ struct Entries {
 pub struct DueQueue {
     pub rounds: Arc<Rounds>,
     pub stock: Arc<DropStock>,
+    pub reviews: Reviews,
 }
 
 impl DueQueue {
@@ -76,7 +84,10 @@ impl DueQueue {
     ) -> Result<Entries, Fault> {
         let [due, later] = self.runner().keys.due(feed);
         let mut call = self.runner().timed(&scripts::DUE_ENTRIES, now);
-        call.keys([("due", due.clone()), ("later", later)]).arg("most", max).arg("which", which);
+        let reviews = self.runner().keys.reviews(feed);
+        call.keys([("due", due.clone()), ("later", later), ("reviews", reviews)])
+            .arg("most", max)
+            .arg("which", which);
         match after {
             Some(after) => call.arg("after", after.at.0).arg("order", after.order),
             None => call.arg("after", "").arg("order", ""),
@@ -116,6 +127,24 @@ impl DueQueue {
         Ok(ScheduledPage { gifts: gifts.collect::<Result<_, _>>()?, next })
     }
 
+    /// See [`crate::engine::ReviewStore::reviews`].
+    pub async fn in_review(&self, feed: &FeedId, now: Millis) -> Result<Vec<InReview>, Fault> {
+        let most = REVIEWS_MAX as usize;
+        let found = self.entries(feed, "r", None, most, Some(now)).await?;
+        let now = self.runner().clock(Some(now)).unwrap_or(found.now);
+        let mut all = Vec::new();
+        for (n, entry) in found.entries.iter().enumerate().filter(|(_, entry)| entry.at > now) {
+            let Some(text) = &entry.text else { continue };
+            let (note, gift) = reviews::read(text).ok_or(Garbled("a gift in review"))?;
+            // Time or a block has decided about others.
+            if !self.reviews.blocks.is_blocked(feed, &gift.user.id, now).await? {
+                all.push((note.at, n, InReview { at: note.at, expires_at: entry.at, gift }));
+            }
+        }
+        all.sort_by_key(|(at, n, _)| (*at, *n));
+        Ok(all.into_iter().map(|(.., it)| it).collect())
+    }
+
     /// See [`crate::engine::Engine::unschedule`].
     pub async fn unschedule(&self, feed: &FeedId, id: &GiftId, now: Millis) -> Result<Unscheduled, Fault> {
         let keys = &self.runner().keys;
@@ -153,6 +182,11 @@ impl DueQueue {
         for group in found.entries.chunk_by(|a, b| a.kind == b.kind) {
             match DueKind::of(group[0].kind) {
                 Some(DueKind::Gift) => self.show(feed, group, asked, &mut run).await?,
+                Some(DueKind::Review) => {
+                    for entry in group {
+                        self.time_out(feed, entry, asked, &mut run).await?;
+                    }
+                }
                 Some(DueKind::Drop) => {
                     for entry in group {
                         self.strike(feed, entry, asked, &mut run).await?;
@@ -167,6 +201,31 @@ impl DueQueue {
             }
         }
         Ok(run)
+    }
+
+    /// Has time decide about a gift in review.
+    async fn time_out(
+        &self,
+        feed: &FeedId,
+        entry: &Entry,
+        now: Millis,
+        run: &mut DueRun,
+    ) -> Result<(), Fault> {
+        let Some((_, gift)) = entry.text.as_deref().and_then(reviews::read) else {
+            return self.set_aside(feed, entry, "what is stored of the gift cannot be read", now, run).await;
+        };
+        match self.reviews.decide(feed, &gift, None, now).await {
+            Ok(done) => {
+                run.next = done.next;
+                if done.now {
+                    let fate = done.answer().map_or(DueFate::PutOff, DueFate::Shown);
+                    run.handled.push(DueHandled { late_ms: done.at.since(entry.at), fate });
+                }
+                Ok(())
+            }
+            Err(fault) if fault.is_data() => self.set_aside(feed, entry, &fault.why, now, run).await,
+            Err(fault) => Err(fault),
+        }
     }
 
     /// Does what is due of a drop. Its script winds its clock anew.
@@ -229,18 +288,23 @@ impl DueQueue {
         now: Millis,
         run: &mut DueRun,
     ) -> Result<(), Fault> {
-        let call = |_: &Ready| self.show_call(feed, gifts);
+        let everywhere = self.reviews.blocks.everywhere(gifts.iter().map(|(_, gift)| gift), now).await;
+        let call = |_: &Ready| self.show_call(feed, gifts, &everywhere);
         let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;
         shown(gifts, &reply, run)
     }
 
-    fn show_call(&self, feed: &FeedId, gifts: &[(&Entry, Gift)]) -> Call {
+    fn show_call(&self, feed: &FeedId, gifts: &[(&Entry, Gift)], everywhere: &str) -> Call {
         let keys = &self.runner().keys;
         let [due, later] = keys.due(feed);
         let mut call = self.runner().feed_call(&scripts::SHOW, feed);
-        call.keys([("due", due), ("later", later)]);
+        call.keys([("due", due), ("later", later), ("blocks", keys.blocks(feed))]);
+        call.arg("blocked everywhere", everywhere);
         for (entry, gift) in gifts {
-            let [fingerprint, show, combo, body] = wire::gift_args(gift);
+            let masked = entry.is_masked().then(|| MaskedGift::of(gift));
+            let shown = masked.as_ref().map_or(gift, |masked| &masked.shown);
+            let extra = masked.as_ref().map_or_else(|| entry_extra(gift), |masked| masked.extra.clone());
+            let [fingerprint, show, combo, body] = wire::gift_args(shown);
             call.item(
                 [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))],
                 [
@@ -249,7 +313,7 @@ impl DueQueue {
                     ("combo key", combo),
                     ("body", body),
                     ("member", entry.member.clone()),
-                    ("extra", entry_extra(gift)),
+                    ("extra", extra),
                 ],
             );
         }
@@ -267,7 +331,9 @@ impl DueQueue {
     ) -> Result<(), Fault> {
         let keys = &self.runner().keys;
         let ([due, later], [tries, dead]) = (keys.due(feed), keys.failed(feed));
-        let gift = entry.id.parse::<GiftId>().ok().filter(|_| entry.kind == DueKind::Gift.letter());
+        let is_gift = matches!(DueKind::of(entry.kind), Some(DueKind::Gift | DueKind::Review));
+        let later = if entry.kind == DueKind::Review.letter() { keys.reviews(feed) } else { later };
+        let gift = entry.id.parse::<GiftId>().ok().filter(|_| is_gift);
         let id = gift.as_ref().map_or(due.clone(), |id| keys.id(feed, id));
         let why: String = why.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect();
         let mut call = self.runner().timed(&scripts::DUE_ASIDE, Some(now));

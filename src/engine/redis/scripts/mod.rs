@@ -54,8 +54,19 @@ pub const DUE: Part = Part { name: "feed_due", text: include_str!("../../../../l
 pub const NOW: Part =
     Part { name: "feed_publish_now", text: include_str!("../../../../lua/feed_publish_now.lua") };
 
+/// What makes [`NOW`] that of feeds whose gifts are judged.
+pub const GUARDED: Part =
+    Part { name: "feed_guarded", text: include_str!("../../../../lua/feed_guarded.lua") };
+
+/// Review and blocks: what stands behind [`DUE`] in front of scripts that judge gifts.
+pub const GUARD: Part = Part { name: "feed_guard", text: include_str!("../../../../lua/feed_guard.lua") };
+
+/// How publishing ends when not all gifts are simply for now.
+pub const LATER: Part =
+    Part { name: "feed_publish_later", text: include_str!("../../../../lua/feed_publish_later.lua") };
+
 /// Every part there is.
-pub const PARTS: [Part; 8] = [COMMON, LEDGER, REPORT, APPEND, GIFTS, NOW, DUE, DROPS];
+pub const PARTS: [Part; 11] = [COMMON, LEDGER, REPORT, APPEND, GIFTS, GUARDED, NOW, DUE, GUARD, LATER, DROPS];
 
 /// What stands in front of the scripts of drops.
 pub const DROPS: Part = Part { name: "feed_drops", text: include_str!("../../../../lua/feed_drops.lua") };
@@ -96,9 +107,17 @@ macro_rules! script {
     };
 }
 
-script!(PUBLISH, "feed_publish", [COMMON, LEDGER, APPEND, GIFTS, NOW, DUE], true);
+script!(PUBLISH, "feed_publish", [COMMON, LEDGER, APPEND, GIFTS, NOW, DUE, LATER], true);
 script!(PUBLISH_PLAIN, "publish_plain", [], true);
-script!(SHOW, "feed_show", [COMMON, LEDGER, APPEND, GIFTS, DUE], false);
+script!(
+    PUBLISH_GUARDED,
+    "feed_publish_guarded",
+    [COMMON, LEDGER, APPEND, GIFTS, GUARDED, NOW, DUE, GUARD, LATER],
+    true
+);
+script!(SHOW, "feed_show", [COMMON, LEDGER, APPEND, GIFTS, DUE, GUARD], false);
+script!(REVIEW, "feed_review", [COMMON, LEDGER, APPEND, GIFTS, DUE, GUARD], true);
+script!(BLOCK_CHANGE, "block_change", [], true);
 script!(UNSCHEDULE, "feed_unschedule", [COMMON, DUE], true);
 script!(RETRACT, "feed_retract", [COMMON], true);
 script!(RETRACT_USER, "feed_retract_user", [COMMON], true);
@@ -134,10 +153,13 @@ script!(VIEWERS_REVOKE, "viewers_revoke", [], true);
 script!(VIEWERS_REVOKED, "viewers_revoked", [], false);
 
 /// Every script there is.
-pub static ALL: [&Script; 34] = [
+pub static ALL: [&Script; 37] = [
     &PUBLISH,
     &PUBLISH_PLAIN,
+    &PUBLISH_GUARDED,
     &SHOW,
+    &REVIEW,
+    &BLOCK_CHANGE,
     &UNSCHEDULE,
     &RETRACT,
     &RETRACT_USER,

@@ -6,5 +6,6 @@ mod feeds;
 mod moderation;
 mod presence;
 mod reports;
+mod review;
 mod sources;
 mod viewers;

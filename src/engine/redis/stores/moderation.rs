@@ -1,7 +1,8 @@
 //! What the trait asks of a host's desk.
 
 use super::super::engine::RedisEngine;
-use crate::domain::{Control, FeedId, GiftId, GiftTakenBack, Millis, Position};
+use super::super::moderation::TakenBack;
+use crate::domain::{Control, Decision, FeedId, GiftId, GiftTakenBack, Millis, Position, Reviewed};
 use crate::engine::{ModerationStore, Wait};
 
 impl ModerationStore for RedisEngine {
@@ -22,7 +23,19 @@ impl ModerationStore for RedisEngine {
     fn retract_gift<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, GiftTakenBack> {
         Box::pin(async move {
             let _permit = self.permit_for(feed)?;
-            Ok(self.feeds.retract_gift(feed, id, now).await?)
+            // Somebody else may decide between the look and the denial: then it is looked at once more.
+            for _ in 0..3 {
+                match self.feeds.retract_gift(feed, id, now).await? {
+                    TakenBack::Done => return Ok(GiftTakenBack::Done),
+                    TakenBack::Unknown => return Ok(GiftTakenBack::Unknown),
+                    TakenBack::InReview => {}
+                }
+                if let Reviewed::Decided(_) = self.queue.reviews.review(feed, id, Decision::Deny, now).await?
+                {
+                    return Ok(GiftTakenBack::Done);
+                }
+            }
+            Ok(GiftTakenBack::Unknown)
         })
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tipcast::domain::{
     Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec,
-    DropView, FeedId, Hold, HoldId, Millis, Op, Pay, Phase, Policy, Row, RowDrop, RowId, Sale,
+    DropView, FeedId, Hold, HoldId, Millis, Op, Pay, Phase, Policy, ReviewMode, Row, RowDrop, RowId, Sale,
 };
 use tipcast::engine::{DropStore, Wait};
 
@@ -132,7 +132,11 @@ impl Feed {
             test: false,
             user: claim.user.to_json().into(),
             gift: self.drops[name].spec.gift.clone(),
-            message: claim.message.as_ref().map(|text| serde_json::to_string(text).unwrap().into()),
+            message: claim
+                .message
+                .as_ref()
+                .filter(|_| policy.review == ReviewMode::Off)
+                .map(|text| serde_json::to_string(text).unwrap().into()),
             tier: None,
             meta: None,
         });

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use tipcast::domain::{
-    Action, Control, EntryStatus, FeedId, Gift, GiftId, GiftTakenBack, Millis, Op, Policy, Position,
-    RemoveReason, Row, RowId, Value,
+    Action, Control, Decision, EntryStatus, FeedId, Gift, GiftId, GiftTakenBack, Millis, Op, Policy,
+    Position, RemoveReason, Row, RowId, Value,
 };
 use tipcast::engine::{ModerationStore, Presence, PresenceStore, Unscheduled, Wait};
 
@@ -12,7 +12,7 @@ use super::{Feed, Known, Model, done};
 /// What a gift brought to a row.
 #[derive(Clone, Debug)]
 pub(super) struct Brought {
-    row: RowId,
+    row: Option<RowId>,
     units: u64,
     money: Option<Value>,
     test: bool,
@@ -36,7 +36,13 @@ impl Feed {
             }
             None => (0, None),
         };
-        let brought = Brought { row: row.clone(), units, money, test: gift.test, taken_back: false };
+        let brought = Brought { row: Some(row.clone()), units, money, test: gift.test, taken_back: false };
+        self.brought.insert(gift.id.clone(), brought);
+    }
+
+    /// Notes a gift that no row shows.
+    pub(super) fn note_nothing(&mut self, gift: &Gift) {
+        let brought = Brought { row: None, units: 0, money: None, test: gift.test, taken_back: false };
         self.brought.insert(gift.id.clone(), brought);
     }
 
@@ -53,6 +59,13 @@ impl Feed {
                     _ => GiftTakenBack::Unknown,
                 };
             }
+            Some((_, Known::InReview, _)) => {
+                self.decide(id, Decision::Deny, policy, now);
+                return match self.decided[id] {
+                    Decision::Deny => GiftTakenBack::Done,
+                    _ => self.retract_gift(id, policy, now),
+                };
+            }
             Some((_, Known::Cancelled(_), until)) if now < *until => return GiftTakenBack::Done,
             Some((_, Known::Taken(_), until)) if now < *until => {}
             _ => return GiftTakenBack::Unknown,
@@ -63,7 +76,7 @@ impl Feed {
         }
         let brought = brought.clone();
         self.sweep(policy, now);
-        let found = self.rows.iter().position(|row| row.id == brought.row);
+        let found = self.rows.iter().position(|row| Some(&row.id) == brought.row.as_ref());
         let nothing = brought.units == 0 && brought.money.as_ref().is_none_or(|money| money.amount == 0);
         let seq = found.filter(|_| !nothing).map(|at| {
             let old = self.rows[at].clone();

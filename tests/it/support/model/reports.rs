@@ -69,6 +69,7 @@ impl Feed {
             Status::Accepted => (EntryStatus::Accepted, Some(answer.at.seq)),
             Status::Merged => (EntryStatus::Merged, Some(answer.at.seq)),
             Status::Suppressed => (EntryStatus::Suppressed, None),
+            Status::Denied => (EntryStatus::Denied, None),
         };
         let mut event = json!({"id": gift.id.to_string(), "count": gift.count});
         event["user"] = serde_json::from_str(&gift.user.to_json()).unwrap();
@@ -104,13 +105,13 @@ impl Feed {
         if let Some(message) = &claim.message {
             event["message"] = json!(message);
         }
-        self.enter((EntryStatus::Sold, Some(sale.at.seq)), sale.row.clone(), event, now);
+        self.enter((EntryStatus::Sold, Some(sale.at.seq)), Some(sale.row.clone()), event, now);
     }
 
     pub(super) fn enter(
         &mut self,
         (status, seq): (EntryStatus, Option<u64>),
-        row: tipcast::domain::RowId,
+        row: Option<tipcast::domain::RowId>,
         event: Value,
         at: Millis,
     ) {
@@ -123,7 +124,7 @@ impl Feed {
         ledger.next += 1;
         ledger.stirred = true;
         let gift = event.to_string().into();
-        ledger.entries.push(Entry { cursor, status, at, seq, row: Some(row), gift });
+        ledger.entries.push(Entry { cursor, status, at, seq, row, gift });
         for (reader, reading) in &mut ledger.readers {
             if reading.job.is_none() && !matches!(reader, Reader::Group(_)) {
                 reading.job = Some((at.plus(reading.batch_ms), String::new()));

@@ -1,0 +1,116 @@
+-- feed_guard: what becomes of a gift before anything else is asked about it: its giver is blocked, or it waits for a
+-- host. Rust puts this text behind feed_due's. KEYS 11 are then the feed's blocks, and where `judge` is used 12 and 13
+-- reviews and approved.
+--
+--   blocks    STRING, a line per user: "UNTIL AT USER"; UNTIL is 0 for ever, USER the id as JSON (block_change)
+--   reviews   HASH, gift id -> "MEMBER\nAT DELIVER_AT|-\n" and the record of the gift; MEMBER is its entry in due
+--   approved  ZSET, "USER NAME", both as JSON -> until when this name of this user passes
+-- The same rules as the domain's `must_review`.
+
+local BLOCKS, REVIEWS, APPROVED = strings[9], KEYS[12], KEYS[13]
+local REVIEWS_MAX, NAMES_MAX, NAME_KEPT = 1000, 10000, 2592000000
+local reviews_new, reviews_count = {}, false
+
+-- Whether this user, an id as JSON, is blocked in the feed.
+local function is_blocked(user)
+  local at = BLOCKS and string.find(BLOCKS, ' ' .. user .. '\n', 1, true)
+  local til = at and match(string.sub(BLOCKS, 1, at - 1), '(%d+) %d+$')
+  return til == '0' or (til and now < tonumber(til)) or false
+end
+
+-- A gift's user as JSON, as its body has it: the id and the name. No text inside has a quote of its own.
+local function person_of(body)
+  local person = match(body, '^[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n([^\n]*)\n')
+  local at = string.find(person, ',"name":', 1, true)
+  local name = string.sub(person, at + 8, -2)
+  for _, member in ipairs({ ',"avatar":', ',"anonymous":' }) do
+    local behind = string.find(name, member, 1, true)
+    if behind then name = string.sub(name, 1, behind - 1) end
+  end
+  return string.sub(person, 7, at - 1), name
+end
+
+-- A gift that no row shows: `status` is s or n. What is to be remembered of its id.
+local function keep_back(status, decided, a, index)
+  local extra = ARGV[a + EXTRA]
+  local answer = id_til .. ' ' .. ARGV[a] .. ' ' .. status .. decided .. ' ' .. (epoch or '0') .. ' ' .. seq_text
+    .. ' - -' .. (extra == '' and ' ~' or ' ') .. '0::'
+  ids[KEYS[index]], waits[KEYS[index]] = answer, nil
+  if extra ~= '' then enter(status, '-', extra, ARGV[a + BODY]) end
+  return answer
+end
+
+-- Whether the combo of this key shows this very message.
+local function repeats(key, message)
+  for _, entry in ipairs(entries) do
+    local at = string.find(entry, ' ', 1, true)
+    if at and string.sub(entry, at + 1) == key then
+      local row = row_text(string.sub(entry, 1, at - 1)) or ''
+      return match(row, '^' .. string.rep('[^\n]*\n', 13) .. '([^\n]*)\n') == message
+    end
+  end
+  return false
+end
+
+-- When time decides about the first gift in review.
+local function first_in_review()
+  local at = 0
+  while true do
+    local part = call('ZRANGE', DUE, at, at + 255, 'WITHSCORES')
+    if #part == 0 then return now end
+    for n = 1, #part, 2 do
+      if match(part[n], '^%d+ r') then return tonumber(part[n + 1]) end
+    end
+    at = at + 256
+  end
+end
+
+local function hold(a, index, unready)
+  reviews_count = reviews_count or call('HLEN', REVIEWS)
+  if reviews_count >= REVIEWS_MAX then return 'F' .. int(math.max(first_in_review() - now, 0)) end
+  local expires, text, show, deliver = now + policy.review_timeout, ARGV[a + OWN], ARGV[a + SHOW], nil
+  if unready(expires, text) then return '' end
+  if show == '' then
+    deliver = now + policy.delay
+  elseif string.sub(show, 1, 1) == '+' then
+    deliver = now + tonumber(string.sub(show, 2))
+  else
+    deliver = tonumber(show) or now
+  end
+  local id = match(text, '^[^\n]+')
+  due_add(expires, 'r', id)
+  reviews_count = reviews_count + 1
+  reviews_new[#reviews_new + 1] = id
+  reviews_new[#reviews_new + 1] = due_new[#due_new] .. '\n' .. time .. ' '
+    .. (deliver > now and int(math.min(deliver, MAX_TIME)) or '-') .. '\n' .. text
+  local answer = int(expires) .. ' ' .. ARGV[a] .. ' v 0 0 ' .. int(expires) .. ' -'
+  ids[KEYS[index]], waits[KEYS[index]] = answer, true
+  return 'n' .. answer
+end
+
+-- What is to be answered to a new gift that is kept from being shown or waits for a host; nothing for any other.
+local function judge(everywhere, a, index, unready)
+  local body = ARGV[a + BODY]
+  local user, name = person_of(body)
+  if everywhere or is_blocked(user) then return 'n' .. keep_back('s', '', a, index) end
+  local key, test, message =
+    match(body, '^[^\n]*\n[^\n]*\n([^\n]*)\n[^\n]*\n([^\n]*)\n[^\n]*\n[^\n]*\n([^\n]*)\n')
+  if policy.review == 'off' or test == '1' then return nil end
+  if key ~= '' and (message == '' or repeats(key, message)) then return nil end
+  if policy.review == 'messages' and message == '' then
+    local til = tonumber(call('ZSCORE', APPROVED, user .. ' ' .. name))
+    if til and now < til then return nil end
+  end
+  return hold(a, index, unready)
+end
+
+-- Lets this name of this user pass from now on.
+local function approve_name(user, name)
+  call('ZADD', APPROVED, int(now + NAME_KEPT), user .. ' ' .. name)
+  call('ZREMRANGEBYRANK', APPROVED, '0', int(-1 - NAMES_MAX))
+end
+
+-- Writes what waits for a host; after `commit`.
+local function guard_commit()
+  if #reviews_new > 0 then call('HSET', REVIEWS, unpack(reviews_new)) end
+end

@@ -1,0 +1,46 @@
+-- feed_publish_guarded: feed_publish for a feed with blocks, or whose gifts wait for a host.
+--
+-- KEYS 13 + 2 per gift:
+--   1 list
+--   2 rows
+--   3 hist
+--   4 meta
+--   5 policy
+--   6 due
+--   7 later
+--   8 ledger
+--   9 reports
+--   10 readers
+--   11 blocks
+--   12 reviews
+--   13 approved
+--   14 id: of the gift
+--   15 lock: of its user and kind
+-- ARGV 15 + 6 per gift:
+--   1 now
+--   2 candidate epoch
+--   3 tag
+--   4 known epoch
+--   5 known seq
+--   6 known tag
+--   7 default policy
+--   8 idle ttl
+--   9 live channel
+--   10 hooks version: that of the webhooks of all feeds
+--   11 registered: webhooks that rest and are in the index of jobs
+--   12 ledger bounds
+--   13 in the index since: when the feed was registered among due feeds, a time, or ""
+--   14 gifts that may wait
+--   15 blocked everywhere: a 1 for each gift whose giver is, a 0 for each other
+--   16 fingerprint, hex
+--   17 show: "" by policy, "-" at once, "+MS" later, or a time
+--   18 combo key, "" without explicit combo
+--   19 body: see feed_gifts
+--   20 record: of the gift, its id the first line; "" as long as it is not known to be for later
+--   21 extra: second line of its entry in the ledger; "" for a test, which is no entry
+-- RETURNS the header, then one text per gift: "n" (new) or "d" (came before) and what is remembered of
+--   its id; or "f", and "F" for review, and in how many
+--   milliseconds the first is due (as many wait as may)
+-- REFUSES with "", "register", a time, the policy's delay: nothing was done; the feed must be in the index
+--   from that time on, and records must come along.
+--   See also feed_ledger

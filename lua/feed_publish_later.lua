@@ -1,0 +1,41 @@
+-- feed_publish_later: how feed_publish and feed_publish_guarded end, when not all gifts are simply for now. Rust puts this
+-- text behind feed_due's and feed_guard's.
+
+local REGISTERED, MAX = tonumber(ARGV[13]), tonumber(ARGV[14])
+local unregistered, gifts_waiting = false, false
+
+-- Whether the feed must be in the index first, or the record come along.
+local function unready(at, text)
+  if text ~= '' and REGISTERED and at >= REGISTERED then return false end
+  unregistered = math.min(unregistered or at, at)
+  return true
+end
+
+local function schedule(a, index, at)
+  if not gifts_waiting then gifts_waiting = due_waiting() > 0 and call('HLEN', LATER) - 1 or 0 end
+  if gifts_waiting >= MAX then
+    local first = due_first()
+    return 'f' .. int(math.max((first or at) - now, 0))
+  end
+  local text = ARGV[a + OWN]
+  if unready(at, text) then return '' end
+  due_add(at, 'g', match(text, '^[^\n]+'), text)
+  gifts_waiting = gifts_waiting + 1
+  local answer = int(at) .. ' ' .. ARGV[a] .. ' w 0 0 ' .. int(at) .. ' -'
+  ids[KEYS[index]], waits[KEYS[index]] = answer, true
+  return 'n' .. answer
+end
+
+local answers = take_all(schedule, guarded and function(gift, a, index)
+  return judge(string.sub(ARGV[15], gift, gift) == '1', a, index, unready)
+end)
+if unregistered then return { '', 'register', int(unregistered), int(policy.delay) } end
+local not_yet = ledger_refuses()
+if not_yet then return not_yet end
+commit('=')
+remember()
+ledger_commit()
+due_commit()
+if guarded then guard_commit() end
+answers[1] = header() .. news
+do return answers end

@@ -1,0 +1,97 @@
+-- feed_review: decides about a gift that waits for a host, in one step with its leaving the due queue. One about which
+-- somebody or time has decided is left alone, so that several may try.
+--
+-- KEYS 13 + 2 per gift:
+--   1 list
+--   2 rows
+--   3 hist
+--   4 meta
+--   5 policy
+--   6 due
+--   7 later
+--   8 ledger
+--   9 reports
+--   10 readers
+--   11 blocks
+--   12 reviews
+--   13 approved
+--   14 id: of the gift
+--   15 lock: of its user and kind
+-- ARGV 16 + 6 per gift: twice the same one, as it is and masked
+--   1 now
+--   2 candidate epoch
+--   3 tag
+--   4 known epoch
+--   5 known seq
+--   6 known tag
+--   7 default policy
+--   8 idle ttl
+--   9 live channel
+--   10 hooks version: that of the webhooks of all feeds
+--   11 registered: webhooks that rest and are in the index of jobs
+--   12 ledger bounds
+--   13 in the index since: when the feed was registered among due feeds, a time, or ""
+--   14 blocked everywhere: 1 when its giver is, else 0
+--   15 decision: A, M or D; "-" when time decides, if it has come
+--   16 gift: its id
+--   17 fingerprint, hex
+--   18 show; not looked at
+--   19 combo key, "" without explicit combo
+--   20 body: see feed_gifts
+--   21 record: of the gift, as it waits for its own time; of the masked one with "masked" as its last line
+--   22 extra: second line of its entry in the ledger, and behind it the body there where another one is shown
+-- RETURNS the header, when the next entry is due or "", "done" or "gone" (it was not in review any more), and what is
+--   remembered of its id or ""
+-- REFUSES as feed_publish and feed_ledger do
+
+local A, INDEX, GIFT = 17, 14, ARGV[16]
+local known = lookup(ids, INDEX) or ''
+local entry = call('HGET', REVIEWS, GIFT)
+local member = entry and match(entry, '^[^\n]*')
+local score = member and tonumber(call('ZSCORE', DUE, member))
+due_waiting()
+call('ZCARD', APPROVED)
+
+local function next_due()
+  local first = due_first()
+  return first and int(first) or ''
+end
+
+if not score or (ARGV[15] == '-' and score > now) then
+  local over, status = match(known, '^(%d+) %x+ (%l)%u? ')
+  local holds = over and (status == 'w' or status == 'v' or now < tonumber(over))
+  return { header(), next_due(), 'gone', holds and known or '' }
+end
+
+local TIME = { show = 'A', mask = 'M', deny = 'D' }
+local user, name = person_of(ARGV[A + BODY])
+local action, own_will = ARGV[15], score > now
+if not own_will then action = TIME[policy.review_default] end
+if ARGV[14] == '1' or is_blocked(user) then action = 'D' end
+
+local deliver = tonumber(match(entry, '^[^\n]*\n%S+ (%S+)\n'))
+due_remove(member)
+local answer
+if action == 'D' then
+  answer = keep_back('n', 'D', A, INDEX)
+else
+  local a = action == 'M' and A + GIFT_ARGS or A
+  if deliver and deliver > now then
+    local since = tonumber(ARGV[13])
+    if not since or deliver < since then return { '', 'register', int(deliver), int(policy.delay) } end
+    due_add(deliver, 'g', GIFT, ARGV[a + OWN])
+    answer = int(deliver) .. ' ' .. ARGV[A] .. ' w' .. action .. ' 0 0 ' .. int(deliver) .. ' -'
+    ids[KEYS[INDEX]], waits[KEYS[INDEX]] = answer, true
+  else
+    answer = take_now(a, INDEX, action)
+  end
+end
+local not_yet = ledger_refuses()
+if not_yet then return not_yet end
+commit('=')
+remember()
+ledger_commit()
+due_commit()
+call('HDEL', REVIEWS, GIFT)
+if action == 'A' and own_will then approve_name(user, name) end
+return { header() .. news, next_due(), 'done', answer }
