@@ -12,8 +12,9 @@ use tipcast::domain::Millis;
 
 const SECRET: &str = "a secret of the bench, longer than it must be";
 const NOW: Millis = Millis(1_800_000_000_000);
-const ROUNDS: usize = 9;
-const CHECKS: u32 = 1_000;
+const ROUNDS: usize = 3;
+const ROUND_NS: u64 = 200_000_000;
+const CALLS: u32 = 500;
 
 const RSA: (&str, &str) = (
     include_str!("../src/auth/token/testdata/rsa.pem"),
@@ -34,14 +35,18 @@ fn spent() -> u64 {
     text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("a number")
 }
 
-/// Microseconds of one call, the best of some rounds.
+/// Microseconds of one call, the best of some rounds. The system counts in ticks of some milliseconds, so a round
+/// lasts for many of them.
 fn cost(mut call: impl FnMut()) -> f64 {
-    let round = |_| {
-        let begun = spent();
-        (0..CHECKS).for_each(|_| call());
-        (spent() - begun) as f64 / 1e3 / f64::from(CHECKS)
+    let mut round = || {
+        let (begun, mut calls) = (spent(), 0_u32);
+        while spent() - begun < ROUND_NS {
+            (0..CALLS).for_each(|_| call());
+            calls += CALLS;
+        }
+        (spent() - begun) as f64 / 1e3 / f64::from(calls)
     };
-    (0..ROUNDS).map(round).fold(f64::INFINITY, f64::min)
+    (0..ROUNDS).map(|_| round()).fold(f64::INFINITY, f64::min)
 }
 
 fn main() {
