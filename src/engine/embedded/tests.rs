@@ -79,7 +79,7 @@ async fn fill(engine: &EmbeddedEngine, name: &str) {
     engine.set_policy(&feed, PolicyChange::Merge(patch), NOW).await.unwrap();
     let undone = engine.publish(&feed, vec![gift(&format!("{name}-undone"), "")], NOW).await.unwrap();
     let Outcome::New(answer) = &undone[0] else { panic!("{undone:?}") };
-    engine.retract(&feed, &answer.row, NOW).await.unwrap();
+    engine.retract(&feed, answer.row.as_ref().unwrap(), NOW).await.unwrap();
     let patch = PolicyPatch { capacity: Some(7), ..PolicyPatch::default() };
     engine.set_policy(&feed, PolicyChange::Merge(patch), NOW).await.unwrap();
     // Changes and locks after the feed was written whole.

@@ -351,11 +351,11 @@ mod tests {
             presence: Some(TellPresence::Count),
             ..PolicyPatch::default()
         };
-        assert_eq!(overrides(&patch), "3 off - - - - - - - count - - -");
+        assert_eq!(overrides(&patch), "3 off - - - - - - - count - - - - - -");
         assert_eq!(read_overrides(&overrides(&patch)), Ok(patch));
         assert!(read_overrides("1 2 3").is_err());
         let private = PolicyPatch { visibility: Some(Visibility::Private), ..PolicyPatch::default() };
-        assert_eq!(overrides(&private), "- - - - - - - - private - - - -");
+        assert_eq!(overrides(&private), "- - - - - - - - private - - - - - - -");
         assert_eq!(read_overrides("- - - - - - - - private"), Ok(private), "of an older version");
         assert_eq!(read_overrides("- - - - - - - 5").unwrap().history, Some(5), "of an older version");
         assert!(read_overrides("- - - - - - - - secret").is_err());
