@@ -86,8 +86,8 @@ impl Recount {
         if let Some(combo) = event.get("combo") {
             let row = row.clone().unwrap();
             let count = combo["count"].as_u64().unwrap();
-            let known = self.combos.get(&row).cloned();
-            let (was, was_worth, ended) = known.clone().unwrap_or_default();
+            let known = self.combos.get(&row).copied();
+            let (was, was_worth, ended) = known.unwrap_or_default();
             let is = if known.is_none() { count.max(1) } else { count.max(was) };
             let worth = money.as_ref().map(|(amount, _)| *amount).max(was_worth);
             if ended {
