@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""What counting costs: microseconds of Redis for each gift, by its own `INFO commandstats`, with nothing counted and with
+everything; how often watchers are told; what reading costs with many gifters; and the same of the embedded engine as time
+for each gift.
+
+    python3 benches/totals_cost.py path/to/tipcast [--gifters 100000]
+
+Starts a redis-server and gateways of its own on free ports, and stops them.
+"""
+
+import argparse
+import http.client
+import json
+import socket
+import subprocess
+import tempfile
+import time
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Gateway:
+    def __init__(self, binary, folder, redis=None):
+        self.port = free_port()
+        args = [binary, "--listen", f"127.0.0.1:{self.port}", "--data-dir", folder]
+        if redis:
+            args += ["--redis", f"redis://127.0.0.1:{redis}"]
+        self.process = subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(300):
+            try:
+                if self.call("GET", "/readyz")[0] == 200:
+                    return
+            except OSError:
+                pass
+            time.sleep(0.1)
+        raise SystemExit("the gateway does not get ready")
+
+    def call(self, method, path, body=None):
+        connection = getattr(self, "connection", None) or http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        self.connection = connection
+        try:
+            connection.request(method, path, json.dumps(body) if body is not None else None, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read() or b"null")
+        except (OSError, http.client.HTTPException):
+            self.connection = None
+            raise OSError
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(20)
+
+
+def gift(n, users):
+    user = f"u{n * 7919 % users}"
+    return {
+        "id": f"g{n}", "user": {"id": user, "name": f"user {user}"}, "gift": {"id": "rose", "name": "Rose"}, "count": 1 + n % 3,
+        "value": {"amount": 100 + n % 900, "currency": "EUR"},
+    }
+
+
+def stats(port):
+    """Calls and microseconds of scripts."""
+    said = subprocess.run(["redis-cli", "-p", str(port), "INFO", "commandstats"], capture_output=True, text=True).stdout
+    line = next((line for line in said.splitlines() if line.startswith("cmdstat_evalsha:")), None)
+    fields = dict(part.split("=") for part in line.split(":")[1].split(",")) if line else {"calls": 0, "usec": 0}
+    return int(fields["calls"]), int(fields["usec"])
+
+
+EVERYTHING = {"totals": ["all", "session", "day", "week", "month"], "points": {"EUR": 2}, "dedup": "off"}
+NOTHING = {"totals": [], "dedup": "off"}
+
+
+def feed_of(gateway, name, policy, gifts, users, batch, redis=None):
+    path = f"/v1/feeds/{name}"
+    assert gateway.call("PUT", f"{path}/policy", policy)[0] == 200
+    gateway.call("POST", f"{path}/gifts/batch", {"gifts": [gift(-1 - n, users) for n in range(min(batch, 128))]})
+    time.sleep(1.5)
+    before, began = stats(redis) if redis else None, time.time()
+    for first in range(0, gifts, batch):
+        status, said = gateway.call("POST", f"{path}/gifts/batch", {"gifts": [gift(n, users) for n in range(first, first + batch)]})
+        assert status == 200 and said["rejected"] == 0, said
+    took = time.time() - began
+    time.sleep(1.5)
+    if not redis:
+        return took / gifts * 1e6
+    after = stats(redis)
+    return (after[1] - before[1]) / gifts
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("binary")
+    arguments.add_argument("--gifters", type=int, default=100_000)
+    arguments.add_argument("--gifts", type=int, default=20_000)
+    wishes = arguments.parse_args()
+    folder, port = tempfile.mkdtemp(), free_port()
+    redis = subprocess.Popen(
+        ["redis-server", "--port", str(port), "--save", "", "--appendonly", "no", "--dir", folder], stdout=subprocess.DEVNULL
+    )
+    try:
+        time.sleep(0.5)
+        gateway = Gateway(wishes.binary, folder + "/a", port)
+        for batch in (1, 16):
+            gifts = wishes.gifts // (8 if batch == 1 else 1)
+            off = feed_of(gateway, f"off-{batch}", NOTHING, gifts, 500, batch, port)
+            on = feed_of(gateway, f"on-{batch}", EVERYTHING, gifts, 500, batch, port)
+            print(f"redis, {batch} a call: {off:.1f} us a gift off, {on:.1f} on, all scripts and adding up included ({on / off:.2f} x)")
+        path = "/v1/feeds/many"
+        gateway.call("PUT", f"{path}/policy", EVERYTHING)
+        began, before = time.time(), stats(port)
+        for first in range(0, wishes.gifters, 128):
+            many = [{**gift(n, 10**9), "id": f"m{n}", "user": {"id": f"u{n}", "name": f"user {n}"}} for n in range(first, first + 128)]
+            gateway.call("POST", f"{path}/gifts/batch", {"gifts": many})
+        while gateway.call("GET", f"{path}/totals")[1]["totals"]["all"]["gifts"] < wishes.gifters:
+            time.sleep(0.1)
+        after = stats(port)
+        print(f"{wishes.gifters} gifters: {(after[1] - before[1]) / wishes.gifters:.1f} us of Redis a gift, {time.time() - began:.1f} s in all")
+        mid = f"{path}/leaders?period=all&by=EUR&limit=100&user=u{wishes.gifters // 2}"
+        before = stats(port)
+        for _ in range(50):
+            status, said = gateway.call("GET", mid)
+        after = stats(port)
+        print(f"a read of 100 leaders and a rank among them: {(after[1] - before[1]) / (after[0] - before[0]):.0f} us of Redis, rank {said.get('user')}")
+        for n in range(200):
+            gateway.call("POST", f"{path}/gifts", {**gift(n, 10**9), "id": f"late{n}", "user": {"id": f"u{n * 31}", "name": "x"}})
+        time.sleep(1.5)
+        last = stats(port)
+        print(f"a gift among {wishes.gifters} gifters, one a call: {(last[1] - after[1]) / 200:.1f} us of Redis")
+        for rate in (10, 100, 1000):
+            name, seconds = f"rate-{rate}", 4
+            path = f"/v1/feeds/{name}"
+            gateway.call("PUT", f"{path}/policy", EVERYTHING)
+            gateway.call("POST", f"{path}/gifts", gift(0, 100))
+            time.sleep(1.5)
+            first = gateway.call("GET", path)[1]["seq"]
+            sent, began = 1, time.time()
+            while time.time() - began < seconds:
+                due = int((time.time() - began) * rate)
+                if due > sent:
+                    many = [gift(n, 100) for n in range(sent, min(due, sent + 128))]
+                    gateway.call("POST", f"{path}/gifts/batch", {"gifts": many})
+                    sent += len(many)
+                time.sleep(0.005)
+            posted = time.time()
+            while gateway.call("GET", path)[1]["totals"]["all"]["gifts"] < sent and time.time() - posted < 10:
+                time.sleep(0.02)
+            late = time.time() - posted
+            told = gateway.call("GET", path)[1]["seq"] - first - (sent - 1)
+            print(f"{rate} gifts/s for {seconds} s: {sent} gifts, {told} announcements, the last state {late * 1000:.0f} ms after the last gift")
+        gateway.stop()
+        gateway = Gateway(wishes.binary, folder + "/b")
+        for batch in (1, 128):
+            gifts = wishes.gifts // (20 if batch == 1 else 1)
+            off = feed_of(gateway, f"off-{batch}", NOTHING, gifts, 5000, batch)
+            on = feed_of(gateway, f"on-{batch}", EVERYTHING, gifts, 5000, batch)
+            print(f"embedded, {batch} a call, one after the other: {off:.0f} us a gift off, {on:.0f} on ({on / off:.2f} x)")
+        gateway.stop()
+    finally:
+        redis.terminate()
+        redis.wait(10)
+
+
+main()
