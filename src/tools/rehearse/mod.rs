@@ -1,6 +1,6 @@
 //! `tipcast rehearse`: plays a gateway that has bad days, and says what a client did wrong.
 //!
-//! A scenario is a list of acts ([`scenarios`]): what the gateway does, and what the client must have done then. The
+//! A scenario is a list of acts (`scenarios.rs`): what the gateway does, and what the client must have done then. The
 //! client is a program that is started once for each scenario. It finds the gateway in the variable `TIPCAST_URL`
 //! and its feed in `TIPCAST_FEED`, and prints a line of JSON each time its list has changed:
 //! `{"position":"e1:3","rows":["e1-3","e1-2"]}`, the rows newest first, with `@rev` where a row's `rev` is not 1, as
