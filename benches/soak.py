@@ -295,6 +295,9 @@ class Soak:
 
     async def again(self, http, key, what, now):
         at, sent, first = what
+        # An id that is forgotten would be a new gift, and rightly so.
+        if time.time() - at > self.args.window - 60:
+            return False
         status, said = await http.insist("POST", f"/v1/feeds/{key[0]}/gifts", sent)
         if time.time() - at > self.args.window - 5:
             return False

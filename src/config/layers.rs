@@ -79,7 +79,7 @@ impl Layers {
         self.section(section)?;
         for (key, value) in keys {
             match value {
-                Value::Table(keys) if !self.is_list(section, &key) => {
+                Value::Table(keys) if !self.is_value(section, &key) => {
                     self.table(&format!("{section}.{key}"), keys)?;
                 }
                 value => self.set(section, &key, value)?,
@@ -88,8 +88,13 @@ impl Layers {
         Ok(())
     }
 
-    fn is_list(&self, section: &str, key: &str) -> bool {
-        at(&self.known, section).is_some_and(|keys| matches!(keys.get(key), Some(Value::Array(_))))
+    /// True when a table is the value of this key, or of one that it was probably meant to be, and no section.
+    fn is_value(&self, section: &str, key: &str) -> bool {
+        let Some(keys) = at(&self.known, section) else { return false };
+        match keys.get(key) {
+            Some(value) => value.is_array() || is_map(value),
+            None => nearest(key, keys.iter().filter(|(_, v)| is_map(v)).map(|(k, _)| k.as_str())).is_some(),
+        }
     }
 
     /// `TIPCAST_SECTION__KEY`; other variables are nobody's business here.
@@ -142,6 +147,11 @@ impl Layers {
                 "false" | "0" => Ok(Value::Boolean(false)),
                 _ => Err(format!("{text:?} is not true or false")),
             },
+            Some(default) if is_map(default) => {
+                let table: Result<Table, _> = format!("map = {text}").parse();
+                let map = table.ok().and_then(|mut table| table.remove("map")).filter(Value::is_table);
+                map.ok_or_else(|| "it is no TOML table, such as { EUR = 1 }".to_owned())
+            }
             // Tables need more than commas: TOML's own spelling, [{name = "a", …}].
             Some(Value::Array(_)) if text.trim_start().starts_with("[{") => {
                 let table: Result<Table, _> = format!("list = {text}").parse();
@@ -223,10 +233,16 @@ fn at<'a>(table: &'a Table, section: &str) -> Option<&'a Table> {
     section.split('.').try_fold(table, |table, part| table.get(part)?.as_table())
 }
 
+/// Whether a default is a map whose names its user chooses: those are empty, and sections are not.
+fn is_map(default: &Value) -> bool {
+    default.as_table().is_some_and(Table::is_empty)
+}
+
 /// Every section with its keys.
 fn sections(table: &Table) -> Vec<(String, &Table)> {
     let mut all = Vec::new();
-    for (name, keys) in table.iter().filter_map(|(name, value)| Some((name, value.as_table()?))) {
+    let below = table.iter().filter(|(_, value)| !is_map(value));
+    for (name, keys) in below.filter_map(|(name, value)| Some((name, value.as_table()?))) {
         all.push((name.clone(), keys));
         let below = sections(keys).into_iter().map(|(below, keys)| (format!("{name}.{below}"), keys));
         all.extend(below);
@@ -246,6 +262,25 @@ mod tests {
 
     fn env(name: &str, value: &str) -> Result<Config, ConfigError> {
         load(None, [(name.to_owned(), value.to_owned())], Flags::default())
+    }
+
+    #[test]
+    fn a_map_whose_names_the_user_chooses_is_a_value_however_it_is_spelled() {
+        let spelled = [
+            file("[feeds]\npoints = { EUR = 1, coins = 2 }"),
+            file("[feeds.points]\nEUR = 1\ncoins = 2"),
+            env("TIPCAST_FEEDS__POINTS", "{ EUR = 1, coins = 2 }"),
+        ];
+        for config in spelled {
+            let points = config.unwrap().feeds.points;
+            assert_eq!(
+                points.into_iter().collect::<Vec<_>>(),
+                [("EUR".to_owned(), 1), ("coins".to_owned(), 2)]
+            );
+        }
+        let wrong = file("[feeds]\npoitns = { EUR = 1 }").unwrap_err().to_string();
+        assert!(wrong.ends_with("[feeds] has no key poitns; did you mean points?"), "{wrong}");
+        assert!(env("TIPCAST_FEEDS__POINTS", "EUR").is_err());
     }
 
     #[test]
