@@ -305,8 +305,3 @@ impl Verifier {
         })
     }
 }
-
-/// Whether this is long enough to sign with: see [`Verifier::add_secret`].
-pub fn secret_fits(secret: &str) -> bool {
-    secret.len() >= SECRET_LEAST
-}
