@@ -85,7 +85,7 @@ local function place(run, code, user, was, was_order, is, order, at)
       if run.gifters > MAX_RANKED then ranks_full[ranking.id] = ranking end
     end
   end
-  if not top.whole and was < top.low and is <= top.low then return end
+  if not top.whole and was < top.low and is < top.low then return end
   local list, known = list_of(top), nil
   for n, it in ipairs(list) do
     if it.user == user then
@@ -231,7 +231,7 @@ local function move_score(it, span, given, code, by, sign, when)
   end
 end
 
--- The score above which somebody comes into a list of a span's runs; 0 where that is to be looked at in each of them.
+-- The score below which nobody is in a list of a span's runs, or comes into one; 0 where that is to be looked at in each of them.
 local function bar_of(span, code)
   local bar = span.bars[code]
   if not bar then
@@ -271,7 +271,7 @@ local function settle_gifter(user, it)
         if only and not has_since then
           local is, was = shown(score.sum), shown(score.was)
           local bar = bar_of(span, code)
-          if was >= bar or is > bar then
+          if was >= bar or is >= bar then
             for _, id in ipairs(span.ids) do
               place(runs[id], code, user, was, score.was_order, is, score.order, score.at)
             end
@@ -298,6 +298,18 @@ local function in_parts(command, key, all)
   for from = 1, #all, 1000 do call(command, key, unpack(all, from, math.min(from + 999, #all))) end
 end
 
+-- A gifter's places in rankings that are being filled.
+local function enter_rankings(filled, user, it)
+  for _, top in ipairs(filled) do
+    local is, order = score_of(it, top.run, top.code)
+    if is > 0 then
+      ranks_new[#ranks_new + 1] = '0'
+      ranks_new[#ranks_new + 1] = place_of(top.ranking, is, order, user)
+      if runs[top.run].gifters > MAX_RANKED then ranks_full[top.ranking.id] = top.ranking end
+    end
+  end
+end
+
 -- Searches gifters for who belongs into the rankings that are to be filled, a part in each call. True when there is more.
 local function search_gifters()
   local filled, waiting = {}, {}
@@ -312,21 +324,15 @@ local function search_gifters()
     if #waiting == 0 then return false end
     for _, top in ipairs(waiting) do top.ranking.state = 'f' end
     filled, waiting, s.scan = waiting, {}, '0'
+    -- Who gave the first time in this very call is not found below.
+    for user, it in pairs(gifters) do enter_rankings(filled, user, it) end
   end
   local found = call('HSCAN', GIFTERS, s.scan, 'COUNT', int(SEARCH))
   s.scan, changed = found[1], true
   for at = 1, #found[2], 2 do
     local user = found[2][at]
     -- Who moves in this very call is where they are going to be.
-    local it = gifters[user] or read_gifter(found[2][at + 1])
-    for _, top in ipairs(filled) do
-      local is, order = score_of(it, top.run, top.code)
-      if is > 0 then
-        ranks_new[#ranks_new + 1] = '0'
-        ranks_new[#ranks_new + 1] = place_of(top.ranking, is, order, user)
-        if runs[top.run].gifters > MAX_RANKED then ranks_full[top.ranking.id] = top.ranking end
-      end
-    end
+    enter_rankings(filled, user, gifters[user] or read_gifter(found[2][at + 1]))
   end
   if s.scan ~= '0' then return true end
   s.scan = '-'

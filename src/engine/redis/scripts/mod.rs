@@ -54,6 +54,9 @@ pub const DUE: Part = Part { name: "feed_due", text: include_str!("../../../../l
 pub const NOW: Part =
     Part { name: "feed_publish_now", text: include_str!("../../../../lua/feed_publish_now.lua") };
 
+/// How gifts are taken that are what most are: in front of scripts that take such.
+pub const PLAIN: Part = Part { name: "plain", text: include_str!("../../../../lua/plain.lua") };
+
 /// Sums that count beyond what a float can tell apart: for scripts that count.
 pub const SUMS: Part = Part { name: "feed_sums", text: include_str!("../../../../lua/feed_sums.lua") };
 
@@ -80,7 +83,8 @@ pub const LATER: Part =
     Part { name: "feed_publish_later", text: include_str!("../../../../lua/feed_publish_later.lua") };
 
 /// Every part there is.
-pub const PARTS: [Part; 15] = [
+pub const PARTS: [Part; 16] = [
+    PLAIN,
     COMMON,
     LEDGER,
     REPORT,
@@ -138,7 +142,8 @@ macro_rules! script {
 }
 
 script!(PUBLISH, "feed_publish", [COMMON, LEDGER, APPEND, GIFTS, NOW, DUE, LATER], true);
-script!(PUBLISH_PLAIN, "publish_plain", [], true);
+script!(PUBLISH_PLAIN, "publish_plain", [PLAIN], true);
+script!(PUBLISH_PLAIN_COUNTED, "publish_plain_counted", [PLAIN], true);
 script!(
     PUBLISH_GUARDED,
     "feed_publish_guarded",
@@ -195,7 +200,8 @@ script!(VIEWERS_REVOKE, "viewers_revoke", [], true);
 script!(VIEWERS_REVOKED, "viewers_revoked", [], false);
 
 /// Every script there is.
-pub static ALL: [&Script; 44] = [
+pub static ALL: [&Script; 45] = [
+    &PUBLISH_PLAIN_COUNTED,
     &PUBLISH_COUNTED,
     &PUBLISH_GUARDED_COUNTED,
     &REVIEW_COUNTED,
