@@ -58,13 +58,13 @@ async fn leaders_are_strangers_whose_names_stay_text_and_within_the_screen() {
     let base = app.url();
     counts(&base).await;
     let long = "Ｗ".repeat(64);
-    gives(&base, "u1", HOSTILE, 500_00).await;
-    gives(&base, "u2", ARABIC, 400_00).await;
-    gives(&base, "u3", &long, 300_00).await;
-    gives(&base, "u4", FAMILY, 200_50).await;
+    gives(&base, "u1", HOSTILE, 50_000).await;
+    gives(&base, "u2", ARABIC, 40_000).await;
+    gives(&base, "u3", &long, 30_000).await;
+    gives(&base, "u4", FAMILY, 20_050).await;
     let mut shy = from("u5");
     shy["user"]["anonymous"] = json!(true);
-    shy["value"] = json!({"amount": 900_00, "currency": "EUR"});
+    shy["value"] = json!({"amount": 90_000, "currency": "EUR"});
     gift(&base, "show", shy).await;
 
     let driver = Driver::start();
@@ -85,7 +85,7 @@ async fn leaders_are_strangers_whose_names_stay_text_and_within_the_screen() {
     is_transparent(&page).await;
 
     // Who comes to the front does so while it is watched, and the newest name shows.
-    gives(&base, "u4", "Dee", 900_00).await;
+    gives(&base, "u4", "Dee", 90_000).await;
     page.until(&shown, json!(["Dee", HOSTILE, ARABIC, long])).await;
     page.until(&scores, json!(["€1,100.50", "€500.00", "€400.00", "€300.00"])).await;
     has_a_clean_console(&page).await;
