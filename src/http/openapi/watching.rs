@@ -110,7 +110,7 @@ pub(super) fn presence() {}
 /// Watch a feed on a WebSocket
 ///
 /// Text frames, one JSON object each: `snapshot` or `resumed` first, then `delta` and `keepalive`. Who may is judged
-/// after the handshake, so that browsers see why not. See docs/asyncapi.yaml.
+/// after the handshake, so that browsers see why not. See /asyncapi.yaml.
 #[utoipa::path(
     get,
     path = "/v1/feeds/{feed}/ws",
