@@ -100,7 +100,7 @@ pub(super) fn write(
         let (mut totals, mut goals) = (String::with_capacity(4096), String::new());
         told.0.iter().for_each(|(period, view)| push_period(&mut totals, *period, Some(view)));
         told.1.iter().for_each(|(goal, view)| push_goal(&mut goals, goal, Some(view)));
-        db.run("INSERT OR REPLACE INTO told VALUES (?1, ?2, ?3, ?4)", params![feed, totals, goals])?;
+        db.put("INSERT OR REPLACE INTO told VALUES (?1, ?2, ?3, ?4)", params![feed, totals, goals])?;
     }
     let mut body = String::with_capacity(256);
     for user in tally.touched.drain() {
