@@ -6,7 +6,9 @@ use serde_json::json;
 use tipcast::domain::{FeedId, Millis, PolicyPatch};
 use tipcast::engine::{Engine, PolicyChange};
 
+use crate::support::app::Backing;
 use crate::support::gifts::gift;
+use crate::support::process::Process;
 use crate::support::stores::Store;
 
 const BATCHES: u64 = 200;
@@ -81,4 +83,20 @@ async fn what_redis_keeps_of_gifts_and_users_forgets_itself() {
     pour(&*engine, &feed, BATCHES / 2..BATCHES).await;
     let whole = bytes_that_stay();
     assert!(whole < half + half / 4, "{half} bytes became {whole}");
+}
+
+/// A task of the HTTP server that stays beside each watcher is 11 KiB: nothing failed then, and nobody saw it.
+#[test]
+fn an_idle_watcher_costs_a_few_kilobytes_and_no_task() {
+    let backing = Backing::folder();
+    let gateway = Process::on(&backing);
+    let (url, pid) = (gateway.base.clone(), gateway.id().to_string());
+    let args = ["bench", "--idle", "--watchers", "1500", "--connecting", "64", "--json", "-"];
+    let args: Vec<_> =
+        args.iter().chain(&["--url", &url, "--pid", &pid]).map(|arg| arg.to_string()).collect();
+    let (status, said) = Process::run(&args);
+    assert!(status.success(), "{said}");
+    let report: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let each = report.pointer("/connect/server_bytes_each").unwrap().as_f64().unwrap();
+    assert!(each < 6_000.0, "{each} bytes for each watcher");
 }

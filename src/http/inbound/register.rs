@@ -318,6 +318,10 @@ impl Peer {
     /// Its socket goes to a thread of sockets: from now on the watcher's own deadlines hold.
     pub fn taken_over(&self) {
         self.enter(Phase::Watcher);
+        // The server's task ends now; a waker that is kept would keep all its memory, some 11 KiB for each watcher.
+        drop(self.state.task.take());
+        // Cut in the last moment, it stays all the same, and must not count as one that leaves.
+        self.state.cut.store(false, Ordering::Relaxed);
     }
 }
 

@@ -118,8 +118,7 @@ async fn a_replica_takes_over_by_hand_without_a_lost_gift() {
     let mut watcher = Follower::start(&engine, &feed).await;
     let producer = Producer::start(&engine, &feed);
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!(cluster.nodes[4].run(&["CLUSTER", "FAILOVER"]), "OK");
-    cluster.wait_for_promotion(&format!("tc:{{{feed}}}:list"), 1);
+    cluster.hand_over(&format!("tc:{{{feed}}}:list"), 1, 4);
     let promoted = Instant::now();
     let again = insist(&engine, &feed, "after").await.saturating_duration_since(promoted);
     println!("gifts again {again:?} after the promotion");

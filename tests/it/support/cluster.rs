@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 use super::redis_server::{BUS_PORT, RedisServer};
 
 /// How long a cluster may take to form, or to choose another primary.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A failover by hand that has not happened by then was given up by the server, without a word: it gives up after 5 s.
+const HANDED_OVER: Duration = Duration::from_secs(6);
 
 /// Nodes that do not hear of each other for so long think that the other is gone.
 const NODE_TIMEOUT_MS: &str = "2000";
@@ -108,19 +111,37 @@ impl Cluster {
 
     /// Waits until another node than `before` is the primary of this key's slot, and says which.
     pub fn wait_for_promotion(&self, key: &str, before: usize) -> usize {
+        self.promoted(key, before, PATIENCE).expect("a replica is promoted")
+    }
+
+    /// Has this replica take over the slot of this key from its primary, as an operator does: again when the server
+    /// gave it up, which a slow one does.
+    pub fn hand_over(&self, key: &str, primary: usize, replica: usize) {
         let since = Instant::now();
         loop {
+            assert_eq!(self.nodes[replica].run(&["CLUSTER", "FAILOVER"]), "OK");
+            match self.promoted(key, primary, HANDED_OVER) {
+                Some(at) => return assert_eq!(at, replica),
+                None => assert!(since.elapsed() < PATIENCE, "the replica does not take over"),
+            }
+        }
+    }
+
+    /// Which other node than `before` is the primary of this key's slot, as soon as there is one.
+    fn promoted(&self, key: &str, before: usize, patience: Duration) -> Option<usize> {
+        let since = Instant::now();
+        while since.elapsed() < patience {
             let slot: u16 = self.nodes[self.any_up()].run(&["CLUSTER", "KEYSLOT", key]).parse().unwrap();
-            let promoted =
+            let others =
                 self.nodes.iter().enumerate().filter(|(at, node)| *at != before && node.is_running());
-            for (at, node) in promoted {
+            for (at, node) in others {
                 if has_slot(&node.run(&["CLUSTER", "NODES"]), slot) {
-                    return at;
+                    return Some(at);
                 }
             }
-            assert!(since.elapsed() < PATIENCE, "no replica was promoted");
             std::thread::sleep(Duration::from_millis(10));
         }
+        None
     }
 
     fn any_up(&self) -> usize {

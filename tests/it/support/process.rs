@@ -47,6 +47,11 @@ impl Process {
         Process::listening_with(&all, env)
     }
 
+    /// The id of its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Starts the binary with these arguments and no others, and waits until it listens.
     pub fn listening(args: &[String]) -> Process {
         Process::listening_with(args, vec![])

@@ -75,3 +75,20 @@ fn the_sweep_cuts_once_and_counts_why() {
     assert!(peer.state().is_cut());
     assert_eq!(inbound.metrics.connections_cut[Cut::Head].get(), 1);
 }
+
+#[test]
+fn a_watcher_keeps_nothing_of_the_task_that_it_was_taken_over_from() {
+    struct Task;
+    impl std::task::Wake for Task {
+        fn wake(self: Arc<Self>) {}
+    }
+    let (inbound, task) = (inbound(2, 0), Arc::new(Task));
+    let peer = inbound.accept(None, false).unwrap();
+    peer.watch(&task.clone().into());
+    assert_eq!(Arc::strong_count(&task), 2);
+    assert!(peer.state().cut(), "in the last moment");
+    peer.watch(&task.clone().into());
+    peer.taken_over();
+    assert_eq!(Arc::strong_count(&task), 1);
+    assert!(!peer.state().is_cut(), "it stays, and does not count as one that leaves");
+}
