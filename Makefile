@@ -1,7 +1,7 @@
 # run: the gateway.  check: the fast loop, formatting, lints, unit tests and the rules about layers.
 # test: every test; installs what they need if it may.  bench: sets Tipcast beside
 # nchan, NATS, Mosquitto, ws and Socket.IO and writes docs/BENCHMARKS.md; ONLY=idle,quiet measures some parts.
-# clients-check: builds the clients in clients/ and tests them against a gateway; needs npm, python3 and go.
+# clients-check: builds the clients in clients/ and tests them against a gateway; needs npm, python3, go, and mvn with a JDK.
 # openapi-check: schemathesis (from PyPI) against a running gateway; not part of test.
 
 .PHONY: run check test bench openapi-check clients-check

@@ -1,43 +1,80 @@
-//! `GET /docs`: the document of the API for people. A page that reads `/openapi.json` and asks no
-//! other host for anything.
+//! The documents of the API: `/docs` and `/openapi.json` for what is asked by HTTP, `/docs/protocol` and
+//! `/asyncapi.yaml` for what flows while a feed is watched. The pages ask no other host for anything.
 
+use std::borrow::Cow;
+use std::future::ready;
 use std::sync::LazyLock;
 
 use actix_web::http::header::{CACHE_CONTROL, ETAG};
 use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template;
 
 use super::resource::{read, resource};
 use super::{etag, openapi, pages};
 
+mod markdown;
+
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-const HTML: &str = include_str!("../../templates/docs.html");
-const SCRIPT: &str = include_str!("../../static/docs.js");
-const STYLE: &str = include_str!("../../static/docs.css");
+const HTML: &str = "text/html; charset=utf-8";
 
-static TAGS: LazyLock<[String; 3]> = LazyLock::new(|| [HTML, SCRIPT, STYLE].map(pages::hash));
-
-/// Registers the page, its files and the document.
-pub(super) fn configure(cfg: &mut web::ServiceConfig) {
-    let html = |req: HttpRequest| answer(&req, 0, "text/html; charset=utf-8", HTML);
-    let script = |req: HttpRequest| answer(&req, 1, "text/javascript; charset=utf-8", SCRIPT);
-    let style = |req: HttpRequest| answer(&req, 2, "text/css; charset=utf-8", STYLE);
-    cfg.service(resource("/openapi.json").route(read().to(openapi::show)));
-    cfg.service(resource("/docs").route(read().to(move |req| std::future::ready(html(req)))));
-    cfg.service(resource("/static/docs.js").route(read().to(move |req| std::future::ready(script(req)))));
-    cfg.service(resource("/static/docs.css").route(read().to(move |req| std::future::ready(style(req)))));
+/// A file that is the same for everybody.
+struct File {
+    path: &'static str,
+    mime: &'static str,
+    text: Cow<'static, str>,
+    /// A hash of the text; see [`etag`].
+    tag: String,
 }
 
-fn answer(req: &HttpRequest, file: usize, mime: &'static str, text: &'static str) -> HttpResponse {
-    let tag = &TAGS[file];
-    let known = etag::matches(req, tag);
+impl File {
+    fn new(path: &'static str, mime: &'static str, text: impl Into<Cow<'static, str>>) -> File {
+        let text = text.into();
+        let tag = pages::hash(&text);
+        File { path, mime, text, tag }
+    }
+}
+
+static FILES: LazyLock<[File; 5]> = LazyLock::new(|| {
+    [
+        File::new("/docs", HTML, include_str!("../../templates/docs.html")),
+        File::new("/docs/protocol", HTML, protocol()),
+        File::new("/asyncapi.yaml", "application/yaml", include_str!("../../docs/asyncapi.yaml")),
+        File::new("/static/docs.js", "text/javascript; charset=utf-8", include_str!("../../static/docs.js")),
+        File::new("/static/docs.css", "text/css; charset=utf-8", include_str!("../../static/docs.css")),
+    ]
+});
+
+/// docs/PROTOCOL.md as a page.
+#[derive(Template)]
+#[template(path = "protocol.html")]
+struct ProtocolPage {
+    document: markdown::Document,
+}
+
+fn protocol() -> String {
+    let document = markdown::document(include_str!("../../docs/PROTOCOL.md"));
+    // Writing into a text fails never; a page without its text would be seen by the tests.
+    ProtocolPage { document }.render().unwrap_or_default()
+}
+
+/// Registers the pages, their files and the documents.
+pub(super) fn configure(cfg: &mut web::ServiceConfig) {
+    cfg.service(resource("/openapi.json").route(read().to(openapi::show)));
+    for file in FILES.iter() {
+        cfg.service(resource(file.path).route(read().to(move |req| ready(answer(&req, file)))));
+    }
+}
+
+fn answer(req: &HttpRequest, file: &'static File) -> HttpResponse {
+    let known = etag::matches(req, &file.tag);
     let mut answer = if known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
     answer
-        .insert_header((ETAG, format!("\"{tag}\"")))
+        .insert_header((ETAG, format!("\"{}\"", file.tag)))
         .insert_header((CACHE_CONTROL, "no-cache"))
         .insert_header(("Content-Security-Policy", CONTENT_SECURITY_POLICY))
         .insert_header(("X-Content-Type-Options", "nosniff"))
         .insert_header(("Referrer-Policy", "no-referrer"));
-    if known { answer.finish() } else { answer.content_type(mime).body(text) }
+    if known { answer.finish() } else { answer.content_type(file.mime).body(file.text.as_ref()) }
 }

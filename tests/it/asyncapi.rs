@@ -1,6 +1,9 @@
-//! docs/asyncapi.yaml names every frame and every op that the code sends, and none that it does not.
+//! docs/asyncapi.yaml names every frame and every op that the code sends, and none that it does not. A running gateway
+//! serves it, and the protocol for people.
 
 use std::collections::BTreeSet;
+
+use crate::support::app::TestApp;
 
 const WRITTEN: &str = include_str!("../../docs/asyncapi.yaml");
 const FRAMES: &str = include_str!("../../src/live/frame.rs");
@@ -31,7 +34,7 @@ fn every_frame_and_command_is_described_by_its_type_and_no_other() {
 fn every_op_and_every_reason_to_leave_is_described_and_no_other() {
     let mut ops = between(OPS, "\\\"op\\\":\\\"", "\\\"");
     // A reset is no op on the wire: watchers get a snapshot.
-    assert!(ops.remove("reset") && ops.len() == 7, "{ops:?}");
+    assert!(ops.remove("reset") && ops.len() == 8, "{ops:?}");
     assert_eq!(ops, between(WRITTEN, "op: { const: ", " }"));
     let reasons = between(WRITTEN, "reason: { enum: [", "]");
     let reasons: BTreeSet<&str> = reasons.iter().flat_map(|list| list.split(", ")).collect();
@@ -54,6 +57,67 @@ fn what_a_short_frame_is_said_to_have_it_has() {
             assert!(has, "{kind} has no {field}: {spelled}");
         }
     }
+}
+
+#[test]
+fn every_code_of_an_error_is_named() {
+    let sources = [
+        include_str!("../../src/http/watch/watcher.rs"),
+        include_str!("../../src/http/watch/protocol.rs"),
+        include_str!("../../src/live/bounds.rs"),
+    ];
+    let listed =
+        WRITTEN.split("          examples:\n").nth(1).unwrap().split("        message:").next().unwrap();
+    let listed: BTreeSet<&str> = listed.lines().filter_map(|line| line.trim().strip_prefix("- ")).collect();
+    assert!(listed.len() >= 9, "{listed:?}");
+    for code in &listed {
+        let quoted = format!("\"{code}\"");
+        assert!(sources.iter().any(|it| self::code(it).contains(&quoted)), "nothing says {code}");
+    }
+    for code in sources.iter().flat_map(|it| between(self::code(it), "code: \"", "\"")) {
+        assert!(listed.contains(code), "{code} is not listed");
+    }
+}
+
+#[test]
+fn whatever_a_channel_carries_one_of_its_operations_sends_or_takes() {
+    let (channels, rest) =
+        WRITTEN.split_once("\nchannels:\n").unwrap().1.split_once("\noperations:\n").unwrap();
+    for channel in ["feed", "feeds"] {
+        let carried = channels.split(&format!("\n  {channel}:\n")).last().unwrap();
+        let carried = carried.split("    messages:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+        let carried: BTreeSet<&str> =
+            carried.lines().filter_map(|line| line.trim().split(':').next()).collect();
+        let used = between(rest, &format!("'#/channels/{channel}/messages/"), "'");
+        assert_eq!(carried, used, "{channel}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_gateway_serves_the_protocol_for_people_and_for_programs() {
+    let app = TestApp::start().await;
+    let served = app.get("/asyncapi.yaml").await;
+    assert_eq!((served.status, served.text.as_str()), (200, WRITTEN));
+    assert_eq!(served.header("content-type"), "application/yaml");
+    let page = app.get("/docs/protocol").await;
+    assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
+    let policy = page.header("content-security-policy");
+    assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    for never in ["<script", "<style", " style=", " onclick=", "src="] {
+        assert!(!page.text.contains(never), "{never}");
+    }
+    // Everything that is linked is there.
+    for link in between(&page.text, "href=\"", "\"") {
+        match link.strip_prefix('#') {
+            Some(id) => assert!(page.text.contains(&format!("id=\"{id}\"")), "{link}"),
+            None => assert_eq!(app.get(link).await.status, 200, "{link}"),
+        }
+    }
+    for kind in between(WRITTEN, "op: { const: ", " }") {
+        assert!(page.text.contains(&format!("<td><code>{kind}</code></td>")), "{kind}");
+    }
+    let docs = app.get("/docs").await;
+    assert!(docs.text.contains("href=\"/docs/protocol\"") && docs.text.contains("href=\"/asyncapi.yaml\""));
 }
 
 /// The variants of `Message`, by their names on the wire, each with its fields.

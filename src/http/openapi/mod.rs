@@ -54,7 +54,7 @@ mod watching;
         description = "A live gift feed gateway: POST a gift, every watcher of the feed sees it, in order, \
             exactly once. Durations are integers of milliseconds, money is an integer of minor units, times are \
             RFC 3339 in UTC. Errors are problem documents (RFC 9457) whose `type` can be read at the same host. \
-            What flows over /ws, /sse and /v1/ws is described in docs/PROTOCOL.md and docs/asyncapi.yaml.",
+            What flows over /ws, /sse and /v1/ws is described at /docs/protocol and, for programs, in /asyncapi.yaml.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     servers((url = "/", description = "This gateway")),
@@ -64,6 +64,7 @@ mod watching;
         (name = "drops", description = "Limited gifts: defining, claiming, holding and paying. Reading them needs no key"),
         (name = "reports", description = "What happened, for game backends: groups that pull, webhooks that push. Needs a \
             producer key or an admin key when the operator set any producer keys"),
+        (name = "deliveries", description = "What a webhook of yours is sent"),
         (name = "totals", description = "Totals, leaders, sessions and goals of feeds that count something"),
         (name = "sources", description = "Tips that come from elsewhere: platforms' webhooks, read as gifts"),
         (name = "viewers", description = "Viewers' tokens. Needs a key that may administer when the operator set any"),
@@ -207,10 +208,15 @@ fn document() -> Value {
     }
     join_parts(&mut api["components"]["schemas"]);
     let schemas = &mut api["components"]["schemas"];
-    schemas["Gift"]["not"] = json!({ "required": ["deliver_at", "delay_ms"] });
+    // Said so that makers of clients, who know no such keyword, pass over it; of `not` they make types.
+    let never_with = |names: &[&str]| {
+        let none: serde_json::Map<_, _> =
+            names.iter().map(|name| ((*name).to_owned(), json!(false))).collect();
+        json!({ "properties": none })
+    };
+    schemas["Gift"]["dependentSchemas"] = json!({ "deliver_at": never_with(&["delay_ms"]) });
     schemas["PolicyPatch"]["properties"]["row_ttl_ms"]["not"] = json!({ "minimum": 1, "maximum": 999 });
-    schemas["ReplayRequest"]["not"] =
-        json!({ "anyOf": [{ "required": ["ids", "from"] }, { "required": ["ids", "to"] }] });
+    schemas["ReplayRequest"]["dependentSchemas"] = json!({ "ids": never_with(&["from", "to"]) });
     secure(&mut api);
     api["webhooks"] = json!({ "gifts": { "post": delivery() } });
     api
@@ -239,13 +245,13 @@ fn tidy(schema: &mut Value) {
     let required = schema["required"].clone();
     let is_required = |name: &str| required.as_array().is_some_and(|all| all.iter().any(|it| it == name));
     for (name, property) in schema["properties"].as_object_mut().into_iter().flatten() {
-        if let Some(choices) = property["oneOf"].as_array_mut() {
+        if let Some(choices) = property.get_mut("oneOf").and_then(Value::as_array_mut) {
             choices.retain(|choice| choice["type"] != "null");
             if let [only] = &mut choices[..] {
                 *property = only.take();
             }
         }
-        if let Some(types) = property["type"].as_array_mut()
+        if let Some(types) = property.get_mut("type").and_then(Value::as_array_mut)
             && !is_required(name)
         {
             types.retain(|kind| kind != "null");
@@ -295,7 +301,10 @@ fn delivery() -> Value {
         "summary": "Entries of a feed's ledger",
         "description": "Signed as Standard Webhooks. A retry has the same webhook-id, batch and entries; entries come \
             at least once, so tell repeats by the gift's id.",
-        "tags": ["reports"],
+        // A tag of its own: makers of clients put each tag into a file, and paths and webhooks of one tag into two files
+        // of the same name.
+        "tags": ["deliveries"],
+        "security": [],
         "parameters": [
             header("webhook-id", "The batch's name; the same in a retry"),
             header("webhook-timestamp", "Seconds since 1970 of this attempt"),
@@ -332,11 +341,13 @@ mod tests {
     use super::*;
 
     /// Pages and files for people, which need no description for programs.
-    const PAGES: [&str; 11] = [
+    const PAGES: [&str; 13] = [
         "/admin",
         "/desk/{feed}",
         "/",
         "/docs",
+        "/docs/protocol",
+        "/asyncapi.yaml",
         "/openapi.json",
         "/overlay/{feed}",
         "/overlay/{feed}/leaders",
@@ -430,7 +441,20 @@ mod tests {
                 assert_ne!(it["enum"], json!([true]), "{name}.{property}");
             }
         }
-        assert_eq!(api["webhooks"]["gifts"]["post"]["operationId"], "deliverGifts");
+        let delivery = &api["webhooks"]["gifts"]["post"];
+        assert_eq!(delivery["operationId"], "deliverGifts");
+        for item in api["paths"].as_object().unwrap().values() {
+            for operation in item.as_object().unwrap().values() {
+                assert_ne!(operation["tags"], delivery["tags"], "{}", operation["operationId"]);
+            }
+        }
+        // A null is a keyword with a wrong value; examples are the only places that may have one.
+        for schema in schemas.values() {
+            let text = schema.to_string();
+            for keyword in ["oneOf", "anyOf", "allOf", "type", "items", "enum", "properties", "$ref"] {
+                assert!(!text.contains(&format!("\"{keyword}\":null")), "{keyword}: {text}");
+            }
+        }
         assert_eq!(schemas["LedgerEntry"]["properties"]["gift"]["$ref"], "#/components/schemas/GiftEvent");
         assert!(!schemas["DropClaim"]["required"].as_array().unwrap().contains(&json!("id")));
     }

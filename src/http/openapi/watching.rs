@@ -110,7 +110,7 @@ pub(super) fn presence() {}
 /// Watch a feed on a WebSocket
 ///
 /// Text frames, one JSON object each: `snapshot` or `resumed` first, then `delta` and `keepalive`. Who may is judged
-/// after the handshake, so that browsers see why not. See docs/asyncapi.yaml.
+/// after the handshake, so that browsers see why not. See /asyncapi.yaml.
 #[utoipa::path(
     get,
     path = "/v1/feeds/{feed}/ws",
@@ -141,7 +141,7 @@ pub(super) fn sse() {}
 
 /// Watch many feeds on one WebSocket
 ///
-/// Send `{"type":"subscribe","feed":…,"since"?:…}` and `{"type":"unsubscribe","feed":…}`, for up to 64 feeds.
+/// Send `{"type":"subscribe","feed":…,"since"?:…,"without"?:"totals"}` and `{"type":"unsubscribe","feed":…}`, for up to 64 feeds.
 #[utoipa::path(
     get,
     path = "/v1/ws",

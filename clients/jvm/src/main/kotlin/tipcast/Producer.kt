@@ -1,0 +1,267 @@
+package tipcast
+
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.runInterruptible
+import kotlinx.serialization.DeserializationStrategy
+import kotlinx.serialization.SerialName
+import kotlinx.serialization.Serializable
+import kotlinx.serialization.SerializationException
+import kotlinx.serialization.builtins.ListSerializer
+import kotlinx.serialization.builtins.serializer
+import kotlinx.serialization.json.JsonElement
+import kotlinx.serialization.json.JsonObject
+import kotlinx.serialization.json.buildJsonObject
+import kotlinx.serialization.json.put
+import okhttp3.HttpUrl.Companion.toHttpUrl
+import okhttp3.MediaType.Companion.toMediaType
+import okhttp3.OkHttpClient
+import okhttp3.Request
+import okhttp3.RequestBody.Companion.toRequestBody
+import java.io.IOException
+import java.time.Duration
+import java.util.UUID
+import java.util.concurrent.ThreadLocalRandom
+import java.util.concurrent.TimeUnit
+import kotlin.math.min
+
+/** A gift as a producer sends it. Without [id] one is made, so that a retry is not a second gift. Times are RFC 3339. */
+@Serializable
+public data class Gift @JvmOverloads constructor(
+    val user: User,
+    val gift: GiftKind,
+    val id: String? = null,
+    val count: Long = 1,
+    val value: Value? = null,
+    val message: String? = null,
+    val combo: Combo? = null,
+    val tier: Int? = null,
+    val test: Boolean = false,
+    @SerialName("occurred_at") val occurredAt: String? = null,
+    @SerialName("deliver_at") val deliverAt: String? = null,
+    @SerialName("delay_ms") val delayMs: Long? = null,
+    val meta: JsonObject? = null,
+)
+
+/** What became of a gift. [duplicate]: its id had come before, and this is the first answer again. */
+@Serializable
+public data class Posted(
+    val status: String,
+    val id: String = "",
+    val epoch: String? = null,
+    val seq: Long? = null,
+    val row: String? = null,
+    val count: Long? = null,
+    @SerialName("deliver_at") val deliverAt: String? = null,
+    val duplicate: Boolean = false,
+    /** Its place in a batch, and why it was refused. */
+    val index: Int = 0,
+    val error: Problem? = null,
+)
+
+/** A refusal (RFC 9457). */
+@Serializable
+public data class Problem(
+    val type: String = "about:blank",
+    val title: String = "",
+    val status: Int = 0,
+    val detail: String = "",
+    val errors: List<Fault> = emptyList(),
+) {
+    /** What is wrong with one field. */
+    @Serializable
+    public data class Fault(val pointer: String, val detail: String)
+}
+
+/** The gateway refused; sending the same again is of no use. */
+public class Refused(public val problem: Problem) : IOException(
+    "${problem.status} ${problem.type}: ${problem.detail}" + problem.errors.joinToString("") { "; ${it.pointer}: ${it.detail}" },
+)
+
+/**
+ * Sends gifts to a gateway. Calls block until there is an answer, and are retried with the same id for [retryFor] while
+ * there is none, or 429, 503 and other 5xx: a gift is taken once however often it had to be sent. They throw [Refused],
+ * or another [IOException] when the time is over. In coroutines, use [suspending].
+ */
+public class Producer @JvmOverloads constructor(
+    url: String,
+    private val key: String? = null,
+    client: OkHttpClient = OkHttpClient(),
+    private val retryFor: Duration = Duration.ofMinutes(1),
+) {
+    private val base = url.trimEnd('/').toHttpUrl()
+    private val client = client.newBuilder().callTimeout(ATTEMPT, TimeUnit.MILLISECONDS).build()
+
+    /** Sends one gift. */
+    @Throws(IOException::class, InterruptedException::class)
+    public fun post(feed: String, gift: Gift): Posted =
+        call("POST", listOf("feeds", feed, "gifts"), json.encodeToJsonElement(Gift.serializer(), named(gift)), Posted.serializer())
+
+    /** Sends many, in batches of 128, and answers one result for each, in order. */
+    @Throws(IOException::class, InterruptedException::class)
+    public fun postAll(feed: String, gifts: List<Gift>): List<Posted> = gifts.map(::named).chunked(BATCH).flatMapIndexed { n, batch ->
+        val list = json.encodeToJsonElement(ListSerializer(Gift.serializer()), batch)
+        val body = buildJsonObject { put("gifts", list) }
+        call("POST", listOf("feeds", feed, "gifts", "batch"), body, Results.serializer()).results
+            .map { it.copy(index = it.index + n * BATCH) }
+    }
+
+    /** Takes a row back everywhere. */
+    @Throws(IOException::class, InterruptedException::class)
+    public fun retract(feed: String, row: String) {
+        call("DELETE", listOf("feeds", feed, "rows", row), null, JsonElement.serializer())
+    }
+
+    /** Cancels a scheduled gift; [Refused] with status 409 when it was shown already. */
+    @Throws(IOException::class, InterruptedException::class)
+    public fun cancel(feed: String, gift: String) {
+        call("DELETE", listOf("feeds", feed, "scheduled", gift), null, JsonElement.serializer())
+    }
+
+    /** Runs [calls] where blocking is fine; cancelling the coroutine interrupts it. */
+    public suspend fun <T> suspending(calls: Producer.() -> T): T = runInterruptible(Dispatchers.IO) { calls() }
+
+    private fun named(gift: Gift): Gift = if (gift.id == null) gift.copy(id = UUID.randomUUID().toString()) else gift
+
+    /** One request below /v1, given as the parts of its path; [waitMs] is added to the time of an attempt. */
+    internal fun <T> call(
+        method: String, path: List<String>, body: JsonElement?, into: DeserializationStrategy<T>, waitMs: Long = 0,
+    ): T {
+        val url = base.newBuilder().addPathSegment("v1").apply { path.forEach(::addPathSegment) }.build()
+        val request = Request.Builder().url(url)
+            .method(method, body?.toString()?.toRequestBody(JSON) ?: if (method == "POST") EMPTY else null)
+        if (key != null) request.header("Authorization", "Bearer $key")
+        val client = if (waitMs == 0L) client else client.newBuilder()
+            .callTimeout(ATTEMPT + waitMs, TimeUnit.MILLISECONDS).readTimeout(ATTEMPT + waitMs, TimeUnit.MILLISECONDS).build()
+        val until = System.nanoTime() + retryFor.toNanos()
+        var tries = 0
+        while (true) {
+            val again = once(client, request.build(), into) { return it }
+            val pause = again.afterMs + ThreadLocalRandom.current().nextLong(min(PAUSE_MOST, PAUSE shl min(tries, 10)))
+            tries += 1
+            if (System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(pause) > until) {
+                throw IOException("$method ${url.encodedPath} after $tries tries: ${again.why.message}", again.why)
+            }
+            Thread.sleep(pause)
+        }
+    }
+
+    /** Why another try is worth it. */
+    private class Again(val afterMs: Long, val why: IOException)
+
+    private inline fun <T> once(client: OkHttpClient, request: Request, into: DeserializationStrategy<T>, done: (T) -> Unit): Again {
+        val (status, after, text) = try {
+            client.newCall(request).execute().use { answer ->
+                Triple(answer.code, answer.header("Retry-After")?.toLongOrNull() ?: 0, answer.body?.string().orEmpty())
+            }
+        } catch (e: IOException) {
+            // OkHttp tells an interrupt as a time-out of its own.
+            if (Thread.interrupted()) throw InterruptedException()
+            return Again(0, e)
+        }
+        if (status == 408 || status == 425 || status == 429 || status >= 500) {
+            return Again(after.coerceIn(0, 3_600) * 1_000, IOException("$status ${text.take(200)}"))
+        }
+        try {
+            if (status < 300) done(json.decodeFromString(into, text.ifEmpty { "{}" }))
+        } catch (e: SerializationException) {
+            throw Refused(Problem(status = status, detail = "an answer that cannot be read: ${e.message}"))
+        }
+        val problem = runCatching { json.decodeFromString(Problem.serializer(), text) }.getOrElse { Problem(detail = text.take(200)) }
+        throw Refused(problem.copy(status = status))
+    }
+
+    @Serializable
+    private class Results(val results: List<Posted>)
+
+    private companion object {
+        const val BATCH = 128
+
+        /** One attempt, in milliseconds. */
+        const val ATTEMPT = 10_000L
+        const val PAUSE = 250L
+        const val PAUSE_MOST = 10_000L
+        val JSON = "application/json".toMediaType()
+        val EMPTY = ByteArray(0).toRequestBody(null)
+    }
+}
+
+/** Something that happened in a feed. A gift's [gift] has the id by which to know an entry that came before. */
+@Serializable
+public data class Entry(
+    val cursor: String,
+    val attempt: Int = 1,
+    val status: String = "",
+    val seq: Long? = null,
+    val row: String? = null,
+    val at: String = "",
+    val gift: Gift? = null,
+    val goal: JsonObject? = null,
+)
+
+/** Handles an entry; what it throws gives the entry and those behind it back. */
+public fun interface EntryHandler {
+    @Throws(Exception::class)
+    public fun handle(entry: Entry)
+}
+
+/** Reads a feed's ledger at its own pace; several consumers of one [group] share the work. Needs the right `reports`. */
+public class Group @JvmOverloads constructor(
+    private val producer: Producer,
+    private val feed: String,
+    private val group: String,
+    private val consumer: String = "jvm-" + UUID.randomUUID().toString().take(12),
+    /** Entries of one claim. */
+    private val max: Int = 128,
+    /** Handling a claim has to be over before it is. */
+    private val lease: Duration = Duration.ofSeconds(30),
+) {
+    /**
+     * Hands every entry to [handler], at least once and in order, until the thread is interrupted. What it returned from
+     * is acknowledged; when it throws, that entry and those behind it are given back, and what it threw is thrown.
+     */
+    @Throws(Exception::class)
+    public fun consume(handler: EntryHandler) {
+        while (true) step(WAIT, handler)
+    }
+
+    /** One claim, which waits for entries for so long; answers how many were handled. */
+    @Throws(Exception::class)
+    public fun step(waitMs: Long, handler: EntryHandler): Int {
+        val asked = buildJsonObject {
+            put("consumer", consumer)
+            put("max", max)
+            put("wait_ms", waitMs)
+            put("lease_ms", lease.toMillis())
+        }
+        val entries = call("claim", asked, Claimed.serializer(), waitMs).entries
+        var done = 0
+        try {
+            for (entry in entries) {
+                if (Thread.interrupted()) throw InterruptedException()
+                handler.handle(entry)
+                done += 1
+            }
+        } finally {
+            // Told also when the handler threw, or what was done would come again.
+            tell("ack", entries.take(done))
+            tell("nack", entries.drop(done))
+        }
+        return done
+    }
+
+    private fun tell(what: String, entries: List<Entry>) {
+        if (entries.isEmpty()) return
+        val cursors = json.encodeToJsonElement(ListSerializer(String.serializer()), entries.map { it.cursor })
+        call(what, buildJsonObject { put("cursors", cursors) }, JsonElement.serializer(), 0)
+    }
+
+    private fun <T> call(what: String, body: JsonElement, into: DeserializationStrategy<T>, waitMs: Long): T =
+        producer.call("POST", listOf("feeds", feed, "groups", group, what), body, into, waitMs)
+
+    @Serializable
+    private class Claimed(val entries: List<Entry>)
+
+    private companion object {
+        const val WAIT = 20_000L
+    }
+}
