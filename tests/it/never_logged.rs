@@ -18,7 +18,7 @@ const SECRET: &str = "a secret of the tests, longer than it must be";
 const PRODUCER: &str = "producer-0123456789";
 
 fn token(feeds: &str, ends_in_ms: i64) -> String {
-    let now = Millis::now().0 as i64;
+    let now = Millis::now().0;
     let claims = json!({"sub": "ann", "iat": (now - 600_000) as f64 / 1e3, "feeds": [feeds],
         "exp": (now + ends_in_ms) as f64 / 1e3});
     Minter::secret(SECRET).sign(&claims, None).unwrap()
