@@ -439,9 +439,7 @@ if s.sweep ~= '-' and ACTION == 'tick' then
   local found = call('HSCAN', GIFTERS, s.sweep, 'COUNT', '200')
   s.sweep, changed = found[1] == '0' and '-' or found[1], true
   for at = 1, #found[2], 2 do
-    local keeps = false
-    for id in string.gmatch(found[2][at + 1], '\n(%d+) ') do keeps = keeps or span_of(id + 0) end
-    if not keeps then call('HDEL', GIFTERS, found[2][at]) end
+    if read_gifter(found[2][at + 1]).count == 0 then call('HDEL', GIFTERS, found[2][at]) end
   end
 end
 if ACTION == 'tick' and call('HLEN', PARTS) > #entries + 64 then

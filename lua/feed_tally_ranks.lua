@@ -110,8 +110,6 @@ end
 
 -- A gifter: `spans`, span -> gifts and scores by measure, with what they were before this run; `count` of them, and
 -- where that is 1, `span` and `only`. `since`, by "RUN MEASURE": since when a score above 2^53-1 is shown as that.
-local SCORE = ' (%S-)=([%d:]+)=(%d+)=(%d+)'
-
 local function given_in(it, span)
   local given = it.spans[span]
   if not given then
@@ -121,32 +119,54 @@ local function given_in(it, span)
   return given
 end
 
-local function read_gifter(text)
-  local it = { person = '', spans = {}, count = 0, since = {}, moved = {} }
-  if not text then return it end
+-- A score as it is stored, of a span that may be there already: two spans became one since this was written.
+local function read_score(given, code, sum, order, at)
+  local score = given.scores[code]
+  if not score then
+    given.scores[code] = { sum = sum, order = order, at = at, was = sum, was_order = order }
+  else
+    score.sum = sum_sum(score.sum, sum, 1)
+    score.was = score.sum
+    if order > score.order then score.order, score.was_order, score.at = order, order, at end
+  end
+end
+
+-- As older versions stored gifters: lines of text.
+local function read_gifter_of_old(it, text)
   it.person = match(text, '^[^\n]*')
   for id, count, scores in string.gmatch(text, '\n(%d+) (%d+)([^\n]*)') do
     local span = span_of(id + 0)
     if span then
       local given = given_in(it, span)
       given.gifts, given.had = given.gifts + count, given.had + count
-      for code, sum, order, at in string.gmatch(scores, SCORE) do
-        sum, order = sum_of(sum), order + 0
-        local score = given.scores[code]
-        if not score then
-          given.scores[code] = { sum = sum, order = order, at = at, was = sum, was_order = order }
-        else
-          -- Two spans became one since this was written.
-          score.sum = sum_sum(score.sum, sum, 1)
-          score.was = score.sum
-          if order > score.order then score.order, score.was_order, score.at = order, order, at end
-        end
+      for code, sum, order, at in string.gmatch(scores, ' (%S-)=([%d:]+)=(%d+)=(%d+)') do
+        read_score(given, code, sum_of(sum), order + 0, at)
       end
     end
   end
-  if string.find(text, '\n!', 1, true) then
-    for run, code, order, at in string.gmatch(text, '\n!(%d+) (%S+) (%d+) (%d+)') do
-      if runs[run + 0] then it.since[run .. ' ' .. code] = { order = order + 0, at = at, was_order = order + 0 } end
+end
+
+local function read_gifter(text)
+  local it = { person = '', spans = {}, count = 0, since = {}, moved = {} }
+  if not text then return it end
+  local first = string.byte(text)
+  if first == 123 or first == 10 then
+    read_gifter_of_old(it, text)
+    return it
+  end
+  local parts = cmsgpack.unpack(text)
+  it.person = parts[1]
+  for n = 2, #parts do
+    local part = parts[n]
+    if part[1] ~= '!' then
+      local span = span_of(part[1])
+      if span then
+        local given = given_in(it, span)
+        given.gifts, given.had = given.gifts + part[2], given.had + part[2]
+        for at = 3, #part, 4 do read_score(given, part[at], part[at + 1], part[at + 2], part[at + 3]) end
+      end
+    elseif runs[part[2]] then
+      it.since[int(part[2]) .. ' ' .. part[3]] = { run = part[2], code = part[3], order = part[4], at = part[5], was_order = part[4] }
     end
   end
   return it
@@ -154,21 +174,22 @@ end
 
 -- Nothing where nothing is left of a gifter.
 local function gifter_text(it)
-  local lines = {}
+  local parts, count = { it.person }, 1
   for span, given in pairs(it.spans) do
     if given.gifts > 0 or next(given.scores) then
-      local words = { int(span.to) .. ' ' .. int(given.gifts) }
+      local part, n = { span.to, given.gifts }, 2
       for code, score in pairs(given.scores) do
-        words[#words + 1] = ' ' .. code .. '=' .. sum_text(score.sum) .. '=' .. int(score.order) .. '=' .. score.at
+        part[n + 1], part[n + 2], part[n + 3], part[n + 4], n = code, score.sum, score.order, score.at, n + 4
       end
-      lines[#lines + 1] = concat(words) .. '\n'
+      count = count + 1
+      parts[count] = part
     end
   end
-  if #lines == 0 then return nil end
-  for key, since in pairs(it.since) do
-    if since.order then lines[#lines + 1] = '!' .. key .. ' ' .. int(since.order) .. ' ' .. since.at .. '\n' end
+  if count == 1 then return nil end
+  for _, since in pairs(it.since) do
+    if since.order then parts[#parts + 1] = { '!', since.run, since.code, since.order, since.at } end
   end
-  return it.person .. '\n' .. concat(lines)
+  return cmsgpack.pack(parts)
 end
 
 -- What a gifter has in a run by a measure: the sum over its spans, and when the last of them came to be; and both before.
@@ -228,7 +249,7 @@ local function move_score(it, span, given, code, by, sign, when)
     local key, before = int(id) .. ' ' .. code, befores[n]
     local since = it.since[key]
     if score_of(it, id, code) == before[1] then
-      it.since[key] = { order = before[2], at = before[3], was_order = since and since.was_order }
+      it.since[key] = { run = id, code = code, order = before[2], at = before[3], was_order = since and since.was_order }
     elseif since then
       it.since[key] = { was_order = since.was_order }
     end
@@ -436,7 +457,7 @@ local function leaders_text(code, them)
   for n, it in ipairs(them) do users[n] = it.user end
   local known = #users > 0 and call('HMGET', GIFTERS, unpack(users)) or {}
   for n, it in ipairs(them) do
-    lines[n] = int(it.score) .. ' ' .. it.at .. ' ' .. (known[n] and match(known[n], '^[^\n]*') or '{"id":"","name":""}') .. '\n'
+    lines[n] = int(it.score) .. ' ' .. it.at .. ' ' .. read_gifter(known[n]).person .. '\n'
   end
   return code .. ' ' .. int(#lines) .. '\n' .. concat(lines)
 end

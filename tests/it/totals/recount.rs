@@ -77,7 +77,10 @@ impl Recount {
             return;
         }
         if status == "retracted" {
-            return self.undo(|known| known.id == id);
+            // An id that came again after its window is another gift's: it is the newest that is taken back.
+            let newest = self.events.iter().rev().find(|known| !known.back && known.id == id);
+            let Some((at, row)) = newest.map(|known| (known.at, known.row.clone())) else { return };
+            return self.undo(|known| known.id == id && known.at == at && known.row == row);
         }
         let money = event
             .get("value")
