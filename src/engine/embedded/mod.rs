@@ -52,6 +52,7 @@ mod groups;
 mod hooks;
 mod ids;
 mod jobs;
+mod known_ids;
 mod layouts;
 mod ledger;
 mod locks;

@@ -59,7 +59,7 @@ impl Common {
             agenda: Agenda::read(db)?,
             jobs: Jobs::default(),
             log: Log::read(db)?,
-            ids: Ids::default(),
+            ids: Ids::read(db)?,
             hooks_of_all: BTreeMap::new(),
             blocks_of_all: blocks::of_all(db)?,
             touched: Vec::new(),
