@@ -122,9 +122,10 @@ async fn filled() -> tempfile::TempDir {
     for name in ["hurt", "well"] {
         fill(&engine, name).await;
     }
+    engine.at(NOW, Feeds::settle_log).await.unwrap();
     for name in ["hurt-2", "well-2"] {
         // The first begins the feed; the others are only logged.
-        for id in ["first", "logged", "logged-too"] {
+        for id in ["first", "logged", "logged-too", "logged-last"] {
             engine.publish(&feed(name), vec![gift(id, "")], NOW).await.unwrap();
         }
     }

@@ -63,7 +63,7 @@ async fn a_folder_of_the_layout_before_the_log_keeps_its_entries_and_what_is_dam
         assert!(matches!(refused, Err(EngineError::FeedDamaged(_))), "{damage}: {refused:?}");
         let ask = Ask { max: 9, lease_ms: 1_000, from: Start::Start };
         let taken = engine.take(&feed("well-2"), &"g".parse().unwrap(), ask, NOW).await.unwrap().unwrap();
-        assert_eq!(taken.entries.len(), 3, "{damage}");
+        assert_eq!(taken.entries.len(), 4, "{damage}");
         engine.close().await.unwrap();
         let report = files::check(dir.path()).unwrap();
         assert_eq!(
@@ -191,7 +191,7 @@ async fn a_folder_of_the_layout_before_seals_keeps_everything() {
     let (feed, group) = (feed("well-2"), "g".parse().unwrap());
     let ask = Ask { max: 9, lease_ms: 1_000, from: Start::Start };
     let logged = engine.take(&feed, &group, ask, NOW);
-    assert_eq!(logged.await.unwrap().unwrap().entries.len(), 3);
+    assert_eq!(logged.await.unwrap().unwrap().entries.len(), 4);
     assert_eq!(DueKind::Gift.letter(), 'g');
     engine.close().await.unwrap();
     assert_eq!(files::check(dir.path()).unwrap().damage, []);
