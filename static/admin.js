@@ -1,11 +1,9 @@
 // The page of those who look after reports: feeds, groups, webhooks, and dead letters to send again.
 
+import { $, Key, lang, make, state } from "./keyed.js";
+
 /** How often it looks, in milliseconds. */
 const EVERY = 2_000;
-/** After how long without an answer it says that there is none, in milliseconds. */
-const PATIENCE = 8_000;
-/** Where this tab keeps the key until it is closed. */
-const KEPT = "tipcast-admin-key";
 
 const SAID = {
   en: {
@@ -26,63 +24,15 @@ const SAID = {
   },
 };
 
-const $ = (id) => document.getElementById(id);
-const lang = document.documentElement.lang === "zh" ? "zh" : "en";
 const said = SAID[lang];
 const units = new Intl.NumberFormat(lang, { maximumFractionDigits: 1 });
-const locked = document.body.dataset.locked === "true";
-
-/** The key, kept for this tab only; nowhere when storage is forbidden. */
-let key = stored();
+const key = new Key("tipcast-admin-key");
 /** When, by the gateway's clock, and at which position each feed was seen last. */
 let before = { at: 0, feeds: new Map() };
 /** What is running or comes next; a later look makes it void. */
 let turn = 0;
 
-function stored() {
-  try {
-    // What stands behind # never leaves the browser; it goes from the address, which people copy and share.
-    const given = new URLSearchParams(location.hash.slice(1)).get("key");
-    if (given) {
-      history.replaceState(null, "", location.pathname + location.search);
-      sessionStorage.setItem(KEPT, given);
-    }
-    return given ?? sessionStorage.getItem(KEPT) ?? "";
-  } catch {
-    return "";
-  }
-}
-
-function keep(value) {
-  key = value;
-  try {
-    if (value) sessionStorage.setItem(KEPT, value);
-    else sessionStorage.removeItem(KEPT);
-  } catch {
-    // Asked for again after a reload.
-  }
-}
-
-async function call(method, path, body) {
-  const headers = body === undefined ? {} : { "content-type": "application/json" };
-  if (key) headers.authorization = `Bearer ${key}`;
-  const answer = await fetch(path, {
-    method, headers, body: JSON.stringify(body), cache: "no-store", signal: AbortSignal.timeout(PATIENCE),
-  });
-  const told = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw Object.assign(new Error(told.detail ?? told.title ?? `${answer.status}`), { status: answer.status });
-  return told;
-}
-
 // ---------------------------------------------------------------- what is shown
-
-/** An element with a class, and texts or elements in it. Text is never read as markup. */
-function make(tag, className, ...parts) {
-  const element = document.createElement(tag);
-  if (className) element.className = className;
-  element.append(...parts);
-  return element;
-}
 
 function time(text) {
   const at = new Date(text);
@@ -181,18 +131,13 @@ function draw({ server_time, feeds, groups, webhooks, dead, more }) {
   drawn = looks;
 }
 
-function state(name, text) {
-  $("state").dataset.state = name;
-  $("state").textContent = text;
-}
-
 // ---------------------------------------------------------------- what is done
 
 async function replay(button, path, body) {
   button.disabled = true;
   $("answer").className = "";
   try {
-    const { replayed } = await call("POST", path, body);
+    const { replayed } = await key.call("POST", path, body);
     $("answer").textContent = said.replayed(units.format(replayed));
     drawn = "";
   } catch (error) {
@@ -202,32 +147,18 @@ async function replay(button, path, body) {
   }
 }
 
-function lock(why) {
-  turn += 1;
-  $("board").hidden = true;
-  $("unlock").hidden = false;
-  $("forget").hidden = true;
-  $("refused").textContent = why;
-  state("waiting", "");
-  $("key").focus();
-}
-
 async function look() {
   const mine = ++turn;
   try {
-    const overview = await call("GET", "/v1/admin/overview");
+    const overview = await key.call("GET", "/v1/admin/overview");
     if (mine !== turn) return;
     draw(overview);
-    $("board").hidden = false;
-    $("unlock").hidden = true;
-    $("forget").hidden = !key;
+    key.show(true);
     state("live", said.live);
   } catch (error) {
     if (mine !== turn) return;
     if (error.status === 401) {
-      const tried = key !== "";
-      keep("");
-      lock(tried ? said.wrong : "");
+      key.refused(said.wrong);
       return;
     }
     state("away", error.status ? error.message : said.away);
@@ -235,18 +166,4 @@ async function look() {
   setTimeout(() => mine === turn && look(), EVERY);
 }
 
-$("unlock").addEventListener("submit", (event) => {
-  event.preventDefault();
-  keep($("key").value.trim());
-  $("key").value = "";
-  $("refused").textContent = "";
-  look();
-});
-
-$("forget").addEventListener("click", () => {
-  keep("");
-  lock("");
-});
-
-if (locked && !key) lock("");
-else look();
+key.guard(look, () => (turn += 1));

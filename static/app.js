@@ -1,5 +1,7 @@
 // The first page: a ticker of one feed, and a desk that sends gifts into it.
 
+// First: it wants what is counted, and the ticker joins its connection.
+import { Show } from "./show.js";
 import "./tipcast.js";
 import { Drops } from "./drops.js";
 import { drawing } from "./icons.js";
@@ -16,14 +18,14 @@ const SAID = {
   en: {
     connecting: "connecting …", live: "live", waiting: "back in a moment …", closed: "closed",
     accepted: "Sent.", merged: "Sent, it joined your last one.", suppressed: "Sent too often: not shown.",
-    scheduled: "Shows in 10 s.", burst: (n) => `${n} gifts sent.`, copied: "Copied", byHand: "Press Ctrl+C",
+    scheduled: "Shows in 10 s.", in_review: "It waits for the host.", burst: (n) => `${n} gifts sent.`, copied: "Copied", byHand: "Press Ctrl+C",
     somebody: "Somebody", away: "The gateway does not answer.", busy: "The gateway is busy, try again later.",
     locked: "A producer key is needed.",
   },
   zh: {
     connecting: "正在连接…", live: "已连接", waiting: "马上回来…", closed: "已断开",
     accepted: "已送出。", merged: "已送出，与上一份合并。", suppressed: "送得太频繁，未显示。",
-    scheduled: "10 秒后显示。", burst: (n) => `已送出 ${n} 份礼物。`, copied: "已复制", byHand: "请按 Ctrl+C",
+    scheduled: "10 秒后显示。", in_review: "等待主播审核。", burst: (n) => `已送出 ${n} 份礼物。`, copied: "已复制", byHand: "请按 Ctrl+C",
     somebody: "某位观众", away: "网关没有响应。", busy: "网关繁忙，请稍后再试。", locked: "需要生产者密钥。",
   },
 };
@@ -156,6 +158,7 @@ $("send").addEventListener("submit", (event) => {
     const details = { count: count.valueAsNumber, message: message.value, test: test.checked, delay: later.checked ? LATER : 0 };
     const told = await post(gifts, gift(from, kind, lang, details), key);
     if (told.seq !== undefined) remember(sent, told.seq, at);
+    show.sent(told);
     message.value = "";
     return said[told.status] ?? said.accepted;
   });
@@ -180,6 +183,18 @@ ticker.addEventListener("tipcast-drops", ({ detail }) => drops.show(detail.drops
 drops.show(ticker.drops);
 // Most viewers never held anything: nobody is asked about them.
 if (memory.get("held")) drops.recall($("key").value.trim()).catch(() => {});
+
+// ---------------------------------------------------------------- what is counted
+
+const show = new Show({
+  root: $("show"),
+  feed,
+  lang,
+  deed: (button, act) => deed(button, act, "show-answer"),
+  secret: secrets.get("token") ?? undefined,
+});
+// Where that needs a key that is not there, the box says nothing.
+show.recall($("key").value.trim()).catch(() => {});
 
 // ---------------------------------------------------------------- what is taken along
 

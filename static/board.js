@@ -1,13 +1,13 @@
 /**
  * <tipcast-leaders feed="demo" period="session" by="points">, <tipcast-goal feed="demo" goal="mic"> and
  * <tipcast-total feed="demo" period="session" by="EUR">: what a feed counts, beside a ticker or alone. All of a page
- * that show the same feed share one connection. docs/EMBEDDING.md has their attributes and parts.
+ * that show the same feed share one connection, the ticker too. docs/EMBEDDING.md has their attributes and parts.
  */
 
-import { connect } from "./connect.js";
 import { Format } from "./format.js";
 import { look } from "./look.js";
 import { element } from "./rows.js";
+import { follow } from "./shared.js";
 import { speak } from "./words.js";
 
 /** The gateway that this file came from, or none when it was bundled into something else. */
@@ -43,40 +43,13 @@ function sheets() {
   return [look(), sheet];
 }
 
-/** One connection for each gateway, feed and token, while somebody here shows it. */
-const shared = new Map();
-
-function follow({ url, feed, token }, listener) {
-  const key = JSON.stringify([url, feed, typeof token === "function" ? "" : token ?? ""]);
-  let it = shared.get(key);
-  if (!it) {
-    it = { listeners: new Set(), list: null, connection: null };
-    shared.set(key, it);
-    it.connection = connect({
-      url, feed, token,
-      onChange(list) {
-        it.list = list;
-        for (const each of it.listeners) each(list);
-      },
-    });
-  }
-  it.listeners.add(listener);
-  if (it.list) listener(it.list);
-  return () => {
-    it.listeners.delete(listener);
-    if (it.listeners.size > 0) return;
-    shared.delete(key);
-    it.connection.close();
-  };
-}
-
 // Also imported where there is no document, when pages are rendered on a server.
 const Base = globalThis.HTMLElement ?? class {};
 
 class Board extends Base {
   static observedAttributes = ["feed", "url", "token", "lang", "period", "by", "goal", "max", "heading"];
 
-  #leave = null;
+  #feed = null;
   #list = null;
 
   constructor() {
@@ -96,12 +69,12 @@ class Board extends Base {
   }
 
   disconnectedCallback() {
-    this.#leave?.();
-    this.#leave = this.#list = null;
+    this.#feed?.close();
+    this.#feed = this.#list = null;
   }
 
   attributeChangedCallback(name, before, now) {
-    if (!this.#leave || before === now) return;
+    if (!this.#feed || before === now) return;
     if (["feed", "url", "token"].includes(name)) {
       this.disconnectedCallback();
       this.#follow();
@@ -113,9 +86,11 @@ class Board extends Base {
     if (!feed) return;
     const url = this.getAttribute("url") ?? HOME ?? globalThis.location?.origin;
     const token = this.getAttribute("token") ?? undefined;
-    this.#leave = follow({ url, feed, token }, (list) => {
-      this.#list = list;
-      this.#draw();
+    this.#feed = follow({ url: new URL(url, document.baseURI).href, feed, token, totals: true }, {
+      onChange: (list) => {
+        this.#list = list;
+        this.#draw();
+      },
     });
   }
 
@@ -128,11 +103,6 @@ class Board extends Base {
 
   get period() {
     return this.getAttribute("period") ?? "session";
-  }
-
-  /** An amount by this measure, as people write it. */
-  amount(by, n) {
-    return by === "points" || by === "units" ? this.format.number(n) : this.format.money({ amount: n, currency: by });
   }
 }
 
@@ -153,7 +123,7 @@ export class TipcastLeaders extends Board {
         name.textContent = user.name;
         name.dir = "auto";
         name.title = user.name;
-        gave.textContent = this.amount(by, score);
+        gave.textContent = this.format.amount(by, score);
         line.part = "leader";
         line.append(place, name, gave);
         return line;
@@ -173,20 +143,21 @@ export class TipcastGoal extends Board {
     this.hidden = !goal;
     if (!goal) return;
     const { title, by, target, value, reached_at } = goal;
-    const share = Math.min(1, value / target);
+    // Multiplied first: 570 of 1000 are 57 of 100 then, and no float below.
+    const percent = Math.min(100, (value * 100) / target);
     this.heading.textContent = this.getAttribute("heading") ?? title;
     this.heading.dir = "auto";
     this.panel.toggleAttribute("data-reached", Boolean(reached_at));
     this.#track.role = "progressbar";
     this.#track.ariaValueMin = "0";
     this.#track.ariaValueMax = "100";
-    this.#track.ariaValueNow = String(Math.floor(share * 100));
+    this.#track.ariaValueNow = String(Math.floor(percent));
     this.#track.ariaLabel = title;
-    this.#bar.style.width = `${share * 100}%`;
+    this.#bar.style.width = `${percent}%`;
     this.#bar.part = "bar";
     const [have, want] = [element("span"), element("span")];
-    have.textContent = this.amount(by, value);
-    want.textContent = this.amount(by, target);
+    have.textContent = this.format.amount(by, value);
+    want.textContent = this.format.amount(by, target);
     this.#foot.replaceChildren(have, want);
     if (!this.#track.isConnected) {
       this.#track.append(this.#bar);
@@ -205,7 +176,7 @@ export class TipcastTotal extends Board {
     const amount = total?.values.find(({ currency }) => currency === by)?.amount;
     const n = by in counted ? counted[by] : amount;
     this.heading.textContent = this.getAttribute("heading") ?? "";
-    this.#value.textContent = by in counted ? this.format.number(n ?? 0) : this.amount(by, n ?? 0);
+    this.#value.textContent = by in counted ? this.format.number(n ?? 0) : this.format.amount(by, n ?? 0);
     if (!this.#value.isConnected) this.panel.append(this.#value);
   }
 }

@@ -42,6 +42,11 @@ export class Format {
     return format.format(amount / 10 ** format.resolvedOptions().maximumFractionDigits);
   }
 
+  /** An amount by what is counted: points and units are numbers, else it is minor units of that currency. */
+  amount(by, n) {
+    return by === "points" || by === "units" ? this.number(n) : this.money({ amount: n, currency: by });
+  }
+
   #currency(code) {
     if (!REAL.has(code)) return undefined;
     let format = this.#money.get(code);

@@ -3,12 +3,11 @@
 
 import { connect } from "./connect.js";
 import { Format } from "./format.js";
+import { $, Key, lang, make, state as show } from "./keyed.js";
 
 /** How often it asks what waits, in milliseconds; and what changes more seldom. */
 const EVERY = 1_000;
 const SELDOM = 5_000;
-/** After how long without an answer a call is given up, in milliseconds. */
-const PATIENCE = 8_000;
 /** How long a decision can be undone before it is sent, in milliseconds. */
 const UNDO = 3_000;
 /** What is pressed again within this is the same press, in milliseconds: of the mouse or a finger, and of a key. */
@@ -16,8 +15,6 @@ const ECHO = 600;
 const KEY_ECHO = 250;
 /** With less time than this left on its clock a decision is sent at once, in milliseconds. */
 const NO_TIME = 6_000;
-/** Where this tab keeps the key until it is closed. */
-const KEPT = "tipcast-desk-key";
 
 const SAID = {
   en: {
@@ -33,7 +30,7 @@ const SAID = {
     never: "nothing came yet", last: (at) => `last ${at}`, refused: (why) => `refused: ${why}`, try: "Test …",
     sample: "Paste the body of a delivery. Nothing is shown.", check: "Check", gifts: "gifts", units: "units",
     gifters: "givers", points: "points", periods: { all: "all time", session: "session", day: "today", week: "this week", month: "this month" },
-    anonymous: "anonymous", reached: "reached",
+    anonymous: "anonymous", reached: "reached", unsent: "No answer. It may not have happened: try again.",
   },
   zh: {
     live: "已连接", away: "没有响应，正在重试", wrong: "此密钥无权管理该频道。",
@@ -48,19 +45,16 @@ const SAID = {
     never: "还没有收到", last: (at) => `最近 ${at}`, refused: (why) => `被拒绝：${why}`, try: "测试…",
     sample: "粘贴一次推送的内容。不会显示任何礼物。", check: "检查", gifts: "礼物", units: "数量",
     gifters: "送礼人数", points: "积分", periods: { all: "全部", session: "本场", day: "今天", week: "本周", month: "本月" },
-    anonymous: "匿名", reached: "已达成",
+    anonymous: "匿名", reached: "已达成", unsent: "没有响应，可能未生效，请重试。",
   },
 };
 
-const $ = (id) => document.getElementById(id);
-const lang = document.documentElement.lang === "zh" ? "zh" : "en";
 const said = SAID[lang];
 const format = new Format(lang, lang === "zh" ? "刚刚" : "now");
 const feed = document.body.dataset.feed;
 const base = `/v1/feeds/${encodeURIComponent(feed)}`;
-const locked = document.body.dataset.locked === "true";
 
-let key = readKey();
+const key = new Key("tipcast-desk-key");
 let connection = null;
 /** What is running or comes next; another key makes it void. */
 let turn = 0;
@@ -74,47 +68,8 @@ const decided = new Set();
 let undoLast = null;
 let selected = null;
 
-function readKey() {
-  const given = new URLSearchParams(location.hash.slice(1)).get("key");
-  try {
-    if (given) {
-      sessionStorage.setItem(KEPT, given);
-      // The address is shown and shared; the key is not.
-      history.replaceState(null, "", location.pathname + location.search);
-    }
-    return given ?? sessionStorage.getItem(KEPT) ?? "";
-  } catch {
-    return given ?? "";
-  }
-}
-
-function keep(value) {
-  key = value;
-  try {
-    if (value) sessionStorage.setItem(KEPT, value);
-    else sessionStorage.removeItem(KEPT);
-  } catch {
-    // Asked for again after a reload.
-  }
-}
-
-async function call(method, path, body, options = {}) {
-  const headers = body === undefined ? {} : { "content-type": "application/json" };
-  if (key) headers.authorization = `Bearer ${key}`;
-  const signal = AbortSignal.timeout(PATIENCE);
-  const answer = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), cache: "no-store", signal, ...options });
-  const told = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw Object.assign(new Error(told.detail ?? told.title ?? `${answer.status}`), { status: answer.status, told });
-  return told;
-}
-
-/** An element with a class, and texts or elements in it. Text is never read as markup. */
-function make(tag, className, ...parts) {
-  const element = document.createElement(tag);
-  if (className) element.className = className;
-  element.append(...parts);
-  return element;
-}
+const call = (...what) => key.call(...what);
+const state = (name) => show(name, said[name] ?? "…");
 
 /** Where and when something was pressed last. */
 let pressed = { at: -Infinity, x: 0, y: 0, on: null };
@@ -142,7 +97,7 @@ async function once(element, act) {
   try {
     await act();
   } catch (error) {
-    tell(error.message);
+    tell(error.status ? error.message : said.unsent);
   } finally {
     delete element.dataset.busy;
   }
@@ -152,11 +107,6 @@ function tell(text, undo = null) {
   $("told").textContent = text;
   undoLast = undo;
   $("undo").hidden = !undo;
-}
-
-function state(name) {
-  $("state").dataset.state = name;
-  $("state").textContent = said[name] ?? "…";
 }
 
 const now = () => connection?.serverTime() ?? Date.now();
@@ -420,18 +370,18 @@ function drawNumbers({ totals, goals }) {
     ].filter(Boolean).join(" · ")),
   ]);
   $("totals").replaceChildren(...lines);
-  $("goals").replaceChildren(...(goals ?? []).map(({ title, value, target, reached_at }) => {
+  $("goals").replaceChildren(...(goals ?? []).map(({ title, by, value, target, reached_at }) => {
     const bar = make("progress", "");
     bar.max = target;
     bar.value = Math.min(value ?? 0, target);
     bar.setAttribute("aria-label", title);
-    const count = `${format.count(value ?? 0)} / ${format.count(target)}${reached_at ? ` · ${said.reached}` : ""}`;
+    const count = `${format.amount(by, value ?? 0)} / ${format.amount(by, target)}${reached_at ? ` · ${said.reached}` : ""}`;
     return make("div", "", make("div", "who", make("span", "name", title), make("span", "quiet", count)), bar);
   }));
   const boards = periods[0]?.[1].leaders ?? {};
-  const board = boards.points ?? boards.units ?? Object.values(boards)[0] ?? [];
-  $("leaders").replaceChildren(...board.slice(0, 5).map(({ rank, user, score }) =>
-    make("li", "", make("span", "name", `${rank}. ${user?.name ?? said.anonymous}`), make("span", "quiet", format.count(score)))));
+  const by = ["points", "units"].find((measure) => boards[measure]) ?? Object.keys(boards)[0];
+  $("leaders").replaceChildren(...(boards[by] ?? []).slice(0, 5).map(({ rank, user, score }) =>
+    make("li", "", make("span", "name", `${rank}. ${user?.name ?? said.anonymous}`), make("span", "quiet", format.amount(by, score)))));
 }
 
 /** Sources whose test stands open: a list that is read anew leaves them alone. */
@@ -481,11 +431,9 @@ function openTest(element, source) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     void once(form, async () => {
-      const headers = { "content-type": "application/json" };
-      if (key) headers.authorization = `Bearer ${key}`;
       const path = `${base}/sources/${encodeURIComponent(source)}/test`;
-      const answer = await fetch(path, { method: "POST", headers, body: body.value, signal: AbortSignal.timeout(PATIENCE) });
-      const told = await answer.json().catch(() => ({}));
+      // A sample that is refused says why, which is what was asked.
+      const told = await call("POST", path, body.value).catch((error) => error.told ?? Promise.reject(error));
       outcome.textContent = told.gift ? `${told.outcome}: ${nameOf(told.gift)} · ${facts(told.gift)}` : [told.outcome, told.detail].filter(Boolean).join(": ");
     });
   });
@@ -523,26 +471,17 @@ addEventListener("keydown", (event) => {
 
 // ---------------------------------------------------------------- the day's work
 
-function lock(why = "") {
+function leave() {
   turn += 1;
   connection?.close();
   connection = null;
-  $("board").hidden = true;
-  $("unlock").hidden = false;
-  $("forget").hidden = true;
-  $("refused").textContent = why;
-  state("waiting");
-  $("key").focus();
 }
 
-function unlock() {
-  turn += 1;
+function open() {
+  leave();
   const mine = turn;
   seesSources = true;
-  $("unlock").hidden = true;
-  $("forget").hidden = !key;
-  connection?.close();
-  connection = connect({ feed, key: key || undefined, onChange: draw, onPresence: (n) => ($("watchers").textContent = said.watchers(format.number(n))) });
+  connection = connect({ feed, key: key.value || undefined, onChange: draw, onPresence: (n) => ($("watchers").textContent = said.watchers(format.number(n))) });
   let seldom = 0;
   const look = async () => {
     if (turn !== mine) return;
@@ -550,7 +489,7 @@ function unlock() {
       const told = await call("GET", `${base}/review`);
       if (turn !== mine) return;
       waiting = told.review;
-      $("board").hidden = false;
+      if ($("board").hidden) key.show(true);
       state("live");
       drawWaiting();
       if (Date.now() - seldom >= SELDOM) {
@@ -560,9 +499,8 @@ function unlock() {
     } catch (error) {
       if (turn !== mine) return;
       if (error.status === 401 || error.status === 403) {
-        const tried = key !== "";
-        keep("");
-        return lock(tried ? said.wrong : "");
+        leave();
+        return key.refused(said.wrong);
       }
       state("away");
     }
@@ -575,16 +513,5 @@ $("skip").replaceChildren(said.skip, make("kbd", "", "S"));
 $("undo").replaceChildren(said.undo, make("kbd", "", "Z"));
 press("pause", false, said.pause, said.resume);
 press("mute", false, said.mute, said.unmute);
-$("unlock").addEventListener("submit", (event) => {
-  event.preventDefault();
-  keep($("key").value.trim());
-  $("key").value = "";
-  unlock();
-});
-$("forget").addEventListener("click", () => {
-  keep("");
-  lock();
-});
 setInterval(tick, 500);
-if (locked && !key) lock();
-else unlock();
+key.guard(open, leave);

@@ -3,10 +3,10 @@
  * attributes, parts, slots, custom properties and events.
  */
 
-import { connect } from "./connect.js";
 import { Format } from "./format.js";
 import { look } from "./look.js";
 import { Rows, element } from "./rows.js";
+import { follow } from "./shared.js";
 import { speak } from "./words.js";
 
 /** How often relative times are written anew, in milliseconds. */
@@ -204,10 +204,8 @@ export class TipcastTicker extends Base {
     const feed = this.getAttribute("feed");
     if (!feed) return this.#tell("closed", { reason: "the attribute feed is missing" });
     try {
-      this.#connection = connect({
-        url: new URL(this.getAttribute("url") || HOME || ".", document.baseURI).href,
-        feed,
-        token: this.token || undefined,
+      const url = new URL(this.getAttribute("url") || HOME || ".", document.baseURI).href;
+      this.#connection = follow({ url, feed, token: this.token || undefined }, {
         onChange: (list, change) => this.#take(list, change),
         onState: (state, detail) => this.#tell(state, detail),
       });

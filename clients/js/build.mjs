@@ -4,11 +4,11 @@
 import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { build } from "esbuild";
 
-export const ENTRIES = ["tipcast", "client", "fold", "element"];
+export const ENTRIES = ["tipcast", "client", "fold", "element", "board"];
 /** Entries that are types only. */
 const TYPES_ONLY = ["react", "preact"];
 export const MODULES = [
-  ...ENTRIES, "connect", "format", "icons", "lines", "look", "rows", "ticker", "words",
+  ...ENTRIES, "connect", "format", "icons", "lines", "look", "rows", "shared", "ticker", "words",
 ];
 
 const here = new URL("./", import.meta.url);

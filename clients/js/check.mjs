@@ -36,6 +36,19 @@ const USERS = {
     const ticker: TipcastTicker = document.createElement("tipcast-ticker");
     ticker.addEventListener("tipcast-change", ({ detail }) => detail.list.rows.length);
   `],
+  "board.ts": [["es2023", "dom"], `
+    import { TipcastGoal } from "tipcast/board";
+    import { connect } from "tipcast/client";
+    const goal: TipcastGoal = document.createElement("tipcast-goal");
+    document.body.append(goal, document.createElement("tipcast-leaders"), document.createElement("tipcast-total"));
+    connect({ url: "https://gateway.example", feed: "demo", without: "totals", onChange: ({ totals, goals }) => {
+      const first: number | undefined = totals.session?.leaders["points"]?.[0]?.score;
+      const reached: string | undefined = goals[0]?.reached_at;
+      console.log(first, reached);
+    }});
+    // @ts-expect-error nothing else can be left out
+    connect({ url: "https://gateway.example", feed: "demo", without: "drops" });
+  `],
   "commonjs.cts": [["es2023"], `
     import client = require("tipcast/client");
     client.connect({ url: "https://gateway.example", feed: "demo" }).close();
@@ -44,12 +57,14 @@ const USERS = {
     import "tipcast/react";
     import "tipcast/element";
     export const App = () => <tipcast-ticker url="https://gateway.example" feed="demo" max={5} theme="dark" className="a" />;
+    export const Board = () => <><tipcast-leaders feed="demo" by="EUR" max={3} /><tipcast-goal feed="demo" goal="mic" /><tipcast-total feed="demo" period="day" /></>;
     // @ts-expect-error there is no such attribute
     export const Wrong = () => <tipcast-ticker feeed="demo" />;
   `],
   "preact.tsx": [["es2023", "dom"], `
     import "tipcast/preact";
     export const App = () => <tipcast-ticker url="https://gateway.example" feed="demo" max={5} class="a" />;
+    export const Board = () => <tipcast-goal feed="demo" goal="mic" class="a" />;
     // @ts-expect-error there is no such attribute
     export const Wrong = () => <tipcast-ticker feeed="demo" />;
   `],
@@ -78,6 +93,7 @@ function types(name, files, more = {}) {
 
 types("the client, without the types of a browser", ["client.ts", "injected.ts", "ws.ts", "commonjs.cts"]);
 types("the element", ["element.ts"]);
+types("leaders, goals and totals", ["board.ts"]);
 types("React 19", ["react.tsx"], { jsx: "react-jsx" });
 types("React 18", ["react.tsx"], {
   jsx: "react-jsx",
@@ -89,7 +105,7 @@ types("React 18", ["react.tsx"], {
 types("Preact", ["preact.tsx"], { jsx: "react-jsx", jsxImportSource: "preact" });
 
 // Bytes that a page loads: one entry, bundled, minified, gzipped.
-const BUDGETS = { fold: 2_048, client: 6 * 1024, element: 14 * 1024, tipcast: 15 * 1024 };
+const BUDGETS = { fold: 2_048, client: 6 * 1024, element: 14 * 1024, board: 9 * 1024, tipcast: 15 * 1024 };
 for (const [entry, most] of Object.entries(BUDGETS)) {
   const { outputFiles } = await build({
     entryPoints: [join(here, `dist/${entry}.js`)], bundle: true, minify: true, format: "esm", target: "es2022", write: false,

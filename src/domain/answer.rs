@@ -161,9 +161,28 @@ pub enum Reviewed {
     Unknown,
 }
 
+/// What a call about a gift in review answers, and what it did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reviewing {
+    /// The answer.
+    pub told: Reviewed,
+    /// What became of the gift by this very call, by the wish or by time; none when that was decided before.
+    pub done: Option<GiftFate>,
+}
+
+impl Reviewing {
+    /// About a gift that is not in review and not remembered.
+    pub const UNKNOWN: Reviewing = Reviewing { told: Reviewed::Unknown, done: None };
+
+    /// What to tell who decides `wish` about a gift about which `decided` was decided, `now`, by this call, or before.
+    pub fn of(wish: Decision, decided: Decision, known: GiftFate, now: bool) -> Reviewing {
+        Reviewing { done: now.then(|| known.clone()), told: Reviewed::again(wish, decided, known) }
+    }
+}
+
 impl Reviewed {
     /// What to tell who decides `wish` about a gift about which `decided` was decided.
-    pub fn again(wish: Decision, decided: Decision, known: GiftFate) -> Reviewed {
+    fn again(wish: Decision, decided: Decision, known: GiftFate) -> Reviewed {
         match known {
             _ if wish != decided => Reviewed::Otherwise(decided),
             GiftFate::Taken(answer) => Reviewed::Decided(answer),

@@ -1,5 +1,6 @@
 //! The changes of a feed: what watchers fold to have the server's list.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use super::tally::goal::GoalView;
@@ -75,7 +76,6 @@ impl RemoveReason {
 impl Change {
     /// Appends the op as it stands in a delta's `ops`. A reset has no op: watchers get a snapshot.
     pub fn push_json(&self, out: &mut String) {
-        use std::fmt::Write;
         let seq = self.seq;
         match &self.op {
             Op::Add(row) => {
@@ -126,4 +126,9 @@ impl Change {
         }
         out.push('}');
     }
+}
+
+/// Appends the op in a delta's `ops` that only counts: for a watcher who leaves the one of this seq out.
+pub fn push_none(out: &mut String, seq: u64) {
+    let _ = write!(out, "{{\"op\":\"none\",\"seq\":{seq}}}");
 }

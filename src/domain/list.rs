@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::drop::push_drops;
 use super::tally::goal::GoalView;
 use super::tally::view::{TotalsView, push_told};
-use super::{Change, Controls, Drops, Epoch, GoalId, Op, Position, Row};
+use super::{Change, Controls, Drops, Epoch, GoalId, Omit, Op, Position, Row};
 
 /// What watchers were told of a feed's goals, by name.
 pub type Goals = BTreeMap<GoalId, Arc<GoalView>>;
@@ -112,11 +112,22 @@ impl FeedList {
         Ok(())
     }
 
-    /// Appends what a snapshot has beside the rows, each member with a comma in front.
-    pub fn push_beside(&self, out: &mut String) {
+    /// Appends what a snapshot for a watcher that leaves `omit` out has beside the rows, each member with a
+    /// comma in front.
+    pub fn push_beside(&self, out: &mut String, omit: Omit) {
         push_drops(out, self.drops.values());
         self.controls.push_json(out);
-        push_told(out, &self.totals, &self.goals);
+        if omit != Omit::Totals {
+            push_told(out, &self.totals, &self.goals);
+        }
+    }
+
+    /// What of `omit` there is to leave out of a snapshot: nothing, where nothing of it is in the list.
+    pub fn omits(&self, omit: Omit) -> Omit {
+        match self.totals.is_empty() && self.goals.is_empty() {
+            true => Omit::Nothing,
+            false => omit,
+        }
     }
 
     /// True when the change `seq` of `epoch` is the one after this list.

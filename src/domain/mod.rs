@@ -1,7 +1,7 @@
 //! The words of a gift feed as types: what a producer may say, what a feed holds,
 //! how a gift changes it. Nothing here does I/O or reads a clock; `now` is always an argument.
 //!
-//! Reading order: [`ids`], [`gift`], [`row`], [`part`], [`control`], [`change`], [`list`], [`policy`], [`feed`], [`moderate`],
+//! Reading order: [`ids`], [`gift`], [`row`], [`part`], [`control`], [`change`], [`omit`], [`list`], [`policy`], [`feed`], [`moderate`],
 //! [`due`], [`review`], [`block`]; then [`mod@drop`], [`claim`], [`stock`]; then [`report`], [`pull`], [`hook`], [`hook_spec`],
 //! [`address`], [`delivery`].
 
@@ -24,6 +24,7 @@ pub mod json;
 pub mod limits;
 pub mod list;
 pub mod moderate;
+pub mod omit;
 pub mod part;
 pub mod policy;
 pub mod pull;
@@ -36,7 +37,7 @@ pub mod tally;
 pub mod text;
 pub mod time;
 
-pub use answer::{Answer, Outcome, Reviewed, Status};
+pub use answer::{Answer, Outcome, Reviewed, Reviewing, Status};
 pub use block::{Block, BlockScope, BlockWish, Blocked};
 pub use change::{Change, Op, RemoveReason, Tag};
 pub use claim::{
@@ -52,6 +53,7 @@ pub use ids::{DropId, Epoch, FeedId, GiftId, GoalId, GroupId, HookId, Position, 
 pub use json::{Fault, Refused};
 pub use list::{CannotFold, FeedList};
 pub use moderate::GiftTakenBack;
+pub use omit::Omit;
 pub use part::{Added, Part};
 pub use policy::{Dedup, Policy, PolicyPatch, TellPresence, Visibility};
 pub use pull::{Cursors, Pull, ReplayWish};

@@ -54,11 +54,14 @@ impl Metered {
         Box::pin(self.time(operation, work))
     }
 
-    fn count(&self, outcome: &Outcome) {
+    fn count(&self, feed: &FeedId, outcome: &Outcome) {
         let status = match outcome {
             Outcome::New(answer) => status_of(answer.status),
             Outcome::Scheduled(_) => GiftStatus::Scheduled,
-            Outcome::InReview(_) => GiftStatus::InReview,
+            Outcome::InReview(_) => {
+                self.metrics.reviews_waiting.joined(feed.as_str());
+                GiftStatus::InReview
+            }
             Outcome::Duplicate(_) | Outcome::ScheduledBefore(_) | Outcome::InReviewBefore(_) => {
                 GiftStatus::Duplicate
             }
@@ -126,7 +129,7 @@ impl FeedStore for Metered {
     fn publish<'a>(&'a self, feed: &'a FeedId, gifts: Vec<Gift>, now: Millis) -> Wait<'a, Vec<Outcome>> {
         Box::pin(async move {
             let outcomes = self.time(Operation::Publish, self.engine.publish(feed, gifts, now)).await?;
-            outcomes.iter().for_each(|outcome| self.count(outcome));
+            outcomes.iter().for_each(|outcome| self.count(feed, outcome));
             Ok(outcomes)
         })
     }

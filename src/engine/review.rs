@@ -1,7 +1,7 @@
 //! What a store of feeds does for the host's desk: gifts that wait for a decision, users whose gifts are not shown.
 
 use super::Wait;
-use crate::domain::{Block, BlockScope, Blocked, Decision, FeedId, GiftId, InReview, Millis, Reviewed};
+use crate::domain::{Block, BlockScope, Blocked, Decision, FeedId, GiftId, InReview, Millis, Reviewing};
 
 /// Review and blocks.
 ///
@@ -23,7 +23,7 @@ pub trait ReviewStore: Send + Sync + 'static {
         id: &'a GiftId,
         decision: Decision,
         now: Millis,
-    ) -> Wait<'a, Reviewed>;
+    ) -> Wait<'a, Reviewing>;
 
     /// Keeps a user's gifts from being shown from [`Block::at`] on, in the place of a block that there is. Within a
     /// second it holds on every node.

@@ -7,7 +7,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 
 use super::problem::ApiError;
 use super::{Gate, caller_of, etag, feed_of};
-use crate::domain::{FeedId, Millis, Visibility};
+use crate::domain::{FeedId, Millis, Omit, Visibility};
 use crate::live::Shown;
 
 /// `GET /v1/feeds/{feed}`
@@ -54,7 +54,7 @@ fn to_json(feed: &FeedId, shown: &Shown) -> String {
         row.push_json(&mut out);
     }
     out.push(']');
-    list.push_beside(&mut out);
+    list.push_beside(&mut out, Omit::Nothing);
     out.push('}');
     out
 }

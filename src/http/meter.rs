@@ -1,6 +1,6 @@
 //! Counting requests, and `GET /metrics`.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use actix_web::body::BoxBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -10,14 +10,31 @@ use actix_web::{HttpRequest, HttpResponse, web};
 
 use super::Gate;
 use super::problem::ApiError;
+use crate::domain::{FeedId, Millis};
 use crate::metrics::Metrics;
 use crate::metrics::labels::{GiftStatus, Route, StatusClass};
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
+/// How long the scrape that looks what waits for hosts gives the store.
+const LOOK_WITHIN: Duration = Duration::from_secs(1);
+
+/// Looks what waits for hosts, at most every few seconds however often somebody asks. Counting notes it
+/// ([`crate::metrics::ReviewsWaiting`]); what the store does not say in time stays as it was.
+async fn look_what_waits(gate: &Gate) {
+    if gate.looked.may_speak().is_none() {
+        return;
+    }
+    let feeds: Vec<FeedId> =
+        gate.live.metrics().reviews_waiting.feeds().iter().filter_map(|feed| feed.parse().ok()).collect();
+    let looks = feeds.iter().map(|feed| gate.engine.reviews(feed, Millis::now()));
+    drop(tokio::time::timeout(LOOK_WITHIN, futures_util::future::join_all(looks)).await);
+}
+
 /// `GET /metrics`
 pub(super) async fn show(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    look_what_waits(&gate).await;
     let metrics = gate.live.metrics();
     metrics.ready.set(i64::from(gate.is_ready(Instant::now()).is_ok()));
     let asked = req.headers().get_all(ACCEPT).filter_map(|value| value.to_str().ok());

@@ -116,6 +116,8 @@ pub struct Gate {
     pace: Pace,
     overview: reports::Kept,
     trouble: Seldom,
+    /// When the metrics looked what waits for hosts.
+    looked: Seldom,
 }
 
 impl Gate {
@@ -133,6 +135,7 @@ impl Gate {
             pace: Pace::new(limits.deliveries_per_second),
             overview: reports::Kept::default(),
             trouble: Seldom::new(Duration::from_secs(1)),
+            looked: Seldom::new(Duration::from_secs(5)),
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 
 use super::frame::Frame;
-use crate::domain::{Change, FeedId, FeedList, Millis, Position};
+use crate::domain::{Change, FeedId, FeedList, Millis, Omit, Position};
 use crate::metrics::Metrics;
 use crate::metrics::labels::{ResumedFrom, SnapshotCause};
 
@@ -62,7 +62,8 @@ struct BoardState {
     capacity: u64,
     frames: VecDeque<Arc<Frame>>,
     bytes: usize,
-    snapshot: Option<Arc<Frame>>,
+    /// For newcomers who leave out nothing, and who leave out totals.
+    snapshots: [Option<Arc<Frame>>; 2],
     /// Positions from here on may be resumed from; the ring may reach further back for those who
     /// never left.
     covered_from: u64,
@@ -121,7 +122,7 @@ impl Board {
             capacity: 0,
             frames: VecDeque::new(),
             bytes: 0,
-            snapshot: None,
+            snapshots: [None, None],
             covered_from: 0,
             history: u64::MAX,
         };
@@ -256,7 +257,7 @@ impl Board {
     }
 
     /// How a watcher that has `since` starts.
-    pub fn start(&self, since: Option<&Position>) -> Start {
+    pub fn start(&self, since: Option<&Position>, omit: Omit) -> Start {
         let mut state = self.locked();
         if !state.listed {
             return Start::NotReady;
@@ -274,7 +275,7 @@ impl Board {
             }
             _ => {
                 self.metrics.snapshots[SnapshotCause::Start].inc();
-                let (cursor, frame) = state.snapshot(&self.feed, None);
+                let (cursor, frame) = state.snapshot(&self.feed, None, omit);
                 Start::At(cursor, frame)
             }
         }
@@ -286,9 +287,9 @@ impl Board {
     }
 
     /// A snapshot for a watcher that has `since`, and the cursor after it.
-    pub fn snapshot(&self, since: Option<&Position>) -> (Cursor, Arc<Frame>) {
+    pub fn snapshot(&self, since: Option<&Position>, omit: Omit) -> (Cursor, Arc<Frame>) {
         self.metrics.snapshots[SnapshotCause::Start].inc();
-        self.locked().snapshot(&self.feed, since)
+        self.locked().snapshot(&self.feed, since, omit)
     }
 
     /// True when the ring leads on from `cursor`, or it needs nothing or a snapshot.
@@ -300,17 +301,17 @@ impl Board {
     }
 
     /// Takes what is due, moving the cursor: shared frames as they are, or `joined` into one for a
-    /// watcher that wants few. A cursor that fell off the ring, or is of another generation, is
+    /// watcher that wants few, and without what it leaves out. A cursor that fell off the ring, or is of another generation, is
     /// folded forward: it gets one newer snapshot that says what it skipped.
-    pub fn take(&self, cursor: &mut Cursor, joined: bool) -> Due {
+    pub fn take(&self, cursor: &mut Cursor, joined: bool, omit: Omit) -> Due {
         let mut state = self.locked();
         if cursor.generation == state.generation && cursor.at.seq >= state.list.at.seq {
             return Due::Nothing;
         }
         let ring = match joined {
             _ if cursor.generation != state.generation => None,
-            true => state.joined(&self.feed, cursor.at.seq).map(|frame| vec![frame]),
-            false => state.following(&self.feed, cursor.at.seq),
+            true => state.joined(&self.feed, cursor.at.seq, omit).map(|frame| vec![frame]),
+            false => state.following(&self.feed, cursor.at.seq, omit),
         };
         if let Some(frames) = ring
             && let Some(last) = frames.last()
@@ -321,7 +322,7 @@ impl Board {
         let replaced = cursor.generation != state.generation;
         let cause = if replaced { SnapshotCause::Replace } else { SnapshotCause::Fold };
         self.metrics.snapshots[cause].inc();
-        let (moved, frame) = state.snapshot(&self.feed, Some(&cursor.at));
+        let (moved, frame) = state.snapshot(&self.feed, Some(&cursor.at), omit);
         *cursor = moved;
         Due::Snapshot(frame)
     }
@@ -337,7 +338,7 @@ impl Board {
         state.capacity = capacity;
         state.frames.clear();
         state.bytes = 0;
-        state.snapshot = None;
+        state.snapshots = [None, None];
         self.moved(state);
     }
 
@@ -363,7 +364,7 @@ impl Board {
                 state.bytes -= oldest.len();
             }
         }
-        state.snapshot = None;
+        state.snapshots = [None, None];
         self.moved(state);
     }
 
@@ -394,44 +395,46 @@ impl BoardState {
     }
 
     /// Frames after `seq` until [`TAKE_BYTES`]; the first is cut when `seq` lies within it.
-    fn following(&self, feed: &FeedId, seq: u64) -> Option<Vec<Arc<Frame>>> {
+    fn following(&self, feed: &FeedId, seq: u64, omit: Omit) -> Option<Vec<Arc<Frame>>> {
         let mut ring = self.frames.range(self.frame_after(seq)?..);
         let first = ring.next()?;
         let mut bytes = first.len();
         let first = match first.first() == Some(seq + 1) {
-            true => first.clone(),
-            false => Arc::new(Frame::joined(feed, seq, [&**first].into_iter())?),
+            true => first.omitting(omit),
+            false => Arc::new(Frame::joined(feed, seq, [first].into_iter(), omit)?),
         };
         let rest = ring.take_while(|frame| {
             bytes += frame.len();
             bytes <= TAKE_BYTES
         });
-        Some(std::iter::once(first).chain(rest.cloned()).collect())
+        Some(std::iter::once(first).chain(rest.map(|frame| frame.omitting(omit))).collect())
     }
 
     /// All after `seq` in one frame, unless that is longer than [`TAKE_BYTES`].
-    fn joined(&self, feed: &FeedId, seq: u64) -> Option<Arc<Frame>> {
+    fn joined(&self, feed: &FeedId, seq: u64, omit: Omit) -> Option<Arc<Frame>> {
         let due = self.frames.range(self.frame_after(seq)?..);
         let bytes: usize = due.clone().map(|frame| frame.len()).sum();
         if bytes > TAKE_BYTES {
             return None;
         }
-        Frame::joined(feed, seq, due.map(|frame| &**frame)).map(Arc::new)
+        Frame::joined(feed, seq, due, omit).map(Arc::new)
     }
 
-    /// The snapshot for newcomers is encoded once per position; one that says what was skipped is
+    /// The snapshots for newcomers are encoded once per position; one that says what was skipped is
     /// the watcher's own.
-    fn snapshot(&mut self, feed: &FeedId, since: Option<&Position>) -> (Cursor, Arc<Frame>) {
+    fn snapshot(&mut self, feed: &FeedId, since: Option<&Position>, omit: Omit) -> (Cursor, Arc<Frame>) {
         let skipped = match since {
             Some(since) if since.epoch == self.list.at.epoch => self.list.at.seq.saturating_sub(since.seq),
             _ => 0,
         };
-        let encode = |skipped| Arc::new(Frame::snapshot(feed, &self.list, self.capacity, skipped));
-        let frame = match (skipped, &self.snapshot) {
+        let omit = self.list.omits(omit);
+        let encode = |skipped| Arc::new(Frame::snapshot(feed, &self.list, self.capacity, skipped, omit));
+        let kept = usize::from(omit == Omit::Totals);
+        let frame = match (skipped, &self.snapshots[kept]) {
             (0, Some(cached)) => cached.clone(),
             (0, None) => {
                 let frame = encode(0);
-                self.snapshot = Some(frame.clone());
+                self.snapshots[kept] = Some(frame.clone());
                 frame
             }
             _ => encode(skipped),

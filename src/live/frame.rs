@@ -1,11 +1,12 @@
 //! What watchers are sent about a feed: one JSON text each, and what transports make of it, made once for
 //! all watchers.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use crate::domain::{Change, Epoch, FeedId, FeedList, Millis, Position};
+use crate::domain::change::push_none;
+use crate::domain::{Change, Epoch, FeedId, FeedList, Millis, Omit, Position};
 
 /// Silence after which a watcher gets a keepalive, as told to it, in milliseconds.
 pub const KEEPALIVE_MS: u64 = 25_000;
@@ -44,16 +45,29 @@ pub struct Frame {
     encoded: [OnceLock<Bytes>; Encoding::MOST],
     /// In a delta: where each op begins in `json`, from the first seq on.
     ops: Box<[u32]>,
+    /// Which of `ops`, by index, tell of totals and goals.
+    counted: Box<[u32]>,
+    /// The delta for watchers that want none of those, made when the first of them is owed it.
+    without_totals: OnceLock<Arc<Frame>>,
 }
 
 impl Frame {
-    fn new(kind: &'static str, at: &Position, json: String, ops: Vec<u32>) -> Frame {
+    fn new(kind: &'static str, at: &Position, json: String) -> Frame {
         let (epoch, last) = (at.epoch.clone(), at.seq);
-        Frame { kind, epoch, last, json: json.into(), encoded: Default::default(), ops: ops.into() }
+        Frame {
+            kind,
+            epoch,
+            last,
+            json: json.into(),
+            encoded: Default::default(),
+            ops: Box::default(),
+            counted: Box::default(),
+            without_totals: OnceLock::new(),
+        }
     }
 
-    /// The whole list. `skipped` is how many changes a watcher has not seen one by one.
-    pub fn snapshot(feed: &FeedId, list: &FeedList, capacity: u64, skipped: u64) -> Frame {
+    /// The whole list but what is left out. `skipped` is how many changes a watcher has not seen one by one.
+    pub fn snapshot(feed: &FeedId, list: &FeedList, capacity: u64, skipped: u64, omit: Omit) -> Frame {
         let Position { epoch, seq } = &list.at;
         let mut json = format!(
             "{{\"type\":\"snapshot\",\"feed\":\"{feed}\",\"epoch\":\"{epoch}\",\"seq\":{seq},\"capacity\":{capacity},\"rows\":["
@@ -65,9 +79,9 @@ impl Frame {
             row.push_json(&mut json);
         }
         json.push(']');
-        list.push_beside(&mut json);
+        list.push_beside(&mut json, omit);
         json.push_str(&format!(",\"keepalive_ms\":{KEEPALIVE_MS},\"skipped\":{skipped}}}"));
-        Frame::new("snapshot", &list.at, json, Vec::new())
+        Frame::new("snapshot", &list.at, json)
     }
 
     /// The watcher's own position is still covered; what it missed follows.
@@ -76,22 +90,60 @@ impl Frame {
         let json = format!(
             "{{\"type\":\"resumed\",\"feed\":\"{feed}\",\"epoch\":\"{epoch}\",\"seq\":{seq},\"keepalive_ms\":{KEEPALIVE_MS}}}"
         );
-        Frame::new("resumed", at, json, Vec::new())
+        Frame::new("resumed", at, json)
     }
 
     /// Changes in order; `changes` is not empty and has no reset.
     pub fn delta(feed: &FeedId, epoch: &Epoch, changes: &[Change]) -> Frame {
         let last = changes.last().map_or(0, |change| change.seq);
         let mut json = format!("{{\"type\":\"delta\",\"feed\":\"{feed}\",\"seq\":{last},\"ops\":[");
-        let mut ops = Vec::with_capacity(changes.len());
-        for change in changes {
+        let (mut ops, mut counted) = (Vec::with_capacity(changes.len()), Vec::new());
+        for (n, change) in changes.iter().enumerate() {
+            if Omit::Totals.leaves_out(&change.op) {
+                counted.push(n as u32);
+            }
             ops.push(json.len() as u32);
             change.push_json(&mut json);
             json.push(',');
         }
         json.pop();
         json.push_str("]}");
-        Frame::new("delta", &Position { epoch: epoch.clone(), seq: last }, json, ops)
+        let at = Position { epoch: epoch.clone(), seq: last };
+        Frame { ops: ops.into(), counted: counted.into(), ..Frame::new("delta", &at, json) }
+    }
+
+    /// The frame for watchers that leave `omit` out: itself, unless it is a delta that tells of that.
+    pub(super) fn omitting(self: &Arc<Frame>, omit: Omit) -> Arc<Frame> {
+        match omit {
+            Omit::Totals if !self.counted.is_empty() => {
+                self.without_totals.get_or_init(|| Arc::new(self.cut_totals())).clone()
+            }
+            _ => self.clone(),
+        }
+    }
+
+    /// The same delta with the ops of totals and goals only counted.
+    fn cut_totals(&self) -> Frame {
+        let text = String::from_utf8_lossy(&self.json);
+        let end = text.len() - 2;
+        let mut json = String::with_capacity(text.len());
+        json.push_str(&text[..self.ops.first().map_or(end, |first| *first as usize)]);
+        let mut ops = Vec::with_capacity(self.ops.len());
+        let mut counted = self.counted.iter().peekable();
+        for (n, from) in self.ops.iter().enumerate() {
+            ops.push(json.len() as u32);
+            if counted.next_if(|at| **at as usize == n).is_some() {
+                push_none(&mut json, self.last + 1 + n as u64 - self.ops.len() as u64);
+            } else {
+                // Between two ops is a comma.
+                let to = self.ops.get(n + 1).map_or(end, |next| *next as usize - 1);
+                json.push_str(&text[*from as usize..to]);
+            }
+            json.push(',');
+        }
+        json.pop();
+        json.push_str("]}");
+        Frame { ops: ops.into(), ..Frame::new(self.kind, &self.position(), json) }
     }
 
     /// One delta of what `frames`, which follow each other, hold after `seq`, which lies within the
@@ -99,18 +151,19 @@ impl Frame {
     pub(super) fn joined<'a>(
         feed: &FeedId,
         seq: u64,
-        frames: impl Iterator<Item = &'a Frame>,
+        frames: impl Iterator<Item = &'a Arc<Frame>>,
+        omit: Omit,
     ) -> Option<Frame> {
         let (mut all, mut at, mut epoch) = (String::new(), seq, None);
         for frame in frames {
             all.push_str(if all.is_empty() { "" } else { "," });
-            all.push_str(frame.ops_after(at)?);
+            all.push_str(frame.omitting(omit).ops_after(at)?);
             at = frame.last;
             epoch = Some(frame.epoch.clone());
         }
         let json = format!("{{\"type\":\"delta\",\"feed\":\"{feed}\",\"seq\":{at},\"ops\":[{all}]}}");
         // It goes to one watcher and is never cut again: it needs no op offsets.
-        Some(Frame::new("delta", &Position { epoch: epoch?, seq: at }, json, Vec::new()))
+        Some(Frame::new("delta", &Position { epoch: epoch?, seq: at }, json))
     }
 
     /// The ops of a delta after `seq`, as they stand between the brackets.
@@ -125,13 +178,13 @@ impl Frame {
         let seq = at.seq;
         let json =
             format!("{{\"type\":\"keepalive\",\"feed\":\"{feed}\",\"seq\":{seq},\"server_time\":\"{now}\"}}");
-        Frame::new("keepalive", at, json, Vec::new())
+        Frame::new("keepalive", at, json)
     }
 
     /// How many watch. No change of the list: it moves nobody's position.
     pub(super) fn presence(feed: &FeedId, watchers: u64) -> Frame {
         let json = format!("{{\"type\":\"presence\",\"feed\":\"{feed}\",\"watchers\":{watchers}}}");
-        Frame::new("presence", &Position::start(), json, Vec::new())
+        Frame::new("presence", &Position::start(), json)
     }
 
     /// The first seq of a delta.
@@ -192,13 +245,45 @@ mod tests {
         let whole = Arc::new(delta(0..3));
         assert_eq!((whole.first(), whole.last()), (Some(5), 7));
         for from in 0..3 {
-            let part = Frame::joined(&feed, 4 + from as u64, [&*whole].into_iter()).unwrap();
+            let part = Frame::joined(&feed, 4 + from as u64, [&whole].into_iter(), Omit::Nothing).unwrap();
             assert_eq!(part.json, delta(from..3).json);
         }
         for outside in [3, 7] {
-            assert!(Frame::joined(&feed, outside, [&*whole].into_iter()).is_none());
+            assert!(Frame::joined(&feed, outside, [&whole].into_iter(), Omit::Nothing).is_none());
         }
         let parts = [Arc::new(delta(0..2)), Arc::new(delta(2..3))];
-        assert_eq!(Frame::joined(&feed, 5, parts.iter().map(|part| &**part)).unwrap().json, delta(1..3).json);
+        let joined = Frame::joined(&feed, 5, parts.iter(), Omit::Nothing).unwrap();
+        assert_eq!(joined.json, delta(1..3).json);
+    }
+
+    #[test]
+    fn what_a_watcher_leaves_out_is_counted_and_the_frame_is_made_once_for_all_of_them() {
+        let (epoch, feed): (Epoch, FeedId) = ("e".parse().unwrap(), "f".parse().unwrap());
+        let change = |seq, op| Change { epoch: epoch.clone(), seq, prev: 0, tag: 0, op };
+        let removed = |seq| {
+            let row = format!("e-{seq}").parse().unwrap();
+            change(seq, Op::Remove { row, reason: RemoveReason::Expired })
+        };
+        let goal = |seq| change(seq, Op::Goal("g".parse().unwrap(), None));
+        let counted = [change(5, Op::Totals(vec![])), removed(6), goal(7), goal(8), removed(9)];
+        let (whole, cut) = (Arc::new(Frame::delta(&feed, &epoch, &counted)), Omit::Totals);
+        let without = whole.omitting(cut);
+        assert!(Arc::ptr_eq(&without, &whole.omitting(cut)));
+        assert!(Arc::ptr_eq(&whole, &whole.omitting(Omit::Nothing)));
+        let text = |frame: &Frame| String::from_utf8(frame.json.to_vec()).unwrap();
+        let none = |seq| format!(r#"{{"op":"none","seq":{seq}}}"#);
+        let row = |seq| format!(r#"{{"op":"remove","seq":{seq},"row":"e-{seq}","reason":"expired"}}"#);
+        let delta =
+            |ops: &[String]| format!(r#"{{"type":"delta","feed":"f","seq":9,"ops":[{}]}}"#, ops.join(","));
+        let ops = [none(5), row(6), none(7), none(8), row(9)];
+        assert_eq!(text(&without), delta(&ops));
+        assert_eq!((without.first(), without.last()), (Some(5), 9));
+        for skip in 0..5 {
+            let part = Frame::joined(&feed, 4 + skip as u64, [&whole].into_iter(), cut).unwrap();
+            assert_eq!(text(&part), delta(&ops[skip..]));
+        }
+        // Nobody pays for a second text of what tells of nothing that is left out.
+        let plain = Arc::new(Frame::delta(&feed, &epoch, &[removed(1)]));
+        assert!(Arc::ptr_eq(&plain, &plain.omitting(cut)));
     }
 }

@@ -13,7 +13,7 @@ use super::batch::FrameBatch;
 use super::board::{Board, Cursor, Due};
 use super::feeds::{Lease, Live};
 use super::wake::{Wake, WakeQueue};
-use crate::domain::FeedId;
+use crate::domain::{FeedId, Omit};
 use crate::supervise::{Part, Parts, faults};
 
 /// The feeds watched on one thread, by name.
@@ -55,8 +55,9 @@ struct Shared {
     version: u64,
     /// A cursor to which nothing is owed.
     end: Option<Cursor>,
-    /// By the cursor at which each begins. The board's ring and [`Board::take`] bound their number and size.
-    batches: Vec<(Cursor, Rc<FrameBatch>)>,
+    /// By the cursor at which each begins, and what it leaves out. The board's ring and [`Board::take`] bound
+    /// their number and size.
+    batches: Vec<(Cursor, Omit, Rc<FrameBatch>)>,
 }
 
 impl LocalFeed {
@@ -159,7 +160,7 @@ impl Watch {
 
     /// What is due for a cursor, which moves past it; see [`Board::take`]. Asked by a thousand
     /// watchers in turn, the board is locked once.
-    pub(super) fn take(&self, cursor: &mut Cursor, joined: bool) -> Option<Rc<FrameBatch>> {
+    pub(super) fn take(&self, cursor: &mut Cursor, joined: bool, omit: Omit) -> Option<Rc<FrameBatch>> {
         let board = self.board();
         // Read first: what moves from here on wakes everybody again.
         let version = board.version();
@@ -170,12 +171,13 @@ impl Watch {
         if shared.end.as_ref() == Some(cursor) {
             return None;
         }
-        if !joined && let Some((_, batch)) = shared.batches.iter().find(|(from, _)| from == cursor) {
+        let owed = |(from, without, _): &&(Cursor, Omit, _)| from == cursor && *without == omit;
+        if !joined && let Some((.., batch)) = shared.batches.iter().find(owed) {
             cursor.at.seq = batch.last();
             return Some(batch.clone());
         }
         let from = (!joined).then(|| cursor.clone());
-        match board.take(cursor, joined) {
+        match board.take(cursor, joined, omit) {
             Due::Nothing => {
                 shared.end = Some(cursor.clone());
                 None
@@ -183,7 +185,7 @@ impl Watch {
             Due::Snapshot(frame) => Some(FrameBatch::one(frame)),
             Due::Frames(frames) => {
                 let batch = FrameBatch::of(frames, true);
-                shared.batches.extend(from.map(|from| (from, batch.clone())));
+                shared.batches.extend(from.map(|from| (from, omit, batch.clone())));
                 Some(batch)
             }
         }

@@ -20,7 +20,7 @@ use super::frame::{Encoding, Frame, KEEPALIVE_MS};
 use super::local::Watch;
 use super::wake::Wake;
 use super::worker::Worker;
-use crate::domain::{Change, FeedId, Millis, Position};
+use crate::domain::{Change, FeedId, Millis, Omit, Position};
 use crate::engine::{Missed, Wait};
 use crate::metrics::labels::{Bound, ResumedFrom};
 
@@ -51,6 +51,17 @@ pub struct Session {
     replayed: Used,
 }
 
+/// How a feed is to be watched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WatchOptions {
+    /// The position that the client has.
+    pub since: Option<Position>,
+    /// The least time between two deliveries; zero: no such bound.
+    pub spacing: Duration,
+    /// What it is not told of.
+    pub omit: Omit,
+}
+
 struct Watching {
     watch: Watch,
     phase: Phase,
@@ -60,6 +71,8 @@ struct Watching {
     last_sent: Instant,
     /// Least time between two deliveries, from `max_hz`.
     spacing: Duration,
+    /// What it is not told of.
+    omit: Omit,
     /// It has not been where the feed is yet.
     replaying: bool,
     /// It may be shown also while the feed is private.
@@ -123,24 +136,20 @@ impl Session {
         self.watches.is_empty()
     }
 
-    /// Starts to watch, from `since` where that is covered. Watching a feed again starts it anew.
-    pub fn subscribe(
-        &mut self,
-        feed: &FeedId,
-        since: Option<Position>,
-        spacing: Duration,
-    ) -> Result<(), Full> {
+    /// Starts to watch, from `options.since` where that is covered. Watching a feed again starts it anew.
+    pub fn subscribe(&mut self, feed: &FeedId, options: WatchOptions) -> Result<(), Full> {
         self.unsubscribe(feed);
         if self.watches.len() >= FEEDS {
             return Err(Full::Connection);
         }
         let admission = self.live.admit(self.address, feed).map_err(Full::Bound)?;
-        self.watch(feed, since, spacing, admission);
+        self.watch(feed, options, admission);
         Ok(())
     }
 
     /// Starts to watch what was admitted before.
-    pub fn watch(&mut self, feed: &FeedId, since: Option<Position>, spacing: Duration, admission: Admission) {
+    pub fn watch(&mut self, feed: &FeedId, options: WatchOptions, admission: Admission) {
+        let WatchOptions { since, spacing, omit } = options;
         let watch = self.worker.watch(feed);
         let known = self.live.engine().known(feed);
         let phase = Phase::Opening { since, known, until: Instant::now() + FRESH_WITHIN };
@@ -153,6 +162,7 @@ impl Session {
             presence: 0,
             last_sent: Instant::now(),
             spacing,
+            omit,
             replaying: true,
             allowed: false,
             _admission: admission,
@@ -262,7 +272,7 @@ impl Watching {
                     if board.position().is_none() || must_wait(board, known.as_ref(), *until, now) {
                         return Poll::Pending;
                     }
-                    match board.start(since.as_ref()) {
+                    match board.start(since.as_ref(), self.omit) {
                         Start::NotReady => return Poll::Pending,
                         Start::At(cursor, frame) => {
                             self.phase = Phase::Following(cursor);
@@ -279,7 +289,7 @@ impl Watching {
                     if must_wait(board, Some(known), *until, now) {
                         return Poll::Pending;
                     }
-                    let (cursor, frame) = board.snapshot(Some(since));
+                    let (cursor, frame) = board.snapshot(Some(since), self.omit);
                     self.phase = Phase::Following(cursor);
                     self.ready = Some(FrameBatch::one(frame));
                 }
@@ -296,7 +306,7 @@ impl Watching {
                     if spaced && silence < self.spacing {
                         return Poll::Pending;
                     }
-                    match self.watch.take(cursor, spaced) {
+                    match self.watch.take(cursor, spaced, self.omit) {
                         Some(batch) => self.ready = Some(batch),
                         None if silence >= KEEPALIVE => {
                             let frame = Frame::keepalive(self.watch.feed(), &cursor.at, Millis::now());
@@ -351,7 +361,7 @@ impl Watching {
         }
         let mut at = since;
         if let Some(last) = changes.last() {
-            frames.push(Arc::new(Frame::delta(&feed, &at.epoch, &changes)));
+            frames.push(Arc::new(Frame::delta(&feed, &at.epoch, &changes)).omitting(self.omit));
             at.seq = last.seq;
         }
         let cursor = self.watch.board().cursor(at.clone());

@@ -18,6 +18,7 @@ use prometheus_client::registry::Registry;
 mod drops;
 pub mod labels;
 mod process;
+mod reviews;
 pub mod table;
 
 pub use drops::DropUnits;
@@ -25,6 +26,7 @@ use labels::{
     Bound, ClaimFate, Cut, DeliveryFate, Failure, GiftStatus, HoldFate, Label, Operation, Part, RedisLink,
     RepairedBy, ResumedFrom, Route, ShardState, SnapshotCause, SourceFate, StatusClass, Transport, Turned,
 };
+pub use reviews::ReviewsWaiting;
 use table::{Per, PerPair};
 
 /// From a tenth of a millisecond to ten seconds.
@@ -50,6 +52,8 @@ pub struct Metrics {
     pub holds: Per<HoldFate, Counter>,
     /// Units of the drops that this node saw last.
     pub drops: DropUnits,
+    /// Gifts that wait for a host. Looked at anew when somebody asks.
+    pub reviews_waiting: ReviewsWaiting,
     /// From when something was due to when it was done, here.
     pub due_lag: Histogram,
     /// Turns of feeds with something due that this node took.
@@ -162,6 +166,12 @@ impl Default for Metrics {
         to.register_collector(Box::new(process::Process));
         let drops = DropUnits::default();
         to.register_collector(Box::new(drops.clone()));
+        let reviews_waiting = ReviewsWaiting::default();
+        to.register(
+            "tipcast_reviews_waiting",
+            "Gifts that wait for a host, in the feeds in which this node lately saw some",
+            reviews_waiting.gauge(),
+        );
         Metrics {
             build: add(to, "tipcast_build_info", "1; the labels say what runs here"),
             ready: add(to, "tipcast_ready", "1 while /readyz says yes"),
@@ -173,6 +183,7 @@ impl Default for Metrics {
                 "Holds that were confirmed or cancelled, or too late for that",
             ),
             drops,
+            reviews_waiting,
             due_lag: histogram(
                 to,
                 "tipcast_due_lag_seconds",

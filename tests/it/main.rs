@@ -43,6 +43,7 @@ mod rehearse;
 mod reload;
 mod reports;
 mod review;
+mod review_killed;
 mod revocation;
 mod sources;
 mod strangers;

@@ -64,6 +64,7 @@ async fn wait_for(api: &Api, wanted: &[(&str, f64)]) -> Scrape {
 
 on_both_stores![
     gifts_and_rows_are_counted_by_what_became_of_them,
+    what_waits_for_a_host_is_shown_and_what_is_decided_is_counted_once,
     watchers_and_what_they_are_sent_are_counted_by_transport,
     odd_input_makes_no_new_series,
 ];
@@ -98,6 +99,28 @@ async fn gifts_and_rows_are_counted_by_what_became_of_them() {
     // A gift whose body was refused never reached the store.
     assert_eq!(scrape.value("tipcast_engine_call_seconds_count{operation=\"publish\"}"), 6.0);
     assert_eq!(scrape.value("tipcast_engine_call_seconds_count{operation=\"retract\"}"), 2.0);
+}
+
+async fn what_waits_for_a_host_is_shown_and_what_is_decided_is_counted_once() {
+    let app = TestApp::start().await;
+    app.patch_policy("show", json!({"review": "all", "review_timeout_ms": 3_600_000, "dedup": "off"})).await;
+    for id in ["a", "b", "c"] {
+        assert_eq!(app.post_gift("show", &gift(id)).await.status, 202);
+    }
+    let in_review = "tipcast_gifts_total{status=\"in_review\"}";
+    wait_for(&app, &[("tipcast_reviews_waiting", 3.0), (in_review, 3.0)]).await;
+    for (id, action) in [("a", "approve"), ("a", "approve"), ("b", "deny"), ("b", "deny")] {
+        let path = format!("/v1/feeds/show/review/{id}");
+        let body = json!({"action": action}).to_string();
+        assert_eq!(app.call("POST", &path, Some(&body)).await.status, 200);
+    }
+    let decided = [
+        ("tipcast_gifts_total{status=\"accepted\"}", 1.0),
+        ("tipcast_gifts_total{status=\"denied\"}", 1.0),
+        // Found out by a look at what waits, which a scrape takes every few seconds.
+        ("tipcast_reviews_waiting", 1.0),
+    ];
+    wait_for(&app, &decided).await;
 }
 
 async fn watchers_and_what_they_are_sent_are_counted_by_transport() {

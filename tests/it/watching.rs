@@ -11,3 +11,4 @@ mod rude_clients;
 mod slow_readers;
 mod sse;
 mod timing;
+mod without_totals;

@@ -27,6 +27,8 @@ export interface ConnectOptions {
   drops?: Drop[];
   control?: Control;
   capacity?: number;
+  /** Leaves totals, leaders and goals out of what the gateway sends; `totals` and `goals` of the list stay empty. */
+  without?: "totals";
   /**
    * A viewer's token, or a function that gives one. The function is asked before the first connection, when the
    * token is about to end, and once more when it was refused.

@@ -50,7 +50,49 @@ export type Op =
   | { op: "update"; seq: number; row: Row }
   | { op: "remove"; seq: number; row: string; reason: "retracted" | "expired" }
   | { op: "drop"; seq: number; drop: Drop }
-  | { op: "control"; seq: number; action: Action; row?: string };
+  | { op: "control"; seq: number; action: Action; row?: string }
+  /** The changed periods; null: not counted any more. */
+  | { op: "totals"; seq: number; totals: { [P in Period]?: Totals | null } }
+  | { op: "goal"; seq: number; goal: Goal | { goal: string; deleted: true } }
+  /** In the place of one that was left out (`without`). */
+  | { op: "none"; seq: number };
+
+export type Period = "all" | "session" | "day" | "week" | "month";
+
+/** What a period has counted. Integers up to 2^53−1. */
+export interface Totals {
+  /** When the period began. */
+  since: string;
+  gifts: number;
+  units: number;
+  /** Different users. */
+  gifters: number;
+  points: number;
+  /** In minor units. */
+  values: { currency: string; amount: number }[];
+  /** By "points", "units" or a currency, the highest first. */
+  leaders: Record<string, Leader[]>;
+}
+
+export interface Leader {
+  rank: number;
+  user: { id: string; name: string; avatar?: string };
+  score: number;
+  /** Since when they have this score. */
+  at: string;
+}
+
+export interface Goal {
+  goal: string;
+  title: string;
+  period: Period;
+  /** "points", "units" or a currency. */
+  by: string;
+  target: number;
+  value: number;
+  /** When it was reached in the present run of its period. */
+  reached_at?: string;
+}
 
 /** What a host tells overlays. */
 export type Action = "pause" | "resume" | "skip" | "mute" | "unmute" | "replay";
@@ -73,6 +115,10 @@ export interface List {
   /** By name; empty when the feed has none. */
   drops: readonly Drop[];
   control: Readonly<Control>;
+  /** By period; empty when nothing is counted. */
+  totals: Readonly<{ [P in Period]?: Totals }>;
+  /** By name; empty when the feed has none. */
+  goals: readonly Goal[];
 }
 
 /** What led to the list. A version of the gateway later than these types may send ops that are not listed. */
@@ -87,6 +133,9 @@ export class Fold {
   rows: readonly Row[];
   drops: readonly Drop[];
   begun: boolean;
+  control: Control;
+  totals: { [P in Period]?: Totals };
+  goals: readonly Goal[];
   readonly position: string | null;
   rewind(): void;
   take(frame: object): "snapshot" | "delta" | "none" | "gap";
@@ -102,5 +151,5 @@ export function afterClose(code: number): "stop" | "slow" | "again";
 export function feedUrl(
   base: string,
   kind: "ws" | "sse",
-  options: { feed: string; since?: string | null; token?: string },
+  options: { feed: string; since?: string | null; token?: string; without?: "totals" },
 ): string;

@@ -10,7 +10,7 @@ use crate::domain::{
     Ask, Block, BlockScope, Blocked, Cancelled, Claim, Claimed, Confirmed, Control, Cursor, DeadLetter,
     Decision, Defined, DropId, DropSpec, DropView, DuePlace, FeedId, Gift, GiftId, GiftTakenBack, GoalId,
     GroupId, GroupView, Hold, HoldId, Hook, HookId, HookKey, InReview, Job, Millis, Outcome, Policy,
-    Position, Reader, Replay, Reviewed, RowId, Source, SourceId, SourceNote, Taken,
+    Position, Reader, Replay, Reviewing, RowId, Source, SourceId, SourceNote, Taken,
 };
 use crate::engine::{
     DUE_BATCH, DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, EngineError, FeedStore, GoalPut, Head,
@@ -39,7 +39,7 @@ impl FeedStore for EmbeddedEngine {
 
     fn policy<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Policy> {
         let feed = feed.clone();
-        self.clockless(move |feeds| feeds.on(&feed, NO_CLOCK, |txn| Ok(txn.policy.clone())))
+        self.clockless(move |feeds| feeds.on(&feed, NO_CLOCK, |txn| Ok(Policy::clone(&txn.policy))))
     }
 
     fn set_policy<'a>(&'a self, feed: &'a FeedId, change: PolicyChange, now: Millis) -> Wait<'a, Policy> {
@@ -196,7 +196,7 @@ impl ReviewStore for EmbeddedEngine {
         id: &'a GiftId,
         decision: Decision,
         now: Millis,
-    ) -> Wait<'a, Reviewed> {
+    ) -> Wait<'a, Reviewing> {
         let (feed, id) = (feed.clone(), id.clone());
         self.at(now, move |feeds| feeds.on(&feed, now, |txn| reviews::decide(txn, &id, decision)))
     }

@@ -8,8 +8,8 @@ use super::{blocking, entries, gifts, ids};
 use crate::domain::answer::{CountedGift, GiftFate, Remembered};
 use crate::domain::review::{REVIEWS_MAX, ReviewNote, must_review};
 use crate::domain::{
-    Answer, Decision, DueKind, DuePlace, Gift, GiftId, InReview, Millis, Outcome, Part, ReviewMode, Reviewed,
-    Status,
+    Answer, Decision, DueKind, DuePlace, Gift, GiftId, InReview, Millis, Outcome, Part, ReviewMode,
+    Reviewing, Status,
 };
 use crate::engine::DueFate;
 use crate::engine::record::{Records, push_entry, push_gift};
@@ -96,16 +96,17 @@ pub(super) fn list(txn: &mut FeedTxn<'_>) -> Step<Vec<InReview>> {
 }
 
 /// See [`crate::engine::ReviewStore::review`].
-pub(super) fn decide(txn: &mut FeedTxn<'_>, id: &GiftId, wish: Decision) -> Step<Reviewed> {
-    let Some(no) = txn.feed.no else { return Ok(Reviewed::Unknown) };
-    if let Some(entry) = due::find(txn.db, no, KIND, id.as_str())? {
+pub(super) fn decide(txn: &mut FeedTxn<'_>, id: &GiftId, wish: Decision) -> Step<Reviewing> {
+    let Some(no) = txn.feed.no else { return Ok(Reviewing::UNKNOWN) };
+    let held = due::find(txn.db, no, KIND, id.as_str())?;
+    if let Some(entry) = &held {
         let over = entry.place.at <= txn.now;
-        settle(txn, no, &entry, if over { None } else { Some(wish) })?;
+        settle(txn, no, entry, if over { None } else { Some(wish) })?;
     }
-    let Some(known) = ids::remembered(txn.db, no, id, txn.now)? else { return Ok(Reviewed::Unknown) };
+    let Some(known) = ids::remembered(txn.db, no, id, txn.now)? else { return Ok(Reviewing::UNKNOWN) };
     Ok(match known.decided {
-        Some(decided) => Reviewed::again(wish, decided, known.fate),
-        None => Reviewed::Unknown,
+        Some(decided) => Reviewing::of(wish, decided, known.fate, held.is_some()),
+        None => Reviewing::UNKNOWN,
     })
 }
 

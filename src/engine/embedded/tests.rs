@@ -67,7 +67,7 @@ async fn fill(engine: &EmbeddedEngine, name: &str) {
     }
     let approved = format!("{name}-approved").parse().unwrap();
     let done = engine.review(&feed, &approved, Decision::Approve, NOW).await.unwrap();
-    assert!(matches!(done, Reviewed::Decided(_)), "{done:?}");
+    assert!(matches!(done.told, Reviewed::Decided(_)), "{done:?}");
     engine.set_policy(&feed, review(ReviewMode::Off), NOW).await.unwrap();
     let block = Block { user: "rude".into(), at: NOW, until: None };
     engine.block(&BlockScope::Feed(feed.clone()), block).await.unwrap();

@@ -1,13 +1,18 @@
 //! The calls of the host's desk, counted.
 
-use super::Metered;
-use crate::domain::{Block, BlockScope, Blocked, Decision, FeedId, GiftId, InReview, Millis, Reviewed};
+use super::{Metered, status_of};
+use crate::domain::answer::GiftFate;
+use crate::domain::{Block, BlockScope, Blocked, Decision, FeedId, GiftId, InReview, Millis, Reviewing};
 use crate::engine::{ReviewStore, Wait};
-use crate::metrics::labels::Operation;
+use crate::metrics::labels::{GiftStatus, Operation};
 
 impl ReviewStore for Metered {
     fn reviews<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Vec<InReview>> {
-        self.call(Operation::Reviews, self.engine.reviews(feed, now))
+        Box::pin(async move {
+            let waiting = self.time(Operation::Reviews, self.engine.reviews(feed, now)).await?;
+            self.metrics.reviews_waiting.note(feed.as_str(), waiting.len());
+            Ok(waiting)
+        })
     }
 
     fn review<'a>(
@@ -16,8 +21,16 @@ impl ReviewStore for Metered {
         id: &'a GiftId,
         decision: Decision,
         now: Millis,
-    ) -> Wait<'a, Reviewed> {
-        self.call(Operation::Review, self.engine.review(feed, id, decision, now))
+    ) -> Wait<'a, Reviewing> {
+        Box::pin(async move {
+            let reviewed = self.time(Operation::Review, self.engine.review(feed, id, decision, now)).await?;
+            match &reviewed.done {
+                Some(GiftFate::Taken(answer)) => drop(self.metrics.gifts[status_of(answer.status)].inc()),
+                Some(GiftFate::Waits(_)) => drop(self.metrics.gifts[GiftStatus::Scheduled].inc()),
+                Some(GiftFate::Cancelled(_) | GiftFate::InReview { .. }) | None => {}
+            }
+            Ok(reviewed)
+        })
     }
 
     fn block<'a>(&'a self, scope: &'a BlockScope, block: Block) -> Wait<'a, Blocked> {

@@ -8,7 +8,7 @@ use super::rounds::{Ready, Rounds};
 use super::scripts::{self, Call};
 use super::wire::{self, Garbled};
 use crate::domain::review::ReviewNote;
-use crate::domain::{Answer, Decision, FeedId, Gift, GiftId, Millis, Reviewed};
+use crate::domain::{Answer, Decision, FeedId, Gift, GiftId, Millis, Reviewing};
 use crate::engine::record::{Records, entry_extra, push_gift};
 
 /// What was done with a gift in review.
@@ -53,27 +53,28 @@ impl Reviews {
         id: &GiftId,
         wish: Decision,
         now: Millis,
-    ) -> Result<Reviewed, Fault> {
+    ) -> Result<Reviewing, Fault> {
         let runner = &self.rounds.runner;
         let (reviews, known) = (runner.keys.reviews(feed), runner.keys.id(feed, id));
         let held: Option<String> =
             runner.get(&reviews, redis::cmd("HGET").arg(&reviews).arg(id.as_str())).await?;
-        let done = match held {
+        let (done, by_this) = match held {
             Some(held) => {
                 let record = held.split_once('\n').and_then(|(_, text)| read(text));
                 let (_, gift) = record.ok_or(Garbled("a gift in review"))?;
-                self.decide(feed, &gift, Some(wish), now).await?.known
+                let done = self.decide(feed, &gift, Some(wish), now).await?;
+                (done.known, done.now)
             }
             None => {
                 let texts: Vec<Option<String>> = runner.get(&known, redis::cmd("MGET").arg(&known)).await?;
                 let text = texts.into_iter().next().flatten().unwrap_or_default();
                 let now = runner.store_time(&known, now).await?;
-                wire::still_remembered(&text, id, now)?
+                (wire::still_remembered(&text, id, now)?, false)
             }
         };
         Ok(match done.map(|known| (known.decided, known.fate)) {
-            Some((Some(decided), fate)) => Reviewed::again(wish, decided, fate),
-            _ => Reviewed::Unknown,
+            Some((Some(decided), fate)) => Reviewing::of(wish, decided, fate, by_this),
+            _ => Reviewing::UNKNOWN,
         })
     }
 

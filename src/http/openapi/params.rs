@@ -138,6 +138,9 @@ pub(super) struct WatchQuery {
     /// At most this many frames a second
     #[param(required = false, minimum = 0.01, maximum = 1000)]
     max_hz: f64,
+    /// Leaves totals, leaders and goals out: their ops are only counted, as `none`
+    #[param(required = false, pattern = "^totals$")]
+    without: String,
 }
 
 /// Which page of a list.

@@ -141,7 +141,7 @@ pub(super) fn sse() {}
 
 /// Watch many feeds on one WebSocket
 ///
-/// Send `{"type":"subscribe","feed":…,"since"?:…}` and `{"type":"unsubscribe","feed":…}`, for up to 64 feeds.
+/// Send `{"type":"subscribe","feed":…,"since"?:…,"without"?:"totals"}` and `{"type":"unsubscribe","feed":…}`, for up to 64 feeds.
 #[utoipa::path(
     get,
     path = "/v1/ws",

@@ -37,6 +37,13 @@ words! {
     drops_none: "A few of a kind: whoever is first has one.", "数量有限，先到先得。";
     drops_start: "Start a drop", "开始限量发售";
     as_test: "Test gift", "测试礼物";
+    show_title: "Tonight", "今晚";
+    show_none: "A goal that everybody fills, and who gives most.", "大家一起完成的目标，以及贡献榜。";
+    show_start: "Start a goal", "设定目标";
+    show_points: "Points", "积分";
+    show_leaders: "Leaders", "贡献榜";
+    show_review: "Messages wait for the host", "留言先由主播审核";
+    show_refund: "Refund my last gift", "退回我的上一份礼物";
     key: "Producer key", "生产者密钥";
     key_hint: "This gateway takes gifts only with a key.", "此网关只接受带密钥的礼物。";
     send: "Send", "送出";

@@ -4,7 +4,7 @@ use super::MemoryEngine;
 use crate::domain::feed::Effects;
 use crate::domain::{
     Block, BlockScope, Blocked, Control, Decision, FeedId, GiftId, GiftTakenBack, InReview, Millis, Part,
-    Position, Reviewed,
+    Position, Reviewing,
 };
 use crate::engine::{ModerationStore, Presence, PresenceStore, ReviewStore, Wait};
 
@@ -50,8 +50,8 @@ impl ReviewStore for MemoryEngine {
         self.step(feed, |_, _| Vec::new())
     }
 
-    fn review<'a>(&'a self, feed: &'a FeedId, _: &'a GiftId, _: Decision, _: Millis) -> Wait<'a, Reviewed> {
-        self.step(feed, |_, _| Reviewed::Unknown)
+    fn review<'a>(&'a self, feed: &'a FeedId, _: &'a GiftId, _: Decision, _: Millis) -> Wait<'a, Reviewing> {
+        self.step(feed, |_, _| Reviewing::UNKNOWN)
     }
 
     fn block<'a>(&'a self, _: &'a BlockScope, _: Block) -> Wait<'a, Blocked> {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::domain::json::{self, Field, Object};
-use crate::domain::{FeedId, Position, Refused};
+use crate::domain::{FeedId, Omit, Position, Refused};
 
 /// A valid command.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub enum Command {
         feed: FeedId,
         /// The position the client has.
         since: Option<Position>,
+        /// What it is not told of.
+        omit: Omit,
     },
     /// Show a token or a key.
     Auth {
@@ -68,7 +70,18 @@ pub fn parse(text: &str) -> Result<Command, BadCommand> {
     let feed: FeedId = feed.parse().map_err(|rule| bad(format!("a feed {rule}")))?;
     let since = word(body.take("since")).and_then(|since| since.parse().ok());
     match kind.as_deref() {
-        Some("subscribe") => Ok(Command::Subscribe { feed, since }),
+        Some("subscribe") => {
+            // Ignored, it would bring the very thing that was not wanted.
+            let without = body.take("without").map(|field| match word(Some(field)) {
+                Some(word) => word.parse(),
+                None => Err("must be a string"),
+            });
+            let omit = without.transpose().map_err(|rule| BadCommand {
+                message: format!("without {rule}"),
+                feed: Some(feed.clone()),
+            })?;
+            Ok(Command::Subscribe { feed, since, omit: omit.unwrap_or_default() })
+        }
         Some("unsubscribe") => Ok(Command::Unsubscribe { feed }),
         _ => Err(BadCommand { message: wanted.into(), feed: Some(feed) }),
     }
@@ -84,12 +97,22 @@ mod tests {
         let since = "e:3".parse().ok();
         assert_eq!(
             parse(r#"{"type":"subscribe","feed":"a","since":"e:3","x":1}"#),
-            Ok(Command::Subscribe { feed: feed.clone(), since })
+            Ok(Command::Subscribe { feed: feed.clone(), since, omit: Omit::Nothing })
         );
         assert_eq!(
             parse(r#"{"type":"subscribe","feed":"a","since":7}"#),
-            Ok(Command::Subscribe { feed: feed.clone(), since: None })
+            Ok(Command::Subscribe { feed: feed.clone(), since: None, omit: Omit::Nothing })
         );
+        assert_eq!(
+            parse(r#"{"type":"subscribe","feed":"a","without":"totals"}"#),
+            Ok(Command::Subscribe { feed: feed.clone(), since: None, omit: Omit::Totals })
+        );
+        for wrong in [r#""drops""#, "\"\"", "true", r#"["totals"]"#] {
+            let command = format!(r#"{{"type":"subscribe","feed":"a","without":{wrong}}}"#);
+            let bad = parse(&command).unwrap_err();
+            assert!(bad.message.starts_with("without must be"), "{bad:?}");
+            assert_eq!(bad.feed.as_ref(), Some(&feed));
+        }
         assert_eq!(parse(r#"{"type":"unsubscribe","feed":"a"}"#), Ok(Command::Unsubscribe { feed }));
         for auth in [r#"{"type":"auth","token":"t"}"#, r#"{"type":"auth","key":"t"}"#] {
             assert_eq!(parse(auth), Ok(Command::Auth { credential: Credential("t".into()) }));

@@ -9,7 +9,7 @@ use actix_web::{HttpMessage, HttpRequest, HttpResponse, web};
 
 use super::body::{Streamed, WatchBody};
 use super::connection::Connection;
-use super::handshake::{Handshake, Waiting, WatchOptions, shake_hands};
+use super::handshake::{Handshake, Waiting, shake_hands, watch_options};
 use super::sockets::take_over::{CanTakeOver, TakeOver};
 use super::sse::EventStream;
 use super::tally::Tally;
@@ -22,7 +22,7 @@ use crate::http::door::places::{Full, WatcherPlace};
 use crate::http::problem::ApiError;
 use crate::http::resource::resource;
 use crate::http::{Gate, feed_of};
-use crate::live::session::Session;
+use crate::live::session::{Session, WatchOptions};
 use crate::live::worker::Worker;
 use crate::live::{Lease, Live};
 use crate::metrics::labels::Bound;
@@ -47,7 +47,7 @@ async fn one_feed(
     gate: web::Data<Gate>,
 ) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
-    let options = WatchOptions::of(&req)?;
+    let options = watch_options(&req)?;
     let mut answer = shake_hands(&req)?;
     agree_on_protocol(&req, &mut answer);
     let place = match place(&req, &gate) {
@@ -106,7 +106,7 @@ fn enter(
 /// `GET /v1/feeds/{feed}/sse`
 async fn events(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
-    let mut options = WatchOptions::of(&req)?;
+    let mut options = watch_options(&req)?;
     // A browser that reconnects repeats the page's URL; the id it heard last is newer.
     let last = req.headers().get("last-event-id").and_then(|id| id.to_str().ok());
     options.since = last.and_then(|id| id.parse().ok()).or(options.since);
@@ -120,7 +120,7 @@ async fn events(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse,
     }
     let (worker, tally) = (of_worker::<Worker>(&req)?, of_worker::<Tally>(&req)?);
     let mut session = Session::new(gate.live.clone(), worker.clone(), address);
-    session.watch(&feed, options.since, options.spacing, admission);
+    session.watch(&feed, options, admission);
     let watcher = watcher(&req, gate, Some(&feed));
     session.allow(|feed| watcher.may_see(feed));
     let connection = Connection::new(session, EventStream::new(watcher), worker, tally.clone(), place);

@@ -13,12 +13,11 @@ use super::connection::Connection;
 use super::protocol::WebSocket;
 use super::tally::Tally;
 use super::watcher::Watcher;
-use crate::domain::Position;
 use crate::http::door::places::WatcherPlace;
 use crate::http::problem::{ApiError, invalid};
 use crate::live::Lease;
 use crate::live::bounds::Admission;
-use crate::live::session::Session;
+use crate::live::session::{Session, WatchOptions};
 use crate::live::worker::Worker;
 use crate::metrics::Metrics;
 
@@ -45,7 +44,7 @@ impl Handshake {
         let mut session = Session::new(worker.live().clone(), worker.clone(), self.address);
         let many = self.lease.is_none();
         if let Some((lease, admission)) = self.lease {
-            session.watch(lease.feed(), self.options.since, self.options.spacing, admission);
+            session.watch(lease.feed(), self.options, admission);
             session.allow(|feed| self.watcher.may_see(feed));
         }
         let transport = WebSocket::new(many, self.deflate, self.watcher);
@@ -77,30 +76,22 @@ pub(super) fn shake_hands(req: &HttpRequest) -> Result<ResponseBuilder, ApiError
     })
 }
 
-/// What the query of a watcher's address asks for.
-#[derive(Default)]
-pub(super) struct WatchOptions {
-    /// The position that the client has.
-    pub since: Option<Position>,
-    /// The least time between two deliveries.
-    pub spacing: Duration,
-}
-
-impl WatchOptions {
-    /// Reads the query. A `since` that is malformed counts as none.
-    pub fn of(req: &HttpRequest) -> Result<WatchOptions, ApiError> {
-        let mut options = WatchOptions::default();
-        for (name, value) in url::form_urlencoded::parse(req.query_string().as_bytes()) {
-            match &*name {
-                "since" => options.since = value.parse().ok(),
-                "max_hz" => {
-                    let hz = value.parse::<f64>().ok().filter(|hz| (0.01..=1000.0).contains(hz));
-                    let hz = hz.ok_or_else(|| invalid("max_hz must be a number from 0.01 to 1000"))?;
-                    options.spacing = Duration::from_secs_f64(1.0 / hz);
-                }
-                _ => {}
+/// What the query of a watcher's address asks for. A `since` that is malformed counts as none.
+pub(super) fn watch_options(req: &HttpRequest) -> Result<WatchOptions, ApiError> {
+    let mut options = WatchOptions::default();
+    for (name, value) in url::form_urlencoded::parse(req.query_string().as_bytes()) {
+        match &*name {
+            "since" => options.since = value.parse().ok(),
+            "max_hz" => {
+                let hz = value.parse::<f64>().ok().filter(|hz| (0.01..=1000.0).contains(hz));
+                let hz = hz.ok_or_else(|| invalid("max_hz must be a number from 0.01 to 1000"))?;
+                options.spacing = Duration::from_secs_f64(1.0 / hz);
             }
+            "without" => {
+                options.omit = value.parse().map_err(|rule| invalid(format!("without {rule}")))?;
+            }
+            _ => {}
         }
-        Ok(options)
     }
+    Ok(options)
 }

@@ -15,7 +15,7 @@ use super::outgoing::{close_frame, ping, pong, text_frame};
 use super::watcher::{Due, Refusal, Watcher};
 use crate::domain::FeedId;
 use crate::live::frame::Encoding;
-use crate::live::session::{Full, Session};
+use crate::live::session::{Full, Session, WatchOptions};
 use crate::metrics::labels;
 
 /// 4000: what the client asks makes no sense; it should not come back.
@@ -128,8 +128,9 @@ impl WebSocket {
         match command {
             // Obeyed above.
             Ok(Command::Auth { .. }) => {}
-            Ok(Command::Subscribe { feed, since }) => {
-                let (code, why, close) = match session.subscribe(&feed, since, Duration::ZERO) {
+            Ok(Command::Subscribe { feed, since, omit }) => {
+                let options = WatchOptions { since, omit, ..WatchOptions::default() };
+                let (code, why, close) = match session.subscribe(&feed, options) {
                     Ok(()) => return session.allow(|feed| self.watcher.may_see(feed)),
                     Err(Full::Connection) => (
                         "too_many_feeds",

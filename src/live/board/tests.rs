@@ -14,17 +14,30 @@ const PLAIN: Encoding = Encoding::new(0, |frame| frame.json().clone());
 /// What may happen to a board and its watchers, in any order.
 #[derive(Clone, Debug)]
 enum Event {
-    /// Changes: true adds a row, false takes the oldest back.
-    Append(Vec<bool>),
+    Append(Vec<Kind>),
     Replace,
     Limit(u64),
     Take(usize, bool),
     Reconnect(usize),
 }
 
+/// What a change does.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Adds,
+    /// The oldest row.
+    TakesBack,
+    /// Tells of a goal.
+    Counts,
+}
+
+fn kinds() -> impl Strategy<Value = Kind> {
+    prop_oneof![6 => Just(Kind::Adds), 2 => Just(Kind::TakesBack), 2 => Just(Kind::Counts)]
+}
+
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let event = prop_oneof![
-        4 => prop::collection::vec(prop::bool::weighted(0.8), 1..300).prop_map(Event::Append),
+        4 => prop::collection::vec(kinds(), 1..300).prop_map(Event::Append),
         1 => Just(Event::Replace),
         1 => (0..50u64).prop_map(Event::Limit),
         6 => (0..3usize, any::<bool>()).prop_map(|(who, joined)| Event::Take(who, joined)),
@@ -39,16 +52,17 @@ struct Server {
 }
 
 impl Server {
-    fn change(&mut self, adds: bool) -> Change {
+    fn change(&mut self, kind: Kind) -> Change {
         self.list.at.seq += 1;
         let seq = self.list.at.seq;
-        let op = match self.list.rows.back().filter(|_| !adds) {
-            Some(oldest) => {
+        let op = match (kind, self.list.rows.back()) {
+            (Kind::Counts, _) => Op::Goal("g".parse().unwrap(), None),
+            (Kind::TakesBack, Some(oldest)) => {
                 let (row, reason) = (oldest.id.clone(), RemoveReason::Retracted);
                 self.list.rows.pop_back();
                 Op::Remove { row, reason }
             }
-            None => {
+            (Kind::Adds, _) | (Kind::TakesBack, None) => {
                 let raw = r#"{"user":{"id":"u","name":"u"},"gift":{"id":"g","name":"g"}}"#;
                 let gift = Gift::parse(serde_json::from_str(raw).unwrap(), None).unwrap();
                 let id = RowId::of(&self.list.at.epoch, seq);
@@ -65,6 +79,7 @@ impl Server {
 
 struct Client {
     cursor: Cursor,
+    omit: Omit,
     seq: u64,
     rows: Vec<String>,
 }
@@ -92,7 +107,9 @@ impl Client {
                             self.rows.insert(0, id(&op["row"]));
                             self.rows.truncate(CAPACITY as usize);
                         }
-                        _ => self.rows.retain(|row| op["row"] != **row),
+                        "remove" => self.rows.retain(|row| op["row"] != **row),
+                        "goal" => assert_eq!(self.omit, Omit::Nothing),
+                        other => assert_eq!((other, self.omit), ("none", Omit::Totals)),
                     }
                 }
                 assert_eq!(json["seq"], self.seq);
@@ -101,7 +118,7 @@ impl Client {
     }
 
     fn take(&mut self, board: &Board, joined: bool) -> bool {
-        let frames = match board.take(&mut self.cursor, joined) {
+        let frames = match board.take(&mut self.cursor, joined, self.omit) {
             Due::Nothing => return false,
             Due::Frames(frames) => frames,
             Due::Snapshot(frame) => vec![frame],
@@ -122,13 +139,13 @@ proptest! {
         let at = Position { epoch: epoch.clone(), seq: 0 };
         let mut server = Server { board, list: FeedList { at, ..FeedList::default() } };
         server.board.replace(&server.list, CAPACITY);
-        let (cursor, _) = server.board.snapshot(None);
-        let client = || Client { cursor: cursor.clone(), seq: 0, rows: vec![] };
-        let mut clients = [client(), client(), client()];
+        let (cursor, _) = server.board.snapshot(None, Omit::Nothing);
+        let client = |omit| Client { cursor: cursor.clone(), omit, seq: 0, rows: vec![] };
+        let mut clients = [client(Omit::Nothing), client(Omit::Totals), client(Omit::Totals)];
         for event in events {
             match event {
                 Event::Append(kinds) => {
-                    let changes: Vec<Change> = kinds.into_iter().map(|adds| server.change(adds)).collect();
+                    let changes: Vec<Change> = kinds.into_iter().map(|kind| server.change(kind)).collect();
                     server.board.append(&changes, &server.list);
                 }
                 Event::Replace => {
@@ -141,7 +158,7 @@ proptest! {
                     let client = &mut clients[who];
                     let since = Position { epoch: epoch.clone(), seq: client.seq };
                     // What the ring does not know, the engine's history or a snapshot brings.
-                    if let Start::At(cursor, frame) = server.board.start(Some(&since)) {
+                    if let Start::At(cursor, frame) = server.board.start(Some(&since), client.omit) {
                         client.cursor = cursor;
                         client.fold(&frame);
                     }

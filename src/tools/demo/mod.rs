@@ -5,8 +5,10 @@
 
 mod cast;
 mod dice;
+mod gateway;
 mod send;
 mod show;
+mod stage;
 mod words;
 
 use std::fmt;
@@ -17,7 +19,10 @@ use url::Url;
 
 use crate::domain::{FeedId, Millis};
 
+use gateway::Gateway;
+use send::Sender;
 pub use show::Show;
+use stage::Stage;
 
 /// What `tipcast demo` can be told.
 #[derive(Clone, Debug, clap::Args)]
@@ -38,10 +43,13 @@ pub struct DemoOptions {
     /// other users of this machine cannot see.
     #[arg(long)]
     pub key: Option<String>,
-    /// Play for a host too: gifts with a message wait on the desk (the feed's policy is changed), and now and then
-    /// one is refunded.
+    /// You are the host: nothing of what waits is decided for you.
     #[arg(long)]
     pub host: bool,
+    /// Send gifts and nothing else. Otherwise the feed's policy is changed, so that a session is counted, with leaders
+    /// and a goal, and gifts with a message wait for a host; now and then a gift is refunded.
+    #[arg(long, conflicts_with = "host")]
+    pub gifts_only: bool,
 }
 
 /// Why a demo ended before it was stopped.
@@ -73,19 +81,47 @@ impl From<io::Error> for DemoError {
 /// Plays until SIGINT, through restarts and refusals that pass. Ids begin with the time of the
 /// start, so that a second run of the same seed shows again instead of repeating known ids.
 pub async fn run(options: DemoOptions) -> Result<(), DemoError> {
-    let show = Show::named(options.seed, &format!("s{}-{:x}", options.seed, Millis::now().0));
-    let mut sender = send::Sender::new(&options, io::stdout())?;
-    sender.carry(options.key.clone().or_else(|| std::env::var("TIPCAST_KEY").ok()));
+    let name = format!("s{}-{:x}", options.seed, Millis::now().0);
+    let key = options.key.clone().or_else(|| std::env::var("TIPCAST_KEY").ok());
+    let gateway = Gateway::of(&options, key)?;
+    let mut stage = Stage::new(&options, gateway.clone());
+    let mut sender = Sender::new(gateway, io::stdout());
     sender.greet(&options)?;
-    if options.host {
-        sender.have_reviewed(&options).await?;
-    }
     let played = tokio::select! {
-        never = sender.play(show, options.rate) => never,
+        never = perform(&options, &name, &mut stage, &mut sender) => never,
         signal = tokio::signal::ctrl_c() => signal.map_err(DemoError::Io),
     };
     sender.sum_up()?;
+    stage.strike().await;
     played
+}
+
+/// Ends only with an error.
+async fn perform(
+    options: &DemoOptions,
+    name: &str,
+    stage: &mut Stage,
+    sender: &mut Sender<io::Stdout>,
+) -> Result<(), DemoError> {
+    let mut set = false;
+    if !options.gifts_only {
+        match stage.set(options, name).await {
+            Ok(said) => {
+                set = true;
+                sender.have_refunds(&said)?;
+            }
+            // A key that may only send gifts plays those; what else is wrong, sending them says.
+            Err((status, why)) => {
+                sender.say(&format!("gifts only, the stage cannot be set: {status} {why}"))?
+            }
+        }
+    }
+    let decides = stage.reviews() && !options.host;
+    let show = Show::named(options.seed, name);
+    tokio::select! {
+        never = sender.play(show, options.rate) => never,
+        () = stage.attend(decides), if set => Ok(()),
+    }
 }
 
 fn gateway(text: &str) -> Result<Url, String> {

@@ -1,40 +1,22 @@
 //! Sends a show to a gateway, one gift after the other, each until it is answered.
 
-use std::error::Error;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
-use reqwest::{Client, RequestBuilder, Response, StatusCode};
-use serde_json::{Value, json};
+use reqwest::Method;
+use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
-use url::Url;
 
 use super::dice::Dice;
+use super::gateway::{Attempt, Gateway};
 use super::{DemoError, DemoOptions, Show};
 use crate::domain::Millis;
 
-const CONNECT: Duration = Duration::from_secs(3);
-/// Above the 5 s after which a gateway that lost its store says so.
-const ANSWER: Duration = Duration::from_secs(8);
-/// Back-off with full jitter: the ceiling doubles from the first to the last.
-const FIRST_WAIT: Duration = Duration::from_millis(200);
-const LAST_WAIT: Duration = Duration::from_secs(5);
-/// The longest `Retry-After` that is obeyed to the letter.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const SUM_UP_EVERY: Duration = Duration::from_secs(10);
-/// After how many gifts one is refunded, in a show for a host.
+/// After how many gifts one is refunded.
 const REFUND_EVERY: u64 = 40;
 /// How much of a delay is made up for, so that an outage is not followed by a flood.
 const CATCH_UP: Duration = Duration::from_secs(1);
-
-/// What became of one attempt.
-enum Attempt {
-    Answered(Value),
-    /// Nothing is known or the gateway is busy; the same gift again, after this long if it said so.
-    Again(Option<Duration>, String),
-    Refused(StatusCode, String),
-}
 
 #[derive(Default)]
 struct Tally {
@@ -50,9 +32,7 @@ struct Tally {
 }
 
 pub(super) struct Sender<W> {
-    client: Client,
-    gifts: Url,
-    key: Option<String>,
+    gateway: Gateway,
     /// Whether a gift is refunded now and then.
     refunds: bool,
     out: W,
@@ -63,32 +43,17 @@ pub(super) struct Sender<W> {
 }
 
 impl<W: Write> Sender<W> {
-    pub(super) fn new(options: &DemoOptions, out: W) -> Result<Self, DemoError> {
-        let no_redirect = reqwest::redirect::Policy::none;
-        let client = crate::outbound::client(|builder| {
-            builder.connect_timeout(CONNECT).timeout(ANSWER).redirect(no_redirect())
-        });
-        let client = client.map_err(io::Error::other)?;
-        let mut gifts = options.url.clone();
-        let path = format!("{}/v1/feeds/{}/gifts", gifts.path().trim_end_matches('/'), options.feed);
-        gifts.set_path(&path);
+    pub(super) fn new(gateway: Gateway, out: W) -> Self {
         let now = Instant::now();
-        Ok(Sender {
-            client,
-            gifts,
-            key: None,
+        Sender {
+            gateway,
             refunds: false,
             out,
             jitter: Dice::new(Millis::now().0.unsigned_abs()),
             tally: Tally::default(),
             started: now,
             summed_up: now,
-        })
-    }
-
-    /// Sends this producer key along.
-    pub(super) fn carry(&mut self, key: Option<String>) {
-        self.key = key;
+        }
     }
 
     pub(super) fn greet(&mut self, options: &DemoOptions) -> io::Result<()> {
@@ -96,41 +61,23 @@ impl<W: Write> Sender<W> {
         writeln!(self.out, "playing show {seed} at {rate} gifts/s; watch {url}?feed={feed}; Ctrl-C stops")
     }
 
-    /// Has gifts with a message wait for a host, and plays refunds from now on.
-    pub(super) async fn have_reviewed(&mut self, options: &DemoOptions) -> Result<(), DemoError> {
-        let policy = json!({"review": "messages", "review_timeout_ms": 30_000, "review_default": "mask"});
-        let request = self.client.patch(self.beside("policy")).header(CONTENT_TYPE, "application/json");
-        let answer = self.with_key(request).body(policy.to_string()).send().await;
-        let answer = answer.map_err(|error| io::Error::other(root_of(&error)))?;
-        if !answer.status().is_success() {
-            return Err(DemoError::Refused(answer.status(), "the policy cannot be changed".into()));
-        }
+    /// Plays refunds from now on, and says so and what else there is to be said.
+    pub(super) fn have_refunds(&mut self, said: &[String]) -> io::Result<()> {
         self.refunds = true;
-        let DemoOptions { url, feed, .. } = options;
-        writeln!(self.out, "gifts with a message wait for a host at {url}desk/{feed}")?;
-        Ok(())
+        said.iter().try_for_each(|line| writeln!(self.out, "{line}"))?;
+        writeln!(self.out, "one gift of {REFUND_EVERY} is refunded")
     }
 
-    /// What stands beside the feed's gifts.
-    fn beside(&self, path: &str) -> Url {
-        let mut url = self.gifts.clone();
-        let feed = url.path().trim_end_matches("gifts").to_owned();
-        url.set_path(&format!("{feed}{path}"));
-        url
-    }
-
-    fn with_key(&self, request: RequestBuilder) -> RequestBuilder {
-        match &self.key {
-            Some(key) => request.bearer_auth(key),
-            None => request,
-        }
+    /// Says a line.
+    pub(super) fn say(&mut self, line: &str) -> io::Result<()> {
+        writeln!(self.out, "{line}")
     }
 
     /// Takes a gift back, as after a refund. One that cannot be taken back is left.
     async fn refund(&mut self, gift: &Value) {
         let path = format!("gifts/{}/retract", gift["id"].as_str().unwrap_or_default());
-        let asked = self.with_key(self.client.post(self.beside(&path))).send().await;
-        self.tally.refunded += u64::from(asked.is_ok_and(|answer| answer.status().is_success()));
+        let taken = self.gateway.attempt(Method::POST, &path, None).await;
+        self.tally.refunded += u64::from(matches!(taken, Attempt::Answered(_)));
     }
 
     /// Ends only with an error.
@@ -159,7 +106,7 @@ impl<W: Write> Sender<W> {
         let body = gift.to_string();
         let mut tries = 0;
         loop {
-            match self.attempt(&body).await {
+            match self.gateway.attempt(Method::POST, "gifts", Some(body.clone())).await {
                 Attempt::Answered(answer) => {
                     self.count(&answer);
                     if tries > 0 {
@@ -171,7 +118,7 @@ impl<W: Write> Sender<W> {
                     if tries == 0 {
                         writeln!(self.out, "trying again: {why}")?;
                     }
-                    let wait = asked.unwrap_or_else(|| self.back_off(tries)).min(LONGEST_WAIT);
+                    let wait = Attempt::wait(asked, tries, &mut self.jitter);
                     tries += 1;
                     self.tally.retries += 1;
                     sleep(wait).await;
@@ -187,37 +134,6 @@ impl<W: Write> Sender<W> {
                 }
             }
         }
-    }
-
-    async fn attempt(&self, body: &str) -> Attempt {
-        let request = self.client.post(self.gifts.clone()).header(CONTENT_TYPE, "application/json");
-        let response = match self.with_key(request).body(body.to_owned()).send().await {
-            Ok(response) => response,
-            Err(error) => return Attempt::Again(None, root_of(&error)),
-        };
-        let status = response.status();
-        let asked = retry_after(&response);
-        let answer = match response.bytes().await {
-            Ok(bytes) => serde_json::from_slice::<Value>(&bytes),
-            Err(error) => return Attempt::Again(None, root_of(&error)),
-        };
-        let words = match &answer {
-            Ok(problem) => problem["detail"].as_str().or(problem["title"].as_str()).unwrap_or("").to_owned(),
-            Err(_) => String::new(),
-        };
-        match status.as_u16() {
-            429 | 502..=504 => Attempt::Again(asked, format!("{status} {words}")),
-            200..=299 => match answer {
-                Ok(answer) => Attempt::Answered(answer),
-                Err(_) => Attempt::Refused(status, "with an answer that is no JSON".into()),
-            },
-            _ => Attempt::Refused(status, words),
-        }
-    }
-
-    fn back_off(&mut self, tries: u32) -> Duration {
-        let ceiling = FIRST_WAIT.saturating_mul(1 << tries.min(10)).min(LAST_WAIT);
-        ceiling.mul_f64(self.jitter.unit())
     }
 
     fn count(&mut self, answer: &Value) {
@@ -242,28 +158,10 @@ impl<W: Write> Sender<W> {
              {duplicate} duplicate; {refused} refused, {retries} retries"
         )?;
         if self.refunds {
-            writeln!(self.out, "for the host: {in_review} to review, {refunded} refunded")?;
+            writeln!(self.out, "{in_review} waited for a host, {refunded} refunded")?;
         }
         Ok(())
     }
-}
-
-/// Whole seconds; a date is not obeyed (the gateway never sends one).
-fn retry_after(response: &Response) -> Option<Duration> {
-    let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
-}
-
-/// The innermost cause: "Connection refused" says more than "error sending request".
-fn root_of(error: &reqwest::Error) -> String {
-    if error.is_timeout() {
-        return "no answer in time".into();
-    }
-    let mut cause: &dyn Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
 }
 
 #[cfg(test)]
@@ -303,6 +201,7 @@ mod tests {
                 seed: 1,
                 key: None,
                 host: false,
+                gifts_only: true,
             },
             bodies,
         )
@@ -319,7 +218,7 @@ mod tests {
     #[tokio::test]
     async fn a_gift_is_sent_again_unchanged_until_it_is_answered() {
         let (options, bodies) = gateway(vec![BUSY, "", LIMITED, TAKEN]).await;
-        let mut sender = Sender::new(&options, Vec::new()).unwrap();
+        let mut sender = Sender::new(Gateway::of(&options, None).unwrap(), Vec::new());
         let gift = Show::new(1).next().unwrap();
         sender.deliver(&gift).await.unwrap();
         let bodies = bodies.await.unwrap();
@@ -330,7 +229,7 @@ mod tests {
     #[tokio::test]
     async fn a_refusal_that_does_not_pass_ends_the_show() {
         let (options, bodies) = gateway(vec![TAKEN, FORBIDDEN]).await;
-        let mut sender = Sender::new(&options, Vec::new()).unwrap();
+        let mut sender = Sender::new(Gateway::of(&options, None).unwrap(), Vec::new());
         let end = sender.play(Show::new(1), options.rate).await;
         assert!(matches!(end, Err(DemoError::Refused(_, words)) if words == "no key"));
         assert_eq!(bodies.await.unwrap().len(), 2);

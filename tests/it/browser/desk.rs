@@ -83,6 +83,8 @@ async fn a_host_decides_by_keyboard_undoes_and_never_acts_twice() {
     page.keys("p").await;
     page.until("document.getElementById('pause').getAttribute('aria-pressed')", json!("true")).await;
     assert_eq!(app.get_feed("show").await["control"], json!({"paused": true, "muted": false}));
+    // Its answer may be later than what it did.
+    page.until("document.getElementById('pause').dataset.busy ?? 'free'", json!("free")).await;
     page.keys("pu").await;
     page.until("document.getElementById('mute').getAttribute('aria-pressed')", json!("true")).await;
     page.until("document.getElementById('pause').getAttribute('aria-pressed')", json!("false")).await;

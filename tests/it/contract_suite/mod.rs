@@ -16,6 +16,7 @@ mod money;
 mod presence;
 mod reports;
 mod review;
+mod review_clock;
 mod scheduled;
 mod sources;
 mod subscriptions;

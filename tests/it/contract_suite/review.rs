@@ -48,9 +48,14 @@ async fn in_review(t: &Case) -> Vec<String> {
 
 async fn decide(t: &mut Case, id: &str, wish: Decision) -> Reviewed {
     let id: GiftId = id.parse().unwrap();
+    let waits = in_review(t).await.contains(&id.to_string());
     let done = t.engine.review(&t.feed, &id, wish, t.now).await.unwrap();
+    // What waited was decided by this call, and nothing is decided twice.
+    assert!(done.done.is_some() || !waits, "{done:?}");
+    let again = t.engine.review(&t.feed, &id, wish, t.now).await.unwrap();
+    assert_eq!((again.done, &again.told), (None, &done.told));
     t.list().await;
-    done
+    done.told
 }
 
 async fn hold(t: &mut Case, gift: GiftSpec) {

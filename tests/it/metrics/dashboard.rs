@@ -37,6 +37,26 @@ async fn the_dashboard_and_the_table_name_metrics_that_exist_and_the_table_names
     let unknown: Vec<_> = used.difference(&samples).collect();
     assert!(unknown.is_empty(), "docs/grafana.json uses {unknown:?}");
 
+    // What a show needs to be looked after is on it, and by words that there are.
+    for needed in ["tipcast_reviews_waiting", "tipcast_source_deliveries_total"] {
+        assert!(used.contains(needed), "docs/grafana.json shows no {needed}");
+    }
+    let words = DASHBOARD
+        .split("operation")
+        .skip(1)
+        .filter_map(|rest| rest.strip_prefix("=~\\\"").or(rest.strip_prefix("=\\\""))?.split('\\').next());
+    let words: BTreeSet<&str> = words.flat_map(|words| words.split('|')).collect();
+    for operation in ["review", "block", "totals", "leaders", "attend", "presence"] {
+        assert!(words.contains(operation), "docs/grafana.json shows no {operation}: {words:?}");
+    }
+    for word in words {
+        let labelled = format!("operation=\"{word}\"");
+        assert!(
+            scrape.0.keys().any(|series| series.contains(&labelled)),
+            "docs/grafana.json asks for {labelled}"
+        );
+    }
+
     let metrics: BTreeSet<&str> = samples.iter().map(|name| metric_of(name)).collect();
     let tables = TABLE.split("## What to be woken for").next().unwrap();
     let rows = tables.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());

@@ -35,6 +35,8 @@ pub struct Fold {
     pub deltas: u64,
     /// Ops so far.
     pub ops: u64,
+    /// Of these, what only counted.
+    pub nones: u64,
     /// Keep-alives so far.
     pub keepalives: u64,
     /// What all snapshots said they skipped.
@@ -73,6 +75,7 @@ impl Fold {
             resumes: 0,
             deltas: 0,
             ops: 0,
+            nones: 0,
             keepalives: 0,
             skipped: 0,
             goodbye: None,
@@ -310,7 +313,10 @@ impl Fold {
                 self.check_goal(&op["goal"]);
                 self.goals.insert(op["goal"]["goal"].as_str().unwrap().to_owned(), op["goal"].clone());
             }
-            "none" => self.only(op, &["op", "seq"]),
+            "none" => {
+                self.only(op, &["op", "seq"]);
+                self.nones += 1;
+            }
             _ if self.lenient => {}
             kind => fault!(self, "an op of unknown kind {kind:?}"),
         }

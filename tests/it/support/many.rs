@@ -40,11 +40,18 @@ impl Many {
 
     /// Watches a feed.
     pub async fn subscribe(&mut self, feed: &str) {
+        self.subscribe_with(feed, json!({})).await;
+    }
+
+    /// Watches a feed, with these members in the command too.
+    pub async fn subscribe_with(&mut self, feed: &str, more: Value) {
         let mut fold = Fold::new(feed);
         fold.connected(None);
         self.unsubscribed.retain(|ended| ended != feed);
         self.folds.insert(feed.to_owned(), fold);
-        self.say(&json!({"type": "subscribe", "feed": feed}).to_string()).await;
+        let mut command = json!({"type": "subscribe", "feed": feed});
+        command.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.say(&command.to_string()).await;
     }
 
     /// Watches a feed from where an earlier fold stood.

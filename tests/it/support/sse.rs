@@ -30,7 +30,12 @@ fn endless(api: &Api, path: &str) -> RequestBuilder {
 impl SseWatcher {
     /// Connects, knowing nothing.
     pub async fn open(api: &Api, feed: &str) -> SseWatcher {
-        let answer = endless(api, &format!("/v1/feeds/{feed}/sse")).send().await.unwrap();
+        SseWatcher::open_with(api, feed, "").await
+    }
+
+    /// Connects with a query such as `?max_hz=5`.
+    pub async fn open_with(api: &Api, feed: &str, query: &str) -> SseWatcher {
+        let answer = endless(api, &format!("/v1/feeds/{feed}/sse{query}")).send().await.unwrap();
         let mut fold = Fold::new(feed);
         fold.connected(None);
         SseWatcher::over(answer, fold)

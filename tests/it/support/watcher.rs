@@ -25,6 +25,8 @@ pub struct Watcher {
     pub closed: Option<u16>,
     /// Where it connects to; may be changed between connections.
     pub api: Api,
+    /// What it asks for beside a position, such as `max_hz=5`.
+    query: String,
     socket: Option<Socket>,
 }
 
@@ -82,7 +84,9 @@ impl Watcher {
         let socket = open_socket(api, &path, receive_buffer).await.expect("a WebSocket");
         let mut fold = Fold::new(feed);
         fold.connected(None);
-        Watcher { fold, closed: None, api: api.clone(), socket: Some(socket) }
+        let asked = query.trim_start_matches('?').split('&').filter(|part| !part.starts_with("since="));
+        let query = asked.collect::<Vec<_>>().join("&");
+        Watcher { fold, closed: None, api: api.clone(), query, socket: Some(socket) }
     }
 
     /// Leaves without a word.
@@ -94,8 +98,8 @@ impl Watcher {
     /// Connects again with what it has; false when nobody answers, or the gateway has no time.
     pub async fn try_reconnect(&mut self) -> bool {
         self.socket = None;
-        let query = self.fold.position().map_or_else(String::new, |at| format!("?since={at}"));
-        let path = format!("/v1/feeds/{}/ws{query}", self.fold.feed);
+        let since = self.fold.position().map_or_else(String::new, |at| format!("since={at}"));
+        let path = format!("/v1/feeds/{}/ws?{since}&{}", self.fold.feed, self.query);
         match open_socket(&self.api, &path, None).await {
             Ok(socket) => {
                 self.fold.connected(self.fold.at.clone());

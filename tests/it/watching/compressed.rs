@@ -10,6 +10,7 @@ use crate::support::gifts::gift;
 
 on_both_stores_and_over_tls![
     frames_are_compressed_for_those_who_ask_and_plain_for_others,
+    what_a_watcher_leaves_out_is_left_out_of_compressed_frames_too,
     a_compressed_command_is_understood_and_a_bomb_is_refused,
     nothing_is_agreed_on_unless_it_is_switched_on,
 ];
@@ -120,6 +121,36 @@ async fn frames_are_compressed_for_those_who_ask_and_plain_for_others() {
         assert_eq!((&one.0, other.1), (&other.0, 0x81));
         assert_eq!(one.0["seq"], n + 1);
     }
+}
+
+async fn what_a_watcher_leaves_out_is_left_out_of_compressed_frames_too() {
+    let app = compressing().await;
+    app.patch_policy("show", json!({"totals": ["all"], "dedup": "off"})).await;
+    app.give("show", &gift("g0")).await;
+    let mut every = Raw::open(&app, "/v1/feeds/show/ws", Some(OFFER)).await;
+    let mut fewer = Raw::open(&app, "/v1/feeds/show/ws?without=totals", Some(OFFER)).await;
+    let mut ops = [vec![], vec![]];
+    for (raw, ops) in [&mut every, &mut fewer].into_iter().zip(&mut ops) {
+        // Until the gift that it saw come, and what was counted of it.
+        while ["add", "totals", "none"]
+            .iter()
+            .filter(|kind| ops.iter().any(|op: &Value| op["op"] == **kind))
+            .count()
+            < 2
+        {
+            let (frame, first, _) = raw.message().await;
+            assert!(first == 0xc1 || frame["type"] != "snapshot");
+            if frame["type"] == "snapshot" {
+                app.give("show", &gift(&format!("g{}", raw.stream.local_addr().unwrap().port()))).await;
+            }
+            ops.extend(frame["ops"].as_array().into_iter().flatten().cloned());
+        }
+    }
+    let kinds =
+        |ops: &[Value]| ops.iter().map(|op| op["op"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+    let (all, few) = (kinds(&ops[0]), kinds(&ops[1]));
+    assert!(all.iter().any(|op| op == "totals") && !all.iter().any(|op| op == "none"), "{all:?}");
+    assert!(few.iter().any(|op| op == "none") && !few.iter().any(|op| op == "totals"), "{few:?}");
 }
 
 async fn a_compressed_command_is_understood_and_a_bomb_is_refused() {

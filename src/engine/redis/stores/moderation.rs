@@ -30,7 +30,8 @@ impl ModerationStore for RedisEngine {
                     TakenBack::Unknown => return Ok(GiftTakenBack::Unknown),
                     TakenBack::InReview => {}
                 }
-                if let Reviewed::Decided(_) = self.queue.reviews.review(feed, id, Decision::Deny, now).await?
+                if let Reviewed::Decided(_) =
+                    self.queue.reviews.review(feed, id, Decision::Deny, now).await?.told
                 {
                     return Ok(GiftTakenBack::Done);
                 }

@@ -1,7 +1,7 @@
 //! What the trait asks for the host's desk.
 
 use super::super::engine::RedisEngine;
-use crate::domain::{Block, BlockScope, Blocked, Decision, FeedId, GiftId, InReview, Millis, Reviewed};
+use crate::domain::{Block, BlockScope, Blocked, Decision, FeedId, GiftId, InReview, Millis, Reviewing};
 use crate::engine::{ReviewStore, Wait};
 
 impl ReviewStore for RedisEngine {
@@ -18,7 +18,7 @@ impl ReviewStore for RedisEngine {
         id: &'a GiftId,
         decision: Decision,
         now: Millis,
-    ) -> Wait<'a, Reviewed> {
+    ) -> Wait<'a, Reviewing> {
         Box::pin(async move {
             let _permit = self.permit_for(feed)?;
             Ok(self.queue.reviews.review(feed, id, decision, now).await?)

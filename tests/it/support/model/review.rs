@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use tipcast::domain::answer::GiftFate;
 use tipcast::domain::{
     Answer, Block, BlockScope, Blocked, Decision, FeedId, Gift, GiftId, InReview, Millis, Policy,
-    ReviewDefault, ReviewMode, Reviewed, Scheduled, Status,
+    ReviewDefault, ReviewMode, Reviewing, Scheduled, Status,
 };
 use tipcast::engine::{DueFate, DueHandled, ReviewStore, Wait};
 
@@ -123,22 +124,25 @@ impl Feed {
         DueHandled { late_ms: now.since(held.expires), fate }
     }
 
-    pub(super) fn decide(&mut self, id: &GiftId, wish: Decision, policy: &Policy, now: Millis) -> Reviewed {
-        if let Some(at) = self.desk.held.iter().position(|it| it.gift.id == *id) {
+    pub(super) fn decide(&mut self, id: &GiftId, wish: Decision, policy: &Policy, now: Millis) -> Reviewing {
+        let at = self.desk.held.iter().position(|it| it.gift.id == *id);
+        if let Some(at) = at {
             let held = self.desk.held.remove(at);
             let own = (held.expires > now).then_some(wish);
             self.act(&held, own, policy, now);
         }
         let Some((_, known, until)) = self.ids.get(id).filter(|(_, _, until)| now < *until) else {
-            return Reviewed::Unknown;
+            return Reviewing::UNKNOWN;
         };
         let _ = until;
-        match (self.decided.get(id), known.clone()) {
-            (None, _) | (_, Known::InReview) => Reviewed::Unknown,
-            (Some(decided), _) if *decided != wish => Reviewed::Otherwise(*decided),
-            (_, Known::Taken(answer)) => Reviewed::Decided(answer),
-            (_, Known::Waits(it) | Known::Cancelled(it)) => Reviewed::Later(it),
-        }
+        let fate = match known.clone() {
+            Known::InReview => return Reviewing::UNKNOWN,
+            Known::Taken(answer) => GiftFate::Taken(answer),
+            Known::Waits(it) => GiftFate::Waits(it),
+            Known::Cancelled(it) => GiftFate::Cancelled(it),
+        };
+        let decided = self.decided.get(id);
+        decided.map_or(Reviewing::UNKNOWN, |decided| Reviewing::of(wish, *decided, fate, at.is_some()))
     }
 
     fn in_review(&self, now: Millis) -> Vec<InReview> {
@@ -182,7 +186,7 @@ impl ReviewStore for Model {
         id: &'a GiftId,
         decision: Decision,
         now: Millis,
-    ) -> Wait<'a, Reviewed> {
+    ) -> Wait<'a, Reviewing> {
         done(self.on(feed, |f, policy| f.decide(id, decision, &policy, now)))
     }
 

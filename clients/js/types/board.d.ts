@@ -1,0 +1,53 @@
+/// <reference lib="dom" />
+/** Importing this gives pages `<tipcast-leaders>`, `<tipcast-goal>` and `<tipcast-total>`. */
+
+import type { Period } from "./fold.js";
+
+/** What all three can be told in a page or a template. */
+export interface TipcastBoardAttributes {
+  feed?: string;
+  /** The gateway; needed when the script was bundled. */
+  url?: string;
+  /** A viewer's token. */
+  token?: string;
+  /** Stands above it; of a goal in the place of its title. */
+  heading?: string;
+  lang?: string;
+  theme?: "light" | "dark" | (string & {});
+}
+
+export interface TipcastLeadersAttributes extends TipcastBoardAttributes {
+  /** Default: session. */
+  period?: Period;
+  /** "points", "units" or a currency; default: the first that the feed tells of. */
+  by?: string;
+  /** 1 to 10; default: 5. */
+  max?: number | string;
+}
+
+export interface TipcastGoalAttributes extends TipcastBoardAttributes {
+  /** The goal's name. The element hides itself while there is none of it. */
+  goal?: string;
+}
+
+export interface TipcastTotalAttributes extends TipcastBoardAttributes {
+  /** Default: session. */
+  period?: Period;
+  /** "points" (the default), "units", "gifts", "gifters" or a currency. */
+  by?: string;
+}
+
+/** `<tipcast-leaders feed="…" period="session" by="points" max="5">` */
+export class TipcastLeaders extends HTMLElement {}
+/** `<tipcast-goal feed="…" goal="…">` */
+export class TipcastGoal extends HTMLElement {}
+/** `<tipcast-total feed="…" period="session" by="EUR">` */
+export class TipcastTotal extends HTMLElement {}
+
+declare global {
+  interface HTMLElementTagNameMap {
+    "tipcast-leaders": TipcastLeaders;
+    "tipcast-goal": TipcastGoal;
+    "tipcast-total": TipcastTotal;
+  }
+}

@@ -1,0 +1,36 @@
+//! What a watcher leaves out of what it is told.
+
+use std::str::FromStr;
+
+use super::Op;
+
+/// What a watcher asked not to be told of. Its seqs go on all the same: in the place of an op that it leaves out it gets
+/// [`push_none`](super::change::push_none).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Omit {
+    /// It is told of everything.
+    #[default]
+    Nothing,
+    /// Of no totals, leaders and goals.
+    Totals,
+}
+
+impl Omit {
+    /// True when such a watcher is not told of `op`.
+    pub fn leaves_out(self, op: &Op) -> bool {
+        self == Omit::Totals && matches!(op, Op::Totals(_) | Op::Goal(..))
+    }
+}
+
+impl FromStr for Omit {
+    /// What is allowed, in words.
+    type Err = &'static str;
+
+    /// Reads the word of the protocol.
+    fn from_str(word: &str) -> Result<Omit, &'static str> {
+        match word {
+            "totals" => Ok(Omit::Totals),
+            _ => Err("must be totals"),
+        }
+    }
+}
