@@ -117,28 +117,25 @@ do
   local ENTRY = '^(%d+) ([%d:]+) ([%d:]+) ([%d:]-):?%-?(%a*) (.) (.*)$'
 
   -- Takes in an entry. One of an old version names several spans.
-  local function take_in(sign, ids, when, person, gifts, units, points, amount, currency, flag, user)
+  local function take_in(sign, spans_then, when, person, gifts, units, points, amount, currency, flag, user)
     s.order = s.order + 1
     gifts = gifts + 0
     if sign > 0 then units, points, amount = units + 0, points + 0, amount == '' and 0 or amount + 0 end
     local it = gifters[user]
     if sign > 0 and flag == 'r' then it.person = person end
-    for id in string.gmatch(ids, '%d+') do
-      local span = span_of(id + 0)
-      if span then
-        if sign > 0 then
-          add_plain(span, gifts, units, points, amount, currency)
-        else
-          flush()
-          add_to(span, sign, gifts, units, points, currency ~= '' and { { currency, amount } } or {})
-        end
-        local given = given_in(it, span)
-        given.gifts = math.max(given.gifts + sign * gifts, 0)
-        if flag == 'r' then
-          if units ~= 0 then move_score(it, span, given, 'u', units, sign, when) end
-          if points ~= 0 then move_score(it, span, given, 'p', points, sign, when) end
-          if currency ~= '' and amount ~= 0 then move_score(it, span, given, '$' .. currency, amount, sign, when) end
-        end
+    for _, span in ipairs(spans_then) do
+      if sign > 0 then
+        add_plain(span, gifts, units, points, amount, currency)
+      else
+        flush()
+        add_to(span, sign, gifts, units, points, currency ~= '' and { { currency, amount } } or {})
+      end
+      local given = given_in(it, span)
+      given.gifts = math.max(given.gifts + sign * gifts, 0)
+      if flag == 'r' then
+        if units ~= 0 then move_score(it, span, given, 'u', units, sign, when) end
+        if points ~= 0 then move_score(it, span, given, 'p', points, sign, when) end
+        if currency ~= '' and amount ~= 0 then move_score(it, span, given, '$' .. currency, amount, sign, when) end
       end
     end
   end
@@ -157,11 +154,11 @@ do
       if kind == 64 then
         -- "@+ SPAN TIME" or "@- SPAN TIME"
         sign, ids, when = match(text, '^@(.) (%S+) (%d+)$')
-        sign, head, at = sign == '+' and 1 or -1, text, at + 1
+        sign, ids, head, at = sign == '+' and 1 or -1, spans_of(ids), text, at + 1
       elseif kind == 43 or kind == 45 then
         -- As old versions had it, in one.
         local is, old_ids, counted, old_when, person, user = match(text, '^(.) (%S+) (%S+ %S+ %S+ %S+ .) (%d+)\n([^\n]*)\n(.*)$')
-        list[#list + 1] = { is == '+' and 1 or -1, old_ids, old_when, person, match(counted .. ' ' .. user, ENTRY) }
+        list[#list + 1] = { is == '+' and 1 or -1, spans_of(old_ids), old_when, person, match(counted .. ' ' .. user, ENTRY) }
         at = at + 1
       elseif at == #elements and #elements == FOLD then
         break
@@ -185,6 +182,7 @@ do
     for _, e in ipairs(list) do take_in(unpack(e)) end
     flush()
     for user, it in pairs(gifters) do settle_gifter(user, it) end
+    place_best()
     return #elements == FOLD
   end
 

@@ -156,13 +156,13 @@ end
 local function gifter_text(it)
   local lines = {}
   for span, given in pairs(it.spans) do
-    local line = int(given.gifts)
-    local is_any = given.gifts > 0
-    for code, score in pairs(given.scores) do
-      line = line .. ' ' .. code .. '=' .. sum_text(score.sum) .. '=' .. int(score.order) .. '=' .. score.at
-      is_any = true
+    if given.gifts > 0 or next(given.scores) then
+      local words = { int(span.to) .. ' ' .. int(given.gifts) }
+      for code, score in pairs(given.scores) do
+        words[#words + 1] = ' ' .. code .. '=' .. sum_text(score.sum) .. '=' .. int(score.order) .. '=' .. score.at
+      end
+      lines[#lines + 1] = concat(words) .. '\n'
     end
-    if is_any then lines[#lines + 1] = int(span.to) .. ' ' .. line .. '\n' end
   end
   if #lines == 0 then return nil end
   for key, since in pairs(it.since) do
@@ -211,6 +211,10 @@ local function move_score(it, span, given, code, by, sign, when)
     given.scores[code] = score
   end
   it.moved[code] = true
+  if it.count == 1 and sign > 0 and type(score.sum) == 'number' and score.sum + by < LIMB and not next(it.since) then
+    score.sum, score.order, score.at = score.sum + by, s.order, when
+    return
+  end
   local sum = sum_sum(score.sum, by, sign)
   if sum == score.sum then return end
   if is_small(it, code, sum) then
@@ -237,12 +241,45 @@ local function bar_of(span, code)
   if not bar then
     for _, id in ipairs(span.ids) do
       local top = tops[id][code]
-      local low = top and not top.whole and not (top.ranking and top.ranking.state ~= 'w') and top.low or 0
+      local ranked = top and top.ranking and top.ranking.state ~= 'w'
+      local low = top and not top.whole and not ranked and top.low or 0
       bar = math.min(bar or low, low)
+      if ranked then span.best[code] = false end
     end
     span.bars[code] = bar
+    if span.best[code] == nil then span.best[code] = {} end
   end
   return bar
+end
+
+-- A score that grew in all runs of a span alike: only the best such can come into their lists, so these are found first.
+-- False where there are rankings, which have everybody.
+local function is_put_off(span, code, user, score, is, was)
+  local best = span.best[code]
+  if not best then return false end
+  local n, last = #best, best[KEEP_FIRST]
+  if last then
+    best.more = true
+    if is < last.is or is == last.is and score.order > last.order then return true end
+  end
+  while n > 0 and (best[n].is < is or best[n].is == is and best[n].order > score.order) do n = n - 1 end
+  table.insert(best, n + 1, { user = user, is = is, order = score.order, at = score.at, was = was, was_order = score.was_order })
+  best[KEEP_FIRST + 1] = nil
+  return true
+end
+
+local function place_best()
+  for _, span in ipairs(spans) do
+    for code, best in pairs(span.best) do
+      for _, it in ipairs(best or {}) do
+        for _, id in ipairs(span.ids) do place(runs[id], code, it.user, it.was, it.was_order, it.is, it.order, it.at) end
+      end
+      -- Those that were left out are in no list.
+      for _, id in ipairs(best and best.more and span.ids or {}) do
+        if tops[id][code] then tops[id][code].whole = false end
+      end
+    end
+  end
 end
 
 -- Places of a gifter whose scores moved, and how many gave in each run.
@@ -271,7 +308,7 @@ local function settle_gifter(user, it)
         if only and not has_since then
           local is, was = shown(score.sum), shown(score.was)
           local bar = bar_of(span, code)
-          if was >= bar or is >= bar then
+          if (was >= bar or is >= bar) and not (is > was and is_put_off(span, code, user, score, is, was)) then
             for _, id in ipairs(span.ids) do
               place(runs[id], code, user, was, score.was_order, is, score.order, score.at)
             end

@@ -44,7 +44,7 @@ local function new_run(period, since, til_)
 end
 
 local function new_span(from, to, ids)
-  local span = { from = from, to = to, ids = ids, has = {}, bars = {} }
+  local span = { from = from, to = to, ids = ids, has = {}, bars = {}, best = {} }
   for _, id in ipairs(ids) do span.has[id] = true end
   spans[#spans + 1] = span
   return span
@@ -161,6 +161,18 @@ local function span_of(id)
     span_memo[id] = span
   end
   return span
+end
+
+-- The spans of these numbers, with dots between; one, but for what old versions wrote.
+local spans_memo = {}
+local function spans_of(text)
+  local them = spans_memo[text]
+  if not them then
+    them = {}
+    for id in string.gmatch(text, '%d+') do them[#them + 1] = span_of(id + 0) or nil end
+    spans_memo[text] = them
+  end
+  return them
 end
 
 -- A run is not kept any more.
