@@ -165,4 +165,5 @@ def main():
         redis.wait(10)
 
 
-main()
+if __name__ == "__main__":
+    main()
