@@ -1,7 +1,9 @@
-//! Acknowledged gifts per second at the engine: `cargo bench --bench ingest -- [redis URL]`.
+//! Acknowledged gifts per second at the engine: `cargo bench --bench ingest -- [redis URL] [counted]`.
 //!
 //! Embedded by default, in a folder under the target directory (a real disk: an fsync must cost
 //! what it costs). For each shape of load: how many calls are in flight, gifts per call, feeds.
+//! `counted` takes every turn twice, with nothing counted and with everything. `SHAPES=13` in the
+//! environment takes the first and the third shape alone.
 
 #![allow(clippy::expect_used)]
 
@@ -9,10 +11,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::value::to_raw_value;
-use tipcast::domain::{FeedId, Gift, Millis, Outcome};
-use tipcast::engine::Engine;
+use tipcast::domain::{FeedId, Gift, Millis, Outcome, PolicyPatch};
 use tipcast::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
 use tipcast::engine::redis::{RedisEngine, RedisOptions};
+use tipcast::engine::{Engine, PolicyChange};
 
 const SHAPES: [(usize, usize, usize); 6] =
     [(1, 1, 1), (64, 1, 1), (256, 1, 1), (256, 1, 100), (4, 128, 1), (16, 128, 100)];
@@ -29,12 +31,16 @@ fn gift(n: usize) -> Gift {
     Gift::parse(&to_raw_value(&body).expect("json"), None).expect("a gift")
 }
 
-async fn measure(engine: Arc<dyn Engine>, (flight, batch, feeds): (usize, usize, usize)) -> (f64, f64) {
+async fn measure(
+    engine: Arc<dyn Engine>,
+    (flight, batch, feeds): (usize, usize, usize),
+    name: &'static str,
+) -> (f64, f64) {
     let (began, cpu) = (Instant::now(), cpu_seconds());
     let tasks: Vec<_> = (0..flight)
         .map(|lane| {
             let engine = engine.clone();
-            let feed: FeedId = format!("bench-{}", lane % feeds).parse().expect("a name");
+            let feed: FeedId = format!("{name}-{}", lane % feeds).parse().expect("a name");
             tokio::spawn(async move {
                 let mut done = 0;
                 while began.elapsed() < RUN {
@@ -52,6 +58,17 @@ async fn measure(engine: Arc<dyn Engine>, (flight, batch, feeds): (usize, usize,
         gifts += task.await.expect("lane");
     }
     (gifts as f64 / began.elapsed().as_secs_f64(), (cpu_seconds() - cpu) / gifts as f64 * 1e6)
+}
+
+/// Has these feeds count everything.
+async fn count(engine: &dyn Engine, name: &str, feeds: usize) {
+    for n in 0..feeds {
+        let feed: FeedId = format!("{name}-{n}").parse().expect("a name");
+        let totals = "all,session,day,week,month".parse().ok();
+        let points = "USD:2".parse().ok();
+        let patch = PolicyPatch { totals, points, ..PolicyPatch::default() };
+        engine.set_policy(&feed, PolicyChange::Merge(patch), Millis::now()).await.expect("a policy");
+    }
 }
 
 /// User and system time of this process, from /proc (Linux); 0 elsewhere.
@@ -73,9 +90,20 @@ async fn main() {
     };
     println!("engine: {}", engine.name());
     println!("{:>10} {:>8} {:>6} {:>12} {:>14}", "in flight", "batch", "feeds", "gifts/s", "CPU µs/gift");
-    for shape in SHAPES {
-        let (rate, cpu) = measure(engine.clone(), shape).await;
-        println!("{:>10} {:>8} {:>6} {rate:>12.0} {cpu:>14.1}", shape.0, shape.1, shape.2);
+    let counted = std::env::args().any(|arg| arg == "counted");
+    let only = std::env::var("SHAPES").unwrap_or_default();
+    for (at, shape) in SHAPES.into_iter().enumerate() {
+        if !only.is_empty() && !only.contains(&(at + 1).to_string()) {
+            continue;
+        }
+        let (rate, cpu) = measure(engine.clone(), shape, "bench").await;
+        print!("{:>10} {:>8} {:>6} {rate:>12.0} {cpu:>14.1}", shape.0, shape.1, shape.2);
+        if counted {
+            count(&*engine, "counted", shape.2).await;
+            let (rate, more) = measure(engine.clone(), shape, "counted").await;
+            print!("   counted {rate:>12.0} {more:>14.1} {:>6.2} x", more / cpu);
+        }
+        println!();
     }
     engine.close().await.expect("closed");
 }

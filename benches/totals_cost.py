@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What counting costs: microseconds of Redis for each gift, by its own `INFO commandstats`, with nothing counted and with
-everything; how often watchers are told; what reading costs with many gifters; and the same of the embedded engine as time
-for each gift.
+"""What counting costs: microseconds of Redis for each gift, by its own `INFO commandstats` (all scripts, adding up and
+telling watchers included) and by its CPU, with nothing counted and with everything, single gifts and batches, of many
+gifters and of one; how often watchers are told; what reading costs with many gifters; and the same of the embedded engine
+as time for each gift.
 
     python3 benches/totals_cost.py path/to/tipcast [--gifters 100000]
 
@@ -11,6 +12,7 @@ Starts a redis-server and gateways of its own on free ports, and stops them.
 import argparse
 import http.client
 import json
+import os
 import socket
 import subprocess
 import tempfile
@@ -63,6 +65,13 @@ def gift(n, users):
     }
 
 
+def cpu_of(pid):
+    """Microseconds."""
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") * 1e6
+
+
 def stats(port):
     """Calls and microseconds of scripts."""
     said = subprocess.run(["redis-cli", "-p", str(port), "INFO", "commandstats"], capture_output=True, text=True).stdout
@@ -75,21 +84,21 @@ EVERYTHING = {"totals": ["all", "session", "day", "week", "month"], "points": {"
 NOTHING = {"totals": [], "dedup": "off"}
 
 
-def feed_of(gateway, name, policy, gifts, users, batch, redis=None):
+def feed_of(gateway, name, policy, gifts, users, batch, redis=None, pid=None):
     path = f"/v1/feeds/{name}"
     assert gateway.call("PUT", f"{path}/policy", policy)[0] == 200
     gateway.call("POST", f"{path}/gifts/batch", {"gifts": [gift(-1 - n, users) for n in range(min(batch, 128))]})
     time.sleep(1.5)
-    before, began = stats(redis) if redis else None, time.time()
+    before, cpu, began = stats(redis) if redis else None, cpu_of(pid) if pid else None, time.time()
     for first in range(0, gifts, batch):
         status, said = gateway.call("POST", f"{path}/gifts/batch", {"gifts": [gift(n, users) for n in range(first, first + batch)]})
         assert status == 200 and said["rejected"] == 0, said
     took = time.time() - began
-    time.sleep(1.5)
     if not redis:
         return took / gifts * 1e6
+    time.sleep(1.5)
     after = stats(redis)
-    return (after[1] - before[1]) / gifts
+    return (after[1] - before[1]) / gifts, (cpu_of(pid) - cpu) / gifts
 
 
 def main():
@@ -97,6 +106,7 @@ def main():
     arguments.add_argument("binary")
     arguments.add_argument("--gifters", type=int, default=100_000)
     arguments.add_argument("--gifts", type=int, default=20_000)
+    arguments.add_argument("--only-cost", action="store_true", help="of gifts on Redis; nothing else")
     wishes = arguments.parse_args()
     folder, port = tempfile.mkdtemp(), free_port()
     redis = subprocess.Popen(
@@ -105,11 +115,17 @@ def main():
     try:
         time.sleep(0.5)
         gateway = Gateway(wishes.binary, folder + "/a", port)
-        for batch in (1, 16):
-            gifts = wishes.gifts // (8 if batch == 1 else 1)
-            off = feed_of(gateway, f"off-{batch}", NOTHING, gifts, 500, batch, port)
-            on = feed_of(gateway, f"on-{batch}", EVERYTHING, gifts, 500, batch, port)
-            print(f"redis, {batch} a call: {off:.1f} us a gift off, {on:.1f} on, all scripts and adding up included ({on / off:.2f} x)")
+        for batch, users in ((1, 1000), (1, 1), (64, 1000), (64, 1)):
+            gifts = wishes.gifts // (8 if batch == 1 else 1) // batch * batch
+            off, off_cpu = feed_of(gateway, f"off-{batch}-{users}", NOTHING, gifts, users, batch, port, redis.pid)
+            on, on_cpu = feed_of(gateway, f"on-{batch}-{users}", EVERYTHING, gifts, users, batch, port, redis.pid)
+            print(
+                f"redis, {batch} a call, {users} gifters: {off:.1f} us a gift off, {on:.1f} on ({on / off:.2f} x); "
+                f"by CPU {off_cpu:.1f} off, {on_cpu:.1f} on ({on_cpu / off_cpu:.2f} x)", flush=True
+            )
+        if wishes.only_cost:
+            gateway.stop()
+            return
         path = "/v1/feeds/many"
         gateway.call("PUT", f"{path}/policy", EVERYTHING)
         began, before = time.time(), stats(port)

@@ -1,6 +1,6 @@
 -- feed_drop_end: ends a hold, by selling or by cancelling it.
 --
--- KEYS 18:
+-- KEYS 20:
 --   1 list
 --   2 rows
 --   3 hist
@@ -14,11 +14,13 @@
 --   11 count
 --   12 tally
 --   13 parts
---   14 shown
---   15 unpaid
---   16 claims: of the drop
---   17 holds: of the drop
---   18 units: of the drop
+--   14 left
+--   15 told
+--   16 shown
+--   17 unpaid
+--   18 claims: of the drop
+--   19 holds: of the drop
+--   20 units: of the drop
 -- ARGV 17:
 --   1 now
 --   2 candidate epoch

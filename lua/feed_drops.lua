@@ -17,7 +17,7 @@
 --   units   HASH, user -> "UNITS CLAIM ...", units held and sold, and the first claims that stand
 -- USER is a digest. Counts are integers up to 10^9.
 --
--- KEYS 18:
+-- KEYS 20:
 --   1 list
 --   2 rows
 --   3 hist
@@ -31,11 +31,13 @@
 --   11 count
 --   12 tally
 --   13 parts
---   14 shown
---   15 unpaid
---   16 claims: of the drop
---   17 holds: of the drop
---   18 units: of the drop
+--   14 left
+--   15 told
+--   16 shown
+--   17 unpaid
+--   18 claims: of the drop
+--   19 holds: of the drop
+--   20 units: of the drop
 -- ARGV 15:
 --   1 now
 --   2 candidate epoch
@@ -57,7 +59,7 @@
 -- REFUSES nothing
 
 local DUE, DROPS, SHOWN, UNPAID, CLAIMS, HOLDS, UNITS =
-  KEYS[6], KEYS[7], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18]
+  KEYS[6], KEYS[7], KEYS[16], KEYS[17], KEYS[18], KEYS[19], KEYS[20]
 local DROP, REMINDER, LOOKED_AT = ARGV[14], tonumber(ARGV[15]), tonumber(ARGV[13])
 -- The drop's clock in the due queue: its place among entries of the same time is the first.
 local CLOCK = format('%016d ', 0) .. 'd' .. DROP

@@ -23,7 +23,7 @@ if unsettled then return unsettled end
 local GRACE = 60000
 local ids, waits, locks, keeps = {}, {}, {}, {}
 -- Of publishing: whether feed_guard judges gifts, and where the KEYS and ARGV of the first one are.
-local guarded, FIRST_KEY, FIRST_ARG = false, 15, 15
+local guarded, FIRST_KEY, FIRST_ARG = false, 17, 15
 -- What the last gift added to its row.
 local part
 local id_til, lock_til = til(policy.idempotency_window), til(policy.dedup_window)

@@ -49,7 +49,7 @@ for i = 14, 16 do
   counts_anew = counts_anew or (was == '' and '-' or was) ~= is
 end
 if counts_anew and (strings[4] or new[14] ~= 'off' and new[14] ~= '-') then
-  local rest = strings[4] and match(strings[4], '^[^\n]*(\n.*)$') or '\n' .. int(now) .. ' 0 -\noff UTC off\n-\ns\n'
-  call('SET', KEYS[6], '?' .. rest)
+  -- What an old version has behind the first line is left to feed_tally.
+  call('SET', KEYS[6], '?' .. (match(strings[4] or '', '\n.*$') or ''))
 end
 return { header(), text }

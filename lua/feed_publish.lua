@@ -1,6 +1,6 @@
 -- feed_publish: takes gifts in order, as one step; those for later join the due queue.
 --
--- KEYS 14 + 2 per gift:
+-- KEYS 16 + 2 per gift:
 --   1 list
 --   2 rows
 --   3 hist
@@ -14,9 +14,11 @@
 --   11 count
 --   12 tally
 --   13 parts
---   14 blocks
---   15 id: of the gift
---   16 lock: of its user and kind
+--   14 left
+--   15 told
+--   16 blocks
+--   17 id: of the gift
+--   18 lock: of its user and kind
 -- ARGV 14 + 7 per gift:
 --   1 now
 --   2 candidate epoch

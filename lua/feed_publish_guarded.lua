@@ -1,6 +1,6 @@
 -- feed_publish_guarded: feed_publish for a feed with blocks, or whose gifts wait for a host.
 --
--- KEYS 16 + 2 per gift:
+-- KEYS 18 + 2 per gift:
 --   1 list
 --   2 rows
 --   3 hist
@@ -14,11 +14,13 @@
 --   11 count
 --   12 tally
 --   13 parts
---   14 blocks
---   15 reviews
---   16 approved
---   17 id: of the gift
---   18 lock: of its user and kind
+--   14 left
+--   15 told
+--   16 blocks
+--   17 reviews
+--   18 approved
+--   19 id: of the gift
+--   20 lock: of its user and kind
 -- ARGV 15 + 7 per gift:
 --   1 now
 --   2 candidate epoch

@@ -3,7 +3,7 @@
 
 local GIFT_COUNT = (#KEYS - FIRST_KEY + 1) / 2
 -- A feed with blocks, or whose gifts wait for a host, is published to by feed_publish_guarded.
-if not guarded and (policy.review ~= 'off' or strings[12]) then return { '', 'guard' } end
+if not guarded and (policy.review ~= 'off' or strings[14]) then return { '', 'guard' } end
 
 -- When a gift is to be shown; nothing when that is now.
 local function due_of(a)

@@ -1,6 +1,6 @@
 -- feed_retract: takes a row back.
 --
--- KEYS 13:
+-- KEYS 15:
 --   1 list
 --   2 rows
 --   3 hist
@@ -14,6 +14,8 @@
 --   11 count
 --   12 tally
 --   13 parts
+--   14 left
+--   15 told
 -- ARGV 14:
 --   1 now
 --   2 candidate epoch

@@ -1,7 +1,7 @@
 -- feed_retract_gift: takes one gift back by its id. What it added to its row leaves it, and a row of which nothing
 -- is left goes; a gift that waits is cancelled. The same steps as the domain's FeedState::take_part.
 --
--- KEYS 14:
+-- KEYS 16:
 --   1 list
 --   2 rows
 --   3 hist
@@ -15,7 +15,9 @@
 --   11 count
 --   12 tally
 --   13 parts
---   14 id: of the gift
+--   14 left
+--   15 told
+--   16 id: of the gift
 -- ARGV 14:
 --   1 now
 --   2 candidate epoch
@@ -34,7 +36,7 @@
 -- RETURNS the header, then "1", "v" for one in review, which is to be denied (feed_review), or "0" when the id is not, or no longer, remembered with its part
 -- REFUSES as feed_ledger and feed_count do
 
-local known, id = strings[12] or '', ARGV[14]
+local known, id = strings[14] or '', ARGV[14]
 local over, fingerprint, status, row = match(known, '^(%d+) (%x+) ([amswcvn])%u? %S+ %d+ (%S+) %S+')
 local keep = match(known, '^%S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ (%d+) ')
 if status == 'v' then return { header(), 'v' } end
@@ -49,7 +51,7 @@ if status == 'w' then
   due_remove(member, id)
   commit('=')
   local answer = til(policy.idempotency_window) .. ' ' .. fingerprint .. ' c 0 0 ' .. int(score) .. ' -'
-  call('SET', KEYS[14], answer, 'PX', int(policy.idempotency_window + 60000))
+  call('SET', KEYS[16], answer, 'PX', int(policy.idempotency_window + 60000))
   due_commit()
   return { header(), '1' }
 end
@@ -101,6 +103,6 @@ end
 local not_yet = ledger_refuses()
 if not_yet then return not_yet end
 commit('=')
-call('SET', KEYS[14], head .. ' x', 'KEEPTTL')
+call('SET', KEYS[16], head .. ' x', 'KEEPTTL')
 ledger_commit()
 return { header() .. news, '1' }

@@ -1,7 +1,7 @@
 -- feed_review: decides about a gift that waits for a host, in one step with its leaving the due queue. One about which
 -- somebody or time has decided is left alone, so that several may try.
 --
--- KEYS 16 + 2 per gift:
+-- KEYS 18 + 2 per gift:
 --   1 list
 --   2 rows
 --   3 hist
@@ -15,11 +15,13 @@
 --   11 count
 --   12 tally
 --   13 parts
---   14 blocks
---   15 reviews
---   16 approved
---   17 id: of the gift
---   18 lock: of its user and kind
+--   14 left
+--   15 told
+--   16 blocks
+--   17 reviews
+--   18 approved
+--   19 id: of the gift
+--   20 lock: of its user and kind
 -- ARGV 16 + 7 per gift: twice the same one, as it is and masked
 --   1 now
 --   2 candidate epoch
@@ -48,7 +50,7 @@
 --   remembered of its id or ""
 -- REFUSES as feed_publish and feed_ledger do
 
-local A, INDEX, GIFT = 17, 17, ARGV[16]
+local A, INDEX, GIFT = 17, 19, ARGV[16]
 local known = lookup(ids, INDEX) or ''
 local entry = call('HGET', REVIEWS, GIFT)
 local member = entry and match(entry, '^[^\n]*')

@@ -1,7 +1,7 @@
 -- feed_show: takes gifts whose time has come, in order, as one step with their leaving the due queue.
 -- One that is not in the queue any more, or not due, is left alone, so that several may try.
 --
--- KEYS 14 + 2 per gift:
+-- KEYS 16 + 2 per gift:
 --   1 list
 --   2 rows
 --   3 hist
@@ -15,9 +15,11 @@
 --   11 count
 --   12 tally
 --   13 parts
---   14 blocks
---   15 id: of the gift
---   16 lock: of its user and kind
+--   14 left
+--   15 told
+--   16 blocks
+--   17 id: of the gift
+--   18 lock: of its user and kind
 -- ARGV 14 + 7 per gift:
 --   1 now
 --   2 candidate epoch
@@ -45,13 +47,13 @@
 -- REFUSES as feed_ledger and feed_count do
 
 local members = {}
-for gift = 0, (#KEYS - 14) / 2 - 1 do members[gift + 1] = ARGV[15 + gift * GIFT_ARGS + OWN] end
+for gift = 0, (#KEYS - 16) / 2 - 1 do members[gift + 1] = ARGV[15 + gift * GIFT_ARGS + OWN] end
 local scores = call('ZMSCORE', DUE, unpack(members))
 due_waiting()
 
 local answers = {}
 for gift, member in ipairs(members) do
-  local a, index = 15 + (gift - 1) * GIFT_ARGS, 15 + (gift - 1) * 2
+  local a, index = 15 + (gift - 1) * GIFT_ARGS, 17 + (gift - 1) * 2
   local score = tonumber(scores[gift])
   if score and score <= now then
     if string.sub(ARGV[14], gift, gift) == '1' or is_blocked((person_of(ARGV[a + BODY]))) then

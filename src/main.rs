@@ -14,6 +14,10 @@ use tipcast::tools::healthcheck::{self, HealthcheckOptions};
 use tipcast::tools::rehearse::{self, RehearseError, RehearseOptions};
 use tipcast::tools::source::{self, TryError, TryOptions};
 
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A live gift feed gateway: POST a gift, every watcher of the feed sees it, in order, exactly once.
 ///
 /// Without a command it serves.

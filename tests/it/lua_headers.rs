@@ -29,9 +29,9 @@ fn every_script_has_a_header_and_what_stands_in_front_of_it_finds_its_arguments(
         let (name, header) = (script.name, read(script.name, script.text));
         assert_eq!(*script.header(), header, "{name}");
         let parts: Vec<_> = script.parts.iter().map(|part| part.name).collect();
-        let with_parts = ["feed_", "report_"].iter().any(|topic| name.starts_with(topic));
+        let with_parts = ["feed_", "report_", "publish_"].iter().any(|topic| name.starts_with(topic));
         assert_eq!(parts.is_empty(), !with_parts, "{name}");
-        for part in [scripts::COMMON, scripts::REPORT, scripts::DROPS] {
+        for part in [scripts::COMMON, scripts::REPORT, scripts::DROPS, scripts::PLAIN] {
             if parts.contains(&part.name) {
                 begins_as(name, &header, &part);
             }

@@ -30,6 +30,7 @@ mod limits;
 mod lua_headers;
 mod metrics;
 mod moderation;
+mod never_logged;
 mod openapi;
 mod parts;
 mod presence;

@@ -39,11 +39,17 @@ pub struct Gifter {
 /// A place of a ranking: the highest score first, and of equal ones who was first.
 type Place = (Reverse<u64>, u64, Arc<str>);
 
-/// All gifters of a feed, and the rankings.
+/// Gifters who may have moved since the rankings were brought up to date: more would hold up whoever looks next.
+const MOVED_MOST: usize = 1_024;
+
+/// All gifters of a feed, and the rankings. A gift moves its giver in every ranking of every period, so that is done
+/// when somebody looks ([`Board::rank_all`]): once for all gifts of a giver since then.
 #[derive(Clone, Debug, Default)]
 pub struct Board {
     gifters: HashMap<Arc<str>, Gifter>,
     rankings: HashMap<(u64, Measure), BTreeSet<Place>>,
+    /// Who moved since, and what they had given before: there they stand in the rankings.
+    moved: HashMap<Arc<str>, BTreeMap<u64, Given>>,
 }
 
 /// One change: who, when, and whether it is taken back.
@@ -87,7 +93,11 @@ impl Board {
             Some((user, _)) => user.clone(),
             None => change.user.into(),
         };
+        if self.moved.len() >= MOVED_MOST {
+            self.rank_all();
+        }
         let gifter = self.gifters.entry(user.clone()).or_default();
+        self.moved.entry(user.clone()).or_insert_with(|| gifter.given.clone());
         gifter.given.retain(|id, _| state.knows(*id));
         if counted.ranked && !change.back {
             gifter.person = change.person.into();
@@ -111,18 +121,34 @@ impl Board {
                 let sum = if change.back { score.sum.minus(*by) } else { score.sum.plus(*by) };
                 if sum.shown() == score.sum.shown() {
                     score.sum = sum;
-                    continue;
+                } else {
+                    *score = Score { sum, order: change.order, at: change.at };
                 }
-                let ranking = self.rankings.entry((id, measure.clone())).or_default();
-                ranking.remove(&(Reverse(score.sum.shown()), score.order, user.clone()));
-                *score = Score { sum, order: change.order, at: change.at };
-                enter(ranking, score, &user);
             }
             given.scores.retain(|_, score| !score.sum.is_zero());
         }
         gifter.given.retain(|_, given| given.gifts > 0 || !given.scores.is_empty());
         if gifter.given.is_empty() {
             self.gifters.remove(&user);
+        }
+    }
+
+    /// Brings the rankings up to date, for those who look at them next.
+    pub fn rank_all(&mut self) {
+        let place = |score: &Score, user: &Arc<str>| (Reverse(score.sum.shown()), score.order, user.clone());
+        let moved = std::mem::take(&mut self.moved);
+        // Whoever leaves a place does so before others come, so a full ranking loses nobody too many.
+        for (user, before) in &moved {
+            for (id, measure, score) in scores(before) {
+                if let Some(ranking) = self.rankings.get_mut(&(id, measure.clone())) {
+                    ranking.remove(&place(score, user));
+                }
+            }
+        }
+        for user in moved.keys() {
+            for (id, measure, score) in self.gifters.get(user).into_iter().flat_map(|it| scores(&it.given)) {
+                enter(self.rankings.entry((id, measure.clone())).or_default(), score, user);
+            }
         }
     }
 
@@ -141,7 +167,7 @@ impl Board {
         gone
     }
 
-    /// The first of an instance, at most `limit`.
+    /// The first of an instance, at most `limit`, as of the last [`Board::rank_all`].
     pub fn leaders(&self, id: u64, by: &Measure, limit: usize) -> Vec<Leader> {
         let places = self.rankings.get(&(id, by.clone())).into_iter().flatten();
         let leader = |(Reverse(score), _, user): &Place| {
@@ -152,7 +178,7 @@ impl Board {
         places.take(limit).filter_map(leader).collect()
     }
 
-    /// Rank, from 1, and score of a user, if ranked.
+    /// Rank, from 1, and score of a user, if ranked, as of the last [`Board::rank_all`].
     pub fn rank(&self, id: u64, by: &Measure, user: &str) -> Option<(u64, u64)> {
         let (user, gifter) = self.gifters.get_key_value(user)?;
         let score = gifter.given.get(&id)?.scores.get(by)?;
@@ -160,6 +186,10 @@ impl Board {
         let ranking = self.rankings.get(&(id, by.clone()))?;
         ranking.contains(&place).then(|| (ranking.range(..&place).count() as u64 + 1, score.sum.shown()))
     }
+}
+
+fn scores(given: &BTreeMap<u64, Given>) -> impl Iterator<Item = (u64, &Measure, &Score)> {
+    given.iter().flat_map(|(id, given)| given.scores.iter().map(|(measure, score)| (*id, measure, score)))
 }
 
 /// Enters a score; the lowest leaves a ranking that is full.
@@ -213,6 +243,7 @@ mod tests {
                     run(users[user], &counted, true, n as i64, &mut state);
                 }
             }
+            board.rank_all();
             let all = state.of(Period::All).unwrap();
             let sum = |of: &dyn Fn(&Counted) -> Sum, only: Option<usize>| -> u64 {
                 let parts = left.iter().filter(|(user, it)| only.is_none_or(|only| only == *user && it.ranked));
@@ -255,6 +286,7 @@ mod tests {
         give("m", 5, false);
         give("m", 4, false);
         give("m", 4, true);
+        board.rank_all();
         let rank = |board: &Board, user| board.rank(id, &Measure::Units, user);
         assert_eq!(
             [rank(&board, "z"), rank(&board, "a"), rank(&board, "m")],
@@ -271,6 +303,7 @@ mod tests {
             };
             give(&format!("user {n}"));
         }
+        board.rank_all();
         assert_eq!((rank(&board, "z"), rank(&board, "m")), (None, None), "the lowest left the ranking");
         assert_eq!(state.of(Period::All).unwrap().gifters, MAX_RANKED as u64 + 3, "and not the totals");
     }

@@ -27,8 +27,8 @@ pub(super) fn replace(db: &Db, feed: &str, was: &Blocks, blocks: &Blocks) -> Ste
         db.run("DELETE FROM blocks WHERE feed = ?1 AND user = ?2", params![feed, user])?;
     }
     for (user, block) in blocks.iter().filter(|(user, block)| was.get(*user) != Some(*block)) {
-        let sql = "INSERT OR REPLACE INTO blocks VALUES (?1, ?2, ?3, ?4, seal(?1, ?2, ?3, ?4))";
-        db.run(sql, params![feed, user, block.at.0, block.until.map(|until| until.0)])?;
+        let sql = "INSERT OR REPLACE INTO blocks VALUES (?1, ?2, ?3, ?4, ?5)";
+        db.put(sql, params![feed, user, block.at.0, block.until.map(|until| until.0)])?;
     }
     Ok(())
 }
@@ -52,8 +52,8 @@ pub(super) fn name_passes_until(db: &Db, feed: i64, person: &Person) -> Step<Opt
 
 /// Lets this name of this user pass until then. Of too many those that are over first go.
 pub(super) fn approve_name(db: &Db, feed: i64, person: &Person, until: Millis) -> Step<()> {
-    let sql = "INSERT OR REPLACE INTO approved VALUES (?1, ?2, ?3, ?4, seal(?1, ?2, ?3, ?4))";
-    db.run(sql, params![feed, person.id, person.name, until.0])?;
+    let sql = "INSERT OR REPLACE INTO approved VALUES (?1, ?2, ?3, ?4, ?5)";
+    db.put(sql, params![feed, person.id, person.name, until.0])?;
     let sql = "DELETE FROM approved WHERE feed = ?1 AND (user, name) IN
         (SELECT user, name FROM approved WHERE feed = ?1 ORDER BY until DESC, user, name LIMIT -1 OFFSET ?2)";
     db.run(sql, params![feed, NAMES_MAX as i64]).map(drop)

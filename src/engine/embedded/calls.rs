@@ -39,7 +39,7 @@ impl FeedStore for EmbeddedEngine {
 
     fn policy<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Policy> {
         let feed = feed.clone();
-        self.clockless(move |feeds| feeds.on(&feed, NO_CLOCK, |txn| Ok(txn.policy.clone())))
+        self.clockless(move |feeds| feeds.on(&feed, NO_CLOCK, |txn| Ok(Policy::clone(&txn.policy))))
     }
 
     fn set_policy<'a>(&'a self, feed: &'a FeedId, change: PolicyChange, now: Millis) -> Wait<'a, Policy> {

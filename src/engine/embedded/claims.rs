@@ -81,10 +81,10 @@ pub(super) fn drops(db: &Db, feed: i64) -> Step<Vec<(Stock, DropView)>> {
 
 /// Writes a drop.
 pub(super) fn put_drop(db: &Db, feed: i64, drop: &DropId, stock: &Stock, shown: &DropView) -> Step<()> {
-    let sql = "INSERT OR REPLACE INTO drops VALUES (?1, ?2, ?3, ?4, seal(?1, ?2, ?3, ?4))";
+    let sql = "INSERT OR REPLACE INTO drops VALUES (?1, ?2, ?3, ?4, ?5)";
     let mut told = String::with_capacity(256);
     push_drop(&mut told, shown);
-    db.run(sql, params![feed, drop.as_str(), spell_stock(stock), told]).map(::core::mem::drop)
+    db.put(sql, params![feed, drop.as_str(), spell_stock(stock), told])
 }
 
 /// Ends the holds of a drop whose time is over, to be forgotten at `forget_at`; and forgets what ended long ago, if
@@ -143,8 +143,8 @@ pub(super) fn standing(db: &Db, feed: i64, drop: &DropId, user: &str) -> Step<Op
 
 /// Writes a claim that was filled.
 pub(super) fn put_claim(db: &Db, feed: i64, drop: &DropId, claim: &Claim, fate: &ClaimOutcome) -> Step<()> {
-    let sql = "INSERT INTO claims VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, NULL,
-        seal(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, NULL))";
+    let sql =
+        "INSERT INTO claims VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
     let (state, expires, sale) = match fate {
         ClaimOutcome::Sold(sale) => (SOLD, 0, Some(sale)),
         ClaimOutcome::Held(expires) => (HELD, expires.0, None),
@@ -168,9 +168,10 @@ pub(super) fn put_claim(db: &Db, feed: i64, drop: &DropId, claim: &Claim, fate: 
         expires,
         epoch,
         seq,
-        row
+        row,
+        rusqlite::types::Null
     ];
-    db.run(sql, fields).map(::core::mem::drop)
+    db.put(sql, fields)
 }
 
 /// A hold was paid for.

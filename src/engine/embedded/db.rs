@@ -2,11 +2,11 @@
 
 use std::cell::RefCell;
 
-use rusqlite::types::FromSql;
-use rusqlite::{Connection, OptionalExtension, Params, Row};
+use rusqlite::types::{FromSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OptionalExtension, Params, Row, Statement, ToSql};
 
 use super::fault::{Fault, Step};
-use super::seal::{self, Found};
+use super::seal::{self, Found, Seal};
 use crate::supervise::faults;
 
 /// The connection of the writer.
@@ -69,6 +69,12 @@ impl Db {
         Ok(self.conn.prepare_cached(sql)?.execute(params)?)
     }
 
+    /// Writes a row: `values` are its columns in the order of the table, but for the last one, which is their seal and
+    /// the last parameter of `sql`.
+    pub(super) fn put(&self, sql: &str, values: &[&dyn ToSql]) -> Step<()> {
+        put(&mut *self.conn.prepare_cached(sql)?, values)
+    }
+
     /// One value that is computed and no record: a count, a sum, the end of a range.
     pub(super) fn value<T: FromSql>(&self, sql: &str, params: impl Params) -> Step<Option<T>> {
         let found =
@@ -115,6 +121,23 @@ impl Db {
         }
         Ok(found)
     }
+}
+
+/// [`Db::put`] with a statement that is prepared.
+pub(super) fn put(query: &mut Statement<'_>, values: &[&dyn ToSql]) -> Step<()> {
+    let mut seal = Seal::default();
+    for (n, value) in (1..).zip(values) {
+        let value = value.to_sql()?;
+        seal.add(match &value {
+            ToSqlOutput::Borrowed(value) => *value,
+            ToSqlOutput::Owned(value) => ValueRef::from(value),
+            _ => return Err(Fault::Disk("a value of no kind that is stored".into())),
+        });
+        query.raw_bind_parameter(n, value)?;
+    }
+    query.raw_bind_parameter(values.len() + 1, seal.value())?;
+    query.raw_execute()?;
+    Ok(())
 }
 
 /// A column as a value that is spelled as text.

@@ -114,9 +114,9 @@ impl Agenda {
 
 /// Adds an entry at its place.
 pub(super) fn add(db: &Db, feed: i64, entry: &DueEntry) -> Step<()> {
-    let sql = "INSERT INTO due VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, seal(?1, ?2, ?3, ?4, ?5, ?6, ?7))";
+    let sql = "INSERT INTO due VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     let DueEntry { place, kind, id, body, tries } = entry;
-    db.run(sql, params![feed, place.at.0, place.order, kind.to_string(), id, body, tries]).map(drop)
+    db.put(sql, params![feed, place.at.0, place.order, kind.to_string(), id, body, tries])
 }
 
 /// Takes an entry out.
@@ -158,11 +158,10 @@ pub(super) fn count(db: &Db, feed: i64, kind: char) -> Step<u64> {
 
 /// Keeps an entry that was given up; the oldest of too many goes.
 pub(super) fn bury(db: &Db, feed: i64, dead: &DeadDue, body: &str) -> Step<()> {
-    let sql =
-        "INSERT INTO dead VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, seal(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8))";
+    let sql = "INSERT INTO dead VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
     let DeadDue { kind, id, due, at, reason } = dead;
     let no = db.value::<i64>("SELECT max(no) FROM dead", [])?.unwrap_or(0) + 1;
-    db.run(sql, params![no, feed, kind.to_string(), id, due.0, at.0, reason, body])?;
+    db.put(sql, params![no, feed, kind.to_string(), id, due.0, at.0, reason, body])?;
     let sql = "DELETE FROM dead WHERE feed = ?1 AND no <= (
         SELECT no FROM dead WHERE feed = ?1 ORDER BY no DESC LIMIT 1 OFFSET ?2)";
     db.run(sql, params![feed, DEAD_KEPT as i64]).map(drop)

@@ -1,8 +1,8 @@
 //! What comes into a ledger, who is told of it, and what is forgotten.
 //!
 //! Entries gather in memory and are written with the rest of the group, or before somebody reads them in the same
-//! group. Those of a feed that nobody reads are only jotted down by their group, and stay in memory until there are
-//! many: then, or when somebody reads the feed, they are written to its ledger.
+//! group. Those of a feed that nobody reads are only jotted down by their group, unless it brings enough for a chunk,
+//! and stay in memory until there are many: then, or when somebody reads the feed, they are written to its ledger.
 
 use super::fault::Step;
 use super::hooks;
@@ -19,12 +19,14 @@ pub(super) fn enter(txn: &mut FeedTxn<'_>, push: impl FnOnce(&mut String)) -> St
 
 /// Makes what was entered part of the group: jots it down, or writes it to the ledger if somebody reads there.
 pub(super) fn keep(txn: &mut FeedTxn<'_>) -> Step<()> {
-    if !txn.feed.ledger.is_new() {
+    let new = txn.feed.ledger.new_entries();
+    if new == 0 {
         return Ok(());
     }
     let no = txn.number()?;
     let known = know(txn, no)?;
-    if known.own > 0 || !known.joined.is_empty() || !txn.common.hooks_of_all.is_empty() {
+    let is_read = known.own > 0 || !known.joined.is_empty() || !txn.common.hooks_of_all.is_empty();
+    if is_read || new >= ledger::CHUNK_LEAST {
         return write(txn);
     }
     txn.feed.ledger.jot(txn.db, &mut txn.common.jots, (txn.name, no))

@@ -1,9 +1,10 @@
 //! A feed in memory, what the next commit will write of it, and its tables: `feeds` holds its list as it stood at the
 //! last time it was written whole; `changes` what came after, and the history that watchers resume over, in chunks,
-//! each with the dedup locks of its commit; `locks` those that held when it was written whole. A feed is its last
+//! each with the dedup locks of its commit; `locks` what was touched before it was written whole. A feed is its last
 //! whole with the later changes folded in.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use rusqlite::{Row as SqlRow, params};
 
@@ -12,10 +13,12 @@ use super::claims;
 use super::db::{Db, parsed, text};
 use super::fault::{Fault, Step};
 use super::ledger::Ledger;
+use super::locks::{StoredLocks, push_lock, read_locks};
 use super::tallies::{self, Tally};
-use crate::domain::feed::{Effects, Lock};
+use crate::domain::feed::Effects;
 use crate::domain::{
-    Change, Controls, DropId, Epoch, FeedId, FeedList, FeedState, Millis, Policy, Position, Stock,
+    Change, Controls, DropId, Epoch, FeedId, FeedList, FeedState, Millis, Policy, PolicyPatch, Position,
+    Stock,
 };
 use crate::engine::Missed;
 use crate::engine::record::{Records, push_change, push_row};
@@ -31,6 +34,8 @@ pub(super) struct Feed {
     /// Its key in the tables; none while nothing of it is kept.
     pub(super) no: Option<i64>,
     pub(super) state: FeedState,
+    /// The policy in force.
+    pub(super) policy: Arc<Policy>,
     /// What its rows are cut to.
     capacity: u64,
     /// The seq at which it was written whole.
@@ -41,6 +46,8 @@ pub(super) struct Feed {
     touched_locks: Vec<String>,
     /// Locks that were touched since it was written whole, and stand beside the changes on disk.
     later_locks: Vec<String>,
+    /// What the table of locks has of it.
+    stored_locks: StoredLocks,
     /// True when the next commit must write it whole.
     whole: bool,
     /// Locks in memory past which those that are over are dropped: twice what held the last time.
@@ -63,16 +70,18 @@ pub(super) struct Feed {
 
 impl Feed {
     /// One that nobody wrote to.
-    pub(super) fn new(defaults: &Policy) -> Feed {
+    pub(super) fn new(defaults: &Arc<Policy>) -> Feed {
         Feed {
             no: None,
             state: FeedState::default(),
+            policy: defaults.clone(),
             capacity: defaults.capacity,
             checkpoint: 0,
             begun: false,
             pending: Vec::new(),
             touched_locks: Vec::new(),
             later_locks: Vec::new(),
+            stored_locks: StoredLocks::default(),
             whole: false,
             purge_locks_at: 64,
             policy_is_new: false,
@@ -88,7 +97,7 @@ impl Feed {
 
     /// Reads a feed back; none when nothing of it is kept. Its locks come along whether they still hold or not:
     /// only what is in memory is ever purged.
-    pub(super) fn load(db: &Db, name: &FeedId, defaults: &Policy) -> Step<Option<Feed>> {
+    pub(super) fn load(db: &Db, name: &FeedId, defaults: &Arc<Policy>) -> Step<Option<Feed>> {
         let sql = "SELECT * FROM feeds WHERE name = ?1";
         let Some(mut feed) = db.one(sql, [name.as_str()], |r| read_feed(r, defaults))? else {
             return Ok(None);
@@ -99,11 +108,9 @@ impl Feed {
         for change in read_changes(db, no, &state.list.at.epoch, state.list.at.seq, usize::MAX)? {
             state.fold(&change, stored_capacity).map_err(|why| Fault::garbled(why.to_string()))?;
         }
-        let policy = defaults.with(&state.overrides);
+        let policy = &feed.policy;
         state.covered_from = state.covered_from.max(state.list.at.seq.saturating_sub(policy.history));
-        for (key, lock) in db.all("SELECT * FROM locks WHERE feed = ?1", [no], read_stored_lock)? {
-            state.locks.insert(key, lock);
-        }
+        feed.stored_locks = StoredLocks::read(db, no, &mut state.locks)?;
         let sql = "SELECT * FROM changes WHERE feed = ?1 AND last > ?2 ORDER BY last";
         for locks in db.all(sql, params![no, feed.checkpoint], |r| read_locks(text(r, 3)?))? {
             for (key, lock) in locks {
@@ -122,7 +129,7 @@ impl Feed {
         if stored_capacity != policy.capacity {
             // The server's default changed while we were away: a change of the list like any other.
             let mut effects = Effects::default();
-            state.resize(&policy, &mut effects);
+            state.resize(policy, &mut effects);
             feed.pending = effects.changes;
             feed.whole = true;
             feed.capacity = policy.capacity;
@@ -141,8 +148,9 @@ impl Feed {
     }
 
     /// It gets another policy, which is told when it is durable.
-    pub(super) fn set_policy(&mut self, policy: Policy) {
+    pub(super) fn set_policy(&mut self, policy: Arc<Policy>) {
         self.capacity = policy.capacity;
+        self.policy = policy;
         self.whole = true;
         self.policy_is_new = true;
     }
@@ -222,12 +230,8 @@ impl Feed {
             db.run("DELETE FROM changes WHERE feed = ?1 AND last <= ?2", params![no, forget])?;
             self.later_locks.sort_unstable();
             self.later_locks.dedup();
-            for key in self.later_locks.drain(..) {
-                if let Some(Lock { row, until }) = state.locks.get(&key).filter(|lock| lock.until > now) {
-                    let sql = "INSERT OR REPLACE INTO locks VALUES (?1, ?2, ?3, ?4, seal(?1, ?2, ?3, ?4))";
-                    db.run(sql, params![no, key, row.as_str(), until.0])?;
-                }
-            }
+            self.stored_locks.put(db, no, &self.later_locks, &mut state.locks, now)?;
+            self.later_locks.clear();
         }
         for name in std::mem::take(&mut self.touched_stocks) {
             if let (Some(stock), Some(shown)) = (self.stocks.get(&name), state.list.drops.get(&name)) {
@@ -240,7 +244,6 @@ impl Feed {
         }
         if state.locks.len() > self.purge_locks_at {
             state.locks.retain(|_, lock| lock.until > now);
-            db.run("DELETE FROM locks WHERE feed = ?1 AND until <= ?2", params![no, now.0])?;
             self.purge_locks_at = 2 * state.locks.len() + 64;
         }
         self.whole = false;
@@ -249,8 +252,7 @@ impl Feed {
 }
 
 fn write_feed(db: &Db, no: i64, name: &FeedId, state: &FeedState, capacity: u64) -> Step<()> {
-    let sql = "INSERT INTO feeds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
-        seal(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9))
+    let sql = "INSERT INTO feeds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
         ON CONFLICT (no) DO UPDATE SET epoch = ?3, seq = ?4, covered_from = ?5, capacity = ?6, overrides = ?7,
         rows = ?8, controls = ?9, seal = excluded.seal";
     let overrides = serde_json::json!(state.overrides).to_string();
@@ -258,20 +260,20 @@ fn write_feed(db: &Db, no: i64, name: &FeedId, state: &FeedState, capacity: u64)
     let mut rows = String::with_capacity(512 * state.list.rows.len());
     state.list.rows.iter().for_each(|row| push_row(&mut rows, row));
     let (epoch, seq, from) = (state.list.at.epoch.as_str(), state.list.at.seq, state.covered_from);
-    db.run(sql, params![no, name.as_str(), epoch, seq, from, capacity, overrides, rows, controls]).map(drop)
+    db.put(sql, params![no, name.as_str(), epoch, seq, from, capacity, overrides, rows, controls])
 }
 
 /// Appends changes of one feed, in order, and beside the last of them `locks` as [`push_lock`] spells them; no
 /// locks without changes.
 fn append(db: &Db, no: i64, changes: &[Change], locks: &str) -> Step<()> {
-    let sql = "INSERT INTO changes VALUES (?1, ?2, ?3, ?4, seal(?1, ?2, ?3, ?4))";
+    let sql = "INSERT INTO changes VALUES (?1, ?2, ?3, ?4, ?5)";
     let mut chunks = changes.chunks(CHUNK).peekable();
     while let Some(chunk) = chunks.next() {
         let mut body = String::with_capacity(512 * chunk.len());
         chunk.iter().for_each(|change| push_change(&mut body, change));
         let locks = if chunks.peek().is_some() { "" } else { locks };
         if let Some(last) = chunk.last() {
-            db.run(sql, params![no, last.seq, body, locks])?;
+            db.put(sql, params![no, last.seq, body, locks])?;
         }
     }
     Ok(())
@@ -303,31 +305,16 @@ fn read_changes(db: &Db, no: i64, epoch: &Epoch, seq: u64, max: usize) -> Step<V
     Ok(changes)
 }
 
-/// Appends a lock as `changes` keeps it: a line.
-fn push_lock(out: &mut String, key: &str, Lock { row, until }: &Lock) {
-    use std::fmt::Write;
-    let _ = writeln!(out, "{} {row} {key}", until.0);
-}
-
-fn read_locks(lines: &str) -> Step<Vec<(String, Lock)>> {
-    let read = |line: &str| {
-        let (until, rest) = line.split_once(' ')?;
-        let (row, key) = rest.split_once(' ')?;
-        Some((key.to_owned(), Lock { row: row.parse().ok()?, until: Millis(until.parse().ok()?) }))
-    };
-    let locks = lines.lines().map(read).collect::<Option<_>>();
-    locks.ok_or_else(|| Fault::garbled("the locks beside its changes cannot be read"))
-}
-
-fn read_stored_lock(r: &SqlRow<'_>) -> Step<(String, Lock)> {
-    Ok((text(r, 1)?.to_owned(), Lock { row: parsed(r, 2)?, until: Millis(r.get(3)?) }))
-}
-
-fn read_feed(r: &SqlRow<'_>, defaults: &Policy) -> Step<Feed> {
+fn read_feed(r: &SqlRow<'_>, defaults: &Arc<Policy>) -> Step<Feed> {
     let unreadable = |why: String| Fault::garbled(format!("its list cannot be read: {why}"));
     let rows =
         Records::all(text(r, 7)?, Records::row).ok_or_else(|| unreadable("a row is garbled".into()))?;
-    let overrides = serde_json::from_str(text(r, 6)?).map_err(|e| unreadable(e.to_string()))?;
+    let overrides: PolicyPatch = serde_json::from_str(text(r, 6)?).map_err(|e| unreadable(e.to_string()))?;
+    let policy = if overrides == PolicyPatch::default() {
+        defaults.clone()
+    } else {
+        Arc::new(defaults.with(&overrides))
+    };
     let checkpoint: u64 = r.get(3)?;
     let controls: u8 = r.get(8)?;
     let list = FeedList {
@@ -338,5 +325,5 @@ fn read_feed(r: &SqlRow<'_>, defaults: &Policy) -> Step<Feed> {
     };
     let state = FeedState { list, overrides, covered_from: r.get(4)?, ..FeedState::default() };
     let (begun, capacity) = (!state.list.at.epoch.is_none(), r.get(5)?);
-    Ok(Feed { no: Some(r.get(0)?), state, capacity, checkpoint, begun, ..Feed::new(defaults) })
+    Ok(Feed { no: Some(r.get(0)?), state, policy, capacity, checkpoint, begun, ..Feed::new(defaults) })
 }

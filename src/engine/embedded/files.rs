@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::path::Path;
+use std::sync::Arc;
 
 use rusqlite::Connection;
 
@@ -65,7 +66,7 @@ fn read_all(db: &Db) -> Step<(usize, Vec<Damage>)> {
         let own = db.one("SELECT * FROM feeds WHERE name = ?1", [name.as_str()], |_| Ok(()));
         if own.is_ok()
             && let Err(Fault::Garbled(what) | Fault::Damaged(what) | Fault::Disk(what)) =
-                Feed::load(db, name, &Policy::default())
+                Feed::load(db, name, &Arc::default())
         {
             damage.push(Damage { feed: Some(name.clone()), what });
         }
@@ -118,7 +119,7 @@ pub fn restore(data_dir: &Path, from: &Path, defaults: &Policy) -> Result<Report
         return Err(format!("{} is no file; name one that `tipcast store backup` wrote", from.display()));
     }
     let unfinished = data_dir.join("tipcast.db.unfinished");
-    let done = bring_back(from, &unfinished, defaults);
+    let done = bring_back(from, &unfinished, &Arc::new(defaults.clone()));
     let wal = ["tipcast.db.unfinished-wal", "tipcast.db.unfinished-shm"];
     wal.iter().for_each(|name| drop(std::fs::remove_file(data_dir.join(name))));
     let report = done.inspect_err(|_| drop(std::fs::remove_file(&unfinished)))?;
@@ -128,7 +129,7 @@ pub fn restore(data_dir: &Path, from: &Path, defaults: &Policy) -> Result<Report
     Ok(report)
 }
 
-fn bring_back(from: &Path, to: &Path, defaults: &Policy) -> Result<Report, String> {
+fn bring_back(from: &Path, to: &Path, defaults: &Arc<Policy>) -> Result<Report, String> {
     let wrong = |e: &dyn std::fmt::Display| format!("{} cannot be brought back: {e}", from.display());
     let mut source = File::open(from).map_err(|e| wrong(&e))?;
     let mut copy =

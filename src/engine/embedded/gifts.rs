@@ -1,5 +1,7 @@
 //! Gifts: taken now, or kept for later.
 
+use std::sync::Arc;
+
 use super::due::{self, DueEntry};
 use super::entries;
 use super::fault::{Fault, Step};
@@ -155,8 +157,8 @@ pub(super) fn set_policy(txn: &mut FeedTxn<'_>, change: &PolicyChange) -> Step<P
         };
         state.set_policy(overrides, &defaults, now, effects)
     })?;
-    txn.feed.set_policy(policy.clone());
-    txn.policy = policy.clone();
+    txn.policy = Arc::new(policy.clone());
+    txn.feed.set_policy(txn.policy.clone());
     totals::tick(txn)?;
     Ok(policy)
 }
@@ -170,7 +172,7 @@ pub(super) fn snapshot(txn: &mut FeedTxn<'_>) -> Step<Snapshot> {
     Ok(Snapshot {
         at: state.position(),
         tag: 0,
-        policy: txn.policy.clone(),
+        policy: Policy::clone(&txn.policy),
         rows: state.list.rows.iter().cloned().collect(),
         drops: state.list.drops.clone(),
         controls: state.list.controls,

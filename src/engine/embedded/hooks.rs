@@ -67,12 +67,11 @@ pub(super) fn put(db: &Db, key: &HookKey, hook: Option<&Hook>) -> Step<()> {
     let (scope, name) = (key.scope.to_string(), key.name.as_str());
     match hook {
         Some(hook) => {
-            let sql = "INSERT OR REPLACE INTO hooks VALUES (?1, ?2, ?3, seal(?1, ?2, ?3))";
-            db.run(sql, params![scope, name, serde_json::json!(hook).to_string()])
+            let sql = "INSERT OR REPLACE INTO hooks VALUES (?1, ?2, ?3, ?4)";
+            db.put(sql, params![scope, name, serde_json::json!(hook).to_string()])
         }
-        None => db.run("DELETE FROM hooks WHERE scope = ?1 AND name = ?2", params![scope, name]),
+        None => db.run("DELETE FROM hooks WHERE scope = ?1 AND name = ?2", params![scope, name]).map(drop),
     }
-    .map(drop)
 }
 
 fn read(r: &SqlRow<'_>) -> Step<Hook> {

@@ -22,6 +22,9 @@ const IN_REVIEW: u8 = 6;
 /// [`Decision::ALL`].
 const DECIDED: u8 = 16;
 
+/// How `ids` spells the position and the row of a gift that was not shown.
+const NOT_SHOWN: (&str, u64, &str) = ("", 0, "");
+
 /// Ids that one round of [`Ids::forget`] looks at, at most.
 const ROUND: usize = 16_384;
 
@@ -65,53 +68,30 @@ pub(super) fn part_taken_back(db: &Db, feed: i64, id: &GiftId) -> Step<()> {
 impl Ids {
     /// Remembers what became of a gift id. Until when does not matter while it waits.
     pub(super) fn remember(&mut self, db: &Db, feed: i64, it: &Remembered, until: Millis) -> Step<()> {
-        let sql = "INSERT OR REPLACE INTO ids VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
-            seal(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10))";
+        let sql = "INSERT OR REPLACE INTO ids VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
         self.written += 1;
         // The search may rest, or have passed here: either way it must not rest longer than this.
         self.hold = self.hold.min(until);
         self.rest = self.rest.min(until);
-        let fingerprint = it.fingerprint.0;
         let place = it.decided.and_then(|it| Decision::ALL.iter().position(|known| *known == it));
         let decided = place.map_or(0, |place| DECIDED * (place as u8 + 1));
-        match &it.fate {
+        let (id, status, (epoch, seq, row), count, until, part) = match &it.fate {
             GiftFate::Taken(Answer { status, id, at, row, count }) => {
-                let (status, id) = (*status as u8 + decided, id.as_str());
-                let (epoch, row) = (at.epoch.as_str(), row.as_ref().map_or("", RowId::as_str));
-                db.run(
-                    sql,
-                    params![
-                        feed,
-                        id,
-                        fingerprint,
-                        status,
-                        epoch,
-                        at.seq,
-                        row,
-                        count,
-                        until.0,
-                        spell_part(it)
-                    ],
-                )
+                let shown = (at.epoch.as_str(), at.seq, row.as_ref().map_or("", RowId::as_str));
+                (id, *status as u8 + decided, shown, count.map(|n| n as i64), until.0, spell_part(it))
             }
             GiftFate::Waits(Scheduled { id, deliver_at }) => {
-                let (id, forever) = (id.as_str(), i64::MAX);
-                db.run(
-                    sql,
-                    params![feed, id, fingerprint, WAITS + decided, "", 0, "", deliver_at.0, forever, ""],
-                )
+                (id, WAITS + decided, NOT_SHOWN, Some(deliver_at.0), i64::MAX, String::new())
             }
             GiftFate::Cancelled(Scheduled { id, deliver_at }) => {
-                let id = id.as_str();
-                let status = CANCELLED + decided;
-                db.run(sql, params![feed, id, fingerprint, status, "", 0, "", deliver_at.0, until.0, ""])
+                (id, CANCELLED + decided, NOT_SHOWN, Some(deliver_at.0), until.0, String::new())
             }
             GiftFate::InReview { id, expires_at } => {
-                let (id, forever) = (id.as_str(), i64::MAX);
-                db.run(sql, params![feed, id, fingerprint, IN_REVIEW, "", 0, "", expires_at.0, forever, ""])
+                (id, IN_REVIEW, NOT_SHOWN, Some(expires_at.0), i64::MAX, String::new())
             }
-        }
-        .map(drop)
+        };
+        let fingerprint = it.fingerprint.0;
+        db.put(sql, params![feed, id.as_str(), fingerprint, status, epoch, seq, row, count, until, part])
     }
 
     /// Ids written since the last round.

@@ -1,6 +1,10 @@
 //! The tables, as each layout of the file changed the one before: docs/STORAGE.md says what they hold.
 
+use std::collections::BTreeMap;
+
 use rusqlite::Connection;
+
+use super::seal::{self, Found};
 
 /// Marks the file as ours in its header ("TIPC").
 pub(super) const APPLICATION_ID: i64 = 0x5449_5043;
@@ -9,11 +13,14 @@ pub(super) const APPLICATION_ID: i64 = 0x5449_5043;
 pub(super) const NEWEST: i64 = LAYOUTS.len() as i64;
 
 /// What each layout adds to the one before. A file of an older layout is brought up to the last one.
-const LAYOUTS: [&str; 11] =
-    [FEEDS, CLOSER, DUE, DROPS, REPORTS, MODERATION, SOURCES, PROBE, REVOKED, REVIEW, TALLIES];
+const LAYOUTS: [&str; 12] =
+    [FEEDS, CLOSER, DUE, DROPS, REPORTS, MODERATION, SOURCES, PROBE, REVOKED, REVIEW, TALLIES, LOCKS];
 
 /// From this layout on every row ends with its seal; later tables are made with it.
 const SEALED: i64 = 8;
+
+/// From this layout on locks stand in chunks.
+const LOCKS_IN_CHUNKS: i64 = 12;
 
 const FEEDS: &str = "
 CREATE TABLE feeds (
@@ -165,6 +172,15 @@ CREATE TABLE undone (
 ) STRICT, WITHOUT ROWID;
 ";
 
+/// What locks cost: a row for each was as dear as the gift's id.
+const LOCKS: &str = "
+ALTER TABLE locks RENAME TO locks_by_key;
+CREATE TABLE locks (
+    feed INTEGER NOT NULL, place INTEGER NOT NULL, body TEXT NOT NULL, seal INTEGER NOT NULL,
+    PRIMARY KEY (feed, place)
+) STRICT, WITHOUT ROWID;
+";
+
 /// The tables of a file, by name.
 pub(super) fn tables(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let sql =
@@ -183,6 +199,9 @@ pub(super) fn upgrade(conn: &Connection, layout: i64) -> rusqlite::Result<()> {
             // Tables that came later have their seals from the beginning.
             if at + 1 == SEALED {
                 seal_all(conn)?;
+            }
+            if at + 1 == LOCKS_IN_CHUNKS {
+                gather_locks(conn)?;
             }
         }
         conn.execute_batch(&format!(
@@ -207,6 +226,31 @@ fn seal_all(conn: &Connection) -> rusqlite::Result<()> {
         ))?;
     }
     Ok(())
+}
+
+/// Brings locks that have a row each into one chunk for each feed. What is damaged stays damaged.
+fn gather_locks(conn: &Connection) -> rusqlite::Result<()> {
+    let mut chunks: BTreeMap<i64, (String, bool)> = BTreeMap::new();
+    let mut query = conn.prepare("SELECT * FROM locks_by_key ORDER BY feed, key")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let feed: i64 = row.get(0)?;
+        match seal::check(row) {
+            Ok(Found::Whole) => {
+                let (key, shown, until): (String, String, i64) = (row.get(1)?, row.get(2)?, row.get(3)?);
+                chunks.entry(feed).or_default().0 += &format!("{until} {shown} {key}\n");
+            }
+            Ok(Found::Stray(feed)) => chunks.entry(feed).or_default().1 = true,
+            Err(_) => chunks.entry(feed).or_default().1 = true,
+        }
+    }
+    drop(rows);
+    drop(query);
+    for (feed, (body, is_damaged)) in chunks {
+        let sql = "INSERT INTO locks VALUES (?1, 1, ?2, seal(?1, 1, ?2) + ?3)";
+        conn.execute(sql, rusqlite::params![feed, body, i64::from(is_damaged)])?;
+    }
+    conn.execute_batch("DROP TABLE locks_by_key")
 }
 
 /// Makes an empty file of an older layout, as its version would have.

@@ -43,9 +43,9 @@ pub(super) fn standing(db: &Db, feed: i64, reader: &Reader) -> Step<Option<Stand
 
 /// Writes how far a reader has come.
 pub(super) fn stand(db: &Db, feed: i64, reader: &Reader, standing: &Standing) -> Step<()> {
-    let sql = "INSERT OR REPLACE INTO readers VALUES (?1, ?2, ?3, ?4, ?5, seal(?1, ?2, ?3, ?4, ?5))";
+    let sql = "INSERT OR REPLACE INTO readers VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let Standing { handed, lost, progress } = standing;
-    db.run(sql, params![feed, reader.to_string(), handed, lost, progress]).map(drop)
+    db.put(sql, params![feed, reader.to_string(), handed, lost, progress])
 }
 
 /// Who reads a feed's ledger, by name.
@@ -109,9 +109,9 @@ pub(super) fn in_hand(db: &Db, feed: i64, reader: &Reader, no: u64) -> Step<Opti
 
 /// Writes an entry in a reader's hands.
 pub(super) fn hand(db: &Db, feed: i64, reader: &Reader, it: &InHand) -> Step<()> {
-    let sql = "INSERT OR REPLACE INTO pending VALUES (?1, ?2, ?3, ?4, ?5, ?6, seal(?1, ?2, ?3, ?4, ?5, ?6))";
+    let sql = "INSERT OR REPLACE INTO pending VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     let InHand { no, until, attempts, body } = it;
-    db.run(sql, params![feed, reader.to_string(), no, until.0, attempts, body]).map(drop)
+    db.put(sql, params![feed, reader.to_string(), no, until.0, attempts, body])
 }
 
 /// Takes an entry out of a reader's hands; false when it is not there.
@@ -176,10 +176,9 @@ pub(super) fn write_letter(
     most: u64,
 ) -> Step<()> {
     let reader = reader.to_string();
-    let sql =
-        "INSERT INTO letters VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, seal(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8))";
+    let sql = "INSERT INTO letters VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
     let place = db.value::<i64>("SELECT max(place) FROM letters", [])?.unwrap_or(0) + 1;
-    db.run(sql, params![place, feed, reader, it.no, died_at.0, attempts, reason, it.body])?;
+    db.put(sql, params![place, feed, reader, it.no, died_at.0, attempts, reason, it.body])?;
     let sql = "DELETE FROM letters WHERE reader = ?1 AND feed = ?2 AND place <= (SELECT place FROM letters
         WHERE reader = ?1 AND feed = ?2 ORDER BY place DESC LIMIT 1 OFFSET ?3)";
     db.run(sql, params![reader, feed, most]).map(drop)

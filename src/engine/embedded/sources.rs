@@ -56,8 +56,8 @@ pub(super) fn note(txn: &mut FeedTxn<'_>, name: &SourceId, note: &SourceNote) ->
 pub(super) fn note_refund(txn: &mut FeedTxn<'_>, gift: &GiftId) -> Step<()> {
     txn.touch()?;
     let feed = txn.name.as_str();
-    let sql = "INSERT OR REPLACE INTO refunds VALUES (?1, ?2, ?3, seal(?1, ?2, ?3))";
-    txn.db.run(sql, params![feed, gift.as_str(), txn.now.0])?;
+    let sql = "INSERT OR REPLACE INTO refunds VALUES (?1, ?2, ?3, ?4)";
+    txn.db.put(sql, params![feed, gift.as_str(), txn.now.0])?;
     let sql = "DELETE FROM refunds WHERE feed = ?1 AND gift IN
         (SELECT gift FROM refunds WHERE feed = ?1 ORDER BY at DESC, gift DESC LIMIT -1 OFFSET ?2)";
     txn.db.run(sql, params![feed, REFUNDS_MAX as i64]).map(drop)
@@ -70,9 +70,9 @@ pub(super) fn is_refunded(txn: &FeedTxn<'_>, gift: &GiftId) -> Step<bool> {
 }
 
 fn put(db: &Db, feed: &FeedId, name: &SourceId, source: &Source, tally: &SourceTally) -> Step<()> {
-    let sql = "INSERT OR REPLACE INTO sources VALUES (?1, ?2, ?3, ?4, seal(?1, ?2, ?3, ?4))";
+    let sql = "INSERT OR REPLACE INTO sources VALUES (?1, ?2, ?3, ?4, ?5)";
     let (body, came) = (serde_json::json!(source), serde_json::json!(tally.fields()));
-    db.run(sql, params![feed.as_str(), name.as_str(), body.to_string(), came.to_string()]).map(drop)
+    db.put(sql, params![feed.as_str(), name.as_str(), body.to_string(), came.to_string()])
 }
 
 fn read(r: &SqlRow<'_>) -> Step<Kept> {

@@ -93,17 +93,14 @@ pub(super) fn write(
         tally.segments.retain(|row, _| rows.contains(row));
         let mut state = String::with_capacity(1024);
         push_state(&mut state, &tally.state);
-        let sql = "INSERT OR REPLACE INTO tallies VALUES (?1, ?2, ?3, seal(?1, ?2, ?3))";
-        db.run(sql, params![feed, state, push_segments(&tally.segments)])?;
+        let sql = "INSERT OR REPLACE INTO tallies VALUES (?1, ?2, ?3, ?4)";
+        db.put(sql, params![feed, state, push_segments(&tally.segments)])?;
     }
     if tally.retold {
         let (mut totals, mut goals) = (String::with_capacity(4096), String::new());
         told.0.iter().for_each(|(period, view)| push_period(&mut totals, *period, Some(view)));
         told.1.iter().for_each(|(goal, view)| push_goal(&mut goals, goal, Some(view)));
-        db.run(
-            "INSERT OR REPLACE INTO told VALUES (?1, ?2, ?3, seal(?1, ?2, ?3))",
-            params![feed, totals, goals],
-        )?;
+        db.put("INSERT OR REPLACE INTO told VALUES (?1, ?2, ?3, ?4)", params![feed, totals, goals])?;
     }
     let mut body = String::with_capacity(256);
     for user in tally.touched.drain() {
@@ -111,8 +108,8 @@ pub(super) fn write(
         match tally.board.as_ref().and_then(|board| board.gifter(&user)) {
             Some(gifter) => {
                 push_gifter(&mut body, gifter);
-                let sql = "INSERT OR REPLACE INTO gifters VALUES (?1, ?2, ?3, seal(?1, ?2, ?3))";
-                db.run(sql, params![feed, &*user, body])?;
+                let sql = "INSERT OR REPLACE INTO gifters VALUES (?1, ?2, ?3, ?4)";
+                db.put(sql, params![feed, &*user, body])?;
             }
             None => drop(forget(db, feed, &user)?),
         }
@@ -140,8 +137,8 @@ fn forget(db: &Db, feed: i64, user: &str) -> Step<usize> {
 /// A row was taken back whole, and its gifts with it. Remembered for as long as they are.
 pub(super) fn undo(db: &Db, feed: i64, row: &RowId, until: Millis, now: Millis) -> Step<()> {
     db.run("DELETE FROM undone WHERE feed = ?1 AND until <= ?2", params![feed, now.0])?;
-    let sql = "INSERT OR REPLACE INTO undone VALUES (?1, ?2, ?3, seal(?1, ?2, ?3))";
-    db.run(sql, params![feed, row.as_str(), until.0]).map(drop)
+    let sql = "INSERT OR REPLACE INTO undone VALUES (?1, ?2, ?3, ?4)";
+    db.put(sql, params![feed, row.as_str(), until.0])
 }
 
 /// True when this row was taken back whole.

@@ -47,12 +47,12 @@ pub(super) fn of_kept_back(txn: &mut FeedTxn<'_>, gift: &Gift) -> Option<Counted
     if gift.test {
         return None;
     }
-    let (now, window) = (txn.now, txn.policy.idempotency_window_ms);
-    let points = txn.policy.points.clone();
+    let (now, policy) = (txn.now, txn.policy.clone());
     let instances = settled(txn)?.state.instances()?;
     let units = gift.combo.as_ref().map_or(gift.count, |combo| combo.count.into());
-    let counted = Counted::gift(instances, units, gift.value.as_ref(), &points, false);
-    Some(CountedGift { counted, user: gift.user.id.clone(), window: now.plus(window) })
+    let counted = Counted::gift(instances, units, gift.value.as_ref(), &policy.points, false);
+    let window = now.plus(policy.idempotency_window_ms);
+    Some(CountedGift { counted, user: gift.user.id.clone(), window })
 }
 
 /// What a gift counts, that was taken with this answer; none when nothing is counted, or it grew nothing.
@@ -65,8 +65,7 @@ pub(super) fn of_gift(
     if gift.test {
         return None;
     }
-    let (now, window) = (txn.now, txn.policy.idempotency_window_ms);
-    let points = txn.policy.points.clone();
+    let (now, policy) = (txn.now, txn.policy.clone());
     let tally = settled(txn)?;
     // A frame says the whole of its run: it counts by what it grew.
     let own = gift.combo.is_none() || answer.status == Status::Accepted;
@@ -79,8 +78,10 @@ pub(super) fn of_gift(
         return None;
     }
     let instances = tally.state.instances()?;
-    let counted = Counted::gift(instances, units, value.as_ref(), &points, ranked && !gift.user.anonymous);
-    Some(CountedGift { counted, user: gift.user.id.clone(), window: now.plus(window) })
+    let counted =
+        Counted::gift(instances, units, value.as_ref(), &policy.points, ranked && !gift.user.anonymous);
+    let window = now.plus(policy.idempotency_window_ms);
+    Some(CountedGift { counted, user: gift.user.id.clone(), window })
 }
 
 /// Until when a gift that counted is remembered.
@@ -217,7 +218,7 @@ fn waits(txn: &FeedTxn<'_>) -> bool {
 fn tell(txn: &mut FeedTxn<'_>) -> Step<()> {
     let (db, no, now) = (txn.db, txn.feed.no, txn.now);
     let Some(tally) = &mut txn.feed.tally else { return Ok(()) };
-    tallies::board(db, no, tally)?;
+    tallies::board(db, no, tally)?.rank_all();
     tally.state.told = now;
     (tally.changed, tally.retold) = (true, true);
     let stale = std::mem::take(&mut tally.state.stale);
@@ -300,7 +301,7 @@ fn read<'t>(txn: &'t mut FeedTxn<'_>) -> Step<Option<&'t mut Tally>> {
     }
     let (db, no) = (txn.db, txn.feed.no);
     let Some(tally) = txn.feed.tally.as_mut() else { return Ok(None) };
-    tallies::board(db, no, tally)?;
+    tallies::board(db, no, tally)?.rank_all();
     Ok(Some(tally))
 }
 

@@ -23,7 +23,7 @@ use crate::metrics::Metrics;
 /// What all feeds have in common.
 pub(super) struct Common {
     /// The policy of feeds that set none.
-    pub(super) defaults: Policy,
+    pub(super) defaults: Arc<Policy>,
     /// Gifts of one feed that may wait.
     pub(super) scheduled_max: u64,
     /// How long before it opens or closes watchers are reminded of a drop.
@@ -51,7 +51,7 @@ impl Common {
     /// As the tables say.
     pub(super) fn read(db: &Db, options: &EmbeddedOptions, metrics: Arc<Metrics>) -> Step<Common> {
         let mut common = Common {
-            defaults: options.defaults.clone(),
+            defaults: Arc::new(options.defaults.clone()),
             scheduled_max: options.scheduled_max,
             reminder_ms: options.drop_reminder_ms,
             limits: options.reports,
@@ -89,7 +89,7 @@ pub(super) struct FeedTxn<'a> {
     pub(super) feed: &'a mut Feed,
     pub(super) common: &'a mut Common,
     /// The policy in force.
-    pub(super) policy: Policy,
+    pub(super) policy: Arc<Policy>,
     /// The caller's clock.
     pub(super) now: Millis,
 }
@@ -102,7 +102,7 @@ impl<'a> FeedTxn<'a> {
         common: &'a mut Common,
         now: Millis,
     ) -> FeedTxn<'a> {
-        let policy = common.defaults.with(&feed.state.overrides);
+        let policy = feed.policy.clone();
         FeedTxn { db, name, feed, common, policy, now }
     }
 

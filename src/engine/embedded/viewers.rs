@@ -37,8 +37,8 @@ pub(super) fn revoke(db: &Db, what: &Revocation, now: Millis, may_forget: bool) 
         return Ok(None);
     }
     let no: i64 = db.value("SELECT max(no) FROM revoked", [])?.unwrap_or(0) + 1;
-    let sql = "INSERT OR REPLACE INTO revoked VALUES (?1, ?2, ?3, ?4, seal(?1, ?2, ?3, ?4))";
-    db.run(sql, params![no, &*what.sub, before.0, until.0])?;
+    let sql = "INSERT OR REPLACE INTO revoked VALUES (?1, ?2, ?3, ?4, ?5)";
+    db.put(sql, params![no, &*what.sub, before.0, until.0])?;
     Ok(Some(before))
 }
 

@@ -217,7 +217,7 @@ impl Feeds {
 
     async fn read_whole(&self, feed: &FeedId, now: Millis) -> Result<Snapshot, Fault> {
         let mut call = self.runner.feed_call(&scripts::SNAPSHOT, feed);
-        let [told, ..] = self.runner.keys.tallied(feed);
+        let [.., told] = self.runner.keys.counted(feed);
         call.keys([("shown", self.runner.keys.shown(feed)), ("control", self.runner.keys.control(feed))]);
         call.key("told", told);
         let reply = self.runner.run_feed(call, feed, Some(now)).await?;

@@ -146,14 +146,14 @@ impl Keys {
         self.named(feed, "id:", gift.as_str())
     }
 
-    /// `count`, `tally`, `parts`: what a feed counts, and what came of it.
-    pub(super) fn counted(&self, feed: &FeedId) -> [String; 3] {
-        ["count", "tally", "parts"].map(|what| self.of(feed, what))
+    /// `count`, `tally`, `parts`, `left`, `told`: how a feed counts, what came, and what watchers were told of it.
+    pub(super) fn counted(&self, feed: &FeedId) -> [String; 5] {
+        ["count", "tally", "parts", "left", "told"].map(|what| self.of(feed, what))
     }
 
-    /// `told`, `gifters`, `ranks`: what watchers were told of it, and who gave.
+    /// `sums`, `gifters`, `ranks`: what was counted, and who gave.
     pub(super) fn tallied(&self, feed: &FeedId) -> [String; 3] {
-        ["told", "gifters", "ranks"].map(|what| self.of(feed, what))
+        ["sums", "gifters", "ranks"].map(|what| self.of(feed, what))
     }
 
     /// `due`, `later`: a feed's due queue.

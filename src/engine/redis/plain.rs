@@ -1,14 +1,16 @@
 //! What publishing is most of the time: gifts that are new rows, shown at once, in a feed whose policy this process
 //! knows. A script of its own does that and no more (`lua/publish_plain.lua`), at two thirds of what `feed_publish`
-//! costs, which knows every rule. It refuses what is anything else, and then has written nothing.
+//! costs, which knows every rule. It refuses what is anything else, and then has written nothing. Where a feed counts
+//! something, `lua/publish_plain_counted.lua` does the same and counts.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::net::faults::Fault;
 use super::runner::{Reply, Runner};
-use super::scripts::{self, Call};
+use super::scripts::{self, Call, Script};
 use super::wire;
+use crate::domain::tally::Points;
 use crate::domain::{Dedup, FeedId, Gift, Millis, Outcome, Policy, ReviewMode, Show};
 use crate::engine::record::entry_extra;
 
@@ -23,6 +25,8 @@ const REST: u32 = 64;
 struct Habit {
     /// What its policy's key holds, as far as is known; empty when it is not.
     policy: String,
+    /// What its key `count` holds, as far as is known, where it counts something.
+    count: String,
     /// Calls that are not tried here.
     rest: u32,
     /// Refusals one after the other: each doubles the rest, so that a feed whose gifts mostly merge costs no more.
@@ -36,6 +40,8 @@ struct Rules {
     idempotency_window_ms: u64,
     /// 0 where no lock is taken.
     dedup_window_ms: u64,
+    /// What money is worth, where something is counted.
+    points: Option<Points>,
 }
 
 impl Rules {
@@ -58,12 +64,12 @@ impl Rules {
             review_default: _,
             totals,
             time_zone: _,
-            points: _,
+            points,
         } = policy.clone();
-        let is_plain =
-            totals.is_empty() && row_ttl_ms == 0 && delay_ms == 0 && history > 0 && review == ReviewMode::Off;
+        let is_plain = row_ttl_ms == 0 && delay_ms == 0 && history > 0 && review == ReviewMode::Off;
         let dedup_window_ms = if dedup == Dedup::Off { 0 } else { dedup_window_ms };
-        is_plain.then_some(Rules { capacity, history, idempotency_window_ms, dedup_window_ms })
+        let points = (!totals.is_empty()).then_some(points);
+        is_plain.then_some(Rules { capacity, history, idempotency_window_ms, dedup_window_ms, points })
     }
 }
 
@@ -92,15 +98,21 @@ impl Plain {
             return Ok(None);
         }
         let Some(items) = keys_of(runner, feed, gifts) else { return Ok(None) };
-        let Some(mut policy) = self.begin(feed) else { return Ok(None) };
-        // Again once, when the policy is another than was thought.
-        for _ in 0..2 {
+        let Some((mut policy, mut count)) = self.begin(feed) else { return Ok(None) };
+        // Again, when the policy, or what is counted, is another than was thought.
+        for _ in 0..3 {
             let Some(rules) = Rules::of(&runner.with_overrides(&policy)?) else {
                 // It may be another the next time.
-                self.learn(feed, "");
+                self.learn(feed, "", "");
                 break;
             };
-            let call = call(runner, feed, gifts, &items, &policy, &rules, hooks);
+            let plan = Plan { runner, feed, gifts, items: &items, policy: &policy, hooks };
+            let call = match (&rules.points, Counting::read(&count)) {
+                (None, _) => plan.call(&rules),
+                (Some(points), Some(counting)) => plan.counted(&rules, points, &counting),
+                // What is counted is being settled, or was not heard of yet: the script says what it is.
+                (Some(points), None) => plan.counted(&rules, points, &Counting::default()),
+            };
             let reply = runner.run_plain(call, feed, now).await?;
             if reply.mark.is_some() {
                 self.took(feed);
@@ -108,23 +120,27 @@ impl Plain {
             }
             match reply.text(1) {
                 Ok("policy") => reply.text(2)?.clone_into(&mut policy),
+                Ok("count") if Counting::read(reply.text(2)?).is_some() => {
+                    reply.text(2)?.clone_into(&mut count)
+                }
+                Ok("once") => return Ok(None),
                 _ => break,
             }
-            self.learn(feed, &policy);
+            self.learn(feed, &policy, &count);
         }
         self.refused(feed);
         Ok(None)
     }
 
-    /// What the feed's policy is thought to hold; none when it is not tried this time.
-    fn begin(&self, feed: &FeedId) -> Option<String> {
+    /// What the feed's policy and count are thought to hold; none when it is not tried this time.
+    fn begin(&self, feed: &FeedId) -> Option<(String, String)> {
         let mut habits = self.locked();
-        let Some(habit) = habits.get_mut(feed) else { return Some(String::new()) };
+        let Some(habit) = habits.get_mut(feed) else { return Some(Default::default()) };
         if habit.rest > 0 {
             habit.rest -= 1;
             return None;
         }
-        Some(habit.policy.clone())
+        Some((habit.policy.clone(), habit.count.clone()))
     }
 
     fn took(&self, feed: &FeedId) {
@@ -133,8 +149,11 @@ impl Plain {
         }
     }
 
-    fn learn(&self, feed: &FeedId, policy: &str) {
-        policy.clone_into(&mut self.habit(&mut self.locked(), feed).policy);
+    fn learn(&self, feed: &FeedId, policy: &str, count: &str) {
+        let mut habits = self.locked();
+        let habit = self.habit(&mut habits, feed);
+        policy.clone_into(&mut habit.policy);
+        count.clone_into(&mut habit.count);
     }
 
     fn refused(&self, feed: &FeedId) {
@@ -169,40 +188,81 @@ fn keys_of(runner: &Runner, feed: &FeedId, gifts: &[Gift]) -> Option<Vec<(String
     Some(items)
 }
 
-fn call(
-    runner: &Runner,
-    feed: &FeedId,
-    gifts: &[Gift],
-    items: &[(String, String)],
-    policy: &str,
-    rules: &Rules,
-    hooks: u64,
-) -> Call {
-    let keys = &runner.keys;
-    let mut call = Call::of(&scripts::PUBLISH_PLAIN);
-    let [list, rows, hist, meta, policy_key] = keys.feed(feed);
-    let [ledger, reports, _] = keys.ledger(feed);
-    call.keys([("list", list), ("rows", rows), ("hist", hist), ("meta", meta), ("policy", policy_key)]);
-    call.keys([("ledger", ledger), ("reports", reports), ("blocks", keys.blocks(feed))]);
-    call.arg("hooks version", hooks)
-        .arg("known policy", policy)
-        .arg("capacity", rules.capacity)
-        .arg("history", rules.history);
-    call.arg("idempotency window", rules.idempotency_window_ms).arg("dedup window", rules.dedup_window_ms);
-    call.arg("ledger max", runner.options.reports.ledger_max);
-    for (gift, (id, lock)) in gifts.iter().zip(items) {
-        let [fingerprint, _, _, body] = wire::gift_args(gift);
-        call.item(
-            [("id", id.clone()), ("lock", lock.clone())],
-            [
-                ("fingerprint", fingerprint),
-                ("body", body),
-                ("extra", entry_extra(gift)),
-                ("part", wire::part(gift)),
-            ],
-        );
+/// How a feed counts, as its key `count` says: `OPENS ENDS KEEP SPAN POINTS` (see `lua/feed_count.lua`).
+#[derive(Clone, Copy, Default)]
+struct Counting<'a> {
+    text: &'a str,
+    /// Times between which it holds, until when what counts now is remembered, and the present span.
+    words: [&'a str; 4],
+}
+
+impl<'a> Counting<'a> {
+    /// None where nothing is open, or it is being settled.
+    fn read(text: &'a str) -> Option<Counting<'a>> {
+        let [opens, ends, keep, span, _] = text.split(' ').collect::<Vec<_>>()[..] else { return None };
+        (!text.contains('\n') && span != "-").then_some(Counting { text, words: [opens, ends, keep, span] })
     }
-    call
+}
+
+/// What a call is made of.
+struct Plan<'a> {
+    runner: &'a Runner,
+    feed: &'a FeedId,
+    gifts: &'a [Gift],
+    items: &'a [(String, String)],
+    policy: &'a str,
+    hooks: u64,
+}
+
+impl Plan<'_> {
+    /// A call of one of the scripts, without its gifts.
+    fn of(&self, script: &'static Script, rules: &Rules) -> Call {
+        let keys = &self.runner.keys;
+        let mut call = Call::of(script);
+        let [list, rows, hist, meta, policy_key] = keys.feed(self.feed);
+        let [ledger, reports, _] = keys.ledger(self.feed);
+        call.keys([("list", list), ("rows", rows), ("hist", hist), ("meta", meta), ("policy", policy_key)]);
+        call.keys([("ledger", ledger), ("reports", reports), ("blocks", keys.blocks(self.feed))]);
+        call.arg("hooks version", self.hooks)
+            .arg("known policy", self.policy)
+            .arg("capacity", rules.capacity)
+            .arg("history", rules.history);
+        call.arg("idempotency window", rules.idempotency_window_ms)
+            .arg("dedup window", rules.dedup_window_ms);
+        call.arg("ledger max", self.runner.options.reports.ledger_max);
+        call
+    }
+
+    fn call(&self, rules: &Rules) -> Call {
+        let mut call = self.of(&scripts::PUBLISH_PLAIN, rules);
+        for (gift, (id, lock)) in self.gifts.iter().zip(self.items) {
+            call.item([("id", id.clone()), ("lock", lock.clone())], own_args(gift));
+        }
+        call
+    }
+
+    fn counted(&self, rules: &Rules, points: &Points, counting: &Counting<'_>) -> Call {
+        let mut call = self.of(&scripts::PUBLISH_PLAIN_COUNTED, rules);
+        let [count, tally, parts, left, _] = self.runner.keys.counted(self.feed);
+        call.keys([("count", count), ("tally", tally), ("parts", parts), ("left", left)]);
+        let [opens, ends, keep, span] = counting.words;
+        call.arg("known count", counting.text).arg("opens", opens).arg("ends", ends);
+        call.arg("keep", keep).arg("span", span);
+        for (gift, (id, lock)) in self.gifts.iter().zip(self.items) {
+            let [fingerprint, body, extra, part] = own_args(gift);
+            let mut person = String::with_capacity(96);
+            gift.user.push_json(&mut person);
+            let counted = wire::counted(gift, points);
+            let args = [fingerprint, body, extra, part, ("counted", counted), ("person", person)];
+            call.item([("id", id.clone()), ("lock", lock.clone())], args);
+        }
+        call
+    }
+}
+
+fn own_args(gift: &Gift) -> [(&'static str, String); 4] {
+    let [fingerprint, _, _, body] = wire::gift_args(gift);
+    [("fingerprint", fingerprint), ("body", body), ("extra", entry_extra(gift)), ("part", wire::part(gift))]
 }
 
 fn outcomes(reply: &Reply, gifts: &[Gift]) -> Result<Vec<Outcome>, Fault> {

@@ -156,8 +156,8 @@ impl Rounds {
 
     /// KEYS and ARGV by which a script counts.
     fn counted(&self, call: &mut Call, feed: &FeedId, ready: &Ready) {
-        let [count, tally, parts] = self.runner.keys.counted(feed);
-        call.keys([("count", count), ("tally", tally), ("parts", parts)]);
+        let [count, tally, parts, left, told] = self.runner.keys.counted(feed);
+        call.keys([("count", count), ("tally", tally), ("parts", parts), ("left", left), ("told", told)]);
         let since = ready.due_since.map(|since| since.0.to_string()).unwrap_or_default();
         call.arg(if call.takes("looked at") { "looked at" } else { "in the index since" }, since);
     }

@@ -71,8 +71,8 @@ impl Rounds {
     ) -> Call {
         let keys = &self.runner.keys;
         let mut call = self.runner.feed_call(&scripts::TALLY, feed);
-        let ([due, later], [told, gifters, ranks]) = (keys.due(feed), keys.tallied(feed));
-        call.keys([("due", due), ("later", later), ("told", told), ("gifters", gifters), ("ranks", ranks)]);
+        let ([due, later], [sums, gifters, ranks]) = (keys.due(feed), keys.tallied(feed));
+        call.keys([("due", due), ("later", later), ("sums", sums), ("gifters", gifters), ("ranks", ranks)]);
         let mut bounds = String::new();
         for period in Period::ALL.into_iter().filter(|period| period.is_calendar()) {
             let (since, until) = policy.time_zone.bounds(period, clock);

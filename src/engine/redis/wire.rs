@@ -8,10 +8,11 @@ use super::known::Mark;
 use super::net::faults::Fault;
 use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::gift::Fingerprint;
+use crate::domain::tally::Points;
 use crate::domain::{
     Answer, Change, Controls, Decision, Dedup, DropId, DropView, Epoch, Gift, GiftId, Millis, Outcome,
     Person, Policy, PolicyPatch, Position, ReviewDefault, ReviewMode, Row, Scheduled, Show, Status,
-    TellPresence, Visibility, row,
+    TellPresence, Value, Visibility, row,
 };
 use crate::engine::EngineError;
 use crate::engine::record::{Records, push_body};
@@ -244,6 +245,18 @@ pub(super) fn part(gift: &Gift) -> String {
     match &gift.value {
         Some(value) => format!("{}:{}:{}", gift.count, value.amount, value.currency),
         None => format!("{}::", gift.count),
+    }
+}
+
+/// What a gift that is no frame of a combo counts, as `lua/feed_count.lua` spells it, and who gave.
+pub(super) fn counted(gift: &Gift, points: &Points) -> String {
+    let rank = if gift.user.anonymous { '-' } else { 'r' };
+    match &gift.value {
+        Some(Value { amount, currency }) => {
+            let worth = points.of(*amount, currency);
+            format!("1 {} {worth} {amount}:{currency} {rank} {}", gift.count, gift.user.id)
+        }
+        None => format!("1 {} 0 - {rank} {}", gift.count, gift.user.id),
     }
 }
 

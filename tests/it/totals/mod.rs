@@ -1,12 +1,13 @@
 //! Totals, leaders and goals: what engines count is what a plain recount of the ledger gives, whatever happens.
 
+mod older;
 mod recount;
 mod seeded;
 
 use serde_json::json;
-use tipcast::domain::tally::{GoalSpec, LeadersAsk, Measure, Period};
-use tipcast::domain::{EntryStatus, MAX_SAFE, Op};
-use tipcast::engine::{GoalPut, Missed};
+use tipcast::domain::tally::{GoalSpec, LeadersAsk, Measure, Period, Zone};
+use tipcast::domain::{EntryStatus, MAX_SAFE, Millis, Op};
+use tipcast::engine::{GoalPut, Missed, Notice};
 
 use crate::support::case::Case;
 use crate::support::gifts::gift;
@@ -36,6 +37,8 @@ on_engines_that_count![
     of_equal_scores_who_came_first_leads,
     sums_stop_and_come_back_exactly,
     a_goal_is_reached_once_and_told_at_once,
+    a_goal_that_a_gift_reaches_is_told_in_the_same_notice,
+    a_ranking_of_many_is_the_same_however_much_of_it_is_asked_for,
     a_session_begins_by_name,
     watchers_are_told_twice_a_second_at_most_and_the_last_state_always,
     sales_and_scheduled_gifts_count_when_they_are_shown,
@@ -234,6 +237,120 @@ async fn a_goal_is_reached_once_and_told_at_once(mut t: Case) {
     assert!(t.engine.delete_goal(&t.feed, &name, t.now).await.unwrap());
     assert!(!t.engine.delete_goal(&t.feed, &name, t.now).await.unwrap());
     assert!(!t.list().await.goals.contains_key(&name));
+}
+
+/// The changes of the notice that brings the row of this gift.
+async fn notice_of(subscription: &mut tipcast::engine::Subscription, gift: &str) -> Vec<Op> {
+    loop {
+        let notice = tokio::time::timeout(std::time::Duration::from_secs(60), subscription.next()).await;
+        let Some(Notice::Changes(changes)) = notice.expect("a notice of the gift") else { continue };
+        let ops: Vec<Op> = changes.iter().map(|change| change.op.clone()).collect();
+        if ops.iter().any(|op| matches!(op, Op::Add(row) | Op::Update(row) if row.gift.contains(gift))) {
+            return ops;
+        }
+    }
+}
+
+async fn a_goal_that_a_gift_reaches_is_told_in_the_same_notice(mut t: Case) {
+    t.patch(json!({"totals": ["all", "day"], "points": {"EUR": 2}})).await;
+    let names = ["units", "points", "coins", "far"];
+    let of = |by: &str, target| GoalSpec { by: Measure::of(by).unwrap(), target, ..goal(1) };
+    for (name, spec) in
+        names.iter().zip([of("units", 10), of("points", 100), of("coins", 7), of("units", 1_000)])
+    {
+        t.engine.put_goal(&t.feed, &name.parse().unwrap(), spec, t.now).await.unwrap();
+    }
+    t.list().await;
+    let mut subscription = t.engine.subscribe(&t.feed).await.unwrap();
+    let told = |ops: &[Op]| -> Vec<(String, u64, bool)> {
+        let goal = |op: &Op| match op {
+            Op::Goal(name, Some(view)) => Some((name.to_string(), view.value, view.reached_at.is_some())),
+            _ => None,
+        };
+        ops.iter().filter_map(goal).collect()
+    };
+    t.post(gift("a").kind("g-a").count(4)).await;
+    assert_eq!(told(&notice_of(&mut subscription, "g-a").await), []);
+    t.post(gift("b").kind("g-b").count(6)).await;
+    assert_eq!(told(&notice_of(&mut subscription, "g-b").await), [("units".to_owned(), 10, true)]);
+    t.post(gift("c").kind("g-c").value(60, "EUR")).await;
+    assert_eq!(told(&notice_of(&mut subscription, "g-c").await), [("points".to_owned(), 120, true)]);
+    // What is taken back is missing again; reaching it is told at once all the same.
+    t.post(gift("d").kind("g-d").value(5, "coins")).await;
+    assert_eq!(told(&notice_of(&mut subscription, "g-d").await), []);
+    assert!(t.take_back("d").await);
+    t.post(gift("e").kind("g-e").value(3, "coins")).await;
+    assert_eq!(told(&notice_of(&mut subscription, "g-e").await), []);
+    // A gift that merges counts like any other, and so do several in one call.
+    t.post_all([gift("f").kind("g-e").value(3, "coins"), gift("g").kind("g-g").value(1, "coins")]).await;
+    assert_eq!(told(&notice_of(&mut subscription, "g-g").await), [("coins".to_owned(), 7, true)]);
+    for name in &names[..3] {
+        let view = t.list().await.goals[&name.parse().unwrap()].clone();
+        assert_eq!(view.reached_at, Some(t.now), "{name}");
+    }
+    t.pass(700);
+    t.work().await;
+    t.post(gift("h").kind("g-h").count(5)).await;
+    let goals = t.engine.goals(&t.feed, t.now).await.unwrap();
+    let reached: Vec<_> = goals.iter().map(|goal| (goal.goal.as_str(), goal.reached_at.is_some())).collect();
+    assert_eq!(reached, [("coins", true), ("far", false), ("points", true), ("units", true)]);
+    let (group, all) = (
+        "goals".parse().unwrap(),
+        tipcast::domain::Ask { max: 100, lease_ms: 1000, from: tipcast::domain::Start::Start },
+    );
+    let taken = t.engine.take(&t.feed, &group, all, t.now).await.unwrap().unwrap();
+    assert_eq!(
+        taken.entries.iter().filter(|it| it.entry.status == EntryStatus::Goal).count(),
+        3,
+        "once each"
+    );
+}
+
+async fn a_ranking_of_many_is_the_same_however_much_of_it_is_asked_for(mut t: Case) {
+    t.patch(json!({"totals": ["all", "day", "session"], "dedup": "off", "capacity": 100})).await;
+    let mut recount = recount::Recount::new(&[]);
+    for round in 0..4_u64 {
+        for n in 0..40_u64 {
+            let user = format!("u{}", (n * 7 + round) % 40);
+            let spec = gift(&format!("g{round}-{n}")).by(&user).kind(&format!("k{n}"));
+            t.post(spec.count(1 + (n * 13 + round * 5) % 9)).await;
+        }
+        if round == 1 {
+            // The first ones lose what they had, also more of them than a list keeps in reserve.
+            recount.read(&t).await;
+            for (user, _) in recount.ranking(Millis(0), Millis::MAX, "units").into_iter().take(12) {
+                let theirs: Vec<_> = recount.events.iter().filter(|it| it.user == user).cloned().collect();
+                assert!(t.take_back(&theirs[theirs.len() - 1].id).await);
+            }
+        }
+        if round == 2 {
+            t.pass(90_000_000);
+            t.work().await;
+        }
+        recount.read(&t).await;
+        let (day, _) = Zone::default().bounds(Period::Day, t.now);
+        for (period, from) in [(Period::All, Millis(0)), (Period::Session, Millis(0)), (Period::Day, day)] {
+            let wanted = recount.ranking(from, Millis::MAX, "units");
+            // Few are in what watchers are told; for more, a ranking is made.
+            for limit in [3, 10, 100, 16, 1] {
+                let some = LeadersAsk { limit, ..ask(period, "units") };
+                let first: Vec<_> = wanted.iter().take(limit).cloned().collect();
+                assert_eq!(ranking(&t, some).await, first, "round {round}, {period}, {limit}");
+            }
+            for (place, (user, score)) in wanted.iter().enumerate().step_by(5) {
+                let some = LeadersAsk { user: Some(user.clone()), limit: 1, ..ask(period, "units") };
+                let view = t.engine.leaders(&t.feed, some, t.now).await.unwrap().unwrap();
+                assert_eq!(view.user, Some((place as u64 + 1, *score)), "round {round}, {period}, {user}");
+            }
+        }
+        t.pass(1_000);
+        t.work().await;
+        let told = t.list().await.totals[&Period::All].leaders[0].1.clone();
+        let wanted = recount.ranking(Millis(0), Millis::MAX, "units");
+        let scores: Vec<u64> = wanted.iter().take(10).map(|(_, score)| *score).collect();
+        assert_eq!(told.iter().map(|it| it.score).collect::<Vec<_>>(), scores);
+        t.pass(1_000);
+    }
 }
 
 async fn a_session_begins_by_name(mut t: Case) {

@@ -41,10 +41,18 @@ async fn a_cluster_counts_what_a_recount_of_the_ledger_gives() {
     }
 }
 
-fn random_gift(dice: &mut Dice, n: u64) -> GiftSpec {
+/// Few users, so that they meet often, or so many that most are in no list of leaders.
+fn random_user(dice: &mut Dice, crowd: u64) -> String {
+    match dice.below(crowd) {
+        n @ 0..6 => ["ann", "bob", "a:b", "a", "\"\n", "cy"][n as usize].to_owned(),
+        n => format!("u{n}"),
+    }
+}
+
+fn random_gift(dice: &mut Dice, n: u64, crowd: u64) -> GiftSpec {
     let id = if dice.one_in(8) && n > 0 { dice.below(n) } else { n };
     let mut spec = gift(&format!("g{id}"));
-    let user = dice.of(&["ann", "bob", "a:b", "a", "\"\n", "cy"]);
+    let user = &random_user(dice, crowd);
     spec = spec.by(user).kind(dice.of(&["rose", "b:c"])).count(dice.of(&[1, 1, 2, 5, 1_000_000]));
     if dice.one_in(8) {
         spec = spec.with("user", json!({"id": user, "name": "x", "anonymous": true}));
@@ -72,6 +80,7 @@ async fn play(store: Store, seed: u64) {
     let mut t = Case::on(store).await;
     let zone = dice.of(&["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu"]);
     let dedup = dice.of(&["combine", "combine", "drop", "off"]);
+    let crowd = dice.of(&[6, 6, 60]);
     let policy = json!({"totals": ["all", "session", "day", "week", "month"], "time_zone": zone, "dedup": dedup,
         "points": {"EUR": 2}, "dedup_window_ms": dice.of(&[5_000, 86_400_000]), "capacity": dice.of(&[3, 10])});
     let (began, zone) = (t.now, zone.parse::<Zone>().unwrap());
@@ -81,8 +90,9 @@ async fn play(store: Store, seed: u64) {
     for step in 0..STEPS {
         match dice.below(16) {
             0..=7 => {
-                let gifts: Vec<_> =
-                    (0..dice.of(&[1, 1, 2, 6])).map(|n| random_gift(&mut dice, posted + n)).collect();
+                let gifts: Vec<_> = (0..dice.of(if crowd > 6 { &[6, 12, 20] } else { &[1, 1, 2, 6] }))
+                    .map(|n| random_gift(&mut dice, posted + n, crowd))
+                    .collect();
                 posted += gifts.len() as u64;
                 t.post_all(gifts).await;
             }
@@ -94,7 +104,11 @@ async fn play(store: Store, seed: u64) {
                     recount.undo_row(row);
                 }
             }
-            9 | 10 => drop(t.take_back(&format!("g{}", dice.below(posted + 1))).await),
+            9 | 10 => {
+                for _ in 0..dice.of(&[1, crowd / 3]) {
+                    t.take_back(&format!("g{}", dice.below(posted + 1))).await;
+                }
+            }
             11 => {
                 recount.read(&t).await;
                 let user = dice.of(&["ann", "bob", "\"\n"]);
@@ -142,6 +156,9 @@ async fn compare(t: &Case, recount: &Recount, (began, session, zone): (Millis, M
             let ask =
                 LeadersAsk { period, back: false, by: Measure::of(by).unwrap(), limit: 100, user: None };
             let wanted = recount.ranking(from, Millis::MAX, by);
+            let few: Vec<_> = wanted.iter().take(7).cloned().collect();
+            let some = LeadersAsk { limit: 7, ..ask.clone() };
+            assert_eq!(ranking(t, some).await, few, "{story}: {period} by {by}\n{:#?}", recount.events);
             assert_eq!(ranking(t, ask).await, wanted, "{story}: {period} by {by}\n{:#?}", recount.events);
         }
     }

@@ -21,7 +21,7 @@ fn a_file_of_the_first_layout_is_brought_up_to_date_with_what_it_holds() {
     for _ in 0..2 {
         let (db, found) = open::open(&path).unwrap();
         assert_eq!(found.damage, []);
-        let read = feed::Feed::load(&db, &feed("f"), &Policy::default()).unwrap().unwrap();
+        let read = feed::Feed::load(&db, &feed("f"), &Arc::default()).unwrap().unwrap();
         assert_eq!((read.state.list.at.seq, read.state.locks["key"].until), (1, Millis(9)));
         let known = ids::remembered(&db, 1, &"a".parse().unwrap(), Millis(8)).unwrap().unwrap();
         assert!(
@@ -30,9 +30,60 @@ fn a_file_of_the_first_layout_is_brought_up_to_date_with_what_it_holds() {
     }
 }
 
+/// Gives locks a row each again.
+fn as_layout_11(db: &Connection) {
+    db.execute_batch(
+        "ALTER TABLE locks RENAME TO chunks;
+        CREATE TABLE locks (
+            feed INTEGER NOT NULL, key TEXT NOT NULL, row TEXT NOT NULL, until INTEGER NOT NULL,
+            seal INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (feed, key)
+        ) STRICT, WITHOUT ROWID;",
+    )
+    .unwrap();
+    let mut query = db.prepare("SELECT feed, body FROM chunks ORDER BY feed, place").unwrap();
+    let chunks = query.query_map([], |r| Ok((r.get::<_, i64>(0)?, r.get::<_, String>(1)?))).unwrap();
+    for (feed, body) in chunks.map(Result::unwrap) {
+        for (key, lock) in locks::read_locks(&body).unwrap() {
+            let sql = "INSERT OR REPLACE INTO locks VALUES (?1, ?2, ?3, ?4, seal(?1, ?2, ?3, ?4))";
+            db.execute(sql, params![feed, key, lock.row.as_str(), lock.until.0]).unwrap();
+        }
+    }
+    drop(query);
+    db.execute_batch("DROP TABLE chunks; PRAGMA user_version=11").unwrap();
+}
+
+#[tokio::test]
+async fn a_folder_with_a_row_for_each_lock_keeps_them_and_what_is_damaged_of_them() {
+    let whole = filled().await;
+    as_layout_11(&database(whole.path()));
+    for damage in ["until = until + 1", "feed = feed + 256"] {
+        let dir = copy(whole.path());
+        let db = database(dir.path());
+        let sql = format!(
+            "UPDATE locks SET {damage} WHERE key = (SELECT min(key) FROM locks WHERE feed = ?1) AND feed = ?1"
+        );
+        assert_eq!(db.execute(&sql, [no_of(&db, "hurt")]).unwrap(), 1);
+        drop(db);
+        let engine = open(dir.path());
+        let refused = engine.snapshot(&feed("hurt"), NOW).await;
+        assert!(matches!(refused, Err(EngineError::FeedDamaged(_))), "{damage}: {refused:?}");
+        let mut again = gift("well-again", "");
+        again.user.id = "u-well-0".into();
+        let outcome = engine.publish(&feed("well"), vec![again], NOW).await.unwrap().remove(0);
+        assert!(
+            matches!(&outcome, Outcome::New(answer) if answer.status == crate::domain::Status::Merged),
+            "{damage}: {outcome:?}"
+        );
+        engine.close().await.unwrap();
+        let report = files::check(dir.path()).unwrap();
+        assert_eq!(report.damage.iter().map(|it| it.feed.clone()).collect::<Vec<_>>(), [Some(feed("hurt"))]);
+    }
+}
+
 /// Takes the seals off a folder, so that it is as the layout before them wrote it.
 fn as_layout_7(dir: &Path) {
     let db = database(dir);
+    as_layout_11(&db);
     db.execute_batch(
         "DROP TABLE probe; DROP TABLE revoked; DROP TABLE blocks; DROP TABLE approved; DROP TABLE tallies; DROP TABLE told; DROP TABLE gifters; DROP TABLE undone;",
     )

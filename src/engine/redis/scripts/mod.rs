@@ -54,7 +54,21 @@ pub const DUE: Part = Part { name: "feed_due", text: include_str!("../../../../l
 pub const NOW: Part =
     Part { name: "feed_publish_now", text: include_str!("../../../../lua/feed_publish_now.lua") };
 
-/// How gifts count, in front of scripts that take them, sell or take back, in feeds that count something.
+/// How gifts are taken that are what most are: in front of scripts that take such.
+pub const PLAIN: Part = Part { name: "plain", text: include_str!("../../../../lua/plain.lua") };
+
+/// Sums that count beyond what a float can tell apart: for scripts that count.
+pub const SUMS: Part = Part { name: "feed_sums", text: include_str!("../../../../lua/feed_sums.lua") };
+
+/// How what is counted is stored, in front of the script that adds it up.
+pub const TALLY_STATE: Part =
+    Part { name: "feed_tally_state", text: include_str!("../../../../lua/feed_tally_state.lua") };
+
+/// Who gave and who leads, behind [`TALLY_STATE`].
+pub const TALLY_RANKS: Part =
+    Part { name: "feed_tally_ranks", text: include_str!("../../../../lua/feed_tally_ranks.lua") };
+
+/// How gifts count, behind [`SUMS`] in front of scripts that take them, sell or take back, in feeds that count something.
 pub const COUNT: Part = Part { name: "feed_count", text: include_str!("../../../../lua/feed_count.lua") };
 
 /// What makes [`NOW`] that of feeds whose gifts are judged.
@@ -69,8 +83,24 @@ pub const LATER: Part =
     Part { name: "feed_publish_later", text: include_str!("../../../../lua/feed_publish_later.lua") };
 
 /// Every part there is.
-pub const PARTS: [Part; 12] =
-    [COMMON, LEDGER, REPORT, APPEND, COUNT, GIFTS, GUARDED, NOW, DUE, GUARD, LATER, DROPS];
+pub const PARTS: [Part; 16] = [
+    PLAIN,
+    COMMON,
+    LEDGER,
+    REPORT,
+    APPEND,
+    SUMS,
+    COUNT,
+    TALLY_STATE,
+    TALLY_RANKS,
+    GIFTS,
+    GUARDED,
+    NOW,
+    DUE,
+    GUARD,
+    LATER,
+    DROPS,
+];
 
 /// What stands in front of the scripts of drops.
 pub const DROPS: Part = Part { name: "feed_drops", text: include_str!("../../../../lua/feed_drops.lua") };
@@ -112,7 +142,8 @@ macro_rules! script {
 }
 
 script!(PUBLISH, "feed_publish", [COMMON, LEDGER, APPEND, GIFTS, NOW, DUE, LATER], true);
-script!(PUBLISH_PLAIN, "publish_plain", [], true);
+script!(PUBLISH_PLAIN, "publish_plain", [PLAIN], true);
+script!(PUBLISH_PLAIN_COUNTED, "publish_plain_counted", [PLAIN], true);
 script!(
     PUBLISH_GUARDED,
     "feed_publish_guarded",
@@ -122,20 +153,20 @@ script!(
 script!(SHOW, "feed_show", [COMMON, LEDGER, APPEND, GIFTS, DUE, GUARD], false);
 script!(REVIEW, "feed_review", [COMMON, LEDGER, APPEND, GIFTS, DUE, GUARD], true);
 script!(BLOCK_CHANGE, "block_change", [], true);
-script!(PUBLISH_COUNTED, "feed_publish", [COMMON, LEDGER, APPEND, COUNT, GIFTS, NOW, DUE, LATER], true);
+script!(PUBLISH_COUNTED, "feed_publish", [COMMON, LEDGER, APPEND, SUMS, COUNT, GIFTS, NOW, DUE, LATER], true);
 script!(
     PUBLISH_GUARDED_COUNTED,
     "feed_publish_guarded",
-    [COMMON, LEDGER, APPEND, COUNT, GIFTS, GUARDED, NOW, DUE, GUARD, LATER],
+    [COMMON, LEDGER, APPEND, SUMS, COUNT, GIFTS, GUARDED, NOW, DUE, GUARD, LATER],
     true
 );
-script!(SHOW_COUNTED, "feed_show", [COMMON, LEDGER, APPEND, COUNT, GIFTS, DUE, GUARD], false);
-script!(REVIEW_COUNTED, "feed_review", [COMMON, LEDGER, APPEND, COUNT, GIFTS, DUE, GUARD], true);
-script!(TALLY, "feed_tally", [COMMON, LEDGER, APPEND], true);
+script!(SHOW_COUNTED, "feed_show", [COMMON, LEDGER, APPEND, SUMS, COUNT, GIFTS, DUE, GUARD], false);
+script!(REVIEW_COUNTED, "feed_review", [COMMON, LEDGER, APPEND, SUMS, COUNT, GIFTS, DUE, GUARD], true);
+script!(TALLY, "feed_tally", [COMMON, LEDGER, APPEND, SUMS, TALLY_STATE, TALLY_RANKS], true);
 script!(UNSCHEDULE, "feed_unschedule", [COMMON, DUE], true);
-script!(RETRACT, "feed_retract", [COMMON, LEDGER, APPEND, COUNT], true);
-script!(RETRACT_USER, "feed_retract_user", [COMMON, LEDGER, APPEND, COUNT], true);
-script!(RETRACT_GIFT, "feed_retract_gift", [COMMON, LEDGER, APPEND, COUNT, DUE], true);
+script!(RETRACT, "feed_retract", [COMMON, LEDGER, APPEND, SUMS, COUNT], true);
+script!(RETRACT_USER, "feed_retract_user", [COMMON, LEDGER, APPEND, SUMS, COUNT], true);
+script!(RETRACT_GIFT, "feed_retract_gift", [COMMON, LEDGER, APPEND, SUMS, COUNT, DUE], true);
 script!(CONTROL, "feed_control", [COMMON], true);
 script!(POLICY, "feed_policy", [COMMON], true);
 script!(SNAPSHOT, "feed_snapshot", [COMMON], false);
@@ -144,8 +175,8 @@ script!(DROP_DEFINE, "feed_drop_define", [COMMON, LEDGER, APPEND, DROPS], true);
 script!(DROP_TICK, "feed_drop_tick", [COMMON, LEDGER, APPEND, DROPS], false);
 script!(DROP_CLAIM, "feed_drop_claim", [COMMON, LEDGER, APPEND, DROPS], true);
 script!(DROP_END, "feed_drop_end", [COMMON, LEDGER, APPEND, DROPS], true);
-script!(DROP_CLAIM_COUNTED, "feed_drop_claim", [COMMON, LEDGER, APPEND, COUNT, DROPS], true);
-script!(DROP_END_COUNTED, "feed_drop_end", [COMMON, LEDGER, APPEND, COUNT, DROPS], true);
+script!(DROP_CLAIM_COUNTED, "feed_drop_claim", [COMMON, LEDGER, APPEND, SUMS, COUNT, DROPS], true);
+script!(DROP_END_COUNTED, "feed_drop_end", [COMMON, LEDGER, APPEND, SUMS, COUNT, DROPS], true);
 script!(HOLDS, "feed_holds", [COMMON], false);
 script!(DUE_ENTRIES, "due_entries", [], false);
 script!(DUE_ASIDE, "due_aside", [], false);
@@ -169,7 +200,8 @@ script!(VIEWERS_REVOKE, "viewers_revoke", [], true);
 script!(VIEWERS_REVOKED, "viewers_revoked", [], false);
 
 /// Every script there is.
-pub static ALL: [&Script; 44] = [
+pub static ALL: [&Script; 45] = [
+    &PUBLISH_PLAIN_COUNTED,
     &PUBLISH_COUNTED,
     &PUBLISH_GUARDED_COUNTED,
     &REVIEW_COUNTED,

@@ -1,0 +1,466 @@
+-- feed_tally_ranks: who gave, and who leads; Rust puts this text behind feed_tally_state's.
+--
+-- Of each run and measure the first are kept in `sums` (a list): at most KEEP_FIRST of them, and everybody else has less
+-- than the last of them, or came to it later; a whole list is of all who have a score. So a gift is compared with the
+-- last score, and mostly nothing more is done. A list that lost too many by gifts that were taken back is filled again.
+-- A ranking of all is only made when somebody asks for more than the list has, or to fill one, and kept up to date for
+-- RANKING_KEPT since it was asked for.
+--
+--   ranks  ZSET, every score 0: "RANKING SCORE ORDER USER", RANKING and ORDER with 16 digits, SCORE as 2^53-1 less the
+--          score, so that places are a range by lex: exact, and of equal scores who was first
+--   RANKING in a list's line of sums: "-", or "ID:STATE:ASKED". STATE: w(aits to be filled), f (is being filled by the
+--   search whose place SCAN is) or k(ept). ASKED: when it was asked for last.
+
+local RANKS = KEYS[18]
+local KEEP_FIRST, TOLD_FIRST, MAX_RANKED, RANKING_KEPT, SEARCH = 16, 10, 100000, 600000, 500
+local gifters, ranks_gone, ranks_new, ranks_full = {}, {}, {}, {}
+
+-- A user as an entry of a list has it: without what separates entries and lines.
+local function escaped(user)
+  return (string.gsub(user, '[%%\t\n]', function(c) return format('%%%02x', string.byte(c)) end))
+end
+
+local function unescaped(text)
+  return (string.gsub(text, '%%(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end))
+end
+
+local function list_of(top)
+  local list = top.list
+  if not list then
+    list = {}
+    for score, order, at, user in string.gmatch(top.text, '\t(%d+) (%d+) (%d+) ([^\t]*)') do
+      list[#list + 1] = { score = score + 0, order = order + 0, at = at, user = unescaped(user) }
+    end
+    top.list = list
+  end
+  return list
+end
+
+local function top_text(top)
+  local text = top.text
+  if top.list then
+    local words = {}
+    for at, it in ipairs(top.list) do
+      words[at] = '\t' .. int(it.score) .. ' ' .. int(it.order) .. ' ' .. it.at .. ' ' .. escaped(it.user)
+    end
+    text = concat(words)
+  end
+  local ranking = top.ranking
+  return 'l ' .. int(top.run) .. ' ' .. top.code .. (top.whole and ' w ' or ' p ') .. int(top.low) .. ' '
+    .. (ranking and int(ranking.id) .. ':' .. ranking.state .. ':' .. int(ranking.asked) or '-') .. text
+end
+
+local function ask_ranking(top)
+  changed = true
+  if top.ranking then
+    top.ranking.asked = now
+  else
+    s.last = s.last + 1
+    top.ranking = { id = s.last, state = 'w', asked = now }
+  end
+end
+
+local function prefix_of(ranking)
+  return format('%016d ', ranking.id)
+end
+
+local function place_of(ranking, score, order, user)
+  return format('%016d %016d %016d ', ranking.id, MAX_SAFE - score, order) .. user
+end
+
+-- A score of a user is another: `was` and `was_order` are what it was, `is`, `order` and `at` what it is.
+local function place(run, code, user, was, was_order, is, order, at)
+  local top = tops[run.id][code]
+  if not top then
+    -- By further currencies than are summed nobody leads, until somebody asks.
+    if #code > 1 and not run.values[string.sub(code, 2)] then return end
+    top = top_of(run, code)
+  end
+  local ranking = top.ranking
+  if ranking and ranking.state ~= 'w' then
+    if was > 0 then ranks_gone[#ranks_gone + 1] = place_of(ranking, was, was_order, user) end
+    if is > 0 then
+      ranks_new[#ranks_new + 1] = '0'
+      ranks_new[#ranks_new + 1] = place_of(ranking, is, order, user)
+      if run.gifters > MAX_RANKED then ranks_full[ranking.id] = ranking end
+    end
+  end
+  if not top.whole and was < top.low and is < top.low then return end
+  local list, known = list_of(top), nil
+  for n, it in ipairs(list) do
+    if it.user == user then
+      known = n
+      break
+    end
+  end
+  if known then table.remove(list, known) end
+  local last = list[#list]
+  -- Whoever was in the list and has more now is before all who are not in it.
+  local comes = is > 0 and (top.whole or known and is > was or last and is > last.score)
+  if not comes and is > 0 and last and is == last.score then comes = order < last.order end
+  if comes then
+    local n = #list
+    while n > 0 and (list[n].score < is or list[n].score == is and list[n].order > order) do n = n - 1 end
+    table.insert(list, n + 1, { score = is, order = order, at = at, user = user })
+    if #list > KEEP_FIRST then list[#list], top.whole = nil, false end
+  end
+  top.low = list[#list] and list[#list].score or 0
+  if not top.whole and #list < TOLD_FIRST then ask_ranking(top) end
+end
+
+-- A gifter: `spans`, span -> gifts and scores by measure, with what they were before this run; `count` of them, and
+-- where that is 1, `span` and `only`. `since`, by "RUN MEASURE": since when a score above 2^53-1 is shown as that.
+local SCORE = ' (%S-)=([%d:]+)=(%d+)=(%d+)'
+
+local function given_in(it, span)
+  local given = it.spans[span]
+  if not given then
+    given = { gifts = 0, had = 0, scores = {} }
+    it.spans[span], it.count, it.span, it.only = given, it.count + 1, span, given
+  end
+  return given
+end
+
+local function read_gifter(text)
+  local it = { person = '', spans = {}, count = 0, since = {}, moved = {} }
+  if not text then return it end
+  it.person = match(text, '^[^\n]*')
+  for id, count, scores in string.gmatch(text, '\n(%d+) (%d+)([^\n]*)') do
+    local span = span_of(id + 0)
+    if span then
+      local given = given_in(it, span)
+      given.gifts, given.had = given.gifts + count, given.had + count
+      for code, sum, order, at in string.gmatch(scores, SCORE) do
+        sum, order = sum_of(sum), order + 0
+        local score = given.scores[code]
+        if not score then
+          given.scores[code] = { sum = sum, order = order, at = at, was = sum, was_order = order }
+        else
+          -- Two spans became one since this was written.
+          score.sum = sum_sum(score.sum, sum, 1)
+          score.was = score.sum
+          if order > score.order then score.order, score.was_order, score.at = order, order, at end
+        end
+      end
+    end
+  end
+  if string.find(text, '\n!', 1, true) then
+    for run, code, order, at in string.gmatch(text, '\n!(%d+) (%S+) (%d+) (%d+)') do
+      if runs[run + 0] then it.since[run .. ' ' .. code] = { order = order + 0, at = at, was_order = order + 0 } end
+    end
+  end
+  return it
+end
+
+-- Nothing where nothing is left of a gifter.
+local function gifter_text(it)
+  local lines = {}
+  for span, given in pairs(it.spans) do
+    if given.gifts > 0 or next(given.scores) then
+      local words = { int(span.to) .. ' ' .. int(given.gifts) }
+      for code, score in pairs(given.scores) do
+        words[#words + 1] = ' ' .. code .. '=' .. sum_text(score.sum) .. '=' .. int(score.order) .. '=' .. score.at
+      end
+      lines[#lines + 1] = concat(words) .. '\n'
+    end
+  end
+  if #lines == 0 then return nil end
+  for key, since in pairs(it.since) do
+    if since.order then lines[#lines + 1] = '!' .. key .. ' ' .. int(since.order) .. ' ' .. since.at .. '\n' end
+  end
+  return it.person .. '\n' .. concat(lines)
+end
+
+-- What a gifter has in a run by a measure: the sum over its spans, and when the last of them came to be; and both before.
+local function score_of(it, id, code)
+  local sum, order, at, was, was_order = 0, 0, '0', 0, 0
+  for span, given in pairs(it.spans) do
+    local score = span.has[id] and given.scores[code]
+    if score then
+      sum, was = sum_sum(sum, score.sum, 1), sum_sum(was, score.was, 1)
+      if score.order > order then order, at = score.order, score.at end
+      if score.was_order > was_order then was_order = score.was_order end
+    end
+  end
+  local since = it.since[int(id) .. ' ' .. code]
+  if since then
+    if since.order then order, at = since.order, since.at end
+    was_order = since.was_order or was_order
+  end
+  return shown(sum), order, at, shown(was), was_order
+end
+
+-- Whether all that a gifter has by a measure, and `more`, is below 2^53: the common case, in which every move is shown.
+local function is_small(it, code, more)
+  if type(more) ~= 'number' or next(it.since) then return false end
+  for _, given in pairs(it.spans) do
+    local score = given.scores[code]
+    if score then
+      if type(score.sum) ~= 'number' then return false end
+      more = more + score.sum
+    end
+  end
+  return more < LIMB
+end
+
+-- A score moves. What is above 2^53-1 before and after is shown as it was, and so is since when.
+local function move_score(it, span, given, code, by, sign, when)
+  local score = given.scores[code]
+  if not score then
+    score = { sum = 0, order = 0, at = '0', was = 0, was_order = 0 }
+    given.scores[code] = score
+  end
+  it.moved[code] = true
+  if it.count == 1 and sign > 0 and type(score.sum) == 'number' and score.sum + by < LIMB and not next(it.since) then
+    score.sum, score.order, score.at = score.sum + by, s.order, when
+    return
+  end
+  local sum = sum_sum(score.sum, by, sign)
+  if sum == score.sum then return end
+  if is_small(it, code, sum) then
+    score.sum, score.order, score.at = sum, s.order, when
+    return
+  end
+  local befores = {}
+  for n, id in ipairs(span.ids) do befores[n] = { score_of(it, id, code) } end
+  score.sum, score.order, score.at = sum, s.order, when
+  for n, id in ipairs(span.ids) do
+    local key, before = int(id) .. ' ' .. code, befores[n]
+    local since = it.since[key]
+    if score_of(it, id, code) == before[1] then
+      it.since[key] = { order = before[2], at = before[3], was_order = since and since.was_order }
+    elseif since then
+      it.since[key] = { was_order = since.was_order }
+    end
+  end
+end
+
+-- The score below which nobody is in a list of a span's runs, or comes into one; 0 where that is to be looked at in each of them.
+local function bar_of(span, code)
+  local bar = span.bars[code]
+  if not bar then
+    for _, id in ipairs(span.ids) do
+      local top = tops[id][code]
+      local ranked = top and top.ranking and top.ranking.state ~= 'w'
+      local low = top and not top.whole and not ranked and top.low or 0
+      bar = math.min(bar or low, low)
+      if ranked then span.best[code] = false end
+    end
+    span.bars[code] = bar
+    if span.best[code] == nil then span.best[code] = {} end
+  end
+  return bar
+end
+
+-- A score that grew in all runs of a span alike: only the best such can come into their lists, so these are found first.
+-- False where there are rankings, which have everybody.
+local function is_put_off(span, code, user, score, is, was)
+  local best = span.best[code]
+  if not best then return false end
+  local n, last = #best, best[KEEP_FIRST]
+  if last then
+    best.more = true
+    if is < last.is or is == last.is and score.order > last.order then return true end
+  end
+  while n > 0 and (best[n].is < is or best[n].is == is and best[n].order > score.order) do n = n - 1 end
+  table.insert(best, n + 1, { user = user, is = is, order = score.order, at = score.at, was = was, was_order = score.was_order })
+  best[KEEP_FIRST + 1] = nil
+  return true
+end
+
+local function place_best()
+  for _, span in ipairs(spans) do
+    for code, best in pairs(span.best) do
+      for _, it in ipairs(best or {}) do
+        for _, id in ipairs(span.ids) do place(runs[id], code, it.user, it.was, it.was_order, it.is, it.order, it.at) end
+      end
+      -- Those that were left out are in no list.
+      for _, id in ipairs(best and best.more and span.ids or {}) do
+        if tops[id][code] then tops[id][code].whole = false end
+      end
+    end
+  end
+end
+
+-- Places of a gifter whose scores moved, and how many gave in each run.
+local function settle_gifter(user, it)
+  local only = it.count == 1 and it.only
+  if not only or (only.gifts > 0) ~= (only.had > 0) then
+    local seen = {}
+    for span, touched in pairs(it.spans) do
+      for _, id in ipairs((touched.gifts > 0) ~= (touched.had > 0) and span.ids or {}) do
+        local is, had = 0, 0
+        for other, given in pairs(seen[id] and {} or it.spans) do
+          if other.has[id] then is, had = is + given.gifts, had + given.had end
+        end
+        seen[id] = true
+        runs[id].gifters = runs[id].gifters + (is > 0 and 1 or 0) - (had > 0 and 1 or 0)
+      end
+    end
+  end
+  local has_since = next(it.since) ~= nil
+  for code in pairs(it.moved) do
+    local left, seen = false, {}
+    for span, given in pairs(it.spans) do
+      local score = given.scores[code]
+      left = left or score and score.sum ~= 0
+      if score and (score.order ~= score.was_order or has_since) then
+        if only and not has_since then
+          local is, was = shown(score.sum), shown(score.was)
+          local bar = bar_of(span, code)
+          if (was >= bar or is >= bar) and not (is > was and is_put_off(span, code, user, score, is, was)) then
+            for _, id in ipairs(span.ids) do
+              place(runs[id], code, user, was, score.was_order, is, score.order, score.at)
+            end
+          end
+        else
+          for _, id in ipairs(span.ids) do
+            if not seen[id] then
+              seen[id] = true
+              local is, order, at, was, was_order = score_of(it, id, code)
+              if is ~= was or order ~= was_order then place(runs[id], code, user, was, was_order, is, order, at) end
+            end
+          end
+        end
+      end
+    end
+    -- A score of nothing is kept while the gifter has others by this measure: in a run of both it says since when.
+    if not left then
+      for _, given in pairs(it.spans) do given.scores[code] = nil end
+    end
+  end
+end
+
+local function in_parts(command, key, all)
+  for from = 1, #all, 1000 do call(command, key, unpack(all, from, math.min(from + 999, #all))) end
+end
+
+-- A gifter's places in rankings that are being filled.
+local function enter_rankings(filled, user, it)
+  for _, top in ipairs(filled) do
+    local is, order = score_of(it, top.run, top.code)
+    if is > 0 then
+      ranks_new[#ranks_new + 1] = '0'
+      ranks_new[#ranks_new + 1] = place_of(top.ranking, is, order, user)
+      if runs[top.run].gifters > MAX_RANKED then ranks_full[top.ranking.id] = top.ranking end
+    end
+  end
+end
+
+-- Searches gifters for who belongs into the rankings that are to be filled, a part in each call. True when there is more.
+local function search_gifters()
+  local filled, waiting = {}, {}
+  for _, them in pairs(tops) do
+    for _, top in pairs(them) do
+      if top.ranking and top.ranking.state == 'f' then filled[#filled + 1] = top end
+      if top.ranking and top.ranking.state == 'w' then waiting[#waiting + 1] = top end
+    end
+  end
+  if #filled == 0 then
+    s.scan = '-'
+    if #waiting == 0 then return false end
+    for _, top in ipairs(waiting) do top.ranking.state = 'f' end
+    filled, waiting, s.scan = waiting, {}, '0'
+    -- Who gave the first time in this very call is not found below.
+    for user, it in pairs(gifters) do enter_rankings(filled, user, it) end
+  end
+  local found = call('HSCAN', GIFTERS, s.scan, 'COUNT', int(SEARCH))
+  s.scan, changed = found[1], true
+  for at = 1, #found[2], 2 do
+    local user = found[2][at]
+    -- Who moves in this very call is where they are going to be.
+    enter_rankings(filled, user, gifters[user] or read_gifter(found[2][at + 1]))
+  end
+  if s.scan ~= '0' then return true end
+  s.scan = '-'
+  for _, top in ipairs(filled) do top.ranking.state = 'k' end
+  return #waiting > 0
+end
+
+-- A list as its ranking has it.
+local function fill(top)
+  local prefix, list = prefix_of(top.ranking), {}
+  local members = call('ZRANGEBYLEX', RANKS, '[' .. prefix, '(' .. prefix .. ':', 'LIMIT', '0', int(KEEP_FIRST + 1))
+  for n, member in ipairs(members) do
+    if n <= KEEP_FIRST then
+      local user = string.sub(member, #prefix + 35)
+      local score, order, at = score_of(read_gifter(call('HGET', GIFTERS, user)), top.run, top.code)
+      list[n] = { score = score, order = order, at = at, user = user }
+    end
+  end
+  top.list, top.whole = list, #members <= KEEP_FIRST
+  top.low = list[#list] and list[#list].score or 0
+end
+
+-- Writes who gave, and their places; before anything is read of them.
+local function write_gifters()
+  local set, gone = {}, {}
+  for user, it in pairs(gifters) do
+    local text = gifter_text(it)
+    if text then
+      set[#set + 1], set[#set + 2] = user, text
+    else
+      gone[#gone + 1] = user
+    end
+  end
+  in_parts('HDEL', GIFTERS, gone)
+  in_parts('HSET', GIFTERS, set)
+  in_parts('ZREM', RANKS, ranks_gone)
+  in_parts('ZADD', RANKS, ranks_new)
+  for _, ranking in pairs(ranks_full) do
+    local prefix = prefix_of(ranking)
+    local over = call('ZLEXCOUNT', RANKS, '[' .. prefix, '(' .. prefix .. ':') - MAX_RANKED
+    if over > 0 then
+      in_parts('ZREM', RANKS, call('ZRANGE', RANKS, '(' .. prefix .. ':', '[' .. prefix, 'BYLEX', 'REV', 'LIMIT', '0', int(over)))
+    end
+  end
+  for _, them in pairs(tops) do
+    for _, top in pairs(them) do
+      local ranking = top.ranking
+      if ranking and ranking.state == 'k' then
+        if not top.whole and #list_of(top) < TOLD_FIRST then
+          fill(top)
+          changed = true
+        end
+        if now >= ranking.asked + RANKING_KEPT or now < ranking.asked then
+          dead[#dead + 1], top.ranking, changed = ranking.id, nil, true
+        end
+      end
+    end
+  end
+end
+
+-- "MEASURE COUNT", newline, and "SCORE AT PERSON", newline, for each.
+local function leaders_text(code, them)
+  local users, lines = {}, {}
+  for n, it in ipairs(them) do users[n] = it.user end
+  local known = #users > 0 and call('HMGET', GIFTERS, unpack(users)) or {}
+  for n, it in ipairs(them) do
+    lines[n] = int(it.score) .. ' ' .. it.at .. ' ' .. (known[n] and match(known[n], '^[^\n]*') or '{"id":"","name":""}') .. '\n'
+  end
+  return code .. ' ' .. int(#lines) .. '\n' .. concat(lines)
+end
+
+-- The first of a run by a measure, as its list has them.
+local function first_of(run, code, limit)
+  local top, them = tops[run.id][code], {}
+  if top then
+    local list = list_of(top)
+    for n = 1, math.min(limit, #list) do them[n] = list[n] end
+  end
+  return leaders_text(code, them)
+end
+
+-- As its ranking has them.
+local function ranked(top, limit)
+  local prefix, them = prefix_of(top.ranking), {}
+  local members = call('ZRANGEBYLEX', RANKS, '[' .. prefix, '(' .. prefix .. ':', 'LIMIT', '0', int(limit))
+  local users = {}
+  for n, member in ipairs(members) do users[n] = string.sub(member, #prefix + 35) end
+  local known = #users > 0 and call('HMGET', GIFTERS, unpack(users)) or {}
+  for n, user in ipairs(users) do
+    local score, _, at = score_of(read_gifter(known[n]), top.run, top.code)
+    them[n] = { score = score, at = at, user = user }
+  end
+  return leaders_text(top.code, them)
+end
