@@ -2,9 +2,10 @@
 # test: every test; installs what they need if it may.  bench: sets Tipcast beside
 # nchan, NATS, Mosquitto, ws and Socket.IO and writes docs/BENCHMARKS.md; ONLY=idle,quiet measures some parts.
 # clients-check: builds the clients in clients/ and tests them against a gateway; needs npm, python3, go, and mvn with a JDK.
+# generated-check: only its last part, clients that are made from /openapi.json for five languages.
 # openapi-check: schemathesis (from PyPI) against a running gateway; not part of test.
 
-.PHONY: run check test bench openapi-check clients-check
+.PHONY: run check test bench openapi-check clients-check generated-check
 
 run:
 	cargo run --release
@@ -32,3 +33,8 @@ openapi-check:
 clients-check:
 	cargo build
 	scripts/clients-check
+	scripts/generated-check
+
+generated-check:
+	cargo build
+	scripts/generated-check

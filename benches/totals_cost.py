@@ -181,4 +181,5 @@ def main():
         redis.wait(10)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -22,13 +22,13 @@ const CSS = `
 ol { list-style: none; margin: 0; padding: 0; display: grid; gap: 0.3em; }
 li { display: flex; align-items: baseline; gap: 0.6em; min-width: 0; }
 .rank { flex: none; min-width: 1.6em; color: var(--_quiet); font-variant-numeric: tabular-nums; }
-.name { flex: 1; min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; unicode-bidi: isolate; }
-.score { flex: none; font-weight: 700; font-variant-numeric: tabular-nums; }
+.name { min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; unicode-bidi: isolate; }
+.score { flex: none; margin-inline-start: auto; font-weight: 700; font-variant-numeric: tabular-nums; }
 .track { height: 0.9em; border-radius: 99px; background: var(--_line); overflow: hidden; }
 .bar { height: 100%; width: 0; border-radius: inherit; background: var(--tipcast-accent, var(--_accent)); transition: width 0.5s ease-out; }
 .foot { display: flex; justify-content: space-between; gap: 1em; margin-top: 0.35em; font-variant-numeric: tabular-nums; }
 .panel[data-reached] .bar { background: var(--tipcast-reached, #16a34a); }
-.value { font-size: 1.6em; font-weight: 800; font-variant-numeric: tabular-nums; }
+.value { overflow: visible; overflow-wrap: anywhere; font-size: 1.6em; font-weight: 800; font-variant-numeric: tabular-nums; }
 .empty { color: var(--_quiet); }
 @media (prefers-reduced-motion: reduce) { .bar { transition: none; } }
 `;

@@ -34,7 +34,7 @@ pub use due::{
     DueTurn, ScheduledGift, ScheduledPage, Unscheduled, Wakes, rest_after,
 };
 
-pub use moderation::ModerationStore;
+pub use moderation::{FeedsShowing, ModerationStore};
 pub use notices::{NOTICES, Notices, Subscription};
 pub use presence::{Presence, PresenceStore};
 

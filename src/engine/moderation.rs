@@ -20,4 +20,20 @@ pub trait ModerationStore: Send + Sync + 'static {
     /// ([`crate::domain::EntryStatus::Retracted`]), in the same step, except for a test. A gift that waits is
     /// cancelled instead, which is no entry. Doing it again does nothing.
     fn retract_gift<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, GiftTakenBack>;
+
+    /// Feeds in whose lists rows of a user may stand, with every feed in which one does. One step looks at some of the
+    /// feeds, by name, from the first after `after` on. `None`: this store keeps no list of its feeds.
+    fn feeds_showing<'a>(&'a self, user: &'a str, after: Option<FeedId>) -> Wait<'a, Option<FeedsShowing>> {
+        let _ = (user, after);
+        Box::pin(async { Ok(None) })
+    }
+}
+
+/// What one step of [`ModerationStore::feeds_showing`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FeedsShowing {
+    /// By name.
+    pub feeds: Vec<FeedId>,
+    /// The last feed that was looked at, from which the next step goes on; none when there are no more.
+    pub next: Option<FeedId>,
 }

@@ -104,6 +104,7 @@ const TABLE: &[(&str, &[(&str, Access)])] = &[
     ("/readyz", &[(GET, Page)]),
     ("/metrics", &[(GET, Page)]),
     ("/openapi.json", &[(GET, Open)]),
+    ("/openapi-3.0.json", &[(GET, Open)]),
     ("/asyncapi.yaml", &[(GET, Open)]),
     ("/docs", &[(GET, Page)]),
     ("/docs/protocol", &[(GET, Page)]),

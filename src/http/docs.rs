@@ -61,7 +61,10 @@ fn protocol() -> String {
 
 /// Registers the pages, their files and the documents.
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
-    cfg.service(resource("/openapi.json").route(read().to(openapi::show)));
+    let newest = |req: HttpRequest| ready(openapi::show(&req, &openapi::NEWEST));
+    let older = |req: HttpRequest| ready(openapi::show(&req, &openapi::OLDER));
+    cfg.service(resource("/openapi.json").route(read().to(newest)));
+    cfg.service(resource("/openapi-3.0.json").route(read().to(older)));
     for file in FILES.iter() {
         cfg.service(resource(file.path).route(read().to(move |req| ready(answer(&req, file)))));
     }

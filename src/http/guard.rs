@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use super::door::rates::Budget;
 use super::door::{Caller, Verdict};
 use super::problem::ApiError;
-use super::{Gate, audited, body};
+use super::{Gate, audited, body, line_end};
 use crate::domain::Millis;
 
 /// The largest body that is read on and thrown away after a refusal, so that its connection stays usable.
@@ -59,7 +59,7 @@ pub(super) async fn around(
         }
     };
     audited::note(&gate, &answer, who.as_ref());
-    Ok(dress(&gate, body::hold_unread(answer), budget))
+    Ok(dress(&gate, body::hold_unread(line_end::put(answer)), budget))
 }
 
 /// Reads the body of a signed request, checks its signature, and puts the body back. So whatever the handler

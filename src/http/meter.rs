@@ -126,7 +126,10 @@ fn route_of(path: &str) -> Route {
         (Some("v1"), Some("ws"), None) => Route::Many,
         (Some("in"), Some(_), None) => Route::In,
         (Some("healthz" | "readyz" | "metrics"), None, _) => Route::Operations,
-        (Some("" | "admin" | "docs" | "openapi.json"), None, _) => Route::Pages,
+        (Some("" | "admin" | "docs" | "openapi.json" | "openapi-3.0.json" | "asyncapi.yaml"), None, _) => {
+            Route::Pages
+        }
+        (Some("docs"), Some("protocol"), None) => Route::Pages,
         (Some("static" | "problems" | "overlay" | "desk"), Some(_), None) => Route::Pages,
         (Some("overlay"), Some(_), Some("leaders")) if parts.next().is_none() => Route::Pages,
         (Some("overlay"), Some(_), Some("goal")) if parts.next().is_some() && parts.next().is_none() => {

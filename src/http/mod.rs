@@ -30,6 +30,7 @@ mod gifts;
 mod guard;
 pub mod health;
 pub mod inbound;
+mod line_end;
 mod meter;
 mod moderation;
 mod openapi;

@@ -10,7 +10,7 @@ use super::problem::{ApiError, invalid};
 use super::{Gate, body, feed_of};
 use crate::domain::block::BLOCKS_MAX;
 use crate::domain::{
-    Block, BlockScope, BlockWish, Blocked, Decision, GiftId, InReview, Millis, Reviewed, json,
+    Block, BlockScope, BlockWish, Blocked, Decision, FeedId, GiftId, InReview, Millis, Reviewed, json,
 };
 
 /// `GET /v1/feeds/{feed}/review`
@@ -71,16 +71,36 @@ pub(super) async fn block(
         Blocked::Full => return Err(ApiError::TooManyBlocks(BLOCKS_MAX)),
     };
     if wish.retract {
-        let feeds = match &scope {
-            BlockScope::Feed(feed) => vec![feed.clone()],
-            // Rows of feeds that nobody watches here are seen by nobody; who comes later sees what is left of them.
-            BlockScope::All => gate.live.watched().into_iter().map(|it| it.feed).collect(),
-        };
-        for feed in feeds {
-            gate.ask(gate.engine.retract_user(&feed, &block.user, now)).await?;
-        }
+        take_back(&gate, &scope, &block.user, now).await?;
     }
     Ok(answers::json(status, &BlockEntry::from(&block)))
+}
+
+/// Takes back the rows of a user in the feeds of a scope. A feed that cannot do it holds up no other; who asks is told
+/// of the first, and may ask again.
+async fn take_back(gate: &Gate, scope: &BlockScope, user: &str, now: Millis) -> Result<(), ApiError> {
+    let mut failed = None;
+    let mut from = async |feeds: Vec<FeedId>| {
+        for feed in feeds {
+            if let Err(error) = gate.ask(gate.engine.retract_user(&feed, user, now)).await {
+                failed.get_or_insert(error);
+            }
+        }
+    };
+    match scope {
+        BlockScope::Feed(feed) => from(vec![feed.clone()]).await,
+        BlockScope::All => {
+            // Those on screen first, and, where the store has no list of its feeds, alone.
+            from(gate.live.watched().into_iter().map(|it| it.feed).collect()).await;
+            let mut after = None;
+            while let Some(found) = gate.ask(gate.engine.feeds_showing(user, after)).await? {
+                from(found.feeds).await;
+                let Some(next) = found.next else { break };
+                after = Some(next);
+            }
+        }
+    }
+    failed.map_or(Ok(()), Err)
 }
 
 /// `DELETE /v1/feeds/{feed}/blocks/{user}`

@@ -16,12 +16,12 @@ struct Demo(Child);
 
 impl Demo {
     fn play(url: &str) -> Demo {
-        Demo::play_with(url, &[])
+        Demo::play_with(url, &["--rate", "200"])
     }
 
     fn play_with(url: &str, more: &[&str]) -> Demo {
         let demo = Command::new(env!("CARGO_BIN_EXE_tipcast"))
-            .args(["demo", "--url", url, "--feed", "show", "--rate", "200", "--seed", "7"])
+            .args(["demo", "--url", url, "--feed", "show", "--seed", "7"])
             .args(more)
             .stdout(Stdio::piped())
             .spawn();
@@ -90,8 +90,56 @@ async fn where_keys_are_needed_the_demo_sends_one() {
         config.auth.producer_keys = vec![key.to_owned().into()];
     })
     .await;
-    let played = Demo::play_with(&app.url(), &["--key", key]);
+    let played = Demo::play_with(&app.url(), &["--rate", "200", "--key", key]);
     reaches(&app.url(), 20).await;
     let (well, said) = played.interrupt().await;
     assert!(well && !said.contains(key), "{said}");
+}
+
+/// Waits until what GET says of the feed is as wanted.
+async fn says(app: &TestApp, path: &str, what: &str, wanted: impl Fn(&Value) -> bool) {
+    let deadline = Instant::now() + 3 * PATIENCE;
+    loop {
+        let said = app.get(&format!("/v1/feeds/show/{path}")).await;
+        if said.status == 200 && wanted(&said.json()) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "no {what}: {said:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn the_demo_plays_all_of_a_show_and_leaves_no_rule_behind_that_needs_a_host() {
+    let app = TestApp::start().await;
+    // So many that a refund comes soon, and a message too; no more, or nothing waits.
+    let demo = Demo::play_with(&app.url(), &["--rate", "20"]);
+    says(&app, "review", "message that waits", |said| {
+        said["review"].as_array().is_some_and(|all| all.iter().any(|it| it["gift"]["message"].is_string()))
+    })
+    .await;
+    says(&app, "goals/tonight", "goal that fills", |goal| goal["value"].as_u64() > Some(0)).await;
+    says(&app, "leaders?period=session&by=points", "leaders", |said| {
+        said["leaders"].as_array().is_some_and(|all| all.len() > 3)
+    })
+    .await;
+    // Names that wait are let in by the host that the demo plays.
+    reaches(&app.url(), 60).await;
+    let (well, said) = demo.interrupt().await;
+    assert!(well && said.contains(" waited for a host, "), "{said}");
+    assert!(!said.contains(" 0 waited for a host"), "{said}");
+    let policy = app.get_policy("show").await;
+    assert_eq!((&policy["review"], &policy["totals"]), (&"off".into(), &serde_json::json!(["session"])));
+}
+
+#[tokio::test]
+async fn gifts_only_leaves_the_policy_alone() {
+    let app = TestApp::start().await;
+    let before = app.get_policy("show").await;
+    let demo = Demo::play_with(&app.url(), &["--rate", "100", "--gifts-only"]);
+    reaches(&app.url(), 20).await;
+    let (well, said) = demo.interrupt().await;
+    assert!(well && !said.contains("refund"), "{said}");
+    assert_eq!(app.get_policy("show").await, before);
+    assert_eq!(app.get("/v1/feeds/show/goals").await.json()["goals"], serde_json::json!([]));
 }

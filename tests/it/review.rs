@@ -197,3 +197,26 @@ async fn two_nodes_share_what_waits_and_who_is_blocked_and_a_node_that_goes_take
         })
         .await;
 }
+
+/// On Redis nobody keeps a list of all feeds: there it is those that the node follows.
+#[tokio::test]
+async fn a_block_of_all_feeds_takes_rows_back_also_where_nobody_watches() {
+    let app = TestApp::start().await;
+    let rude = "ru\"de \\ ü";
+    let mut feeds: Vec<String> = (0..40).map(|n| format!("f{n}")).collect();
+    feeds.push("shown".into());
+    for feed in &feeds {
+        app.give(feed, &gift("a").by(rude)).await;
+        app.give(feed, &gift("b").by("kind")).await;
+    }
+    let mut watcher = app.watch("shown").await;
+    watcher.wait_for_seq(2).await;
+    let path = format!("/v1/feeds/*/blocks/{}", "ru%22de%20%5C%20%C3%BC");
+    assert_eq!(app.call("PUT", &path, Some(r#"{"retract":true}"#)).await.status, 201);
+    for feed in &feeds {
+        let rows = app.get_feed(feed).await["rows"].clone();
+        let users: Vec<&Value> = rows.as_array().unwrap().iter().map(|row| &row["user"]["id"]).collect();
+        assert_eq!(users, ["kind"], "{feed}");
+    }
+    watcher.wait_for_the_list().await;
+}

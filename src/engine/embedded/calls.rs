@@ -13,11 +13,11 @@ use crate::domain::{
     Position, Reader, Replay, Reviewing, RowId, Source, SourceId, SourceNote, Taken,
 };
 use crate::engine::{
-    DUE_BATCH, DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, EngineError, FeedStore, GoalPut, Head,
-    JobDone, JobStore, JobTurn, Kept, LISTED, LedgerStore, Missed, ModerationStore, PolicyChange, Presence,
-    PresenceStore, ReviewStore, Revocation, RevokedAt, RevokedPage, Save, ScheduledPage, Snapshot,
-    SourceStore, Subscription, Swapped, TotalsStore, Unscheduled, ViewerStore, Wait, Wakes, Want,
-    WebhookStore, Work,
+    DUE_BATCH, DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, EngineError, FeedStore, FeedsShowing,
+    GoalPut, Head, JobDone, JobStore, JobTurn, Kept, LISTED, LedgerStore, Missed, ModerationStore,
+    PolicyChange, Presence, PresenceStore, ReviewStore, Revocation, RevokedAt, RevokedPage, Save,
+    ScheduledPage, Snapshot, SourceStore, Subscription, Swapped, TotalsStore, Unscheduled, ViewerStore, Wait,
+    Wakes, Want, WebhookStore, Work,
 };
 
 /// For calls that bring no clock, and judge nothing by it.
@@ -181,6 +181,11 @@ impl ModerationStore for EmbeddedEngine {
     fn retract_gift<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, GiftTakenBack> {
         let (feed, id) = (feed.clone(), id.clone());
         self.at(now, move |feeds| feeds.on(&feed, now, |txn| moderation::retract_gift(txn, &id)))
+    }
+
+    fn feeds_showing<'a>(&'a self, user: &'a str, after: Option<FeedId>) -> Wait<'a, Option<FeedsShowing>> {
+        let user = user.to_owned();
+        self.clockless(move |feeds| moderation::feeds_showing(&feeds.db, &user, after.as_ref()).map(Some))
     }
 }
 

@@ -1,5 +1,8 @@
 //! Taking back, and telling overlays what to do.
 
+use rusqlite::params;
+
+use super::db::{Db, text};
 use super::entries;
 use super::fault::Step;
 use super::gifts;
@@ -8,9 +11,10 @@ use super::reviews;
 use super::totals;
 use super::txn::FeedTxn;
 use crate::domain::answer::GiftFate;
-use crate::domain::{Control, Decision, GiftId, GiftTakenBack, Part, Position, RowId};
-use crate::engine::Unscheduled;
+use crate::domain::json::push_string;
+use crate::domain::{Control, Decision, FeedId, GiftId, GiftTakenBack, Part, Position, RowId};
 use crate::engine::record::push_retracted;
+use crate::engine::{FeedsShowing, Unscheduled};
 
 /// See [`crate::engine::ModerationStore::control`].
 pub(super) fn control(txn: &mut FeedTxn<'_>, control: &Control) -> Step<Option<Position>> {
@@ -34,6 +38,33 @@ pub(super) fn retract_user(txn: &mut FeedTxn<'_>, user: &str) -> Step<u64> {
     let rows = txn.change(|state, policy, now, effects| state.retract_user(user, policy, now, effects))?;
     rows.iter().try_for_each(|row| totals::undo_row(txn, row))?;
     Ok(rows.len() as u64)
+}
+
+/// Feeds that one step of [`feeds_showing`] looks at: the writer does nothing else meanwhile.
+const LOOKED_AT: usize = 512;
+
+/// See [`crate::engine::ModerationStore::feeds_showing`]. What is committed is looked at; a row that is not yet was given
+/// after whoever asks began, and is the next one's.
+pub(super) fn feeds_showing(db: &Db, user: &str, after: Option<&FeedId>) -> Step<FeedsShowing> {
+    let mut spelled = String::new();
+    push_string(&mut spelled, user);
+    let sql = "SELECT name, instr(rows, ?2) > 0 FROM feeds WHERE name > ?1 ORDER BY name LIMIT ?3";
+    let mut query = db.conn.prepare_cached(sql)?;
+    let mut rows = query.query(params![after.map_or("", FeedId::as_str), spelled, LOOKED_AT as i64])?;
+    let (mut found, mut looked_at) = (FeedsShowing::default(), 0);
+    while let Some(row) = rows.next()? {
+        looked_at += 1;
+        // A name that is none is of a feed that is damaged.
+        let Some(feed) = text(row, 0)?.parse::<FeedId>().ok() else { continue };
+        found.next = Some(feed.clone());
+        if row.get(1)? {
+            found.feeds.push(feed);
+        }
+    }
+    if looked_at < LOOKED_AT {
+        found.next = None;
+    }
+    Ok(found)
 }
 
 /// See [`crate::engine::ModerationStore::retract_gift`].

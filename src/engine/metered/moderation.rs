@@ -2,7 +2,7 @@
 
 use super::Metered;
 use crate::domain::{Control, FeedId, GiftId, GiftTakenBack, Millis, Position};
-use crate::engine::{ModerationStore, Presence, PresenceStore, Wait};
+use crate::engine::{FeedsShowing, ModerationStore, Presence, PresenceStore, Wait};
 use crate::metrics::labels::Operation;
 
 impl ModerationStore for Metered {
@@ -16,6 +16,10 @@ impl ModerationStore for Metered {
 
     fn retract_gift<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, GiftTakenBack> {
         self.call(Operation::RetractGift, self.engine.retract_gift(feed, id, now))
+    }
+
+    fn feeds_showing<'a>(&'a self, user: &'a str, after: Option<FeedId>) -> Wait<'a, Option<FeedsShowing>> {
+        self.call(Operation::RetractUser, self.engine.feeds_showing(user, after))
     }
 }
 

@@ -21,6 +21,7 @@ use crate::auth::Right;
 mod drops;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod moderation;
+mod older;
 #[allow(dead_code, reason = "only described, never built or called")]
 mod operations;
 #[allow(dead_code, reason = "only described, never built or called")]
@@ -54,7 +55,7 @@ mod watching;
         description = "A live gift feed gateway: POST a gift, every watcher of the feed sees it, in order, \
             exactly once. Durations are integers of milliseconds, money is an integer of minor units, times are \
             RFC 3339 in UTC. Errors are problem documents (RFC 9457) whose `type` can be read at the same host. \
-            What flows over /ws, /sse and /v1/ws is described at /docs/protocol and, for programs, in /asyncapi.yaml.",
+            What flows over /ws, /sse and /v1/ws is described at /docs/protocol and, for programs, in /asyncapi.yaml. /openapi-3.0.json is this document as OpenAPI 3.0.3.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     servers((url = "/", description = "This gateway")),
@@ -161,16 +162,25 @@ impl Modify for Keys {
     }
 }
 
-struct Document {
+/// The document in one rendering.
+pub(super) struct Document {
     text: String,
     tag: String,
 }
 
-static DOCUMENT: LazyLock<Document> = LazyLock::new(|| {
-    let text = document().to_string();
-    let tag = super::pages::hash(&text);
-    Document { text, tag }
-});
+impl Document {
+    fn new(api: &Value) -> Document {
+        let text = api.to_string();
+        let tag = super::pages::hash(&text);
+        Document { text, tag }
+    }
+}
+
+/// OpenAPI 3.1.
+pub(super) static NEWEST: LazyLock<Document> = LazyLock::new(|| Document::new(&document()));
+
+/// OpenAPI 3.0.3.
+pub(super) static OLDER: LazyLock<Document> = LazyLock::new(|| Document::new(&older::rendered(&document())));
 
 /// Says of each operation what opens it, from the table that the door judges by.
 fn secure(api: &mut Value) {
@@ -324,10 +334,9 @@ fn delivery() -> Value {
     })
 }
 
-/// `GET /openapi.json`
-pub(super) async fn show(req: HttpRequest) -> HttpResponse {
-    let document = &*DOCUMENT;
-    let known = etag::matches(&req, &document.tag);
+/// `GET /openapi.json` and `GET /openapi-3.0.json`
+pub(super) fn show(req: &HttpRequest, document: &'static Document) -> HttpResponse {
+    let known = etag::matches(req, &document.tag);
     let mut answer = if known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
     answer.insert_header((ETAG, format!("\"{}\"", document.tag))).insert_header((CACHE_CONTROL, "no-cache"));
     if known {
@@ -341,7 +350,7 @@ mod tests {
     use super::*;
 
     /// Pages and files for people, which need no description for programs.
-    const PAGES: [&str; 13] = [
+    const PAGES: [&str; 14] = [
         "/admin",
         "/desk/{feed}",
         "/",
@@ -349,6 +358,7 @@ mod tests {
         "/docs/protocol",
         "/asyncapi.yaml",
         "/openapi.json",
+        "/openapi-3.0.json",
         "/overlay/{feed}",
         "/overlay/{feed}/leaders",
         "/overlay/{feed}/goal/{goal}",

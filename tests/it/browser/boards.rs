@@ -80,6 +80,12 @@ async fn leaders_are_strangers_whose_names_stay_text_and_within_the_screen() {
     let ways = "[...document.querySelector('tipcast-leaders').shadowRoot.querySelectorAll('.name')]
         .map(e => getComputedStyle(e).direction)";
     page.until(ways, json!(["ltr", "rtl", "ltr", "ltr"])).await;
+    // A name in another direction stands where the others do, beside its rank.
+    let beside = "(() => {
+        const name = document.querySelector('tipcast-leaders').shadowRoot.querySelectorAll('.name')[1];
+        return name.getBoundingClientRect().right < name.closest('li').getBoundingClientRect().right / 2;
+    })()";
+    page.until(beside, json!(true)).await;
     page.until("document.title", json!("show · Tipcast")).await;
     page.until(&fits("tipcast-leaders"), json!([true, true])).await;
     is_transparent(&page).await;

@@ -84,7 +84,7 @@ async fn a_clock_that_jumps_ahead_decides_once_and_coming_back_undoes_nothing(mu
     assert_eq!((t.work().await.len(), waiting(&t).await), (0, vec!["c".to_owned()]));
     let Reviewed::Decided(answer) = decide(&mut t, "c", Decision::Approve).await else { panic!() };
     assert_eq!(answer.status, Status::Accepted);
-    assert_eq!(shown(&mut t).await, ["of-c", "•••", "•••"]);
+    assert_eq!(shown(&mut t).await, ["user of-c", "•••", "•••"]);
     let accepted = |id: &str| (id.to_owned(), EntryStatus::Accepted);
     assert_eq!(entered(&mut t).await, [accepted("a"), accepted("b"), accepted("c")]);
 }
