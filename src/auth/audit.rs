@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::rights::Right;
 use crate::domain::Millis;
 use crate::metrics::Metrics;
-use crate::supervise::{Part, Parts};
+use crate::supervise::{Part, Parts, faults};
 
 /// Lines that may wait for the disk.
 const QUEUE: usize = 4_096;
@@ -137,6 +137,8 @@ impl Audit {
             move || {
                 let mut writer = Writer { to: None, metrics, complained: None };
                 while catch_unwind(AssertUnwindSafe(|| writer.run(&waiting))).is_err() {
+                    // The line that it held.
+                    writer.metrics.audit_dropped.inc();
                     parts.restarted(Part::Audit);
                 }
             }
@@ -202,7 +204,10 @@ impl Writer {
     fn run(&mut self, waiting: &Receiver<Task>) {
         loop {
             match waiting.recv_timeout(Duration::from_secs(3_600)) {
-                Ok(Task::Line(text)) => self.write(&text),
+                Ok(Task::Line(text)) => {
+                    faults::pass_blocking("audit");
+                    self.write(&text);
+                }
                 Ok(Task::Open(to)) => self.to = Some(to),
                 Ok(Task::Close) => self.to = None,
                 Err(RecvTimeoutError::Timeout) => {}

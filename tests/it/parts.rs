@@ -5,8 +5,12 @@ use std::time::Duration;
 
 use serde_json::json;
 use tempfile::TempDir;
+use tipcast::auth::token::mint::Minter;
+use tipcast::domain::Millis;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::support::TestApp;
+use crate::support::api::Api;
 use crate::support::app::Backing;
 use crate::support::case::PATIENCE;
 use crate::support::gifts::gift;
@@ -157,6 +161,63 @@ async fn key_sets_are_fetched_although_the_loop_for_it_died() {
     asked().await;
     faulty.kill("key_set").await;
     asked().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_viewer_who_is_revoked_on_another_node_is_refused_although_what_learns_of_it_died() {
+    const SECRET: &str = "a secret of the tests that is longer than it must be";
+    const ADMIN: &str = "admin-key-0123456789";
+    let settings = [
+        ("TIPCAST_AUTH__ADMIN_KEYS", ADMIN),
+        ("TIPCAST_AUTH__TOKENS__HS256_SECRETS", SECRET),
+        ("TIPCAST_FEEDS__VISIBILITY", "private"),
+    ];
+    let faulty = Faulty::with(Backing::redis(), &settings);
+    let other = TestApp::with(&faulty._backing, |config| {
+        config.auth.admin_keys = vec![ADMIN.to_owned().into()];
+        config.auth.tokens.hs256_secrets = vec![SECRET.to_owned().into()];
+        config.feeds.visibility = "private".into();
+    })
+    .await;
+    let seconds = Millis::now().0 as f64 / 1e3;
+    for viewer in ["ann", "eve"] {
+        let claims = json!({"sub": viewer, "iat": seconds - 5.0, "exp": seconds + 3_000.0, "feeds": ["*"]});
+        let token = Minter::secret(SECRET).sign(&claims, None).unwrap();
+        let status =
+            async || Api::send(faulty.request("GET", "/v1/feeds/show").bearer_auth(&token)).await.status;
+        faulty.until("the token is taken", async || status().await == 200).await;
+        faulty.kill("revocations").await;
+        let path = format!("/v1/viewers/{viewer}/revoke");
+        let said = Api::send(other.request("POST", &path).bearer_auth(ADMIN)).await;
+        assert_eq!(said.status, 200, "{said:?}");
+        faulty.until("it is refused", async || status().await == 401).await;
+    }
+    assert_eq!(faulty.restarts("revocations").await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_log_goes_on_although_its_thread_died_and_the_line_that_it_held_is_counted() {
+    const KEY: &str = "producer-0123456789";
+    let dir = TempDir::new().unwrap();
+    let file = dir.path().join("audit.log");
+    let settings = [("TIPCAST_LOG__AUDIT", file.to_str().unwrap()), ("TIPCAST_AUTH__PRODUCER_KEYS", KEY)];
+    let faulty = Faulty::with(Backing::folder(), &settings);
+    let change = async |capacity: u64| {
+        let change = faulty.request("PATCH", "/v1/feeds/show/policy").bearer_auth(KEY);
+        let said = Api::send(change.json(&json!({"capacity": capacity}))).await;
+        assert_eq!(said.status, 200, "{said:?}");
+    };
+    let lines = || std::fs::read_to_string(&file).unwrap_or_default().lines().count();
+    change(5).await;
+    faulty.until("the first line", async || lines() == 1).await;
+    faulty.inject("audit", "panic");
+    change(6).await;
+    faulty.struck("audit").await;
+    change(7).await;
+    faulty.until("the third line", async || lines() == 2).await;
+    assert_eq!(faulty.restarts("audit").await, 1);
+    let metrics = faulty.get("/metrics").await.text;
+    assert!(metrics.contains("\ntipcast_audit_dropped_total 1\n"), "{metrics}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

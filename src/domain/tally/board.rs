@@ -99,7 +99,7 @@ impl Board {
         let gifter = self.gifters.entry(user.clone()).or_default();
         self.moved.entry(user.clone()).or_insert_with(|| gifter.given.clone());
         gifter.given.retain(|id, _| state.knows(*id));
-        if counted.ranked && !change.back {
+        if counted.ranked && !change.back && *gifter.person != *change.person {
             gifter.person = change.person.into();
         }
         let amount =

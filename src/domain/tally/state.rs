@@ -92,8 +92,10 @@ impl Instance {
         if let Some((amount, currency)) = &counted.value
             && (self.values.len() < MAX_CURRENCIES || self.values.contains_key(&**currency))
         {
-            let sum = self.values.entry(currency.to_string()).or_default();
-            *sum = sum.plus(*amount);
+            match self.values.get_mut(&**currency) {
+                Some(sum) => *sum = sum.plus(*amount),
+                None => drop(self.values.insert(currency.to_string(), *amount)),
+            }
         }
     }
 
@@ -176,8 +178,12 @@ impl State {
 
     /// The open instances, as [`Counted`] spells them; none when nothing is counted.
     pub fn instances(&self) -> Option<Arc<str>> {
-        let ids: Vec<String> = self.open.iter().map(|it| it.id.to_string()).collect();
-        (!ids.is_empty()).then(|| ids.join(".").into())
+        use std::fmt::Write;
+        let mut ids = String::with_capacity(32);
+        for it in &self.open {
+            let _ = write!(ids, "{}{}", if ids.is_empty() { "" } else { "." }, it.id);
+        }
+        (!ids.is_empty()).then(|| ids.into())
     }
 
     /// True when [`State::settle`] has nothing to do.

@@ -1,8 +1,8 @@
 //! What comes into a ledger, who is told of it, and what is forgotten.
 //!
 //! Entries gather in memory and are written with the rest of the group, or before somebody reads them in the same
-//! group. Those of a feed that nobody reads are only jotted down by their group, unless it brings enough for a chunk,
-//! and stay in memory until there are many: then, or when somebody reads the feed, they are written to its ledger.
+//! group. Those of a feed that nobody reads are only logged by their group, unless it brings enough for a chunk, and
+//! stay in memory until much is logged: then, or when somebody reads the feed, they are written to its ledger.
 
 use super::fault::Step;
 use super::hooks;
@@ -17,7 +17,7 @@ pub(super) fn enter(txn: &mut FeedTxn<'_>, push: impl FnOnce(&mut String)) -> St
     if txn.feed.ledger.enter(txn.now, push) { txn.touch() } else { Ok(()) }
 }
 
-/// Makes what was entered part of the group: jots it down, or writes it to the ledger if somebody reads there.
+/// Writes what was entered to the ledger if somebody reads there. What is new otherwise is logged by the group.
 pub(super) fn keep(txn: &mut FeedTxn<'_>) -> Step<()> {
     let new = txn.feed.ledger.new_entries();
     if new == 0 {
@@ -29,15 +29,16 @@ pub(super) fn keep(txn: &mut FeedTxn<'_>) -> Step<()> {
     if is_read || new >= ledger::CHUNK_LEAST {
         return write(txn);
     }
-    txn.feed.ledger.jot(txn.db, &mut txn.common.jots, (txn.name, no))
+    Ok(())
 }
 
-/// Brings what is jotted down of the feed to its ledger.
+/// Brings what is logged of the feed, and what it has in memory, to its own tables.
 pub(super) fn settle(txn: &mut FeedTxn<'_>) -> Step<()> {
     let Some(no) = txn.feed.no else { return Ok(()) };
     txn.touch()?;
     know(txn, no)?;
-    write(txn)
+    write(txn)?;
+    txn.feed.write_logged(txn.db)
 }
 
 /// Writes what was entered and is not written. Readers of the same group do so first.
@@ -47,11 +48,7 @@ pub(super) fn write(txn: &mut FeedTxn<'_>) -> Step<()> {
     }
     let no = txn.number()?;
     know(txn, no)?;
-    let was_jotted = txn.common.jots.feeds.remove(txn.name);
     let first_at = txn.feed.ledger.write(txn.db, no)?;
-    if was_jotted {
-        ledger::forget_jots(txn.db, no)?;
-    }
     join_hooks(txn, no)?;
     make_jobs(txn, first_at);
     trim(txn, no)
@@ -62,11 +59,10 @@ fn know(txn: &mut FeedTxn<'_>, no: i64) -> Step<Known> {
     if let Some(known) = &txn.feed.ledger.known {
         return Ok(known.clone());
     }
-    if txn.feed.ledger.stranded {
+    let found = std::mem::take(&mut txn.feed.ledger.found);
+    if !found.is_empty() {
         txn.touch()?;
-        ledger::gather_jots(txn.db, no)?;
-        txn.common.jots.feeds.remove(txn.name);
-        txn.feed.ledger.stranded = false;
+        ledger::gather(txn.db, no, &found)?;
     }
     let (base, next) = ledger::ends(txn.db, no)?.unwrap_or_default();
     let mut known = Known { base, next, ..Known::default() };

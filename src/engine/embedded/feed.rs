@@ -13,7 +13,8 @@ use super::claims;
 use super::db::{Db, parsed, text};
 use super::fault::{Fault, Step};
 use super::ledger::Ledger;
-use super::locks::{StoredLocks, push_lock, read_locks};
+use super::locks::{StoredLocks, read_locks, spell_locks};
+use super::log::{Log, Record};
 use super::tallies::{self, Tally};
 use crate::domain::feed::Effects;
 use crate::domain::{
@@ -42,8 +43,11 @@ pub(super) struct Feed {
     checkpoint: u64,
     /// True when it was written whole with its epoch: a policy alone is written without one.
     begun: bool,
+    /// Changes of this group.
     pending: Vec<Change>,
     touched_locks: Vec<String>,
+    /// Changes of groups before it that are on disk in the log alone, and the locks that they touched.
+    logged: (Vec<Change>, Vec<String>),
     /// Locks that were touched since it was written whole, and stand beside the changes on disk.
     later_locks: Vec<String>,
     /// What the table of locks has of it.
@@ -80,6 +84,7 @@ impl Feed {
             begun: false,
             pending: Vec::new(),
             touched_locks: Vec::new(),
+            logged: (Vec::new(), Vec::new()),
             later_locks: Vec::new(),
             stored_locks: StoredLocks::default(),
             whole: false,
@@ -97,26 +102,42 @@ impl Feed {
 
     /// Reads a feed back; none when nothing of it is kept. Its locks come along whether they still hold or not:
     /// only what is in memory is ever purged.
-    pub(super) fn load(db: &Db, name: &FeedId, defaults: &Arc<Policy>) -> Step<Option<Feed>> {
+    pub(super) fn load(db: &Db, name: &FeedId, defaults: &Arc<Policy>, log: &Log) -> Step<Option<Feed>> {
         let sql = "SELECT * FROM feeds WHERE name = ?1";
         let Some(mut feed) = db.one(sql, [name.as_str()], |r| read_feed(r, defaults))? else {
             return Ok(None);
         };
         let Some(no) = feed.no else { return Ok(None) };
-        let stored_capacity = feed.capacity;
+        let (stored_capacity, mut later_locks) = (feed.capacity, Vec::new());
         let state = &mut feed.state;
         for change in read_changes(db, no, &state.list.at.epoch, state.list.at.seq, usize::MAX)? {
             state.fold(&change, stored_capacity).map_err(|why| Fault::garbled(why.to_string()))?;
         }
         let policy = &feed.policy;
+        let read = state.list.at.seq;
+        for record in log.records(no)?.iter().filter(|record| record.seq > read) {
+            let garbled = || Fault::garbled("changes of it in the log cannot be read");
+            let epoch = state.list.at.epoch.clone();
+            let changes =
+                Records::all(&record.changes, |records| records.change(&epoch)).ok_or_else(garbled)?;
+            for change in &changes {
+                state.fold(change, stored_capacity).map_err(|why| Fault::garbled(why.to_string()))?;
+            }
+            if state.list.at.seq != record.seq {
+                return Err(garbled());
+            }
+            feed.logged.0.extend(changes);
+            later_locks.extend(read_locks(&record.locks)?);
+        }
+        feed.logged.1.extend(later_locks.iter().map(|(key, _)| key.clone()));
+        feed.ledger.found = log.records(no)?.to_vec();
         state.covered_from = state.covered_from.max(state.list.at.seq.saturating_sub(policy.history));
         feed.stored_locks = StoredLocks::read(db, no, &mut state.locks)?;
         let sql = "SELECT * FROM changes WHERE feed = ?1 AND last > ?2 ORDER BY last";
-        for locks in db.all(sql, params![no, feed.checkpoint], |r| read_locks(text(r, 3)?))? {
-            for (key, lock) in locks {
-                feed.later_locks.push(key.clone());
-                state.locks.insert(key, lock);
-            }
+        let beside_changes = db.all(sql, params![no, feed.checkpoint], |r| read_locks(text(r, 3)?))?;
+        for (key, lock) in beside_changes.into_iter().flatten().chain(later_locks) {
+            feed.later_locks.push(key.clone());
+            state.locks.insert(key, lock);
         }
         for (stock, shown) in claims::drops(db, no)? {
             state.list.drops.insert(shown.drop.clone(), shown.clone().into());
@@ -183,8 +204,15 @@ impl Feed {
             Some(no) => read_changes(db, no, &since.epoch, since.seq, max)?,
             None => Vec::new(),
         };
-        let unwritten = self.pending.iter().filter(|change| change.seq > since.seq);
-        changes.extend(unwritten.take(max - changes.len()).cloned());
+        for change in self.logged.0.iter().chain(&self.pending) {
+            let last = changes.last().map_or(since.seq, |last| last.seq);
+            if changes.len() == max || change.seq > last + 1 {
+                break;
+            }
+            if change.seq == last + 1 {
+                changes.push(change.clone());
+            }
+        }
         if changes.is_empty() && since.seq < self.state.list.at.seq {
             return Err(Fault::garbled(format!("the changes after {since} are not there")));
         }
@@ -200,30 +228,74 @@ impl Feed {
         self.whole = true;
         db.run("DELETE FROM changes WHERE feed = ?1", [no])?;
         self.touched_locks = self.state.locks.keys().cloned().collect();
-        self.write(db, name, Millis(i64::MIN))
+        self.logged.0.clear();
+        self.write(db, name, Millis(i64::MIN), None)
     }
 
-    /// Writes what is new of it. `now` decides which locks need not be kept any more.
-    pub(super) fn write(&mut self, db: &Db, name: &FeedId, now: Millis) -> Step<()> {
+    /// Brings changes that are logged to their table.
+    pub(super) fn write_logged(&mut self, db: &Db) -> Step<()> {
         let Some(no) = self.no else { return Ok(()) };
-        let state = &mut self.state;
-        let begins = !self.begun && !state.list.at.epoch.is_none();
-        self.touched_locks.sort_unstable();
-        self.touched_locks.dedup();
+        let (changes, touched) = std::mem::take(&mut self.logged);
+        append(db, no, &changes, &spell_locks(touched, &self.state.locks))?;
+        self.whole |= self.is_due();
+        Ok(())
+    }
+
+    /// True when reading it back would fold too many changes.
+    fn is_due(&self) -> bool {
+        self.state.list.at.seq - self.checkpoint >= WHOLE_EVERY
+    }
+
+    /// Writes what is new of it: into the log if there is one, and it is neither much nor to be written whole. `now`
+    /// decides which locks need not be kept any more.
+    pub(super) fn write(&mut self, db: &Db, name: &FeedId, now: Millis, log: Option<&mut Log>) -> Step<()> {
+        let Some(no) = self.no else { return Ok(()) };
+        let begins = !self.begun && !self.state.list.at.epoch.is_none();
         let nowhere_to_stand = self.pending.is_empty() && !self.touched_locks.is_empty();
-        let due = state.list.at.seq - self.checkpoint >= WHOLE_EVERY;
-        let whole = self.whole || begins || due || nowhere_to_stand;
-        let mut locks = String::new();
-        if whole {
-            write_feed(db, no, name, state, self.capacity)?;
-        } else {
-            for key in &self.touched_locks {
-                state.locks.get(key).inspect(|lock| push_lock(&mut locks, key, lock));
+        let (is_logged, are_many) = (!self.logged.0.is_empty(), self.pending.len() >= CHUNK / 4);
+        let mut record = Record::default();
+        if self.whole
+            || begins
+            || nowhere_to_stand
+            || log.is_none()
+            || !is_logged && (are_many || self.is_due())
+        {
+            self.write_now(db, (name, no), begins || nowhere_to_stand, now)?;
+        } else if let Some(last) = self.pending.last() {
+            record.seq = last.seq;
+            self.pending.iter().for_each(|change| push_change(&mut record.changes, change));
+            let touched = std::mem::take(&mut self.touched_locks);
+            self.logged.0.extend_from_slice(&self.pending);
+            self.logged.1.extend_from_slice(&touched);
+            self.later_locks.extend_from_slice(&touched);
+            record.locks = spell_locks(touched, &self.state.locks);
+        }
+        if let Some(log) = log {
+            if self.ledger.new_entries() > 0 {
+                self.ledger.log(&mut record);
+            }
+            if record != Record::default() {
+                log.put(db, (name, no), &record)?;
             }
         }
-        append(db, no, &self.pending, &locks)?;
-        self.later_locks.append(&mut self.touched_locks);
+        self.write_rest(db, no, now)
+    }
+
+    /// Writes its changes to their table, and it whole if it is time for that.
+    fn write_now(&mut self, db: &Db, (name, no): (&FeedId, i64), whole: bool, now: Millis) -> Step<()> {
+        if !self.logged.0.is_empty() {
+            self.write_logged(db)?;
+        }
+        let whole = whole || self.whole || self.is_due();
+        let mut touched = std::mem::take(&mut self.touched_locks);
+        self.later_locks.extend_from_slice(&touched);
         if whole {
+            write_feed(db, no, name, &self.state, self.capacity)?;
+            touched.clear();
+        }
+        append(db, no, &self.pending, &spell_locks(touched, &self.state.locks))?;
+        if whole {
+            let state = &mut self.state;
             self.checkpoint = state.list.at.seq;
             self.begun = !state.list.at.epoch.is_none();
             let forget = state.covered_from.min(state.list.at.seq);
@@ -232,7 +304,14 @@ impl Feed {
             self.later_locks.dedup();
             self.stored_locks.put(db, no, &self.later_locks, &mut state.locks, now)?;
             self.later_locks.clear();
+            self.whole = false;
         }
+        Ok(())
+    }
+
+    /// Writes what it has beside its list.
+    fn write_rest(&mut self, db: &Db, no: i64, now: Millis) -> Step<()> {
+        let state = &mut self.state;
         for name in std::mem::take(&mut self.touched_stocks) {
             if let (Some(stock), Some(shown)) = (self.stocks.get(&name), state.list.drops.get(&name)) {
                 claims::put_drop(db, no, &name, stock, shown)?;
@@ -246,7 +325,6 @@ impl Feed {
             state.locks.retain(|_, lock| lock.until > now);
             self.purge_locks_at = 2 * state.locks.len() + 64;
         }
-        self.whole = false;
         Ok(())
     }
 }

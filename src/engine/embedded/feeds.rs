@@ -8,9 +8,10 @@ use super::EmbeddedOptions;
 use super::db::Db;
 use super::fault::{Fault, Step};
 use super::feed::Feed;
+use super::log::Log;
 use super::steady::Steady;
 use super::txn::{Common, FeedTxn};
-use super::{due, entries, ledger};
+use super::{due, entries};
 use crate::domain::{FeedId, Millis};
 use crate::engine::Notice;
 use crate::metrics::Metrics;
@@ -119,8 +120,9 @@ impl Feeds {
         if self.by_name.contains_key(name) {
             return Ok(());
         }
-        let Some(mut feed) = Feed::load(&self.db, name, &self.common.defaults)? else { return Ok(()) };
-        feed.ledger.stranded = self.common.jots.feeds.contains(name);
+        self.read_log()?;
+        let Common { defaults, log, .. } = &self.common;
+        let Some(mut feed) = Feed::load(&self.db, name, defaults, log)? else { return Ok(()) };
         if feed.must_write() {
             FeedTxn::new(&self.db, name, &mut feed, &mut self.common, now).touch()?;
         }
@@ -168,12 +170,18 @@ impl Feeds {
             self.on_touched(&name, entries::keep)?;
             next += 1;
         }
-        // What is left in memory is given up when there are too many feeds.
-        if self.common.jots.are_many() || self.by_name.len() > FEEDS_IN_MEMORY {
-            self.settle_jots()?;
+        // What is in memory alone, beside the log, is given up when there are too many feeds.
+        let is_over = self.common.log.is_long() || self.by_name.len() > FEEDS_IN_MEMORY;
+        if is_over {
+            self.settle_log()?;
         }
         for name in self.common.touched.clone() {
-            self.on_touched(&name, |txn| txn.feed.write(txn.db, txn.name, txn.now))?;
+            self.on_touched(&name, |txn| {
+                if is_over {
+                    entries::write(txn)?;
+                }
+                txn.feed.write(txn.db, txn.name, txn.now, Some(&mut txn.common.log).filter(|_| !is_over))
+            })?;
         }
         if self.must_rerun {
             return Err(Fault::garbled("a feed of this group is damaged"));
@@ -192,30 +200,33 @@ impl Feeds {
         }
     }
 
-    /// Brings everything that is jotted down to ledgers.
-    pub(super) fn settle_jots(&mut self) -> Step<()> {
-        let feeds = std::mem::take(&mut self.common.jots.feeds);
+    /// Reads the log again if that could not be done after a group that failed.
+    fn read_log(&mut self) -> Step<()> {
+        if self.common.log.must_be_read {
+            self.common.log = Log::read(&self.db)?;
+            self.damaged.keys().for_each(|name| self.common.log.keep(name));
+        }
+        Ok(())
+    }
+
+    /// Brings everything that is logged to the feeds' own tables.
+    pub(super) fn settle_log(&mut self) -> Step<()> {
+        self.read_log()?;
+        let feeds = self.common.log.feeds();
         if feeds.is_empty() {
             return Ok(());
         }
         self.db.begin()?;
-        let mut left = false;
         for name in &feeds {
-            if !self.by_name.contains_key(name) {
-                // Then the table has it, and whoever reads the feed back must find that out.
-                self.common.jots.feeds.insert(name.clone());
-            }
             let now = self.by_name.get(name).and_then(|feed| feed.touched).unwrap_or(Millis(0));
             match self.on(name, now, entries::settle) {
                 Ok(()) => {}
-                Err(Fault::Damaged(_)) => left = true,
+                // What was logged of it stays for whoever restores it.
+                Err(Fault::Damaged(_)) => self.common.log.keep(name),
                 Err(fault) => return Err(fault),
             }
         }
-        self.common.jots.feeds.clear();
-        self.common.jots.count = 0;
-        // What a damaged feed has jotted down stays for whoever restores it.
-        if left { Ok(()) } else { ledger::forget_all_jots(&self.db) }
+        self.common.log.clear(&self.db)
     }
 
     /// What the durable group has to tell, feed by feed. Afterwards nothing is left to write.
@@ -243,11 +254,11 @@ impl Feeds {
         (self.must_rerun, self.probing) = (false, false);
         let touched = std::mem::take(&mut self.common.touched);
         touched.iter().for_each(|name| drop(self.by_name.remove(name)));
+        self.common.log.must_be_read = true;
+        let read = self.read_log();
         let Feeds { db, common, damaged, .. } = self;
-        let mut reread = || -> Step<()> {
-            let mut jots = ledger::Jots::read(db)?;
-            jots.feeds.retain(|name| !damaged.contains_key(name));
-            common.jots = jots;
+        let reread = || -> Step<()> {
+            read?;
             for name in touched.iter().filter(|name| !damaged.contains_key(name)) {
                 let sql = "SELECT min(at) FROM due WHERE feed = (SELECT no FROM feeds WHERE name = ?1)";
                 let first = db.value::<i64>(sql, [name.as_str()])?.map(Millis);

@@ -11,6 +11,7 @@ use super::db::Db;
 use super::fault::{Fault, Step};
 use super::feed::Feed;
 use super::folder::{self, Folder};
+use super::log::Log;
 use super::scan::{self, Damage};
 use super::{ledger, open};
 use crate::domain::{FeedId, Policy};
@@ -60,13 +61,13 @@ fn examine(conn: Connection) -> rusqlite::Result<Report> {
 /// Reads every feed back; how many there are, and those that cannot be.
 fn read_all(db: &Db) -> Step<(usize, Vec<Damage>)> {
     let names = ledger::names(db, "SELECT name FROM feeds ORDER BY name", [])?;
-    let mut damage = Vec::new();
+    let (mut damage, log) = (Vec::new(), Log::read(db)?);
     for name in &names {
         // One whose own record is not as it was written was told of by the scan, under the name that it had.
         let own = db.one("SELECT * FROM feeds WHERE name = ?1", [name.as_str()], |_| Ok(()));
         if own.is_ok()
             && let Err(Fault::Garbled(what) | Fault::Damaged(what) | Fault::Disk(what)) =
-                Feed::load(db, name, &Arc::default())
+                Feed::load(db, name, &Arc::default(), &log)
         {
             damage.push(Damage { feed: Some(name.clone()), what });
         }
@@ -144,9 +145,10 @@ fn bring_back(from: &Path, to: &Path, defaults: &Arc<Policy>) -> Result<Report, 
         Fault::Disk(why) | Fault::Garbled(why) | Fault::Damaged(why) => wrong(&why),
     };
     let names = ledger::names(&db, "SELECT name FROM feeds ORDER BY name", []).map_err(told)?;
+    let log = Log::read(&db).map_err(told)?;
     db.begin().map_err(told)?;
     for name in &names {
-        match Feed::load(&db, name, defaults) {
+        match Feed::load(&db, name, defaults, &log) {
             Ok(Some(mut feed)) => feed.begin_epoch(&db, name).map_err(told)?,
             Ok(None) => {}
             // It is named in the report.

@@ -6,6 +6,7 @@ use rusqlite::{Row as SqlRow, params};
 
 use super::db::{Db, parsed, text};
 use super::fault::{Fault, Step};
+use super::known_ids::KnownIds;
 use super::seal::{self, Found};
 use crate::domain::answer::{CountedGift, GiftFate, Remembered};
 use crate::domain::{
@@ -31,6 +32,7 @@ const ROUND: usize = 16_384;
 /// Looks for ids to forget, in turn through the whole table: an index by time would cost every id as much as
 /// writing it does.
 pub(super) struct Ids {
+    known: KnownIds,
     /// Ids written since they were looked after the last time: twice as many are looked at, so the table can't
     /// outgrow it.
     written: usize,
@@ -44,7 +46,8 @@ pub(super) struct Ids {
 
 impl Default for Ids {
     fn default() -> Ids {
-        Ids { written: 0, looked_at: String::new(), hold: Millis::MAX, rest: Millis(i64::MIN) }
+        let known = KnownIds::default();
+        Ids { known, written: 0, looked_at: String::new(), hold: Millis::MAX, rest: Millis(i64::MIN) }
     }
 }
 
@@ -66,6 +69,22 @@ pub(super) fn part_taken_back(db: &Db, feed: i64, id: &GiftId) -> Step<()> {
 }
 
 impl Ids {
+    /// With what is known of the ids in the table.
+    pub(super) fn read(db: &Db) -> Step<Ids> {
+        Ok(Ids { known: KnownIds::read(db)?, ..Ids::default() })
+    }
+
+    /// [`remembered`] of an id that is probably new.
+    pub(super) fn remembered(
+        &self,
+        db: &Db,
+        feed: i64,
+        id: &GiftId,
+        now: Millis,
+    ) -> Step<Option<Remembered>> {
+        if self.known.may_hold(feed, id.as_str()) { remembered(db, feed, id, now) } else { Ok(None) }
+    }
+
     /// Remembers what became of a gift id. Until when does not matter while it waits.
     pub(super) fn remember(&mut self, db: &Db, feed: i64, it: &Remembered, until: Millis) -> Step<()> {
         let sql = "INSERT OR REPLACE INTO ids VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
@@ -91,6 +110,7 @@ impl Ids {
             }
         };
         let fingerprint = it.fingerprint.0;
+        self.known.add(feed, id.as_str());
         db.put(sql, params![feed, id.as_str(), fingerprint, status, epoch, seq, row, count, until, part])
     }
 
@@ -140,7 +160,7 @@ impl Ids {
         if looked == most {
             self.looked_at = last;
         } else {
-            *self = Ids { rest: self.hold, written: self.written, ..Ids::default() };
+            self.rest = std::mem::replace(&mut self.hold, Millis::MAX);
         }
         Ok(())
     }

@@ -13,14 +13,17 @@ pub(super) const APPLICATION_ID: i64 = 0x5449_5043;
 pub(super) const NEWEST: i64 = LAYOUTS.len() as i64;
 
 /// What each layout adds to the one before. A file of an older layout is brought up to the last one.
-const LAYOUTS: [&str; 12] =
-    [FEEDS, CLOSER, DUE, DROPS, REPORTS, MODERATION, SOURCES, PROBE, REVOKED, REVIEW, TALLIES, LOCKS];
+const LAYOUTS: [&str; 13] =
+    [FEEDS, CLOSER, DUE, DROPS, REPORTS, MODERATION, SOURCES, PROBE, REVOKED, REVIEW, TALLIES, LOCKS, LOG];
 
 /// From this layout on every row ends with its seal; later tables are made with it.
 const SEALED: i64 = 8;
 
 /// From this layout on locks stand in chunks.
 const LOCKS_IN_CHUNKS: i64 = 12;
+
+/// From this layout on changes are logged beside entries.
+const LOGGED: i64 = 13;
 
 const FEEDS: &str = "
 CREATE TABLE feeds (
@@ -181,6 +184,17 @@ CREATE TABLE locks (
 ) STRICT, WITHOUT ROWID;
 ";
 
+/// Entries that are logged have their changes beside them. The index says whose records stand on a page that cannot
+/// be read.
+const LOG: &str = "
+CREATE TABLE log (
+    place INTEGER PRIMARY KEY, feed INTEGER NOT NULL, seq INTEGER NOT NULL, changes TEXT NOT NULL,
+    locks TEXT NOT NULL, last INTEGER NOT NULL, count INTEGER NOT NULL, at INTEGER NOT NULL,
+    entries TEXT NOT NULL, seal INTEGER NOT NULL
+) STRICT;
+CREATE INDEX log_places ON log (place, feed);
+";
+
 /// The tables of a file, by name.
 pub(super) fn tables(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let sql =
@@ -202,6 +216,9 @@ pub(super) fn upgrade(conn: &Connection, layout: i64) -> rusqlite::Result<()> {
             }
             if at + 1 == LOCKS_IN_CHUNKS {
                 gather_locks(conn)?;
+            }
+            if at + 1 == LOGGED {
+                log_jots(conn)?;
             }
         }
         conn.execute_batch(&format!(
@@ -251,6 +268,28 @@ fn gather_locks(conn: &Connection) -> rusqlite::Result<()> {
         conn.execute(sql, rusqlite::params![feed, body, i64::from(is_damaged)])?;
     }
     conn.execute_batch("DROP TABLE locks_by_key")
+}
+
+/// Brings entries of the table before the log into it. What is damaged stays damaged.
+fn log_jots(conn: &Connection) -> rusqlite::Result<()> {
+    let mut query = conn.prepare("SELECT * FROM jots ORDER BY place")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let (feed, is_damaged) = match seal::check(row) {
+            Ok(Found::Whole) => (row.get(1)?, false),
+            Ok(Found::Stray(feed)) => (feed, true),
+            Err(_) => (row.get(1)?, true),
+        };
+        let (place, last, count): (i64, i64, i64) = (row.get(0)?, row.get(2)?, row.get(3)?);
+        let (at, entries): (i64, String) = (row.get(4)?, row.get(5)?);
+        let sql = "INSERT INTO log VALUES
+            (?1, ?2, 0, '', '', ?3, ?4, ?5, ?6, seal(?1, ?2, 0, '', '', ?3, ?4, ?5, ?6) + ?7)";
+        let values = rusqlite::params![place, feed, last, count, at, entries, i64::from(is_damaged)];
+        conn.execute(sql, values)?;
+    }
+    drop(rows);
+    drop(query);
+    conn.execute_batch("DROP TABLE jots")
 }
 
 /// Makes an empty file of an older layout, as its version would have.

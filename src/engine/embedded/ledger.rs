@@ -1,38 +1,24 @@
 //! Ledgers of feeds, in memory and on disk.
 //!
-//! `ledger` holds entries in chunks, as `changes` does: a commit touches one page of it per feed. So that a feed
-//! that nobody reads costs less, its entries are jotted down in `jots` first, all feeds' side by side, and brought to
-//! `ledger` many at a time.
-
-use std::collections::BTreeSet;
+//! `ledger` holds entries in chunks, as `changes` does. Those of a feed that nobody reads are logged first (see
+//! [`super::log`]) and brought to `ledger` many at a time.
 
 use rusqlite::{Row as SqlRow, params};
 
 use super::db::{Db, text};
 use super::fault::{Fault, Step};
+use super::log::Record;
 use crate::domain::{Cursor, Entry, FeedId, HookId, Millis};
 use crate::engine::record::{ENTRY_LINES, Records};
 
 /// Entries in one stored chunk: what a reader of one entry looks through.
 const CHUNK: u64 = 256;
 
-/// Entries of one commit that are worth a chunk of their own: jotting them down first would write them twice.
+/// Entries of one commit that are worth a chunk of their own: logging them first would write them twice.
 pub(super) const CHUNK_LEAST: u64 = CHUNK / 4;
-
-/// Entries that are jotted down at most, of all feeds together.
-const JOTTED_MOST: u64 = 4096;
 
 /// Chunks of a ledger that one trimming forgets at most: more would hold up everybody's commit.
 const CUT_MOST: usize = 1024;
-
-/// What is jotted down since it was all brought to ledgers the last time.
-#[derive(Default)]
-pub(super) struct Jots {
-    pub(super) count: u64,
-    pub(super) feeds: BTreeSet<FeedId>,
-    /// The last place that was taken.
-    last: i64,
-}
 
 /// A feed's ledger in memory.
 #[derive(Default)]
@@ -43,8 +29,8 @@ pub(super) struct Ledger {
     unwritten: String,
     /// How many they are.
     count: u64,
-    /// How many of them are jotted down, and how long their text is.
-    jotted: (u64, usize),
+    /// How many of them are logged, and how long their text is.
+    logged: (u64, usize),
     /// Where a chunk of them ends, and the time of its last entry.
     full: Vec<(usize, Millis)>,
     /// When the first and the last of them happened.
@@ -54,8 +40,8 @@ pub(super) struct Ledger {
     trim_at: u64,
     /// True when this group brought something for readers, even if no change of the list came of it.
     pub(super) stirred: bool,
-    /// True when something of it is jotted down that memory does not have: it was read back since.
-    pub(super) stranded: bool,
+    /// What was logged of it before it was read back, and is not in memory.
+    pub(super) found: Vec<Record>,
 }
 
 /// What the tables say of a ledger.
@@ -97,27 +83,6 @@ impl Known {
     }
 }
 
-impl Jots {
-    /// As the table says.
-    pub(super) fn read(db: &Db) -> Step<Jots> {
-        let sql = "SELECT f.name, sum(j.count), max(j.place) FROM jots j JOIN feeds f ON f.no = j.feed GROUP BY f.no";
-        let mut jots =
-            Jots { last: db.value("SELECT max(place) FROM jots", [])?.unwrap_or(0), ..Jots::default() };
-        let mut query = db.conn.prepare(sql)?;
-        let mut rows = query.query([])?;
-        while let Some(r) = rows.next()? {
-            jots.count += r.get::<_, u64>(1)?;
-            jots.feeds.extend(text(r, 0)?.parse());
-        }
-        Ok(jots)
-    }
-
-    /// True when there is so much that it is to be brought to ledgers.
-    pub(super) fn are_many(&self) -> bool {
-        self.count > JOTTED_MOST
-    }
-}
-
 impl Ledger {
     /// True when subscriptions are to be told although the list did not change. Asked once per group.
     pub(super) fn must_tell(&mut self) -> bool {
@@ -135,7 +100,7 @@ impl Ledger {
         if self.count == 0 {
             self.first_at = at;
         }
-        self.stirred |= self.count == self.jotted.0;
+        self.stirred |= self.count == self.logged.0;
         self.last_at = at;
         self.count += 1;
         if self.count.is_multiple_of(CHUNK) {
@@ -146,7 +111,7 @@ impl Ledger {
 
     /// How many entries of it are not on disk.
     pub(super) fn new_entries(&self) -> u64 {
-        self.count - self.jotted.0
+        self.count - self.logged.0
     }
 
     /// True when something of it is not in the table of ledgers.
@@ -154,26 +119,22 @@ impl Ledger {
         self.count > 0
     }
 
-    /// Jots down what is new.
-    pub(super) fn jot(&mut self, db: &Db, jots: &mut Jots, (name, feed): (&FeedId, i64)) -> Step<()> {
+    /// Puts what is new into the record that the commit logs.
+    pub(super) fn log(&mut self, record: &mut Record) {
         let known = self.known.get_or_insert_default();
         known.begin(self.first_at);
-        let (before, from) = self.jotted;
-        let (last, some) = (known.last() + self.count, self.count - before);
-        let sql = "INSERT INTO jots VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-        jots.last += 1;
-        db.put(sql, params![jots.last, feed, last, some, self.last_at.0, &self.unwritten[from..]])?;
-        self.jotted = (self.count, self.unwritten.len());
-        jots.count += some;
-        jots.feeds.insert(name.clone());
-        Ok(())
+        let (before, from) = self.logged;
+        (record.last, record.count) = (known.last() + self.count, self.count - before);
+        record.at = self.last_at;
+        record.entries.push_str(&self.unwritten[from..]);
+        self.logged = (self.count, self.unwritten.len());
     }
 
     /// Brings what memory has to the table of ledgers. The time of the first entry.
     pub(super) fn write(&mut self, db: &Db, feed: i64) -> Step<Millis> {
         let known = self.known.get_or_insert_default();
         known.begin(self.first_at);
-        self.jotted = (0, 0);
+        self.logged = (0, 0);
         let (text, count) = (std::mem::take(&mut self.unwritten), std::mem::take(&mut self.count));
         let mut ends = std::mem::take(&mut self.full);
         if !count.is_multiple_of(CHUNK) {
@@ -230,30 +191,16 @@ fn enter(db: &Db, feed: i64, last: u64, count: u64, at: Millis, body: &str) -> S
     db.put(sql, params![feed, last, count, at.0, body])
 }
 
-/// Brings what of a feed is jotted down, and not in memory, to its ledger.
-pub(super) fn gather_jots(db: &Db, feed: i64) -> Step<()> {
+/// Brings what was logged of a ledger, and is neither there nor in memory, to it.
+pub(super) fn gather(db: &Db, feed: i64, records: &[Record]) -> Step<()> {
     let after = ends(db, feed)?.map_or(0, |(_, next)| next.saturating_sub(1));
-    let jots = db.all("SELECT * FROM jots WHERE feed = ?1 ORDER BY place", [feed], |r| {
-        let (last, count, at): (u64, u64, i64) = (r.get(2)?, r.get(3)?, r.get(4)?);
-        Ok((last, count, Millis(at), r.get::<_, String>(5)?))
-    })?;
     db.begin()?;
-    for (last, count, at, body) in jots {
-        if last > after {
-            enter(db, feed, last, count, at, &body)?;
+    for Record { last, count, at, entries, .. } in records {
+        if *count > 0 && *last > after {
+            enter(db, feed, *last, *count, *at, entries)?;
         }
     }
-    forget_jots(db, feed)
-}
-
-/// Forgets what of a feed is jotted down: all of it is in its ledger.
-pub(super) fn forget_jots(db: &Db, feed: i64) -> Step<()> {
-    db.run("DELETE FROM jots WHERE feed = ?1", [feed]).map(drop)
-}
-
-/// Forgets all that is jotted down: all of it is in ledgers.
-pub(super) fn forget_all_jots(db: &Db) -> Step<()> {
-    db.run("DELETE FROM jots", []).map(drop)
+    Ok(())
 }
 
 /// Entries from number `from` on, at most `max`, without holes.

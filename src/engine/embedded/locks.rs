@@ -86,8 +86,19 @@ impl StoredLocks {
     }
 }
 
+/// Each lock under these keys once, a line each.
+pub(super) fn spell_locks(mut keys: Vec<String>, locks: &HashMap<String, Lock>) -> String {
+    keys.sort_unstable();
+    keys.dedup();
+    let mut lines = String::new();
+    keys.iter()
+        .filter_map(|key| locks.get_key_value(key))
+        .for_each(|(key, lock)| push_lock(&mut lines, key, lock));
+    lines
+}
+
 /// Appends a lock: a line.
-pub(super) fn push_lock(out: &mut String, key: &str, Lock { row, until }: &Lock) {
+fn push_lock(out: &mut String, key: &str, Lock { row, until }: &Lock) {
     use std::fmt::Write;
     let _ = writeln!(out, "{} {row} {key}", until.0);
 }

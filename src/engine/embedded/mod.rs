@@ -7,7 +7,7 @@
 //!
 //! - `fault`, `seal`, `db`: what can go wrong, rows that are checked, the connection; `layouts`, `open`,
 //!   `folder`, `scan`, `files`: the file as a whole.
-//! - Tables with their records, and what of them is in memory, by thing: `feed`, `locks`, `ids`, `due`, `claims`,
+//! - Tables with their records, and what of them is in memory, by thing: `feed`, `locks`, `log`, `ids`, `due`, `claims`,
 //!   `ledger`, `readers`, `hooks`, `jobs`.
 //! - `txn`, and the rules that run on it: `gifts`, `drops`, `due_work`, `entries`, `groups`,
 //!   `deliveries`, `moderation`, `sources`, `viewers`.
@@ -52,9 +52,11 @@ mod groups;
 mod hooks;
 mod ids;
 mod jobs;
+mod known_ids;
 mod layouts;
 mod ledger;
 mod locks;
+mod log;
 mod moderation;
 mod open;
 mod publishing;

@@ -2,7 +2,7 @@
 
 use super::fault::Step;
 use super::txn::FeedTxn;
-use super::{gifts, ids, reviews};
+use super::{gifts, reviews};
 use crate::domain::answer::Remembered;
 use crate::domain::{Gift, Outcome, due_at};
 
@@ -13,7 +13,7 @@ pub(super) fn publish(txn: &mut FeedTxn<'_>, gifts: &[Gift]) -> Step<Vec<Outcome
 
 fn publish_one(txn: &mut FeedTxn<'_>, gift: &Gift) -> Step<Outcome> {
     let remembered = match txn.feed.no {
-        Some(no) => ids::remembered(txn.db, no, &gift.id, txn.now)?,
+        Some(no) => txn.common.ids.remembered(txn.db, no, &gift.id, txn.now)?,
         None => None,
     };
     // Past its window the id is free again, though what it counted can be taken back for longer.

@@ -7,6 +7,7 @@ use rusqlite::{Connection, Row};
 use super::db::text;
 use super::fault::{Fault, Step};
 use super::layouts::tables;
+use super::log;
 use super::seal;
 use crate::domain::FeedId;
 
@@ -50,6 +51,11 @@ pub(super) fn scan(conn: &Connection) -> rusqlite::Result<Found> {
         });
         let Err(fault) = whole else { continue };
         let before = found.len();
+        if table == "log" {
+            for name in log::unreadable(conn)?.iter().filter_map(|no| names.get(no)) {
+                found.push(Damage { feed: Some(name.clone()), what: format!("log: {fault:?}") });
+            }
+        }
         if BY_FEED.contains(&table.as_str()) {
             let sql = format!("SELECT * FROM {table} WHERE feed = ?1");
             for (no, name) in &names {

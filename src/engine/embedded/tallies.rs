@@ -103,7 +103,10 @@ pub(super) fn write(
         db.put("INSERT OR REPLACE INTO told VALUES (?1, ?2, ?3, ?4)", params![feed, totals, goals])?;
     }
     let mut body = String::with_capacity(256);
-    for user in tally.touched.drain() {
+    // In the order of the table: neighbours stand on one page.
+    let mut touched: Vec<_> = tally.touched.drain().collect();
+    touched.sort_unstable();
+    for user in touched {
         body.clear();
         match tally.board.as_ref().and_then(|board| board.gifter(&user)) {
             Some(gifter) => {

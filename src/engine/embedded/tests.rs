@@ -19,6 +19,7 @@ use crate::engine::{
 
 mod damage;
 mod disk;
+mod logged;
 mod upgrade;
 
 const NOW: Millis = Millis(1_800_000_000_000);
@@ -57,7 +58,7 @@ fn database(dir: &Path) -> Connection {
     db
 }
 
-/// Gives a feed something of every kind but what is jotted down.
+/// Gives a feed something of every kind but what is logged.
 async fn fill(engine: &EmbeddedEngine, name: &str) {
     let feed = feed(name);
     let review = |mode| PolicyChange::Merge(PolicyPatch { review: Some(mode), ..PolicyPatch::default() });
@@ -121,8 +122,12 @@ async fn filled() -> tempfile::TempDir {
     for name in ["hurt", "well"] {
         fill(&engine, name).await;
     }
+    engine.at(NOW, Feeds::settle_log).await.unwrap();
     for name in ["hurt-2", "well-2"] {
-        engine.publish(&feed(name), vec![gift("jotted", "")], NOW).await.unwrap();
+        // The first begins the feed; the others are only logged.
+        for id in ["first", "logged", "logged-too", "logged-last"] {
+            engine.publish(&feed(name), vec![gift(id, "")], NOW).await.unwrap();
+        }
     }
     engine
         .at(NOW, |feeds| {

@@ -13,7 +13,7 @@ use super::feed::Feed;
 use super::hooks::{self, HookOfAll};
 use super::ids::Ids;
 use super::jobs::Jobs;
-use super::ledger::Jots;
+use super::log::Log;
 use super::readers;
 use crate::domain::feed::Effects;
 use crate::domain::{FeedId, FeedState, HookId, Millis, Policy};
@@ -33,7 +33,7 @@ pub(super) struct Common {
     pub(super) metrics: Arc<Metrics>,
     pub(super) agenda: Agenda,
     pub(super) jobs: Jobs,
-    pub(super) jots: Jots,
+    pub(super) log: Log,
     pub(super) ids: Ids,
     /// Webhooks of all feeds: each feed makes them its readers when something comes to it.
     pub(super) hooks_of_all: BTreeMap<HookId, HookOfAll>,
@@ -58,8 +58,8 @@ impl Common {
             metrics,
             agenda: Agenda::read(db)?,
             jobs: Jobs::default(),
-            jots: Jots::read(db)?,
-            ids: Ids::default(),
+            log: Log::read(db)?,
+            ids: Ids::read(db)?,
             hooks_of_all: BTreeMap::new(),
             blocks_of_all: blocks::of_all(db)?,
             touched: Vec::new(),

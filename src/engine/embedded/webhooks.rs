@@ -79,8 +79,8 @@ fn begin(feeds: &mut Feeds, key: &HookKey, hook: &Hook, now: Millis) -> Step<()>
         HookScope::Feed(feed) => feeds.on(feed, now, |txn| deliveries::begin(txn, &reader)),
         HookScope::All => {
             let since = Millis(hook.since);
-            // What this group brought, and what is only jotted down, is not in the tables yet.
-            feeds.settle_jots()?;
+            // What this group brought, and what is only logged, is not in the tables yet.
+            feeds.settle_log()?;
             for feed in feeds.common.touched.clone() {
                 spared(feeds.on(&feed, now, entries::write))?;
             }

@@ -86,11 +86,18 @@ pub fn push_state(out: &mut String, state: &State) {
 }
 
 /// Appends a gifter: a line for the person, and `ID GIFTS`, and for each score ` MEASURE=SUM=ORDER=AT`, for each
-/// instance.
+/// instance. Instances in which they gave the same, as most did since counting began, share a line: `ID.ID GIFTS`.
 pub fn push_gifter(out: &mut String, gifter: &Gifter) {
     line(out, &gifter.person);
-    for (id, Given { gifts, scores }) in &gifter.given {
-        let _ = write!(out, "{id} {gifts}");
+    let mut lines: Vec<(String, &Given)> = Vec::with_capacity(gifter.given.len());
+    for (id, given) in &gifter.given {
+        match lines.iter_mut().find(|(_, known)| *known == given) {
+            Some((ids, _)) => drop(write!(ids, ".{id}")),
+            None => lines.push((id.to_string(), given)),
+        }
+    }
+    for (ids, Given { gifts, scores }) in lines {
+        let _ = write!(out, "{ids} {gifts}");
         for (measure, Score { sum, order, at }) in scores {
             let _ = write!(out, " {}={sum}={order}={}", measure.code(), at.0);
         }
@@ -104,14 +111,17 @@ pub fn read_gifter(text: &str) -> Option<Gifter> {
     let mut given = BTreeMap::new();
     for text in rest.lines() {
         let mut words = text.split(' ');
-        let (id, gifts) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let (ids, gifts) = (words.next()?, words.next()?.parse().ok()?);
         let score = |word: &str| {
             let [measure, sum, order, at] = word.split('=').collect::<Vec<_>>()[..] else { return None };
             let score =
                 Score { sum: sum.parse().ok()?, order: order.parse().ok()?, at: Millis(at.parse().ok()?) };
             Some((Measure::of_code(measure)?, score))
         };
-        given.insert(id, Given { gifts, scores: words.map(score).collect::<Option<_>>()? });
+        let same = Given { gifts, scores: words.map(score).collect::<Option<_>>()? };
+        for id in ids.split('.') {
+            given.insert(id.parse().ok()?, same.clone());
+        }
     }
     Some(Gifter { person: person.into(), given })
 }
@@ -284,11 +294,12 @@ mod tests {
 
         let score = Score { sum: "1:7".parse().unwrap(), order: 9, at: Millis(8) };
         let scores = [(Measure::Points, score), (Measure::Currency("EUR".into()), score)].into();
-        let given =
-            [(4, Given { gifts: 2, scores }), (5, Given { gifts: 1, scores: BTreeMap::new() })].into();
+        let most = Given { gifts: 2, scores };
+        let given = [(4, most.clone()), (5, Given { gifts: 1, scores: BTreeMap::new() }), (7, most)].into();
         let gifter = Gifter { person: "{\"id\":\"a b\"}".into(), given };
         let mut text = String::new();
         push_gifter(&mut text, &gifter);
+        assert_eq!(text.lines().count(), 3, "the same is written once");
         assert_eq!(read_gifter(&text), Some(gifter));
         assert_eq!(read_gifter(&text[..text.len() - 2]), None);
     }

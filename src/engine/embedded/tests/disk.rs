@@ -3,7 +3,7 @@
 use super::*;
 
 /// As a full disk would: the file may not grow beyond what it has. None: it may grow again.
-async fn fill_up(engine: &EmbeddedEngine, full: bool) {
+pub(super) async fn fill_up(engine: &EmbeddedEngine, full: bool) {
     engine
         .at(NOW, move |feeds| {
             let pages: i64 = feeds.db.conn.query_row("PRAGMA page_count", [], |r| r.get(0))?;
@@ -15,7 +15,7 @@ async fn fill_up(engine: &EmbeddedEngine, full: bool) {
         .unwrap();
 }
 
-async fn give(engine: &EmbeddedEngine, name: &str, id: &str) -> Result<Vec<Outcome>, EngineError> {
+pub(super) async fn give(engine: &EmbeddedEngine, name: &str, id: &str) -> Result<Vec<Outcome>, EngineError> {
     let long = format!(r#","message":"{}""#, "words ".repeat(30));
     let gifts = (0..100).map(|n| gift(&format!("{id}-{n}"), &long)).collect();
     engine.publish(&feed(name), gifts, NOW).await

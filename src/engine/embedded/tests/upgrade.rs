@@ -21,7 +21,9 @@ fn a_file_of_the_first_layout_is_brought_up_to_date_with_what_it_holds() {
     for _ in 0..2 {
         let (db, found) = open::open(&path).unwrap();
         assert_eq!(found.damage, []);
-        let read = feed::Feed::load(&db, &feed("f"), &Arc::default()).unwrap().unwrap();
+        let read = feed::Feed::load(&db, &feed("f"), &Arc::default(), &log::Log::read(&db).unwrap())
+            .unwrap()
+            .unwrap();
         assert_eq!((read.state.list.at.seq, read.state.locks["key"].until), (1, Millis(9)));
         let known = ids::remembered(&db, 1, &"a".parse().unwrap(), Millis(8)).unwrap().unwrap();
         assert!(
@@ -30,8 +32,50 @@ fn a_file_of_the_first_layout_is_brought_up_to_date_with_what_it_holds() {
     }
 }
 
+/// Brings what is logged of changes to their table, and the rest to the table that was before the log.
+fn as_layout_12(db: &Connection) {
+    db.execute_batch(
+        "CREATE TABLE jots (
+            place INTEGER PRIMARY KEY, feed INTEGER NOT NULL, last INTEGER NOT NULL, count INTEGER NOT NULL,
+            at INTEGER NOT NULL, body TEXT NOT NULL, seal INTEGER NOT NULL DEFAULT 0
+        ) STRICT;
+        INSERT INTO jots SELECT place, feed, last, count, at, entries, seal(place, feed, last, count, at, entries)
+            FROM log WHERE count > 0;
+        INSERT INTO changes SELECT feed, seq, changes, locks, seal(feed, seq, changes, locks) FROM log WHERE seq > 0;
+        DROP TABLE log; PRAGMA user_version=12;",
+    )
+    .unwrap();
+}
+
+#[tokio::test]
+async fn a_folder_of_the_layout_before_the_log_keeps_its_entries_and_what_is_damaged_of_them() {
+    let whole = filled().await;
+    as_layout_12(&database(whole.path()));
+    for damage in ["count = count + 1", "feed = feed + 256"] {
+        let dir = copy(whole.path());
+        let db = database(dir.path());
+        let sql =
+            format!("UPDATE jots SET {damage} WHERE place = (SELECT min(place) FROM jots WHERE feed = ?1)");
+        assert_eq!(db.execute(&sql, [no_of(&db, "hurt-2")]).unwrap(), 1);
+        drop(db);
+        let engine = open(dir.path());
+        let refused = engine.snapshot(&feed("hurt-2"), NOW).await;
+        assert!(matches!(refused, Err(EngineError::FeedDamaged(_))), "{damage}: {refused:?}");
+        let ask = Ask { max: 9, lease_ms: 1_000, from: Start::Start };
+        let taken = engine.take(&feed("well-2"), &"g".parse().unwrap(), ask, NOW).await.unwrap().unwrap();
+        assert_eq!(taken.entries.len(), 4, "{damage}");
+        engine.close().await.unwrap();
+        let report = files::check(dir.path()).unwrap();
+        assert_eq!(
+            report.damage.iter().map(|it| it.feed.clone()).collect::<Vec<_>>(),
+            [Some(feed("hurt-2"))]
+        );
+    }
+}
+
 /// Gives locks a row each again.
 fn as_layout_11(db: &Connection) {
+    as_layout_12(db);
     db.execute_batch(
         "ALTER TABLE locks RENAME TO chunks;
         CREATE TABLE locks (
@@ -146,8 +190,8 @@ async fn a_folder_of_the_layout_before_seals_keeps_everything() {
     assert_eq!(hooks.len(), 3);
     let (feed, group) = (feed("well-2"), "g".parse().unwrap());
     let ask = Ask { max: 9, lease_ms: 1_000, from: Start::Start };
-    let jotted = engine.take(&feed, &group, ask, NOW);
-    assert_eq!(jotted.await.unwrap().unwrap().entries.len(), 1);
+    let logged = engine.take(&feed, &group, ask, NOW);
+    assert_eq!(logged.await.unwrap().unwrap().entries.len(), 4);
     assert_eq!(DueKind::Gift.letter(), 'g');
     engine.close().await.unwrap();
     assert_eq!(files::check(dir.path()).unwrap().damage, []);

@@ -1,0 +1,167 @@
+//! What is only logged: it is there after a kill at any point, while the disk refuses, and beside pages that rot.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::domain::{Change, Position, RowId};
+use crate::engine::Missed;
+
+/// What is on disk now, as a kill would leave it: the engine is between two commits.
+fn killed(dir: &Path) -> tempfile::TempDir {
+    let to = copy(dir);
+    for end in ["-wal", "-shm"] {
+        let name = format!("tipcast.db{end}");
+        if end == "-wal" {
+            std::fs::copy(dir.join(&name), to.path().join(&name)).unwrap();
+        }
+    }
+    to
+}
+
+async fn changes(engine: &EmbeddedEngine, name: &str, since: &Position) -> Vec<Change> {
+    match engine.changes(&feed(name), since, 10_000).await.unwrap() {
+        Missed::Changes(changes) => changes,
+        Missed::NotCovered => panic!("{since} is not covered"),
+    }
+}
+
+async fn entries(engine: &EmbeddedEngine, name: &str) -> usize {
+    let ask = Ask { max: 1_000, lease_ms: 1_000, from: Start::Start };
+    engine.take(&feed(name), &"g".parse().unwrap(), ask, NOW).await.unwrap().unwrap().entries.len()
+}
+
+#[tokio::test]
+async fn whenever_it_is_killed_what_was_acknowledged_is_there_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut engine = open(dir.path());
+    let names = ["a", "b", "c"];
+    // Of each feed: the ids that were taken, and the newest row.
+    let mut known: BTreeMap<&str, (Vec<String>, Option<RowId>)> = BTreeMap::new();
+    let mut seed = 7_u64;
+    for step in 0..70 {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let name = names[(seed >> 33) as usize % 3];
+        let (ids, row) = known.entry(name).or_default();
+        match (seed >> 40) % 12 {
+            0 => {
+                // Much at once is written where it belongs.
+                let some: Vec<String> = (0..70).map(|n| format!("{step}-{n}")).collect();
+                let gifts = some.iter().map(|id| gift(id, "")).collect();
+                engine.publish(&feed(name), gifts, NOW).await.unwrap();
+                ids.extend(some);
+            }
+            1 => {
+                let patch = PolicyPatch { capacity: Some(5 + step), ..PolicyPatch::default() };
+                engine.set_policy(&feed(name), PolicyChange::Merge(patch), NOW).await.unwrap();
+            }
+            2 => {
+                if let Some(row) = row.take() {
+                    engine.retract(&feed(name), &row, NOW).await.unwrap();
+                }
+            }
+            3 => engine.at(NOW, Feeds::settle_log).await.unwrap(),
+            4 => {
+                engine.close().await.unwrap();
+                engine = open(dir.path());
+            }
+            5 => drop(engine.snapshot(&feed(name), NOW).await.unwrap()),
+            _ => {
+                let id = format!("{step}");
+                let done = engine.publish(&feed(name), vec![gift(&id, "")], NOW).await.unwrap().remove(0);
+                let Outcome::New(answer) = done else { panic!("{done:?}") };
+                (*row, _) = (answer.row, ids.push(id));
+            }
+        }
+        let killed = killed(dir.path());
+        let again = open(killed.path());
+        for (name, (ids, _)) in &known {
+            let (is, was) = (
+                again.snapshot(&feed(name), NOW).await.unwrap(),
+                engine.snapshot(&feed(name), NOW).await.unwrap(),
+            );
+            assert_eq!((&is.at, &is.rows), (&was.at, &was.rows), "{name} after step {step}");
+            if is.at.seq == 0 {
+                continue;
+            }
+            let since = Position { seq: is.at.seq.saturating_sub(100).max(1), ..is.at.clone() };
+            if let Missed::Changes(_) = engine.changes(&feed(name), &since, 9).await.unwrap() {
+                assert_eq!(changes(&again, name, &since).await, changes(&engine, name, &since).await);
+            }
+            assert_eq!(entries(&again, name).await, ids.len(), "{name} after step {step}");
+            for id in ids.iter().rev().take(3) {
+                let done = again.publish(&feed(name), vec![gift(id, "")], NOW).await.unwrap().remove(0);
+                assert!(matches!(done, Outcome::Duplicate(_)), "{name} after step {step}: {done:?}");
+            }
+        }
+        again.close().await.unwrap();
+        assert_eq!(files::check(killed.path()).unwrap().damage, [], "after step {step}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_only_logged_is_read_back_while_the_disk_refuses_and_afterwards() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    for n in 0..5 {
+        engine.publish(&feed("a"), vec![gift(&format!("lone-{n}"), "")], NOW).await.unwrap();
+    }
+    let before = engine.snapshot(&feed("a"), NOW).await.unwrap();
+    disk::fill_up(&engine, true).await;
+    for _ in 0..2 {
+        assert!(disk::give(&engine, "a", "much").await.is_err());
+        let list = engine.snapshot(&feed("a"), NOW).await.unwrap();
+        assert_eq!((&list.at, &list.rows), (&before.at, &before.rows));
+        let since = Position { seq: 1, ..before.at.clone() };
+        let seqs: Vec<u64> = changes(&engine, "a", &since).await.iter().map(|change| change.seq).collect();
+        assert_eq!(seqs, [2, 3, 4, 5]);
+    }
+    disk::fill_up(&engine, false).await;
+    engine.probe().await.unwrap();
+    engine.publish(&feed("a"), vec![gift("after", "")], NOW).await.unwrap();
+    engine.close().await.unwrap();
+    let engine = open(dir.path());
+    assert_eq!(engine.snapshot(&feed("a"), NOW).await.unwrap().at, Position { seq: 6, ..before.at.clone() });
+    assert_eq!(entries(&engine, "a").await, 6);
+    engine.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_page_of_the_log_that_rots_hurts_those_whose_records_are_on_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let names: Vec<String> = (10..50).map(|n| format!("f{n}")).collect();
+    for round in 0..3 {
+        for name in &names {
+            let it = gift(&format!("{name}-{round}"), r#","message":"some words to fill it""#);
+            engine.publish(&feed(name), vec![it], NOW).await.unwrap();
+        }
+    }
+    engine.close().await.unwrap();
+    let file = folder::database(dir.path());
+    let mut bytes = std::fs::read(&file).unwrap();
+    let has = |page: &[u8], text: &str| page.windows(text.len()).any(|it| it == text.as_bytes());
+    // A leaf of a table with the second gift of this feed and not its first one, which is in the list that was
+    // written whole.
+    let is_it = |page: &[u8]| page[0] == 0x0d && has(page, "u-f30-1") && !has(page, "u-f30-0");
+    let pages: Vec<usize> =
+        (1..bytes.len() / 4096).filter(|n| is_it(&bytes[n * 4096..(n + 1) * 4096])).collect();
+    assert_eq!(pages.len(), 1);
+    let page = &mut bytes[pages[0] * 4096..(pages[0] + 1) * 4096];
+    let hurt: Vec<FeedId> =
+        names.iter().filter(|name| has(page, &format!("u-{name}-"))).map(|it| feed(it)).collect();
+    assert!((1..20).contains(&hurt.len()), "{hurt:?}");
+    page[..8].fill(0xff);
+    std::fs::write(&file, bytes).unwrap();
+    let conn = database(dir.path());
+    let no_of: BTreeMap<&str, i64> = names.iter().map(|name| (&**name, no_of(&conn, name))).collect();
+    let unreadable = log::unreadable(&conn).unwrap();
+    assert_eq!(unreadable, hurt.iter().map(|name| no_of[name.as_str()]).collect());
+    let log = log::Log::read(&db::Db::new(conn)).unwrap();
+    for name in &names {
+        let records = log.records(no_of[&**name]);
+        match hurt.contains(&feed(name)) {
+            true => assert!(matches!(records, Err(Fault::Garbled(_))), "{name}: {records:?}"),
+            false => assert_eq!(records.unwrap().len(), 3, "{name}"),
+        }
+    }
+}
