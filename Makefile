@@ -2,10 +2,12 @@
 # test: every test; installs what they need if it may.  bench: sets Tipcast beside
 # nchan, NATS, Mosquitto, ws and Socket.IO and writes docs/BENCHMARKS.md; ONLY=idle,quiet measures some parts.
 # clients-check: builds the clients in clients/ and tests them against a gateway; needs npm, python3, go, and mvn with a JDK.
-# generated-check: only its last part, clients that are made from /openapi.json for five languages.
+# generated-check: clients that are made from /openapi.json for five languages, compiled and run; not part of clients-check.
+# dist: the stripped binary, a package for Debian, what the binary is made of and checksums, in dist/; dist-check
+# installs that package in a clean Debian.
 # openapi-check: schemathesis (from PyPI) against a running gateway; not part of test.
 
-.PHONY: run check test bench openapi-check clients-check generated-check
+.PHONY: run check test bench openapi-check clients-check generated-check dist dist-check
 
 run:
 	cargo run --release
@@ -33,8 +35,13 @@ openapi-check:
 clients-check:
 	cargo build
 	scripts/clients-check
-	scripts/generated-check
 
 generated-check:
 	cargo build
 	scripts/generated-check
+
+dist:
+	scripts/dist
+
+dist-check:
+	scripts/dist-check
