@@ -76,14 +76,18 @@ impl Log {
         Ok(log)
     }
 
-    /// False when a page cannot be read.
+    /// False when a page cannot be read, or a record does not even say whose it is.
     fn read_all(&mut self, db: &Db) -> Step<bool> {
         let mut query = db.conn.prepare("SELECT * FROM log ORDER BY place")?;
         let mut rows = query.query([])?;
         loop {
-            match rows.next().map_err(Fault::from) {
-                Ok(Some(row)) => self.take(row)?,
+            let taken = match rows.next() {
+                Ok(Some(row)) => self.take(row),
                 Ok(None) => return Ok(true),
+                Err(error) => Err(error.into()),
+            };
+            match taken {
+                Ok(()) => {}
                 Err(Fault::Garbled(_)) => return Ok(false),
                 Err(fault) => return Err(fault),
             }
@@ -94,9 +98,13 @@ impl Log {
         for (place, feed) in places(&db.conn)? {
             let mut query = db.conn.prepare_cached("SELECT * FROM log WHERE place = ?1")?;
             let mut rows = query.query([place])?;
-            match rows.next().map_err(Fault::from) {
-                Ok(Some(row)) => self.take(row)?,
-                Ok(None) => self.damage(feed, "a record of it is not in the log"),
+            let taken = match rows.next() {
+                Ok(Some(row)) => self.take(row),
+                Ok(None) => Err(Fault::garbled("a record of it is not in the log")),
+                Err(error) => Err(error.into()),
+            };
+            match taken {
+                Ok(()) => {}
                 Err(Fault::Garbled(why)) => self.damage(feed, &why),
                 Err(fault) => return Err(fault),
             }
@@ -188,9 +196,10 @@ impl Record {
     }
 }
 
+/// Every record's place, and the number of its feed; 0, which is nobody's, where that is no number.
 fn places(conn: &Connection) -> rusqlite::Result<Vec<(i64, i64)>> {
     let sql = "SELECT place, feed FROM log INDEXED BY log_places WHERE place > 0 ORDER BY place";
-    conn.prepare(sql)?.query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?.collect()
+    conn.prepare(sql)?.query_map([], |r| Ok((r.get(0)?, r.get(1).unwrap_or(0))))?.collect()
 }
 
 /// Numbers of the feeds whose records stand on a page that cannot be read.

@@ -165,3 +165,34 @@ async fn a_page_of_the_log_that_rots_hurts_those_whose_records_are_on_it() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_record_that_does_not_say_whose_it_is_keeps_nobody_else_from_starting() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    for n in 0..3 {
+        for name in ["a", "b"] {
+            engine.publish(&feed(name), vec![gift(&format!("{name}-{n}"), "")], NOW).await.unwrap();
+        }
+    }
+    let whole = engine.snapshot(&feed("b"), NOW).await.unwrap();
+    engine.close().await.unwrap();
+    // SQLite keeps texts out of a strict table's numbers; a byte that flips in the file does not ask it.
+    let a = no_of(&database(dir.path()), "a");
+    let strict = |from: &str, to: &str| {
+        let conn = database(dir.path());
+        conn.execute_batch("PRAGMA writable_schema = ON").unwrap();
+        let sql =
+            "UPDATE sqlite_schema SET sql = replace(sql, ?1, ?2) WHERE name = 'log' AND sql LIKE '%' || ?1";
+        assert_eq!(conn.execute(sql, [from, to]).unwrap(), 1);
+    };
+    strict(") STRICT", ")");
+    let sql = "UPDATE log SET feed = 'x' WHERE place = (SELECT max(place) FROM log WHERE feed = ?1)";
+    assert_eq!(database(dir.path()).execute(sql, [a]).unwrap(), 1);
+    strict(")", ") STRICT");
+    let engine = open(dir.path());
+    let list = engine.snapshot(&feed("b"), NOW).await.unwrap();
+    assert_eq!((&list.at, &list.rows), (&whole.at, &whole.rows));
+    engine.publish(&feed("b"), vec![gift("b-after", "")], NOW).await.unwrap();
+    engine.close().await.unwrap();
+}
