@@ -50,9 +50,23 @@ async fn sums(app: &Api, feed: &str) -> BTreeMap<String, (u64, u64)> {
     all
 }
 
+/// What is counted of a feed, but for when: its totals, and what each payer gave.
+async fn counted(app: &Api, feed: &str) -> (Value, BTreeMap<String, u64>) {
+    let said = app.get(&format!("/v1/feeds/{feed}/totals")).await.json();
+    let mut totals = said["totals"]["all"].clone();
+    totals.as_object_mut().unwrap().remove("since").unwrap();
+    let currency = totals["values"][0]["currency"].as_str().unwrap();
+    let path = format!("/v1/feeds/{feed}/leaders?period=all&by={currency}&limit=100");
+    let said = app.get(&path).await.json();
+    let of = |leader: &Value| {
+        (leader["user"]["id"].as_str().unwrap().to_owned(), leader["score"].as_u64().unwrap())
+    };
+    (totals, said["leaders"].as_array().unwrap().iter().map(of).collect())
+}
+
 async fn ten_thousand_deliveries_in_any_order_end_as_each_once() {
     let app = gateway().await;
-    let policy = json!({"capacity": 100, "dedup_window_ms": 86_400_000});
+    let policy = json!({"capacity": 100, "dedup_window_ms": 86_400_000, "totals": ["all"]});
     let (once, shuffled) = ("once", "shuffled");
     let mut paths = vec![];
     for feed in [once, shuffled] {
@@ -86,6 +100,12 @@ async fn ten_thousand_deliveries_in_any_order_end_as_each_once() {
         *payer = (payer.0 + 1, payer.1 + 100 + n * 7);
     }
     assert_eq!(expected, reckoned);
+    let (totals, leaders) = counted(&app, shuffled).await;
+    assert_eq!((totals.clone(), leaders.clone()), counted(&app, once).await);
+    let gifts: u64 = reckoned.values().map(|payer| payer.0).sum();
+    let amount: u64 = reckoned.values().map(|payer| payer.1).sum();
+    assert_eq!((&totals["gifts"], &totals["values"][0]["amount"]), (&json!(gifts), &json!(amount)));
+    assert_eq!(leaders, reckoned.into_iter().map(|(payer, (_, amount))| (payer, amount)).collect());
     let counts = get(&app, shuffled, "stripe").await["counts"].clone();
     let counted: u64 = counts.as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
     assert_eq!(counted, DELIVERIES as u64, "{counts}");
