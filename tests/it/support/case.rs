@@ -20,13 +20,9 @@ use super::stores::Store;
 /// How long a test waits for what must come.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs each case, an `async fn(Case)`, on every engine.
-macro_rules! on_every_engine {
+/// Runs each case, an `async fn(Case)`, on every engine that counts: all but the model, which does not.
+macro_rules! on_engines_that_count {
     ($($case:ident),+ $(,)?) => {
-        mod model {
-            use $crate::support::{case::Case, stores::Store};
-            $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::model()).await).await })+
-        }
         mod embedded {
             use $crate::support::{case::Case, stores::Store};
             $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::embedded()).await).await })+
@@ -39,6 +35,17 @@ macro_rules! on_every_engine {
             use $crate::support::{case::Case, stores::Store};
             $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::cluster()).await).await })+
         }
+    };
+}
+
+/// Runs each case, an `async fn(Case)`, on every engine.
+macro_rules! on_every_engine {
+    ($($case:ident),+ $(,)?) => {
+        mod model {
+            use $crate::support::{case::Case, stores::Store};
+            $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::model()).await).await })+
+        }
+        on_engines_that_count![$($case),+];
         mod valkey {
             use $crate::support::{case::Case, stores::Store};
             $(#[tokio::test] async fn $case() {

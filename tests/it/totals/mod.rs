@@ -12,24 +12,6 @@ use tipcast::engine::{GoalPut, Missed, Notice};
 use crate::support::case::Case;
 use crate::support::gifts::gift;
 
-/// Runs each case, an `async fn(Case)`, on every engine that counts.
-macro_rules! on_engines_that_count {
-    ($($case:ident),+ $(,)?) => {
-        mod embedded {
-            use $crate::support::{case::Case, stores::Store};
-            $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::embedded()).await).await })+
-        }
-        mod redis {
-            use $crate::support::{case::Case, stores::Store};
-            $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::redis()).await).await })+
-        }
-        mod cluster {
-            use $crate::support::{case::Case, stores::Store};
-            $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::cluster()).await).await })+
-        }
-    };
-}
-
 on_engines_that_count![
     nothing_is_counted_until_a_period_is_switched_on,
     a_gift_counts_once_and_leaves_once,
