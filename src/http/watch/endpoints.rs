@@ -17,8 +17,10 @@ use super::watcher::Watcher;
 use super::{deflate, protocol};
 use crate::domain::{FeedId, Visibility};
 use crate::http::caller_of;
+use crate::http::door::Head;
 use crate::http::door::caller::PROTOCOL;
 use crate::http::door::places::{Full, WatcherPlace};
+use crate::http::inbound::Peer;
 use crate::http::problem::ApiError;
 use crate::http::resource::resource;
 use crate::http::{Gate, feed_of};
@@ -54,7 +56,7 @@ async fn one_feed(
         Ok(place) => place,
         Err(why) => return turn_away(answer, &gate, &why),
     };
-    let address = gate.door.address(&req);
+    let address = gate.door.address(&Head::of(&req));
     let admission = match gate.live.admit(address, &feed) {
         Ok(admission) => admission,
         Err(refused) => return turn_away(answer, &gate, &ApiError::TooManySubscriptions(refused.told().1)),
@@ -79,7 +81,7 @@ async fn many_feeds(
         Err(why) => return turn_away(answer, &gate, &why),
     };
     let deflate = gate.limits.compress && deflate::agree(&req, &mut answer);
-    let (address, waiting) = (gate.door.address(&req), Waiting::new(gate.live.metrics()));
+    let (address, waiting) = (gate.door.address(&Head::of(&req)), Waiting::new(gate.live.metrics()));
     let options = WatchOptions::default();
     let watcher = watcher(&req, gate, None);
     enter(&req, input, answer, Handshake { place, lease: None, address, waiting, options, watcher, deflate })
@@ -111,7 +113,7 @@ async fn events(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse,
     let last = req.headers().get("last-event-id").and_then(|id| id.to_str().ok());
     options.since = last.and_then(|id| id.parse().ok()).or(options.since);
     let place = place(&req, &gate)?;
-    let address = gate.door.address(&req);
+    let address = gate.door.address(&Head::of(&req));
     let admission = gate.live.admit(address, &feed);
     let admission = admission.map_err(|refused| ApiError::TooManySubscriptions(refused.told().1))?;
     let lease = listed(&gate.live, &feed).await?;
@@ -171,7 +173,8 @@ fn streamed(
 
 /// A place for the watcher that asks.
 fn place(req: &HttpRequest, gate: &Gate) -> Result<WatcherPlace, ApiError> {
-    gate.door.place(req).map_err(|full| {
+    let peer = req.conn_data::<Arc<Peer>>().cloned();
+    gate.door.place(&Head::of(req), peer).map_err(|full| {
         let (bound, why) = match full {
             Full::Server => (Bound::Watchers, ApiError::NoPlace),
             Full::Address => (Bound::WatchersPerAddress, ApiError::TooManyConnections),
