@@ -64,7 +64,7 @@ impl Refused {
         }
     }
 
-    fn bound(self) -> Bound {
+    pub(super) fn bound(self) -> Bound {
         match self {
             Refused::Followed => Bound::FollowedFeeds,
             Refused::Subscriptions => Bound::SubscriptionsPerAddress,
@@ -161,7 +161,7 @@ impl Bounds {
             share.subscriptions += 1;
             Ok(())
         };
-        judge().inspect_err(|refused| self.met(refused.bound()))?;
+        judge()?;
         Ok(Admission { bounds: self.clone(), address })
     }
 

@@ -116,7 +116,9 @@ mod tests {
     use super::*;
 
     fn client(proxies: &Proxies, peer: &str, lines: &[(HeaderName, &str)]) -> String {
-        let lines = lines.iter().map(|(name, value)| httparse::Header { name: name.as_str(), value: value.as_bytes() });
+        let lines = lines
+            .iter()
+            .map(|(name, value)| httparse::Header { name: name.as_str(), value: value.as_bytes() });
         let (lines, peer) = (lines.collect::<Vec<_>>(), SocketAddr::new(peer.parse().unwrap(), 1));
         proxies.client(&Head::read("/", "", &lines, peer)).unwrap().to_string()
     }

@@ -78,14 +78,12 @@ impl<'a> Head<'a> {
     pub fn has(&self, name: &HeaderName) -> bool {
         match self.headers {
             Headers::Map(map) => map.contains_key(name),
-            Headers::Lines(lines) => {
-                lines.iter().any(|line| line.name.eq_ignore_ascii_case(name.as_str()))
-            }
+            Headers::Lines(lines) => lines.iter().any(|line| line.name.eq_ignore_ascii_case(name.as_str())),
         }
     }
 
     /// A header that may stand there once: none when it is absent, `Some(None)` when it makes no sense.
-    pub(super) fn single(&self, name: &'a HeaderName) -> Option<Option<&'a str>> {
+    pub fn single(&self, name: &'a HeaderName) -> Option<Option<&'a str>> {
         let mut all = self.all(name);
         let first = all.next()?;
         Some(text(first).filter(|_| all.next().is_none()))

@@ -279,8 +279,23 @@ impl Peer {
         self.inbound.settings.hsts.as_ref()
     }
 
+    /// Whether it is to end now: it took too long, or its place was needed.
+    pub fn is_cut(&self) -> bool {
+        self.state.is_cut()
+    }
+
+    /// Its first head begins, if anything of it has come.
+    pub fn begins(&self, came: bool) {
+        self.enter(if came { Phase::Head } else { Phase::New });
+    }
+
+    /// It was understood, and waits for something of the server.
+    pub fn waits(&self) {
+        self.enter(Phase::Busy);
+    }
+
     /// The task that is to notice when the connection is cut.
-    pub(super) fn watch(&self, task: &std::task::Waker) {
+    pub fn watch(&self, task: &std::task::Waker) {
         self.state.task.register(task);
     }
 

@@ -1,6 +1,6 @@
 //! One socket: writes what its handler has to say for as long as the kernel takes it.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::Shutdown;
 use std::ops::ControlFlow;
 use std::task::Poll;
@@ -129,24 +129,25 @@ impl<C: SocketHandler> Socket<C> {
         }
     }
 
-    /// Joins what is output first to the head: one write, one packet.
+    /// Writes what is output first together with the head: one write, one packet.
     fn greet(&mut self, now: Instant, wake: &Wake) -> ControlFlow<()> {
         let head = std::mem::take(&mut self.rest);
         let first = match self.handler.next_output(now, wake) {
             Poll::Ready(Some(output)) => output,
             Poll::Ready(None) | Poll::Pending => Output::Bytes(Bytes::new()),
         };
-        let all = [&head[..], &first.bytes()[..]].concat();
-        match self.push(&all) {
-            Err(()) => ControlFlow::Break(()),
-            Ok(sent) if sent == all.len() => self.write(now, wake),
-            Ok(sent) => {
-                let begun = sent.saturating_sub(head.len());
-                let then = self.handler.unsent(&first, begun);
-                self.rest = [&head[sent.min(head.len())..], &then[..]].concat().into();
-                ControlFlow::Continue(())
-            }
+        let body = first.bytes();
+        let sent = match self.stream.write_vectored(&[IoSlice::new(&head), IoSlice::new(&body)]) {
+            Ok(sent) => sent,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => 0,
+            Err(_) => return ControlFlow::Break(()),
+        };
+        if sent < head.len() + body.len() {
+            // What the kernel did not take with the first write is as short as it will ever be.
+            let then = self.handler.unsent(&first, sent.saturating_sub(head.len()));
+            self.rest = [&head[sent.min(head.len())..], &then[..]].concat().into();
         }
+        self.write(now, wake)
     }
 
     /// How much of it the kernel took; less than all: it is blocked now.

@@ -1,0 +1,112 @@
+//! The door for connections whose heads the threads of sockets read: a WebSocket handshake that everything speaks
+//! for is agreed on here; whatever else it is goes to the HTTP server, which asks the same door again and says what
+//! is wrong in the words that every request gets. Nothing is charged for what is passed on.
+
+use std::borrow::Cow;
+
+use actix_web::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use actix_web::web;
+use memchr::{memchr_iter, memmem};
+use percent_encoding::percent_decode_str;
+
+use super::handshake::{Handshake, LIST_WITHIN, Only, Waiting, shake_hands, watch_options};
+use super::sockets::{Entrance, Judgement, Visitor};
+use super::watcher::Watcher;
+use crate::domain::{FeedId, Millis};
+use crate::http::Gate;
+use crate::http::door::{Head, Verdict};
+use crate::http::meter;
+use crate::live::worker::Worker;
+
+/// Lines of a head that are read here; one with more is the HTTP server's.
+const LINES: usize = 64;
+
+/// How the heads of watchers begin, as far as all of them do.
+const BEGIN: &[u8] = b"GET /v1/";
+
+/// Judges a connection by what it sent.
+pub(super) fn judge(
+    gate: &web::Data<Gate>,
+    worker: &Worker,
+    visitor: &Visitor,
+    received: &[u8],
+) -> Judgement<Handshake> {
+    let known = received.len().min(BEGIN.len());
+    if received[..known] != BEGIN[..known] {
+        return Judgement::PassOn;
+    }
+    let Some(read) = memmem::find(received, b"\r\n\r\n").map(|at| at + 4) else { return Judgement::More };
+    let Some((handshake, answer)) = agree(gate, worker, visitor, &received[..read]) else {
+        return Judgement::PassOn;
+    };
+    let must_wait = handshake.only.as_ref().is_some_and(Only::must_wait);
+    let entrance = Entrance { handshake, answer, read };
+    match must_wait {
+        true => Judgement::Wait(Box::pin(when_listed(entrance))),
+        false => Judgement::Enter(entrance),
+    }
+}
+
+/// Agrees on a handshake, when everything speaks for it. Answers what was agreed on, and the answer.
+fn agree(
+    gate: &web::Data<Gate>,
+    worker: &Worker,
+    visitor: &Visitor,
+    head: &[u8],
+) -> Option<(Handshake, Vec<u8>)> {
+    // A bare line feed is read differently by different servers (RFC 9112, 2.2).
+    if memchr_iter(b'\n', head).any(|at| head[..at].last() != Some(&b'\r')) {
+        return None;
+    }
+    let mut lines = [httparse::EMPTY_HEADER; LINES];
+    let mut request = httparse::Request::new(&mut lines);
+    if !request.parse(head).ok()?.is_complete() || request.version != Some(1) {
+        return None;
+    }
+    let (path, query) = request.path?.split_once('?').unwrap_or((request.path?, ""));
+    let path = decoded(path)?;
+    let head = Head::read(&path, query, request.headers, visitor.address);
+    let feed = match path.strip_prefix("/v1/feeds/") {
+        Some(rest) => Some(rest.strip_suffix("/ws")?.parse::<FeedId>().ok()?),
+        None if path == "/v1/ws" => None,
+        None => return None,
+    };
+    if head.has(&CONTENT_LENGTH) || head.has(&TRANSFER_ENCODING) {
+        return None;
+    }
+    let Verdict::Enter(caller) = gate.door.admit(&head, Millis::now()) else { return None };
+    let accepted = shake_hands(&head, gate.limits.compress).ok()?;
+    let address = gate.door.address(&head);
+    let watcher = Watcher::new(gate.clone().into_inner(), caller.identity, feed.as_ref());
+    let options = watch_options(query).ok()?;
+    let place = gate.door.place(&head, Some(visitor.peer.clone())).ok()?;
+    let only = match feed {
+        Some(feed) => {
+            let admission = gate.live.admit_quietly(address, &feed).ok()?;
+            let lease = (!worker.has_list(&feed)).then(|| gate.live.lease(&feed));
+            Some(Only { feed, options, admission, lease })
+        }
+        None => None,
+    };
+    meter::switched(gate.live.metrics(), &path);
+    let waiting = Waiting::new(gate.live.metrics());
+    let deflate = accepted.deflate;
+    Some((Handshake { place, only, address, waiting, watcher, deflate }, accepted.bytes()))
+}
+
+/// The path as the router would see it, which decodes all but what would change its parts; none where it would not.
+fn decoded(path: &str) -> Option<Cow<'_, str>> {
+    if !path.contains('%') {
+        return Some(path.into());
+    }
+    let plain = percent_decode_str(path).decode_utf8().ok()?;
+    let same = |c: char| plain.matches(c).count() == path.matches(c).count();
+    (!plain.contains('%') && same('/') && same('+')).then_some(plain)
+}
+
+/// Waits for the list of the feed; none when it is not there in time.
+async fn when_listed(mut entrance: Entrance<Handshake>) -> Option<Entrance<Handshake>> {
+    let only = entrance.handshake.only.as_mut()?;
+    let lease = only.lease.as_ref()?;
+    lease.has_list(LIST_WITHIN).await.then_some(entrance)
+}
