@@ -35,8 +35,14 @@ pub(super) fn judge(
     if received[..known] != BEGIN[..known] {
         return Judgement::PassOn;
     }
-    let Some(read) = memmem::find(received, b"\r\n\r\n").map(|at| at + 4) else { return Judgement::More };
-    let Some((handshake, answer)) = agree(gate, worker, visitor, &received[..read]) else {
+    let end = memmem::find(received, b"\r\n\r\n").map(|at| at + 4);
+    // A bare line feed is read differently by different servers (RFC 9112, 2.2).
+    let head = &received[..end.unwrap_or(received.len())];
+    if memchr_iter(b'\n', head).any(|at| head[..at].last() != Some(&b'\r')) {
+        return Judgement::PassOn;
+    }
+    let Some(read) = end else { return Judgement::More };
+    let Some((handshake, answer)) = agree(gate, worker, visitor, head) else {
         return Judgement::PassOn;
     };
     let must_wait = handshake.only.as_ref().is_some_and(Only::must_wait);
@@ -54,10 +60,6 @@ fn agree(
     visitor: &Visitor,
     head: &[u8],
 ) -> Option<(Handshake, Vec<u8>)> {
-    // A bare line feed is read differently by different servers (RFC 9112, 2.2).
-    if memchr_iter(b'\n', head).any(|at| head[..at].last() != Some(&b'\r')) {
-        return None;
-    }
     let mut lines = [httparse::EMPTY_HEADER; LINES];
     let mut request = httparse::Request::new(&mut lines);
     if !request.parse(head).ok()?.is_complete() || request.version != Some(1) {
