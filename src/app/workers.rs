@@ -180,7 +180,8 @@ type Io = Stream<Either<TcpStream, TlsStream<TcpStream>>>;
 impl Settings {
     /// The bytes of a connection, once it is known how they are encrypted.
     async fn open(&self, connection: PassedOn) -> io::Result<Io> {
-        let PassedOn { stream, peer, received, waited, .. } = connection;
+        let PassedOn { stream, peer, received, waited, waiting, .. } = connection;
+        drop(waiting);
         let io = TcpStream::from_std(stream)?;
         let io = match &self.tls {
             None => Either::Left(io),

@@ -202,7 +202,7 @@ pub(super) enum Phase {
     Rest,
     /// Between two requests.
     Idle,
-    /// A watcher's socket, which was taken over.
+    /// A watcher's socket on a thread of sockets.
     Watcher,
 }
 
@@ -330,10 +330,10 @@ impl Peer {
         self.enter(Phase::of(self.state.next.load(Ordering::Relaxed)));
     }
 
-    /// Its socket goes to a thread of sockets: from now on the watcher's own deadlines hold.
-    pub fn taken_over(&self) {
+    /// It is a watcher's, served by a thread of sockets: from now on the watcher's own deadlines hold.
+    pub fn watches(&self) {
         self.enter(Phase::Watcher);
-        // The server's task ends now; a waker that is kept would keep all its memory, some 11 KiB for each watcher.
+        // A waker that is kept would keep the memory of what it wakes.
         drop(self.state.task.take());
         // Cut in the last moment, it stays all the same, and must not count as one that leaves.
         self.state.cut.store(false, Ordering::Relaxed);

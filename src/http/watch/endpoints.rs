@@ -9,8 +9,9 @@ use actix_web::{HttpRequest, HttpResponse, web};
 
 use super::body::{Streamed, WatchBody};
 use super::connection::Connection;
-use super::handshake::{Accepted, Handshake, LIST_WITHIN, Only, Waiting, shake_hands, watch_options};
+use super::handshake::{Accepted, Handshake, LIST_WITHIN, Only, shake_hands, watch_options};
 use super::protocol;
+use super::sockets::Waiting;
 use super::sse::EventStream;
 use super::tally::Tally;
 use super::watcher::Watcher;

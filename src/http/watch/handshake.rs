@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use actix_http::ws::hash_key;
@@ -16,6 +15,7 @@ use actix_web::{HttpResponse, HttpResponseBuilder};
 use super::connection::Connection;
 use super::deflate;
 use super::protocol::WebSocket;
+use super::sockets::Waiting;
 use super::tally::Tally;
 use super::watcher::Watcher;
 use crate::domain::FeedId;
@@ -27,7 +27,6 @@ use crate::live::Lease;
 use crate::live::bounds::Admission;
 use crate::live::session::{Session, WatchOptions};
 use crate::live::worker::Worker;
-use crate::metrics::Metrics;
 
 /// What was agreed on with a WebSocket client.
 pub struct Handshake {
@@ -76,22 +75,6 @@ impl Handshake {
         }
         let transport = WebSocket::new(many, self.deflate, self.watcher);
         Connection::new(session, transport, worker.clone(), tally.clone(), self.place)
-    }
-}
-
-/// Counts a connection on its way to the thread that serves it.
-pub(super) struct Waiting(Arc<Metrics>);
-
-impl Waiting {
-    pub(super) fn new(metrics: &Arc<Metrics>) -> Waiting {
-        metrics.handovers_waiting.inc();
-        Waiting(metrics.clone())
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.0.handovers_waiting.dec();
     }
 }
 

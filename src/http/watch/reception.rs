@@ -9,8 +9,8 @@ use actix_web::web;
 use memchr::{memchr_iter, memmem};
 use percent_encoding::percent_decode_str;
 
-use super::handshake::{Handshake, LIST_WITHIN, Only, Waiting, shake_hands, watch_options};
-use super::sockets::{Entrance, Judgement, Visitor};
+use super::handshake::{Handshake, LIST_WITHIN, Only, shake_hands, watch_options};
+use super::sockets::{Entrance, Judgement, Visitor, Waiting};
 use super::watcher::Watcher;
 use crate::domain::{FeedId, Millis};
 use crate::http::Gate;
@@ -111,4 +111,27 @@ async fn when_listed(mut entrance: Entrance<Handshake>) -> Option<Entrance<Hands
     let only = entrance.handshake.only.as_mut()?;
     let lease = only.lease.as_ref()?;
     lease.has_list(LIST_WITHIN).await.then_some(entrance)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_decoded_unless_that_would_change_its_parts() {
+        for (path, plain) in [
+            ("/v1/ws", Some("/v1/ws")),
+            ("/v1/feeds/a%3Ab/ws", Some("/v1/feeds/a:b/ws")),
+            ("/v1/feeds/a+b/ws", Some("/v1/feeds/a+b/ws")),
+            ("/v1/feeds/%C3%A9/ws", Some("/v1/feeds/\u{e9}/ws")),
+            ("/v1/feeds/a%2Fb/ws", None),
+            ("/v1/feeds/a%2fws", None),
+            ("/v1/feeds/a%2Bb/ws", None),
+            ("/v1/feeds/a%252e/ws", None),
+            ("/v1/feeds/%FF/ws", None),
+            ("/v1/feeds/50%/ws", None),
+        ] {
+            assert_eq!(decoded(path).as_deref(), plain, "{path}");
+        }
+    }
 }

@@ -1,18 +1,19 @@
 //! The threads that accept connections and serve WebSocket watchers.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::web;
+use bytes::Bytes;
 
 use super::connection::Connection;
 use super::handshake::Handshake;
 use super::protocol::WebSocket;
 use super::reception;
-use super::sockets::{Judgement, PassedOn, Queues, SocketThreads, SocketWorker, Visitor};
+use super::sockets::{Judgement, PassedOn, Queues, SocketThreads, SocketWorker, Visitor, Waiting};
 use super::tally::Tally;
 use crate::http::Gate;
 use crate::http::inbound::{Inbound, Peer};
@@ -77,8 +78,11 @@ impl SocketWorker<Handshake> for WatchWorker {
         reception::judge(&self.reception.gate, &self.worker, visitor, received)
     }
 
-    fn pass_on(&self, connection: PassedOn) -> Result<(), PassedOn> {
-        self.reception.http.push(connection)
+    fn pass_on(&self, stream: TcpStream, visitor: Visitor, received: &[u8]) {
+        let Visitor { address, peer, waited } = visitor;
+        let waiting = Waiting::new(self.worker.live().metrics());
+        let received = Bytes::copy_from_slice(received);
+        drop(self.reception.http.push(PassedOn { stream, address, peer, received, waited, waiting }));
     }
 
     fn serve(&self, handshake: Handshake) -> Connection<WebSocket> {

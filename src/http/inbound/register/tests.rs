@@ -33,7 +33,7 @@ fn who_only_waits_makes_room_and_who_is_served_does_not() {
     let open: Vec<_> = (0..4).map(|_| inbound.accept(None, false).unwrap()).collect();
     open[0].enter(Phase::Busy);
     open[1].enter(Phase::Idle);
-    open[3].taken_over();
+    open[3].watches();
     let fifth = inbound.accept(None, false).unwrap();
     let cut = |peer: &Arc<Peer>| peer.state().is_cut();
     assert_eq!(open.iter().map(cut).collect::<Vec<_>>(), [false, false, true, false], "it never asked");
@@ -77,7 +77,7 @@ fn the_sweep_cuts_once_and_counts_why() {
 }
 
 #[test]
-fn a_watcher_keeps_nothing_of_the_task_that_it_was_taken_over_from() {
+fn a_watcher_keeps_nothing_of_what_read_its_head() {
     struct Task;
     impl std::task::Wake for Task {
         fn wake(self: Arc<Self>) {}
@@ -88,7 +88,7 @@ fn a_watcher_keeps_nothing_of_the_task_that_it_was_taken_over_from() {
     assert_eq!(Arc::strong_count(&task), 2);
     assert!(peer.state().cut(), "in the last moment");
     peer.watch(&task.clone().into());
-    peer.taken_over();
+    peer.watches();
     assert_eq!(Arc::strong_count(&task), 1);
     assert!(!peer.state().is_cut(), "it stays, and does not count as one that leaves");
 }

@@ -1,9 +1,12 @@
 //! A connection whose head has not come whole, or that waits to be judged. Most never are one: their head comes
 //! in one piece, with the connection.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
 
 use futures_util::FutureExt;
 use mio::net::TcpStream;
@@ -72,23 +75,86 @@ impl<H> Arriving<H> {
 }
 
 /// A wait for something, on this thread; dropped, it ends.
-pub(super) struct Waits<H>(JoinHandle<Option<Entrance<H>>>);
+pub(super) struct Waits<H> {
+    task: JoinHandle<()>,
+    /// Not the task's own result: asking a task uses up tokio's budget, and when that is gone it says that there is
+    /// none yet.
+    result: Rc<Cell<Option<Option<Entrance<H>>>>>,
+}
 
 impl<H: 'static> Waits<H> {
-    /// Begins to wait.
-    pub fn begin(until: impl Future<Output = Option<Entrance<H>>> + 'static) -> Waits<H> {
-        Waits(tokio::task::spawn_local(until))
+    /// Begins to wait; `tell` is called when there is a result.
+    pub fn begin(
+        until: impl Future<Output = Option<Entrance<H>>> + 'static,
+        tell: impl FnOnce() + 'static,
+    ) -> Waits<H> {
+        let result = Rc::new(Cell::new(None));
+        let put = result.clone();
+        let task = tokio::task::spawn_local(async move {
+            // A wait that panicked came to nothing.
+            put.set(Some(AssertUnwindSafe(until).catch_unwind().await.unwrap_or_default()));
+            tell();
+        });
+        Waits { task, result }
     }
 
-    /// What came of it, once it is over.
-    pub fn result(&mut self) -> Option<Option<Entrance<H>>> {
-        // A wait that panicked came to nothing.
-        (&mut self.0).now_or_never().map(|over| over.ok().flatten())
+    /// What came of it, once it is over; given once.
+    pub fn result(&self) -> Option<Option<Entrance<H>>> {
+        self.result.take()
     }
 }
 
 impl<H> Drop for Waits<H> {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::task::Poll;
+
+    use tokio::task::{LocalSet, coop};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_wait_that_is_over_is_seen_in_a_turn_that_did_much_before() {
+        let told = Rc::new(Cell::new(false));
+        let tell = told.clone();
+        let all = LocalSet::new();
+        let entrance = || Entrance { handshake: 7, answer: Vec::new(), read: 0 };
+        let waits = all.run_until(async {
+            let waits = Waits::begin(async move { Some(entrance()) }, move || tell.set(true));
+            while !told.get() {
+                tokio::task::yield_now().await;
+            }
+            waits
+        });
+        let waits = waits.await;
+        let seen = poll_fn(|cx| {
+            while let Poll::Ready(proceed) = coop::poll_proceed(cx) {
+                proceed.made_progress();
+            }
+            Poll::Ready(waits.result())
+        });
+        assert_eq!(seen.await.flatten().map(|entrance| entrance.handshake), Some(7));
+    }
+
+    #[tokio::test]
+    async fn a_wait_that_panics_came_to_nothing() {
+        let told = Rc::new(Cell::new(false));
+        let tell = told.clone();
+        LocalSet::new()
+            .run_until(async {
+                let until = async { panic!("a part that fails") };
+                let waits = Waits::<u8>::begin(until, move || tell.set(true));
+                while !told.get() {
+                    tokio::task::yield_now().await;
+                }
+                assert!(matches!(waits.result(), Some(None)));
+            })
+            .await;
     }
 }

@@ -2,7 +2,7 @@
 //! socket, and what each thread has beside its sockets. None of it does I/O.
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::handover::PassedOn;
 use crate::http::inbound::Peer;
 use crate::live::batch::FrameBatch;
 use crate::live::frame::Encoding;
@@ -94,8 +93,9 @@ pub trait SocketWorker<H> {
     fn reads_heads(&self) -> bool;
     /// Judges a connection by what it sent so far.
     fn judge(&self, visitor: &Visitor, received: &[u8]) -> Judgement<H>;
-    /// Has the HTTP server serve a connection. Given back when too many are on their way to it.
-    fn pass_on(&self, connection: PassedOn) -> Result<(), PassedOn>;
+    /// Has the HTTP server serve a connection, of which `received` was read. Dropped when too many are on their way
+    /// to it: nothing was answered yet, so the client tries again.
+    fn pass_on(&self, stream: TcpStream, visitor: Visitor, received: &[u8]);
     /// Begins to serve a watcher.
     fn serve(&self, handshake: H) -> Self::Handler;
     /// A round of writing was long: rounds are `stretch` apart now.

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use crate::http::inbound::Peer;
+use crate::metrics::Metrics;
 
 /// Connections on their way to one thread; when all threads have as many, more are closed unanswered, which a
 /// client takes for a lost connection and tries again.
@@ -37,6 +38,25 @@ pub struct PassedOn {
     pub received: Bytes,
     /// It has waited for its feed's list already, in vain.
     pub waited: bool,
+    /// It waits for its thread.
+    pub waiting: Waiting,
+}
+
+/// Counts a connection on its way to the thread that serves it.
+pub struct Waiting(Arc<Metrics>);
+
+impl Waiting {
+    /// It begins to wait.
+    pub fn new(metrics: &Arc<Metrics>) -> Waiting {
+        metrics.handovers_waiting.inc();
+        Waiting(metrics.clone())
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.handovers_waiting.dec();
+    }
 }
 
 /// The way to several threads, taken in turn.

@@ -13,5 +13,5 @@ mod socket;
 mod threads;
 
 pub use handler::{Entrance, Judgement, Output, SocketHandler, SocketWorker, Visitor};
-pub use handover::{PassedOn, Queues};
+pub use handover::{PassedOn, Queues, Waiting};
 pub use threads::SocketThreads;

@@ -173,3 +173,29 @@ fn run<H: 'static, W: SocketWorker<H>>(
     let local = LocalSet::new();
     local.block_on(&runtime, async { EventLoop::new(worker(), seat, beat)?.run(handovers).await })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_hands_on_only_what_makes_the_threads_more_even() {
+        let (queues, _ends) = Queues::<Handover<()>>::new(3);
+        let open = [900, 100, 300].map(AtomicUsize::new).into();
+        let (stop, end) = Default::default();
+        let shared = Arc::new(Shared { listener: Mutex::new(None), queues, open, stop, end });
+        let seat = |number| Seat { number, shared: shared.clone() };
+        assert_eq!(seat(0).lighter(900), Some(1));
+        assert_eq!(seat(2).lighter(300), Some(1));
+        assert_eq!(seat(1).lighter(100), None);
+        // What was handed on counts before its thread tells.
+        for _ in 0..2000 {
+            seat(0).lighter(900);
+        }
+        let told = || shared.open.iter().map(|n| n.load(Ordering::Relaxed)).collect::<Vec<_>>();
+        assert!(told()[1..].iter().all(|n| *n > 700 && *n < 900), "{:?}", told());
+        assert_eq!(seat(0).lighter(900), None);
+        seat(1).tell(5);
+        assert_eq!(seat(0).lighter(900), Some(1));
+    }
+}

@@ -11,7 +11,7 @@ use mio::{Interest, Token};
 use super::{Entry, EventLoop};
 use crate::http::watch::sockets::arriving::{Arriving, Came, KEPT, Waits, read};
 use crate::http::watch::sockets::handler::{Entrance, Judgement, SocketWorker, Visitor};
-use crate::http::watch::sockets::handover::{Handover, PassedOn};
+use crate::http::watch::sockets::handover::Handover;
 use crate::http::watch::sockets::listening::{AT_ONCE, turn_away};
 use crate::http::watch::sockets::socket::Socket;
 use crate::live::wake::Wake;
@@ -33,7 +33,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     /// A new connection: mostly its head is there already.
     fn welcome(&mut self, mut stream: TcpStream, visitor: Visitor, now: Instant) {
         if !self.worker.reads_heads() {
-            return self.pass_on(stream, visitor, &[]);
+            return self.worker.pass_on(stream.into(), visitor, &[]);
         }
         let mut buffer = std::mem::take(&mut self.buffer);
         match read(&mut stream, &mut buffer) {
@@ -65,7 +65,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
             self.sockets.remove(key);
             return;
         }
-        let verdict = match arriving.waits.as_mut().map(Waits::result) {
+        let verdict = match arriving.waits.as_ref().map(Waits::result) {
             None => self.judge(&arriving.visitor, &arriving.received),
             Some(None) => {
                 self.sockets[key] = Entry::Arriving(arriving);
@@ -99,7 +99,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     ) {
         match verdict {
             Judgement::Enter(entrance) => {
-                visitor.peer.taken_over();
+                visitor.peer.watches();
                 self.enter(key, stream, entrance, received, now);
             }
             Judgement::More if received.len() <= KEPT => {
@@ -110,18 +110,14 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
                 visitor.peer.waits();
                 let Some(key) = self.keep(key, stream, visitor, received) else { return };
                 let wakes = self.wakes.clone();
-                let waits = Waits::begin(async move {
-                    let entrance = until.await;
-                    wakes.push(key as u32);
-                    entrance
-                });
+                let waits = Waits::begin(until, move || wakes.push(key as u32));
                 if let Entry::Arriving(arriving) = &mut self.sockets[key] {
                     arriving.waits = Some(waits);
                 }
             }
             Judgement::More | Judgement::PassOn => {
                 self.take_out(key, &mut stream);
-                self.pass_on(stream, visitor, received);
+                self.worker.pass_on(stream.into(), visitor, received);
             }
         }
     }
@@ -141,13 +137,6 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         Some(key)
     }
 
-    fn pass_on(&mut self, stream: TcpStream, visitor: Visitor, received: &[u8]) {
-        let Visitor { address, peer, waited } = visitor;
-        let received = Bytes::copy_from_slice(received);
-        // Dropped when too many are on their way: nothing was answered yet, the client tries again.
-        drop(self.worker.pass_on(PassedOn { stream: stream.into(), address, peer, received, waited }));
-    }
-
     /// A watcher is served here, or by a thread that has fewer.
     fn enter(
         &mut self,
@@ -164,7 +153,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         self.take_out(key, &mut stream);
         let received = Bytes::copy_from_slice(rest);
         let handover = Handover { stream: stream.into(), answer, received, handshake };
-        // As above.
+        // Dropped when too many are on their way: nothing was answered yet, so the client tries again.
         drop(self.seat.hand_over(other, handover));
     }
 
