@@ -6,9 +6,10 @@
 # generated-check: clients that are made from /openapi.json for five languages, compiled and run.
 # dist: the stripped binary, a package for Debian, what the binary is made of and checksums, in dist/; dist-check
 # installs that package in a clean Debian.
+# helm-check: lints, renders and validates the Helm chart in packaging/helm, where helm is installed.
 # openapi-check: schemathesis (from PyPI) against a running gateway; not part of test.
 
-.PHONY: run check test bench openapi-check clients-check generated-check dist dist-check
+.PHONY: run check test bench openapi-check clients-check generated-check dist dist-check helm-check
 
 run:
 	cargo run --release
@@ -46,3 +47,7 @@ dist:
 
 dist-check:
 	scripts/dist-check
+
+helm-check:
+	cargo build
+	scripts/helm-check
