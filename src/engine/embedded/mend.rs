@@ -170,11 +170,14 @@ struct Copy {
 }
 
 /// A place in a table between two rows; none is the table's begin or end.
-type Gap = (Option<(i64, Vec<Value>)>, Option<(i64, Vec<Value>)>);
+type Gap = (Option<Place>, Option<Place>);
+
+/// A row's own number, and its first columns.
+type Place = (i64, Vec<Value>);
 
 impl Copy {
     /// Copies the rows of a table. Its gaps, and the first columns of rows of which no more can be read.
-    fn rows(&mut self, table: &str) -> Result<(Vec<Gap>, Vec<(i64, Vec<Value>)>), Unmended> {
+    fn rows(&mut self, table: &str) -> Result<(Vec<Gap>, Vec<Place>), Unmended> {
         let (kind, columns) = columns(&self.conn, table)?;
         let marks: Vec<String> = (1..=columns.len()).map(|n| format!("?{n}")).collect();
         let sql = format!("INSERT INTO {table} ({}) VALUES ({})", columns.join(", "), marks.join(", "));
@@ -379,7 +382,7 @@ fn number(value: Option<&Value>) -> Option<i64> {
 }
 
 /// The numbers of rows that may have stood in a gap.
-fn numbers(before: Option<(i64, Vec<Value>)>, after: Option<(i64, Vec<Value>)>) -> (i64, i64) {
+fn numbers(before: Option<Place>, after: Option<Place>) -> (i64, i64) {
     let first = before.map_or(i64::MIN, |(rowid, _)| rowid.saturating_add(1));
     (first, after.map_or(i64::MAX, |(rowid, _)| rowid.saturating_sub(1)))
 }

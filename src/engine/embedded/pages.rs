@@ -219,7 +219,7 @@ impl Pages {
         }
         let (values, is_whole) = record(&payload)?;
         let fits = walk.columns.is_none_or(|columns| values.len() == columns);
-        if !cell.is_torn && !(is_whole && fits) {
+        if !(cell.is_torn || is_whole && fits) {
             return None;
         }
         cell.values = values;
