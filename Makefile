@@ -1,13 +1,15 @@
 # run: the gateway.  check: the fast loop, formatting, lints, unit tests and the rules about layers.
 # test: every test; installs what they need if it may.  bench: sets Tipcast beside
 # nchan, NATS, Mosquitto, ws and Socket.IO and writes docs/BENCHMARKS.md; ONLY=idle,quiet measures some parts.
-# clients-check: builds the clients in clients/ and tests them against a gateway; needs npm, python3, go, and mvn with a JDK.
-# generated-check: clients that are made from /openapi.json for five languages, compiled and run; not part of clients-check.
+# clients-check: builds the clients in clients/ and tests them against a gateway, and runs generated-check; needs npm,
+# python3, go, and mvn with a JDK; says what it skipped because one of them or a registry is not there.
+# generated-check: clients that are made from /openapi.json for five languages, compiled and run.
 # dist: the stripped binary, a package for Debian, what the binary is made of and checksums, in dist/; dist-check
 # installs that package in a clean Debian.
+# helm-check: lints, renders and validates the Helm chart in packaging/helm, where helm is installed.
 # openapi-check: schemathesis (from PyPI) against a running gateway; not part of test.
 
-.PHONY: run check test bench openapi-check clients-check generated-check dist dist-check
+.PHONY: run check test bench openapi-check clients-check generated-check dist dist-check helm-check
 
 run:
 	cargo run --release
@@ -45,3 +47,7 @@ dist:
 
 dist-check:
 	scripts/dist-check
+
+helm-check:
+	cargo build
+	scripts/helm-check
