@@ -17,7 +17,6 @@ use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
 use super::access::{Access, Asked, find};
-use super::inbound::Peer;
 use super::problem::ApiError;
 use super::seldom::Seldom;
 use crate::auth::{Keys, Revoked, Right, Verifier};
@@ -316,11 +315,11 @@ impl Door {
         }
     }
 
-    /// A place for the watcher that asks; its connection stays in the register for as long as it has it.
-    pub fn place(&self, head: &Head<'_>, peer: Option<Arc<Peer>>) -> Result<WatcherPlace, Full> {
+    /// A place for the watcher that asks.
+    pub fn place(&self, head: &Head<'_>) -> Result<WatcherPlace, Full> {
         let now = self.now.load();
         let taken = self.places.take(now.rules.client(head).map(counted), now.rules.places);
-        taken.map(|place| place.of(peer)).inspect_err(|full| {
+        taken.inspect_err(|full| {
             let Some(more) = self.full.may_speak() else { return };
             match full {
                 Full::Server => tracing::warn!(more, "no place for a watcher: [limits] watchers is reached"),

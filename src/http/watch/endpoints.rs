@@ -19,7 +19,6 @@ use crate::domain::{FeedId, Visibility};
 use crate::http::caller_of;
 use crate::http::door::Head;
 use crate::http::door::places::{Full, WatcherPlace};
-use crate::http::inbound::Peer;
 use crate::http::inbound::stream::Waited;
 use crate::http::problem::ApiError;
 use crate::http::resource::resource;
@@ -145,8 +144,7 @@ fn turn_away(accepted: &Accepted, gate: &Gate, why: &ApiError) -> Result<HttpRes
 
 /// A place for the watcher that asks.
 fn place(req: &HttpRequest, gate: &Gate) -> Result<WatcherPlace, ApiError> {
-    let peer = req.conn_data::<Arc<Peer>>().cloned();
-    gate.door.place(&Head::of(req), peer).map_err(|full| {
+    gate.door.place(&Head::of(req)).map_err(|full| {
         let (bound, why) = match full {
             Full::Server => (Bound::Watchers, ApiError::NoPlace),
             Full::Address => (Bound::WatchersPerAddress, ApiError::TooManyConnections),

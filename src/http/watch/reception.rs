@@ -3,6 +3,7 @@
 //! is wrong in the words that every request gets. Nothing is charged for what is passed on.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use actix_web::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use actix_web::web;
@@ -15,6 +16,7 @@ use super::watcher::Watcher;
 use crate::domain::{FeedId, Millis};
 use crate::http::Gate;
 use crate::http::door::{Head, Verdict};
+use crate::http::inbound::Peer;
 use crate::http::meter;
 use crate::live::worker::Worker;
 
@@ -48,8 +50,8 @@ pub(super) fn judge(
     let must_wait = handshake.only.as_ref().is_some_and(Only::must_wait);
     let entrance = Entrance { handshake, answer, read };
     match must_wait {
-        true => Judgement::Wait(Box::pin(when_listed(entrance))),
-        false => Judgement::Enter(entrance),
+        true => Judgement::Wait(Box::pin(when_listed(entrance, visitor.peer.clone()))),
+        false => Judgement::Enter(seated(entrance, &visitor.peer)),
     }
 }
 
@@ -81,7 +83,7 @@ fn agree(
     let address = gate.door.address(&head);
     let watcher = Watcher::new(gate.clone().into_inner(), caller.identity, feed.as_ref());
     let options = watch_options(query).ok()?;
-    let place = gate.door.place(&head, Some(visitor.peer.clone())).ok()?;
+    let place = gate.door.place(&head).ok()?;
     let only = match feed {
         Some(feed) => {
             let admission = gate.live.admit_quietly(address, &feed).ok()?;
@@ -107,10 +109,15 @@ fn decoded(path: &str) -> Option<Cow<'_, str>> {
 }
 
 /// Waits for the list of the feed; none when it is not there in time.
-async fn when_listed(mut entrance: Entrance<Handshake>) -> Option<Entrance<Handshake>> {
-    let only = entrance.handshake.only.as_mut()?;
-    let lease = only.lease.as_ref()?;
-    lease.has_list(LIST_WITHIN).await.then_some(entrance)
+async fn when_listed(entrance: Entrance<Handshake>, peer: Arc<Peer>) -> Option<Entrance<Handshake>> {
+    let lease = entrance.handshake.only.as_ref()?.lease.as_ref()?;
+    lease.has_list(LIST_WITHIN).await.then(|| seated(entrance, &peer))
+}
+
+/// The connection is the watcher's from now on.
+fn seated(mut entrance: Entrance<Handshake>, peer: &Peer) -> Entrance<Handshake> {
+    entrance.handshake.place = entrance.handshake.place.of(peer.watches());
+    entrance
 }
 
 #[cfg(test)]

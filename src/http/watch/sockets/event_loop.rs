@@ -2,6 +2,7 @@
 //! were woken because there is something to say on them.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, RawFd};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -20,8 +21,9 @@ use super::handler::{SocketHandler, SocketWorker};
 use super::handover::Handover;
 use super::listening::Listening;
 use super::pace::Pace;
+use super::seat::Seat;
 use super::socket::{Input, Socket};
-use super::threads::Seat;
+
 use crate::live::wake::{Wake, WakeQueue};
 use crate::supervise::{Beat, faults};
 
@@ -250,6 +252,12 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
             Input::End => socket.end(now, &wake),
             Input::Dry | Input::More => socket.write(now, &wake),
         };
+        self.attended(key, next);
+    }
+
+    /// After a socket was written to: it is closed, or the kernel tells when it takes more.
+    fn attended(&mut self, key: u32, next: ControlFlow<()>) {
+        let Some(Entry::Watching(socket)) = self.sockets.get_mut(key as usize) else { return };
         let registry = self.poll.get_ref().0.registry();
         if next.is_break() || arm(socket, key, registry).is_err() {
             self.sockets.remove(key as usize);

@@ -9,6 +9,7 @@ mod handler;
 mod handover;
 mod listening;
 mod pace;
+mod seat;
 mod socket;
 mod threads;
 

@@ -98,10 +98,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         now: Instant,
     ) {
         match verdict {
-            Judgement::Enter(entrance) => {
-                visitor.peer.watches();
-                self.enter(key, stream, entrance, received, now);
-            }
+            Judgement::Enter(entrance) => self.enter(key, stream, entrance, received, now),
             Judgement::More if received.len() <= KEPT => {
                 visitor.peer.begins(!received.is_empty());
                 self.keep(key, stream, visitor, received);
@@ -166,14 +163,14 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         now: Instant,
     ) {
         let handler = self.worker.serve(handshake);
-        let socket = |stream| Entry::Watching(Box::new(Socket::new(stream, handler, answer.into())));
+        let socket = |stream| Entry::Watching(Box::new(Socket::new(stream, handler)));
         let Some(key) = self.put(key, stream, socket) else { return };
-        if let Entry::Watching(socket) = &mut self.sockets[key]
-            && !received.is_empty()
-        {
+        let Entry::Watching(socket) = &mut self.sockets[key] else { return };
+        if !received.is_empty() {
             socket.receive(received, now);
         }
-        self.attend(key as u32, false, false, now);
+        let next = socket.greet(&answer, now, &Wake::Socket(key as u32));
+        self.attended(key as u32, next);
     }
 
     /// Puts an entry where the connection stands, or in a new place about which the kernel tells from then on.
