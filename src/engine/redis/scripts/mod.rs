@@ -188,7 +188,12 @@ script!(
 );
 script!(SHOW_COUNTED, "feed_show", [COMMON, LEDGER, APPEND, SUMS, COUNT, GIFTS, DUE, GUARD], false);
 script!(REVIEW_COUNTED, "feed_review", [COMMON, LEDGER, APPEND, SUMS, COUNT, GIFTS, DUE, GUARD], true);
-script!(TALLY, "feed_tally", [COMMON, LEDGER, APPEND, SUMS, TALLY_STATE, TALLY_GIFTERS, TALLY_RANKS, TALLY_FOLD], true);
+script!(
+    TALLY,
+    "feed_tally",
+    [COMMON, LEDGER, APPEND, SUMS, TALLY_STATE, TALLY_GIFTERS, TALLY_RANKS, TALLY_FOLD],
+    true
+);
 script!(UNSCHEDULE, "feed_unschedule", [COMMON, DUE], true);
 script!(RETRACT, "feed_retract", [COMMON, LEDGER, APPEND, SUMS, COUNT], true);
 script!(RETRACT_USER, "feed_retract_user", [COMMON, LEDGER, APPEND, SUMS, COUNT], true);
