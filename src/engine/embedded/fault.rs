@@ -1,5 +1,6 @@
-//! Why a step of the writer could not be done: the disk, or one feed's records. The two have nothing in common: the
-//! first fails every write of its commit group, the second concerns nobody but that feed.
+//! Why a step of the writer could not be done: the disk, a page of the file, or one feed's records. They have nothing in
+//! common: the first fails every write of its commit group; after the second the file is mended, and the group is run
+//! again; the third concerns nobody but that feed.
 
 use rusqlite::{Error, ErrorCode, ffi};
 
@@ -11,6 +12,8 @@ pub(super) type Step<T> = Result<T, Fault>;
 pub(super) enum Fault {
     /// The file cannot be read or written; a sentence for the operator. Nothing of the commit group happened.
     Disk(String),
+    /// A page of the file cannot be read. Whose records are lost with it shows when the file is mended.
+    Unreadable(String),
     /// What was read is not what was written; says which record and why.
     Garbled(String),
     /// The feed is known to be damaged, and by which record.
@@ -23,22 +26,31 @@ impl Fault {
         Fault::Garbled(what.into())
     }
 
-    /// Of a commit, which concerns all feeds: whatever it is, it is the disk's.
-    pub(super) fn of_commit(error: &Error) -> Fault {
-        Fault::Disk(sentence(error))
+    /// What to say of it.
+    pub(super) fn why(self) -> String {
+        let (Fault::Disk(why) | Fault::Unreadable(why) | Fault::Garbled(why) | Fault::Damaged(why)) = self;
+        why
     }
+
+    /// Of a commit, which concerns all feeds: it is never one record's.
+    pub(super) fn of_commit(error: &Error) -> Fault {
+        if is_unreadable(error) { Fault::Unreadable(error.to_string()) } else { Fault::Disk(sentence(error)) }
+    }
+}
+
+/// True when this says that a page of the file cannot be read, or is not what it should be.
+pub(super) fn is_unreadable(error: &Error) -> bool {
+    let Error::SqliteFailure(ffi::Error { code, extended_code }, _) = error else { return false };
+    *code == ErrorCode::DatabaseCorrupt
+        || [ffi::SQLITE_IOERR_READ, ffi::SQLITE_IOERR_SHORT_READ, ffi::SQLITE_IOERR_CORRUPTFS]
+            .contains(extended_code)
 }
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Fault {
         match &error {
-            // A page that cannot be read concerns those whose records stand on it.
-            Error::SqliteFailure(ffi::Error { code: ErrorCode::DatabaseCorrupt, .. }, _)
-            | Error::SqliteFailure(
-                ffi::Error { extended_code: ffi::SQLITE_IOERR_READ | ffi::SQLITE_IOERR_SHORT_READ, .. },
-                _,
-            )
-            | Error::FromSqlConversionFailure(..)
+            error if is_unreadable(error) => Fault::Unreadable(error.to_string()),
+            Error::FromSqlConversionFailure(..)
             | Error::IntegralValueOutOfRange(..)
             | Error::InvalidColumnType(..)
             | Error::Utf8Error(..) => Fault::Garbled(error.to_string()),

@@ -1,17 +1,21 @@
 //! Every feed that was asked for lately, the group of calls that is committed next, and the feeds that are damaged.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
 
 use super::EmbeddedOptions;
 use super::db::Db;
 use super::fault::{Fault, Step};
 use super::feed::Feed;
 use super::log::Log;
+use super::mend::Unmended;
 use super::steady::Steady;
 use super::txn::{Common, FeedTxn};
-use super::{due, entries};
+use super::{due, entries, folder, open};
 use crate::domain::{FeedId, Millis};
 use crate::engine::Notice;
 use crate::metrics::Metrics;
@@ -25,6 +29,9 @@ const UNTIDY: usize = 4096;
 /// How often it does so otherwise, while it is called.
 const TIDY_EVERY: Duration = Duration::from_secs(1);
 
+/// How soon after it was mended the file may be mended again.
+const MEND_EVERY: Duration = Duration::from_secs(600);
+
 /// What a probe writes after the disk had refused: more than most calls do.
 const FILLER: usize = 1 << 20;
 
@@ -36,6 +43,13 @@ pub(super) struct Feeds {
     damaged: HashMap<FeedId, String>,
     /// True when a feed turned out to be damaged that had its part in this group already.
     must_rerun: bool,
+    /// Why the file must be mended before this group can go on, if it must.
+    must_mend: Option<String>,
+    /// When the file was mended last, or could not be.
+    mended: Option<Instant>,
+    /// True while the file is closed because it could not be opened again.
+    is_closed: bool,
+    file: PathBuf,
     steady: Steady,
     tidied: Instant,
     /// Commits that wrote something since the last probe.
@@ -55,6 +69,10 @@ impl Feeds {
             by_name: HashMap::new(),
             damaged: HashMap::new(),
             must_rerun: false,
+            must_mend: None,
+            mended: None,
+            is_closed: false,
+            file: folder::database(&options.data_dir),
             steady: Steady::new(options.steady_for, Instant::now(), &options.data_dir),
             tidied: Instant::now(),
             commits: 0,
@@ -85,7 +103,14 @@ impl Feeds {
         }
         let done = self.load(name, now).and_then(|()| self.work(name, now, work));
         match &done {
-            Err(Fault::Garbled(why)) => {
+            // Whose records stood there is not known before the file is mended.
+            Err(Fault::Unreadable(why)) if self.may_mend() => {
+                self.must_mend = Some(why.clone());
+                if self.db.is_refusing() {
+                    self.give_up(name);
+                }
+            }
+            Err(Fault::Garbled(why) | Fault::Unreadable(why)) => {
                 let why = why.clone();
                 self.condemn(name, &why);
                 return Err(Fault::Damaged(why));
@@ -149,13 +174,61 @@ impl Feeds {
     /// Nothing under this name is served.
     pub(super) fn disown(&mut self, name: &FeedId, why: &str) {
         self.damaged.insert(name.clone(), why.to_owned());
-        self.common.agenda.set(name, None, Millis(0));
-        self.common.jobs.remove_feed(name);
+        forget(&mut self.common, name);
     }
 
     /// True when the group must be taken back and run again, without the feed that turned out to be damaged.
     pub(super) fn must_rerun(&self) -> bool {
         self.must_rerun
+    }
+
+    /// Why the group must be taken back and run again after the file was mended, if it must.
+    pub(super) fn must_mend(&self) -> Option<String> {
+        self.must_mend.clone().filter(|_| !self.db.is_refusing())
+    }
+
+    /// False for a while after the file was mended, or could not be.
+    pub(super) fn may_mend(&self) -> bool {
+        self.mended.is_none_or(|at| at.elapsed() >= MEND_EVERY)
+    }
+
+    /// Mends the file, because a page of it cannot be read, and reads from it what memory knows. When that is of no
+    /// use the file stays as it is, and the damage is the feed's that met it. An error says why it can be mended
+    /// later, or not be opened again.
+    pub(super) fn mend(&mut self, why: &str) -> Result<(), String> {
+        let nothing = Connection::open_in_memory().map_err(|e| e.to_string())?;
+        drop(std::mem::replace(&mut self.db, Db::new(nothing)));
+        let mended = open::mend(&self.file, why);
+        self.by_name.clear();
+        self.is_closed = true;
+        self.reopen()?;
+        match mended {
+            Ok(lost) => {
+                self.common.reread(&self.db).map_err(Fault::why)?;
+                self.damaged.keys().for_each(|name| forget(&mut self.common, name));
+                lost.iter().for_each(|(name, why)| self.condemn(name, why));
+                self.must_rerun = false;
+            }
+            Err(Unmended::Later(why)) => return Err(why),
+            Err(Unmended::Never(what)) => tracing::error!(
+                why,
+                what,
+                "the database has pages that cannot be read, and cannot be copied without them; feeds that meet them \
+                 answer 503. Stop, and restore it from a backup"
+            ),
+        }
+        self.mended = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Opens the file again if it had to be closed.
+    fn reopen(&mut self) -> Result<(), String> {
+        if std::mem::take(&mut self.is_closed) {
+            let reopened = open::reopen(&self.file);
+            self.is_closed = reopened.is_err();
+            self.db = reopened?;
+        }
+        Ok(())
     }
 
     /// True when nothing of this feed can be read.
@@ -251,7 +324,10 @@ impl Feeds {
     /// Takes a failed group back. Memory is ahead of the disk in the feeds that it touched, and nowhere else.
     pub(super) fn take_back(&mut self) {
         self.db.rollback();
-        (self.must_rerun, self.probing) = (false, false);
+        (self.must_rerun, self.probing, self.must_mend) = (false, false, None);
+        if let Err(why) = self.reopen() {
+            tracing::warn!(why, "the database could not be opened again; trying again later");
+        }
         let touched = std::mem::take(&mut self.common.touched);
         touched.iter().for_each(|name| drop(self.by_name.remove(name)));
         self.common.log.must_be_read = true;
@@ -317,8 +393,21 @@ impl Feeds {
         if let Err(fault) = done.and_then(|()| self.db.commit()) {
             tracing::warn!(?fault, "old ids could not be forgotten; trying again later");
             self.db.rollback();
+            if let Fault::Unreadable(why) = fault
+                && self.may_mend()
+                && let Err(why) = self.mend(&why)
+            {
+                tracing::warn!(why, "the database could not be mended; trying again later");
+            }
         }
     }
+}
+
+/// A feed that is damaged has no work. What is logged of it stays for whoever restores it.
+fn forget(common: &mut Common, name: &FeedId) {
+    common.agenda.set(name, None, Millis(0));
+    common.jobs.remove_feed(name);
+    common.log.keep(name);
 }
 
 /// When each feed has something due is known in memory; see [`due::Agenda`].

@@ -34,16 +34,12 @@ pub fn check(data_dir: &Path) -> Result<Report, String> {
 }
 
 fn examine(conn: Connection) -> rusqlite::Result<Report> {
-    let mut damage = Vec::new();
-    let mut pages = conn.prepare("PRAGMA integrity_check(20)")?;
-    for line in pages.query_map([], |r| r.get::<_, String>(0))? {
-        let what = line?;
-        if what != "ok" {
-            damage.push(Damage { feed: None, what });
-        }
+    let rot = open::rot(&conn, 20)?;
+    let mut damage: Vec<_> = rot.into_iter().map(|what| Damage { feed: None, what }).collect();
+    match scan::scan(&conn) {
+        Ok(found) => damage.extend(found.damage),
+        Err(error) => damage.push(Damage { feed: None, what: error.to_string() }),
     }
-    drop(pages);
-    damage.extend(scan::scan(&conn)?.damage);
     let db = Db::new(conn);
     let (feeds, deeper) = match read_all(&db) {
         Ok(read) => read,
@@ -66,10 +62,9 @@ fn read_all(db: &Db) -> Step<(usize, Vec<Damage>)> {
         // One whose own record is not as it was written was told of by the scan, under the name that it had.
         let own = db.one("SELECT * FROM feeds WHERE name = ?1", [name.as_str()], |_| Ok(()));
         if own.is_ok()
-            && let Err(Fault::Garbled(what) | Fault::Damaged(what) | Fault::Disk(what)) =
-                Feed::load(db, name, &Arc::default(), &log)
+            && let Err(fault) = Feed::load(db, name, &Arc::default(), &log)
         {
-            damage.push(Damage { feed: Some(name.clone()), what });
+            damage.push(Damage { feed: Some(name.clone()), what: fault.why() });
         }
     }
     Ok((names.len(), damage))
@@ -121,8 +116,10 @@ pub fn restore(data_dir: &Path, from: &Path, defaults: &Policy) -> Result<Report
     }
     let unfinished = data_dir.join("tipcast.db.unfinished");
     let done = bring_back(from, &unfinished, &Arc::new(defaults.clone()));
-    let wal = ["tipcast.db.unfinished-wal", "tipcast.db.unfinished-shm"];
-    wal.iter().for_each(|name| drop(std::fs::remove_file(data_dir.join(name))));
+    // The damaged file that was mended is the one that the copy was made of.
+    let beside =
+        ["tipcast.db.unfinished-wal", "tipcast.db.unfinished-shm", "tipcast.db.unfinished.damaged-1"];
+    beside.iter().for_each(|name| drop(std::fs::remove_file(data_dir.join(name))));
     let report = done.inspect_err(|_| drop(std::fs::remove_file(&unfinished)))?;
     std::fs::rename(&unfinished, owned.database())
         .map_err(|e| format!("{} cannot be put in place: {e}", owned.database().display()))?;
@@ -141,9 +138,7 @@ fn bring_back(from: &Path, to: &Path, defaults: &Arc<Policy>) -> Result<Report, 
     drop(copy);
     let (db, _) =
         open::open(to).map_err(|e| e.replace(&to.display().to_string(), &from.display().to_string()))?;
-    let told = |fault: Fault| match fault {
-        Fault::Disk(why) | Fault::Garbled(why) | Fault::Damaged(why) => wrong(&why),
-    };
+    let told = |fault: Fault| wrong(&fault.why());
     let names = ledger::names(&db, "SELECT name FROM feeds ORDER BY name", []).map_err(told)?;
     let log = Log::read(&db).map_err(told)?;
     db.begin().map_err(told)?;
@@ -152,7 +147,7 @@ fn bring_back(from: &Path, to: &Path, defaults: &Arc<Policy>) -> Result<Report, 
             Ok(Some(mut feed)) => feed.begin_epoch(&db, name).map_err(told)?,
             Ok(None) => {}
             // It is named in the report.
-            Err(Fault::Garbled(_) | Fault::Damaged(_)) => {}
+            Err(Fault::Garbled(_) | Fault::Damaged(_) | Fault::Unreadable(_)) => {}
             Err(fault) => return Err(told(fault)),
         }
     }

@@ -31,7 +31,7 @@ impl KnownIds {
     /// Of what the table holds. What cannot be read leaves it knowing nothing.
     pub(super) fn read(db: &Db) -> Step<KnownIds> {
         match KnownIds::read_all(db) {
-            Err(Fault::Garbled(_)) => Ok(KnownIds::default()),
+            Err(Fault::Garbled(_) | Fault::Unreadable(_)) => Ok(KnownIds::default()),
             read => read,
         }
     }

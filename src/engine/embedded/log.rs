@@ -88,7 +88,7 @@ impl Log {
             };
             match taken {
                 Ok(()) => {}
-                Err(Fault::Garbled(_)) => return Ok(false),
+                Err(Fault::Garbled(_) | Fault::Unreadable(_)) => return Ok(false),
                 Err(fault) => return Err(fault),
             }
         }
@@ -105,7 +105,7 @@ impl Log {
             };
             match taken {
                 Ok(()) => {}
-                Err(Fault::Garbled(why)) => self.damage(feed, &why),
+                Err(Fault::Garbled(why) | Fault::Unreadable(why)) => self.damage(feed, &why),
                 Err(fault) => return Err(fault),
             }
         }

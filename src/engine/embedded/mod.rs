@@ -30,6 +30,7 @@ use fault::{Fault, Step};
 use feeds::Feeds;
 use folder::Folder;
 use topics::Topics;
+use txn::Common;
 use writer::{Call, Reply, Task, Writer};
 
 mod blocking;
@@ -57,8 +58,10 @@ mod layouts;
 mod ledger;
 mod locks;
 mod log;
+mod mend;
 mod moderation;
 mod open;
+mod pages;
 mod publishing;
 mod readers;
 mod reviews;
@@ -209,11 +212,17 @@ fn open_writer(
     let folder = Folder::own(&options.data_dir)?;
     let file = folder.database();
     folder.make_private().map_err(|e| format!("{} cannot be written: {e}", file.display()))?;
-    let (db, found) = open::open(&file)?;
+    let (mut db, mut found) = open::open(&file)?;
+    // Of a file that is too large to be looked through, damage shows as late as now.
+    if let Err(Fault::Unreadable(why)) = Common::read(&db, options, metrics.clone()) {
+        drop(db);
+        open::mend(&file, &why).map_err(|why| open::damaged(&file, &why.why()))?;
+        (db, found) = open::open(&file)?;
+    }
     let feeds = Feeds::new(db, options, metrics.clone());
     let mut feeds = feeds.map_err(|fault| match fault {
-        Fault::Garbled(why) | Fault::Damaged(why) => open::damaged(&file, &why),
         Fault::Disk(why) => format!("{} cannot be read: {why}", file.display()),
+        fault => open::damaged(&file, &fault.why()),
     })?;
     found.false_names.iter().for_each(|name| feeds.disown(name, "a damaged feed stands under this name"));
     for Damage { feed, what } in found.damage {
@@ -235,7 +244,7 @@ fn closed() -> EngineError {
 impl From<Fault> for EngineError {
     fn from(fault: Fault) -> EngineError {
         match fault {
-            Fault::Disk(why) => EngineError::Unavailable(why),
+            Fault::Disk(why) | Fault::Unreadable(why) => EngineError::Unavailable(why),
             Fault::Garbled(why) | Fault::Damaged(why) => EngineError::FeedDamaged(why),
         }
     }

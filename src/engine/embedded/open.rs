@@ -1,26 +1,80 @@
 //! Opening the file: whose it is, which layout it has, and whether it is whole.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
 use super::db::Db;
+use super::fault::is_unreadable;
 use super::layouts::{self, APPLICATION_ID, NEWEST};
+use super::mend::{self, Mended, Unmended};
 use super::scan::{self, Found};
 use super::seal;
+use crate::domain::FeedId;
 
 /// Files up to this size are looked through page by page and record by record at start: a second or two.
 const CHECK_BYTES: u64 = 512 << 20;
 
-/// What SQLite says of a file in which writing one feed could overwrite another.
-const FATAL: [&str; 3] = ["reelist", "2nd reference", "invalid page number"];
+/// Why a file cannot be opened.
+enum Trouble {
+    /// A sentence for the operator.
+    Refused(String),
+    /// Pages of it are damaged; what SQLite says.
+    Rotten(String),
+}
 
-/// Opens or makes the file for the writer, and says what of it is damaged; the error is a sentence for the operator.
+/// Opens or makes the file for the writer, and says what of it is damaged; the error is a sentence for the operator. A
+/// file with damaged pages is mended first.
 pub(super) fn open(path: &Path) -> Result<(Db, Found), String> {
     inspect(path)?;
-    let conn = Connection::open(path).map_err(|e| damaged(path, &e))?;
-    let found = prepare(&conn, path).map_err(|e| damaged(path, &e))??;
+    match attempt(path, CHECK_BYTES) {
+        Err(Trouble::Rotten(why)) => {
+            mend(path, &why).map_err(|why| damaged(path, &why.why()))?;
+            attempt(path, CHECK_BYTES).map_err(|trouble| trouble.sentence(path))
+        }
+        done => done.map_err(|trouble| trouble.sentence(path)),
+    }
+}
+
+/// Opens a file that was open a moment ago, without looking through it.
+pub(super) fn reopen(path: &Path) -> Result<Db, String> {
+    attempt(path, 0).map(|(db, _)| db).map_err(|trouble| trouble.sentence(path))
+}
+
+/// Puts a file without damaged pages in the place of this one, which nobody has open to write. The feeds of which
+/// something is lost, and of what.
+pub(super) fn mend(path: &Path, why: &str) -> Result<BTreeMap<FeedId, String>, Unmended> {
+    let Mended { lost, kept } = mend::mend(path)?;
+    let damaged = kept.map_or("no room among those kept".to_owned(), |kept| kept.display().to_string());
+    tracing::error!(
+        why,
+        damaged,
+        feeds_hurt = lost.len(),
+        "the database had pages that cannot be read: it was copied without them, and the damaged file is kept. Look at \
+         the disk; a feed of which something is lost answers 503, all others go on"
+    );
+    Ok(lost)
+}
+
+impl Trouble {
+    fn sentence(self, path: &Path) -> String {
+        match self {
+            Trouble::Refused(why) => why,
+            Trouble::Rotten(why) => damaged(path, &why),
+        }
+    }
+}
+
+/// Files of up to so many bytes are looked through.
+fn attempt(path: &Path, check_bytes: u64) -> Result<(Db, Found), Trouble> {
+    let told = |error: rusqlite::Error| match is_unreadable(&error) {
+        true => Trouble::Rotten(error.to_string()),
+        false => Trouble::Refused(damaged(path, &error)),
+    };
+    let conn = Connection::open(path).map_err(told)?;
+    let found = prepare(&conn, path, check_bytes).map_err(told)??;
     Ok((Db::new(conn), found))
 }
 
@@ -62,17 +116,17 @@ fn belongs(conn: &Connection, path: &Path) -> rusqlite::Result<Result<i64, Strin
     Ok(Ok(if fresh { 0 } else { layout }))
 }
 
-fn prepare(conn: &Connection, path: &Path) -> rusqlite::Result<Result<Found, String>> {
+fn prepare(conn: &Connection, path: &Path, check_bytes: u64) -> rusqlite::Result<Result<Found, Trouble>> {
     conn.busy_timeout(Duration::from_secs(2))?;
     conn.set_prepared_statement_cache_capacity(128);
     seal::teach(conn)?;
     let layout = match belongs(conn, path)? {
         Ok(layout) => layout,
-        Err(why) => return Ok(Err(why)),
+        Err(why) => return Ok(Err(Trouble::Refused(why))),
     };
-    let is_checked = layout > 0 && std::fs::metadata(path).is_ok_and(|file| file.len() <= CHECK_BYTES);
-    if is_checked && let Err(why) = check_pages(conn)? {
-        return Ok(Err(damaged(path, &why)));
+    let is_checked = layout > 0 && std::fs::metadata(path).is_ok_and(|file| file.len() <= check_bytes);
+    if is_checked && let Some(why) = rot(conn, 1)?.pop() {
+        return Ok(Err(Trouble::Rotten(why)));
     }
     conn.pragma_update(None, "journal_mode", "WAL")?;
     conn.pragma_update(None, "synchronous", "FULL")?;
@@ -83,26 +137,22 @@ fn prepare(conn: &Connection, path: &Path) -> rusqlite::Result<Result<Found, Str
     Ok(Ok(if is_checked { scan::scan(conn)? } else { Found::default() }))
 }
 
-/// An error when writing would be dangerous. Pages that cannot be read concern those whose records stand on them, and
-/// an index that does not say what its table says is made again.
-pub(super) fn check_pages(conn: &Connection) -> rusqlite::Result<Result<(), String>> {
-    let mut query = conn.prepare("PRAGMA integrity_check(100)")?;
-    let told = query.query_map([], |r| r.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
-    drop(query);
-    if let Some(fatal) = told.iter().find(|line| FATAL.iter().any(|word| line.contains(word))) {
-        return Ok(Err(fatal.clone()));
-    }
-    let indexes =
-        told.iter().filter(|line| line.contains(" index ")).filter_map(|line| line.split(' ').next_back());
-    let indexes: std::collections::BTreeSet<&str> = indexes.collect();
-    for index in indexes {
-        tracing::warn!(index, "an index of the database was damaged and is made again from its table");
-        // What cannot be made again is a table's own key: its rows are found damaged when they are read.
-        if let Err(error) = conn.execute_batch(&format!("REINDEX \"{}\"", index.replace('"', ""))) {
-            tracing::warn!(%error, index, "it could not be made again");
+/// What SQLite says of pages and indexes that are not as they should be, so many lines at most.
+pub(super) fn rot(conn: &Connection, most: u32) -> rusqlite::Result<Vec<String>> {
+    let mut query = conn.prepare(&format!("PRAGMA integrity_check({most})"))?;
+    let mut told = Vec::new();
+    for line in query.query_map([], |r| r.get::<_, String>(0))? {
+        match line {
+            Ok(line) if line == "ok" => {}
+            Ok(line) => told.push(line),
+            Err(error) if is_unreadable(&error) => {
+                told.push(error.to_string());
+                break;
+            }
+            Err(error) => return Err(error),
         }
     }
-    Ok(Ok(()))
+    Ok(told)
 }
 
 /// Refuses what SQLite would take for a new database and overwrite, or fail on unclearly.
@@ -126,8 +176,8 @@ fn inspect(path: &Path) -> Result<(), String> {
 /// What an operator is told of a file that cannot be used.
 pub(super) fn damaged(path: &Path, why: &dyn std::fmt::Display) -> String {
     format!(
-        "{} is damaged or cannot be used ({why}). Nothing was changed. Restore it from a backup, or move the \
-         file away to start empty",
+        "{} is damaged or cannot be used ({why}). Nothing was changed. `tipcast store check` says more. Move the \
+         folder away, then `tipcast store restore` a backup in its place, or start empty",
         path.display()
     )
 }

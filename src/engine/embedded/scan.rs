@@ -93,7 +93,13 @@ fn feeds(
         let read = text(row, 1).ok().and_then(|name| name.parse().ok());
         false_names.extend(read.filter(|read| name.as_ref().is_some_and(|name| name != read)));
         if fault.is_some() || name.is_none() {
-            found.push(Damage { feed: name, what: "its list is not as it was written".into() });
+            let is_marked = row.get("seal").is_ok_and(|seal: i64| seal == 0);
+            let what = if is_marked {
+                "records of it were lost with pages that could not be read"
+            } else {
+                "its list is not as it was written"
+            };
+            found.push(Damage { feed: name, what: what.into() });
         }
     };
     let whole = rows(conn, "SELECT * FROM feeds", |row| note(row, seal::check(row).err()));

@@ -20,6 +20,7 @@ use crate::engine::{
 mod damage;
 mod disk;
 mod logged;
+mod rot;
 mod upgrade;
 
 const NOW: Millis = Millis(1_800_000_000_000);

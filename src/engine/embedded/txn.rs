@@ -70,6 +70,16 @@ impl Common {
         Ok(common)
     }
 
+    /// As the tables say now, after the file was mended. Jobs stay: one too many finds out that there is nothing.
+    pub(super) fn reread(&mut self, db: &Db) -> Step<()> {
+        self.agenda = Agenda::read(db)?;
+        self.log = Log::read(db)?;
+        self.ids = Ids::read(db)?;
+        self.touched.clear();
+        self.last_feed = self.last_feed.max(db.value("SELECT max(no) FROM feeds", [])?.unwrap_or(0));
+        self.read_hooks(db)
+    }
+
     /// Reads webhooks of all feeds, and what work there is, from the tables: at the start, and after a group that
     /// failed, when memory may be ahead of the disk. A job too many finds out that there is nothing.
     pub(super) fn read_hooks(&mut self, db: &Db) -> Step<()> {

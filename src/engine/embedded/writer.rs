@@ -135,8 +135,8 @@ impl Writer {
     /// Commits what a group of calls changed, then tells watchers. `ran`: how it went; after a fault it did not
     /// run to its end.
     ///
-    /// When a feed turns out to be damaged that has its part in the group, the group is run again without it. When
-    /// the disk refuses, it is run once more with every write refused, for those who only read.
+    /// When a feed turns out to be damaged that has its part in the group, the group is run again without it; when a
+    /// page of the file cannot be read, it is run again after the file was mended. When the disk refuses, it is run once more with every write refused, for those who only read.
     fn serve(&mut self, group: &mut [Task], mut ran: Step<()>, weight: usize) {
         let begun = Instant::now();
         loop {
@@ -159,20 +159,28 @@ impl Writer {
             match failed {
                 // Each time there is one feed less.
                 Some(_) if rerun => {}
-                Some(Fault::Disk(why) | Fault::Garbled(why) | Fault::Damaged(why)) if !refusing => {
-                    if !self.feeds.is_refused() {
-                        tracing::error!(
-                            error = why,
-                            "a commit failed; what it held is refused and was not shown, and so is what follows \
-                             until writing works again"
-                        );
+                // Once in a while: damage that shows soon after it is its feed's.
+                Some(Fault::Unreadable(why)) if !refusing => {
+                    if let Err(why) = self.feeds.mend(&why) {
+                        self.refuse(why);
                     }
-                    self.feeds.refuse(Some(why));
                 }
+                Some(fault) if !refusing => self.refuse(fault.why()),
                 _ => return self.feeds.refuse(None),
             }
             ran = group.iter_mut().try_for_each(|task| self.run_one(task));
         }
+    }
+
+    fn refuse(&mut self, why: String) {
+        if !self.feeds.is_refused() {
+            tracing::error!(
+                error = why,
+                "a commit failed; what it held is refused and was not shown, and so is what follows until writing \
+                 works again"
+            );
+        }
+        self.feeds.refuse(Some(why));
     }
 
     /// Runs a call; an error when it found that the group cannot go on.
@@ -181,7 +189,11 @@ impl Writer {
         if self.feeds.must_rerun() {
             return Err(Fault::garbled("a feed of this group is damaged"));
         }
+        if let Some(why) = self.feeds.must_mend() {
+            return Err(Fault::Unreadable(why));
+        }
         match fault {
+            Some(fault @ Fault::Unreadable(_)) if self.feeds.may_mend() => Err(fault),
             Some(fault @ Fault::Disk(_)) if !self.feeds.db.is_refusing() => Err(fault),
             _ => Ok(()),
         }
