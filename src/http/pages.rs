@@ -76,6 +76,7 @@ static FILES: LazyLock<Vec<File>> = files! {
     "lines.js": JS,
     "look.js": JS,
     "overlay.js": JS,
+    "reconnecting.js": JS,
     "rows.js": JS,
     "send.js": JS,
     "shared.js": JS,
