@@ -23,8 +23,8 @@ fn read(rules: Rules, stream: &[u8], piece: usize) -> Vec<String> {
     for mut part in stream.chunks(piece) {
         while let Some(incoming) = reader.read(&mut part) {
             match &incoming {
-                Ok(Incoming::Text(text)) => assert!(text.len() <= rules.most && !refused),
-                Ok(Incoming::Binary(bytes)) => assert!(rules.binary && bytes.len() <= rules.most && !refused),
+                Ok(Incoming::Text(text)) => assert!(text.len() <= rules.most as usize && !refused),
+                Ok(Incoming::Binary(bytes)) => assert!(rules.binary && bytes.len() <= rules.most as usize && !refused),
                 Ok(Incoming::Ping(payload)) => assert!(payload.len() <= 125 && !refused),
                 Ok(Incoming::Pong) => assert!(!refused),
                 Ok(Incoming::Close(_)) | Err(_) => {}

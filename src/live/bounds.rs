@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 
+use super::moment::Moment;
 use crate::metrics::Metrics;
 use crate::metrics::labels::Bound;
 
@@ -76,11 +77,11 @@ impl Refused {
 /// How far a rate is used up: the moment at which it is free again. Never more than the burst ahead, and
 /// whatever is charged is charged whole.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Used(Instant);
+pub(super) struct Used(Moment);
 
 impl Used {
     pub(super) fn nothing(now: Instant) -> Used {
-        Used(now)
+        Used(now.into())
     }
 
     /// Until when there is nothing left; none while there is.
@@ -90,12 +91,14 @@ impl Used {
         }
         let ahead = Duration::from_secs_f64(f64::from(rate.burst.max(1)) / f64::from(rate.per_second));
         // The last of a burst leaves exactly all of it used.
-        (self.0.saturating_duration_since(now) >= ahead).then(|| self.0 - ahead)
+        let free = self.0.instant();
+        (free.saturating_duration_since(now) >= ahead).then(|| free - ahead)
     }
 
     pub(super) fn charge(&mut self, rate: Rate, count: usize, now: Instant) {
         if rate.per_second > 0 {
-            self.0 = self.0.max(now) + Duration::from_secs_f64(count as f64 / f64::from(rate.per_second));
+            let more = Duration::from_secs_f64(count as f64 / f64::from(rate.per_second));
+            self.0 = (self.0.instant().max(now) + more).into();
         }
     }
 }
@@ -167,7 +170,7 @@ impl Bounds {
 
     /// Forgets addresses that have nothing.
     pub(super) fn tidy(&self, now: Instant) {
-        self.locked().retain(|_, share| share.subscriptions > 0 || share.new_feeds.0 > now);
+        self.locked().retain(|_, share| share.subscriptions > 0 || share.new_feeds.0.instant() > now);
     }
 
     fn locked(&self) -> MutexGuard<'_, HashMap<IpAddr, Share>> {

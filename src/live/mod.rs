@@ -11,6 +11,7 @@ pub mod bounds;
 mod feeds;
 pub mod frame;
 mod local;
+pub mod moment;
 mod presence;
 mod replica;
 pub mod session;

@@ -18,6 +18,7 @@ use super::bounds::{Admission, Refused, Used};
 use super::feeds::Live;
 use super::frame::{Encoding, Frame, KEEPALIVE_MS};
 use super::local::Watch;
+use super::moment::Moment;
 use super::wake::Wake;
 use super::worker::Worker;
 use crate::domain::{Change, FeedId, Millis, Omit, Position};
@@ -38,11 +39,10 @@ const KEEPALIVE: Duration = Duration::from_millis(KEEPALIVE_MS - 1000);
 
 /// A connection's watching. Belongs to one worker thread.
 pub struct Session {
-    live: Arc<Live>,
     worker: Rc<Worker>,
     watches: Vec<Watching>,
     /// Whose turn it is: no feed starves another on the same socket.
-    turn: usize,
+    turn: u32,
     /// Whom it counts for; none when it is not limited.
     address: Option<IpAddr>,
     /// Commands that came, of what may.
@@ -68,9 +68,9 @@ struct Watching {
     ready: Option<Rc<FrameBatch>>,
     /// The version of presence that the watcher was told last.
     presence: u64,
-    last_sent: Instant,
-    /// Least time between two deliveries, from `max_hz`.
-    spacing: Duration,
+    last_sent: Moment,
+    /// Least time between two deliveries, from `max_hz`, in microseconds.
+    spacing: u32,
     /// What it is not told of.
     omit: Omit,
     /// It has not been where the feed is yet.
@@ -90,14 +90,26 @@ pub enum Full {
 }
 
 enum Phase {
+    /// Is not where the feed is yet.
+    Starting(Box<Starting>),
+    /// Follows the board.
+    Following(Cursor),
+}
+
+/// How a watcher gets to where the feed is.
+enum Starting {
     /// Waits for the board's first list, or for it to reach what is known to be acknowledged.
     Opening { since: Option<Position>, known: Option<Position>, until: Instant },
     /// Gets a snapshot as soon as the board is where the store was known to be.
     Stale { since: Position, known: Position, until: Instant },
     /// Reads history from the engine, because the ring does not reach back far enough.
     Reading { since: Position, resumed: bool, page: Wait<'static, HistoryPage> },
-    /// Follows the board.
-    Following(Cursor),
+}
+
+impl From<Starting> for Phase {
+    fn from(starting: Starting) -> Phase {
+        Phase::Starting(Box::new(starting))
+    }
 }
 
 /// What the engine says to a position that the ring does not lead on from.
@@ -110,18 +122,18 @@ enum HistoryPage {
 
 impl Session {
     /// A session that watches nothing yet. `address`: whom it counts for; none when it is not limited.
-    pub fn new(live: Arc<Live>, worker: Rc<Worker>, address: Option<IpAddr>) -> Self {
+    pub fn new(worker: Rc<Worker>, address: Option<IpAddr>) -> Self {
         let nothing = Used::nothing(Instant::now());
-        Session { live, worker, watches: Vec::new(), turn: 0, address, commands: nothing, replayed: nothing }
+        Session { worker, watches: Vec::new(), turn: 0, address, commands: nothing, replayed: nothing }
     }
 
     /// Whether another command may come now: so many in a second.
     pub fn may_command(&mut self, now: Instant) -> bool {
-        let rate = self.live.bounds().limits().commands;
+        let rate = self.worker.live().bounds().limits().commands;
         let may = self.commands.up_until(rate, now).is_none();
         match may {
             true => self.commands.charge(rate, 1, now),
-            false => self.live.bounds().met(Bound::Commands),
+            false => self.worker.live().bounds().met(Bound::Commands),
         }
         may
     }
@@ -142,7 +154,7 @@ impl Session {
         if self.watches.len() >= FEEDS {
             return Err(Full::Connection);
         }
-        let admission = self.live.admit(self.address, feed).map_err(Full::Bound)?;
+        let admission = self.worker.live().admit(self.address, feed).map_err(Full::Bound)?;
         self.watch(feed, options, admission);
         Ok(())
     }
@@ -151,8 +163,8 @@ impl Session {
     pub fn watch(&mut self, feed: &FeedId, options: WatchOptions, admission: Admission) {
         let WatchOptions { since, spacing, omit } = options;
         let watch = self.worker.watch(feed);
-        let known = self.live.engine().known(feed);
-        let phase = Phase::Opening { since, known, until: Instant::now() + FRESH_WITHIN };
+        let known = self.worker.live().engine().known(feed);
+        let phase = Starting::Opening { since, known, until: Instant::now() + FRESH_WITHIN }.into();
         // Most sockets watch one feed.
         self.watches.reserve_exact(1);
         self.watches.push(Watching {
@@ -160,8 +172,8 @@ impl Session {
             phase,
             ready: None,
             presence: 0,
-            last_sent: Instant::now(),
-            spacing,
+            last_sent: Moment::now(),
+            spacing: u32::try_from(spacing.as_micros()).unwrap_or(u32::MAX),
             omit,
             replaying: true,
             allowed: false,
@@ -197,12 +209,12 @@ impl Session {
     pub fn next(&mut self, now: Instant, wake: &Wake) -> Poll<Rc<FrameBatch>> {
         let feeds = self.watches.len();
         for n in 0..feeds {
-            let at = (self.turn + n) % feeds;
+            let at = (self.turn as usize + n) % feeds;
             if self.watches[at].replaying && self.must_pause(now).is_some() {
                 continue;
             }
-            if let Poll::Ready(batch) = self.watches[at].next(&self.live, &self.worker, now, wake) {
-                self.turn = at;
+            if let Poll::Ready(batch) = self.watches[at].next(&self.worker, now, wake) {
+                self.turn = at as u32;
                 if self.watches[at].replaying {
                     self.charge(&batch, now);
                 }
@@ -214,14 +226,14 @@ impl Session {
 
     /// Until when nothing more is sent to watchers who are not where their feed is.
     fn must_pause(&self, now: Instant) -> Option<Instant> {
-        self.replayed.up_until(self.live.bounds().limits().replay_bytes, now)
+        self.replayed.up_until(self.worker.live().bounds().limits().replay_bytes, now)
     }
 
     fn charge(&mut self, batch: &FrameBatch, now: Instant) {
-        let rate = self.live.bounds().limits().replay_bytes;
+        let rate = self.worker.live().bounds().limits().replay_bytes;
         self.replayed.charge(rate, batch.len(), now);
         if self.replayed.up_until(rate, now).is_some() {
-            self.live.bounds().met(Bound::ReplayBytes);
+            self.worker.live().bounds().met(Bound::ReplayBytes);
         }
     }
 
@@ -230,7 +242,8 @@ impl Session {
     pub fn unsent(&mut self, batch: &FrameBatch, encoding: Encoding, sent: usize) -> Bytes {
         let (rest, back) = batch.rest(encoding, sent);
         if let Some(seq) = back
-            && let Some(Watching { phase: Phase::Following(cursor), .. }) = self.watches.get_mut(self.turn)
+            && let Some(Watching { phase: Phase::Following(cursor), .. }) =
+                self.watches.get_mut(self.turn as usize)
         {
             cursor.at.seq = seq;
         }
@@ -250,7 +263,7 @@ impl Session {
 }
 
 impl Watching {
-    fn next(&mut self, live: &Arc<Live>, worker: &Worker, now: Instant, wake: &Wake) -> Poll<Rc<FrameBatch>> {
+    fn next(&mut self, worker: &Worker, now: Instant, wake: &Wake) -> Poll<Rc<FrameBatch>> {
         loop {
             // Looked at again after every frame that was taken, since the feed may have turned private before that.
             if self.is_denied() {
@@ -261,13 +274,22 @@ impl Watching {
                 }
             }
             if let Some(batch) = self.ready.take() {
-                self.last_sent = now;
+                self.last_sent = now.into();
                 return Poll::Ready(batch);
             }
             // Registered before the board is looked at: a move in between wakes.
             self.watch.wake_with(wake);
-            match &mut self.phase {
-                Phase::Opening { since, known, until } => {
+            let starting = match &mut self.phase {
+                Phase::Starting(starting) => &mut **starting,
+                Phase::Following(_) => {
+                    if self.follow(now).is_pending() {
+                        return Poll::Pending;
+                    }
+                    continue;
+                }
+            };
+            match starting {
+                Starting::Opening { since, known, until } => {
                     let board = self.watch.board();
                     if board.position().is_none() || must_wait(board, known.as_ref(), *until, now) {
                         return Poll::Pending;
@@ -280,11 +302,11 @@ impl Watching {
                         }
                         Start::AskHistory => {
                             let since = since.clone().unwrap_or_else(Position::start);
-                            self.phase = read(live, self.watch.feed(), since, false);
+                            self.phase = read(worker.live(), self.watch.feed(), since, false);
                         }
                     }
                 }
-                Phase::Stale { since, known, until } => {
+                Starting::Stale { since, known, until } => {
                     let board = self.watch.board();
                     if must_wait(board, Some(known), *until, now) {
                         return Poll::Pending;
@@ -293,38 +315,41 @@ impl Watching {
                     self.phase = Phase::Following(cursor);
                     self.ready = Some(FrameBatch::one(frame));
                 }
-                Phase::Reading { since, resumed, page } => {
+                Starting::Reading { since, resumed, page } => {
                     let waker = worker.wakes().waker(wake);
                     let cx = &mut Context::from_waker(&waker);
                     let Poll::Ready(page) = Pin::new(page).poll(cx) else { return Poll::Pending };
                     let (since, resumed) = (since.clone(), *resumed);
-                    self.turn_page(live, since, resumed, page.ok());
-                }
-                Phase::Following(cursor) => {
-                    let spaced = !self.spacing.is_zero();
-                    let silence = now.saturating_duration_since(self.last_sent);
-                    if spaced && silence < self.spacing {
-                        return Poll::Pending;
-                    }
-                    match self.watch.take(cursor, spaced, self.omit) {
-                        Some(batch) => self.ready = Some(batch),
-                        None if silence >= KEEPALIVE => {
-                            let frame = Frame::keepalive(self.watch.feed(), &cursor.at, Millis::now());
-                            self.ready = Some(FrameBatch::one(Arc::new(frame)));
-                        }
-                        None => {
-                            self.replaying = false;
-                            let Some((version, frame)) = self.watch.board().presence_after(self.presence)
-                            else {
-                                return Poll::Pending;
-                            };
-                            self.presence = version;
-                            self.ready = Some(FrameBatch::one(frame));
-                        }
-                    }
+                    self.turn_page(worker.live(), since, resumed, page.ok());
                 }
             }
         }
+    }
+
+    /// Takes what is due to a watcher that is where the feed is; pending: nothing is.
+    fn follow(&mut self, now: Instant) -> Poll<()> {
+        let Phase::Following(cursor) = &mut self.phase else { return Poll::Ready(()) };
+        let spacing = Duration::from_micros(self.spacing.into());
+        let silence = now.saturating_duration_since(self.last_sent.into());
+        if silence < spacing {
+            return Poll::Pending;
+        }
+        self.ready = Some(match self.watch.take(cursor, !spacing.is_zero(), self.omit) {
+            Some(batch) => batch,
+            None if silence >= KEEPALIVE => {
+                let frame = Frame::keepalive(self.watch.feed(), &cursor.at, Millis::now());
+                FrameBatch::one(Arc::new(frame))
+            }
+            None => {
+                self.replaying = false;
+                let Some((version, frame)) = self.watch.board().presence_after(self.presence) else {
+                    return Poll::Pending;
+                };
+                self.presence = version;
+                FrameBatch::one(frame)
+            }
+        });
+        Poll::Ready(())
     }
 
     /// Whether the feed is known to be private, and may not be shown.
@@ -340,7 +365,7 @@ impl Watching {
             Some(HistoryPage::Changes(changes)) => changes,
             // A snapshot is right, once the board is where the store is.
             Some(HistoryPage::NotCovered(head)) => {
-                self.phase = Phase::Stale { since, known: head, until };
+                self.phase = Starting::Stale { since, known: head, until }.into();
                 return;
             }
             // Better none than one older than what the watcher has from another node.
@@ -348,8 +373,10 @@ impl Watching {
                 let here = self.watch.board().position();
                 let behind = here.is_some_and(|at| at.epoch == since.epoch && at.seq < since.seq);
                 self.phase = match behind {
-                    true => Phase::Opening { known: Some(since.clone()), since: Some(since), until },
-                    false => Phase::Stale { known: since.clone(), since, until: Instant::now() },
+                    true => {
+                        Starting::Opening { known: Some(since.clone()), since: Some(since), until }.into()
+                    }
+                    false => Starting::Stale { known: since.clone(), since, until: Instant::now() }.into(),
                 };
                 return;
             }
@@ -374,12 +401,20 @@ impl Watching {
     }
 
     fn deadline(&self, now: Instant) -> Instant {
-        match &self.phase {
-            Phase::Opening { until, .. } | Phase::Stale { until, .. } if *until > now => *until,
-            // Only a move of the board helps, and that wakes.
-            Phase::Opening { .. } | Phase::Stale { .. } => now + KEEPALIVE,
-            _ if self.last_sent + self.spacing > now => self.last_sent + self.spacing.min(KEEPALIVE),
-            _ => self.last_sent + KEEPALIVE,
+        if let Phase::Starting(starting) = &self.phase {
+            match &**starting {
+                Starting::Opening { until, .. } | Starting::Stale { until, .. } if *until > now => {
+                    return *until;
+                }
+                // Only a move of the board helps, and that wakes.
+                Starting::Opening { .. } | Starting::Stale { .. } => return now + KEEPALIVE,
+                Starting::Reading { .. } => {}
+            }
+        }
+        let (sent, spacing) = (self.last_sent.instant(), Duration::from_micros(self.spacing.into()));
+        match sent + spacing > now {
+            true => sent + spacing.min(KEEPALIVE),
+            false => sent + KEEPALIVE,
         }
     }
 }
@@ -393,7 +428,7 @@ fn read(live: &Arc<Live>, feed: &FeedId, since: Position, resumed: bool) -> Phas
         let head = engine.heads(&[feed]).await?.into_iter().next().transpose()?;
         Ok(HistoryPage::NotCovered(head.map_or_else(Position::start, |head| head.at)))
     });
-    Phase::Reading { since, resumed, page }
+    Starting::Reading { since, resumed, page }.into()
 }
 
 /// True while the board is not yet where the feed is known to be. What the board still gathers is

@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::feeds::{Judge, Live};
 use super::local::{LocalFeeds, Watch};
+use super::moment::Moment;
 use super::wake::{Wake, WakeQueue};
 use super::wheel::{NEVER, Wheel};
 use crate::domain::FeedId;
@@ -35,7 +36,7 @@ pub struct Worker {
 }
 
 struct TimerSlot {
-    at: Instant,
+    at: Moment,
     /// The tick under which the wheel has it, or [`NEVER`].
     filed: u64,
     wake: Option<Wake>,
@@ -96,7 +97,7 @@ impl Worker {
     /// A deadline of one connection. Woken up to a hundredth of a second late, or a quarter when it
     /// was more than a second away.
     pub fn timer(self: &Rc<Self>) -> Timer {
-        let at = Instant::now() + Duration::from_secs(3600);
+        let at = (Instant::now() + Duration::from_secs(3600)).into();
         let leaving = self.closing.get();
         let slot =
             self.timers.borrow_mut().insert(TimerSlot { at, filed: NEVER, wake: None, leaving, mark: 0 });
@@ -109,7 +110,7 @@ impl Worker {
         let mut wheel = Wheel::new(Instant::now());
         for (slot, timer) in self.timers.borrow_mut().iter_mut() {
             if timer.wake.is_some() {
-                timer.filed = wheel.tick(timer.at);
+                timer.filed = wheel.tick(timer.at.into());
                 wheel.file(slot as u32, timer.filed);
             }
         }
@@ -130,10 +131,10 @@ impl Worker {
                         continue;
                     };
                     timer.filed = NEVER;
-                    if timer.at <= now {
+                    if timer.at.instant() <= now {
                         woken.extend(timer.wake.take());
                     } else {
-                        timer.filed = wheel.tick(timer.at);
+                        timer.filed = wheel.tick(timer.at.into());
                         wheel.file(entry, timer.filed);
                     }
                 }
@@ -172,7 +173,7 @@ impl Timer {
     pub fn set(&self, at: Instant, wake: &Wake) {
         let mut timers = self.worker.timers.borrow_mut();
         let Some(timer) = timers.get_mut(self.slot) else { return };
-        timer.at = at;
+        timer.at = at.into();
         if !timer.wake.as_ref().is_some_and(|known| known.same(wake)) {
             timer.wake = Some(wake.clone());
         }

@@ -11,6 +11,7 @@ use super::sockets::{Output, SocketHandler};
 use super::tally::{OpenConnection, Tally};
 use crate::http::door::places::WatcherPlace;
 use crate::live::frame::Encoding;
+use crate::live::moment::Moment;
 use crate::live::session::Session;
 use crate::live::wake::Wake;
 use crate::live::worker::{Timer, Worker};
@@ -51,7 +52,7 @@ pub struct Connection<T> {
     timer: Timer,
     /// When the timer rings at the latest; none: it must be set. It is set anew only to ring earlier, or
     /// after it rang: a deadline moves later with every frame, and touching the clock each time costs.
-    rings: Option<Instant>,
+    rings: Option<Moment>,
     worker: Rc<Worker>,
     said_goodbye: bool,
     open: OpenConnection,
@@ -130,10 +131,11 @@ impl<T: Transport> SocketHandler for Connection<T> {
             false => self.transport.deadline().min(self.session.deadline(now)),
         };
         // A task says each time by whom it is woken.
-        let stands = self.rings.is_some_and(|rings| now < rings && rings <= deadline);
+        let (from, to) = (Moment::from(now), Moment::from(deadline));
+        let stands = self.rings.is_some_and(|rings| from < rings && rings <= to);
         if !stands || matches!(wake, Wake::Task(_)) {
             self.timer.set(deadline, wake);
-            self.rings = Some(deadline);
+            self.rings = Some(to);
         }
         Poll::Pending
     }

@@ -111,7 +111,7 @@ async fn events(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse,
         caller_of(&req).identity.may_see(feed.as_str(), Visibility::Private)?;
     }
     let (worker, tally) = (of_worker::<Worker>(&req)?, of_worker::<Tally>(&req)?);
-    let mut session = Session::new(gate.live.clone(), worker.clone(), address);
+    let mut session = Session::new(worker.clone(), address);
     session.watch(&feed, options, admission);
     let watcher = watcher(&req, gate, Some(&feed));
     session.allow(|feed| watcher.may_see(feed));

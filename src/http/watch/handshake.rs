@@ -66,7 +66,7 @@ impl Handshake {
     /// The connection, served by this thread.
     pub(super) fn connect(self, worker: &Rc<Worker>, tally: &Rc<Tally>) -> Connection<WebSocket> {
         drop(self.waiting);
-        let mut session = Session::new(worker.live().clone(), worker.clone(), self.address);
+        let mut session = Session::new(worker.clone(), self.address);
         let many = self.only.is_none();
         if let Some(Only { feed, options, admission, lease }) = self.only {
             session.watch(&feed, options, admission);

@@ -15,6 +15,7 @@ use super::outgoing::{close_frame, ping, pong, text_frame};
 use super::watcher::{Due, Refusal, Watcher};
 use crate::domain::FeedId;
 use crate::live::frame::Encoding;
+use crate::live::moment::Moment;
 use crate::live::session::{Full, Session, WatchOptions};
 use crate::metrics::labels;
 
@@ -57,9 +58,9 @@ pub struct WebSocket {
     /// Frames of a feed went out.
     started: bool,
     watcher: Watcher,
-    heard: Instant,
-    pinged: Instant,
-    closing_since: Option<Instant>,
+    heard: Moment,
+    pinged: Moment,
+    closing_since: Option<Moment>,
 }
 
 /// What a client is owed beside frames of feeds.
@@ -75,7 +76,7 @@ impl WebSocket {
     /// After the handshake. `many`: the client may choose feeds. `deflate`: permessage-deflate was
     /// agreed on, without context takeover.
     pub fn new(many: bool, deflate: bool, watcher: Watcher) -> Self {
-        let now = Instant::now();
+        let now = Moment::now();
         let bad = watcher.bad_from_the_start();
         let mut socket = WebSocket {
             reader: Reader::new(Rules { deflate, ..Rules::default() }),
@@ -110,7 +111,7 @@ impl WebSocket {
                 if self.closing_since.is_none() {
                     self.owed().first.push(close_frame(code, ""));
                 }
-                self.closing_since.get_or_insert_with(Instant::now);
+                self.closing_since.get_or_insert_with(Moment::now);
                 self.over = true;
             }
             Err(Violation { code, reason }) => self.close(code, reason),
@@ -118,7 +119,7 @@ impl WebSocket {
     }
 
     fn obey(&mut self, text: &str, session: &mut Session) {
-        if !session.may_command(self.heard) {
+        if !session.may_command(self.heard.into()) {
             let why = "commands come too fast; send fewer in a second";
             return self.refuse("slow_down", why, None, TOO_MANY_CONNECTIONS);
         }
@@ -207,14 +208,14 @@ impl WebSocket {
     fn close(&mut self, code: CloseCode, reason: &str) {
         if self.closing_since.is_none() {
             self.owed().first.push(close_frame(Some(code), reason));
-            self.closing_since = Some(Instant::now());
+            self.closing_since = Some(Moment::now());
         }
     }
 }
 
 impl Transport for WebSocket {
     fn receive(&mut self, bytes: &mut &[u8], session: &mut Session, now: Instant) {
-        self.heard = now;
+        self.heard = now.into();
         while !self.over
             && let Some(incoming) = self.reader.read(bytes)
         {
@@ -261,7 +262,7 @@ impl Transport for WebSocket {
     }
 
     fn urgent(&mut self, now: Instant) -> Option<Bytes> {
-        if self.closing_since.is_none() && now.saturating_duration_since(self.heard) >= DEAD_AFTER {
+        if self.closing_since.is_none() && now.saturating_duration_since(self.heard.into()) >= DEAD_AFTER {
             self.close(NO_PROGRESS, "no sign of life for 60 s");
         }
         let Owed { first, pong: pinged } = self.owed.take().map_or_else(Owed::default, |owed| *owed);
@@ -271,15 +272,15 @@ impl Transport for WebSocket {
             return Some(first.concat().into());
         }
         if let Some(since) = self.closing_since {
-            self.over |= now.saturating_duration_since(since) >= CLOSE_WITHIN;
+            self.over |= now.saturating_duration_since(since.into()) >= CLOSE_WITHIN;
             return None;
         }
         if let Some(payload) = pinged {
             return Some(pong(&payload));
         }
-        let quiet = now.saturating_duration_since(self.heard.max(self.pinged));
+        let quiet = now.saturating_duration_since(self.heard.max(self.pinged).into());
         if quiet >= PING_EVERY {
-            self.pinged = now;
+            self.pinged = now.into();
             return Some(ping());
         }
         None
@@ -308,9 +309,10 @@ impl Transport for WebSocket {
 
     fn deadline(&self) -> Instant {
         match self.closing_since {
-            Some(since) => since + CLOSE_WITHIN,
+            Some(since) => since.instant() + CLOSE_WITHIN,
             None => {
-                let quiet = (self.heard.max(self.pinged) + PING_EVERY).min(self.heard + DEAD_AFTER);
+                let asked = self.heard.max(self.pinged).instant() + PING_EVERY;
+                let quiet = asked.min(self.heard.instant() + DEAD_AFTER);
                 self.watcher.deadline(self.started).map_or(quiet, |due| due.min(quiet))
             }
         }

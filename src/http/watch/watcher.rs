@@ -13,6 +13,7 @@ use crate::domain::{FeedId, Millis};
 use crate::http::Gate;
 use crate::http::audited::refused_watcher;
 use crate::http::door::Identity;
+use crate::live::moment::Moment;
 
 /// 4001: the feed needs a token or a key, and none that is good came; the client should not come back without.
 const UNAUTHENTICATED: CloseCode = CloseCode::Other(4001);
@@ -44,7 +45,7 @@ pub struct Watcher {
 enum Shown {
     /// Nothing, until which it may.
     Nothing {
-        until: Instant,
+        until: Moment,
     },
     /// A key that is none any more.
     WrongKey,
@@ -109,7 +110,7 @@ impl Watcher {
         let shown = match identity {
             // Where no tokens are taken, one is as good as none.
             Identity::Nobody | Identity::Bad(BadToken::NotConfigured) => {
-                Shown::Nothing { until: now + AUTH_WITHIN }
+                Shown::Nothing { until: (now + AUTH_WITHIN).into() }
             }
             Identity::WrongKey => Shown::WrongKey,
             Identity::Bad(bad) => Shown::Bad(bad),
@@ -134,7 +135,7 @@ impl Watcher {
 
     /// Whether there is still time to show a token or a key.
     pub fn may_wait(&self, now: Instant) -> bool {
-        matches!(self.shown, Shown::Nothing { until } if now < until)
+        matches!(self.shown, Shown::Nothing { until } if now < until.instant())
     }
 
     /// Why a private feed is not shown.
@@ -211,7 +212,9 @@ impl Watcher {
     pub fn deadline(&self, started: bool) -> Option<Instant> {
         match &self.shown {
             // Of what has passed nothing comes any more.
-            Shown::Nothing { until } if !started => Some(*until).filter(|until| *until > Instant::now()),
+            Shown::Nothing { until } if !started => {
+                Some(until.instant()).filter(|until| *until > Instant::now())
+            }
             Shown::Good(pass) => pass.ends.map(|ends| match pass.tells_soon(started) {
                 true => ends.checked_sub(SOON).unwrap_or(ends),
                 false => ends,
