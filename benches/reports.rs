@@ -19,7 +19,6 @@ use tipcast::domain::{Delivery, FeedId, Gift, Hook, HookKey, HookScope, HookSpec
 use tipcast::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
 use tipcast::engine::redis::{RedisEngine, RedisOptions};
 use tipcast::engine::{Engine, PolicyChange};
-use tipcast::metrics::Metrics;
 use tipcast::work::reports::{ReportLoop, ReportOptions};
 use tokio::time::sleep;
 
@@ -159,7 +158,7 @@ async fn speed(engine: &Arc<dyn Engine>, feeds: usize, run: &str) {
     }
     let options = ReportOptions { allow_private: true, ..ReportOptions::default() };
     let deliveries =
-        ReportLoop::start(engine.clone(), Arc::new(Metrics::default()), options, &Default::default())
+        ReportLoop::start(engine.clone(), Arc::default(), Arc::default(), options, &Default::default())
             .expect("a client");
     for (what, pace, batches) in [("20 000/s", 20_000, 1_563), ("as fast as it goes", 0, 2_344)] {
         got.entries.store(0, Ordering::Relaxed);
@@ -203,7 +202,7 @@ async fn hang(engine: &Arc<dyn Engine>, run: &str) {
     }
     let options = ReportOptions { allow_private: true, ..ReportOptions::default() };
     let deliveries =
-        ReportLoop::start(engine.clone(), Arc::new(Metrics::default()), options, &Default::default())
+        ReportLoop::start(engine.clone(), Arc::default(), Arc::default(), options, &Default::default())
             .expect("a client");
     got.measuring.store(true, Ordering::Relaxed);
     for what in ["alone", "beside one that hangs", "alone again"] {

@@ -1,37 +1,29 @@
 -- publish_plain: takes gifts that are new rows, shown at once, of a feed whose policy the caller knows: what publishing
 -- is most of the time, and no more. Everything else is feed_publish's, whose texts this one writes as they are described
--- there. See plain.
+-- there. See plain and plain_write.
 --
 -- KEYS 8 + 2 per gift:
---   1 list
---   2 rows
---   3 hist
---   4 meta
---   5 policy
---   6 ledger
+--   1 rows
+--   2 hist
+--   3 ledger
+--   4 list
+--   5 meta
+--   6 policy
 --   7 reports
 --   8 blocks
 --   9 id: of the gift
 --   10 lock: of its user and kind; none is the lock of two gifts, nor id the id of two
--- ARGV 13 + 4 per gift:
---   1 now, milliseconds; "-" takes the store's clock
---   2 tag
---   3 known epoch
---   4 known seq
---   5 known tag
---   6 live channel
---   7 hooks version
---   8 known policy: what the caller takes the policy's key to hold, "" for nothing
---   9 capacity, and what else follows from that policy
---   10 history, not 0
---   11 idempotency window
---   12 dedup window, 0 where no lock is taken
---   13 ledger max: entries that are kept though nobody reads
---   14 fingerprint, hex
---   15 body
---   16 extra: second line of its entry in the ledger
---   17 part: what it adds to its row
--- RETURNS the header, then what is remembered of its id for each gift
+-- ARGV 5 + 4 per gift:
+--   1 tag
+--   2 known: "EPOCH SEQ TAG ", or ""
+--   3 live channel
+--   4 known policy: what the caller takes the policy's key to hold, "" for nothing
+--   5 rules, see plain
+--   6 fingerprint, hex
+--   7 body
+--   8 extra: second line of its entry in the ledger
+--   9 part: what it adds to its row
+-- RETURNS the header: all gifts are new rows, and have the seqs up to its own
 -- REFUSES with "": nothing was done, feed_publish is to be called; and with "", "policy", and what the policy's key holds
 
-return take(7, 9, 14, 4)
+local FIRST_KEY, FIRST_ARG, GIFT_ARGS = 9, 6, 4

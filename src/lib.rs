@@ -21,4 +21,5 @@ pub mod sources;
 pub mod spelling;
 pub mod supervise;
 pub mod tools;
+pub mod traces;
 pub mod work;

@@ -24,6 +24,7 @@ use crate::live::Live;
 use crate::live::bounds::{Rate, WatchLimits};
 use crate::metrics::Metrics;
 use crate::supervise::{Part, Parts};
+use crate::traces::{self, Tracer};
 use crate::work::due::{DueLoop, DueOptions};
 use crate::work::reports::{ReportLoop, ReportOptions};
 
@@ -116,8 +117,17 @@ pub async fn run_reloading(
     let live = Live::start(engine.clone(), metrics.clone(), parts.clone());
     let longest_sleep = Duration::from_millis(config.due.longest_sleep_ms);
     let due = DueLoop::start(engine.clone(), DueOptions { longest_sleep }, &parts);
-    let reports = ReportLoop::start(engine.clone(), metrics, report_options(&config), &parts)
-        .map_err(|why| StartError::Server(std::io::Error::other(why)))?;
+    let cannot = |why: String| StartError::Server(std::io::Error::other(why));
+    let (tracer, exporting) = match collector(&config).map_err(StartError::Config)? {
+        Some(to) => {
+            let percent = config.log.otlp_sample_percent;
+            let (tracer, export) = Tracer::start(to, percent, &metrics, &parts).map_err(cannot)?;
+            (Arc::new(tracer), Some(export))
+        }
+        None => (Arc::default(), None),
+    };
+    let reports = ReportLoop::start(engine.clone(), metrics, tracer.clone(), report_options(&config), &parts)
+        .map_err(cannot)?;
     let ready = Arc::new(Readiness::default());
     let probing = tokio::spawn({
         let (engine, ready) = (engine.clone(), ready.clone());
@@ -139,6 +149,7 @@ pub async fn run_reloading(
     let mut gate = Gate::new(engine.clone(), live.clone(), ready.clone(), limits);
     let audit = Audit::start(live.metrics().clone(), parts.clone()).map_err(StartError::Server)?;
     gate.audit = Arc::new(audit);
+    gate.tracer = tracer;
     let gate = web::Data::new(gate);
     let mut fetched = None;
     let rules = door::rules(&config)
@@ -207,6 +218,9 @@ pub async fn run_reloading(
     sweeping.abort();
     // Turns that are not given back end by themselves.
     let _ = tokio::join!(timeout(DUE_TIME, due.stop()), reports.stop(DUE_TIME));
+    if let Some(exporting) = exporting {
+        exporting.stop(SPANS_TIME).await;
+    }
     match timeout(CLOSING_TIME, engine.close()).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!("closing the store: {error}"),
@@ -224,9 +238,17 @@ pub fn check(config: &Config) -> Result<Policy, ConfigError> {
     config.check()?;
     door::rules(config)?;
     logs::filter(&config.log)?;
+    collector(config)?;
     tls::read(config)?;
     engine::check(config)?;
     engine::default_policy(&config.feeds)
+}
+
+/// Where traces go; none when nothing is traced.
+fn collector(config: &Config) -> Result<Option<reqwest::Url>, ConfigError> {
+    let url = &config.log.otlp_url;
+    let to = (!url.is_empty()).then(|| traces::endpoint(url)).transpose();
+    to.map_err(|why| ConfigError(format!("[log] otlp_url: {why}")))
 }
 
 /// How long leaving may take at most when a part has failed, in milliseconds.
@@ -237,6 +259,9 @@ const CLOSING_TIME: Duration = Duration::from_millis(900);
 
 /// What is kept of it for finishing what is due, and deliveries that are under way, just then.
 const DUE_TIME: Duration = Duration::from_millis(200);
+
+/// How long the end waits for a collector to take the last spans.
+const SPANS_TIME: Duration = Duration::from_millis(500);
 
 fn watch_limits(config: &Config) -> WatchLimits {
     let limits = &config.limits;

@@ -146,6 +146,7 @@ impl Config {
             ("[webhooks] in_flight", webhooks.in_flight as u64, 1, 4_096),
             ("[webhooks] in_flight_each", webhooks.in_flight_each as u64, 1, 4_096),
             ("[webhooks] secret_overlap_ms", webhooks.secret_overlap_ms, 0, YEAR_MS),
+            ("[log] otlp_sample_percent", self.log.otlp_sample_percent, 0, 100),
             ("[redis] wait_replicas", redis.wait_replicas as u64, 0, 16),
             ("[redis] wait_ms", redis.wait_ms, 1, 10_000),
             ("[redis] call_timeout_ms", redis.call_timeout_ms, 50, 4_000),

@@ -262,6 +262,8 @@ pub struct Log {
     pub format: LogFormat,
     pub level: String,
     pub audit: String,
+    pub otlp_url: String,
+    pub otlp_sample_percent: u64,
 }
 
 /// How log lines look.

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::json::{self, Fault, Field, Object, Refused};
-use super::{GiftId, Millis, text};
+use super::{GiftId, Millis, TraceParent, text};
 
 /// The longest delay of a scheduled gift: a week, in milliseconds.
 pub const MAX_DELAY_MS: u64 = super::limits::DELAY_MS.1;
@@ -122,6 +122,8 @@ pub struct Gift {
     pub meta: Option<String>,
     /// What makes the same `id` with another payload a conflict. The id itself is not in it.
     pub fingerprint: Fingerprint,
+    /// The step of a trace that brought it, where traces are recorded. No part of what was sent: a retry has another.
+    pub trace: Option<TraceParent>,
 }
 
 impl Gift {
@@ -173,6 +175,7 @@ impl Gift {
             test,
             meta: meta.as_ref().map(|(text, _)| text.clone()),
             fingerprint: Fingerprint([0; 16]),
+            trace: None,
         };
         gift.fingerprint = gift.digest(meta.map(|(_, canonical)| canonical));
         Some(gift)

@@ -3,7 +3,7 @@
 //!
 //! Reading order: [`ids`], [`gift`], [`row`], [`part`], [`control`], [`change`], [`omit`], [`list`], [`policy`], [`feed`], [`moderate`],
 //! [`due`], [`review`], [`block`]; then [`mod@drop`], [`claim`], [`stock`]; then [`report`], [`pull`], [`hook`], [`hook_spec`],
-//! [`address`], [`delivery`].
+//! [`address`], [`delivery`], [`trace`].
 
 pub mod address;
 pub mod answer;
@@ -36,6 +36,7 @@ pub mod stock;
 pub mod tally;
 pub mod text;
 pub mod time;
+pub mod trace;
 
 pub use answer::{Answer, Outcome, Reviewed, Reviewing, Status};
 pub use block::{Block, BlockScope, BlockWish, Blocked};
@@ -65,6 +66,7 @@ pub use row::{Row, RowCombo, RowDrop};
 pub use source::{Source, SourceNote, SourceOutcome, SourcePath, SourceTally};
 pub use stock::Stock;
 pub use time::Millis;
+pub use trace::TraceParent;
 
 /// The largest integer that JSON readers everywhere hold exactly: 2^53 − 1.
 /// Counts and amounts stop here instead of wrapping or losing digits.

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use std::str::FromStr;
 
 use super::ids::BadName;
-use super::{FeedId, GroupId, HookId, Millis, RowId};
+use super::{FeedId, GroupId, HookId, Millis, RowId, TraceParent};
 
 /// The number of an entry in its feed's ledger. Numbers of one ledger grow by one.
 ///
@@ -108,12 +108,14 @@ pub struct Entry {
     pub row: Option<RowId>,
     /// The event as it was accepted, with its id, as JSON; of [`EntryStatus::Goal`] the goal.
     pub gift: Box<str>,
+    /// The step of a trace that brought the gift, where traces were recorded then.
+    pub trace: Option<TraceParent>,
 }
 
 impl Entry {
     /// Appends it as the API answers it; with `attempt` where it is handed out.
     pub fn push_json(&self, out: &mut String, attempt: Option<u64>) {
-        let Entry { cursor, status, at, seq, row, gift } = self;
+        let Entry { cursor, status, at, seq, row, gift, trace } = self;
         let _ = write!(out, "{{\"cursor\":\"{cursor}\"");
         if let Some(attempt) = attempt {
             let _ = write!(out, ",\"attempt\":{attempt}");
@@ -126,7 +128,11 @@ impl Entry {
             let _ = write!(out, ",\"row\":\"{row}\"");
         }
         let what = if *status == EntryStatus::Goal { "goal" } else { "gift" };
-        let _ = write!(out, ",\"at\":\"{at}\",\"{what}\":{gift}}}");
+        let _ = write!(out, ",\"at\":\"{at}\"");
+        if let Some(trace) = trace {
+            let _ = write!(out, ",\"traceparent\":\"{trace}\"");
+        }
+        let _ = write!(out, ",\"{what}\":{gift}}}");
     }
 
     /// The gift's id.
@@ -271,6 +277,7 @@ mod tests {
             seq: Some(3),
             row: Some("e-3".parse().unwrap()),
             gift: r#"{"id":"g:1","count":1}"#.into(),
+            trace: None,
         };
         let mut told = String::new();
         entry.push_json(&mut told, Some(2));
@@ -282,6 +289,11 @@ mod tests {
         entry.push_json(&mut told, None);
         assert_eq!(told, format!(r#"{{"cursor":"17","status":"suppressed",{tail}"#));
         assert_eq!(entry.gift_id().as_deref(), Some("g:1"));
+        entry.trace = Some(TraceParent::root([7; 16], [8; 8]));
+        told.clear();
+        entry.push_json(&mut told, None);
+        let trace = format!("\"traceparent\":\"00-{}-{}-03\",\"gift\":", "07".repeat(16), "08".repeat(8));
+        assert!(told.contains(&trace), "{told}");
     }
 
     #[test]

@@ -7,10 +7,11 @@ use serde_json::value::RawValue;
 use super::answers::{self, GiftBatchItem, GiftBatchResult, GiftResult, GiftStatus};
 use super::door::Caller;
 use super::problem::ApiError;
-use super::{Gate, body, feed_of};
+use super::{Gate, body, feed_of, traced};
 use crate::domain::json::{self, Object};
-use crate::domain::{Gift, Millis, Outcome, Refused};
+use crate::domain::{Gift, Millis, Outcome, Refused, TraceParent};
 use crate::metrics::labels;
+use crate::traces::Span;
 
 /// The most gifts in one request; also the most that an engine takes as one step.
 const MOST: usize = 128;
@@ -21,9 +22,21 @@ pub(super) async fn publish(
     payload: web::Payload,
     gate: web::Data<Gate>,
 ) -> Result<HttpResponse, ApiError> {
-    let feed = feed_of(&req)?;
-    let bytes = body::read(&req, payload, gate.limits.batch, gate.limits.body_time).await?;
-    let (gifts, mut results) = read(json::syntax(&bytes)?)?;
+    let span = traced::post(&gate.tracer, &req, "POST /v1/feeds/{feed}/gifts/batch");
+    let answer = take(&req, payload, &gate, span.as_ref().map(Span::context)).await;
+    traced::answered(span, &answer);
+    answer
+}
+
+async fn take(
+    req: &HttpRequest,
+    payload: web::Payload,
+    gate: &Gate,
+    trace: Option<TraceParent>,
+) -> Result<HttpResponse, ApiError> {
+    let feed = feed_of(req)?;
+    let bytes = body::read(req, payload, gate.limits.batch, gate.limits.body_time).await?;
+    let (mut gifts, mut results) = read(json::syntax(&bytes)?)?;
     // The first was paid for at the door.
     let caller = req.extensions().get::<Caller>().cloned();
     if let Some(mut caller) = caller {
@@ -31,6 +44,7 @@ pub(super) async fn publish(
         req.extensions_mut().insert(caller);
         charged?;
     }
+    gifts.iter_mut().for_each(|gift| gift.trace = trace);
     if !gifts.is_empty() {
         let outcomes = gate.ask(gate.engine.publish(&feed, gifts, Millis::now())).await?;
         if fill(&mut results, outcomes).is_none() {

@@ -6,8 +6,9 @@ use serde_json::value::RawValue;
 
 use super::answers::{self, GiftResult, RetractedRow};
 use super::problem::{ApiError, invalid};
-use super::{Gate, body, caller_of, feed_of};
-use crate::domain::{Gift, GiftId, Millis, Outcome, RowId, Status, json};
+use super::{Gate, body, caller_of, feed_of, traced};
+use crate::domain::{Gift, GiftId, Millis, Outcome, RowId, Status, TraceParent, json};
+use crate::traces::Span;
 
 /// `POST /v1/feeds/{feed}/gifts`
 pub(super) async fn publish(
@@ -15,11 +16,23 @@ pub(super) async fn publish(
     payload: web::Payload,
     gate: web::Data<Gate>,
 ) -> Result<HttpResponse, ApiError> {
-    let feed = feed_of(&req)?;
-    let key = idempotency_key(&req)?;
-    let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
+    let span = traced::post(&gate.tracer, &req, "POST /v1/feeds/{feed}/gifts");
+    let answer = take(&req, payload, &gate, span.as_ref().map(Span::context)).await;
+    traced::answered(span, &answer);
+    answer
+}
+
+async fn take(
+    req: &HttpRequest,
+    payload: web::Payload,
+    gate: &Gate,
+    trace: Option<TraceParent>,
+) -> Result<HttpResponse, ApiError> {
+    let feed = feed_of(req)?;
+    let key = idempotency_key(req)?;
+    let bytes = body::read(req, payload, gate.limits.body, gate.limits.body_time).await?;
     let raw = json::syntax(&bytes)?;
-    let gift = match (key, caller_of(&req).signed) {
+    let mut gift = match (key, caller_of(req).signed) {
         // The id of a signed request is that of a gift that has none of its own.
         (None, Some(signed)) if !names_id(raw) => {
             let id = signed.id.parse().map_err(|rule| invalid(format!("the webhook-id header {rule}")))?;
@@ -27,6 +40,7 @@ pub(super) async fn publish(
         }
         (key, _) => Gift::parse(raw, key.as_ref())?,
     };
+    gift.trace = trace;
     let mut outcomes = gate.ask(gate.engine.publish(&feed, vec![gift], Millis::now())).await?;
     let Some(outcome) = outcomes.pop() else {
         tracing::error!(engine = gate.engine.name(), "the engine gave no outcome for a gift");

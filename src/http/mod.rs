@@ -13,6 +13,7 @@ use crate::auth::audit::Audit;
 use crate::domain::{DropId, FeedId, Millis, Visibility};
 use crate::engine::{Engine, EngineError, Shards};
 use crate::live::{Judge, Live};
+use crate::traces::Tracer;
 
 mod access;
 mod answers;
@@ -50,6 +51,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod totals;
+mod traced;
 mod viewers;
 pub mod watch;
 
@@ -110,6 +112,8 @@ pub struct Gate {
     pub door: Door,
     /// Where it is written down who changed what.
     pub audit: Arc<Audit>,
+    /// Where posts are recorded as steps of traces.
+    pub tracer: Arc<Tracer>,
     /// Claims that wait for entries.
     pub waiting: Waiting,
     /// How often a source may be posted to.
@@ -131,6 +135,7 @@ impl Gate {
             limits,
             door: Door::new(Rules::default()),
             audit: Arc::default(),
+            tracer: Arc::default(),
             waiting: Waiting::default(),
             pace: Pace::new(limits.deliveries_per_second),
             overview: reports::Kept::default(),

@@ -325,6 +325,18 @@ labels! {
         Audit = "audit",
         /// What fetches the key set for viewer tokens.
         KeySet = "key_set",
+        /// What sends spans to a collector.
+        Traces = "traces",
+    }
+
+    /// What became of a span of a trace.
+    SpanFate, "outcome" {
+        /// The collector took it.
+        Sent = "sent",
+        /// The queue to the collector was full.
+        QueueFull = "queue_full",
+        /// The collector did not take it: it was away for too long, or refused it.
+        Lost = "lost",
     }
 
     /// A bound on what strangers may cost.
@@ -455,6 +467,7 @@ impl Part {
             Part::Revocations => "what learns of revoked viewers",
             Part::Audit => "the thread that writes the audit log",
             Part::KeySet => "the loop that fetches the key set for tokens",
+            Part::Traces => "the loop that sends spans to a collector",
         }
     }
 }

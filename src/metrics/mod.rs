@@ -24,7 +24,8 @@ pub mod table;
 pub use drops::DropUnits;
 use labels::{
     Bound, ClaimFate, Cut, DeliveryFate, Failure, GiftStatus, HoldFate, Label, Operation, Part, RedisLink,
-    RepairedBy, ResumedFrom, Route, ShardState, SnapshotCause, SourceFate, StatusClass, Transport, Turned,
+    RepairedBy, ResumedFrom, Route, ShardState, SnapshotCause, SourceFate, SpanFate, StatusClass, Transport,
+    Turned,
 };
 pub use reviews::ReviewsWaiting;
 use table::{Per, PerPair};
@@ -144,6 +145,8 @@ pub struct Metrics {
     pub connections_refused: Per<Turned, Counter>,
     /// Lines of the audit log that were lost.
     pub audit_dropped: Counter,
+    /// Spans of traces, by what became of them.
+    pub trace_spans: Per<SpanFate, Counter>,
     /// Threads and tasks that had to be started again.
     pub part_restarts: Per<Part, Counter>,
     /// 1 while `/readyz` says yes. Set when somebody asks.
@@ -381,6 +384,7 @@ impl Default for Metrics {
                 "tipcast_audit_dropped",
                 "Lines of the audit log that were lost because its disk was too slow or refused them",
             ),
+            trace_spans: counters(to, "tipcast_trace_spans", "Spans of traces, by what became of them"),
             redis_may_evict: add(
                 to,
                 "tipcast_redis_may_evict",

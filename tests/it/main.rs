@@ -52,6 +52,7 @@ mod survival;
 mod tls;
 mod tokens_elsewhere;
 mod totals;
+mod traces;
 mod two_nodes;
 mod vectors;
 mod visibility;

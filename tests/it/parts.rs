@@ -13,6 +13,7 @@ use crate::support::TestApp;
 use crate::support::api::Api;
 use crate::support::app::Backing;
 use crate::support::case::PATIENCE;
+use crate::support::collector::{Collector, attribute};
 use crate::support::gifts::gift;
 use crate::support::process::Process;
 use crate::support::receiver::{Receiver, SECRET};
@@ -218,6 +219,21 @@ async fn the_audit_log_goes_on_although_its_thread_died_and_the_line_that_it_hel
     assert_eq!(faulty.restarts("audit").await, 1);
     let metrics = faulty.get("/metrics").await.text;
     assert!(metrics.contains("\ntipcast_audit_dropped_total 1\n"), "{metrics}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn spans_are_sent_on_although_the_loop_for_it_died_and_what_it_held_is_counted() {
+    let collector = Collector::start().await;
+    let faulty = Faulty::with(Backing::folder(), &[("TIPCAST_LOG__OTLP_URL", &collector.url())]);
+    faulty.inject("traces", "panic");
+    faulty.give("lost", &gift("g").by("u")).await;
+    faulty.struck("traces").await;
+    faulty.until("the loop runs again", async || faulty.restarts("traces").await == 1).await;
+    assert_eq!(faulty.get("/healthz").await.status, 200);
+    faulty.give("sent", &gift("g").by("u")).await;
+    collector.wait_for("what came after", |span| attribute(span, "url.path").contains("/sent/")).await;
+    let metrics = faulty.get("/metrics").await.text;
+    assert!(metrics.contains("\ntipcast_trace_spans_total{outcome=\"lost\"} 1\n"), "{metrics}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

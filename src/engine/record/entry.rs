@@ -7,13 +7,13 @@ use super::{Records, line, push_body, push_number};
 use crate::domain::json::push_string;
 use crate::domain::row::combo_key;
 use crate::domain::tally::GoalView;
-use crate::domain::{Cursor, Entry, EntryStatus, Gift, GiftId, Millis, RowId, Show};
+use crate::domain::{Cursor, Entry, EntryStatus, Gift, GiftId, Millis, RowId, Show, TraceParent};
 
 /// Lines of one entry.
 pub const ENTRY_LINES: usize = 11;
 
 /// What an entry keeps of `gift` beside the lines of [`push_body`]: `ID COUNT OCCURRED|- SHOW`, where SHOW is
-/// `-`, `+MS` or a time. Without a line break; empty for a test, which is no entry.
+/// `-`, `+MS` or a time, and where there is a trace, behind that its `traceparent`. Without a line break; empty for a test, which is no entry.
 pub fn entry_extra(gift: &Gift) -> String {
     if gift.test {
         return String::new();
@@ -27,6 +27,9 @@ pub fn entry_extra(gift: &Gift) -> String {
         Show::ByPolicy => out.push('-'),
         Show::After(ms) => drop(write!(out, "+{ms}")),
         Show::At(at) => drop(write!(out, "{}", at.0)),
+    }
+    if let Some(trace) = &gift.trace {
+        let _ = write!(out, " {trace}");
     }
     out
 }
@@ -118,23 +121,24 @@ impl Records<'_> {
         let seq = maybe(head.next()?)?;
         let row = maybe(head.next()?)?;
         let at = Millis(head.next()?.parse().ok()?);
-        let gift = self.event(status)?.into();
-        Some(Entry { cursor, status, at, seq, row, gift })
+        let (gift, trace) = self.event(status)?;
+        Some(Entry { cursor, status, at, seq, row, gift: gift.into(), trace })
     }
 
-    /// The event of an entry, as JSON.
-    fn event(&mut self, status: EntryStatus) -> Option<String> {
+    /// The event of an entry, as JSON, and the trace that brought it.
+    fn event(&mut self, status: EntryStatus) -> Option<(String, Option<TraceParent>)> {
         let mut extra = self.lines.next()?.split(' ');
         let (id, own_count, occurred, show) = (extra.next()?, extra.next()?, extra.next()?, extra.next()?);
+        let trace = extra.next().and_then(|trace| trace.parse().ok());
         let (count, value, _key) = (self.lines.next()?, self.lines.next()?, self.lines.next()?);
         let (combo, mark) = (self.lines.next()?, self.lines.next()?);
         let (user, gift, message) = (self.lines.next()?, self.lines.next()?, self.lines.next()?);
         let (tier, meta) = self.lines.next()?.split_once(' ')?;
         if status == EntryStatus::Retracted {
-            return Some(format!("{{\"id\":\"{id}\"}}"));
+            return Some((format!("{{\"id\":\"{id}\"}}"), None));
         }
         if status == EntryStatus::Goal {
-            return Records::new(gift).goal()?.1.map(|goal| goal.to_json());
+            return Records::new(gift).goal()?.1.map(|goal| (goal.to_json(), None));
         }
         let mut out = String::with_capacity(96 + user.len() + gift.len() + message.len() + meta.len());
         let _ = write!(out, "{{\"id\":\"{id}\",\"user\":{user},\"gift\":{gift},\"count\":{own_count}");
@@ -171,7 +175,7 @@ impl Records<'_> {
             let _ = write!(out, ",\"meta\":{meta}");
         }
         out.push('}');
-        Some(out)
+        Some((out, trace))
     }
 }
 
@@ -208,7 +212,20 @@ mod tests {
                 (entry.cursor, entry.seq, entry.row, entry.at),
                 (Cursor(9), Some(7), Some(row), Millis(5))
             );
-            assert_eq!(&*entry.gift, body);
+            assert_eq!((&*entry.gift, entry.trace), (body, None));
+            let trace = Some(TraceParent::root([7; 16], [8; 8]));
+            let mut traced = String::new();
+            push_entry(
+                &mut traced,
+                &Gift { trace, ..gift(body) },
+                EntryStatus::Merged,
+                Some(7),
+                None,
+                Millis(5),
+            );
+            assert_eq!(traced.lines().count(), ENTRY_LINES);
+            let entry = Records::new(&traced).entry(Cursor(9)).unwrap();
+            assert_eq!((&*entry.gift, entry.trace), (body, trace));
             let cut: Vec<&str> = text.lines().take(8).collect();
             assert_eq!(Records::new(&cut.join("\n")).entry(Cursor(9)), None);
         }

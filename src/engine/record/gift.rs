@@ -41,7 +41,11 @@ pub fn push_gift(out: &mut String, gift: &Gift) {
         Show::After(ms) => line(out, format_args!("+{ms}")),
         Show::At(at) => line(out, at.0),
     }
-    line(out, u8::from(gift.test) + 2 * u8::from(gift.user.anonymous));
+    let marks = u8::from(gift.test) + 2 * u8::from(gift.user.anonymous);
+    match &gift.trace {
+        Some(trace) => line(out, format_args!("{marks} {trace}")),
+        None => line(out, marks),
+    }
     line(out, gift.meta.as_deref().unwrap_or(""));
 }
 
@@ -85,7 +89,10 @@ impl Records<'_> {
                 None => Show::At(Millis(text.parse().ok()?)),
             },
         };
-        let marks = self.read::<u8>()?;
+        let mut marks = self.lines.next()?.split(' ');
+        let (marks, trace) = (marks.next()?.parse::<u8>().ok()?, marks.next());
+        // A trace is nothing that a gift may be lost for.
+        let trace = trace.and_then(|trace| trace.parse().ok());
         let test = marks & 1 == 1;
         user.anonymous = marks & 2 == 2;
         let meta = Some(self.lines.next()?).filter(|meta| !meta.is_empty()).map(str::to_owned);
@@ -103,6 +110,7 @@ impl Records<'_> {
             test,
             meta,
             fingerprint,
+            trace,
         })
     }
 
@@ -126,7 +134,7 @@ impl Records<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::json;
+    use crate::domain::{TraceParent, json};
 
     #[test]
     fn a_gift_is_read_back_as_it_was_and_a_cut_one_is_none() {
@@ -135,7 +143,8 @@ mod tests {
             r#"{"user":{"id":"u","name":"U","avatar":"https://a.example/u","anonymous":true},"gift":{"id":"g","name":"G","icon":"https://a.example/g"},"count":7,"value":{"amount":9007199254740991,"currency":"EUR"},"combo":{"id":"c 1","count":3,"end":true},"message":"hi\tthere","tier":0,"occurred_at":"1969-12-31T23:59:59.000Z","deliver_at":"2026-01-31T12:00:05.000Z","test":true,"meta":{"a b":[1e999]}}"#,
             r#"{"user":{"id":"u","name":"U"},"gift":{"id":"g","name":"G"},"delay_ms":604800000}"#,
         ] {
-            let gift = Gift::parse(json::syntax(body.as_bytes()).unwrap(), None).unwrap();
+            let mut gift = Gift::parse(json::syntax(body.as_bytes()).unwrap(), None).unwrap();
+            gift.trace = gift.test.then(|| TraceParent::root([7; 16], [8; 8]));
             let mut text = String::new();
             push_gift(&mut text, &gift);
             assert_eq!(text.lines().count(), 18);

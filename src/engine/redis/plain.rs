@@ -7,11 +7,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::net::faults::Fault;
-use super::runner::{Reply, Runner};
+use super::runner::Runner;
 use super::scripts::{self, Call, Script};
-use super::wire;
+use super::wire::{self, Garbled};
 use crate::domain::tally::Points;
-use crate::domain::{Dedup, FeedId, Gift, Millis, Outcome, Policy, ReviewMode, Show};
+use crate::domain::{
+    Answer, Dedup, FeedId, Gift, Millis, Outcome, Policy, Position, ReviewMode, Show, Status,
+};
 use crate::engine::record::entry_extra;
 
 /// Feeds of which it is remembered what they hold and whether calls are plain.
@@ -94,6 +96,12 @@ impl Plain {
         now: Option<Millis>,
         hooks: u64,
     ) -> Result<Option<Vec<Outcome>>, Fault> {
+        // 0 is the store's clock, and no other time before 1970 is told.
+        let clock = match runner.clock(now) {
+            None => 0,
+            Some(Millis(at)) if at > 0 => at.unsigned_abs(),
+            Some(_) => return Ok(None),
+        };
         if runner.options.feed_idle_ttl_ms != 0 || !gifts.iter().all(is_plain) {
             return Ok(None);
         }
@@ -101,22 +109,24 @@ impl Plain {
         let Some((mut policy, mut count)) = self.begin(feed) else { return Ok(None) };
         // Again, when the policy, or what is counted, is another than was thought.
         for _ in 0..3 {
-            let Some(rules) = Rules::of(&runner.with_overrides(&policy)?) else {
+            // One that cannot be read is feed_publish's to refuse.
+            let Some(rules) = runner.with_overrides(&policy).ok().and_then(|policy| Rules::of(&policy))
+            else {
                 // It may be another the next time.
                 self.learn(feed, "", "");
                 break;
             };
-            let plan = Plan { runner, feed, gifts, items: &items, policy: &policy, hooks };
+            let plan = Plan { runner, feed, gifts, items: &items, policy: &policy, hooks, clock };
             let call = match (&rules.points, Counting::read(&count)) {
                 (None, _) => plan.call(&rules),
                 (Some(points), Some(counting)) => plan.counted(&rules, points, &counting),
                 // What is counted is being settled, or was not heard of yet: the script says what it is.
                 (Some(points), None) => plan.counted(&rules, points, &Counting::default()),
             };
-            let reply = runner.run_plain(call, feed, now).await?;
-            if reply.mark.is_some() {
+            let reply = runner.run_plain(call, feed).await?;
+            if let Some((mark, _)) = &reply.mark {
                 self.took(feed);
-                return outcomes(&reply, gifts).map(Some);
+                return outcomes(&mark.at, gifts).map(Some);
             }
             match reply.text(1) {
                 Ok("policy") => reply.text(2)?.clone_into(&mut policy),
@@ -212,6 +222,8 @@ struct Plan<'a> {
     items: &'a [(String, String)],
     policy: &'a str,
     hooks: u64,
+    /// Milliseconds, or 0 for the store's.
+    clock: u64,
 }
 
 impl Plan<'_> {
@@ -223,13 +235,14 @@ impl Plan<'_> {
         let [ledger, reports, _] = keys.ledger(self.feed);
         call.keys([("list", list), ("rows", rows), ("hist", hist), ("meta", meta), ("policy", policy_key)]);
         call.keys([("ledger", ledger), ("reports", reports), ("blocks", keys.blocks(self.feed))]);
-        call.arg("hooks version", self.hooks)
-            .arg("known policy", self.policy)
-            .arg("capacity", rules.capacity)
-            .arg("history", rules.history);
-        call.arg("idempotency window", rules.idempotency_window_ms)
-            .arg("dedup window", rules.dedup_window_ms);
-        call.arg("ledger max", self.runner.options.reports.ledger_max);
+        let Rules { capacity, history, idempotency_window_ms, dedup_window_ms, points: _ } = rules;
+        let (clock, hooks, ledger_max) = (self.clock, self.hooks, self.runner.options.reports.ledger_max);
+        call.arg("known policy", self.policy).arg(
+            "rules",
+            format_args!(
+                "{clock} {capacity} {history} {idempotency_window_ms} {dedup_window_ms} {hooks} {ledger_max}"
+            ),
+        );
         call
     }
 
@@ -246,8 +259,8 @@ impl Plan<'_> {
         let [count, tally, parts, left, _] = self.runner.keys.counted(self.feed);
         call.keys([("count", count), ("tally", tally), ("parts", parts), ("left", left)]);
         let [opens, ends, keep, span] = counting.words;
-        call.arg("known count", counting.text).arg("opens", opens).arg("ends", ends);
-        call.arg("keep", keep).arg("span", span);
+        call.arg("known count", counting.text).arg("calendar", format_args!("{opens} {ends} {keep}"));
+        call.arg("span", span);
         for (gift, (id, lock)) in self.gifts.iter().zip(self.items) {
             let [fingerprint, body, extra, part] = own_args(gift);
             let mut person = String::with_capacity(96);
@@ -265,10 +278,15 @@ fn own_args(gift: &Gift) -> [(&'static str, String); 4] {
     [("fingerprint", fingerprint), ("body", body), ("extra", entry_extra(gift)), ("part", wire::part(gift))]
 }
 
-fn outcomes(reply: &Reply, gifts: &[Gift]) -> Result<Vec<Outcome>, Fault> {
-    let read = |(at, gift): (usize, &Gift)| -> Result<Outcome, Fault> {
-        // All of them are new.
-        Ok(wire::outcome(&format!("n{}", reply.text(at)?), &gift.id, gift.fingerprint)?)
+/// All of them are new rows; the last has this position.
+fn outcomes(last: &Position, gifts: &[Gift]) -> Result<Vec<Outcome>, Fault> {
+    let first = last.seq.saturating_sub(gifts.len() as u64) + 1;
+    let answer = |(seq, gift): (u64, &Gift)| -> Result<Outcome, Fault> {
+        let row = format!("{}-{seq}", last.epoch).parse().map_err(|_| Garbled("a position"))?;
+        let at = Position { epoch: last.epoch.clone(), seq };
+        let answer =
+            Answer { status: Status::Accepted, id: gift.id.clone(), at, row: Some(row), count: None };
+        Ok(Outcome::New(answer))
     };
-    gifts.iter().enumerate().map(read).collect()
+    (first..).zip(gifts).map(answer).collect()
 }

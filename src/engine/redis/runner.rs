@@ -103,12 +103,15 @@ impl Runner {
         self.ask(call, feed, known, now).await
     }
 
-    /// Runs the script that takes plain gifts: [`Runner::run_feed`], with what that script needs.
-    pub async fn run_plain(&self, call: Call, feed: &FeedId, now: Option<Millis>) -> Result<Reply, Fault> {
-        let reply = self.ask(call, feed, self.known.get(feed), now).await;
-        reply.inspect_err(|fault| self.damaged.met(feed, fault))
+    /// Runs a script that takes plain gifts: [`Runner::run_feed`], with what that script needs.
+    pub async fn run_plain(&self, mut call: Call, feed: &FeedId) -> Result<Reply, Fault> {
+        let known = self.known.get(feed);
+        let said = known.as_ref().map(|Mark { at, tag }| format!("{} {} {tag} ", at.epoch, at.seq));
+        call.arg("known", said.unwrap_or_default());
+        self.send(call, feed, known).await.inspect_err(|fault| self.damaged.met(feed, fault))
     }
 
+    /// Tells a script's call what the caller's process knows of the feed.
     async fn ask(
         &self,
         mut call: Call,
@@ -116,13 +119,19 @@ impl Runner {
         known: Option<Mark>,
         now: Option<Millis>,
     ) -> Result<Reply, Fault> {
-        call.arg("now", self.time(now)).arg("tag", random()).arg("live channel", self.keys.live(feed));
+        call.arg("now", self.time(now));
         match &known {
             Some(Mark { at, tag }) => {
                 call.arg("known epoch", &at.epoch).arg("known seq", at.seq).arg("known tag", tag)
             }
             None => call.arg("known epoch", "").arg("known seq", "").arg("known tag", ""),
         };
+        self.send(call, feed, known).await
+    }
+
+    /// Makes the call, and takes in what its reply says of the feed.
+    async fn send(&self, mut call: Call, feed: &FeedId, known: Option<Mark>) -> Result<Reply, Fault> {
+        call.arg("tag", random()).arg("live channel", self.keys.live(feed));
         let mut texts: Vec<String> = self.run(&call).await?;
         if texts.first().is_none_or(|head| head.is_empty()) {
             return Ok(Reply { mark: None, texts, unread: 0, vanished: 0, dozed: None });

@@ -332,6 +332,8 @@ pub struct LedgerEntry {
     row: Option<String>,
     #[schema(value_type = String, format = DateTime)]
     at: String,
+    /// The step of a trace that brought the gift (W3C Trace Context), where the gateway records traces.
+    traceparent: Option<String>,
     gift: GiftEvent,
 }
 

@@ -319,6 +319,8 @@ fn delivery() -> Value {
             header("webhook-id", "The batch's name; the same in a retry"),
             header("webhook-timestamp", "Seconds since 1970 of this attempt"),
             header("webhook-signature", "v1, and the base64 of HMAC-SHA256 over id.timestamp.body; one for each secret"),
+            json!({ "name": "traceparent", "in": "header", "required": false, "schema": { "type": "string" },
+                "description": "W3C Trace Context: this attempt, where the gateway records traces and a gift of the batch was traced" }),
         ],
         "requestBody": { "required": true, "content": { "application/json": {
             "schema": { "$ref": "#/components/schemas/Delivery" },

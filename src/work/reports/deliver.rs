@@ -10,10 +10,11 @@ use tokio::time::Instant;
 use super::endpoints::{Busy, Endpoints, Trouble};
 use super::sender::{Sender, body};
 use crate::domain::delivery::{Next, Patience, Progress, Queues, Settled, Verdict};
-use crate::domain::{Entry, HookKey, HookState, Job, Millis};
+use crate::domain::{Entry, HookKey, HookSpec, HookState, Job, Millis};
 use crate::engine::{Death, EngineError, ReportStore, Save, Want, Work};
 use crate::metrics::Metrics;
-use crate::metrics::labels::DeliveryFate;
+use crate::metrics::labels::{DeliveryFate, Label};
+use crate::traces::{Span, Tracer};
 
 /// Batches of one turn: then the feeds that wait longer come first.
 const BATCHES: usize = 16;
@@ -31,6 +32,7 @@ const STALE_LOOK_MS: u64 = 1_000;
 pub struct Deliverer {
     pub engine: Arc<dyn ReportStore>,
     pub metrics: Arc<Metrics>,
+    pub tracer: Arc<Tracer>,
     pub endpoints: Endpoints,
     pub sender: Sender,
     /// Deliveries under way at the same time.
@@ -140,7 +142,8 @@ impl Deliverer {
             let verdict = {
                 let body = body(&job.feed, &batch.id, batch.round, sent);
                 let (secrets, now) = (hook.secrets(hand.now()), hand.now());
-                self.attempt(&spec.url, &secrets, &batch.id, body, now).await
+                let span = self.span(job, spec, &batch.id, sent);
+                self.attempt(&spec.url, &secrets, &batch.id, body, now, span).await
             };
             let now = hand.now();
             let settled = progress.settle(sent, &verdict, self.patience(), now);
@@ -192,10 +195,12 @@ impl Deliverer {
         id: &str,
         body: bytes::Bytes,
         now: Millis,
+        span: Option<Span>,
     ) -> Verdict {
         let begun = Instant::now();
         self.metrics.webhook_in_flight.inc();
-        let verdict = self.sender.send(url, secrets, id, body, now).await;
+        let traceparent = span.as_ref().map(Span::context);
+        let verdict = self.sender.send(url, secrets, id, body, now, traceparent).await;
         self.metrics.webhook_in_flight.dec();
         self.metrics.webhook_time.observe(begun.elapsed().as_secs_f64());
         let fate = match &verdict {
@@ -206,7 +211,29 @@ impl Deliverer {
             Verdict::Failed(..) => DeliveryFate::Failed,
         };
         self.metrics.webhook_deliveries[fate].inc();
+        if let Some(mut span) = span {
+            span.set("tipcast.outcome", fate.word());
+            match &verdict {
+                Verdict::Accepted => {}
+                Verdict::Gone => span.fail("the endpoint answered 410"),
+                Verdict::TooLarge => span.fail("the endpoint answered 413"),
+                Verdict::Refused(why) | Verdict::Failed(why, _) => span.fail(why),
+            }
+            span.end();
+        }
         verdict
+    }
+
+    /// The span of an attempt, where traces are recorded and an entry was traced.
+    fn span(&self, job: &Job, spec: &HookSpec, batch: &str, sent: &[Entry]) -> Option<Span> {
+        let mut span = self.tracer.delivery("deliver to webhook", sent.iter().map(|entry| entry.trace))?;
+        let host = reqwest::Url::parse(&spec.url).ok().and_then(|url| url.host_str().map(str::to_owned));
+        span.set("http.request.method", "POST");
+        span.set("server.address", host.unwrap_or_default());
+        span.set("tipcast.feed", job.feed.as_str());
+        span.set("messaging.message.id", batch);
+        span.set("messaging.batch.message_count", sent.len());
+        Some(span)
     }
 
     fn count(&self, settled: &Settled, sent: &[Entry], now: Millis) {

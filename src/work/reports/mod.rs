@@ -19,6 +19,7 @@ use crate::domain::Millis;
 use crate::engine::{EngineError, JobDone, JobLease, ReportStore};
 use crate::metrics::Metrics;
 use crate::supervise::{Beat, Part, Parts, faults};
+use crate::traces::Tracer;
 
 mod deliver;
 mod endpoints;
@@ -85,6 +86,7 @@ impl ReportLoop {
     pub fn start(
         engine: Arc<dyn ReportStore>,
         metrics: Arc<Metrics>,
+        tracer: Arc<Tracer>,
         options: ReportOptions,
         parts: &Arc<Parts>,
     ) -> Result<ReportLoop, String> {
@@ -100,6 +102,7 @@ impl ReportLoop {
             ),
             engine,
             metrics,
+            tracer,
             sender,
             in_flight: Semaphore::new(options.in_flight.max(1)),
             give_up_ms: options.give_up_ms,

@@ -12,7 +12,7 @@ use reqwest::{Client, Response, Url};
 use super::signature::sign;
 use crate::domain::address::is_public;
 use crate::domain::delivery::Verdict;
-use crate::domain::{Entry, FeedId, Millis, json};
+use crate::domain::{Entry, FeedId, Millis, TraceParent, json};
 use crate::outbound;
 
 /// What is read of an answer, so that its connection can be used again. Beyond, the connection is closed.
@@ -68,15 +68,23 @@ impl Sender {
         Ok(Sender { client, allow_private, timeout })
     }
 
-    /// One attempt at `now`, signed with each of `secrets`.
-    pub async fn send(&self, url: &str, secrets: &[&str], id: &str, body: Bytes, now: Millis) -> Verdict {
+    /// One attempt at `now`, signed with each of `secrets`, as this step of a trace.
+    pub async fn send(
+        &self,
+        url: &str,
+        secrets: &[&str],
+        id: &str,
+        body: Bytes,
+        now: Millis,
+        step: Option<TraceParent>,
+    ) -> Verdict {
         let failed = |why: String| Verdict::Failed(why, None);
         let Ok(url) = Url::parse(url) else { return failed("the URL cannot be read".into()) };
         if let Some(why) = self.forbidden(&url) {
             return failed(why);
         }
         let timestamp = now.0.div_euclid(1_000);
-        let request = self
+        let mut request = self
             .client
             .post(url)
             .header(CONTENT_TYPE, "application/json")
@@ -84,6 +92,9 @@ impl Sender {
             .header("webhook-timestamp", timestamp)
             .header("webhook-signature", sign(secrets, id, timestamp, &body))
             .body(body);
+        if let Some(step) = step {
+            request = request.header("traceparent", step.to_string());
+        }
         match request.send().await {
             Ok(answer) => {
                 let verdict = judge(answer.status().as_u16(), answer.headers());
@@ -231,7 +242,7 @@ mod tests {
     async fn private_addresses_are_not_reached_by_number_or_by_name() {
         let sender = Sender::new(Duration::from_secs(5), false).unwrap();
         for url in ["http://127.0.0.1:9/", "http://[::1]:9/", "http://localhost:9/", "http://0x7f.1:9/"] {
-            let verdict = sender.send(url, &[], "m", Bytes::new(), Millis(0)).await;
+            let verdict = sender.send(url, &[], "m", Bytes::new(), Millis(0), None).await;
             let Verdict::Failed(why, None) = verdict else { panic!("{url}: {verdict:?}") };
             assert!(why.contains("no public address"), "{url}: {why}");
         }

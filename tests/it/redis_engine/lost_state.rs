@@ -133,47 +133,56 @@ async fn a_store_that_went_back_to_an_earlier_life_gets_a_new_epoch() {
 
 #[tokio::test]
 async fn junk_under_our_keys_leaves_nothing_half_written() {
-    for key in ["list", "rows", "hist", "meta", "policy", "id:b", "lock:[\"ann\",\"b\"]"] {
-        for junk in [["SET", "x"], ["LPUSH", "x"], ["SADD", "x"]] {
-            let server = RedisServer::start();
-            let engine = engine_on(&server).await;
-            post(&engine, "a").await;
-            let key = format!("tc:{{room1}}:{key}");
-            run(&server, &["DEL", &key]);
-            run(&server, &[junk[0], &key, junk[1]]);
-            let before = dump(&server);
-            match engine.publish(&feed(), vec![gift("b")], NOW).await {
-                Err(EngineError::FeedDamaged(why)) => {
-                    assert!(why.contains("prefix"), "{key}: {why}");
-                    assert_eq!(dump(&server), before, "{key}: nothing was written");
-                    run(&server, &["DEL", &key]);
-                    post(&engine, "b").await;
-                }
-                Err(other) => panic!("{other:?}"),
-                Ok(outcomes) => {
-                    let answer = new(outcomes[0].clone());
-                    match engine.snapshot(&feed(), NOW).await {
-                        Ok(list) => {
-                            assert_eq!(
-                                (&list.at, Some(&list.rows[0].id)),
-                                (&answer.at, answer.row.as_ref()),
-                                "{key}"
-                            )
-                        }
-                        // A list of the right length that names no row is found out when it is read.
-                        Err(error) => {
-                            assert!(
-                                matches!(error, EngineError::FeedDamaged(_)) && key.ends_with("list"),
-                                "{error}"
-                            );
-                            run(&server, &["DEL", &key]);
-                        }
+    const KEYS: [&str; 8] =
+        ["list", "rows", "hist", "meta", "policy", "ledger", "id:b", "lock:[\"ann\",\"b\"]"];
+    const JUNK: [[&str; 2]; 3] = [["SET", "x"], ["LPUSH", "x"], ["SADD", "x"]];
+    // A feed that began right now is published to by the script that knows every rule, one with three gifts by the plain
+    // one; which finds out whether rows are there in one way until the list is full, and in another afterwards.
+    let cases =
+        KEYS.iter().flat_map(|key| JUNK.map(|junk| [1, 3, 12].map(|begun| (key, junk, begun)))).flatten();
+    for (key, junk, begun) in cases {
+        let server = RedisServer::start();
+        let engine = engine_on(&server).await;
+        for n in 0..begun {
+            post(&engine, &format!("a{n}")).await;
+        }
+        let key = format!("tc:{{room1}}:{key}");
+        run(&server, &["DEL", &key]);
+        run(&server, &[junk[0], &key, junk[1]]);
+        let before = dump(&server);
+        match engine.publish(&feed(), vec![gift("b")], NOW).await {
+            Err(EngineError::FeedDamaged(why)) => {
+                assert!(why.contains("prefix"), "{key}: {why}");
+                assert_eq!(dump(&server), before, "{key}: nothing was written");
+                run(&server, &["DEL", &key]);
+                post(&engine, "b").await;
+            }
+            Err(other) => panic!("{other:?}"),
+            Ok(outcomes) => {
+                let answer = new(outcomes[0].clone());
+                match engine.snapshot(&feed(), NOW).await {
+                    // So is one that is shorter than its feed says.
+                    Ok(list) if key.ends_with("list") && list.rows.is_empty() => {}
+                    Ok(list) => {
+                        assert_eq!(
+                            (&list.at, Some(&list.rows[0].id)),
+                            (&answer.at, answer.row.as_ref()),
+                            "{key}"
+                        )
+                    }
+                    // A list of the right length that names no row is found out when it is read.
+                    Err(error) => {
+                        assert!(
+                            matches!(error, EngineError::FeedDamaged(_)) && key.ends_with("list"),
+                            "{error}"
+                        );
+                        run(&server, &["DEL", &key]);
                     }
                 }
             }
-            let last = post(&engine, "c").await;
-            assert_eq!(at(&engine).await, last.at, "{key}");
         }
+        let last = post(&engine, "c").await;
+        assert_eq!(at(&engine).await, last.at, "{key}");
     }
 }
 

@@ -7,6 +7,7 @@ pub mod case;
 pub mod api;
 pub mod claims;
 pub mod cluster;
+pub mod collector;
 pub mod dice;
 pub mod fold;
 pub mod gifts;

@@ -47,6 +47,8 @@ pub struct Delivery {
     pub timestamp: String,
     /// The signatures, without `v1,`.
     pub signatures: Vec<String>,
+    /// `traceparent`, if it came.
+    pub traceparent: Option<String>,
     /// The body as it came.
     pub body: String,
     /// The body read.
@@ -200,7 +202,9 @@ async fn serve(stream: TcpStream, state: Arc<Mutex<State>>) -> Option<()> {
         let lane = format!("{path} {}", json["feed"]);
         let at = Instant::now();
         let timestamp = headers["webhook-timestamp"].clone();
-        let mut delivery = Delivery { id, timestamp, path, signatures, body, json, at, accepted: false };
+        let traceparent = headers.get("traceparent").cloned();
+        let mut delivery =
+            Delivery { id, timestamp, path, signatures, traceparent, body, json, at, accepted: false };
         let reply = {
             let mut state = state.lock().unwrap();
             let reply = (state.judge)(&delivery);

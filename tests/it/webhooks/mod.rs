@@ -54,7 +54,8 @@ impl Node {
         let mut options = ReportOptions { allow_private: true, ..ReportOptions::default() };
         change(&mut options);
         let report_loop =
-            ReportLoop::start(engine.clone(), metrics.clone(), options, &Default::default()).unwrap();
+            ReportLoop::start(engine.clone(), metrics.clone(), Arc::default(), options, &Default::default())
+                .unwrap();
         Node { engine, metrics, _loop: report_loop }
     }
 

@@ -19,7 +19,8 @@ async fn engine_at(url: String) -> Arc<RedisEngine> {
 fn deliver(engine: &Arc<RedisEngine>) -> ReportLoop {
     let timeout = Duration::from_millis(500);
     let options = ReportOptions { allow_private: true, timeout, ..ReportOptions::default() };
-    ReportLoop::start(engine.clone(), Arc::new(Metrics::default()), options, &Default::default()).unwrap()
+    let (metrics, tracer) = (Arc::new(Metrics::default()), Arc::default());
+    ReportLoop::start(engine.clone(), metrics, tracer, options, &Default::default()).unwrap()
 }
 
 /// Gives a gift, again and again until it is taken: its id makes that harmless.

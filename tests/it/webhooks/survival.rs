@@ -164,14 +164,17 @@ async fn a_node_that_dies_between_any_two_steps_loses_nothing(store: Store) {
         let mut wakes = engine.job_wakes();
         engine.publish(&named(feed), gifts, Millis::now()).await.unwrap();
         let _ = tokio::time::timeout(Duration::from_millis(200), wakes.next()).await;
-        let dying = ReportLoop::start(mortal.clone(), metrics(), options, &Default::default()).unwrap();
+        let dying =
+            ReportLoop::start(mortal.clone(), metrics(), Arc::default(), options, &Default::default())
+                .unwrap();
         let since = Instant::now();
         while mortal.left.load(Ordering::SeqCst) > 0 && since.elapsed() < Duration::from_secs(3) {
             sleep(Duration::from_millis(5)).await;
         }
         drop(dying);
     }
-    let _heir = ReportLoop::start(engine.clone(), metrics(), options, &Default::default()).unwrap();
+    let _heir =
+        ReportLoop::start(engine.clone(), metrics(), Arc::default(), options, &Default::default()).unwrap();
     receiver.wait_for_gifts(7 * feeds.len()).await;
     let got = receiver.got();
     for (feed, ..) in &feeds {

@@ -17,6 +17,8 @@ pub struct Script {
     pub parts: &'static [Part],
     /// Its own file.
     pub text: &'static str,
+    /// What stands behind its own text; some of [`PARTS`].
+    pub ends: &'static [Part],
     /// Whether its answer promises something: then replicas must have what it wrote, where the operator wants that.
     pub promises: bool,
     header: LazyLock<Header>,
@@ -57,6 +59,10 @@ pub const NOW: Part =
 /// How gifts are taken that are what most are: in front of scripts that take such.
 pub const PLAIN: Part = Part { name: "plain", text: include_str!("../../../../lua/plain.lua") };
 
+/// How such gifts are written: behind the same scripts.
+pub const PLAIN_WRITE: Part =
+    Part { name: "plain_write", text: include_str!("../../../../lua/plain_write.lua") };
+
 /// Sums that count beyond what a float can tell apart: for scripts that count.
 pub const SUMS: Part = Part { name: "feed_sums", text: include_str!("../../../../lua/feed_sums.lua") };
 
@@ -83,8 +89,9 @@ pub const LATER: Part =
     Part { name: "feed_publish_later", text: include_str!("../../../../lua/feed_publish_later.lua") };
 
 /// Every part there is.
-pub const PARTS: [Part; 16] = [
+pub const PARTS: [Part; 17] = [
     PLAIN,
+    PLAIN_WRITE,
     COMMON,
     LEDGER,
     REPORT,
@@ -113,7 +120,12 @@ impl Script {
             source.push_str(part.text);
             source.push('\n');
         }
-        source + self.text
+        source.push_str(self.text);
+        for part in self.ends {
+            source.push('\n');
+            source.push_str(part.text);
+        }
+        source
     }
 
     /// The SHA-1 by which Redis knows it, in hex.
@@ -129,11 +141,15 @@ impl Script {
 
 macro_rules! script {
     ($name:ident, $file:literal, [$($part:ident),*], $promises:literal) => {
+        script!($name, $file, [$($part),*], $promises, []);
+    };
+    ($name:ident, $file:literal, [$($part:ident),*], $promises:literal, [$($end:ident),*]) => {
         /// The script of this name in `lua/`.
         pub static $name: Script = Script {
             name: $file,
             parts: &[$($part),*],
             text: include_str!(concat!("../../../../lua/", $file, ".lua")),
+            ends: &[$($end),*],
             promises: $promises,
             header: LazyLock::new(|| Header::read($name.text).unwrap_or_default()),
             code: LazyLock::new(|| redis::Script::new(&$name.source())),
@@ -142,8 +158,8 @@ macro_rules! script {
 }
 
 script!(PUBLISH, "feed_publish", [COMMON, LEDGER, APPEND, GIFTS, NOW, DUE, LATER], true);
-script!(PUBLISH_PLAIN, "publish_plain", [PLAIN], true);
-script!(PUBLISH_PLAIN_COUNTED, "publish_plain_counted", [PLAIN], true);
+script!(PUBLISH_PLAIN, "publish_plain", [PLAIN], true, [PLAIN_WRITE]);
+script!(PUBLISH_PLAIN_COUNTED, "publish_plain_counted", [PLAIN], true, [PLAIN_WRITE]);
 script!(
     PUBLISH_GUARDED,
     "feed_publish_guarded",

@@ -124,7 +124,7 @@ impl Feed {
         ledger.next += 1;
         ledger.stirred = true;
         let gift = event.to_string().into();
-        ledger.entries.push(Entry { cursor, status, at, seq, row, gift });
+        ledger.entries.push(Entry { cursor, status, at, seq, row, gift, trace: None });
         for (reader, reading) in &mut ledger.readers {
             if reading.job.is_none() && !matches!(reader, Reader::Group(_)) {
                 reading.job = Some((at.plus(reading.batch_ms), String::new()));
