@@ -1,5 +1,5 @@
-//! What was answered to each gift id. New ids are logged by the commit that brings them and stay in memory (see
-//! [`super::logged_ids`]); they come to the table `ids` when the log is settled, feed by feed and in order. An id is
+//! What was answered to each gift id. New ids are logged by the commit that brings them and stay in memory; they
+//! come to the table `ids` when the log is settled, feed by feed and in order. An id is
 //! forgotten when its window is over, and not while its gift waits.
 
 use rusqlite::{Row as SqlRow, params};
@@ -7,7 +7,6 @@ use rusqlite::{Row as SqlRow, params};
 use super::db::{Db, text};
 use super::fault::{Fault, Step};
 use super::known_ids::KnownIds;
-use super::logged_ids::LoggedIds;
 use super::seal::{self, Found};
 use crate::domain::answer::{CountedGift, GiftFate, Remembered};
 use crate::domain::{
@@ -64,18 +63,17 @@ impl Ids {
         Ok(Ids { known: KnownIds::read(db)?, ..Ids::default() })
     }
 
-    /// What was answered to a gift id of this feed, if it is still remembered at `now`.
+    /// What the table says was answered to a gift id, if it is still remembered at `now`.
     pub(super) fn remembered(
         &self,
         db: &Db,
-        (feed, logged): (Option<i64>, &LoggedIds),
+        feed: i64,
         id: &GiftId,
         now: Millis,
     ) -> Step<Option<Remembered>> {
-        if let Some((it, until)) = logged.get(id) {
-            return Ok((*until > now).then(|| it.clone()));
+        if !self.known.may_hold(feed, id.as_str()) {
+            return Ok(None);
         }
-        let Some(feed) = feed.filter(|feed| self.known.may_hold(*feed, id.as_str())) else { return Ok(None) };
         let sql = "SELECT * FROM ids WHERE feed = ?1 AND id = ?2";
         let known = db.one(sql, params![feed, id.as_str()], |r| {
             let until: i64 = r.get(8)?;

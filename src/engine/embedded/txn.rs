@@ -140,7 +140,11 @@ impl<'a> FeedTxn<'a> {
 
     /// What was answered to a gift id, if it is still remembered.
     pub(super) fn remembered(&self, id: &GiftId) -> Step<Option<Remembered>> {
-        self.common.ids.remembered(self.db, (self.feed.no, &self.feed.ids), id, self.now)
+        match (self.feed.ids.get(id), self.feed.no) {
+            (Some((it, until)), _) => Ok((*until > self.now).then(|| it.clone())),
+            (None, Some(no)) => self.common.ids.remembered(self.db, no, id, self.now),
+            (None, None) => Ok(None),
+        }
     }
 
     /// Runs a rule on the feed's list and keeps what comes of it.

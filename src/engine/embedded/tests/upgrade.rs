@@ -26,7 +26,7 @@ fn a_file_of_the_first_layout_is_brought_up_to_date_with_what_it_holds() {
             .unwrap();
         assert_eq!((read.state.list.at.seq, read.state.locks["key"].until), (1, Millis(9)));
         let (ids, id) = (ids::Ids::read(&db).unwrap(), "a".parse().unwrap());
-        let known = ids.remembered(&db, (Some(1), &read.ids), &id, Millis(8)).unwrap().unwrap();
+        let known = ids.remembered(&db, 1, &id, Millis(8)).unwrap().unwrap();
         assert!(
             matches!(known.fate, crate::domain::answer::GiftFate::Taken(answer) if answer.row.as_ref().is_some_and(|row| row.as_str() == "e-1"))
         );
