@@ -1,6 +1,6 @@
 -- feed_tally: adds up what came, settles which periods are open, tells watchers, and reads or changes what is counted.
--- Rust puts feed_tally_state, which says how all of it is stored, and feed_tally_ranks in front. The same rules as the
--- domain's `tally`.
+-- Rust puts feed_tally_state, which says how all of it is stored, feed_tally_gifters, feed_tally_ranks and feed_tally_fold in
+-- front. The same rules as the domain's `tally`.
 --
 --   told  HASH, "t:PERIOD" or "g:GOAL" -> what watchers were told, as a change of kind totals or goal has it
 --
@@ -54,8 +54,7 @@
 
 local ACTION, NAME = ARGV[17], ARGV[18]
 local CLOCK = format('%016d ', 0) .. 'ttotals'
--- FOLD: elements of tally that are added up in one call.
-local TELL_EVERY, SLACK_OF_CLOCK, MAX_CURRENCIES, FOLD = 600, 3600000, 64, 1024
+local TELL_EVERY, SLACK_OF_CLOCK = 600, 3600000
 local KINDS = { 'all', 'session', 'day', 'week', 'month' }
 
 if ARGV[14] ~= (overrides or '') then return { '', 'again', time } end
@@ -70,124 +69,7 @@ for name, at in string.gmatch(strings[12] or '', ' (%S+) %S+ %+(%d+)') do
   if goals[name] and goals[name].reached == '-' then goals[name].reached, changed = at, true end
 end
 
--- How many elements of tally were taken in, what those that stay begin with, and whether there are such.
-local taken, head, stays = 0, false, false
-do
-  -- Adds to the runs of a span, or takes from them.
-  local function add_to(span, sign, gifts, units, points, values)
-    for _, id in ipairs(span.ids) do
-      local run = runs[id]
-      run.gifts = math.max(run.gifts + sign * gifts, 0)
-      run.units = sum_sum(run.units, units, sign)
-      run.points = sum_sum(run.points, points, sign)
-      for _, value in ipairs(values) do
-        local currency = value[1]
-        if not run.values[currency] and sign > 0 and run.count < MAX_CURRENCIES then
-          run.values[currency], run.count = 0, run.count + 1
-        end
-        if run.values[currency] then run.values[currency] = sum_sum(run.values[currency], value[2], sign) end
-      end
-      if open[run.period] == run then stale[run.period] = true end
-    end
-  end
-
-  -- What came for one span, as long as it stays plain numbers: added at once.
-  local sum = false
-  local function flush()
-    if sum then add_to(sum.span, 1, sum.gifts, sum.units, sum.points, sum.values) end
-    sum = false
-  end
-
-  local function add_plain(span, gifts, units, points, amount, currency)
-    if sum and (sum.span ~= span or sum.total + units + points + amount >= LIMB) then flush() end
-    if not sum then sum = { span = span, gifts = 0, units = 0, points = 0, total = 0, values = {}, at = {} } end
-    sum.gifts, sum.units, sum.points = sum.gifts + gifts, sum.units + units, sum.points + points
-    sum.total = sum.total + units + points + amount
-    if currency ~= '' then
-      local value = sum.at[currency]
-      if not value then
-        value = { currency, 0 }
-        sum.at[currency], sum.values[#sum.values + 1] = value, value
-      end
-      value[2] = value[2] + amount
-    end
-  end
-
-  -- COUNTED and USER, as feed_count has them. Of a gift that came, all are plain numbers.
-  local ENTRY = '^(%d+) ([%d:]+) ([%d:]+) ([%d:]-):?%-?(%a*) (.) (.*)$'
-
-  -- Takes in an entry. One of an old version names several spans.
-  local function take_in(sign, spans_then, when, person, gifts, units, points, amount, currency, flag, user)
-    s.order = s.order + 1
-    gifts = gifts + 0
-    if sign > 0 then units, points, amount = units + 0, points + 0, amount == '' and 0 or amount + 0 end
-    local it = gifters[user]
-    if sign > 0 and flag == 'r' then it.person = person end
-    for _, span in ipairs(spans_then) do
-      if sign > 0 then
-        add_plain(span, gifts, units, points, amount, currency)
-      else
-        flush()
-        add_to(span, sign, gifts, units, points, currency ~= '' and { { currency, amount } } or {})
-      end
-      local given = given_in(it, span)
-      given.gifts = math.max(given.gifts + sign * gifts, 0)
-      if flag == 'r' then
-        if units ~= 0 then move_score(it, span, given, 'u', units, sign, when) end
-        if points ~= 0 then move_score(it, span, given, 'p', points, sign, when) end
-        if currency ~= '' and amount ~= 0 then move_score(it, span, given, '$' .. currency, amount, sign, when) end
-      end
-    end
-  end
-
-  -- Adds up what came: at most so many elements. True when there is more.
-  local function fold()
-    local elements = call('LRANGE', TALLY, '0', int(FOLD - 1))
-    if #elements == 0 then return false end
-    changed = true
-    local users, seen, list = {}, {}, {}
-    local sign, ids, when
-    local at = 1
-    while at <= #elements do
-      local text = elements[at]
-      local kind = string.byte(text)
-      if kind == 64 then
-        -- "@+ SPAN TIME" or "@- SPAN TIME"
-        sign, ids, when = match(text, '^@(.) (%S+) (%d+)$')
-        sign, ids, head, at = sign == '+' and 1 or -1, spans_of(ids), text, at + 1
-      elseif kind == 43 or kind == 45 then
-        -- As old versions had it, in one.
-        local is, old_ids, counted, old_when, person, user = match(text, '^(.) (%S+) (%S+ %S+ %S+ %S+ .) (%d+)\n([^\n]*)\n(.*)$')
-        list[#list + 1] = { is == '+' and 1 or -1, spans_of(old_ids), old_when, person, match(counted .. ' ' .. user, ENTRY) }
-        at = at + 1
-      elseif at == #elements and #elements == FOLD then
-        break
-      else
-        list[#list + 1] = { sign, ids, when, elements[at + 1] or '', match(text, ENTRY) }
-        at = at + 2
-      end
-    end
-    for _, e in ipairs(list) do
-      local user = e[11]
-      if not seen[user] then
-        seen[user] = true
-        users[#users + 1] = user
-      end
-    end
-    taken = math.min(at - 1, #elements)
-    for from = 1, #users, 1000 do
-      local to = math.min(from + 999, #users)
-      for n, text in ipairs(call('HMGET', GIFTERS, unpack(users, from, to))) do gifters[users[from + n - 1]] = read_gifter(text) end
-    end
-    for _, e in ipairs(list) do take_in(unpack(e)) end
-    flush()
-    for user, it in pairs(gifters) do settle_gifter(user, it) end
-    place_best()
-    return #elements == FOLD
-  end
-
-  stays = fold()
-end
+fold()
 local more = stays
 if is_old then settle_spans() end
 

@@ -1,4 +1,4 @@
--- feed_tally_ranks: who gave, and who leads; Rust puts this text behind feed_tally_state's.
+-- feed_tally_ranks: who leads; Rust puts this text behind feed_tally_gifters'.
 --
 -- Of each run and measure the first are kept in `sums` (a list): at most KEEP_FIRST of them, and everybody else has less
 -- than the last of them, or came to it later; a whole list is of all who have a score. So a gift is compared with the
@@ -13,14 +13,16 @@
 
 local RANKS = KEYS[18]
 local KEEP_FIRST, TOLD_FIRST, MAX_RANKED, RANKING_KEPT, SEARCH = 16, 10, 100000, 600000, 500
-local gifters, ranks_gone, ranks_new, ranks_full = {}, {}, {}, {}
+local ranks_gone, ranks_new, ranks_full = {}, {}, {}
 
 -- A user as an entry of a list has it: without what separates entries and lines.
 local function escaped(user)
+  if not string.find(user, '[%%\t\n]') then return user end
   return (string.gsub(user, '[%%\t\n]', function(c) return format('%%%02x', string.byte(c)) end))
 end
 
 local function unescaped(text)
+  if not string.find(text, '%', 1, true) then return text end
   return (string.gsub(text, '%%(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end))
 end
 
@@ -38,9 +40,9 @@ end
 
 local function top_text(top)
   local text = top.text
-  if top.list then
+  if top.moved or not text then
     local words = {}
-    for at, it in ipairs(top.list) do
+    for at, it in ipairs(list_of(top)) do
       words[at] = '\t' .. int(it.score) .. ' ' .. int(it.order) .. ' ' .. it.at .. ' ' .. escaped(it.user)
     end
     text = concat(words)
@@ -93,7 +95,10 @@ local function place(run, code, user, was, was_order, is, order, at)
       break
     end
   end
-  if known then table.remove(list, known) end
+  if known then
+    table.remove(list, known)
+    top.moved = true
+  end
   local last = list[#list]
   -- Whoever was in the list and has more now is before all who are not in it.
   local comes = is > 0 and (top.whole or known and is > was or last and is > last.score)
@@ -102,158 +107,11 @@ local function place(run, code, user, was, was_order, is, order, at)
     local n = #list
     while n > 0 and (list[n].score < is or list[n].score == is and list[n].order > order) do n = n - 1 end
     table.insert(list, n + 1, { score = is, order = order, at = at, user = user })
+    top.moved = true
     if #list > KEEP_FIRST then list[#list], top.whole = nil, false end
   end
   top.low = list[#list] and list[#list].score or 0
   if not top.whole and #list < TOLD_FIRST then ask_ranking(top) end
-end
-
--- A gifter: `spans`, span -> gifts and scores by measure, with what they were before this run; `count` of them, and
--- where that is 1, `span` and `only`. `since`, by "RUN MEASURE": since when a score above 2^53-1 is shown as that.
-local function given_in(it, span)
-  local given = it.spans[span]
-  if not given then
-    given = { gifts = 0, had = 0, scores = {} }
-    it.spans[span], it.count, it.span, it.only = given, it.count + 1, span, given
-  end
-  return given
-end
-
--- A score as it is stored, of a span that may be there already: two spans became one since this was written.
-local function read_score(given, code, sum, order, at)
-  local score = given.scores[code]
-  if not score then
-    given.scores[code] = { sum = sum, order = order, at = at, was = sum, was_order = order }
-  else
-    score.sum = sum_sum(score.sum, sum, 1)
-    score.was = score.sum
-    if order > score.order then score.order, score.was_order, score.at = order, order, at end
-  end
-end
-
--- As older versions stored gifters: lines of text.
-local function read_gifter_of_old(it, text)
-  it.person = match(text, '^[^\n]*')
-  for id, count, scores in string.gmatch(text, '\n(%d+) (%d+)([^\n]*)') do
-    local span = span_of(id + 0)
-    if span then
-      local given = given_in(it, span)
-      given.gifts, given.had = given.gifts + count, given.had + count
-      for code, sum, order, at in string.gmatch(scores, ' (%S-)=([%d:]+)=(%d+)=(%d+)') do
-        read_score(given, code, sum_of(sum), order + 0, at)
-      end
-    end
-  end
-end
-
-local function read_gifter(text)
-  local it = { person = '', spans = {}, count = 0, since = {}, moved = {} }
-  if not text then return it end
-  local first = string.byte(text)
-  if first == 123 or first == 10 then
-    read_gifter_of_old(it, text)
-    return it
-  end
-  local parts = cmsgpack.unpack(text)
-  it.person = parts[1]
-  for n = 2, #parts do
-    local part = parts[n]
-    if part[1] ~= '!' then
-      local span = span_of(part[1])
-      if span then
-        local given = given_in(it, span)
-        given.gifts, given.had = given.gifts + part[2], given.had + part[2]
-        for at = 3, #part, 4 do read_score(given, part[at], part[at + 1], part[at + 2], part[at + 3]) end
-      end
-    elseif runs[part[2]] then
-      it.since[int(part[2]) .. ' ' .. part[3]] = { run = part[2], code = part[3], order = part[4], at = part[5], was_order = part[4] }
-    end
-  end
-  return it
-end
-
--- Nothing where nothing is left of a gifter.
-local function gifter_text(it)
-  local parts, count = { it.person }, 1
-  for span, given in pairs(it.spans) do
-    if given.gifts > 0 or next(given.scores) then
-      local part, n = { span.to, given.gifts }, 2
-      for code, score in pairs(given.scores) do
-        part[n + 1], part[n + 2], part[n + 3], part[n + 4], n = code, score.sum, score.order, score.at, n + 4
-      end
-      count = count + 1
-      parts[count] = part
-    end
-  end
-  if count == 1 then return nil end
-  for _, since in pairs(it.since) do
-    if since.order then parts[#parts + 1] = { '!', since.run, since.code, since.order, since.at } end
-  end
-  return cmsgpack.pack(parts)
-end
-
--- What a gifter has in a run by a measure: the sum over its spans, and when the last of them came to be; and both before.
-local function score_of(it, id, code)
-  local sum, order, at, was, was_order = 0, 0, '0', 0, 0
-  for span, given in pairs(it.spans) do
-    local score = span.has[id] and given.scores[code]
-    if score then
-      sum, was = sum_sum(sum, score.sum, 1), sum_sum(was, score.was, 1)
-      if score.order > order then order, at = score.order, score.at end
-      if score.was_order > was_order then was_order = score.was_order end
-    end
-  end
-  local since = it.since[int(id) .. ' ' .. code]
-  if since then
-    if since.order then order, at = since.order, since.at end
-    was_order = since.was_order or was_order
-  end
-  return shown(sum), order, at, shown(was), was_order
-end
-
--- Whether all that a gifter has by a measure, and `more`, is below 2^53: the common case, in which every move is shown.
-local function is_small(it, code, more)
-  if type(more) ~= 'number' or next(it.since) then return false end
-  for _, given in pairs(it.spans) do
-    local score = given.scores[code]
-    if score then
-      if type(score.sum) ~= 'number' then return false end
-      more = more + score.sum
-    end
-  end
-  return more < LIMB
-end
-
--- A score moves. What is above 2^53-1 before and after is shown as it was, and so is since when.
-local function move_score(it, span, given, code, by, sign, when)
-  local score = given.scores[code]
-  if not score then
-    score = { sum = 0, order = 0, at = '0', was = 0, was_order = 0 }
-    given.scores[code] = score
-  end
-  it.moved[code] = true
-  if it.count == 1 and sign > 0 and type(score.sum) == 'number' and score.sum + by < LIMB and not next(it.since) then
-    score.sum, score.order, score.at = score.sum + by, s.order, when
-    return
-  end
-  local sum = sum_sum(score.sum, by, sign)
-  if sum == score.sum then return end
-  if is_small(it, code, sum) then
-    score.sum, score.order, score.at = sum, s.order, when
-    return
-  end
-  local befores = {}
-  for n, id in ipairs(span.ids) do befores[n] = { score_of(it, id, code) } end
-  score.sum, score.order, score.at = sum, s.order, when
-  for n, id in ipairs(span.ids) do
-    local key, before = int(id) .. ' ' .. code, befores[n]
-    local since = it.since[key]
-    if score_of(it, id, code) == before[1] then
-      it.since[key] = { run = id, code = code, order = before[2], at = before[3], was_order = since and since.was_order }
-    elseif since then
-      it.since[key] = { was_order = since.was_order }
-    end
-  end
 end
 
 -- The score below which nobody is in a list of a span's runs, or comes into one; 0 where that is to be looked at in each of them.
@@ -384,13 +242,14 @@ local function search_gifters()
     filled, waiting, s.scan = waiting, {}, '0'
     -- Who gave the first time in this very call is not found below.
     for user, it in pairs(gifters) do enter_rankings(filled, user, it) end
+    for user, text in pairs(plain_gifters) do enter_rankings(filled, user, read_gifter(text)) end
   end
   local found = call('HSCAN', GIFTERS, s.scan, 'COUNT', int(SEARCH))
   s.scan, changed = found[1], true
   for at = 1, #found[2], 2 do
     local user = found[2][at]
     -- Who moves in this very call is where they are going to be.
-    enter_rankings(filled, user, gifters[user] or read_gifter(found[2][at + 1]))
+    enter_rankings(filled, user, gifter_now(user, found[2][at + 1]))
   end
   if s.scan ~= '0' then return true end
   s.scan = '-'
@@ -409,13 +268,16 @@ local function fill(top)
       list[n] = { score = score, order = order, at = at, user = user }
     end
   end
-  top.list, top.whole = list, #members <= KEEP_FIRST
+  top.list, top.moved, top.whole = list, true, #members <= KEEP_FIRST
   top.low = list[#list] and list[#list].score or 0
 end
 
 -- Writes who gave, and their places; before anything is read of them.
 local function write_gifters()
-  local set, gone = {}, {}
+  local set, gone, n = {}, {}, 0
+  for user, text in pairs(plain_gifters) do
+    set[n + 1], set[n + 2], n = user, text, n + 2
+  end
   for user, it in pairs(gifters) do
     local text = gifter_text(it)
     if text then
@@ -457,7 +319,7 @@ local function leaders_text(code, them)
   for n, it in ipairs(them) do users[n] = it.user end
   local known = #users > 0 and call('HMGET', GIFTERS, unpack(users)) or {}
   for n, it in ipairs(them) do
-    lines[n] = int(it.score) .. ' ' .. it.at .. ' ' .. read_gifter(known[n]).person .. '\n'
+    lines[n] = int(it.score) .. ' ' .. it.at .. ' ' .. person_of(known[n]) .. '\n'
   end
   return code .. ' ' .. int(#lines) .. '\n' .. concat(lines)
 end

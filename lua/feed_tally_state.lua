@@ -18,8 +18,7 @@
 --     g GOAL PERIOD MEASURE TARGET 0 REACHED|- TITLE
 --     s, and " PERIOD" for each that watchers do not know
 --   MEASURE: p(oints), u(nits) or "$CURRENCY".
---   gifters  HASH, USER -> MessagePack of [PERSON, for each span [SPAN, GIFTS, and for each score MEASURE, SUM, ORDER, AT],
---            and ["!", RUN, MEASURE, ORDER, AT] where a score is above 2^53-1: since when it is shown as that]
+--   gifters  see feed_tally_gifters
 --
 -- Before there were spans, all of this stood in `count` behind its first line, runs were what gifts counted in, and
 -- rankings had the numbers of runs. That is read as spans of one run each.

@@ -12,7 +12,7 @@
 --   7 reports
 --   8 blocks
 --   9 id: of the gift
---   10 lock: of its user and kind; none is the lock of two gifts, nor id the id of two
+--   10 lock: of its user and kind; no id is that of two gifts, and no lock where locks are taken
 -- ARGV 5 + 4 per gift:
 --   1 tag
 --   2 known: "EPOCH SEQ TAG ", or ""

@@ -15,7 +15,7 @@
 --   11 count
 --   12 left
 --   13 id: of the gift
---   14 lock: of its user and kind; none is the lock of two gifts, nor id the id of two
+--   14 lock: of its user and kind; no id is that of two gifts, and no lock where locks are taken
 -- ARGV 8 + 6 per gift:
 --   1 tag
 --   2 known: "EPOCH SEQ TAG ", or ""

@@ -25,8 +25,8 @@ const REST: u32 = 64;
 /// What is known of a feed.
 #[derive(Clone, Default)]
 struct Habit {
-    /// What its policy's key holds, as far as is known; empty when it is not.
-    policy: String,
+    /// What its policy's key holds, as far as is known.
+    policy: Option<String>,
     /// What its key `count` holds, as far as is known, where it counts something.
     count: String,
     /// Calls that are not tried here.
@@ -105,18 +105,28 @@ impl Plain {
         if runner.options.feed_idle_ttl_ms != 0 || !gifts.iter().all(is_plain) {
             return Ok(None);
         }
-        let Some(items) = keys_of(runner, feed, gifts) else { return Ok(None) };
-        let Some((mut policy, mut count)) = self.begin(feed) else { return Ok(None) };
+        let items = Items::of(runner, feed, gifts);
+        if !items.ids_differ {
+            return Ok(None);
+        }
+        let Some((mut known, mut count)) = self.begin(feed) else { return Ok(None) };
         // Again, when the policy, or what is counted, is another than was thought.
         for _ in 0..3 {
+            let policy = known.clone().unwrap_or_default();
             // One that cannot be read is feed_publish's to refuse.
             let Some(rules) = runner.with_overrides(&policy).ok().and_then(|policy| Rules::of(&policy))
             else {
                 // It may be another the next time.
-                self.learn(feed, "", "");
+                self.learn(feed, None, "");
                 break;
             };
-            let plan = Plan { runner, feed, gifts, items: &items, policy: &policy, hooks, clock };
+            // Most feeds have none. Where that is not enough to go by, it is asked for: no policy is "?".
+            let policy = match (items.are_apart(&rules), &known) {
+                (true, _) => policy,
+                (false, None) => "?".to_owned(),
+                (false, Some(_)) => return Ok(None),
+            };
+            let plan = Plan { runner, feed, gifts, items: &items.keys, policy: &policy, hooks, clock };
             let call = match (&rules.points, Counting::read(&count)) {
                 (None, _) => plan.call(&rules),
                 (Some(points), Some(counting)) => plan.counted(&rules, points, &counting),
@@ -129,21 +139,21 @@ impl Plain {
                 return outcomes(&mark.at, gifts).map(Some);
             }
             match reply.text(1) {
-                Ok("policy") => reply.text(2)?.clone_into(&mut policy),
+                Ok("policy") => known = Some(reply.text(2)?.to_owned()),
                 Ok("count") if Counting::read(reply.text(2)?).is_some() => {
                     reply.text(2)?.clone_into(&mut count)
                 }
                 Ok("once") => return Ok(None),
                 _ => break,
             }
-            self.learn(feed, &policy, &count);
+            self.learn(feed, known.as_deref(), &count);
         }
         self.refused(feed);
         Ok(None)
     }
 
     /// What the feed's policy and count are thought to hold; none when it is not tried this time.
-    fn begin(&self, feed: &FeedId) -> Option<(String, String)> {
+    fn begin(&self, feed: &FeedId) -> Option<(Option<String>, String)> {
         let mut habits = self.locked();
         let Some(habit) = habits.get_mut(feed) else { return Some(Default::default()) };
         if habit.rest > 0 {
@@ -159,10 +169,10 @@ impl Plain {
         }
     }
 
-    fn learn(&self, feed: &FeedId, policy: &str, count: &str) {
+    fn learn(&self, feed: &FeedId, policy: Option<&str>, count: &str) {
         let mut habits = self.locked();
         let habit = self.habit(&mut habits, feed);
-        policy.clone_into(&mut habit.policy);
+        habit.policy = policy.map(str::to_owned);
         count.clone_into(&mut habit.count);
     }
 
@@ -186,16 +196,30 @@ fn is_plain(gift: &Gift) -> bool {
     !gift.test && gift.combo.is_none() && matches!(gift.show, Show::ByPolicy | Show::After(0))
 }
 
-/// Keys of each gift's id and lock; none when two of them have one in common, since the second then depends on the first.
-fn keys_of(runner: &Runner, feed: &FeedId, gifts: &[Gift]) -> Option<Vec<(String, String)>> {
-    let keys = &runner.keys;
-    let items: Vec<_> = gifts.iter().map(|gift| (keys.id(feed, &gift.id), keys.lock(feed, gift))).collect();
-    if items.len() > 1 {
-        let distinct: HashSet<&str> =
-            items.iter().flat_map(|(id, lock)| [id.as_str(), lock.as_str()]).collect();
-        (distinct.len() == 2 * items.len()).then_some(())?;
+/// Keys of each gift's id and lock, and how far they are distinct.
+struct Items {
+    keys: Vec<(String, String)>,
+    /// No two gifts have an id in common.
+    ids_differ: bool,
+    /// Nor are two of the same user and kind.
+    locks_differ: bool,
+}
+
+impl Items {
+    fn of(runner: &Runner, feed: &FeedId, gifts: &[Gift]) -> Items {
+        let keys = &runner.keys;
+        let keys: Vec<_> =
+            gifts.iter().map(|gift| (keys.id(feed, &gift.id), keys.lock(feed, gift))).collect();
+        let ids: HashSet<&str> = keys.iter().map(|(id, _)| id.as_str()).collect();
+        let locks: HashSet<&str> = keys.iter().map(|(_, lock)| lock.as_str()).collect();
+        let (ids_differ, locks_differ) = (ids.len() == keys.len(), locks.len() == keys.len());
+        Items { keys, ids_differ, locks_differ }
     }
-    Some(items)
+
+    /// Whether none of the gifts depends on another of the same call, under these rules.
+    fn are_apart(&self, rules: &Rules) -> bool {
+        self.ids_differ && (self.locks_differ || rules.dedup_window_ms == 0)
+    }
 }
 
 /// How a feed counts, as its key `count` says: `OPENS ENDS KEEP SPAN POINTS` (see `lua/feed_count.lua`).

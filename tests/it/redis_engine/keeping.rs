@@ -4,9 +4,14 @@ use super::*;
 
 /// Scripts that the server has run.
 fn scripts_run(server: &RedisServer) -> u64 {
+    runs_of(server, "evalsha")
+}
+
+/// How often the server has run a command.
+fn runs_of(server: &RedisServer, command: &str) -> u64 {
     let stats: redis::InfoDict = redis::cmd("INFO").arg("commandstats").query(&mut server.connect()).unwrap();
-    let evalsha = stats.get::<String>("cmdstat_evalsha").unwrap_or_default();
-    evalsha.split(['=', ',']).nth(1).map_or(0, |calls| calls.parse().unwrap())
+    let said = stats.get::<String>(&format!("cmdstat_{command}")).unwrap_or_default();
+    said.split(['=', ',']).nth(1).map_or(0, |calls| calls.parse().unwrap())
 }
 
 #[tokio::test]
@@ -41,6 +46,37 @@ async fn a_plain_gift_is_one_run_of_a_script_and_a_feed_whose_gifts_are_not_cost
     }
     let more = scripts_run(&server) - before - 200;
     assert!(more < 20, "{more}");
+}
+
+#[tokio::test]
+async fn gifts_of_one_giver_in_one_call_are_plain_where_no_lock_is_taken_and_else_join_one_row() {
+    let server = RedisServer::start();
+    let alike = |id: &str| {
+        gift_of(
+            json!({"id": id, "user": {"id": "ann", "name": "Ann"}, "gift": {"id": "rose", "name": "Rose"}}),
+        )
+    };
+    let three = |n: u32| (0..3).map(|k| alike(&format!("g{n}-{k}"))).collect::<Vec<_>>();
+    for (dedup, rows) in [(Dedup::Off, 10), (Dedup::Combine, 1)] {
+        let engine = engine_on(&server).await;
+        let name: FeedId = dedup.as_str().parse().unwrap();
+        let patch = PolicyPatch { dedup: Some(dedup), ..PolicyPatch::default() };
+        engine.set_policy(&name, PolicyChange::Merge(patch), NOW).await.unwrap();
+        for n in 0..4 {
+            engine.publish(&name, three(n), NOW).await.unwrap();
+        }
+        // Only the script that knows every rule appends by this command.
+        let before = runs_of(&server, "rpush");
+        for n in 4..14 {
+            let outcomes = engine.publish(&name, three(n), NOW).await.unwrap();
+            assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::New(_))), "{outcomes:?}");
+        }
+        let runs = runs_of(&server, "rpush") - before;
+        assert!(if dedup == Dedup::Off { runs == 0 } else { runs >= 10 }, "{dedup:?}: {runs}");
+        let list = engine.snapshot(&name, NOW).await.unwrap();
+        assert_eq!(list.rows.len(), rows, "{dedup:?}");
+        assert_eq!(list.rows.iter().map(|row| row.count).sum::<u64>(), if rows == 1 { 42 } else { 10 });
+    }
 }
 use tipcast::engine::FeedStore;
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use serde_json::value::RawValue;
 use tipcast::domain::{
-    Answer, Change, FeedId, Gift, MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch, Position, Status,
+    Answer, Change, Dedup, FeedId, Gift, MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch, Position, Status,
 };
 use tipcast::engine::redis::{RedisEngine, RedisOptions};
 use tipcast::engine::{Engine, EngineError, FeedStore, Missed, Notice, PolicyChange, Subscription};

@@ -70,9 +70,17 @@ pub const SUMS: Part = Part { name: "feed_sums", text: include_str!("../../../..
 pub const TALLY_STATE: Part =
     Part { name: "feed_tally_state", text: include_str!("../../../../lua/feed_tally_state.lua") };
 
-/// Who gave and who leads, behind [`TALLY_STATE`].
+/// Who gave how much, behind [`TALLY_STATE`].
+pub const TALLY_GIFTERS: Part =
+    Part { name: "feed_tally_gifters", text: include_str!("../../../../lua/feed_tally_gifters.lua") };
+
+/// Who leads, behind [`TALLY_GIFTERS`].
 pub const TALLY_RANKS: Part =
     Part { name: "feed_tally_ranks", text: include_str!("../../../../lua/feed_tally_ranks.lua") };
+
+/// How what came is added up, behind [`TALLY_RANKS`].
+pub const TALLY_FOLD: Part =
+    Part { name: "feed_tally_fold", text: include_str!("../../../../lua/feed_tally_fold.lua") };
 
 /// How gifts count, behind [`SUMS`] in front of scripts that take them, sell or take back, in feeds that count something.
 pub const COUNT: Part = Part { name: "feed_count", text: include_str!("../../../../lua/feed_count.lua") };
@@ -89,7 +97,7 @@ pub const LATER: Part =
     Part { name: "feed_publish_later", text: include_str!("../../../../lua/feed_publish_later.lua") };
 
 /// Every part there is.
-pub const PARTS: [Part; 17] = [
+pub const PARTS: [Part; 19] = [
     PLAIN,
     PLAIN_WRITE,
     COMMON,
@@ -99,7 +107,9 @@ pub const PARTS: [Part; 17] = [
     SUMS,
     COUNT,
     TALLY_STATE,
+    TALLY_GIFTERS,
     TALLY_RANKS,
+    TALLY_FOLD,
     GIFTS,
     GUARDED,
     NOW,
@@ -178,7 +188,12 @@ script!(
 );
 script!(SHOW_COUNTED, "feed_show", [COMMON, LEDGER, APPEND, SUMS, COUNT, GIFTS, DUE, GUARD], false);
 script!(REVIEW_COUNTED, "feed_review", [COMMON, LEDGER, APPEND, SUMS, COUNT, GIFTS, DUE, GUARD], true);
-script!(TALLY, "feed_tally", [COMMON, LEDGER, APPEND, SUMS, TALLY_STATE, TALLY_RANKS], true);
+script!(
+    TALLY,
+    "feed_tally",
+    [COMMON, LEDGER, APPEND, SUMS, TALLY_STATE, TALLY_GIFTERS, TALLY_RANKS, TALLY_FOLD],
+    true
+);
 script!(UNSCHEDULE, "feed_unschedule", [COMMON, DUE], true);
 script!(RETRACT, "feed_retract", [COMMON, LEDGER, APPEND, SUMS, COUNT], true);
 script!(RETRACT_USER, "feed_retract_user", [COMMON, LEDGER, APPEND, SUMS, COUNT], true);
