@@ -8,3 +8,4 @@
 
 export { connect } from "./connect.js";
 export { Fold, afterClose, backoff, feedUrl } from "./fold.js";
+export { reconnecting } from "./reconnecting.js";

@@ -8,7 +8,7 @@ export const ENTRIES = ["tipcast", "client", "fold", "element", "board"];
 /** Entries that are types only. */
 const TYPES_ONLY = ["react", "preact"];
 export const MODULES = [
-  ...ENTRIES, "connect", "format", "icons", "lines", "look", "rows", "shared", "ticker", "words",
+  ...ENTRIES, "connect", "format", "icons", "lines", "look", "reconnecting", "rows", "shared", "ticker", "words",
 ];
 
 const here = new URL("./", import.meta.url);

@@ -3,6 +3,8 @@ import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { test } from "node:test";
+import { createServer, request } from "node:http";
+import { EventSource } from "eventsource";
 import WebSocket, { WebSocketServer } from "ws";
 import * as client from "tipcast/client";
 import * as fold from "tipcast/fold";
@@ -18,7 +20,7 @@ const gift = (n) => ({ id: `g${n}`, user: { id: `u${n}`, name: "Mia" }, gift: { 
 /** Waits until `is()`, which is asked whenever something changed. */
 function until(is, what) {
   return new Promise((done, fail) => {
-    const late = setTimeout(() => fail(new Error(`never: ${what}`)), 20_000);
+    const late = setTimeout(() => fail(new Error(`never: ${what}`)), 60_000);
     const look = () => {
       if (!is()) return setTimeout(look, 10);
       clearTimeout(late);
@@ -64,7 +66,7 @@ test("the modules are the ones that a gateway serves", async (t) => {
 });
 
 test("each entry has what it is for, also by require, and the client brings no element", () => {
-  assert.deepEqual(Object.keys(client).sort(), ["Fold", "afterClose", "backoff", "connect", "feedUrl"]);
+  assert.deepEqual(Object.keys(client).sort(), ["Fold", "afterClose", "backoff", "connect", "feedUrl", "reconnecting"]);
   assert.deepEqual(Object.keys(all).sort(), [...Object.keys(client), "TipcastTicker"].sort());
   assert.deepEqual(Object.keys(require("tipcast/client")).sort(), Object.keys(client).sort());
   assert.equal(typeof require("tipcast/element").TipcastTicker, "function");
@@ -118,4 +120,80 @@ test("a gateway that refuses for good is not asked again", async (t) => {
   const { seen } = watch(t, { url: `http://127.0.0.1:${server.address().port}` });
   await until(() => seen.states.at(-1)[0] === "closed", "the end");
   assert.deepEqual([asked, seen.states.at(-1)[1]], [1, { code: 4003, reason: "not for you" }]);
+});
+
+/** A proxy in front of a gateway, which answers 502 while the gateway is away, or told so. */
+async function proxied(t, gateway) {
+  const open = new Set();
+  const proxy = { away: false, asked: [], refused: 0 };
+  const server = createServer((req, res) => {
+    open.add(res);
+    proxy.asked.push(new URL(req.url, "http://proxy").searchParams.get("since"));
+    const refuse = () => {
+      proxy.refused += 1;
+      if (!res.headersSent) res.writeHead(502);
+      res.end();
+    };
+    if (proxy.away) return refuse();
+    const target = request(gateway.url + req.url, { headers: { ...req.headers, host: new URL(gateway.url).host } }, (answer) => {
+      res.writeHead(answer.statusCode, answer.headers);
+      answer.on("error", () => res.destroy()).pipe(res);
+    });
+    target.on("error", refuse).end();
+  });
+  t.after(() => (open.forEach((res) => res.destroy()), server.close()));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  proxy.url = `http://127.0.0.1:${server.address().port}`;
+  proxy.cut = () => open.forEach((res) => res.destroy());
+  return proxy;
+}
+
+test("an event stream comes back behind a proxy that says 502, from where it stood", async (t) => {
+  const gateway = await Gateway.start(t);
+  const proxy = await proxied(t, gateway);
+  const stream = client.reconnecting(`${proxy.url}/v1/feeds/show/sse`, { EventSource });
+  t.after(() => stream.close());
+  const list = new fold.Fold();
+  const gaps = [];
+  for (const name of ["snapshot", "resumed", "delta"]) {
+    stream.addEventListener(name, ({ data }) => gaps.push(list.take(JSON.parse(data))));
+  }
+  for (let n = 1; n <= 3; n++) await gateway.post("show", gift(n));
+  await until(() => list.seq === 3 && stream.readyState === 1, "three gifts");
+  proxy.away = true;
+  proxy.cut();
+  await until(() => proxy.refused >= 2, "it is refused, and asks again");
+  assert.equal(stream.readyState, 0);
+  for (let n = 4; n <= 5; n++) await gateway.post("show", gift(n));
+  proxy.away = false;
+  await until(() => list.seq === 5, "what was missed");
+  assert.ok(!gaps.includes("gap"), gaps.join());
+  assert.deepEqual(list.rows, (await gateway.list("show")).rows);
+  assert.equal(proxy.asked.at(-1), `${list.epoch}:3`);
+  assert.equal(stream.lastEventId, `${list.epoch}:5`);
+  stream.close();
+  const asked = proxy.asked.length;
+  proxy.cut();
+  await gateway.post("show", gift(6));
+  assert.deepEqual([stream.readyState, list.seq, proxy.asked.length], [2, 5, asked]);
+});
+
+test("a stream asks for its address each time anew, also while nobody can give one", async (t) => {
+  const gateway = await Gateway.start(t);
+  await gateway.post("show", gift(1));
+  let asked = 0;
+  const address = async () => {
+    asked += 1;
+    if (asked < 3) throw new Error("no token yet");
+    return `${gateway.url}/v1/feeds/show/sse?token=${asked}`;
+  };
+  const stream = client.reconnecting(address, { EventSource });
+  t.after(() => stream.close());
+  let seq = 0;
+  stream.addEventListener("snapshot", ({ data }) => (seq = JSON.parse(data).seq));
+  await until(() => seq === 1, "the list");
+  assert.equal(asked, 3);
+  assert.throws(() => client.reconnecting("nowhere", { EventSource }), /URL/);
+  assert.throws(() => client.reconnecting(gateway.url, { EventSource: null }), /package eventsource/);
 });

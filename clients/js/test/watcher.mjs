@@ -11,6 +11,7 @@ connect({
   url: process.env.TIPCAST_URL,
   feed: process.env.TIPCAST_FEED,
   WebSocket,
+  without: process.env.TIPCAST_WITHOUT || undefined,
   token: () => `token-${++tokens}`,
   onChange: ({ epoch, seq, rows }) => console.log(JSON.stringify({ position: `${epoch}:${seq}`, rows: rows.map(name) })),
   onState: (state, { code }) => state === "closed" && code >= 4000 && setTimeout(() => {}, 60_000),

@@ -60,3 +60,46 @@ export interface Watch {
 
 /** Watches a feed until `close()`. Throws a TypeError for a name or an address that cannot be one. */
 export function connect(options: ConnectOptions): Watch;
+
+/** What `reconnecting` needs of an EventSource. */
+export interface EventSourceLike {
+  readonly readyState: number;
+  addEventListener(name: string, listener: (event: any) => void): void;
+  removeEventListener(name: string, listener: (event: any) => void): void;
+  close(): void;
+}
+
+/** An event of the stream; `data` is a frame as JSON text, and absent where a stream is opened or lost. */
+export interface StreamEvent {
+  readonly type: string;
+  readonly data?: string;
+  readonly lastEventId?: string;
+}
+
+export type StreamListener = (event: StreamEvent) => void;
+
+export interface ReconnectingOptions {
+  /** In place of the global one; for Node, the `EventSource` of the package `eventsource`. */
+  EventSource?: new (url: string, options?: { withCredentials?: boolean }) => EventSourceLike;
+  withCredentials?: boolean;
+}
+
+export interface ReconnectingStream {
+  addEventListener(name: string, listener: StreamListener): void;
+  removeEventListener(name: string, listener: StreamListener): void;
+  /** `epoch:seq` after what was heard last, or "". */
+  readonly lastEventId: string;
+  /** 0 connecting, also while it waits; 1 open; 2 closed for good. */
+  readonly readyState: 0 | 1 | 2;
+  close(): void;
+}
+
+/**
+ * An event stream that comes back from its last position, also after an answer that is not 200, at which a browser's
+ * EventSource gives up for ever. `url` may be a function, which is asked for each address anew. It tries until it is closed:
+ * an EventSource does not say why it was refused.
+ */
+export function reconnecting(
+  url: string | { toString(): string } | (() => string | Promise<string>),
+  options?: ReconnectingOptions,
+): ReconnectingStream;

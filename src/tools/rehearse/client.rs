@@ -26,13 +26,14 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Starts it for one scenario.
-    pub(super) fn start(command: &[String], url: &str, feed: &str) -> io::Result<Client> {
+    /// Starts it for one scenario; told to leave totals out, where it is `without`.
+    pub(super) fn start(command: &[String], url: &str, feed: &str, without: bool) -> io::Result<Client> {
         let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut child = Command::new(program)
             .args(arguments)
             .env("TIPCAST_URL", url)
             .env("TIPCAST_FEED", feed)
+            .env("TIPCAST_WITHOUT", if without { "totals" } else { "" })
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()

@@ -77,6 +77,11 @@ impl Request {
         self.parameter("token").or(bearer).or_else(pair).map(str::to_owned)
     }
 
+    /// True when it asks to leave totals out.
+    pub(super) fn is_without_totals(&self) -> bool {
+        self.parameter("without") == Some("totals")
+    }
+
     /// True when it is for this feed's WebSocket or event stream.
     pub(super) fn is_for(&self, feed: &str) -> bool {
         let rest = self.path.strip_prefix("/v1/feeds/").and_then(|rest| rest.strip_prefix(feed));

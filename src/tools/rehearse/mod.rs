@@ -2,7 +2,7 @@
 //!
 //! A scenario is a list of acts (`scenarios.rs`): what the gateway does, and what the client must have done then. The
 //! client is a program that is started once for each scenario. It finds the gateway in the variable `TIPCAST_URL`
-//! and its feed in `TIPCAST_FEED`, and prints a line of JSON each time its list has changed:
+//! and its feed in `TIPCAST_FEED`, leaves totals out where `TIPCAST_WITHOUT` is `totals`, and prints a line of JSON each time its list has changed:
 //! `{"position":"e1:3","rows":["e1-3","e1-2"]}`, the rows newest first, with `@rev` where a row's `rev` is not 1, as
 //! in docs/protocol/vectors.
 
@@ -37,6 +37,9 @@ pub struct RehearseOptions {
     /// The client knows no tokens.
     #[arg(long)]
     pub no_tokens: bool,
+    /// The client cannot leave totals out.
+    #[arg(long)]
+    pub no_without: bool,
     /// How late the client may be, in milliseconds: more on a machine that is busy.
     #[arg(long, value_name = "MS", default_value_t = 2_500)]
     pub slack_ms: u64,
@@ -98,6 +101,7 @@ pub fn run(options: &RehearseOptions) -> Result<(), RehearseError> {
             Needs::Nothing => None,
             Needs::Answers => options.browser.then_some("a browser does not tell a client such answers"),
             Needs::Tokens => options.no_tokens.then_some("the client knows no tokens"),
+            Needs::Without => options.no_without.then_some("the client cannot leave totals out"),
         };
         if let Some(why) = left_out {
             println!("skipped {:<18} {why}", scenario.name);
@@ -106,8 +110,9 @@ pub fn run(options: &RehearseOptions) -> Result<(), RehearseError> {
         played += 1;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let url = format!("http://{}", listener.local_addr()?);
-        let client = Client::start(&options.command, &url, scenario.name)?;
-        match Play::new(scenario.name, listener, client, slack)?.through(&scenario.acts) {
+        let without = scenario.needs == Needs::Without;
+        let client = Client::start(&options.command, &url, scenario.name, without)?;
+        match Play::new(scenario.name, without, listener, client, slack)?.through(&scenario.acts) {
             Ok(()) => println!("ok      {:<18} {}", scenario.name, scenario.about),
             Err(fault) => {
                 failed += 1;

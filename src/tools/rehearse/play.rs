@@ -17,6 +17,8 @@ const LOOK: Duration = Duration::from_millis(5);
 /// A scenario under way.
 pub(super) struct Play {
     feed: &'static str,
+    /// The client was told to leave totals out.
+    without: bool,
     listener: TcpListener,
     client: Client,
     /// How late the client may be.
@@ -33,12 +35,13 @@ pub(super) struct Play {
 impl Play {
     pub(super) fn new(
         feed: &'static str,
+        without: bool,
         listener: TcpListener,
         client: Client,
         slack: Duration,
     ) -> io::Result<Play> {
         listener.set_nonblocking(true)?;
-        Ok(Play { feed, listener, client, slack, line: None, ended: None, first: None, token: None })
+        Ok(Play { feed, without, listener, client, slack, line: None, ended: None, first: None, token: None })
     }
 
     /// Plays them all; else says in which act the client did what.
@@ -148,6 +151,9 @@ impl Play {
             self.first.get_or_insert_with(Instant::now);
             if self.ended.is_some() && after < least {
                 return Err(format!("it came after {after} ms, and not before {least} was right"));
+            }
+            if self.without && !request.is_without_totals() {
+                return Err("it did not ask to leave totals out (?without=totals)".into());
             }
             return Ok(request);
         }

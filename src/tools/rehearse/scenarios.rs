@@ -19,6 +19,8 @@ pub(super) enum Needs {
     Answers,
     /// It asks for tokens: each one that it is given differs from those before.
     Tokens,
+    /// It can leave totals out, and is told to.
+    Without,
 }
 
 /// The position that the client must offer.
@@ -371,6 +373,28 @@ pub(super) fn all() -> Vec<Scenario> {
                 Act::Sends(resumed(feed, "e1", 2)),
                 Act::Sends(delta(feed, 3)),
                 shows("e1:3", &["e1-3", "e1-2", "e1-1"]),
+            ];
+            [begun(feed), then].concat()
+        },
+    });
+    all.push(Scenario {
+        name: "without",
+        about: "asks each time to leave totals out, and counts what only counts",
+        needs: Needs::Without,
+        acts: {
+            let feed = "without";
+            let counted = json!({"type": "delta", "seq": 4, "ops": [
+                {"op": "none", "seq": 3}, {"op": "none", "seq": 4},
+            ]});
+            let then = vec![
+                Act::Sends(said(feed, counted)),
+                Act::Sends(delta(feed, 5)),
+                shows("e1:5", &["e1-5", "e1-2", "e1-1"]),
+                Act::Cuts,
+                again("e1:5", FIRST),
+                Act::Sends(resumed(feed, "e1", 5)),
+                Act::Sends(delta(feed, 6)),
+                shows("e1:6", &["e1-6", "e1-5", "e1-2"]),
             ];
             [begun(feed), then].concat()
         },

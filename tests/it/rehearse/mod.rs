@@ -17,11 +17,11 @@ fn rehearse(only: &str, broken: &str) -> Output {
 #[test]
 fn a_client_that_does_everything_right_passes() {
     let all = "plain,gap,repeat,ahead,epoch,not-mine,half,pieces,pings,silence,goodbye,refused,back-off,proxy,busy,gone,\
-               token-ends,token-over";
+               token-ends,token-over,without";
     let done = rehearse(all, "");
     let told = String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success(), "{told}{}", String::from_utf8_lossy(&done.stderr));
-    assert_eq!(told.lines().filter(|line| line.starts_with("ok ")).count(), 18, "{told}");
+    assert_eq!(told.lines().filter(|line| line.starts_with("ok ")).count(), 19, "{told}");
 }
 
 #[test]
@@ -34,6 +34,7 @@ fn a_client_that_is_broken_fails_where_it_is_and_nowhere_else() {
         ("stop", "refused"),
         ("silence", "silence"),
         ("token", "token-ends"),
+        ("without", "without"),
     ] {
         let done = rehearse(&format!("plain,{fails}"), broken);
         let told = String::from_utf8_lossy(&done.stdout);

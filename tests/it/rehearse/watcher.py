@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 BREAK = os.environ.get("BREAK", "")
 FEED = os.environ["TIPCAST_FEED"]
+WITHOUT = "" if BREAK == "without" else os.environ.get("TIPCAST_WITHOUT", "")
 HOST = urlsplit(os.environ["TIPCAST_URL"])
 
 
@@ -134,7 +135,9 @@ class Watcher:
         return True
 
     def watch(self):
-        query = f"?since={self.epoch}:{self.seq}" if self.epoch else ""
+        asked = [f"since={self.epoch}:{self.seq}"] if self.epoch else []
+        asked += [f"without={WITHOUT}"] if WITHOUT else []
+        query = "?" + "&".join(asked) if asked else ""
         line = Line(query, self.token)
         try:
             while True:

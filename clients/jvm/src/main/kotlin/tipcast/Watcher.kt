@@ -374,6 +374,7 @@ public class Watcher internal constructor(
         private var start: FeedList? = null
         private var callbacks: Executor = Executor { it.run() }
         private var events = true
+        private var without: String? = null
         internal var rules: Rules = Rules()
         internal var fold: (String, FeedList?) -> Fold = ::Fold
 
@@ -396,9 +397,12 @@ public class Watcher internal constructor(
         /** false: sockets only, never an event stream. */
         public fun eventStream(allowed: Boolean): Builder = apply { events = allowed }
 
+        /** Leaves totals, leaders and goals out of what the gateway sends; those of the list stay empty. */
+        public fun withoutTotals(): Builder = apply { without = "totals" }
+
         /** Begins to watch. */
         public fun start(listener: FeedListener): Watcher {
-            val wires = Wires(client ?: SHARED, base, feed)
+            val wires = Wires(client ?: SHARED, base, feed, without)
             return Watcher(feed, wires, tokens, listener, callbacks, events, fold(feed, start), rules)
         }
     }

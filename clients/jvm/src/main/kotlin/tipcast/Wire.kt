@@ -33,7 +33,12 @@ internal interface Ears {
 /** The largest frame that is read; PROTOCOL.md says 2 MiB. */
 internal const val LARGEST: Int = 4 * 1024 * 1024
 
-internal class Wires(client: OkHttpClient, private val base: HttpUrl, private val feed: String) {
+internal class Wires(
+    client: OkHttpClient,
+    private val base: HttpUrl,
+    private val feed: String,
+    private val without: String? = null,
+) {
     private val client: OkHttpClient = client.newBuilder()
         // One attempt at a time, by our own rules; a redirect of a handshake is no gateway's.
         .retryOnConnectionFailure(false)
@@ -50,6 +55,7 @@ internal class Wires(client: OkHttpClient, private val base: HttpUrl, private va
     private fun request(kind: String, since: String?, token: String?): Request {
         val url = base.newBuilder().addPathSegments("v1/feeds").addPathSegment(feed).addPathSegment(kind)
         if (since != null) url.addQueryParameter("since", since)
+        if (without != null) url.addQueryParameter("without", without)
         val request = Request.Builder().url(url.build())
         if (token != null) request.header("Authorization", "Bearer $token")
         return request.build()

@@ -11,6 +11,7 @@ public fun main() {
     var tokens = 0
     val builder = Watcher.Builder(System.getenv("TIPCAST_URL"), System.getenv("TIPCAST_FEED"))
         .token { "token-${if (broken == "token") 1 else ++tokens}" }
+    if (System.getenv("TIPCAST_WITHOUT") == "totals" && broken != "without") builder.withoutTotals()
     builder.rules = Broken(broken)
     builder.fold = { feed, start -> if (broken == "gap") Careless(feed, start) else Fold(feed, start) }
     builder.start(object : FeedListener {
