@@ -1,32 +1,26 @@
-//! An echo server on Tipcast's own socket path, for conformance suites: the same take-over from the HTTP
-//! server, the same threads of sockets, the same reader and writer of frames. Only its rules are wider
-//! than Tipcast's: messages may be binary, and long.
+//! An echo server on Tipcast's own socket path, for conformance suites: the same threads from accept to close, the
+//! same reader and writer of frames. Only its rules are wider than Tipcast's: messages may be binary, and long.
 //!
 //! `cargo run --release --example echo -- 127.0.0.1:9001`; docs/TESTING.md says how Autobahn uses it.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use actix_http::HttpService;
-use actix_http::ws::handshake;
-use actix_server::ServerBuilder;
-use actix_service::{IntoServiceFactory, ServiceFactoryExt, map_config};
-use actix_web::body::BodyStream;
-use actix_web::dev::AppConfig;
-use actix_web::error::{Error, ErrorBadRequest};
-use actix_web::{App, HttpRequest, HttpResponse, web};
+use actix_http::ws::hash_key;
 use bytes::Bytes;
+use tipcast::http::inbound::{self, Bounds, Inbound, Peer, Times};
 use tipcast::http::watch::incoming::{Incoming, Reader, Rules, Violation};
 use tipcast::http::watch::outgoing::{close_frame, data_frame, text_frame};
-use tipcast::http::watch::sockets::take_over::{Shared, TakeOver};
-use tipcast::http::watch::sockets::{Output, SocketHandler, SocketThreads, SocketWorker};
+use tipcast::http::watch::sockets::{
+    Entrance, Judgement, Output, SocketHandler, SocketThreads, SocketWorker, Visitor,
+};
 use tipcast::live::wake::{Wake, WakeQueue};
+use tipcast::metrics::labels::Turned;
 
 /// As much as Autobahn sends.
 const RULES: Rules = Rules { most: 16 << 20, binary: true, deflate: false };
@@ -51,31 +45,20 @@ fn main() -> ExitCode {
 fn serve(address: &str) -> std::io::Result<()> {
     let listener = TcpListener::bind(address)?;
     println!("listening on ws://{}", listener.local_addr()?);
-    let sockets = Arc::new(SocketThreads::start(2, &Arc::default(), EchoWorker::default)?);
-    actix_web::rt::System::new().block_on(async move {
-        let builder = ServerBuilder::new().workers(2).listen("echo", listener, move || {
-            let app = App::new().default_service(web::get().to(enter));
-            let app = app.into_factory().map_err(|error: Error| error.error_response());
-            let app = map_config(app, |()| AppConfig::default());
-            let app = Shared::new(app);
-            HttpService::build().upgrade(app.upgrades(sockets.clone())).finish(app).tcp()
-        })?;
-        builder.run().await
-    })
+    let second = Duration::from_secs(1);
+    let times = Times { head: 10 * second, body: 10 * second, keep_alive: 10 * second };
+    let bounds = Bounds { most: 10_000, per_address: 0, count_loopback: false };
+    let inbound = Inbound::new(inbound::Settings { times, hsts: None }, bounds, Arc::default());
+    let worker = move || EchoWorker { wakes: Rc::default(), inbound: inbound.clone() };
+    let _sockets = SocketThreads::start(2, listener, &Arc::default(), worker)?;
+    loop {
+        std::thread::park();
+    }
 }
 
-async fn enter(req: HttpRequest) -> Result<HttpResponse, Error> {
-    let mut answer = handshake(req.head()).map_err(|error| ErrorBadRequest(error.to_string()))?;
-    let nothing = futures_util::stream::empty::<Result<Bytes, Infallible>>();
-    let answer = answer.message_body(BodyStream::new(nothing))?;
-    let mut answer: HttpResponse = answer.map_into_boxed_body().into();
-    answer.extensions_mut().insert(TakeOver(()));
-    Ok(answer)
-}
-
-#[derive(Default)]
 struct EchoWorker {
     wakes: Rc<WakeQueue>,
+    inbound: Arc<Inbound>,
 }
 
 impl SocketWorker<()> for EchoWorker {
@@ -85,7 +68,33 @@ impl SocketWorker<()> for EchoWorker {
         self.wakes.clone()
     }
 
-    fn accept(&self, (): ()) -> Echo {
+    fn arrive(&self, address: SocketAddr) -> Result<Arc<Peer>, Turned> {
+        self.inbound.accept(Some(address.ip()), false)
+    }
+
+    fn reads_heads(&self) -> bool {
+        true
+    }
+
+    fn judge(&self, _: &Visitor, received: &[u8]) -> Judgement<()> {
+        let mut lines = [httparse::EMPTY_HEADER; 64];
+        let mut request = httparse::Request::new(&mut lines);
+        let Ok(status) = request.parse(received) else { return Judgement::PassOn };
+        let httparse::Status::Complete(read) = status else { return Judgement::More };
+        let key = request.headers.iter().find(|line| line.name.eq_ignore_ascii_case("sec-websocket-key"));
+        let Some(key) = key.map(|line| hash_key(line.value)) else { return Judgement::PassOn };
+        let answer = [
+            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ",
+            &key[..],
+            b"\r\n\r\n",
+        ];
+        Judgement::Enter(Entrance { handshake: (), answer: answer.concat(), read })
+    }
+
+    /// There is no HTTP server behind it.
+    fn pass_on(&self, _: TcpStream, _: Visitor, _: &[u8]) {}
+
+    fn serve(&self, (): ()) -> Echo {
         let wakes = self.wakes.clone();
         Echo { reader: Reader::new(RULES), out: VecDeque::new(), wakes, closing: None, over: false }
     }

@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use tipcast::http::watch::incoming::{Incoming, Reader, Rules};
 
 /// Small, so that short inputs reach the limit.
-const MOST: usize = 300;
+const MOST: u32 = 300;
 
 fuzz_target!(|data: &[u8]| {
     // Two bytes say how it is read: by which rules, in pieces of which size.

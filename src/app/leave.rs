@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use actix_web::dev::ServerHandle;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::serve::Serving;
 use crate::live::Live;
 
 /// So many goodbyes in a second while they fit into the time for them: what comes back at the others
@@ -14,33 +13,23 @@ const GOODBYES_PER_SECOND: usize = 1_000;
 
 /// Leaves: unready for a while, so that nobody new is sent here; then no new connections, goodbye to
 /// watchers one after the other, and until `deadline` what is running may finish. `/readyz` says no already.
-///
-/// An error is one of the server that came before it was asked to stop.
 pub(super) async fn leave(
-    handle: ServerHandle,
+    serving: &Serving,
     live: &Live,
-    mut serving: JoinHandle<std::io::Result<()>>,
     (unready_ms, drain_ms): (u64, u64),
     deadline: Instant,
-) -> std::io::Result<()> {
+) {
     tracing::info!(watchers = live.watchers(), "shutting down");
-    tokio::select! {
-        () = sleep(Duration::from_millis(unready_ms)) => {}
-        ended = &mut serving => return ended.unwrap_or_else(|e| Err(std::io::Error::other(e))),
-    }
-    let stopped = handle.stop(true);
+    sleep(Duration::from_millis(unready_ms)).await;
+    serving.sockets.stop_accepting();
     let all = async {
         live.close_over(drain_time(live.watchers(), Duration::from_millis(drain_ms)));
-        stopped.await;
-        // Sockets that were taken over are not the server's any more.
+        serving.workers.stop().await;
         live.all_left().await;
-        (&mut serving).await
     };
     if timeout_at(deadline, all).await.is_err() {
         tracing::warn!("some requests did not finish in time and are cut");
-        serving.abort();
     }
-    Ok(())
 }
 
 /// How long the goodbyes take: at [`GOODBYES_PER_SECOND`], at most `most`.

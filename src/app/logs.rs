@@ -45,6 +45,6 @@ pub fn set_level(log: &Log) -> Result<(), ConfigError> {
 ///
 /// Unless asked for, actix is quiet: it calls a stranger's garbage an error of ours.
 pub fn filter(log: &Log) -> Result<EnvFilter, ConfigError> {
-    EnvFilter::try_new(format!("actix_server=warn,actix_http=off,{}", log.level))
+    EnvFilter::try_new(format!("actix_http=off,{}", log.level))
         .map_err(|e| ConfigError(format!("[log] level: {e}")))
 }

@@ -43,8 +43,8 @@ mod store;
 mod tests;
 mod tls;
 pub mod token_tool;
+mod workers;
 
-use serve::Serving;
 use tls::Certificate;
 
 pub use crate::auth::{KeyHash, fresh_key};
@@ -166,14 +166,11 @@ pub async fn run_reloading(
         let inbound = inbound.clone();
         parts.clone().keep(Part::Sweep, move |beat| inbound.clone().keep_sweeping(beat))
     });
-    let Serving { server, sockets } =
-        serve::serve(&config.http, listener, gate, &inbound, certificate.as_ref())
-            .map_err(StartError::Server)?;
+    let serving = serve::serve(&config.http, listener, &gate, &inbound, certificate.as_ref())
+        .map_err(StartError::Server)?;
 
     tracing::info!(engine = engine.name(), "ready to serve");
     announce();
-    let handle = server.handle();
-    let mut serving = tokio::spawn(server);
     let (mut leaving_ms, mut shutdown_ms) = (config.leaving_ms(), config.http.shutdown_ms);
     let reloading = async {
         let mut config = config;
@@ -191,28 +188,23 @@ pub async fn run_reloading(
         std::future::pending().await
     };
     let mut failed = None;
-    let stopped_by_itself = tokio::select! {
-        ended = &mut serving => Some(ended),
-        () = shutdown => None,
-        () = reloading => None,
+    tokio::select! {
+        () = shutdown => {}
+        () = reloading => {}
         why = parts.failed() => {
             tracing::error!("{why}; leaving, to be started again");
             // What cannot write any more has no reason to wait until it is seen to be unready.
             leaving_ms.0 = 0;
             shutdown_ms = shutdown_ms.min(FAILED_MS);
             failed = Some(why);
-            None
         }
-    };
+    }
 
     let deadline = Instant::now() + Duration::from_millis(shutdown_ms);
     ready.close();
-    let ended = match stopped_by_itself {
-        Some(ended) => ended.unwrap_or_else(|e| Err(std::io::Error::other(e))),
-        None => leave::leave(handle, &live, serving, leaving_ms, deadline - CLOSING_TIME - DUE_TIME).await,
-    };
+    leave::leave(&serving, &live, leaving_ms, deadline - CLOSING_TIME - DUE_TIME).await;
     // Its threads end, and cut who is still there.
-    drop(tokio::task::spawn_blocking(move || drop(sockets)).await);
+    drop(tokio::task::spawn_blocking(move || drop(serving)).await);
     probing.abort();
     following.abort();
     sweeping.abort();
@@ -228,7 +220,7 @@ pub async fn run_reloading(
     }
     match failed {
         Some(why) => Err(StartError::Part(why)),
-        None => ended.map_err(StartError::Server),
+        None => Ok(()),
     }
 }
 

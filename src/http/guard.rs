@@ -10,7 +10,7 @@ use actix_web::{HttpMessage, HttpResponse, web};
 use futures_util::FutureExt;
 
 use super::door::rates::Budget;
-use super::door::{Caller, Verdict};
+use super::door::{Caller, Head, Verdict};
 use super::problem::ApiError;
 use super::{Gate, audited, body, line_end};
 use crate::domain::Millis;
@@ -27,9 +27,7 @@ pub(super) async fn around(
     let Some(gate) = req.app_data::<web::Data<Gate>>().cloned() else {
         return Err(ApiError::Internal.into());
     };
-    // As the router will see it: decoded. A path that is judged as something else than it is served as
-    // would be a way around the door.
-    let verdict = gate.door.admit(req.method(), req.match_info().as_str(), req.request(), Millis::now());
+    let verdict = gate.door.admit(&Head::of(req.request()), Millis::now());
     let mut who = None;
     let (answer, budget) = match verdict {
         Verdict::Enter(caller) => {
@@ -94,7 +92,7 @@ fn dress(
     budget: Option<Budget>,
 ) -> ServiceResponse<BoxBody> {
     let (req, answer_head) = (answer.request().clone(), answer.response_mut());
-    gate.door.cors(req.method(), req.match_info().as_str(), &req, answer_head.headers_mut());
+    gate.door.cors(&Head::of(&req), answer_head.headers_mut());
     if let Some(budget) = budget {
         budget.put(answer_head.headers_mut());
     }

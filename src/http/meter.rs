@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use actix_web::body::BoxBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::StatusCode;
 use actix_web::http::header::{ACCEPT, CACHE_CONTROL};
 use actix_web::middleware::Next;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -67,6 +68,11 @@ pub(super) async fn count(
         note(live.metrics(), route, status.as_u16(), problem);
     }
     answer
+}
+
+/// Counts a WebSocket handshake that was agreed on before the HTTP server saw it.
+pub(super) fn switched(metrics: &Metrics, path: &str) {
+    note(metrics, route_of(path), StatusCode::SWITCHING_PROTOCOLS.as_u16(), None);
 }
 
 fn note(metrics: &Metrics, route: Route, status: u16, problem: Option<&ApiError>) {

@@ -8,6 +8,7 @@ use askama::Template;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
+use super::door::Head;
 use super::problem::ApiError;
 use super::resource::{read, resource};
 use super::{Gate, etag, feed_of};
@@ -168,7 +169,7 @@ async fn index(req: HttpRequest) -> Result<HttpResponse, ApiError> {
 
 /// `GET /admin`, with `?lang=` for a language. What it shows comes from the API, with the key that it asks for.
 async fn admin(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
-    let locked = gate.door.asks_for_key(&req)?;
+    let locked = gate.door.asks_for_key(&Head::of(&req))?;
     let words = Words::of(&req, asked(&req, "lang").as_deref());
     let mut answer = secured(HttpResponse::Ok());
     answer.insert_header((VARY, "Accept-Language")).insert_header(("Content-Language", words.lang));
@@ -178,7 +179,7 @@ async fn admin(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, 
 
 /// `GET /desk/{feed}`, with `?lang=` for a language. What it shows comes from the API, with the key that it asks for.
 async fn desk(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
-    let (feed, locked) = (feed_of(&req)?, gate.door.asks_for_key(&req)?);
+    let (feed, locked) = (feed_of(&req)?, gate.door.asks_for_key(&Head::of(&req))?);
     let words = Words::of(&req, asked(&req, "lang").as_deref());
     let mut answer = secured(HttpResponse::Ok());
     answer.insert_header((VARY, "Accept-Language")).insert_header(("Content-Language", words.lang));

@@ -64,7 +64,7 @@ impl Refused {
         }
     }
 
-    fn bound(self) -> Bound {
+    pub(super) fn bound(self) -> Bound {
         match self {
             Refused::Followed => Bound::FollowedFeeds,
             Refused::Subscriptions => Bound::SubscriptionsPerAddress,
@@ -161,7 +161,7 @@ impl Bounds {
             share.subscriptions += 1;
             Ok(())
         };
-        judge().inspect_err(|refused| self.met(refused.bound()))?;
+        judge()?;
         Ok(Admission { bounds: self.clone(), address })
     }
 
@@ -209,7 +209,6 @@ mod tests {
         assert!(bounds.admit(two, false, 0, now).is_ok() && bounds.admit(None, false, 0, now).is_ok());
         held.pop();
         assert!(bounds.admit(one, false, 0, now).is_ok());
-        assert_eq!(bounds.metrics.bounds_met[Bound::SubscriptionsPerAddress].get(), 1);
         drop(held);
         bounds.tidy(now + Duration::from_secs(1));
         assert!(bounds.locked().is_empty(), "an address that left is forgotten");

@@ -125,6 +125,11 @@ impl Live {
 
     /// Leave for an address to watch one more feed; an address of none is not limited.
     pub fn admit(&self, address: Option<IpAddr>, feed: &FeedId) -> Result<Admission, Refused> {
+        self.admit_quietly(address, feed).inspect_err(|refused| self.bounds.met(refused.bound()))
+    }
+
+    /// The same, where a refusal is not told yet and so not counted.
+    pub fn admit_quietly(&self, address: Option<IpAddr>, feed: &FeedId) -> Result<Admission, Refused> {
         let (new, followed) = {
             let feeds = self.locked();
             (!feeds.contains_key(feed), feeds.len())
@@ -285,9 +290,14 @@ impl Lease {
         &self.board
     }
 
+    /// Whether the feed's list is there.
+    pub fn is_listed(&self) -> bool {
+        self.board.position().is_some()
+    }
+
     /// Waits until the feed's list is there; false when it is not within `time`.
     pub async fn has_list(&self, time: Duration) -> bool {
-        if self.board.position().is_some() {
+        if self.is_listed() {
             return true;
         }
         let mut moves = self.board.moves();

@@ -28,6 +28,12 @@ impl LocalFeeds {
         Rc::new(LocalFeeds { wakes, by_name: RefCell::default() })
     }
 
+    /// Whether a feed is followed here, and its list is there.
+    pub(super) fn has_list(&self, feed: &FeedId) -> bool {
+        let known = self.by_name.borrow().get(feed).and_then(Weak::upgrade);
+        known.is_some_and(|local| local.lease.is_listed())
+    }
+
     /// A new watcher of a feed, which is followed for as long as it has watchers.
     pub(super) fn watch(self: &Rc<Self>, live: &Arc<Live>, feed: &FeedId) -> Watch {
         let known = self.by_name.borrow().get(feed).and_then(Weak::upgrade);

@@ -100,7 +100,7 @@ impl WakeQueue {
     }
 
     /// `wake` as the waker of a future. For a socket this allocates, and works from any thread.
-    pub(super) fn waker(&self, wake: &Wake) -> Waker {
+    pub fn waker(&self, wake: &Wake) -> Waker {
         match wake {
             Wake::Task(waker) => waker.clone(),
             Wake::Socket(socket) => {

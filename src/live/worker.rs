@@ -83,6 +83,11 @@ impl Worker {
         &self.wakes
     }
 
+    /// Whether somebody watches this feed on this thread, and its list is there.
+    pub fn has_list(&self, feed: &FeedId) -> bool {
+        self.feeds.has_list(feed)
+    }
+
     /// Watches a feed on this thread.
     pub(super) fn watch(&self, feed: &FeedId) -> Watch {
         self.feeds.watch(&self.live, feed)

@@ -317,6 +317,8 @@ labels! {
         Moves = "moves",
         /// A thread that serves sockets.
         Sockets = "sockets",
+        /// A thread that answers requests.
+        Requests = "requests",
         /// What ends connections that take too long.
         Sweep = "sweep",
         /// What learns of viewers whose tokens were revoked.
@@ -463,6 +465,7 @@ impl Part {
             Part::Ticks => "a timing wheel of watchers",
             Part::Moves => "what passes a feed's changes on to watchers",
             Part::Sockets => "a thread of sockets",
+            Part::Requests => "a thread that answers requests",
             Part::Sweep => "what ends connections that take too long",
             Part::Revocations => "what learns of revoked viewers",
             Part::Audit => "the thread that writes the audit log",

@@ -135,7 +135,7 @@ pub struct Metrics {
     pub http_requests: PerPair<Route, StatusClass, Counter>,
     /// Bounds of `[limits]` that somebody met.
     pub bounds_met: Per<Bound, Counter>,
-    /// WebSockets that wait for their thread after the handshake.
+    /// Connections on their way to the thread that serves them.
     pub handovers_waiting: Gauge,
     /// Open connections of clients, watchers included.
     pub connections: Gauge,
@@ -355,7 +355,7 @@ impl Default for Metrics {
             handovers_waiting: add(
                 to,
                 "tipcast_handovers_waiting",
-                "WebSockets that wait for a thread of sockets after their handshake",
+                "Connections on their way to the thread that serves them",
             ),
             connections: add(to, "tipcast_connections", "Open connections of clients, watchers included"),
             connections_cut: counters(

@@ -11,4 +11,5 @@ mod rude_clients;
 mod slow_readers;
 mod sse;
 mod timing;
+mod way_in;
 mod without_totals;

@@ -3,8 +3,10 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use actix_web::http::header::{FORWARDED, HeaderMap, HeaderName, X_FORWARDED_FOR};
+use actix_web::http::header::{FORWARDED, HeaderName, X_FORWARDED_FOR};
 use ipnet::IpNet;
+
+use super::head::{Head, text};
 
 /// `[http] trusted_proxies` and `forwarded_header`, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,15 +52,15 @@ impl Proxies {
 
     /// For whom this request is. What is nearest to us is told by those whom we trust, so the header is
     /// read from its end, up to the first address that is not a trusted proxy's.
-    pub fn client(&self, peer: Option<SocketAddr>, headers: &HeaderMap) -> Option<IpAddr> {
-        let mut client = peer?.ip().to_canonical();
+    pub fn client(&self, head: &Head<'_>) -> Option<IpAddr> {
+        let mut client = head.peer?.ip().to_canonical();
         if !self.trusts(client) {
             return Some(client);
         }
         let mut told = Vec::new();
-        for value in headers.get_all(&self.header) {
+        for value in head.all(&self.header) {
             // A value that is no text hides who is behind it, and everybody before it.
-            let value = value.to_str().unwrap_or("?");
+            let value = text(value).unwrap_or("?");
             told.extend(value.split(',').map(|part| match self.header == FORWARDED {
                 true => forwarded_for(part),
                 false => address(part),
@@ -112,14 +114,13 @@ pub fn counted(ip: IpAddr) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use actix_web::http::header::HeaderValue;
 
     fn client(proxies: &Proxies, peer: &str, lines: &[(HeaderName, &str)]) -> String {
-        let mut headers = HeaderMap::new();
-        for (name, value) in lines {
-            headers.append(name.clone(), HeaderValue::from_str(value).unwrap());
-        }
-        proxies.client(Some(SocketAddr::new(peer.parse().unwrap(), 1)), &headers).unwrap().to_string()
+        let lines = lines
+            .iter()
+            .map(|(name, value)| httparse::Header { name: name.as_str(), value: value.as_bytes() });
+        let (lines, peer) = (lines.collect::<Vec<_>>(), SocketAddr::new(peer.parse().unwrap(), 1));
+        proxies.client(&Head::read("/", "", &lines, peer)).unwrap().to_string()
     }
 
     #[test]

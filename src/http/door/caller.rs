@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use actix_web::HttpRequest;
-use actix_web::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use actix_web::http::header::{AUTHORIZATION, HeaderName, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 
 use super::rates::{Budget, Who};
-use super::{Rules, single};
+use super::{Head, Rules};
 use crate::auth::keys::Denied;
 use crate::auth::revoked::viewer_mark;
 use crate::auth::signed::{Claimed, Unsigned};
@@ -24,6 +23,16 @@ const BEARER_PROTOCOL: &str = "bearer.";
 
 /// The subprotocol that is agreed on with whoever names one.
 pub const PROTOCOL: &str = "tipcast.v1";
+
+/// Names the key that a request was signed with.
+static SIGNING_KEY: HeaderName = HeaderName::from_static("tipcast-key");
+
+/// What a signed request says of itself: its id, its time, and the signature over both and its body.
+static SIGNATURE: [HeaderName; 3] = [
+    HeaderName::from_static("webhook-id"),
+    HeaderName::from_static("webhook-timestamp"),
+    HeaderName::from_static("webhook-signature"),
+];
 
 /// Somebody whom the door let in.
 #[derive(Clone, Default)]
@@ -95,18 +104,18 @@ impl Identity {
 
 /// Whether what came as a bearer is a token. Where there are no keys, nobody is asked for one, and a token
 /// still stands for its viewer.
-pub(super) fn is_token(req: &HttpRequest) -> bool {
-    matches!(bearer(req), Some(Some(text)) if !text.starts_with(KEY_PREFIX) && text.matches('.').count() == 2)
+pub(super) fn is_token(head: &Head<'_>) -> bool {
+    matches!(bearer(head), Some(Some(text)) if !text.starts_with(KEY_PREFIX) && text.matches('.').count() == 2)
 }
 
 /// Whether a WebSocket is asked for.
-pub(super) fn is_handshake(req: &HttpRequest) -> bool {
-    req.headers().contains_key(UPGRADE)
+pub(super) fn is_handshake(head: &Head<'_>) -> bool {
+    head.has(&UPGRADE)
 }
 
 /// What `Authorization` holds: none when there is no such header, `Some(None)` when it makes no sense.
-fn bearer(req: &HttpRequest) -> Option<Option<&str>> {
-    let sent = single(req.headers(), &AUTHORIZATION)?;
+fn bearer<'a>(head: &Head<'a>) -> Option<Option<&'a str>> {
+    let sent = head.single(&AUTHORIZATION)?;
     Some(sent.and_then(|sent| {
         let (scheme, text) = sent.trim().split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| text.trim())
@@ -114,12 +123,12 @@ fn bearer(req: &HttpRequest) -> Option<Option<&str>> {
 }
 
 /// A token where no header can be set: in the address, or among the subprotocols of a handshake.
-fn elsewhere(req: &HttpRequest, access: Access) -> Option<Cow<'_, str>> {
-    let mut query = url::form_urlencoded::parse(req.query_string().as_bytes());
+fn elsewhere<'a>(head: &Head<'a>, access: Access) -> Option<Cow<'a, str>> {
+    let mut query = url::form_urlencoded::parse(head.query.as_bytes());
     let told = query.find(|(name, value)| name == "token" && !value.is_empty()).map(|(_, value)| value);
     told.or_else(|| {
-        let protocols = req.headers().get_all(SEC_WEBSOCKET_PROTOCOL).filter(|_| access == Access::Watch);
-        let mut offered = protocols.filter_map(|value| value.to_str().ok()).flat_map(|all| all.split(','));
+        let protocols = head.texts(&SEC_WEBSOCKET_PROTOCOL).filter(|_| access == Access::Watch);
+        let mut offered = protocols.flat_map(|all| all.split(','));
         offered.find_map(|one| one.trim().strip_prefix(BEARER_PROTOCOL)).map(Cow::Borrowed)
     })
 }
@@ -154,35 +163,31 @@ impl Rules {
     }
 
     /// Who reads or watches.
-    pub(super) fn viewer(&self, req: &HttpRequest, access: Access, clock: Millis) -> Identity {
-        match bearer(req) {
+    pub(super) fn viewer(&self, head: &Head<'_>, access: Access, clock: Millis) -> Identity {
+        match bearer(head) {
             Some(Some(text)) => self.identify(text, clock),
             Some(None) => Identity::WrongKey,
-            None => elsewhere(req, access).map_or(Identity::Nobody, |token| self.bearer_of(&token, clock)),
+            None => elsewhere(head, access).map_or(Identity::Nobody, |token| self.bearer_of(&token, clock)),
         }
     }
 
     /// Who asks for what needs a key.
-    pub(super) fn caller(&self, req: &HttpRequest, clock: Millis) -> Result<Caller, (ApiError, Identity)> {
-        let header = |name: &str| {
-            let mut all = req.headers().get_all(name);
-            let first = all.next().and_then(|value| value.to_str().ok());
-            first.filter(|_| all.next().is_none())
-        };
-        if req.headers().contains_key("tipcast-key") {
+    pub(super) fn caller(&self, head: &Head<'_>, clock: Millis) -> Result<Caller, (ApiError, Identity)> {
+        let header = |name: &'static HeaderName| head.single(name).flatten();
+        if head.has(&SIGNING_KEY) {
             let bad = |why| (ApiError::BadSignature(why), Identity::WrongKey);
             let malformed = || bad(Unsigned::Malformed);
-            let name = header("tipcast-key").ok_or_else(malformed)?;
+            let name = header(&SIGNING_KEY).ok_or_else(malformed)?;
             let key = self.keys.signing(name, clock);
             let key = key.ok_or((ApiError::Unauthenticated { tried: true }, Identity::WrongKey))?;
-            let [id, time, signature] = ["webhook-id", "webhook-timestamp", "webhook-signature"].map(header);
+            let [id, time, signature] = SIGNATURE.each_ref().map(header);
             let (Some(id), Some(time), Some(signature)) = (id, time, signature) else {
                 return Err(malformed());
             };
             let signed = Some(Claimed::read(id, time, signature, clock).map_err(bad)?);
             return Ok(Caller { identity: Identity::Key(key), signed, ..Caller::default() });
         }
-        let identity = match bearer(req) {
+        let identity = match bearer(head) {
             None => return Err((ApiError::Unauthenticated { tried: false }, Identity::Nobody)),
             Some(None) => return Err((ApiError::Unauthenticated { tried: true }, Identity::WrongKey)),
             Some(Some(text)) => self.identify(text, clock),

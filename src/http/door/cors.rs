@@ -1,12 +1,11 @@
 //! The headers of cross-origin answers (the Fetch standard).
 
-use actix_web::HttpRequest;
 use actix_web::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, HeaderMap, HeaderValue, ORIGIN, VARY,
 };
 
-use super::{Page, Rules, Want};
+use super::{Head, Page, Rules, Want};
 
 /// Methods that some path below /v1 knows.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
@@ -31,7 +30,7 @@ pub(super) fn put(
     page: Page,
     want: Want,
     preflight: bool,
-    req: &HttpRequest,
+    head: &Head<'_>,
     headers: &mut HeaderMap,
 ) {
     // What producers get is not cached, so programs need not be told what only browsers heed.
@@ -44,8 +43,9 @@ pub(super) fn put(
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     } else {
         headers.append(VARY, HeaderValue::from_static("Origin"));
-        let (Page::Named, Some(origin)) = (page, req.headers().get(ORIGIN)) else { return };
-        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+        let origin = head.all(&ORIGIN).next().and_then(|origin| HeaderValue::from_bytes(origin).ok());
+        let (Page::Named, Some(origin)) = (page, origin) else { return };
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     }
     if preflight {
         headers.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);

@@ -5,11 +5,12 @@
 
 use std::net::IpAddr;
 
-use actix_web::HttpRequest;
 use actix_web::http::header::{
-    FORWARDED, HOST, HeaderMap, HeaderName, VIA, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO,
+    FORWARDED, HOST, HeaderName, VIA, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO,
 };
 use url::{Host, Url};
+
+use super::Head;
 
 /// What proxies add to a request. One of them means that the request may come from anywhere, whatever
 /// its peer's address is.
@@ -54,17 +55,12 @@ impl Hosts {
 }
 
 /// The name and port that a request is addressed to; none when it names nothing, or several things.
-pub(super) fn asked(req: &HttpRequest) -> Option<String> {
-    let mut headers = req.headers().get_all(HOST);
-    let header = headers.next();
-    if headers.next().is_some() {
-        return None;
-    }
-    let header = match header {
-        Some(value) => Some(value.to_str().ok()?),
+pub(super) fn asked(head: &Head<'_>) -> Option<String> {
+    let header = match head.single(&HOST) {
+        Some(value) => Some(value?),
         None => None,
     };
-    match (req.uri().authority().map(|authority| authority.as_str()), header) {
+    match (head.authority(), header) {
         (Some(authority), Some(header)) => authority.eq_ignore_ascii_case(header).then(|| header.to_owned()),
         (one, other) => one.or(other).map(str::to_owned),
     }
@@ -72,14 +68,10 @@ pub(super) fn asked(req: &HttpRequest) -> Option<String> {
 
 /// Whether a request can only come from a program of this machine: from a loopback address, to a loopback
 /// name, and through no proxy.
-pub(super) fn is_local(host: Option<&str>, req: &HttpRequest) -> bool {
-    req.peer_addr().is_some_and(|peer| peer.ip().to_canonical().is_loopback())
+pub(super) fn is_local(host: Option<&str>, head: &Head<'_>) -> bool {
+    head.peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback())
         && host.is_some_and(is_loopback)
-        && !is_proxied(req.headers())
-}
-
-fn is_proxied(headers: &HeaderMap) -> bool {
-    PROXY_HEADERS.iter().any(|name| headers.contains_key(name))
+        && !PROXY_HEADERS.iter().any(|name| head.has(name))
 }
 
 /// Whether this is `localhost`, in 127.0.0.0/8, or `[::1]`, with or without a port.
@@ -158,7 +150,7 @@ mod tests {
             for host in host {
                 req = req.append_header((HOST, *host));
             }
-            asked(&req.to_http_request())
+            asked(&Head::of(&req.to_http_request()))
         };
         assert_eq!(of("https://gifts.example/", &[]).as_deref(), Some("gifts.example"));
         assert_eq!(of("https://gifts.example/", &["Gifts.Example"]).as_deref(), Some("Gifts.Example"));

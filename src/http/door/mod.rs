@@ -11,14 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use actix_web::HttpRequest;
 use actix_web::http::Method;
-use actix_web::http::header::{ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderName, ORIGIN};
+use actix_web::http::header::{ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, ORIGIN};
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
 use super::access::{Access, Asked, find};
-use super::inbound::Peer;
 use super::problem::ApiError;
 use super::seldom::Seldom;
 use crate::auth::{Keys, Revoked, Right, Verifier};
@@ -26,6 +24,7 @@ use crate::domain::Millis;
 
 pub mod address;
 pub mod caller;
+pub mod head;
 pub mod hosts;
 pub mod origins;
 pub mod places;
@@ -36,6 +35,7 @@ mod cors;
 
 use address::{Proxies, counted};
 pub use caller::{Caller, Identity};
+pub use head::Head;
 use hosts::Hosts;
 use origins::{Origins, Page};
 use places::{Full, PlaceLimits, Places, WatcherPlace};
@@ -181,21 +181,22 @@ impl Door {
     }
 
     /// Judges a request by its head.
-    pub fn admit(&self, method: &Method, path: &str, req: &HttpRequest, clock: Millis) -> Verdict {
-        let asked_for = preflight(method, req);
-        let asked = find(asked_for.as_ref().unwrap_or(method), path);
+    pub fn admit(&self, head: &Head<'_>, clock: Millis) -> Verdict {
+        let asked_for = preflight(head);
+        let path = head.path;
+        let asked = find(asked_for.as_ref().unwrap_or(head.method), path);
         let want = Want::of(&asked, path);
         let now = self.now.load();
         let rules = &now.rules;
-        let host = hosts::asked(req);
+        let host = hosts::asked(head);
         if !rules.hosts.allow(host.as_deref()) {
             return refuse(ApiError::Misdirected, None, None);
         }
-        if want.needs_key() && rules.needs_keys(want, host.as_deref(), req) {
+        if want.needs_key() && rules.needs_keys(want, host.as_deref(), head) {
             return refuse(ApiError::KeysNeeded, None, None);
         }
         if want != Want::Page {
-            let page = rules.page_of(host.as_deref(), req);
+            let page = rules.page_of(host.as_deref(), head);
             if let Err(refused) = rules.check_page(page, want, asked_for.is_some()) {
                 return refuse(refused, None, None);
             }
@@ -205,19 +206,19 @@ impl Door {
         }
         if !want.needs_key() {
             return match asked {
-                Asked::For { access, feed, .. } => self.admit_viewer(rules, (access, feed), req, clock),
+                Asked::For { access, feed, .. } => self.admit_viewer(rules, (access, feed), head, clock),
                 Asked::OtherMethod(allow) => refuse(ApiError::MethodNotAllowed(allow), None, None),
                 Asked::Nothing => {
                     refuse(ApiError::NotFound(format!("there is nothing at {path}")), None, None)
                 }
             };
         }
-        let caller = match rules.keys.is_empty() && !caller::is_token(req) {
+        let caller = match rules.keys.is_empty() && !caller::is_token(head) {
             true => Ok(Caller::default()),
-            false => rules.caller(req, clock),
+            false => rules.caller(head, clock),
         };
         let judged = caller.and_then(|caller| rules.authorize(&asked, caller));
-        self.charge_head(&now, judged, &asked, path, req)
+        self.charge_head(&now, judged, &asked, head)
     }
 
     /// Who reads or watches comes in; whether the feed lets it see anything is known when its policy is.
@@ -225,18 +226,18 @@ impl Door {
         &self,
         rules: &Rules,
         asked: (Access, Option<&str>),
-        req: &HttpRequest,
+        head: &Head<'_>,
         clock: Millis,
     ) -> Verdict {
         let (access, feed) = asked;
         let identity = match access {
-            Access::Feed | Access::List | Access::Watch => rules.viewer(req, access, clock),
+            Access::Feed | Access::List | Access::Watch => rules.viewer(head, access, clock),
             _ => Identity::Nobody,
         };
         // A name that is none is for the handler to refuse.
         let reads = feed.filter(|_| access == Access::Feed).and_then(|feed| feed.parse().ok());
         // A browser does not show its page the status of a refused handshake.
-        let told_later = access == Access::Watch && caller::is_handshake(req);
+        let told_later = access == Access::Watch && caller::is_handshake(head);
         match identity {
             Identity::Bad(bad) if rules.tokens.is_on() && !told_later => {
                 refuse(ApiError::BadToken(bad), None, None)
@@ -251,12 +252,11 @@ impl Door {
         now: &InForce,
         judged: Result<Caller, (ApiError, Identity)>,
         asked: &Asked<'_>,
-        path: &str,
-        req: &HttpRequest,
+        head: &Head<'_>,
     ) -> Verdict {
-        let address = || Who::Address(now.rules.client(req).map(counted));
+        let address = || Who::Address(now.rules.client(head).map(counted));
         if let Err((ApiError::Unauthenticated { tried: true } | ApiError::BadSignature(_), _)) = &judged
-            && let Err(slow_down) = self.guessed(req)
+            && let Err(slow_down) = self.guessed(head)
         {
             return refuse(slow_down, None, None);
         }
@@ -278,7 +278,7 @@ impl Door {
             (Err((refused, identity)), _) => refuse(refused, budget, Some(identity)),
             (Ok(_), Asked::OtherMethod(allow)) => refuse(ApiError::MethodNotAllowed(allow), budget, None),
             (Ok(_), Asked::Nothing) => {
-                refuse(ApiError::NotFound(format!("there is nothing at {path}")), budget, None)
+                refuse(ApiError::NotFound(format!("there is nothing at {}", head.path)), budget, None)
             }
             (Ok(caller), Asked::For { .. }) => {
                 Verdict::Enter(Caller { who: budget.is_some().then_some(who), budget, ..caller })
@@ -288,9 +288,9 @@ impl Door {
 
     /// Somebody tried what only the owner of a secret knows, and it was wrong: an error when its address has done so
     /// too often, which is then the answer.
-    pub fn guessed(&self, req: &HttpRequest) -> Result<(), ApiError> {
+    pub fn guessed(&self, head: &Head<'_>) -> Result<(), ApiError> {
         let Some(guesses) = &self.guesses else { return Ok(()) };
-        let address = self.now.load().rules.client(req).map(counted);
+        let address = self.now.load().rules.client(head).map(counted);
         let charged = guesses.charge(Who::Address(address), NonZeroU32::MIN);
         charged.map(drop).map_err(|budget| ApiError::RateLimited(budget.retry_after()))
     }
@@ -307,25 +307,24 @@ impl Door {
     }
 
     /// Whether the pages of those who look after feeds need a key; an error when they are closed to who asks.
-    pub fn asks_for_key(&self, req: &HttpRequest) -> Result<bool, ApiError> {
+    pub fn asks_for_key(&self, head: &Head<'_>) -> Result<bool, ApiError> {
         let now = self.now.load();
-        match now.rules.needs_keys(Want::Admin, hosts::asked(req).as_deref(), req) {
+        match now.rules.needs_keys(Want::Admin, hosts::asked(head).as_deref(), head) {
             true => Err(ApiError::KeysNeeded),
             false => Ok(!now.rules.keys.is_empty()),
         }
     }
 
     /// A place for the watcher that asks.
-    pub fn place(&self, req: &HttpRequest) -> Result<WatcherPlace, Full> {
+    pub fn place(&self, head: &Head<'_>) -> Result<WatcherPlace, Full> {
         let now = self.now.load();
-        let peer = || req.conn_data::<Arc<Peer>>().cloned();
-        let taken = self.places.take(now.rules.client(req).map(counted), now.rules.places);
-        taken.map(|place| place.of(peer())).inspect_err(|full| {
+        let taken = self.places.take(now.rules.client(head).map(counted), now.rules.places);
+        taken.inspect_err(|full| {
             let Some(more) = self.full.may_speak() else { return };
             match full {
                 Full::Server => tracing::warn!(more, "no place for a watcher: [limits] watchers is reached"),
                 Full::Address => tracing::warn!(
-                    address = now.rules.client(req).map(tracing::field::display),
+                    address = now.rules.client(head).map(tracing::field::display),
                     more,
                     "no place for a watcher: its address has as many as [limits] watchers_per_address; if it is a \
                      proxy's, name it in [http] trusted_proxies"
@@ -335,10 +334,10 @@ impl Door {
     }
 
     /// Whom a watcher counts for in limits of addresses; none when it is not limited.
-    pub fn address(&self, req: &HttpRequest) -> Option<IpAddr> {
+    pub fn address(&self, head: &Head<'_>) -> Option<IpAddr> {
         let now = self.now.load();
         let limited = |ip: &IpAddr| now.rules.places.count_loopback || !ip.is_loopback();
-        now.rules.client(req).map(counted).filter(limited)
+        now.rules.client(head).map(counted).filter(limited)
     }
 
     /// Whether an address is a trusted proxy's, whose connections are many people's.
@@ -352,15 +351,15 @@ impl Door {
     }
 
     /// The headers by which a browser lets a page of another origin see the answer.
-    pub fn cors(&self, method: &Method, path: &str, req: &HttpRequest, headers: &mut HeaderMap) {
-        let asked_for = preflight(method, req);
-        let want = Want::of(&find(asked_for.as_ref().unwrap_or(method), path), path);
+    pub fn cors(&self, head: &Head<'_>, headers: &mut HeaderMap) {
+        let asked_for = preflight(head);
+        let want = Want::of(&find(asked_for.as_ref().unwrap_or(head.method), head.path), head.path);
         if want == Want::Page {
             return;
         }
         let now = self.now.load();
-        let page = now.rules.page_of(hosts::asked(req).as_deref(), req);
-        cors::put(&now.rules, page, want, asked_for.is_some(), req, headers);
+        let page = now.rules.page_of(hosts::asked(head).as_deref(), head);
+        cors::put(&now.rules, page, want, asked_for.is_some(), head, headers);
     }
 }
 
@@ -377,22 +376,22 @@ impl InForce {
 }
 
 impl Rules {
-    fn client(&self, req: &HttpRequest) -> Option<IpAddr> {
-        self.proxies.client(req.peer_addr(), req.headers())
+    fn client(&self, head: &Head<'_>) -> Option<IpAddr> {
+        self.proxies.client(head)
     }
 
-    fn page_of(&self, host: Option<&str>, req: &HttpRequest) -> Page {
+    fn page_of(&self, host: Option<&str>, head: &Head<'_>) -> Page {
         // Two of them, or one that is no text, are nobody's whom we know.
-        let origin = single(req.headers(), &ORIGIN).map(|value| value.unwrap_or_default());
+        let origin = head.single(&ORIGIN).map(|value| value.unwrap_or_default());
         self.origins.judge(origin, host)
     }
 
     /// Whether a request that is not open to viewers cannot be answered while nobody has a key: reaching the
     /// server is the only permission there is then, so only programs of this machine have it. `insecure`
     /// gives it to everybody, but for looking after all feeds, which needs more than being there.
-    fn needs_keys(&self, want: Want, host: Option<&str>, req: &HttpRequest) -> bool {
+    fn needs_keys(&self, want: Want, host: Option<&str>, head: &Head<'_>) -> bool {
         let open = self.insecure && want != Want::Admin;
-        self.keys.is_empty() && !open && !hosts::is_local(host, req)
+        self.keys.is_empty() && !open && !hosts::is_local(host, head)
     }
 
     /// What a page may want. Programs are not pages.
@@ -414,18 +413,11 @@ impl Rules {
     }
 }
 
-/// A header that may stand there once: none when it is absent, `Some(None)` when it makes no sense.
-fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Option<&'a str>> {
-    let mut all = headers.get_all(name);
-    let first = all.next()?;
-    Some(first.to_str().ok().filter(|_| all.next().is_none()))
-}
-
 /// The method that a browser asks about (the Fetch standard's CORS-preflight).
-fn preflight(method: &Method, req: &HttpRequest) -> Option<Method> {
-    let asks = *method == Method::OPTIONS && req.headers().contains_key(ORIGIN);
-    let asked = req.headers().get(ACCESS_CONTROL_REQUEST_METHOD).filter(|_| asks)?;
-    Method::from_bytes(asked.as_bytes()).ok()
+fn preflight(head: &Head<'_>) -> Option<Method> {
+    let asks = *head.method == Method::OPTIONS && head.has(&ORIGIN);
+    let asked = head.all(&ACCESS_CONTROL_REQUEST_METHOD).next().filter(|_| asks)?;
+    Method::from_bytes(asked).ok()
 }
 
 #[cfg(test)]

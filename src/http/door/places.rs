@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::http::inbound::Peer;
+use crate::http::inbound::WatcherSeat;
 
 /// Watchers that are being told at the same time that there is no place. Telling them over their socket
 /// is a courtesy to browsers, which do not show a page the status of a refused handshake.
@@ -63,7 +63,7 @@ impl Places {
             *taken.of.entry(address).or_default() += 1;
         }
         taken.all += 1;
-        Ok(WatcherPlace { places: self.clone(), kind: Kind::Watcher(address), peer: None })
+        Ok(WatcherPlace { places: self.clone(), kind: Kind::Watcher(address), seat: None })
     }
 
     /// A place to be told in that there is none; none when too many are being told.
@@ -73,7 +73,7 @@ impl Places {
             return None;
         }
         taken.turned_away += 1;
-        Some(WatcherPlace { places: self.clone(), kind: Kind::TurnedAway, peer: None })
+        Some(WatcherPlace { places: self.clone(), kind: Kind::TurnedAway, seat: None })
     }
 
     fn locked(&self) -> MutexGuard<'_, Taken> {
@@ -86,15 +86,15 @@ impl Places {
 pub struct WatcherPlace {
     places: Arc<Places>,
     kind: Kind,
-    /// Its connection stays in the register for as long as it watches, whoever serves the socket.
+    /// Its connection in the register, where it is the watcher's for good.
     #[allow(dead_code, reason = "held for its drop")]
-    peer: Option<Arc<Peer>>,
+    seat: Option<WatcherSeat>,
 }
 
 impl WatcherPlace {
     /// The same place, for this connection.
-    pub fn of(mut self, peer: Option<Arc<Peer>>) -> WatcherPlace {
-        self.peer = peer;
+    pub fn of(mut self, seat: WatcherSeat) -> WatcherPlace {
+        self.seat = Some(seat);
         self
     }
 }

@@ -30,14 +30,14 @@ fn says(door: &Door, line: &str, headers: &[(&str, &str)]) -> &'static str {
     let (method, path) = line.split_once(' ').unwrap();
     let method: Method = method.parse().unwrap();
     let peer = "127.0.0.1:9".parse().unwrap();
-    let mut req = TestRequest::default().peer_addr(peer);
+    let mut req = TestRequest::with_uri(path).method(method).peer_addr(peer);
     if !headers.iter().any(|(name, _)| *name == "Host") {
         req = req.insert_header(("Host", "127.0.0.1:8080"));
     }
     for (name, value) in headers {
         req = req.append_header((*name, *value));
     }
-    match door.admit(&method, path, &req.to_http_request(), CLOCK) {
+    match door.admit(&Head::of(&req.to_http_request()), CLOCK) {
         Verdict::Enter(_) => "in",
         Verdict::Preflight => "preflight",
         Verdict::Refuse { why, .. } => why.kind().name,
@@ -107,11 +107,11 @@ fn what_is_not_open_by_name_needs_a_key_when_there_are_keys() {
 fn says_to(door: &Door, peer: &str, line: &str, headers: &[(&str, &str)]) -> &'static str {
     let (method, path) = line.split_once(' ').unwrap();
     let method: Method = method.parse().unwrap();
-    let mut req = TestRequest::default().peer_addr(peer.parse().unwrap());
+    let mut req = TestRequest::with_uri(path).method(method).peer_addr(peer.parse().unwrap());
     for (name, value) in headers {
         req = req.insert_header((*name, *value));
     }
-    match door.admit(&method, path, &req.to_http_request(), CLOCK) {
+    match door.admit(&Head::of(&req.to_http_request()), CLOCK) {
         Verdict::Enter(_) => "in",
         Verdict::Preflight => "preflight",
         Verdict::Refuse { why, .. } => why.kind().name,

@@ -95,13 +95,15 @@ pub struct Inbound {
 struct Open {
     bounds: Bounds,
     all: Slab<Arc<State>>,
+    /// Connections that are watchers' for good, of which nothing more need be known.
+    watchers: usize,
     of: HashMap<IpAddr, usize>,
 }
 
 impl Inbound {
     /// No connection yet.
     pub fn new(settings: Settings, bounds: Bounds, metrics: Arc<Metrics>) -> Arc<Inbound> {
-        let open = Mutex::new(Open { bounds, all: Slab::new(), of: HashMap::new() });
+        let open = Mutex::new(Open { bounds, all: Slab::new(), watchers: 0, of: HashMap::new() });
         Arc::new(Inbound { settings, metrics, begun: Instant::now(), open })
     }
 
@@ -126,7 +128,7 @@ impl Inbound {
                 }
                 *count += 1;
             }
-            if open.all.len() >= most && !self.make_room(&open) {
+            if open.count() >= most && !self.make_room(&open) {
                 open.leave(address);
                 self.metrics.connections_refused[Turned::Full].inc();
                 return Err(Turned::Full);
@@ -134,7 +136,7 @@ impl Inbound {
             address
         };
         let peer = Peer::new(self.clone(), address, self.now());
-        self.metrics.connections.set(self.locked().all.len() as i64);
+        self.metrics.connections.set(self.locked().count() as i64);
         Ok(peer)
     }
 
@@ -145,10 +147,10 @@ impl Inbound {
         // Those that were cut leave soon: their descriptors are as good as free.
         let leaving = waiting.iter().filter(|state| state.is_cut()).count();
         let most = open.bounds.most;
-        if open.all.len() - leaving < most {
+        if open.count() - leaving < most {
             return true;
         }
-        waiting.retain(|state| !state.is_cut() && !matches!(state.phase(), Phase::Busy | Phase::Watcher));
+        waiting.retain(|state| !state.is_cut() && state.phase() != Phase::Busy);
         // Who never asked for anything goes before who did, then who has waited for longest.
         waiting.sort_by_key(|state| (state.phase() == Phase::Idle, std::cmp::Reverse(state.lasts(now))));
         waiting.truncate((most / ROOM_PART).max(1));
@@ -202,13 +204,11 @@ pub(super) enum Phase {
     Rest,
     /// Between two requests.
     Idle,
-    /// A watcher's socket, which was taken over.
-    Watcher,
 }
 
 impl Phase {
     fn of(n: u8) -> Phase {
-        [Phase::New, Phase::Head, Phase::Busy, Phase::Rest, Phase::Idle, Phase::Watcher]
+        [Phase::New, Phase::Head, Phase::Busy, Phase::Rest, Phase::Idle]
             .into_iter()
             .find(|phase| *phase as u8 == n)
             .unwrap_or(Phase::Busy)
@@ -223,6 +223,8 @@ pub struct Peer {
     /// Whom it counts for; none when it is not limited.
     pub(super) address: Option<IpAddr>,
     state: Arc<State>,
+    /// A [`WatcherSeat`] counts in its place.
+    left: AtomicBool,
 }
 
 /// What the connection's own task writes and the sweep reads.
@@ -267,7 +269,7 @@ impl Peer {
     pub(super) fn new(inbound: Arc<Inbound>, address: Option<IpAddr>, now: u64) -> Arc<Peer> {
         let state = Arc::new(State { since: AtomicU64::new(now), ..State::default() });
         let key = inbound.locked().all.insert(state.clone());
-        Arc::new(Peer { inbound, key, address, state })
+        Arc::new(Peer { inbound, key, address, state, left: AtomicBool::new(false) })
     }
 
     pub(super) fn state(&self) -> &State {
@@ -279,15 +281,29 @@ impl Peer {
         self.inbound.settings.hsts.as_ref()
     }
 
+    /// Whether it is to end now: it took too long, or its place was needed.
+    pub fn is_cut(&self) -> bool {
+        self.state.is_cut()
+    }
+
+    /// Its first head begins, if anything of it has come.
+    pub fn begins(&self, came: bool) {
+        self.enter(if came { Phase::Head } else { Phase::New });
+    }
+
+    /// It was understood, and waits for something of the server.
+    pub fn waits(&self) {
+        self.enter(Phase::Busy);
+    }
+
     /// The task that is to notice when the connection is cut.
-    pub(super) fn watch(&self, task: &std::task::Waker) {
+    pub fn watch(&self, task: &std::task::Waker) {
         self.state.task.register(task);
     }
 
-    /// Enters a phase, unless it is a watcher's: that is the last one.
+    /// Enters a phase.
     pub(super) fn enter(&self, phase: Phase) {
-        let present = self.state.phase();
-        if present != phase && present != Phase::Watcher {
+        if self.state.phase() != phase {
             self.state.since.store(self.inbound.now(), Ordering::Relaxed);
             self.state.phase.store(phase as u8, Ordering::Relaxed);
         }
@@ -315,22 +331,42 @@ impl Peer {
         self.enter(Phase::of(self.state.next.load(Ordering::Relaxed)));
     }
 
-    /// Its socket goes to a thread of sockets: from now on the watcher's own deadlines hold.
-    pub fn taken_over(&self) {
-        self.enter(Phase::Watcher);
-        // The server's task ends now; a waker that is kept would keep all its memory, some 11 KiB for each watcher.
-        drop(self.state.task.take());
-        // Cut in the last moment, it stays all the same, and must not count as one that leaves.
-        self.state.cut.store(false, Ordering::Relaxed);
+    /// It is a watcher's, served by a thread of sockets: from now on the watcher's own deadlines hold, and it only
+    /// counts, for as long as what this answers lives. To be called once.
+    pub fn watches(&self) -> WatcherSeat {
+        let mut open = self.inbound.locked();
+        open.all.try_remove(self.key);
+        open.watchers += 1;
+        self.left.store(true, Ordering::Relaxed);
+        WatcherSeat { inbound: self.inbound.clone(), address: self.address }
     }
 }
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        let mut open = self.inbound.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.left.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut open = self.inbound.locked();
         open.all.try_remove(self.key);
         open.leave(self.address);
-        self.inbound.metrics.connections.set(open.all.len() as i64);
+        self.inbound.metrics.connections.set(open.count() as i64);
+    }
+}
+
+/// A watcher's connection: all that is kept of it here is that it is there.
+#[derive(Debug)]
+pub struct WatcherSeat {
+    inbound: Arc<Inbound>,
+    address: Option<IpAddr>,
+}
+
+impl Drop for WatcherSeat {
+    fn drop(&mut self) {
+        let mut open = self.inbound.locked();
+        open.watchers -= 1;
+        open.leave(self.address);
+        self.inbound.metrics.connections.set(open.count() as i64);
     }
 }
 
@@ -341,12 +377,17 @@ pub(super) fn overdue(phase: Phase, lasts: Duration, times: &Times) -> Option<Cu
         Phase::New | Phase::Head => (times.head + GRACE, Cut::Head),
         Phase::Rest => (times.body, Cut::Body),
         Phase::Idle => (times.keep_alive, Cut::Idle),
-        Phase::Busy | Phase::Watcher => return None,
+        Phase::Busy => return None,
     };
     (lasts >= most).then_some(why)
 }
 
 impl Open {
+    /// Connections that are open.
+    fn count(&self) -> usize {
+        self.all.len() + self.watchers
+    }
+
     /// One connection less from an address that is limited.
     fn leave(&mut self, address: Option<IpAddr>) {
         if let Some(address) = address

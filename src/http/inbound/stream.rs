@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::framing::Framing;
 use super::register::{Peer, Phase};
@@ -18,19 +18,31 @@ use super::register::{Peer, Phase};
 pub struct Stream<T> {
     io: T,
     peer: Arc<Peer>,
+    /// What was read before, and comes first.
+    received: Bytes,
+    waited: bool,
     framing: Framing,
     malformed: bool,
 }
 
+/// Beside a connection: its feed's list was waited for already, in vain.
+#[derive(Clone, Copy, Debug)]
+pub struct Waited;
+
 impl<T> Stream<T> {
-    /// Around `io`, which `peer` stands for.
-    pub fn new(io: T, peer: Arc<Peer>) -> Self {
-        Stream { io, peer, framing: Framing::default(), malformed: false }
+    /// Around `io`, which `peer` stands for, and of which `received` was read before; `waited` as in [`Waited`].
+    pub fn new(io: T, peer: Arc<Peer>, received: Bytes, waited: bool) -> Self {
+        Stream { io, peer, received, waited, framing: Framing::default(), malformed: false }
     }
 
     /// The connection in the register.
     pub fn peer(&self) -> &Arc<Peer> {
         &self.peer
+    }
+
+    /// See [`Waited`].
+    pub fn has_waited(&self) -> bool {
+        self.waited
     }
 
     fn take(&mut self, bytes: &mut [u8]) {
@@ -70,7 +82,14 @@ impl<T: AsyncRead + Unpin> AsyncRead for Stream<T> {
     ) -> Poll<io::Result<()>> {
         self.check(cx)?;
         let before = buf.filled().len();
-        let read = Pin::new(&mut self.io).poll_read(cx, buf);
+        let read = match self.received.is_empty() {
+            true => Pin::new(&mut self.io).poll_read(cx, buf),
+            false => {
+                let first = self.received.len().min(buf.remaining());
+                buf.put_slice(&self.received.split_to(first));
+                Poll::Ready(Ok(()))
+            }
+        };
         if matches!(read, Poll::Ready(Ok(()))) && buf.filled().len() > before {
             self.take(&mut buf.filled_mut()[before..]);
         }
@@ -93,14 +112,6 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Stream<T> {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.check(cx)?;
         Pin::new(&mut self.io).poll_shutdown(cx)
-    }
-}
-
-impl From<Stream<TcpStream>> for TcpStream {
-    /// Taken over: from now on the watcher's own deadlines hold.
-    fn from(stream: Stream<TcpStream>) -> TcpStream {
-        stream.peer.taken_over();
-        stream.io
     }
 }
 

@@ -14,6 +14,7 @@ use crate::domain::{
     FeedId, Gift, GiftId, Millis, Outcome, Source, SourceId, SourceNote, SourceOutcome, Status,
 };
 use crate::http::answers;
+use crate::http::door::Head;
 use crate::http::problem::{ApiError, invalid};
 use crate::http::{Gate, body};
 use crate::metrics::labels::SourceFate;
@@ -42,7 +43,7 @@ pub(super) async fn receive(
     gate: web::Data<Gate>,
 ) -> Result<HttpResponse, ApiError> {
     // Paths are secrets: whoever tries many is slowed down as with keys.
-    let nothing = || match gate.door.guessed(&req) {
+    let nothing = || match gate.door.guessed(&Head::of(&req)) {
         Ok(()) => ApiError::NotFound("there is nothing here".to_owned()),
         Err(slow_down) => slow_down,
     };

@@ -1,21 +1,16 @@
 //! Agreeing on permessage-deflate (RFC 7692), always without context takeover: then a frame compressed
 //! once is right for every watcher, and nobody costs a window of memory.
 
-use actix_http::ResponseBuilder;
-use actix_http::header::SEC_WEBSOCKET_EXTENSIONS;
-use actix_web::HttpRequest;
+use actix_web::http::header::SEC_WEBSOCKET_EXTENSIONS;
+
+use crate::http::door::Head;
 
 /// What the server agrees to, whichever offer it takes.
-const AGREED: &str = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
+pub(super) const AGREED: &str = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
 
-/// True when the client offers it in a way that can be taken; the answer then says so.
-pub(super) fn agree(req: &HttpRequest, answer: &mut ResponseBuilder) -> bool {
-    let offers = req.headers().get_all(SEC_WEBSOCKET_EXTENSIONS).filter_map(|value| value.to_str().ok());
-    let agreed = offers.flat_map(|value| value.split(',')).any(is_acceptable);
-    if agreed {
-        answer.insert_header((SEC_WEBSOCKET_EXTENSIONS, AGREED));
-    }
-    agreed
+/// True when the client offers it in a way that can be taken.
+pub(super) fn is_offered(head: &Head<'_>) -> bool {
+    head.texts(&SEC_WEBSOCKET_EXTENSIONS).flat_map(|value| value.split(',')).any(is_acceptable)
 }
 
 /// An offer of the extension that asks for nothing that the server does not do.

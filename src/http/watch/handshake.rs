@@ -1,40 +1,65 @@
-//! What a watcher and the server agree on before the first frame.
+//! What a watcher and the server agree on before the first frame, whoever read the request.
 
 use std::net::IpAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
-use actix_http::ResponseBuilder;
-use actix_http::ws::{HandshakeError, handshake};
-use actix_web::HttpRequest;
+use actix_http::ws::hash_key;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{
+    CONNECTION, HeaderName, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
+};
+use actix_web::{HttpResponse, HttpResponseBuilder};
 
 use super::connection::Connection;
+use super::deflate;
 use super::protocol::WebSocket;
+use super::sockets::Waiting;
 use super::tally::Tally;
 use super::watcher::Watcher;
+use crate::domain::FeedId;
+use crate::http::door::Head;
+use crate::http::door::caller::PROTOCOL;
 use crate::http::door::places::WatcherPlace;
 use crate::http::problem::{ApiError, invalid};
 use crate::live::Lease;
 use crate::live::bounds::Admission;
 use crate::live::session::{Session, WatchOptions};
 use crate::live::worker::Worker;
-use crate::metrics::Metrics;
 
 /// What was agreed on with a WebSocket client.
 pub struct Handshake {
     pub(super) place: WatcherPlace,
-    /// The feed to watch, admitted and followed already. `None`: the client chooses feeds later.
-    pub(super) lease: Option<(Lease, Admission)>,
+    /// The feed to watch, admitted already. `None`: the client chooses feeds later.
+    pub(super) only: Option<Only>,
     /// Whom it counts for; none when it is not limited.
     pub(super) address: Option<IpAddr>,
     /// It waits for its thread.
     pub(super) waiting: Waiting,
-    pub(super) options: WatchOptions,
     /// Who watches.
     pub(super) watcher: Watcher,
     /// Frames are compressed.
     pub(super) deflate: bool,
+}
+
+/// How long a newcomer waits for the feed's first list before it is told to come back.
+pub(super) const LIST_WITHIN: Duration = Duration::from_secs(4);
+
+/// The one feed that a connection watches.
+pub(super) struct Only {
+    pub feed: FeedId,
+    pub options: WatchOptions,
+    pub admission: Admission,
+    /// It is followed until the watcher follows it; none where others of its thread do already.
+    pub lease: Option<Lease>,
+}
+
+impl Only {
+    /// Whether the feed's list is not there yet.
+    pub fn must_wait(&self) -> bool {
+        self.lease.as_ref().is_some_and(|lease| !lease.is_listed())
+    }
 }
 
 impl Handshake {
@@ -42,44 +67,92 @@ impl Handshake {
     pub(super) fn connect(self, worker: &Rc<Worker>, tally: &Rc<Tally>) -> Connection<WebSocket> {
         drop(self.waiting);
         let mut session = Session::new(worker.live().clone(), worker.clone(), self.address);
-        let many = self.lease.is_none();
-        if let Some((lease, admission)) = self.lease {
-            session.watch(lease.feed(), self.options, admission);
+        let many = self.only.is_none();
+        if let Some(Only { feed, options, admission, lease }) = self.only {
+            session.watch(&feed, options, admission);
             session.allow(|feed| self.watcher.may_see(feed));
+            drop(lease);
         }
         let transport = WebSocket::new(many, self.deflate, self.watcher);
         Connection::new(session, transport, worker.clone(), tally.clone(), self.place)
     }
 }
 
-/// Counts a connection between its handshake and its thread.
-pub(super) struct Waiting(Arc<Metrics>);
-
-impl Waiting {
-    pub(super) fn new(metrics: &Arc<Metrics>) -> Waiting {
-        metrics.handovers_waiting.inc();
-        Waiting(metrics.clone())
-    }
+/// The answer to a handshake that is right (RFC 6455, 4.2.2).
+pub(super) struct Accepted {
+    key: [u8; 28],
+    /// The client offered our subprotocol.
+    protocol: bool,
+    /// Frames are compressed.
+    pub deflate: bool,
 }
 
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.0.handovers_waiting.dec();
+/// Judges a WebSocket handshake (RFC 6455, 4.2.1). A plain GET is told to upgrade. `compress`: whether frames may
+/// be compressed.
+pub(super) fn shake_hands(head: &Head<'_>, compress: bool) -> Result<Accepted, ApiError> {
+    let says = |name: &'static HeaderName, word: &str| {
+        let mut said = head.texts(name).flat_map(|all| all.split(','));
+        said.any(|said| said.trim().eq_ignore_ascii_case(word))
+    };
+    if !says(&UPGRADE, "websocket") || !says(&CONNECTION, "upgrade") {
+        return Err(ApiError::UpgradeRequired);
     }
+    let wrong = |why: &str| ApiError::BadHandshake(why.to_owned());
+    if head.single(&SEC_WEBSOCKET_VERSION) != Some(Some("13")) {
+        return Err(wrong("Sec-WebSocket-Version must be 13"));
+    }
+    let key = head.single(&SEC_WEBSOCKET_KEY).flatten().map(str::as_bytes).unwrap_or_default();
+    if !is_key(key) {
+        return Err(wrong("Sec-WebSocket-Key must be 16 bytes as base64"));
+    }
+    // A token may stand among the subprotocols; what is agreed on is ours, never the token.
+    let protocol = says(&SEC_WEBSOCKET_PROTOCOL, PROTOCOL);
+    Ok(Accepted { key: hash_key(key), protocol, deflate: compress && deflate::is_offered(head) })
 }
 
-/// The answer to a WebSocket handshake. A plain GET is told to upgrade.
-pub(super) fn shake_hands(req: &HttpRequest) -> Result<ResponseBuilder, ApiError> {
-    handshake(req.head()).map_err(|error| match error {
-        HandshakeError::NoWebsocketUpgrade | HandshakeError::NoConnectionUpgrade => ApiError::UpgradeRequired,
-        error => ApiError::BadHandshake(error.to_string()),
-    })
+/// Sixteen bytes as base64.
+fn is_key(key: &[u8]) -> bool {
+    let mut bytes = [0; 18];
+    key.len() == 24 && data_encoding::BASE64.decode_mut(key, &mut bytes).is_ok_and(|n| n == 16)
+}
+
+impl Accepted {
+    fn headers(&self) -> impl Iterator<Item = (HeaderName, &str)> {
+        let key = std::str::from_utf8(&self.key).unwrap_or_default();
+        let always = [(UPGRADE, "websocket"), (CONNECTION, "Upgrade"), (SEC_WEBSOCKET_ACCEPT, key)];
+        let protocol = self.protocol.then_some((SEC_WEBSOCKET_PROTOCOL, PROTOCOL));
+        let deflate = self.deflate.then_some((SEC_WEBSOCKET_EXTENSIONS, deflate::AGREED));
+        always.into_iter().chain(protocol).chain(deflate)
+    }
+
+    /// For the HTTP server to send.
+    pub(super) fn response(&self) -> HttpResponseBuilder {
+        let mut response = HttpResponse::build(StatusCode::SWITCHING_PROTOCOLS);
+        response.upgrade("websocket");
+        for (name, value) in self.headers().filter(|(name, _)| *name != UPGRADE && *name != CONNECTION) {
+            response.insert_header((name, value));
+        }
+        response
+    }
+
+    /// As it goes over the wire.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(320);
+        out.extend_from_slice(b"HTTP/1.1 101 Switching Protocols\r\n");
+        for (name, value) in self.headers() {
+            for piece in [name.as_str(), ": ", value, "\r\n"] {
+                out.extend_from_slice(piece.as_bytes());
+            }
+        }
+        out.extend_from_slice(b"\r\n");
+        out
+    }
 }
 
 /// What the query of a watcher's address asks for. A `since` that is malformed counts as none.
-pub(super) fn watch_options(req: &HttpRequest) -> Result<WatchOptions, ApiError> {
+pub(super) fn watch_options(query: &str) -> Result<WatchOptions, ApiError> {
     let mut options = WatchOptions::default();
-    for (name, value) in url::form_urlencoded::parse(req.query_string().as_bytes()) {
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
         match &*name {
             "since" => options.since = value.parse().ok(),
             "max_hz" => {
@@ -94,4 +167,59 @@ pub(super) fn watch_options(req: &HttpRequest) -> Result<WatchOptions, ApiError>
         }
     }
     Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(lines: &[(&str, &str)]) -> Result<String, &'static str> {
+        let lines: Vec<_> =
+            lines.iter().map(|(name, value)| httparse::Header { name, value: value.as_bytes() }).collect();
+        let accepted = shake_hands(&Head::read("/v1/ws", "", &lines, "1.2.3.4:5".parse().unwrap()), true);
+        accepted.map(|it| String::from_utf8(it.bytes()).unwrap()).map_err(|why| why.kind().name)
+    }
+
+    const GOOD: [(&str, &str); 4] = [
+        ("Upgrade", "WebSocket"),
+        ("connection", "keep-alive, Upgrade"),
+        ("Sec-WebSocket-Version", "13"),
+        ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ];
+
+    #[test]
+    fn a_handshake_is_answered_as_its_rfc_says_and_names_what_was_agreed_on() {
+        let told = judged(&GOOD).unwrap();
+        assert!(told.starts_with("HTTP/1.1 101 Switching Protocols\r\n") && told.ends_with("\r\n\r\n"));
+        // The example of RFC 6455, 1.3.
+        assert!(told.contains("sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"), "{told}");
+        assert!(!told.contains("protocol: ") && !told.contains("extensions"), "{told}");
+        let offers = [
+            ("Sec-WebSocket-Protocol", "bearer.a.b.c, tipcast.v1"),
+            ("Sec-WebSocket-Extensions", "permessage-deflate"),
+        ];
+        let told = judged(&[&GOOD[..], &offers].concat()).unwrap();
+        assert!(told.contains("sec-websocket-protocol: tipcast.v1\r\n"), "{told}");
+        assert!(told.contains("sec-websocket-extensions: permessage-deflate;"), "{told}");
+        assert!(!told.contains("a.b.c"));
+    }
+
+    #[test]
+    fn a_wrong_handshake_is_told_what_is_wrong() {
+        for (at, wrong, name) in [
+            (0, "h2c", "upgrade-required"),
+            (1, "keep-alive", "upgrade-required"),
+            (2, "8", "bad-handshake"),
+            (3, "", "bad-handshake"),
+            (3, "dGhlIHNhbXBsZSBub25jZ", "bad-handshake"),
+            (3, "dGhlIHNhbXBsZSBub25jZSEh", "bad-handshake"),
+            (3, "dGhlIHNhbXBsZSBub25jZQ=\u{e9}", "bad-handshake"),
+        ] {
+            let mut lines = GOOD;
+            lines[at].1 = wrong;
+            assert_eq!(judged(&lines).unwrap_err(), name, "{wrong}");
+        }
+        assert_eq!(judged(&[&GOOD[..], &[GOOD[2]]].concat()).unwrap_err(), "bad-handshake", "two versions");
+        assert_eq!(judged(&[]).unwrap_err(), "upgrade-required");
+    }
 }

@@ -12,8 +12,8 @@ pub const MESSAGE_MOST: usize = 4096;
 /// What a client may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// The longest message, also after decompression.
-    pub most: usize,
+    /// The longest message, also after decompression, in bytes.
+    pub most: u32,
     /// Whether messages may be binary.
     pub binary: bool,
     /// Whether messages may be compressed: permessage-deflate without context takeover.
@@ -22,7 +22,7 @@ pub struct Rules {
 
 impl Default for Rules {
     fn default() -> Self {
-        Rules { most: MESSAGE_MOST, binary: false, deflate: false }
+        Rules { most: MESSAGE_MOST as u32, binary: false, deflate: false }
     }
 }
 
@@ -54,9 +54,35 @@ const fn broken(reason: &'static str) -> Violation {
     Violation { code: CloseCode::Protocol, reason }
 }
 
-/// Reads frames from pieces of any size.
+/// Reads frames from pieces of any size. Between frames, which is nearly always, it holds no memory beside itself.
 #[derive(Debug, Default)]
 pub struct Reader {
+    rules: Rules,
+    /// What is under way.
+    reading: Option<Box<Reading>>,
+}
+
+impl Reader {
+    /// Under these rules.
+    pub fn new(rules: Rules) -> Self {
+        Reader { rules, reading: None }
+    }
+
+    /// Takes bytes until something is whole. None: all bytes are used up.
+    pub fn read(&mut self, bytes: &mut &[u8]) -> Option<Result<Incoming, Violation>> {
+        if bytes.is_empty() && self.reading.is_none() {
+            return None;
+        }
+        let mut reading = self.reading.take().unwrap_or_else(|| Box::new(Reading::new(self.rules)));
+        let came = reading.read(bytes);
+        self.reading = (!reading.is_over()).then_some(reading);
+        came
+    }
+}
+
+/// Frames under way.
+#[derive(Debug)]
+struct Reading {
     rules: Rules,
     header: [u8; 14],
     have: usize,
@@ -94,14 +120,20 @@ struct Payload {
     skip: bool,
 }
 
-impl Reader {
-    /// Under these rules.
-    pub fn new(rules: Rules) -> Self {
-        Reader { rules, ..Reader::default() }
+impl Reading {
+    fn new(rules: Rules) -> Self {
+        let (payload, message, control) = (None, None, Vec::new());
+        Reading { rules, header: [0; 14], have: 0, payload, message, control, deaf: false, closed: false }
     }
 
-    /// Takes bytes until something is whole. None: all bytes are used up.
-    pub fn read(&mut self, bytes: &mut &[u8]) -> Option<Result<Incoming, Violation>> {
+    /// Nothing is under way, and nothing must be remembered.
+    fn is_over(&self) -> bool {
+        let between = self.have == 0 && self.payload.is_none() && self.message.is_none();
+        between && self.control.is_empty() && !self.deaf && !self.closed
+    }
+
+    /// As [`Reader::read`].
+    fn read(&mut self, bytes: &mut &[u8]) -> Option<Result<Incoming, Violation>> {
         if std::mem::take(&mut self.closed) {
             return Some(Ok(Incoming::Close(None)));
         }
@@ -213,7 +245,8 @@ impl Reader {
                 let binary = opcode == 2;
                 let new = || Message { binary, deflated, ..Message::default() };
                 let message = self.message.get_or_insert_with(new);
-                (left > (self.rules.most - message.bytes.len()) as u64).then_some(TOO_LONG)
+                (left > u64::from(self.rules.most).saturating_sub(message.bytes.len() as u64))
+                    .then_some(TOO_LONG)
             }
             _ => Some(broken("an unknown opcode")),
         }
@@ -253,7 +286,7 @@ impl Reader {
             }
             _ if self.deaf => None,
             _ if !payload.fin => self.wrong_text().map(Err),
-            _ => Some(self.message.take().unwrap_or_default().open(self.rules.most)),
+            _ => Some(self.message.take().unwrap_or_default().open(self.rules.most as usize)),
         }
     }
 }
@@ -424,7 +457,7 @@ mod tests {
         let mut bytes = &stream[..];
         assert_eq!(reader.read(&mut bytes).unwrap().unwrap_err().code, CloseCode::Size);
         assert_eq!(reader.read(&mut bytes), Some(Ok(Incoming::Close(Some(CloseCode::Size)))));
-        assert!(reader.message.is_none());
+        assert!(reader.reading.is_some_and(|reading| reading.message.is_none()));
     }
 
     #[test]

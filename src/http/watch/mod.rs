@@ -1,8 +1,9 @@
 //! Watching: live sockets and event streams, from the handshake to the last byte.
 //!
-//! A request comes in at `endpoints`, is agreed on in `handshake`, and becomes a [`connection`], whose
-//! transport (`protocol` or `sse`) spells what `live` owes it. [`sockets`] serves connections that left the
-//! HTTP server; `body` those that it must keep.
+//! A WebSocket is received and agreed on by a thread of [`sockets`] (`reception`), which then serves it; what the
+//! HTTP server must serve (event streams, and everything over TLS) comes in at `endpoints` and goes out as a `body`.
+//! Either way `handshake` says what is agreed on, and it becomes a [`connection`], whose transport (`protocol` or
+//! `sse`) spells what `live` owes it.
 
 mod body;
 pub mod command;
@@ -15,6 +16,7 @@ pub mod incoming;
 mod messages;
 pub mod outgoing;
 mod protocol;
+mod reception;
 pub mod sockets;
 mod sse;
 pub mod tally;
@@ -25,4 +27,4 @@ pub use endpoints::configure;
 #[cfg(test)]
 pub(in crate::http) use watcher::Watcher;
 pub(in crate::http) use watcher::short_mark;
-pub use worker::{WatcherThreads, start_watcher_threads};
+pub use worker::{Reception, WatcherThreads, start_watcher_threads};

@@ -48,11 +48,8 @@ const ANSWERS_MOST: usize = 256;
 /// One WebSocket connection's protocol state.
 pub struct WebSocket {
     reader: Reader,
-    /// What goes out before the session's frames: answers to commands (at most [`ANSWERS_MOST`]), and at
-    /// the end the goodbye and the close frame.
-    first: Vec<Bytes>,
-    /// The last ping's payload: only the newest must be answered (RFC 6455, 5.5.3).
-    pong: Option<Bytes>,
+    /// What goes out before the session's frames; none nearly always.
+    owed: Option<Box<Owed>>,
     wrong: u32,
     many: bool,
     deflate: bool,
@@ -65,6 +62,15 @@ pub struct WebSocket {
     closing_since: Option<Instant>,
 }
 
+/// What a client is owed beside frames of feeds.
+#[derive(Default)]
+struct Owed {
+    /// Answers to commands (at most [`ANSWERS_MOST`]), and at the end the goodbye and the close frame.
+    first: Vec<Bytes>,
+    /// The last ping's payload: only the newest must be answered (RFC 6455, 5.5.3).
+    pong: Option<Bytes>,
+}
+
 impl WebSocket {
     /// After the handshake. `many`: the client may choose feeds. `deflate`: permessage-deflate was
     /// agreed on, without context takeover.
@@ -73,8 +79,7 @@ impl WebSocket {
         let bad = watcher.bad_from_the_start();
         let mut socket = WebSocket {
             reader: Reader::new(Rules { deflate, ..Rules::default() }),
-            first: Vec::new(),
-            pong: None,
+            owed: None,
             wrong: 0,
             many,
             deflate,
@@ -98,12 +103,12 @@ impl WebSocket {
             Ok(Incoming::Binary(_)) => {
                 self.close(CloseCode::Unsupported, "binary messages are not understood")
             }
-            Ok(Incoming::Ping(payload)) => self.pong = Some(payload),
+            Ok(Incoming::Ping(payload)) => self.owed().pong = Some(payload),
             Ok(Incoming::Pong) => {}
             Ok(Incoming::Close(code)) => {
                 // Either the answer to our close, or theirs, which is answered in kind.
                 if self.closing_since.is_none() {
-                    self.first.push(close_frame(code, ""));
+                    self.owed().first.push(close_frame(code, ""));
                 }
                 self.closing_since.get_or_insert_with(Instant::now);
                 self.over = true;
@@ -188,15 +193,20 @@ impl WebSocket {
         if self.closing_since.is_some() {
             return;
         }
-        self.first.push(text_frame(message.json().as_bytes()));
-        if self.first.len() >= ANSWERS_MOST {
+        let first = &mut self.owed().first;
+        first.push(text_frame(message.json().as_bytes()));
+        if first.len() >= ANSWERS_MOST {
             self.close(BAD_REQUEST, "commands come faster than their answers are read");
         }
     }
 
+    fn owed(&mut self) -> &mut Owed {
+        self.owed.get_or_insert_default()
+    }
+
     fn close(&mut self, code: CloseCode, reason: &str) {
         if self.closing_since.is_none() {
-            self.first.push(close_frame(Some(code), reason));
+            self.owed().first.push(close_frame(Some(code), reason));
             self.closing_since = Some(Instant::now());
         }
     }
@@ -215,8 +225,7 @@ impl Transport for WebSocket {
     fn peer_closed(&mut self) {
         // There is nobody to say anything to.
         self.over = true;
-        self.first.clear();
-        self.pong = None;
+        self.owed = None;
     }
 
     fn judge(&mut self, session: &mut Session, now: Instant) {
@@ -255,15 +264,17 @@ impl Transport for WebSocket {
         if self.closing_since.is_none() && now.saturating_duration_since(self.heard) >= DEAD_AFTER {
             self.close(NO_PROGRESS, "no sign of life for 60 s");
         }
-        if !self.first.is_empty() {
+        let Owed { first, pong: pinged } = self.owed.take().map_or_else(Owed::default, |owed| *owed);
+        if !first.is_empty() {
+            self.owed = pinged.map(|pinged| Box::new(Owed { pong: Some(pinged), ..Owed::default() }));
             // Together: a close frame is the last of them.
-            return Some(std::mem::take(&mut self.first).concat().into());
+            return Some(first.concat().into());
         }
         if let Some(since) = self.closing_since {
             self.over |= now.saturating_duration_since(since) >= CLOSE_WITHIN;
             return None;
         }
-        if let Some(payload) = self.pong.take() {
+        if let Some(payload) = pinged {
             return Some(pong(&payload));
         }
         let quiet = now.saturating_duration_since(self.heard.max(self.pinged));
@@ -288,7 +299,7 @@ impl Transport for WebSocket {
     }
 
     fn is_over(&self) -> bool {
-        self.over && self.first.is_empty()
+        self.over && self.owed.as_ref().is_none_or(|owed| owed.first.is_empty())
     }
 
     fn kind(&self) -> labels::Transport {

@@ -1,28 +1,53 @@
-//! The threads that serve WebSocket watchers whose sockets were taken over from the HTTP server.
+//! The threads that accept connections and serve WebSocket watchers.
 
 use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actix_web::web;
+use bytes::Bytes;
+
 use super::connection::Connection;
 use super::handshake::Handshake;
 use super::protocol::WebSocket;
-use super::sockets::{SocketThreads, SocketWorker};
+use super::reception;
+use super::sockets::{Judgement, PassedOn, Queues, SocketThreads, SocketWorker, Visitor, Waiting};
 use super::tally::Tally;
-use crate::live::Live;
+use crate::http::Gate;
+use crate::http::inbound::{Inbound, Peer};
 use crate::live::wake::WakeQueue;
 use crate::live::worker::Worker;
+use crate::metrics::labels::Turned;
 
 /// The threads, and the way to them.
 pub type WatcherThreads = SocketThreads<Handshake>;
 
-/// Starts `threads` of them.
-pub fn start_watcher_threads(threads: usize, live: &Arc<Live>) -> io::Result<WatcherThreads> {
-    let its = live.clone();
-    SocketThreads::start(threads, live.parts(), move || {
-        let tally = Tally::new(its.metrics().clone());
-        WatchWorker { worker: Worker::start(its.clone()), tally }
+/// What these threads have in common.
+#[derive(Clone)]
+pub struct Reception {
+    /// The door, and what is watched.
+    pub gate: web::Data<Gate>,
+    /// Where connections are registered.
+    pub inbound: Arc<Inbound>,
+    /// The way to the HTTP server.
+    pub http: Arc<Queues<PassedOn>>,
+    /// What comes in is encrypted, so only the HTTP server can read it.
+    pub encrypted: bool,
+}
+
+/// Starts `threads` of them, which accept from `listener`.
+pub fn start_watcher_threads(
+    threads: usize,
+    listener: TcpListener,
+    reception: Reception,
+) -> io::Result<WatcherThreads> {
+    let parts = reception.gate.live.parts().clone();
+    SocketThreads::start(threads, listener, &parts, move || {
+        let live = &reception.gate.live;
+        let tally = Tally::new(live.metrics().clone());
+        WatchWorker { worker: Worker::start(live.clone()), tally, reception: reception.clone() }
     })
 }
 
@@ -30,6 +55,7 @@ pub fn start_watcher_threads(threads: usize, live: &Arc<Live>) -> io::Result<Wat
 struct WatchWorker {
     worker: Rc<Worker>,
     tally: Rc<Tally>,
+    reception: Reception,
 }
 
 impl SocketWorker<Handshake> for WatchWorker {
@@ -39,7 +65,27 @@ impl SocketWorker<Handshake> for WatchWorker {
         self.worker.wakes().clone()
     }
 
-    fn accept(&self, handshake: Handshake) -> Connection<WebSocket> {
+    fn arrive(&self, address: SocketAddr) -> Result<Arc<Peer>, Turned> {
+        let ip = address.ip();
+        self.reception.inbound.accept(Some(ip), self.reception.gate.door.is_proxy(ip))
+    }
+
+    fn reads_heads(&self) -> bool {
+        !self.reception.encrypted
+    }
+
+    fn judge(&self, visitor: &Visitor, received: &[u8]) -> Judgement<Handshake> {
+        reception::judge(&self.reception.gate, &self.worker, visitor, received)
+    }
+
+    fn pass_on(&self, stream: TcpStream, visitor: Visitor, received: &[u8]) {
+        let Visitor { address, peer, waited } = visitor;
+        let waiting = Waiting::new(self.worker.live().metrics());
+        let received = Bytes::copy_from_slice(received);
+        drop(self.reception.http.push(PassedOn { stream, address, peer, received, waited, waiting }));
+    }
+
+    fn serve(&self, handshake: Handshake) -> Connection<WebSocket> {
         handshake.connect(&self.worker, &self.tally)
     }
 

@@ -23,7 +23,7 @@ fn an_address_has_its_connections_and_no_more_unless_it_is_a_proxy_or_this_machi
     }
     drop(mine);
     assert!(inbound.accept(ip("9.9.9.9"), false).is_ok());
-    assert!(inbound.locked().of.is_empty() && inbound.locked().all.is_empty());
+    assert!(inbound.locked().of.is_empty() && inbound.locked().count() == 0);
     assert_eq!(inbound.metrics.connections_refused[Turned::Address].get(), 1);
 }
 
@@ -33,7 +33,7 @@ fn who_only_waits_makes_room_and_who_is_served_does_not() {
     let open: Vec<_> = (0..4).map(|_| inbound.accept(None, false).unwrap()).collect();
     open[0].enter(Phase::Busy);
     open[1].enter(Phase::Idle);
-    open[3].taken_over();
+    let _seat = open[3].watches();
     let fifth = inbound.accept(None, false).unwrap();
     let cut = |peer: &Arc<Peer>| peer.state().is_cut();
     assert_eq!(open.iter().map(cut).collect::<Vec<_>>(), [false, false, true, false], "it never asked");
@@ -56,7 +56,6 @@ fn every_phase_that_waits_for_the_client_has_its_time() {
         (Phase::Rest, Some(10)),
         (Phase::Idle, Some(75)),
         (Phase::Busy, None),
-        (Phase::Watcher, None),
     ] {
         assert_eq!(overdue(phase, s(9), &times), None, "{phase:?}");
         match most {
@@ -77,7 +76,7 @@ fn the_sweep_cuts_once_and_counts_why() {
 }
 
 #[test]
-fn a_watcher_keeps_nothing_of_the_task_that_it_was_taken_over_from() {
+fn a_watcher_keeps_nothing_of_what_read_its_head() {
     struct Task;
     impl std::task::Wake for Task {
         fn wake(self: Arc<Self>) {}
@@ -86,9 +85,13 @@ fn a_watcher_keeps_nothing_of_the_task_that_it_was_taken_over_from() {
     let peer = inbound.accept(None, false).unwrap();
     peer.watch(&task.clone().into());
     assert_eq!(Arc::strong_count(&task), 2);
-    assert!(peer.state().cut(), "in the last moment");
-    peer.watch(&task.clone().into());
-    peer.taken_over();
+    let seat = peer.watches();
+    drop(peer);
     assert_eq!(Arc::strong_count(&task), 1);
-    assert!(!peer.state().is_cut(), "it stays, and does not count as one that leaves");
+    let other = inbound.accept(None, false).unwrap();
+    other.enter(Phase::Busy);
+    assert_eq!(inbound.accept(None, false).unwrap_err(), Turned::Full, "it counts for as long as it watches");
+    drop(seat);
+    assert!(inbound.accept(None, false).is_ok());
+    assert_eq!(inbound.metrics.connections.get(), 1);
 }

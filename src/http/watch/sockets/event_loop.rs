@@ -2,6 +2,7 @@
 //! were woken because there is something to say on them.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, RawFd};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -9,18 +10,24 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
-use mio::{Events, Interest, Token};
+use mio::{Events, Interest, Registry, Token};
 use slab::Slab;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
-use super::handler::SocketWorker;
+use super::arriving::Arriving;
+use super::handler::{SocketHandler, SocketWorker};
 use super::handover::Handover;
+use super::listening::Listening;
 use super::pace::Pace;
+use super::seat::Seat;
 use super::socket::{Input, Socket};
+
 use crate::live::wake::{Wake, WakeQueue};
 use crate::supervise::{Beat, faults};
+
+mod arrivals;
 
 /// Bytes read at once, into one buffer for all sockets of the thread.
 const BUFFER: usize = 16 << 10;
@@ -28,23 +35,28 @@ const BUFFER: usize = 16 << 10;
 /// Events taken from the kernel at once.
 const EVENTS: usize = 1024;
 
-/// Connections taken in at once.
+/// Connections taken from other threads at once.
 const HANDOVERS: usize = 256;
 
 /// Sockets written to before other work of the thread gets its turn.
 const ROUND: usize = 1024;
 
+/// Of the listening socket; no socket has it as its key.
+const LISTENER: Token = Token(u32::MAX as usize);
+
 /// One thread's sockets.
 pub(super) struct EventLoop<H, W: SocketWorker<H>> {
     worker: W,
     beat: Beat,
+    seat: Rc<Seat<H>>,
     wakes: Rc<WakeQueue>,
     /// The kernel tells about the poll as it would about a socket, so there is one place to wait.
     poll: AsyncFd<Polled>,
     events: Events,
     /// Token, readable, writable.
     told: Vec<(u32, bool, bool)>,
-    sockets: Slab<Box<Socket<W::Handler>>>,
+    listening: Option<Listening>,
+    sockets: Slab<Entry<H, W::Handler>>,
     buffer: Box<[u8]>,
     /// Sockets that may hold more input, of which the kernel will not tell again.
     unread: Vec<u32>,
@@ -55,6 +67,14 @@ pub(super) struct EventLoop<H, W: SocketWorker<H>> {
     busy: Duration,
     pace: Pace,
     rest: Option<Pin<Box<Sleep>>>,
+}
+
+/// What is open.
+enum Entry<H, C> {
+    Arriving(Box<Arriving<H>>),
+    Watching(Box<Socket<C>>),
+    /// It is being judged.
+    Taken,
 }
 
 struct Polled(mio::Poll);
@@ -72,16 +92,23 @@ fn waitable(poll: Polled) -> io::Result<AsyncFd<Polled>> {
     AsyncFd::with_interest(poll, tokio::io::Interest::READABLE)
 }
 
-impl<H, W: SocketWorker<H>> EventLoop<H, W> {
+impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     /// Inside a tokio runtime with I/O and time.
-    pub fn new(worker: W, beat: Beat) -> io::Result<Self> {
+    pub fn new(worker: W, seat: Rc<Seat<H>>, beat: Beat) -> io::Result<Self> {
+        let poll = mio::Poll::new()?;
+        let listening = match seat.listener()? {
+            Some(listener) => Some(Listening::new(listener, poll.registry(), LISTENER)?),
+            None => None,
+        };
         Ok(EventLoop {
             beat,
+            seat,
             wakes: worker.wakes(),
             worker,
-            poll: waitable(Polled(mio::Poll::new()?))?,
+            poll: waitable(Polled(poll))?,
             events: Events::with_capacity(EVENTS),
             told: Vec::new(),
+            listening,
             sockets: Slab::new(),
             buffer: vec![0; BUFFER].into(),
             unread: Vec::new(),
@@ -93,9 +120,20 @@ impl<H, W: SocketWorker<H>> EventLoop<H, W> {
         })
     }
 
-    /// Serves until no more can arrive; then what is still open is cut.
+    /// Serves until the threads are to end; then what is still open is cut.
     pub async fn run(mut self, handovers: &mut mpsc::Receiver<Handover<H>>) -> io::Result<()> {
-        std::future::poll_fn(|cx| self.turn(handovers, cx)).await
+        let seat = self.seat.clone();
+        let (mut stopped, mut ended) = (Box::pin(seat.stopped()), Box::pin(seat.ended()));
+        std::future::poll_fn(|cx| {
+            if self.listening.is_some() && stopped.as_mut().poll(cx).is_ready() {
+                self.listening = None;
+            }
+            match ended.as_mut().poll(cx) {
+                Poll::Ready(()) => Poll::Ready(Ok(())),
+                Poll::Pending => self.turn(handovers, cx),
+            }
+        })
+        .await
     }
 
     /// A bounded piece of everything there is to do.
@@ -109,44 +147,27 @@ impl<H, W: SocketWorker<H>> EventLoop<H, W> {
         let now = Instant::now();
         let mut again = true;
         for _ in 0..HANDOVERS {
-            match handovers.poll_recv(cx) {
-                Poll::Ready(Some(handover)) => self.admit(handover, now),
-                Poll::Ready(None) => return Poll::Ready(Ok(())),
-                Poll::Pending => {
-                    again = false;
-                    break;
-                }
-            }
+            let Poll::Ready(Some(handover)) = handovers.poll_recv(cx) else {
+                again = false;
+                break;
+            };
+            let Handover { stream, answer, received, handshake } = handover;
+            self.serve(None, TcpStream::from_std(stream), (handshake, answer), &received, now);
         }
         for socket in std::mem::take(&mut self.unread) {
             self.attend(socket, true, false, now);
         }
         again |= self.listen(now, cx)? || !self.unread.is_empty();
+        again |= self.accept(now, cx);
         again |= self.attend_woken(now, cx);
         self.worker.turned();
+        self.seat.tell(self.sockets.len());
         if again {
             // Tasks of this thread that wake sockets get their turn first.
             cx.waker().wake_by_ref();
         }
         self.beat.rests();
         Poll::Pending
-    }
-
-    fn admit(&mut self, handover: Handover<H>, now: Instant) {
-        let mut stream = TcpStream::from_std(handover.stream);
-        let entry = self.sockets.vacant_entry();
-        let key = entry.key();
-        let registry = self.poll.get_ref().0.registry();
-        if let Err(error) = registry.register(&mut stream, Token(key), Interest::READABLE) {
-            tracing::warn!(%error, "a watcher's socket cannot be polled and is closed");
-            return;
-        }
-        let mut socket = Box::new(Socket::new(stream, self.worker.accept(handover.handshake), handover.head));
-        if !handover.received.is_empty() {
-            socket.receive(&handover.received, now);
-        }
-        entry.insert(socket);
-        self.attend(key as u32, false, false, now);
     }
 
     /// Hears what the kernel tells. True when it may have more to tell.
@@ -164,7 +185,10 @@ impl<H, W: SocketWorker<H>> EventLoop<H, W> {
         let told = self.events.iter().map(|e| (e.token().0 as u32, e.is_readable(), e.is_writable()));
         self.told.extend(told);
         for (socket, readable, writable) in std::mem::take(&mut self.told) {
-            self.attend(socket, readable, writable, now);
+            match &mut self.listening {
+                Some(listening) if socket == LISTENER.0 as u32 => listening.wake(),
+                _ => self.attend(socket, readable, writable, now),
+            }
         }
         Ok(true)
     }
@@ -204,7 +228,16 @@ impl<H, W: SocketWorker<H>> EventLoop<H, W> {
 
     /// Reads and writes one socket, as far as it can be.
     fn attend(&mut self, key: u32, readable: bool, writable: bool, now: Instant) {
-        let Some(socket) = self.sockets.get_mut(key as usize) else { return };
+        let socket = match self.sockets.get_mut(key as usize) {
+            Some(Entry::Watching(socket)) => socket,
+            Some(entry @ Entry::Arriving(_)) => {
+                if let Entry::Arriving(arriving) = std::mem::replace(entry, Entry::Taken) {
+                    self.attend_arriving(key, arriving, readable, now);
+                }
+                return;
+            }
+            Some(Entry::Taken) | None => return,
+        };
         if writable {
             socket.unblock();
         }
@@ -219,22 +252,30 @@ impl<H, W: SocketWorker<H>> EventLoop<H, W> {
             Input::End => socket.end(now, &wake),
             Input::Dry | Input::More => socket.write(now, &wake),
         };
-        if next.is_break() || self.arm(key).is_err() {
+        self.attended(key, next);
+    }
+
+    /// After a socket was written to: it is closed, or the kernel tells when it takes more.
+    fn attended(&mut self, key: u32, next: ControlFlow<()>) {
+        let Some(Entry::Watching(socket)) = self.sockets.get_mut(key as usize) else { return };
+        let registry = self.poll.get_ref().0.registry();
+        if next.is_break() || arm(socket, key, registry).is_err() {
             self.sockets.remove(key as usize);
             if self.sockets.len() * 4 < self.sockets.capacity() {
                 self.sockets.shrink_to_fit();
             }
         }
     }
+}
 
-    /// Has the kernel tell when a socket that was never blocked before takes bytes again.
-    fn arm(&mut self, key: u32) -> io::Result<()> {
-        let Some(socket) = self.sockets.get_mut(key as usize) else { return Ok(()) };
-        if socket.must_arm() {
-            let interest = Interest::READABLE | Interest::WRITABLE;
-            let registry = self.poll.get_ref().0.registry();
-            registry.reregister(&mut socket.stream, Token(key as usize), interest)?;
-        }
-        Ok(())
+/// Has the kernel tell when a socket that was never blocked before takes bytes again.
+fn arm<C: SocketHandler>(socket: &mut Socket<C>, key: u32, registry: &Registry) -> io::Result<()> {
+    match socket.must_arm() {
+        true => registry.reregister(
+            &mut socket.stream,
+            Token(key as usize),
+            Interest::READABLE | Interest::WRITABLE,
+        ),
+        false => Ok(()),
     }
 }

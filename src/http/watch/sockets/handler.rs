@@ -1,15 +1,21 @@
-//! What a user of the socket threads provides: what happens on one socket, and what each thread has beside
-//! its sockets. Neither does I/O.
+//! What a user of the socket threads provides: what becomes of a new connection, what happens on a watcher's
+//! socket, and what each thread has beside its sockets. None of it does I/O.
 
+use std::future::Future;
+use std::net::{SocketAddr, TcpStream};
+use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+use crate::http::inbound::Peer;
 use crate::live::batch::FrameBatch;
 use crate::live::frame::Encoding;
 use crate::live::wake::{Wake, WakeQueue};
+use crate::metrics::labels::Turned;
 
 /// What is to be written next.
 pub enum Output {
@@ -43,14 +49,55 @@ pub trait SocketHandler {
     fn unsent(&mut self, output: &Output, sent: usize) -> Bytes;
 }
 
-/// What one thread has beside its sockets. `H` is what was agreed in a handshake.
+/// What becomes of a connection, by what it sent so far. `H` is what was agreed on in a handshake.
+pub enum Judgement<H> {
+    /// The head is not whole yet.
+    More,
+    /// A watcher, when this is done; if it comes to nothing, the HTTP server answers.
+    Wait(Pin<Box<dyn Future<Output = Option<Entrance<H>>>>>),
+    /// A watcher.
+    Enter(Entrance<H>),
+    /// The HTTP server answers it.
+    PassOn,
+}
+
+/// A handshake that was agreed on.
+pub struct Entrance<H> {
+    /// What was agreed on.
+    pub handshake: H,
+    /// The answer to the handshake.
+    pub answer: Vec<u8>,
+    /// How long the handshake was, in bytes; what follows is for the handler.
+    pub read: usize,
+}
+
+/// A connection that nothing was agreed on with yet.
+pub struct Visitor {
+    /// Where it comes from.
+    pub address: SocketAddr,
+    /// It in the register.
+    pub peer: Arc<Peer>,
+    /// A [`Judgement::Wait`] came to nothing.
+    pub waited: bool,
+}
+
+/// What one thread has beside its sockets. `H` is what was agreed on in a handshake.
 pub trait SocketWorker<H> {
     /// What serves one connection.
     type Handler: SocketHandler;
     /// The queue by which connections of this thread are woken.
     fn wakes(&self) -> Rc<WakeQueue>;
-    /// A connection arrived.
-    fn accept(&self, handshake: H) -> Self::Handler;
+    /// Registers a connection that came in. An error is why there is no place for it.
+    fn arrive(&self, address: SocketAddr) -> Result<Arc<Peer>, Turned>;
+    /// Whether heads can be read here; else the HTTP server has every connection as it came.
+    fn reads_heads(&self) -> bool;
+    /// Judges a connection by what it sent so far.
+    fn judge(&self, visitor: &Visitor, received: &[u8]) -> Judgement<H>;
+    /// Has the HTTP server serve a connection, of which `received` was read. Dropped when too many are on their way
+    /// to it: nothing was answered yet, so the client tries again.
+    fn pass_on(&self, stream: TcpStream, visitor: Visitor, received: &[u8]);
+    /// Begins to serve a watcher.
+    fn serve(&self, handshake: H) -> Self::Handler;
     /// A round of writing was long: rounds are `stretch` apart now.
     fn stretched(&self, _stretch: Duration) {}
     /// A piece of work is done: the moment to tell others what was counted.

@@ -1,17 +1,93 @@
-//! A connection on its way from the HTTP server to a thread of sockets.
+//! Connections on their way from one thread to another.
 
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use tokio::sync::mpsc;
 
-/// What is handed over. `H` is what was agreed in the handshake.
-pub struct Handover<H> {
+use crate::http::inbound::Peer;
+use crate::metrics::Metrics;
+
+/// Connections on their way to one thread; when all threads have as many, more are closed unanswered, which a
+/// client takes for a lost connection and tries again.
+const WAITING: usize = 4096;
+
+/// A watcher that goes to a thread with fewer of them.
+pub(super) struct Handover<H> {
     /// The socket, non-blocking.
     pub stream: TcpStream,
     /// What must be written before anything else: the answer to the handshake.
-    pub head: Bytes,
+    pub answer: Vec<u8>,
     /// What the client sent after its handshake and was read already.
     pub received: Bytes,
     /// What was agreed on.
     pub handshake: H,
+}
+
+/// A connection that is for the HTTP server.
+pub struct PassedOn {
+    /// The socket, non-blocking.
+    pub stream: TcpStream,
+    /// Where it comes from.
+    pub address: SocketAddr,
+    /// It in the register.
+    pub peer: Arc<Peer>,
+    /// What was read already.
+    pub received: Bytes,
+    /// It has waited for its feed's list already, in vain.
+    pub waited: bool,
+    /// It waits for its thread.
+    pub waiting: Waiting,
+}
+
+/// Counts a connection on its way to the thread that serves it.
+pub struct Waiting(Arc<Metrics>);
+
+impl Waiting {
+    /// It begins to wait.
+    pub fn new(metrics: &Arc<Metrics>) -> Waiting {
+        metrics.handovers_waiting.inc();
+        Waiting(metrics.clone())
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.handovers_waiting.dec();
+    }
+}
+
+/// The way to several threads, taken in turn.
+pub struct Queues<T> {
+    queues: Vec<mpsc::Sender<T>>,
+    turn: AtomicUsize,
+}
+
+impl<T> Queues<T> {
+    /// To so many threads; each takes one of the receivers.
+    pub fn new(threads: usize) -> (Queues<T>, Vec<mpsc::Receiver<T>>) {
+        let (queues, ends) = (0..threads.max(1)).map(|_| mpsc::channel(WAITING)).unzip();
+        (Queues { queues, turn: AtomicUsize::new(0) }, ends)
+    }
+
+    /// Hands it to the thread whose turn it is, or the next that has room. Given back when none has.
+    pub fn push(&self, one: T) -> Result<(), T> {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        self.push_from(turn, one)
+    }
+
+    /// Hands it to this thread, or the next that has room.
+    pub(super) fn push_from(&self, first: usize, mut one: T) -> Result<(), T> {
+        for n in 0..self.queues.len() {
+            match self.queues[(first + n) % self.queues.len()].try_send(one) {
+                Ok(()) => return Ok(()),
+                Err(mpsc::error::TrySendError::Full(back) | mpsc::error::TrySendError::Closed(back)) => {
+                    one = back
+                }
+            }
+        }
+        Err(one)
+    }
 }

@@ -1,6 +1,6 @@
 //! One socket: writes what its handler has to say for as long as the kernel takes it.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::Shutdown;
 use std::ops::ControlFlow;
 use std::task::Poll;
@@ -19,12 +19,10 @@ const READS: usize = 4;
 pub(super) struct Socket<C> {
     pub stream: TcpStream,
     handler: C,
-    /// What the kernel did not take, of one frame.
-    rest: Bytes,
+    /// What the kernel did not take, of one frame; none nearly always.
+    rest: Option<Box<Bytes>>,
     /// The kernel takes nothing now; it tells when it does.
     blocked: bool,
-    /// The head was written, or is in `rest`.
-    greeted: bool,
     /// The kernel was asked to tell when it takes bytes; from then on it always does.
     armed: bool,
 }
@@ -41,9 +39,9 @@ pub(super) enum Input {
 }
 
 impl<C: SocketHandler> Socket<C> {
-    /// Writes `head` first.
-    pub fn new(stream: TcpStream, handler: C, head: Bytes) -> Self {
-        Socket { stream, handler, rest: head, blocked: false, greeted: false, armed: false }
+    /// To be greeted next.
+    pub fn new(stream: TcpStream, handler: C) -> Self {
+        Socket { stream, handler, rest: None, blocked: false, armed: false }
     }
 
     /// Bytes that were read before.
@@ -92,16 +90,12 @@ impl<C: SocketHandler> Socket<C> {
         if self.blocked {
             return ControlFlow::Continue(());
         }
-        if !self.greeted {
-            self.greeted = true;
-            return self.greet(now, wake);
-        }
-        if self.rest.has_remaining() {
-            let rest = std::mem::take(&mut self.rest);
+        if let Some(mut rest) = self.rest.take() {
             match self.push(&rest) {
                 Err(()) => return ControlFlow::Break(()),
                 Ok(sent) if sent < rest.len() => {
-                    self.rest = rest.slice(sent..);
+                    rest.advance(sent);
+                    self.rest = Some(rest);
                     return ControlFlow::Continue(());
                 }
                 Ok(_) => {}
@@ -114,7 +108,7 @@ impl<C: SocketHandler> Socket<C> {
                     match self.push(&bytes) {
                         Err(()) => return ControlFlow::Break(()),
                         Ok(sent) if sent < bytes.len() => {
-                            self.rest = self.handler.unsent(&output, sent);
+                            self.rest = Some(Box::new(self.handler.unsent(&output, sent)));
                             return ControlFlow::Continue(());
                         }
                         Ok(_) => {}
@@ -129,24 +123,25 @@ impl<C: SocketHandler> Socket<C> {
         }
     }
 
-    /// Joins what is output first to the head: one write, one packet.
-    fn greet(&mut self, now: Instant, wake: &Wake) -> ControlFlow<()> {
-        let head = std::mem::take(&mut self.rest);
+    /// Writes `head`, the answer to the handshake, together with what is output first: one write, one packet.
+    pub fn greet(&mut self, head: &[u8], now: Instant, wake: &Wake) -> ControlFlow<()> {
         let first = match self.handler.next_output(now, wake) {
             Poll::Ready(Some(output)) => output,
             Poll::Ready(None) | Poll::Pending => Output::Bytes(Bytes::new()),
         };
-        let all = [&head[..], &first.bytes()[..]].concat();
-        match self.push(&all) {
-            Err(()) => ControlFlow::Break(()),
-            Ok(sent) if sent == all.len() => self.write(now, wake),
-            Ok(sent) => {
-                let begun = sent.saturating_sub(head.len());
-                let then = self.handler.unsent(&first, begun);
-                self.rest = [&head[sent.min(head.len())..], &then[..]].concat().into();
-                ControlFlow::Continue(())
-            }
+        let body = first.bytes();
+        let sent = match self.stream.write_vectored(&[IoSlice::new(head), IoSlice::new(&body)]) {
+            Ok(sent) => sent,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => 0,
+            Err(_) => return ControlFlow::Break(()),
+        };
+        if sent < head.len() + body.len() {
+            // What the kernel did not take with the first write is as short as it will ever be.
+            let then = self.handler.unsent(&first, sent.saturating_sub(head.len()));
+            let rest = [&head[sent.min(head.len())..], &then[..]].concat();
+            self.rest = Some(Box::new(rest.into()));
         }
+        self.write(now, wake)
     }
 
     /// How much of it the kernel took; less than all: it is blocked now.

@@ -1,0 +1,97 @@
+//! The head of a request as the door judges it, whoever read it: the HTTP server, or a thread of sockets.
+
+use std::net::SocketAddr;
+
+use actix_web::HttpRequest;
+use actix_web::http::Method;
+use actix_web::http::header::{HeaderMap, HeaderName};
+
+/// What a request says before its body, and from where it came. Borrowed from whatever holds it.
+#[derive(Clone, Copy)]
+pub struct Head<'a> {
+    /// What is to be done.
+    pub method: &'a Method,
+    /// Percent-decoded, as the router sees it: a path that is judged as something else than it is served as would
+    /// be a way around the door.
+    pub path: &'a str,
+    /// As it was sent, without the question mark.
+    pub query: &'a str,
+    /// Where the connection comes from.
+    pub peer: Option<SocketAddr>,
+    /// The host that HTTP/2, or an absolute address, names beside the headers.
+    authority: Option<&'a str>,
+    headers: Headers<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Headers<'a> {
+    Map(&'a HeaderMap),
+    Lines(&'a [httparse::Header<'a>]),
+}
+
+impl<'a> Head<'a> {
+    /// Of a request that the HTTP server read.
+    pub fn of(req: &'a HttpRequest) -> Head<'a> {
+        Head {
+            method: req.method(),
+            path: req.match_info().as_str(),
+            query: req.query_string(),
+            peer: req.peer_addr(),
+            authority: req.uri().authority().map(|authority| authority.as_str()),
+            headers: Headers::Map(req.headers()),
+        }
+    }
+
+    /// Of a GET that was read line by line; `path` is decoded, `query` is not.
+    pub fn read(
+        path: &'a str,
+        query: &'a str,
+        lines: &'a [httparse::Header<'a>],
+        peer: SocketAddr,
+    ) -> Head<'a> {
+        let (method, headers) = (&Method::GET, Headers::Lines(lines));
+        Head { method, path, query, peer: Some(peer), authority: None, headers }
+    }
+
+    /// The host named beside the headers.
+    pub(super) fn authority(&self) -> Option<&'a str> {
+        self.authority
+    }
+
+    /// Every value of a header, in the order they came.
+    pub fn all(&self, name: &'a HeaderName) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let (map, lines): (_, &[httparse::Header<'a>]) = match self.headers {
+            Headers::Map(map) => (Some(map), &[]),
+            Headers::Lines(lines) => (None, lines),
+        };
+        let of_map = map.into_iter().flat_map(move |map| map.get_all(name)).map(|value| value.as_bytes());
+        let of_lines = lines.iter().filter(move |line| line.name.eq_ignore_ascii_case(name.as_str()));
+        of_map.chain(of_lines.map(|line| line.value))
+    }
+
+    /// Every value of a header that is text.
+    pub fn texts(&self, name: &'a HeaderName) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.all(name).filter_map(text)
+    }
+
+    /// Whether the header is there.
+    pub fn has(&self, name: &HeaderName) -> bool {
+        match self.headers {
+            Headers::Map(map) => map.contains_key(name),
+            Headers::Lines(lines) => lines.iter().any(|line| line.name.eq_ignore_ascii_case(name.as_str())),
+        }
+    }
+
+    /// A header that may stand there once: none when it is absent, `Some(None)` when it makes no sense.
+    pub fn single(&self, name: &'a HeaderName) -> Option<Option<&'a str>> {
+        let mut all = self.all(name);
+        let first = all.next()?;
+        Some(text(first).filter(|_| all.next().is_none()))
+    }
+}
+
+/// A header's value, if it is visible ASCII.
+pub(super) fn text(value: &[u8]) -> Option<&str> {
+    let visible = |b: &u8| matches!(b, b' '..=b'~' | b'\t');
+    value.iter().all(visible).then(|| std::str::from_utf8(value).ok()).flatten()
+}

@@ -1,0 +1,144 @@
+//! The door for connections whose heads the threads of sockets read: a WebSocket handshake that everything speaks
+//! for is agreed on here; whatever else it is goes to the HTTP server, which asks the same door again and says what
+//! is wrong in the words that every request gets. Nothing is charged for what is passed on.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use actix_web::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use actix_web::web;
+use memchr::{memchr_iter, memmem};
+use percent_encoding::percent_decode_str;
+
+use super::handshake::{Handshake, LIST_WITHIN, Only, shake_hands, watch_options};
+use super::sockets::{Entrance, Judgement, Visitor, Waiting};
+use super::watcher::Watcher;
+use crate::domain::{FeedId, Millis};
+use crate::http::Gate;
+use crate::http::door::{Head, Verdict};
+use crate::http::inbound::Peer;
+use crate::http::meter;
+use crate::live::worker::Worker;
+
+/// Lines of a head that are read here; one with more is the HTTP server's.
+const LINES: usize = 64;
+
+/// How the heads of watchers begin, as far as all of them do.
+const BEGIN: &[u8] = b"GET /v1/";
+
+/// Judges a connection by what it sent.
+pub(super) fn judge(
+    gate: &web::Data<Gate>,
+    worker: &Worker,
+    visitor: &Visitor,
+    received: &[u8],
+) -> Judgement<Handshake> {
+    let known = received.len().min(BEGIN.len());
+    if received[..known] != BEGIN[..known] {
+        return Judgement::PassOn;
+    }
+    let end = memmem::find(received, b"\r\n\r\n").map(|at| at + 4);
+    // A bare line feed is read differently by different servers (RFC 9112, 2.2).
+    let head = &received[..end.unwrap_or(received.len())];
+    if memchr_iter(b'\n', head).any(|at| head[..at].last() != Some(&b'\r')) {
+        return Judgement::PassOn;
+    }
+    let Some(read) = end else { return Judgement::More };
+    let Some((handshake, answer)) = agree(gate, worker, visitor, head) else {
+        return Judgement::PassOn;
+    };
+    let must_wait = handshake.only.as_ref().is_some_and(Only::must_wait);
+    let entrance = Entrance { handshake, answer, read };
+    match must_wait {
+        true => Judgement::Wait(Box::pin(when_listed(entrance, visitor.peer.clone()))),
+        false => Judgement::Enter(seated(entrance, &visitor.peer)),
+    }
+}
+
+/// Agrees on a handshake, when everything speaks for it. Answers what was agreed on, and the answer.
+fn agree(
+    gate: &web::Data<Gate>,
+    worker: &Worker,
+    visitor: &Visitor,
+    head: &[u8],
+) -> Option<(Handshake, Vec<u8>)> {
+    let mut lines = [httparse::EMPTY_HEADER; LINES];
+    let mut request = httparse::Request::new(&mut lines);
+    if !request.parse(head).ok()?.is_complete() || request.version != Some(1) {
+        return None;
+    }
+    let (path, query) = request.path?.split_once('?').unwrap_or((request.path?, ""));
+    let path = decoded(path)?;
+    let head = Head::read(&path, query, request.headers, visitor.address);
+    let feed = match path.strip_prefix("/v1/feeds/") {
+        Some(rest) => Some(rest.strip_suffix("/ws")?.parse::<FeedId>().ok()?),
+        None if path == "/v1/ws" => None,
+        None => return None,
+    };
+    if head.has(&CONTENT_LENGTH) || head.has(&TRANSFER_ENCODING) {
+        return None;
+    }
+    let Verdict::Enter(caller) = gate.door.admit(&head, Millis::now()) else { return None };
+    let accepted = shake_hands(&head, gate.limits.compress).ok()?;
+    let address = gate.door.address(&head);
+    let watcher = Watcher::new(gate.clone().into_inner(), caller.identity, feed.as_ref());
+    let options = watch_options(query).ok()?;
+    let place = gate.door.place(&head).ok()?;
+    let only = match feed {
+        Some(feed) => {
+            let admission = gate.live.admit_quietly(address, &feed).ok()?;
+            let lease = (!worker.has_list(&feed)).then(|| gate.live.lease(&feed));
+            Some(Only { feed, options, admission, lease })
+        }
+        None => None,
+    };
+    meter::switched(gate.live.metrics(), &path);
+    let waiting = Waiting::new(gate.live.metrics());
+    let deflate = accepted.deflate;
+    Some((Handshake { place, only, address, waiting, watcher, deflate }, accepted.bytes()))
+}
+
+/// The path as the router would see it, which decodes all but what would change its parts; none where it would not.
+fn decoded(path: &str) -> Option<Cow<'_, str>> {
+    if !path.contains('%') {
+        return Some(path.into());
+    }
+    let plain = percent_decode_str(path).decode_utf8().ok()?;
+    let same = |c: char| plain.matches(c).count() == path.matches(c).count();
+    (!plain.contains('%') && same('/') && same('+')).then_some(plain)
+}
+
+/// Waits for the list of the feed; none when it is not there in time.
+async fn when_listed(entrance: Entrance<Handshake>, peer: Arc<Peer>) -> Option<Entrance<Handshake>> {
+    let lease = entrance.handshake.only.as_ref()?.lease.as_ref()?;
+    lease.has_list(LIST_WITHIN).await.then(|| seated(entrance, &peer))
+}
+
+/// The connection is the watcher's from now on.
+fn seated(mut entrance: Entrance<Handshake>, peer: &Peer) -> Entrance<Handshake> {
+    entrance.handshake.place = entrance.handshake.place.of(peer.watches());
+    entrance
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_decoded_unless_that_would_change_its_parts() {
+        for (path, plain) in [
+            ("/v1/ws", Some("/v1/ws")),
+            ("/v1/feeds/a%3Ab/ws", Some("/v1/feeds/a:b/ws")),
+            ("/v1/feeds/a+b/ws", Some("/v1/feeds/a+b/ws")),
+            ("/v1/feeds/%C3%A9/ws", Some("/v1/feeds/\u{e9}/ws")),
+            ("/v1/feeds/a%2Fb/ws", None),
+            ("/v1/feeds/a%2fws", None),
+            ("/v1/feeds/a%2Bb/ws", None),
+            ("/v1/feeds/a%252e/ws", None),
+            ("/v1/feeds/%FF/ws", None),
+            ("/v1/feeds/50%/ws", None),
+        ] {
+            assert_eq!(decoded(path).as_deref(), plain, "{path}");
+        }
+    }
+}

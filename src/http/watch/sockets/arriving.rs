@@ -1,0 +1,160 @@
+//! A connection whose head has not come whole, or that waits to be judged. Most never are one: their head comes
+//! in one piece, with the connection.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+
+use futures_util::FutureExt;
+use mio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+use super::handler::{Entrance, Visitor};
+
+/// What is kept of a head that has not come whole, and of what follows one that waits. Longer heads are the HTTP
+/// server's, which has a limit of its own.
+pub(super) const KEPT: usize = 16 << 10;
+
+/// Said to a client that did not ask for anything in time.
+const TOO_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+
+pub(super) struct Arriving<H> {
+    pub stream: TcpStream,
+    pub visitor: Visitor,
+    pub received: Vec<u8>,
+    /// What it waits for.
+    pub waits: Option<Waits<H>>,
+}
+
+/// What a read brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Came {
+    /// So many bytes.
+    Bytes(usize),
+    /// Nothing yet.
+    Nothing,
+    /// The client is gone.
+    End,
+}
+
+/// Reads once.
+pub(super) fn read(stream: &mut TcpStream, buffer: &mut [u8]) -> Came {
+    loop {
+        return match stream.read(buffer) {
+            Ok(0) => Came::End,
+            Ok(n) => Came::Bytes(n),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Came::Nothing,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(_) => Came::End,
+        };
+    }
+}
+
+impl<H> Arriving<H> {
+    /// Reads what came. False when the client is gone.
+    pub fn read(&mut self, buffer: &mut [u8]) -> bool {
+        while self.received.len() <= KEPT {
+            match read(&mut self.stream, buffer) {
+                Came::Bytes(n) => self.received.extend_from_slice(&buffer[..n]),
+                Came::Nothing => return true,
+                Came::End => return false,
+            }
+        }
+        true
+    }
+
+    /// It took too long.
+    pub fn turn_away(&mut self) {
+        // To whom that cannot be said at once it is not said.
+        let _ = self.stream.write(TOO_LATE);
+        let _ = self.stream.shutdown(Shutdown::Write);
+    }
+}
+
+/// A wait for something, on this thread; dropped, it ends.
+pub(super) struct Waits<H> {
+    task: JoinHandle<()>,
+    /// Not the task's own result: asking a task uses up tokio's budget, and when that is gone it says that there is
+    /// none yet.
+    result: Rc<Cell<Option<Option<Entrance<H>>>>>,
+}
+
+impl<H: 'static> Waits<H> {
+    /// Begins to wait; `tell` is called when there is a result.
+    pub fn begin(
+        until: impl Future<Output = Option<Entrance<H>>> + 'static,
+        tell: impl FnOnce() + 'static,
+    ) -> Waits<H> {
+        let result = Rc::new(Cell::new(None));
+        let put = result.clone();
+        let task = tokio::task::spawn_local(async move {
+            // A wait that panicked came to nothing.
+            put.set(Some(AssertUnwindSafe(until).catch_unwind().await.unwrap_or_default()));
+            tell();
+        });
+        Waits { task, result }
+    }
+
+    /// What came of it, once it is over; given once.
+    pub fn result(&self) -> Option<Option<Entrance<H>>> {
+        self.result.take()
+    }
+}
+
+impl<H> Drop for Waits<H> {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::task::Poll;
+
+    use tokio::task::{LocalSet, coop};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_wait_that_is_over_is_seen_in_a_turn_that_did_much_before() {
+        let told = Rc::new(Cell::new(false));
+        let tell = told.clone();
+        let all = LocalSet::new();
+        let entrance = || Entrance { handshake: 7, answer: Vec::new(), read: 0 };
+        let waits = all.run_until(async {
+            let waits = Waits::begin(async move { Some(entrance()) }, move || tell.set(true));
+            while !told.get() {
+                tokio::task::yield_now().await;
+            }
+            waits
+        });
+        let waits = waits.await;
+        let seen = poll_fn(|cx| {
+            while let Poll::Ready(proceed) = coop::poll_proceed(cx) {
+                proceed.made_progress();
+            }
+            Poll::Ready(waits.result())
+        });
+        assert_eq!(seen.await.flatten().map(|entrance| entrance.handshake), Some(7));
+    }
+
+    #[tokio::test]
+    async fn a_wait_that_panics_came_to_nothing() {
+        let told = Rc::new(Cell::new(false));
+        let tell = told.clone();
+        LocalSet::new()
+            .run_until(async {
+                let until = async { panic!("a part that fails") };
+                let waits = Waits::<u8>::begin(until, move || tell.set(true));
+                while !told.get() {
+                    tokio::task::yield_now().await;
+                }
+                assert!(matches!(waits.result(), Some(None)));
+            })
+            .await;
+    }
+}

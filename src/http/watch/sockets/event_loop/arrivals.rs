@@ -1,0 +1,206 @@
+//! New connections on a thread: judged by what they send first, then served here, by another thread, or by the
+//! HTTP server.
+
+use std::task::Context;
+use std::time::Instant;
+
+use bytes::Bytes;
+use mio::net::TcpStream;
+use mio::{Interest, Token};
+
+use super::{Entry, EventLoop};
+use crate::http::watch::sockets::arriving::{Arriving, Came, KEPT, Waits, read};
+use crate::http::watch::sockets::handler::{Entrance, Judgement, SocketWorker, Visitor};
+use crate::http::watch::sockets::handover::Handover;
+use crate::http::watch::sockets::listening::{AT_ONCE, turn_away};
+use crate::http::watch::sockets::socket::Socket;
+use crate::live::wake::Wake;
+
+impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
+    /// Takes in new connections. True when there may be more.
+    pub(super) fn accept(&mut self, now: Instant, cx: &mut Context<'_>) -> bool {
+        for _ in 0..AT_ONCE {
+            let Some(listening) = &mut self.listening else { return false };
+            let Some((stream, address)) = listening.accept(cx) else { return false };
+            match self.worker.arrive(address) {
+                Ok(peer) => self.welcome(stream, Visitor { address, peer, waited: false }, now),
+                Err(why) => turn_away(stream, why),
+            }
+        }
+        true
+    }
+
+    /// A new connection: mostly its head is there already.
+    fn welcome(&mut self, mut stream: TcpStream, visitor: Visitor, now: Instant) {
+        if !self.worker.reads_heads() {
+            return self.worker.pass_on(stream.into(), visitor, &[]);
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        match read(&mut stream, &mut buffer) {
+            Came::End => {}
+            Came::Bytes(n) => {
+                let verdict = self.judge(&visitor, &buffer[..n]);
+                self.heed(verdict, None, (stream, visitor), &buffer[..n], now);
+            }
+            Came::Nothing => self.heed(Judgement::More, None, (stream, visitor), &[], now),
+        }
+        self.buffer = buffer;
+    }
+
+    /// A connection that was kept can be read, or was woken: what it waited for is there, or it is cut.
+    pub(super) fn attend_arriving(
+        &mut self,
+        key: u32,
+        mut arriving: Box<Arriving<H>>,
+        readable: bool,
+        now: Instant,
+    ) {
+        let key = key as usize;
+        if arriving.visitor.peer.is_cut() {
+            arriving.turn_away();
+            self.sockets.remove(key);
+            return;
+        }
+        if readable && !arriving.read(&mut self.buffer) {
+            self.sockets.remove(key);
+            return;
+        }
+        let verdict = match arriving.waits.as_ref().map(Waits::result) {
+            None => self.judge(&arriving.visitor, &arriving.received),
+            Some(None) => {
+                self.sockets[key] = Entry::Arriving(arriving);
+                return;
+            }
+            Some(Some(Some(entrance))) => Judgement::Enter(entrance),
+            Some(Some(None)) => {
+                arriving.visitor.waited = true;
+                Judgement::PassOn
+            }
+        };
+        let Arriving { stream, visitor, received, .. } = *arriving;
+        self.heed(verdict, Some(key), (stream, visitor), &received, now);
+    }
+
+    fn judge(&self, visitor: &Visitor, received: &[u8]) -> Judgement<H> {
+        match received {
+            [] => Judgement::More,
+            received => self.worker.judge(visitor, received),
+        }
+    }
+
+    /// Does what was judged. `key`: where the connection is kept, if it is.
+    fn heed(
+        &mut self,
+        verdict: Judgement<H>,
+        key: Option<usize>,
+        (mut stream, visitor): (TcpStream, Visitor),
+        received: &[u8],
+        now: Instant,
+    ) {
+        match verdict {
+            Judgement::Enter(entrance) => self.enter(key, stream, entrance, received, now),
+            Judgement::More if received.len() <= KEPT => {
+                visitor.peer.begins(!received.is_empty());
+                self.keep(key, stream, visitor, received);
+            }
+            Judgement::Wait(until) => {
+                visitor.peer.waits();
+                let Some(key) = self.keep(key, stream, visitor, received) else { return };
+                let wakes = self.wakes.clone();
+                let waits = Waits::begin(until, move || wakes.push(key as u32));
+                if let Entry::Arriving(arriving) = &mut self.sockets[key] {
+                    arriving.waits = Some(waits);
+                }
+            }
+            Judgement::More | Judgement::PassOn => {
+                self.take_out(key, &mut stream);
+                self.worker.pass_on(stream.into(), visitor, received);
+            }
+        }
+    }
+
+    /// Keeps a connection until there is more to judge it by. Tells where it is kept.
+    fn keep(
+        &mut self,
+        key: Option<usize>,
+        stream: TcpStream,
+        visitor: Visitor,
+        received: &[u8],
+    ) -> Option<usize> {
+        let (peer, received) = (visitor.peer.clone(), received.to_vec());
+        let kept = |stream| Entry::Arriving(Box::new(Arriving { stream, visitor, received, waits: None }));
+        let key = self.put(key, stream, kept)?;
+        peer.watch(&self.wakes.waker(&Wake::Socket(key as u32)));
+        Some(key)
+    }
+
+    /// A watcher is served here, or by a thread that has fewer.
+    fn enter(
+        &mut self,
+        key: Option<usize>,
+        mut stream: TcpStream,
+        Entrance { handshake, answer, read }: Entrance<H>,
+        received: &[u8],
+        now: Instant,
+    ) {
+        let rest = &received[read..];
+        let Some(other) = self.seat.lighter(self.sockets.len()) else {
+            return self.serve(key, stream, (handshake, answer), rest, now);
+        };
+        self.take_out(key, &mut stream);
+        let received = Bytes::copy_from_slice(rest);
+        let handover = Handover { stream: stream.into(), answer, received, handshake };
+        // Dropped when too many are on their way: nothing was answered yet, so the client tries again.
+        drop(self.seat.hand_over(other, handover));
+    }
+
+    pub(super) fn serve(
+        &mut self,
+        key: Option<usize>,
+        stream: TcpStream,
+        (handshake, answer): (H, Vec<u8>),
+        received: &[u8],
+        now: Instant,
+    ) {
+        let handler = self.worker.serve(handshake);
+        let socket = |stream| Entry::Watching(Box::new(Socket::new(stream, handler)));
+        let Some(key) = self.put(key, stream, socket) else { return };
+        let Entry::Watching(socket) = &mut self.sockets[key] else { return };
+        if !received.is_empty() {
+            socket.receive(received, now);
+        }
+        let next = socket.greet(&answer, now, &Wake::Socket(key as u32));
+        self.attended(key as u32, next);
+    }
+
+    /// Puts an entry where the connection stands, or in a new place about which the kernel tells from then on.
+    fn put(
+        &mut self,
+        key: Option<usize>,
+        mut stream: TcpStream,
+        entry: impl FnOnce(TcpStream) -> Entry<H, W::Handler>,
+    ) -> Option<usize> {
+        if let Some(key) = key {
+            self.sockets[key] = entry(stream);
+            return Some(key);
+        }
+        let place = self.sockets.vacant_entry();
+        let key = place.key();
+        let registry = self.poll.get_ref().0.registry();
+        if let Err(error) = registry.register(&mut stream, Token(key), Interest::READABLE) {
+            tracing::warn!(%error, "a connection cannot be polled and is closed");
+            return None;
+        }
+        place.insert(entry(stream));
+        Some(key)
+    }
+
+    /// The connection is not this thread's any more.
+    fn take_out(&mut self, key: Option<usize>, stream: &mut TcpStream) {
+        if let Some(key) = key {
+            self.sockets.remove(key);
+            // The kernel tells a poll that it was taken from nothing more; closing it does the same.
+            let _ = self.poll.get_ref().0.registry().deregister(stream);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The listening socket as one thread has it. All threads have the same one: whichever is free accepts.
+
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Semaphore;
+use tokio::time::{Sleep, sleep, timeout};
+
+use crate::http::inbound::refusal;
+use crate::metrics::labels::Turned;
+
+/// Connections accepted before other work of the thread gets its turn.
+pub(super) const AT_ONCE: usize = 64;
+
+/// The pause after the kernel could not give a connection, as when descriptors have run out.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a client that is turned away may take to hear why.
+const TOLD_WITHIN: Duration = Duration::from_millis(500);
+
+/// Clients that are told so at the same time; more are closed without a word.
+static TOLD: Semaphore = Semaphore::const_new(256);
+
+/// Where connections come from.
+pub(super) struct Listening {
+    listener: mio::net::TcpListener,
+    /// The kernel may have connections; it tells only once.
+    ready: bool,
+    pause: Option<Pin<Box<Sleep>>>,
+}
+
+impl Listening {
+    /// On `listener`, about which the poll tells as `token`.
+    pub fn new(listener: TcpListener, registry: &Registry, token: Token) -> io::Result<Listening> {
+        listener.set_nonblocking(true)?;
+        let mut listener = mio::net::TcpListener::from_std(listener);
+        registry.register(&mut listener, token, Interest::READABLE)?;
+        Ok(Listening { listener, ready: true, pause: None })
+    }
+
+    /// The kernel told that there is something.
+    pub fn wake(&mut self) {
+        self.ready = true;
+    }
+
+    /// The next connection; none: the kernel tells when there is one, or it is tried again after a pause.
+    pub fn accept(&mut self, cx: &mut Context<'_>) -> Option<(TcpStream, SocketAddr)> {
+        if let Some(pause) = &mut self.pause {
+            if pause.as_mut().poll(cx).is_pending() {
+                return None;
+            }
+            self.pause = None;
+        }
+        while self.ready {
+            match self.listener.accept() {
+                Ok(accepted) => return Some(accepted),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.ready = false,
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) => {
+                    tracing::error!(
+                        %error,
+                        "a connection cannot be accepted, and is tried again; where descriptors have run out, allow \
+                         more of them (ulimit -n) or fewer [limits] connections"
+                    );
+                    let mut pause = Box::pin(sleep(PAUSE));
+                    // It wakes the thread when it is over.
+                    if pause.as_mut().poll(cx) == Poll::Pending {
+                        self.pause = Some(pause);
+                    }
+                    return None;
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Whether only the connection that was to be accepted is concerned, which its client gave up.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+/// Tells a client why it is not served, if it takes that at once.
+pub(super) fn turn_away(stream: TcpStream, why: Turned) {
+    let Ok(permit) = TOLD.try_acquire() else { return };
+    tokio::task::spawn_local(async move {
+        let told = async {
+            let mut io = tokio::net::TcpStream::from_std(stream.into())?;
+            io.write_all(refusal(why).as_bytes()).await?;
+            io.shutdown().await?;
+            // Closed with input unread, the client might lose the answer.
+            let mut rest = [0; 1024];
+            while matches!(io.read(&mut rest).await, Ok(1..)) {}
+            io::Result::Ok(())
+        };
+        let _ = timeout(TOLD_WITHIN, told).await;
+        drop(permit);
+    });
+}

@@ -1,0 +1,147 @@
+//! The way in, byte by byte: however a handshake comes, it is heard, and what is no handshake of ours is answered as
+//! every request is.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::support::TestApp;
+use crate::support::app::Backing;
+use crate::support::case::PATIENCE;
+
+fn head(path: &str, more: &str) -> String {
+    format!(
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{more}\r\n"
+    )
+}
+
+async fn connect(app: &TestApp) -> TcpStream {
+    let stream = TcpStream::connect(app.authority()).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream
+}
+
+/// Reads until `enough` says so; gives all that came.
+async fn read_until(stream: &mut TcpStream, enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+    let mut all = Vec::new();
+    while !enough(&all) {
+        let mut buffer = [0; 4096];
+        let n = timeout(PATIENCE, stream.read(&mut buffer)).await.expect("it answers").unwrap();
+        assert!(n > 0, "it ended after {:?}", String::from_utf8_lossy(&all));
+        all.extend_from_slice(&buffer[..n]);
+    }
+    all
+}
+
+fn has(all: &[u8], what: &str) -> bool {
+    all.windows(what.len()).any(|window| window == what.as_bytes())
+}
+
+/// Reads the answer to a handshake and the list behind it.
+async fn watches(stream: &mut TcpStream) {
+    let all = read_until(stream, |all| has(all, "\"type\":\"snapshot\"")).await;
+    assert!(all.starts_with(b"HTTP/1.1 101"), "{:?}", String::from_utf8_lossy(&all));
+    assert!(has(&all, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handshake_may_come_in_pieces_of_any_size() {
+    let app = TestApp::start().await;
+    let whole = head("/v1/feeds/show/ws", "Cookie: a=b\r\n");
+    for piece in [1, 3, 7, 50, whole.len() - 1] {
+        let mut stream = connect(&app).await;
+        for bytes in whole.as_bytes().chunks(piece) {
+            stream.write_all(bytes).await.unwrap();
+            // So that most pieces are read alone; it must hold either way.
+            tokio::task::yield_now().await;
+        }
+        watches(&mut stream).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_with_the_handshake_is_heard_after_it() {
+    let app = TestApp::start().await;
+    let mut stream = connect(&app).await;
+    // A masked ping with the payload "hi".
+    let ping = [0x89, 0x82, 1, 2, 3, 4, b'h' ^ 1, b'i' ^ 2];
+    let both = [head("/v1/feeds/show/ws", "").as_bytes(), &ping].concat();
+    stream.write_all(&both).await.unwrap();
+    let all = read_until(&mut stream, |all| has(all, "\u{2}hi")).await;
+    assert!(all.windows(4).any(|pong| pong == [0x8a, 2, b'h', b'i']));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_asked_for_something_else_before_may_become_a_watcher() {
+    let app = TestApp::start().await;
+    let mut stream = connect(&app).await;
+    stream.write_all(b"GET /v1/feeds/show HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let first = read_until(&mut stream, |all| has(all, "\"rows\":[]") && has(all, "}")).await;
+    assert!(first.starts_with(b"HTTP/1.1 200"));
+    stream.write_all(head("/v1/feeds/show/ws", "").as_bytes()).await.unwrap();
+    watches(&mut stream).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_longer_head_than_most_is_served_all_the_same() {
+    let app = TestApp::start().await;
+    for more in
+        [format!("Cookie: {}\r\n", "c".repeat(40_000)), (0..80).map(|n| format!("X-{n}: y\r\n")).collect()]
+    {
+        let mut stream = connect(&app).await;
+        stream.write_all(head("/v1/feeds/show/ws", &more).as_bytes()).await.unwrap();
+        watches(&mut stream).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_may_be_percent_encoded_and_what_it_hides_is_no_other_path() {
+    let app = TestApp::start().await;
+    let mut stream = connect(&app).await;
+    stream.write_all(head("/v1/feeds/sh%6Fw/ws?since=x", "").as_bytes()).await.unwrap();
+    let all = read_until(&mut stream, |all| has(all, "\"type\":\"snapshot\"")).await;
+    assert!(has(&all, "\"feed\":\"show\""), "{:?}", String::from_utf8_lossy(&all));
+    for path in
+        ["/v1/feeds/a%2Fb/ws", "/v1/feeds/a%252e/ws", "/v1/feeds/%FF/ws", "/v1/feeds//ws", "/v1/feeds/a/ws/"]
+    {
+        let mut stream = connect(&app).await;
+        stream.write_all(head(path, "").as_bytes()).await.unwrap();
+        let told = read_until(&mut stream, |all| has(all, "}")).await;
+        assert!(told.starts_with(b"HTTP/1.1 4") && has(&told, "application/problem+json"), "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handshake_that_asks_for_nonsense_is_told_so_as_every_request_is() {
+    let app = TestApp::start().await;
+    for (path, more, name) in [
+        ("/v1/feeds/show/ws?max_hz=x", "", "/problems/"),
+        ("/v1/feeds/show/ws?without=everything", "", "/problems/"),
+        ("/v1/feeds/show/ws", "Sec-WebSocket-Version: 12\r\n", "/problems/bad-handshake"),
+        ("/v1/feeds/no+name/ws", "", "/problems/"),
+        ("/v1/wss", "", "/problems/"),
+    ] {
+        let mut stream = connect(&app).await;
+        stream.write_all(head(path, more).as_bytes()).await.unwrap();
+        let told = read_until(&mut stream, |all| has(all, "}")).await;
+        assert!(
+            told.starts_with(b"HTTP/1.1 4") && has(&told, name),
+            "{path} {}",
+            String::from_utf8_lossy(&told)
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_says_nothing_or_half_of_it_is_told_that_it_took_too_long() {
+    let app = TestApp::with(&Backing::fresh(), |config| config.http.head_timeout_ms = 300).await;
+    for said in ["", "GET /v1/feeds/sh", "GET /v1/feeds/show/ws HTTP/1.1\r\nHost: localhost\r\n"] {
+        let mut stream = connect(&app).await;
+        stream.write_all(said.as_bytes()).await.unwrap();
+        let mut told = String::new();
+        timeout(PATIENCE, stream.read_to_string(&mut told)).await.expect("it ends").unwrap();
+        assert!(told.starts_with("HTTP/1.1 408"), "{said:?}: {told:?}");
+    }
+    app.stop().await;
+}
