@@ -6,10 +6,11 @@
 # generated-check: clients that are made from /openapi.json for five languages, compiled and run.
 # dist: the stripped binary, a package for Debian, what the binary is made of and checksums, in dist/; dist-check
 # installs that package in a clean Debian.
+# sbom-check: what the binary is made of, against CycloneDX's schema.
 # helm-check: lints, renders and validates the Helm chart in packaging/helm, where helm is installed.
 # openapi-check: schemathesis (from PyPI) against a running gateway; not part of test.
 
-.PHONY: run check test bench openapi-check clients-check generated-check dist dist-check helm-check
+.PHONY: run check test bench openapi-check clients-check generated-check dist dist-check sbom-check helm-check
 
 run:
 	cargo run --release
@@ -47,6 +48,9 @@ dist:
 
 dist-check:
 	scripts/dist-check
+
+sbom-check:
+	scripts/sbom-check
 
 helm-check:
 	cargo build

@@ -16,6 +16,7 @@ import os
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 
@@ -101,11 +102,67 @@ def feed_of(gateway, name, policy, gifts, users, batch, redis=None, pid=None):
     return (after[1] - before[1]) / gifts, (cpu_of(pid) - cpu) / gifts
 
 
+class Watching(threading.Thread):
+    """An event stream of a feed: when totals were announced, and what they were last."""
+
+    def __init__(self, port, feed):
+        super().__init__(daemon=True)
+        self.stream = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        self.stream.request("GET", f"/v1/feeds/{feed}/sse")
+        self.lines = self.stream.getresponse()
+        self.told, self.gifts = [], 0
+        self.start()
+
+    def run(self):
+        try:
+            for line in self.lines:
+                if line.startswith(b"data:") and b'"totals"' in line:
+                    said = json.loads(line[5:])
+                    for op in said.get("ops", []):
+                        if op["op"] == "totals":
+                            self.told.append(time.time())
+                            self.gifts = op["totals"]["all"]["gifts"]
+        except (OSError, ValueError, http.client.HTTPException):
+            pass
+
+
+def rates(gateway, engine):
+    """How often a watcher is told, and how late it has the last state, from ten gifts a second to ten thousand."""
+    for rate in (10, 100, 1000, 10_000):
+        name, seconds = f"rate-{rate}", 6
+        path = f"/v1/feeds/{name}"
+        gateway.call("PUT", f"{path}/policy", EVERYTHING)
+        gateway.call("POST", f"{path}/gifts", gift(0, 1000))
+        time.sleep(2)
+        watching = Watching(gateway.port, name)
+        time.sleep(0.5)
+        sent, began = 1, time.time()
+        while time.time() - began < seconds:
+            due = int((time.time() - began) * rate)
+            if due > sent:
+                many = [gift(n, 1000) for n in range(sent, min(due, sent + 128))]
+                status, said = gateway.call("POST", f"{path}/gifts/batch", {"gifts": many})
+                assert status == 200 and said["rejected"] == 0, said
+                sent += len(many)
+            time.sleep(0.001)
+        posted = time.time()
+        while watching.gifts < sent and time.time() - posted < 30:
+            time.sleep(0.005)
+        late, told = time.time() - posted, [at for at in watching.told if at < posted]
+        most = max((sum(1 for at in told if first <= at < first + 1) for first in told), default=0)
+        print(
+            f"{engine}, {rate} gifts/s wanted, {sent / (posted - began):.0f} sent for {seconds} s: {len(told) / seconds:.2f} "
+            f"announcements a second at a watcher, {most} at most within one; the last state {late * 1000:.0f} ms after the last gift",
+            flush=True,
+        )
+
+
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("binary")
     arguments.add_argument("--gifters", type=int, default=100_000)
     arguments.add_argument("--gifts", type=int, default=20_000)
+    arguments.add_argument("--only-rates", action="store_true", help="how often watchers are told; nothing else")
     arguments.add_argument("--only-cost", action="store_true", help="of gifts on Redis; nothing else")
     wishes = arguments.parse_args()
     folder, port = tempfile.mkdtemp(), free_port()
@@ -115,6 +172,13 @@ def main():
     try:
         time.sleep(0.5)
         gateway = Gateway(wishes.binary, folder + "/a", port)
+        if wishes.only_rates:
+            rates(gateway, "redis")
+            gateway.stop()
+            gateway = Gateway(wishes.binary, folder + "/b")
+            rates(gateway, "embedded")
+            gateway.stop()
+            return
         for batch, users in ((1, 1000), (1, 1), (64, 1000), (64, 1)):
             gifts = wishes.gifts // (8 if batch == 1 else 1) // batch * batch
             off, off_cpu = feed_of(gateway, f"off-{batch}-{users}", NOTHING, gifts, users, batch, port, redis.pid)
@@ -147,27 +211,7 @@ def main():
         time.sleep(1.5)
         last = stats(port)
         print(f"a gift among {wishes.gifters} gifters, one a call: {(last[1] - after[1]) / 200:.1f} us of Redis")
-        for rate in (10, 100, 1000):
-            name, seconds = f"rate-{rate}", 4
-            path = f"/v1/feeds/{name}"
-            gateway.call("PUT", f"{path}/policy", EVERYTHING)
-            gateway.call("POST", f"{path}/gifts", gift(0, 100))
-            time.sleep(1.5)
-            first = gateway.call("GET", path)[1]["seq"]
-            sent, began = 1, time.time()
-            while time.time() - began < seconds:
-                due = int((time.time() - began) * rate)
-                if due > sent:
-                    many = [gift(n, 100) for n in range(sent, min(due, sent + 128))]
-                    gateway.call("POST", f"{path}/gifts/batch", {"gifts": many})
-                    sent += len(many)
-                time.sleep(0.005)
-            posted = time.time()
-            while gateway.call("GET", path)[1]["totals"]["all"]["gifts"] < sent and time.time() - posted < 10:
-                time.sleep(0.02)
-            late = time.time() - posted
-            told = gateway.call("GET", path)[1]["seq"] - first - (sent - 1)
-            print(f"{rate} gifts/s for {seconds} s: {sent} gifts, {told} announcements, the last state {late * 1000:.0f} ms after the last gift")
+        rates(gateway, "redis")
         gateway.stop()
         gateway = Gateway(wishes.binary, folder + "/b")
         for batch in (1, 128):
@@ -175,6 +219,7 @@ def main():
             off = feed_of(gateway, f"off-{batch}", NOTHING, gifts, 5000, batch)
             on = feed_of(gateway, f"on-{batch}", EVERYTHING, gifts, 5000, batch)
             print(f"embedded, {batch} a call, one after the other: {off:.0f} us a gift off, {on:.0f} on ({on / off:.2f} x)")
+        rates(gateway, "embedded")
         gateway.stop()
     finally:
         redis.terminate()

@@ -1,5 +1,5 @@
 -- feed_publish_later: how feed_publish and feed_publish_guarded end, when not all gifts are simply for now. Rust puts this
--- text behind feed_due's and feed_guard's.
+-- text behind feed_finish and feed_guard.
 
 local REGISTERED, MAX = tonumber(ARGV[13]), tonumber(ARGV[14])
 local unregistered, gifts_waiting = false, false
@@ -30,12 +30,8 @@ local answers = take_all(schedule, guarded and function(gift, a, index)
   return judge(string.sub(ARGV[15], gift, gift) == '1', a, index, unready)
 end)
 if unregistered then return { '', 'register', int(unregistered), int(policy.delay) } end
-local not_yet = ledger_refuses()
+local not_yet = finish()
 if not_yet then return not_yet end
-commit('=')
-remember()
-ledger_commit()
-due_commit()
 if guarded then guard_commit() end
 answers[1] = header() .. news
 do return answers end

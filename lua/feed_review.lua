@@ -92,12 +92,8 @@ else
     answer = take_now(a, INDEX, action)
   end
 end
-local not_yet = ledger_refuses()
+local not_yet = finish()
 if not_yet then return not_yet end
-commit('=')
-remember()
-ledger_commit()
-due_commit()
 call('HDEL', REVIEWS, GIFT)
 if action == 'A' and own_will then approve_name(user, name) end
 return { header() .. news, next_due(), 'done', answer }

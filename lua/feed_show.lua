@@ -66,12 +66,8 @@ for gift, member in ipairs(members) do
     answers[gift + 2] = 'x'
   end
 end
-local not_yet = ledger_refuses()
+local not_yet = finish()
 if not_yet then return not_yet end
-commit('=')
-remember()
-ledger_commit()
-due_commit()
 local next_due = due_first()
 answers[1], answers[2] = header() .. news, next_due and int(next_due) or ''
 return answers

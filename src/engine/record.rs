@@ -26,16 +26,15 @@ pub use tally::{push_gifter, push_goal, push_period, push_state, read_gifter};
 
 /// Appends `row`: 15 lines.
 pub fn push_row(out: &mut String, row: &Row) {
-    line(out, &row.id);
-    line(out, row.rev);
-    line(out, row.seq);
-    line(out, row.at.0);
-    line(out, row.updated_at.0);
-    line(out, row.expires_at.map_or(0, |at| at.0));
-    line(out, row.count);
+    text_line(out, row.id.as_str());
+    let expires = row.expires_at.map_or(0, |at| at.0);
+    for number in [row.rev as i64, row.seq as i64, row.at.0, row.updated_at.0, expires, row.count as i64] {
+        push_number(out, number);
+        out.push('\n');
+    }
     match &row.value {
         Some(value) => line(out, format_args!("{} {}", value.amount, value.currency)),
-        None => line(out, ""),
+        None => out.push('\n'),
     }
     match &row.combo {
         Some(combo) => {
@@ -46,15 +45,16 @@ pub fn push_row(out: &mut String, row: &Row) {
     }
     match &row.drop {
         Some(RowDrop { drop, left }) => line(out, format_args!("{} {left} {drop}", u8::from(row.test))),
-        None => line(out, u8::from(row.test)),
+        None => out.push_str(if row.test { "1\n" } else { "0\n" }),
     }
-    line(out, &row.user);
-    line(out, &row.gift);
-    line(out, row.message.as_deref().unwrap_or(""));
-    match row.tier {
-        Some(tier) => line(out, format_args!("{tier} {}", row.meta.as_deref().unwrap_or(""))),
-        None => line(out, format_args!(" {}", row.meta.as_deref().unwrap_or(""))),
+    text_line(out, &row.user);
+    text_line(out, &row.gift);
+    text_line(out, row.message.as_deref().unwrap_or(""));
+    if let Some(tier) = row.tier {
+        push_number(out, tier.into());
     }
+    out.push(' ');
+    text_line(out, row.meta.as_deref().unwrap_or(""));
 }
 
 /// Appends the last nine of the lines of [`push_row`] for the row that `gift` starts, whose combo has
@@ -91,7 +91,11 @@ pub fn push_body(out: &mut String, gift: &Gift, key: &str) {
 /// Appends `change`: a line with `seq prev tag kind`, then what the kind needs.
 pub fn push_change(out: &mut String, change: &Change) {
     let Change { seq, prev, tag, op, .. } = change;
-    let _ = write!(out, "{seq} {prev} {tag} ");
+    for number in [*seq, *prev] {
+        push_number(out, number as i64);
+        out.push(' ');
+    }
+    let _ = write!(out, "{tag} ");
     match op {
         Op::Add(row) => {
             out.push_str("add\n");
@@ -149,6 +153,28 @@ impl Display for SpecNumbers<'_> {
         }
         Ok(())
     }
+}
+
+/// Appends a number. Formatting is several times as dear, and every row has a dozen of them.
+pub fn push_number(out: &mut String, number: i64) {
+    let (mut digits, mut rest, mut at) = ([0_u8; 20], number.unsigned_abs(), 20);
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if number < 0 {
+        out.push('-');
+    }
+    digits[at..].iter().for_each(|digit| out.push(char::from(*digit)));
+}
+
+fn text_line(out: &mut String, text: &str) {
+    out.push_str(text);
+    out.push('\n');
 }
 
 fn line(out: &mut String, value: impl Display) {

@@ -3,7 +3,7 @@
 use super::due::{self, DueEntry};
 use super::fault::{Fault, Step};
 use super::txn::FeedTxn;
-use super::{blocking, drops, gifts, ids, reviews, totals};
+use super::{blocking, drops, gifts, reviews, totals};
 use crate::domain::{DueKind, Status};
 use crate::engine::{DUE_BATCH, DUE_TRIES, DeadDue, DueFate, DueHandled, DueRun, rest_after};
 
@@ -58,8 +58,7 @@ fn show(txn: &mut FeedTxn<'_>, entry: &DueEntry) -> Step<Result<DueFate, &'stati
                 let answer = reviews::kept_back(txn, &gift, Status::Suppressed, None)?;
                 return Ok(Ok(DueFate::Shown(answer)));
             }
-            let no = txn.number()?;
-            let decided = ids::remembered(txn.db, no, &gift.id, txn.now)?.and_then(|known| known.decided);
+            let decided = txn.remembered(&gift.id)?.and_then(|known| known.decided);
             Ok(Ok(DueFate::Shown(gifts::take(txn, &gift, decided)?)))
         }
         Err(Fault::Garbled(_)) => Ok(Err("what is stored of the gift cannot be read")),

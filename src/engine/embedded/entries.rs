@@ -38,6 +38,7 @@ pub(super) fn settle(txn: &mut FeedTxn<'_>) -> Step<()> {
     txn.touch()?;
     know(txn, no)?;
     write(txn)?;
+    txn.feed.ids.settle((txn.db, &mut txn.common.ids, no))?;
     txn.feed.write_logged(txn.db)
 }
 

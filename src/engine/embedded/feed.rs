@@ -12,9 +12,11 @@ use super::blocks::Blocks;
 use super::claims;
 use super::db::{Db, parsed, text};
 use super::fault::{Fault, Step};
+use super::ids::Ids;
 use super::ledger::Ledger;
 use super::locks::{StoredLocks, read_locks, spell_locks};
 use super::log::{Log, Record};
+use super::logged_ids::LoggedIds;
 use super::tallies::{self, Tally};
 use crate::domain::feed::Effects;
 use crate::domain::{
@@ -47,7 +49,9 @@ pub(super) struct Feed {
     pending: Vec<Change>,
     touched_locks: Vec<String>,
     /// Changes of groups before it that are on disk in the log alone, and the locks that they touched.
-    logged: (Vec<Change>, Vec<String>),
+    logged: Vec<Chunk>,
+    /// Its ids that are on disk in the log alone, and those of this group.
+    pub(super) ids: LoggedIds,
     /// Locks that were touched since it was written whole, and stand beside the changes on disk.
     later_locks: Vec<String>,
     /// What the table of locks has of it.
@@ -84,7 +88,8 @@ impl Feed {
             begun: false,
             pending: Vec::new(),
             touched_locks: Vec::new(),
-            logged: (Vec::new(), Vec::new()),
+            logged: Vec::new(),
+            ids: LoggedIds::default(),
             later_locks: Vec::new(),
             stored_locks: StoredLocks::default(),
             whole: false,
@@ -115,7 +120,11 @@ impl Feed {
         }
         let policy = &feed.policy;
         let read = state.list.at.seq;
-        for record in log.records(no)?.iter().filter(|record| record.seq > read) {
+        for record in log.records(no)? {
+            feed.ids.read(&record.ids)?;
+            if record.seq <= read {
+                continue;
+            }
             let garbled = || Fault::garbled("changes of it in the log cannot be read");
             let epoch = state.list.at.epoch.clone();
             let changes =
@@ -126,10 +135,9 @@ impl Feed {
             if state.list.at.seq != record.seq {
                 return Err(garbled());
             }
-            feed.logged.0.extend(changes);
+            log_changes(&mut feed.logged, changes.len(), record);
             later_locks.extend(read_locks(&record.locks)?);
         }
-        feed.logged.1.extend(later_locks.iter().map(|(key, _)| key.clone()));
         feed.ledger.found = log.records(no)?.to_vec();
         state.covered_from = state.covered_from.max(state.list.at.seq.saturating_sub(policy.history));
         feed.stored_locks = StoredLocks::read(db, no, &mut state.locks)?;
@@ -204,7 +212,12 @@ impl Feed {
             Some(no) => read_changes(db, no, &since.epoch, since.seq, max)?,
             None => Vec::new(),
         };
-        for change in self.logged.0.iter().chain(&self.pending) {
+        let mut logged = Vec::new();
+        for Chunk { last, body, .. } in self.logged.iter().filter(|chunk| chunk.last > since.seq) {
+            let chunk = Records::all(body, |records| records.change(&since.epoch));
+            logged.extend(chunk.ok_or_else(|| Fault::garbled(format!("the changes up to {last}")))?);
+        }
+        for change in logged.iter().chain(&self.pending) {
             let last = changes.last().map_or(since.seq, |last| last.seq);
             if changes.len() == max || change.seq > last + 1 {
                 break;
@@ -220,7 +233,7 @@ impl Feed {
     }
 
     /// Begins another life of its numbering, as after a backup that may be older than what watchers saw.
-    pub(super) fn begin_epoch(&mut self, db: &Db, name: &FeedId) -> Step<()> {
+    pub(super) fn begin_epoch(&mut self, db: &Db, ids: &mut Ids, name: &FeedId) -> Step<()> {
         let Some(no) = self.no.filter(|_| !self.state.list.at.epoch.is_none()) else { return Ok(()) };
         self.state.list.at.epoch = Epoch::mint();
         self.state.covered_from = self.state.list.at.seq;
@@ -228,15 +241,16 @@ impl Feed {
         self.whole = true;
         db.run("DELETE FROM changes WHERE feed = ?1", [no])?;
         self.touched_locks = self.state.locks.keys().cloned().collect();
-        self.logged.0.clear();
-        self.write(db, name, Millis(i64::MIN), None)
+        self.logged.clear();
+        self.write((db, ids), name, Millis(i64::MIN), None)
     }
 
     /// Brings changes that are logged to their table.
     pub(super) fn write_logged(&mut self, db: &Db) -> Step<()> {
         let Some(no) = self.no else { return Ok(()) };
-        let (changes, touched) = std::mem::take(&mut self.logged);
-        append(db, no, &changes, &spell_locks(touched, &self.state.locks))?;
+        for Chunk { last, body, locks, .. } in std::mem::take(&mut self.logged) {
+            put_chunk(db, no, last, &body, &locks)?;
+        }
         self.whole |= self.is_due();
         Ok(())
     }
@@ -248,11 +262,17 @@ impl Feed {
 
     /// Writes what is new of it: into the log if there is one, and it is neither much nor to be written whole. `now`
     /// decides which locks need not be kept any more.
-    pub(super) fn write(&mut self, db: &Db, name: &FeedId, now: Millis, log: Option<&mut Log>) -> Step<()> {
+    pub(super) fn write(
+        &mut self,
+        (db, ids): (&Db, &mut Ids),
+        name: &FeedId,
+        now: Millis,
+        log: Option<&mut Log>,
+    ) -> Step<()> {
         let Some(no) = self.no else { return Ok(()) };
         let begins = !self.begun && !self.state.list.at.epoch.is_none();
         let nowhere_to_stand = self.pending.is_empty() && !self.touched_locks.is_empty();
-        let (is_logged, are_many) = (!self.logged.0.is_empty(), self.pending.len() >= CHUNK / 4);
+        let (is_logged, are_many) = (!self.logged.is_empty(), self.pending.len() >= CHUNK / 4);
         let mut record = Record::default();
         if self.whole
             || begins
@@ -263,37 +283,39 @@ impl Feed {
             self.write_now(db, (name, no), begins || nowhere_to_stand, now)?;
         } else if let Some(last) = self.pending.last() {
             record.seq = last.seq;
-            self.pending.iter().for_each(|change| push_change(&mut record.changes, change));
-            let touched = std::mem::take(&mut self.touched_locks);
-            self.logged.0.extend_from_slice(&self.pending);
-            self.logged.1.extend_from_slice(&touched);
-            self.later_locks.extend_from_slice(&touched);
-            record.locks = spell_locks(touched, &self.state.locks);
+            record.changes = spell_changes(&self.pending);
+            record.locks = spell_locks(&mut self.touched_locks, &self.state.locks);
+            self.later_locks.append(&mut self.touched_locks);
+            log_changes(&mut self.logged, self.pending.len(), &record);
         }
         if let Some(log) = log {
             if self.ledger.new_entries() > 0 {
                 self.ledger.log(&mut record);
             }
-            if record != Record::default() {
+            self.ids.write((db, ids, no), Some(&mut record))?;
+            if !record.is_empty() {
                 log.put(db, (name, no), &record)?;
             }
+        } else {
+            self.ids.write((db, ids, no), None)?;
         }
         self.write_rest(db, no, now)
     }
 
     /// Writes its changes to their table, and it whole if it is time for that.
     fn write_now(&mut self, db: &Db, (name, no): (&FeedId, i64), whole: bool, now: Millis) -> Step<()> {
-        if !self.logged.0.is_empty() {
+        if !self.logged.is_empty() {
             self.write_logged(db)?;
         }
         let whole = whole || self.whole || self.is_due();
-        let mut touched = std::mem::take(&mut self.touched_locks);
-        self.later_locks.extend_from_slice(&touched);
+        let mut locks = String::new();
         if whole {
             write_feed(db, no, name, &self.state, self.capacity)?;
-            touched.clear();
+        } else {
+            locks = spell_locks(&mut self.touched_locks, &self.state.locks);
         }
-        append(db, no, &self.pending, &spell_locks(touched, &self.state.locks))?;
+        self.later_locks.append(&mut self.touched_locks);
+        append(db, no, &self.pending, &locks)?;
         if whole {
             let state = &mut self.state;
             self.checkpoint = state.list.at.seq;
@@ -341,20 +363,52 @@ fn write_feed(db: &Db, no: i64, name: &FeedId, state: &FeedState, capacity: u64)
     db.put(sql, params![no, name.as_str(), epoch, seq, from, capacity, overrides, rows, controls])
 }
 
-/// Appends changes of one feed, in order, and beside the last of them `locks` as [`push_lock`] spells them; no
+/// Changes that follow each other, as their table has them.
+struct Chunk {
+    /// The seq of the last of them, and how many they are.
+    last: u64,
+    count: usize,
+    body: String,
+    /// Locks that they touched.
+    locks: String,
+}
+
+/// Adds what a commit logs, so many changes, to those that were logged before.
+fn log_changes(logged: &mut Vec<Chunk>, count: usize, Record { seq, changes, locks, .. }: &Record) {
+    match logged.last_mut() {
+        Some(chunk) if chunk.count + count <= CHUNK => {
+            (chunk.last, chunk.count) = (*seq, chunk.count + count);
+            chunk.body.push_str(changes);
+            chunk.locks.push_str(locks);
+        }
+        _ => {
+            let (body, locks) = (changes.clone(), locks.clone());
+            logged.push(Chunk { last: *seq, count, body, locks });
+        }
+    }
+}
+
+fn spell_changes(changes: &[Change]) -> String {
+    let mut body = String::with_capacity(512 * changes.len());
+    changes.iter().for_each(|change| push_change(&mut body, change));
+    body
+}
+
+/// Appends changes of one feed, in order, and beside the last of them `locks` as [`spell_locks`] spells them; no
 /// locks without changes.
 fn append(db: &Db, no: i64, changes: &[Change], locks: &str) -> Step<()> {
-    let sql = "INSERT INTO changes VALUES (?1, ?2, ?3, ?4, ?5)";
     let mut chunks = changes.chunks(CHUNK).peekable();
     while let Some(chunk) = chunks.next() {
-        let mut body = String::with_capacity(512 * chunk.len());
-        chunk.iter().for_each(|change| push_change(&mut body, change));
         let locks = if chunks.peek().is_some() { "" } else { locks };
         if let Some(last) = chunk.last() {
-            db.put(sql, params![no, last.seq, body, locks])?;
+            put_chunk(db, no, last.seq, &spell_changes(chunk), locks)?;
         }
     }
     Ok(())
+}
+
+fn put_chunk(db: &Db, no: i64, last: u64, body: &str, locks: &str) -> Step<()> {
+    db.put("INSERT INTO changes VALUES (?1, ?2, ?3, ?4, ?5)", params![no, last, body, locks])
 }
 
 /// The changes after `seq`, at most `max`, without holes.

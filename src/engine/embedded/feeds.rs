@@ -253,7 +253,8 @@ impl Feeds {
                 if is_over {
                     entries::write(txn)?;
                 }
-                txn.feed.write(txn.db, txn.name, txn.now, Some(&mut txn.common.log).filter(|_| !is_over))
+                let Common { log, ids, .. } = &mut *txn.common;
+                txn.feed.write((txn.db, ids), txn.name, txn.now, Some(log).filter(|_| !is_over))
             })?;
         }
         if self.must_rerun {

@@ -11,6 +11,7 @@ use super::db::Db;
 use super::fault::{Fault, Step};
 use super::feed::Feed;
 use super::folder::{self, Folder};
+use super::ids::Ids;
 use super::log::Log;
 use super::scan::{self, Damage};
 use super::{ledger, open};
@@ -142,9 +143,10 @@ fn bring_back(from: &Path, to: &Path, defaults: &Arc<Policy>) -> Result<Report, 
     let names = ledger::names(&db, "SELECT name FROM feeds ORDER BY name", []).map_err(told)?;
     let log = Log::read(&db).map_err(told)?;
     db.begin().map_err(told)?;
+    let mut ids = Ids::default();
     for name in &names {
         match Feed::load(&db, name, defaults, &log) {
-            Ok(Some(mut feed)) => feed.begin_epoch(&db, name).map_err(told)?,
+            Ok(Some(mut feed)) => feed.begin_epoch(&db, &mut ids, name).map_err(told)?,
             Ok(None) => {}
             // It is named in the report.
             Err(Fault::Garbled(_) | Fault::Damaged(_) | Fault::Unreadable(_)) => {}

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::due::{self, DueEntry};
 use super::entries;
 use super::fault::{Fault, Step};
-use super::ids;
 use super::totals::{self, Given};
 use super::txn::FeedTxn;
 use crate::domain::answer::{CountedGift, GiftFate, Remembered};
@@ -58,8 +57,9 @@ pub(super) fn take(txn: &mut FeedTxn<'_>, gift: &Gift, decided: Option<Decision>
 pub(super) fn remember(txn: &mut FeedTxn<'_>, it: Remembered) -> Step<()> {
     let window = txn.now.plus(txn.policy.idempotency_window_ms);
     let until = if it.counted.is_some() { totals::keep_until(txn) } else { window };
-    let no = txn.number()?;
-    txn.common.ids.remember(txn.db, no, &it, until)
+    txn.number()?;
+    txn.feed.ids.remember(it, until);
+    Ok(())
 }
 
 /// Keeps a gift that is new until `at`.
@@ -89,7 +89,7 @@ pub(super) fn keep_until(
     let scheduled = Scheduled { id: gift.id.clone(), deliver_at: at };
     let fate = GiftFate::Waits(scheduled.clone());
     let it = Remembered { fingerprint: gift.fingerprint, fate, part: Part::Unknown, decided, counted: None };
-    txn.common.ids.remember(txn.db, no, &it, at)?;
+    txn.feed.ids.remember(it, at);
     txn.feed.waiting = Some(waiting + 1);
     Ok(scheduled)
 }
@@ -106,7 +106,7 @@ pub(super) fn waiting(txn: &FeedTxn<'_>) -> Step<u64> {
 /// See [`crate::engine::DueStore::unschedule`].
 pub(super) fn unschedule(txn: &mut FeedTxn<'_>, id: &GiftId) -> Step<Unscheduled> {
     let Some(no) = txn.feed.no else { return Ok(Unscheduled::Unknown) };
-    let known = ids::remembered(txn.db, no, id, txn.now)?;
+    let known = txn.remembered(id)?;
     let Some(entry) = due::find(txn.db, no, DueKind::Gift.letter(), id.as_str())? else {
         return Ok(match known.map(|known| known.fate) {
             Some(GiftFate::Taken(_)) => Unscheduled::Shown,

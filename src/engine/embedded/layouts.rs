@@ -13,8 +13,9 @@ pub(super) const APPLICATION_ID: i64 = 0x5449_5043;
 pub(super) const NEWEST: i64 = LAYOUTS.len() as i64;
 
 /// What each layout adds to the one before. A file of an older layout is brought up to the last one.
-const LAYOUTS: [&str; 13] =
-    [FEEDS, CLOSER, DUE, DROPS, REPORTS, MODERATION, SOURCES, PROBE, REVOKED, REVIEW, TALLIES, LOCKS, LOG];
+const LAYOUTS: [&str; 14] = [
+    FEEDS, CLOSER, DUE, DROPS, REPORTS, MODERATION, SOURCES, PROBE, REVOKED, REVIEW, TALLIES, LOCKS, LOG, IDS,
+];
 
 /// From this layout on every row ends with its seal; later tables are made with it.
 const SEALED: i64 = 8;
@@ -24,6 +25,9 @@ const LOCKS_IN_CHUNKS: i64 = 12;
 
 /// From this layout on changes are logged beside entries.
 const LOGGED: i64 = 13;
+
+/// From this layout on ids are logged too.
+const IDS_LOGGED: i64 = 14;
 
 const FEEDS: &str = "
 CREATE TABLE feeds (
@@ -195,6 +199,26 @@ CREATE TABLE log (
 CREATE INDEX log_places ON log (place, feed);
 ";
 
+/// Ids come to their table from the log, feed by feed, so they stand by feed: a page that cannot be read concerns few.
+const IDS: &str = "
+ALTER TABLE ids RENAME TO ids_by_id;
+CREATE TABLE ids (
+    feed INTEGER NOT NULL, id TEXT NOT NULL, fingerprint BLOB NOT NULL, status INTEGER NOT NULL,
+    epoch TEXT NOT NULL, seq INTEGER NOT NULL, row TEXT NOT NULL, count INTEGER, until INTEGER NOT NULL,
+    part TEXT NOT NULL, seal INTEGER NOT NULL, PRIMARY KEY (feed, id)
+) STRICT, WITHOUT ROWID;
+INSERT INTO ids SELECT * FROM ids_by_id ORDER BY feed, id;
+DROP TABLE ids_by_id;
+ALTER TABLE log RENAME TO log_without_ids;
+DROP INDEX log_places;
+CREATE TABLE log (
+    place INTEGER PRIMARY KEY, feed INTEGER NOT NULL, seq INTEGER NOT NULL, changes TEXT NOT NULL,
+    locks TEXT NOT NULL, ids TEXT NOT NULL, last INTEGER NOT NULL, count INTEGER NOT NULL, at INTEGER NOT NULL,
+    entries TEXT NOT NULL, seal INTEGER NOT NULL
+) STRICT;
+CREATE INDEX log_places ON log (place, feed);
+";
+
 /// The tables of a file, by name.
 pub(super) fn tables(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let sql =
@@ -219,6 +243,9 @@ pub(super) fn upgrade(conn: &Connection, layout: i64) -> rusqlite::Result<()> {
             }
             if at + 1 == LOGGED {
                 log_jots(conn)?;
+            }
+            if at + 1 == IDS_LOGGED {
+                log_again(conn)?;
             }
         }
         conn.execute_batch(&format!(
@@ -290,6 +317,26 @@ fn log_jots(conn: &Connection) -> rusqlite::Result<()> {
     drop(rows);
     drop(query);
     conn.execute_batch("DROP TABLE jots")
+}
+
+/// Brings what is logged without ids to the table that has them. What is damaged stays damaged.
+fn log_again(conn: &Connection) -> rusqlite::Result<()> {
+    let mut query = conn.prepare("SELECT * FROM log_without_ids ORDER BY place")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let (feed, is_damaged) = match seal::check(row) {
+            Ok(Found::Whole) => (row.get(1)?, false),
+            Ok(Found::Stray(feed)) => (feed, true),
+            Err(_) => (row.get(1)?, true),
+        };
+        let sql = "INSERT INTO log SELECT place, ?2, seq, changes, locks, '', last, count, at, entries,
+            seal(place, ?2, seq, changes, locks, '', last, count, at, entries) + ?3
+            FROM log_without_ids WHERE place = ?1";
+        conn.execute(sql, rusqlite::params![row.get::<_, i64>(0)?, feed, i64::from(is_damaged)])?;
+    }
+    drop(rows);
+    drop(query);
+    conn.execute_batch("DROP TABLE log_without_ids")
 }
 
 /// Makes an empty file of an older layout, as its version would have.

@@ -10,6 +10,7 @@ use super::db::{Db, text};
 use super::fault::{Fault, Step};
 use crate::domain::Millis;
 use crate::domain::feed::Lock;
+use crate::engine::record::push_number;
 
 /// Lines in one chunk.
 const CHUNK: usize = 1024;
@@ -87,10 +88,10 @@ impl StoredLocks {
 }
 
 /// Each lock under these keys once, a line each.
-pub(super) fn spell_locks(mut keys: Vec<String>, locks: &HashMap<String, Lock>) -> String {
+pub(super) fn spell_locks(keys: &mut Vec<String>, locks: &HashMap<String, Lock>) -> String {
     keys.sort_unstable();
     keys.dedup();
-    let mut lines = String::new();
+    let mut lines = String::with_capacity(96 * keys.len());
     keys.iter()
         .filter_map(|key| locks.get_key_value(key))
         .for_each(|(key, lock)| push_lock(&mut lines, key, lock));
@@ -99,8 +100,12 @@ pub(super) fn spell_locks(mut keys: Vec<String>, locks: &HashMap<String, Lock>) 
 
 /// Appends a lock: a line.
 fn push_lock(out: &mut String, key: &str, Lock { row, until }: &Lock) {
-    use std::fmt::Write;
-    let _ = writeln!(out, "{} {row} {key}", until.0);
+    push_number(out, until.0);
+    out.push(' ');
+    out.push_str(row.as_str());
+    out.push(' ');
+    out.push_str(key);
+    out.push('\n');
 }
 
 /// Reads what [`push_lock`] wrote.

@@ -29,6 +29,8 @@ pub(super) struct Record {
     pub(super) changes: String,
     /// Its dedup locks.
     pub(super) locks: String,
+    /// Its ids.
+    pub(super) ids: String,
     /// The number of the last of its entries of the ledger; 0 without any.
     pub(super) last: u64,
     /// How many they are.
@@ -119,10 +121,11 @@ impl Log {
                     seq: row.get(2)?,
                     changes: text(row, 3)?.to_owned(),
                     locks: text(row, 4)?.to_owned(),
-                    last: row.get(5)?,
-                    count: row.get(6)?,
-                    at: Millis(row.get(7)?),
-                    entries: text(row, 8)?.to_owned(),
+                    ids: text(row, 5)?.to_owned(),
+                    last: row.get(6)?,
+                    count: row.get(7)?,
+                    at: Millis(row.get(8)?),
+                    entries: text(row, 9)?.to_owned(),
                 };
                 if let Ok(records) = self.found.entry(row.get(1)?).or_insert(Ok(Vec::new())) {
                     records.push(record);
@@ -150,9 +153,9 @@ impl Log {
     /// Logs what a commit brought to a feed.
     pub(super) fn put(&mut self, db: &Db, (name, feed): (&FeedId, i64), record: &Record) -> Step<()> {
         self.last += 1;
-        let Record { seq, changes, locks, last, count, at, entries } = record;
-        let sql = "INSERT INTO log VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-        db.put(sql, params![self.last, feed, seq, changes, locks, last, count, at.0, entries])?;
+        let Record { seq, changes, locks, ids, last, count, at, entries } = record;
+        let sql = "INSERT INTO log VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+        db.put(sql, params![self.last, feed, seq, changes, locks, ids, last, count, at.0, entries])?;
         self.gifts += record.gifts();
         if !self.feeds.contains_key(name) {
             self.feeds.insert(name.clone(), feed);
@@ -190,9 +193,15 @@ impl Log {
 }
 
 impl Record {
+    /// True when there is nothing to log.
+    pub(super) fn is_empty(&self) -> bool {
+        self.seq == 0 && self.count == 0 && self.ids.is_empty()
+    }
+
     fn gifts(&self) -> u64 {
         // A change is fifteen lines or more; without entries the commit was of a feed that somebody reads.
-        if self.entries.is_empty() { self.changes.len() as u64 / 256 + 1 } else { self.count }
+        let least = self.count.max(self.ids.len() as u64 / 256);
+        if self.entries.is_empty() { least.max(self.changes.len() as u64 / 256 + 1) } else { least }
     }
 }
 

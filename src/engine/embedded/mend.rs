@@ -64,7 +64,7 @@ enum Whose {
 
 fn whose(table: &str) -> Option<Whose> {
     Some(match table {
-        "changes" | "locks" | "drops" | "ledger" | "readers" | "gifters" | "undone" | "approved" => {
+        "changes" | "locks" | "ids" | "drops" | "ledger" | "readers" | "gifters" | "undone" | "approved" => {
             Whose::ByNumber(None)
         }
         "due" => Whose::ByNumber(Some("due_id")),

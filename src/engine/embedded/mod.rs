@@ -5,10 +5,10 @@
 //! fsync is shared by everything in flight. A call is a task that runs a rule on a feed, through one value
 //! (`txn::FeedTxn`) that happens whole or not at all. From the bottom up:
 //!
-//! - `fault`, `seal`, `db`: what can go wrong, rows that are checked, the connection; `layouts`, `open`,
-//!   `folder`, `scan`, `files`: the file as a whole.
-//! - Tables with their records, and what of them is in memory, by thing: `feed`, `locks`, `log`, `ids`, `due`, `claims`,
-//!   `ledger`, `readers`, `hooks`, `jobs`.
+//! - `fault`, `seal`, `db`: what can go wrong, rows that are checked, the connection; `layouts`, `open`, `pages`, `mend`,
+//!   `folder`, `scan`, `files`: the file as a whole, and pages of it that cannot be read.
+//! - Tables with their records, and what of them is in memory, by thing: `feed`, `locks`, `log`, `logged_ids`, `ids`, `due`,
+//!   `claims`, `ledger`, `readers`, `hooks`, `jobs`.
 //! - `txn`, and the rules that run on it: `gifts`, `drops`, `due_work`, `entries`, `groups`,
 //!   `deliveries`, `moderation`, `sources`, `viewers`.
 //! - `feeds`: all of them, the group that is committed next, and damage; `webhooks`, which may read all feeds.
@@ -58,6 +58,7 @@ mod layouts;
 mod ledger;
 mod locks;
 mod log;
+mod logged_ids;
 mod mend;
 mod moderation;
 mod open;

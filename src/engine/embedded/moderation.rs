@@ -6,11 +6,11 @@ use super::db::{Db, text};
 use super::entries;
 use super::fault::Step;
 use super::gifts;
-use super::ids;
+use super::ids::Ids;
 use super::reviews;
 use super::totals;
 use super::txn::FeedTxn;
-use crate::domain::answer::GiftFate;
+use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::json::push_string;
 use crate::domain::{Control, Decision, FeedId, GiftId, GiftTakenBack, Part, Position, RowId};
 use crate::engine::record::push_retracted;
@@ -70,7 +70,7 @@ pub(super) fn feeds_showing(db: &Db, user: &str, after: Option<&FeedId>) -> Step
 /// See [`crate::engine::ModerationStore::retract_gift`].
 pub(super) fn retract_gift(txn: &mut FeedTxn<'_>, id: &GiftId) -> Step<GiftTakenBack> {
     let Some(no) = txn.feed.no else { return Ok(GiftTakenBack::Unknown) };
-    let Some(known) = ids::remembered(txn.db, no, id, txn.now)? else { return Ok(GiftTakenBack::Unknown) };
+    let Some(known) = txn.remembered(id)? else { return Ok(GiftTakenBack::Unknown) };
     let answer = match known.fate {
         GiftFate::Cancelled(_) => return Ok(GiftTakenBack::Done),
         GiftFate::InReview { .. } => {
@@ -104,7 +104,12 @@ pub(super) fn retract_gift(txn: &mut FeedTxn<'_>, id: &GiftId) -> Step<GiftTaken
         totals::undo_gift(txn, counted, &answer)?;
     }
     txn.touch()?;
-    ids::part_taken_back(txn.db, no, id)?;
+    match txn.feed.ids.get(id).cloned() {
+        Some((it, until)) => {
+            txn.feed.ids.remember(Remembered { part: Part::TakenBack, counted: None, ..it }, until);
+        }
+        None => Ids::part_taken_back(txn.db, no, id)?,
+    }
     if !part.test {
         let (seq, now) = (changed.then_some(seq), txn.now);
         entries::enter(txn, |out| push_retracted(out, id, seq, answer.row.as_ref(), now))?;

@@ -12,10 +12,7 @@ pub(super) fn publish(txn: &mut FeedTxn<'_>, gifts: &[Gift]) -> Step<Vec<Outcome
 }
 
 fn publish_one(txn: &mut FeedTxn<'_>, gift: &Gift) -> Step<Outcome> {
-    let remembered = match txn.feed.no {
-        Some(no) => txn.common.ids.remembered(txn.db, no, &gift.id, txn.now)?,
-        None => None,
-    };
+    let remembered = txn.remembered(&gift.id)?;
     // Past its window the id is free again, though what it counted can be taken back for longer.
     let over = |it: &Remembered| it.counted.as_ref().is_some_and(|counted| txn.now >= counted.window);
     if let Some(remembered) = remembered.filter(|it| !over(it)) {

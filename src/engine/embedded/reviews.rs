@@ -4,7 +4,7 @@ use super::due::{self, DueEntry};
 use super::fault::{Fault, Step};
 use super::totals::{self, Given};
 use super::txn::FeedTxn;
-use super::{blocking, entries, gifts, ids};
+use super::{blocking, entries, gifts};
 use crate::domain::answer::{CountedGift, GiftFate, Remembered};
 use crate::domain::review::{REVIEWS_MAX, ReviewNote, must_review};
 use crate::domain::{
@@ -75,7 +75,7 @@ fn hold(txn: &mut FeedTxn<'_>, gift: &Gift) -> Step<Outcome> {
     let fate = GiftFate::InReview { id: id.clone(), expires_at };
     let it =
         Remembered { fingerprint: gift.fingerprint, fate, part: Part::Unknown, decided: None, counted: None };
-    txn.common.ids.remember(txn.db, no, &it, expires_at)?;
+    txn.feed.ids.remember(it, expires_at);
     Ok(Outcome::InReview(id))
 }
 
@@ -103,7 +103,7 @@ pub(super) fn decide(txn: &mut FeedTxn<'_>, id: &GiftId, wish: Decision) -> Step
         let over = entry.place.at <= txn.now;
         settle(txn, no, entry, if over { None } else { Some(wish) })?;
     }
-    let Some(known) = ids::remembered(txn.db, no, id, txn.now)? else { return Ok(Reviewing::UNKNOWN) };
+    let Some(known) = txn.remembered(id)? else { return Ok(Reviewing::UNKNOWN) };
     Ok(match known.decided {
         Some(decided) => Reviewing::of(wish, decided, known.fate, held.is_some()),
         None => Reviewing::UNKNOWN,
@@ -164,7 +164,7 @@ pub(super) fn deny(txn: &mut FeedTxn<'_>, id: &GiftId) -> Step<Option<Decision>>
     let Some(entry) = due::find(txn.db, no, KIND, id.as_str())? else { return Ok(None) };
     let over = entry.place.at <= txn.now;
     settle(txn, no, &entry, (!over).then_some(Decision::Deny))?;
-    Ok(ids::remembered(txn.db, no, id, txn.now)?.and_then(|known| known.decided))
+    Ok(txn.remembered(id)?.and_then(|known| known.decided))
 }
 
 /// What an entry of this kind holds.

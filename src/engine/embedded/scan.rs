@@ -30,9 +30,9 @@ pub(super) struct Found {
 }
 
 /// Tables in which a feed's rows are found by its number.
-const BY_FEED: [&str; 12] = [
-    "changes", "locks", "due", "dead", "drops", "claims", "ledger", "readers", "tallies", "told", "gifters",
-    "undone",
+const BY_FEED: [&str; 13] = [
+    "changes", "locks", "ids", "due", "dead", "drops", "claims", "ledger", "readers", "tallies", "told",
+    "gifters", "undone",
 ];
 
 /// Every damage that shows without knowing what records mean.

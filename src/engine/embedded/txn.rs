@@ -15,8 +15,9 @@ use super::ids::Ids;
 use super::jobs::Jobs;
 use super::log::Log;
 use super::readers;
+use crate::domain::answer::Remembered;
 use crate::domain::feed::Effects;
-use crate::domain::{FeedId, FeedState, HookId, Millis, Policy};
+use crate::domain::{FeedId, FeedState, GiftId, HookId, Millis, Policy};
 use crate::engine::ReportLimits;
 use crate::metrics::Metrics;
 
@@ -135,6 +136,15 @@ impl<'a> FeedTxn<'a> {
         self.feed.no = Some(self.common.last_feed);
         self.feed.write_whole();
         Ok(self.common.last_feed)
+    }
+
+    /// What was answered to a gift id, if it is still remembered.
+    pub(super) fn remembered(&self, id: &GiftId) -> Step<Option<Remembered>> {
+        match (self.feed.ids.get(id), self.feed.no) {
+            (Some((it, until)), _) => Ok((*until > self.now).then(|| it.clone())),
+            (None, Some(no)) => self.common.ids.remembered(self.db, no, id, self.now),
+            (None, None) => Ok(None),
+        }
     }
 
     /// Runs a rule on the feed's list and keeps what comes of it.

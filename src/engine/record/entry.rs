@@ -1,9 +1,9 @@
 //! Entries of the ledger, as lines of text. The event is put together as JSON when it is read: most entries
 //! are trimmed without anybody having asked.
 
-use std::fmt::{Display, Write};
+use std::fmt::Write;
 
-use super::{Records, line, push_body};
+use super::{Records, line, push_body, push_number};
 use crate::domain::json::push_string;
 use crate::domain::row::combo_key;
 use crate::domain::tally::GoalView;
@@ -42,14 +42,17 @@ pub fn push_entry_head(
     row: Option<&RowId>,
     at: Millis,
 ) {
-    let dash = |value: Option<&dyn Display>, out: &mut String| match value {
-        Some(value) => drop(write!(out, " {value}")),
-        None => out.push_str(" -"),
-    };
     out.push(status.letter());
-    dash(seq.as_ref().map(|seq| seq as &dyn Display), out);
-    dash(row.map(|row| row as &dyn Display), out);
-    line(out, format_args!(" {}", at.0));
+    out.push(' ');
+    match seq {
+        Some(seq) => push_number(out, seq as i64),
+        None => out.push('-'),
+    }
+    out.push(' ');
+    out.push_str(row.map_or("-", RowId::as_str));
+    out.push(' ');
+    push_number(out, at.0);
+    out.push('\n');
 }
 
 /// Appends the entry of a gift: [`ENTRY_LINES`] lines. Nothing for a test.

@@ -91,12 +91,12 @@ impl Feeds {
         // Where the store's clock counts, a block of all feeds ends by this node's: a little early or late.
         let clock = now.unwrap_or_else(Millis::now);
         let everywhere = self.blocks.everywhere(gifts.iter(), clock).await;
-        let guarded = everywhere.contains('1') || self.was_guarded(feed);
-        let hooks = self.rounds.attaching.version();
-        if !guarded && let Some(outcomes) = self.plain.publish(&self.runner, feed, gifts, now, hooks).await? {
+        let (blocked, hooks) = (everywhere.contains('1'), self.rounds.attaching.version());
+        if !blocked && let Some(outcomes) = self.plain.publish(&self.runner, feed, gifts, now, hooks).await? {
             self.rounds.attaching.appended(feed);
             return Ok(outcomes);
         }
+        let guarded = blocked || self.was_guarded(feed);
         let due_since = self.rounds.due.register_ahead(feed, gifts, now).await?;
         let mut ready = Ready { due_since, guarded, ..Ready::default() };
         let call = |ready: &Ready| self.publish_call(feed, gifts, &everywhere, ready);

@@ -1,7 +1,8 @@
 //! What publishing is most of the time: gifts that are new rows, shown at once, in a feed whose policy this process
 //! knows. A script of its own does that and no more (`lua/publish_plain.lua`), at two thirds of what `feed_publish`
 //! costs, which knows every rule. It refuses what is anything else, and then has written nothing. Where a feed counts
-//! something, `lua/publish_plain_counted.lua` does the same and counts.
+//! something, `lua/publish_plain_counted.lua` does the same and counts; where a host looks at messages and new names, both
+//! have a like that takes gifts of approved names.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -44,6 +45,8 @@ struct Rules {
     dedup_window_ms: u64,
     /// What money is worth, where something is counted.
     points: Option<Points>,
+    /// Gifts wait for a host that have a message, or a name not approved before.
+    reviewed: bool,
 }
 
 impl Rules {
@@ -68,10 +71,18 @@ impl Rules {
             time_zone: _,
             points,
         } = policy.clone();
-        let is_plain = row_ttl_ms == 0 && delay_ms == 0 && history > 0 && review == ReviewMode::Off;
+        let is_plain = row_ttl_ms == 0 && delay_ms == 0 && history > 0 && review != ReviewMode::All;
+        let reviewed = review == ReviewMode::Messages;
         let dedup_window_ms = if dedup == Dedup::Off { 0 } else { dedup_window_ms };
         let points = (!totals.is_empty()).then_some(points);
-        is_plain.then_some(Rules { capacity, history, idempotency_window_ms, dedup_window_ms, points })
+        is_plain.then_some(Rules {
+            capacity,
+            history,
+            idempotency_window_ms,
+            dedup_window_ms,
+            points,
+            reviewed,
+        })
     }
 }
 
@@ -120,6 +131,9 @@ impl Plain {
                 self.learn(feed, None, "");
                 break;
             };
+            if rules.reviewed && gifts.iter().any(|gift| gift.message.is_some()) {
+                return Ok(None);
+            }
             // Most feeds have none. Where that is not enough to go by, it is asked for: no policy is "?".
             let policy = match (items.are_apart(&rules), &known) {
                 (true, _) => policy,
@@ -127,12 +141,8 @@ impl Plain {
                 (false, Some(_)) => return Ok(None),
             };
             let plan = Plan { runner, feed, gifts, items: &items.keys, policy: &policy, hooks, clock };
-            let call = match (&rules.points, Counting::read(&count)) {
-                (None, _) => plan.call(&rules),
-                (Some(points), Some(counting)) => plan.counted(&rules, points, &counting),
-                // What is counted is being settled, or was not heard of yet: the script says what it is.
-                (Some(points), None) => plan.counted(&rules, points, &Counting::default()),
-            };
+            // What is counted may be settled just now, or was not heard of yet: then the script says what it is.
+            let call = plan.call(&rules, &Counting::read(&count).unwrap_or_default());
             let reply = runner.run_plain(call, feed).await?;
             if let Some((mark, _)) = &reply.mark {
                 self.took(feed);
@@ -259,7 +269,7 @@ impl Plan<'_> {
         let [ledger, reports, _] = keys.ledger(self.feed);
         call.keys([("list", list), ("rows", rows), ("hist", hist), ("meta", meta), ("policy", policy_key)]);
         call.keys([("ledger", ledger), ("reports", reports), ("blocks", keys.blocks(self.feed))]);
-        let Rules { capacity, history, idempotency_window_ms, dedup_window_ms, points: _ } = rules;
+        let Rules { capacity, history, idempotency_window_ms, dedup_window_ms, .. } = rules;
         let (clock, hooks, ledger_max) = (self.clock, self.hooks, self.runner.options.reports.ledger_max);
         call.arg("known policy", self.policy).arg(
             "rules",
@@ -270,28 +280,35 @@ impl Plan<'_> {
         call
     }
 
-    fn call(&self, rules: &Rules) -> Call {
-        let mut call = self.of(&scripts::PUBLISH_PLAIN, rules);
-        for (gift, (id, lock)) in self.gifts.iter().zip(self.items) {
-            call.item([("id", id.clone()), ("lock", lock.clone())], own_args(gift));
+    fn call(&self, rules: &Rules, counting: &Counting<'_>) -> Call {
+        let script = match (&rules.points, rules.reviewed) {
+            (None, false) => &scripts::PUBLISH_PLAIN,
+            (None, true) => &scripts::PUBLISH_PLAIN_REVIEWED,
+            (Some(_), false) => &scripts::PUBLISH_PLAIN_COUNTED,
+            (Some(_), true) => &scripts::PUBLISH_PLAIN_COUNTED_REVIEWED,
+        };
+        let mut call = self.of(script, rules);
+        if rules.points.is_some() {
+            let [count, tally, parts, left, _] = self.runner.keys.counted(self.feed);
+            call.keys([("count", count), ("tally", tally), ("parts", parts), ("left", left)]);
+            let [opens, ends, keep, span] = counting.words;
+            call.arg("known count", counting.text).arg("calendar", format_args!("{opens} {ends} {keep}"));
+            call.arg("span", span);
         }
-        call
-    }
-
-    fn counted(&self, rules: &Rules, points: &Points, counting: &Counting<'_>) -> Call {
-        let mut call = self.of(&scripts::PUBLISH_PLAIN_COUNTED, rules);
-        let [count, tally, parts, left, _] = self.runner.keys.counted(self.feed);
-        call.keys([("count", count), ("tally", tally), ("parts", parts), ("left", left)]);
-        let [opens, ends, keep, span] = counting.words;
-        call.arg("known count", counting.text).arg("calendar", format_args!("{opens} {ends} {keep}"));
-        call.arg("span", span);
+        if rules.reviewed {
+            call.key("approved", self.runner.keys.approved(self.feed));
+        }
         for (gift, (id, lock)) in self.gifts.iter().zip(self.items) {
-            let [fingerprint, body, extra, part] = own_args(gift);
-            let mut person = String::with_capacity(96);
-            gift.user.push_json(&mut person);
-            let counted = wire::counted(gift, points);
-            let args = [fingerprint, body, extra, part, ("counted", counted), ("person", person)];
-            call.item([("id", id.clone()), ("lock", lock.clone())], args);
+            let counted = rules.points.iter().flat_map(|points| {
+                let mut person = String::with_capacity(96);
+                gift.user.push_json(&mut person);
+                [("counted", wire::counted(gift, points)), ("person", person)]
+            });
+            let name = rules.reviewed.then(|| ("name", wire::name(&gift.user)));
+            call.item(
+                [("id", id.clone()), ("lock", lock.clone())],
+                own_args(gift).into_iter().chain(counted).chain(name),
+            );
         }
         call
     }

@@ -8,6 +8,7 @@ use super::known::Mark;
 use super::net::faults::Fault;
 use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::gift::Fingerprint;
+use crate::domain::json::push_string;
 use crate::domain::tally::Points;
 use crate::domain::{
     Answer, Change, Controls, Decision, Dedup, DropId, DropView, Epoch, Gift, GiftId, Millis, Outcome,
@@ -238,6 +239,15 @@ pub(super) fn unranked(user: &Person) -> String {
 /// Who gave, as scripts that count get it.
 pub(super) fn gifter(user: &Person) -> String {
     format!("{} {}", if user.anonymous { '-' } else { 'r' }, user.id)
+}
+
+/// A name of a user, as `approved` has it: `lua/feed_guard.lua` makes the same of a gift's body.
+pub(super) fn name(user: &Person) -> String {
+    let mut text = String::with_capacity(64);
+    push_string(&mut text, &user.id);
+    text.push(' ');
+    push_string(&mut text, &user.name);
+    text
 }
 
 /// What a gift that is no frame of a combo adds to its row, as `lua/feed_gifts.lua` remembers it.

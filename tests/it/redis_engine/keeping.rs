@@ -1,6 +1,8 @@
 //! What Redis keeps, exactly as the contract says, whoever else uses it.
 
 use super::*;
+use tipcast::domain::{Decision, ReviewMode};
+use tipcast::engine::{FeedStore, ReviewStore, TotalsStore};
 
 /// Scripts that the server has run.
 fn scripts_run(server: &RedisServer) -> u64 {
@@ -78,7 +80,50 @@ async fn gifts_of_one_giver_in_one_call_are_plain_where_no_lock_is_taken_and_els
         assert_eq!(list.rows.iter().map(|row| row.count).sum::<u64>(), if rows == 1 { 42 } else { 10 });
     }
 }
-use tipcast::engine::FeedStore;
+
+#[tokio::test]
+async fn gifts_of_approved_names_are_plain_until_one_of_another_comes() {
+    let server = RedisServer::start();
+    let engine = engine_on(&server).await;
+    let patch =
+        PolicyPatch { review: Some(ReviewMode::Messages), dedup: Some(Dedup::Off), ..PolicyPatch::default() };
+    for (name, totals) in [("seen", ""), ("counted", "all,day")] {
+        let feed: FeedId = name.parse().unwrap();
+        let patch = PolicyPatch { totals: totals.parse().ok(), ..patch.clone() };
+        engine.set_policy(&feed, PolicyChange::Merge(patch), NOW).await.unwrap();
+        let by = |id: &str, name: &str, message: Option<&str>| {
+            let mut json =
+                json!({"id": id, "user": {"id": "a\"nn", "name": name}, "gift": {"id": "r", "name": "R"}});
+            if let Some(message) = message {
+                json["message"] = message.into();
+            }
+            vec![gift_of(json)]
+        };
+        let waits = |outcomes: Vec<Outcome>| matches!(outcomes[..], [Outcome::InReview(_)]);
+        assert!(waits(engine.publish(&feed, by("first", "A\\nn", None), NOW).await.unwrap()));
+        let id = "first".parse().unwrap();
+        engine.review(&feed, &id, Decision::Approve, NOW).await.unwrap();
+        for n in 0..70 {
+            engine.publish(&feed, by(&format!("a{n}"), "A\\nn", None), NOW).await.unwrap();
+        }
+        // What counts is plain while watchers are told of it now and then, as they are by this too.
+        engine.totals(&feed, false, NOW).await.unwrap();
+        // Only scripts that know every rule append by this command.
+        let before = runs_of(&server, "rpush");
+        for n in 0..20 {
+            let outcomes = engine.publish(&feed, by(&format!("b{n}"), "A\\nn", None), NOW).await.unwrap();
+            assert!(matches!(outcomes[..], [Outcome::New(_)]), "{outcomes:?}");
+        }
+        let runs = runs_of(&server, "rpush") - before;
+        assert!(runs < 10, "{name}: {runs}");
+        assert!(waits(engine.publish(&feed, by("said", "A\\nn", Some("hi")), NOW).await.unwrap()));
+        assert!(waits(engine.publish(&feed, by("new", "Ann", None), NOW).await.unwrap()));
+        assert_eq!(engine.reviews(&feed, NOW).await.unwrap().len(), 2);
+        // A name passes for thirty days.
+        let later = Millis(NOW.0 + 31 * 86_400_000);
+        assert!(waits(engine.publish(&feed, by("later", "A\\nn", None), later).await.unwrap()));
+    }
+}
 
 #[tokio::test]
 async fn two_engines_on_one_redis_see_each_others_changes() {

@@ -1,10 +1,10 @@
 //! What is only logged: it is there after a kill at any point, while the disk refuses, and beside pages that rot.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::domain::{Change, Position, RowId};
-use crate::engine::Missed;
+use crate::domain::{Change, GiftTakenBack, Position, RowId};
+use crate::engine::{Missed, ModerationStore};
 
 /// What is on disk now, as a kill would leave it: the engine is between two commits.
 fn killed(dir: &Path) -> tempfile::TempDir {
@@ -37,6 +37,7 @@ async fn whenever_it_is_killed_what_was_acknowledged_is_there_once() {
     let names = ["a", "b", "c"];
     // Of each feed: the ids that were taken, and the newest row.
     let mut known: BTreeMap<&str, (Vec<String>, Option<RowId>)> = BTreeMap::new();
+    let mut taken_back = BTreeSet::new();
     let mut seed = 7_u64;
     for step in 0..70 {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -65,6 +66,14 @@ async fn whenever_it_is_killed_what_was_acknowledged_is_there_once() {
                 engine = open(dir.path());
             }
             5 => drop(engine.snapshot(&feed(name), NOW).await.unwrap()),
+            // Nothing but its id changes of what it was.
+            6 => {
+                if let Some(id) = ids.last() {
+                    engine.retract_gift(&feed(name), &id.parse().unwrap(), NOW).await.unwrap();
+                    taken_back.insert((name, id.clone()));
+                    *row = None;
+                }
+            }
             _ => {
                 let id = format!("{step}");
                 let done = engine.publish(&feed(name), vec![gift(&id, "")], NOW).await.unwrap().remove(0);
@@ -87,7 +96,12 @@ async fn whenever_it_is_killed_what_was_acknowledged_is_there_once() {
             if let Missed::Changes(_) = engine.changes(&feed(name), &since, 9).await.unwrap() {
                 assert_eq!(changes(&again, name, &since).await, changes(&engine, name, &since).await);
             }
-            assert_eq!(entries(&again, name).await, ids.len(), "{name} after step {step}");
+            for id in ids.iter().filter(|id| taken_back.contains(&(*name, (*id).clone()))) {
+                let done = again.retract_gift(&feed(name), &id.parse().unwrap(), NOW).await.unwrap();
+                assert_eq!(done, GiftTakenBack::Done, "{name} after step {step}");
+            }
+            let gone = taken_back.iter().filter(|(of, _)| of == name).count();
+            assert_eq!(entries(&again, name).await, ids.len() + gone, "{name} after step {step}");
             for id in ids.iter().rev().take(3) {
                 let done = again.publish(&feed(name), vec![gift(id, "")], NOW).await.unwrap().remove(0);
                 assert!(matches!(done, Outcome::Duplicate(_)), "{name} after step {step}: {done:?}");

@@ -25,15 +25,66 @@ fn a_file_of_the_first_layout_is_brought_up_to_date_with_what_it_holds() {
             .unwrap()
             .unwrap();
         assert_eq!((read.state.list.at.seq, read.state.locks["key"].until), (1, Millis(9)));
-        let known = ids::remembered(&db, 1, &"a".parse().unwrap(), Millis(8)).unwrap().unwrap();
+        let (ids, id) = (ids::Ids::read(&db).unwrap(), "a".parse().unwrap());
+        let known = ids.remembered(&db, 1, &id, Millis(8)).unwrap().unwrap();
         assert!(
             matches!(known.fate, crate::domain::answer::GiftFate::Taken(answer) if answer.row.as_ref().is_some_and(|row| row.as_str() == "e-1"))
         );
     }
 }
 
+/// Has ids stand in the order of ids, and nothing of them in the log: they are to be in their table already.
+fn as_layout_13(db: &Connection) {
+    db.execute_batch(
+        "ALTER TABLE ids RENAME TO ids_by_feed;
+        CREATE TABLE ids (
+            feed INTEGER NOT NULL, id TEXT NOT NULL, fingerprint BLOB NOT NULL, status INTEGER NOT NULL,
+            epoch TEXT NOT NULL, seq INTEGER NOT NULL, row TEXT NOT NULL, count INTEGER, until INTEGER NOT NULL,
+            part TEXT NOT NULL DEFAULT '', seal INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (id, feed)
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO ids SELECT * FROM ids_by_feed; DROP TABLE ids_by_feed;
+        ALTER TABLE log RENAME TO log_with_ids; DROP INDEX log_places;
+        CREATE TABLE log (
+            place INTEGER PRIMARY KEY, feed INTEGER NOT NULL, seq INTEGER NOT NULL, changes TEXT NOT NULL,
+            locks TEXT NOT NULL, last INTEGER NOT NULL, count INTEGER NOT NULL, at INTEGER NOT NULL,
+            entries TEXT NOT NULL, seal INTEGER NOT NULL
+        ) STRICT;
+        CREATE INDEX log_places ON log (place, feed);
+        INSERT INTO log SELECT place, feed, seq, changes, locks, last, count, at, entries,
+            seal(place, feed, seq, changes, locks, last, count, at, entries) FROM log_with_ids;
+        DROP TABLE log_with_ids; PRAGMA user_version=13;",
+    )
+    .unwrap();
+}
+
+#[tokio::test]
+async fn a_folder_with_ids_in_the_order_of_ids_keeps_them_and_what_is_damaged_of_its_log() {
+    let whole = filled().await;
+    as_layout_13(&database(whole.path()));
+    for damage in ["count = count + 1", "feed = feed + 256"] {
+        let dir = copy(whole.path());
+        let db = database(dir.path());
+        let sql =
+            format!("UPDATE log SET {damage} WHERE place = (SELECT max(place) FROM log WHERE feed = ?1)");
+        assert_eq!(db.execute(&sql, [no_of(&db, "hurt-2")]).unwrap(), 1);
+        drop(db);
+        let engine = open(dir.path());
+        let refused = engine.snapshot(&feed("hurt-2"), NOW).await;
+        assert!(matches!(refused, Err(EngineError::FeedDamaged(_))), "{damage}: {refused:?}");
+        for name in ["hurt", "well"] {
+            let again = gift(&format!("{name}-1"), "");
+            let done = engine.publish(&feed(name), vec![again], NOW).await.unwrap().remove(0);
+            assert!(matches!(done, Outcome::Duplicate(_)), "{damage}: {done:?}");
+        }
+        assert_eq!(engine.snapshot(&feed("well-2"), NOW).await.unwrap().at.seq, 4, "{damage}");
+        is_well(&engine, "well-2", "w").await;
+        engine.close().await.unwrap();
+    }
+}
+
 /// Brings what is logged of changes to their table, and the rest to the table that was before the log.
 fn as_layout_12(db: &Connection) {
+    as_layout_13(db);
     db.execute_batch(
         "CREATE TABLE jots (
             place INTEGER PRIMARY KEY, feed INTEGER NOT NULL, last INTEGER NOT NULL, count INTEGER NOT NULL,

@@ -57,16 +57,20 @@ impl Call {
     }
 
     /// One of the things that the script takes many of: its KEYS and its ARGV, in the header's order.
-    pub fn item<const K: usize, const A: usize>(
+    pub fn item<'a, const K: usize>(
         &mut self,
         keys: [(&str, String); K],
-        args: [(&str, String); A],
+        args: impl IntoIterator<Item = (&'a str, String)>,
     ) -> &mut Call {
         let Header { item_keys, item_args, .. } = self.script.header();
         debug_assert!(keys.iter().map(|(name, _)| name).eq(item_keys), "{}: {item_keys:?}", self.script.name);
-        debug_assert!(args.iter().map(|(name, _)| name).eq(item_args), "{}: {item_args:?}", self.script.name);
         self.item_keys.extend(keys.into_iter().map(|(_, key)| key));
-        self.item_args.extend(args.into_iter().map(|(_, arg)| arg));
+        let mut wanted = item_args.iter();
+        for (name, arg) in args {
+            debug_assert_eq!(wanted.next(), Some(&name), "{}: {item_args:?}", self.script.name);
+            self.item_args.push(arg);
+        }
+        debug_assert_eq!(wanted.next(), None, "{}: {item_args:?}", self.script.name);
         self
     }
 

@@ -52,6 +52,9 @@ pub const GIFTS: Part = Part { name: "feed_gifts", text: include_str!("../../../
 /// What stands in front of scripts whose KEYS 6 and 7 are the feed's due queue.
 pub const DUE: Part = Part { name: "feed_due", text: include_str!("../../../../lua/feed_due.lua") };
 
+/// How scripts end that take gifts and whose due queue may change: behind [`DUE`].
+pub const FINISH: Part = Part { name: "feed_finish", text: include_str!("../../../../lua/feed_finish.lua") };
+
 /// The part of publishing that is all of it most of the time.
 pub const NOW: Part =
     Part { name: "feed_publish_now", text: include_str!("../../../../lua/feed_publish_now.lua") };
@@ -62,6 +65,14 @@ pub const PLAIN: Part = Part { name: "plain", text: include_str!("../../../../lu
 /// How such gifts are written: behind the same scripts.
 pub const PLAIN_WRITE: Part =
     Part { name: "plain_write", text: include_str!("../../../../lua/plain_write.lua") };
+
+/// How such gifts count: behind the scripts that do.
+pub const PLAIN_COUNT: Part =
+    Part { name: "plain_count", text: include_str!("../../../../lua/plain_count.lua") };
+
+/// Whether a host has approved the names of such gifts' givers: behind the scripts that ask.
+pub const PLAIN_APPROVED: Part =
+    Part { name: "plain_approved", text: include_str!("../../../../lua/plain_approved.lua") };
 
 /// Sums that count beyond what a float can tell apart: for scripts that count.
 pub const SUMS: Part = Part { name: "feed_sums", text: include_str!("../../../../lua/feed_sums.lua") };
@@ -97,8 +108,10 @@ pub const LATER: Part =
     Part { name: "feed_publish_later", text: include_str!("../../../../lua/feed_publish_later.lua") };
 
 /// Every part there is.
-pub const PARTS: [Part; 19] = [
+pub const PARTS: [Part; 22] = [
     PLAIN,
+    PLAIN_COUNT,
+    PLAIN_APPROVED,
     PLAIN_WRITE,
     COMMON,
     LEDGER,
@@ -114,6 +127,7 @@ pub const PARTS: [Part; 19] = [
     GUARDED,
     NOW,
     DUE,
+    FINISH,
     GUARD,
     LATER,
     DROPS,
@@ -167,27 +181,45 @@ macro_rules! script {
     };
 }
 
-script!(PUBLISH, "feed_publish", [COMMON, LEDGER, APPEND, GIFTS, NOW, DUE, LATER], true);
+script!(PUBLISH, "feed_publish", [COMMON, LEDGER, APPEND, GIFTS, NOW, DUE, FINISH, LATER], true);
 script!(PUBLISH_PLAIN, "publish_plain", [PLAIN], true, [PLAIN_WRITE]);
-script!(PUBLISH_PLAIN_COUNTED, "publish_plain_counted", [PLAIN], true, [PLAIN_WRITE]);
+script!(PUBLISH_PLAIN_COUNTED, "publish_plain_counted", [PLAIN], true, [PLAIN_COUNT, PLAIN_WRITE]);
+script!(PUBLISH_PLAIN_REVIEWED, "publish_plain_reviewed", [PLAIN], true, [PLAIN_APPROVED, PLAIN_WRITE]);
+script!(
+    PUBLISH_PLAIN_COUNTED_REVIEWED,
+    "publish_plain_counted_reviewed",
+    [PLAIN],
+    true,
+    [PLAIN_COUNT, PLAIN_APPROVED, PLAIN_WRITE]
+);
 script!(
     PUBLISH_GUARDED,
     "feed_publish_guarded",
-    [COMMON, LEDGER, APPEND, GIFTS, GUARDED, NOW, DUE, GUARD, LATER],
+    [COMMON, LEDGER, APPEND, GIFTS, GUARDED, NOW, DUE, FINISH, GUARD, LATER],
     true
 );
-script!(SHOW, "feed_show", [COMMON, LEDGER, APPEND, GIFTS, DUE, GUARD], false);
-script!(REVIEW, "feed_review", [COMMON, LEDGER, APPEND, GIFTS, DUE, GUARD], true);
+script!(SHOW, "feed_show", [COMMON, LEDGER, APPEND, GIFTS, DUE, FINISH, GUARD], false);
+script!(REVIEW, "feed_review", [COMMON, LEDGER, APPEND, GIFTS, DUE, FINISH, GUARD], true);
 script!(BLOCK_CHANGE, "block_change", [], true);
-script!(PUBLISH_COUNTED, "feed_publish", [COMMON, LEDGER, APPEND, SUMS, COUNT, GIFTS, NOW, DUE, LATER], true);
+script!(
+    PUBLISH_COUNTED,
+    "feed_publish",
+    [COMMON, LEDGER, APPEND, SUMS, COUNT, GIFTS, NOW, DUE, FINISH, LATER],
+    true
+);
 script!(
     PUBLISH_GUARDED_COUNTED,
     "feed_publish_guarded",
-    [COMMON, LEDGER, APPEND, SUMS, COUNT, GIFTS, GUARDED, NOW, DUE, GUARD, LATER],
+    [COMMON, LEDGER, APPEND, SUMS, COUNT, GIFTS, GUARDED, NOW, DUE, FINISH, GUARD, LATER],
     true
 );
-script!(SHOW_COUNTED, "feed_show", [COMMON, LEDGER, APPEND, SUMS, COUNT, GIFTS, DUE, GUARD], false);
-script!(REVIEW_COUNTED, "feed_review", [COMMON, LEDGER, APPEND, SUMS, COUNT, GIFTS, DUE, GUARD], true);
+script!(SHOW_COUNTED, "feed_show", [COMMON, LEDGER, APPEND, SUMS, COUNT, GIFTS, DUE, FINISH, GUARD], false);
+script!(
+    REVIEW_COUNTED,
+    "feed_review",
+    [COMMON, LEDGER, APPEND, SUMS, COUNT, GIFTS, DUE, FINISH, GUARD],
+    true
+);
 script!(
     TALLY,
     "feed_tally",
@@ -231,8 +263,10 @@ script!(VIEWERS_REVOKE, "viewers_revoke", [], true);
 script!(VIEWERS_REVOKED, "viewers_revoked", [], false);
 
 /// Every script there is.
-pub static ALL: [&Script; 45] = [
+pub static ALL: [&Script; 47] = [
     &PUBLISH_PLAIN_COUNTED,
+    &PUBLISH_PLAIN_REVIEWED,
+    &PUBLISH_PLAIN_COUNTED_REVIEWED,
     &PUBLISH_COUNTED,
     &PUBLISH_GUARDED_COUNTED,
     &REVIEW_COUNTED,

@@ -1,0 +1,39 @@
+-- publish_plain_counted_reviewed: publish_plain_reviewed of a feed that counts something. See plain, plain_count, plain_approved
+-- and plain_write.
+--
+-- KEYS 13 + 2 per gift:
+--   1 rows
+--   2 hist
+--   3 ledger
+--   4 list
+--   5 meta
+--   6 policy
+--   7 reports
+--   8 blocks
+--   9 tally
+--   10 parts
+--   11 count
+--   12 left
+--   13 approved
+--   14 id: of the gift
+--   15 lock: of its user and kind; no id is that of two gifts, and no lock where locks are taken
+-- ARGV 8 + 7 per gift:
+--   1 tag
+--   2 known: "EPOCH SEQ TAG ", or ""
+--   3 live channel
+--   4 known policy: what the caller takes the policy's key to hold, "" for nothing
+--   5 rules, see plain
+--   6 known count: what the caller takes the key count to hold
+--   7 calendar: three times that follow from that, opens, ends, keep
+--   8 span
+--   9 fingerprint, hex
+--   10 body
+--   11 extra: second line of its entry in the ledger
+--   12 part: what it adds to its row
+--   13 counted: "COUNTED USER", as tally has it
+--   14 person: its user as JSON
+--   15 name: "USER NAME", as approved has it
+-- RETURNS as publish_plain does
+-- REFUSES as publish_plain, plain_count and plain_approved do
+
+local FIRST_KEY, FIRST_ARG, GIFT_ARGS = 14, 9, 7

@@ -1,0 +1,30 @@
+-- publish_plain_reviewed: publish_plain of a feed in which gifts are looked at that have a message or a new name: takes those that
+-- are not. See plain, plain_approved and plain_write.
+--
+-- KEYS 9 + 2 per gift:
+--   1 rows
+--   2 hist
+--   3 ledger
+--   4 list
+--   5 meta
+--   6 policy
+--   7 reports
+--   8 blocks
+--   9 approved
+--   10 id: of the gift
+--   11 lock: of its user and kind; no id is that of two gifts, and no lock where locks are taken
+-- ARGV 5 + 5 per gift:
+--   1 tag
+--   2 known: "EPOCH SEQ TAG ", or ""
+--   3 live channel
+--   4 known policy: what the caller takes the policy's key to hold, "" for nothing
+--   5 rules, see plain
+--   6 fingerprint, hex
+--   7 body
+--   8 extra: second line of its entry in the ledger
+--   9 part: what it adds to its row
+--   10 name: "USER NAME", as approved has it
+-- RETURNS as publish_plain does
+-- REFUSES as publish_plain and plain_approved do
+
+local FIRST_KEY, FIRST_ARG, GIFT_ARGS = 10, 6, 5
