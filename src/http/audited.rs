@@ -134,6 +134,11 @@ mod tests {
             "DELETE /v1/feeds/a/groups/g",
             "POST /v1/viewers/ann/revoke",
             "PUT /v1/feeds/a/drops/d",
+            "POST /v1/feeds/a/review/r",
+            "PUT /v1/feeds/a/blocks/u",
+            "DELETE /v1/feeds/a/blocks/u",
+            "PUT /v1/feeds/a/goals/g",
+            "POST /v1/feeds/a/session",
         ] {
             assert!(asked(change), "{change}");
         }
