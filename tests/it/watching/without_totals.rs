@@ -116,6 +116,10 @@ async fn a_watcher_that_wants_them_again_gets_them_with_its_snapshot() {
     many.subscribe_with("show", json!({"without": "totals"})).await;
     many.wait_until("a list", |m| m.fold("show").snapshots == 1).await;
     assert!(many.fold("show").totals.is_empty());
+    // Until nothing more comes: what is on its way while it is watched anew belongs to the watch before.
+    let mut every = app.watch("show").await;
+    every.wait_until("what was counted", |fold| told(fold, 1)).await;
+    many.wait_until("as much", |m| m.fold("show").seq() == every.fold.seq()).await;
     // Watching a feed again starts it anew, as it is asked for then.
     many.subscribe("show").await;
     many.wait_until("what was counted", |m| told(m.fold("show"), 1)).await;
