@@ -1,9 +1,11 @@
 //! The way in, byte by byte: however a handshake comes, it is heard, and what is no handshake of ours is answered as
 //! every request is.
 
+use std::time::Duration;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::support::TestApp;
 use crate::support::app::Backing;
@@ -70,6 +72,22 @@ async fn what_comes_with_the_handshake_is_heard_after_it() {
     stream.write_all(&both).await.unwrap();
     let all = read_until(&mut stream, |all| has(all, "\u{2}hi")).await;
     assert!(all.windows(4).any(|pong| pong == [0x8a, 2, b'h', b'i']));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn much_that_comes_with_the_end_of_a_handshake_is_heard_to_its_end() {
+    let app = TestApp::start().await;
+    let mut stream = connect(&app).await;
+    let head = head("/v1/feeds/show/ws", "");
+    let (first, last) = head.as_bytes().split_at(20);
+    stream.write_all(first).await.unwrap();
+    // So that the beginning is mostly read alone, and kept; it must hold either way.
+    sleep(Duration::from_millis(100)).await;
+    let ping = |a: u8, b: u8| [0x89, 0x82, 1, 2, 3, 4, a ^ 1, b ^ 2];
+    let pings = (0..8_000).flat_map(|_| ping(b'n', b'o')).chain(ping(b'z', b'z'));
+    let rest: Vec<u8> = last.iter().copied().chain(pings).collect();
+    stream.write_all(&rest).await.unwrap();
+    read_until(&mut stream, |all| all.ends_with(&[0x8a, 2, b'z', b'z']) || has(all, "\u{2}zz")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

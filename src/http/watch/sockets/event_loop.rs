@@ -157,9 +157,9 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         for socket in std::mem::take(&mut self.unread) {
             self.attend(socket, true, false, now);
         }
-        again |= self.listen(now, cx)? || !self.unread.is_empty();
+        again |= self.listen(now, cx)?;
         again |= self.accept(now, cx);
-        again |= self.attend_woken(now, cx);
+        again |= self.attend_woken(now, cx) || !self.unread.is_empty();
         self.worker.turned();
         self.seat.tell(self.sockets.len());
         if again {

@@ -164,7 +164,12 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     ) {
         let handler = self.worker.serve(handshake);
         let socket = |stream| Entry::Watching(Box::new(Socket::new(stream, handler)));
+        let kept = key.is_some();
         let Some(key) = self.put(key, stream, socket) else { return };
+        if kept {
+            // Of what was left because enough was kept already the kernel does not tell again.
+            self.unread.push(key as u32);
+        }
         let Entry::Watching(socket) = &mut self.sockets[key] else { return };
         if !received.is_empty() {
             socket.receive(received, now);
