@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 
 use super::seal::{self, Found};
 
@@ -297,16 +297,21 @@ fn gather_locks(conn: &Connection) -> rusqlite::Result<()> {
     conn.execute_batch("DROP TABLE locks_by_key")
 }
 
+/// Whose a record is whose feed stands in its second column, and whether it is damaged.
+fn owner(row: &Row<'_>) -> rusqlite::Result<(i64, bool)> {
+    Ok(match seal::check(row) {
+        Ok(Found::Whole) => (row.get(1)?, false),
+        Ok(Found::Stray(feed)) => (feed, true),
+        Err(_) => (row.get(1)?, true),
+    })
+}
+
 /// Brings entries of the table before the log into it. What is damaged stays damaged.
 fn log_jots(conn: &Connection) -> rusqlite::Result<()> {
     let mut query = conn.prepare("SELECT * FROM jots ORDER BY place")?;
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
-        let (feed, is_damaged) = match seal::check(row) {
-            Ok(Found::Whole) => (row.get(1)?, false),
-            Ok(Found::Stray(feed)) => (feed, true),
-            Err(_) => (row.get(1)?, true),
-        };
+        let (feed, is_damaged) = owner(row)?;
         let (place, last, count): (i64, i64, i64) = (row.get(0)?, row.get(2)?, row.get(3)?);
         let (at, entries): (i64, String) = (row.get(4)?, row.get(5)?);
         let sql = "INSERT INTO log VALUES
@@ -324,11 +329,7 @@ fn log_again(conn: &Connection) -> rusqlite::Result<()> {
     let mut query = conn.prepare("SELECT * FROM log_without_ids ORDER BY place")?;
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
-        let (feed, is_damaged) = match seal::check(row) {
-            Ok(Found::Whole) => (row.get(1)?, false),
-            Ok(Found::Stray(feed)) => (feed, true),
-            Err(_) => (row.get(1)?, true),
-        };
+        let (feed, is_damaged) = owner(row)?;
         let sql = "INSERT INTO log SELECT place, ?2, seq, changes, locks, '', last, count, at, entries,
             seal(place, ?2, seq, changes, locks, '', last, count, at, entries) + ?3
             FROM log_without_ids WHERE place = ?1";
