@@ -11,7 +11,6 @@ use super::{Gate, body, feed_of, traced};
 use crate::domain::json::{self, Object};
 use crate::domain::{Gift, Millis, Outcome, Refused, TraceParent};
 use crate::metrics::labels;
-use crate::traces::Span;
 
 /// The most gifts in one request; also the most that an engine takes as one step.
 const MOST: usize = 128;
@@ -22,10 +21,8 @@ pub(super) async fn publish(
     payload: web::Payload,
     gate: web::Data<Gate>,
 ) -> Result<HttpResponse, ApiError> {
-    let span = traced::post(&gate.tracer, &req, "POST /v1/feeds/{feed}/gifts/batch");
-    let answer = take(&req, payload, &gate, span.as_ref().map(Span::context)).await;
-    traced::answered(span, &answer);
-    answer
+    let route = "POST /v1/feeds/{feed}/gifts/batch";
+    traced::around(&gate.tracer, &req, route, |trace| take(&req, payload, &gate, trace)).await
 }
 
 async fn take(

@@ -8,7 +8,6 @@ use super::answers::{self, GiftResult, RetractedRow};
 use super::problem::{ApiError, invalid};
 use super::{Gate, body, caller_of, feed_of, traced};
 use crate::domain::{Gift, GiftId, Millis, Outcome, RowId, Status, TraceParent, json};
-use crate::traces::Span;
 
 /// `POST /v1/feeds/{feed}/gifts`
 pub(super) async fn publish(
@@ -16,10 +15,8 @@ pub(super) async fn publish(
     payload: web::Payload,
     gate: web::Data<Gate>,
 ) -> Result<HttpResponse, ApiError> {
-    let span = traced::post(&gate.tracer, &req, "POST /v1/feeds/{feed}/gifts");
-    let answer = take(&req, payload, &gate, span.as_ref().map(Span::context)).await;
-    traced::answered(span, &answer);
-    answer
+    let route = "POST /v1/feeds/{feed}/gifts";
+    traced::around(&gate.tracer, &req, route, |trace| take(&req, payload, &gate, trace)).await
 }
 
 async fn take(

@@ -1,13 +1,28 @@
 //! Posts as steps of traces.
 
+use std::future::Future;
+
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 
 use super::problem::ApiError;
+use crate::domain::TraceParent;
 use crate::traces::{Span, Tracer};
 
-/// The span of a post to `route`, where traces are recorded.
-pub(super) fn post(tracer: &Tracer, req: &HttpRequest, route: &'static str) -> Option<Span> {
+/// Answers a post to `route` by `answer`, as a step of a trace where traces are recorded; `answer` gets its place in it.
+pub(super) async fn around<A: Future<Output = Result<HttpResponse, ApiError>>>(
+    tracer: &Tracer,
+    req: &HttpRequest,
+    route: &'static str,
+    answer: impl FnOnce(Option<TraceParent>) -> A,
+) -> Result<HttpResponse, ApiError> {
+    let span = begun(tracer, req, route);
+    let answer = answer(span.as_ref().map(Span::context)).await;
+    answered(span, &answer);
+    answer
+}
+
+fn begun(tracer: &Tracer, req: &HttpRequest, route: &'static str) -> Option<Span> {
     // Also an empty look at the headers is one that nobody needs who records nothing.
     if !tracer.is_on() {
         return None;
@@ -21,7 +36,7 @@ pub(super) fn post(tracer: &Tracer, req: &HttpRequest, route: &'static str) -> O
 }
 
 /// It was answered so.
-pub(super) fn answered(span: Option<Span>, answer: &Result<HttpResponse, ApiError>) {
+fn answered(span: Option<Span>, answer: &Result<HttpResponse, ApiError>) {
     let Some(mut span) = span else { return };
     let status = answer.as_ref().map_or_else(ResponseError::status_code, HttpResponse::status);
     span.set("http.response.status_code", status.as_u16());
