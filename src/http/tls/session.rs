@@ -16,9 +16,11 @@ pub const RECORD: usize = 16 << 10;
 /// A record and what encryption adds to it, and what may have to go out before it: an alert, a change of keys.
 const SEALED: usize = RECORD + 1024;
 
-/// The most that may wait for the rest of a record, or of a message of the handshake. A record is at most so long
-/// (RFC 5246, 6.2.3); a client's hello, the only message that is longer than a few bytes, has some 2 KiB.
+/// The most that may wait for the rest of a record (RFC 5246, 6.2.3).
 const PARTIAL: usize = (16 << 10) + 2048 + 5;
+
+/// The same before the handshake is done. A client's hello, the longest of its messages, has some 2 KiB.
+const PARTIAL_HELLO: usize = 8 << 10;
 
 thread_local! {
     /// Where records are encrypted, for all connections of a thread.
@@ -111,7 +113,8 @@ impl Tls {
             }
         };
         let rest = if joined.is_empty() { &came[used..] } else { &joined[used..] };
-        let heard = if rest.len() > PARTIAL { Heard::Broken } else { heard };
+        let most = if self.is_opening() { PARTIAL_HELLO } else { PARTIAL };
+        let heard = if rest.len() > most { Heard::Broken } else { heard };
         match heard {
             Heard::Handshake | Heard::Open => self.partial = rest.to_vec(),
             Heard::Closed => self.end = End::Heard,

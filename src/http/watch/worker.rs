@@ -81,7 +81,7 @@ impl SocketWorker<Handshake> for WatchWorker {
     }
 
     fn pass_on(&self, stream: TcpStream, tls: Option<Box<Tls>>, visitor: Visitor, received: &[u8]) {
-        let Visitor { address, peer, waited } = visitor;
+        let Visitor { address, peer, waited, .. } = visitor;
         let waiting = Waiting::new(self.worker.live().metrics());
         let received = Bytes::copy_from_slice(received);
         drop(self.reception.http.push(PassedOn { stream, tls, address, peer, received, waited, waiting }));

@@ -9,7 +9,7 @@ use super::BenchError;
 use super::crowd::{Crowd, PATIENCE};
 use super::dialect::Dialect;
 use super::ledger::{FeedLog, Ledger, Times};
-use super::options::{LoadOptions, Shape, Until};
+use super::options::{LoadOptions, Shape, Target, Until};
 use super::process::{Processes, Usage, own_cpu};
 use super::producers::Producers;
 use super::progress::Progress;
@@ -34,14 +34,14 @@ const OTHER_FILES: u64 = 32;
 /// Loads a server and gives what was measured.
 pub fn measure<'a>(
     options: &LoadOptions,
-    address: std::net::SocketAddr,
+    target: &Target,
     dialect: &'a dyn Dialect,
 ) -> Result<(Report, KeptOpen<'a>), BenchError> {
     let shape = options.shape();
     enough_files(u64::from(options.watchers) + shape.producers as u64)?;
     let server = Processes::find(&options.pid).map_err(|e| BenchError::Usage(e.to_string()))?;
     let stands = dialect.prepare(shape.feeds)?;
-    let mut load = Load::new(options, address, dialect, server, &stands)?;
+    let mut load = Load::new(options, target, dialect, server, &stands)?;
     let connected = load.connect(options)?;
     if options.idle {
         let quiet = load.look()?;
@@ -71,7 +71,7 @@ impl KeptOpen<'_> {
 
 struct Load<'a> {
     dialect: &'a dyn Dialect,
-    address: std::net::SocketAddr,
+    target: Target,
     server: Processes,
     poll: Poll,
     events: Events,
@@ -90,7 +90,7 @@ struct Load<'a> {
 impl<'a> Load<'a> {
     fn new(
         options: &LoadOptions,
-        address: std::net::SocketAddr,
+        target: &Target,
         dialect: &'a dyn Dialect,
         server: Processes,
         stands: &[u64],
@@ -98,12 +98,12 @@ impl<'a> Load<'a> {
         let now = Instant::now();
         Ok(Load {
             dialect,
-            address,
+            target: target.clone(),
             server,
             poll: Poll::new()?,
             events: Events::with_capacity(1024),
             buffer: vec![0; HEADROOM + BUFFER],
-            crowd: Crowd::new(options, address, dialect.samples()),
+            crowd: Crowd::new(options, target, dialect.samples()),
             producers: None,
             ledger: Ledger {
                 feeds: stands.iter().map(|seq| FeedLog::at(*seq)).collect(),
@@ -191,9 +191,12 @@ impl<'a> Load<'a> {
     }
 
     fn send(&mut self, options: &LoadOptions, shape: Shape, stands: &[u64]) -> Result<Measured, BenchError> {
-        let at = self.dialect.producers_at().unwrap_or(self.address);
+        let mut at = self.target.clone();
+        if let Some(address) = self.dialect.producers_at() {
+            (at.address, at.encryption) = (address, None);
+        }
         let base = self.crowd.all.len();
-        self.producers = Some(Producers::connect(at, shape, base, self.poll.registry(), self.dialect)?);
+        self.producers = Some(Producers::connect(&at, shape, base, self.poll.registry(), self.dialect)?);
         let waiting = Instant::now();
         while self.producers.as_ref().is_some_and(|producers| !producers.ready()) {
             self.turn(Duration::from_millis(50))?;

@@ -41,11 +41,16 @@ impl<H> Arriving<H> {
 
     /// Reads what came. False when the client is gone.
     pub fn read(&mut self, buffer: &mut [u8]) -> bool {
-        let Arriving { stream, tls, received, .. } = self;
+        let Arriving { stream, tls, received, visitor, .. } = self;
         match tls {
             None => keep(&mut Plain, stream, received, buffer),
             Some(tls) => {
                 let goes_on = keep(tls, stream, received, buffer);
+                if let Some(how) = tls.secured()
+                    && let Some(handshake) = visitor.handshake.take()
+                {
+                    handshake.done(how);
+                }
                 if !goes_on {
                     // An alert, if there is one; who does not take it at once does not hear it.
                     let _ = tls.flush(stream);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use rustls::ServerConfig;
 
-use crate::http::inbound::Peer;
+use crate::http::inbound::{Peer, UnderWay};
 use crate::http::tls::Tls;
 use crate::live::batch::FrameBatch;
 use crate::live::frame::Encoding;
@@ -81,6 +81,8 @@ pub struct Visitor {
     pub peer: Arc<Peer>,
     /// A [`Judgement::Wait`] came to nothing.
     pub waited: bool,
+    /// Its TLS handshake, while that is under way.
+    pub handshake: Option<UnderWay>,
 }
 
 /// What one thread has beside its sockets. `H` is what was agreed on in a handshake.

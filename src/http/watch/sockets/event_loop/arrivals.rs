@@ -28,7 +28,9 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
             let Some(listening) = &mut self.listening else { return false };
             let Some((stream, address)) = listening.accept(cx) else { return false };
             match self.worker.arrive(address) {
-                Ok(peer) => self.welcome(stream, Visitor { address, peer, waited: false }, now),
+                Ok(peer) => {
+                    self.welcome(stream, Visitor { address, peer, waited: false, handshake: None }, now)
+                }
                 Err(why) => turn_away(stream, why),
             }
         }
@@ -38,6 +40,9 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     /// A new connection: mostly its head is there already.
     fn welcome(&mut self, mut stream: TcpStream, visitor: Visitor, now: Instant) {
         if let Some(config) = self.worker.tls() {
+            // Who finds no room is closed: before the handshake nothing can be said.
+            let Some(handshake) = visitor.peer.shakes_hands() else { return };
+            let visitor = Visitor { handshake: Some(handshake), ..visitor };
             match Tls::new(config.clone()) {
                 Ok(tls) => self.heed(Judgement::More, None, (stream, Some(Box::new(tls))), visitor, &[], now),
                 Err(error) => tracing::error!(%error, "a connection cannot be encrypted and is closed"),
@@ -119,7 +124,9 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         match verdict {
             Judgement::Enter(entrance) => self.enter(key, (stream, tls), entrance, received, now),
             Judgement::More if received.len() <= KEPT => {
-                visitor.peer.begins(!received.is_empty());
+                if visitor.handshake.is_none() {
+                    visitor.peer.begins(!received.is_empty());
+                }
                 self.keep(key, (stream, tls), visitor, received);
             }
             Judgement::Wait(until) => {
