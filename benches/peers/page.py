@@ -11,14 +11,19 @@ Tipcast and its peers, one after the other, on one machine, with the same load a
 ```sh
 make bench                    # everything, and writes this page
 make bench ONLY=idle,quiet    # some parts, and prints them
+make bench UWEBSOCKETS=/path/to/uWebSockets PEERS=uWebSockets,nchan    # Tipcast beside these only, and prints
 ```
+
+uWebSockets is there when the variable leads to its sources, with uSockets in them or beside them.
 
 {machine} The load runs on the same machine and cores, in one thread; all traffic is loopback.
 CPU is the server's own, user and system, of all its threads and processes, from `/proc`: the load's is not in it.
 
 Each message is the delta that Tipcast sends for one gift, about {bytes} bytes with its headers, and the peers
-send the same text. **How each is published to**: Tipcast and nchan by an HTTP POST for each gift; ws and Socket.IO by an HTTP
-POST to a program of a few lines ([ws.mjs](../benches/peers/ws.mjs), [socketio.mjs](../benches/peers/socketio.mjs)); NATS and Mosquitto by their own
+send the same text. **How each is published to**: Tipcast and nchan by an HTTP POST for each gift; uWebSockets (its own
+topics, `-O3`), ws and Socket.IO by an HTTP POST to a program of a few lines
+([uwebsockets.cpp](../benches/peers/uwebsockets.cpp), [ws.mjs](../benches/peers/ws.mjs),
+[socketio.mjs](../benches/peers/socketio.mjs)); NATS and Mosquitto by their own
 protocols, acknowledged, over one connection, since they keep the order of one publisher only. All without compression and
 without TLS.
 

@@ -3,6 +3,9 @@
 
     make bench                      everything; writes docs/BENCHMARKS.md
     make bench ONLY=idle,quiet      these parts only; prints, and writes nothing into docs
+    make bench ONLY=full PEERS=uWebSockets,nchan     Tipcast beside these only
+
+uWebSockets is measured where the variable UWEBSOCKETS leads to its sources, with uSockets in them or beside them.
 
 Every server is started here, on loopback and a free port, with nothing else running, and stopped again.
 """
@@ -16,9 +19,9 @@ import time
 import ingest
 import page
 import servers
-from servers import Missing, Mosquitto, Nats, Nchan, SocketIo, Tipcast, Ws
+from servers import Missing, Mosquitto, Nats, Nchan, SocketIo, Tipcast, UWebSockets, Ws
 
-ALL = [Tipcast, Nchan, Nats, Mosquitto, Ws, SocketIo]
+ALL = [Tipcast, UWebSockets, Nchan, Nats, Mosquitto, Ws, SocketIo]
 
 
 class Run:
@@ -139,12 +142,19 @@ PARTS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help=f"some of {','.join(PARTS)}")
+    parser.add_argument("--peers", default="", help=f"Tipcast beside some of {','.join(k.label for k in ALL[1:])}")
     parser.add_argument("--seconds", type=float, default=4, help="how long each load is measured")
     options = parser.parse_args()
     chosen = [part for part in options.only.split(",") if part] or list(PARTS)
     unknown = [part for part in chosen if part not in PARTS]
     if unknown:
         parser.error(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    if options.peers:
+        named = options.peers.lower().split(",")
+        beside = [kind for kind in ALL[1:] if any(kind.label.lower().startswith(name) for name in named)]
+        if len(beside) != len(named):
+            parser.error(f"no such peer among {options.peers}; there are {', '.join(k.label for k in ALL[1:])}")
+        ALL[1:] = beside
     servers.install()
     run = Run(options.seconds)
     began = time.monotonic()
@@ -155,7 +165,7 @@ def main():
     results = servers.ROOT / "target" / "bench.json"
     results.write_text(json.dumps({"rows": run.rows, "missing": run.missing}, indent=1))
     text = page.text(run.rows, run.missing, took)
-    if len(chosen) == len(PARTS):
+    if len(chosen) == len(PARTS) and not options.peers:
         (servers.ROOT / "docs" / "BENCHMARKS.md").write_text(text)
         print(f"docs/BENCHMARKS.md is written; all figures are in {results}")
     else:
