@@ -240,6 +240,19 @@ class Mosquitto(Peer):
         return super().load() + ["--publish-at", f"127.0.0.1:{self.port2}"]
 
 
+class Centrifugo(Peer):
+    label = "Centrifugo"
+    dialect = "centrifugo"
+    idle_watchers = 8000
+
+    def command(self):
+        found = shutil.which("centrifugo")
+        if not found:
+            raise Missing("there is no centrifugo on the PATH (github.com/centrifugal/centrifugo/releases)")
+        self.version = said_version([found, "version"]).split("v", 1)[-1].split()[0]
+        return [found, "-c", self.configured("centrifugo.json")]
+
+
 class Node(Peer):
     package = "?"
     script = "?"
