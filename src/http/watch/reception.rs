@@ -116,7 +116,7 @@ async fn when_listed(entrance: Entrance<Handshake>, peer: Arc<Peer>) -> Option<E
 
 /// The connection is the watcher's from now on.
 fn seated(mut entrance: Entrance<Handshake>, peer: &Peer) -> Entrance<Handshake> {
-    entrance.handshake.place = entrance.handshake.place.of(peer.watches());
+    entrance.handshake.place = entrance.handshake.place.with(peer);
     entrance
 }
 

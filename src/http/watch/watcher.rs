@@ -50,37 +50,39 @@ enum Shown {
     /// A key that is none any more.
     WrongKey,
     Bad(BadToken),
-    Good(Box<Pass>),
+    Good(Pass),
 }
 
-/// A token or a key that is good. Of a token only what is needed while the connection lives is kept.
-///
-/// At most 56 bytes: there is one for each watcher of a private feed, and an allocation of these takes 64.
-struct Pass {
-    opens: Opens,
+/// A token or a key that is good.
+enum Pass {
+    /// What this key does, until then.
+    Key(Box<(Arc<Key>, Option<Moment>)>),
+    /// A token that opens the only feed of this socket.
+    ThisFeed(Box<Token>),
+    /// A token, but not for the only feed of this socket.
+    OtherFeeds(Box<Token>),
+    /// A token that opens these.
+    These(Box<(Token, Scope)>),
+}
+
+/// What is kept of a token: what is needed while the connection lives.
+struct Token {
     /// By the clock that is never set, so that a clock that is set ends nothing.
-    ends: Option<Instant>,
-    /// Of a token's viewer, see [`viewer_mark`]; 0 when it names none.
+    ends: Option<Moment>,
+    /// Of its viewer, see [`viewer_mark`]; 0 when it names none.
     mark: u64,
-    issued_at: Millis,
-    /// It ended soon already when it came, which is told only after the first frame.
-    is_short: bool,
-    told_soon: bool,
+    /// When it was issued in the upper bits, see [`Token::issued_at`], and the two facts in the lowest.
+    issued: i64,
 }
 
-const _: () = assert!(size_of::<Pass>() <= 56);
+// There is one for each watcher of a private feed, and an allocation of up to 24 bytes takes 32.
+const _: () = assert!(size_of::<Token>() <= 24 && size_of::<Watcher>() <= 32);
 
-/// What was shown opens.
-enum Opens {
-    /// What this key does.
-    Key(Arc<Key>),
-    /// By a token, the only feed of this socket.
-    ThisFeed,
-    /// By a token, but not the only feed of this socket.
-    OtherFeeds,
-    /// By a token, these.
-    These(Box<Scope>),
-}
+/// It ended soon already when it came, which is told only after the first frame.
+const IS_SHORT: i64 = 1;
+
+/// Its end was told.
+const TOLD_SOON: i64 = 2;
 
 /// Why a watcher may not go on, or not watch a feed.
 pub struct Refusal {
@@ -114,8 +116,8 @@ impl Watcher {
             }
             Identity::WrongKey => Shown::WrongKey,
             Identity::Bad(bad) => Shown::Bad(bad),
-            Identity::Key(key) => Shown::Good(Box::new(Pass::of_key(key, now))),
-            Identity::Viewer(viewer) => Shown::Good(Box::new(Pass::of_viewer(&viewer, only, now))),
+            Identity::Key(key) => Shown::Good(Pass::of_key(key, now)),
+            Identity::Viewer(viewer) => Shown::Good(Pass::of_viewer(&viewer, only, now)),
         };
         Watcher { gate, shown, rules }
     }
@@ -128,7 +130,7 @@ impl Watcher {
     /// By what a revocation finds its connection; 0 when none concerns it.
     pub fn mark(&self) -> u32 {
         match &self.shown {
-            Shown::Good(pass) if pass.mark != 0 => short_mark(pass.mark),
+            Shown::Good(pass) if pass.mark() != 0 => short_mark(pass.mark()),
             _ => 0,
         }
     }
@@ -143,8 +145,8 @@ impl Watcher {
         match &self.shown {
             Shown::Bad(bad) => bad_token(*bad),
             Shown::Good(pass) => {
-                if let Opens::Key(key) = &pass.opens {
-                    refused_watcher(&self.gate, Some(key), Some(feed));
+                if let Pass::Key(key) = pass {
+                    refused_watcher(&self.gate, Some(&key.0), Some(feed));
                 }
                 match pass.may_see(feed) {
                     Err(Denied::Right(_)) => forbidden("this token or key may not watch"),
@@ -177,12 +179,14 @@ impl Watcher {
         }
         self.rules = rules;
         let Shown::Good(pass) = &mut self.shown else { return Some(Ok(())) };
-        if let Opens::Key(key) = &pass.opens {
-            match self.gate.door.key_like(key, Millis::now()) {
-                Some(key) => **pass = Pass::of_key(key, Instant::now()),
+        if let Pass::Key(key) = pass {
+            match self.gate.door.key_like(&key.0, Millis::now()) {
+                Some(key) => *pass = Pass::of_key(key, Instant::now()),
                 None => self.shown = Shown::WrongKey,
             }
-        } else if self.gate.door.revoked().is_revoked(pass.mark, pass.issued_at) {
+        } else if let Some(token) = pass.token()
+            && self.gate.door.revoked().is_revoked(token.mark, token.issued_at())
+        {
             return Some(Err(forbidden("the token was revoked; sign in again")));
         }
         Some(Ok(()))
@@ -191,9 +195,8 @@ impl Watcher {
     /// What is due, told once. `started`: frames of a feed went out.
     pub fn due(&mut self, now: Instant, started: bool) -> Option<Due> {
         let Shown::Good(pass) = &mut self.shown else { return None };
-        let is_key = matches!(pass.opens, Opens::Key(_));
-        let left = pass.ends?.saturating_duration_since(now);
-        if left.is_zero() && is_key {
+        let left = pass.ends()?.saturating_duration_since(now);
+        if left.is_zero() && pass.token().is_none() {
             // By its own kind of end: who comes back with the same key is not let in.
             return Some(Due::Ended(unauthenticated("the key has expired")));
         }
@@ -203,7 +206,7 @@ impl Watcher {
         }
         let soon = left <= SOON && pass.tells_soon(started);
         soon.then(|| {
-            pass.told_soon = true;
+            pass.told_soon();
             Due::Soon(u64::try_from(left.as_millis()).unwrap_or(u64::MAX))
         })
     }
@@ -215,7 +218,7 @@ impl Watcher {
             Shown::Nothing { until } if !started => {
                 Some(until.instant()).filter(|until| *until > Instant::now())
             }
-            Shown::Good(pass) => pass.ends.map(|ends| match pass.tells_soon(started) {
+            Shown::Good(pass) => pass.ends().map(|ends| match pass.tells_soon(started) {
                 true => ends.checked_sub(SOON).unwrap_or(ends),
                 false => ends,
             }),
@@ -248,10 +251,10 @@ impl Watcher {
             Identity::Viewer(viewer) => Pass::of_viewer(&viewer, only, now),
         };
         if let Shown::Good(old) = &self.shown {
-            let same = match (&old.opens, &pass.opens) {
-                (Opens::Key(_), _) => true,
-                (_, Opens::Key(_)) => false,
-                _ => old.mark == pass.mark,
+            let same = match (old.token(), pass.token()) {
+                (None, _) => true,
+                (_, None) => false,
+                (Some(old), Some(new)) => old.mark == new.mark,
             };
             if !same || feeds.any(|feed| old.may_see(feed).is_ok() && pass.may_see(feed).is_err()) {
                 return Err(forbidden(
@@ -259,9 +262,9 @@ impl Watcher {
                 ));
             }
         }
-        let left = pass.ends.map(|ends| ends.saturating_duration_since(now));
+        let left = pass.ends().map(|ends| ends.saturating_duration_since(now));
         self.rules = rules;
-        self.shown = Shown::Good(Box::new(pass));
+        self.shown = Shown::Good(pass);
         Ok(left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)))
     }
 
@@ -274,41 +277,81 @@ impl Watcher {
 impl Pass {
     fn of_key(key: Arc<Key>, now: Instant) -> Pass {
         let ends = key.expires_at.and_then(|at| steady(at, now));
-        Pass {
-            opens: Opens::Key(key),
-            ends,
-            mark: 0,
-            issued_at: Millis(0),
-            is_short: false,
-            told_soon: false,
-        }
+        Pass::Key(Box::new((key, ends.map(Moment::from))))
     }
 
     fn of_viewer(viewer: &Viewer, only: Option<&FeedId>, now: Instant) -> Pass {
-        let opens = match only {
-            Some(feed) if viewer.may_see(feed.as_str()) => Opens::ThisFeed,
-            None if viewer.may_watch => Opens::These(Box::new(viewer.feeds.clone())),
-            _ => Opens::OtherFeeds,
+        let token = Token::of(viewer, now);
+        match only {
+            Some(feed) if viewer.may_see(feed.as_str()) => Pass::ThisFeed(Box::new(token)),
+            None if viewer.may_watch => Pass::These(Box::new((token, viewer.feeds.clone()))),
+            _ => Pass::OtherFeeds(Box::new(token)),
+        }
+    }
+
+    /// None: it is a key.
+    fn token(&self) -> Option<&Token> {
+        match self {
+            Pass::Key(_) => None,
+            Pass::ThisFeed(token) | Pass::OtherFeeds(token) => Some(token),
+            Pass::These(these) => Some(&these.0),
+        }
+    }
+
+    fn ends(&self) -> Option<Instant> {
+        let ends = match self {
+            Pass::Key(key) => key.1,
+            _ => self.token()?.ends,
         };
-        let mark = viewer.sub.as_deref().map_or(0, viewer_mark);
-        let ends = steady(viewer.ends_at, now);
-        let is_short = ends.is_some_and(|ends| ends <= now + SOON);
-        Pass { opens, ends, mark, issued_at: viewer.issued_at, is_short, told_soon: false }
+        ends.map(Moment::instant)
+    }
+
+    /// Of a token's viewer; 0 when it names none, and for keys.
+    fn mark(&self) -> u64 {
+        self.token().map_or(0, |token| token.mark)
     }
 
     /// Whether its end is still to be told before it comes. Of keys that is nobody's business.
     fn tells_soon(&self, started: bool) -> bool {
-        !self.told_soon && (started || !self.is_short) && !matches!(self.opens, Opens::Key(_))
+        self.token().is_some_and(|token| !token.is(TOLD_SOON) && (started || !token.is(IS_SHORT)))
+    }
+
+    fn told_soon(&mut self) {
+        match self {
+            Pass::Key(_) => {}
+            Pass::ThisFeed(token) | Pass::OtherFeeds(token) => token.issued |= TOLD_SOON,
+            Pass::These(these) => these.0.issued |= TOLD_SOON,
+        }
     }
 
     fn may_see(&self, feed: &FeedId) -> Result<(), Denied> {
-        let sees = match &self.opens {
-            Opens::Key(key) => return key.allows(Some(Right::Read), Some(feed.as_str())),
-            Opens::ThisFeed => true,
-            Opens::OtherFeeds => false,
-            Opens::These(scope) => scope.covers(feed.as_str()),
+        let sees = match self {
+            Pass::Key(key) => return key.0.allows(Some(Right::Read), Some(feed.as_str())),
+            Pass::ThisFeed(_) => true,
+            Pass::OtherFeeds(_) => false,
+            Pass::These(these) => these.1.covers(feed.as_str()),
         };
         if sees { Ok(()) } else { Err(Denied::Feed(feed.as_str().into())) }
+    }
+}
+
+impl Token {
+    fn of(viewer: &Viewer, now: Instant) -> Token {
+        let ends = steady(viewer.ends_at, now);
+        let is_short = ends.is_some_and(|ends| ends <= now + SOON);
+        // Two bits are nothing to a time in milliseconds.
+        let issued = viewer.issued_at.0.clamp(i64::MIN >> 2, i64::MAX >> 2) << 2;
+        let issued = issued | if is_short { IS_SHORT } else { 0 };
+        let mark = viewer.sub.as_deref().map_or(0, viewer_mark);
+        Token { ends: ends.map(Moment::from), mark, issued }
+    }
+
+    fn issued_at(&self) -> Millis {
+        Millis(self.issued >> 2)
+    }
+
+    fn is(&self, fact: i64) -> bool {
+        self.issued & fact != 0
     }
 }
 
@@ -395,5 +438,17 @@ mod tests {
         assert_eq!((other.refusal(&b).code, other.refusal(&b).close), ("forbidden", FORBIDDEN));
         let many = watcher(viewer(60_000, &["a"]), None);
         assert!(many.may_see(&a) && !many.may_see(&b));
+    }
+
+    #[test]
+    fn of_a_token_its_time_of_issue_is_kept_to_the_millisecond_beside_what_was_told() {
+        let Identity::Viewer(viewer) = viewer(10_000, &["*"]) else { panic!("a viewer") };
+        for issued_at in [Millis(0), Millis(1_800_000_000_123), Millis((1 << 53) - 1)] {
+            let mut pass = Pass::of_viewer(&Viewer { issued_at, ..(*viewer).clone() }, None, Instant::now());
+            pass.told_soon();
+            let token = pass.token().unwrap();
+            assert_eq!((token.issued_at(), token.is(IS_SHORT), token.is(TOLD_SOON)), (issued_at, true, true));
+            assert!(!pass.tells_soon(true));
+        }
     }
 }
