@@ -63,7 +63,11 @@ impl Places {
             *taken.of.entry(address).or_default() += 1;
         }
         taken.all += 1;
-        Ok(WatcherPlace { places: self.clone(), kind: Kind::Watcher { address, limited: false }, inbound: None })
+        Ok(WatcherPlace {
+            places: self.clone(),
+            kind: Kind::Watcher { address, limited: false },
+            inbound: None,
+        })
     }
 
     /// A place to be told in that there is none; none when too many are being told.

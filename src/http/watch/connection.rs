@@ -61,24 +61,11 @@ pub struct Connection<T> {
 impl<T: Transport> Connection<T> {
     /// A connection that serves `session` over `transport`. It is counted in `tally` and keeps `place`
     /// for as long as it lives.
-    pub fn new(
-        session: Session,
-        transport: T,
-        tally: Rc<Tally>,
-        place: WatcherPlace,
-    ) -> Self {
+    pub fn new(session: Session, transport: T, tally: Rc<Tally>, place: WatcherPlace) -> Self {
         let open = OpenConnection::new(transport.kind(), tally);
         let timer = session.worker().timer();
         timer.mark(transport.mark());
-        Connection {
-            session,
-            transport,
-            timer,
-            rings: None,
-            said_goodbye: false,
-            open,
-            _place: place,
-        }
+        Connection { session, transport, timer, rings: None, said_goodbye: false, open, _place: place }
     }
 }
 
