@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn of_a_token_its_time_of_issue_is_kept_to_the_millisecond_beside_what_was_told() {
         for issued_at in [Millis(0), Millis(1_800_000_000_123), Millis((1 << 53) - 1)] {
-            let feeds = Scope::parse(["*"].into_iter()).unwrap();
+            let feeds = Scope::parse(["*"]).unwrap();
             let ends_at = Millis::now().plus(10_000);
             let (sub, may_watch, may_hold) = (Some("ann".into()), true, false);
             let viewer = Viewer { sub, feeds, may_watch, may_hold, issued_at, ends_at };
