@@ -1,6 +1,7 @@
 # run: the gateway.  check: the fast loop, formatting, lints, unit tests and the rules about layers.
 # test: every test; installs what they need if it may.  bench: sets Tipcast beside
-# nchan, NATS, Mosquitto, ws and Socket.IO and writes docs/BENCHMARKS.md; ONLY=idle,quiet measures some parts.
+# nchan, NATS, Mosquitto, ws and Socket.IO, and uWebSockets where UWEBSOCKETS=/path/to/its/sources, and writes
+# docs/BENCHMARKS.md; ONLY=idle,quiet measures some parts, PEERS=uWebSockets,nchan beside some peers.
 # clients-check: builds the clients in clients/ and tests them against a gateway, and runs generated-check; needs npm,
 # python3, go, and mvn with a JDK; says what it skipped because one of them or a registry is not there.
 # generated-check: clients that are made from /openapi.json for five languages, compiled and run.
@@ -27,10 +28,12 @@ test:
 	@.ci/need-node
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((4 * $$(nproc 2>/dev/null || echo 2)))} cargo test
 
+export UWEBSOCKETS
+
 bench:
 	@.ci/need cc python3
 	cargo build --release --bin tipcast --example peer_load
-	python3 benches/peers/run.py --only "$(ONLY)"
+	python3 benches/peers/run.py --only "$(ONLY)" --peers "$(PEERS)"
 
 openapi-check:
 	scripts/openapi-check

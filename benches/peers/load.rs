@@ -29,7 +29,7 @@ struct Line {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Words {
-    /// Text messages over `/sub/FEED`, published by `POST /pub/FEED`: nchan, and ws with a few lines.
+    /// Text messages over `/sub/FEED`, published by `POST /pub/FEED`: nchan, uWebSockets and ws with a few lines.
     Plain,
     /// NATS over WebSocket, published over its own protocol with acknowledgements.
     Nats,
@@ -37,6 +37,8 @@ enum Words {
     Mqtt,
     /// Socket.IO 4 over WebSocket, published by `POST /pub/FEED`.
     SocketIo,
+    /// Centrifugo's JSON over WebSocket, published by its HTTP API.
+    Centrifugo,
 }
 
 fn main() -> ExitCode {
@@ -116,6 +118,7 @@ impl Dialect for Peer {
             Words::Plain => (format!("/sub/{}", topic(feed)), ""),
             Words::Nats => ("/".to_owned(), ""),
             Words::Mqtt => ("/mqtt".to_owned(), "sec-websocket-protocol: mqtt\r\n"),
+            Words::Centrifugo => ("/connection/websocket".to_owned(), ""),
             Words::SocketIo => (format!("/socket.io/?EIO=4&transport=websocket&feed={}", topic(feed)), ""),
         };
         let host = &self.host;
@@ -142,6 +145,14 @@ impl Dialect for Peer {
                 Greeting::Send(BINARY, subscribe)
             }
             (Words::Mqtt, 2, Some(&[0x90, ..])) => Greeting::Ready,
+            (Words::Centrifugo, 0, None) => Greeting::Send(TEXT, b"{\"id\":1,\"connect\":{}}".to_vec()),
+            (Words::Centrifugo, 1, Some(text)) if text.starts_with(b"{\"id\":1,\"connect\"") => {
+                let text = format!("{{\"id\":2,\"subscribe\":{{\"channel\":\"{}\"}}}}", topic(feed));
+                Greeting::Send(TEXT, text.into_bytes())
+            }
+            (Words::Centrifugo, 2, Some(text)) if text.starts_with(b"{\"id\":2,\"subscribe\"") => {
+                Greeting::Ready
+            }
             (Words::SocketIo, 0, Some(&[b'0', ..])) => Greeting::Send(TEXT, b"40".to_vec()),
             (Words::SocketIo, 1, Some(&[b'4', b'0', ..])) => Greeting::Ready,
             _ => Greeting::Wait,
@@ -151,6 +162,8 @@ impl Dialect for Peer {
     fn judge(&self, start: &[u8]) -> Meaning {
         match self.words {
             Words::SocketIo if start == b"2" => Meaning::Reply(b"3"),
+            // Its ping is an empty command, and so is the answer.
+            Words::Centrifugo if start == b"{}" => Meaning::Reply(b"{}"),
             Words::Nats if start.starts_with(b"PING") => Meaning::Reply(b"PONG\r\n"),
             _ => Meaning::Messages,
         }
@@ -160,7 +173,7 @@ impl Dialect for Peer {
         match self.words {
             Words::Nats => out.extend_from_slice(b"CONNECT {\"verbose\":true}\r\n"),
             Words::Mqtt => out.extend_from_slice(MQTT_CONNECT),
-            Words::Plain | Words::SocketIo => {}
+            Words::Plain | Words::SocketIo | Words::Centrifugo => {}
         }
     }
 
@@ -168,7 +181,7 @@ impl Dialect for Peer {
         match self.words {
             Words::Nats => bytes.windows(5).position(|five| five == b"+OK\r\n").map(|at| at + 5),
             Words::Mqtt => (bytes.len() >= 4).then_some(4),
-            Words::Plain | Words::SocketIo => Some(0),
+            Words::Plain | Words::SocketIo | Words::Centrifugo => Some(0),
         }
     }
 
@@ -185,10 +198,17 @@ impl Dialect for Peer {
         let text = delta(feed, n);
         let (topic, length) = (topic(feed), text.len());
         match self.words {
-            Words::Plain | Words::SocketIo => {
+            Words::Plain | Words::SocketIo | Words::Centrifugo => {
                 let (host, kind) = (&self.host, "application/json");
+                let (path, text) = match self.words {
+                    Words::Centrifugo => {
+                        ("/api/publish".to_owned(), format!("{{\"channel\":\"{topic}\",\"data\":{text}}}"))
+                    }
+                    _ => (format!("/pub/{topic}"), text),
+                };
+                let length = text.len();
                 let head = format!(
-                    "POST /pub/{topic} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
+                    "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
                 );
                 out.extend_from_slice(head.as_bytes());
                 out.extend_from_slice(text.as_bytes());
@@ -204,8 +224,12 @@ impl Dialect for Peer {
     fn answer(&self, bytes: &[u8]) -> Answer {
         let taken = |bytes| Answer::Done { bytes, taken: 1, refused: 0 };
         match self.words {
-            Words::Plain | Words::SocketIo => match http_answer(bytes) {
+            Words::Plain | Words::SocketIo | Words::Centrifugo => match http_answer(bytes) {
                 None => Answer::Partial,
+                // Centrifugo's errors come with status 200.
+                Some((_, from, end)) if bytes[from..end].starts_with(b"{\"error\"") => {
+                    Answer::Done { bytes: end, taken: 0, refused: 1 }
+                }
                 Some((200..300, _, end)) => taken(end),
                 Some((_, _, end)) => Answer::Done { bytes: end, taken: 0, refused: 1 },
             },

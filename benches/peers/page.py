@@ -11,14 +11,19 @@ Tipcast and its peers, one after the other, on one machine, with the same load a
 ```sh
 make bench                    # everything, and writes this page
 make bench ONLY=idle,quiet    # some parts, and prints them
+make bench UWEBSOCKETS=/path/to/uWebSockets PEERS=uWebSockets,nchan    # Tipcast beside these only, and prints
 ```
+
+uWebSockets is there when the variable leads to its sources, with uSockets in them or beside them.
 
 {machine} The load runs on the same machine and cores, in one thread; all traffic is loopback.
 CPU is the server's own, user and system, of all its threads and processes, from `/proc`: the load's is not in it.
 
 Each message is the delta that Tipcast sends for one gift, about {bytes} bytes with its headers, and the peers
-send the same text. **How each is published to**: Tipcast and nchan by an HTTP POST for each gift; ws and Socket.IO by an HTTP
-POST to a program of a few lines ([ws.mjs](../benches/peers/ws.mjs), [socketio.mjs](../benches/peers/socketio.mjs)); NATS and Mosquitto by their own
+send the same text. **How each is published to**: Tipcast and nchan by an HTTP POST for each gift; uWebSockets (its own
+topics, `-O3`), ws and Socket.IO by an HTTP POST to a program of a few lines
+([uwebsockets.cpp](../benches/peers/uwebsockets.cpp), [ws.mjs](../benches/peers/ws.mjs),
+[socketio.mjs](../benches/peers/socketio.mjs)); NATS and Mosquitto by their own
 protocols, acknowledged, over one connection, since they keep the order of one publisher only. All without compression and
 without TLS.
 
@@ -59,7 +64,8 @@ def brief(row):
     for path, after, places in [
         ("deliveries/per_second", "deliveries/s", 0), ("server/cpu_seconds_per_million_deliveries", "CPU-s/M", 3),
         ("latency_ms/watcher/p99", "ms p99", 2), ("latency_ms/last_watcher/p99", "ms p99 to the last", 2),
-        ("connect/server_bytes_each", "bytes each", 0), ("connect/server_cpu_us_each", "µs CPU per connect", 1),
+        ("connect/server_bytes_each", "bytes each", 0), ("storm/all_live_ms", "ms until all are there", 0),
+        ("storm/store_reads", "store reads", 0), ("latency_ms/answer/p99", "ms p99 of answers", 1), ("connect/server_cpu_us_each", "µs CPU per connect", 1),
         ("gifts/per_second", "gifts/s", 0),
     ]:
         value = get(row, path)
@@ -125,18 +131,30 @@ def judged(rows):
         ratio(of(rows, "paced", "Tipcast", "50"), nchan, cpu), lambda v: v <= 0.2, "{:.2f}")
     add("the same with flush_ms 0", "≤ 0.8",
         ratio(of(rows, "paced", "Tipcast", "ms 0"), nchan, cpu), lambda v: v <= 0.8, "{:.2f}")
+    micro = of(rows, "paced", "uWebSockets")
+    add("the same with flush_ms 0, to uWebSockets'", "≤ 0.95",
+        ratio(of(rows, "paced", "Tipcast", "ms 0"), micro, cpu), lambda v: v <= 0.95, "{:.2f}")
+    add("the same with the default flush_ms, to uWebSockets'", "≤ 0.25",
+        ratio(of(rows, "paced", "Tipcast", "50"), micro, cpu), lambda v: v <= 0.25, "{:.2f}")
+    add("deliveries/s at full speed, 16 in flight, flush_ms 0, to uWebSockets'", "≥ 1.1",
+        ratio(of(rows, "full", "Tipcast", "16 in flight flush_ms 0"), of(rows, "full", "uWebSockets", "16 in"),
+              "deliveries/per_second"), lambda v: v >= 1.1, "{:.2f}")
     fast, nchan = of(rows, "full", "Tipcast", "256 in flight flush_ms 0"), of(rows, "full", "nchan", "256")
     add("deliveries/s at full speed, 256 in flight, flush_ms 0, to nchan's", "≥ 3.5",
         ratio(fast, nchan, "deliveries/per_second"), lambda v: v >= 3.5, "{:.2f}")
     add("CPU per delivery there, to nchan's", "≤ 0.33", ratio(fast, nchan, cpu), lambda v: v <= 1 / 3, "{:.2f}")
     idle = of(rows, "idle", "Tipcast")
     if idle:
-        add("memory of an idle watcher, bytes", "≤ 1 024", get(idle, "connect/server_bytes_each"),
-            lambda v: v <= 1024, "{:.0f}")
-        add("CPU per connect with its snapshot, µs", "≤ 20", get(idle, "connect/server_cpu_us_each"),
-            lambda v: v <= 20, "{:.1f}")
+        add("memory of an idle watcher, bytes", "≤ 512", get(idle, "connect/server_bytes_each"),
+            lambda v: v <= 512, "{:.0f}")
+        add("CPU per connect with its snapshot, to nchan's without", "≤ 1",
+            ratio(idle, of(rows, "idle", "nchan"), "connect/server_cpu_us_each"), lambda v: v <= 1, "{:.2f}")
         add("connects/s (the load's own limit counts)", "≥ 20 000", get(idle, "connect/per_second"),
             lambda v: v >= 20_000, "{:.0f}")
+    storm = of(rows, "storm", "Tipcast")
+    if storm:
+        add("reads of the store when 16 000 watchers come back at once", "1", get(storm, "storm/store_reads"),
+            lambda v: v == 1, "{:.0f}")
     read, stalled = of(rows, "stall", "Tipcast", "all"), of(rows, "stall", "Tipcast", "half")
     add("p99 of those that read while as many stall, to p99 when all read", "≤ 1.25",
         ratio(stalled, read, "latency_ms/watcher/p99"), lambda v: v <= 1.25, "{:.2f}")
@@ -156,6 +174,9 @@ def judged(rows):
         spread(lambda row: get(row, "load/feeds") == 1), lambda v: v <= 1.3, "{:.2f}")
     add("the same from 1 to 1 000 feeds", "≤ 1.3",
         spread(lambda row: get(row, "load/watchers") == 16000), lambda v: v <= 1.3, "{:.2f}")
+    rooms = [of(rows, "scaling", server, "1000 feeds") for server in ("Tipcast", "nchan")]
+    add("CPU per delivery to 1 000 feeds with 16 watchers each, to nchan's", "≤ 1", ratio(*rooms, cpu),
+        lambda v: v <= 1, "{:.2f}")
     for kind, least in (("single", 0.5), ("batches", 0.8)):
         add(f"gifts/s over Redis, {kind}, to redis-benchmark's with the same script", f"≥ {least}",
             ratio(of(rows, "ingest", "Redis", kind), of(rows, "ingest", "redis-benchmark", kind), "gifts/per_second"),
@@ -187,13 +208,18 @@ def text(rows, missing, took):
          "sockets once a millisecond, so that writes do not pay for waking it.",
          [FAST, CPU, JOINED, ("ms to the last, p99", "latency_ms/last_watcher/p99", 1)]),
         ("idle", "Idle watchers", "Memory is resident memory of the server's processes, per watcher; what the kernel holds is not in it.", connects),
+        ("storm", "A connect storm", "Ten gifts a second flow when the watchers come, all at once, to a server that nobody watched, as after a restart. "
+         "Times are of the gifts that were sent until the last watcher had its list (the others: was let in). A store read is the list of the feed.",
+         [("all there after ms", "storm/all_live_ms", 0), ("µs CPU per watcher, gifts included", "connect/server_cpu_us_each", 1),
+          ("ms from POST to answer, p99", "latency_ms/answer/p99", 1), ("to watchers, p99", "latency_ms/watcher/p99", 1),
+          ("store reads", "storm/store_reads", 0), ("watchers", "connect/watchers", 0)]),
         ("stall", "Half of 2 000 watchers do not read", "250 gifts/s; those that stall have a receive buffer of 4 KiB, and read again at the end. Bytes per "
          "stalled are what the process grew by more than in the run in which all read.",
          [("p50 of the others", "latency_ms/watcher/p50", 1), ("p99", "latency_ms/watcher/p99", 1),
           ("bytes per stalled", "stalled/server_bytes_each", 0), ("at the newest after", "stalled/converged", 0),
           ("within ms", "stalled/converged_in_ms", 0), ("ops folded", "stalled/folded", 0)]),
         ("quiet", "A quiet feed", "Four gifts a second to 1 000 watchers: each comes when nothing was sent for a while.", [*each, *last]),
-        ("scaling", "From few to many", "50 000 deliveries/s in frames of one; what Tipcast's gifts themselves cost, measured without watchers, is "
+        ("scaling", "From few to many", "50 000 deliveries/s in frames of one; what the gifts themselves cost, measured without watchers, is "
          "subtracted. Sixteen thousand sockets do not fit into the caches of a core, which every server pays.", [CPU, FAST]),
         ("ingest", "Gifts in", "No watchers. redis-benchmark makes the very call that the gateway makes, taken from its MONITOR.",
          [("gifts/s", "gifts/per_second", 0), ("µs CPU per gift", "server/cpu_us_per_gift", 1),

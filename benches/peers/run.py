@@ -3,6 +3,9 @@
 
     make bench                      everything; writes docs/BENCHMARKS.md
     make bench ONLY=idle,quiet      these parts only; prints, and writes nothing into docs
+    make bench ONLY=full PEERS=uWebSockets,nchan     Tipcast beside these only
+
+uWebSockets is measured where the variable UWEBSOCKETS leads to its sources, with uSockets in them or beside them.
 
 Every server is started here, on loopback and a free port, with nothing else running, and stopped again.
 """
@@ -16,9 +19,9 @@ import time
 import ingest
 import page
 import servers
-from servers import Missing, Mosquitto, Nats, Nchan, SocketIo, Tipcast, Ws
+from servers import Centrifugo, Missing, Mosquitto, Nats, Nchan, SocketIo, Tipcast, UWebSockets, Ws
 
-ALL = [Tipcast, Nchan, Nats, Mosquitto, Ws, SocketIo]
+ALL = [Tipcast, UWebSockets, Nchan, Nats, Mosquitto, Centrifugo, Ws, SocketIo]
 
 
 class Run:
@@ -84,10 +87,24 @@ def full(run):
             run.measure("full", kind, variants)
 
 
+def crowd(watchers):
+    """So many watchers, 2 000 of each source address: past some thousands of one address, the kernel's search for a
+    free port costs more than anything that is measured."""
+    return ["--watchers", watchers, "--source-addresses", -(-watchers // 2000)]
+
+
 def idle(run):
     for kind in ALL:
-        work = ["--idle", "--watchers", kind.idle_watchers, "--source-addresses", 8]
+        work = ["--idle", *crowd(kind.idle_watchers)]
         run.measure("idle", kind, [("", work + ["--seconds", 1])])
+
+
+def storm(run):
+    # At ten gifts a second sixteen thousand watchers are as many deliveries as all others together can make.
+    for kind in ALL:
+        watchers = kind.idle_watchers
+        work = ["--storm", *crowd(watchers), "--connecting", watchers, "--rate", 10, "--seconds", 2]
+        run.measure("storm", kind, [("", work)])
 
 
 def stall(run):
@@ -114,24 +131,26 @@ def scaling(run):
     # without watchers and subtracted.
     for watchers, feeds in ((100, 1), (1000, 1), (4000, 1), (16000, 1), (16000, 30), (16000, 1000)):
         rate = 50_000 * feeds / watchers
-        work = ["--feeds", feeds, "--rate", rate, "--flush-ms", 0, "--source-addresses", 8]
-        crowd = f"{watchers} watchers, {feeds} feeds"
-        with Tipcast() as server:
-            alone = run.load(server, work + ["--watchers", 0])
-            report = run.load(server, work + ["--watchers", watchers])
-        gift = alone["server"]["cpu_seconds"] / max(alone["gifts"]["accepted"], 1)
-        cpu = report["server"]["cpu_seconds"] - gift * report["gifts"]["accepted"]
-        report["server"]["cpu_seconds_per_million_deliveries"] = round(
-            cpu / report["deliveries"]["measured"] * 1e6, 3)
-        run.add("scaling", {"server": server.label, "version": server.version, "name": crowd}, report)
-        # Beside it, what the kernel alone makes of so many sockets shows in another server's growth.
-        if feeds == 1:
-            work = ["--rate", rate, "--watchers", watchers, "--source-addresses", 8]
-            run.measure("scaling", Nchan, [(crowd, work)])
+        # Beside it, what the kernel alone makes of so many sockets shows in the others' growth.
+        for kind in (kind for kind in ALL if kind in (Tipcast, Nchan, UWebSockets)):
+            work = ["--feeds", feeds, "--rate", rate] + (["--flush-ms", 0] if kind is Tipcast else [])
+            try:
+                with kind() as server:
+                    alone = run.load(server, [*work, "--watchers", 0])
+                    report = run.load(server, [*work, *crowd(watchers)])
+            except Missing as why:
+                run.missing[kind.label] = str(why)
+                continue
+            gift = alone["server"]["cpu_seconds"] / max(alone["gifts"]["accepted"], 1)
+            cpu = report["server"]["cpu_seconds"] - gift * report["gifts"]["accepted"]
+            report["server"]["cpu_seconds_per_million_deliveries"] = round(
+                cpu / report["deliveries"]["measured"] * 1e6, 3)
+            row = {"server": server.label, "version": server.version, "name": f"{watchers} watchers, {feeds} feeds"}
+            run.add("scaling", row, report)
 
 
 PARTS = {
-    "paced": paced, "full": full, "idle": idle, "stall": stall, "quiet": quiet, "scaling": scaling,
+    "paced": paced, "full": full, "idle": idle, "storm": storm, "stall": stall, "quiet": quiet, "scaling": scaling,
     "ingest": ingest.measure,
 }
 
@@ -139,12 +158,19 @@ PARTS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help=f"some of {','.join(PARTS)}")
+    parser.add_argument("--peers", default="", help=f"Tipcast beside some of {','.join(k.label for k in ALL[1:])}")
     parser.add_argument("--seconds", type=float, default=4, help="how long each load is measured")
     options = parser.parse_args()
     chosen = [part for part in options.only.split(",") if part] or list(PARTS)
     unknown = [part for part in chosen if part not in PARTS]
     if unknown:
         parser.error(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    if options.peers:
+        named = options.peers.lower().split(",")
+        beside = [kind for kind in ALL[1:] if any(kind.label.lower().startswith(name) for name in named)]
+        if len(beside) != len(named):
+            parser.error(f"no such peer among {options.peers}; there are {', '.join(k.label for k in ALL[1:])}")
+        ALL[1:] = beside
     servers.install()
     run = Run(options.seconds)
     began = time.monotonic()
@@ -155,7 +181,7 @@ def main():
     results = servers.ROOT / "target" / "bench.json"
     results.write_text(json.dumps({"rows": run.rows, "missing": run.missing}, indent=1))
     text = page.text(run.rows, run.missing, took)
-    if len(chosen) == len(PARTS):
+    if len(chosen) == len(PARTS) and not options.peers:
         (servers.ROOT / "docs" / "BENCHMARKS.md").write_text(text)
         print(f"docs/BENCHMARKS.md is written; all figures are in {results}")
     else:

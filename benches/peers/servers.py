@@ -10,6 +10,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 WORK = ROOT / "target" / "peers"
 PATIENCE = 15.0
 
@@ -130,7 +131,7 @@ class Tipcast(Server):
         super().__init__()
         self.redis = redis
         # Another build may be measured with the same load.
-        self.binary = os.environ.get("TIPCAST_BINARY", str(ROOT / "target" / "release" / "tipcast"))
+        self.binary = os.environ.get("TIPCAST_BINARY", str(TARGET / "release" / "tipcast"))
         self.version = said_version([self.binary, "--version"]).split()[-1]
 
     def command(self):
@@ -138,14 +139,14 @@ class Tipcast(Server):
         return [self.binary, "--listen", f"127.0.0.1:{self.port}", *store]
 
     def load(self):
-        return [str(ROOT / "target" / "release" / "tipcast"), "bench", "--url", f"http://127.0.0.1:{self.port}"]
+        return [str(TARGET / "release" / "tipcast"), "bench", "--url", f"http://127.0.0.1:{self.port}"]
 
 
 class Peer(Server):
     dialect = "plain"
 
     def load(self):
-        load = ROOT / "target" / "release" / "examples" / "peer_load"
+        load = TARGET / "release" / "examples" / "peer_load"
         return [str(load), "--dialect", self.dialect, "--url", f"http://127.0.0.1:{self.port}"]
 
 
@@ -163,6 +164,53 @@ class Nchan(Peer):
         self.version = package.split(":")[-1].split("+")[0].split("-")[0] or "?"
         conf = self.configured("nginx.conf", MODULES=modules, WORKERS=self.workers)
         return [nginx, "-p", str(self.folder), "-c", conf]
+
+
+class UWebSockets(Peer):
+    """Built from the sources that the variable UWEBSOCKETS leads to, once per version and compiler."""
+
+    label = "uWebSockets"
+    FLAGS = ["-O3", "-flto=auto", "-DLIBUS_NO_SSL", "-DUWS_NO_ZLIB"]
+
+    def command(self):
+        given = os.environ.get("UWEBSOCKETS")
+        if not given:
+            raise Missing("its sources are not given (UWEBSOCKETS=/path/to/uWebSockets, with uSockets in it or beside it)")
+        sources = Path(given).resolve()
+        sockets = next((at for at in (sources / "uSockets", sources.parent / "uSockets")
+                        if (at / "src" / "libusockets.h").exists()), None)
+        if not (sources / "src" / "App.h").exists() or not sockets:
+            raise Missing(f"{sources} is not uWebSockets with uSockets in it or beside it")
+        self.version = said_version(["git", "-C", str(sources), "describe", "--tags", "--always"]).splitlines()[0]
+        return [str(self.build(sources, sockets)), str(self.port)]
+
+    def build(self, sources, sockets):
+        cc, cxx = (os.environ.get(name) or next((c for c in either if shutil.which(c)), None)
+                   for name, either in (("CC", ("gcc", "clang")), ("CXX", ("g++", "clang++"))))
+        if not cc or not cxx:
+            raise Missing("no compiler for C++ (Debian: apt-get install g++)")
+        WORK.mkdir(parents=True, exist_ok=True)
+        built, notes = WORK / "uwebsockets", WORK / "uwebsockets.built"
+        script = HERE / "uwebsockets.cpp"
+        recipe = repr([str(sources), self.version, cxx, self.FLAGS, script.read_text()])
+        if built.exists() and notes.exists() and notes.read_text() == recipe:
+            return built
+        objects = WORK / "uwebsockets-objects"
+        shutil.rmtree(objects, ignore_errors=True)
+        objects.mkdir()
+        parts = [str(part) for folder in ("", "eventing", "crypto") for part in (sockets / "src" / folder).glob("*.c")]
+        include = [f"-I{sockets / 'src'}", f"-I{sources / 'src'}"]
+        self.compile([cc, *self.FLAGS, *include, "-c", *parts], objects)
+        objs = [str(part) for part in objects.glob("*.o")]
+        self.compile([cxx, *self.FLAGS, "-std=c++20", *include, str(script), *objs, "-o", str(built)], objects)
+        shutil.rmtree(objects)
+        notes.write_text(recipe)
+        return built
+
+    def compile(self, command, folder):
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Missing(f"it could not be compiled: {done.stderr.strip()[-500:]}")
 
 
 class Nats(Peer):
@@ -190,6 +238,19 @@ class Mosquitto(Peer):
 
     def load(self):
         return super().load() + ["--publish-at", f"127.0.0.1:{self.port2}"]
+
+
+class Centrifugo(Peer):
+    label = "Centrifugo"
+    dialect = "centrifugo"
+    idle_watchers = 8000
+
+    def command(self):
+        found = shutil.which("centrifugo")
+        if not found:
+            raise Missing("there is no centrifugo on the PATH (github.com/centrifugal/centrifugo/releases)")
+        self.version = said_version([found, "version"]).split("v", 1)[-1].split()[0]
+        return [found, "-c", self.configured("centrifugo.json")]
 
 
 class Node(Peer):

@@ -73,6 +73,20 @@ async fn idle_watchers_are_only_connected_and_the_servers_process_is_looked_at()
 }
 
 #[tokio::test]
+async fn a_storm_of_watchers_costs_the_store_one_read_and_loses_nobody_a_gift() {
+    let app = TestApp::start().await;
+    let args = ["--storm", "--watchers", "300", "--connecting", "300", "--rate", "20", "--seconds", "1"];
+    let report = report(&app, &args).await;
+    assert_eq!(number(&report, "/connect/watchers"), 300.0);
+    assert_eq!(number(&report, "/storm/store_reads"), 1.0, "{report:#}");
+    assert!(number(&report, "/storm/all_live_ms") > 0.0);
+    assert!(number(&report, "/deliveries/received") > 0.0);
+    for none in ["lost", "repeated", "out_of_order", "malformed"] {
+        assert_eq!(number(&report, &format!("/deliveries/{none}")), 0.0, "{none}");
+    }
+}
+
+#[tokio::test]
 async fn where_keys_are_needed_the_load_sends_one() {
     let key = "a-key-of-the-tests-own";
     let app = TestApp::with(&Backing::folder(), |config| {

@@ -332,13 +332,20 @@ impl Peer {
     }
 
     /// It is a watcher's, served by a thread of sockets: from now on the watcher's own deadlines hold, and it only
-    /// counts, for as long as what this answers lives. To be called once.
-    pub fn watches(&self) -> WatcherSeat {
+    /// counts, until it leaves its seat. If it is limited, then as one of `address`, for whom it watches. To be
+    /// called once.
+    pub fn watches(&self, address: Option<IpAddr>) -> WatcherSeat {
         let mut open = self.inbound.locked();
         open.all.try_remove(self.key);
         open.watchers += 1;
+        let counts = address.filter(|_| self.address.is_some());
+        // They differ where a proxy became one that is trusted meanwhile.
+        if self.address != counts {
+            open.leave(self.address);
+            counts.into_iter().for_each(|address| *open.of.entry(address).or_insert(0) += 1);
+        }
         self.left.store(true, Ordering::Relaxed);
-        WatcherSeat { inbound: self.inbound.clone(), address: self.address }
+        WatcherSeat { inbound: self.inbound.clone(), limited: counts.is_some() }
     }
 }
 
@@ -354,19 +361,22 @@ impl Drop for Peer {
     }
 }
 
-/// A watcher's connection: all that is kept of it here is that it is there.
+/// A watcher's connection: all that is kept of it here is that it is there, until [`Inbound::watcher_left`].
 #[derive(Debug)]
 pub struct WatcherSeat {
-    inbound: Arc<Inbound>,
-    address: Option<IpAddr>,
+    /// Where it counts.
+    pub inbound: Arc<Inbound>,
+    /// It is one of the connections that its address may have.
+    pub limited: bool,
 }
 
-impl Drop for WatcherSeat {
-    fn drop(&mut self) {
-        let mut open = self.inbound.locked();
+impl Inbound {
+    /// A watcher's connection is over; `address`: whose connections are limited, and it is one of them.
+    pub fn watcher_left(&self, address: Option<IpAddr>) {
+        let mut open = self.locked();
         open.watchers -= 1;
-        open.leave(self.address);
-        self.inbound.metrics.connections.set(open.count() as i64);
+        open.leave(address);
+        self.metrics.connections.set(open.count() as i64);
     }
 }
 

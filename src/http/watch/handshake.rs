@@ -74,7 +74,7 @@ impl Handshake {
             drop(lease);
         }
         let transport = WebSocket::new(many, self.deflate, self.watcher);
-        Connection::new(session, transport, worker.clone(), tally.clone(), self.place)
+        Connection::new(session, transport, tally.clone(), self.place)
     }
 }
 

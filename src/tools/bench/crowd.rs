@@ -39,7 +39,11 @@ pub(super) struct Crowd {
 
 impl Crowd {
     pub fn new(options: &LoadOptions, address: SocketAddr, samples: bool) -> Crowd {
-        let watcher = |n: u32| Watcher::new(n % options.feeds, options.stalls(n));
+        let watcher = |n: u32| {
+            let mut watcher = Watcher::new(n % options.feeds, options.stalls(n));
+            watcher.late = options.storm;
+            watcher
+        };
         let mut all: Vec<Watcher> = (0..options.watchers).map(watcher).collect();
         if samples {
             let reading = all.iter_mut().take(options.feeds as usize).filter(|watcher| !watcher.stalled);

@@ -109,6 +109,11 @@ pub trait Dialect {
         None
     }
 
+    /// How often the server read a feed's list from its store so far, if it tells.
+    fn store_reads(&self) -> Option<u64> {
+        None
+    }
+
     /// Looks into a data frame that a sampled watcher got whole; gives what is wrong with it.
     fn examine(&self, _sample: &mut Sample, _text: &[u8]) -> Option<String> {
         None

@@ -31,6 +31,9 @@ pub struct Tipcast {
     seqs: memmem::Finder<'static>,
 }
 
+/// How the metric begins that counts reads of lists.
+const LIST_READS: &str = "tipcast_engine_call_seconds_count{operation=\"snapshot\"} ";
+
 /// Gifts of one batch.
 const BATCH_MOST: u64 = 128;
 
@@ -197,6 +200,13 @@ impl Dialect for Tipcast {
     fn stands_at(&self, feed: usize) -> Option<Result<u64, BenchError>> {
         let seq = |list: Value| list["seq"].as_u64().unwrap_or_default();
         Some(self.list(feed).map(seq))
+    }
+
+    fn store_reads(&self) -> Option<u64> {
+        let asked = self.control.borrow_mut().ask("GET", &format!("{}/metrics", self.below), "");
+        let (_, text) = asked.ok().filter(|(status, _)| *status == 200)?;
+        let text = String::from_utf8_lossy(&text);
+        text.lines().find_map(|line| line.strip_prefix(LIST_READS)?.trim().parse().ok())
     }
 
     fn samples(&self) -> bool {

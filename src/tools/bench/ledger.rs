@@ -191,6 +191,13 @@ impl FeedLog {
         Some(self.numbered[at])
     }
 
+    /// Whoever is not timed yet never is: for gifts that came while watchers did, nobody can say who was
+    /// the last.
+    pub fn forget(&mut self) {
+        self.base = self.known + 1;
+        self.passages.clear();
+    }
+
     /// A counted watcher got `first..=last` at `now`.
     #[inline]
     pub fn arrive(&mut self, first: u64, last: u64, now: u64, times: &mut Times) {

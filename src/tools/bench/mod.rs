@@ -12,12 +12,14 @@ mod dialect;
 mod gateway;
 mod histogram;
 mod ledger;
+mod measure;
 mod options;
 mod process;
 mod producers;
 mod progress;
 mod report;
 mod run;
+mod storm;
 mod watcher;
 
 use std::fmt;
@@ -28,9 +30,9 @@ use clap::Args;
 
 pub use dialect::{Answer, Dialect, Greeting, MARK, MARK_DIGITS, Meaning, START, Sample, http_answer, mark};
 pub use gateway::Tipcast;
+pub use measure::{KeptOpen, measure};
 pub use options::{LoadOptions, TargetOptions, Until};
 pub use report::Report;
-pub use run::{KeptOpen, measure};
 
 /// What `tipcast bench` can be told.
 #[derive(Args, Clone, Debug)]

@@ -55,8 +55,12 @@ pub struct LoadOptions {
     /// Only connect the watchers: connects/s, the server's CPU for each, its memory for each.
     #[arg(long)]
     pub idle: bool,
+    /// Send gifts first, and then let all watchers come at once: how long until all are there, what their
+    /// gifts' times are meanwhile, and how often the server read its store for them.
+    #[arg(long, conflicts_with_all = ["idle", "stall"])]
+    pub storm: bool,
     /// Handshakes under way at the same time.
-    #[arg(long, value_name = "HANDSHAKES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=4_000))]
+    #[arg(long, value_name = "HANDSHAKES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub connecting: u32,
     /// Let sockets fill for so long before looking again, in microseconds. On one machine the server pays
     /// for waking the load, as it would not pay for watchers elsewhere; times become coarser by as much.

@@ -62,6 +62,26 @@ pub(super) struct Stalled {
     pub folded: u64,
 }
 
+/// What a storm found.
+#[derive(Debug)]
+pub(super) struct Stormed {
+    /// From the first watcher's connection to the last watcher's list.
+    pub connected: Connected,
+    /// Gifts that were sent meanwhile.
+    pub gifts: u64,
+    /// Of those gifts.
+    pub times: Times,
+    /// How often the server read lists from its store meanwhile, if it tells.
+    pub store_reads: Option<u64>,
+    /// How much later than due a gift was sent, at most.
+    pub late: Duration,
+    /// Of the whole run, which goes on for a while when all are there.
+    pub counts: Counts,
+    pub refused: u64,
+    pub ended: u64,
+    pub said: Vec<String>,
+}
+
 /// What a run found.
 #[derive(Debug)]
 pub struct Report {
@@ -78,6 +98,28 @@ impl Report {
             json["idle"] = json!({ "seconds": options.seconds, "server_cpu_share": round(share, 4) });
         }
         Report { json, clean: ended == 0 }
+    }
+
+    pub(super) fn storm(options: &LoadOptions, run: Stormed) -> Report {
+        let mut json = json!({
+            "load": load(options),
+            "connect": connect(&run.connected),
+            "storm": {
+                "all_live_ms": millis(run.connected.took), "store_reads": run.store_reads,
+                "gifts": run.gifts, "latest_ms": millis(run.late),
+            },
+            "deliveries": run.counts.to_json(),
+            "gifts": { "refused": run.refused },
+            "latency_ms": {
+                "watcher": run.times.to_watcher.to_json(),
+                "answer": run.times.to_answer.to_json(),
+            },
+            "watchers_ended": run.ended,
+            "said": run.said,
+        });
+        // Gifts are in it: what a watcher takes is measured by --idle.
+        json["connect"]["server_bytes_each"] = Value::Null;
+        Report { json, clean: run.counts.clean() && run.ended == 0 && run.refused == 0 }
     }
 
     pub(super) fn loaded(options: &LoadOptions, connected: Connected, run: Measured) -> Report {
@@ -164,6 +206,14 @@ impl Report {
                 ("", "/connect/server_bytes_each", " bytes of memory each"),
             ],
         );
+        line(
+            "storm",
+            &[
+                ("all there after ", "/storm/all_live_ms", " ms"),
+                ("", "/storm/gifts", " gifts meanwhile"),
+                ("", "/storm/store_reads", " reads of the store"),
+            ],
+        );
         line("idle", &[("server ", "/idle/server_cpu_share", " of a core")]);
         line(
             "gifts",
@@ -240,7 +290,7 @@ fn load(options: &LoadOptions) -> Value {
         "rate": options.rate, "in_flight": options.in_flight,
         "until": format!("{:?}", options.until).to_lowercase(),
         "batch": options.batch, "seconds": options.seconds, "warm_up": options.warm_up,
-        "stall": options.stall, "idle": options.idle, "nap_us": options.nap,
+        "stall": options.stall, "idle": options.idle, "storm": options.storm, "nap_us": options.nap,
     })
 }
 

@@ -1,4 +1,4 @@
-//! One run, phase by phase, in one thread: connect, send and hear, wait for the last, read again.
+//! The phases of a run, in one thread: connect, send and hear, wait for the last, read again.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use super::options::{LoadOptions, Shape, Until};
 use super::process::{Processes, Usage, own_cpu};
 use super::producers::Producers;
 use super::progress::Progress;
-use super::report::{Connected, Measured, Report, Stalled};
+use super::report::{Connected, Measured, Stalled};
 use super::watcher::HEADROOM;
 
 /// What one read takes at most.
@@ -28,59 +28,19 @@ const REST: Duration = Duration::from_millis(500);
 /// At most this much of a rate is made up for after a pause of the load.
 const CATCH_UP: Duration = Duration::from_millis(100);
 
-/// Descriptors that are not watchers' or producers'.
-const OTHER_FILES: u64 = 32;
-
-/// Loads a server and gives what was measured.
-pub fn measure<'a>(
-    options: &LoadOptions,
+/// The one thread's state: its sockets, and the books.
+pub(super) struct Load<'a> {
+    pub(super) dialect: &'a dyn Dialect,
     address: std::net::SocketAddr,
-    dialect: &'a dyn Dialect,
-) -> Result<(Report, KeptOpen<'a>), BenchError> {
-    let shape = options.shape();
-    enough_files(u64::from(options.watchers) + shape.producers as u64)?;
-    let server = Processes::find(&options.pid).map_err(|e| BenchError::Usage(e.to_string()))?;
-    let stands = dialect.prepare(shape.feeds)?;
-    let mut load = Load::new(options, address, dialect, server, &stands)?;
-    let connected = load.connect(options)?;
-    if options.idle {
-        let quiet = load.look()?;
-        load.hear_for(options.run())?;
-        let idle = load.look()?;
-        load.progress.clear();
-        let report = Report::idle(options, connected, idle.cpu - quiet.cpu, load.crowd.ended);
-        return Ok((report, KeptOpen(load)));
-    }
-    let measured = load.send(options, shape, &stands)?;
-    load.progress.clear();
-    let report = Report::loaded(options, connected, measured);
-    Ok((report, KeptOpen(load)))
-}
-
-/// The watchers after a run; they close when it is dropped.
-pub struct KeptOpen<'a>(Load<'a>);
-
-impl KeptOpen<'_> {
-    /// Reads on until the process is stopped.
-    pub fn wait(mut self) -> Result<(), BenchError> {
-        loop {
-            self.0.turn(Duration::from_secs(1))?;
-        }
-    }
-}
-
-struct Load<'a> {
-    dialect: &'a dyn Dialect,
-    address: std::net::SocketAddr,
-    server: Processes,
-    poll: Poll,
+    pub(super) server: Processes,
+    pub(super) poll: Poll,
     events: Events,
     buffer: Vec<u8>,
-    crowd: Crowd,
-    producers: Option<Producers>,
-    ledger: Ledger,
+    pub(super) crowd: Crowd,
+    pub(super) producers: Option<Producers>,
+    pub(super) ledger: Ledger,
     began: Instant,
-    progress: Progress,
+    pub(super) progress: Progress,
     told: Instant,
     nap: Duration,
     /// The longest time between two looks at the sockets.
@@ -88,7 +48,7 @@ struct Load<'a> {
 }
 
 impl<'a> Load<'a> {
-    fn new(
+    pub(super) fn new(
         options: &LoadOptions,
         address: std::net::SocketAddr,
         dialect: &'a dyn Dialect,
@@ -117,12 +77,12 @@ impl<'a> Load<'a> {
         })
     }
 
-    fn look(&self) -> Result<Usage, BenchError> {
+    pub(super) fn look(&self) -> Result<Usage, BenchError> {
         self.server.look().map_err(|e| BenchError::Server(e.to_string()))
     }
 
     /// Waits at most `most` for sockets, and handles those that stir.
-    fn turn(&mut self, most: Duration) -> Result<(), BenchError> {
+    pub(super) fn turn(&mut self, most: Duration) -> Result<(), BenchError> {
         match self.poll.poll(&mut self.events, Some(most)) {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => return Ok(()),
             other => other?,
@@ -148,7 +108,7 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    fn hear_for(&mut self, time: Duration) -> Result<(), BenchError> {
+    pub(super) fn hear_for(&mut self, time: Duration) -> Result<(), BenchError> {
         let until = Instant::now() + time;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
             self.turn(left.min(Duration::from_millis(50)))?;
@@ -156,7 +116,7 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    fn connect(&mut self, options: &LoadOptions) -> Result<Connected, BenchError> {
+    pub(super) fn connect(&mut self, options: &LoadOptions) -> Result<Connected, BenchError> {
         let before = self.look()?;
         let own = own_cpu();
         let began = Instant::now();
@@ -190,7 +150,7 @@ impl<'a> Load<'a> {
         })
     }
 
-    fn send(&mut self, options: &LoadOptions, shape: Shape, stands: &[u64]) -> Result<Measured, BenchError> {
+    pub(super) fn let_producers_in(&mut self, shape: Shape) -> Result<(), BenchError> {
         let at = self.dialect.producers_at().unwrap_or(self.address);
         let base = self.crowd.all.len();
         self.producers = Some(Producers::connect(at, shape, base, self.poll.registry(), self.dialect)?);
@@ -201,6 +161,16 @@ impl<'a> Load<'a> {
                 return Err(BenchError::Server("it does not let producers in".into()));
             }
         }
+        Ok(())
+    }
+
+    pub(super) fn send(
+        &mut self,
+        options: &LoadOptions,
+        shape: Shape,
+        stands: &[u64],
+    ) -> Result<Measured, BenchError> {
+        self.let_producers_in(shape)?;
         self.crowd.stall(self.poll.registry())?;
         let reached = self.look()?;
 
@@ -265,12 +235,12 @@ impl<'a> Load<'a> {
         })
     }
 
-    fn sent(&self) -> super::producers::Sent {
+    pub(super) fn sent(&self) -> super::producers::Sent {
         self.producers.as_ref().map(|producers| producers.sent).unwrap_or_default()
     }
 
     /// Sends and hears for so long.
-    fn pump(
+    pub(super) fn pump(
         &mut self,
         pace: &mut Pace,
         options: &LoadOptions,
@@ -297,7 +267,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    fn send_due(&mut self, pace: &mut Pace) -> Result<(), BenchError> {
+    pub(super) fn send_due(&mut self, pace: &mut Pace) -> Result<(), BenchError> {
         let Some(producers) = &mut self.producers else { return Ok(()) };
         loop {
             let room = match (pace.every, pace.until) {
@@ -321,7 +291,7 @@ impl<'a> Load<'a> {
     }
 
     /// Waits for the answers of what was sent.
-    fn answers(&mut self) -> Result<(), BenchError> {
+    pub(super) fn answers(&mut self) -> Result<(), BenchError> {
         let from = Instant::now();
         while self.sent().unanswered > 0 && from.elapsed() < PATIENCE {
             self.turn(Duration::from_millis(10))?;
@@ -341,7 +311,7 @@ impl<'a> Load<'a> {
 
     /// Waits until all watchers (or only those that do not stall) are there, or nothing comes any more;
     /// gives when the last op came.
-    fn wait_for(&mut self, ends: &[u64], stalled: bool) -> Result<Instant, BenchError> {
+    pub(super) fn wait_for(&mut self, ends: &[u64], stalled: bool) -> Result<Instant, BenchError> {
         let mut last = Instant::now();
         let mut received = self.ledger.counts;
         while self.crowd.behind(ends, |watcher| watcher.stalled == stalled) > 0 {
@@ -372,7 +342,7 @@ impl<'a> Load<'a> {
 }
 
 /// When the next request is due.
-struct Pace {
+pub(super) struct Pace {
     /// Between requests; none at full speed.
     every: Option<Duration>,
     next: Instant,
@@ -380,11 +350,11 @@ struct Pace {
     until: Until,
     batch: u64,
     /// How much later than due a request went out, at most.
-    late: Duration,
+    pub(super) late: Duration,
 }
 
 impl Pace {
-    fn new(options: &LoadOptions) -> Pace {
+    pub(super) fn new(options: &LoadOptions) -> Pace {
         let batch = u64::from(options.batch);
         let every =
             (options.rate > 0.0).then(|| Duration::from_secs_f64(f64::from(options.batch) / options.rate));
@@ -405,21 +375,10 @@ impl Pace {
         self.next += self.every.unwrap_or_default();
     }
 
-    fn wait(&self) -> Duration {
+    pub(super) fn wait(&self) -> Duration {
         match self.every {
             Some(_) => self.next.saturating_duration_since(Instant::now()),
             None => Duration::from_millis(50),
         }
     }
-}
-
-fn enough_files(sockets: u64) -> Result<(), BenchError> {
-    let needed = sockets + OTHER_FILES;
-    let limit = rlimit::increase_nofile_limit(u64::MAX)?;
-    if limit < needed {
-        return Err(BenchError::Usage(format!(
-            "this needs {needed} open files and may have {limit}: raise the limit (ulimit -n), or take fewer watchers"
-        )));
-    }
-    Ok(())
 }

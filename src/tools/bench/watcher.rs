@@ -55,6 +55,8 @@ pub(super) struct Watcher {
     /// Is not read from, and its times don't count.
     pub stalled: bool,
     pub place: FramePosition,
+    /// Comes while gifts flow: of a server that does not number, its first message says where it stands.
+    pub late: bool,
     frame: Option<Frame>,
     /// What the last read left over: less than the start of a frame, or less than a mark.
     carry: Option<Box<[u8]>>,
@@ -79,6 +81,7 @@ impl Watcher {
             stage: Stage::Connecting,
             stalled,
             place: FramePosition::default(),
+            late: false,
             frame: None,
             carry: None,
             sample: None,
@@ -290,6 +293,9 @@ impl Watcher {
                     if let Kind::Changes { first, .. } = frame.kind {
                         feed.know(first + frame.marks, mark);
                     } else if let Some(seq) = feed.number(mark) {
+                        if std::mem::take(&mut self.late) {
+                            self.place = FramePosition::at(seq - 1);
+                        }
                         self.place.take(seq, seq, &mut ledger.counts);
                         if !self.stalled {
                             feed.arrive(seq, seq, now, &mut ledger.times);

@@ -1,6 +1,7 @@
 //! The way in, byte by byte: however a handshake comes, it is heard, and what is no handshake of ours is answered as
 //! every request is.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -10,6 +11,8 @@ use tokio::time::{sleep, timeout};
 use crate::support::TestApp;
 use crate::support::app::Backing;
 use crate::support::case::PATIENCE;
+use crate::support::redis_server::RedisServer;
+use crate::support::stores::Corner;
 
 fn head(path: &str, more: &str) -> String {
     format!(
@@ -162,4 +165,21 @@ async fn who_says_nothing_or_half_of_it_is_told_that_it_took_too_long() {
         assert!(told.starts_with("HTTP/1.1 408"), "{said:?}: {told:?}");
     }
     app.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handshake_that_waits_for_its_list_in_vain_is_counted_once_as_what_was_answered() {
+    let server = Arc::new(RedisServer::start());
+    let corner = Corner { server: server.clone(), prefix: "tipcast".into() };
+    let app = TestApp::on(&Backing::corner(corner)).await;
+    server.freeze();
+    let mut stream = connect(&app).await;
+    stream.write_all(head("/v1/feeds/show/ws", "").as_bytes()).await.unwrap();
+    let told = read_until(&mut stream, |all| has(all, "}")).await;
+    server.thaw();
+    assert!(told.starts_with(b"HTTP/1.1 503"), "{}", String::from_utf8_lossy(&told));
+    let counted = app.get("/metrics").await.text;
+    let counts =
+        |class| counted.contains(&format!("tipcast_http_requests_total{{route=\"ws\",class=\"{class}\"}} 1"));
+    assert!(counts("5xx") && !counts("1xx"), "{counted}");
 }
