@@ -126,18 +126,19 @@ if which and not more then
 end
 if search_gifters() then more = true end
 
+-- A run's totals, and who leads it where that is to be told.
 local function view(run, with_leaders)
   local values, lists, words = {}, {}, {}
   for currency, amount in pairs(run.values) do values[#values + 1] = { currency, shown(amount) } end
   table.sort(values, function(a, b) return a[2] > b[2] or a[2] == b[2] and a[1] < b[1] end)
   for at, value in ipairs(values) do words[at] = ' ' .. value[1] .. ':' .. int(value[2]) end
   if with_leaders then
-    if match(s.rules, ' (%S+)$') ~= 'off' then lists[#lists + 1] = first_of(run, 'p', TOLD_FIRST) end
-    lists[#lists + 1] = first_of(run, 'u', TOLD_FIRST)
-    for at = 1, math.min(4, #values) do lists[#lists + 1] = first_of(run, '$' .. values[at][1], TOLD_FIRST) end
+    if match(s.rules, ' (%S+)$') ~= 'off' then lists[#lists + 1] = leaders.first_of(run, 'p', TOLD_FIRST) end
+    lists[#lists + 1] = leaders.first_of(run, 'u', TOLD_FIRST)
+    for at = 1, math.min(4, #values) do lists[#lists + 1] = leaders.first_of(run, '$' .. values[at][1], TOLD_FIRST) end
   end
   return run.period .. ' ' .. int(run.since) .. ' ' .. int(run.gifts) .. ' ' .. int(shown(run.units)) .. ' ' .. int(run.gifters)
-    .. ' ' .. int(shown(run.points)) .. ' ' .. int(#lists) .. concat(words) .. '\n' .. concat(lists)
+    .. ' ' .. int(shown(run.points)) .. ' ' .. int(#lists) .. concat(words) .. '\n', lists
 end
 
 local function goal_line(name, goal)
@@ -258,14 +259,14 @@ if ACTION == 'totals' and not more then
   local them = ARGV[19] == '1' and ended or open
   answer[1] = next(open) and 'o' or 'x'
   for _, period in ipairs(KINDS) do
-    if them[period] then answer[#answer + 1] = view(them[period], false) end
+    if them[period] then answer[#answer + 1] = (view(them[period], false)) end
   end
 elseif ACTION == 'leaders' and not more then
   answer[1] = 'x'
   if which then
     local limit, ranking = ARGV[21] + 0, asked.ranking
     local is_listed = asked.whole or limit <= #list_of(asked)
-    answer = { 'o', int(which.since), is_listed and first_of(which, ARGV[20], limit) or ranked(asked, limit) }
+    answer = { 'o', int(which.since), is_listed and leaders.text(leaders.first_of(which, ARGV[20], limit)) or leaders.ranked(asked, limit) }
     if found_at then
       answer[4], answer[5] = int(found_at), int(list_of(asked)[found_at].score)
     elseif ARGV[22] ~= '' and not asked.whole then
@@ -281,22 +282,43 @@ elseif ACTION == 'goals' and not more then
   for name, goal in pairs(goals) do answer[#answer + 1] = goal_line(name, goal) end
 end
 
-if will_tell then
-  local periods, n = {}, 0
+-- Tells the periods that watchers do not know: in pieces, from which each text that is written is put together once.
+local function tell_periods()
+  local views, users, pieces, n = {}, {}, {}, 0
   for _, period in ipairs(KINDS) do
-    if stale[period] then
-      if open[period] then
-        periods[#periods + 1], n = view(open[period], true), n + 1
-        told_set['t:' .. period] = 'totals\n' .. periods[#periods]
-      elseif call('HGET', TOLD, 't:' .. period) then
-        periods[#periods + 1], n = period .. ' -\n', n + 1
-        told_gone[#told_gone + 1] = 't:' .. period
+    if stale[period] and open[period] then
+      local head, lists = view(open[period], true)
+      views[period] = { head = head, lists = lists }
+      for _, them in ipairs(lists) do
+        for _, user in ipairs(them.users) do users[#users + 1] = user end
       end
+    end
+  end
+  leaders.meet(users)
+  for _, period in ipairs(KINDS) do
+    local it = views[period]
+    if it then
+      local first = #pieces + 1
+      n, pieces[first], pieces[first + 1] = n + 1, 'totals\n', it.head
+      for _, them in ipairs(it.lists) do leaders.add(pieces, them) end
+      told_set['t:' .. period] = concat(pieces, '', first)
+      pieces[first] = ''
+    elseif stale[period] and call('HGET', TOLD, 't:' .. period) then
+      n, pieces[#pieces + 1] = n + 1, period .. ' -\n'
+      told_gone[#told_gone + 1] = 't:' .. period
     end
   end
   if next(stale) then s.told, changed = now, true end
   stale = {}
-  if n > 0 then record('totals ' .. int(n), concat(periods)) end
+  if n > 0 then
+    record('totals ' .. int(n), '')
+    pieces[0] = changes[#changes]
+    changes[#changes] = concat(pieces, '', 0)
+  end
+end
+
+if will_tell then
+  tell_periods()
   for name, goal in pairs(goals) do
     local line = 'goal\n' .. goal_line(name, goal)
     if not told_set['g:' .. name] and call('HGET', TOLD, 'g:' .. name) ~= line then tell_goal(name) end
@@ -351,7 +373,7 @@ elseif changed or not counts_any then
       end
     end
   end
-  call('MSET', SUMS, sums_text(top_text), LEFT, left, COUNT, int(from) .. ' ' .. int(until_) .. ' ' .. int(keep) .. ' '
+  call('MSET', SUMS, sums_text(spelled), LEFT, left, COUNT, int(from) .. ' ' .. int(until_) .. ' ' .. int(keep) .. ' '
     .. (any and int(s.span) or '-') .. ' ' .. match(s.rules, ' (%S+)$'))
 end
 if strikes then

@@ -62,6 +62,8 @@ pub struct WatchOptions {
     pub spacing: Duration,
     /// What it is not told of.
     pub omit: Omit,
+    /// It says that it is an overlay, and counts as one.
+    pub overlay: bool,
 }
 
 struct Watching {
@@ -75,10 +77,20 @@ struct Watching {
     spacing: u32,
     /// What it is not told of.
     omit: Omit,
+    /// It counts as an overlay.
+    overlay: bool,
     /// It has not been where the feed is yet.
     replaying: bool,
     /// It may be shown also while the feed is private.
     allowed: bool,
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        if self.overlay {
+            self.watch.board().overlay_left();
+        }
+    }
 }
 
 // An idle watcher is hardly more than one of these.
@@ -165,8 +177,11 @@ impl Session {
 
     /// Starts to watch what was admitted before, for this session's address.
     pub fn watch(&mut self, feed: &FeedId, options: WatchOptions, admission: Admission) {
-        let WatchOptions { since, spacing, omit } = options;
+        let WatchOptions { since, spacing, omit, overlay } = options;
         let watch = self.worker.watch(feed);
+        if overlay {
+            watch.board().overlay_arrived();
+        }
         let known = self.worker.live().engine().known(feed);
         let phase = Starting::Opening { since, known, until: Instant::now() + FRESH_WITHIN }.into();
         admission.take_over();
@@ -178,6 +193,7 @@ impl Session {
             last_sent: Moment::now(),
             spacing: u32::try_from(spacing.as_micros()).unwrap_or(u32::MAX),
             omit,
+            overlay,
             replaying: true,
             allowed: false,
         });

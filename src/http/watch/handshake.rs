@@ -163,6 +163,8 @@ pub(super) fn watch_options(query: &str) -> Result<WatchOptions, ApiError> {
             "without" => {
                 options.omit = value.parse().map_err(|rule| invalid(format!("without {rule}")))?;
             }
+            // Of another word nobody counts anything.
+            "as" => options.overlay = value == "overlay",
             _ => {}
         }
     }
