@@ -50,6 +50,7 @@ mod sources;
 mod testing;
 #[cfg(test)]
 mod tests;
+pub mod tls;
 mod totals;
 mod traced;
 mod viewers;

@@ -383,6 +383,18 @@ labels! {
         Full = "full",
     }
 
+    /// What became of a TLS handshake.
+    Handshake, "outcome" {
+        /// It is done, with a signature.
+        Full = "full",
+        /// It is done, by a ticket of an earlier connection.
+        Resumed = "resumed",
+        /// The client broke TLS' rules, left, or took too long.
+        Failed = "failed",
+        /// It did not begin: too many were under way.
+        Refused = "refused",
+    }
+
     /// The class of a path.
     Route, "route" {
         /// `POST /v1/feeds/{feed}/gifts`

@@ -15,6 +15,10 @@ use crate::metrics::Metrics;
 use crate::metrics::labels::{Cut, Turned};
 use crate::supervise::{Beat, faults};
 
+mod handshakes;
+
+pub use handshakes::UnderWay;
+
 /// How often connections are looked through.
 const SWEEP_EVERY: Duration = Duration::from_millis(250);
 
@@ -31,8 +35,12 @@ pub struct Bounds {
     pub most: usize,
     /// From one address (IPv6: one /64 network), 0 for no such limit.
     pub per_address: usize,
-    /// Whether that limit also holds for loopback addresses.
+    /// Whether limits of one address also hold for loopback addresses.
     pub count_loopback: bool,
+    /// TLS handshakes under way, 0 for no such limit.
+    pub handshakes: usize,
+    /// Those from one address, 0 for no such limit.
+    pub handshakes_per_address: usize,
 }
 
 /// How connections are treated.
@@ -98,12 +106,23 @@ struct Open {
     /// Connections that are watchers' for good, of which nothing more need be known.
     watchers: usize,
     of: HashMap<IpAddr, usize>,
+    /// TLS handshakes under way, and those of each address that is limited.
+    handshakes: usize,
+    handshakes_of: HashMap<IpAddr, usize>,
 }
 
 impl Inbound {
     /// No connection yet.
     pub fn new(settings: Settings, bounds: Bounds, metrics: Arc<Metrics>) -> Arc<Inbound> {
-        let open = Mutex::new(Open { bounds, all: Slab::new(), watchers: 0, of: HashMap::new() });
+        let open = Open {
+            bounds,
+            all: Slab::new(),
+            watchers: 0,
+            of: HashMap::new(),
+            handshakes: 0,
+            handshakes_of: HashMap::new(),
+        };
+        let open = Mutex::new(open);
         Arc::new(Inbound { settings, metrics, begun: Instant::now(), open })
     }
 
@@ -117,7 +136,7 @@ impl Inbound {
     pub fn accept(self: &Arc<Self>, address: Option<IpAddr>, proxied: bool) -> Result<Arc<Peer>, Turned> {
         let address = {
             let mut open = self.locked();
-            let Bounds { most, per_address, count_loopback } = open.bounds;
+            let Bounds { most, per_address, count_loopback, .. } = open.bounds;
             let limited = |ip: &IpAddr| per_address > 0 && !proxied && (count_loopback || !ip.is_loopback());
             let address = address.map(|ip| counted(ip.to_canonical())).filter(limited);
             if let Some(address) = address {
@@ -204,11 +223,13 @@ pub(super) enum Phase {
     Rest,
     /// Between two requests.
     Idle,
+    /// A TLS handshake is under way.
+    Opening,
 }
 
 impl Phase {
     fn of(n: u8) -> Phase {
-        [Phase::New, Phase::Head, Phase::Busy, Phase::Rest, Phase::Idle]
+        [Phase::New, Phase::Head, Phase::Busy, Phase::Rest, Phase::Idle, Phase::Opening]
             .into_iter()
             .find(|phase| *phase as u8 == n)
             .unwrap_or(Phase::Busy)
@@ -384,7 +405,7 @@ impl Inbound {
 pub(super) fn overdue(phase: Phase, lasts: Duration, times: &Times) -> Option<Cut> {
     let (most, why) = match phase {
         // The server's own timer answers 408 first, for the first head of a connection.
-        Phase::New | Phase::Head => (times.head + GRACE, Cut::Head),
+        Phase::New | Phase::Head | Phase::Opening => (times.head + GRACE, Cut::Head),
         Phase::Rest => (times.body, Cut::Body),
         Phase::Idle => (times.keep_alive, Cut::Idle),
         Phase::Busy => return None,

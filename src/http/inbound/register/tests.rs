@@ -1,13 +1,14 @@
 use super::*;
 
-fn inbound(most: usize, per_address: usize) -> Arc<Inbound> {
+pub(super) fn inbound(most: usize, per_address: usize) -> Arc<Inbound> {
     let s = Duration::from_secs;
     let times = Times { head: s(10), body: s(10), keep_alive: s(75) };
-    let bounds = Bounds { most, per_address, count_loopback: false };
+    let (handshakes, handshakes_per_address) = (0, 0);
+    let bounds = Bounds { most, per_address, count_loopback: false, handshakes, handshakes_per_address };
     Inbound::new(Settings { times, hsts: None }, bounds, Arc::default())
 }
 
-fn ip(text: &str) -> Option<IpAddr> {
+pub(super) fn ip(text: &str) -> Option<IpAddr> {
     Some(text.parse().unwrap())
 }
 
@@ -53,6 +54,7 @@ fn every_phase_that_waits_for_the_client_has_its_time() {
     for (phase, most) in [
         (Phase::New, Some(11)),
         (Phase::Head, Some(11)),
+        (Phase::Opening, Some(11)),
         (Phase::Rest, Some(10)),
         (Phase::Idle, Some(75)),
         (Phase::Busy, None),
