@@ -143,6 +143,25 @@ fn what_a_socket_does_not_take_goes_out_later_and_in_order() {
 }
 
 #[test]
+fn tickets_go_out_with_the_first_answer_in_one_write() {
+    let mut pair = Pair::new(&TLS13);
+    pair.send(100_000);
+    pair.fetch();
+    pair.client.writer().write_all(b"question").unwrap();
+    assert_eq!(pair.send(100_000), Heard::Open);
+    assert!(!pair.ours.is_flushed() && pair.heard == b"question");
+    let mut writes = Vec::new();
+    let write = |bytes: &[u8]| {
+        writes.push(bytes.to_vec());
+        Ok(bytes.len())
+    };
+    assert_eq!(pair.ours.write(b"answer", write).unwrap(), 6);
+    assert_eq!(writes.len(), 1);
+    pair.hear(&writes[0]);
+    assert_eq!((pair.told(), pair.client.tls13_tickets_received()), (b"answer".to_vec(), 2));
+}
+
+#[test]
 fn the_end_is_said_once_whoever_says_it_first() {
     for client_first in [false, true] {
         for version in [&TLS13, &TLS12] {
