@@ -121,17 +121,18 @@ fn what_a_socket_does_not_take_goes_out_later_and_in_order() {
     while done < text.len() || !pair.ours.is_flushed() {
         // Two small writes are taken, then none, each time it is tried.
         let mut writes = 0;
-        done += pair
-            .ours
-            .write(&text[done..], |bytes| {
-                writes += 1;
-                if writes > 2 {
-                    return Err(blocked());
-                }
-                wire.extend_from_slice(&bytes[..bytes.len().min(3000)]);
-                Ok(bytes.len().min(3000))
-            })
-            .unwrap();
+        let take = |bytes: &[u8]| {
+            writes += 1;
+            if writes > 2 {
+                return Err(blocked());
+            }
+            wire.extend_from_slice(&bytes[..bytes.len().min(3000)]);
+            Ok(bytes.len().min(3000))
+        };
+        match done < text.len() {
+            true => done += pair.ours.write(&text[done..], take).unwrap(),
+            false => _ = pair.ours.flush(take).unwrap(),
+        }
         assert!(pair.ours.unsent.len() <= SEALED, "at most a record is kept");
     }
     let mut told = Vec::new();
