@@ -138,7 +138,7 @@ local function view(run, with_leaders)
     for at = 1, math.min(4, #values) do lists[#lists + 1] = leaders.first_of(run, '$' .. values[at][1], TOLD_FIRST) end
   end
   return run.period .. ' ' .. int(run.since) .. ' ' .. int(run.gifts) .. ' ' .. int(shown(run.units)) .. ' ' .. int(run.gifters)
-    .. ' ' .. int(shown(run.points)) .. ' ' .. int(#lists) .. concat(words) .. '\n', lists
+    .. ' ' .. int(shown(run.points)) .. ' ' .. int(#lists) .. concat(words) .. '\n' .. concat(lists)
 end
 
 local function goal_line(name, goal)
@@ -259,14 +259,14 @@ if ACTION == 'totals' and not more then
   local them = ARGV[19] == '1' and ended or open
   answer[1] = next(open) and 'o' or 'x'
   for _, period in ipairs(KINDS) do
-    if them[period] then answer[#answer + 1] = (view(them[period], false)) end
+    if them[period] then answer[#answer + 1] = view(them[period], false) end
   end
 elseif ACTION == 'leaders' and not more then
   answer[1] = 'x'
   if which then
     local limit, ranking = ARGV[21] + 0, asked.ranking
     local is_listed = asked.whole or limit <= #list_of(asked)
-    answer = { 'o', int(which.since), is_listed and leaders.text(leaders.first_of(which, ARGV[20], limit)) or leaders.ranked(asked, limit) }
+    answer = { 'o', int(which.since), is_listed and leaders.first_of(which, ARGV[20], limit) or leaders.ranked(asked, limit) }
     if found_at then
       answer[4], answer[5] = int(found_at), int(list_of(asked)[found_at].score)
     elseif ARGV[22] ~= '' and not asked.whole then
@@ -282,27 +282,13 @@ elseif ACTION == 'goals' and not more then
   for name, goal in pairs(goals) do answer[#answer + 1] = goal_line(name, goal) end
 end
 
--- Tells the periods that watchers do not know: in pieces, from which each text that is written is put together once.
+-- Tells the periods that watchers do not know.
 local function tell_periods()
-  local views, users, pieces, n = {}, {}, {}, 0
+  local pieces, n = {}, 0
   for _, period in ipairs(KINDS) do
     if stale[period] and open[period] then
-      local head, lists = view(open[period], true)
-      views[period] = { head = head, lists = lists }
-      for _, them in ipairs(lists) do
-        for _, user in ipairs(them.users) do users[#users + 1] = user end
-      end
-    end
-  end
-  leaders.meet(users)
-  for _, period in ipairs(KINDS) do
-    local it = views[period]
-    if it then
-      local first = #pieces + 1
-      n, pieces[first], pieces[first + 1] = n + 1, 'totals\n', it.head
-      for _, them in ipairs(it.lists) do leaders.add(pieces, them) end
-      told_set['t:' .. period] = concat(pieces, '', first)
-      pieces[first] = ''
+      local text = view(open[period], true)
+      n, pieces[#pieces + 1], told_set['t:' .. period] = n + 1, text, 'totals\n' .. text
     elseif stale[period] and call('HGET', TOLD, 't:' .. period) then
       n, pieces[#pieces + 1] = n + 1, period .. ' -\n'
       told_gone[#told_gone + 1] = 't:' .. period
@@ -311,6 +297,7 @@ local function tell_periods()
   if next(stale) then s.told, changed = now, true end
   stale = {}
   if n > 0 then
+    -- Put together once: every byte of a text costs when it is made.
     record('totals ' .. int(n), '')
     pieces[0] = changes[#changes]
     changes[#changes] = concat(pieces, '', 0)

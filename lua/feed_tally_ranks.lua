@@ -27,18 +27,30 @@ local function unescaped(text)
 end
 
 -- Functions about lists as they are stored and as they are told, in tables, since Lua has room for 200 locals.
-local spelled, leaders = {}, {}
+-- `persons` is who is shown, by user, in use once gifters are written; `made` are texts of leaders.
+local spelled, leaders = {}, { persons = {}, made = {} }
 
--- The entries of a list as they are stored.
+-- The entries of a list as they are going to be stored; once nothing moves any more.
 function spelled.entries(top)
-  return string.sub(stored, top.from, top.til)
+  if not top.text then
+    if not top.moved and top.line then
+      top.text = string.sub(stored, top.from, top.til)
+    else
+      local words = {}
+      for at, it in ipairs(top.list) do
+        words[at] = '\t' .. int(it.score) .. ' ' .. int(it.order) .. ' ' .. it.at .. ' ' .. escaped(it.user)
+      end
+      top.text = concat(words)
+    end
+  end
+  return top.text
 end
 
 local function list_of(top)
   local list = top.list
   if not list then
     list = {}
-    for score, order, at, user in string.gmatch(spelled.entries(top), '\t(%d+) (%d+) (%d+) ([^\t]*)') do
+    for score, order, at, user in string.gmatch(string.sub(stored, top.from, top.til), '\t(%d+) (%d+) (%d+) ([^\t]*)') do
       list[#list + 1] = { score = score + 0, order = order + 0, at = at, user = unescaped(user) }
     end
     top.list = list
@@ -58,15 +70,8 @@ end
 
 -- The line of a list.
 function spelled.line(top)
-  local words = { 'l ' .. int(top.run) .. ' ' .. top.code .. (top.whole and ' w ' or ' p ') .. int(top.low) .. ' ' .. spelled.ranking(top) }
-  if top.moved or not top.line then
-    for _, it in ipairs(list_of(top)) do
-      words[#words + 1] = '\t' .. int(it.score) .. ' ' .. int(it.order) .. ' ' .. it.at .. ' ' .. escaped(it.user)
-    end
-  else
-    words[2] = spelled.entries(top)
-  end
-  return concat(words)
+  return 'l ' .. int(top.run) .. ' ' .. top.code .. (top.whole and ' w ' or ' p ') .. int(top.low) .. ' ' .. spelled.ranking(top)
+    .. spelled.entries(top)
 end
 
 local function ask_ranking(top)
@@ -330,12 +335,9 @@ local function write_gifters()
   end
 end
 
--- Who is shown, by user; in use once gifters are written.
-local persons = {}
-
--- Looks all up whom `persons` does not have yet.
+-- Looks all up who are not known yet.
 function leaders.meet(users)
-  local strangers = {}
+  local persons, strangers = leaders.persons, {}
   for _, user in ipairs(users) do
     if not persons[user] then
       persons[user], strangers[#strangers + 1] = '', user
@@ -349,40 +351,31 @@ function leaders.meet(users)
   end
 end
 
--- The first of a run by a measure, as its list has them: scores, times and users.
-function leaders.first_of(run, code, limit)
-  local top, scores, times, users = tops[run.id][code], {}, {}, {}
-  local n = 0
-  if top and not top.list then
-    for score, at, user in string.gmatch(spelled.entries(top), '\t(%d+) %d+ (%d+) ([^\t]*)') do
-      if n == limit then break end
-      n = n + 1
-      scores[n], times[n], users[n] = score, at, unescaped(user)
-    end
-  elseif top then
-    for at, it in ipairs(top.list) do
-      if at > limit then break end
-      scores[at], times[at], users[at] = int(it.score), it.at, it.user
-    end
-  end
-  return { code = code, scores = scores, times = times, users = users }
-end
-
--- Puts "MEASURE COUNT", newline, and "SCORE AT PERSON", newline, for each behind what `out` has, in pieces.
-function leaders.add(out, them)
-  local scores, times, users, n = them.scores, them.times, them.users, #out
-  out[n + 1], out[n + 2], out[n + 3], out[n + 4], n = them.code, ' ', int(#users), '\n', n + 4
+-- "MEASURE COUNT", newline, and "SCORE AT PERSON", newline, for each.
+function leaders.text(code, scores, times, users)
+  local persons, lines = leaders.persons, {}
   for at, user in ipairs(users) do
-    out[n + 1], out[n + 2], out[n + 3], out[n + 4], out[n + 5], out[n + 6] = scores[at], ' ', times[at], ' ', persons[user], '\n'
-    n = n + 6
+    lines[at] = scores[at] .. ' ' .. times[at] .. ' ' .. persons[user] .. '\n'
   end
+  return code .. ' ' .. int(#users) .. '\n' .. concat(lines)
 end
 
-function leaders.text(them)
-  local out = {}
-  leaders.meet(them.users)
-  leaders.add(out, them)
-  return concat(out)
+-- The first of a run by a measure, as its list has them; made once where runs have the same list, as a day and a session
+-- have that began today.
+function leaders.first_of(run, code, limit)
+  local top, made = tops[run.id][code], leaders.made
+  local text = top and spelled.entries(top) or ''
+  local name = code .. ' ' .. int(limit) .. text
+  if made[name] then return made[name] end
+  local scores, times, users, n = {}, {}, {}, 0
+  for score, at, user in string.gmatch(text, '\t(%d+) %d+ (%d+) ([^\t]*)') do
+    if n == limit then break end
+    n = n + 1
+    scores[n], times[n], users[n] = score, at, unescaped(user)
+  end
+  leaders.meet(users)
+  made[name] = leaders.text(code, scores, times, users)
+  return made[name]
 end
 
 -- As its ranking has them.
@@ -395,7 +388,7 @@ function leaders.ranked(top, limit)
   for n, user in ipairs(users) do
     local it = read_gifter(known[n])
     local score, _, at = score_of(it, top.run, top.code)
-    scores[n], times[n], persons[user] = int(score), at, it.person
+    scores[n], times[n], leaders.persons[user] = int(score), at, it.person
   end
-  return leaders.text({ code = top.code, scores = scores, times = times, users = users })
+  return leaders.text(top.code, scores, times, users)
 end
