@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """What gifts cost Redis, in instructions: figures that a loaded machine does not move.
 
-    benches/redis_instructions.py [--binary target/release/tipcast] [--gifts 1920]
+    benches/redis_instructions.py [--binary target/release/tipcast] [--gifts 1920] [--only calls|floor|counting]
 
 Starts a Redis under valgrind's callgrind, which counts its instructions, and a gateway on it, both on free ports. One
 gift, and one batch of 64, go through the gateway while MONITOR listens; these calls are then repeated, each gift with ids
 of its own, and set beside benches/yardstick.lua, which writes as much and keeps no rule, and beside a script that does
 nothing and is called with the same arguments. Then gifts go through the gateway in batches of 64, of 1 000 gifters and
 of one, to a feed that counts nothing and to one that counts everything: all that Redis does until the last state was told.
+
+`floor`: what the commands of one plain gift cost with its very arguments and texts as long, and no rule at all; and
+what they would cost if less was stored, or stored elsewhere. No layout of keys is cheaper than its own commands.
 
 Some fifty times as slow as Redis is, so what depends on time (how much is added up at once) is less than it would be.
 Needs redis-server, redis-cli and valgrind. Nothing is left behind.
@@ -67,29 +70,87 @@ class CountedRedis(ceiling.Redis):
                     answer += connection.recv(1 << 20)
 
 
-def of_calls(redis, gateway):
-    with open(os.path.join(ceiling.HERE, "yardstick.lua")) as f:
-        sha = redis.load(f.read())
+def yardstick_call(sha):
     keys = ["list", "seq", "id:__rand_int__", "lock:__rand_int__", "hist", "ledger"]
     body = ceiling.json.dumps(ceiling.gift("__rand_int__"), separators=(",", ":"))
-    least = ["EVALSHA", sha, "6", *("{y}:" + key for key in keys), body, "{y}:live", "0123456789abcdef"]
+    return ["EVALSHA", sha, "6", *("{y}:" + key for key in keys), body, "{y}:live", "0123456789abcdef"]
+
+
+def cost(redis, call, times):
+    redis.repeat(call, times)
+    return redis.instructions(lambda: redis.repeat(call, times)) / times
+
+
+def of_calls(redis, gateway):
+    with open(os.path.join(ceiling.HERE, "yardstick.lua")) as f:
+        least = yardstick_call(redis.load(f.read()))
     nothing = redis.load("return 1")
-
-    def cost(call, times):
-        redis.repeat(call, times)
-        return redis.instructions(lambda: redis.repeat(call, times)) / times
-
-    yardstick = cost(least, 400)
-    print(f"yardstick: {yardstick:.0f} a call, {cost([least[0], nothing, *least[2:]], 80):.0f} of them for no script at all")
+    yardstick = cost(redis, least, 400)
+    print(f"yardstick: {yardstick:.0f} a call, {cost(redis, [least[0], nothing, *least[2:]], 80):.0f} of them for no script at all")
     for batch, times in ((1, 1200), (64, 24)):
         feed = f"{ceiling.FEED}{batch}"
         # A feed begins by another script, and the call after it is left to that one too.
         for digit in "456":
             gateway.post(ceiling.gifts_path(feed, 1), ceiling.gift(digit * 12))
         call = ceiling.captured_call(redis, gateway, batch, feed)
-        own, empty = cost(call, times) / batch, cost([call[0], nothing, *call[2:]], 80) / batch
+        own, empty = cost(redis, call, times) / batch, cost(redis, [call[0], nothing, *call[2:]], 80) / batch
         print(f"batch {batch:2}: {own:.0f} a gift, {own / yardstick:.2f} of the yardstick; {empty:.0f} of them "
               f"({empty / yardstick:.2f}) for no script at all", flush=True)
+
+
+# The commands of a plain gift with texts as long as they are, and none of its rules.
+COMMANDS = """
+local call = redis.call
+local s = call('MGET', unpack(KEYS, 4))
+local list = s[1] or string.rep('0mj3k9x2q7a1b-1000\\n', 10)
+local seq = tonumber(string.match(s[2] or '1 1', ' (%d+)')) + 1
+local body = ARGV[7]
+local id = 'e-' .. seq
+local row = id .. '\\n1\\n' .. seq .. '\\n1\\n1\\n0\\n' .. body
+local change = seq .. ' 1 2 add\\n' .. row
+local kept = string.sub(list, 1, 180)
+call('RPUSH', KEYS[3], 'a ' .. seq .. ' ' .. id .. ' 1\\n' .. ARGV[8] .. '\\n' .. body)
+call('RPUSH', KEYS[2], change)
+call('HDEL', KEYS[1], 'e-' .. (seq - 10))
+call('PSETEX', KEYS[9], '86460000', ARGV[6] .. ' a ' .. id .. ' - ' .. ARGV[9])
+call('PSETEX', KEYS[10], '65000', '1 ' .. id .. ' e')
+call('HSET', KEYS[1], id, row)
+call('MSET', KEYS[4], id .. '\\n' .. kept, KEYS[5], 'e ' .. seq .. ' 1 1 10 - e 0 10')
+call('SPUBLISH', ARGV[3], 'live e 1\\n=\\n' .. change)
+return { 'e ' .. seq }
+"""
+
+# Each takes something more away from the one before: what is, and what it becomes.
+LESS = [
+    ("rows in the history alone", [("call('HDEL', KEYS[1], 'e-' .. (seq - 10))\n", ""), ("call('HSET', KEYS[1], id, row)\n", "")]),
+    ("the list beside the meta", [
+        ("unpack(KEYS, 4)", "KEYS[5], KEYS[6], KEYS[8], KEYS[9], KEYS[10]"), ("s[1] or string.rep", "s[6] or string.rep"), ("s[2] or", "s[1] or"),
+        ("call('MSET', KEYS[4], id .. '\\n' .. kept, KEYS[5], 'e ' .. seq .. ' 1 1 10 - e 0 10')",
+         "call('SET', KEYS[5], 'e ' .. seq .. ' 1 1 10 - e 0 10\\n' .. id .. '\\n' .. kept)")]),
+    ("history and ledger one list", [("call('RPUSH', KEYS[2], change)\n", "")]),
+]
+
+
+def of_floor(redis, gateway):
+    feed = f"{ceiling.FEED}-floor"
+    for digit in "456":
+        gateway.post(ceiling.gifts_path(feed, 1), ceiling.gift(digit * 12))
+    call = ceiling.captured_call(redis, gateway, 1, feed)
+    with open(os.path.join(ceiling.HERE, "yardstick.lua")) as f:
+        yardstick = cost(redis, yardstick_call(redis.load(f.read())), 400)
+
+    def tell(what, instructions):
+        print(f"{what}: {instructions:.0f}, {instructions / yardstick:.2f} of the yardstick", flush=True)
+
+    tell("one plain gift", cost(redis, call, 1200))
+    tell("its arguments and no script", cost(redis, [call[0], redis.load("return 1"), *call[2:]], 80))
+    text = COMMANDS
+    tell("its commands and no rule", cost(redis, [call[0], redis.load(text), *call[2:]], 400))
+    for what, changes in LESS:
+        for is_now, becomes in changes:
+            assert is_now in text, is_now
+            text = text.replace(is_now, becomes)
+        tell(f"and {what}", cost(redis, [call[0], redis.load(text), *call[2:]], 400))
 
 
 def of_counting(redis, gateway, gifts):
@@ -119,6 +180,7 @@ def main():
     ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ask.add_argument("--binary", default=os.path.join(ceiling.HERE, "../target/release/tipcast"))
     ask.add_argument("--gifts", type=int, default=1920)
+    ask.add_argument("--only", choices=["calls", "floor", "counting"])
     it = ask.parse_args()
     redis = CountedRedis()
     folder, gateway = tempfile.mkdtemp(), None
@@ -127,8 +189,12 @@ def main():
         os.environ["TIPCAST_REDIS__CALL_TIMEOUT_MS"] = "4000"
         gateway = totals.Gateway(it.binary, folder, redis.port)
         gateway.post = lambda path, body: gateway.call("POST", path, body)
-        of_calls(redis, gateway)
-        of_counting(redis, gateway, it.gifts // 64 * 64)
+        if it.only in (None, "calls"):
+            of_calls(redis, gateway)
+        if it.only in (None, "floor"):
+            of_floor(redis, gateway)
+        if it.only in (None, "counting"):
+            of_counting(redis, gateway, it.gifts // 64 * 64)
     finally:
         if gateway:
             gateway.stop()

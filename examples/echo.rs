@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use actix_http::ws::hash_key;
 use bytes::Bytes;
+use rustls::ServerConfig;
 use tipcast::http::inbound::{self, Bounds, Inbound, Peer, Times};
+use tipcast::http::tls::Tls;
 use tipcast::http::watch::incoming::{Incoming, Reader, Rules, Violation};
 use tipcast::http::watch::outgoing::{close_frame, data_frame, text_frame};
 use tipcast::http::watch::sockets::{
@@ -47,7 +49,9 @@ fn serve(address: &str) -> std::io::Result<()> {
     println!("listening on ws://{}", listener.local_addr()?);
     let second = Duration::from_secs(1);
     let times = Times { head: 10 * second, body: 10 * second, keep_alive: 10 * second };
-    let bounds = Bounds { most: 10_000, per_address: 0, count_loopback: false };
+    let (handshakes, handshakes_per_address) = (0, 0);
+    let bounds =
+        Bounds { most: 10_000, per_address: 0, count_loopback: false, handshakes, handshakes_per_address };
     let inbound = Inbound::new(inbound::Settings { times, hsts: None }, bounds, Arc::default());
     let worker = move || EchoWorker { wakes: Rc::default(), inbound: inbound.clone() };
     let _sockets = SocketThreads::start(2, listener, &Arc::default(), worker)?;
@@ -72,8 +76,8 @@ impl SocketWorker<()> for EchoWorker {
         self.inbound.accept(Some(address.ip()), false)
     }
 
-    fn reads_heads(&self) -> bool {
-        true
+    fn tls(&self) -> Option<&Arc<ServerConfig>> {
+        None
     }
 
     fn judge(&self, _: &Visitor, received: &[u8]) -> Judgement<()> {
@@ -92,7 +96,7 @@ impl SocketWorker<()> for EchoWorker {
     }
 
     /// There is no HTTP server behind it.
-    fn pass_on(&self, _: TcpStream, _: Visitor, _: &[u8]) {}
+    fn pass_on(&self, _: TcpStream, _: Option<Box<Tls>>, _: Visitor, _: &[u8]) {}
 
     fn serve(&self, (): ()) -> Echo {
         let wakes = self.wakes.clone();

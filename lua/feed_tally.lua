@@ -126,15 +126,16 @@ if which and not more then
 end
 if search_gifters() then more = true end
 
+-- A run's totals, and who leads it where that is to be told.
 local function view(run, with_leaders)
   local values, lists, words = {}, {}, {}
   for currency, amount in pairs(run.values) do values[#values + 1] = { currency, shown(amount) } end
   table.sort(values, function(a, b) return a[2] > b[2] or a[2] == b[2] and a[1] < b[1] end)
   for at, value in ipairs(values) do words[at] = ' ' .. value[1] .. ':' .. int(value[2]) end
   if with_leaders then
-    if match(s.rules, ' (%S+)$') ~= 'off' then lists[#lists + 1] = first_of(run, 'p', TOLD_FIRST) end
-    lists[#lists + 1] = first_of(run, 'u', TOLD_FIRST)
-    for at = 1, math.min(4, #values) do lists[#lists + 1] = first_of(run, '$' .. values[at][1], TOLD_FIRST) end
+    if match(s.rules, ' (%S+)$') ~= 'off' then lists[#lists + 1] = leaders.first_of(run, 'p', TOLD_FIRST) end
+    lists[#lists + 1] = leaders.first_of(run, 'u', TOLD_FIRST)
+    for at = 1, math.min(4, #values) do lists[#lists + 1] = leaders.first_of(run, '$' .. values[at][1], TOLD_FIRST) end
   end
   return run.period .. ' ' .. int(run.since) .. ' ' .. int(run.gifts) .. ' ' .. int(shown(run.units)) .. ' ' .. int(run.gifters)
     .. ' ' .. int(shown(run.points)) .. ' ' .. int(#lists) .. concat(words) .. '\n' .. concat(lists)
@@ -265,7 +266,7 @@ elseif ACTION == 'leaders' and not more then
   if which then
     local limit, ranking = ARGV[21] + 0, asked.ranking
     local is_listed = asked.whole or limit <= #list_of(asked)
-    answer = { 'o', int(which.since), is_listed and first_of(which, ARGV[20], limit) or ranked(asked, limit) }
+    answer = { 'o', int(which.since), is_listed and leaders.first_of(which, ARGV[20], limit) or leaders.ranked(asked, limit) }
     if found_at then
       answer[4], answer[5] = int(found_at), int(list_of(asked)[found_at].score)
     elseif ARGV[22] ~= '' and not asked.whole then
@@ -281,22 +282,30 @@ elseif ACTION == 'goals' and not more then
   for name, goal in pairs(goals) do answer[#answer + 1] = goal_line(name, goal) end
 end
 
-if will_tell then
-  local periods, n = {}, 0
+-- Tells the periods that watchers do not know.
+local function tell_periods()
+  local pieces, n = {}, 0
   for _, period in ipairs(KINDS) do
-    if stale[period] then
-      if open[period] then
-        periods[#periods + 1], n = view(open[period], true), n + 1
-        told_set['t:' .. period] = 'totals\n' .. periods[#periods]
-      elseif call('HGET', TOLD, 't:' .. period) then
-        periods[#periods + 1], n = period .. ' -\n', n + 1
-        told_gone[#told_gone + 1] = 't:' .. period
-      end
+    if stale[period] and open[period] then
+      local text = view(open[period], true)
+      n, pieces[#pieces + 1], told_set['t:' .. period] = n + 1, text, 'totals\n' .. text
+    elseif stale[period] and call('HGET', TOLD, 't:' .. period) then
+      n, pieces[#pieces + 1] = n + 1, period .. ' -\n'
+      told_gone[#told_gone + 1] = 't:' .. period
     end
   end
   if next(stale) then s.told, changed = now, true end
   stale = {}
-  if n > 0 then record('totals ' .. int(n), concat(periods)) end
+  if n > 0 then
+    -- Put together once: every byte of a text costs when it is made.
+    record('totals ' .. int(n), '')
+    pieces[0] = changes[#changes]
+    changes[#changes] = concat(pieces, '', 0)
+  end
+end
+
+if will_tell then
+  tell_periods()
   for name, goal in pairs(goals) do
     local line = 'goal\n' .. goal_line(name, goal)
     if not told_set['g:' .. name] and call('HGET', TOLD, 'g:' .. name) ~= line then tell_goal(name) end
@@ -351,7 +360,7 @@ elseif changed or not counts_any then
       end
     end
   end
-  call('MSET', SUMS, sums_text(top_text), LEFT, left, COUNT, int(from) .. ' ' .. int(until_) .. ' ' .. int(keep) .. ' '
+  call('MSET', SUMS, sums_text(spelled), LEFT, left, COUNT, int(from) .. ' ' .. int(until_) .. ' ' .. int(keep) .. ' '
     .. (any and int(s.span) or '-') .. ' ' .. match(s.rules, ' (%S+)$'))
 end
 if strikes then

@@ -26,11 +26,31 @@ local function unescaped(text)
   return (string.gsub(text, '%%(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end))
 end
 
+-- Functions about lists as they are stored and as they are told, in tables, since Lua has room for 200 locals.
+-- `persons` is who is shown, by user, in use once gifters are written; `made` are texts of leaders.
+local spelled, leaders = {}, { persons = {}, made = {} }
+
+-- The entries of a list as they are going to be stored; once nothing moves any more.
+function spelled.entries(top)
+  if not top.text then
+    if not top.moved and top.line then
+      top.text = string.sub(stored, top.from, top.til)
+    else
+      local words = {}
+      for at, it in ipairs(top.list) do
+        words[at] = '\t' .. int(it.score) .. ' ' .. int(it.order) .. ' ' .. it.at .. ' ' .. escaped(it.user)
+      end
+      top.text = concat(words)
+    end
+  end
+  return top.text
+end
+
 local function list_of(top)
   local list = top.list
   if not list then
     list = {}
-    for score, order, at, user in string.gmatch(top.text, '\t(%d+) (%d+) (%d+) ([^\t]*)') do
+    for score, order, at, user in string.gmatch(string.sub(stored, top.from, top.til), '\t(%d+) (%d+) (%d+) ([^\t]*)') do
       list[#list + 1] = { score = score + 0, order = order + 0, at = at, user = unescaped(user) }
     end
     top.list = list
@@ -38,18 +58,20 @@ local function list_of(top)
   return list
 end
 
-local function top_text(top)
-  local text = top.text
-  if top.moved or not text then
-    local words = {}
-    for at, it in ipairs(list_of(top)) do
-      words[at] = '\t' .. int(it.score) .. ' ' .. int(it.order) .. ' ' .. it.at .. ' ' .. escaped(it.user)
-    end
-    text = concat(words)
-  end
+function spelled.ranking(top)
   local ranking = top.ranking
-  return 'l ' .. int(top.run) .. ' ' .. top.code .. (top.whole and ' w ' or ' p ') .. int(top.low) .. ' '
-    .. (ranking and int(ranking.id) .. ':' .. ranking.state .. ':' .. int(ranking.asked) or '-') .. text
+  return ranking and int(ranking.id) .. ':' .. ranking.state .. ':' .. int(ranking.asked) or '-'
+end
+
+-- Whether a list is as it is stored.
+function spelled.is_same(top)
+  return not top.moved and top.whole == top.was_whole and int(top.low) == top.was_low and spelled.ranking(top) == top.was_ranking
+end
+
+-- The line of a list.
+function spelled.line(top)
+  return 'l ' .. int(top.run) .. ' ' .. top.code .. (top.whole and ' w ' or ' p ') .. int(top.low) .. ' ' .. spelled.ranking(top)
+    .. spelled.entries(top)
 end
 
 local function ask_ranking(top)
@@ -313,37 +335,60 @@ local function write_gifters()
   end
 end
 
--- "MEASURE COUNT", newline, and "SCORE AT PERSON", newline, for each.
-local function leaders_text(code, them)
-  local users, lines = {}, {}
-  for n, it in ipairs(them) do users[n] = it.user end
-  local known = #users > 0 and call('HMGET', GIFTERS, unpack(users)) or {}
-  for n, it in ipairs(them) do
-    lines[n] = int(it.score) .. ' ' .. it.at .. ' ' .. person_of(known[n]) .. '\n'
+-- Looks all up who are not known yet.
+function leaders.meet(users)
+  local persons, strangers = leaders.persons, {}
+  for _, user in ipairs(users) do
+    if not persons[user] then
+      persons[user], strangers[#strangers + 1] = '', user
+    end
   end
-  return code .. ' ' .. int(#lines) .. '\n' .. concat(lines)
+  for from = 1, #strangers, 1000 do
+    local til_ = math.min(from + 999, #strangers)
+    for n, text in ipairs(call('HMGET', GIFTERS, unpack(strangers, from, til_))) do
+      persons[strangers[from + n - 1]] = person_of(text)
+    end
+  end
 end
 
--- The first of a run by a measure, as its list has them.
-local function first_of(run, code, limit)
-  local top, them = tops[run.id][code], {}
-  if top then
-    local list = list_of(top)
-    for n = 1, math.min(limit, #list) do them[n] = list[n] end
+-- "MEASURE COUNT", newline, and "SCORE AT PERSON", newline, for each.
+function leaders.text(code, scores, times, users)
+  local persons, lines = leaders.persons, {}
+  for at, user in ipairs(users) do
+    lines[at] = scores[at] .. ' ' .. times[at] .. ' ' .. persons[user] .. '\n'
   end
-  return leaders_text(code, them)
+  return code .. ' ' .. int(#users) .. '\n' .. concat(lines)
+end
+
+-- The first of a run by a measure, as its list has them; made once where runs have the same list, as a day and a session
+-- have that began today.
+function leaders.first_of(run, code, limit)
+  local top, made = tops[run.id][code], leaders.made
+  local text = top and spelled.entries(top) or ''
+  local name = code .. ' ' .. int(limit) .. text
+  if made[name] then return made[name] end
+  local scores, times, users, n = {}, {}, {}, 0
+  for score, at, user in string.gmatch(text, '\t(%d+) %d+ (%d+) ([^\t]*)') do
+    if n == limit then break end
+    n = n + 1
+    scores[n], times[n], users[n] = score, at, unescaped(user)
+  end
+  leaders.meet(users)
+  made[name] = leaders.text(code, scores, times, users)
+  return made[name]
 end
 
 -- As its ranking has them.
-local function ranked(top, limit)
-  local prefix, them = prefix_of(top.ranking), {}
+function leaders.ranked(top, limit)
+  local prefix = prefix_of(top.ranking)
   local members = call('ZRANGEBYLEX', RANKS, '[' .. prefix, '(' .. prefix .. ':', 'LIMIT', '0', int(limit))
-  local users = {}
+  local scores, times, users = {}, {}, {}
   for n, member in ipairs(members) do users[n] = string.sub(member, #prefix + 35) end
   local known = #users > 0 and call('HMGET', GIFTERS, unpack(users)) or {}
   for n, user in ipairs(users) do
-    local score, _, at = score_of(read_gifter(known[n]), top.run, top.code)
-    them[n] = { score = score, at = at, user = user }
+    local it = read_gifter(known[n])
+    local score, _, at = score_of(it, top.run, top.code)
+    scores[n], times[n], leaders.persons[user] = int(score), at, it.person
   end
-  return leaders_text(top.code, them)
+  return leaders.text(top.code, scores, times, users)
 end

@@ -28,6 +28,9 @@ local COUNT, TALLY, PARTS, LEFT, TOLD, SUMS, GIFTERS = KEYS[11], KEYS[12], KEYS[
 local s = { last = now, order = 0, sweep = '-', rules = 'off UTC off', session = '-', told = 0, span = 0, scan = '-' }
 -- Runs by period; runs by number; spans in order; lists of leaders by run and measure; numbers of rankings to clean up.
 local open, ended, runs, spans, tops, dead, goals, stale = {}, {}, {}, {}, {}, {}, {}, {}
+-- Lists of leaders as they are stored, in their order: where a list's line begins and its entries do and end. Most
+-- stay as they are, and texts that nobody needs are not made: each byte of a text costs when it is made.
+local listed = {}
 local stored = strings[14]
 local is_old = not stored and strings[9] and match(strings[9], '\n(%d+ .*)$')
 local counts_any, changed = stored ~= false or is_old ~= nil and is_old ~= false, false
@@ -89,13 +92,6 @@ do
       for id in string.gmatch(text, '%d+') do ids[#ids + 1] = id + 0 end
       new_span(from + 0, to + 0, ids)
     end,
-    l = function(line)
-      local run, code, kind, low, ranking, rest = match(line, '^l (%d+) (%S+) (.) (%d+) (%S+)(.*)$')
-      local top = { run = run + 0, code = code, whole = kind == 'w', low = low + 0, text = rest }
-      local id, state, asked = match(ranking, '^(%d+):(.):(%d+)$')
-      if id then top.ranking = { id = id + 0, state = state, asked = asked + 0 } end
-      tops[top.run][code] = top
-    end,
     d = function(line) dead[#dead + 1] = match(line, '%d+') + 0 end,
     g = function(line)
       local name, period, code, target, reached, title = match(line, '^g (%S+) (%a+) (%S+) (%d+) %d+ (%S+) (.*)$')
@@ -106,22 +102,41 @@ do
     end,
   }
 
-  local function read_lines(text)
-    for line in string.gmatch(text, '[^\n]+') do READ[string.sub(line, 1, 1)](line) end
+  local function read_list(text, at, til_)
+    local run, code, kind, low, ranking, from = match(text, '^l (%d+) (%S+) (.) (%d+) (%S+)()', at)
+    local top = { run = run + 0, code = code, line = at, from = from, til = til_, was_low = low, was_ranking = ranking }
+    top.whole, top.low, top.was_whole = kind == 'w', low + 0, kind == 'w'
+    local id, state, asked = match(ranking, '^(%d+):(.):(%d+)$')
+    if id then top.ranking = { id = id + 0, state = state, asked = asked + 0 } end
+    tops[top.run][code], listed[#listed + 1] = top, top
+  end
+
+  -- Reads lines of a text from this place on.
+  local function read_lines(text, at)
+    while at <= #text do
+      local til_ = (string.find(text, '\n', at, true) or #text + 1) - 1
+      local kind = string.byte(text, at)
+      if kind == 108 then
+        read_list(text, at, til_)
+      elseif til_ >= at then
+        READ[string.char(kind)](string.sub(text, at, til_))
+      end
+      at = til_ + 2
+    end
   end
 
   if stored then
     local last, order, sweep, told, span, scan, rules, session, rest =
-      match(stored, '^(%d+) (%d+) (%S+) (%d+) (%d+) (%S+)\n([^\n]*)\n([^\n]*)\n(.*)$')
+      match(stored, '^(%d+) (%d+) (%S+) (%d+) (%d+) (%S+)\n([^\n]*)\n([^\n]*)\n()')
     if not last then return redis.error_reply('DAMAGED what a feed counts') end
     s = { last = last + 0, order = order + 0, sweep = sweep, told = told + 0, span = span + 0, scan = scan, rules = rules, session = session }
-    read_lines(rest)
+    read_lines(stored, rest)
   elseif is_old then
     local last, order, sweep, rules, session, rest = match(is_old, '^(%d+) (%d+) (%S+)\n([^\n]*)\n([^\n]*)\n(.*)$')
     if not last then return redis.error_reply('DAMAGED what a feed counts') end
     s.last, s.order, s.sweep, s.rules, s.session = last + 0, order + 0, sweep, rules, session
     s.told = tonumber(match(strings[9], '^[^\n]* (%d+)\n') or 0)
-    read_lines(rest)
+    read_lines(rest, 1)
     changed = true
     local olds = runs
     runs, tops = {}, {}
@@ -231,8 +246,8 @@ local function begin_goals(period)
   stale[period], changed = true, true
 end
 
--- What `sums` is to hold. `top_text` spells a list of leaders.
-local function sums_text(top_text)
+-- What `sums` is to hold. `spelled` says how a list of leaders is written, and whether it is as it was stored.
+local function sums_text(spelled)
   local lines = {
     int(s.last) .. ' ' .. int(s.order) .. ' ' .. s.sweep .. ' ' .. int(s.told) .. ' ' .. int(s.span) .. ' ' .. s.scan,
     s.rules, s.session,
@@ -251,8 +266,30 @@ local function sums_text(top_text)
     for at, id in ipairs(span.ids) do ids[at] = int(id) end
     lines[#lines + 1] = 'm ' .. int(span.from) .. ' ' .. int(span.to) .. ' ' .. concat(ids, '.')
   end
+  -- Those that are as they were stored go back in as few pieces as may be.
+  local from, til_ = 0, -2
+  local function add_stored()
+    if from > 0 then lines[#lines + 1] = string.sub(stored, from, til_) end
+    from, til_ = 0, -2
+  end
+  for _, top in ipairs(listed) do
+    if tops[top.run] and tops[top.run][top.code] == top then
+      if not spelled.is_same(top) then
+        lines[#lines + 1] = spelled.line(top)
+      else
+        if top.line ~= til_ + 2 then
+          add_stored()
+          from = top.line
+        end
+        til_ = top.til
+      end
+    end
+  end
+  add_stored()
   for _, them in pairs(tops) do
-    for _, top in pairs(them) do lines[#lines + 1] = top_text(top) end
+    for _, top in pairs(them) do
+      if not top.line then lines[#lines + 1] = spelled.line(top) end
+    end
   end
   for _, id in ipairs(dead) do lines[#lines + 1] = 'd ' .. int(id) end
   for name, goal in pairs(goals) do

@@ -86,7 +86,8 @@ class Board extends Base {
     if (!feed) return;
     const url = this.getAttribute("url") ?? HOME ?? globalThis.location?.origin;
     const token = this.getAttribute("token") ?? undefined;
-    this.#feed = follow({ url: new URL(url, document.baseURI).href, feed, token, totals: true }, {
+    const as = this.getAttribute("as") ?? undefined;
+    this.#feed = follow({ url: new URL(url, document.baseURI).href, feed, token, as, totals: true }, {
       onChange: (list) => {
         this.#list = list;
         this.#draw();

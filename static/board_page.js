@@ -17,6 +17,7 @@ for (const name of ["period", "by", "max", "heading", "lang"]) {
   const wish = wishes.get(name);
   if (wish) shown.setAttribute(name, wish);
 }
+shown.setAttribute("as", "overlay");
 const token = secrets.get("token") ?? wishes.get("token");
 if (token) shown.setAttribute("token", token);
 document.body.append(shown);

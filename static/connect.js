@@ -45,6 +45,7 @@ function call(callback, ...args) {
  * - `since`: a position `epoch:seq` to resume from; give the `rows`, `drops` and `capacity` that
  *   belong to it too, or the list starts empty and holds only what came later (or a whole snapshot).
  * - `without`: "totals" leaves totals, leaders and goals out; the list's `totals` and `goals` stay empty.
+ * - `as`: "overlay" has it counted among the feed's overlays, which the host's desk shows.
  * - `WebSocket`, `EventSource`: classes to use in place of the global ones, for Node 20 that of the package `ws`.
  * - `token`: a viewer's token, or a function that gives one or a promise of one. The function is asked before the
  *   first connection, again when the token is about to end, and once more when it was refused; the list stays.
@@ -80,7 +81,7 @@ class Connection {
   /** The best lower bound of (server's clock − ours): every stamp it sends is older than its arrival. */
   #ahead = null;
 
-  constructor({ url, feed, since, without, token, key, rows, drops, control, capacity, onChange, onState, onPresence, WebSocket, EventSource }) {
+  constructor({ url, feed, since, without, as, token, key, rows, drops, control, capacity, onChange, onState, onPresence, WebSocket, EventSource }) {
     if (!FEED_NAME.test(feed)) throw new TypeError("a feed is 1 to 64 of A-Z a-z 0-9 _ - .");
     const home = url ?? globalThis.location?.origin;
     if (home === undefined) throw new TypeError("`url` is missing: there is no page here that tells the gateway");
@@ -98,6 +99,7 @@ class Connection {
     this.token = token;
     if (without !== undefined && without !== "totals") throw new TypeError('`without` is "totals", or left out');
     this.without = without;
+    this.as = as;
     // Of a page for those who moderate; it never stands in an address.
     this.key = key;
     this.onChange = onChange;
@@ -146,7 +148,7 @@ class Connection {
     this.fold.rewind();
     const { WebSocket, EventSource } = this.transports;
     const kind = EventSource && (!WebSocket || this.#mute >= SOCKETS_FIRST) ? "sse" : "ws";
-    const at = { feed: this.feed, since: this.fold.position, without: this.without, token: typeof this.token === "function" ? this.#given : this.token };
+    const at = { feed: this.feed, since: this.fold.position, without: this.without, as: this.as, token: typeof this.token === "function" ? this.#given : this.token };
     const line = { kind, openedAt: Date.now(), heardAt: Date.now(), silence: FIRST_FRAME, wait: null, begun: false };
     this.#line = line;
     const heard = (text) => this.#line === line && !line.left && this.#hear(line, text);

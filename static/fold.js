@@ -138,13 +138,14 @@ export function afterClose(code) {
  * The address of a feed's WebSocket (`kind` "ws") or event stream ("sse") on the gateway at `base`
  * (http, https, ws or wss; a path in front of /v1 is kept).
  */
-export function feedUrl(base, kind, { feed, since, token, without }) {
+export function feedUrl(base, kind, { feed, since, token, without, as }) {
   const url = new URL(base);
   url.pathname = `${url.pathname.replace(/\/*$/, "")}/v1/feeds/${encodeURIComponent(feed)}/${kind}`;
   url.search = url.hash = "";
   url.protocol = kind === "ws" ? url.protocol.replace(/^http/, "ws") : url.protocol.replace(/^ws/, "http");
   if (since) url.searchParams.set("since", since);
   if (without) url.searchParams.set("without", without);
+  if (as) url.searchParams.set("as", as);
   if (token) url.searchParams.set("token", token);
   return url.href;
 }

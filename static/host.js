@@ -21,7 +21,7 @@ const SAID = {
     live: "live", away: "no answer – trying again", wrong: "This key may not moderate this feed.",
     approve: "Approve", mask: "Mask", deny: "Deny", undo: "Undo", pause: "Pause alerts", resume: "Resume alerts",
     skip: "Skip alert", mute: "Mute", unmute: "Unmute", replay: "Replay", retract: "Take back", block: "Block user",
-    unblock: "Unblock", watchers: (n) => (n === "1" ? "1 watches" : `${n} watch`), left: (s) => `${s} s`,
+    unblock: "Unblock", watchers: (n) => (n === "1" ? "1 watches" : `${n} watch`), overlays: (n) => (n === "0" ? "no overlay is connected" : n === "1" ? "1 overlay" : `${n} overlays`), left: (s) => `${s} s`,
     did: { approve: (who) => `Approve: ${who}`, mask: (who) => `Mask: ${who}`, deny: (who) => `Deny: ${who}` },
     decided: (what) => `Already decided: ${{ approve: "approved", mask: "masked", deny: "denied" }[what] ?? what}`,
     gone: "It does not wait any more.", blockedNow: (who) => `Blocked: ${who}`, unblockedNow: (who) => `Unblocked: ${who}`,
@@ -36,7 +36,7 @@ const SAID = {
     live: "已连接", away: "没有响应，正在重试", wrong: "此密钥无权管理该频道。",
     approve: "通过", mask: "隐藏文字", deny: "拒绝", undo: "撤销", pause: "暂停提示", resume: "继续提示",
     skip: "跳过提示", mute: "静音", unmute: "取消静音", replay: "重播", retract: "撤回", block: "屏蔽用户",
-    unblock: "取消屏蔽", watchers: (n) => `${n} 人观看`, left: (s) => `${s} 秒`,
+    unblock: "取消屏蔽", watchers: (n) => `${n} 人观看`, overlays: (n) => (n === "0" ? "没有连接叠加层" : `${n} 个叠加层`), left: (s) => `${s} 秒`,
     did: { approve: (who) => `通过：${who}`, mask: (who) => `隐藏文字：${who}`, deny: (who) => `拒绝：${who}` },
     decided: (what) => `已处理：${{ approve: "已通过", mask: "已隐藏文字", deny: "已拒绝" }[what] ?? what}`,
     gone: "已不在等待中。", blockedNow: (who) => `已屏蔽：${who}`, unblockedNow: (who) => `已取消屏蔽：${who}`,
@@ -67,6 +67,8 @@ const decided = new Set();
 /** What was done last and can be undone: a function, or nothing. */
 let undoLast = null;
 let selected = null;
+/** Who watches, as it was told last. */
+let present = {};
 
 const call = (...what) => key.call(...what);
 const state = (name) => show(name, said[name] ?? "…");
@@ -441,9 +443,17 @@ function openTest(element, source) {
   body.focus();
 }
 
+/** How many watch, and how many of them are overlays; what is not known yet is not shown. */
+function drawPresence({ watchers, overlays = present.overlays }) {
+  present = { watchers, overlays };
+  $("watchers").textContent = [
+    said.watchers(format.number(watchers)),
+    overlays === undefined ? "" : said.overlays(format.number(overlays)),
+  ].filter(Boolean).join(" · ");
+}
+
 async function countWatchers() {
-  const { watchers } = await call("GET", `${base}/presence`);
-  $("watchers").textContent = said.watchers(format.number(watchers));
+  drawPresence(await call("GET", `${base}/presence`));
 }
 
 // ---------------------------------------------------------------- keys
@@ -481,7 +491,7 @@ function open() {
   leave();
   const mine = turn;
   seesSources = true;
-  connection = connect({ feed, key: key.value || undefined, onChange: draw, onPresence: (n) => ($("watchers").textContent = said.watchers(format.number(n))) });
+  connection = connect({ feed, key: key.value || undefined, onChange: draw, onPresence: (watchers) => drawPresence({ watchers }) });
   let seldom = 0;
   const look = async () => {
     if (turn !== mine) return;

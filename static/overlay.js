@@ -106,6 +106,7 @@ setInterval(() => rows.tick(), 1_000);
 
 connection = connect({
   feed,
+  as: "overlay",
   token: secrets.get("token") ?? wishes.get("token") ?? undefined,
   onChange: (list, change) => {
     shown.take(list, change, Date.now(), serverNow());

@@ -94,8 +94,8 @@ function call(follower, what, told) {
  * `serverTime()`. `totals`: whether totals, leaders and goals are wanted. `onChange` and `onState` are as those of
  * `connect`; a list that is there already comes at once, as a snapshot.
  */
-export function follow({ url, feed, token, totals = false }, { onChange, onState }) {
-  const what = { url, feed, token };
+export function follow({ url, feed, token, as, totals = false }, { onChange, onState }) {
+  const what = { url, feed, token, as };
   let shared = followed.find((known) => Object.keys(what).every((name) => known.what[name] === what[name]));
   if (!shared) {
     shared = new Shared(what, totals);

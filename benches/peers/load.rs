@@ -43,9 +43,9 @@ enum Words {
 
 fn main() -> ExitCode {
     let line = Line::parse();
-    let run = line.target.resolve().and_then(|(address, host)| {
-        let peer = Peer { words: line.dialect, host, publish_at: line.publish_at };
-        run_against(&line.load, address, &peer)
+    let run = line.target.resolve().and_then(|target| {
+        let peer = Peer { words: line.dialect, host: target.host.clone(), publish_at: line.publish_at };
+        run_against(&line.load, &target, &peer)
     });
     match run {
         Ok(()) => ExitCode::SUCCESS,

@@ -24,8 +24,8 @@ send the same text. **How each is published to**: Tipcast and nchan by an HTTP P
 topics, `-O3`), ws and Socket.IO by an HTTP POST to a program of a few lines
 ([uwebsockets.cpp](../benches/peers/uwebsockets.cpp), [ws.mjs](../benches/peers/ws.mjs),
 [socketio.mjs](../benches/peers/socketio.mjs)); NATS and Mosquitto by their own
-protocols, acknowledged, over one connection, since they keep the order of one publisher only. All without compression and
-without TLS.
+protocols, acknowledged, over one connection, since they keep the order of one publisher only. All without compression,
+and without TLS but where a table says so.
 
 What the peers do *not* do in these runs, and Tipcast does: every gift is on disk before it is answered (embedded
 engine, `synchronous=FULL`), has an idempotency key that is looked up, and is merged into a list that a newcomer gets
@@ -222,6 +222,8 @@ def text(rows, missing, took):
         ("quiet", "A quiet feed", "Four gifts a second to 1 000 watchers: each comes when nothing was sent for a while.", [*each, *last]),
         ("scaling", "From few to many", "50 000 deliveries/s in frames of one; what the gifts themselves cost, measured without watchers, is "
          "subtracted. Sixteen thousand sockets do not fit into the caches of a core, which every server pays.", [CPU, FAST]),
+        ("tls", "TLS", "TLS 1.3 of the server's own, a key on P-256; resumed: each connection shows the ticket of an earlier one. Watchers of "
+         "the rows without gifts are idle.", [*connects, CPU]),
         ("ingest", "Gifts in", "No watchers. redis-benchmark makes the very call that the gateway makes, taken from its MONITOR.",
          [("gifts/s", "gifts/per_second", 0), ("µs CPU per gift", "server/cpu_us_per_gift", 1),
           ("ms to the answer, p50", "latency_ms/answer/p50", 2), ("p99", "latency_ms/answer/p99", 2)]),

@@ -19,7 +19,9 @@ import time
 import ingest
 import page
 import servers
-from servers import Centrifugo, Missing, Mosquitto, Nats, Nchan, SocketIo, Tipcast, UWebSockets, Ws
+from servers import (
+    Centrifugo, Missing, Mosquitto, Nats, Nchan, SecureNchan, SecureTipcast, SocketIo, Tipcast, UWebSockets, Ws,
+)
 
 ALL = [Tipcast, UWebSockets, Nchan, Nats, Mosquitto, Centrifugo, Ws, SocketIo]
 
@@ -149,8 +151,19 @@ def scaling(run):
             run.add("scaling", row, report)
 
 
+def tls(run):
+    """The server's own TLS beside the same without, and nginx's in front of nchan: TLS 1.3, P-256."""
+    idle_work = ["--idle", "--watchers", 4000, "--source-addresses", 8, "--connecting", 32, "--seconds", 1]
+    for plain, secure in ((Tipcast, SecureTipcast), (Nchan, SecureNchan)):
+        paced_work = ["--watchers", 1000, "--rate", 100]
+        run.measure("tls", plain, [("plain", idle_work), ("plain, 100 gifts/s", paced_work)])
+        run.measure("tls", secure, [("TLS, full handshakes", idle_work), ("TLS, resumed", [*idle_work, "--resume"]),
+                                    ("TLS, 100 gifts/s", paced_work)])
+
+
 PARTS = {
     "paced": paced, "full": full, "idle": idle, "storm": storm, "stall": stall, "quiet": quiet, "scaling": scaling,
+    "tls": tls,
     "ingest": ingest.measure,
 }
 

@@ -21,6 +21,7 @@ PACKAGES = {
     "mosquitto": "mosquitto",
     "redis-server": "redis-server",
     "node": "nodejs npm",
+    "openssl": "openssl",
 }
 
 
@@ -58,6 +59,8 @@ class Server:
     version = "?"
     # Watchers that the idle measurement gives it.
     idle_watchers = 16000
+    # Whether it is reached over TLS of its own.
+    secure = False
 
     def __init__(self):
         self.process = None
@@ -67,6 +70,22 @@ class Server:
 
     def command(self):
         raise NotImplementedError
+
+    def papers(self):
+        """A certificate with a key on P-256, and the key: files, made once."""
+        cert, key = self.folder / "cert.pem", self.folder / "key.pem"
+        if not cert.exists():
+            subprocess.run([program("openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                            "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+                            "-addext", "basicConstraints=critical,CA:FALSE", "-keyout", str(key), "-out", str(cert)],
+                           check=True, capture_output=True)
+        return str(cert), str(key)
+
+    def at(self):
+        """Where the load finds it."""
+        if not self.secure:
+            return ["--url", f"http://127.0.0.1:{self.port}"]
+        return ["--url", f"https://127.0.0.1:{self.port}", "--ca", self.papers()[0]]
 
     def load(self):
         """The load's command line against this server."""
@@ -136,10 +155,18 @@ class Tipcast(Server):
 
     def command(self):
         store = ["--redis", self.redis] if self.redis else ["--data-dir", str(self.folder / "data")]
-        return [self.binary, "--listen", f"127.0.0.1:{self.port}", *store]
+        command = [self.binary, "--listen", f"127.0.0.1:{self.port}", *store]
+        if self.secure:
+            cert, key = self.papers()
+            command = ["env", f"TIPCAST_HTTP__TLS_CERT={cert}", f"TIPCAST_HTTP__TLS_KEY={key}", *command]
+        return command
 
     def load(self):
-        return [str(TARGET / "release" / "tipcast"), "bench", "--url", f"http://127.0.0.1:{self.port}"]
+        return [str(TARGET / "release" / "tipcast"), "bench", *self.at()]
+
+
+class SecureTipcast(Tipcast):
+    secure = True
 
 
 class Peer(Server):
@@ -147,7 +174,7 @@ class Peer(Server):
 
     def load(self):
         load = TARGET / "release" / "examples" / "peer_load"
-        return [str(load), "--dialect", self.dialect, "--url", f"http://127.0.0.1:{self.port}"]
+        return [str(load), "--dialect", self.dialect, *self.at()]
 
 
 class Nchan(Peer):
@@ -162,8 +189,17 @@ class Nchan(Peer):
             raise Missing(f"nginx has no nchan (Debian: apt-get install {PACKAGES['nginx']})")
         package = said_version(["dpkg-query", "-W", "-f", "${Version}", "libnginx-mod-nchan"])
         self.version = package.split(":")[-1].split("+")[0].split("-")[0] or "?"
-        conf = self.configured("nginx.conf", MODULES=modules, WORKERS=self.workers)
+        secure = ""
+        if self.secure:
+            cert, key = self.papers()
+            secure = f"ssl_certificate {cert}; ssl_certificate_key {key}; ssl_protocols TLSv1.2 TLSv1.3;"
+        conf = self.configured("nginx.conf", MODULES=modules, WORKERS=self.workers, SECURE=secure,
+                               SSL="ssl" if self.secure else "")
         return [nginx, "-p", str(self.folder), "-c", conf]
+
+
+class SecureNchan(Nchan):
+    secure = True
 
 
 class UWebSockets(Peer):

@@ -40,6 +40,8 @@ pub(super) fn bounds(config: &Config) -> Bounds {
         most: connections(open_files(), limits.connections),
         per_address: limits.connections_per_address,
         count_loopback: limits.count_loopback,
+        handshakes: limits.handshakes,
+        handshakes_per_address: limits.handshakes_per_address,
     }
 }
 

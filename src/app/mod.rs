@@ -27,6 +27,7 @@ use crate::supervise::{Part, Parts};
 use crate::traces::{self, Tracer};
 use crate::work::due::{DueLoop, DueOptions};
 use crate::work::reports::{ReportLoop, ReportOptions};
+use crate::work::walks::WalkLoop;
 
 mod door;
 mod engine;
@@ -117,6 +118,7 @@ pub async fn run_reloading(
     let live = Live::start(engine.clone(), metrics.clone(), parts.clone());
     let longest_sleep = Duration::from_millis(config.due.longest_sleep_ms);
     let due = DueLoop::start(engine.clone(), DueOptions { longest_sleep }, &parts);
+    let walks = WalkLoop::start(engine.clone(), &parts);
     let cannot = |why: String| StartError::Server(std::io::Error::other(why));
     let (tracer, exporting) = match collector(&config).map_err(StartError::Config)? {
         Some(to) => {
@@ -209,7 +211,8 @@ pub async fn run_reloading(
     following.abort();
     sweeping.abort();
     // Turns that are not given back end by themselves.
-    let _ = tokio::join!(timeout(DUE_TIME, due.stop()), reports.stop(DUE_TIME));
+    let _ =
+        tokio::join!(timeout(DUE_TIME, due.stop()), timeout(DUE_TIME, walks.stop()), reports.stop(DUE_TIME));
     if let Some(exporting) = exporting {
         exporting.stop(SPANS_TIME).await;
     }

@@ -5,9 +5,6 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::web;
-use tokio_rustls::TlsAcceptor;
-
 use super::tls::Certificate;
 use super::workers::{Settings, Workers};
 use crate::config::Http;
@@ -15,6 +12,7 @@ use crate::http::Gate;
 use crate::http::inbound::Inbound;
 use crate::http::watch::sockets::Queues;
 use crate::http::watch::{Reception, WatcherThreads, start_watcher_threads};
+use actix_web::web;
 
 /// A server that runs.
 pub(super) struct Serving {
@@ -39,7 +37,7 @@ pub(super) fn serve(
     let tls = match certificate {
         Some(certificate) => {
             let config = certificate.server_config().map_err(io::Error::other)?;
-            Some(TlsAcceptor::from(Arc::new(config)))
+            Some(Arc::new(config))
         }
         None => None,
     };
@@ -47,12 +45,9 @@ pub(super) fn serve(
         keep_alive: Duration::from_millis(config.keep_alive_ms),
         head_time: Duration::from_millis(config.head_timeout_ms),
         address: listener.local_addr()?,
-        tls,
     };
     let (http, connections) = Queues::new(threads);
-    let encrypted = certificate.is_some();
-    let reception =
-        Reception { gate: gate.clone(), inbound: inbound.clone(), http: Arc::new(http), encrypted };
+    let reception = Reception { gate: gate.clone(), inbound: inbound.clone(), http: Arc::new(http), tls };
     let workers = Workers::start(connections, gate, &settings)?;
     let sockets = start_watcher_threads(threads, listener, reception)?;
     Ok(Serving { workers, sockets })

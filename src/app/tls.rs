@@ -9,7 +9,7 @@ use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
 use crate::config::{Config, ConfigError};
@@ -43,6 +43,11 @@ impl Certificate {
             .with_cert_resolver(self.clone());
         // HTTP/2 is left to proxies in front: actix' server for it cannot bound streams and header lists.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        // Who comes back shows a ticket that only this process can read, so nothing is kept per client. One is
+        // enough: each connection gets a new one.
+        config.ticketer = ring::Ticketer::new()?;
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 1;
         Ok(config)
     }
 }

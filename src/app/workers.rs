@@ -16,17 +16,15 @@ use actix_web::rt::net::TcpStream;
 use actix_web::{HttpResponse, web};
 use tokio::sync::mpsc::Receiver;
 use tokio::task::{JoinSet, LocalSet};
-use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::http::inbound::stream::{self, Stream, Waited};
+use crate::http::inbound::stream::{Stream, Waited};
+use crate::http::tls::TlsStream;
 use crate::http::watch::sockets::PassedOn;
 use crate::http::{self, Gate};
-use crate::supervise::Part;
+use crate::supervise::{Part, faults};
 
 /// Also how long a refused upload is read on, so that its client gets to see the answer.
 const LINGER: Duration = Duration::from_secs(2);
@@ -39,12 +37,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct Settings {
     /// Between two requests.
     pub keep_alive: Duration,
-    /// For a TLS handshake, and for the first head.
+    /// For the first head.
     pub head_time: Duration,
     /// Where the server listens.
     pub address: SocketAddr,
-    /// What connections are encrypted with, if they are.
-    pub tls: Option<TlsAcceptor>,
 }
 
 /// The threads that answer requests. When this is dropped they end, and cut what is still open.
@@ -160,11 +156,12 @@ impl Worker {
                 }
             };
             let Some(connection) = connection else { break };
-            let (http, settings) = (http.clone(), self.settings.clone());
+            faults::pass("requests").await;
+            let http = http.clone();
             open.spawn_local(async move {
                 let address = connection.address;
                 // Who never gets as far as a request is nobody's concern.
-                if let Ok(stream) = settings.open(connection).await {
+                if let Ok(stream) = bytes_of(connection) {
                     let _ = http.call((stream, Some(address))).await;
                 }
             });
@@ -177,22 +174,19 @@ impl Worker {
 /// The bytes of a connection, encrypted or not.
 type Io = Stream<Either<TcpStream, TlsStream<TcpStream>>>;
 
-impl Settings {
-    /// The bytes of a connection, once it is known how they are encrypted.
-    async fn open(&self, connection: PassedOn) -> io::Result<Io> {
-        let PassedOn { stream, peer, received, waited, waiting, .. } = connection;
-        drop(waiting);
-        let io = TcpStream::from_std(stream)?;
-        let io = match &self.tls {
-            None => Either::Left(io),
-            Some(tls) => Either::Right(tokio::select! {
-                io = timeout(self.head_time, tls.accept(io)) => io??,
-                () = stream::cut(&peer) => return Err(io::Error::other("its place was needed")),
-            }),
-        };
-        Ok(Stream::new(io, peer, received, waited))
-    }
+/// What a connection says and hears.
+fn bytes_of(connection: PassedOn) -> io::Result<Io> {
+    let PassedOn { stream, tls, peer, received, waited, waiting, .. } = connection;
+    drop(waiting);
+    let io = TcpStream::from_std(stream)?;
+    let io = match tls {
+        None => Either::Left(io),
+        Some(tls) => Either::Right(TlsStream::new(io, tls)),
+    };
+    Ok(Stream::new(io, peer, received, waited))
+}
 
+impl Settings {
     /// What answers the requests of a connection, until `stop`.
     fn http(
         &self,

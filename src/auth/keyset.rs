@@ -39,7 +39,7 @@ const WITHIN: Duration = Duration::from_secs(5);
 const GOOD_FOR_MS: u64 = 86_400_000;
 
 /// What to tell a client that came before there were keys, in seconds.
-const RETRY_S: u64 = 2;
+const RETRY_S: u32 = 2;
 
 /// Public keys with their names.
 pub struct KeySet(Vec<Named>);
@@ -57,7 +57,7 @@ pub enum Lookup {
     /// There is no such key.
     Unknown,
     /// There are no keys; holds after how many seconds to try again.
-    Unavailable(u64),
+    Unavailable(u32),
 }
 
 impl KeySet {

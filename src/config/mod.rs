@@ -132,6 +132,8 @@ pub struct Limits {
     pub watchers_per_address: usize,
     pub connections: usize,
     pub connections_per_address: usize,
+    pub handshakes: usize,
+    pub handshakes_per_address: usize,
     pub followed_feeds: usize,
     pub subscriptions_per_address: usize,
     pub new_feeds_per_second: u32,

@@ -34,9 +34,9 @@ pub use due::{
     DueTurn, ScheduledGift, ScheduledPage, Unscheduled, Wakes, rest_after,
 };
 
-pub use moderation::{FeedsShowing, ModerationStore};
+pub use moderation::{FeedsShowing, ModerationStore, Walk};
 pub use notices::{NOTICES, Notices, Subscription};
-pub use presence::{Presence, PresenceStore};
+pub use presence::{Count, Presence, PresenceStore};
 
 pub use reports::{
     Death, HOOKS_OF_ALL_MAX, JobDone, JobLease, JobStore, JobTurn, LISTED, LedgerStore, READERS_MAX,

@@ -27,6 +27,35 @@ pub trait ModerationStore: Send + Sync + 'static {
         let _ = (user, after);
         Box::pin(async { Ok(None) })
     }
+
+    /// Begins to take every row of a user back in all feeds, in a store that keeps no list of them: whoever calls
+    /// [`ModerationStore::walk_on`] goes on with it, on any node, until it is through. Beginning it again begins anew.
+    /// False: nothing was begun, [`ModerationStore::feeds_showing`] is the way here.
+    fn begin_walk<'a>(&'a self, user: &'a str, now: Millis) -> Wait<'a, bool> {
+        let _ = (user, now);
+        Box::pin(async { Ok(false) })
+    }
+
+    /// Makes one step of the oldest walk that was begun, if it is this node's turn: one node walks at a time, and a node
+    /// that dies loses its turn with its lease. Shards that are away are left for later steps; an error is that nothing
+    /// could be done. A walk ends early when the user's block of all feeds does.
+    fn walk_on<'a>(&'a self, node: &'a str, now: Millis) -> Wait<'a, Walk> {
+        let _ = (node, now);
+        Box::pin(async { Ok(Walk::default()) })
+    }
+}
+
+/// What one step of [`ModerationStore::walk_on`] did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Walk {
+    /// Whose rows were looked for; none when there was nothing to do for this node.
+    pub user: Option<String>,
+    /// Feeds that were looked at.
+    pub feeds: u64,
+    /// Rows that were taken back.
+    pub rows: u64,
+    /// All feeds have been looked at.
+    pub is_over: bool,
 }
 
 /// What one step of [`ModerationStore::feeds_showing`] found.

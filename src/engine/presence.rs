@@ -15,10 +15,19 @@ pub trait PresenceStore: Send + Sync + 'static {
     /// Says how many watch these feeds on `node` from now on, and that the node lives; to be called at least every
     /// third of [`NODE_LEASE_MS`], also with nothing. False when the store did not know that the node lives: what
     /// it was told before may be lost, so all counts are to be told again.
-    fn attend<'a>(&'a self, node: &'a str, counts: &'a [(FeedId, u64)]) -> Wait<'a, bool>;
+    fn attend<'a>(&'a self, node: &'a str, counts: &'a [(FeedId, Count)]) -> Wait<'a, bool>;
 
     /// How many watch these feeds, in the order asked.
     fn presence<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Presence>>;
+}
+
+/// How many watch a feed on one node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// All of them.
+    pub watchers: u64,
+    /// Those among them that say that they are overlays.
+    pub overlays: u64,
 }
 
 /// Who watches a feed.
@@ -26,6 +35,8 @@ pub trait PresenceStore: Send + Sync + 'static {
 pub struct Presence {
     /// On all nodes together.
     pub watchers: u64,
+    /// Those among them that are overlays.
+    pub overlays: u64,
     /// Nodes with watchers.
     pub nodes: u64,
 }
@@ -33,18 +44,18 @@ pub struct Presence {
 /// Counts in the memory of one process, which live and die with it.
 #[derive(Debug, Default)]
 pub struct Attendance {
-    by_feed: Mutex<HashMap<FeedId, BTreeMap<String, u64>>>,
+    by_feed: Mutex<HashMap<FeedId, BTreeMap<String, Count>>>,
 }
 
 impl Attendance {
     /// See [`PresenceStore::attend`].
-    pub fn attend(&self, node: &str, counts: &[(FeedId, u64)]) {
+    pub fn attend(&self, node: &str, counts: &[(FeedId, Count)]) {
         let mut by_feed = self.by_feed.lock().unwrap_or_else(PoisonError::into_inner);
         for (feed, count) in counts {
             let nodes = by_feed.entry(feed.clone()).or_default();
-            match count {
+            match count.watchers {
                 0 => drop(nodes.remove(node)),
-                count => drop(nodes.insert(node.to_owned(), *count)),
+                _ => drop(nodes.insert(node.to_owned(), *count)),
             }
             if nodes.is_empty() {
                 by_feed.remove(feed);
@@ -57,7 +68,8 @@ impl Attendance {
         let by_feed = self.by_feed.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |feed: &FeedId| {
             by_feed.get(feed).map_or(Presence::default(), |nodes| Presence {
-                watchers: nodes.values().sum(),
+                watchers: nodes.values().map(|count| count.watchers).sum(),
+                overlays: nodes.values().map(|count| count.overlays).sum(),
                 nodes: nodes.len() as u64,
             })
         };

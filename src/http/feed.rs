@@ -13,8 +13,10 @@ use crate::live::Shown;
 /// `GET /v1/feeds/{feed}`
 pub(super) async fn snapshot(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
+    let may_see = || caller_of(&req).identity.may_see(feed.as_str(), Visibility::Private);
     // What a board shows is as new as what this node acknowledged: readers of a watched feed cost the store nothing.
-    let shown = match gate.live.shown(&feed) {
+    // Who may not see it is refused only after the store was asked: sooner would tell that it is watched.
+    let shown = match gate.live.shown(&feed).filter(|shown| !shown.private || may_see().is_ok()) {
         Some(shown) => shown,
         None => {
             let read = gate.ask(gate.engine.snapshot(&feed, Millis::now())).await?;
@@ -25,7 +27,7 @@ pub(super) async fn snapshot(req: HttpRequest, gate: web::Data<Gate>) -> Result<
     };
     // Before the tag is compared: that it is the same is for those who may see the list too.
     if shown.private {
-        caller_of(&req).identity.may_see(feed.as_str(), Visibility::Private)?;
+        may_see()?;
     }
     let tag = shown.list.at.to_string();
     let known = etag::matches(&req, &tag);

@@ -70,9 +70,10 @@ pub(super) async fn count(
     answer
 }
 
-/// Counts a WebSocket handshake that was agreed on before the HTTP server saw it.
-pub(super) fn switched(metrics: &Metrics, path: &str) {
-    note(metrics, route_of(path), StatusCode::SWITCHING_PROTOCOLS.as_u16(), None);
+/// Counts a WebSocket handshake that was agreed on before the HTTP server saw it; `many`: feeds are chosen later.
+pub(super) fn switched(metrics: &Metrics, many: bool) {
+    let route = if many { Route::Many } else { Route::Ws };
+    note(metrics, route, StatusCode::SWITCHING_PROTOCOLS.as_u16(), None);
 }
 
 fn note(metrics: &Metrics, route: Route, status: u16, problem: Option<&ApiError>) {

@@ -50,6 +50,7 @@ mod sources;
 mod testing;
 #[cfg(test)]
 mod tests;
+pub mod tls;
 mod totals;
 mod traced;
 mod viewers;
@@ -170,8 +171,9 @@ impl Gate {
         let Some(feed) = &caller.reads else { return Ok(()) };
         let Err(closed) = caller.identity.may_see(feed.as_str(), Visibility::Private) else { return Ok(()) };
         let private = match self.live.is_private(feed) {
-            Some(private) => private,
-            None => self.ask(self.engine.policy(feed)).await?.visibility == Visibility::Private,
+            Some(false) => false,
+            // Also where it is known: a refusal that came sooner would tell strangers that the feed is watched.
+            Some(true) | None => self.ask(self.engine.policy(feed)).await?.visibility == Visibility::Private,
         };
         if private { Err(closed) } else { Ok(()) }
     }

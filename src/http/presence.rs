@@ -7,12 +7,14 @@ use super::answers::{self, Presence};
 use super::problem::ApiError;
 use super::{Gate, feed_of};
 use crate::domain::Millis;
+use crate::engine::Presence as Said;
 
 /// `GET /v1/feeds/{feed}/presence`
 pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feeds = [feed_of(&req)?];
     let said = gate.ask(gate.engine.presence(&feeds)).await?.pop().unwrap_or_default();
     let [feed] = feeds;
-    let answer = Presence { feed, watchers: said.watchers, nodes: said.nodes, at: Millis::now() };
+    let Said { watchers, overlays, nodes } = said;
+    let answer = Presence { feed, watchers, overlays, nodes, at: Millis::now() };
     Ok(answers::fresh(StatusCode::OK, &answer))
 }

@@ -90,8 +90,12 @@ async fn take_back(gate: &Gate, scope: &BlockScope, user: &str, now: Millis) -> 
     match scope {
         BlockScope::Feed(feed) => from(vec![feed.clone()]).await,
         BlockScope::All => {
-            // Those on screen first, and, where the store has no list of its feeds, alone.
+            // Those on screen at once. Where the store has no list of its feeds, it looks for the others by and by.
+            let walks = gate.ask(gate.engine.begin_walk(user, now)).await?;
             from(gate.live.watched().into_iter().map(|it| it.feed).collect()).await;
+            if walks {
+                return failed.map_or(Ok(()), Err);
+            }
             let mut after = None;
             while let Some(found) = gate.ask(gate.engine.feeds_showing(user, after)).await? {
                 from(found.feeds).await;

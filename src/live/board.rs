@@ -35,6 +35,8 @@ pub struct Board {
     skew_ms: AtomicI64,
     hurry: Notify,
     watchers: AtomicUsize,
+    /// Those of them that are overlays.
+    overlays: AtomicUsize,
     /// Only who was allowed to may see the list.
     private: AtomicBool,
     presence: Mutex<Told>,
@@ -135,6 +137,7 @@ impl Board {
             moves,
             hurry,
             watchers: AtomicUsize::new(0),
+            overlays: AtomicUsize::new(0),
             private: AtomicBool::new(false),
             presence: Mutex::default(),
             presence_version: AtomicU64::new(0),
@@ -155,6 +158,19 @@ impl Board {
     /// Watchers of the feed on this node.
     pub fn watchers(&self) -> usize {
         self.watchers.load(Ordering::Relaxed)
+    }
+
+    /// Those of them that are overlays.
+    pub fn overlays(&self) -> usize {
+        self.overlays.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn overlay_arrived(&self) {
+        self.overlays.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn overlay_left(&self) {
+        self.overlays.fetch_sub(1, Ordering::Relaxed);
     }
 
     pub(super) fn arrived(&self) {

@@ -168,6 +168,14 @@ impl Bounds {
         Ok(Admission { bounds: self.clone(), address })
     }
 
+    /// An address watches one feed less.
+    pub(super) fn give_back(&self, address: Option<IpAddr>) {
+        let Some(address) = address else { return };
+        if let Some(share) = self.locked().get_mut(&address) {
+            share.subscriptions -= 1;
+        }
+    }
+
     /// Forgets addresses that have nothing.
     pub(super) fn tidy(&self, now: Instant) {
         self.locked().retain(|_, share| share.subscriptions > 0 || share.new_feeds.0.instant() > now);
@@ -178,18 +186,23 @@ impl Bounds {
     }
 }
 
-/// Leave to watch one feed, for as long as it lives.
+/// Leave to watch one feed, for as long as it lives, or until the session that took it over gives it back.
 pub struct Admission {
     bounds: Arc<Bounds>,
     address: Option<IpAddr>,
 }
 
+impl Admission {
+    /// Lives on as one of its address until [`Bounds::give_back`]: a watcher of an idle feed need not remember
+    /// for each feed what it knows already.
+    pub(super) fn take_over(mut self) {
+        self.address = None;
+    }
+}
+
 impl Drop for Admission {
     fn drop(&mut self) {
-        let Some(address) = self.address else { return };
-        if let Some(share) = self.bounds.locked().get_mut(&address) {
-            share.subscriptions -= 1;
-        }
+        self.bounds.give_back(self.address);
     }
 }
 

@@ -17,7 +17,7 @@ use super::bounds::{Admission, Bounds, Refused, WatchLimits};
 use super::presence::{self, Reporter};
 use super::replica::Replica;
 use crate::domain::{FeedId, Position};
-use crate::engine::{Engine, EngineError, Head};
+use crate::engine::{Count, Engine, EngineError, Head};
 use crate::metrics::Metrics;
 use crate::supervise::{Beat, Part, Parts, faults};
 
@@ -227,6 +227,7 @@ impl Live {
         let all = feeds.iter().map(|(feed, entry)| Watched {
             feed: feed.clone(),
             watchers: entry.board.watchers(),
+            overlays: entry.board.overlays(),
             at: entry.board.position().unwrap_or_else(Position::start),
         });
         all.collect()
@@ -271,6 +272,8 @@ pub struct Watched {
     pub feed: FeedId,
     /// Its watchers on this node. It is followed for a while after the last one has left.
     pub watchers: usize,
+    /// Those among them that are overlays.
+    pub overlays: usize,
     /// The position that this node shows.
     pub at: Position,
 }
@@ -376,7 +379,8 @@ async fn keep_telling(live: std::sync::Weak<Live>, beat: Beat) {
 async fn tell_presence(live: &Live, reporter: &mut Reporter) -> Result<(), EngineError> {
     let watched = live.watched();
     let counts = watched.iter().filter(|it| it.watchers > 0);
-    let counts: HashMap<FeedId, u64> = counts.map(|it| (it.feed.clone(), it.watchers as u64)).collect();
+    let count = |it: &Watched| Count { watchers: it.watchers as u64, overlays: it.overlays as u64 };
+    let counts: HashMap<FeedId, Count> = counts.map(|it| (it.feed.clone(), count(it))).collect();
     reporter.report(&**live.engine(), &counts, Instant::now()).await?;
     let boards = live.boards_that_tell_presence();
     let feeds: Vec<FeedId> = boards.iter().map(|board| board.feed().clone()).collect();

@@ -127,16 +127,20 @@ impl Drop for LocalFeed {
 /// One watcher of a feed.
 pub(super) struct Watch {
     local: Rc<LocalFeed>,
-    slot: usize,
-    /// The socket that is woken at every move from now on.
-    socket: Cell<Option<u32>>,
+    slot: u32,
+    /// The socket that is woken at every move from now on; [`NOBODY`] before.
+    socket: Cell<u32>,
 }
+
+/// No socket has this number.
+const NOBODY: u32 = u32::MAX;
 
 impl Watch {
     fn at(local: Rc<LocalFeed>) -> Watch {
-        let slot = local.waiting.borrow_mut().insert(None);
+        // A thread has fewer sockets than this can count.
+        let slot = local.waiting.borrow_mut().insert(None) as u32;
         local.lease.board().arrived();
-        Watch { local, slot, socket: Cell::new(None) }
+        Watch { local, slot, socket: Cell::new(NOBODY) }
     }
 
     pub(super) fn feed(&self) -> &FeedId {
@@ -150,14 +154,14 @@ impl Watch {
     /// Wakes a task at the board's next move, a socket at every move from now on.
     pub(super) fn wake_with(&self, wake: &Wake) {
         let socket = match wake {
-            Wake::Socket(socket) => Some(*socket),
-            Wake::Task(_) => None,
+            Wake::Socket(socket) => *socket,
+            Wake::Task(_) => NOBODY,
         };
-        if socket.is_some() && self.socket.replace(socket) == socket {
+        if socket != NOBODY && self.socket.replace(socket) == socket {
             return;
         }
         let mut wakes = self.local.waiting.borrow_mut();
-        if let Some(slot) = wakes.get_mut(self.slot)
+        if let Some(slot) = wakes.get_mut(self.slot as usize)
             && !slot.as_ref().is_some_and(|known| known.same(wake))
         {
             *slot = Some(wake.clone());
@@ -202,7 +206,7 @@ impl Drop for Watch {
     fn drop(&mut self) {
         self.board().left();
         let mut wakes = self.local.waiting.borrow_mut();
-        wakes.try_remove(self.slot);
+        wakes.try_remove(self.slot as usize);
         if wakes.len() * 4 < wakes.capacity() {
             wakes.shrink_to_fit();
         }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::domain::FeedId;
 use crate::engine::presence::NODE_LEASE_MS;
-use crate::engine::{EngineError, PresenceStore};
+use crate::engine::{Count, EngineError, PresenceStore};
 
 /// How often counts are looked at. Watchers are told no more often than that.
 pub(super) const EVERY: Duration = Duration::from_secs(2);
@@ -20,7 +20,7 @@ const ALL_ANEW: Duration = Duration::from_secs(6 * 3_600);
 #[derive(Debug)]
 pub(super) struct Reporter {
     node: String,
-    told: HashMap<FeedId, u64>,
+    told: HashMap<FeedId, Count>,
     renewed: Option<Instant>,
     all_told: Instant,
     /// Of feeds whose watchers are told: the count of the last look, which may still be on its way up or down.
@@ -38,7 +38,7 @@ impl Reporter {
     pub(super) async fn report(
         &mut self,
         store: &(impl PresenceStore + ?Sized),
-        counts: &HashMap<FeedId, u64>,
+        counts: &HashMap<FeedId, Count>,
         now: Instant,
     ) -> Result<(), EngineError> {
         if now.duration_since(self.all_told) >= ALL_ANEW {
@@ -68,17 +68,18 @@ impl Reporter {
         self.seen.retain(|feed, _| feeds.contains(feed));
     }
 
-    fn changed(&self, counts: &HashMap<FeedId, u64>) -> Vec<(FeedId, u64)> {
+    fn changed(&self, counts: &HashMap<FeedId, Count>) -> Vec<(FeedId, Count)> {
         let newer = counts.iter().filter(|(feed, count)| self.told.get(*feed) != Some(count));
         let gone = self.told.keys().filter(|feed| !counts.contains_key(*feed));
-        newer.map(|(feed, count)| (feed.clone(), *count)).chain(gone.map(|feed| (feed.clone(), 0))).collect()
+        let gone = gone.map(|feed| (feed.clone(), Count::default()));
+        newer.map(|(feed, count)| (feed.clone(), *count)).chain(gone).collect()
     }
 
-    fn keep(&mut self, changed: &[(FeedId, u64)]) {
+    fn keep(&mut self, changed: &[(FeedId, Count)]) {
         for (feed, count) in changed {
-            match count {
+            match count.watchers {
                 0 => self.told.remove(feed),
-                count => self.told.insert(feed.clone(), *count),
+                _ => self.told.insert(feed.clone(), *count),
             };
         }
     }
@@ -106,13 +107,14 @@ mod tests {
     /// Remembers what it was told; may be made to forget.
     #[derive(Default)]
     struct Store {
-        calls: Mutex<Vec<Vec<(FeedId, u64)>>>,
+        calls: Mutex<Vec<Vec<(FeedId, u64, u64)>>>,
         knows: Mutex<bool>,
     }
 
     impl PresenceStore for Store {
-        fn attend<'a>(&'a self, _: &'a str, counts: &'a [(FeedId, u64)]) -> Wait<'a, bool> {
-            let mut counts = counts.to_vec();
+        fn attend<'a>(&'a self, _: &'a str, counts: &'a [(FeedId, Count)]) -> Wait<'a, bool> {
+            let told = |(feed, count): &(FeedId, Count)| (feed.clone(), count.watchers, count.overlays);
+            let mut counts: Vec<_> = counts.iter().map(told).collect();
             counts.sort();
             self.calls.lock().unwrap().push(counts);
             let knew = std::mem::replace(&mut *self.knows.lock().unwrap(), true);
@@ -134,30 +136,34 @@ mod tests {
         let mut reporter = Reporter::new(begun);
         let told = |store: &Store| std::mem::take(&mut *store.calls.lock().unwrap());
         let mut counts = HashMap::new();
+        let of = |watchers| Count { watchers, overlays: 0 };
         let at = |ms| begun + Duration::from_millis(ms);
         reporter.report(&store, &counts, at(0)).await.unwrap();
         assert!(told(&store).is_empty(), "nobody watches: nothing is told");
-        counts.insert(feed("a"), 3);
-        counts.insert(feed("b"), 1);
+        counts.insert(feed("a"), of(3));
+        counts.insert(feed("b"), of(1));
         reporter.report(&store, &counts, at(2_000)).await.unwrap();
-        assert_eq!(told(&store), [[(feed("a"), 3), (feed("b"), 1)]]);
+        assert_eq!(told(&store), [[(feed("a"), 3, 0), (feed("b"), 1, 0)]]);
         reporter.report(&store, &counts, at(4_000)).await.unwrap();
         assert!(told(&store).is_empty());
-        counts.insert(feed("a"), 2);
+        counts.insert(feed("a"), of(2));
         counts.remove(&feed("b"));
         reporter.report(&store, &counts, at(5_000)).await.unwrap();
-        assert_eq!(told(&store), [[(feed("a"), 2), (feed("b"), 0)]]);
+        assert_eq!(told(&store), [[(feed("a"), 2, 0), (feed("b"), 0, 0)]]);
         reporter.report(&store, &counts, at(8_000)).await.unwrap();
         assert!(told(&store).is_empty());
         reporter.report(&store, &counts, at(9_000)).await.unwrap();
         assert_eq!(told(&store), [vec![]], "a sign of life");
         *store.knows.lock().unwrap() = false;
-        counts.insert(feed("c"), 1);
+        counts.insert(feed("c"), Count { watchers: 1, overlays: 1 });
         reporter.report(&store, &counts, at(11_000)).await.unwrap();
-        let all = vec![(feed("a"), 2), (feed("c"), 1)];
-        assert_eq!(told(&store), [vec![(feed("c"), 1)], all.clone()], "a store that forgot is told all");
+        let all = vec![(feed("a"), 2, 0), (feed("c"), 1, 1)];
+        assert_eq!(told(&store), [vec![(feed("c"), 1, 1)], all.clone()], "a store that forgot is told all");
         reporter.report(&store, &counts, at(11_000) + ALL_ANEW).await.unwrap();
         assert_eq!(told(&store), [all], "and now and then it is anyway");
+        counts.insert(feed("c"), of(1));
+        reporter.report(&store, &counts, at(11_500) + ALL_ANEW).await.unwrap();
+        assert_eq!(told(&store), [[(feed("c"), 1, 0)]], "an overlay became another watcher");
         counts.clear();
         reporter.report(&store, &counts, at(12_000) + ALL_ANEW).await.unwrap();
         told(&store);

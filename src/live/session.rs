@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use smallvec::SmallVec;
 
 use super::batch::FrameBatch;
 use super::board::{Board, Cursor, Start};
@@ -40,7 +41,8 @@ const KEEPALIVE: Duration = Duration::from_millis(KEEPALIVE_MS - 1000);
 /// A connection's watching. Belongs to one worker thread.
 pub struct Session {
     worker: Rc<Worker>,
-    watches: Vec<Watching>,
+    /// Most sockets watch one feed, which then needs no allocation of its own.
+    watches: SmallVec<[Watching; 1]>,
     /// Whose turn it is: no feed starves another on the same socket.
     turn: u32,
     /// Whom it counts for; none when it is not limited.
@@ -60,6 +62,8 @@ pub struct WatchOptions {
     pub spacing: Duration,
     /// What it is not told of.
     pub omit: Omit,
+    /// It says that it is an overlay, and counts as one.
+    pub overlay: bool,
 }
 
 struct Watching {
@@ -73,12 +77,24 @@ struct Watching {
     spacing: u32,
     /// What it is not told of.
     omit: Omit,
+    /// It counts as an overlay.
+    overlay: bool,
     /// It has not been where the feed is yet.
     replaying: bool,
     /// It may be shown also while the feed is private.
     allowed: bool,
-    _admission: Admission,
 }
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        if self.overlay {
+            self.watch.board().overlay_left();
+        }
+    }
+}
+
+// An idle watcher is hardly more than one of these.
+const _: () = assert!(size_of::<Watching>() <= 80 && size_of::<Session>() <= 136);
 
 /// Why a session does not watch another feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +140,7 @@ impl Session {
     /// A session that watches nothing yet. `address`: whom it counts for; none when it is not limited.
     pub fn new(worker: Rc<Worker>, address: Option<IpAddr>) -> Self {
         let nothing = Used::nothing(Instant::now());
-        Session { worker, watches: Vec::new(), turn: 0, address, commands: nothing, replayed: nothing }
+        Session { worker, watches: SmallVec::new(), turn: 0, address, commands: nothing, replayed: nothing }
     }
 
     /// Whether another command may come now: so many in a second.
@@ -159,14 +175,16 @@ impl Session {
         Ok(())
     }
 
-    /// Starts to watch what was admitted before.
+    /// Starts to watch what was admitted before, for this session's address.
     pub fn watch(&mut self, feed: &FeedId, options: WatchOptions, admission: Admission) {
-        let WatchOptions { since, spacing, omit } = options;
+        let WatchOptions { since, spacing, omit, overlay } = options;
         let watch = self.worker.watch(feed);
+        if overlay {
+            watch.board().overlay_arrived();
+        }
         let known = self.worker.live().engine().known(feed);
         let phase = Starting::Opening { since, known, until: Instant::now() + FRESH_WITHIN }.into();
-        // Most sockets watch one feed.
-        self.watches.reserve_exact(1);
+        admission.take_over();
         self.watches.push(Watching {
             watch,
             phase,
@@ -175,9 +193,9 @@ impl Session {
             last_sent: Moment::now(),
             spacing: u32::try_from(spacing.as_micros()).unwrap_or(u32::MAX),
             omit,
+            overlay,
             replaying: true,
             allowed: false,
-            _admission: admission,
         });
     }
 
@@ -201,7 +219,18 @@ impl Session {
 
     /// Stops watching a feed.
     pub fn unsubscribe(&mut self, feed: &FeedId) {
+        let watched = self.watches.len();
         self.watches.retain(|watching| watching.watch.feed() != feed);
+        self.give_back(watched - self.watches.len());
+    }
+
+    fn give_back(&self, admissions: usize) {
+        (0..admissions).for_each(|_| self.worker.live().bounds().give_back(self.address));
+    }
+
+    /// The worker whose session this is.
+    pub fn worker(&self) -> &Rc<Worker> {
+        &self.worker
     }
 
     /// The next frames that are owed, or pending: then `wake` is woken when there may be some. What is handed
@@ -259,6 +288,12 @@ impl Session {
         });
         let soonest = soonest.min();
         soonest.unwrap_or_else(|| now + KEEPALIVE)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.give_back(self.watches.len());
     }
 }
 

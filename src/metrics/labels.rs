@@ -167,6 +167,8 @@ labels! {
         Retract = "retract",
         /// Taking a user's rows back.
         RetractUser = "retract_user",
+        /// A step of a walk through all feeds, to take a user's rows back.
+        Walk = "walk",
         /// Taking one gift back by its id.
         RetractGift = "retract_gift",
         /// Listing gifts in review.
@@ -329,6 +331,8 @@ labels! {
         KeySet = "key_set",
         /// What sends spans to a collector.
         Traces = "traces",
+        /// What takes rows of blocked users back in all feeds.
+        Walks = "walks",
     }
 
     /// What became of a span of a trace.
@@ -377,6 +381,18 @@ labels! {
         Address = "address",
         /// As many are open as may be, and all of them are in use.
         Full = "full",
+    }
+
+    /// What became of a TLS handshake.
+    Handshake, "outcome" {
+        /// It is done, with a signature.
+        Full = "full",
+        /// It is done, by a ticket of an earlier connection.
+        Resumed = "resumed",
+        /// The client broke TLS' rules, left, or took too long.
+        Failed = "failed",
+        /// It did not begin: too many were under way.
+        Refused = "refused",
     }
 
     /// The class of a path.
@@ -471,6 +487,7 @@ impl Part {
             Part::Audit => "the thread that writes the audit log",
             Part::KeySet => "the loop that fetches the key set for tokens",
             Part::Traces => "the loop that sends spans to a collector",
+            Part::Walks => "the loop that takes rows of blocked users back in all feeds",
         }
     }
 }

@@ -23,9 +23,9 @@ pub mod table;
 
 pub use drops::DropUnits;
 use labels::{
-    Bound, ClaimFate, Cut, DeliveryFate, Failure, GiftStatus, HoldFate, Label, Operation, Part, RedisLink,
-    RepairedBy, ResumedFrom, Route, ShardState, SnapshotCause, SourceFate, SpanFate, StatusClass, Transport,
-    Turned,
+    Bound, ClaimFate, Cut, DeliveryFate, Failure, GiftStatus, Handshake, HoldFate, Label, Operation, Part,
+    RedisLink, RepairedBy, ResumedFrom, Route, ShardState, SnapshotCause, SourceFate, SpanFate, StatusClass,
+    Transport, Turned,
 };
 pub use reviews::ReviewsWaiting;
 use table::{Per, PerPair};
@@ -143,6 +143,8 @@ pub struct Metrics {
     pub connections_cut: Per<Cut, Counter>,
     /// Connections that were refused before any request.
     pub connections_refused: Per<Turned, Counter>,
+    /// TLS handshakes, by what became of them.
+    pub tls_handshakes: Per<Handshake, Counter>,
     /// Lines of the audit log that were lost.
     pub audit_dropped: Counter,
     /// Spans of traces, by what became of them.
@@ -368,6 +370,7 @@ impl Default for Metrics {
                 "tipcast_connections_refused",
                 "Connections refused before any request",
             ),
+            tls_handshakes: counters(to, "tipcast_tls_handshakes", "TLS handshakes, by what became of them"),
             redis_shards: Per::new(
                 to,
                 "tipcast_redis_shards",

@@ -3,3 +3,4 @@
 mod backoff;
 pub mod due;
 pub mod reports;
+pub mod walks;

@@ -56,6 +56,20 @@ async fn has_patient_combos(base: &str, feed: &str) {
     assert_eq!(answer.status(), 200);
 }
 
+/// Waits until so many overlays of the feed are connected.
+async fn has_overlays(base: &str, feed: &str, overlays: u64) {
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        let told = http().get(format!("{base}/v1/feeds/{feed}/presence")).send().await.unwrap();
+        let told: Value = told.json().await.unwrap();
+        if told["overlays"] == overlays {
+            return;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "{told}, not {overlays} overlays");
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+}
+
 async fn retract(base: &str, feed: &str, row: &Value) {
     let path = format!("{base}/v1/feeds/{feed}/rows/{}", row["row"].as_str().unwrap());
     assert_eq!(http().delete(path).send().await.unwrap().status(), 200);

@@ -6,18 +6,32 @@ use crate::support::TestApp;
 use crate::support::app::Backing;
 use crate::support::case::PATIENCE;
 use crate::support::gifts::gift;
+use crate::support::many::Many;
+use crate::support::sse::SseWatcher;
+use crate::support::watcher::Watcher;
 
-on_both_stores![everybody_can_ask_how_many_watch_a_feed, watchers_are_told_where_the_policy_says_so,];
+on_both_stores![
+    everybody_can_ask_how_many_watch_a_feed,
+    overlays_that_are_connected_are_counted_beside_all_who_watch,
+    watchers_are_told_where_the_policy_says_so,
+];
 
 /// Asks until so many watch on so many nodes.
 async fn until(app: &TestApp, watchers: u64, nodes: u64) {
+    until_also(app, watchers, nodes, None).await;
+}
+
+/// Asks until so many watch on so many nodes, and so many of them are overlays.
+async fn until_also(app: &TestApp, watchers: u64, nodes: u64, overlays: Option<u64>) {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {
         let said = app.get("/v1/feeds/show/presence").await;
         assert_eq!(said.status, 200, "{said:?}");
         let told = said.json();
         assert!(told["feed"] == "show" && told["at"].is_string(), "{told}");
-        if (told["watchers"].as_u64(), told["nodes"].as_u64()) == (Some(watchers), Some(nodes)) {
+        if (told["watchers"].as_u64(), told["nodes"].as_u64()) == (Some(watchers), Some(nodes))
+            && overlays.is_none_or(|overlays| told["overlays"] == overlays)
+        {
             return;
         }
         assert!(tokio::time::Instant::now() < deadline, "{told}, not {watchers} on {nodes}");
@@ -37,6 +51,21 @@ async fn everybody_can_ask_how_many_watch_a_feed() {
     assert_eq!(app.get_feed("show").await["epoch"], "0", "watching writes nothing to a feed");
     app.get("/v1/feeds/no%20feed/presence").await.problem(422);
     app.call("POST", "/v1/feeds/show/presence", Some("{}")).await.problem(405);
+}
+
+async fn overlays_that_are_connected_are_counted_beside_all_who_watch() {
+    let app = TestApp::start().await;
+    let _watcher = app.watch("show").await;
+    let overlay = Watcher::open_with(&app, "show", "?as=overlay", None).await;
+    let _events = SseWatcher::open_with(&app, "show", "?as=overlay").await;
+    let mut many = Many::open(&app).await;
+    many.subscribe_with("show", json!({"as": "overlay"})).await;
+    let _other = Watcher::open_with(&app, "show", "?as=clock", None).await;
+    until_also(&app, 5, 1, Some(3)).await;
+    drop(overlay);
+    until_also(&app, 4, 1, Some(2)).await;
+    many.subscribe("show").await;
+    until_also(&app, 4, 1, Some(1)).await;
 }
 
 async fn watchers_are_told_where_the_policy_says_so() {

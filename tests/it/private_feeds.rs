@@ -1,5 +1,6 @@
 //! Private feeds: who may read and watch them, by every way in.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
@@ -16,6 +17,8 @@ use crate::support::api::{Api, Said};
 use crate::support::app::Backing;
 use crate::support::case::PATIENCE;
 use crate::support::gifts::gift;
+use crate::support::redis_server::RedisServer;
+use crate::support::stores::Corner;
 use crate::support::watcher::{Brought, Socket, open_socket, read_socket};
 
 on_both_stores_and_over_tls![
@@ -32,7 +35,11 @@ const PRODUCER: &str = "producer-0123456789";
 
 /// A gateway that takes tokens, with a private feed "show-1" of one row and a public feed "open".
 async fn app() -> TestApp {
-    let app = TestApp::with(&Backing::fresh(), |config| {
+    app_on(&Backing::fresh()).await
+}
+
+async fn app_on(backing: &Backing) -> TestApp {
+    let app = TestApp::with(backing, |config| {
         config.auth.producer_keys = vec![PRODUCER.to_owned().into()];
         config.auth.tokens.hs256_secrets = vec![SECRET.to_owned().into()];
     })
@@ -107,6 +114,28 @@ async fn reading_a_private_feed_needs_a_token_or_a_key_that_is_for_it() {
     get(&app, "/v1/feeds/open", "a.bad.token").await.problem(401);
     let known = app.request("GET", "/v1/feeds/show-1").header("if-none-match", "*");
     Api::send(known).await.problem(401);
+}
+
+#[tokio::test]
+async fn a_stranger_is_refused_alike_whether_a_private_feed_is_watched_or_not() {
+    let server = Arc::new(RedisServer::start());
+    let corner = Corner { server: server.clone(), prefix: "tipcast".into() };
+    let app = app_on(&Backing::corner(corner)).await;
+    let said = by_key(&app, "PATCH", "/v1/feeds/show-2/policy", json!({"visibility": "private"})).await;
+    assert_eq!(said.status, 200, "{said:?}");
+    let mut watcher = connect(&app, &format!("/v1/feeds/show-1/ws?token={}", good())).await;
+    assert_eq!(frame(&mut watcher).await["type"], "snapshot");
+    for feed in ["show-1", "show-2"] {
+        assert_eq!(get(&app, &format!("/v1/feeds/{feed}"), "").await.status, 401, "{feed}");
+    }
+    // What is answered without the store is answered sooner, which strangers can measure. So it is asked.
+    server.freeze();
+    let refused = ["show-1", "show-2"].map(|feed| format!("/v1/feeds/{feed}"));
+    let [watched, unwatched] = [get(&app, &refused[0], "").await, get(&app, &refused[1], "").await];
+    let viewed = get(&app, &refused[0], &good()).await;
+    server.thaw();
+    assert_eq!(watched.problem(503)["type"], unwatched.problem(503)["type"]);
+    assert_eq!(viewed.status, 200, "who may see it reads from memory: {viewed:?}");
 }
 
 async fn connect(app: &TestApp, path: &str) -> Socket {

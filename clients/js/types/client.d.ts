@@ -29,6 +29,8 @@ export interface ConnectOptions {
   capacity?: number;
   /** Leaves totals, leaders and goals out of what the gateway sends; `totals` and `goals` of the list stay empty. */
   without?: "totals";
+  /** Has it counted among the feed's overlays, which the host's desk shows. */
+  as?: "overlay";
   /**
    * A viewer's token, or a function that gives one. The function is asked before the first connection, when the
    * token is about to end, and once more when it was refused.

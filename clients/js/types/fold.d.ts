@@ -151,5 +151,5 @@ export function afterClose(code: number): "stop" | "slow" | "again";
 export function feedUrl(
   base: string,
   kind: "ws" | "sse",
-  options: { feed: string; since?: string | null; token?: string; without?: "totals" },
+  options: { feed: string; since?: string | null; token?: string; without?: "totals"; as?: "overlay" },
 ): string;

@@ -45,7 +45,7 @@ pub enum BadToken {
     /// No key of that name, or no signature that is right.
     Signature,
     /// There has been no key set yet, or none for too long; holds after how many seconds to try again.
-    KeysUnavailable(u64),
+    KeysUnavailable(u32),
     /// `exp` or `iat` is missing.
     NoTimes,
     /// It is over.

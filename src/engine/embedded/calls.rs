@@ -13,11 +13,11 @@ use crate::domain::{
     Position, Reader, Replay, Reviewing, RowId, Source, SourceId, SourceNote, Taken, Trace,
 };
 use crate::engine::{
-    DUE_BATCH, DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, EngineError, FeedStore, FeedsShowing,
-    GoalPut, Head, JobDone, JobStore, JobTurn, Kept, LISTED, LedgerStore, Missed, ModerationStore,
-    PolicyChange, Presence, PresenceStore, ReviewStore, Revocation, RevokedAt, RevokedPage, Save,
-    ScheduledPage, Snapshot, SourceStore, Subscription, Swapped, TotalsStore, Unscheduled, ViewerStore, Wait,
-    Wakes, Want, WebhookStore, Work,
+    Count, DUE_BATCH, DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, EngineError, FeedStore,
+    FeedsShowing, GoalPut, Head, JobDone, JobStore, JobTurn, Kept, LISTED, LedgerStore, Missed,
+    ModerationStore, PolicyChange, Presence, PresenceStore, ReviewStore, Revocation, RevokedAt, RevokedPage,
+    Save, ScheduledPage, Snapshot, SourceStore, Subscription, Swapped, TotalsStore, Unscheduled, ViewerStore,
+    Wait, Wakes, Want, WebhookStore, Work,
 };
 
 /// For calls that bring no clock, and judge nothing by it.
@@ -234,7 +234,7 @@ impl ReviewStore for EmbeddedEngine {
 }
 
 impl PresenceStore for EmbeddedEngine {
-    fn attend<'a>(&'a self, node: &'a str, counts: &'a [(FeedId, u64)]) -> Wait<'a, bool> {
+    fn attend<'a>(&'a self, node: &'a str, counts: &'a [(FeedId, Count)]) -> Wait<'a, bool> {
         self.attendance.attend(node, counts);
         Box::pin(std::future::ready(Ok(true)))
     }

@@ -2,7 +2,7 @@
 
 use super::Metered;
 use crate::domain::{Control, FeedId, GiftId, GiftTakenBack, Millis, Position};
-use crate::engine::{FeedsShowing, ModerationStore, Presence, PresenceStore, Wait};
+use crate::engine::{Count, FeedsShowing, ModerationStore, Presence, PresenceStore, Wait, Walk};
 use crate::metrics::labels::Operation;
 
 impl ModerationStore for Metered {
@@ -21,10 +21,18 @@ impl ModerationStore for Metered {
     fn feeds_showing<'a>(&'a self, user: &'a str, after: Option<FeedId>) -> Wait<'a, Option<FeedsShowing>> {
         self.call(Operation::RetractUser, self.engine.feeds_showing(user, after))
     }
+
+    fn begin_walk<'a>(&'a self, user: &'a str, now: Millis) -> Wait<'a, bool> {
+        self.call(Operation::RetractUser, self.engine.begin_walk(user, now))
+    }
+
+    fn walk_on<'a>(&'a self, node: &'a str, now: Millis) -> Wait<'a, Walk> {
+        self.call(Operation::Walk, self.engine.walk_on(node, now))
+    }
 }
 
 impl PresenceStore for Metered {
-    fn attend<'a>(&'a self, node: &'a str, counts: &'a [(FeedId, u64)]) -> Wait<'a, bool> {
+    fn attend<'a>(&'a self, node: &'a str, counts: &'a [(FeedId, Count)]) -> Wait<'a, bool> {
         self.call(Operation::Attend, self.engine.attend(node, counts))
     }
 

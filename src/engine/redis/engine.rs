@@ -36,6 +36,7 @@ use super::sources::Sources;
 use super::tags::random;
 use super::turns::wakes;
 use super::viewers::Viewers;
+use super::walks::Walks;
 use crate::domain::{FeedId, Millis};
 use crate::engine::{Engine, EngineError, Shards, Wait};
 
@@ -54,6 +55,7 @@ pub struct RedisEngine {
     pub(super) sources: Sources,
     pub(super) rounds: Arc<Rounds>,
     pub(super) viewers: Viewers,
+    pub(super) walks: Walks,
     calls: Semaphore,
 }
 
@@ -124,8 +126,10 @@ impl RedisEngine {
             tracing::debug!(why = fault.why, "the webhooks of all feeds are not known yet");
         }
         let webhooks = Arc::new(Webhooks { runner: runner.clone(), attaching, groups: groups.clone() });
+        let feeds = Arc::new(Feeds::new(rounds.clone(), topics, blocks.clone()));
         Ok(Arc::new(RedisEngine {
-            feeds: Arc::new(Feeds::new(rounds.clone(), topics, blocks.clone())),
+            walks: Walks { runner: runner.clone(), feeds: feeds.clone() },
+            feeds,
             queue: DueQueue {
                 rounds: rounds.clone(),
                 stock: stock.clone(),

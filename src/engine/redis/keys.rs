@@ -196,6 +196,28 @@ impl Keys {
         format!("{}{{blocks}}:all", self.prefix)
     }
 
+    /// Users whose rows are being taken back in all feeds, beside those blocks.
+    pub(super) fn walks(&self) -> String {
+        format!("{}{{blocks}}:walks", self.prefix)
+    }
+
+    /// What the keys of rows of all feeds look like, as SCAN is told.
+    pub(super) fn rows_of_any(&self) -> String {
+        let mut pattern = String::new();
+        for c in self.prefix.chars() {
+            if matches!(c, '*' | '?' | '[' | ']' | '^' | '\\') {
+                pattern.push('\\');
+            }
+            pattern.push(c);
+        }
+        pattern + "{*}:rows"
+    }
+
+    /// Whose rows this key has; none when it is not such a key.
+    pub(super) fn feed_of_rows(&self, key: &str) -> Option<FeedId> {
+        key.strip_prefix(&self.prefix)?.strip_prefix('{')?.strip_suffix("}:rows")?.parse().ok()
+    }
+
     /// Gifts that wait for a host.
     pub(super) fn reviews(&self, feed: &FeedId) -> String {
         self.of(feed, "reviews")
@@ -209,6 +231,11 @@ impl Keys {
     /// How many watch the feed, by node.
     pub(super) fn watching(&self, feed: &FeedId) -> String {
         self.of(feed, "watching")
+    }
+
+    /// How many of them are overlays, by node. A hash of its own: nodes of before count whatever is in the other.
+    pub(super) fn overlays(&self, feed: &FeedId) -> String {
+        self.of(feed, "overlays")
     }
 
     /// There while a node lives. One slot for all of them, so that they are asked for together.

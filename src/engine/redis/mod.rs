@@ -32,6 +32,7 @@ mod tags;
 mod totals;
 mod turns;
 mod viewers;
+mod walks;
 mod wire;
 
 pub use engine::RedisEngine;

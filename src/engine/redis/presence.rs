@@ -10,7 +10,7 @@ use super::net::faults::Fault;
 use super::net::slots::{slot_of_key, slot_of_tag};
 use super::wire::Garbled;
 use crate::domain::FeedId;
-use crate::engine::presence::{NODE_LEASE_MS, Presence};
+use crate::engine::presence::{Count, NODE_LEASE_MS, Presence};
 
 /// Feeds told or asked about in one trip.
 const FEEDS: usize = 256;
@@ -20,17 +20,20 @@ const KEPT_MS: u64 = 86_400_000;
 
 impl Feeds {
     /// See [`crate::engine::PresenceStore::attend`]. A shard that is away keeps no other from being told.
-    pub async fn attend(&self, node: &str, counts: &[(FeedId, u64)]) -> Result<bool, Fault> {
+    pub async fn attend(&self, node: &str, counts: &[(FeedId, Count)]) -> Result<bool, Fault> {
         let mut missed = None;
         for chunk in counts.chunks(FEEDS) {
-            let mut asks = Vec::with_capacity(2 * chunk.len());
-            for (feed, count) in chunk {
-                let (slot, key) = (slot_of_tag(feed.as_str()), self.runner.keys.watching(feed));
-                if *count == 0 {
-                    asks.push((slot, asking("HDEL", &[&key, node])));
-                } else {
-                    asks.push((slot, asking("HSET", &[&key, node, &count.to_string()])));
-                    asks.push((slot, asking("PEXPIRE", &[&key, &KEPT_MS.to_string()])));
+            let mut asks = Vec::with_capacity(3 * chunk.len());
+            for (feed, Count { watchers, overlays }) in chunk {
+                let keys = &self.runner.keys;
+                for (key, count) in [(keys.watching(feed), watchers), (keys.overlays(feed), overlays)] {
+                    let slot = slot_of_tag(feed.as_str());
+                    if *count == 0 {
+                        asks.push((slot, asking("HDEL", &[&key, node])));
+                    } else {
+                        asks.push((slot, asking("HSET", &[&key, node, &count.to_string()])));
+                        asks.push((slot, asking("PEXPIRE", &[&key, &KEPT_MS.to_string()])));
+                    }
                 }
             }
             let replies = self.runner.topology.commands(&asks, self.runner.part_patience()).await;
@@ -56,12 +59,14 @@ impl Feeds {
     }
 
     async fn presence_of(&self, feeds: &[FeedId]) -> Result<Vec<Presence>, Fault> {
-        let asks: Vec<(u16, Cmd)> = feeds
-            .iter()
-            .map(|feed| (slot_of_tag(feed.as_str()), asking("HGETALL", &[&self.runner.keys.watching(feed)])))
-            .collect();
+        let keys = &self.runner.keys;
+        // Two hashes of each feed: of those who watch, and of overlays.
+        let hashes: Vec<String> =
+            feeds.iter().flat_map(|feed| [keys.watching(feed), keys.overlays(feed)]).collect();
+        let asks: Vec<(u16, Cmd)> =
+            hashes.iter().map(|key| (slot_of_key(key), asking("HGETALL", &[key]))).collect();
         let replies = self.runner.topology.commands(&asks, self.runner.part_patience()).await;
-        let mut counts: Vec<HashMap<String, u64>> = Vec::with_capacity(feeds.len());
+        let mut counts: Vec<HashMap<String, u64>> = Vec::with_capacity(hashes.len());
         for reply in replies {
             match reply {
                 Ok(reply) => {
@@ -74,21 +79,24 @@ impl Feeds {
         }
         let alive = self.alive(&counts).await?;
         let mut gone = Vec::new();
-        for (feed, counts) in feeds.iter().zip(&counts) {
-            let key = self.runner.keys.watching(feed);
+        for (key, counts) in hashes.iter().zip(&counts) {
             for node in counts.keys().filter(|node| !alive.contains(*node)) {
-                gone.push((slot_of_tag(feed.as_str()), asking("HDEL", &[&key, node])));
+                gone.push((slot_of_key(key), asking("HDEL", &[key, node])));
             }
         }
         if !gone.is_empty() {
             // Whoever asks next meets them again.
             let _ = self.runner.topology.commands(&gone, self.runner.part_patience()).await;
         }
-        let sum = |counts: &HashMap<String, u64>| {
+        let here = |counts: &HashMap<String, u64>| -> (u64, u64) {
             let here = counts.iter().filter(|(node, count)| alive.contains(*node) && **count > 0);
-            Presence { watchers: here.clone().map(|(_, count)| count).sum(), nodes: here.count() as u64 }
+            (here.clone().map(|(_, count)| count).sum(), here.count() as u64)
         };
-        Ok(counts.iter().map(sum).collect())
+        let of_feed = |counts: &[HashMap<String, u64>]| {
+            let ((watchers, nodes), (overlays, _)) = (here(&counts[0]), here(&counts[1]));
+            Presence { watchers, overlays, nodes }
+        };
+        Ok(counts.chunks_exact(2).map(of_feed).collect())
     }
 
     /// Which of the nodes that told something live.

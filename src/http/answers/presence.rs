@@ -12,6 +12,8 @@ pub struct Presence {
     pub feed: FeedId,
     /// On all nodes together; at most 5 s old.
     pub watchers: u64,
+    /// Those among them that said `as=overlay`, as the overlay pages do.
+    pub overlays: u64,
     /// Nodes with watchers. One that died is counted for at most 15 s.
     pub nodes: u64,
     #[schema(value_type = String, format = DateTime)]

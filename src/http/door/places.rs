@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::http::inbound::WatcherSeat;
+use crate::http::inbound::{Inbound, Peer};
 
 /// Watchers that are being told at the same time that there is no place. Telling them over their socket
 /// is a courtesy to browsers, which do not show a page the status of a refused handshake.
@@ -63,7 +63,11 @@ impl Places {
             *taken.of.entry(address).or_default() += 1;
         }
         taken.all += 1;
-        Ok(WatcherPlace { places: self.clone(), kind: Kind::Watcher(address), seat: None })
+        Ok(WatcherPlace {
+            places: self.clone(),
+            kind: Kind::Watcher { address, limited: false },
+            inbound: None,
+        })
     }
 
     /// A place to be told in that there is none; none when too many are being told.
@@ -73,7 +77,7 @@ impl Places {
             return None;
         }
         taken.turned_away += 1;
-        Some(WatcherPlace { places: self.clone(), kind: Kind::TurnedAway, seat: None })
+        Some(WatcherPlace { places: self.clone(), kind: Kind::TurnedAway, inbound: None })
     }
 
     fn locked(&self) -> MutexGuard<'_, Taken> {
@@ -86,31 +90,44 @@ impl Places {
 pub struct WatcherPlace {
     places: Arc<Places>,
     kind: Kind,
-    /// Its connection in the register, where it is the watcher's for good.
-    #[allow(dead_code, reason = "held for its drop")]
-    seat: Option<WatcherSeat>,
+    /// Where its connection counts too, if that is the watcher's for good.
+    inbound: Option<Arc<Inbound>>,
 }
 
+// Every idle watcher has one.
+const _: () = assert!(size_of::<WatcherPlace>() <= 40);
+
 impl WatcherPlace {
-    /// The same place, for this connection.
-    pub fn of(mut self, seat: WatcherSeat) -> WatcherPlace {
-        self.seat = Some(seat);
+    /// The same place, with this connection for good.
+    pub fn with(mut self, peer: &Peer) -> WatcherPlace {
+        if let Kind::Watcher { address, limited } = &mut self.kind {
+            let seat = peer.watches(*address);
+            *limited = seat.limited;
+            self.inbound = Some(seat.inbound);
+        }
         self
     }
 }
 
 #[derive(Debug)]
 enum Kind {
-    Watcher(Option<IpAddr>),
+    Watcher {
+        address: Option<IpAddr>,
+        /// Its connection is one of those that the address may have.
+        limited: bool,
+    },
     TurnedAway,
 }
 
 impl Drop for WatcherPlace {
     fn drop(&mut self) {
+        if let (Some(inbound), Kind::Watcher { address, limited }) = (&self.inbound, &self.kind) {
+            inbound.watcher_left(address.filter(|_| *limited));
+        }
         let mut taken = self.places.locked();
         match self.kind {
             Kind::TurnedAway => taken.turned_away -= 1,
-            Kind::Watcher(address) => {
+            Kind::Watcher { address, .. } => {
                 taken.all -= 1;
                 let Some(address) = address else { return };
                 if let Some(has) = taken.of.get_mut(&address) {

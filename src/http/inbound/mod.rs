@@ -14,4 +14,4 @@ mod framing;
 mod register;
 pub mod stream;
 
-pub use register::{Bounds, Inbound, Peer, Settings, Times, WatcherSeat, refusal};
+pub use register::{Bounds, Inbound, Peer, Settings, Times, UnderWay, WatcherSeat, refusal};

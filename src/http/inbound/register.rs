@@ -15,6 +15,10 @@ use crate::metrics::Metrics;
 use crate::metrics::labels::{Cut, Turned};
 use crate::supervise::{Beat, faults};
 
+mod handshakes;
+
+pub use handshakes::UnderWay;
+
 /// How often connections are looked through.
 const SWEEP_EVERY: Duration = Duration::from_millis(250);
 
@@ -31,8 +35,12 @@ pub struct Bounds {
     pub most: usize,
     /// From one address (IPv6: one /64 network), 0 for no such limit.
     pub per_address: usize,
-    /// Whether that limit also holds for loopback addresses.
+    /// Whether limits of one address also hold for loopback addresses.
     pub count_loopback: bool,
+    /// TLS handshakes under way, 0 for no such limit.
+    pub handshakes: usize,
+    /// Those from one address, 0 for no such limit.
+    pub handshakes_per_address: usize,
 }
 
 /// How connections are treated.
@@ -98,12 +106,23 @@ struct Open {
     /// Connections that are watchers' for good, of which nothing more need be known.
     watchers: usize,
     of: HashMap<IpAddr, usize>,
+    /// TLS handshakes under way, and those of each address that is limited.
+    handshakes: usize,
+    handshakes_of: HashMap<IpAddr, usize>,
 }
 
 impl Inbound {
     /// No connection yet.
     pub fn new(settings: Settings, bounds: Bounds, metrics: Arc<Metrics>) -> Arc<Inbound> {
-        let open = Mutex::new(Open { bounds, all: Slab::new(), watchers: 0, of: HashMap::new() });
+        let open = Open {
+            bounds,
+            all: Slab::new(),
+            watchers: 0,
+            of: HashMap::new(),
+            handshakes: 0,
+            handshakes_of: HashMap::new(),
+        };
+        let open = Mutex::new(open);
         Arc::new(Inbound { settings, metrics, begun: Instant::now(), open })
     }
 
@@ -117,7 +136,7 @@ impl Inbound {
     pub fn accept(self: &Arc<Self>, address: Option<IpAddr>, proxied: bool) -> Result<Arc<Peer>, Turned> {
         let address = {
             let mut open = self.locked();
-            let Bounds { most, per_address, count_loopback } = open.bounds;
+            let Bounds { most, per_address, count_loopback, .. } = open.bounds;
             let limited = |ip: &IpAddr| per_address > 0 && !proxied && (count_loopback || !ip.is_loopback());
             let address = address.map(|ip| counted(ip.to_canonical())).filter(limited);
             if let Some(address) = address {
@@ -204,11 +223,13 @@ pub(super) enum Phase {
     Rest,
     /// Between two requests.
     Idle,
+    /// A TLS handshake is under way.
+    Opening,
 }
 
 impl Phase {
     fn of(n: u8) -> Phase {
-        [Phase::New, Phase::Head, Phase::Busy, Phase::Rest, Phase::Idle]
+        [Phase::New, Phase::Head, Phase::Busy, Phase::Rest, Phase::Idle, Phase::Opening]
             .into_iter()
             .find(|phase| *phase as u8 == n)
             .unwrap_or(Phase::Busy)
@@ -332,13 +353,20 @@ impl Peer {
     }
 
     /// It is a watcher's, served by a thread of sockets: from now on the watcher's own deadlines hold, and it only
-    /// counts, for as long as what this answers lives. To be called once.
-    pub fn watches(&self) -> WatcherSeat {
+    /// counts, until it leaves its seat. If it is limited, then as one of `address`, for whom it watches. To be
+    /// called once.
+    pub fn watches(&self, address: Option<IpAddr>) -> WatcherSeat {
         let mut open = self.inbound.locked();
         open.all.try_remove(self.key);
         open.watchers += 1;
+        let counts = address.filter(|_| self.address.is_some());
+        // They differ where a proxy became one that is trusted meanwhile.
+        if self.address != counts {
+            open.leave(self.address);
+            counts.into_iter().for_each(|address| *open.of.entry(address).or_insert(0) += 1);
+        }
         self.left.store(true, Ordering::Relaxed);
-        WatcherSeat { inbound: self.inbound.clone(), address: self.address }
+        WatcherSeat { inbound: self.inbound.clone(), limited: counts.is_some() }
     }
 }
 
@@ -354,19 +382,22 @@ impl Drop for Peer {
     }
 }
 
-/// A watcher's connection: all that is kept of it here is that it is there.
+/// A watcher's connection: all that is kept of it here is that it is there, until [`Inbound::watcher_left`].
 #[derive(Debug)]
 pub struct WatcherSeat {
-    inbound: Arc<Inbound>,
-    address: Option<IpAddr>,
+    /// Where it counts.
+    pub inbound: Arc<Inbound>,
+    /// It is one of the connections that its address may have.
+    pub limited: bool,
 }
 
-impl Drop for WatcherSeat {
-    fn drop(&mut self) {
-        let mut open = self.inbound.locked();
+impl Inbound {
+    /// A watcher's connection is over; `address`: whose connections are limited, and it is one of them.
+    pub fn watcher_left(&self, address: Option<IpAddr>) {
+        let mut open = self.locked();
         open.watchers -= 1;
-        open.leave(self.address);
-        self.inbound.metrics.connections.set(open.count() as i64);
+        open.leave(address);
+        self.metrics.connections.set(open.count() as i64);
     }
 }
 
@@ -374,7 +405,7 @@ impl Drop for WatcherSeat {
 pub(super) fn overdue(phase: Phase, lasts: Duration, times: &Times) -> Option<Cut> {
     let (most, why) = match phase {
         // The server's own timer answers 408 first, for the first head of a connection.
-        Phase::New | Phase::Head => (times.head + GRACE, Cut::Head),
+        Phase::New | Phase::Head | Phase::Opening => (times.head + GRACE, Cut::Head),
         Phase::Rest => (times.body, Cut::Body),
         Phase::Idle => (times.keep_alive, Cut::Idle),
         Phase::Busy => return None,

@@ -1,6 +1,5 @@
 //! The bytes of a registered connection.
 
-use std::future::poll_fn;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -113,13 +112,4 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Stream<T> {
         self.check(cx)?;
         Pin::new(&mut self.io).poll_shutdown(cx)
     }
-}
-
-/// Until a connection that is not read from yet is cut.
-pub async fn cut(peer: &Peer) {
-    poll_fn(|cx| {
-        peer.watch(cx.waker());
-        if peer.state().is_cut() { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
 }

@@ -141,6 +141,9 @@ pub(super) struct WatchQuery {
     /// Leaves totals, leaders and goals out: their ops are only counted, as `none`
     #[param(required = false, pattern = "^totals$")]
     without: String,
+    /// `overlay`: counts among the connected overlays; another word counts nothing
+    #[param(rename = "as", required = false, example = "overlay")]
+    kind: String,
 }
 
 /// Which page of a list.

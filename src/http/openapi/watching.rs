@@ -100,7 +100,7 @@ pub(super) fn feed() {}
     params(FeedName),
     responses(
         (status = 200, description = "How many there are", body = Presence, example = json!(
-            {"feed": "show", "watchers": 1204, "nodes": 3, "at": "2026-01-31T12:00:00.000Z"}
+            {"feed": "show", "watchers": 1204, "overlays": 2, "nodes": 3, "at": "2026-01-31T12:00:00.000Z"}
         )),
         Refusals,
     ),

@@ -91,7 +91,7 @@ async fn compose(gate: &Gate) -> Result<Overview, ApiError> {
         }
     }
     let mut watched = |it: Watched| {
-        let Watched { feed, watchers, at } = it;
+        let Watched { feed, watchers, at, .. } = it;
         let everywhere = everywhere.next().map_or(0, |it| it.watchers).max(watchers as u64);
         WatchedFeed { feed, watchers, everywhere, epoch: at.epoch.to_string(), seq: at.seq }
     };

@@ -6,7 +6,7 @@ use crate::domain::{
     Block, BlockScope, Blocked, Control, Decision, FeedId, GiftId, GiftTakenBack, InReview, Millis, Part,
     Position, Reviewing,
 };
-use crate::engine::{ModerationStore, Presence, PresenceStore, ReviewStore, Wait};
+use crate::engine::{Count, ModerationStore, Presence, PresenceStore, ReviewStore, Wait};
 
 impl ModerationStore for MemoryEngine {
     fn control<'a>(&'a self, feed: &'a FeedId, control: Control, now: Millis) -> Wait<'a, Option<Position>> {
@@ -34,7 +34,7 @@ impl ModerationStore for MemoryEngine {
 }
 
 impl PresenceStore for MemoryEngine {
-    fn attend<'a>(&'a self, node: &'a str, counts: &'a [(FeedId, u64)]) -> Wait<'a, bool> {
+    fn attend<'a>(&'a self, node: &'a str, counts: &'a [(FeedId, Count)]) -> Wait<'a, bool> {
         self.attendance.attend(node, counts);
         Box::pin(std::future::ready(Ok(true)))
     }

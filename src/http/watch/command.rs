@@ -16,6 +16,8 @@ pub enum Command {
         since: Option<Position>,
         /// What it is not told of.
         omit: Omit,
+        /// It counts as an overlay.
+        overlay: bool,
     },
     /// Show a token or a key.
     Auth {
@@ -80,7 +82,8 @@ pub fn parse(text: &str) -> Result<Command, BadCommand> {
                 message: format!("without {rule}"),
                 feed: Some(feed.clone()),
             })?;
-            Ok(Command::Subscribe { feed, since, omit: omit.unwrap_or_default() })
+            let overlay = word(body.take("as")).is_some_and(|word| word == "overlay");
+            Ok(Command::Subscribe { feed, since, omit: omit.unwrap_or_default(), overlay })
         }
         Some("unsubscribe") => Ok(Command::Unsubscribe { feed }),
         _ => Err(BadCommand { message: wanted.into(), feed: Some(feed) }),
@@ -97,15 +100,15 @@ mod tests {
         let since = "e:3".parse().ok();
         assert_eq!(
             parse(r#"{"type":"subscribe","feed":"a","since":"e:3","x":1}"#),
-            Ok(Command::Subscribe { feed: feed.clone(), since, omit: Omit::Nothing })
+            Ok(Command::Subscribe { feed: feed.clone(), since, omit: Omit::Nothing, overlay: false })
         );
         assert_eq!(
             parse(r#"{"type":"subscribe","feed":"a","since":7}"#),
-            Ok(Command::Subscribe { feed: feed.clone(), since: None, omit: Omit::Nothing })
+            Ok(Command::Subscribe { feed: feed.clone(), since: None, omit: Omit::Nothing, overlay: false })
         );
         assert_eq!(
-            parse(r#"{"type":"subscribe","feed":"a","without":"totals"}"#),
-            Ok(Command::Subscribe { feed: feed.clone(), since: None, omit: Omit::Totals })
+            parse(r#"{"type":"subscribe","feed":"a","without":"totals","as":"overlay"}"#),
+            Ok(Command::Subscribe { feed: feed.clone(), since: None, omit: Omit::Totals, overlay: true })
         );
         for wrong in [r#""drops""#, "\"\"", "true", r#"["totals"]"#] {
             let command = format!(r#"{{"type":"subscribe","feed":"a","without":{wrong}}}"#);

@@ -14,7 +14,7 @@ use crate::live::frame::Encoding;
 use crate::live::moment::Moment;
 use crate::live::session::Session;
 use crate::live::wake::Wake;
-use crate::live::worker::{Timer, Worker};
+use crate::live::worker::Timer;
 use crate::metrics::labels;
 
 /// How a transport spells frames and listens to its client. Does no I/O.
@@ -53,7 +53,6 @@ pub struct Connection<T> {
     /// When the timer rings at the latest; none: it must be set. It is set anew only to ring earlier, or
     /// after it rang: a deadline moves later with every frame, and touching the clock each time costs.
     rings: Option<Moment>,
-    worker: Rc<Worker>,
     said_goodbye: bool,
     open: OpenConnection,
     _place: WatcherPlace,
@@ -62,26 +61,11 @@ pub struct Connection<T> {
 impl<T: Transport> Connection<T> {
     /// A connection that serves `session` over `transport`. It is counted in `tally` and keeps `place`
     /// for as long as it lives.
-    pub fn new(
-        session: Session,
-        transport: T,
-        worker: Rc<Worker>,
-        tally: Rc<Tally>,
-        place: WatcherPlace,
-    ) -> Self {
+    pub fn new(session: Session, transport: T, tally: Rc<Tally>, place: WatcherPlace) -> Self {
         let open = OpenConnection::new(transport.kind(), tally);
-        let timer = worker.timer();
+        let timer = session.worker().timer();
         timer.mark(transport.mark());
-        Connection {
-            session,
-            transport,
-            timer,
-            rings: None,
-            worker,
-            said_goodbye: false,
-            open,
-            _place: place,
-        }
+        Connection { session, transport, timer, rings: None, said_goodbye: false, open, _place: place }
     }
 }
 
@@ -99,12 +83,12 @@ impl<T: Transport> SocketHandler for Connection<T> {
     }
 
     fn next_output(&mut self, now: Instant, wake: &Wake) -> Poll<Option<Output>> {
-        if !self.said_goodbye && self.worker.is_closing() && self.timer.is_leaving() {
+        if !self.said_goodbye && self.session.worker().is_closing() && self.timer.is_leaving() {
             self.said_goodbye = true;
             // It rang for the goodbye.
             self.rings = None;
             if !self.transport.is_closing() {
-                let most = self.worker.live().away_most_ms();
+                let most = self.session.worker().live().away_most_ms();
                 self.transport.goodbye("shutdown", spread_ms(most));
             }
         }

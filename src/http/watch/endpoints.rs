@@ -111,11 +111,11 @@ async fn events(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse,
         caller_of(&req).identity.may_see(feed.as_str(), Visibility::Private)?;
     }
     let (worker, tally) = (of_worker::<Worker>(&req)?, of_worker::<Tally>(&req)?);
-    let mut session = Session::new(worker.clone(), address);
+    let mut session = Session::new(worker, address);
     session.watch(&feed, options, admission);
     let watcher = watcher(&req, gate, Some(&feed));
     session.allow(|feed| watcher.may_see(feed));
-    let connection = Connection::new(session, EventStream::new(watcher), worker, tally.clone(), place);
+    let connection = Connection::new(session, EventStream::new(watcher), tally.clone(), place);
     let body = WatchBody::new(connection, None, tally);
     let mut answer = HttpResponse::Ok();
     answer.insert_header((CONTENT_TYPE, "text/event-stream")).insert_header((CACHE_CONTROL, "no-store"));

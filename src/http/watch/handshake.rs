@@ -74,7 +74,7 @@ impl Handshake {
             drop(lease);
         }
         let transport = WebSocket::new(many, self.deflate, self.watcher);
-        Connection::new(session, transport, worker.clone(), tally.clone(), self.place)
+        Connection::new(session, transport, tally.clone(), self.place)
     }
 }
 
@@ -163,6 +163,8 @@ pub(super) fn watch_options(query: &str) -> Result<WatchOptions, ApiError> {
             "without" => {
                 options.omit = value.parse().map_err(|rule| invalid(format!("without {rule}")))?;
             }
+            // Of another word nobody counts anything.
+            "as" => options.overlay = value == "overlay",
             _ => {}
         }
     }

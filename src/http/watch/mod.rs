@@ -15,6 +15,7 @@ mod handshake;
 pub mod incoming;
 mod messages;
 pub mod outgoing;
+mod pass;
 mod protocol;
 mod reception;
 pub mod sockets;

@@ -134,8 +134,8 @@ impl WebSocket {
         match command {
             // Obeyed above.
             Ok(Command::Auth { .. }) => {}
-            Ok(Command::Subscribe { feed, since, omit }) => {
-                let options = WatchOptions { since, omit, ..WatchOptions::default() };
+            Ok(Command::Subscribe { feed, since, omit, overlay }) => {
+                let options = WatchOptions { since, omit, overlay, ..WatchOptions::default() };
                 let (code, why, close) = match session.subscribe(&feed, options) {
                     Ok(()) => return session.allow(|feed| self.watcher.may_see(feed)),
                     Err(Full::Connection) => (

@@ -50,8 +50,8 @@ pub(super) fn judge(
     let must_wait = handshake.only.as_ref().is_some_and(Only::must_wait);
     let entrance = Entrance { handshake, answer, read };
     match must_wait {
-        true => Judgement::Wait(Box::pin(when_listed(entrance, visitor.peer.clone()))),
-        false => Judgement::Enter(seated(entrance, &visitor.peer)),
+        true => Judgement::Wait(Box::pin(when_listed(entrance, visitor.peer.clone(), gate.clone()))),
+        false => Judgement::Enter(seated(entrance, &visitor.peer, gate)),
     }
 }
 
@@ -92,7 +92,6 @@ fn agree(
         }
         None => None,
     };
-    meter::switched(gate.live.metrics(), &path);
     let waiting = Waiting::new(gate.live.metrics());
     let deflate = accepted.deflate;
     Some((Handshake { place, only, address, waiting, watcher, deflate }, accepted.bytes()))
@@ -109,14 +108,19 @@ fn decoded(path: &str) -> Option<Cow<'_, str>> {
 }
 
 /// Waits for the list of the feed; none when it is not there in time.
-async fn when_listed(entrance: Entrance<Handshake>, peer: Arc<Peer>) -> Option<Entrance<Handshake>> {
+async fn when_listed(
+    entrance: Entrance<Handshake>,
+    peer: Arc<Peer>,
+    gate: web::Data<Gate>,
+) -> Option<Entrance<Handshake>> {
     let lease = entrance.handshake.only.as_ref()?.lease.as_ref()?;
-    lease.has_list(LIST_WITHIN).await.then(|| seated(entrance, &peer))
+    lease.has_list(LIST_WITHIN).await.then(|| seated(entrance, &peer, &gate))
 }
 
-/// The connection is the watcher's from now on.
-fn seated(mut entrance: Entrance<Handshake>, peer: &Peer) -> Entrance<Handshake> {
-    entrance.handshake.place = entrance.handshake.place.of(peer.watches());
+/// The connection is the watcher's from now on, and counted as answered: what waits in vain the HTTP server answers.
+fn seated(mut entrance: Entrance<Handshake>, peer: &Peer, gate: &Gate) -> Entrance<Handshake> {
+    meter::switched(gate.live.metrics(), entrance.handshake.only.is_none());
+    entrance.handshake.place = entrance.handshake.place.with(peer);
     entrance
 }
 

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use actix_ws::CloseCode;
 
+use super::pass::{Pass, SOON};
+use crate::auth::BadToken;
 use crate::auth::keys::Denied;
-use crate::auth::revoked::viewer_mark;
-use crate::auth::{BadToken, Key, Right, Scope, Viewer};
 use crate::domain::{FeedId, Millis};
 use crate::http::Gate;
 use crate::http::audited::refused_watcher;
@@ -30,9 +30,6 @@ const EXPIRED: CloseCode = CloseCode::Other(4101);
 /// How long a socket of a private feed may take to show a token or a key.
 const AUTH_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long before its end the client is told to get a new token.
-const SOON: Duration = Duration::from_secs(30);
-
 /// Who watches. Watchers who showed nothing cost no more than this.
 pub struct Watcher {
     gate: Arc<Gate>,
@@ -50,36 +47,7 @@ enum Shown {
     /// A key that is none any more.
     WrongKey,
     Bad(BadToken),
-    Good(Box<Pass>),
-}
-
-/// A token or a key that is good. Of a token only what is needed while the connection lives is kept.
-///
-/// At most 56 bytes: there is one for each watcher of a private feed, and an allocation of these takes 64.
-struct Pass {
-    opens: Opens,
-    /// By the clock that is never set, so that a clock that is set ends nothing.
-    ends: Option<Instant>,
-    /// Of a token's viewer, see [`viewer_mark`]; 0 when it names none.
-    mark: u64,
-    issued_at: Millis,
-    /// It ended soon already when it came, which is told only after the first frame.
-    is_short: bool,
-    told_soon: bool,
-}
-
-const _: () = assert!(size_of::<Pass>() <= 56);
-
-/// What was shown opens.
-enum Opens {
-    /// What this key does.
-    Key(Arc<Key>),
-    /// By a token, the only feed of this socket.
-    ThisFeed,
-    /// By a token, but not the only feed of this socket.
-    OtherFeeds,
-    /// By a token, these.
-    These(Box<Scope>),
+    Good(Pass),
 }
 
 /// Why a watcher may not go on, or not watch a feed.
@@ -114,8 +82,8 @@ impl Watcher {
             }
             Identity::WrongKey => Shown::WrongKey,
             Identity::Bad(bad) => Shown::Bad(bad),
-            Identity::Key(key) => Shown::Good(Box::new(Pass::of_key(key, now))),
-            Identity::Viewer(viewer) => Shown::Good(Box::new(Pass::of_viewer(&viewer, only, now))),
+            Identity::Key(key) => Shown::Good(Pass::of_key(key, now)),
+            Identity::Viewer(viewer) => Shown::Good(Pass::of_viewer(&viewer, only, now)),
         };
         Watcher { gate, shown, rules }
     }
@@ -128,7 +96,7 @@ impl Watcher {
     /// By what a revocation finds its connection; 0 when none concerns it.
     pub fn mark(&self) -> u32 {
         match &self.shown {
-            Shown::Good(pass) if pass.mark != 0 => short_mark(pass.mark),
+            Shown::Good(pass) if pass.mark() != 0 => short_mark(pass.mark()),
             _ => 0,
         }
     }
@@ -143,8 +111,8 @@ impl Watcher {
         match &self.shown {
             Shown::Bad(bad) => bad_token(*bad),
             Shown::Good(pass) => {
-                if let Opens::Key(key) = &pass.opens {
-                    refused_watcher(&self.gate, Some(key), Some(feed));
+                if let Pass::Key(key) = pass {
+                    refused_watcher(&self.gate, Some(&key.0), Some(feed));
                 }
                 match pass.may_see(feed) {
                     Err(Denied::Right(_)) => forbidden("this token or key may not watch"),
@@ -177,12 +145,14 @@ impl Watcher {
         }
         self.rules = rules;
         let Shown::Good(pass) = &mut self.shown else { return Some(Ok(())) };
-        if let Opens::Key(key) = &pass.opens {
-            match self.gate.door.key_like(key, Millis::now()) {
-                Some(key) => **pass = Pass::of_key(key, Instant::now()),
+        if let Pass::Key(key) = pass {
+            match self.gate.door.key_like(&key.0, Millis::now()) {
+                Some(key) => *pass = Pass::of_key(key, Instant::now()),
                 None => self.shown = Shown::WrongKey,
             }
-        } else if self.gate.door.revoked().is_revoked(pass.mark, pass.issued_at) {
+        } else if let Some(token) = pass.token()
+            && self.gate.door.revoked().is_revoked(token.mark, token.issued_at())
+        {
             return Some(Err(forbidden("the token was revoked; sign in again")));
         }
         Some(Ok(()))
@@ -191,9 +161,8 @@ impl Watcher {
     /// What is due, told once. `started`: frames of a feed went out.
     pub fn due(&mut self, now: Instant, started: bool) -> Option<Due> {
         let Shown::Good(pass) = &mut self.shown else { return None };
-        let is_key = matches!(pass.opens, Opens::Key(_));
-        let left = pass.ends?.saturating_duration_since(now);
-        if left.is_zero() && is_key {
+        let left = pass.ends()?.saturating_duration_since(now);
+        if left.is_zero() && pass.token().is_none() {
             // By its own kind of end: who comes back with the same key is not let in.
             return Some(Due::Ended(unauthenticated("the key has expired")));
         }
@@ -203,7 +172,7 @@ impl Watcher {
         }
         let soon = left <= SOON && pass.tells_soon(started);
         soon.then(|| {
-            pass.told_soon = true;
+            pass.told_soon();
             Due::Soon(u64::try_from(left.as_millis()).unwrap_or(u64::MAX))
         })
     }
@@ -215,7 +184,7 @@ impl Watcher {
             Shown::Nothing { until } if !started => {
                 Some(until.instant()).filter(|until| *until > Instant::now())
             }
-            Shown::Good(pass) => pass.ends.map(|ends| match pass.tells_soon(started) {
+            Shown::Good(pass) => pass.ends().map(|ends| match pass.tells_soon(started) {
                 true => ends.checked_sub(SOON).unwrap_or(ends),
                 false => ends,
             }),
@@ -248,10 +217,10 @@ impl Watcher {
             Identity::Viewer(viewer) => Pass::of_viewer(&viewer, only, now),
         };
         if let Shown::Good(old) = &self.shown {
-            let same = match (&old.opens, &pass.opens) {
-                (Opens::Key(_), _) => true,
-                (_, Opens::Key(_)) => false,
-                _ => old.mark == pass.mark,
+            let same = match (old.token(), pass.token()) {
+                (None, _) => true,
+                (_, None) => false,
+                (Some(old), Some(new)) => old.mark == new.mark,
             };
             if !same || feeds.any(|feed| old.may_see(feed).is_ok() && pass.may_see(feed).is_err()) {
                 return Err(forbidden(
@@ -259,9 +228,9 @@ impl Watcher {
                 ));
             }
         }
-        let left = pass.ends.map(|ends| ends.saturating_duration_since(now));
+        let left = pass.ends().map(|ends| ends.saturating_duration_since(now));
         self.rules = rules;
-        self.shown = Shown::Good(Box::new(pass));
+        self.shown = Shown::Good(pass);
         Ok(left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)))
     }
 
@@ -269,52 +238,6 @@ impl Watcher {
     pub fn is_nobody(&self) -> bool {
         !matches!(self.shown, Shown::Good(_))
     }
-}
-
-impl Pass {
-    fn of_key(key: Arc<Key>, now: Instant) -> Pass {
-        let ends = key.expires_at.and_then(|at| steady(at, now));
-        Pass {
-            opens: Opens::Key(key),
-            ends,
-            mark: 0,
-            issued_at: Millis(0),
-            is_short: false,
-            told_soon: false,
-        }
-    }
-
-    fn of_viewer(viewer: &Viewer, only: Option<&FeedId>, now: Instant) -> Pass {
-        let opens = match only {
-            Some(feed) if viewer.may_see(feed.as_str()) => Opens::ThisFeed,
-            None if viewer.may_watch => Opens::These(Box::new(viewer.feeds.clone())),
-            _ => Opens::OtherFeeds,
-        };
-        let mark = viewer.sub.as_deref().map_or(0, viewer_mark);
-        let ends = steady(viewer.ends_at, now);
-        let is_short = ends.is_some_and(|ends| ends <= now + SOON);
-        Pass { opens, ends, mark, issued_at: viewer.issued_at, is_short, told_soon: false }
-    }
-
-    /// Whether its end is still to be told before it comes. Of keys that is nobody's business.
-    fn tells_soon(&self, started: bool) -> bool {
-        !self.told_soon && (started || !self.is_short) && !matches!(self.opens, Opens::Key(_))
-    }
-
-    fn may_see(&self, feed: &FeedId) -> Result<(), Denied> {
-        let sees = match &self.opens {
-            Opens::Key(key) => return key.allows(Some(Right::Read), Some(feed.as_str())),
-            Opens::ThisFeed => true,
-            Opens::OtherFeeds => false,
-            Opens::These(scope) => scope.covers(feed.as_str()),
-        };
-        if sees { Ok(()) } else { Err(Denied::Feed(feed.as_str().into())) }
-    }
-}
-
-/// When `at` is, by the clock that is never set.
-fn steady(at: Millis, now: Instant) -> Option<Instant> {
-    now.checked_add(Duration::from_millis(at.since(Millis::now())))
 }
 
 /// What is left of a mark where there is little room; several viewers may share one.
@@ -342,6 +265,7 @@ fn bad_token(bad: BadToken) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auth::{Scope, Viewer};
 
     fn viewer(ends_in_ms: u64, feeds: &[&str]) -> Identity {
         let now = Millis::now();

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use actix_web::web;
 use bytes::Bytes;
+use rustls::ServerConfig;
 
 use super::connection::Connection;
 use super::handshake::Handshake;
@@ -17,6 +18,7 @@ use super::sockets::{Judgement, PassedOn, Queues, SocketThreads, SocketWorker, V
 use super::tally::Tally;
 use crate::http::Gate;
 use crate::http::inbound::{Inbound, Peer};
+use crate::http::tls::Tls;
 use crate::live::wake::WakeQueue;
 use crate::live::worker::Worker;
 use crate::metrics::labels::Turned;
@@ -33,8 +35,8 @@ pub struct Reception {
     pub inbound: Arc<Inbound>,
     /// The way to the HTTP server.
     pub http: Arc<Queues<PassedOn>>,
-    /// What comes in is encrypted, so only the HTTP server can read it.
-    pub encrypted: bool,
+    /// What connections are encrypted with, if they are.
+    pub tls: Option<Arc<ServerConfig>>,
 }
 
 /// Starts `threads` of them, which accept from `listener`.
@@ -70,19 +72,19 @@ impl SocketWorker<Handshake> for WatchWorker {
         self.reception.inbound.accept(Some(ip), self.reception.gate.door.is_proxy(ip))
     }
 
-    fn reads_heads(&self) -> bool {
-        !self.reception.encrypted
+    fn tls(&self) -> Option<&Arc<ServerConfig>> {
+        self.reception.tls.as_ref()
     }
 
     fn judge(&self, visitor: &Visitor, received: &[u8]) -> Judgement<Handshake> {
         reception::judge(&self.reception.gate, &self.worker, visitor, received)
     }
 
-    fn pass_on(&self, stream: TcpStream, visitor: Visitor, received: &[u8]) {
-        let Visitor { address, peer, waited } = visitor;
+    fn pass_on(&self, stream: TcpStream, tls: Option<Box<Tls>>, visitor: Visitor, received: &[u8]) {
+        let Visitor { address, peer, waited, .. } = visitor;
         let waiting = Waiting::new(self.worker.live().metrics());
         let received = Bytes::copy_from_slice(received);
-        drop(self.reception.http.push(PassedOn { stream, address, peer, received, waited, waiting }));
+        drop(self.reception.http.push(PassedOn { stream, tls, address, peer, received, waited, waiting }));
     }
 
     fn serve(&self, handshake: Handshake) -> Connection<WebSocket> {

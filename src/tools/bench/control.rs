@@ -1,11 +1,13 @@
 //! A plain HTTP/1.1 client for what happens before and after the load: one request at a time.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use super::BenchError;
 use super::dialect::http_answer;
+use super::options::Target;
+use super::wire::Wire;
 
 /// Above the 5 s after which a gateway that lost its store says so.
 const WITHIN: Duration = Duration::from_secs(8);
@@ -16,15 +18,15 @@ const ANSWER_MOST: usize = 4 << 20;
 /// One connection, opened again when the server closed it.
 #[derive(Debug)]
 pub(super) struct Control {
-    address: SocketAddr,
+    target: Target,
     /// The `Host`, and the key's header if there is one; ends with a line break.
     head: String,
-    socket: Option<TcpStream>,
+    socket: Option<Wire<TcpStream>>,
 }
 
 impl Control {
-    pub fn new(address: SocketAddr, head: String) -> Control {
-        Control { address, head, socket: None }
+    pub fn new(target: Target, head: String) -> Control {
+        Control { target, head, socket: None }
     }
 
     /// Status and body.
@@ -34,20 +36,20 @@ impl Control {
             Some(socket) => self.on(socket, method, path, body).or_else(|_| self.fresh(method, path, body)),
             None => self.fresh(method, path, body),
         }
-        .map_err(|e| BenchError::Server(format!("{method} http://{}{path}: {e}", self.address)))
+        .map_err(|e| BenchError::Server(format!("{method} {}{path}: {e}", self.target.address)))
     }
 
     fn fresh(&mut self, method: &str, path: &str, body: &str) -> std::io::Result<(u16, Vec<u8>)> {
-        let socket = TcpStream::connect_timeout(&self.address, WITHIN)?;
+        let socket = TcpStream::connect_timeout(&self.target.address, WITHIN)?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(WITHIN))?;
         socket.set_write_timeout(Some(WITHIN))?;
-        self.on(socket, method, path, body)
+        self.on(Wire::new(socket, self.target.encryption.as_ref())?, method, path, body)
     }
 
     fn on(
         &mut self,
-        mut socket: TcpStream,
+        mut socket: Wire<TcpStream>,
         method: &str,
         path: &str,
         body: &str,

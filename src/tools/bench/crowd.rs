@@ -11,8 +11,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 use super::BenchError;
 use super::dialect::Dialect;
 use super::ledger::Ledger;
-use super::options::LoadOptions;
+use super::options::{LoadOptions, Target};
 use super::watcher::{Stage, Watcher};
+use super::wire::Wire;
 
 /// What the kernel may hold for a watcher that stalls: little, so that it is felt soon.
 const STALLED_BUFFER: usize = 4096;
@@ -24,7 +25,7 @@ const SAMPLES: usize = 4;
 #[derive(Debug)]
 pub(super) struct Crowd {
     pub all: Vec<Watcher>,
-    address: SocketAddr,
+    target: Target,
     sources: u32,
     /// The next to connect.
     next: usize,
@@ -38,7 +39,7 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    pub fn new(options: &LoadOptions, address: SocketAddr, samples: bool) -> Crowd {
+    pub fn new(options: &LoadOptions, target: &Target, samples: bool) -> Crowd {
         let watcher = |n: u32| {
             let mut watcher = Watcher::new(n % options.feeds, options.stalls(n));
             watcher.late = options.storm;
@@ -51,7 +52,7 @@ impl Crowd {
         }
         Crowd {
             all,
-            address,
+            target: target.clone(),
             sources: options.source_addresses,
             next: 0,
             under_way: 0,
@@ -73,11 +74,11 @@ impl Crowd {
             let n = self.next;
             let refused = |e: io::Error| BenchError::Server(explain(n, &e));
             let stalled = self.all[n].stalled;
-            let mut socket = open(self.address, self.sources, n, stalled).map_err(refused)?;
+            let mut socket = open(self.target.address, self.sources, n, stalled).map_err(refused)?;
             // On loopback the connection already stands: asking at once saves a round.
             registry.register(&mut socket, Token(n), Interest::READABLE | Interest::WRITABLE)?;
             let watcher = &mut self.all[n];
-            watcher.socket = Some(socket);
+            watcher.socket = Some(Wire::new(socket, self.target.encryption.as_ref())?);
             watcher.shake(dialect, &mut self.scratch).map_err(|why| no_watcher(n, &why))?;
             self.next += 1;
             self.under_way += 1;
@@ -135,7 +136,7 @@ impl Crowd {
     pub fn stall(&mut self, registry: &Registry) -> io::Result<()> {
         for watcher in self.all.iter_mut().filter(|watcher| watcher.stalled) {
             if let Some(socket) = &mut watcher.socket {
-                registry.deregister(socket)?;
+                registry.deregister(&mut socket.socket)?;
             }
         }
         Ok(())
@@ -145,7 +146,7 @@ impl Crowd {
     pub fn resume(&mut self, registry: &Registry) -> io::Result<()> {
         for (n, watcher) in self.all.iter_mut().enumerate().filter(|(_, watcher)| watcher.stalled) {
             if let Some(socket) = &mut watcher.socket {
-                registry.register(socket, Token(n), Interest::READABLE)?;
+                registry.register(&mut socket.socket, Token(n), Interest::READABLE)?;
             }
         }
         Ok(())

@@ -1,7 +1,6 @@
 //! How Tipcast is spoken to: the contract's words, read by their first bytes.
 
 use std::cell::RefCell;
-use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
 use memchr::memmem;
@@ -10,6 +9,7 @@ use serde_json::Value;
 use super::BenchError;
 use super::control::Control;
 use super::dialect::{Answer, Dialect, Greeting, Meaning, Sample, digits, http_answer, mark};
+use super::options::Target;
 use crate::domain::Millis;
 
 /// A gateway.
@@ -38,14 +38,15 @@ const LIST_READS: &str = "tipcast_engine_call_seconds_count{operation=\"snapshot
 const BATCH_MOST: u64 = 128;
 
 impl Tipcast {
-    /// The gateway at `address`, known as `host`; its feeds are `name-0`, `name-1` and so on.
-    pub fn new(address: SocketAddr, host: &str, below: &str, name: &str, key: Option<&str>) -> Tipcast {
+    /// The gateway at `target`; its feeds are `name-0`, `name-1` and so on.
+    pub fn new(target: &Target, below: &str, name: &str, key: Option<&str>) -> Tipcast {
+        let host = &target.host;
         let mut head = format!("host: {host}\r\n");
         if let Some(key) = key {
             head.push_str(&format!("authorization: Bearer {key}\r\n"));
         }
         Tipcast {
-            control: RefCell::new(Control::new(address, head.clone())),
+            control: RefCell::new(Control::new(target.clone(), head.clone())),
             seqs: memmem::Finder::new(b"\"seq\":"),
             head,
             shown: String::new(),
@@ -272,7 +273,8 @@ mod tests {
 
     fn gateway() -> Tipcast {
         let address = "127.0.0.1:1".parse().unwrap();
-        Tipcast::new(address, "127.0.0.1:1", "", "bench", Some("a-key"))
+        let target = Target { address, host: "127.0.0.1:1".into(), encryption: None };
+        Tipcast::new(&target, "", "bench", Some("a-key"))
     }
 
     #[test]

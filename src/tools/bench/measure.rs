@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::BenchError;
 use super::dialect::Dialect;
-use super::options::LoadOptions;
+use super::options::{LoadOptions, Target};
 use super::process::Processes;
 use super::report::Report;
 use super::run::Load;
@@ -15,14 +15,14 @@ const OTHER_FILES: u64 = 32;
 /// Loads a server and gives what was measured.
 pub fn measure<'a>(
     options: &LoadOptions,
-    address: std::net::SocketAddr,
+    target: &Target,
     dialect: &'a dyn Dialect,
 ) -> Result<(Report, KeptOpen<'a>), BenchError> {
     let shape = options.shape();
     enough_files(u64::from(options.watchers) + shape.producers as u64)?;
     let server = Processes::find(&options.pid).map_err(|e| BenchError::Usage(e.to_string()))?;
     let stands = dialect.prepare(shape.feeds)?;
-    let mut load = Load::new(options, address, dialect, server, &stands)?;
+    let mut load = Load::new(options, target, dialect, server, &stands)?;
     if options.storm {
         let stormed = load.storm(options, shape, &stands)?;
         load.progress.clear();

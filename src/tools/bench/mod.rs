@@ -21,6 +21,7 @@ mod report;
 mod run;
 mod storm;
 mod watcher;
+mod wire;
 
 use std::fmt;
 use std::io;
@@ -31,8 +32,9 @@ use clap::Args;
 pub use dialect::{Answer, Dialect, Greeting, MARK, MARK_DIGITS, Meaning, START, Sample, http_answer, mark};
 pub use gateway::Tipcast;
 pub use measure::{KeptOpen, measure};
-pub use options::{LoadOptions, TargetOptions, Until};
+pub use options::{LoadOptions, Target, TargetOptions, Until};
 pub use report::Report;
+pub use wire::Encryption;
 
 /// What `tipcast bench` can be told.
 #[derive(Args, Clone, Debug)]
@@ -89,22 +91,18 @@ impl From<io::Error> for BenchError {
 
 /// Loads a gateway as it is told, and prints what was found.
 pub fn run(options: BenchOptions) -> Result<(), BenchError> {
-    let (address, host) = options.target.resolve()?;
+    let target = options.target.resolve()?;
     let key = options.key.clone().or_else(|| std::env::var("TIPCAST_KEY").ok());
     let below = options.target.url.path();
-    let gateway = Tipcast::new(address, &host, below, &options.feed, key.as_deref())
+    let gateway = Tipcast::new(&target, below, &options.feed, key.as_deref())
         .flushing(options.flush_ms)
         .private(options.token.as_deref());
-    run_against(&options.load, address, &gateway)
+    run_against(&options.load, &target, &gateway)
 }
 
 /// The same, against any server.
-pub fn run_against(
-    options: &LoadOptions,
-    address: std::net::SocketAddr,
-    dialect: &dyn Dialect,
-) -> Result<(), BenchError> {
-    let (report, kept) = measure(options, address, dialect)?;
+pub fn run_against(options: &LoadOptions, target: &Target, dialect: &dyn Dialect) -> Result<(), BenchError> {
+    let (report, kept) = measure(options, target, dialect)?;
     tell(&report, options.json.as_deref())?;
     if options.keep_open {
         eprintln!("the watchers stay until this is stopped");

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use url::Url;
 
 use super::BenchError;
+use super::wire::Encryption;
 
 /// How a full-speed run decides that there is room for another gift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -83,12 +84,30 @@ pub struct LoadOptions {
 /// Whom to load.
 #[derive(Args, Clone, Debug)]
 pub struct TargetOptions {
-    /// The server; plain http, and by default on this machine only.
+    /// The server, http or https; by default on this machine only.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
     pub url: Url,
     /// Load a server that is not on this machine. Loading one that is not yours is an attack.
     #[arg(long)]
     pub i_own_this_host: bool,
+    /// For https: the PEM file of the server's certificate, or of those who vouch for it.
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// For https: connections resume the TLS sessions of earlier ones, as who comes back does; the first --connecting
+    /// cannot.
+    #[arg(long)]
+    pub resume: bool,
+}
+
+/// A server that may be loaded.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// Where it is.
+    pub address: SocketAddr,
+    /// The `Host` it is asked as.
+    pub host: String,
+    /// How it is spoken to, if not in the clear.
+    pub encryption: Option<Encryption>,
 }
 
 /// How many of what.
@@ -123,15 +142,18 @@ impl LoadOptions {
 }
 
 impl TargetOptions {
-    /// Where it is, and the `Host` it is asked as.
-    pub fn resolve(&self) -> Result<(SocketAddr, String), BenchError> {
+    /// Finds it, if it may be loaded.
+    pub fn resolve(&self) -> Result<Target, BenchError> {
         let refuse = |why: &str| Err(BenchError::Usage(format!("{}: {why}", self.url)));
-        if self.url.scheme() != "http" {
-            return refuse("must be an http:// address; the load speaks no TLS");
-        }
         let Some(host) = self.url.host_str() else { return refuse("has no host") };
         let port = self.url.port_or_known_default().unwrap_or(80);
         let name = host.trim_start_matches('[').trim_end_matches(']');
+        let encryption = match (self.url.scheme(), &self.ca) {
+            ("http", _) => None,
+            ("https", Some(trusted)) => Some(Encryption::new(name, trusted, self.resume)?),
+            ("https", None) => return refuse("name the PEM file of its certificate with --ca"),
+            _ => return refuse("must be an http:// or https:// address"),
+        };
         let found: Vec<SocketAddr> = match (name, port).to_socket_addrs() {
             Ok(found) => found.collect(),
             Err(error) => return refuse(&format!("cannot be found: {error}")),
@@ -143,7 +165,7 @@ impl TargetOptions {
         if !address.ip().is_loopback() && !self.i_own_this_host {
             return refuse("is not this machine. If it is yours to load, say so with --i-own-this-host");
         }
-        Ok((*address, format!("{host}:{port}")))
+        Ok(Target { address: *address, host: format!("{host}:{port}"), encryption })
     }
 }
 

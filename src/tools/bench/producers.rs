@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::net::SocketAddr;
 
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
@@ -10,7 +9,8 @@ use mio::{Interest, Registry, Token};
 use super::BenchError;
 use super::dialect::{Answer, Dialect};
 use super::ledger::Ledger;
-use super::options::Shape;
+use super::options::{Shape, Target};
+use super::wire::Wire;
 
 /// What a connection may have waiting to be written or read.
 const BUFFER_MOST: usize = 8 << 20;
@@ -28,7 +28,7 @@ struct Asked {
 
 #[derive(Debug)]
 struct Producer {
-    socket: TcpStream,
+    socket: Wire<TcpStream>,
     welcomed: bool,
     out: Vec<u8>,
     written: usize,
@@ -65,7 +65,7 @@ pub(super) struct Producers {
 impl Producers {
     /// Connects them; their tokens begin at `base`.
     pub fn connect(
-        address: SocketAddr,
+        at: &Target,
         shape: Shape,
         base: usize,
         registry: &Registry,
@@ -74,11 +74,12 @@ impl Producers {
         let mut all = Vec::with_capacity(shape.producers);
         for n in 0..shape.producers {
             let refused = |e: io::Error| BenchError::Server(format!("producer {n} cannot connect: {e}"));
-            let socket = std::net::TcpStream::connect(address).map_err(refused)?;
+            let socket = std::net::TcpStream::connect(at.address).map_err(refused)?;
             socket.set_nodelay(true)?;
             socket.set_nonblocking(true)?;
             let mut socket = TcpStream::from_std(socket);
             registry.register(&mut socket, Token(base + n), Interest::READABLE | Interest::WRITABLE)?;
+            let socket = Wire::new(socket, at.encryption.as_ref())?;
             let mut out = Vec::new();
             dialect.hello(&mut out);
             all.push(Producer {
@@ -185,7 +186,7 @@ impl Producers {
             if producer.inbox.len() > BUFFER_MOST {
                 return Err(BenchError::Server("an answer to a producer has no end".into()));
             }
-            if got < buffer.len() {
+            if got < buffer.len() && producer.socket.reads_all() {
                 return Ok(());
             }
         }

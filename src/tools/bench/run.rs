@@ -9,7 +9,7 @@ use super::BenchError;
 use super::crowd::{Crowd, PATIENCE};
 use super::dialect::Dialect;
 use super::ledger::{FeedLog, Ledger, Times};
-use super::options::{LoadOptions, Shape, Until};
+use super::options::{LoadOptions, Shape, Target, Until};
 use super::process::{Processes, Usage, own_cpu};
 use super::producers::Producers;
 use super::progress::Progress;
@@ -31,7 +31,7 @@ const CATCH_UP: Duration = Duration::from_millis(100);
 /// The one thread's state: its sockets, and the books.
 pub(super) struct Load<'a> {
     pub(super) dialect: &'a dyn Dialect,
-    address: std::net::SocketAddr,
+    target: Target,
     pub(super) server: Processes,
     pub(super) poll: Poll,
     events: Events,
@@ -50,7 +50,7 @@ pub(super) struct Load<'a> {
 impl<'a> Load<'a> {
     pub(super) fn new(
         options: &LoadOptions,
-        address: std::net::SocketAddr,
+        target: &Target,
         dialect: &'a dyn Dialect,
         server: Processes,
         stands: &[u64],
@@ -58,12 +58,12 @@ impl<'a> Load<'a> {
         let now = Instant::now();
         Ok(Load {
             dialect,
-            address,
+            target: target.clone(),
             server,
             poll: Poll::new()?,
             events: Events::with_capacity(1024),
             buffer: vec![0; HEADROOM + BUFFER],
-            crowd: Crowd::new(options, address, dialect.samples()),
+            crowd: Crowd::new(options, target, dialect.samples()),
             producers: None,
             ledger: Ledger {
                 feeds: stands.iter().map(|seq| FeedLog::at(*seq)).collect(),
@@ -151,9 +151,12 @@ impl<'a> Load<'a> {
     }
 
     pub(super) fn let_producers_in(&mut self, shape: Shape) -> Result<(), BenchError> {
-        let at = self.dialect.producers_at().unwrap_or(self.address);
+        let mut at = self.target.clone();
+        if let Some(address) = self.dialect.producers_at() {
+            (at.address, at.encryption) = (address, None);
+        }
         let base = self.crowd.all.len();
-        self.producers = Some(Producers::connect(at, shape, base, self.poll.registry(), self.dialect)?);
+        self.producers = Some(Producers::connect(&at, shape, base, self.poll.registry(), self.dialect)?);
         let waiting = Instant::now();
         while self.producers.as_ref().is_some_and(|producers| !producers.ready()) {
             self.turn(Duration::from_millis(50))?;

@@ -7,6 +7,7 @@ use mio::net::TcpStream;
 
 use super::dialect::{Dialect, Greeting, MARK, MARK_DIGITS, Meaning, START, Sample, digits};
 use super::ledger::{FramePosition, Ledger};
+use super::wire::Wire;
 
 /// Room in front of what is read, for what the last read left over.
 pub(super) const HEADROOM: usize = 4096;
@@ -49,7 +50,7 @@ enum Kind {
 /// One watcher and its socket.
 #[derive(Debug)]
 pub(super) struct Watcher {
-    pub socket: Option<TcpStream>,
+    pub socket: Option<Wire<TcpStream>>,
     pub feed: u32,
     pub stage: Stage,
     /// Is not read from, and its times don't count.
@@ -135,6 +136,7 @@ impl Watcher {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) => return Err(e.to_string()),
             };
+            let reads_all = socket.reads_all();
             ledger.counts.bytes += n as u64;
             let mut from = HEADROOM;
             if let Some(carry) = self.carry.take() {
@@ -151,7 +153,7 @@ impl Watcher {
                 self.carry = Some(rest.into());
             }
             // Less than there was room for: the socket is empty, and epoll tells when it is not.
-            if n < room && !closed {
+            if n < room && !closed && reads_all {
                 return Ok(());
             }
         }

@@ -71,6 +71,7 @@ async fn leaders_are_strangers_whose_names_stay_text_and_within_the_screen() {
     let page = driver.open(&format!("{base}/overlay/show/leaders?by=EUR&lang=en&heading=%3Cb%3ETop")).await;
     let (shown, scores) = (texts("tipcast-leaders", "name"), texts("tipcast-leaders", "score"));
     page.until(&shown, json!([HOSTILE, ARABIC, long, FAMILY])).await;
+    super::has_overlays(&base, "show", 1).await;
     page.until(&scores, json!(["€500.00", "€400.00", "€300.00", "€200.50"])).await;
     page.until(&texts("tipcast-leaders", "rank"), json!(["1", "2", "3", "4"])).await;
     page.until(&texts("tipcast-leaders", "title"), json!(["<b>Top"])).await;

@@ -5,12 +5,14 @@ use serde_json::{Value, json};
 use super::driver::{Driver, Page};
 use super::{BROWSERS, Backing, Mode, Proxy, TestApp, gift, has_a_clean_console};
 use crate::support::api::Api;
+use crate::support::watcher::Watcher;
 
 const KEY: &str = "tck_0123456789abcdefghijklmnopqrstuvwxyz";
 const HOSTILE: &str = "<img src=x onerror=\"document.title='owned'\">";
 
 const WAITING: &str = "[...document.querySelectorAll('#waiting li .name')].map(e => e.textContent)";
 const LIVE: &str = "[...document.querySelectorAll('#live li .name')].map(e => e.textContent)";
+const WATCHERS: &str = "document.getElementById('watchers').textContent";
 const TOLD: &str = "document.getElementById('told').textContent";
 const STATE: &str = "document.getElementById('state').dataset.state";
 
@@ -49,6 +51,13 @@ async fn a_host_decides_by_keyboard_undoes_and_never_acts_twice() {
     let driver = Driver::start();
     let page = opened(&driver, &format!("{base}/desk/show?lang=en")).await;
     page.until(WAITING, json!([HOSTILE, "Bea", "Cem", "Dee"])).await;
+    let overlays = [
+        Watcher::open_with(&app, "show", "?as=overlay", None).await,
+        Watcher::open_with(&app, "show", "?as=overlay", None).await,
+    ];
+    page.until(WATCHERS, json!("3 watch · 2 overlays")).await;
+    drop(overlays);
+    page.until(WATCHERS, json!("1 watches · no overlay is connected")).await;
     page.until("document.querySelectorAll('#board img, #board b').length", json!(0)).await;
     page.until("document.querySelector('#waiting .words').textContent", json!("<b>hello</b>")).await;
 

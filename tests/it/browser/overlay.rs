@@ -28,6 +28,7 @@ async fn an_alert_is_a_gift_newer_than_the_page_pops_in_place_and_leaves_in_time
     let driver = Driver::start();
     let page = driver.open(&format!("{base}/overlay/obs?hide_after=3&lang=zh")).await;
     is_on(&page).await;
+    super::has_overlays(&base, "obs", 1).await;
     page.until(NAMES, json!([])).await;
     // Nothing but rows is painted over the video.
     page.until("getComputedStyle(document.body).backgroundColor", json!("rgba(0, 0, 0, 0)")).await;

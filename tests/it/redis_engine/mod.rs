@@ -6,6 +6,7 @@ mod lost_state;
 mod outages;
 mod presence;
 mod reports;
+mod walks;
 
 use std::io::{BufRead, BufReader, Write};
 use std::sync::Arc;

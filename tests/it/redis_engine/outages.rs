@@ -1,6 +1,9 @@
 //! A store that is not there, not answering, or not fit.
 
 use super::*;
+use crate::support::case::Case;
+use crate::support::gifts::gift as spec;
+use crate::support::stores::{Corner, Store};
 use tipcast::engine::FeedStore;
 
 #[tokio::test]
@@ -108,6 +111,24 @@ async fn a_frozen_redis_is_unavailable_and_heals() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(at(&engine).await.epoch, answer.at.epoch);
+}
+
+#[tokio::test]
+async fn what_was_read_after_a_loss_may_be_told_once_more_and_nothing_else_is_told_twice() {
+    let server = Arc::new(RedisServer::start());
+    let mut t = Case::on(Store::Redis(Corner::of(server.clone()))).await;
+    t.accepted(spec("a").kind("a")).await;
+    for round in ["b", "c"] {
+        let mut other = t.engine.subscribe(&t.feed).await.unwrap();
+        server.run(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+        told_lost(&mut other).await;
+        // The case's own subscription was told the same, and has not looked. What is published from here on is told to it
+        // behind that, and read by it from history before.
+        for n in 0..3 {
+            t.accepted(spec(&format!("{round}{n}")).kind(&format!("{round}{n}"))).await;
+        }
+    }
+    assert_eq!(t.list().await.at.seq, 7);
 }
 
 #[tokio::test]

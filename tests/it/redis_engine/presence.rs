@@ -1,9 +1,12 @@
 //! Nodes that die, and a Redis that forgets.
 
-use tipcast::engine::{Engine, Presence};
+use tipcast::engine::{Count, Engine, Presence};
 
 use crate::support::case::Case;
 use crate::support::stores::Store;
+
+const A: Count = Count { watchers: 3, overlays: 1 };
+const B: Count = Count { watchers: 2, overlays: 0 };
 
 async fn on_redis() -> (Case, redis::Connection, String) {
     let store = Store::redis();
@@ -19,18 +22,20 @@ async fn watchers(engine: &dyn Engine, t: &Case) -> Presence {
 #[tokio::test]
 async fn a_node_whose_lease_is_over_does_not_count_and_is_told_when_it_comes_back() {
     let (t, mut connection, prefix) = on_redis().await;
-    t.engine.attend("a", &[(t.feed.clone(), 3)]).await.unwrap();
-    t.engine.attend("b", &[(t.feed.clone(), 2)]).await.unwrap();
+    t.engine.attend("a", &[(t.feed.clone(), A)]).await.unwrap();
+    t.engine.attend("b", &[(t.feed.clone(), B)]).await.unwrap();
     let lease = format!("{prefix}{{presence}}:a");
     let left: i64 = redis::cmd("PTTL").arg(&lease).query(&mut connection).unwrap();
     assert!((1..=12_000).contains(&left), "a node that dies is gone within 15 s: {left}");
     // As if it had died and its time were over.
     let _: i64 = redis::cmd("DEL").arg(&lease).query(&mut connection).unwrap();
-    assert_eq!(watchers(&*t.engine, &t).await, Presence { watchers: 2, nodes: 1 });
+    assert_eq!(watchers(&*t.engine, &t).await, Presence { watchers: 2, overlays: 0, nodes: 1 });
     let counts = format!("{prefix}{{{}}}:watching", t.feed);
     let nodes: Vec<String> = redis::cmd("HKEYS").arg(&counts).query(&mut connection).unwrap();
     assert_eq!(nodes, ["b"], "what nobody stands for is taken out");
+    let overlays = format!("{prefix}{{{}}}:overlays", t.feed);
+    assert!(!redis::cmd("EXISTS").arg(&overlays).query::<bool>(&mut connection).unwrap());
     assert!(!t.engine.attend("a", &[]).await.unwrap(), "it has to tell everything again");
-    t.engine.attend("a", &[(t.feed.clone(), 3)]).await.unwrap();
-    assert_eq!(watchers(&*t.engine, &t).await, Presence { watchers: 5, nodes: 2 });
+    t.engine.attend("a", &[(t.feed.clone(), A)]).await.unwrap();
+    assert_eq!(watchers(&*t.engine, &t).await, Presence { watchers: 5, overlays: 1, nodes: 2 });
 }

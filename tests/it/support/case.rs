@@ -69,6 +69,9 @@ pub struct Case {
     /// What a subscriber has.
     pub replica: Replica,
     subscription: Subscription,
+    /// What was read from history when the subscription had lost something: these changes may be on their way to it too,
+    /// and then come once more.
+    reread: Vec<Change>,
 }
 
 /// Where a feed stands.
@@ -93,12 +96,13 @@ impl Case {
         let now = Millis(1_800_000_000_000);
         let subscription = engine.subscribe(&feed).await.unwrap();
         let replica = Replica::of(engine.snapshot(&feed, now).await.unwrap());
-        Case { store, engine, feed, now, replica, subscription }
+        Case { store, engine, feed, now, replica, subscription, reread: vec![] }
     }
 
     /// Subscribes on the engine as it is now, from where the replica stands.
     pub async fn listen_anew(&mut self) {
         self.subscription = self.engine.subscribe(&self.feed).await.unwrap();
+        self.reread.clear();
     }
 
     /// Lets virtual time pass.
@@ -320,8 +324,12 @@ impl Case {
             let told = match notice
                 .unwrap_or_else(|_| panic!("no notice between {} and {}", self.replica.at, list.at))
             {
-                Some(Notice::Changes(changes)) => changes.to_vec(),
-                Some(Notice::Lost) => self.refill().await,
+                Some(Notice::Changes(changes)) => self.not_reread(&changes),
+                Some(Notice::Lost) => {
+                    let missed = self.refill().await;
+                    self.reread.extend_from_slice(&missed);
+                    missed
+                }
                 Some(Notice::Policy) => vec![],
                 None => panic!("the subscription ended"),
             };
@@ -345,6 +353,11 @@ impl Case {
             }
         }
         list
+    }
+
+    /// These changes, without those that were read from history before they were told.
+    fn not_reread(&self, changes: &[Change]) -> Vec<Change> {
+        changes.iter().filter(|change| !self.reread.contains(change)).cloned().collect()
     }
 
     async fn refill(&self) -> Vec<Change> {

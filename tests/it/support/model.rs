@@ -13,7 +13,7 @@ use tipcast::domain::{
 };
 use tipcast::engine::Revocation;
 use tipcast::engine::{
-    DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueStore, DueTurn, Engine, EngineError,
+    Count, DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueStore, DueTurn, Engine, EngineError,
     FeedStore, Head, Missed, Notice, Notices, PolicyChange, ReportLimits, SCHEDULED_MAX, ScheduledGift,
     ScheduledPage, Shards, Snapshot, Subscription, Unscheduled, Wait, Wakes,
 };
@@ -35,7 +35,7 @@ pub struct Model {
     wakes: broadcast::Sender<u64>,
     limits: Mutex<ReportLimits>,
     hooks: Mutex<HashMap<HookKey, Hook>>,
-    told: Mutex<HashMap<(FeedId, String), u64>>,
+    told: Mutex<HashMap<(FeedId, String), Count>>,
     sources: Mutex<sources::OfFeeds>,
     /// Those of all feeds.
     blocks: Mutex<HashMap<String, Block>>,

@@ -14,7 +14,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{ALL_VERSIONS, ClientConfig, RootCertStore, SupportedProtocolVersion};
 
 /// What the kernel may hold in a tunnel, each way.
 const BUFFER: u32 = 16 << 10;
@@ -55,18 +55,26 @@ pub fn certificate(path: &Path) -> CertificateDer<'static> {
     CertificateDer::from_pem_file(path).unwrap()
 }
 
+/// A client that trusts this certificate only, and speaks these versions.
+pub fn client_config(
+    trusted: CertificateDer<'static>,
+    versions: &[&'static SupportedProtocolVersion],
+) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots.add(trusted).unwrap();
+    ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(versions)
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth()
+}
+
 /// A connection to `server`, which must show this certificate.
 pub async fn connect(
     server: SocketAddr,
     trusted: CertificateDer<'static>,
 ) -> std::io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
-    let mut roots = RootCertStore::empty();
-    roots.add(trusted).unwrap();
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let config = client_config(trusted, ALL_VERSIONS);
     let socket = TcpSocket::new_v4()?;
     // The server must feel it soon when its client does not read.
     socket.set_recv_buffer_size(BUFFER)?;

@@ -44,6 +44,11 @@ impl ServerId {
         ServerId(name.and_then(|name| u64::from_str_radix(name.get(..16)?, 16).ok()))
     }
 
+    /// A word for it, another one each time a server is started; "-" where nobody told.
+    pub fn word(self) -> String {
+        self.0.map_or_else(|| "-".to_owned(), |name| format!("{name:x}"))
+    }
+
     /// True when both are known, and one process.
     pub fn is(self, other: ServerId) -> bool {
         self.0.is_some() && self == other

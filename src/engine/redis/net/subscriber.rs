@@ -380,7 +380,9 @@ impl Keeper {
         match kind {
             "smessage" => match (about == standing.probe_channel, parts.get(2)) {
                 (true, _) => self.probe_came_back(standing, text(2)),
-                (false, Some(Value::BulkString(payload))) => self.with.topics.tell(about, payload),
+                (false, Some(Value::BulkString(payload))) => {
+                    self.with.topics.tell(standing.id, about, payload)
+                }
                 (false, _) => {}
             },
             "ssubscribe" if about == standing.probe_channel => {

@@ -185,10 +185,14 @@ impl Topics {
         unused
     }
 
-    /// Passes on what was published.
-    pub fn tell(&self, channel: &str, payload: &[u8]) {
+    /// Passes on what a connection brought. Once another server has confirmed the channel, what the one before still has
+    /// on its way is late: the new one's changes may have been passed on already, and whoever listens was told of a gap.
+    pub fn tell(&self, connection: u64, channel: &str, payload: &[u8]) {
         let table = self.locked();
         let Some(topic) = table.get(channel) else { return };
+        if matches!(topic.place, Place::Confirmed(by) if by != connection) {
+            return;
+        }
         let text = std::str::from_utf8(payload).ok();
         match &topic.listener {
             Listener::Wakes(wakes) => {
@@ -255,6 +259,17 @@ mod tests {
         assert!(!topics.taken_away(1, &channel), "it is no longer the old one's");
         topics.confirmed(2, &channel);
         assert!(matches!(subscription.try_next(), Some(Notice::Lost)));
+        let message = |seq: u64| format!("live e 1\n=\n{seq} 0 {seq} expired e-1\n").into_bytes();
+        topics.tell(2, &channel, &message(33));
+        topics.tell(1, &channel, &message(27));
+        topics.tell(2, &channel, &message(34));
+        let heard: Vec<u64> = std::iter::from_fn(|| subscription.try_next())
+            .map(|notice| match notice {
+                Notice::Changes(changes) => changes[0].seq,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(heard, [33, 34], "what the old owner still had on its way comes too late");
         drop(subscription);
         assert_eq!(topics.unused(2), [(slot, channel)]);
     }

@@ -201,6 +201,7 @@ script!(
 script!(SHOW, "feed_show", [COMMON, LEDGER, APPEND, GIFTS, DUE, FINISH, GUARD], false);
 script!(REVIEW, "feed_review", [COMMON, LEDGER, APPEND, GIFTS, DUE, FINISH, GUARD], true);
 script!(BLOCK_CHANGE, "block_change", [], true);
+script!(WALK_TURN, "walk_turn", [], true);
 script!(
     PUBLISH_COUNTED,
     "feed_publish",
@@ -263,7 +264,7 @@ script!(VIEWERS_REVOKE, "viewers_revoke", [], true);
 script!(VIEWERS_REVOKED, "viewers_revoked", [], false);
 
 /// Every script there is.
-pub static ALL: [&Script; 47] = [
+pub static ALL: [&Script; 48] = [
     &PUBLISH_PLAIN_COUNTED,
     &PUBLISH_PLAIN_REVIEWED,
     &PUBLISH_PLAIN_COUNTED_REVIEWED,
@@ -280,6 +281,7 @@ pub static ALL: [&Script; 47] = [
     &SHOW,
     &REVIEW,
     &BLOCK_CHANGE,
+    &WALK_TURN,
     &UNSCHEDULE,
     &RETRACT,
     &RETRACT_USER,

@@ -3,7 +3,7 @@
 use super::super::engine::RedisEngine;
 use super::super::moderation::TakenBack;
 use crate::domain::{Control, Decision, FeedId, GiftId, GiftTakenBack, Millis, Position, Reviewed};
-use crate::engine::{ModerationStore, Wait};
+use crate::engine::{ModerationStore, Wait, Walk};
 
 impl ModerationStore for RedisEngine {
     fn control<'a>(&'a self, feed: &'a FeedId, control: Control, now: Millis) -> Wait<'a, Option<Position>> {
@@ -17,6 +17,21 @@ impl ModerationStore for RedisEngine {
         Box::pin(async move {
             let _permit = self.permit_for(feed)?;
             Ok(self.feeds.retract_user(feed, user, now).await?)
+        })
+    }
+
+    fn begin_walk<'a>(&'a self, user: &'a str, now: Millis) -> Wait<'a, bool> {
+        Box::pin(async move {
+            let _permit = self.permit()?;
+            self.walks.begin(user, now).await?;
+            Ok(true)
+        })
+    }
+
+    fn walk_on<'a>(&'a self, node: &'a str, now: Millis) -> Wait<'a, Walk> {
+        Box::pin(async move {
+            let _permit = self.permit()?;
+            Ok(self.walks.walk_on(node, now).await?)
         })
     }
 

@@ -2,10 +2,10 @@
 
 use super::super::engine::RedisEngine;
 use crate::domain::FeedId;
-use crate::engine::{Presence, PresenceStore, Wait};
+use crate::engine::{Count, Presence, PresenceStore, Wait};
 
 impl PresenceStore for RedisEngine {
-    fn attend<'a>(&'a self, node: &'a str, counts: &'a [(FeedId, u64)]) -> Wait<'a, bool> {
+    fn attend<'a>(&'a self, node: &'a str, counts: &'a [(FeedId, Count)]) -> Wait<'a, bool> {
         Box::pin(async move {
             let _permit = self.permit()?;
             Ok(self.feeds.attend(node, counts).await?)

@@ -35,6 +35,9 @@ impl ReviewStore for RedisEngine {
     fn unblock<'a>(&'a self, scope: &'a BlockScope, user: &'a str, now: Millis) -> Wait<'a, bool> {
         Box::pin(async move {
             let _permit = self.permit()?;
+            if *scope == BlockScope::All {
+                self.walks.end(user, now).await?;
+            }
             Ok(self.feeds.blocks.unblock(scope, user, now).await?)
         })
     }

@@ -1,13 +1,14 @@
 use super::*;
 
-fn inbound(most: usize, per_address: usize) -> Arc<Inbound> {
+pub(super) fn inbound(most: usize, per_address: usize) -> Arc<Inbound> {
     let s = Duration::from_secs;
     let times = Times { head: s(10), body: s(10), keep_alive: s(75) };
-    let bounds = Bounds { most, per_address, count_loopback: false };
+    let (handshakes, handshakes_per_address) = (0, 0);
+    let bounds = Bounds { most, per_address, count_loopback: false, handshakes, handshakes_per_address };
     Inbound::new(Settings { times, hsts: None }, bounds, Arc::default())
 }
 
-fn ip(text: &str) -> Option<IpAddr> {
+pub(super) fn ip(text: &str) -> Option<IpAddr> {
     Some(text.parse().unwrap())
 }
 
@@ -33,7 +34,7 @@ fn who_only_waits_makes_room_and_who_is_served_does_not() {
     let open: Vec<_> = (0..4).map(|_| inbound.accept(None, false).unwrap()).collect();
     open[0].enter(Phase::Busy);
     open[1].enter(Phase::Idle);
-    let _seat = open[3].watches();
+    let _seat = open[3].watches(None);
     let fifth = inbound.accept(None, false).unwrap();
     let cut = |peer: &Arc<Peer>| peer.state().is_cut();
     assert_eq!(open.iter().map(cut).collect::<Vec<_>>(), [false, false, true, false], "it never asked");
@@ -53,6 +54,7 @@ fn every_phase_that_waits_for_the_client_has_its_time() {
     for (phase, most) in [
         (Phase::New, Some(11)),
         (Phase::Head, Some(11)),
+        (Phase::Opening, Some(11)),
         (Phase::Rest, Some(10)),
         (Phase::Idle, Some(75)),
         (Phase::Busy, None),
@@ -85,13 +87,30 @@ fn a_watcher_keeps_nothing_of_what_read_its_head() {
     let peer = inbound.accept(None, false).unwrap();
     peer.watch(&task.clone().into());
     assert_eq!(Arc::strong_count(&task), 2);
-    let seat = peer.watches();
+    let seat = peer.watches(None);
     drop(peer);
     assert_eq!(Arc::strong_count(&task), 1);
     let other = inbound.accept(None, false).unwrap();
     other.enter(Phase::Busy);
     assert_eq!(inbound.accept(None, false).unwrap_err(), Turned::Full, "it counts for as long as it watches");
-    drop(seat);
+    seat.inbound.watcher_left(None);
     assert!(inbound.accept(None, false).is_ok());
     assert_eq!(inbound.metrics.connections.get(), 1);
+}
+
+#[test]
+fn a_watchers_connection_counts_for_whom_it_watches_until_it_is_over() {
+    let inbound = inbound(9, 1);
+    let (proxy, client) = (ip("1.1.1.1"), ip("2.2.2.2"));
+    let connected = |address, proxied| inbound.accept(address, proxied);
+    let seat = connected(proxy, false).unwrap().watches(client);
+    assert!(seat.limited && connected(proxy, false).is_ok(), "it was a proxy's, which is trusted now");
+    assert_eq!(connected(client, false).unwrap_err(), Turned::Address);
+    inbound.watcher_left(client);
+    assert!(connected(client, false).is_ok());
+    // Of those that are not limited nobody has one less.
+    let free = connected(proxy, true).unwrap().watches(client);
+    assert!(!free.limited && connected(client, false).is_ok());
+    inbound.watcher_left(None);
+    assert!(inbound.locked().of.is_empty() && inbound.locked().count() == 0);
 }

@@ -3,16 +3,18 @@
 
 use std::cell::Cell;
 use std::future::Future;
-use std::io::{ErrorKind, Read, Write};
-use std::net::Shutdown;
+use std::io;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 
 use futures_util::FutureExt;
+use mio::Registry;
 use mio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use super::handler::{Entrance, Visitor};
+use super::line::{Came, Line, Plain, tell_when_writable};
+use crate::http::tls::Tls;
 
 /// What is kept of a head that has not come whole, and of what follows one that waits. Longer heads are the HTTP
 /// server's, which has a limit of its own.
@@ -23,55 +25,77 @@ const TOO_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nC
 
 pub(super) struct Arriving<H> {
     pub stream: TcpStream,
+    /// How it is encrypted, if it is.
+    pub tls: Option<Box<Tls>>,
     pub visitor: Visitor,
     pub received: Vec<u8>,
     /// What it waits for.
     pub waits: Option<Waits<H>>,
 }
 
-/// What a read brought.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Came {
-    /// So many bytes.
-    Bytes(usize),
-    /// Nothing yet.
-    Nothing,
-    /// The client is gone.
-    End,
-}
-
-/// Reads once.
-pub(super) fn read(stream: &mut TcpStream, buffer: &mut [u8]) -> Came {
-    loop {
-        return match stream.read(buffer) {
-            Ok(0) => Came::End,
-            Ok(n) => Came::Bytes(n),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Came::Nothing,
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(_) => Came::End,
-        };
-    }
-}
-
 impl<H> Arriving<H> {
+    /// Whether it must shake hands over TLS before it can ask for anything.
+    pub fn is_opening(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_opening())
+    }
+
     /// Reads what came. False when the client is gone.
     pub fn read(&mut self, buffer: &mut [u8]) -> bool {
-        while self.received.len() <= KEPT {
-            match read(&mut self.stream, buffer) {
-                Came::Bytes(n) => self.received.extend_from_slice(&buffer[..n]),
-                Came::Nothing => return true,
-                Came::End => return false,
+        let Arriving { stream, tls, received, visitor, .. } = self;
+        match tls {
+            None => keep(&mut Plain, stream, received, buffer),
+            Some(tls) => {
+                let goes_on = keep(tls, stream, received, buffer);
+                if let Some(how) = tls.secured()
+                    && let Some(handshake) = visitor.handshake.take()
+                {
+                    handshake.done(how);
+                }
+                if !goes_on {
+                    // An alert, if there is one; who does not take it at once does not hear it.
+                    let _ = tls.flush(stream);
+                }
+                goes_on
             }
         }
-        true
+    }
+
+    /// Sends what a TLS handshake has to say; `key` and `registry` are by whom the kernel tells of the socket.
+    pub fn send(&mut self, key: u32, registry: &Registry) -> io::Result<()> {
+        let Some(tls) = &mut self.tls else { return Ok(()) };
+        // When a request is there already, tickets go out with its answer.
+        if !self.received.is_empty() || tls.flush(&mut self.stream)? {
+            return Ok(());
+        }
+        tell_when_writable(&mut self.stream, key, registry)
     }
 
     /// It took too long.
     pub fn turn_away(&mut self) {
-        // To whom that cannot be said at once it is not said.
-        let _ = self.stream.write(TOO_LATE);
-        let _ = self.stream.shutdown(Shutdown::Write);
+        match &mut self.tls {
+            None => bid_farewell(&mut Plain, &mut self.stream),
+            Some(tls) if !tls.is_opening() => bid_farewell(tls, &mut self.stream),
+            Some(_) => {}
+        }
     }
+}
+
+/// Reads until nothing is left or enough is kept. False when the client is gone.
+fn keep(line: &mut impl Line, stream: &mut TcpStream, received: &mut Vec<u8>, buffer: &mut [u8]) -> bool {
+    while received.len() <= KEPT {
+        match line.read(stream, buffer, |bytes| received.extend_from_slice(bytes)) {
+            Came::Bytes(_) => {}
+            Came::Nothing => return true,
+            Came::End => return false,
+        }
+    }
+    true
+}
+
+fn bid_farewell(line: &mut impl Line, stream: &mut TcpStream) {
+    // To whom that cannot be said at once it is not said.
+    let _ = line.write(stream, TOO_LATE);
+    line.close(stream);
 }
 
 /// A wait for something, on this thread; dropped, it ends.

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
-use mio::{Events, Interest, Registry, Token};
+use mio::{Events, Registry, Token};
 use slab::Slab;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
@@ -19,11 +19,13 @@ use tokio::time::Sleep;
 use super::arriving::Arriving;
 use super::handler::{SocketHandler, SocketWorker};
 use super::handover::Handover;
+use super::line::{Line, Plain, tell_when_writable};
 use super::listening::Listening;
 use super::pace::Pace;
 use super::seat::Seat;
 use super::socket::{Input, Socket};
 
+use crate::http::tls::Tls;
 use crate::live::wake::{Wake, WakeQueue};
 use crate::supervise::{Beat, faults};
 
@@ -40,6 +42,10 @@ const HANDOVERS: usize = 256;
 
 /// Sockets written to before other work of the thread gets its turn.
 const ROUND: usize = 1024;
+
+/// Steps of TLS handshakes taken before other work of the thread gets its turn: each may take as long as writing to
+/// some fifty watchers.
+const HANDSHAKES: usize = 16;
 
 /// Of the listening socket; no socket has it as its key.
 const LISTENER: Token = Token(u32::MAX as usize);
@@ -60,6 +66,8 @@ pub(super) struct EventLoop<H, W: SocketWorker<H>> {
     buffer: Box<[u8]>,
     /// Sockets that may hold more input, of which the kernel will not tell again.
     unread: Vec<u32>,
+    /// Steps of TLS handshakes in this turn.
+    handshakes: usize,
     /// Sockets that were woken; the first `attended` of them are done.
     round: Vec<u32>,
     attended: usize,
@@ -72,7 +80,9 @@ pub(super) struct EventLoop<H, W: SocketWorker<H>> {
 /// What is open.
 enum Entry<H, C> {
     Arriving(Box<Arriving<H>>),
-    Watching(Box<Socket<C>>),
+    Watching(Box<Socket<C, Plain>>),
+    /// A watcher over TLS.
+    Secured(Box<Socket<C, Box<Tls>>>),
     /// It is being judged.
     Taken,
 }
@@ -112,6 +122,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
             sockets: Slab::new(),
             buffer: vec![0; BUFFER].into(),
             unread: Vec::new(),
+            handshakes: 0,
             round: Vec::new(),
             attended: 0,
             busy: Duration::ZERO,
@@ -145,14 +156,16 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         self.beat.works();
         faults::pass_blocking("sockets");
         let now = Instant::now();
+        self.handshakes = 0;
         let mut again = true;
         for _ in 0..HANDOVERS {
             let Poll::Ready(Some(handover)) = handovers.poll_recv(cx) else {
                 again = false;
                 break;
             };
-            let Handover { stream, answer, received, handshake } = handover;
-            self.serve(None, TcpStream::from_std(stream), (handshake, answer), &received, now);
+            let Handover { stream, tls, answer, received, handshake } = handover;
+            let stream = TcpStream::from_std(stream);
+            self.serve(None, (stream, tls), (handshake, answer), &received, now);
         }
         for socket in std::mem::take(&mut self.unread) {
             self.attend(socket, true, false, now);
@@ -228,8 +241,11 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
 
     /// Reads and writes one socket, as far as it can be.
     fn attend(&mut self, key: u32, readable: bool, writable: bool, now: Instant) {
-        let socket = match self.sockets.get_mut(key as usize) {
-            Some(Entry::Watching(socket)) => socket,
+        let told = Told { key, readable, writable };
+        let buffer = &mut self.buffer;
+        let (input, next) = match self.sockets.get_mut(key as usize) {
+            Some(Entry::Watching(socket)) => told.heed(socket, buffer, now),
+            Some(Entry::Secured(socket)) => told.heed(socket, buffer, now),
             Some(entry @ Entry::Arriving(_)) => {
                 if let Entry::Arriving(arriving) = std::mem::replace(entry, Entry::Taken) {
                     self.attend_arriving(key, arriving, readable, now);
@@ -238,28 +254,21 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
             }
             Some(Entry::Taken) | None => return,
         };
-        if writable {
-            socket.unblock();
-        }
-        let (input, wake) = match readable {
-            true => (socket.read(&mut self.buffer, now), Wake::Socket(key)),
-            false => (Input::Dry, Wake::Socket(key)),
-        };
         if input == Input::More {
             self.unread.push(key);
         }
-        let next = match input {
-            Input::End => socket.end(now, &wake),
-            Input::Dry | Input::More => socket.write(now, &wake),
-        };
         self.attended(key, next);
     }
 
     /// After a socket was written to: it is closed, or the kernel tells when it takes more.
     fn attended(&mut self, key: u32, next: ControlFlow<()>) {
-        let Some(Entry::Watching(socket)) = self.sockets.get_mut(key as usize) else { return };
         let registry = self.poll.get_ref().0.registry();
-        if next.is_break() || arm(socket, key, registry).is_err() {
+        let armed = match self.sockets.get_mut(key as usize) {
+            Some(Entry::Watching(socket)) => arm(socket, key, registry),
+            Some(Entry::Secured(socket)) => arm(socket, key, registry),
+            _ => return,
+        };
+        if next.is_break() || armed.is_err() {
             self.sockets.remove(key as usize);
             if self.sockets.len() * 4 < self.sockets.capacity() {
                 self.sockets.shrink_to_fit();
@@ -268,14 +277,42 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     }
 }
 
+/// What is known of a socket that is attended.
+struct Told {
+    key: u32,
+    readable: bool,
+    writable: bool,
+}
+
+impl Told {
+    /// Reads and writes, as far as it can be.
+    fn heed<C: SocketHandler, L: Line>(
+        &self,
+        socket: &mut Socket<C, L>,
+        buffer: &mut [u8],
+        now: Instant,
+    ) -> (Input, ControlFlow<()>) {
+        if self.writable {
+            socket.unblock();
+        }
+        let wake = Wake::Socket(self.key);
+        let input = if self.readable { socket.read(buffer, now) } else { Input::Dry };
+        let next = match input {
+            Input::End => socket.end(now, &wake),
+            Input::Dry | Input::More => socket.write(now, &wake),
+        };
+        (input, next)
+    }
+}
+
 /// Has the kernel tell when a socket that was never blocked before takes bytes again.
-fn arm<C: SocketHandler>(socket: &mut Socket<C>, key: u32, registry: &Registry) -> io::Result<()> {
+fn arm<C: SocketHandler, L: Line>(
+    socket: &mut Socket<C, L>,
+    key: u32,
+    registry: &Registry,
+) -> io::Result<()> {
     match socket.must_arm() {
-        true => registry.reregister(
-            &mut socket.stream,
-            Token(key as usize),
-            Interest::READABLE | Interest::WRITABLE,
-        ),
+        true => tell_when_writable(&mut socket.stream, key, registry),
         false => Ok(()),
     }
 }

@@ -10,8 +10,10 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use rustls::ServerConfig;
 
-use crate::http::inbound::Peer;
+use crate::http::inbound::{Peer, UnderWay};
+use crate::http::tls::Tls;
 use crate::live::batch::FrameBatch;
 use crate::live::frame::Encoding;
 use crate::live::wake::{Wake, WakeQueue};
@@ -79,6 +81,8 @@ pub struct Visitor {
     pub peer: Arc<Peer>,
     /// A [`Judgement::Wait`] came to nothing.
     pub waited: bool,
+    /// Its TLS handshake, while that is under way.
+    pub handshake: Option<UnderWay>,
 }
 
 /// What one thread has beside its sockets. `H` is what was agreed on in a handshake.
@@ -89,13 +93,13 @@ pub trait SocketWorker<H> {
     fn wakes(&self) -> Rc<WakeQueue>;
     /// Registers a connection that came in. An error is why there is no place for it.
     fn arrive(&self, address: SocketAddr) -> Result<Arc<Peer>, Turned>;
-    /// Whether heads can be read here; else the HTTP server has every connection as it came.
-    fn reads_heads(&self) -> bool;
+    /// What connections are encrypted with, if they are.
+    fn tls(&self) -> Option<&Arc<ServerConfig>>;
     /// Judges a connection by what it sent so far.
     fn judge(&self, visitor: &Visitor, received: &[u8]) -> Judgement<H>;
     /// Has the HTTP server serve a connection, of which `received` was read. Dropped when too many are on their way
     /// to it: nothing was answered yet, so the client tries again.
-    fn pass_on(&self, stream: TcpStream, visitor: Visitor, received: &[u8]);
+    fn pass_on(&self, stream: TcpStream, tls: Option<Box<Tls>>, visitor: Visitor, received: &[u8]);
     /// Begins to serve a watcher.
     fn serve(&self, handshake: H) -> Self::Handler;
     /// A round of writing was long: rounds are `stretch` apart now.

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use crate::http::inbound::Peer;
+use crate::http::tls::Tls;
 use crate::metrics::Metrics;
 
 /// Connections on their way to one thread; when all threads have as many, more are closed unanswered, which a
@@ -18,6 +19,8 @@ const WAITING: usize = 4096;
 pub(super) struct Handover<H> {
     /// The socket, non-blocking.
     pub stream: TcpStream,
+    /// How it is encrypted, if it is.
+    pub tls: Option<Box<Tls>>,
     /// What must be written before anything else: the answer to the handshake.
     pub answer: Vec<u8>,
     /// What the client sent after its handshake and was read already.
@@ -30,6 +33,8 @@ pub(super) struct Handover<H> {
 pub struct PassedOn {
     /// The socket, non-blocking.
     pub stream: TcpStream,
+    /// How it is encrypted, if it is; its handshake is done.
+    pub tls: Option<Box<Tls>>,
     /// Where it comes from.
     pub address: SocketAddr,
     /// It in the register.

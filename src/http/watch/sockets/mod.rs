@@ -7,6 +7,7 @@ mod arriving;
 mod event_loop;
 mod handler;
 mod handover;
+mod line;
 mod listening;
 mod pace;
 mod seat;

@@ -1,7 +1,5 @@
 //! One socket: writes what its handler has to say for as long as the kernel takes it.
 
-use std::io::{ErrorKind, IoSlice, Read, Write};
-use std::net::Shutdown;
 use std::ops::ControlFlow;
 use std::task::Poll;
 use std::time::Instant;
@@ -10,14 +8,17 @@ use bytes::{Buf, Bytes};
 use mio::net::TcpStream;
 
 use super::handler::{Output, SocketHandler};
+use super::line::{Came, Line, Plain};
+use crate::http::tls::Tls;
 use crate::live::wake::Wake;
 
 /// Reads of one socket at once, so that a chatty client can't keep its thread busy.
 const READS: usize = 4;
 
 /// A socket and what is output on it.
-pub(super) struct Socket<C> {
+pub(super) struct Socket<C, L> {
     pub stream: TcpStream,
+    line: L,
     handler: C,
     /// What the kernel did not take, of one frame; none nearly always.
     rest: Option<Box<Bytes>>,
@@ -26,6 +27,11 @@ pub(super) struct Socket<C> {
     /// The kernel was asked to tell when it takes bytes; from then on it always does.
     armed: bool,
 }
+
+// A watcher in the clear pays nothing for TLS, one over it a pointer.
+const _: () = assert!(
+    size_of::<Socket<[u64; 4], Plain>>() + size_of::<Box<Tls>>() == size_of::<Socket<[u64; 4], Box<Tls>>>()
+);
 
 /// What a read left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,15 +44,18 @@ pub(super) enum Input {
     End,
 }
 
-impl<C: SocketHandler> Socket<C> {
+impl<C: SocketHandler, L: Line> Socket<C, L> {
     /// To be greeted next.
-    pub fn new(stream: TcpStream, handler: C) -> Self {
-        Socket { stream, handler, rest: None, blocked: false, armed: false }
+    pub fn new(stream: TcpStream, line: L, handler: C) -> Self {
+        Socket { stream, line, handler, rest: None, blocked: false, armed: false }
     }
 
-    /// Bytes that were read before.
-    pub fn receive(&mut self, bytes: &[u8], now: Instant) {
-        self.handler.receive(bytes, now);
+    /// Hears what was read before, and answers the handshake.
+    pub fn begin(&mut self, answer: &[u8], received: &[u8], now: Instant, wake: &Wake) -> ControlFlow<()> {
+        if !received.is_empty() {
+            self.handler.receive(received, now);
+        }
+        self.greet(answer, now, wake)
     }
 
     /// The kernel takes bytes again.
@@ -68,18 +77,13 @@ impl<C: SocketHandler> Socket<C> {
 
     /// Reads what came, through the thread's `buffer`.
     pub fn read(&mut self, buffer: &mut [u8], now: Instant) -> Input {
+        let (line, handler) = (&mut self.line, &mut self.handler);
         for _ in 0..READS {
-            match self.stream.read(buffer) {
-                Ok(0) => return Input::End,
-                Ok(n) => {
-                    self.handler.receive(&buffer[..n], now);
-                    if n < buffer.len() {
-                        return Input::Dry;
-                    }
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Input::Dry,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return Input::End,
+            match line.read(&mut self.stream, buffer, |bytes| handler.receive(bytes, now)) {
+                Came::Bytes(n) if n < buffer.len() => return Input::Dry,
+                Came::Bytes(_) => {}
+                Came::Nothing => return Input::Dry,
+                Came::End => return Input::End,
             }
         }
         Input::More
@@ -90,18 +94,27 @@ impl<C: SocketHandler> Socket<C> {
         if self.blocked {
             return ControlFlow::Continue(());
         }
+        if !self.line.is_flushed() {
+            match self.line.flush(&mut self.stream) {
+                Err(_) => return ControlFlow::Break(()),
+                Ok(false) => {
+                    self.blocked = true;
+                    return ControlFlow::Continue(());
+                }
+                Ok(true) => {}
+            }
+        }
         if let Some(mut rest) = self.rest.take() {
             match self.push(&rest) {
                 Err(()) => return ControlFlow::Break(()),
                 Ok(sent) if sent < rest.len() => {
                     rest.advance(sent);
                     self.rest = Some(rest);
-                    return ControlFlow::Continue(());
                 }
                 Ok(_) => {}
             }
         }
-        loop {
+        while !self.blocked {
             match self.handler.next_output(now, wake) {
                 Poll::Ready(Some(output)) => {
                     let bytes = output.bytes();
@@ -109,31 +122,29 @@ impl<C: SocketHandler> Socket<C> {
                         Err(()) => return ControlFlow::Break(()),
                         Ok(sent) if sent < bytes.len() => {
                             self.rest = Some(Box::new(self.handler.unsent(&output, sent)));
-                            return ControlFlow::Continue(());
                         }
                         Ok(_) => {}
                     }
                 }
                 Poll::Ready(None) => {
-                    let _ = self.stream.shutdown(Shutdown::Write);
+                    self.line.close(&mut self.stream);
                     return ControlFlow::Break(());
                 }
-                Poll::Pending => return ControlFlow::Continue(()),
+                Poll::Pending => break,
             }
         }
+        ControlFlow::Continue(())
     }
 
     /// Writes `head`, the answer to the handshake, together with what is output first: one write, one packet.
-    pub fn greet(&mut self, head: &[u8], now: Instant, wake: &Wake) -> ControlFlow<()> {
+    fn greet(&mut self, head: &[u8], now: Instant, wake: &Wake) -> ControlFlow<()> {
         let first = match self.handler.next_output(now, wake) {
             Poll::Ready(Some(output)) => output,
             Poll::Ready(None) | Poll::Pending => Output::Bytes(Bytes::new()),
         };
         let body = first.bytes();
-        let sent = match self.stream.write_vectored(&[IoSlice::new(head), IoSlice::new(&body)]) {
-            Ok(sent) => sent,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => 0,
-            Err(_) => return ControlFlow::Break(()),
+        let Ok(sent) = self.line.write_both(&mut self.stream, head, &body) else {
+            return ControlFlow::Break(());
         };
         if sent < head.len() + body.len() {
             // What the kernel did not take with the first write is as short as it will ever be.
@@ -144,21 +155,10 @@ impl<C: SocketHandler> Socket<C> {
         self.write(now, wake)
     }
 
-    /// How much of it the kernel took; less than all: it is blocked now.
+    /// How much of it went out; less than all: it is blocked now.
     fn push(&mut self, bytes: &[u8]) -> Result<usize, ()> {
-        let mut sent = 0;
-        while sent < bytes.len() {
-            match self.stream.write(&bytes[sent..]) {
-                Ok(0) => return Err(()),
-                Ok(n) => sent += n,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.blocked = true;
-                    break;
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return Err(()),
-            }
-        }
+        let sent = self.line.write(&mut self.stream, bytes).map_err(drop)?;
+        self.blocked = sent < bytes.len() || !self.line.is_flushed();
         Ok(sent)
     }
 }

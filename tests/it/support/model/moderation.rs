@@ -5,7 +5,7 @@ use tipcast::domain::{
     Action, Control, Decision, EntryStatus, FeedId, Gift, GiftId, GiftTakenBack, Millis, Op, Policy,
     Position, RemoveReason, Row, RowId, Value,
 };
-use tipcast::engine::{ModerationStore, Presence, PresenceStore, Unscheduled, Wait};
+use tipcast::engine::{Count, ModerationStore, Presence, PresenceStore, Unscheduled, Wait};
 
 use super::{Feed, Known, Model, done};
 
@@ -148,7 +148,7 @@ impl ModerationStore for Model {
 }
 
 impl PresenceStore for Model {
-    fn attend<'a>(&'a self, node: &'a str, counts: &'a [(FeedId, u64)]) -> Wait<'a, bool> {
+    fn attend<'a>(&'a self, node: &'a str, counts: &'a [(FeedId, Count)]) -> Wait<'a, bool> {
         let mut told = self.told.lock().unwrap();
         for (feed, count) in counts {
             told.insert((feed.clone(), node.to_owned()), *count);
@@ -159,12 +159,16 @@ impl PresenceStore for Model {
     fn presence<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Presence>> {
         let told = self.told.lock().unwrap();
         let of = |feed: &FeedId| {
-            let here: Vec<u64> = told
+            let here: Vec<Count> = told
                 .iter()
-                .filter(|((name, _), count)| name == feed && **count > 0)
-                .map(|(_, n)| *n)
+                .filter(|((name, _), count)| name == feed && count.watchers > 0)
+                .map(|(_, count)| *count)
                 .collect();
-            Presence { watchers: here.iter().sum(), nodes: here.len() as u64 }
+            Presence {
+                watchers: here.iter().map(|count| count.watchers).sum(),
+                overlays: here.iter().map(|count| count.overlays).sum(),
+                nodes: here.len() as u64,
+            }
         };
         done(feeds.iter().map(of).collect())
     }

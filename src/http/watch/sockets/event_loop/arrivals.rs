@@ -8,13 +8,18 @@ use bytes::Bytes;
 use mio::net::TcpStream;
 use mio::{Interest, Token};
 
-use super::{Entry, EventLoop};
-use crate::http::watch::sockets::arriving::{Arriving, Came, KEPT, Waits, read};
+use super::{Entry, EventLoop, HANDSHAKES};
+use crate::http::tls::Tls;
+use crate::http::watch::sockets::arriving::{Arriving, KEPT, Waits};
 use crate::http::watch::sockets::handler::{Entrance, Judgement, SocketWorker, Visitor};
 use crate::http::watch::sockets::handover::Handover;
+use crate::http::watch::sockets::line::{Came, Plain, read};
 use crate::http::watch::sockets::listening::{AT_ONCE, turn_away};
 use crate::http::watch::sockets::socket::Socket;
 use crate::live::wake::Wake;
+
+/// A socket, and how it is encrypted, if it is.
+type Ends = (TcpStream, Option<Box<Tls>>);
 
 impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     /// Takes in new connections. True when there may be more.
@@ -23,7 +28,9 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
             let Some(listening) = &mut self.listening else { return false };
             let Some((stream, address)) = listening.accept(cx) else { return false };
             match self.worker.arrive(address) {
-                Ok(peer) => self.welcome(stream, Visitor { address, peer, waited: false }, now),
+                Ok(peer) => {
+                    self.welcome(stream, Visitor { address, peer, waited: false, handshake: None }, now)
+                }
                 Err(why) => turn_away(stream, why),
             }
         }
@@ -32,17 +39,24 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
 
     /// A new connection: mostly its head is there already.
     fn welcome(&mut self, mut stream: TcpStream, visitor: Visitor, now: Instant) {
-        if !self.worker.reads_heads() {
-            return self.worker.pass_on(stream.into(), visitor, &[]);
+        if let Some(config) = self.worker.tls() {
+            // Who finds no room is closed: before the handshake nothing can be said.
+            let Some(handshake) = visitor.peer.shakes_hands() else { return };
+            let visitor = Visitor { handshake: Some(handshake), ..visitor };
+            match Tls::new(config.clone()) {
+                Ok(tls) => self.heed(Judgement::More, None, (stream, Some(Box::new(tls))), visitor, &[], now),
+                Err(error) => tracing::error!(%error, "a connection cannot be encrypted and is closed"),
+            }
+            return;
         }
         let mut buffer = std::mem::take(&mut self.buffer);
         match read(&mut stream, &mut buffer) {
             Came::End => {}
             Came::Bytes(n) => {
                 let verdict = self.judge(&visitor, &buffer[..n]);
-                self.heed(verdict, None, (stream, visitor), &buffer[..n], now);
+                self.heed(verdict, None, (stream, None), visitor, &buffer[..n], now);
             }
-            Came::Nothing => self.heed(Judgement::More, None, (stream, visitor), &[], now),
+            Came::Nothing => self.heed(Judgement::More, None, (stream, None), visitor, &[], now),
         }
         self.buffer = buffer;
     }
@@ -55,16 +69,25 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         readable: bool,
         now: Instant,
     ) {
-        let key = key as usize;
         if arriving.visitor.peer.is_cut() {
             arriving.turn_away();
-            self.sockets.remove(key);
+            self.sockets.remove(key as usize);
             return;
         }
-        if readable && !arriving.read(&mut self.buffer) {
-            self.sockets.remove(key);
+        if readable && arriving.is_opening() {
+            if self.handshakes == HANDSHAKES {
+                self.unread.push(key);
+                self.sockets[key as usize] = Entry::Arriving(arriving);
+                return;
+            }
+            self.handshakes += 1;
+        }
+        let registry = self.poll.get_ref().0.registry();
+        if (readable && !arriving.read(&mut self.buffer)) || arriving.send(key, registry).is_err() {
+            self.sockets.remove(key as usize);
             return;
         }
+        let key = key as usize;
         let verdict = match arriving.waits.as_ref().map(Waits::result) {
             None => self.judge(&arriving.visitor, &arriving.received),
             Some(None) => {
@@ -77,8 +100,8 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
                 Judgement::PassOn
             }
         };
-        let Arriving { stream, visitor, received, .. } = *arriving;
-        self.heed(verdict, Some(key), (stream, visitor), &received, now);
+        let Arriving { stream, tls, visitor, received, .. } = *arriving;
+        self.heed(verdict, Some(key), (stream, tls), visitor, &received, now);
     }
 
     fn judge(&self, visitor: &Visitor, received: &[u8]) -> Judgement<H> {
@@ -93,19 +116,22 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         &mut self,
         verdict: Judgement<H>,
         key: Option<usize>,
-        (mut stream, visitor): (TcpStream, Visitor),
+        (mut stream, tls): Ends,
+        visitor: Visitor,
         received: &[u8],
         now: Instant,
     ) {
         match verdict {
-            Judgement::Enter(entrance) => self.enter(key, stream, entrance, received, now),
+            Judgement::Enter(entrance) => self.enter(key, (stream, tls), entrance, received, now),
             Judgement::More if received.len() <= KEPT => {
-                visitor.peer.begins(!received.is_empty());
-                self.keep(key, stream, visitor, received);
+                if visitor.handshake.is_none() {
+                    visitor.peer.begins(!received.is_empty());
+                }
+                self.keep(key, (stream, tls), visitor, received);
             }
             Judgement::Wait(until) => {
                 visitor.peer.waits();
-                let Some(key) = self.keep(key, stream, visitor, received) else { return };
+                let Some(key) = self.keep(key, (stream, tls), visitor, received) else { return };
                 let wakes = self.wakes.clone();
                 let waits = Waits::begin(until, move || wakes.push(key as u32));
                 if let Entry::Arriving(arriving) = &mut self.sockets[key] {
@@ -114,7 +140,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
             }
             Judgement::More | Judgement::PassOn => {
                 self.take_out(key, &mut stream);
-                self.worker.pass_on(stream.into(), visitor, received);
+                self.worker.pass_on(stream.into(), tls, visitor, received);
             }
         }
     }
@@ -123,12 +149,13 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     fn keep(
         &mut self,
         key: Option<usize>,
-        stream: TcpStream,
+        (stream, tls): Ends,
         visitor: Visitor,
         received: &[u8],
     ) -> Option<usize> {
         let (peer, received) = (visitor.peer.clone(), received.to_vec());
-        let kept = |stream| Entry::Arriving(Box::new(Arriving { stream, visitor, received, waits: None }));
+        let kept =
+            |stream| Entry::Arriving(Box::new(Arriving { stream, tls, visitor, received, waits: None }));
         let key = self.put(key, stream, kept)?;
         peer.watch(&self.wakes.waker(&Wake::Socket(key as u32)));
         Some(key)
@@ -138,18 +165,18 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     fn enter(
         &mut self,
         key: Option<usize>,
-        mut stream: TcpStream,
+        (mut stream, tls): Ends,
         Entrance { handshake, answer, read }: Entrance<H>,
         received: &[u8],
         now: Instant,
     ) {
         let rest = &received[read..];
         let Some(other) = self.seat.lighter(self.sockets.len()) else {
-            return self.serve(key, stream, (handshake, answer), rest, now);
+            return self.serve(key, (stream, tls), (handshake, answer), rest, now);
         };
         self.take_out(key, &mut stream);
         let received = Bytes::copy_from_slice(rest);
-        let handover = Handover { stream: stream.into(), answer, received, handshake };
+        let handover = Handover { stream: stream.into(), tls, answer, received, handshake };
         // Dropped when too many are on their way: nothing was answered yet, so the client tries again.
         drop(self.seat.hand_over(other, handover));
     }
@@ -157,24 +184,28 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     pub(super) fn serve(
         &mut self,
         key: Option<usize>,
-        stream: TcpStream,
+        (stream, tls): Ends,
         (handshake, answer): (H, Vec<u8>),
         received: &[u8],
         now: Instant,
     ) {
         let handler = self.worker.serve(handshake);
-        let socket = |stream| Entry::Watching(Box::new(Socket::new(stream, handler)));
+        let socket = |stream| match tls {
+            None => Entry::Watching(Box::new(Socket::new(stream, Plain, handler))),
+            Some(tls) => Entry::Secured(Box::new(Socket::new(stream, tls, handler))),
+        };
         let kept = key.is_some();
         let Some(key) = self.put(key, stream, socket) else { return };
         if kept {
             // Of what was left because enough was kept already the kernel does not tell again.
             self.unread.push(key as u32);
         }
-        let Entry::Watching(socket) = &mut self.sockets[key] else { return };
-        if !received.is_empty() {
-            socket.receive(received, now);
-        }
-        let next = socket.greet(&answer, now, &Wake::Socket(key as u32));
+        let wake = Wake::Socket(key as u32);
+        let next = match &mut self.sockets[key] {
+            Entry::Watching(socket) => socket.begin(&answer, received, now, &wake),
+            Entry::Secured(socket) => socket.begin(&answer, received, now, &wake),
+            Entry::Arriving(_) | Entry::Taken => return,
+        };
         self.attended(key as u32, next);
     }
 

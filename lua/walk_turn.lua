@@ -1,0 +1,52 @@
+-- walk_turn: the turn to walk on through all feeds and take a user's rows back: begins a walk, or saves how far one is, and
+-- says which is to go on. One node walks at a time; one that dies loses the turn with its lease.
+--
+-- KEYS 1:
+--   1 walks: HASH, user -> "SINCE PLACES", when it was begun and how far it is; "" -> "NODE UNTIL", whose turn it is
+-- ARGV 7:
+--   1 now, milliseconds; "-" takes the store's clock
+--   2 node: who asks, or "" for one that only begins or ends a walk
+--   3 lease, milliseconds
+--   4 rest: so long after its begin a walk goes on at the earliest, milliseconds
+--   5 user: whose walk is begun, saved or ended; "" none
+--   6 before: what is known of that walk; "" begins it anew, whatever is known
+--   7 after: how far it is now, as PLACES; "" ends it
+-- RETURNS "" when there is nothing to do for this node now, else the user, then "SINCE PLACES" of the walk that it has the
+--   turn of. A walk is neither saved nor ended when it was begun anew meanwhile
+-- REFUSES nothing
+
+local call, match, format = redis.call, string.match, string.format
+local now, NODE, USER, BEFORE, AFTER = tonumber(ARGV[1]), ARGV[2], ARGV[5], ARGV[6], ARGV[7]
+if not now then
+  local t = call('TIME')
+  now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
+end
+local WALKS = KEYS[1]
+
+if USER ~= '' then
+  if BEFORE == '' and AFTER == '' then
+    call('HDEL', WALKS, USER)
+  elseif BEFORE == '' then
+    call('HSET', WALKS, USER, format('%d', now) .. ' ' .. AFTER)
+  elseif call('HGET', WALKS, USER) == BEFORE then
+    if AFTER == '' then call('HDEL', WALKS, USER) else call('HSET', WALKS, USER, match(BEFORE, '^%d+') .. ' ' .. AFTER) end
+  end
+end
+if NODE == '' then return { '' } end
+
+local held, til = match(call('HGET', WALKS, '') or '', '^(%S+) (%d+)$')
+if held and held ~= NODE and now < tonumber(til) then return { '' } end
+local all, oldest, first = call('HGETALL', WALKS), nil, nil
+for at = 1, #all, 2 do
+  local since = tonumber(match(all[at + 1], '^(%d+) '))
+  if all[at] ~= '' and since and (not first or since < first) then oldest, first = at, since end
+end
+if not oldest then
+  -- Nothing of it is left behind.
+  if held then call('HDEL', WALKS, '') end
+  return { '' }
+end
+-- A clock that was set back does not hold it up for longer than it rests.
+if now < first + tonumber(ARGV[4]) and now >= first then return { '' } end
+call('HSET', WALKS, '', NODE .. ' ' .. format('%d', now + tonumber(ARGV[3])))
+return { all[oldest], all[oldest + 1] }

@@ -1,0 +1,142 @@
+//! TLS handshakes that are under way. Each holds keys and at times a buffer before anything is known of its client,
+//! so there are only so many, of all and of one address.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Inbound, Open, Peer, Phase};
+use crate::http::tls::Secured;
+use crate::metrics::labels::{Cut, Handshake};
+
+/// Who has been at it for so long has stalled, and makes room for others where there is none.
+const STALLED: Duration = Duration::from_secs(3);
+
+/// When there is no room, this part of all handshakes is to make some, at least one.
+const ROOM_PART: usize = 64;
+
+/// A handshake that is under way. Dropped before it is done, it has failed.
+#[derive(Debug)]
+pub struct UnderWay {
+    inbound: Arc<Inbound>,
+    address: Option<IpAddr>,
+    outcome: Handshake,
+}
+
+impl Peer {
+    /// Its TLS handshake begins. None: too many are under way, and the connection is to be closed.
+    pub fn shakes_hands(&self) -> Option<UnderWay> {
+        let inbound = &self.inbound;
+        let mut open = inbound.locked();
+        let bounds = open.bounds;
+        let of_address = self.address.map_or(0, |address| open.handshakes_of.get(&address).map_or(0, |n| *n));
+        let full = |most: usize, now: usize| most > 0 && now >= most;
+        if full(bounds.handshakes_per_address, of_address)
+            || (full(bounds.handshakes, open.handshakes) && !inbound.cut_stalled(&open, inbound.now()))
+        {
+            inbound.metrics.tls_handshakes[Handshake::Refused].inc();
+            return None;
+        }
+        open.handshakes += 1;
+        if let Some(address) = self.address {
+            *open.handshakes_of.entry(address).or_insert(0) += 1;
+        }
+        self.enter(Phase::Opening);
+        Some(UnderWay { inbound: inbound.clone(), address: self.address, outcome: Handshake::Failed })
+    }
+}
+
+impl Inbound {
+    /// Cuts some of those that have stalled, who have for longest first. False when there is none.
+    fn cut_stalled(&self, open: &Open, now: u64) -> bool {
+        let mut opening: Vec<_> = open.all.iter().map(|(_, state)| state).collect();
+        opening.retain(|state| state.phase() == Phase::Opening);
+        // Those that were cut are as good as gone.
+        let leaving = opening.iter().filter(|state| state.is_cut()).count();
+        if open.handshakes.saturating_sub(leaving) < open.bounds.handshakes {
+            return true;
+        }
+        opening.retain(|state| !state.is_cut() && state.lasts(now) >= STALLED);
+        opening.sort_by_key(|state| std::cmp::Reverse(state.lasts(now)));
+        opening.truncate((open.bounds.handshakes / ROOM_PART).max(1));
+        let cut = opening.iter().filter(|state| state.cut()).count();
+        self.metrics.connections_cut[Cut::Room].inc_by(cut as u64);
+        cut > 0
+    }
+}
+
+impl UnderWay {
+    /// It is done.
+    pub fn done(mut self, how: Secured) {
+        self.outcome = match how {
+            Secured::Full => Handshake::Full,
+            Secured::Resumed => Handshake::Resumed,
+        };
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.inbound.metrics.tls_handshakes[self.outcome].inc();
+        let mut open = self.inbound.locked();
+        open.handshakes -= 1;
+        if let Some(address) = self.address
+            && let Some(count) = open.handshakes_of.get_mut(&address)
+        {
+            *count -= 1;
+            if *count == 0 {
+                open.handshakes_of.remove(&address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Bounds;
+    use super::super::tests::{inbound, ip};
+    use super::*;
+
+    fn few(handshakes: usize, handshakes_per_address: usize) -> Arc<Inbound> {
+        let inbound = inbound(100, 100);
+        let bounds = inbound.locked().bounds;
+        inbound.change(Bounds { handshakes, handshakes_per_address, ..bounds });
+        inbound
+    }
+
+    fn counted(inbound: &Inbound, outcome: Handshake) -> u64 {
+        inbound.metrics.tls_handshakes[outcome].get()
+    }
+
+    #[test]
+    fn an_address_has_only_so_many_handshakes_under_way_and_others_have_theirs() {
+        let inbound = few(0, 2);
+        let from = |text| inbound.accept(ip(text), false).unwrap();
+        let mine: Vec<_> = (0..3).map(|_| from("9.9.9.9")).collect();
+        let first = mine[0].shakes_hands().unwrap();
+        let _second = mine[1].shakes_hands().unwrap();
+        assert!(mine[2].shakes_hands().is_none());
+        let other = from("8.8.8.8");
+        other.shakes_hands().unwrap().done(Secured::Resumed);
+        first.done(Secured::Full);
+        drop(mine[2].shakes_hands().unwrap());
+        let all = [Handshake::Full, Handshake::Resumed, Handshake::Failed, Handshake::Refused];
+        assert_eq!(all.map(|outcome| counted(&inbound, outcome)), [1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn when_there_is_no_room_who_has_stalled_for_longest_makes_some_and_nobody_else() {
+        let inbound = few(2, 0);
+        let peers: Vec<_> = (0..3).map(|_| inbound.accept(None, false).unwrap()).collect();
+        let _first = peers[0].shakes_hands().unwrap();
+        let _second = peers[1].shakes_hands().unwrap();
+        assert!(peers[2].shakes_hands().is_none(), "both have only begun");
+        let stalled = |after: u64| inbound.cut_stalled(&inbound.locked(), inbound.now() + after);
+        assert!(!stalled(2_000));
+        assert!(stalled(4_000));
+        let cut: Vec<_> = peers.iter().map(|peer| peer.is_cut()).collect();
+        assert_eq!(cut.iter().filter(|cut| **cut).count(), 1, "{cut:?}");
+        // Its place is as good as free.
+        assert!(peers[2].shakes_hands().is_some());
+    }
+}

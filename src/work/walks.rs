@@ -1,0 +1,86 @@
+//! Takes rows of users who were blocked in all feeds back in all of them, in a store that keeps no list of its feeds: one
+//! loop per node around [`crate::engine::ModerationStore::walk_on`]. One node at a time goes on with what was begun.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use super::backoff::Backoff;
+use crate::domain::Millis;
+use crate::engine::Engine;
+use crate::supervise::{Beat, Part, Parts, faults};
+
+/// How often it is looked whether there is something to do.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// After a step the store has so many times as long for everybody else, and at least [`LEAST`].
+const SHARE: u32 = 4;
+const LEAST: Duration = Duration::from_millis(5);
+
+/// The loop, running.
+pub struct WalkLoop {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl WalkLoop {
+    /// Starts it, as one of `parts`.
+    pub fn start(engine: Arc<dyn Engine>, parts: &Arc<Parts>) -> WalkLoop {
+        let (stop, stopped) = watch::channel(false);
+        let node = uuid::Uuid::now_v7().simple().to_string();
+        let run = move |beat| walk(engine.clone(), node.clone(), stopped.clone(), beat);
+        WalkLoop { stop, task: tokio::spawn(parts.clone().keep(Part::Walks, run)) }
+    }
+
+    /// Finishes the step that is under way. Another node goes on when this one's turn is over.
+    pub async fn stop(mut self) {
+        let _ = self.stop.send(true);
+        let _ = (&mut self.task).await;
+    }
+}
+
+impl Drop for WalkLoop {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn walk(engine: Arc<dyn Engine>, node: String, mut stop: watch::Receiver<bool>, beat: Beat) {
+    let mut backoff =
+        Backoff::new("rows of blocked users stay", "rows of blocked users are taken back again");
+    // Of the walk that this node is on.
+    let (mut feeds, mut rows) = (0, 0);
+    while !*stop.borrow() {
+        beat.works();
+        faults::pass("walks").await;
+        let began = Instant::now();
+        let rest = match engine.walk_on(&node, Millis::now()).await {
+            Ok(step) => {
+                backoff.over();
+                feeds += step.feeds;
+                rows += step.rows;
+                if step.is_over {
+                    tracing::info!(feeds, rows, "rows of a user who is blocked in all feeds were taken back");
+                    (feeds, rows) = (0, 0);
+                }
+                match step.user {
+                    Some(_) => (began.elapsed() * SHARE).max(LEAST),
+                    None => LOOK,
+                }
+            }
+            Err(error) => {
+                backoff.met(&error);
+                backoff.pause().max(LOOK)
+            }
+        };
+        beat.rests();
+        tokio::select! {
+            () = sleep(rest) => {}
+            // Gone without a word is stopped as well.
+            told = stop.changed() => if told.is_err() { return },
+        }
+    }
+}
