@@ -24,7 +24,7 @@ use crate::http::inbound::stream::{Stream, Waited};
 use crate::http::tls::TlsStream;
 use crate::http::watch::sockets::PassedOn;
 use crate::http::{self, Gate};
-use crate::supervise::Part;
+use crate::supervise::{Part, faults};
 
 /// Also how long a refused upload is read on, so that its client gets to see the answer.
 const LINGER: Duration = Duration::from_secs(2);
@@ -156,6 +156,7 @@ impl Worker {
                 }
             };
             let Some(connection) = connection else { break };
+            faults::pass("requests").await;
             let http = http.clone();
             open.spawn_local(async move {
                 let address = connection.address;

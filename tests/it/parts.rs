@@ -7,6 +7,8 @@ use serde_json::json;
 use tempfile::TempDir;
 use tipcast::auth::token::mint::Minter;
 use tipcast::domain::Millis;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::support::TestApp;
@@ -74,7 +76,8 @@ impl Faulty {
     }
 
     async fn restarts(&self, part: &str) -> u64 {
-        let text = self.get("/metrics").await.text;
+        // On a connection of its own: another may have been cut with the part.
+        let text = Api::at(self.base.clone()).get("/metrics").await.text;
         let line = format!("tipcast_part_restarts_total{{part=\"{part}\"}} ");
         let found = text.lines().find_map(|it| it.strip_prefix(&line)).unwrap_or_else(|| panic!("{text}"));
         found.parse().unwrap()
@@ -266,6 +269,31 @@ async fn a_thread_of_sockets_that_dies_begins_anew_and_its_watchers_come_back() 
     watcher.follow_until(PATIENCE, "the second gift", |fold| fold.seq() == 2).await;
     watcher.wait_for_the_list().await;
     faulty.until("it runs again", async || faulty.restarts("sockets").await == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_that_answers_requests_and_dies_begins_anew_and_watchers_do_not_notice() {
+    let faulty = Faulty::start();
+    faulty.give("show", &gift("one").by("a")).await;
+    let mut watcher = Watcher::open(&faulty, "show").await;
+    watcher.wait_for_seq(1).await;
+    faulty.inject("requests", "panic");
+    let mut cut = TcpStream::connect(faulty.authority()).await.unwrap();
+    cut.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let mut told = Vec::new();
+    // A reset is an end too.
+    let _ = timeout(PATIENCE, cut.read_to_end(&mut told)).await.expect("its connections are cut");
+    assert!(told.is_empty(), "{:?}", String::from_utf8_lossy(&told));
+    faulty.struck("requests").await;
+    faulty.until("it runs again", async || faulty.restarts("requests").await == 1).await;
+    // More than one for each thread.
+    for n in 0..8 {
+        let producer = Api::at(faulty.base.clone());
+        producer.give("show", &gift(&format!("after-{n}")).by(&format!("b{n}"))).await;
+    }
+    watcher.wait_for_seq(9).await;
+    watcher.wait_for_the_list().await;
+    assert_eq!(faulty.restarts("requests").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

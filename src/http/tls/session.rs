@@ -16,6 +16,9 @@ pub const RECORD: usize = 16 << 10;
 /// A record and what encryption adds to it, and what may have to go out before it: an alert, a change of keys.
 const SEALED: usize = RECORD + 1024;
 
+/// So much of what waits goes out with the next record: tickets, together with the answer to a handshake.
+const TOGETHER: usize = 512;
+
 /// The most that may wait for the rest of a record (RFC 5246, 6.2.3).
 const PARTIAL: usize = (16 << 10) + 2048 + 5;
 
@@ -192,13 +195,16 @@ impl Tls {
         mut write: impl FnMut(&[u8]) -> io::Result<usize>,
     ) -> io::Result<usize> {
         let mut done = 0;
-        if !self.flush(&mut write)? {
-            return Ok(0);
-        }
-        while done < plain.len() && self.is_flushed() {
+        while done < plain.len() {
+            if self.unsent.len() > TOGETHER && !self.flush(&mut write)? {
+                break;
+            }
             let piece = &plain[done..plain.len().min(done + RECORD)];
             self.seal(|tls, out| tls.encrypt(piece, out), &mut write)?;
             done += piece.len();
+            if !self.is_flushed() {
+                break;
+            }
         }
         Ok(done)
     }

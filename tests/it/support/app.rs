@@ -44,6 +44,20 @@ macro_rules! on_both_stores {
     };
 }
 
+/// Runs each test, an `async fn()`, on a folder, in the clear and over TLS.
+macro_rules! in_the_clear_and_over_tls {
+    ($($test:ident),+ $(,)?) => {
+        mod in_the_clear {
+            $(#[tokio::test(flavor = "multi_thread")] async fn $test() { super::$test().await })+
+        }
+        mod over_tls {
+            $(#[tokio::test(flavor = "multi_thread")] async fn $test() {
+                $crate::support::app::over_tls(super::$test()).await
+            })+
+        }
+    };
+}
+
 /// Runs each test, an `async fn()`, on a folder and on Redis, and on a folder over TLS.
 macro_rules! on_both_stores_and_over_tls {
     ($($test:ident),+ $(,)?) => {

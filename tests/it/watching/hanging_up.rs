@@ -1,5 +1,4 @@
-//! A client that is gone costs nothing any more. (Over TLS the HTTP server has the socket and looks at its
-//! input only when it could write; there TCP_USER_TIMEOUT ends it after a minute.)
+//! A client that is gone costs nothing any more.
 
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use crate::support::TestApp;
 use crate::support::case::PATIENCE;
 use crate::support::watcher::open_socket;
 
-on_both_stores![a_watcher_that_hangs_up_while_it_does_not_read_is_gone_at_once];
+on_both_stores_and_over_tls![a_watcher_that_hangs_up_while_it_does_not_read_is_gone_at_once];
 
 async fn a_watcher_that_hangs_up_while_it_does_not_read_is_gone_at_once() {
     let app = TestApp::start().await;

@@ -12,7 +12,8 @@ use crate::support::many::Many;
 use crate::support::sse::SseWatcher;
 use crate::support::watcher::{Brought, open_socket, read_socket};
 
-#[tokio::test]
+in_the_clear_and_over_tls![a_silent_feed_says_that_it_lives_every_twenty_five_seconds];
+
 async fn a_silent_feed_says_that_it_lives_every_twenty_five_seconds() {
     let app = TestApp::start().await;
     app.give("show", &gift("g1")).await;

@@ -121,17 +121,18 @@ fn what_a_socket_does_not_take_goes_out_later_and_in_order() {
     while done < text.len() || !pair.ours.is_flushed() {
         // Two small writes are taken, then none, each time it is tried.
         let mut writes = 0;
-        done += pair
-            .ours
-            .write(&text[done..], |bytes| {
-                writes += 1;
-                if writes > 2 {
-                    return Err(blocked());
-                }
-                wire.extend_from_slice(&bytes[..bytes.len().min(3000)]);
-                Ok(bytes.len().min(3000))
-            })
-            .unwrap();
+        let take = |bytes: &[u8]| {
+            writes += 1;
+            if writes > 2 {
+                return Err(blocked());
+            }
+            wire.extend_from_slice(&bytes[..bytes.len().min(3000)]);
+            Ok(bytes.len().min(3000))
+        };
+        match done < text.len() {
+            true => done += pair.ours.write(&text[done..], take).unwrap(),
+            false => _ = pair.ours.flush(take).unwrap(),
+        }
         assert!(pair.ours.unsent.len() <= SEALED, "at most a record is kept");
     }
     let mut told = Vec::new();
@@ -140,6 +141,25 @@ fn what_a_socket_does_not_take_goes_out_later_and_in_order() {
         told.extend(pair.told());
     }
     assert_eq!(told, text);
+}
+
+#[test]
+fn tickets_go_out_with_the_first_answer_in_one_write() {
+    let mut pair = Pair::new(&TLS13);
+    pair.send(100_000);
+    pair.fetch();
+    pair.client.writer().write_all(b"question").unwrap();
+    assert_eq!(pair.send(100_000), Heard::Open);
+    assert!(!pair.ours.is_flushed() && pair.heard == b"question");
+    let mut writes = Vec::new();
+    let write = |bytes: &[u8]| {
+        writes.push(bytes.to_vec());
+        Ok(bytes.len())
+    };
+    assert_eq!(pair.ours.write(b"answer", write).unwrap(), 6);
+    assert_eq!(writes.len(), 1);
+    pair.hear(&writes[0]);
+    assert_eq!((pair.told(), pair.client.tls13_tickets_received()), (b"answer".to_vec(), 2));
 }
 
 #[test]

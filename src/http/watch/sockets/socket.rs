@@ -8,7 +8,8 @@ use bytes::{Buf, Bytes};
 use mio::net::TcpStream;
 
 use super::handler::{Output, SocketHandler};
-use super::line::{Came, Line};
+use super::line::{Came, Line, Plain};
+use crate::http::tls::Tls;
 use crate::live::wake::Wake;
 
 /// Reads of one socket at once, so that a chatty client can't keep its thread busy.
@@ -26,6 +27,11 @@ pub(super) struct Socket<C, L> {
     /// The kernel was asked to tell when it takes bytes; from then on it always does.
     armed: bool,
 }
+
+// A watcher in the clear pays nothing for TLS, one over it a pointer.
+const _: () = assert!(
+    size_of::<Socket<[u64; 4], Plain>>() + size_of::<Box<Tls>>() == size_of::<Socket<[u64; 4], Box<Tls>>>()
+);
 
 /// What a read left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
