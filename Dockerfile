@@ -4,7 +4,7 @@ FROM rust:1-slim-bookworm AS build
 WORKDIR /src
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
-    cargo build --release --locked --bin tipcast && cp target/release/tipcast /tipcast && mkdir /data
+    cargo build --profile dist --locked --bin tipcast && cp target/dist/tipcast /tipcast && mkdir /data
 
 FROM gcr.io/distroless/cc-debian12:nonroot
 COPY --from=build /tipcast /usr/local/bin/tipcast

@@ -8,10 +8,11 @@
 # dist: the stripped binary, a package for Debian, what the binary is made of and checksums, in dist/; dist-check
 # installs that package in a clean Debian.
 # sbom-check: what the binary is made of, against CycloneDX's schema.
+# dockerfile-check: lints the Dockerfile with hadolint.
 # helm-check: lints, renders and validates the Helm chart in packaging/helm, where helm is installed.
 # openapi-check: schemathesis (from PyPI) against a running gateway; not part of test.
 
-.PHONY: run check test bench openapi-check clients-check generated-check dist dist-check sbom-check helm-check
+.PHONY: run check test bench openapi-check clients-check generated-check dist dist-check sbom-check dockerfile-check helm-check
 
 run:
 	cargo run --release
@@ -54,6 +55,9 @@ dist-check:
 
 sbom-check:
 	scripts/sbom-check
+
+dockerfile-check:
+	scripts/dockerfile-check
 
 helm-check:
 	cargo build

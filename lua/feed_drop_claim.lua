@@ -21,7 +21,7 @@
 --   18 claims: of the drop
 --   19 holds: of the drop
 --   20 units: of the drop
--- ARGV 15 + 8 per claim:
+-- ARGV 15 + 9 per claim:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -45,6 +45,7 @@
 --   21 user, JSON
 --   22 message, JSON, or ""
 --   23 gifter: "r USER", or "- USER" for one who is not ranked
+--   24 trace: what the entry of the sale ends with in its second line: nothing, or a blank and the trace
 -- RETURNS the header, then one text per claim: "n" (new) or "a" (came before) and what `claims` has of it; "u" (no
 --   such drop); "p" and how many units one user may have; "o" and the phase; "c" and, if it is known, the
 --   user's first claim, newline, and what `claims` has of it; "s" and how many are free; "h" and in how
@@ -104,7 +105,7 @@ local function take(a)
     unpaid_now[#unpaid_now + 1] = unpaid_member(user, expires, ARGV[a + 3], id)
   else
     stock.sold = stock.sold + count
-    row = sell(id, ARGV[a + 3], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7])
+    row = sell(id, ARGV[a + 3], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8])
   end
   stock.stale = true
   take_units(user, count, id)
@@ -117,7 +118,7 @@ end
 
 local answers = { '', 'm' }
 if not more then
-  for n = 0, (#ARGV - 15) / 8 - 1 do answers[n + 2] = take(16 + n * 8) end
+  for n = 0, (#ARGV - 15) / 9 - 1 do answers[n + 2] = take(16 + n * 9) end
 end
 local not_yet = finish()
 if not_yet then return not_yet end

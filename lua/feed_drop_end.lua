@@ -21,7 +21,7 @@
 --   18 claims: of the drop
 --   19 holds: of the drop
 --   20 units: of the drop
--- ARGV 17:
+-- ARGV 18:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -39,6 +39,7 @@
 --   15 reminder
 --   16 how: "confirm" or "cancel"
 --   17 claim: that made the hold
+--   18 trace: what the entry of the sale ends with in its second line: nothing, or a blank and the trace
 -- RETURNS the header, then "n" and what `claims` has of it; "a" and the same (confirm: it was confirmed before);
 --   "e" (it ended before, or cancel: was sold) or "u" (no such hold)
 -- REFUSES e and u
@@ -73,7 +74,7 @@ local function end_it()
   end
   take_out(ends, count, user, id)
   stock.sold = stock.sold + tonumber(count)
-  local text = print .. ' ' .. count .. ' ' .. user .. ' ' .. expires .. ' ' .. sell(id, count, person, message, gifter_of(person))
+  local text = print .. ' ' .. count .. ' ' .. user .. ' ' .. expires .. ' ' .. sell(id, count, person, message, gifter_of(person), ARGV[18])
     .. '\n' .. person .. '\n' .. message .. '\n'
   put_claim(id, text)
   return 'n' .. text

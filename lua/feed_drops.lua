@@ -239,7 +239,7 @@ end
 
 -- The row of a sale, which is its own: it takes no lock and follows no combo. Also its entry in the ledger. Where a host
 -- reviews what is said, a sale shows without its message.
-local function sell(claim, count, user, message, gifter)
+local function sell(claim, count, user, message, gifter, trace)
   settle()
   begin()
   local number, time = int(seq + 1), int(now)
@@ -252,7 +252,7 @@ local function sell(claim, count, user, message, gifter)
   put_row(id, text)
   while #entries > policy.capacity do drop(#entries) end
   record('add', text)
-  enter('b', id, claim .. ' ' .. count .. ' - -', head .. message .. '\n \n')
+  enter('b', id, claim .. ' ' .. count .. ' - -' .. trace, head .. message .. '\n \n')
   if count_sale then count_sale(count, gifter, user, id) end
   return int(seq) .. ' ' .. epoch .. ' ' .. id
 end

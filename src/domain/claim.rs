@@ -10,7 +10,7 @@ use super::drop::{MAX_TOTAL, Phase};
 use super::gift::{display_text, read_person};
 use super::ids::BadName;
 use super::json::{Fault, Object, Refused};
-use super::{DropId, Fingerprint, GiftId, Millis, Person, Position, RowId};
+use super::{DropId, Fingerprint, GiftId, Millis, Person, Position, RowId, Trace};
 
 /// When a claim is paid for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub struct Claim {
     pub message: Option<String>,
     /// What makes the same id with another payload a conflict.
     pub fingerprint: Fingerprint,
+    /// The step of a trace that brought it, where traces are recorded. No part of what was sent: a retry has another.
+    pub trace: Option<Trace>,
 }
 
 impl Claim {
@@ -82,6 +84,7 @@ impl Claim {
             pay: pay?,
             message: message.filter(|text| !text.is_empty()),
             fingerprint: Fingerprint([0; 16]),
+            trace: None,
         };
         claim.fingerprint = claim.digest();
         Some(claim)

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::json::{self, Fault, Field, Object, Refused};
-use super::{GiftId, Millis, TraceParent, text};
+use super::{GiftId, Millis, Trace, text};
 
 /// The longest delay of a scheduled gift: a week, in milliseconds.
 pub const MAX_DELAY_MS: u64 = super::limits::DELAY_MS.1;
@@ -123,7 +123,7 @@ pub struct Gift {
     /// What makes the same `id` with another payload a conflict. The id itself is not in it.
     pub fingerprint: Fingerprint,
     /// The step of a trace that brought it, where traces are recorded. No part of what was sent: a retry has another.
-    pub trace: Option<TraceParent>,
+    pub trace: Option<Trace>,
 }
 
 impl Gift {

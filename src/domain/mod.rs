@@ -66,7 +66,7 @@ pub use row::{Row, RowCombo, RowDrop};
 pub use source::{Source, SourceNote, SourceOutcome, SourcePath, SourceTally};
 pub use stock::Stock;
 pub use time::Millis;
-pub use trace::TraceParent;
+pub use trace::{Trace, TraceParent, TraceState};
 
 /// The largest integer that JSON readers everywhere hold exactly: 2^53 − 1.
 /// Counts and amounts stop here instead of wrapping or losing digits.

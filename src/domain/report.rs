@@ -5,7 +5,8 @@ use std::fmt::{self, Write};
 use std::str::FromStr;
 
 use super::ids::BadName;
-use super::{FeedId, GroupId, HookId, Millis, RowId, TraceParent};
+use super::json::push_string;
+use super::{FeedId, GroupId, HookId, Millis, RowId, Trace};
 
 /// The number of an entry in its feed's ledger. Numbers of one ledger grow by one.
 ///
@@ -108,8 +109,8 @@ pub struct Entry {
     pub row: Option<RowId>,
     /// The event as it was accepted, with its id, as JSON; of [`EntryStatus::Goal`] the goal.
     pub gift: Box<str>,
-    /// The step of a trace that brought the gift, where traces were recorded then.
-    pub trace: Option<TraceParent>,
+    /// The step of a trace that brought the gift or paid for it, where traces were recorded then.
+    pub trace: Option<Trace>,
 }
 
 impl Entry {
@@ -130,7 +131,11 @@ impl Entry {
         let what = if *status == EntryStatus::Goal { "goal" } else { "gift" };
         let _ = write!(out, ",\"at\":\"{at}\"");
         if let Some(trace) = trace {
-            let _ = write!(out, ",\"traceparent\":\"{trace}\"");
+            let _ = write!(out, ",\"traceparent\":\"{}\"", trace.step);
+            if let Some(state) = &trace.state {
+                out.push_str(",\"tracestate\":");
+                push_string(out, state.as_str());
+            }
         }
         let _ = write!(out, ",\"{what}\":{gift}}}");
     }
@@ -267,6 +272,7 @@ pub struct Job {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::{TraceParent, TraceState};
 
     #[test]
     fn an_entry_is_told_with_what_it_has() {
@@ -289,11 +295,15 @@ mod tests {
         entry.push_json(&mut told, None);
         assert_eq!(told, format!(r#"{{"cursor":"17","status":"suppressed",{tail}"#));
         assert_eq!(entry.gift_id().as_deref(), Some("g:1"));
-        entry.trace = Some(TraceParent::root([7; 16], [8; 8]));
+        entry.trace = Some(TraceParent::root([7; 16], [8; 8]).into());
         told.clear();
         entry.push_json(&mut told, None);
         let trace = format!("\"traceparent\":\"00-{}-{}-03\",\"gift\":", "07".repeat(16), "08".repeat(8));
         assert!(told.contains(&trace), "{told}");
+        entry.trace = entry.trace.map(|it| Trace { state: TraceState::read(["a=\"1\""].into_iter()), ..it });
+        let mut told = String::new();
+        entry.push_json(&mut told, None);
+        assert!(told.contains("-03\",\"tracestate\":\"a=\\\"1\\\"\",\"gift\":"), "{told}");
     }
 
     #[test]

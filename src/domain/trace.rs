@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 
@@ -86,9 +87,167 @@ impl FromStr for TraceParent {
     }
 }
 
+/// Bytes of a [`TraceState`]: as many as the standard wants everybody to pass on.
+pub const TRACE_STATE_MAX: usize = 512;
+
+/// Members of a `tracestate`.
+const MEMBERS_MAX: usize = 32;
+
+/// Members longer than this go first where there are too many bytes.
+const LONG_MEMBER: usize = 128;
+
+/// What the systems that a trace came through noted for themselves: the members of `tracestate` headers, joined by
+/// commas. At most [`TRACE_STATE_MAX`] bytes of printable ASCII, never empty.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TraceState(Arc<str>);
+
+impl TraceState {
+    /// Reads all `tracestate` headers of a request as one list. None where there is nothing in them, or something that
+    /// breaks the standard's rules: then nothing of it may be passed on. Of a list that is too long the long members are
+    /// left out, and then the last ones.
+    pub fn read<'a>(headers: impl Iterator<Item = &'a str>) -> Option<TraceState> {
+        let mut members: Vec<&str> = vec![];
+        for member in headers.flat_map(|header| header.split(',')) {
+            let member = member.trim_matches([' ', '\t']);
+            if member.is_empty() {
+                continue;
+            }
+            let (key, value) = member.split_once('=')?;
+            let known = members.iter().any(|other| other.split('=').next() == Some(key));
+            if known || members.len() == MEMBERS_MAX || !is_key(key) || !is_value(value) {
+                return None;
+            }
+            members.push(member);
+        }
+        let length = |members: &[&str]| members.iter().map(|member| member.len() + 1).sum::<usize>();
+        if length(&members) > TRACE_STATE_MAX + 1 {
+            members.retain(|member| member.len() <= LONG_MEMBER);
+        }
+        while length(&members) > TRACE_STATE_MAX + 1 {
+            members.pop();
+        }
+        (!members.is_empty()).then(|| TraceState(members.join(",").into()))
+    }
+
+    /// As the header.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// `vendor` or `tenant@vendor`.
+fn is_key(key: &str) -> bool {
+    let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-*/".contains(&b);
+    let part = |part: &str, most: usize, digit_first: bool| {
+        let first = part.bytes().next();
+        let begins = first.is_some_and(|b| b.is_ascii_lowercase() || digit_first && b.is_ascii_digit());
+        begins && part.len() <= most && part.bytes().all(legal)
+    };
+    match key.split_once('@') {
+        Some((tenant, vendor)) => part(tenant, 241, true) && part(vendor, 14, false),
+        None => part(key, 256, true),
+    }
+}
+
+fn is_value(value: &str) -> bool {
+    let legal = |b: u8| matches!(b, b' '..=b'~') && b != b',' && b != b'=';
+    (1..=256).contains(&value.len()) && value.bytes().all(legal) && !value.ends_with(' ')
+}
+
+/// Where something stands in a trace, as it is passed on: `traceparent`, and `tracestate` where there is one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Trace {
+    /// The step.
+    pub step: TraceParent,
+    /// What others noted.
+    pub state: Option<TraceState>,
+}
+
+impl fmt::Display for Trace {
+    /// `TRACEPARENT`, or `TRACEPARENT TRACESTATE`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.step.fmt(f)?;
+        match &self.state {
+            Some(state) => write!(f, " {}", state.as_str()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FromStr for Trace {
+    type Err = BadName;
+
+    /// Reads what `Display` writes.
+    fn from_str(text: &str) -> Result<Trace, BadName> {
+        let (step, state) = text.split_once(' ').unwrap_or((text, ""));
+        Ok(Trace { step: step.parse()?, state: TraceState::read([state].into_iter()) })
+    }
+}
+
+impl From<TraceParent> for Trace {
+    fn from(step: TraceParent) -> Trace {
+        Trace { step, state: None }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn state(headers: &[&str]) -> Option<String> {
+        TraceState::read(headers.iter().copied()).map(|state| state.as_str().to_owned())
+    }
+
+    #[test]
+    fn what_others_noted_is_one_list_however_many_headers_it_came_in() {
+        assert_eq!(state(&["rojo=00f067aa0ba902b7"]).as_deref(), Some("rojo=00f067aa0ba902b7"));
+        assert_eq!(state(&[" a=1 ,, b@v=x y\t", "0c/*-_=~!"]).as_deref(), Some("a=1,b@v=x y,0c/*-_=~!"));
+        assert_eq!(state(&[]), None);
+        assert_eq!(state(&["", " , "]), None);
+        let trace =
+            Trace { step: GIVEN.parse().unwrap(), state: TraceState::read(["a=1,b=x y"].into_iter()) };
+        assert_eq!(trace.to_string(), format!("{GIVEN} a=1,b=x y"));
+        assert_eq!(trace.to_string().parse(), Ok(trace));
+        assert_eq!(GIVEN.parse(), Ok(Trace::from(GIVEN.parse::<TraceParent>().unwrap())));
+    }
+
+    #[test]
+    fn a_list_that_breaks_a_rule_is_dropped_as_a_whole() {
+        let long = |n: usize| "k".repeat(n);
+        let many = (0..33).map(|n| format!("k{n}=1")).collect::<Vec<_>>().join(",");
+        for bad in [
+            "a",
+            "=1",
+            "a=",
+            "A=1",
+            "a=1,a=2",
+            "a=b=c",
+            "a=\u{e9}",
+            "a=\n",
+            "a b=1",
+            "a@=1",
+            "@v=1",
+            "a@1=1",
+            "_a=1",
+            &format!("{}=1", long(257)),
+            &format!("a={}", long(257)),
+            &format!("a@{}=1", long(15)),
+            &many,
+        ] {
+            assert_eq!(state(&["fine=1", bad]), None, "{bad:?}");
+        }
+        assert!(state(&[many.rsplit_once(',').unwrap().0]).is_some());
+    }
+
+    #[test]
+    fn of_a_list_that_is_too_long_the_long_members_go_and_then_the_last() {
+        let long = format!("long={}", "x".repeat(200));
+        let members = |n: usize| (10..10 + n).map(|n| format!("k{n}={}", "y".repeat(46))).collect::<Vec<_>>();
+        let ten = members(10).join(",");
+        assert_eq!(ten.len(), 509);
+        assert_eq!(state(&[&long, &ten]), Some(ten.clone()));
+        assert_eq!(state(&[&members(12).join(",")]), Some(ten));
+    }
 
     const GIVEN: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 

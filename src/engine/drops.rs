@@ -3,6 +3,7 @@
 use super::Wait;
 use crate::domain::{
     Cancelled, Claim, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, FeedId, Hold, HoldId, Millis,
+    Trace,
 };
 
 /// Drops of feeds, with exact stock.
@@ -45,8 +46,14 @@ pub trait DropStore: Send + Sync + 'static {
     ) -> Wait<'a, Claimed>;
 
     /// Sells a hold: its row is shown in the same step. A closed drop sells its holds too. An ended hold
-    /// is remembered for the feed's idempotency window.
-    fn confirm<'a>(&'a self, feed: &'a FeedId, hold: &'a HoldId, now: Millis) -> Wait<'a, Confirmed>;
+    /// is remembered for the feed's idempotency window. `trace` is the step that paid, for the ledger's entry.
+    fn confirm<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        hold: &'a HoldId,
+        trace: Option<Trace>,
+        now: Millis,
+    ) -> Wait<'a, Confirmed>;
 
     /// Gives a hold's units back.
     fn cancel<'a>(&'a self, feed: &'a FeedId, hold: &'a HoldId, now: Millis) -> Wait<'a, Cancelled>;

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::domain::{
     Cancelled, Claim, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec, DropView,
-    DuePlace, FeedId, Gift, GiftId, Hold, HoldId, Millis, Outcome, Policy, Position, RowId, Status,
+    DuePlace, FeedId, Gift, GiftId, Hold, HoldId, Millis, Outcome, Policy, Position, RowId, Status, Trace,
 };
 use crate::metrics::Metrics;
 use crate::metrics::labels::{ClaimFate, Failure, GiftStatus, HoldFate, Operation};
@@ -310,9 +310,16 @@ impl DropStore for Metered {
         })
     }
 
-    fn confirm<'a>(&'a self, feed: &'a FeedId, hold: &'a HoldId, now: Millis) -> Wait<'a, Confirmed> {
+    fn confirm<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        hold: &'a HoldId,
+        trace: Option<Trace>,
+        now: Millis,
+    ) -> Wait<'a, Confirmed> {
         Box::pin(async move {
-            let confirmed = self.time(Operation::Confirm, self.engine.confirm(feed, hold, now)).await?;
+            let confirmed =
+                self.time(Operation::Confirm, self.engine.confirm(feed, hold, trace, now)).await?;
             match confirmed {
                 Confirmed::New(_) => drop(self.metrics.holds[HoldFate::Confirmed].inc()),
                 Confirmed::Ended => drop(self.metrics.holds[HoldFate::TooLate].inc()),

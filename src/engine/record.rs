@@ -19,7 +19,7 @@ mod gift;
 mod tally;
 
 pub use entry::{
-    ENTRY_LINES, SoldEntry, entry_extra, push_entry, push_goal_entry, push_retracted, push_sold,
+    ENTRY_LINES, SoldEntry, entry_extra, push_entry, push_goal_entry, push_retracted, push_sold, trace_mark,
 };
 pub use gift::push_gift;
 pub use tally::{push_gifter, push_goal, push_period, push_state, read_gifter};

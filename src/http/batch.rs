@@ -9,7 +9,7 @@ use super::door::Caller;
 use super::problem::ApiError;
 use super::{Gate, body, feed_of, traced};
 use crate::domain::json::{self, Object};
-use crate::domain::{Gift, Millis, Outcome, Refused, TraceParent};
+use crate::domain::{Gift, Millis, Outcome, Refused, Trace};
 use crate::metrics::labels;
 
 /// The most gifts in one request; also the most that an engine takes as one step.
@@ -29,7 +29,7 @@ async fn take(
     req: &HttpRequest,
     payload: web::Payload,
     gate: &Gate,
-    trace: Option<TraceParent>,
+    trace: Option<Trace>,
 ) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(req)?;
     let bytes = body::read(req, payload, gate.limits.batch, gate.limits.body_time).await?;
@@ -41,7 +41,7 @@ async fn take(
         req.extensions_mut().insert(caller);
         charged?;
     }
-    gifts.iter_mut().for_each(|gift| gift.trace = trace);
+    gifts.iter_mut().for_each(|gift| gift.trace = trace.clone());
     if !gifts.is_empty() {
         let outcomes = gate.ask(gate.engine.publish(&feed, gifts, Millis::now())).await?;
         if fill(&mut results, outcomes).is_none() {

@@ -9,10 +9,12 @@ use super::answers::{self, CancelledHold, ClaimResult, HoldList};
 use super::drops::unknown;
 use super::gifts::idempotency_key;
 use super::problem::{ApiError, invalid};
-use super::{Gate, body, caller_of, drop_of, feed_of};
+use super::{Gate, body, caller_of, drop_of, feed_of, traced};
 use crate::auth::Viewer;
 use crate::domain::json::fault;
-use crate::domain::{Cancelled, Claim, ClaimRefused, Claimed, Confirmed, GiftId, HoldId, Millis, Pay, json};
+use crate::domain::{
+    Cancelled, Claim, ClaimRefused, Claimed, Confirmed, GiftId, HoldId, Millis, Pay, Trace, json,
+};
 
 /// `POST /v1/feeds/{feed}/drops/{drop}/claims`
 pub(super) async fn claim(
@@ -20,12 +22,23 @@ pub(super) async fn claim(
     payload: web::Payload,
     gate: web::Data<Gate>,
 ) -> Result<HttpResponse, ApiError> {
-    let (feed, drop) = (feed_of(&req)?, drop_of(&req)?);
-    let key = idempotency_key(&req)?;
-    let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
-    let claim = Claim::parse(json::syntax(&bytes)?, key.as_ref())?;
+    let route = "POST /v1/feeds/{feed}/drops/{drop}/claims";
+    traced::around(&gate.tracer, &req, route, |trace| take(&req, payload, &gate, trace)).await
+}
+
+async fn take(
+    req: &HttpRequest,
+    payload: web::Payload,
+    gate: &Gate,
+    trace: Option<Trace>,
+) -> Result<HttpResponse, ApiError> {
+    let (feed, drop) = (feed_of(req)?, drop_of(req)?);
+    let key = idempotency_key(req)?;
+    let bytes = body::read(req, payload, gate.limits.body, gate.limits.body_time).await?;
+    let mut claim = Claim::parse(json::syntax(&bytes)?, key.as_ref())?;
+    claim.trace = trace;
     let id = claim.id.clone();
-    if let Some(viewer) = caller_of(&req).identity.viewer() {
+    if let Some(viewer) = caller_of(req).identity.viewer() {
         if claim.pay != Pay::Later {
             return Err(ApiError::NotYours(
                 "a viewer may claim with pay: later only; whoever was paid confirms",
@@ -47,9 +60,14 @@ pub(super) async fn claim(
 
 /// `POST /v1/feeds/{feed}/holds/{hold}/confirm`
 pub(super) async fn confirm(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
-    let feed = feed_of(&req)?;
-    let hold = hold_of(&req)?;
-    match gate.ask(gate.engine.confirm(&feed, &hold, Millis::now())).await? {
+    let route = "POST /v1/feeds/{feed}/holds/{hold}/confirm";
+    traced::around(&gate.tracer, &req, route, |trace| sell(&req, &gate, trace)).await
+}
+
+async fn sell(req: &HttpRequest, gate: &Gate, trace: Option<Trace>) -> Result<HttpResponse, ApiError> {
+    let feed = feed_of(req)?;
+    let hold = hold_of(req)?;
+    match gate.ask(gate.engine.confirm(&feed, &hold, trace, Millis::now())).await? {
         Confirmed::New(answer) | Confirmed::Again(answer) => {
             Ok(answers::json(StatusCode::OK, &ClaimResult::from(&answer)))
         }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::answers::{self, GiftResult, RetractedRow};
 use super::problem::{ApiError, invalid};
 use super::{Gate, body, caller_of, feed_of, traced};
-use crate::domain::{Gift, GiftId, Millis, Outcome, RowId, Status, TraceParent, json};
+use crate::domain::{Gift, GiftId, Millis, Outcome, RowId, Status, Trace, json};
 
 /// `POST /v1/feeds/{feed}/gifts`
 pub(super) async fn publish(
@@ -23,7 +23,7 @@ async fn take(
     req: &HttpRequest,
     payload: web::Payload,
     gate: &Gate,
-    trace: Option<TraceParent>,
+    trace: Option<Trace>,
 ) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(req)?;
     let key = idempotency_key(req)?;

@@ -14,7 +14,7 @@ use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::feed::Effects;
 use crate::domain::{
     Cancelled, Claim, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, DuePlace, FeedId, FeedState,
-    Gift, GiftId, Hold, HoldId, Millis, Outcome, Part, Policy, Position, RowId, Scheduled, due_at,
+    Gift, GiftId, Hold, HoldId, Millis, Outcome, Part, Policy, Position, RowId, Scheduled, Trace, due_at,
 };
 use crate::engine::presence::Attendance;
 use crate::engine::{
@@ -257,7 +257,13 @@ impl DropStore for MemoryEngine {
         self.step(feed, |_, _| Claimed::Refused(crate::domain::ClaimRefused::UnknownDrop))
     }
 
-    fn confirm<'a>(&'a self, feed: &'a FeedId, _: &'a HoldId, _: Millis) -> Wait<'a, Confirmed> {
+    fn confirm<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        _: &'a HoldId,
+        _: Option<Trace>,
+        _: Millis,
+    ) -> Wait<'a, Confirmed> {
         self.step(feed, |_, _| Confirmed::Unknown)
     }
 

@@ -6,7 +6,7 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 
 use super::problem::ApiError;
-use crate::domain::TraceParent;
+use crate::domain::Trace;
 use crate::traces::{Span, Tracer};
 
 /// Answers a post to `route` by `answer`, as a step of a trace where traces are recorded; `answer` gets its place in it.
@@ -14,10 +14,10 @@ pub(super) async fn around<A: Future<Output = Result<HttpResponse, ApiError>>>(
     tracer: &Tracer,
     req: &HttpRequest,
     route: &'static str,
-    answer: impl FnOnce(Option<TraceParent>) -> A,
+    answer: impl FnOnce(Option<Trace>) -> A,
 ) -> Result<HttpResponse, ApiError> {
     let span = begun(tracer, req, route);
-    let answer = answer(span.as_ref().map(Span::context)).await;
+    let answer = answer(span.as_ref().map(Span::trace)).await;
     answered(span, &answer);
     answer
 }
@@ -28,7 +28,8 @@ fn begun(tracer: &Tracer, req: &HttpRequest, route: &'static str) -> Option<Span
         return None;
     }
     let headers = req.headers().get_all("traceparent").map(|it| it.to_str().unwrap_or_default());
-    let mut span = tracer.request(route, headers)?;
+    let notes = req.headers().get_all("tracestate").map(|it| it.to_str().unwrap_or("\u{7f}"));
+    let mut span = tracer.request(route, headers, notes)?;
     span.set("http.request.method", req.method().as_str());
     span.set("http.route", route.trim_start_matches("POST "));
     span.set("url.path", req.path());

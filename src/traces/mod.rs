@@ -11,7 +11,7 @@ use reqwest::Url;
 use serde_json::Value;
 use tokio::sync::mpsc::{self, error::TrySendError};
 
-use crate::domain::TraceParent;
+use crate::domain::{Trace, TraceParent, TraceState};
 use crate::metrics::Metrics;
 use crate::metrics::labels::SpanFate;
 use crate::supervise::Parts;
@@ -75,42 +75,47 @@ impl Tracer {
         self.on.is_some()
     }
 
-    /// The span of a request that brought these `traceparent` headers. None where nobody records: then it is passed on to
-    /// nobody either. What is no traceparent, or comes twice, counts as none.
+    /// The span of a request that brought these `traceparent` and `tracestate` headers. None where nobody records: then
+    /// it is passed on to nobody either. What is no traceparent, or comes twice, counts as none, and so does a
+    /// tracestate that breaks its rules or has no traceparent.
     pub fn request<'a>(
         &self,
         name: &'static str,
         mut headers: impl Iterator<Item = &'a str>,
+        notes: impl Iterator<Item = &'a str>,
     ) -> Option<Span> {
         let on = self.on.as_ref()?;
         let parent =
             headers.next().filter(|_| headers.next().is_none()).and_then(|it| it.trim().parse().ok());
         match parent {
-            Some(parent) => Some(Span::follow(on, name, Kind::Server, parent)),
+            Some(step) => {
+                Some(Span::follow(on, name, Kind::Server, Trace { step, state: TraceState::read(notes) }))
+            }
             None => {
                 let [dice, trace @ ..] = random::<17>();
                 let chosen = u64::from(dice) * 100 < 256 * on.sample_percent;
-                chosen.then(|| Span::record(on, name, Kind::Server, TraceParent::root(trace, random()), None))
+                chosen.then(|| {
+                    Span::record(on, name, Kind::Server, TraceParent::root(trace, random()).into(), None)
+                })
             }
         }
     }
 
     /// The span of a delivery of gifts that came with these traces. It follows theirs where that is one, else it begins a
     /// trace that names theirs. None where nobody records, or no gift was traced.
-    pub fn delivery(
-        &self,
-        name: &'static str,
-        gifts: impl Iterator<Item = Option<TraceParent>>,
-    ) -> Option<Span> {
+    pub fn delivery(&self, name: &'static str, gifts: impl Iterator<Item = Option<Trace>>) -> Option<Span> {
         let on = self.on.as_ref()?;
-        let mut first: Option<TraceParent> = None;
+        let mut first: Option<Trace> = None;
         let mut others: Vec<TraceParent> = vec![];
         for it in gifts.flatten() {
             match &first {
                 None => first = Some(it),
-                Some(first) if first.trace == it.trace => {}
-                Some(_) if others.len() + 1 < LINKS && others.iter().all(|known| known.trace != it.trace) => {
-                    others.push(it);
+                Some(first) if first.step.trace == it.step.trace => {}
+                Some(_)
+                    if others.len() + 1 < LINKS
+                        && others.iter().all(|known| known.trace != it.step.trace) =>
+                {
+                    others.push(it.step);
                 }
                 Some(_) => {}
             }
@@ -119,12 +124,13 @@ impl Tracer {
         if others.is_empty() {
             return Some(Span::follow(on, name, Kind::Client, first));
         }
-        others.insert(0, first);
+        others.insert(0, first.step);
         others.retain(TraceParent::is_sampled);
         if others.is_empty() {
             return None;
         }
-        let mut span = Span::record(on, name, Kind::Client, TraceParent::root(random(), random()), None);
+        let mut span =
+            Span::record(on, name, Kind::Client, TraceParent::root(random(), random()).into(), None);
         if let Some(recording) = &mut span.recording {
             recording.record.links = others;
         }
@@ -135,7 +141,7 @@ impl Tracer {
 /// A step of a trace that is under way. Dropped without [`Span::end`] it is as if it had never begun.
 #[derive(Debug)]
 pub struct Span {
-    context: TraceParent,
+    trace: Trace,
     /// None where those before decided that nobody records.
     recording: Option<Box<Recording>>,
 }
@@ -149,10 +155,13 @@ struct Recording {
 
 impl Span {
     /// A step behind `parent`: recorded if that is, else the same step, which only travels.
-    fn follow(on: &Arc<Recorder>, name: &'static str, kind: Kind, parent: TraceParent) -> Span {
-        match parent.is_sampled() {
-            true => Span::record(on, name, kind, parent.child(random()), Some(parent.span)),
-            false => Span { context: parent, recording: None },
+    fn follow(on: &Arc<Recorder>, name: &'static str, kind: Kind, before: Trace) -> Span {
+        let Trace { step, state } = before;
+        match step.is_sampled() {
+            true => {
+                Span::record(on, name, kind, Trace { step: step.child(random()), state }, Some(step.span))
+            }
+            false => Span { trace: Trace { step, state }, recording: None },
         }
     }
 
@@ -160,12 +169,12 @@ impl Span {
         on: &Arc<Recorder>,
         name: &'static str,
         kind: Kind,
-        context: TraceParent,
+        trace: Trace,
         parent: Option<[u8; 8]>,
     ) -> Span {
         let begun_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let record = Record {
-            context,
+            trace: trace.clone(),
             parent,
             name,
             kind,
@@ -176,12 +185,12 @@ impl Span {
             failure: None,
         };
         let recording = Recording { to: on.clone(), begun: Instant::now(), record };
-        Span { context, recording: Some(Box::new(recording)) }
+        Span { trace, recording: Some(Box::new(recording)) }
     }
 
     /// What those who come after follow.
-    pub fn context(&self) -> TraceParent {
-        self.context
+    pub fn trace(&self) -> Trace {
+        self.trace.clone()
     }
 
     /// Says something about it: text, an integer or a boolean.
@@ -236,58 +245,64 @@ mod tests {
     #[test]
     fn a_post_follows_its_producer_and_a_delivery_the_post() {
         let (tracer, mut sent) = tracer(100, 8);
-        let mut post = tracer.request("post", [SAMPLED].into_iter()).unwrap();
+        let mut post = tracer.request("post", [SAMPLED].into_iter(), ["a=1", "b=2"].into_iter()).unwrap();
         post.set("feed", "show");
-        let context = post.context();
+        let trace = post.trace();
         post.end();
         let record = sent.try_recv().unwrap();
         assert_eq!(record.parent, Some(parsed(SAMPLED).unwrap().span));
-        assert_eq!(record.context.trace, parsed(SAMPLED).unwrap().trace);
+        assert_eq!(record.trace.step.trace, parsed(SAMPLED).unwrap().trace);
         let mut delivery =
-            tracer.delivery("deliver", [None, Some(context), Some(context)].into_iter()).unwrap();
+            tracer.delivery("deliver", [None, Some(trace.clone()), Some(trace.clone())].into_iter()).unwrap();
         delivery.fail("503");
         delivery.end();
         let record = sent.try_recv().unwrap();
-        assert_eq!((record.parent, record.failure.as_deref()), (Some(context.span), Some("503")));
+        assert_eq!((record.parent, record.failure.as_deref()), (Some(trace.step.span), Some("503")));
         assert!(record.links.is_empty());
+        assert_eq!(record.trace.state.unwrap().as_str(), "a=1,b=2", "what others noted goes with it");
     }
 
     #[test]
     fn a_batch_of_many_traces_is_a_trace_that_names_them() {
         let (tracer, mut sent) = tracer(100, 8);
-        let of = |n: u8| Some(TraceParent::root([n; 16], [n; 8]));
+        let of = |n: u8| Some(Trace::from(TraceParent::root([n; 16], [n; 8])));
         tracer.delivery("deliver", (1..=200).map(of)).unwrap().end();
         let record = sent.try_recv().unwrap();
         assert_eq!((record.parent, record.links.len()), (None, LINKS));
-        assert!((1..=200).all(|n| record.context.trace != [n; 16]));
-        let mixed = [parsed(QUIET), of(3)];
+        assert!((1..=200).all(|n| record.trace.step.trace != [n; 16]));
+        let mixed = [parsed(QUIET).map(Trace::from), of(3)];
         tracer.delivery("deliver", mixed.into_iter()).unwrap().end();
-        assert_eq!(sent.try_recv().unwrap().links, [of(3).unwrap()]);
+        assert_eq!(sent.try_recv().unwrap().links, [of(3).unwrap().step]);
         assert!(tracer.delivery("deliver", [None].into_iter()).is_none());
     }
 
     #[test]
     fn who_is_not_recorded_only_travels_and_nonsense_counts_as_none() {
         let (tracer, mut sent) = tracer(0, 8);
-        let post = tracer.request("post", [QUIET].into_iter()).unwrap();
-        assert_eq!(post.context(), parsed(QUIET).unwrap());
+        let post = tracer.request("post", [QUIET].into_iter(), [].into_iter()).unwrap();
+        assert_eq!(post.trace(), parsed(QUIET).unwrap().into());
         post.end();
-        let delivery = tracer.delivery("deliver", [parsed(QUIET)].into_iter()).unwrap();
-        assert_eq!(delivery.context(), parsed(QUIET).unwrap());
+        let delivery = tracer.delivery("deliver", [parsed(QUIET).map(Trace::from)].into_iter()).unwrap();
+        assert_eq!(delivery.trace(), parsed(QUIET).unwrap().into());
         delivery.end();
         for none in [vec![], vec!["nonsense"], vec![SAMPLED, SAMPLED]] {
-            assert!(tracer.request("post", none.into_iter()).is_none(), "none of a hundred begin here");
+            assert!(
+                tracer.request("post", none.into_iter(), ["a=1"].into_iter()).is_none(),
+                "none of a hundred begin here"
+            );
         }
         assert!(sent.try_recv().is_err());
-        assert!(Tracer::default().request("post", [SAMPLED].into_iter()).is_none());
-        assert!(Tracer::default().delivery("deliver", [parsed(SAMPLED)].into_iter()).is_none());
+        assert!(Tracer::default().request("post", [SAMPLED].into_iter(), [].into_iter()).is_none());
+        assert!(
+            Tracer::default().delivery("deliver", [parsed(SAMPLED).map(Trace::from)].into_iter()).is_none()
+        );
     }
 
     #[test]
     fn a_full_queue_drops_and_counts() {
         let (tracer, mut sent) = tracer(100, 2);
         for _ in 0..5 {
-            tracer.request("post", [].into_iter()).unwrap().end();
+            tracer.request("post", [].into_iter(), [].into_iter()).unwrap().end();
         }
         let recorder = tracer.on.as_ref().unwrap();
         assert_eq!(recorder.metrics.trace_spans[SpanFate::QueueFull].get(), 3);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::domain::TraceParent;
+use crate::domain::{Trace, TraceParent};
 
 /// What a span is to its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum Kind {
 /// A span that is over.
 #[derive(Debug)]
 pub struct Record {
-    pub context: TraceParent,
+    pub trace: Trace,
     /// The step that it follows.
     pub parent: Option<[u8; 8]>,
     pub name: &'static str,
@@ -53,9 +53,9 @@ fn span(record: &Record) -> Value {
     let link =
         |to: &TraceParent| json!({ "traceId": to.trace_hex(), "spanId": to.span_hex(), "flags": to.flags });
     let mut span = json!({
-        "traceId": record.context.trace_hex(),
-        "spanId": record.context.span_hex(),
-        "flags": record.context.flags,
+        "traceId": record.trace.step.trace_hex(),
+        "spanId": record.trace.step.span_hex(),
+        "flags": record.trace.step.flags,
         "name": record.name,
         "kind": record.kind as u8,
         "startTimeUnixNano": record.begun.as_nanos().to_string(),
@@ -64,6 +64,9 @@ fn span(record: &Record) -> Value {
         "links": record.links.iter().map(link).collect::<Vec<_>>(),
         "status": {},
     });
+    if let Some(state) = &record.trace.state {
+        span["traceState"] = state.as_str().into();
+    }
     if let Some(parent) = record.parent {
         span["parentSpanId"] = data_encoding::HEXLOWER.encode(&parent).into();
     }
@@ -93,12 +96,13 @@ pub fn rejected(answer: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::TraceState;
 
     #[test]
     fn a_span_is_spelled_as_collectors_read_it() {
         let context = TraceParent::root([0x1a; 16], [0x2b; 8]);
         let record = Record {
-            context,
+            trace: Trace { step: context, state: TraceState::read(["a=1"].into_iter()) },
             parent: Some([0x3c; 8]),
             name: "deliver",
             kind: Kind::Client,
@@ -111,7 +115,7 @@ mod tests {
         let body = body(&[record], "me");
         let span = &body["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
         let wanted = json!({
-            "traceId": "1a".repeat(16), "spanId": "2b".repeat(8), "parentSpanId": "3c".repeat(8), "flags": 3,
+            "traceId": "1a".repeat(16), "spanId": "2b".repeat(8), "traceState": "a=1", "parentSpanId": "3c".repeat(8), "flags": 3,
             "name": "deliver", "kind": 3,
             "startTimeUnixNano": "1700000000000000001", "endTimeUnixNano": "1700000000000000010",
             "attributes": [

@@ -16,11 +16,13 @@ use crate::support::app::Backing;
 use crate::support::case::PATIENCE;
 use crate::support::collector::{Collector, attribute};
 use crate::support::gifts::gift;
-use crate::support::receiver::{Receiver, Reply, SECRET};
+use crate::support::receiver::{Delivery, Receiver, Reply, SECRET};
 
 on_both_stores!(
     a_post_is_traced_through_the_ledger_to_the_webhook,
     a_gift_that_waits_keeps_its_trace,
+    a_sale_is_a_step_of_the_trace_that_paid_for_it,
+    what_others_noted_is_passed_on_whole_or_not_at_all,
     what_is_not_recorded_is_only_passed_on,
     without_a_collector_nothing_of_it_is_looked_at,
 );
@@ -65,6 +67,16 @@ async fn post(app: &TestApp, path: &str, body: &Value, flags: &str) -> u16 {
     Api::send(request.body(body.to_string())).await.status
 }
 
+/// Posts it as a step of the trace, with these `tracestate` headers.
+async fn post_noted(app: &TestApp, path: &str, body: &Value, notes: &[&str]) -> u16 {
+    let mut request = app.request("POST", path).header("content-type", "application/json");
+    request = request.header("traceparent", format!("00-{TRACE}-{PARENT}-01"));
+    for note in notes {
+        request = request.header("tracestate", *note);
+    }
+    Api::send(request.body(body.to_string())).await.status
+}
+
 async fn a_post_is_traced_through_the_ledger_to_the_webhook() {
     let (collector, receiver) = (Collector::start().await, Receiver::start().await);
     let app = gateway(Some(&collector)).await;
@@ -106,6 +118,81 @@ async fn a_gift_that_waits_keeps_its_trace() {
     assert_eq!(post(&app, "/v1/feeds/show/gifts", &later, "01").await, 202);
     let came = receiver.wait_for("the gift", |got| !got.is_empty()).await.remove(0);
     assert_eq!(came.traceparent.unwrap().parse::<TraceParent>().unwrap().trace_hex(), TRACE);
+}
+
+async fn a_sale_is_a_step_of_the_trace_that_paid_for_it() {
+    let (collector, receiver) = (Collector::start().await, Receiver::start().await);
+    let app = gateway(Some(&collector)).await;
+    report(&app, &receiver).await;
+    let drop = json!({"gift": {"id": "rocket", "name": "Rocket"}, "total": 10});
+    assert_eq!(app.call("PUT", "/v1/feeds/show/drops/rocket", Some(&drop.to_string())).await.status, 201);
+    let claim = |id: &str, pay: &str| json!({"id": id, "user": {"id": id, "name": "U"}, "pay": pay});
+    let claims = "/v1/feeds/show/drops/rocket/claims";
+    let notes = &["a=1", "b=x y"][..];
+    assert_eq!(post_noted(&app, claims, &claim("paid", "now"), notes).await, 201);
+    let served = collector.wait_for("the claim", |span| span["kind"] == 2).await;
+    assert_eq!(
+        (&*served["traceId"].to_string(), attribute(&served, "http.response.status_code")),
+        (&*format!("{TRACE:?}"), "201")
+    );
+    assert_eq!(attribute(&served, "http.route"), "/v1/feeds/{feed}/drops/{drop}/claims");
+    let sold = receiver.wait_for("the sale", |got| !got.is_empty()).await.remove(0);
+    let entry = &sold.json["entries"][0];
+    assert_eq!((&entry["status"], &entry["gift"]["id"]), (&json!("sold"), &json!("paid")));
+    assert_eq!(entry["traceparent"], format!("00-{TRACE}-{}-01", served["spanId"].as_str().unwrap()));
+    assert_eq!((&entry["tracestate"], sold.tracestate.as_deref()), (&json!("a=1,b=x y"), Some("a=1,b=x y")));
+
+    // Whoever confirms a hold has paid for it: the claim's own trace ended with the hold.
+    assert_eq!(app.call("POST", claims, Some(&claim("held", "later").to_string())).await.status, 201);
+    let confirm = "/v1/feeds/show/holds/rocket~held/confirm";
+    assert_eq!(post_noted(&app, confirm, &json!({}), &[]).await, 200);
+    let confirmed = |span: &Value| span["kind"] == 2 && attribute(span, "http.route").ends_with("/confirm");
+    let served = collector.wait_for("the confirmation", confirmed).await;
+    let sold = receiver.wait_for("both sales", |got| got.len() >= 2).await.remove(1);
+    let entry = &sold.json["entries"][0];
+    assert_eq!((&entry["status"], &entry["gift"]["id"]), (&json!("sold"), &json!("held")));
+    assert_eq!(entry["traceparent"], format!("00-{TRACE}-{}-01", served["spanId"].as_str().unwrap()));
+    assert_eq!((&entry["tracestate"], &sold.tracestate), (&Value::Null, &None));
+}
+
+async fn what_others_noted_is_passed_on_whole_or_not_at_all() {
+    let (collector, receiver) = (Collector::start().await, Receiver::start().await);
+    let app = gateway(Some(&collector)).await;
+    report(&app, &receiver).await;
+    let waits = json!({"delay_ms": 200});
+    for (id, notes, kept, more) in [
+        (
+            "two",
+            &["rojo=00f067aa0ba902b7", "congo=t61rcWkgMzE"][..],
+            Some("rojo=00f067aa0ba902b7,congo=t61rcWkgMzE"),
+            &waits,
+        ),
+        ("quoted", &["a=\"{1 2}\\\""][..], Some("a=\"{1 2}\\\""), &json!({})),
+        ("upper", &["a=1", "Rojo=1"][..], None, &waits),
+        ("twice", &["a=1,a=2"][..], None, &json!({})),
+    ] {
+        let mut body = gift(id).by(id).json();
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let status = post_noted(&app, "/v1/feeds/show/gifts", &body, notes).await;
+        assert!(matches!(status, 201 | 202), "{id}: {status}");
+        let has = |got: &Delivery| got.json["entries"][0]["gift"]["id"] == id;
+        let came = receiver.wait_for(id, |got| got.iter().any(has)).await;
+        let came = came.iter().find(|got| has(got)).unwrap();
+        assert_eq!(
+            (came.tracestate.as_deref(), came.json["entries"][0]["tracestate"].as_str()),
+            (kept, kept),
+            "{id}"
+        );
+        assert!(came.traceparent.as_deref().unwrap().contains(TRACE), "{id}: the trace itself goes on");
+        let claim = json!({"consumer": "t", "from": "start", "max": 100});
+        let path = format!("/v1/feeds/show/groups/{id}/claim");
+        let read = app.call("POST", &path, Some(&claim.to_string())).await;
+        assert_eq!(read.status, 200, "{read:?}");
+        let last = read.json()["entries"].as_array().unwrap().last().unwrap().clone();
+        assert_eq!((&last["gift"]["id"], last["tracestate"].as_str()), (&json!(id), kept), "{last}");
+    }
+    let noted = |span: &Value| span["kind"] == 2 && span["traceState"] == "a=\"{1 2}\\\"";
+    collector.wait_for("the collector was told", noted).await;
 }
 
 async fn what_is_not_recorded_is_only_passed_on() {
@@ -175,7 +262,7 @@ async fn spans_that_wait_are_sent_on_the_way_down() {
     let to = traces::endpoint(&collector.url()).unwrap();
     let (tracer, export) = Tracer::start(to, 100, &metrics, &Arc::default()).unwrap();
     for _ in 0..600 {
-        tracer.request("post", [].into_iter()).unwrap().end();
+        tracer.request("post", [].into_iter(), [].into_iter()).unwrap().end();
     }
     export.stop(3 * PATIENCE).await;
     assert_eq!(metrics.trace_spans[SpanFate::Sent].get(), 600);

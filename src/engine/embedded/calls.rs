@@ -10,7 +10,7 @@ use crate::domain::{
     Ask, Block, BlockScope, Blocked, Cancelled, Claim, Claimed, Confirmed, Control, Cursor, DeadLetter,
     Decision, Defined, DropId, DropSpec, DropView, DuePlace, FeedId, Gift, GiftId, GiftTakenBack, GoalId,
     GroupId, GroupView, Hold, HoldId, Hook, HookId, HookKey, InReview, Job, Millis, Outcome, Policy,
-    Position, Reader, Replay, Reviewing, RowId, Source, SourceId, SourceNote, Taken,
+    Position, Reader, Replay, Reviewing, RowId, Source, SourceId, SourceNote, Taken, Trace,
 };
 use crate::engine::{
     Count, DUE_BATCH, DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, EngineError, FeedStore,
@@ -151,9 +151,15 @@ impl DropStore for EmbeddedEngine {
         self.at(now, move |feeds| feeds.on(&feed, now, |txn| drops::claim(txn, &drop, &claim)))
     }
 
-    fn confirm<'a>(&'a self, feed: &'a FeedId, hold: &'a HoldId, now: Millis) -> Wait<'a, Confirmed> {
+    fn confirm<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        hold: &'a HoldId,
+        trace: Option<Trace>,
+        now: Millis,
+    ) -> Wait<'a, Confirmed> {
         let (feed, hold) = (feed.clone(), hold.clone());
-        self.at(now, move |feeds| feeds.on(&feed, now, |txn| drops::confirm(txn, &hold)))
+        self.at(now, move |feeds| feeds.on(&feed, now, |txn| drops::confirm(txn, &hold, trace.as_ref())))
     }
 
     fn cancel<'a>(&'a self, feed: &'a FeedId, hold: &'a HoldId, now: Millis) -> Wait<'a, Cancelled> {

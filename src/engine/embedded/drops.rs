@@ -11,7 +11,7 @@ use crate::domain::drop::MAX_DROPS;
 use crate::domain::row::{RowDrop, SoldRow};
 use crate::domain::{
     Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec,
-    DropView, DueKind, Hold, HoldId, Millis, Pay, ReviewMode, Sale, Stock,
+    DropView, DueKind, Hold, HoldId, Millis, Pay, ReviewMode, Sale, Stock, Trace,
 };
 use crate::engine::record::{SoldEntry, push_sold};
 
@@ -81,7 +81,13 @@ pub(super) fn claim(txn: &mut FeedTxn<'_>, drop: &DropId, claim: &Claim) -> Step
         Pay::Later => ClaimOutcome::Held(txn.now.plus(stock.spec.hold_ttl_ms)),
         Pay::Now => {
             let (person, message) = (claim.user.to_json(), claim.message_json());
-            ClaimOutcome::Sold(sell(txn, &hold, &stock, (&*person, message.as_deref(), claim.count))?)
+            ClaimOutcome::Sold(sell(
+                txn,
+                &hold,
+                &stock,
+                (&*person, message.as_deref(), claim.count),
+                claim.trace.as_ref(),
+            )?)
         }
     };
     claims::put_claim(txn.db, no, drop, claim, &fate)?;
@@ -90,7 +96,7 @@ pub(super) fn claim(txn: &mut FeedTxn<'_>, drop: &DropId, claim: &Claim) -> Step
 }
 
 /// See [`crate::engine::DropStore::confirm`].
-pub(super) fn confirm(txn: &mut FeedTxn<'_>, hold: &HoldId) -> Step<Confirmed> {
+pub(super) fn confirm(txn: &mut FeedTxn<'_>, hold: &HoldId, trace: Option<&Trace>) -> Step<Confirmed> {
     let Some(mut stock) = stock(txn, &hold.drop)? else { return Ok(Confirmed::Unknown) };
     let no = txn.number()?;
     let filled = claims::claim(txn.db, no, hold)?.filter(|filled| filled.expires.is_some());
@@ -101,7 +107,7 @@ pub(super) fn confirm(txn: &mut FeedTxn<'_>, hold: &HoldId) -> Step<Confirmed> {
             State::Held => {
                 stock.sell_held(filled.count);
                 let row = (&*filled.person, filled.message.as_deref(), filled.count);
-                let sale = sell(txn, hold, &stock, row)?;
+                let sale = sell(txn, hold, &stock, row, trace)?;
                 claims::sell(txn.db, filled, &sale)?;
                 let (claim, count) = (hold.clone(), filled.count);
                 Confirmed::New(ClaimAnswer { claim, count, fate: ClaimOutcome::Sold(sale) })
@@ -211,6 +217,7 @@ fn sell(
     HoldId { drop, claim }: &HoldId,
     stock: &Stock,
     (user, message, count): (&str, Option<&str>, u64),
+    trace: Option<&Trace>,
 ) -> Step<Sale> {
     let (gift, left) = (&stock.spec.gift, stock.free());
     // Where a host reviews what is said, a sale shows without its message.
@@ -218,7 +225,7 @@ fn sell(
     let row = SoldRow { user, gift, message: shown, count, drop: RowDrop { drop: drop.clone(), left } };
     let sale = txn.change(|state, policy, now, effects| state.sell(row, policy, now, effects))?;
     let drop = format!("{left} {drop}");
-    let sold = SoldEntry { id: claim, count, drop: &drop, user, gift, message };
+    let sold = SoldEntry { id: claim, count, drop: &drop, user, gift, message, trace };
     let now = txn.now;
     entries::enter(txn, |out| push_sold(out, sold, sale.at.seq, &sale.row, now))?;
     totals::count_sale(txn, user, count, &sale.row)?;

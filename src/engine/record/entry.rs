@@ -7,13 +7,13 @@ use super::{Records, line, push_body, push_number};
 use crate::domain::json::push_string;
 use crate::domain::row::combo_key;
 use crate::domain::tally::GoalView;
-use crate::domain::{Cursor, Entry, EntryStatus, Gift, GiftId, Millis, RowId, Show, TraceParent};
+use crate::domain::{Cursor, Entry, EntryStatus, Gift, GiftId, Millis, RowId, Show, Trace};
 
 /// Lines of one entry.
 pub const ENTRY_LINES: usize = 11;
 
 /// What an entry keeps of `gift` beside the lines of [`push_body`]: `ID COUNT OCCURRED|- SHOW`, where SHOW is
-/// `-`, `+MS` or a time, and where there is a trace, behind that its `traceparent`. Without a line break; empty for a test, which is no entry.
+/// `-`, `+MS` or a time, and behind that [`trace_mark`]. Without a line break; empty for a test, which is no entry.
 pub fn entry_extra(gift: &Gift) -> String {
     if gift.test {
         return String::new();
@@ -28,10 +28,13 @@ pub fn entry_extra(gift: &Gift) -> String {
         Show::After(ms) => drop(write!(out, "+{ms}")),
         Show::At(at) => drop(write!(out, "{}", at.0)),
     }
-    if let Some(trace) = &gift.trace {
-        let _ = write!(out, " {trace}");
-    }
+    out.push_str(&trace_mark(gift.trace.as_ref()));
     out
+}
+
+/// What an entry's second line ends with: nothing, or a blank and the trace.
+pub fn trace_mark(trace: Option<&Trace>) -> String {
+    trace.map(|trace| format!(" {trace}")).unwrap_or_default()
 }
 
 /// Appends an entry's first line: `STATUS SEQ|- ROW|- AT`.
@@ -88,13 +91,15 @@ pub struct SoldEntry<'a> {
     pub gift: &'a str,
     /// A JSON string.
     pub message: Option<&'a str>,
+    /// The step of a trace that paid for it.
+    pub trace: Option<&'a Trace>,
 }
 
 /// Appends the entry of a sale: [`ENTRY_LINES`] lines.
 pub fn push_sold(out: &mut String, sale: SoldEntry<'_>, seq: u64, row: &RowId, at: Millis) {
     push_entry_head(out, EntryStatus::Sold, Some(seq), Some(row), at);
-    let SoldEntry { id, count, drop, user, gift, message } = sale;
-    line(out, format_args!("{id} {count} - -"));
+    let SoldEntry { id, count, drop, user, gift, message, trace } = sale;
+    line(out, format_args!("{id} {count} - -{}", trace_mark(trace)));
     let message = message.unwrap_or_default();
     let _ = write!(out, "{count}\n\n\n\n0 {drop}\n{user}\n{gift}\n{message}\n \n");
 }
@@ -126,8 +131,8 @@ impl Records<'_> {
     }
 
     /// The event of an entry, as JSON, and the trace that brought it.
-    fn event(&mut self, status: EntryStatus) -> Option<(String, Option<TraceParent>)> {
-        let mut extra = self.lines.next()?.split(' ');
+    fn event(&mut self, status: EntryStatus) -> Option<(String, Option<Trace>)> {
+        let mut extra = self.lines.next()?.splitn(5, ' ');
         let (id, own_count, occurred, show) = (extra.next()?, extra.next()?, extra.next()?, extra.next()?);
         let trace = extra.next().and_then(|trace| trace.parse().ok());
         let (count, value, _key) = (self.lines.next()?, self.lines.next()?, self.lines.next()?);
@@ -190,7 +195,7 @@ fn maybe<T: std::str::FromStr>(text: &str) -> Option<Option<T>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::json;
+    use crate::domain::{TraceParent, TraceState, json};
 
     fn gift(body: &str) -> Gift {
         Gift::parse(json::syntax(body.as_bytes()).unwrap(), None).unwrap()
@@ -213,11 +218,12 @@ mod tests {
                 (Cursor(9), Some(7), Some(row), Millis(5))
             );
             assert_eq!((&*entry.gift, entry.trace), (body, None));
-            let trace = Some(TraceParent::root([7; 16], [8; 8]));
+            let state = TraceState::read(["a=1,b=x \"y\""].into_iter());
+            let trace = Some(Trace { step: TraceParent::root([7; 16], [8; 8]), state });
             let mut traced = String::new();
             push_entry(
                 &mut traced,
-                &Gift { trace, ..gift(body) },
+                &Gift { trace: trace.clone(), ..gift(body) },
                 EntryStatus::Merged,
                 Some(7),
                 None,
@@ -239,7 +245,19 @@ mod tests {
         assert_eq!(text, "");
         let (user, gift) = ("{\"id\":\"u\",\"name\":\"U\"}", "{\"id\":\"r\",\"name\":\"R\"}");
         let (id, row) = ("c-1".parse().unwrap(), "e-2".parse().unwrap());
-        let sale = SoldEntry { id: &id, count: 2, drop: "8 rocket", user, gift, message: Some("\"hi\"") };
+        let sale = SoldEntry {
+            id: &id,
+            count: 2,
+            drop: "8 rocket",
+            user,
+            gift,
+            message: Some("\"hi\""),
+            trace: None,
+        };
+        let traced = Trace::from(TraceParent::root([7; 16], [8; 8]));
+        let mut with_trace = String::new();
+        push_sold(&mut with_trace, SoldEntry { trace: Some(&traced), ..sale }, 2, &row, Millis(3));
+        assert_eq!(Records::new(&with_trace).entry(Cursor(1)).unwrap().trace, Some(traced));
         push_sold(&mut text, sale, 2, &row, Millis(3));
         assert_eq!(text.lines().count(), ENTRY_LINES);
         let entry = Records::new(&text).entry(Cursor(1)).unwrap();

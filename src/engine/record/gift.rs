@@ -89,8 +89,10 @@ impl Records<'_> {
                 None => Show::At(Millis(text.parse().ok()?)),
             },
         };
-        let mut marks = self.lines.next()?.split(' ');
-        let (marks, trace) = (marks.next()?.parse::<u8>().ok()?, marks.next());
+        let marks = self.lines.next()?;
+        let (marks, trace) =
+            marks.split_once(' ').map_or((marks, None), |(marks, trace)| (marks, Some(trace)));
+        let marks = marks.parse::<u8>().ok()?;
         // A trace is nothing that a gift may be lost for.
         let trace = trace.and_then(|trace| trace.parse().ok());
         let test = marks & 1 == 1;
@@ -134,7 +136,7 @@ impl Records<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{TraceParent, json};
+    use crate::domain::{Trace, TraceParent, TraceState, json};
 
     #[test]
     fn a_gift_is_read_back_as_it_was_and_a_cut_one_is_none() {
@@ -144,7 +146,10 @@ mod tests {
             r#"{"user":{"id":"u","name":"U"},"gift":{"id":"g","name":"G"},"delay_ms":604800000}"#,
         ] {
             let mut gift = Gift::parse(json::syntax(body.as_bytes()).unwrap(), None).unwrap();
-            gift.trace = gift.test.then(|| TraceParent::root([7; 16], [8; 8]));
+            gift.trace = gift.test.then(|| Trace {
+                step: TraceParent::root([7; 16], [8; 8]),
+                state: TraceState::read(["a=1,b=x y"].into_iter()),
+            });
             let mut text = String::new();
             push_gift(&mut text, &gift);
             assert_eq!(text.lines().count(), 18);

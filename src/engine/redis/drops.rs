@@ -15,10 +15,10 @@ use crate::domain::claim::user_digest;
 use crate::domain::drop::MAX_DROPS;
 use crate::domain::{
     Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec,
-    DropView, FeedId, Hold, HoldId, Millis, Pay, Phase, Position, Sale,
+    DropView, FeedId, Hold, HoldId, Millis, Pay, Phase, Position, Sale, Trace,
 };
 use crate::engine::EngineError;
-use crate::engine::record::SpecNumbers;
+use crate::engine::record::{SpecNumbers, trace_mark};
 
 /// Holds of one user in one answer.
 const HOLDS: usize = 1000;
@@ -190,11 +190,11 @@ impl DropStock {
         &self,
         feed: &FeedId,
         hold: &HoldId,
-        how: &str,
+        (how, trace): (&str, Option<&Trace>),
         now: Millis,
     ) -> Result<(char, Option<ClaimAnswer>), Fault> {
         let own = |call: &mut Call| {
-            call.arg("how", how).arg("claim", &hold.claim);
+            call.arg("how", how).arg("claim", &hold.claim).arg("trace", trace_mark(trace));
         };
         let reply =
             self.run((&scripts::DROP_END, &scripts::DROP_END_COUNTED), feed, &hold.drop, now, own).await?;
@@ -206,8 +206,14 @@ impl DropStock {
         Ok((kind, sold))
     }
 
-    pub async fn confirm(&self, feed: &FeedId, hold: &HoldId, now: Millis) -> Result<Confirmed, Fault> {
-        Ok(match self.end(feed, hold, "confirm", now).await? {
+    pub async fn confirm(
+        &self,
+        feed: &FeedId,
+        hold: &HoldId,
+        trace: Option<&Trace>,
+        now: Millis,
+    ) -> Result<Confirmed, Fault> {
+        Ok(match self.end(feed, hold, ("confirm", trace), now).await? {
             ('n', Some(answer)) => Confirmed::New(answer),
             ('a', Some(answer)) => Confirmed::Again(answer),
             ('e', _) => Confirmed::Ended,
@@ -216,7 +222,7 @@ impl DropStock {
     }
 
     pub async fn cancel(&self, feed: &FeedId, hold: &HoldId, now: Millis) -> Result<Cancelled, Fault> {
-        Ok(match self.end(feed, hold, "cancel", now).await?.0 {
+        Ok(match self.end(feed, hold, ("cancel", None), now).await?.0 {
             'n' => Cancelled::Done,
             'e' => Cancelled::Ended,
             _ => Cancelled::Unknown,
@@ -235,7 +241,7 @@ impl DropStock {
 }
 
 /// What the script gets of a claim.
-fn claim_args(claim: &Claim) -> [(&'static str, String); 8] {
+fn claim_args(claim: &Claim) -> [(&'static str, String); 9] {
     [
         ("claim", claim.id.to_string()),
         ("fingerprint", claim.fingerprint.to_string()),
@@ -245,6 +251,7 @@ fn claim_args(claim: &Claim) -> [(&'static str, String); 8] {
         ("user", claim.user.to_json()),
         ("message", claim.message_json().as_deref().unwrap_or_default().to_owned()),
         ("gifter", wire::gifter(&claim.user)),
+        ("trace", trace_mark(claim.trace.as_ref())),
     ]
 }
 

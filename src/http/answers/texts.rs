@@ -334,6 +334,9 @@ pub struct LedgerEntry {
     at: String,
     /// The step of a trace that brought the gift (W3C Trace Context), where the gateway records traces.
     traceparent: Option<String>,
+    /// What the systems that the trace came through noted (W3C Trace Context), where they did.
+    #[schema(max_length = 512)]
+    tracestate: Option<String>,
     gift: GiftEvent,
 }
 

@@ -321,6 +321,8 @@ fn delivery() -> Value {
             header("webhook-signature", "v1, and the base64 of HMAC-SHA256 over id.timestamp.body; one for each secret"),
             json!({ "name": "traceparent", "in": "header", "required": false, "schema": { "type": "string" },
                 "description": "W3C Trace Context: this attempt, where the gateway records traces and a gift of the batch was traced" }),
+            json!({ "name": "tracestate", "in": "header", "required": false, "schema": { "type": "string", "maxLength": 512 },
+                "description": "W3C Trace Context: what came with the gift's traceparent, where all gifts of the batch are of one trace" }),
         ],
         "requestBody": { "required": true, "content": { "application/json": {
             "schema": { "$ref": "#/components/schemas/Delivery" },

@@ -1,6 +1,6 @@
-//! A watcher's connection as a response body: event streams, and WebSockets over TLS. The server asks
-//! it for bytes when the socket took the last ones, so nothing queues per watcher: what a slow socket
-//! does not take stays on the board.
+//! A watcher's connection as a response body: event streams, and WebSockets on connections that asked for something
+//! else before. The server asks it for bytes when the socket took the last ones, so nothing queues per watcher: what
+//! a slow socket does not take stays on the board.
 
 use std::convert::Infallible;
 use std::pin::Pin;

@@ -83,7 +83,7 @@ async fn many_feeds(
     serve(&req, input, &accepted, Handshake { place, only: None, address, waiting, watcher, deflate })
 }
 
-/// A watcher whose connection the HTTP server keeps: one over TLS, or one that asked for something else before.
+/// A watcher whose connection the HTTP server keeps: one that asked for something else before.
 fn serve(
     req: &HttpRequest,
     input: web::Payload,

@@ -1,9 +1,9 @@
 //! Watching: live sockets and event streams, from the handshake to the last byte.
 //!
 //! A WebSocket is received and agreed on by a thread of [`sockets`] (`reception`), which then serves it; what the
-//! HTTP server must serve (event streams, and everything over TLS) comes in at `endpoints` and goes out as a `body`.
-//! Either way `handshake` says what is agreed on, and it becomes a [`connection`], whose transport (`protocol` or
-//! `sse`) spells what `live` owes it.
+//! HTTP server must serve (event streams, and connections that asked for something else before) comes in at
+//! `endpoints` and goes out as a `body`. Either way `handshake` says what is agreed on, and it becomes a
+//! [`connection`], whose transport (`protocol` or `sse`) spells what `live` owes it.
 
 mod body;
 pub mod command;

@@ -81,12 +81,8 @@ impl Load<'_> {
         Ok(Connected { known, watchers, took, before, after, own })
     }
 
-    /// Where feeds end; of a server that cannot be asked, as far as any watcher has seen.
+    /// Where feeds end. Of a server that does not number, watchers stand nowhere and are never behind.
     fn ends_after_storm(&self, stands: &[u64]) -> Result<Vec<u64>, BenchError> {
-        let seen = |(feed, _): (usize, &u64)| match self.dialect.stands_at(feed) {
-            Some(asked) => asked,
-            None => Ok(self.ledger.feeds[feed].known()),
-        };
-        stands.iter().enumerate().map(seen).collect()
+        (0..stands.len()).map(|feed| self.dialect.stands_at(feed).unwrap_or(Ok(0))).collect()
     }
 }

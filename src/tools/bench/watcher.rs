@@ -56,7 +56,7 @@ pub(super) struct Watcher {
     /// Is not read from, and its times don't count.
     pub stalled: bool,
     pub place: FramePosition,
-    /// Comes while gifts flow: of a server that does not number, its first message says where it stands.
+    /// Comes while gifts flow: of a server that does not number, nobody can say which messages it is owed.
     pub late: bool,
     frame: Option<Frame>,
     /// What the last read left over: less than the start of a frame, or less than a mark.
@@ -295,10 +295,11 @@ impl Watcher {
                     if let Kind::Changes { first, .. } = frame.kind {
                         feed.know(first + frame.marks, mark);
                     } else if let Some(seq) = feed.number(mark) {
-                        if std::mem::take(&mut self.late) {
-                            self.place = FramePosition::at(seq - 1);
+                        if self.late {
+                            ledger.counts.received += 1;
+                        } else {
+                            self.place.take(seq, seq, &mut ledger.counts);
                         }
-                        self.place.take(seq, seq, &mut ledger.counts);
                         if !self.stalled {
                             feed.arrive(seq, seq, now, &mut ledger.times);
                         }

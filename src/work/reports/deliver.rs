@@ -199,8 +199,8 @@ impl Deliverer {
     ) -> Verdict {
         let begun = Instant::now();
         self.metrics.webhook_in_flight.inc();
-        let traceparent = span.as_ref().map(Span::context);
-        let verdict = self.sender.send(url, secrets, id, body, now, traceparent).await;
+        let trace = span.as_ref().map(Span::trace);
+        let verdict = self.sender.send(url, secrets, id, body, now, trace).await;
         self.metrics.webhook_in_flight.dec();
         self.metrics.webhook_time.observe(begun.elapsed().as_secs_f64());
         let fate = match &verdict {
@@ -226,7 +226,8 @@ impl Deliverer {
 
     /// The span of an attempt, where traces are recorded and an entry was traced.
     fn span(&self, job: &Job, spec: &HookSpec, batch: &str, sent: &[Entry]) -> Option<Span> {
-        let mut span = self.tracer.delivery("deliver to webhook", sent.iter().map(|entry| entry.trace))?;
+        let mut span =
+            self.tracer.delivery("deliver to webhook", sent.iter().map(|entry| entry.trace.clone()))?;
         let host = reqwest::Url::parse(&spec.url).ok().and_then(|url| url.host_str().map(str::to_owned));
         span.set("http.request.method", "POST");
         span.set("server.address", host.unwrap_or_default());

@@ -12,7 +12,7 @@ use reqwest::{Client, Response, Url};
 use super::signature::sign;
 use crate::domain::address::is_public;
 use crate::domain::delivery::Verdict;
-use crate::domain::{Entry, FeedId, Millis, TraceParent, json};
+use crate::domain::{Entry, FeedId, Millis, Trace, json};
 use crate::outbound;
 
 /// What is read of an answer, so that its connection can be used again. Beyond, the connection is closed.
@@ -76,7 +76,7 @@ impl Sender {
         id: &str,
         body: Bytes,
         now: Millis,
-        step: Option<TraceParent>,
+        trace: Option<Trace>,
     ) -> Verdict {
         let failed = |why: String| Verdict::Failed(why, None);
         let Ok(url) = Url::parse(url) else { return failed("the URL cannot be read".into()) };
@@ -92,8 +92,11 @@ impl Sender {
             .header("webhook-timestamp", timestamp)
             .header("webhook-signature", sign(secrets, id, timestamp, &body))
             .body(body);
-        if let Some(step) = step {
+        if let Some(Trace { step, state }) = trace {
             request = request.header("traceparent", step.to_string());
+            if let Some(state) = state {
+                request = request.header("tracestate", state.as_str());
+            }
         }
         match request.send().await {
             Ok(answer) => {

@@ -134,7 +134,7 @@ impl Side {
                 seen.push(self.said(done));
             }
             Call::Confirm(hold) => {
-                let done = engine.confirm(&feed, hold, now).await.unwrap();
+                let done = engine.confirm(&feed, hold, None, now).await.unwrap();
                 self.case.list().await;
                 seen.push(self.said(done));
             }

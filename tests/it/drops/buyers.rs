@@ -94,7 +94,7 @@ async fn who_removes_a_hold_wins(engines: Vec<Arc<dyn Engine>>) {
             tokio::spawn(async move {
                 let at = if n % 2 == 0 { before } else { over };
                 let (paid, cancelled, ticked) = tokio::join!(
-                    one.confirm(&feed, &hold, before),
+                    one.confirm(&feed, &hold, None, before),
                     two.cancel(&feed, &hold, before),
                     two.tick(&feed, &hold.drop, at),
                 );

@@ -159,7 +159,7 @@ async fn drops_go_on_where_they_were_when_redis_restarts() {
         answers.insert(body.to_string(), answer);
     }
     let held = answers.values().find(|answer| answer.claim.claim.as_str() == "c4").unwrap().claim.clone();
-    let Confirmed::New(sold) = engine.confirm(&feed, &held, now).await.unwrap() else { panic!() };
+    let Confirmed::New(sold) = engine.confirm(&feed, &held, None, now).await.unwrap() else { panic!() };
     server.kill();
     assert!(engine.tick(&feed, &drop, now).await.is_err(), "nothing is made up while it is away");
     server.start_again();
@@ -174,7 +174,7 @@ async fn drops_go_on_where_they_were_when_redis_restarts() {
         let body: Value = serde_json::from_str(&body).unwrap();
         assert_eq!(other.claim(&feed, &drop, claim_of(&body), now).await.unwrap(), Claimed::Again(first));
     }
-    assert_eq!(other.confirm(&feed, &held, now).await.unwrap(), Confirmed::Again(sold));
+    assert_eq!(other.confirm(&feed, &held, None, now).await.unwrap(), Confirmed::Again(sold));
     let later = now.plus(1_800_000);
     let view = engine.tick(&feed, &drop, later).await.unwrap().unwrap();
     assert_eq!((view.free, view.held, view.sold), (6, 0, 4));

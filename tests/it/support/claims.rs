@@ -114,7 +114,7 @@ impl Case {
 
     /// Pays for a hold.
     pub async fn confirm(&mut self, hold: &HoldId) -> Confirmed {
-        let confirmed = self.engine.confirm(&self.feed, hold, self.now).await.unwrap();
+        let confirmed = self.engine.confirm(&self.feed, hold, None, self.now).await.unwrap();
         self.list().await;
         confirmed
     }

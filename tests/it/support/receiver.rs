@@ -49,6 +49,8 @@ pub struct Delivery {
     pub signatures: Vec<String>,
     /// `traceparent`, if it came.
     pub traceparent: Option<String>,
+    /// `tracestate`, if it came.
+    pub tracestate: Option<String>,
     /// The body as it came.
     pub body: String,
     /// The body read.
@@ -203,8 +205,19 @@ async fn serve(stream: TcpStream, state: Arc<Mutex<State>>) -> Option<()> {
         let at = Instant::now();
         let timestamp = headers["webhook-timestamp"].clone();
         let traceparent = headers.get("traceparent").cloned();
-        let mut delivery =
-            Delivery { id, timestamp, path, signatures, traceparent, body, json, at, accepted: false };
+        let tracestate = headers.get("tracestate").cloned();
+        let mut delivery = Delivery {
+            id,
+            timestamp,
+            path,
+            signatures,
+            traceparent,
+            tracestate,
+            body,
+            json,
+            at,
+            accepted: false,
+        };
         let reply = {
             let mut state = state.lock().unwrap();
             let reply = (state.judge)(&delivery);

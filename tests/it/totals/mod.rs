@@ -391,7 +391,7 @@ async fn sales_and_scheduled_gifts_count_when_they_are_shown(mut t: Case) {
         t.engine.claim(&t.feed, &drop, claim, t.now).await.unwrap();
     }
     assert_eq!(totals(&t, Period::All).await, "2 5 2 0", "a hold does not count");
-    t.engine.confirm(&t.feed, &"rocket~c2".parse().unwrap(), t.now).await.unwrap();
+    t.engine.confirm(&t.feed, &"rocket~c2".parse().unwrap(), None, t.now).await.unwrap();
     assert_eq!(totals(&t, Period::All).await, "3 8 2 0");
     assert_eq!(ranking(&t, ask(Period::All, "units")).await[0], ("b\"\\\n".to_owned(), 6));
     let row = t.row_ids().await[0].clone();

@@ -3,6 +3,7 @@
 use super::super::engine::RedisEngine;
 use crate::domain::{
     Cancelled, Claim, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, FeedId, Hold, HoldId, Millis,
+    Trace,
 };
 use crate::engine::{DropStore, Wait};
 
@@ -47,10 +48,16 @@ impl DropStore for RedisEngine {
         })
     }
 
-    fn confirm<'a>(&'a self, feed: &'a FeedId, hold: &'a HoldId, now: Millis) -> Wait<'a, Confirmed> {
+    fn confirm<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        hold: &'a HoldId,
+        trace: Option<Trace>,
+        now: Millis,
+    ) -> Wait<'a, Confirmed> {
         Box::pin(async move {
             let _permit = self.permit_for(feed)?;
-            Ok(self.stock.confirm(feed, hold, now).await?)
+            Ok(self.stock.confirm(feed, hold, trace.as_ref(), now).await?)
         })
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tipcast::domain::{
     Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec,
     DropView, FeedId, Hold, HoldId, Millis, Op, Pay, Phase, Policy, ReviewMode, Row, RowDrop, RowId, Sale,
+    Trace,
 };
 use tipcast::engine::{DropStore, Wait};
 
@@ -301,7 +302,13 @@ impl DropStore for Model {
         }))
     }
 
-    fn confirm<'a>(&'a self, feed: &'a FeedId, hold: &'a HoldId, now: Millis) -> Wait<'a, Confirmed> {
+    fn confirm<'a>(
+        &'a self,
+        feed: &'a FeedId,
+        hold: &'a HoldId,
+        _: Option<Trace>,
+        now: Millis,
+    ) -> Wait<'a, Confirmed> {
         done(self.on(feed, |f, policy| {
             let confirmed = f.with_drop(&hold.drop, &policy, now, |f| f.confirm(hold, &policy, now));
             confirmed.unwrap_or(Confirmed::Unknown)
