@@ -29,7 +29,10 @@ if USER ~= '' then
   elseif BEFORE == '' then
     call('HSET', WALKS, USER, format('%d', now) .. ' ' .. AFTER)
   elseif call('HGET', WALKS, USER) == BEFORE then
-    if AFTER == '' then call('HDEL', WALKS, USER) else call('HSET', WALKS, USER, match(BEFORE, '^%d+') .. ' ' .. AFTER) end
+    local since, places = match(BEFORE, '^(%d+) (.*)$')
+    -- One that came no further, because a shard is away, is behind all others from now on.
+    if places == AFTER then since = format('%d', now - ARGV[4]) end
+    if AFTER == '' then call('HDEL', WALKS, USER) else call('HSET', WALKS, USER, since .. ' ' .. AFTER) end
   end
 end
 if NODE == '' then return { '' } end

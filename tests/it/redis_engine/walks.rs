@@ -132,6 +132,28 @@ async fn a_block_that_is_taken_back_ends_its_walk() {
 }
 
 #[tokio::test]
+async fn a_walk_that_comes_no_further_holds_up_no_other() {
+    let server = Arc::new(RedisServer::start());
+    let mut t = Case::on(Store::Redis(Corner::of(server.clone()))).await;
+    let feeds = feeds_with_rows(&t, 3).await;
+    t.engine.begin_walk("first", t.now).await.unwrap();
+    t.pass(10);
+    t.engine.begin_walk(BAD, t.now).await.unwrap();
+    t.pass(2_000);
+    // As it is for a user of before, who may not do this.
+    server.run(&["ACL", "SETUSER", "default", "-scan"]);
+    for _ in 0..2 {
+        t.pass(100);
+        let error = t.engine.walk_on("a", t.now).await.unwrap_err().to_string();
+        assert!(error.contains("ACL line"), "{error}");
+    }
+    server.run(&["ACL", "SETUSER", "default", "+scan"]);
+    assert_eq!(t.engine.walk_on("a", t.now).await.unwrap().user.as_deref(), Some(BAD), "it was the second");
+    walk_to_the_end(&t, &*t.engine, "a").await;
+    assert_eq!(rows_of(&t, &feeds).await, (0, 3));
+}
+
+#[tokio::test]
 async fn every_shard_of_a_cluster_is_walked_through() {
     let mut t = Case::on(Store::cluster()).await;
     let feeds = feeds_with_rows(&t, 40).await;
