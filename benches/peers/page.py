@@ -33,6 +33,8 @@ first. Tipcast's watchers are sent a snapshot on connecting; the others get noth
 `flush_ms` into one frame; with `flush_ms 0` every gift is its own, as with the others.
 
 Lost, repeated and out of order are counted for every watcher in every run, and are 0 where a table says nothing else.
+
+What single steps cost, one by one: [COSTS.md](COSTS.md).
 """
 
 
