@@ -233,6 +233,6 @@ def text(rows, missing, took):
         if part in rows:
             parts += [f"## {title}\n", words + "\n", table(rows[part], columns)]
     for label, why in missing.items():
-        parts.append(f"{label} is not in these tables: {why}\n")
+        parts.append(f"Where {label} is missing in a table: {why}\n")
     parts.append(f"The run took {took / 60:.0f} minutes.\n")
     return "\n".join(parts)
