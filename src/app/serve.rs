@@ -5,6 +5,8 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actix_web::web;
+
 use super::tls::Certificate;
 use super::workers::{Settings, Workers};
 use crate::config::Http;
@@ -12,7 +14,6 @@ use crate::http::Gate;
 use crate::http::inbound::Inbound;
 use crate::http::watch::sockets::Queues;
 use crate::http::watch::{Reception, WatcherThreads, start_watcher_threads};
-use actix_web::web;
 
 /// A server that runs.
 pub(super) struct Serving {

@@ -1,10 +1,9 @@
 //! Places for watchers: so many in all, so many from one address.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::http::inbound::{Inbound, Peer};
+use crate::http::inbound::{Counts, Inbound, Peer};
 
 /// Watchers that are being told at the same time that there is no place. Telling them over their socket
 /// is a courtesy to browsers, which do not show a page the status of a refused handshake.
@@ -39,7 +38,7 @@ pub struct Places {
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
-    of: HashMap<IpAddr, usize>,
+    of: Counts,
     turned_away: usize,
 }
 
@@ -56,12 +55,11 @@ impl Places {
         }
         if let Some(address) = address {
             let exempt = address.is_loopback() && !limits.count_loopback;
-            let has = taken.of.get(&address).copied().unwrap_or_default();
-            if limits.per_address > 0 && !exempt && has >= limits.per_address {
+            if limits.per_address > 0 && !exempt && taken.of.of(Some(address)) >= limits.per_address {
                 return Err(Full::Address);
             }
-            *taken.of.entry(address).or_default() += 1;
         }
+        taken.of.enter(address);
         taken.all += 1;
         Ok(WatcherPlace {
             places: self.clone(),
@@ -129,13 +127,7 @@ impl Drop for WatcherPlace {
             Kind::TurnedAway => taken.turned_away -= 1,
             Kind::Watcher { address, .. } => {
                 taken.all -= 1;
-                let Some(address) = address else { return };
-                if let Some(has) = taken.of.get_mut(&address) {
-                    *has -= 1;
-                    if *has == 0 {
-                        taken.of.remove(&address);
-                    }
-                }
+                taken.of.leave(address);
             }
         }
     }

@@ -10,8 +10,10 @@
 //! many watchers, idlers and slow clients there are. Watchers never have all of them: their places are fewer.
 
 pub mod attend;
+mod counts;
 mod framing;
 mod register;
 pub mod stream;
 
+pub use counts::Counts;
 pub use register::{Bounds, Inbound, Peer, Settings, Times, UnderWay, WatcherSeat, refusal};

@@ -1,6 +1,5 @@
 //! The register of open connections: what each is about and since when, and which are to be cut.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,6 +9,7 @@ use actix_web::http::header::HeaderValue;
 use futures_util::task::AtomicWaker;
 use slab::Slab;
 
+use super::counts::Counts;
 use crate::http::door::address::counted;
 use crate::metrics::Metrics;
 use crate::metrics::labels::{Cut, Turned};
@@ -105,10 +105,10 @@ struct Open {
     all: Slab<Arc<State>>,
     /// Connections that are watchers' for good, of which nothing more need be known.
     watchers: usize,
-    of: HashMap<IpAddr, usize>,
+    of: Counts,
     /// TLS handshakes under way, and those of each address that is limited.
     handshakes: usize,
-    handshakes_of: HashMap<IpAddr, usize>,
+    handshakes_of: Counts,
 }
 
 impl Inbound {
@@ -118,9 +118,9 @@ impl Inbound {
             bounds,
             all: Slab::new(),
             watchers: 0,
-            of: HashMap::new(),
+            of: Counts::default(),
             handshakes: 0,
-            handshakes_of: HashMap::new(),
+            handshakes_of: Counts::default(),
         };
         let open = Mutex::new(open);
         Arc::new(Inbound { settings, metrics, begun: Instant::now(), open })
@@ -139,16 +139,13 @@ impl Inbound {
             let Bounds { most, per_address, count_loopback, .. } = open.bounds;
             let limited = |ip: &IpAddr| per_address > 0 && !proxied && (count_loopback || !ip.is_loopback());
             let address = address.map(|ip| counted(ip.to_canonical())).filter(limited);
-            if let Some(address) = address {
-                let count = open.of.entry(address).or_insert(0);
-                if *count >= per_address {
-                    self.metrics.connections_refused[Turned::Address].inc();
-                    return Err(Turned::Address);
-                }
-                *count += 1;
+            if address.is_some() && open.of.of(address) >= per_address {
+                self.metrics.connections_refused[Turned::Address].inc();
+                return Err(Turned::Address);
             }
+            open.of.enter(address);
             if open.count() >= most && !self.make_room(&open) {
-                open.leave(address);
+                open.of.leave(address);
                 self.metrics.connections_refused[Turned::Full].inc();
                 return Err(Turned::Full);
             }
@@ -362,8 +359,8 @@ impl Peer {
         let counts = address.filter(|_| self.address.is_some());
         // They differ where a proxy became one that is trusted meanwhile.
         if self.address != counts {
-            open.leave(self.address);
-            counts.into_iter().for_each(|address| *open.of.entry(address).or_insert(0) += 1);
+            open.of.leave(self.address);
+            open.of.enter(counts);
         }
         self.left.store(true, Ordering::Relaxed);
         WatcherSeat { inbound: self.inbound.clone(), limited: counts.is_some() }
@@ -377,7 +374,7 @@ impl Drop for Peer {
         }
         let mut open = self.inbound.locked();
         open.all.try_remove(self.key);
-        open.leave(self.address);
+        open.of.leave(self.address);
         self.inbound.metrics.connections.set(open.count() as i64);
     }
 }
@@ -396,7 +393,7 @@ impl Inbound {
     pub fn watcher_left(&self, address: Option<IpAddr>) {
         let mut open = self.locked();
         open.watchers -= 1;
-        open.leave(address);
+        open.of.leave(address);
         self.metrics.connections.set(open.count() as i64);
     }
 }
@@ -417,18 +414,6 @@ impl Open {
     /// Connections that are open.
     fn count(&self) -> usize {
         self.all.len() + self.watchers
-    }
-
-    /// One connection less from an address that is limited.
-    fn leave(&mut self, address: Option<IpAddr>) {
-        if let Some(address) = address
-            && let Some(count) = self.of.get_mut(&address)
-        {
-            *count -= 1;
-            if *count == 0 {
-                self.of.remove(&address);
-            }
-        }
     }
 }
 

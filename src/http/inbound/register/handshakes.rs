@@ -29,7 +29,7 @@ impl Peer {
         let inbound = &self.inbound;
         let mut open = inbound.locked();
         let bounds = open.bounds;
-        let of_address = self.address.map_or(0, |address| open.handshakes_of.get(&address).map_or(0, |n| *n));
+        let of_address = open.handshakes_of.of(self.address);
         let full = |most: usize, now: usize| most > 0 && now >= most;
         if full(bounds.handshakes_per_address, of_address)
             || (full(bounds.handshakes, open.handshakes) && !inbound.cut_stalled(&open, inbound.now()))
@@ -38,9 +38,7 @@ impl Peer {
             return None;
         }
         open.handshakes += 1;
-        if let Some(address) = self.address {
-            *open.handshakes_of.entry(address).or_insert(0) += 1;
-        }
+        open.handshakes_of.enter(self.address);
         self.enter(Phase::Opening);
         Some(UnderWay { inbound: inbound.clone(), address: self.address, outcome: Handshake::Failed })
     }
@@ -80,14 +78,7 @@ impl Drop for UnderWay {
         self.inbound.metrics.tls_handshakes[self.outcome].inc();
         let mut open = self.inbound.locked();
         open.handshakes -= 1;
-        if let Some(address) = self.address
-            && let Some(count) = open.handshakes_of.get_mut(&address)
-        {
-            *count -= 1;
-            if *count == 0 {
-                open.handshakes_of.remove(&address);
-            }
-        }
+        open.handshakes_of.leave(self.address);
     }
 }
 
