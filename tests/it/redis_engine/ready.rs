@@ -266,7 +266,8 @@ async fn two_nodes_that_post_in_turn_cost_two_runs_a_gift_and_never_lose_one() {
     let server = RedisServer::start();
     run(&server, &["CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "100000"]);
     let nodes = [engine_on(&server).await, engine_on(&server).await];
-    for n in 0..6 {
+    // Each learns that it is not alone.
+    for n in 0..12 {
         post(&nodes[n % 2], &format!("first{n}")).await;
     }
     run(&server, &["SLOWLOG", "RESET"]);
