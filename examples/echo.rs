@@ -92,10 +92,14 @@ impl SocketWorker<()> for EchoWorker {
             &key[..],
             b"\r\n\r\n",
         ];
-        Judgement::Enter(Entrance { handshake: (), answer: answer.concat(), read })
+        Judgement::Enter(Entrance { handshake: (), answer: answer.concat(), read, group: None })
     }
 
     /// There is no HTTP server behind it.
+    fn carried(&self) -> f64 {
+        0.0
+    }
+
     fn pass_on(&self, _: TcpStream, _: Option<Box<Tls>>, _: Visitor, _: &[u8]) {}
 
     fn serve(&self, (): ()) -> Echo {

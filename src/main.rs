@@ -14,10 +14,6 @@ use tipcast::tools::healthcheck::{self, HealthcheckOptions};
 use tipcast::tools::rehearse::{self, RehearseError, RehearseOptions};
 use tipcast::tools::source::{self, TryError, TryOptions};
 
-#[cfg(feature = "mimalloc")]
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// A live gift feed gateway: POST a gift, every watcher of the feed sees it, in order, exactly once.
 ///
 /// Without a command it serves.
@@ -280,7 +276,7 @@ fn healthy(options: HealthcheckOptions) -> std::io::Result<Result<(), String>> {
             Err(error) => return Ok(Err(error.to_string())),
         },
     };
-    block_on(healthcheck::run(options, || described))
+    block_on(healthcheck::run(options, described))
 }
 
 /// Where the gateway of `config` is reached on this machine.

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::future::Future;
 use std::net::TcpListener;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,13 +88,17 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
+/// A server that runs as long as this is awaited. Boxed in this crate, so that programs that await it need not compile
+/// everything in it once more.
+pub type Serving<'a> = Pin<Box<dyn Future<Output = Result<(), StartError>> + Send + 'a>>;
+
 /// [`run_reloading`] with a configuration that stays as it is.
-pub async fn run(
+pub fn run<'a>(
     config: Config,
     listener: TcpListener,
-    shutdown: impl Future<Output = ()>,
-) -> Result<(), StartError> {
-    run_reloading(config, listener, shutdown, mpsc::channel(1).1, || ()).await
+    shutdown: impl Future<Output = ()> + Send + 'a,
+) -> Serving<'a> {
+    run_reloading(config, listener, shutdown, mpsc::channel(1).1, || ())
 }
 
 /// Serves on `listener` until `shutdown` is done, then leaves in order, within `[http] shutdown_ms`:
@@ -102,12 +107,33 @@ pub async fn run(
 /// `announce` is called once, when requests are answered: the store is open and nothing can refuse any more.
 ///
 /// Needs a tokio runtime with time and I/O.
-pub async fn run_reloading(
+pub fn run_reloading<'a>(
     config: Config,
     listener: TcpListener,
-    shutdown: impl Future<Output = ()>,
+    shutdown: impl Future<Output = ()> + Send + 'a,
+    reloads: mpsc::Receiver<Config>,
+    announce: impl FnOnce() + Send + 'a,
+) -> Serving<'a> {
+    boxed(config, listener, Box::pin(shutdown), reloads, Box::new(announce))
+}
+
+/// Not generic: what makes the box is what compiles its contents.
+fn boxed<'a>(
+    config: Config,
+    listener: TcpListener,
+    shutdown: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
+    reloads: mpsc::Receiver<Config>,
+    announce: Box<dyn FnOnce() + Send + 'a>,
+) -> Serving<'a> {
+    Box::pin(serve_until(config, listener, shutdown, reloads, announce))
+}
+
+async fn serve_until(
+    config: Config,
+    listener: TcpListener,
+    shutdown: Pin<Box<dyn Future<Output = ()> + Send + '_>>,
     mut reloads: mpsc::Receiver<Config>,
-    announce: impl FnOnce(),
+    announce: Box<dyn FnOnce() + Send + '_>,
 ) -> Result<(), StartError> {
     let policy = check(&config).map_err(StartError::Config)?;
     let certificate = Certificate::open(&config).map_err(StartError::Config)?;

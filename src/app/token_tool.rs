@@ -1,6 +1,8 @@
 //! `tipcast token new` and `tipcast token check`: for trying, and for finding out why a token is refused.
 
+use std::future::Future;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -76,7 +78,16 @@ pub fn new(config: &Config, options: &NewToken) -> Result<String, String> {
 
 /// What a server with this configuration thinks of a token: who it is, or why it is refused. Fetches the key set if
 /// there is one.
-pub async fn check(config: &Config, options: &CheckToken) -> Result<String, String> {
+///
+/// Boxed in this crate, so that the program that awaits it need not compile it.
+pub fn check<'a>(
+    config: &'a Config,
+    options: &'a CheckToken,
+) -> Pin<Box<dyn Future<Output = Result<String, String>> + 'a>> {
+    Box::pin(judge(config, options))
+}
+
+async fn judge(config: &Config, options: &CheckToken) -> Result<String, String> {
     let token = match &options.token {
         Some(token) => token.clone(),
         None => std::io::read_to_string(std::io::stdin()).map_err(|e| e.to_string())?,

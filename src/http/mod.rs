@@ -183,16 +183,21 @@ impl Gate {
         &self,
         call: impl Future<Output = Result<T, EngineError>>,
     ) -> Result<T, ApiError> {
-        let answer = tokio::time::timeout(ENGINE_TIMEOUT, call).await;
-        let answer = answer.unwrap_or_else(|_| Err(EngineError::Unavailable("no answer in time".into())));
-        answer.map_err(|error| {
-            match self.trouble.may_speak() {
-                Some(0) => tracing::warn!("a request got 503: {error}"),
-                Some(more) => tracing::warn!(more, "a request got 503: {error}"),
-                None => {}
-            }
-            ApiError::from(error)
-        })
+        match tokio::time::timeout(ENGINE_TIMEOUT, call).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(self.unanswered(error)),
+            Err(_) => Err(self.unanswered(EngineError::Unavailable("no answer in time".into()))),
+        }
+    }
+
+    /// Apart from [`Gate::ask`], which is compiled once for every type of answer.
+    fn unanswered(&self, error: EngineError) -> ApiError {
+        match self.trouble.may_speak() {
+            Some(0) => tracing::warn!("a request got 503: {error}"),
+            Some(more) => tracing::warn!(more, "a request got 503: {error}"),
+            None => {}
+        }
+        ApiError::from(error)
     }
 }
 

@@ -35,6 +35,11 @@ impl FrameBatch {
         self.frames.len() as u64
     }
 
+    /// Changes that they tell of, a snapshot's not counted.
+    pub fn changes(&self) -> u64 {
+        self.frames.iter().map(|frame| frame.ops()).sum()
+    }
+
     /// Bytes of JSON in all.
     #[allow(clippy::len_without_is_empty, reason = "never empty")]
     pub fn len(&self) -> usize {

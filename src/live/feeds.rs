@@ -137,6 +137,11 @@ impl Live {
         self.bounds.admit(address, new, followed, Instant::now())
     }
 
+    /// How many watch a feed on this node.
+    pub fn watchers_of(&self, feed: &FeedId) -> usize {
+        self.locked().get(feed).map_or(0, |entry| entry.board.watchers())
+    }
+
     /// The list of a feed that somebody watches, if its board is not behind what this node knows to be
     /// acknowledged. The time is the store's.
     pub fn shown(&self, feed: &FeedId) -> Option<Shown> {

@@ -112,6 +112,11 @@ impl Frame {
         Frame { ops: ops.into(), counted: counted.into(), ..Frame::new("delta", &at, json) }
     }
 
+    /// Ops of a delta, 0 in all others.
+    pub(super) fn ops(&self) -> u64 {
+        self.ops.len() as u64
+    }
+
     /// The frame for watchers that leave `omit` out: itself, unless it is a delta that tells of that.
     pub(super) fn omitting(self: &Arc<Frame>, omit: Omit) -> Arc<Frame> {
         match omit {

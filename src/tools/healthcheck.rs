@@ -1,7 +1,9 @@
 //! `tipcast healthcheck`: asks a gateway whether it lives, for container engines whose images have no
 //! other program that could.
 
+use std::future::Future;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::time::Duration;
 
 use clap::Args;
@@ -25,9 +27,15 @@ pub struct HealthcheckOptions {
 ///
 /// `own` is the URL of this machine's gateway: it is asked whoever its certificate is for, as the address is
 /// loopback's.
-pub async fn run(options: HealthcheckOptions, own: impl FnOnce() -> String) -> Result<(), String> {
+///
+/// Boxed in this crate, so that the program that awaits it need not compile it.
+pub fn run(options: HealthcheckOptions, own: String) -> Pin<Box<dyn Future<Output = Result<(), String>>>> {
+    Box::pin(ask(options, own))
+}
+
+async fn ask(options: HealthcheckOptions, own: String) -> Result<(), String> {
     let is_own = options.url.is_none();
-    let url = options.url.unwrap_or_else(own);
+    let url = options.url.unwrap_or(own);
     let client =
         crate::outbound::client(|builder| builder.timeout(WITHIN).tls_danger_accept_invalid_certs(is_own));
     let asked = client.map_err(|e| e.to_string())?.get(&url).send().await;

@@ -271,6 +271,59 @@ async fn a_thread_of_sockets_that_dies_begins_anew_and_its_watchers_come_back() 
     faulty.until("it runs again", async || faulty.restarts("sockets").await == 1).await;
 }
 
+/// A WebSocket watcher of bytes.
+async fn raw_watcher(faulty: &Faulty, feed: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(faulty.authority()).await.unwrap();
+    let ask = format!(
+        "GET /v1/feeds/{feed}/ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    stream.write_all(ask.as_bytes()).await.unwrap();
+    assert!(hears(&mut stream, "\"seq\":").await, "the list of {feed}");
+    stream
+}
+
+/// Whether it hears this, or its connection ends before.
+async fn hears(stream: &mut TcpStream, what: &str) -> bool {
+    let (mut told, mut some) = (String::new(), [0; 4096]);
+    while !told.contains(what) {
+        match timeout(PATIENCE, stream.read(&mut some)).await {
+            Ok(Ok(n @ 1..)) => told.push_str(&String::from_utf8_lossy(&some[..n])),
+            // A reset is an end too.
+            Ok(Ok(0) | Err(_)) => return false,
+            Err(_) => panic!("it neither hears {what} nor is it cut, but hears {told}"),
+        }
+    }
+    true
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_watchers_of_a_small_feed_share_a_thread_and_those_of_others_outlive_its_death() {
+    let faulty = Faulty::with(Backing::folder(), &[("TIPCAST_HTTP__WORKERS", "4")]);
+    let feeds: Vec<String> = (0..24).map(|n| format!("room-{n}")).collect();
+    let mut rooms = Vec::new();
+    for feed in &feeds {
+        let mut watchers = Vec::new();
+        for _ in 0..6 {
+            watchers.push(raw_watcher(&faulty, feed).await);
+        }
+        rooms.push(watchers);
+    }
+    faulty.inject("sockets", "panic");
+    faulty.until("it runs again", async || faulty.restarts("sockets").await == 1).await;
+    let mut cut = 0;
+    for (feed, watchers) in feeds.iter().zip(&mut rooms) {
+        faulty.give(feed, &gift("after").by("a")).await;
+        let mut heard = 0;
+        for watcher in watchers.iter_mut() {
+            heard += usize::from(hears(watcher, "Rose").await);
+        }
+        assert!(heard == 0 || heard == watchers.len(), "{heard} of {} of {feed} live on", watchers.len());
+        cut += usize::from(heard == 0);
+    }
+    assert!((1..feeds.len()).contains(&cut), "{cut} rooms were cut");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thread_that_answers_requests_and_dies_begins_anew_and_watchers_do_not_notice() {
     let faulty = Faulty::start();

@@ -102,24 +102,33 @@ impl Feeds {
             return Err(Fault::Damaged(why.clone()));
         }
         let done = self.load(name, now).and_then(|()| self.work(name, now, work));
-        match &done {
+        done.map_err(|fault| self.failed(name, fault))
+    }
+
+    /// What a call's failure on a feed means for the feed, and for the caller.
+    fn failed(&mut self, name: &FeedId, fault: Fault) -> Fault {
+        match fault {
             // Whose records stood there is not known before the file is mended.
-            Err(Fault::Unreadable(why)) if self.may_mend() => {
+            Fault::Unreadable(why) if self.may_mend() => {
                 self.must_mend = Some(why.clone());
                 if self.db.is_refusing() {
                     self.give_up(name);
                 }
+                Fault::Unreadable(why)
             }
-            Err(Fault::Garbled(why) | Fault::Unreadable(why)) => {
-                let why = why.clone();
+            Fault::Garbled(why) | Fault::Unreadable(why) => {
                 self.condemn(name, &why);
-                return Err(Fault::Damaged(why));
+                Fault::Damaged(why)
             }
             // Nothing of a call that was refused may stay in memory.
-            Err(Fault::Disk(_)) if self.db.is_refusing() => self.give_up(name),
-            _ => {}
+            Fault::Disk(why) => {
+                if self.db.is_refusing() {
+                    self.give_up(name);
+                }
+                Fault::Disk(why)
+            }
+            fault => fault,
         }
-        done
     }
 
     fn work<T>(

@@ -165,16 +165,18 @@ impl EmbeddedEngine {
 
     async fn call<T: Send>(&self, make: impl FnOnce(Reply<T>) -> Call) -> Result<T, EngineError> {
         let (reply, answer) = oneshot::channel();
-        self.calls.try_send(make(reply)).map_err(|refused| match refused {
-            TrySendError::Full(_) => EngineError::Overloaded("queue of the embedded engine"),
-            TrySendError::Disconnected(_) => closed(),
-        })?;
+        self.send(make(reply))?;
         match tokio::time::timeout(CALL_TIMEOUT, answer).await {
             Ok(answer) => answer.unwrap_or_else(|_| Err(closed())),
-            Err(_) => Err(EngineError::Unavailable(
-                "the disk did not take the write in time; look at the disk of the data folder".into(),
-            )),
+            Err(_) => Err(late()),
         }
+    }
+
+    fn send(&self, call: Call) -> Result<(), EngineError> {
+        self.calls.try_send(call).map_err(|refused| match refused {
+            TrySendError::Full(_) => EngineError::Overloaded("queue of the embedded engine"),
+            TrySendError::Disconnected(_) => closed(),
+        })
     }
 
     /// Has the writer run `work`, which may bring so many gifts, by the clock of its caller. A group that a damaged
@@ -236,6 +238,12 @@ fn open_writer(
         }
     }
     Ok(Writer { feeds, topics, metrics, _folder: folder })
+}
+
+fn late() -> EngineError {
+    EngineError::Unavailable(
+        "the disk did not take the write in time; look at the disk of the data folder".into(),
+    )
 }
 
 fn closed() -> EngineError {

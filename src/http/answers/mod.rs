@@ -39,7 +39,11 @@ pub use viewers::RevokedViewer;
 
 /// `answer` as JSON.
 pub(super) fn json(status: StatusCode, answer: &impl Serialize) -> HttpResponse {
-    match serde_json::to_vec(answer) {
+    written(status, serde_json::to_vec(answer))
+}
+
+fn written(status: StatusCode, answer: serde_json::Result<Vec<u8>>) -> HttpResponse {
+    match answer {
         Ok(bytes) => HttpResponse::build(status).content_type("application/json").body(bytes),
         Err(error) => {
             tracing::error!(%error, "an answer cannot be written as JSON");

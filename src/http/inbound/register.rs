@@ -137,9 +137,10 @@ impl Inbound {
         let address = {
             let mut open = self.locked();
             let Bounds { most, per_address, count_loopback, .. } = open.bounds;
-            let limited = |ip: &IpAddr| per_address > 0 && !proxied && (count_loopback || !ip.is_loopback());
+            // Also where connections have no such limit: handshakes have one of their own.
+            let limited = |ip: &IpAddr| !proxied && (count_loopback || !ip.is_loopback());
             let address = address.map(|ip| counted(ip.to_canonical())).filter(limited);
-            if address.is_some() && open.of.of(address) >= per_address {
+            if per_address > 0 && open.of.of(address) >= per_address {
                 self.metrics.connections_refused[Turned::Address].inc();
                 return Err(Turned::Address);
             }

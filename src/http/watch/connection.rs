@@ -96,7 +96,7 @@ impl<T: Transport> SocketHandler for Connection<T> {
             self.transport.judge(&mut self.session, now);
         }
         if let Some(bytes) = self.transport.urgent(now) {
-            self.open.sent(1, bytes.len());
+            self.open.sent(1, 0, bytes.len());
             return Poll::Ready(Some(Output::Bytes(bytes)));
         }
         if self.transport.is_over() {
@@ -107,7 +107,7 @@ impl<T: Transport> SocketHandler for Connection<T> {
         {
             self.transport.sent_frames();
             let encoding = self.transport.encoding();
-            self.open.sent(batch.frames(), batch.bytes(encoding).len());
+            self.open.sent(batch.frames(), batch.changes(), batch.bytes(encoding).len());
             return Poll::Ready(Some(Output::Frames(batch, encoding)));
         }
         let deadline = match self.transport.is_closing() {

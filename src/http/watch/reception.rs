@@ -3,6 +3,7 @@
 //! is wrong in the words that every request gets. Nothing is charged for what is passed on.
 
 use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use actix_web::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
@@ -18,10 +19,14 @@ use crate::http::Gate;
 use crate::http::door::{Head, Verdict};
 use crate::http::inbound::Peer;
 use crate::http::meter;
+use crate::live::Live;
 use crate::live::worker::Worker;
 
 /// Lines of a head that are read here; one with more is the HTTP server's.
 const LINES: usize = 64;
+
+/// Watchers of a feed up to which one thread serves them, which writes to so many in some milliseconds.
+const TOGETHER: usize = 1024;
 
 /// How the heads of watchers begin, as far as all of them do.
 const BEGIN: &[u8] = b"GET /v1/";
@@ -48,11 +53,21 @@ pub(super) fn judge(
         return Judgement::PassOn;
     };
     let must_wait = handshake.only.as_ref().is_some_and(Only::must_wait);
-    let entrance = Entrance { handshake, answer, read };
+    let group = handshake.only.as_ref().and_then(|only| group_of(&gate.live, &only.feed));
+    let entrance = Entrance { handshake, answer, read, group };
     match must_wait {
         true => Judgement::Wait(Box::pin(when_listed(entrance, visitor.peer.clone(), gate.clone()))),
         false => Judgement::Enter(seated(entrance, &visitor.peer, gate)),
     }
+}
+
+/// The watchers of a feed that has few on this node are one group: a gift then wakes one thread, not all of them.
+fn group_of(live: &Live, feed: &FeedId) -> Option<u64> {
+    (live.watchers_of(feed) < TOGETHER).then(|| {
+        let mut hasher = DefaultHasher::new();
+        feed.hash(&mut hasher);
+        hasher.finish()
+    })
 }
 
 /// Agrees on a handshake, when everything speaks for it. Answers what was agreed on, and the answer.

@@ -12,12 +12,20 @@ pub struct Tally {
     metrics: Arc<Metrics>,
     /// Frames and bytes, by kind of transport.
     sent: [Cell<(u64, u64)>; 3],
+    /// Writes that carried changes, and how many.
+    carried: Cell<(u64, u64)>,
 }
 
 impl Tally {
     /// Nothing yet.
     pub fn new(metrics: Arc<Metrics>) -> Rc<Self> {
-        Rc::new(Tally { metrics, sent: Default::default() })
+        Rc::new(Tally { metrics, sent: Default::default(), carried: Cell::default() })
+    }
+
+    /// How many changes each write carried since this was last asked.
+    pub fn carried(&self) -> f64 {
+        let (writes, changes) = self.carried.take();
+        changes as f64 / writes.max(1) as f64
     }
 
     /// Tells the metrics.
@@ -44,8 +52,12 @@ impl OpenConnection {
         OpenConnection { kind, tally }
     }
 
-    /// Frames were given to the socket, of so many bytes together.
-    pub(super) fn sent(&self, frames: u64, bytes: usize) {
+    /// Frames with so many changes were given to the socket, of so many bytes together.
+    pub(super) fn sent(&self, frames: u64, changes: u64, bytes: usize) {
+        if changes > 0 {
+            let (w, c) = self.tally.carried.get();
+            self.tally.carried.set((w + 1, c + changes));
+        }
         let sent = &self.tally.sent[self.kind as usize];
         let (f, b) = sent.get();
         sent.set((f + frames, b + bytes as u64));

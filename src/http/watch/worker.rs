@@ -91,6 +91,10 @@ impl SocketWorker<Handshake> for WatchWorker {
         handshake.connect(&self.worker, &self.tally)
     }
 
+    fn carried(&self) -> f64 {
+        self.tally.carried()
+    }
+
     fn stretched(&self, stretch: Duration) {
         self.worker.live().metrics().fanout_stretch.observe(stretch.as_secs_f64());
     }

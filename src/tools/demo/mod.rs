@@ -12,7 +12,9 @@ mod stage;
 mod words;
 
 use std::fmt;
+use std::future::Future;
 use std::io;
+use std::pin::Pin;
 
 use reqwest::StatusCode;
 use url::Url;
@@ -80,7 +82,13 @@ impl From<io::Error> for DemoError {
 
 /// Plays until SIGINT, through restarts and refusals that pass. Ids begin with the time of the
 /// start, so that a second run of the same seed shows again instead of repeating known ids.
-pub async fn run(options: DemoOptions) -> Result<(), DemoError> {
+///
+/// Boxed in this crate, so that the program that awaits it need not compile it.
+pub fn run(options: DemoOptions) -> Pin<Box<dyn Future<Output = Result<(), DemoError>>>> {
+    Box::pin(play(options))
+}
+
+async fn play(options: DemoOptions) -> Result<(), DemoError> {
     let name = format!("s{}-{:x}", options.seed, Millis::now().0);
     let key = options.key.clone().or_else(|| std::env::var("TIPCAST_KEY").ok());
     let gateway = Gateway::of(&options, key)?;

@@ -116,6 +116,20 @@ mod tests {
     }
 
     #[test]
+    fn handshakes_of_an_address_are_bounded_also_where_its_connections_are_not() {
+        let inbound = inbound(100, 0);
+        let bounds = inbound.locked().bounds;
+        inbound.change(Bounds { handshakes_per_address: 1, ..bounds });
+        let mine: Vec<_> = (0..2).map(|_| inbound.accept(ip("9.9.9.9"), false).unwrap()).collect();
+        let under_way = mine[0].shakes_hands().unwrap();
+        assert!(mine[1].shakes_hands().is_none());
+        drop(under_way);
+        assert!(mine[1].shakes_hands().is_some());
+        drop(mine);
+        assert!(inbound.locked().of.is_empty() && inbound.locked().handshakes_of.is_empty());
+    }
+
+    #[test]
     fn when_there_is_no_room_who_has_stalled_for_longest_makes_some_and_nobody_else() {
         let inbound = few(2, 0);
         let peers: Vec<_> = (0..3).map(|_| inbound.accept(None, false).unwrap()).collect();

@@ -148,7 +148,7 @@ mod tests {
         let told = Rc::new(Cell::new(false));
         let tell = told.clone();
         let all = LocalSet::new();
-        let entrance = || Entrance { handshake: 7, answer: Vec::new(), read: 0 };
+        let entrance = || Entrance { handshake: 7, answer: Vec::new(), read: 0, group: None };
         let waits = all.run_until(async {
             let waits = Waits::begin(async move { Some(entrance()) }, move || tell.set(true));
             while !told.get() {

@@ -230,7 +230,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         let done = Instant::now();
         self.busy += done - now;
         if self.attended == self.round.len() {
-            self.pace.round(std::mem::take(&mut self.busy), done);
+            self.pace.round(std::mem::take(&mut self.busy), self.worker.carried(), done);
             if let Some(until) = self.pace.resting(done) {
                 self.worker.stretched(self.pace.stretch());
                 self.rest = Some(Box::pin(tokio::time::sleep_until(until.into())));

@@ -71,6 +71,8 @@ pub struct Entrance<H> {
     pub answer: Vec<u8>,
     /// How long the handshake was, in bytes; what follows is for the handler.
     pub read: usize,
+    /// Watchers with the same number are best served by one thread; none: by any.
+    pub group: Option<u64>,
 }
 
 /// A connection that nothing was agreed on with yet.
@@ -102,6 +104,8 @@ pub trait SocketWorker<H> {
     fn pass_on(&self, stream: TcpStream, tls: Option<Box<Tls>>, visitor: Visitor, received: &[u8]);
     /// Begins to serve a watcher.
     fn serve(&self, handshake: H) -> Self::Handler;
+    /// How many changes each write carried since this was last asked.
+    fn carried(&self) -> f64;
     /// A round of writing was long: rounds are `stretch` apart now.
     fn stretched(&self, _stretch: Duration) {}
     /// A piece of work is done: the moment to tell others what was counted.

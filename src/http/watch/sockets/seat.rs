@@ -14,6 +14,9 @@ use super::handover::{Handover, Queues};
 /// shared by all cores, and most watchers stay where they were accepted.
 const UNEVEN: usize = 32;
 
+/// The same for a thread that watchers come to because others of their group are there.
+const UNEVEN_TOGETHER: usize = 1024;
+
 /// What the threads have in common.
 pub(super) struct Shared<H> {
     listener: Mutex<Option<TcpListener>>,
@@ -51,18 +54,26 @@ impl<H> Seat<H> {
         self.shared.end.cancelled().await;
     }
 
-    /// The thread that should have the next watcher instead of this one, which has `mine` sockets.
-    pub fn lighter(&self, mine: usize) -> Option<usize> {
+    /// The thread that should have the next watcher instead of this one, which has `mine` sockets: that of its `group`,
+    /// or one that has clearly fewer.
+    pub fn other(&self, mine: usize, group: Option<u64>) -> Option<usize> {
         let open = &self.shared.open;
         open[self.number].store(mine, Ordering::Relaxed);
-        let least = (0..open.len()).min_by_key(|n| open[*n].load(Ordering::Relaxed))?;
-        let has = open[least].load(Ordering::Relaxed);
-        if mine <= has + has / 8 + UNEVEN {
+        let has = |n: usize| open[n].load(Ordering::Relaxed);
+        let least = (0..open.len()).min_by_key(|n| has(*n))?;
+        let is_even = |n: usize, more: usize| has(n) <= has(least) + has(least) / 8 + more;
+        let home = group.map(|group| (group % open.len() as u64) as usize);
+        let to = match home.filter(|home| is_even(*home, UNEVEN_TOGETHER)) {
+            Some(home) => home,
+            None if is_even(self.number, UNEVEN) => self.number,
+            None => least,
+        };
+        if to == self.number {
             return None;
         }
         // Until that thread tells by itself.
-        open[least].fetch_add(1, Ordering::Relaxed);
-        Some(least)
+        open[to].fetch_add(1, Ordering::Relaxed);
+        Some(to)
     }
 
     /// Tells how many sockets this thread has.
@@ -113,17 +124,33 @@ mod tests {
         let (stop, end) = Default::default();
         let shared = Arc::new(Shared { listener: Mutex::new(None), queues, open, stop, end });
         let seat = |number| Seat::new(number, shared.clone());
-        assert_eq!(seat(0).lighter(900), Some(1));
-        assert_eq!(seat(2).lighter(300), Some(1));
-        assert_eq!(seat(1).lighter(100), None);
+        assert_eq!(seat(0).other(900, None), Some(1));
+        assert_eq!(seat(2).other(300, None), Some(1));
+        assert_eq!(seat(1).other(100, None), None);
         // What was handed on counts before its thread tells.
         for _ in 0..2000 {
-            seat(0).lighter(900);
+            seat(0).other(900, None);
         }
         let told = || shared.open.iter().map(|n| n.load(Ordering::Relaxed)).collect::<Vec<_>>();
         assert!(told()[1..].iter().all(|n| *n > 700 && *n < 900), "{:?}", told());
-        assert_eq!(seat(0).lighter(900), None);
+        assert_eq!(seat(0).other(900, None), None);
         seat(1).tell(5);
-        assert_eq!(seat(0).lighter(900), Some(1));
+        assert_eq!(seat(0).other(900, None), Some(1));
+    }
+
+    #[test]
+    fn watchers_of_a_group_come_together_until_their_thread_has_many_more_than_another() {
+        let (queues, _ends) = Queues::<Handover<()>>::new(2);
+        let open = [0, 0].map(AtomicUsize::new).into();
+        let (stop, end) = Default::default();
+        let shared = Arc::new(Shared { listener: Mutex::new(None), queues, open, stop, end });
+        let seat = |number| Seat::new(number, shared.clone());
+        assert_eq!((seat(0).other(0, Some(7)), seat(1).other(0, Some(7))), (Some(1), None));
+        assert_eq!((seat(0).other(0, Some(8)), seat(1).other(0, Some(8))), (None, Some(0)));
+        seat(0).tell(100);
+        assert_eq!(seat(0).other(100, Some(7)), Some(1));
+        seat(1).tell(100 + 100 / 8 + UNEVEN_TOGETHER + 1);
+        assert_eq!(seat(0).other(100, Some(7)), None);
+        assert_eq!(seat(1).other(1200, Some(7)), Some(0), "too many of them are here");
     }
 }

@@ -161,17 +161,17 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         Some(key)
     }
 
-    /// A watcher is served here, or by a thread that has fewer.
+    /// A watcher is served here, or by a thread that has fewer, or others of its feed.
     fn enter(
         &mut self,
         key: Option<usize>,
         (mut stream, tls): Ends,
-        Entrance { handshake, answer, read }: Entrance<H>,
+        Entrance { handshake, answer, read, group }: Entrance<H>,
         received: &[u8],
         now: Instant,
     ) {
         let rest = &received[read..];
-        let Some(other) = self.seat.lighter(self.sockets.len()) else {
+        let Some(other) = self.seat.other(self.sockets.len(), group) else {
             return self.serve(key, (stream, tls), (handshake, answer), rest, now);
         };
         self.take_out(key, &mut stream);
