@@ -105,7 +105,7 @@ impl GiftId {
 impl RowId {
     /// The id of the row that the change `seq` of `epoch` adds.
     pub fn of(epoch: &Epoch, seq: u64) -> Self {
-        RowId(format!("{epoch}-{seq}").into())
+        RowId([epoch.as_str(), "-", &seq.to_string()].concat().into())
     }
 }
 

@@ -33,22 +33,34 @@ impl Part {
     pub fn nothing(test: bool) -> Part {
         Part::Added(Added { test, ..Added::default() })
     }
+
+    /// As stores spell it: `-`, `x`, or `UNITS:AMOUNT:CURRENCY` with `~` in front for a test. Every gift is spelled, and
+    /// formatting would cost more.
+    pub fn spell(&self) -> String {
+        let Part::Added(Added { units, value, test }) = self else {
+            return if *self == Part::Unknown { "-" } else { "x" }.to_owned();
+        };
+        let mut out = String::with_capacity(48);
+        if *test {
+            out.push('~');
+        }
+        out.push_str(&units.to_string());
+        out.push(':');
+        if let Some(Value { amount, .. }) = value {
+            out.push_str(&amount.to_string());
+        }
+        out.push(':');
+        if let Some(Value { currency, .. }) = value {
+            out.push_str(currency);
+        }
+        out
+    }
 }
 
 impl fmt::Display for Part {
-    /// As stores spell it: `-`, `x`, or `UNITS:AMOUNT:CURRENCY` with `~` in front for a test.
+    /// See [`Part::spell`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Part::Unknown => f.write_str("-"),
-            Part::TakenBack => f.write_str("x"),
-            Part::Added(Added { units, value, test }) => {
-                write!(f, "{}{units}:", if *test { "~" } else { "" })?;
-                match value {
-                    Some(Value { amount, currency }) => write!(f, "{amount}:{currency}"),
-                    None => f.write_str(":"),
-                }
-            }
-        }
+        f.write_str(&self.spell())
     }
 }
 

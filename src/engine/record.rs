@@ -33,7 +33,7 @@ pub fn push_row(out: &mut String, row: &Row) {
         out.push('\n');
     }
     match &row.value {
-        Some(value) => line(out, format_args!("{} {}", value.amount, value.currency)),
+        Some(value) => push_value(out, value),
         None => out.push('\n'),
     }
     match &row.combo {
@@ -60,9 +60,10 @@ pub fn push_row(out: &mut String, row: &Row) {
 /// Appends the last nine of the lines of [`push_row`] for the row that `gift` starts, whose combo has
 /// `key`; of a combo with the count as it came, which may be 0.
 pub fn push_body(out: &mut String, gift: &Gift, key: &str) {
-    line(out, gift.combo.as_ref().map_or(gift.count, |combo| combo.count.into()));
+    push_number(out, gift.combo.as_ref().map_or(gift.count, |combo| combo.count.into()) as i64);
+    out.push('\n');
     match &gift.value {
-        Some(value) => line(out, format_args!("{} {}", value.amount, value.currency)),
+        Some(value) => push_value(out, value),
         None => out.push('\n'),
     }
     out.push_str(key);
@@ -95,7 +96,11 @@ pub fn push_change(out: &mut String, change: &Change) {
         push_number(out, number as i64);
         out.push(' ');
     }
-    let _ = write!(out, "{tag} ");
+    match i64::try_from(*tag) {
+        Ok(tag) => push_number(out, tag),
+        Err(_) => drop(write!(out, "{tag}")),
+    }
+    out.push(' ');
     match op {
         Op::Add(row) => {
             out.push_str("add\n");
@@ -169,7 +174,13 @@ pub fn push_number(out: &mut String, number: i64) {
     if number < 0 {
         out.push('-');
     }
-    digits[at..].iter().for_each(|digit| out.push(char::from(*digit)));
+    out.push_str(str::from_utf8(&digits[at..]).unwrap_or_default());
+}
+
+fn push_value(out: &mut String, value: &Value) {
+    push_number(out, value.amount as i64);
+    out.push(' ');
+    text_line(out, &value.currency);
 }
 
 fn text_line(out: &mut String, text: &str) {

@@ -48,7 +48,8 @@ pub(super) struct Feed {
     /// Changes of this group.
     pending: Vec<Change>,
     touched_locks: Vec<String>,
-    /// Changes of groups before it that are on disk in the log alone, and the locks that they touched.
+    /// Changes of groups before it that are on disk in the log alone, and the locks that they touched: what each
+    /// commit logged.
     logged: Vec<Chunk>,
     /// Its ids that are on disk in the log alone, and those of this group.
     pub(super) ids: LoggedIds,
@@ -135,7 +136,12 @@ impl Feed {
             if state.list.at.seq != record.seq {
                 return Err(garbled());
             }
-            log_changes(&mut feed.logged, changes.len(), record);
+            feed.logged.push(Chunk {
+                last: record.seq,
+                count: changes.len(),
+                body: record.changes.clone(),
+                locks: record.locks.clone(),
+            });
             later_locks.extend(read_locks(&record.locks)?);
         }
         feed.ledger.found = log.records(no)?.to_vec();
@@ -248,10 +254,19 @@ impl Feed {
     /// Brings changes that are logged to their table.
     pub(super) fn write_logged(&mut self, db: &Db) -> Step<()> {
         let Some(no) = self.no else { return Ok(()) };
-        for Chunk { last, body, locks, .. } in std::mem::take(&mut self.logged) {
-            put_chunk(db, no, last, &body, &locks)?;
-        }
         self.whole |= self.is_due();
+        // Written whole in the same commit, it needs no changes that history has let go of.
+        let over = if self.whole { self.state.covered_from.min(self.state.list.at.seq) } else { 0 };
+        let logged = std::mem::take(&mut self.logged).into_iter();
+        let mut logged = logged.skip_while(|chunk| chunk.last <= over).peekable();
+        while let Some(mut chunk) = logged.next() {
+            while let Some(more) = logged.next_if(|more| chunk.count + more.count <= CHUNK) {
+                (chunk.last, chunk.count) = (more.last, chunk.count + more.count);
+                chunk.body.push_str(&more.body);
+                chunk.locks.push_str(&more.locks);
+            }
+            put_chunk(db, no, chunk.last, &chunk.body, &chunk.locks)?;
+        }
         Ok(())
     }
 
@@ -286,7 +301,6 @@ impl Feed {
             record.changes = spell_changes(&self.pending);
             record.locks = spell_locks(&mut self.touched_locks, &self.state.locks);
             self.later_locks.append(&mut self.touched_locks);
-            log_changes(&mut self.logged, self.pending.len(), &record);
         }
         if let Some(log) = log {
             if self.ledger.new_entries() > 0 {
@@ -295,6 +309,10 @@ impl Feed {
             self.ids.write((db, ids, no), Some(&mut record))?;
             if !record.is_empty() {
                 log.put(db, (name, no), &record)?;
+            }
+            if record.seq > 0 {
+                let Record { seq: last, changes: body, locks, .. } = record;
+                self.logged.push(Chunk { last, count: self.pending.len(), body, locks });
             }
         } else {
             self.ids.write((db, ids, no), None)?;
@@ -363,7 +381,7 @@ fn write_feed(db: &Db, no: i64, name: &FeedId, state: &FeedState, capacity: u64)
     db.put(sql, params![no, name.as_str(), epoch, seq, from, capacity, overrides, rows, controls])
 }
 
-/// Changes that follow each other, as their table has them.
+/// Changes that follow each other, as a commit logged them or their table has them.
 struct Chunk {
     /// The seq of the last of them, and how many they are.
     last: u64,
@@ -371,21 +389,6 @@ struct Chunk {
     body: String,
     /// Locks that they touched.
     locks: String,
-}
-
-/// Adds what a commit logs, so many changes, to those that were logged before.
-fn log_changes(logged: &mut Vec<Chunk>, count: usize, Record { seq, changes, locks, .. }: &Record) {
-    match logged.last_mut() {
-        Some(chunk) if chunk.count + count <= CHUNK => {
-            (chunk.last, chunk.count) = (*seq, chunk.count + count);
-            chunk.body.push_str(changes);
-            chunk.locks.push_str(locks);
-        }
-        _ => {
-            let (body, locks) = (changes.clone(), locks.clone());
-            logged.push(Chunk { last: *seq, count, body, locks });
-        }
-    }
 }
 
 fn spell_changes(changes: &[Change]) -> String {

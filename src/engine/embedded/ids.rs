@@ -226,7 +226,7 @@ fn read(r: &SqlRow<'_>) -> Step<Remembered> {
 /// The part; and for a gift that counted, `WINDOW COUNTED` and the user's id, each on a line of its own.
 pub(super) fn spell_part(it: &Remembered) -> String {
     match &it.counted {
-        None => it.part.to_string(),
+        None => it.part.spell(),
         Some(CountedGift { counted, user, window }) => {
             format!("{}\n{} {counted}\n{user}", it.part, window.0)
         }

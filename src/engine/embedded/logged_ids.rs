@@ -18,7 +18,8 @@ const MANY: usize = 64;
 /// See the module.
 #[derive(Default)]
 pub(super) struct LoggedIds {
-    known: BTreeMap<GiftId, (Remembered, Millis)>,
+    /// In boxes: a node of the tree is made for eleven of them, and most feeds have a few.
+    known: BTreeMap<GiftId, Box<(Remembered, Millis)>>,
     /// Those that came with this group, and are nowhere on disk.
     new: Vec<GiftId>,
     /// True when one of them was here before.
@@ -28,7 +29,7 @@ pub(super) struct LoggedIds {
 impl LoggedIds {
     /// What became of a gift, and until when that is remembered.
     pub(super) fn get(&self, id: &GiftId) -> Option<&(Remembered, Millis)> {
-        self.known.get(id)
+        self.known.get(id).map(Box::as_ref)
     }
 
     /// Remembers what became of a gift id. Until when does not matter while it waits.
@@ -40,7 +41,7 @@ impl LoggedIds {
             GiftFate::InReview { id, .. } => (id, Millis::MAX),
         };
         let id = id.clone();
-        self.again |= self.known.insert(id.clone(), (it, until)).is_some();
+        self.again |= self.known.insert(id.clone(), Box::new((it, until))).is_some();
         self.new.push(id);
     }
 
@@ -55,14 +56,14 @@ impl LoggedIds {
             // What the log has of an id comes after what the table has, so of one that is logged the next is logged too.
             Some(record) if again || new.len() < MANY => {
                 record.ids.reserve(160 * new.len());
-                for (it, until) in new.iter().filter_map(|id| self.known.get(id)) {
-                    push_id(&mut record.ids, it, *until);
+                for known in new.iter().filter_map(|id| self.known.get(id)) {
+                    push_id(&mut record.ids, &known.0, known.1);
                 }
             }
             _ => {
                 new.sort_unstable();
-                for (it, until) in new.iter().filter_map(|id| self.known.remove(id)) {
-                    ids.put(db, feed, &it, until)?;
+                for known in new.iter().filter_map(|id| self.known.remove(id)) {
+                    ids.put(db, feed, &known.0, known.1)?;
                 }
             }
         }
@@ -72,8 +73,8 @@ impl LoggedIds {
     /// Brings all of them to the table.
     pub(super) fn settle(&mut self, (db, ids, feed): (&Db, &mut Ids, i64)) -> Step<()> {
         (self.new, self.again) = (Vec::new(), false);
-        for (it, until) in std::mem::take(&mut self.known).into_values() {
-            ids.put(db, feed, &it, until)?;
+        for known in std::mem::take(&mut self.known).into_values() {
+            ids.put(db, feed, &known.0, known.1)?;
         }
         Ok(())
     }
@@ -84,7 +85,7 @@ impl LoggedIds {
         while let Some(head) = lines.next() {
             let (it, until) = read_id(head, &mut lines)
                 .unwrap_or_else(|| Err(Fault::garbled("ids of it in the log cannot be read")))?;
-            self.known.insert(Columns::of(&it).id, (it, until));
+            self.known.insert(Columns::of(&it).id, Box::new((it, until)));
         }
         Ok(())
     }

@@ -18,18 +18,32 @@ pub fn entry_extra(gift: &Gift) -> String {
     if gift.test {
         return String::new();
     }
-    let mut out = format!("{} {} ", gift.id, gift.count);
+    let mut out = String::with_capacity(64);
+    push_extra(&mut out, gift);
+    out
+}
+
+fn push_extra(out: &mut String, gift: &Gift) {
+    out.push_str(gift.id.as_str());
+    out.push(' ');
+    push_number(out, gift.count as i64);
+    out.push(' ');
     match gift.occurred_at {
-        Some(at) => drop(write!(out, "{} ", at.0)),
-        None => out.push_str("- "),
+        Some(at) => push_number(out, at.0),
+        None => out.push('-'),
     }
     match gift.show {
-        Show::ByPolicy => out.push('-'),
-        Show::After(ms) => drop(write!(out, "+{ms}")),
-        Show::At(at) => drop(write!(out, "{}", at.0)),
+        Show::ByPolicy => out.push_str(" -"),
+        Show::After(ms) => {
+            out.push_str(" +");
+            push_number(out, ms as i64);
+        }
+        Show::At(at) => {
+            out.push(' ');
+            push_number(out, at.0);
+        }
     }
     out.push_str(&trace_mark(gift.trace.as_ref()));
-    out
 }
 
 /// What an entry's second line ends with: nothing, or a blank and the trace.
@@ -67,12 +81,12 @@ pub fn push_entry(
     row: Option<&RowId>,
     at: Millis,
 ) {
-    let extra = entry_extra(gift);
-    if extra.is_empty() {
+    if gift.test {
         return;
     }
     push_entry_head(out, status, seq, row, at);
-    line(out, extra);
+    push_extra(out, gift);
+    out.push('\n');
     push_body(out, gift, &combo_key(gift).unwrap_or_default());
 }
 

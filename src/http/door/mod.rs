@@ -189,14 +189,14 @@ impl Door {
         let now = self.now.load();
         let rules = &now.rules;
         let host = hosts::asked(head);
-        if !rules.hosts.allow(host.as_deref()) {
+        if !rules.hosts.allow(host) {
             return refuse(ApiError::Misdirected, None, None);
         }
-        if want.needs_key() && rules.needs_keys(want, host.as_deref(), head) {
+        if want.needs_key() && rules.needs_keys(want, host, head) {
             return refuse(ApiError::KeysNeeded, None, None);
         }
         if want != Want::Page {
-            let page = rules.page_of(host.as_deref(), head);
+            let page = rules.page_of(host, head);
             if let Err(refused) = rules.check_page(page, want, asked_for.is_some()) {
                 return refuse(refused, None, None);
             }
@@ -309,7 +309,7 @@ impl Door {
     /// Whether the pages of those who look after feeds need a key; an error when they are closed to who asks.
     pub fn asks_for_key(&self, head: &Head<'_>) -> Result<bool, ApiError> {
         let now = self.now.load();
-        match now.rules.needs_keys(Want::Admin, hosts::asked(head).as_deref(), head) {
+        match now.rules.needs_keys(Want::Admin, hosts::asked(head), head) {
             true => Err(ApiError::KeysNeeded),
             false => Ok(!now.rules.keys.is_empty()),
         }
@@ -354,11 +354,12 @@ impl Door {
     pub fn cors(&self, head: &Head<'_>, headers: &mut HeaderMap) {
         let asked_for = preflight(head);
         let want = Want::of(&find(asked_for.as_ref().unwrap_or(head.method), head.path), head.path);
-        if want == Want::Page {
+        // To a program, which names no page, what producers get says nothing more.
+        if want == Want::Page || want.needs_key() && !head.has(&ORIGIN) {
             return;
         }
         let now = self.now.load();
-        let page = now.rules.page_of(hosts::asked(head).as_deref(), head);
+        let page = now.rules.page_of(hosts::asked(head), head);
         cors::put(&now.rules, page, want, asked_for.is_some(), head, headers);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::domain::{Change, GiftTakenBack, Position, RowId};
+use crate::domain::{Change, Dedup, GiftTakenBack, Position, RowId, Status};
 use crate::engine::{Missed, ModerationStore};
 
 /// What is on disk now, as a kill would leave it: the engine is between two commits.
@@ -110,6 +110,33 @@ async fn whenever_it_is_killed_what_was_acknowledged_is_there_once() {
         again.close().await.unwrap();
         assert_eq!(files::check(killed.path()).unwrap().damage, [], "after step {step}");
     }
+}
+
+#[tokio::test]
+async fn changes_that_history_has_let_go_of_never_reach_their_table_and_their_locks_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let (history, dedup, dedup_window_ms) = (Some(20), Some(Dedup::Drop), Some(60_000));
+    let patch = PolicyPatch { history, dedup, dedup_window_ms, ..PolicyPatch::default() };
+    engine.set_policy(&feed("a"), PolicyChange::Merge(patch), NOW).await.unwrap();
+    for n in 0..300 {
+        engine.publish(&feed("a"), vec![gift(&format!("lone-{n}"), "")], NOW).await.unwrap();
+    }
+    engine.at(NOW, Feeds::settle_log).await.unwrap();
+    let was = engine.snapshot(&feed("a"), NOW).await.unwrap();
+    let first = "SELECT CAST(body AS INTEGER) FROM changes ORDER BY last LIMIT 1";
+    let first = engine.clockless(move |feeds| feeds.db.value::<u64>(first, [])).await.unwrap();
+    assert_eq!(first, Some(was.at.seq - 19));
+    let killed = killed(dir.path());
+    let again = open(killed.path());
+    let is = again.snapshot(&feed("a"), NOW).await.unwrap();
+    assert_eq!((&is.at, &is.rows), (&was.at, &was.rows));
+    let since = Position { seq: was.at.seq - 20, ..was.at.clone() };
+    assert_eq!(changes(&again, "a", &since).await, changes(&engine, "a", &since).await);
+    // The lock of a gift whose change is in no table.
+    let same = Gift { id: "more".parse().unwrap(), ..gift("lone-100", "") };
+    let done = again.publish(&feed("a"), vec![same], NOW).await.unwrap().remove(0);
+    assert!(matches!(&done, Outcome::New(answer) if answer.status == Status::Suppressed), "{done:?}");
 }
 
 #[tokio::test]
