@@ -42,18 +42,7 @@ if not epoch or not limit or not list or strings[5] or hooks ~= HOOKS or capacit
 end
 local seq, known = before + 0, ARGV[2]
 covered, count, limit = covered + 0, count + 0, limit + 0
--- Has the caller seen what is not this feed's past? Most of the time it has seen all of it.
-if known ~= string.sub(strings[2], 1, #known) then
-  local known_epoch, known_seq, known_tag = match(known, '^(%S+) (%d+) (%d+) $')
-  known_seq = known_seq + 0
-  if known_epoch ~= epoch then
-    if known_epoch > epoch then return { '' } end
-  elseif known_seq >= seq then
-    return { '' }
-  elseif known_seq >= covered then
-    if match(call('LINDEX', KEYS[2], known_seq - seq) or '', '^%d+ (%d+) ') ~= known_tag then return { '' } end
-  end
-end
+if strayed(known, strings[2], epoch, seq, covered) then return { '' } end
 
 if now == 0 then
   local clock = call('TIME')

@@ -1,13 +1,16 @@
 //! What publishing is most of the time: gifts that are new rows, shown at once, in a feed whose policy this process
-//! knows. A script of its own does that and no more (`lua/publish_plain.lua`), at two thirds of what `feed_publish`
-//! costs, which knows every rule. It refuses what is anything else, and then has written nothing. Where a feed counts
-//! something, `lua/publish_plain_counted.lua` does the same and counts; where a host looks at messages and new names, both
-//! have a like that takes gifts of approved names.
+//! knows. Scripts of their own do that and no more, at a fraction of what `feed_publish` costs, which knows every rule. They
+//! refuse what is anything else, and then have written nothing. Where nothing is counted and nobody looks at gifts, the
+//! texts are ready-made (`ready`); `lua/publish_plain.lua` makes them itself, for feeds to which others write at the same time.
+//! Where a feed counts something, `lua/publish_plain_counted.lua` does the same and counts; where a host looks at messages and
+//! new names, both have a like that takes gifts of approved names.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::held::{Held, Lasting};
 use super::net::faults::Fault;
+use super::ready::{Ready, Said, Wish};
 use super::runner::Runner;
 use super::scripts::{self, Call, Script};
 use super::wire::{self, Garbled};
@@ -86,10 +89,18 @@ impl Rules {
     }
 }
 
+impl Rules {
+    /// Nothing is counted, and nobody looks at gifts.
+    fn is_simple(&self) -> bool {
+        self.points.is_none() && !self.reviewed
+    }
+}
+
 /// See the module.
 #[derive(Default)]
 pub(super) struct Plain {
     habits: Mutex<HashMap<FeedId, Habit>>,
+    ready: Ready,
 }
 
 impl Plain {
@@ -121,6 +132,21 @@ impl Plain {
             return Ok(None);
         }
         let Some((mut known, mut count)) = self.begin(feed) else { return Ok(None) };
+        if self.may_be_ready(runner, known.as_deref()) {
+            let wish = Wish { runner, feed, gifts, items: &items.keys, hooks, clock };
+            let lasting = |held: &Held| items.lasting(runner, held);
+            match self.ready.publish(&wish, lasting).await? {
+                Said::Took(at) => {
+                    self.took(feed);
+                    return outcomes(&at, gifts).map(Some);
+                }
+                Said::NotPlain => {
+                    self.refused(feed);
+                    return Ok(None);
+                }
+                Said::Unsure => {}
+            }
+        }
         // Again, when the policy, or what is counted, is another than was thought.
         for _ in 0..3 {
             let policy = known.clone().unwrap_or_default();
@@ -160,6 +186,12 @@ impl Plain {
         }
         self.refused(feed);
         Ok(None)
+    }
+
+    /// Whether nothing is counted and nobody looks at gifts, as far as is known of the policy.
+    fn may_be_ready(&self, runner: &Runner, policy: Option<&str>) -> bool {
+        let policy = runner.with_overrides(policy.unwrap_or_default()).ok();
+        policy.and_then(|policy| Rules::of(&policy)).is_some_and(|rules| rules.is_simple())
     }
 
     /// What the feed's policy and count are thought to hold; none when it is not tried this time.
@@ -224,6 +256,18 @@ impl Items {
         let locks: HashSet<&str> = keys.iter().map(|(_, lock)| lock.as_str()).collect();
         let (ids_differ, locks_differ) = (ids.len() == keys.len(), locks.len() == keys.len());
         Items { keys, ids_differ, locks_differ }
+    }
+
+    /// How long what is written of them lasts in a feed that holds this; none where they are not to be written ready-made.
+    fn lasting(&self, runner: &Runner, held: &Held) -> Option<Lasting> {
+        let rules = Rules::of(&runner.with_overrides(&held.policy).ok()?)?;
+        let fits = rules.is_simple() && rules.capacity == held.capacity && self.are_apart(&rules);
+        fits.then_some(Lasting {
+            history: rules.history,
+            idempotency_window_ms: rules.idempotency_window_ms,
+            dedup_window_ms: rules.dedup_window_ms,
+            ledger_max: runner.options.reports.ledger_max,
+        })
     }
 
     /// Whether none of the gifts depends on another of the same call, under these rules.

@@ -12,7 +12,7 @@ use crate::domain::json::push_string;
 use crate::domain::tally::Points;
 use crate::domain::{
     Answer, Change, Controls, Decision, Dedup, DropId, DropView, Epoch, Gift, GiftId, Millis, Outcome,
-    Person, Policy, PolicyPatch, Position, ReviewDefault, ReviewMode, Row, Scheduled, Show, Status,
+    Person, Policy, PolicyPatch, Position, ReviewDefault, ReviewMode, Row, RowId, Scheduled, Show, Status,
     TellPresence, Value, Visibility, row,
 };
 use crate::engine::EngineError;
@@ -256,6 +256,11 @@ pub(super) fn part(gift: &Gift) -> String {
         Some(value) => format!("{}:{}:{}", gift.count, value.amount, value.currency),
         None => format!("{}::", gift.count),
     }
+}
+
+/// What is remembered until then of a gift that is no frame of a combo and began this row.
+pub(super) fn accepted(until: u64, gift: &Gift, epoch: &Epoch, seq: u64, row: &RowId) -> String {
+    format!("{until} {} a {epoch} {seq} {row} - {}", gift.fingerprint, part(gift))
 }
 
 /// What a gift that is no frame of a combo counts, as `lua/feed_count.lua` spells it, and who gave.

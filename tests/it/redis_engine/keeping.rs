@@ -20,8 +20,8 @@ fn runs_of(server: &RedisServer, command: &str) -> u64 {
 async fn a_plain_gift_is_one_run_of_a_script_and_a_feed_whose_gifts_are_not_costs_few_more() {
     let server = RedisServer::start();
     let engine = engine_on(&server).await;
-    // A feed begins by the script that knows every rule.
-    for id in ["a", "b"] {
+    // A feed begins by the script that knows every rule, and then it is looked once at what it holds.
+    for id in ["a", "b", "c"] {
         post(&engine, id).await;
     }
     let before = scripts_run(&server);
@@ -29,10 +29,12 @@ async fn a_plain_gift_is_one_run_of_a_script_and_a_feed_whose_gifts_are_not_cost
         post(&engine, &format!("c{n}")).await;
     }
     assert_eq!(scripts_run(&server) - before, 10);
-    // Another policy is learned by one call.
+    // Another policy is learned, and then it is looked whether somebody else writes here.
     let patch = PolicyPatch { capacity: Some(3), dedup_window_ms: Some(0), ..PolicyPatch::default() };
     engine.set_policy(&feed(), PolicyChange::Merge(patch), NOW).await.unwrap();
-    post(&engine, "d").await;
+    for id in ["d", "d2", "d3", "d4"] {
+        post(&engine, id).await;
+    }
     let before = scripts_run(&server);
     for n in 0..10 {
         post(&engine, &format!("e{n}")).await;

@@ -5,6 +5,7 @@ mod keeping;
 mod lost_state;
 mod outages;
 mod presence;
+mod ready;
 mod reports;
 mod walks;
 

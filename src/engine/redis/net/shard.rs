@@ -82,6 +82,14 @@ impl Shard {
         in_turn.clone().find(|it| it.is_up()).unwrap_or(&self.connections[turn % self.connections.len()])
     }
 
+    /// The connection of a slot: calls about one feed go out in the order in which they are made. Another while it is down.
+    pub fn connection_of(&self, slot: u16) -> &Connection {
+        let own = usize::from(slot);
+        let in_turn =
+            (0..self.connections.len()).map(|n| &self.connections[(own + n) % self.connections.len()]);
+        in_turn.clone().find(|it| it.is_up()).unwrap_or(&self.connections[own % self.connections.len()])
+    }
+
     /// A place for one more call; none when too many are under way.
     pub fn place(&self) -> Option<OwnedSemaphorePermit> {
         self.calls.clone().try_acquire_owned().ok()

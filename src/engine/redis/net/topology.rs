@@ -150,7 +150,7 @@ impl Topology {
             };
             let left = until.saturating_duration_since(Instant::now());
             let fence = shard.fence.as_ref().filter(|_| work.promises()).map(|fence| (fence, fence.life()));
-            let fault = match shard.connection().run(work, asking, left).await {
+            let fault = match shard.connection_of(slot).run(work, asking, left).await {
                 Ok((value, server)) => {
                     if let Some((fence, life)) = fence {
                         fence.pass(life, server).await?;

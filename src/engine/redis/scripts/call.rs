@@ -12,6 +12,7 @@ pub struct Call {
     args: Vec<Option<String>>,
     item_keys: Vec<String>,
     item_args: Vec<String>,
+    rest: Vec<String>,
 }
 
 impl Call {
@@ -24,6 +25,7 @@ impl Call {
             args: vec![None; header.args.len()],
             item_keys: Vec::new(),
             item_args: Vec::new(),
+            rest: Vec::new(),
         }
     }
 
@@ -74,6 +76,12 @@ impl Call {
         self
     }
 
+    /// ARGV behind all others, as many as the header's words say.
+    pub fn rest(&mut self, args: impl IntoIterator<Item = String>) -> &mut Call {
+        self.rest.extend(args);
+        self
+    }
+
     /// The key that decides in which slot the call is made.
     pub fn first_key(&self) -> &str {
         self.keys.first().and_then(Option::as_deref).unwrap_or_default()
@@ -81,19 +89,28 @@ impl Call {
 
     /// As Redis gets it.
     pub fn command(&self) -> Cmd {
-        let (Header { keys, args, .. }, name) = (self.script.header(), self.script.name);
+        let (header, name) = (self.script.header(), self.script.name);
+        let Header { keys, args, .. } = header;
         for (list, names) in [(&self.keys, keys), (&self.args, args)] {
             let missing = list.iter().zip(names).find(|(value, _)| value.is_none());
             debug_assert!(missing.is_none(), "{name} is called without {:?}", missing.map(|(_, name)| name));
         }
         let mut cmd = redis::cmd("EVALSHA");
         cmd.arg(self.script.sha()).arg(self.keys.len() + self.item_keys.len());
-        for (fixed, items) in [(&self.keys, &self.item_keys), (&self.args, &self.item_args)] {
-            let fixed = fixed.iter().map(|text| text.as_deref().unwrap_or_default());
-            for text in fixed.chain(items.iter().map(String::as_str)) {
-                cmd.arg(text);
+        for (fixed, items) in [(&self.keys, &self.item_keys), (&self.args, &Vec::new())] {
+            for text in fixed {
+                cmd.arg(text.as_deref().unwrap_or_default());
+            }
+            cmd.arg(items);
+        }
+        // Of each thing the first, then of each the second; or all of a thing, and then of the next.
+        let kinds = if header.by_kind { header.item_args.len().max(1) } else { 1 };
+        for kind in 0..kinds {
+            for arg in self.item_args.iter().skip(kind).step_by(kinds) {
+                cmd.arg(arg);
             }
         }
+        cmd.arg(&self.rest);
         cmd
     }
 

@@ -59,6 +59,10 @@ pub const FINISH: Part = Part { name: "feed_finish", text: include_str!("../../.
 pub const NOW: Part =
     Part { name: "feed_publish_now", text: include_str!("../../../../lua/feed_publish_now.lua") };
 
+/// Whether a feed is what the caller has seen of it: in front of [`PLAIN`].
+pub const PLAIN_KNOWN: Part =
+    Part { name: "plain_known", text: include_str!("../../../../lua/plain_known.lua") };
+
 /// How gifts are taken that are what most are: in front of scripts that take such.
 pub const PLAIN: Part = Part { name: "plain", text: include_str!("../../../../lua/plain.lua") };
 
@@ -108,7 +112,8 @@ pub const LATER: Part =
     Part { name: "feed_publish_later", text: include_str!("../../../../lua/feed_publish_later.lua") };
 
 /// Every part there is.
-pub const PARTS: [Part; 22] = [
+pub const PARTS: [Part; 23] = [
+    PLAIN_KNOWN,
     PLAIN,
     PLAIN_COUNT,
     PLAIN_APPROVED,
@@ -182,13 +187,27 @@ macro_rules! script {
 }
 
 script!(PUBLISH, "feed_publish", [COMMON, LEDGER, APPEND, GIFTS, NOW, DUE, FINISH, LATER], true);
-script!(PUBLISH_PLAIN, "publish_plain", [PLAIN], true, [PLAIN_WRITE]);
-script!(PUBLISH_PLAIN_COUNTED, "publish_plain_counted", [PLAIN], true, [PLAIN_COUNT, PLAIN_WRITE]);
-script!(PUBLISH_PLAIN_REVIEWED, "publish_plain_reviewed", [PLAIN], true, [PLAIN_APPROVED, PLAIN_WRITE]);
+script!(READY_LOOK, "ready_look", [PLAIN_KNOWN], false);
+script!(READY_PUBLISH, "ready_publish", [], true);
+script!(PUBLISH_PLAIN, "publish_plain", [PLAIN_KNOWN, PLAIN], true, [PLAIN_WRITE]);
+script!(
+    PUBLISH_PLAIN_COUNTED,
+    "publish_plain_counted",
+    [PLAIN_KNOWN, PLAIN],
+    true,
+    [PLAIN_COUNT, PLAIN_WRITE]
+);
+script!(
+    PUBLISH_PLAIN_REVIEWED,
+    "publish_plain_reviewed",
+    [PLAIN_KNOWN, PLAIN],
+    true,
+    [PLAIN_APPROVED, PLAIN_WRITE]
+);
 script!(
     PUBLISH_PLAIN_COUNTED_REVIEWED,
     "publish_plain_counted_reviewed",
-    [PLAIN],
+    [PLAIN_KNOWN, PLAIN],
     true,
     [PLAIN_COUNT, PLAIN_APPROVED, PLAIN_WRITE]
 );
@@ -264,7 +283,9 @@ script!(VIEWERS_REVOKE, "viewers_revoke", [], true);
 script!(VIEWERS_REVOKED, "viewers_revoked", [], false);
 
 /// Every script there is.
-pub static ALL: [&Script; 48] = [
+pub static ALL: [&Script; 50] = [
+    &READY_LOOK,
+    &READY_PUBLISH,
     &PUBLISH_PLAIN_COUNTED,
     &PUBLISH_PLAIN_REVIEWED,
     &PUBLISH_PLAIN_COUNTED_REVIEWED,

@@ -1,0 +1,412 @@
+//! Plain gifts with every text ready-made (`lua/ready_publish.lua`), at three fifths of what the script costs that makes them
+//! in the store. What a feed holds is known from the last call, or looked at (`lua/ready_look.lua`); a script that finds it
+//! otherwise refuses, and has written nothing. Calls of one feed may be under way together: each is made on what the one before
+//! leaves, and where that one is refused, so is it.
+//!
+//! A feed that others write to as well costs a look each time, which is cheaper than to be refused. Where others come in
+//! between even so, it is left to `plain` for a while.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use redis::Value;
+
+#[cfg(test)]
+use super::held::GRACE;
+use super::held::{Held, Lasting, Written};
+use super::known::Mark;
+use super::net::faults::Fault;
+use super::net::slots::slot_of_key;
+use super::runner::Runner;
+use super::scripts::{self, Call};
+use super::store_clock::{Moment, StoreClocks, Told};
+use super::tags::random;
+use super::wire::Garbled;
+use crate::domain::{FeedId, Gift, Millis, Position, Tag};
+
+/// Feeds of which it is remembered what they hold.
+const FEEDS: usize = 16_384;
+
+/// Calls for which a feed is left alone at most, once somebody else came in between.
+const REST: u32 = 64;
+
+/// Calls of one feed that may be under way and still be told from what others wrote.
+const UNDER_WAY: usize = 4;
+
+/// How long ids and locks are kept where the script is not told: under the default policy.
+const USUAL: (u64, Option<u64>) = (86_460_000, Some(65_000));
+
+/// Times end with the year 9999.
+const MAX_TIME: u64 = 253_402_300_799_999;
+
+/// What became of some gifts.
+pub(super) enum Said {
+    /// All of them are new rows; the last has this position.
+    Took(Position),
+    /// Nothing was done: some are not plain, or the feed is not.
+    NotPlain,
+    /// Nothing was done, and nothing can be said.
+    Unsure,
+}
+
+/// What the store answered.
+enum Answer {
+    Took,
+    NotPlain,
+    /// It holds something else.
+    Otherwise,
+    /// Its clock says this.
+    Clock(u64),
+}
+
+/// Changes that this process made, or saw made, one after the other: `first` to `last` have this mark.
+#[derive(Clone, Copy)]
+struct Steps {
+    first: u64,
+    last: u64,
+    tag: Tag,
+}
+
+/// What is thought of one feed.
+#[derive(Default)]
+struct Thought {
+    /// What it holds once every call under way was taken.
+    held: Option<Held>,
+    /// What led there, the newest last.
+    steps: Vec<Steps>,
+    /// What was known when it was looked at, which the store said is its past.
+    seen: Option<Mark>,
+    /// Moves whenever `held` is no longer what a call under way was made on.
+    life: u64,
+    /// Moves with every change of `held`.
+    version: u64,
+    /// Somebody else wrote to it: it is looked at first.
+    shared: bool,
+    /// Calls that are not tried here.
+    rest: u32,
+    /// Others came in between: each time doubles the rest.
+    races: u32,
+}
+
+impl Thought {
+    /// Whether what is known of the feed is the past of what it is thought to hold.
+    fn follows(&self, known: Option<&Mark>) -> bool {
+        let Some(Mark { at, tag }) = known else { return true };
+        let is_step = |step: &Steps| step.tag == *tag && (step.first..=step.last).contains(&at.seq);
+        self.seen.as_ref() == known
+            || self.held.as_ref().is_some_and(|held| held.mark().at.epoch == at.epoch)
+                && self.steps.iter().any(is_step)
+    }
+
+    fn step(&mut self, first: u64, last: u64, tag: Tag) {
+        if self.steps.len() > UNDER_WAY {
+            self.steps.remove(0);
+        }
+        self.steps.push(Steps { first, last, tag });
+        self.version += 1;
+    }
+
+    /// Calls under way are made on something else than what it holds.
+    fn forget(&mut self) {
+        self.held = None;
+        self.steps.clear();
+        (self.life, self.version) = (self.life + 1, self.version + 1);
+    }
+}
+
+/// One publishing, whatever is tried for it.
+pub(super) struct Wish<'a> {
+    pub runner: &'a Runner,
+    pub feed: &'a FeedId,
+    pub gifts: &'a [Gift],
+    /// KEYS of each gift's id and lock.
+    pub items: &'a [(String, String)],
+    /// The version of the webhooks of all feeds that this process knows.
+    pub hooks: u64,
+    /// Milliseconds, or 0 for the store's clock.
+    pub clock: u64,
+}
+
+/// A call that was made on what the feed is thought to hold.
+struct Made {
+    call: Call,
+    mark: Mark,
+    known: Option<Mark>,
+    life: u64,
+    asked_at: Option<Moment>,
+}
+
+/// What is to be done next.
+enum Next {
+    Call(Box<Made>),
+    Look,
+    Leave(Said),
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Ready {
+    thoughts: Mutex<HashMap<FeedId, Thought>>,
+    clocks: StoreClocks,
+}
+
+impl Ready {
+    fn locked(&self) -> MutexGuard<'_, HashMap<FeedId, Thought>> {
+        self.thoughts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Works on what is thought of the feed.
+    fn thought<T>(&self, feed: &FeedId, work: impl FnOnce(&mut Thought) -> T) -> T {
+        let mut thoughts = self.locked();
+        if thoughts.len() >= FEEDS && !thoughts.contains_key(feed) {
+            thoughts.clear();
+        }
+        work(thoughts.entry(feed.clone()).or_default())
+    }
+
+    /// Takes the gifts. `lasting` says how long what is written lasts under a policy; none where that is not for here.
+    pub async fn publish(
+        &self,
+        wish: &Wish<'_>,
+        lasting: impl Fn(&Held) -> Option<Lasting>,
+    ) -> Result<Said, Fault> {
+        let feed = wish.feed;
+        let rests = |it: &mut Thought| {
+            let rests = it.rest > 0;
+            it.rest = it.rest.saturating_sub(1);
+            rests
+        };
+        if self.thought(feed, rests) {
+            return Ok(Said::Unsure);
+        }
+        let mut looked = false;
+        for _ in 0..2 {
+            let made = loop {
+                match self.next(wish, &lasting, looked)? {
+                    Next::Call(made) => break made,
+                    Next::Leave(said) => return Ok(said),
+                    Next::Look => {
+                        looked = true;
+                        if let Some(said) = self.look(wish).await? {
+                            return Ok(said);
+                        }
+                    }
+                }
+            };
+            let answer = match self.run(wish, &made).await {
+                Ok(answer) => answer,
+                Err(fault) => {
+                    let _ = self.refused(feed, made.life);
+                    return Err(fault);
+                }
+            };
+            match answer {
+                Answer::Took => return Ok(self.took(wish, *made, looked)),
+                Answer::NotPlain => {
+                    let _ = self.refused(feed, made.life);
+                    return Ok(Said::NotPlain);
+                }
+                Answer::Otherwise => {
+                    let by_others = self.refused(feed, made.life);
+                    self.thought(feed, |it| it.shared |= by_others);
+                }
+                Answer::Clock(time) => {
+                    let _ = self.refused(feed, made.life);
+                    self.clocks.said(&wish.runner.topology.owner(slot(wish))?.endpoint, time, Moment::now());
+                }
+            }
+            looked = false;
+        }
+        self.thought(feed, |it| {
+            it.rest = (1 << it.races.min(6)).min(REST);
+            it.races += 1;
+        });
+        Ok(Said::Unsure)
+    }
+
+    /// Makes the call, if the feed is known well enough; then calls that come behind it are made on what it leaves.
+    fn next(
+        &self,
+        wish: &Wish<'_>,
+        lasting: &impl Fn(&Held) -> Option<Lasting>,
+        looked: bool,
+    ) -> Result<Next, Fault> {
+        let Wish { runner, feed, gifts, hooks, clock, .. } = *wish;
+        let look = if looked { Next::Leave(Said::Unsure) } else { Next::Look };
+        let moment = Moment::now();
+        let time = match clock {
+            0 => self.clocks.at(&runner.topology.owner(slot(wish))?.endpoint, moment),
+            time => Some(Told { time, ask: false }),
+        };
+        let Some(Told { time, ask }) = time else { return Ok(look) };
+        let known = runner.known.get(feed);
+        self.thought(feed, |thought| {
+            if thought.shared && !looked || !thought.follows(known.as_ref()) {
+                return Ok(look);
+            }
+            let Some(held) = thought.held.as_mut() else { return Ok(look) };
+            let Some(lasting) = lasting(held).filter(|_| held.hooks() == hooks) else {
+                return Ok(Next::Leave(Said::Unsure));
+            };
+            let longest = lasting.idempotency_window_ms.max(lasting.dedup_window_ms);
+            if time.saturating_add(longest) > MAX_TIME {
+                return Ok(Next::Leave(Said::Unsure));
+            }
+            let (first, tag) = (held.mark().at.seq + 1, random());
+            let Some(written) = held.take(gifts, tag, Millis(time as i64), &lasting) else {
+                return Ok(Next::Leave(Said::Unsure));
+            };
+            thought.step(first, written.mark.at.seq, tag);
+            let second = ask.then_some(time / 1_000);
+            let asked_at = ask.then_some(moment);
+            let mark = written.mark.clone();
+            let call = call(wish, written, second);
+            Ok(Next::Call(Box::new(Made { call, mark, known, life: thought.life, asked_at })))
+        })
+    }
+
+    async fn run(&self, wish: &Wish<'_>, made: &Made) -> Result<Answer, Fault> {
+        let runner = wish.runner;
+        let answer = runner.run::<Value>(&made.call).await;
+        match answer.inspect_err(|fault| runner.damaged.met(wish.feed, fault))? {
+            Value::Int(0) => Ok(Answer::NotPlain),
+            Value::Int(1) => Ok(Answer::Took),
+            Value::Int(2) => Ok(Answer::Otherwise),
+            value => {
+                let [seconds, micros]: [u64; 2] = redis::from_redis_value::<Vec<u64>>(value)
+                    .ok()
+                    .and_then(|time| time.try_into().ok())
+                    .ok_or(Garbled("a reply"))?;
+                Ok(Answer::Clock(seconds * 1_000 + micros / 1_000))
+            }
+        }
+    }
+
+    fn took(&self, wish: &Wish<'_>, made: Made, looked: bool) -> Said {
+        if let (Some(at), Ok(shard)) = (made.asked_at, wish.runner.topology.owner(slot(wish))) {
+            self.clocks.agreed(&shard.endpoint, at);
+        }
+        if !looked {
+            self.thought(wish.feed, |it| it.races = 0);
+        }
+        wish.runner.known.replied(wish.feed, made.known.as_ref(), made.mark.clone());
+        Said::Took(made.mark.at)
+    }
+
+    /// A call was not taken, or nobody knows: what was thought to come of it does not hold. False when that was found out
+    /// before, by a call that this one was made on.
+    fn refused(&self, feed: &FeedId, life: u64) -> bool {
+        self.thought(feed, |it| {
+            let first = it.life == life;
+            if first {
+                it.forget();
+            }
+            first
+        })
+    }
+
+    /// Looks what the feed holds. Says what is to be answered when that is not for here.
+    async fn look(&self, wish: &Wish<'_>) -> Result<Option<Said>, Fault> {
+        let Wish { runner, feed, .. } = *wish;
+        let keys = &runner.keys;
+        let mut call = Call::of(&scripts::READY_LOOK);
+        let [list, _, hist, meta, policy] = keys.feed(feed);
+        let [ledger, reports, _] = keys.ledger(feed);
+        call.keys([("list", list), ("hist", hist), ("meta", meta), ("policy", policy)]);
+        call.keys([("ledger", ledger), ("reports", reports)]);
+        let known = runner.known.get(feed);
+        let said = known.as_ref().map(|Mark { at, tag }| format!("{} {} {tag} ", at.epoch, at.seq));
+        call.arg("known", said.unwrap_or_default());
+        let version = self.thought(feed, |it| it.version);
+        let texts = runner.run::<Vec<String>>(&call).await;
+        let texts = texts.inspect_err(|fault| runner.damaged.met(feed, fault))?;
+        let [meta, list, policy, reports, entries, seconds, micros] = &texts[..] else {
+            return Ok(Some(Said::NotPlain));
+        };
+        let number = |text: &str| text.parse::<u64>().map_err(|_| Garbled("a reply"));
+        let time = number(seconds)? * 1_000 + number(micros)? / 1_000;
+        self.clocks.said(&runner.topology.owner(slot(wish))?.endpoint, time, Moment::now());
+        let held = Held::read(meta, list, policy, reports, entries);
+        Ok(self.thought(feed, |it| {
+            // Somebody took gifts of it meanwhile, or looked.
+            if it.version != version {
+                return None;
+            }
+            let Some(held) = held else {
+                // What is not plain about it stays a while.
+                it.forget();
+                (it.rest, it.races) = ((1 << it.races.min(6)).min(REST), it.races + 1);
+                return Some(Said::Unsure);
+            };
+            if it.held.as_ref() == Some(&held) {
+                it.shared = false;
+            }
+            it.forget();
+            let Mark { at: Position { seq, .. }, tag } = held.mark();
+            it.step(seq, seq, tag);
+            (it.held, it.seen) = (Some(held), known);
+            None
+        }))
+    }
+}
+
+fn slot(wish: &Wish<'_>) -> u16 {
+    slot_of_key(&wish.runner.keys.policy(wish.feed))
+}
+
+/// `second`: of the texts' time, where it is to be asked whether the store's clock agrees.
+fn call(wish: &Wish<'_>, written: Written, second: Option<u64>) -> Call {
+    let Wish { runner, feed, items, .. } = *wish;
+    let keys = &runner.keys;
+    let Written { known_meta, known_reports, list, meta, message, gifts, gone, .. } = &written;
+    let mut call = Call::of(&scripts::READY_PUBLISH);
+    let [list_key, rows_key, hist, meta_key, policy] = keys.feed(feed);
+    let [ledger, reports, _] = keys.ledger(feed);
+    call.keys([
+        ("list", list_key),
+        ("rows", rows_key),
+        ("hist", hist),
+        ("meta", meta_key),
+        ("policy", policy),
+    ]);
+    call.keys([("ledger", ledger), ("reports", reports), ("blocks", keys.blocks(feed))]);
+    call.arg("known meta", known_meta)
+        .arg("known reports", known_reports)
+        .arg("limit", limit(&written, second));
+    call.arg("keep", written.keep).arg("list", list).arg("meta", meta);
+    call.arg("live channel", keys.live(feed)).arg("message", message);
+    for ((id, lock), [entry, change, answer, held]) in items.iter().zip(gifts) {
+        let texts = [("entry", entry), ("change", change), ("answer", answer), ("held", held)];
+        call.item(
+            [("id", id.clone()), ("lock", lock.clone())],
+            texts.map(|(name, text)| (name, text.clone())),
+        );
+    }
+    call.rest(gone.iter().cloned());
+    call
+}
+
+/// The argument of this name: most calls have nothing in it but the limit.
+fn limit(written: &Written, second: Option<u64>) -> String {
+    let Written { limit, cut, id_px, lock_px, .. } = *written;
+    if cut.is_none() && second.is_none() && (id_px, lock_px) == USUAL {
+        return limit.to_string();
+    }
+    let (readers, most) = cut.unwrap_or_default();
+    let text = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |it| it.to_string());
+    format!("{limit} {readers} {most} {} {id_px} {}", text(second), text(lock_px))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::Policy;
+
+    #[test]
+    fn the_script_knows_how_long_ids_and_locks_of_the_default_policy_are_kept() {
+        let Policy { idempotency_window_ms, dedup_window_ms, .. } = Policy::default();
+        assert_eq!(USUAL, (idempotency_window_ms + GRACE, Some(dedup_window_ms + GRACE)));
+        let said = format!("local id_px, lock_px = '{}', '{}'", USUAL.0, USUAL.1.unwrap_or_default());
+        assert!(scripts::READY_PUBLISH.text.contains(&said), "{said}");
+    }
+}
