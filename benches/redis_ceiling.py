@@ -27,6 +27,8 @@ import tempfile
 import time
 import urllib.request
 
+from repeatable import repeatable
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 MARK = "000000000000"  # 12 digits, as redis-benchmark writes its random ones
 FEED = "ceiling"
@@ -179,25 +181,7 @@ def captured_call(redis, gateway, batch, feed):
         for mark in marks:
             word = word.replace(mark, "__rand_int__")
         words[at] = word
-    return repeatable(redis, words)
-
-
-def repeatable(redis, words):
-    """The same call, made so that the feed holds after it what it must hold before (lua/ready_publish.lua): its own meta, the
-    rows that it brings are those that leave, and a ledger that is never too long."""
-    keys = int(words[2])
-    gifts, args = (keys - 8) // 2, words[3 + keys:]
-    if len(args) < 12 or len(args[0].split()) != 9:
-        return words
-    ends = 8 + 4 * gifts
-    stay = min(gifts, int(args[5].split()[-1]))
-    ids = [change.split("\n")[1] for change in args[8 + gifts:8 + 2 * gifts]][-stay:]
-    args[1] = "999999999999 " + args[1].split(" ", 1)[1]
-    args[2], args[5], args[ends:] = "999999999999", args[0], ids[:len(args) - ends]
-    redis.cli("mset", words[3 + 4], args[0], words[3 + 6], args[1].split("\n")[0])
-    words[3 + keys:] = args
-    assert redis.cli(*words).strip() == "1", "the call is refused when it is made again"
-    return words
+    return repeatable(redis.cli, words)
 
 
 def split_words(line):

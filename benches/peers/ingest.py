@@ -6,16 +6,23 @@ import json
 import re
 import socket
 import subprocess
+import sys
 import urllib.request
+from pathlib import Path
 
 import servers
 from servers import Redis, Tipcast
+
+sys.path.append(str(Path(__file__).parent.parent))
+from repeatable import repeatable  # noqa: E402
 
 BATCH = 64
 # The part of a gift's id that is random in every call of redis-benchmark: as long as what it puts there.
 FIXED = "000000000000"
 RANDOM = "__rand_int__"
 LARGEST = 2_000_000_000
+# More gifts than a list holds.
+FULL = 12
 
 
 def measure(run):
@@ -50,7 +57,9 @@ def call_of(server, redis, batch):
     """The very call that the gateway makes for one request of so many gifts, as Redis sees it."""
     feed = f"http://127.0.0.1:{server.port}/v1/feeds/bench-ceiling"
     ask(f"{feed}/policy", {"dedup": "off"}, "PUT")
-    ask(f"{feed}/gifts", gift("first"))
+    # A full list, as nearly all are.
+    for n in range(FULL):
+        ask(f"{feed}/gifts", gift(f"first-{n}"))
     with socket.create_connection(("127.0.0.1", redis.port), 5) as monitor:
         monitor.sendall(b"MONITOR\r\n")
         lines = monitor.makefile("rb")
@@ -66,8 +75,18 @@ def call_of(server, redis, batch):
                 raise servers.Missing("Redis ended while it was looked at")
             if b'"EVALSHA"' in line.upper() and FIXED.encode() in line and b" lua]" not in line:
                 break
-    words = [codecs.escape_decode(word)[0] for word in re.findall(rb'"((?:[^"\\]|\\.)*)"', line)]
-    return [word.replace(FIXED.encode(), RANDOM.encode()) for word in words]
+    words = [codecs.escape_decode(word)[0].decode() for word in re.findall(rb'"((?:[^"\\]|\\.)*)"', line)]
+
+    def cli(*args):
+        line = [tool("redis-cli"), "-p", str(redis.port), *args]
+        return subprocess.run(line, capture_output=True, check=True, text=True).stdout
+
+    return repeatable(cli, [word.replace(FIXED, RANDOM) for word in words])
+
+
+def tool(name):
+    """A program that comes with Redis."""
+    return servers.program("redis-server").replace("redis-server", name)
 
 
 def gift(name):
@@ -84,10 +103,8 @@ def ask(url, body, method="POST"):
 
 def benchmark(redis, command, connections, batch, seconds):
     """Gifts per second that redis-benchmark gets out of this call."""
-    tool = servers.program("redis-server").replace("redis-server", "redis-benchmark")
-
     def calls(number):
-        line = [tool, "-p", str(redis.port), "-c", str(connections), "-n", str(number),
+        line = [tool("redis-benchmark"), "-p", str(redis.port), "-c", str(connections), "-n", str(number),
                 "-r", str(LARGEST), "--csv", *command]
         done = subprocess.run(line, capture_output=True, check=False)
         fields = done.stdout.decode(errors="replace").strip().splitlines()[-1].rsplit('","', 7)
