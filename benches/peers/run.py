@@ -23,6 +23,9 @@ from servers import (
     Centrifugo, Missing, Mosquitto, Nats, Nchan, SecureNchan, SecureTipcast, SocketIo, Tipcast, UWebSockets, Ws,
 )
 
+# Seconds after which a load is given up: no server that keeps up takes a quarter of that.
+TOO_LONG = 240
+
 ALL = [Tipcast, UWebSockets, Nchan, Nats, Mosquitto, Centrifugo, Ws, SocketIo]
 
 
@@ -45,7 +48,10 @@ class Run:
         if server.load()[0].endswith("peer_load") and server.dialect in ("nats", "mqtt"):
             command += ["--producers", "1"]
         # An exit code of 1 with a report is a run in which something was lost: it goes into the table.
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TOO_LONG)
+        except subprocess.TimeoutExpired as late:
+            raise Missing(f"{server.label}: the load did not end within {TOO_LONG} s") from late
         if not done.stdout.strip():
             raise Missing(f"{server.label}: {done.stderr.strip()[-300:]}")
         return json.loads(done.stdout)
