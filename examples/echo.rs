@@ -95,11 +95,12 @@ impl SocketWorker<()> for EchoWorker {
         Judgement::Enter(Entrance { handshake: (), answer: answer.concat(), read, group: None })
     }
 
-    /// There is no HTTP server behind it.
+    /// What is echoed is no change of a feed.
     fn carried(&self) -> f64 {
         0.0
     }
 
+    /// There is no HTTP server behind it.
     fn pass_on(&self, _: TcpStream, _: Option<Box<Tls>>, _: Visitor, _: &[u8]) {}
 
     fn serve(&self, (): ()) -> Echo {

@@ -87,9 +87,7 @@ impl Rules {
             reviewed,
         })
     }
-}
 
-impl Rules {
     /// Nothing is counted, and nobody looks at gifts.
     fn is_simple(&self) -> bool {
         self.points.is_none() && !self.reviewed
