@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn of_a_repeated_name_the_last_counts_however_it_is_spelled() {
-        let raw = syntax(br#" {"a":1, "b":[{"a":"}]"}], "\u0061":{"a":2} , "c":"x\\" } "#).unwrap();
+        let raw = syntax(r#" {"a":1, "b":[{"a":"}]"}], "\u0061":{"a":2} , "c":"x\\" } "#.as_bytes()).unwrap();
         let mut faults = vec![];
         let mut body = Object::open(raw, &mut faults).unwrap();
         assert_eq!(body.take("a").unwrap().raw, r#"{"a":2}"#);
@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(body.take("c").unwrap().text(&mut faults).unwrap(), "x\\");
         assert!(body.take("d").is_none());
         body.close(&mut faults);
-        let half = syntax(br#"{"\ud800":1}"#).unwrap();
+        let half = syntax(r#"{"\ud800":1}"#.as_bytes()).unwrap();
         assert!(faults.is_empty() && Object::open(half, &mut faults).is_none());
         assert!(faults[0].detail.starts_with("has a member name that cannot be read"), "{faults:?}");
     }
