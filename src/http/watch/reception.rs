@@ -93,7 +93,7 @@ fn agree(
     if head.has(&CONTENT_LENGTH) || head.has(&TRANSFER_ENCODING) {
         return None;
     }
-    let Verdict::Enter(caller) = gate.door.admit(&head, Millis::now()) else { return None };
+    let Verdict::Enter(caller, _) = gate.door.admit(&head, Millis::now()) else { return None };
     let accepted = shake_hands(&head, gate.limits.compress).ok()?;
     let address = gate.door.address(&head);
     let watcher = Watcher::new(gate.clone().into_inner(), caller.identity, feed.as_ref());
