@@ -114,6 +114,7 @@ impl<'a> Object<'a> {
         Object::open_at(raw, FieldPath::default(), faults)
     }
 
+    #[inline]
     fn open_at(raw: &'a RawValue, path: FieldPath, faults: &mut Vec<Fault>) -> Option<Self> {
         if !raw.get().starts_with('{') {
             faults.push(fault(&path.pointer(), "must be an object"));
