@@ -1,13 +1,9 @@
 //! One gift event, as a producer sends it (contract section 1).
 
-use std::fmt;
-
-use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde_json::value::RawValue;
-use sha2::{Digest, Sha256};
 
 use super::json::{self, Fault, Field, Object, Refused};
-use super::{GiftId, Millis, Trace, text};
+use super::{Fingerprint, GiftId, Millis, Trace, text};
 
 /// The longest delay of a scheduled gift: a week, in milliseconds.
 pub const MAX_DELAY_MS: u64 = super::limits::DELAY_MS.1;
@@ -65,32 +61,6 @@ pub enum Show {
     After(u64),
     /// At this time; at once when it has passed.
     At(Millis),
-}
-
-/// SHA-256 of the normalised payload, cut to 128 bits: equal for the same gift sent again.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Fingerprint(pub [u8; 16]);
-
-impl Fingerprint {
-    /// Reads what [`fmt::Display`] writes: 32 hexadecimal digits.
-    pub fn from_hex(hex: &str) -> Option<Fingerprint> {
-        let bytes = HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).ok()?;
-        bytes.try_into().ok().map(Fingerprint)
-    }
-}
-
-impl fmt::Display for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut hex = [0; 32];
-        HEXLOWER.encode_mut(&self.0, &mut hex);
-        f.write_str(str::from_utf8(&hex).unwrap_or_default())
-    }
-}
-
-impl fmt::Debug for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
 }
 
 /// A gift event that keeps every rule of the contract.
@@ -184,35 +154,74 @@ impl Gift {
     /// Over a spelling in which every part is length-prefixed by JSON's own quoting, members of
     /// `meta` in sorted order, so two payloads meet only when they mean the same.
     fn digest(&self, meta: Option<String>) -> Fingerprint {
-        // As it was before anybody could be anonymous, for those who are not.
+        let mut out = String::with_capacity(256);
+        self.spell(&mut out, meta.as_deref());
+        Fingerprint::of(&out)
+    }
+
+    /// One array, in which what is absent is `null`. Fingerprints are stored, so no byte of it may ever change.
+    fn spell(&self, out: &mut String, meta: Option<&str>) {
         let Person { id, name, avatar, anonymous } = &self.user;
-        let person = match anonymous {
-            false => serde_json::json!([id, name, avatar]),
-            true => serde_json::json!([id, name, avatar, true]),
+        out.push_str("[[");
+        push_list(out, [Some(id), Some(name), avatar.as_ref()].map(|text| text.map(String::as_str)));
+        // As it was before anybody could be anonymous, for those who are not.
+        out.push_str(if *anonymous { ",true],[" } else { "],[" });
+        let GiftKind { id, name, icon } = &self.gift;
+        push_list(out, [Some(id), Some(name), icon.as_ref()].map(|text| text.map(String::as_str)));
+        out.push_str("],");
+        json::push_number(out, self.count as i64);
+        match &self.value {
+            Some(value) => {
+                out.push_str(",[");
+                json::push_number(out, value.amount as i64);
+                out.push(',');
+                json::push_string(out, &value.currency);
+                out.push(']');
+            }
+            None => out.push_str(",null"),
+        }
+        match &self.combo {
+            Some(combo) => {
+                out.push_str(",[");
+                json::push_string(out, &combo.id);
+                out.push(',');
+                json::push_number(out, combo.count.into());
+                out.push_str(if combo.end { ",true]" } else { ",false]" });
+            }
+            None => out.push_str(",null"),
+        }
+        out.push(',');
+        push_list(out, [self.message.as_deref()]);
+        for number in [self.tier.map(i64::from), self.occurred_at.map(|at| at.0)] {
+            out.push(',');
+            match number {
+                Some(number) => json::push_number(out, number),
+                None => out.push_str("null"),
+            }
+        }
+        let (kind, number) = match self.show {
+            Show::ByPolicy => (",[0,", 0),
+            Show::After(ms) => (",[1,", ms as i64),
+            Show::At(at) => (",[2,", at.0),
         };
-        let parts = (
-            person,
-            (&self.gift.id, &self.gift.name, &self.gift.icon),
-            self.count,
-            self.value.as_ref().map(|v| (v.amount, &v.currency)),
-            self.combo.as_ref().map(|c| (&c.id, c.count, c.end)),
-            &self.message,
-            self.tier,
-            self.occurred_at.map(|t| t.0),
-            match self.show {
-                Show::ByPolicy => (0, 0),
-                Show::After(ms) => (1, ms as i64),
-                Show::At(at) => (2, at.0),
-            },
-            self.test,
-            meta,
-        );
-        // Strings and numbers in tuples are always JSON.
-        let spelled = serde_json::to_vec(&parts).unwrap_or_default();
-        let hash = Sha256::digest(&spelled);
-        let mut cut = [0; 16];
-        cut.copy_from_slice(&hash[..16]);
-        Fingerprint(cut)
+        out.push_str(kind);
+        json::push_number(out, number);
+        out.push_str(if self.test { "],true," } else { "],false," });
+        push_list(out, [meta]);
+        out.push(']');
+    }
+}
+
+/// Strings with commas between them; one that is absent is `null`.
+fn push_list<const N: usize>(out: &mut String, texts: [Option<&str>; N]) {
+    for (at, text) in texts.into_iter().enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        match text {
+            Some(text) => json::push_string(out, text),
+            None => out.push_str("null"),
+        }
     }
 }
 
@@ -275,7 +284,7 @@ pub(super) fn read_given_id(
     key: Option<&GiftId>,
     faults: &mut Vec<Fault>,
 ) -> Option<GiftId> {
-    let id: GiftId = match field.string(faults)?.parse() {
+    let id: GiftId = match field.text(faults)?.parse() {
         Ok(id) => id,
         Err(rule) => {
             field.wrong(faults, rule.to_string());
@@ -322,12 +331,12 @@ fn read_named(
 }
 
 fn opaque_id(field: &Field<'_>, most: usize, faults: &mut Vec<Fault>) -> Option<String> {
-    let id = field.string(faults)?;
+    let id = field.text(faults)?;
     if id.is_empty() || id.len() > most {
         field.wrong(faults, format!("must be 1 to {most} bytes long"));
         return None;
     }
-    Some(id)
+    Some(id.into_owned())
 }
 
 /// Cleaning may shorten a text and NFC may lengthen it: either spelling inside the limit is fine.
@@ -337,9 +346,10 @@ pub(super) fn display_text(
     most: usize,
     faults: &mut Vec<Fault>,
 ) -> Option<String> {
-    let raw = field.string(faults)?;
+    let raw = field.text(faults)?;
     let clean = text::clean(&raw);
-    let too_long = clean.chars().count() > most && raw.chars().count() > most;
+    // No text has more characters than bytes.
+    let too_long = raw.len() > most && clean.chars().count() > most && raw.chars().count() > most;
     if too_long || raw.chars().count() < least {
         field.wrong(faults, format!("must be {least} to {most} characters long"));
         return None;
@@ -383,7 +393,7 @@ fn read_combo(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<ComboMark> {
 }
 
 pub(super) fn read_time(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Millis> {
-    let at = Millis::parse(&field.string(faults)?);
+    let at = Millis::parse(&field.text(faults)?);
     if at.is_none() {
         field.wrong(faults, "must be an RFC 3339 time such as 2026-01-31T12:00:00.000Z");
     }
@@ -410,7 +420,7 @@ const META_DEPTH: usize = 32;
 
 /// The minified text, and a spelling with sorted members for comparing.
 fn read_meta(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<(String, String)> {
-    let text = json::minified(field.raw.get());
+    let text = json::minified(field.raw);
     if !text.starts_with('{') {
         field.wrong(faults, "must be an object");
         return None;
@@ -436,3 +446,6 @@ fn read_meta(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<(String, Stri
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,10 +6,14 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use memchr::memchr;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::spelling::nearest;
+use members::Members;
+
+mod members;
 
 /// One thing wrong with a body: where (a JSON pointer, RFC 6901) and what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +76,7 @@ fn spelled(name: &str) -> String {
 /// The fields of one JSON object, taken one by one. Of a repeated name the last counts.
 pub struct Object<'a> {
     path: FieldPath,
-    fields: Vec<(Cow<'a, str>, &'a RawValue)>,
+    fields: Vec<(Cow<'a, str>, &'a str)>,
     /// What was asked for, as far as it fits: the names that an unknown field may have meant.
     known: [&'static str; KNOWN],
     asked: usize,
@@ -81,53 +85,47 @@ pub struct Object<'a> {
 /// No object of the API has more fields.
 const KNOWN: usize = 24;
 
-struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Walk;
-        impl<'de> Visitor<'de> for Walk {
-            type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
-                let mut fields: Self::Value = Vec::with_capacity(8);
-                while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
-                    fields.retain(|(known, _)| *known != name);
-                    fields.push((name, value));
-                }
-                Ok(fields)
-            }
-        }
-        from.deserialize_map(Walk).map(Fields)
-    }
-}
-
 /// A member name, borrowed where it has no escapes.
 #[derive(serde::Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
+/// The text of a string, from what stands between its quotes and with them.
+fn unquoted<'a>(inside: &'a str, quoted: &'a str) -> serde_json::Result<Cow<'a, str>> {
+    match memchr(b'\\', inside.as_bytes()) {
+        None => Ok(Cow::Borrowed(inside)),
+        Some(_) => serde_json::from_str(quoted).map(Cow::Owned),
+    }
+}
+
 impl<'a> Object<'a> {
     /// Opens a body, or an item of one that is judged alone, as an object; anything else is a fault.
     pub fn open(raw: &'a RawValue, faults: &mut Vec<Fault>) -> Option<Self> {
-        Object::open_at(raw, FieldPath::default(), faults)
+        Object::open_at(raw.get(), FieldPath::default(), faults)
     }
 
-    #[inline]
-    fn open_at(raw: &'a RawValue, path: FieldPath, faults: &mut Vec<Fault>) -> Option<Self> {
-        if !raw.get().starts_with('{') {
+    /// `raw` is a part of a text that was found to be JSON.
+    fn open_at(raw: &'a str, path: FieldPath, faults: &mut Vec<Fault>) -> Option<Self> {
+        if !raw.starts_with('{') {
             faults.push(fault(&path.pointer(), "must be an object"));
             return None;
         }
-        match serde_json::from_str::<Fields<'a>>(raw.get()) {
-            Ok(Fields(fields)) => Some(Object { path, fields, known: [""; KNOWN], asked: 0 }),
-            Err(e) => {
-                let detail = format!("has a member name that cannot be read: {e}");
-                faults.push(fault(&path.pointer(), detail));
-                None
+        let mut fields: Vec<(Cow<'a, str>, &'a str)> = Vec::with_capacity(8);
+        for member in Members::of(raw) {
+            match unquoted(member.inside, member.name) {
+                Ok(name) => {
+                    if fields.iter().any(|(known, _)| *known == name) {
+                        fields.retain(|(known, _)| *known != name);
+                    }
+                    fields.push((name, member.value));
+                }
+                Err(e) => {
+                    let detail = format!("has a member name that cannot be read: {e}");
+                    faults.push(fault(&path.pointer(), detail));
+                    return None;
+                }
             }
         }
+        Some(Object { path, fields, known: [""; KNOWN], asked: 0 })
     }
 
     /// The field's raw value and its pointer, or nothing when it is absent.
@@ -199,7 +197,7 @@ pub fn fault(pointer: &str, detail: impl Into<String>) -> Fault {
 /// One field that was present.
 pub struct Field<'a> {
     /// The value as it stood in the body.
-    pub raw: &'a RawValue,
+    pub raw: &'a str,
     path: FieldPath,
 }
 
@@ -211,22 +209,25 @@ impl<'a> Field<'a> {
 
     /// A string of any content.
     pub fn string(&self, faults: &mut Vec<Fault>) -> Option<String> {
-        if !self.raw.get().starts_with('"') {
+        self.text(faults).map(Cow::into_owned)
+    }
+
+    /// A string of any content, borrowed where it has no escapes.
+    pub fn text(&self, faults: &mut Vec<Fault>) -> Option<Cow<'a, str>> {
+        let Some(inside) = self.raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
             self.wrong(faults, "must be a string");
             return None;
+        };
+        let text = unquoted(inside, self.raw).ok();
+        if text.is_none() {
+            self.wrong(faults, "must be a string of Unicode text; it has half a surrogate pair");
         }
-        match serde_json::from_str(self.raw.get()) {
-            Ok(text) => Some(text),
-            Err(_) => {
-                self.wrong(faults, "must be a string of Unicode text; it has half a surrogate pair");
-                None
-            }
-        }
+        text
     }
 
     /// An integer within `least..=most`; `5.0` and `"5"` are not integers.
     pub fn integer(&self, least: u64, most: u64, faults: &mut Vec<Fault>) -> Option<u64> {
-        let read = self.raw.get().parse::<u64>().ok();
+        let read = self.raw.parse::<u64>().ok();
         let legal = read.filter(|n| (least..=most).contains(n));
         if legal.is_none() {
             self.wrong(faults, format!("must be an integer from {least} to {most}"));
@@ -236,7 +237,7 @@ impl<'a> Field<'a> {
 
     /// `true` or `false`.
     pub fn boolean(&self, faults: &mut Vec<Fault>) -> Option<bool> {
-        match self.raw.get() {
+        match self.raw {
             "true" => Some(true),
             "false" => Some(false),
             _ => {
@@ -248,17 +249,34 @@ impl<'a> Field<'a> {
 
     /// The elements of an array.
     pub fn array(&self, faults: &mut Vec<Fault>) -> Option<Vec<&'a RawValue>> {
-        if !self.raw.get().starts_with('[') {
+        if !self.raw.starts_with('[') {
             self.wrong(faults, "must be an array");
             return None;
         }
-        serde_json::from_str(self.raw.get()).ok()
+        serde_json::from_str(self.raw).ok()
     }
 
     /// This field as an object.
     pub fn object(&self, faults: &mut Vec<Fault>) -> Option<Object<'a>> {
         Object::open_at(self.raw, self.path, faults)
     }
+}
+
+/// `number` in decimal digits, appended to `out`.
+pub fn push_number(out: &mut String, number: i64) {
+    let (mut digits, mut rest, mut at) = ([0_u8; 20], number.unsigned_abs(), 20);
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if number < 0 {
+        out.push('-');
+    }
+    out.push_str(str::from_utf8(&digits[at..]).unwrap_or_default());
 }
 
 /// `text` as a JSON string, appended to `out`. Never leaves a raw control character, so the
@@ -331,6 +349,21 @@ mod tests {
         body.close(&mut faults);
         let at: Vec<_> = faults.iter().map(|f| f.pointer.as_str()).collect();
         assert_eq!(at, ["/a", "/d", "/e", "/b~1c"]);
+    }
+
+    #[test]
+    fn of_a_repeated_name_the_last_counts_however_it_is_spelled() {
+        let raw = syntax(r#" {"a":1, "b":[{"a":"}]"}], "\u0061":{"a":2} , "c":"x\\" } "#.as_bytes()).unwrap();
+        let mut faults = vec![];
+        let mut body = Object::open(raw, &mut faults).unwrap();
+        assert_eq!(body.take("a").unwrap().raw, r#"{"a":2}"#);
+        assert_eq!(body.take("b").unwrap().raw, r#"[{"a":"}]"}]"#);
+        assert_eq!(body.take("c").unwrap().text(&mut faults).unwrap(), "x\\");
+        assert!(body.take("d").is_none());
+        body.close(&mut faults);
+        let half = syntax(r#"{"\ud800":1}"#.as_bytes()).unwrap();
+        assert!(faults.is_empty() && Object::open(half, &mut faults).is_none());
+        assert!(faults[0].detail.starts_with("has a member name that cannot be read"), "{faults:?}");
     }
 
     #[test]

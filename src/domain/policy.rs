@@ -317,7 +317,7 @@ impl PolicyPatch {
 }
 
 fn read_ttl(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<u64> {
-    let ms = field.raw.get().parse::<u64>().ok();
+    let ms = field.raw.parse::<u64>().ok();
     let (least, most) = limits::ROW_TTL_MS;
     let legal = ms.filter(|ms| *ms == 0 || (least..=most).contains(ms));
     if legal.is_none() {
@@ -361,7 +361,7 @@ fn read_periods(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Periods> {
 const MAX_CURRENCIES_WITH_POINTS: usize = 64;
 
 fn read_points(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Points> {
-    let points: Option<std::collections::BTreeMap<String, u64>> = serde_json::from_str(field.raw.get()).ok();
+    let points: Option<std::collections::BTreeMap<String, u64>> = serde_json::from_str(field.raw).ok();
     let is_legal = |(currency, each): (&String, &u64)| {
         (3..=12).contains(&currency.len())
             && currency.bytes().all(|b| b.is_ascii_alphabetic())

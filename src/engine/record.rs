@@ -8,6 +8,7 @@ use std::fmt::{Display, Write};
 use std::str::{FromStr, Split};
 use std::sync::Arc;
 
+pub use crate::domain::json::push_number;
 use crate::domain::json::push_string;
 use crate::domain::{
     Action, Change, Control, DropSpec, DropView, Epoch, Gift, Millis, Op, RemoveReason, Row, RowCombo,
@@ -158,23 +159,6 @@ impl Display for SpecNumbers<'_> {
         }
         Ok(())
     }
-}
-
-/// Appends a number. Formatting is several times as dear, and every row has a dozen of them.
-pub fn push_number(out: &mut String, number: i64) {
-    let (mut digits, mut rest, mut at) = ([0_u8; 20], number.unsigned_abs(), 20);
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    if number < 0 {
-        out.push('-');
-    }
-    out.push_str(str::from_utf8(&digits[at..]).unwrap_or_default());
 }
 
 fn push_value(out: &mut String, value: &Value) {

@@ -173,14 +173,24 @@ pub fn find<'a>(method: &Method, path: &'a str) -> Asked<'a> {
 
 /// Whether a path is one of this pattern, by the rules of [`super::resource`].
 fn fits(pattern: &str, path: &str) -> bool {
-    let (mut pattern, mut path) = (pattern.split('/'), path.split('/'));
+    let (mut pattern, mut path) = (pattern.as_bytes(), path.as_bytes());
     loop {
-        match (pattern.next(), path.next()) {
+        let (part, given) = (first(pattern), first(path));
+        if !part.starts_with(b"{") && part != given {
+            return false;
+        }
+        match (pattern.get(part.len() + 1..), path.get(given.len() + 1..)) {
+            (Some(rest), Some(other)) => (pattern, path) = (rest, other),
             (None, None) => return true,
-            (Some(part), Some(given)) if part.starts_with('{') || part == given => {}
             _ => return false,
         }
     }
+}
+
+/// What stands before the first slash. Parts are short: this is quicker than a searcher that is made for each.
+fn first(path: &[u8]) -> &[u8] {
+    let end = path.iter().position(|byte| *byte == b'/');
+    &path[..end.unwrap_or(path.len())]
 }
 
 #[cfg(test)]

@@ -142,12 +142,12 @@ pub(super) fn check_type(req: &HttpRequest) -> Result<(), ApiError> {
 
 /// `application/json` or `application/*+json`, with any parameters.
 fn is_json(value: &str) -> bool {
-    let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    match essence.strip_prefix("application/") {
-        Some("json") => true,
-        Some(subtype) => subtype.strip_suffix("+json").is_some_and(|name| !name.is_empty()),
-        None => false,
-    }
+    let essence = value.split(';').next().unwrap_or_default().trim();
+    let Some((kind, subtype)) = essence.split_once('/') else { return false };
+    let suffix = subtype.len().checked_sub("+json".len()).and_then(|at| subtype.get(at..));
+    kind.eq_ignore_ascii_case("application")
+        && (subtype.eq_ignore_ascii_case("json")
+            || subtype.len() > "+json".len() && suffix.is_some_and(|end| end.eq_ignore_ascii_case("+json")))
 }
 
 async fn collect(

@@ -1,6 +1,7 @@
 //! One gift, and taking one back.
 
 use actix_web::http::StatusCode;
+use actix_web::http::header::HeaderName;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::value::RawValue;
 
@@ -8,6 +9,8 @@ use super::answers::{self, GiftResult, RetractedRow};
 use super::problem::{ApiError, invalid};
 use super::{Gate, body, caller_of, feed_of, traced};
 use crate::domain::{Gift, GiftId, Millis, Outcome, RowId, Status, Trace, json};
+
+static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// `POST /v1/feeds/{feed}/gifts`
 pub(super) async fn publish(
@@ -76,7 +79,7 @@ pub(super) async fn retract(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
 /// The `Idempotency-Key` header, bare or as the quoted string of the IETF draft.
 pub(super) fn idempotency_key(req: &HttpRequest) -> Result<Option<GiftId>, ApiError> {
     let mut found: Option<GiftId> = None;
-    for value in req.headers().get_all("idempotency-key") {
+    for value in req.headers().get_all(&IDEMPOTENCY_KEY) {
         let text = value.to_str().unwrap_or_default().trim();
         let bare = text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text);
         let key = bare.parse().map_err(|rule| invalid(format!("the Idempotency-Key header {rule}")))?;

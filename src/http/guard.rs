@@ -38,7 +38,10 @@ pub(super) async fn around(
                 Ok(()) => gate.may_read(&caller).await.err(),
                 Err(refused) => Some(refused),
             };
-            req.extensions_mut().insert(caller);
+            // Of nobody in particular there is nothing to know.
+            if !caller.is_nobody() {
+                req.extensions_mut().insert(caller);
+            }
             let answer = match refused {
                 Some(refused) => refuse(req, refused),
                 None => match AssertUnwindSafe(next.call(req)).catch_unwind().await {

@@ -1,5 +1,7 @@
 //! What every path has in common: the methods it allows, and HEAD beside GET.
 
+use actix_web::guard::fn_guard;
+use actix_web::http::Method;
 use actix_web::{Resource, Route, web};
 
 use super::access;
@@ -18,6 +20,11 @@ pub(crate) fn resource(path: &str) -> Resource {
     web::resource(pattern).default_service(web::to(move || {
         std::future::ready(Err::<&str, _>(ApiError::MethodNotAllowed(allow)))
     }))
+}
+
+/// POST. Without what actix' own guards note for a 405, which is answered from the table of [`access`].
+pub(crate) fn post() -> Route {
+    web::route().guard(fn_guard(|asked| asked.head().method == Method::POST))
 }
 
 /// GET, and HEAD with it: actix sends the head of the answer and leaves the body out.

@@ -6,7 +6,7 @@ use actix_web::middleware::from_fn;
 use actix_web::{App, HttpRequest, web};
 
 use super::problem::{ApiError, about};
-use super::resource::{read, resource};
+use super::resource::{post, read, resource};
 use super::watch::tally::Tally;
 use super::{
     Gate, batch, claims, docs, drops, feed, gifts, guard, health, inbound, meter, moderation, pages, policy,
@@ -40,11 +40,11 @@ pub fn app(
 
 /// Registers every path. The router tries them in order: the busiest come first.
 pub fn routes(cfg: &mut web::ServiceConfig) {
-    cfg.service(resource("/v1/feeds/{feed}/gifts").route(web::post().to(gifts::publish)));
-    cfg.service(resource("/v1/feeds/{feed}/gifts/batch").route(web::post().to(batch::publish)));
+    cfg.service(resource("/v1/feeds/{feed}/gifts").route(post().to(gifts::publish)));
+    cfg.service(resource("/v1/feeds/{feed}/gifts/batch").route(post().to(batch::publish)));
     watch::configure(cfg);
-    cfg.service(resource("/v1/feeds/{feed}/drops/{drop}/claims").route(web::post().to(claims::claim)));
-    cfg.service(resource("/v1/feeds/{feed}/holds/{hold}/confirm").route(web::post().to(claims::confirm)));
+    cfg.service(resource("/v1/feeds/{feed}/drops/{drop}/claims").route(post().to(claims::claim)));
+    cfg.service(resource("/v1/feeds/{feed}/holds/{hold}/confirm").route(post().to(claims::confirm)));
     cfg.service(resource("/v1/feeds/{feed}/holds/{hold}").route(web::delete().to(claims::cancel)));
     cfg.service(resource("/v1/feeds/{feed}/users/{user}/holds").route(read().to(claims::holds)));
     cfg.service(
@@ -56,11 +56,9 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/v1/feeds/{feed}").route(read().to(feed::snapshot)));
     cfg.service(resource("/v1/feeds/{feed}/rows/{row}").route(web::delete().to(gifts::retract)));
     cfg.service(resource("/v1/feeds/{feed}/rows").route(web::delete().to(moderation::retract_user)));
-    cfg.service(
-        resource("/v1/feeds/{feed}/gifts/{id}/retract").route(web::post().to(moderation::retract_gift)),
-    );
+    cfg.service(resource("/v1/feeds/{feed}/gifts/{id}/retract").route(post().to(moderation::retract_gift)));
     cfg.service(resource("/v1/feeds/{feed}/review").route(read().to(review::list)));
-    cfg.service(resource("/v1/feeds/{feed}/review/{id}").route(web::post().to(review::decide)));
+    cfg.service(resource("/v1/feeds/{feed}/review/{id}").route(post().to(review::decide)));
     cfg.service(
         resource("/v1/feeds/{feed}/blocks/{user}")
             .route(web::put().to(review::block))
@@ -68,10 +66,10 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     );
     cfg.service(resource("/v1/feeds/{feed}/blocks").route(read().to(review::blocks)));
     cfg.service(resource("/v1/feeds/{feed}/presence").route(read().to(presence::get)));
-    cfg.service(resource("/v1/feeds/{feed}/control").route(web::post().to(moderation::control)));
+    cfg.service(resource("/v1/feeds/{feed}/control").route(post().to(moderation::control)));
     cfg.service(resource("/v1/feeds/{feed}/totals").route(read().to(totals::totals)));
     cfg.service(resource("/v1/feeds/{feed}/leaders").route(read().to(totals::leaders)));
-    cfg.service(resource("/v1/feeds/{feed}/session").route(web::post().to(totals::session)));
+    cfg.service(resource("/v1/feeds/{feed}/session").route(post().to(totals::session)));
     cfg.service(resource("/v1/feeds/{feed}/goals").route(read().to(totals::goals)));
     cfg.service(
         resource("/v1/feeds/{feed}/goals/{goal}")
@@ -91,7 +89,7 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/healthz").route(read().to(health::alive)));
     cfg.service(resource("/readyz").route(read().to(health::ready)));
     cfg.service(resource("/metrics").route(read().to(meter::show)));
-    cfg.service(resource("/v1/viewers/{sub}/revoke").route(web::post().to(viewers::revoke)));
+    cfg.service(resource("/v1/viewers/{sub}/revoke").route(post().to(viewers::revoke)));
     reports::configure(cfg);
     sources::configure(cfg);
     docs::configure(cfg);

@@ -7,13 +7,12 @@ use std::sync::Arc;
 use super::known::Mark;
 use super::net::faults::Fault;
 use crate::domain::answer::{GiftFate, Remembered};
-use crate::domain::gift::Fingerprint;
 use crate::domain::json::push_string;
 use crate::domain::tally::Points;
 use crate::domain::{
-    Answer, Change, Controls, Decision, Dedup, DropId, DropView, Epoch, Gift, GiftId, Millis, Outcome,
-    Person, Policy, PolicyPatch, Position, ReviewDefault, ReviewMode, Row, RowId, Scheduled, Show, Status,
-    TellPresence, Value, Visibility, row,
+    Answer, Change, Controls, Decision, Dedup, DropId, DropView, Epoch, Fingerprint, Gift, GiftId, Millis,
+    Outcome, Person, Policy, PolicyPatch, Position, ReviewDefault, ReviewMode, Row, RowId, Scheduled, Show,
+    Status, TellPresence, Value, Visibility, row,
 };
 use crate::engine::EngineError;
 use crate::engine::record::{Records, push_body};

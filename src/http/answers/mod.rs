@@ -4,7 +4,7 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::http::header::CACHE_CONTROL;
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use serde::Serialize;
 
 mod drops;
@@ -37,6 +37,8 @@ pub use review::{BlockEntry, BlockList, Unblocked};
 pub use totals::{DeletedGoal, SessionResult};
 pub use viewers::RevokedViewer;
 
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
 /// `answer` as JSON.
 pub(super) fn json(status: StatusCode, answer: &impl Serialize) -> HttpResponse {
     written(status, serde_json::to_vec(answer))
@@ -44,7 +46,7 @@ pub(super) fn json(status: StatusCode, answer: &impl Serialize) -> HttpResponse 
 
 fn written(status: StatusCode, answer: serde_json::Result<Vec<u8>>) -> HttpResponse {
     match answer {
-        Ok(bytes) => HttpResponse::build(status).content_type("application/json").body(bytes),
+        Ok(bytes) => HttpResponse::build(status).insert_header((CONTENT_TYPE, JSON)).body(bytes),
         Err(error) => {
             tracing::error!(%error, "an answer cannot be written as JSON");
             HttpResponse::InternalServerError().finish()
@@ -55,19 +57,19 @@ fn written(status: StatusCode, answer: serde_json::Result<Vec<u8>>) -> HttpRespo
 /// `answer` as JSON that nobody may keep, because it may be another at any moment.
 pub(super) fn fresh(status: StatusCode, answer: &impl Serialize) -> HttpResponse {
     let mut answer = json(status, answer);
-    answer.headers_mut().insert(CACHE_CONTROL, actix_web::http::header::HeaderValue::from_static("no-cache"));
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     answer
 }
 
 /// A text that is JSON already.
 pub(super) fn text(status: StatusCode, text: String) -> HttpResponse {
-    HttpResponse::build(status).content_type("application/json").body(text)
+    HttpResponse::build(status).insert_header((CONTENT_TYPE, JSON)).body(text)
 }
 
 /// A text that is JSON already, which nobody may keep.
 pub(super) fn fresh_text(status: StatusCode, text: String) -> HttpResponse {
     HttpResponse::build(status)
-        .content_type("application/json")
+        .insert_header((CONTENT_TYPE, JSON))
         .insert_header((CACHE_CONTROL, "no-cache"))
         .body(text)
 }

@@ -352,9 +352,14 @@ impl Door {
 
     /// The headers by which a browser lets a page of another origin see the answer.
     pub fn cors(&self, head: &Head<'_>, headers: &mut HeaderMap) {
+        // To a program, which names no page, what producers get says nothing more; and whatever is not read is
+        // theirs, or for no page at all.
+        let reads = matches!(*head.method, Method::GET | Method::HEAD);
+        if !reads && !head.has(&ORIGIN) {
+            return;
+        }
         let asked_for = preflight(head);
         let want = Want::of(&find(asked_for.as_ref().unwrap_or(head.method), head.path), head.path);
-        // To a program, which names no page, what producers get says nothing more.
         if want == Want::Page || want.needs_key() && !head.has(&ORIGIN) {
             return;
         }

@@ -4,7 +4,7 @@
 use actix_web::{HttpRequest, web};
 
 use super::problem::{ApiError, invalid};
-use super::resource::{read, resource};
+use super::resource::{post, read, resource};
 use super::{Gate, body, feed_of};
 use crate::domain::{GroupId, HookId, HookKey, HookScope};
 
@@ -22,9 +22,9 @@ const SWAPS: usize = 16;
 
 /// Registers the paths.
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
-    cfg.service(resource("/v1/feeds/{feed}/groups/{group}/claim").route(web::post().to(groups::claim)));
-    cfg.service(resource("/v1/feeds/{feed}/groups/{group}/ack").route(web::post().to(groups::ack)));
-    cfg.service(resource("/v1/feeds/{feed}/groups/{group}/nack").route(web::post().to(groups::nack)));
+    cfg.service(resource("/v1/feeds/{feed}/groups/{group}/claim").route(post().to(groups::claim)));
+    cfg.service(resource("/v1/feeds/{feed}/groups/{group}/ack").route(post().to(groups::ack)));
+    cfg.service(resource("/v1/feeds/{feed}/groups/{group}/nack").route(post().to(groups::nack)));
     cfg.service(
         resource("/v1/feeds/{feed}/groups/{group}")
             .route(read().to(groups::get))
@@ -32,9 +32,7 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     );
     cfg.service(resource("/v1/feeds/{feed}/groups").route(read().to(groups::list)));
     cfg.service(resource("/v1/feeds/{feed}/groups/{group}/dead").route(read().to(dead::of_group)));
-    cfg.service(
-        resource("/v1/feeds/{feed}/groups/{group}/dead/replay").route(web::post().to(dead::replay_group)),
-    );
+    cfg.service(resource("/v1/feeds/{feed}/groups/{group}/dead/replay").route(post().to(dead::replay_group)));
     cfg.service(
         resource("/v1/feeds/{feed}/webhooks/{name}")
             .route(read().to(webhooks::get))
@@ -44,7 +42,7 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/v1/feeds/{feed}/webhooks").route(read().to(webhooks::list)));
     cfg.service(resource("/v1/feeds/{feed}/webhooks/{name}/dead").route(read().to(dead::of_webhook)));
     cfg.service(
-        resource("/v1/feeds/{feed}/webhooks/{name}/dead/replay").route(web::post().to(dead::replay_webhook)),
+        resource("/v1/feeds/{feed}/webhooks/{name}/dead/replay").route(post().to(dead::replay_webhook)),
     );
     cfg.service(resource("/v1/admin/overview").route(read().to(admin::overview)));
 }

@@ -6,7 +6,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 
 use super::answers::fresh_text;
 use super::problem::{ApiError, invalid};
-use super::resource::{read, resource};
+use super::resource::{post, read, resource};
 use super::{Gate, body, feed_of};
 use crate::domain::{Millis, Source, SourceId, json};
 use crate::engine::{Kept, SOURCES_MAX, Swapped};
@@ -23,7 +23,7 @@ const SWAPS: usize = 16;
 
 /// Registers the paths.
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
-    cfg.service(resource("/in/{path}").route(web::post().to(receive::receive)));
+    cfg.service(resource("/in/{path}").route(post().to(receive::receive)));
     cfg.service(
         resource("/v1/feeds/{feed}/sources/{name}")
             .route(read().to(get))
@@ -31,7 +31,7 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
             .route(web::delete().to(delete)),
     );
     cfg.service(resource("/v1/feeds/{feed}/sources").route(read().to(list)));
-    cfg.service(resource("/v1/feeds/{feed}/sources/{name}/test").route(web::post().to(test)));
+    cfg.service(resource("/v1/feeds/{feed}/sources/{name}/test").route(post().to(test)));
 }
 
 /// `PUT /v1/feeds/{feed}/sources/{name}`

@@ -185,7 +185,7 @@ fn read_when(field: &Field<'_>, pointer: &str, faults: &mut Vec<Fault>) -> Optio
         if let Some(mut object) = Object::open(item, &mut inner) {
             let place = object.need("pointer", &mut inner).and_then(|f| read_pointer(&f, &mut inner));
             let equals = object.need("equals", &mut inner).and_then(|f| {
-                let read = Scalar::read(f.raw.get()).filter(|_| f.raw.get().len() <= TEXT_MAX);
+                let read = Scalar::read(f.raw).filter(|_| f.raw.len() <= TEXT_MAX);
                 if read.is_none() {
                     f.wrong(&mut inner, "must be a string, a number, true, false or null");
                 }
