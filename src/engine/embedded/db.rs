@@ -21,11 +21,19 @@ impl Db {
         Db { conn, refusing: RefCell::default() }
     }
 
-    /// Starts a transaction unless one is open. Whoever writes calls this first.
+    /// An error while every write is refused. Whoever is going to write asks this first.
+    pub(super) fn may_write(&self) -> Step<()> {
+        self.refusing.borrow().as_ref().map_or(Ok(()), |why| Err(Fault::Disk(why.clone())))
+    }
+
+    /// True when a transaction is open.
+    pub(super) fn is_begun(&self) -> bool {
+        !self.conn.is_autocommit()
+    }
+
+    /// Starts a transaction unless one is open. Whatever is written through this value does so.
     pub(super) fn begin(&self) -> Step<()> {
-        if let Some(why) = &*self.refusing.borrow() {
-            return Err(Fault::Disk(why.clone()));
-        }
+        self.may_write()?;
         if self.conn.is_autocommit() {
             let begun = self.conn.prepare_cached("BEGIN IMMEDIATE").and_then(|mut sql| sql.execute([]));
             begun.map_err(|e| Fault::of_commit(&e))?;
@@ -35,7 +43,7 @@ impl Db {
 
     /// Makes everything since [`Db::begin`] durable; false when there was nothing.
     pub(super) fn commit(&self) -> Step<bool> {
-        let begun = !self.conn.is_autocommit();
+        let begun = self.is_begun();
         if begun {
             if faults::fails("disk") {
                 return Err(Fault::Disk("the disk of the data folder is full; a test says so".into()));
@@ -66,12 +74,14 @@ impl Db {
 
     /// Writes; how many rows it concerned.
     pub(super) fn run(&self, sql: &str, params: impl Params) -> Step<usize> {
+        self.begin()?;
         Ok(self.conn.prepare_cached(sql)?.execute(params)?)
     }
 
     /// Writes a row: `values` are its columns in the order of the table, but for the last one, which is their seal and
     /// the last parameter of `sql`.
     pub(super) fn put(&self, sql: &str, values: &[&dyn ToSql]) -> Step<()> {
+        self.begin()?;
         put(&mut *self.conn.prepare_cached(sql)?, values)
     }
 

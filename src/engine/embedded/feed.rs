@@ -12,10 +12,11 @@ use super::blocks::Blocks;
 use super::claims;
 use super::db::{Db, parsed, text};
 use super::fault::{Fault, Step};
+use super::frames::Record;
 use super::ids::Ids;
 use super::ledger::Ledger;
 use super::locks::{StoredLocks, read_locks, spell_locks};
-use super::log::{Log, Record};
+use super::log::Log;
 use super::logged_ids::LoggedIds;
 use super::tallies::{self, Tally};
 use crate::domain::feed::Effects;
@@ -308,7 +309,7 @@ impl Feed {
             }
             self.ids.write((db, ids, no), Some(&mut record))?;
             if !record.is_empty() {
-                log.put(db, (name, no), &record)?;
+                log.put((name, no), &record);
             }
             if record.seq > 0 {
                 let Record { seq: last, changes: body, locks, .. } = record;

@@ -11,6 +11,7 @@ use super::EmbeddedOptions;
 use super::db::Db;
 use super::fault::{Fault, Step};
 use super::feed::Feed;
+use super::journal::{self, Journal};
 use super::log::Log;
 use super::mend::Unmended;
 use super::steady::Steady;
@@ -39,6 +40,7 @@ const FILLER: usize = 1 << 20;
 pub(super) struct Feeds {
     pub(super) db: Db,
     pub(super) common: Common,
+    pub(super) journal: Journal,
     by_name: HashMap<FeedId, Feed>,
     damaged: HashMap<FeedId, String>,
     /// True when a feed turned out to be damaged that had its part in this group already.
@@ -61,11 +63,16 @@ pub(super) struct Feeds {
 }
 
 impl Feeds {
-    pub(super) fn new(db: Db, options: &EmbeddedOptions, metrics: Arc<Metrics>) -> Step<Feeds> {
+    pub(super) fn new(
+        (db, journal): (Db, Journal),
+        options: &EmbeddedOptions,
+        metrics: Arc<Metrics>,
+    ) -> Step<Feeds> {
         let common = Common::read(&db, options, metrics)?;
         Ok(Feeds {
             db,
             common,
+            journal,
             by_name: HashMap::new(),
             damaged: HashMap::new(),
             must_rerun: false,
@@ -213,7 +220,10 @@ impl Feeds {
         self.reopen()?;
         match mended {
             Ok(lost) => {
-                self.common.reread(&self.db).map_err(Fault::why)?;
+                let is_marked = journal::put_generation(&self.db.conn, self.journal.generation());
+                is_marked.map_err(|e| e.to_string())?;
+                let journal = self.journal.parts().map_err(Fault::why)?;
+                self.common.reread(&self.db, journal).map_err(Fault::why)?;
                 self.damaged.keys().for_each(|name| forget(&mut self.common, name));
                 lost.iter().for_each(|(name, why)| self.condemn(name, why));
                 self.must_rerun = false;
@@ -269,7 +279,7 @@ impl Feeds {
         if self.must_rerun {
             return Err(Fault::garbled("a feed of this group is damaged"));
         }
-        let wrote = self.db.commit()?;
+        let wrote = self.common.log.commit(&self.db, &mut self.journal)?;
         self.commits += u64::from(wrote);
         self.refused &= !std::mem::take(&mut self.probing);
         Ok(wrote)
@@ -285,8 +295,8 @@ impl Feeds {
 
     /// Reads the log again if that could not be done after a group that failed.
     fn read_log(&mut self) -> Step<()> {
-        if self.common.log.must_be_read {
-            self.common.log = Log::read(&self.db)?;
+        if self.common.log.must_be_read() {
+            self.common.log = Log::read(&self.db, self.journal.parts()?)?;
             self.damaged.keys().for_each(|name| self.common.log.keep(name));
         }
         Ok(())
@@ -309,7 +319,28 @@ impl Feeds {
                 Err(fault) => return Err(fault),
             }
         }
-        self.common.log.clear(&self.db)
+        self.common.log.clear(&self.db, &mut self.journal)
+    }
+
+    /// Brings everything that is durable to the database, which is then in one piece. What cannot be brought there stays
+    /// in the journal, for the next start.
+    pub(super) fn close(&mut self) {
+        let done = self.read_log().and_then(|()| {
+            if !self.journal.is_empty() {
+                self.db.begin()?;
+            }
+            self.common.log.commit(&self.db, &mut self.journal).map(drop)
+        });
+        match done {
+            Ok(()) => self.journal.close(),
+            Err(fault) => {
+                self.db.rollback();
+                tracing::warn!(
+                    ?fault,
+                    "the journal could not be brought to the database; the next start does it"
+                );
+            }
+        }
     }
 
     /// What the durable group has to tell, feed by feed. Afterwards nothing is left to write.
@@ -340,7 +371,7 @@ impl Feeds {
         }
         let touched = std::mem::take(&mut self.common.touched);
         touched.iter().for_each(|name| drop(self.by_name.remove(name)));
-        self.common.log.must_be_read = true;
+        self.common.log.take_back();
         let read = self.read_log();
         let Feeds { db, common, damaged, .. } = self;
         let reread = || -> Step<()> {
@@ -386,6 +417,9 @@ impl Feeds {
         let filler = vec![0x54; if self.refused { FILLER } else { 0 }];
         let sql =
             "INSERT OR REPLACE INTO probe VALUES (1, 1 + coalesce((SELECT count FROM probe), 0), ?1, 0)";
+        if self.refused {
+            self.journal.prove(&filler)?;
+        }
         self.db.run(sql, [filler])?;
         let sql = "UPDATE probe SET seal = seal(one, count, filler)";
         self.db.run(sql, []).map(drop)

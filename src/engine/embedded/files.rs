@@ -11,10 +11,12 @@ use super::db::Db;
 use super::fault::{Fault, Step};
 use super::feed::Feed;
 use super::folder::{self, Folder};
+use super::frames::Part;
 use super::ids::Ids;
+use super::journal::Reading;
 use super::log::Log;
 use super::scan::{self, Damage};
-use super::{ledger, open};
+use super::{ledger, log, open, seal};
 use crate::domain::{FeedId, Policy};
 
 /// What was found in a file.
@@ -30,19 +32,25 @@ pub struct Report {
 pub fn check(data_dir: &Path) -> Result<Report, String> {
     let path = folder::database(data_dir);
     let conn = open::open_to_read(&path)?;
+    let journal = Reading::begin(&path)?;
     conn.execute_batch("BEGIN").map_err(|e| open::damaged(&path, &e))?;
-    examine(conn).map_err(|e| open::damaged(&path, &e))
+    examine(conn, Some(journal)).map_err(|e| open::damaged(&path, &e))
 }
 
-fn examine(conn: Connection) -> rusqlite::Result<Report> {
+fn examine(conn: Connection, journal: Option<Reading>) -> rusqlite::Result<Report> {
     let rot = open::rot(&conn, 20)?;
     let mut damage: Vec<_> = rot.into_iter().map(|what| Damage { feed: None, what }).collect();
     match scan::scan(&conn) {
         Ok(found) => damage.extend(found.damage),
         Err(error) => damage.push(Damage { feed: None, what: error.to_string() }),
     }
+    let journal = journal.map_or(Ok(Vec::new()), |mut journal| journal.parts(&conn));
+    let journal = journal.unwrap_or_else(|what| {
+        damage.push(Damage { feed: None, what });
+        Vec::new()
+    });
     let db = Db::new(conn);
-    let (feeds, deeper) = match read_all(&db) {
+    let (feeds, deeper) = match read_all(&db, journal) {
         Ok(read) => read,
         Err(fault) => (0, vec![Damage { feed: None, what: format!("feeds: {fault:?}") }]),
     };
@@ -56,9 +64,9 @@ fn examine(conn: Connection) -> rusqlite::Result<Report> {
 }
 
 /// Reads every feed back; how many there are, and those that cannot be.
-fn read_all(db: &Db) -> Step<(usize, Vec<Damage>)> {
+fn read_all(db: &Db, journal: Vec<Part>) -> Step<(usize, Vec<Damage>)> {
     let names = ledger::names(db, "SELECT name FROM feeds ORDER BY name", [])?;
-    let (mut damage, log) = (Vec::new(), Log::read(db)?);
+    let (mut damage, log) = (Vec::new(), Log::read(db, journal)?);
     for name in &names {
         // One whose own record is not as it was written was told of by the scan, under the name that it had.
         let own = db.one("SELECT * FROM feeds WHERE name = ?1", [name.as_str()], |_| Ok(()));
@@ -90,13 +98,26 @@ pub fn backup(data_dir: &Path, to: &Path) -> Result<Report, String> {
         .open(&unfinished)
         .map_err(|e| format!("{shown} cannot be written: {e}"))?;
     let name = unfinished.to_str().ok_or_else(|| wrong(&"its name is not Unicode"))?;
+    let mut journal = Reading::begin(&path).map_err(|e| wrong(&e))?;
     conn.execute("VACUUM INTO ?1", [name]).map_err(|e| wrong(&e))?;
+    join(&unfinished, &mut journal).map_err(|e| wrong(&e))?;
+    drop(journal);
     let copy = open::open_to_read(&unfinished).map_err(|e| wrong(&e))?;
-    let report = examine(copy).map_err(|e| wrong(&e))?;
+    let report = examine(copy, None).map_err(|e| wrong(&e))?;
     File::open(&unfinished).and_then(|file| file.sync_all()).map_err(|e| wrong(&e))?;
     std::fs::rename(&unfinished, to).map_err(|e| wrong(&e))?;
     sync_folder_of(to);
     Ok(report)
+}
+
+/// Brings what the journal holds to a copy of the database, which has all of it in one file then.
+fn join(copy: &Path, journal: &mut Reading) -> Result<(), String> {
+    let told = |e: rusqlite::Error| e.to_string();
+    let mut conn = Connection::open(copy).map_err(told)?;
+    seal::teach(&conn).map_err(told)?;
+    let parts = journal.parts(&conn)?;
+    let whole = conn.transaction().map_err(told)?;
+    log::store(&whole, &parts).and_then(|()| whole.commit()).map_err(told)
 }
 
 /// Brings a copy back into a data folder that is empty and not in use. Every feed begins a new epoch, because watchers
@@ -141,7 +162,7 @@ fn bring_back(from: &Path, to: &Path, defaults: &Arc<Policy>) -> Result<Report, 
         open::open(to).map_err(|e| e.replace(&to.display().to_string(), &from.display().to_string()))?;
     let told = |fault: Fault| wrong(&fault.why());
     let names = ledger::names(&db, "SELECT name FROM feeds ORDER BY name", []).map_err(told)?;
-    let log = Log::read(&db).map_err(told)?;
+    let log = Log::read(&db, Vec::new()).map_err(told)?;
     db.begin().map_err(told)?;
     let mut ids = Ids::default();
     for name in &names {
@@ -160,7 +181,7 @@ fn bring_back(from: &Path, to: &Path, defaults: &Arc<Policy>) -> Result<Report, 
         .map_err(|e| wrong(&e))?;
     drop(db);
     File::open(to).and_then(|file| file.sync_all()).map_err(|e| wrong(&e))?;
-    open::open_to_read(to).and_then(|copy| examine(copy).map_err(|e| wrong(&e)))
+    open::open_to_read(to).and_then(|copy| examine(copy, None).map_err(|e| wrong(&e)))
 }
 
 /// Makes a name durable.

@@ -13,8 +13,9 @@ pub(super) const APPLICATION_ID: i64 = 0x5449_5043;
 pub(super) const NEWEST: i64 = LAYOUTS.len() as i64;
 
 /// What each layout adds to the one before. A file of an older layout is brought up to the last one.
-const LAYOUTS: [&str; 14] = [
-    FEEDS, CLOSER, DUE, DROPS, REPORTS, MODERATION, SOURCES, PROBE, REVOKED, REVIEW, TALLIES, LOCKS, LOG, IDS,
+const LAYOUTS: [&str; 15] = [
+    FEEDS, CLOSER, DUE, DROPS, REPORTS, MODERATION, SOURCES, PROBE, REVOKED, REVIEW, TALLIES, LOCKS, LOG,
+    IDS, JOURNAL,
 ];
 
 /// From this layout on every row ends with its seal; later tables are made with it.
@@ -217,6 +218,11 @@ CREATE TABLE log (
     entries TEXT NOT NULL, seal INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX log_places ON log (place, feed);
+";
+
+/// Which frames of the file beside this one are in force.
+const JOURNAL: &str = "
+CREATE TABLE journal (one INTEGER PRIMARY KEY, generation INTEGER NOT NULL, seal INTEGER NOT NULL) STRICT;
 ";
 
 /// The tables of a file, by name.

@@ -7,7 +7,7 @@ use rusqlite::{Row as SqlRow, params};
 
 use super::db::{Db, text};
 use super::fault::{Fault, Step};
-use super::log::Record;
+use super::frames::Record;
 use crate::domain::{Cursor, Entry, FeedId, HookId, Millis};
 use crate::engine::record::{ENTRY_LINES, Records};
 

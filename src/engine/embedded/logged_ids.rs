@@ -6,8 +6,8 @@ use std::fmt::Write;
 
 use super::db::Db;
 use super::fault::{Fault, Step};
+use super::frames::Record;
 use super::ids::{Columns, Ids, spell_part};
-use super::log::Record;
 use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::{Fingerprint, GiftId, Millis};
 use crate::engine::record::push_number;

@@ -8,7 +8,7 @@
 //! - `fault`, `seal`, `db`: what can go wrong, rows that are checked, the connection; `layouts`, `open`, `pages`, `mend`,
 //!   `folder`, `scan`, `files`: the file as a whole, and pages of it that cannot be read.
 //! - Tables with their records, and what of them is in memory, by thing: `feed`, `locks`, `log`, `logged_ids`, `ids`, `due`,
-//!   `claims`, `ledger`, `readers`, `hooks`, `jobs`.
+//!   `claims`, `ledger`, `readers`, `hooks`, `jobs`; `journal` and its `frames`: what of it is not in tables yet.
 //! - `txn`, and the rules that run on it: `gifts`, `drops`, `due_work`, `entries`, `groups`,
 //!   `deliveries`, `moderation`, `sources`, `viewers`.
 //! - `feeds`: all of them, the group that is committed next, and damage; `webhooks`, which may read all feeds.
@@ -29,6 +29,7 @@ use crate::supervise::{Part, Parts};
 use fault::{Fault, Step};
 use feeds::Feeds;
 use folder::Folder;
+use journal::Journal;
 use topics::Topics;
 use txn::Common;
 use writer::{Call, Reply, Task, Writer};
@@ -48,11 +49,13 @@ mod feed;
 mod feeds;
 pub mod files;
 mod folder;
+mod frames;
 mod gifts;
 mod groups;
 mod hooks;
 mod ids;
 mod jobs;
+mod journal;
 mod known_ids;
 mod layouts;
 mod ledger;
@@ -222,7 +225,8 @@ fn open_writer(
         open::mend(&file, &why).map_err(|why| open::damaged(&file, &why.why()))?;
         (db, found) = open::open(&file)?;
     }
-    let feeds = Feeds::new(db, options, metrics.clone());
+    let journal = Journal::open(&file, &db.conn)?;
+    let feeds = Feeds::new((db, journal), options, metrics.clone());
     let mut feeds = feeds.map_err(|fault| match fault {
         Fault::Disk(why) => format!("{} cannot be read: {why}", file.display()),
         fault => open::damaged(&file, &fault.why()),

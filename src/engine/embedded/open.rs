@@ -9,6 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::db::Db;
 use super::fault::is_unreadable;
 use super::layouts::{self, APPLICATION_ID, NEWEST};
+use super::log;
 use super::mend::{self, Mended, Unmended};
 use super::scan::{self, Found};
 use super::seal;
@@ -134,6 +135,12 @@ fn prepare(conn: &Connection, path: &Path, check_bytes: u64) -> rusqlite::Result
     conn.pragma_update(None, "journal_size_limit", 64 << 20)?;
     conn.pragma_update(None, "wal_autocheckpoint", 4000)?;
     layouts::upgrade(conn, layout)?;
+    // A file that is opened again is that of a journal in use.
+    if check_bytes > 0
+        && let Err(why) = log::bring_in(conn, path)?
+    {
+        return Ok(Err(Trouble::Refused(damaged(path, &why))));
+    }
     Ok(Ok(if is_checked { scan::scan(conn)? } else { Found::default() }))
 }
 

@@ -19,6 +19,7 @@ use crate::engine::{
 
 mod damage;
 mod disk;
+mod in_journal;
 mod logged;
 mod rot;
 mod upgrade;

@@ -10,6 +10,7 @@ use super::db::Db;
 use super::due::Agenda;
 use super::fault::Step;
 use super::feed::Feed;
+use super::frames::Part;
 use super::hooks::{self, HookOfAll};
 use super::ids::Ids;
 use super::jobs::Jobs;
@@ -59,7 +60,7 @@ impl Common {
             metrics,
             agenda: Agenda::read(db)?,
             jobs: Jobs::default(),
-            log: Log::read(db)?,
+            log: Log::read(db, Vec::new())?,
             ids: Ids::read(db)?,
             hooks_of_all: BTreeMap::new(),
             blocks_of_all: blocks::of_all(db)?,
@@ -71,10 +72,10 @@ impl Common {
         Ok(common)
     }
 
-    /// As the tables say now, after the file was mended. Jobs stay: one too many finds out that there is nothing.
-    pub(super) fn reread(&mut self, db: &Db) -> Step<()> {
+    /// As the tables and the journal say now, after the file was mended. Jobs stay: one too many finds out that there is nothing.
+    pub(super) fn reread(&mut self, db: &Db, journal: Vec<Part>) -> Step<()> {
         self.agenda = Agenda::read(db)?;
-        self.log = Log::read(db)?;
+        self.log = Log::read(db, journal)?;
         self.ids = Ids::read(db)?;
         self.touched.clear();
         self.last_feed = self.last_feed.max(db.value("SELECT max(no) FROM feeds", [])?.unwrap_or(0));
@@ -123,7 +124,7 @@ impl<'a> FeedTxn<'a> {
         if self.feed.touched.replace(self.now).is_none() {
             self.common.touched.push(self.name.clone());
         }
-        self.db.begin()
+        self.db.may_write()
     }
 
     /// The feed's number in the tables, for writing; a feed that has none gets one, and is kept from then on.

@@ -99,7 +99,7 @@ impl Writer {
         let mut group = Vec::new();
         loop {
             beat.rests();
-            let Ok(first) = calls.recv() else { return };
+            let Ok(first) = calls.recv() else { return self.feeds.close() };
             beat.works();
             faults::pass_blocking("writer");
             let (mut next, mut weight, mut closing) = (Some(first), 0, None);
@@ -126,6 +126,7 @@ impl Writer {
                 self.feeds.tidy(now);
             }
             if let Some(reply) = closing {
+                self.feeds.close();
                 let _ = reply.send(Ok(()));
                 return;
             }

@@ -7,13 +7,10 @@ use crate::domain::{Change, Dedup, GiftTakenBack, Position, RowId, Status};
 use crate::engine::{Missed, ModerationStore};
 
 /// What is on disk now, as a kill would leave it: the engine is between two commits.
-fn killed(dir: &Path) -> tempfile::TempDir {
+pub(super) fn killed(dir: &Path) -> tempfile::TempDir {
     let to = copy(dir);
-    for end in ["-wal", "-shm"] {
-        let name = format!("tipcast.db{end}");
-        if end == "-wal" {
-            std::fs::copy(dir.join(&name), to.path().join(&name)).unwrap();
-        }
+    for name in ["tipcast.db-wal", "tipcast.journal"] {
+        std::fs::copy(dir.join(name), to.path().join(name)).unwrap();
     }
     to
 }
@@ -25,7 +22,7 @@ async fn changes(engine: &EmbeddedEngine, name: &str, since: &Position) -> Vec<C
     }
 }
 
-async fn entries(engine: &EmbeddedEngine, name: &str) -> usize {
+pub(super) async fn entries(engine: &EmbeddedEngine, name: &str) -> usize {
     let ask = Ask { max: 1_000, lease_ms: 1_000, from: Start::Start };
     engine.take(&feed(name), &"g".parse().unwrap(), ask, NOW).await.unwrap().unwrap().entries.len()
 }
@@ -197,7 +194,7 @@ async fn a_page_of_the_log_that_rots_hurts_those_whose_records_are_on_it() {
     let no_of: BTreeMap<&str, i64> = names.iter().map(|name| (&**name, no_of(&conn, name))).collect();
     let unreadable = log::unreadable(&conn).unwrap();
     assert_eq!(unreadable, hurt.iter().map(|name| no_of[name.as_str()]).collect());
-    let log = log::Log::read(&db::Db::new(conn)).unwrap();
+    let log = log::Log::read(&db::Db::new(conn), Vec::new()).unwrap();
     for name in &names {
         let records = log.records(no_of[&**name]);
         match hurt.contains(&feed(name)) {

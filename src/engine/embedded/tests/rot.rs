@@ -109,7 +109,7 @@ fn is_shared(page: &Page) -> bool {
 /// True of a page that can be made again from others.
 fn is_derived(page: &Page) -> bool {
     let indexes = ["due_id", "dead_feed", "claims_", "pending_until", "letters_reader", "log_places"];
-    page.of == "probe"
+    ["probe", "journal"].contains(&&*page.of)
         || page.of.starts_with("sqlite_autoindex")
         || indexes.iter().any(|it| page.of.starts_with(it))
 }

@@ -21,9 +21,10 @@ fn a_file_of_the_first_layout_is_brought_up_to_date_with_what_it_holds() {
     for _ in 0..2 {
         let (db, found) = open::open(&path).unwrap();
         assert_eq!(found.damage, []);
-        let read = feed::Feed::load(&db, &feed("f"), &Arc::default(), &log::Log::read(&db).unwrap())
-            .unwrap()
-            .unwrap();
+        let read =
+            feed::Feed::load(&db, &feed("f"), &Arc::default(), &log::Log::read(&db, Vec::new()).unwrap())
+                .unwrap()
+                .unwrap();
         assert_eq!((read.state.list.at.seq, read.state.locks["key"].until), (1, Millis(9)));
         let (ids, id) = (ids::Ids::read(&db).unwrap(), "a".parse().unwrap());
         let known = ids.remembered(&db, 1, &id, Millis(8)).unwrap().unwrap();
@@ -33,8 +34,31 @@ fn a_file_of_the_first_layout_is_brought_up_to_date_with_what_it_holds() {
     }
 }
 
+/// Nothing is beside the file, and it does not say that anything could be.
+fn as_layout_14(db: &Connection) {
+    db.execute_batch("DROP TABLE journal; PRAGMA user_version=14;").unwrap();
+}
+
+#[tokio::test]
+async fn a_folder_without_a_journal_keeps_what_is_logged_and_gets_one() {
+    let dir = filled().await;
+    as_layout_14(&database(dir.path()));
+    std::fs::remove_file(journal::path(&folder::database(dir.path()))).unwrap();
+    let engine = open(dir.path());
+    assert_eq!(engine.snapshot(&feed("well-2"), NOW).await.unwrap().at.seq, 4);
+    for name in ["hurt", "well", "hurt-2", "well-2"] {
+        is_well(&engine, name, "w").await;
+    }
+    engine.close().await.unwrap();
+    assert_eq!(files::check(dir.path()).unwrap().damage, []);
+    let logged = "SELECT count(*) FROM log WHERE ids LIKE 'w-2 %'";
+    let logged: i64 = database(dir.path()).query_row(logged, [], |r| r.get(0)).unwrap();
+    assert_eq!(logged, 4, "what the journal held came to the table");
+}
+
 /// Has ids stand in the order of ids, and nothing of them in the log: they are to be in their table already.
 fn as_layout_13(db: &Connection) {
+    as_layout_14(db);
     db.execute_batch(
         "ALTER TABLE ids RENAME TO ids_by_feed;
         CREATE TABLE ids (
