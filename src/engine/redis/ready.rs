@@ -23,6 +23,7 @@ use super::store_clock::{Moment, StoreClocks, Told};
 use super::tags::random;
 use super::wire::Garbled;
 use crate::domain::{FeedId, Gift, Millis, Position, Tag};
+use crate::metrics::labels::ReadyCall;
 
 /// Feeds of which it is remembered what they hold.
 const FEEDS: usize = 16_384;
@@ -267,7 +268,12 @@ impl Ready {
 
     async fn run(&self, wish: &Wish<'_>, made: &Made) -> Result<Answer, Fault> {
         let runner = wish.runner;
+        let counted = &runner.options.metrics.redis_ready_calls;
         let answer = runner.run::<Value>(&made.call).await;
+        if let Ok(answer) = &answer {
+            let taken = *answer == Value::Int(1);
+            counted[if taken { ReadyCall::Taken } else { ReadyCall::Refused }].inc();
+        }
         match answer.inspect_err(|fault| runner.damaged.met(wish.feed, fault))? {
             Value::Int(0) => Ok(Answer::NotPlain),
             Value::Int(1) => Ok(Answer::Took),
@@ -318,6 +324,7 @@ impl Ready {
         let said = known.as_ref().map(|Mark { at, tag }| format!("{} {} {tag} ", at.epoch, at.seq));
         call.arg("known", said.unwrap_or_default());
         let version = self.thought(feed, |it| it.version);
+        runner.options.metrics.redis_ready_calls[ReadyCall::Look].inc();
         let texts = runner.run::<Vec<String>>(&call).await;
         let texts = texts.inspect_err(|fault| runner.damaged.met(feed, fault))?;
         let [meta, list, policy, reports, entries, seconds, micros] = &texts[..] else {
