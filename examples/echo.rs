@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix_http::ws::hash_key;
 use bytes::Bytes;
@@ -21,6 +21,7 @@ use tipcast::http::watch::outgoing::{close_frame, data_frame, text_frame};
 use tipcast::http::watch::sockets::{
     Entrance, Judgement, Output, SocketHandler, SocketThreads, SocketWorker, Visitor,
 };
+use tipcast::live::moment::Moment;
 use tipcast::live::wake::{Wake, WakeQueue};
 use tipcast::metrics::labels::Turned;
 
@@ -114,21 +115,21 @@ struct Echo {
     out: VecDeque<Bytes>,
     wakes: Rc<WakeQueue>,
     /// A close frame was sent at this time: the client's is waited for.
-    closing: Option<Instant>,
+    closing: Option<Moment>,
     over: bool,
 }
 
 impl Echo {
     fn close(&mut self, frame: Bytes) {
         if self.closing.is_none() {
-            self.closing = Some(Instant::now());
+            self.closing = Some(Moment::now());
             self.out.push_back(frame);
         }
     }
 }
 
 impl SocketHandler for Echo {
-    fn receive(&mut self, mut bytes: &[u8], _: Instant) {
+    fn receive(&mut self, mut bytes: &[u8], _: Moment) {
         while !self.over
             && let Some(incoming) = self.reader.read(&mut bytes)
         {
@@ -152,7 +153,7 @@ impl SocketHandler for Echo {
         self.out.clear();
     }
 
-    fn next_output(&mut self, now: Instant, wake: &Wake) -> Poll<Option<Output>> {
+    fn next_output(&mut self, now: Moment, wake: &Wake) -> Poll<Option<Output>> {
         if let Some(frame) = self.out.pop_front() {
             return Poll::Ready(Some(Output::Bytes(frame)));
         }
@@ -160,7 +161,7 @@ impl SocketHandler for Echo {
             return Poll::Ready(None);
         }
         if let (Some(since), &Wake::Socket(socket)) = (self.closing, wake) {
-            if now.saturating_duration_since(since) >= CLOSE_WITHIN {
+            if now.since(since) >= CLOSE_WITHIN {
                 return Poll::Ready(None);
             }
             let wakes = self.wakes.clone();

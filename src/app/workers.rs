@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use actix_http::body::MessageBody;
-use actix_http::{HttpServiceBuilder, Request};
+use actix_http::{HttpServiceBuilder, KeepAlive, Request};
 use actix_service::{IntoServiceFactory, Service, ServiceFactory, ServiceFactoryExt, map_config};
 use actix_web::dev::{AppConfig, ServiceResponse};
 use actix_web::error::Error;
@@ -199,7 +199,9 @@ impl Settings {
             .graceful_shutdown_signal(move || stop.clone().cancelled_owned())
             // Who closes its side has gone, as for most proxies: a claim that waits takes nothing for it.
             .h1_allow_half_closed(false)
-            .keep_alive(self.keep_alive)
+            // How long a connection may be idle is for `http::inbound` to judge: another timer, set anew after
+            // every answer, would be paid for by every request.
+            .keep_alive(if self.keep_alive.is_zero() { KeepAlive::Disabled } else { KeepAlive::Os })
             .client_request_timeout(self.head_time)
             .client_disconnect_timeout(LINGER)
             .local_addr(self.address)

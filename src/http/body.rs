@@ -1,6 +1,7 @@
 //! Reading the body of a write: JSON only, bounded in size and in time.
 
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -17,20 +18,39 @@ use super::problem::ApiError;
 
 /// The whole body of `req`, unread, when it says to be JSON, has at most `limit` bytes and arrives
 /// within `time`.
-pub(super) async fn read(
+pub(super) fn read(
     req: &HttpRequest,
     payload: web::Payload,
     limit: usize,
     time: Duration,
-) -> Result<Bytes, ApiError> {
-    check_type(req)?;
-    read_of_any_type(req, payload, limit, time).await
+) -> impl Future<Output = Result<Bytes, ApiError>> {
+    read_json(req, payload.into_inner(), limit, time)
 }
 
-/// The same whatever type it says to be.
-pub(super) async fn read_of_any_type(
+/// The same for who was not routed.
+pub(super) async fn read_json(
     req: &HttpRequest,
-    mut payload: web::Payload,
+    payload: Payload,
+    limit: usize,
+    time: Duration,
+) -> Result<Bytes, ApiError> {
+    check_type(req)?;
+    read_whole(req, payload, limit, time).await
+}
+
+/// As [`read`], whatever type it says to be.
+pub(super) fn read_of_any_type(
+    req: &HttpRequest,
+    payload: web::Payload,
+    limit: usize,
+    time: Duration,
+) -> impl Future<Output = Result<Bytes, ApiError>> {
+    read_whole(req, payload.into_inner(), limit, time)
+}
+
+async fn read_whole(
+    req: &HttpRequest,
+    mut payload: Payload,
     limit: usize,
     time: Duration,
 ) -> Result<Bytes, ApiError> {
@@ -40,10 +60,10 @@ pub(super) async fn read_of_any_type(
         return Err(ApiError::TooLarge(limit));
     }
     let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let read = tokio::time::timeout(time, collect(&mut payload, limit)).await;
+    let read = within(time, collect(&mut payload, limit)).await;
     let read = read.unwrap_or(Err(ApiError::BodyTimeout(ms)));
     if matches!(read, Err(ApiError::TooLarge(_) | ApiError::BodyTimeout(_))) {
-        leave_unread(&mut req.extensions_mut(), payload.into_inner());
+        leave_unread(&mut req.extensions_mut(), payload);
     }
     read
 }
@@ -60,12 +80,32 @@ pub(super) async fn read_any(
     }
     let mut payload = req.take_payload();
     let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let read = tokio::time::timeout(time, collect(&mut payload, limit)).await;
+    let read = within(time, collect(&mut payload, limit)).await;
     let read = read.unwrap_or(Err(ApiError::BodyTimeout(ms)));
     if matches!(read, Err(ApiError::TooLarge(_) | ApiError::BodyTimeout(_))) {
         leave_unread(&mut req.extensions_mut(), payload);
     }
     read
+}
+
+/// What `work` gives, unless that takes longer than `time`. There is no timer for what is there when the task runs for
+/// the second time: the server asks for a body before it has looked whether that came with the head, as most do.
+async fn within<T>(time: Duration, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    let mut waited = false;
+    let soon = poll_fn(|cx| match work.as_mut().poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending if waited => Poll::Ready(None),
+        Poll::Pending => {
+            waited = true;
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
+    });
+    match soon.await {
+        Some(done) => Some(done),
+        None => tokio::time::timeout(time, work).await.ok(),
+    }
 }
 
 /// Gives up what is left of a body.

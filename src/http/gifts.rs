@@ -1,38 +1,56 @@
 //! One gift, and taking one back.
 
+use actix_web::dev::Payload;
 use actix_web::http::StatusCode;
 use actix_web::http::header::HeaderName;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::value::RawValue;
 
 use super::answers::{self, GiftResult, RetractedRow};
+use super::door::Caller;
 use super::problem::{ApiError, invalid};
-use super::{Gate, body, caller_of, feed_of, traced};
+use super::{Gate, body, feed_of, named_feed, traced};
 use crate::domain::{Gift, GiftId, Millis, Outcome, RowId, Status, Trace, json};
 
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// `POST /v1/feeds/{feed}/gifts`
+/// Where gifts are posted, as the table of paths spells it. The router does not know it: the door has found it.
+pub(super) const PATH: &str = "/v1/feeds/{feed}/gifts";
+
+/// `POST` to [`PATH`], of a caller whom the door let in.
 pub(super) async fn publish(
-    req: HttpRequest,
-    payload: web::Payload,
-    gate: web::Data<Gate>,
+    req: &HttpRequest,
+    payload: Payload,
+    gate: &Gate,
+    caller: &Caller,
 ) -> Result<HttpResponse, ApiError> {
     let route = "POST /v1/feeds/{feed}/gifts";
-    traced::around(&gate.tracer, &req, route, |trace| take(&req, payload, &gate, trace)).await
+    traced::around(&gate.tracer, req, route, |trace| take(req, payload, (gate, caller), trace)).await
 }
 
 async fn take(
     req: &HttpRequest,
-    payload: web::Payload,
-    gate: &Gate,
+    payload: Payload,
+    (gate, caller): (&Gate, &Caller),
     trace: Option<Trace>,
 ) -> Result<HttpResponse, ApiError> {
-    let feed = feed_of(req)?;
+    let feed = named_feed(req.match_info().as_str().split('/').nth(3).unwrap_or_default())?;
     let key = idempotency_key(req)?;
-    let bytes = body::read(req, payload, gate.limits.body, gate.limits.body_time).await?;
-    let raw = json::syntax(&bytes)?;
-    let mut gift = match (key, caller_of(req).signed) {
+    let bytes = body::read_json(req, payload, gate.limits.body, gate.limits.body_time).await?;
+    let gifts = vec![read(&bytes, key, caller, trace)?];
+    drop(bytes);
+    let mut outcomes = gate.ask(gate.engine.publish(&feed, gifts, Millis::now())).await?;
+    let Some(outcome) = outcomes.pop() else {
+        tracing::error!(engine = gate.engine.name(), "the engine gave no outcome for a gift");
+        return Err(ApiError::Internal);
+    };
+    answer(&outcome)
+}
+
+/// The gift of a body; `key` is the request's `Idempotency-Key`.
+fn read(bytes: &[u8], key: Option<GiftId>, caller: &Caller, trace: Option<Trace>) -> Result<Gift, ApiError> {
+    let raw = json::syntax(bytes)?;
+    let mut gift = match (key, &caller.signed) {
         // The id of a signed request is that of a gift that has none of its own.
         (None, Some(signed)) if !names_id(raw) => {
             let id = signed.id.parse().map_err(|rule| invalid(format!("the webhook-id header {rule}")))?;
@@ -41,12 +59,11 @@ async fn take(
         (key, _) => Gift::parse(raw, key.as_ref())?,
     };
     gift.trace = trace;
-    let mut outcomes = gate.ask(gate.engine.publish(&feed, vec![gift], Millis::now())).await?;
-    let Some(outcome) = outcomes.pop() else {
-        tracing::error!(engine = gate.engine.name(), "the engine gave no outcome for a gift");
-        return Err(ApiError::Internal);
-    };
-    let status = match &outcome {
+    Ok(gift)
+}
+
+fn answer(outcome: &Outcome) -> Result<HttpResponse, ApiError> {
+    let status = match outcome {
         Outcome::New(answer) if answer.status == Status::Accepted => StatusCode::CREATED,
         Outcome::Scheduled(_) | Outcome::InReview(_) => StatusCode::ACCEPTED,
         Outcome::IdReused(id) => return Err(ApiError::IdReused(id.clone())),
@@ -55,7 +72,7 @@ async fn take(
         Outcome::New(_) | Outcome::Duplicate(_) => StatusCode::OK,
         Outcome::ScheduledBefore(_) | Outcome::InReviewBefore(_) => StatusCode::OK,
     };
-    Ok(answers::json(status, &GiftResult::of(&outcome)))
+    Ok(answers::json(status, &GiftResult::of(outcome)))
 }
 
 /// Whether a body names the gift's id.

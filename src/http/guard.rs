@@ -8,11 +8,12 @@ use actix_web::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use actix_web::middleware::Next;
 use actix_web::{HttpMessage, HttpResponse, web};
 use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
 
 use super::door::rates::Budget;
 use super::door::{Caller, Head, Verdict};
 use super::problem::ApiError;
-use super::{Gate, audited, body, line_end};
+use super::{Gate, audited, body, gifts, line_end};
 use crate::domain::Millis;
 
 /// The largest body that is read on and thrown away after a refusal, so that its connection stays usable.
@@ -30,7 +31,7 @@ pub(super) async fn around(
     let verdict = gate.door.admit(&Head::of(req.request()), Millis::now());
     let mut who = None;
     let (answer, budget) = match verdict {
-        Verdict::Enter(caller) => {
+        Verdict::Enter(caller, entry) => {
             let mut req = req;
             let budget = caller.budget;
             let proved = check_signature(&gate, &mut req, &caller).await;
@@ -38,20 +39,29 @@ pub(super) async fn around(
                 Ok(()) => gate.may_read(&caller).await.err(),
                 Err(refused) => Some(refused),
             };
-            // Of nobody in particular there is nothing to know.
-            if !caller.is_nobody() {
-                req.extensions_mut().insert(caller);
+            match refused {
+                Some(refused) => {
+                    who = Some(caller.identity);
+                    (refuse(req, refused), budget)
+                }
+                // What is asked for most is found by the door, so the router need not look for it again.
+                None if entry.path == gifts::PATH => {
+                    let taken = take_gift(req, &gate, &caller).await?;
+                    who = Some(caller.identity);
+                    (taken, budget)
+                }
+                None => {
+                    req.extensions_mut().insert(caller);
+                    let answer = match AssertUnwindSafe(next.call(req)).catch_unwind().await {
+                        Ok(answer) => answer?,
+                        Err(_) => return Err(ApiError::Internal.into()),
+                    };
+                    // A batch was charged for its gifts meanwhile.
+                    let charged =
+                        answer.request().extensions().get::<Caller>().and_then(|caller| caller.budget);
+                    (answer, charged.or(budget))
+                }
             }
-            let answer = match refused {
-                Some(refused) => refuse(req, refused),
-                None => match AssertUnwindSafe(next.call(req)).catch_unwind().await {
-                    Ok(answer) => answer?,
-                    Err(_) => return Err(ApiError::Internal.into()),
-                },
-            };
-            // A batch was charged for its gifts meanwhile.
-            let charged = answer.request().extensions().get::<Caller>().and_then(|caller| caller.budget);
-            (answer, charged.or(budget))
         }
         Verdict::Preflight => (req.into_response(HttpResponse::NoContent().finish()), None),
         Verdict::Refuse { why, budget, identity } => {
@@ -61,6 +71,22 @@ pub(super) async fn around(
     };
     audited::note(&gate, &answer, who.as_ref());
     Ok(dress(&gate, body::hold_unread(line_end::put(answer)), budget))
+}
+
+/// Has a gift taken. Boxed, so that only a connection with a gift under way has room for one.
+fn take_gift<'a>(
+    req: ServiceRequest,
+    gate: &'a Gate,
+    caller: &'a Caller,
+) -> LocalBoxFuture<'a, Result<ServiceResponse<BoxBody>, ApiError>> {
+    Box::pin(async move {
+        let (req, payload) = req.into_parts();
+        let taken = AssertUnwindSafe(gifts::publish(&req, payload, gate, caller)).catch_unwind().await;
+        let answer = taken.map_err(|_| ApiError::Internal)?;
+        // With the error inside, for the middleware that counts.
+        let answer = answer.unwrap_or_else(HttpResponse::from_error);
+        Ok(ServiceResponse::new(req, answer))
+    })
 }
 
 /// Reads the body of a signed request, checks its signature, and puts the body back. So whatever the handler

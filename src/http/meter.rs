@@ -6,7 +6,6 @@ use actix_web::body::BoxBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ACCEPT, CACHE_CONTROL};
-use actix_web::middleware::Next;
 use actix_web::{HttpRequest, HttpResponse, web};
 
 use super::Gate;
@@ -54,11 +53,11 @@ pub(super) async fn show(req: HttpRequest, gate: web::Data<Gate>) -> Result<Http
 /// Counts every answer.
 pub(super) async fn count(
     req: ServiceRequest,
-    next: Next<BoxBody>,
+    next: impl AsyncFnOnce(ServiceRequest) -> Result<ServiceResponse<BoxBody>, actix_web::Error>,
 ) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
     let route = route_of(req.path());
     let live = req.app_data::<web::Data<Gate>>().map(|gate| gate.live.clone());
-    let answer = next.call(req).await;
+    let answer = next(req).await;
     let (status, error) = match &answer {
         Ok(answer) => (answer.status(), answer.response().error()),
         Err(error) => (error.as_response_error().status_code(), Some(error)),

@@ -215,6 +215,10 @@ pub(crate) fn drop_of(req: &HttpRequest) -> Result<DropId, ApiError> {
 /// The feed that the path names. The router has decoded percent-encoding, except where it would make
 /// a `/`, `%` or `+`; none of these is legal in a name, so what it left is refused as it should be.
 pub(crate) fn feed_of(req: &HttpRequest) -> Result<FeedId, ApiError> {
-    let name = req.match_info().get("feed").unwrap_or_default();
+    named_feed(req.match_info().get("feed").unwrap_or_default())
+}
+
+/// The feed of this name, as it stands in a path.
+pub(crate) fn named_feed(name: &str) -> Result<FeedId, ApiError> {
     name.parse().map_err(|rule| invalid(format!("the feed's name {rule}")))
 }

@@ -1,8 +1,8 @@
 //! Every path, and what all of them have in common.
 
-use actix_web::body::MessageBody;
+use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
-use actix_web::middleware::from_fn;
+use actix_web::middleware::{Next, from_fn};
 use actix_web::{App, HttpRequest, web};
 
 use super::problem::{ApiError, about};
@@ -28,19 +28,21 @@ pub fn app(
 > {
     let worker = Worker::start(gate.live.clone());
     let tally = Tally::new(gate.live.metrics().clone());
-    App::new()
-        .app_data(gate)
-        .app_data(worker)
-        .app_data(tally)
-        .wrap(from_fn(guard::around))
-        .wrap(from_fn(meter::count))
-        .wrap(from_fn(inbound::attend::around))
-        .configure(routes)
+    App::new().app_data(gate).app_data(worker).app_data(tally).wrap(from_fn(around)).configure(routes)
 }
 
-/// Registers every path. The router tries them in order: the busiest come first.
+/// What all requests pass, from the outside in. One middleware: each of actix' own is a box more for every request.
+async fn around(
+    req: ServiceRequest,
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
+    let guarded = async |req| guard::around(req, next).await;
+    inbound::attend::around(req, async |req| meter::count(req, guarded).await).await
+}
+
+/// Registers every path but [`gifts::PATH`], which [`guard`] answers. The router tries them in order: the busiest
+/// come first.
 pub fn routes(cfg: &mut web::ServiceConfig) {
-    cfg.service(resource("/v1/feeds/{feed}/gifts").route(post().to(gifts::publish)));
     cfg.service(resource("/v1/feeds/{feed}/gifts/batch").route(post().to(batch::publish)));
     watch::configure(cfg);
     cfg.service(resource("/v1/feeds/{feed}/drops/{drop}/claims").route(post().to(claims::claim)));

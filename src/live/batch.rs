@@ -47,6 +47,7 @@ impl FrameBatch {
     }
 
     /// All of it as it goes over the wire.
+    #[inline]
     pub fn bytes(&self, encoding: Encoding) -> Bytes {
         if let [frame] = &self.frames[..] {
             return frame.bytes(encoding);

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
@@ -80,25 +80,27 @@ impl Refused {
 pub(super) struct Used(Moment);
 
 impl Used {
-    pub(super) fn nothing(now: Instant) -> Used {
-        Used(now.into())
+    pub(super) fn nothing(now: Moment) -> Used {
+        Used(now)
     }
 
     /// Until when there is nothing left; none while there is.
-    pub(super) fn up_until(self, rate: Rate, now: Instant) -> Option<Instant> {
-        if rate.per_second == 0 {
+    #[inline]
+    pub(super) fn up_until(self, rate: Rate, now: Moment) -> Option<Moment> {
+        // Mostly nothing is used, and each watcher asks with each gift.
+        if rate.per_second == 0 || self.0 <= now {
             return None;
         }
         let ahead = Duration::from_secs_f64(f64::from(rate.burst.max(1)) / f64::from(rate.per_second));
         // The last of a burst leaves exactly all of it used.
-        let free = self.0.instant();
-        (free.saturating_duration_since(now) >= ahead).then(|| free - ahead)
+        let free = self.0;
+        (free.since(now) >= ahead).then(|| free - ahead)
     }
 
-    pub(super) fn charge(&mut self, rate: Rate, count: usize, now: Instant) {
+    pub(super) fn charge(&mut self, rate: Rate, count: usize, now: Moment) {
         if rate.per_second > 0 {
             let more = Duration::from_secs_f64(count as f64 / f64::from(rate.per_second));
-            self.0 = (self.0.instant().max(now) + more).into();
+            self.0 = self.0.max(now) + more;
         }
     }
 }
@@ -133,15 +135,16 @@ impl Bounds {
         self.metrics.bounds_met[bound].inc();
     }
 
-    /// Room for one more watched feed of an address; none is not limited. `new`: nobody on this node
-    /// watches the feed, which follows `followed` of them.
+    /// Room for one more watched feed of an address; none is not limited. `watched`: by how many on this node, none
+    /// when it does not follow the feed yet; it follows `followed` feeds.
     pub(super) fn admit(
         self: &Arc<Self>,
         address: Option<IpAddr>,
-        new: bool,
+        watched: Option<usize>,
         followed: usize,
-        now: Instant,
+        now: Moment,
     ) -> Result<Admission, Refused> {
+        let new = watched.is_none();
         let limits = self.limits();
         let beyond = |most: usize, count: usize| most > 0 && count >= most;
         let judge = || {
@@ -165,7 +168,7 @@ impl Bounds {
             Ok(())
         };
         judge()?;
-        Ok(Admission { bounds: self.clone(), address })
+        Ok(Admission { bounds: self.clone(), address, watched: watched.unwrap_or(0) })
     }
 
     /// An address watches one feed less.
@@ -177,8 +180,8 @@ impl Bounds {
     }
 
     /// Forgets addresses that have nothing.
-    pub(super) fn tidy(&self, now: Instant) {
-        self.locked().retain(|_, share| share.subscriptions > 0 || share.new_feeds.0.instant() > now);
+    pub(super) fn tidy(&self, now: Moment) {
+        self.locked().retain(|_, share| share.subscriptions > 0 || share.new_feeds.0 > now);
     }
 
     fn locked(&self) -> MutexGuard<'_, HashMap<IpAddr, Share>> {
@@ -190,6 +193,8 @@ impl Bounds {
 pub struct Admission {
     bounds: Arc<Bounds>,
     address: Option<IpAddr>,
+    /// How many watched the feed on this node when it was given.
+    pub watched: usize,
 }
 
 impl Admission {
@@ -219,12 +224,12 @@ mod tests {
     #[test]
     fn an_address_watches_so_many_feeds_and_others_are_not_touched() {
         let bounds = bounds(WatchLimits { subscriptions_per_address: 2, ..WatchLimits::default() });
-        let (one, two, now) = ("1.1.1.1".parse().ok(), "2.2.2.2".parse().ok(), Instant::now());
-        let mut held: Vec<_> = (0..2).map(|_| bounds.admit(one, false, 0, now).ok().unwrap()).collect();
-        assert_eq!(bounds.admit(one, false, 0, now).err(), Some(Refused::Subscriptions));
-        assert!(bounds.admit(two, false, 0, now).is_ok() && bounds.admit(None, false, 0, now).is_ok());
+        let (one, two, now) = ("1.1.1.1".parse().ok(), "2.2.2.2".parse().ok(), Moment::now());
+        let mut held: Vec<_> = (0..2).map(|_| bounds.admit(one, Some(1), 0, now).ok().unwrap()).collect();
+        assert_eq!(bounds.admit(one, Some(1), 0, now).err(), Some(Refused::Subscriptions));
+        assert!(bounds.admit(two, Some(1), 0, now).is_ok() && bounds.admit(None, Some(1), 0, now).is_ok());
         held.pop();
-        assert!(bounds.admit(one, false, 0, now).is_ok());
+        assert!(bounds.admit(one, Some(1), 0, now).is_ok());
         drop(held);
         bounds.tidy(now + Duration::from_secs(1));
         assert!(bounds.locked().is_empty(), "an address that left is forgotten");
@@ -234,22 +239,22 @@ mod tests {
     fn new_feeds_are_limited_for_each_address_and_for_the_node_and_known_ones_are_not() {
         let new_feeds = Rate { per_second: 10, burst: 3 };
         let bounds = bounds(WatchLimits { followed_feeds: 100, new_feeds, ..WatchLimits::default() });
-        let (one, now) = ("1.1.1.1".parse().ok(), Instant::now());
-        let held: Vec<_> = (0..3).map(|_| bounds.admit(one, true, 0, now).ok().unwrap()).collect();
-        assert_eq!(bounds.admit(one, true, 0, now).err(), Some(Refused::NewFeeds));
-        assert!(bounds.admit(one, false, 0, now).is_ok(), "somebody else watches it");
+        let (one, now) = ("1.1.1.1".parse().ok(), Moment::now());
+        let held: Vec<_> = (0..3).map(|_| bounds.admit(one, None, 0, now).ok().unwrap()).collect();
+        assert_eq!(bounds.admit(one, None, 0, now).err(), Some(Refused::NewFeeds));
+        assert!(bounds.admit(one, Some(1), 0, now).is_ok(), "somebody else watches it");
         assert!(
-            bounds.admit(one, true, 0, now + Duration::from_millis(101)).is_ok(),
+            bounds.admit(one, None, 0, now + Duration::from_millis(101)).is_ok(),
             "a tenth of a second later"
         );
-        assert_eq!(bounds.admit(None, true, 100, now).err(), Some(Refused::Followed));
-        assert!(bounds.admit(None, false, 100, now).is_ok());
+        assert_eq!(bounds.admit(None, None, 100, now).err(), Some(Refused::Followed));
+        assert!(bounds.admit(None, Some(1), 100, now).is_ok());
         drop(held);
     }
 
     #[test]
     fn a_rate_gives_its_burst_and_then_says_until_when_it_is_used_up() {
-        let (rate, now) = (Rate { per_second: 100, burst: 200 }, Instant::now());
+        let (rate, now) = (Rate { per_second: 100, burst: 200 }, Moment::now());
         let mut used = Used::nothing(now);
         used.charge(rate, 199, now);
         assert_eq!(used.up_until(rate, now), None);

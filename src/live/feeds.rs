@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 
 use super::board::{Board, Shown};
 use super::bounds::{Admission, Bounds, Refused, WatchLimits};
+use super::moment::Moment;
 use super::presence::{self, Reporter};
 use super::replica::Replica;
 use crate::domain::{FeedId, Position};
@@ -130,16 +131,11 @@ impl Live {
 
     /// The same, where a refusal is not told yet and so not counted.
     pub fn admit_quietly(&self, address: Option<IpAddr>, feed: &FeedId) -> Result<Admission, Refused> {
-        let (new, followed) = {
+        let (watched, followed) = {
             let feeds = self.locked();
-            (!feeds.contains_key(feed), feeds.len())
+            (feeds.get(feed).map(|entry| entry.board.watchers()), feeds.len())
         };
-        self.bounds.admit(address, new, followed, Instant::now())
-    }
-
-    /// How many watch a feed on this node.
-    pub fn watchers_of(&self, feed: &FeedId) -> usize {
-        self.locked().get(feed).map_or(0, |entry| entry.board.watchers())
+        self.bounds.admit(address, watched, followed, Moment::now())
     }
 
     /// The list of a feed that somebody watches, if its board is not behind what this node knows to be
@@ -344,7 +340,7 @@ async fn compare(live: std::sync::Weak<Live>, beat: Beat) {
         let Some(live) = live.upgrade() else { return };
         beat.works();
         faults::pass("compare").await;
-        live.bounds.tidy(Instant::now());
+        live.bounds.tidy(Moment::now());
         let names: Vec<FeedId> = {
             let mut feeds = live.locked();
             feeds.retain(|_, entry| entry.leases > 0 || entry.idle_since.elapsed() < LINGER);

@@ -223,6 +223,7 @@ impl Frame {
     }
 
     /// As it goes over the wire; shared by all who want it so.
+    #[inline]
     pub fn bytes(&self, encoding: Encoding) -> Bytes {
         self.encoded[encoding.slot].get_or_init(|| (encoding.encode)(self)).clone()
     }

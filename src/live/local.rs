@@ -152,6 +152,7 @@ impl Watch {
     }
 
     /// Wakes a task at the board's next move, a socket at every move from now on.
+    #[inline]
     pub(super) fn wake_with(&self, wake: &Wake) {
         let socket = match wake {
             Wake::Socket(socket) => *socket,
@@ -170,6 +171,7 @@ impl Watch {
 
     /// What is due for a cursor, which moves past it; see [`Board::take`]. Asked by a thousand
     /// watchers in turn, the board is locked once.
+    #[inline]
     pub(super) fn take(&self, cursor: &mut Cursor, joined: bool, omit: Omit) -> Option<Rc<FrameBatch>> {
         let board = self.board();
         // Read first: what moves from here on wakes everybody again.

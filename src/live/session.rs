@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -115,9 +115,9 @@ enum Phase {
 /// How a watcher gets to where the feed is.
 enum Starting {
     /// Waits for the board's first list, or for it to reach what is known to be acknowledged.
-    Opening { since: Option<Position>, known: Option<Position>, until: Instant },
+    Opening { since: Option<Position>, known: Option<Position>, until: Moment },
     /// Gets a snapshot as soon as the board is where the store was known to be.
-    Stale { since: Position, known: Position, until: Instant },
+    Stale { since: Position, known: Position, until: Moment },
     /// Reads history from the engine, because the ring does not reach back far enough.
     Reading { since: Position, resumed: bool, page: Wait<'static, HistoryPage> },
 }
@@ -139,12 +139,12 @@ enum HistoryPage {
 impl Session {
     /// A session that watches nothing yet. `address`: whom it counts for; none when it is not limited.
     pub fn new(worker: Rc<Worker>, address: Option<IpAddr>) -> Self {
-        let nothing = Used::nothing(Instant::now());
+        let nothing = Used::nothing(Moment::now());
         Session { worker, watches: SmallVec::new(), turn: 0, address, commands: nothing, replayed: nothing }
     }
 
     /// Whether another command may come now: so many in a second.
-    pub fn may_command(&mut self, now: Instant) -> bool {
+    pub fn may_command(&mut self, now: Moment) -> bool {
         let rate = self.worker.live().bounds().limits().commands;
         let may = self.commands.up_until(rate, now).is_none();
         match may {
@@ -183,7 +183,7 @@ impl Session {
             watch.board().overlay_arrived();
         }
         let known = self.worker.live().engine().known(feed);
-        let phase = Starting::Opening { since, known, until: Instant::now() + FRESH_WITHIN }.into();
+        let phase = Starting::Opening { since, known, until: Moment::now() + FRESH_WITHIN }.into();
         admission.take_over();
         self.watches.push(Watching {
             watch,
@@ -213,6 +213,7 @@ impl Session {
     }
 
     /// A watched feed that is private and may not be shown.
+    #[inline]
     pub fn denied(&self) -> Option<&FeedId> {
         self.watches.iter().find(|watching| watching.is_denied()).map(|watching| watching.watch.feed())
     }
@@ -235,7 +236,7 @@ impl Session {
 
     /// The next frames that are owed, or pending: then `wake` is woken when there may be some. What is handed
     /// out counts as sent.
-    pub fn next(&mut self, now: Instant, wake: &Wake) -> Poll<Rc<FrameBatch>> {
+    pub fn next(&mut self, now: Moment, wake: &Wake) -> Poll<Rc<FrameBatch>> {
         let feeds = self.watches.len();
         for n in 0..feeds {
             let at = (self.turn as usize + n) % feeds;
@@ -254,11 +255,12 @@ impl Session {
     }
 
     /// Until when nothing more is sent to watchers who are not where their feed is.
-    fn must_pause(&self, now: Instant) -> Option<Instant> {
+    #[inline]
+    fn must_pause(&self, now: Moment) -> Option<Moment> {
         self.replayed.up_until(self.worker.live().bounds().limits().replay_bytes, now)
     }
 
-    fn charge(&mut self, batch: &FrameBatch, now: Instant) {
+    fn charge(&mut self, batch: &FrameBatch, now: Moment) {
         let rate = self.worker.live().bounds().limits().replay_bytes;
         self.replayed.charge(rate, batch.len(), now);
         if self.replayed.up_until(rate, now).is_some() {
@@ -280,7 +282,8 @@ impl Session {
     }
 
     /// When [`Session::next`] should be asked again even if nothing woke the task.
-    pub fn deadline(&self, now: Instant) -> Instant {
+    #[inline]
+    pub fn deadline(&self, now: Moment) -> Moment {
         let pause = self.must_pause(now);
         let soonest = self.watches.iter().map(|watching| match pause.filter(|_| watching.replaying) {
             Some(until) => until,
@@ -298,7 +301,7 @@ impl Drop for Session {
 }
 
 impl Watching {
-    fn next(&mut self, worker: &Worker, now: Instant, wake: &Wake) -> Poll<Rc<FrameBatch>> {
+    fn next(&mut self, worker: &Worker, now: Moment, wake: &Wake) -> Poll<Rc<FrameBatch>> {
         loop {
             // Looked at again after every frame that was taken, since the feed may have turned private before that.
             if self.is_denied() {
@@ -309,7 +312,7 @@ impl Watching {
                 }
             }
             if let Some(batch) = self.ready.take() {
-                self.last_sent = now.into();
+                self.last_sent = now;
                 return Poll::Ready(batch);
             }
             // Registered before the board is looked at: a move in between wakes.
@@ -362,10 +365,10 @@ impl Watching {
     }
 
     /// Takes what is due to a watcher that is where the feed is; pending: nothing is.
-    fn follow(&mut self, now: Instant) -> Poll<()> {
+    fn follow(&mut self, now: Moment) -> Poll<()> {
         let Phase::Following(cursor) = &mut self.phase else { return Poll::Ready(()) };
         let spacing = Duration::from_micros(self.spacing.into());
-        let silence = now.saturating_duration_since(self.last_sent.into());
+        let silence = now.since(self.last_sent);
         if silence < spacing {
             return Poll::Pending;
         }
@@ -395,7 +398,7 @@ impl Watching {
     /// One page of history came, or the engine could not say (`None`).
     fn turn_page(&mut self, live: &Arc<Live>, since: Position, resumed: bool, page: Option<HistoryPage>) {
         let feed = self.watch.feed().clone();
-        let until = Instant::now() + FRESH_WITHIN;
+        let until = Moment::now() + FRESH_WITHIN;
         let changes = match page {
             Some(HistoryPage::Changes(changes)) => changes,
             // A snapshot is right, once the board is where the store is.
@@ -411,7 +414,7 @@ impl Watching {
                     true => {
                         Starting::Opening { known: Some(since.clone()), since: Some(since), until }.into()
                     }
-                    false => Starting::Stale { known: since.clone(), since, until: Instant::now() }.into(),
+                    false => Starting::Stale { known: since.clone(), since, until: Moment::now() }.into(),
                 };
                 return;
             }
@@ -435,7 +438,8 @@ impl Watching {
         self.ready = (!frames.is_empty()).then(|| FrameBatch::of(frames, false));
     }
 
-    fn deadline(&self, now: Instant) -> Instant {
+    #[inline]
+    fn deadline(&self, now: Moment) -> Moment {
         if let Phase::Starting(starting) = &self.phase {
             match &**starting {
                 Starting::Opening { until, .. } | Starting::Stale { until, .. } if *until > now => {
@@ -446,7 +450,7 @@ impl Watching {
                 Starting::Reading { .. } => {}
             }
         }
-        let (sent, spacing) = (self.last_sent.instant(), Duration::from_micros(self.spacing.into()));
+        let (sent, spacing) = (self.last_sent, Duration::from_micros(self.spacing.into()));
         match sent + spacing > now {
             true => sent + spacing.min(KEEPALIVE),
             false => sent + KEEPALIVE,
@@ -468,7 +472,7 @@ fn read(live: &Arc<Live>, feed: &FeedId, since: Position, resumed: bool) -> Phas
 
 /// True while the board is not yet where the feed is known to be. What the board still gathers is
 /// asked for at once: a newcomer has waited long enough.
-fn must_wait(board: &Board, known: Option<&Position>, until: Instant, now: Instant) -> bool {
+fn must_wait(board: &Board, known: Option<&Position>, until: Moment, now: Moment) -> bool {
     let behind = match (known, board.position()) {
         (Some(known), Some(at)) => at.epoch != known.epoch || at.seq < known.seq,
         _ => false,

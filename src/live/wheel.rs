@@ -3,7 +3,9 @@
 //! A deadline is filed under its tick once; when it moves later nothing is touched, and it is filed
 //! anew when its old tick comes. The caller keeps the tick it filed under, and so recognises stale entries.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use super::moment::Moment;
 
 /// How exact the wheel is.
 const TICK: Duration = Duration::from_millis(10);
@@ -23,7 +25,7 @@ pub(super) const NEVER: u64 = u64::MAX;
 
 /// Entries by the tick at which they are looked at.
 pub(super) struct Wheel {
-    start: Instant,
+    start: Moment,
     /// Ticks before this one are over.
     next: u64,
     slots: Vec<Vec<u32>>,
@@ -31,13 +33,13 @@ pub(super) struct Wheel {
 }
 
 impl Wheel {
-    pub(super) fn new(start: Instant) -> Self {
+    pub(super) fn new(start: Moment) -> Self {
         Wheel { start, next: 0, slots: vec![Vec::new(); SLOTS as usize], occupied: [0; SLOTS as usize / 64] }
     }
 
     /// The tick under which a deadline belongs: never before it.
-    pub(super) fn tick(&self, at: Instant) -> u64 {
-        let since = at.saturating_duration_since(self.start);
+    pub(super) fn tick(&self, at: Moment) -> u64 {
+        let since = at.since(self.start);
         let tick = since.as_nanos().div_ceil(TICK.as_nanos()) as u64;
         let tick = if tick > self.next + FAR { tick.next_multiple_of(COARSE) } else { tick };
         tick.clamp(self.next, self.next + SLOTS - 1)
@@ -51,7 +53,7 @@ impl Wheel {
     }
 
     /// When the next tick with an entry is over.
-    pub(super) fn wake_at(&self) -> Option<Instant> {
+    pub(super) fn wake_at(&self) -> Option<Moment> {
         let tick = self.next_occupied()?;
         Some(self.start + Duration::from_nanos(TICK.as_nanos() as u64 * tick))
     }
@@ -78,8 +80,8 @@ impl Wheel {
     }
 
     /// Moves on to `now`: every tick that is over, with its entries.
-    pub(super) fn turn(&mut self, now: Instant) -> Vec<(u64, Vec<u32>)> {
-        let since = now.saturating_duration_since(self.start);
+    pub(super) fn turn(&mut self, now: Moment) -> Vec<(u64, Vec<u32>)> {
+        let since = now.since(self.start);
         let over = (since.as_nanos() / TICK.as_nanos()) as u64;
         let mut due = Vec::new();
         while let Some(tick) = self.next_occupied().filter(|tick| *tick <= over) {
@@ -105,7 +107,7 @@ mod tests {
             deadlines in prop::collection::vec(0..60_000u64, 1..200),
             steps in prop::collection::vec(1..9_000u64, 1..60),
         ) {
-            let start = Instant::now();
+            let start = Moment::now();
             let mut wheel = Wheel::new(start);
             for (n, at) in deadlines.iter().enumerate() {
                 let tick = wheel.tick(start + Duration::from_millis(*at));
@@ -131,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_near_deadline_is_exact_to_a_tick_and_far_ones_come_together() {
-        let start = Instant::now();
+        let start = Moment::now();
         let wheel = Wheel::new(start);
         let tick = |ms: u64| wheel.tick(start + Duration::from_millis(ms));
         assert_eq!((tick(1), tick(10), tick(11), tick(333)), (1, 1, 2, 34));

@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use slab::Slab;
 use tokio::sync::broadcast::error::RecvError;
@@ -54,7 +54,7 @@ impl Worker {
             live: live.clone(),
             feeds: LocalFeeds::new(wakes.clone()),
             timers: RefCell::default(),
-            wheel: RefCell::new(Wheel::new(Instant::now())),
+            wheel: RefCell::new(Wheel::new(Moment::now())),
             closer: Rc::default(),
             wakes,
             tasks: RefCell::default(),
@@ -97,7 +97,7 @@ impl Worker {
     /// A deadline of one connection. Woken up to a hundredth of a second late, or a quarter when it
     /// was more than a second away.
     pub fn timer(self: &Rc<Self>) -> Timer {
-        let at = (Instant::now() + Duration::from_secs(3600)).into();
+        let at = Moment::now() + Duration::from_secs(3600);
         let leaving = self.closing.get();
         let slot =
             self.timers.borrow_mut().insert(TimerSlot { at, filed: NEVER, wake: None, leaving, mark: 0 });
@@ -107,10 +107,10 @@ impl Worker {
 
     /// Files every deadline anew: a panic may have lost some that were taken out of the wheel.
     fn wind(&self) {
-        let mut wheel = Wheel::new(Instant::now());
+        let mut wheel = Wheel::new(Moment::now());
         for (slot, timer) in self.timers.borrow_mut().iter_mut() {
             if timer.wake.is_some() {
-                timer.filed = wheel.tick(timer.at.into());
+                timer.filed = wheel.tick(timer.at);
                 wheel.file(slot as u32, timer.filed);
             }
         }
@@ -119,7 +119,7 @@ impl Worker {
 
     /// Wakes every connection whose deadline has passed. It wakes them after the borrows end, because
     /// waking may drop a connection, which then borrows to leave.
-    fn ring(&self, now: Instant) {
+    fn ring(&self, now: Moment) {
         faults::pass_blocking("ticks");
         let mut woken = Vec::new();
         {
@@ -131,10 +131,10 @@ impl Worker {
                         continue;
                     };
                     timer.filed = NEVER;
-                    if timer.at.instant() <= now {
+                    if timer.at <= now {
                         woken.extend(timer.wake.take());
                     } else {
-                        timer.filed = wheel.tick(timer.at.into());
+                        timer.filed = wheel.tick(timer.at);
                         wheel.file(entry, timer.filed);
                     }
                 }
@@ -170,10 +170,10 @@ impl Timer {
     }
 
     /// Wakes at `at`, or when it is time to say goodbye.
-    pub fn set(&self, at: Instant, wake: &Wake) {
+    pub fn set(&self, at: Moment, wake: &Wake) {
         let mut timers = self.worker.timers.borrow_mut();
         let Some(timer) = timers.get_mut(self.slot) else { return };
-        timer.at = at.into();
+        timer.at = at;
         if !timer.wake.as_ref().is_some_and(|known| known.same(wake)) {
             timer.wake = Some(wake.clone());
         }
@@ -215,10 +215,10 @@ async fn tick(worker: Weak<Worker>) {
         };
         match next {
             None => closer.notified().await,
-            Some(at) => drop(tokio::time::timeout_at(at.into(), closer.notified()).await),
+            Some(at) => drop(tokio::time::timeout_at(at.instant().into(), closer.notified()).await),
         }
         let Some(worker) = worker.upgrade() else { return };
-        worker.ring(Instant::now());
+        worker.ring(Moment::now());
     }
 }
 
@@ -249,12 +249,12 @@ async fn close(worker: Weak<Worker>, live: Arc<Live>) {
     };
     let Some(worker) = worker.upgrade() else { return };
     worker.closing.set(true);
-    let begun = Instant::now();
+    let begun = Moment::now();
     // A connection that begins from here on is told at once, so these are all that must be told here.
     let slots: Vec<usize> = worker.timers.borrow().iter().map(|(slot, _)| slot).collect();
     let mut told = 0;
     while told < slots.len() {
-        let due = match begun.elapsed() {
+        let due = match Moment::now().since(begun) {
             elapsed if elapsed >= time => slots.len(),
             elapsed => (elapsed.as_secs_f64() / time.as_secs_f64() * slots.len() as f64) as usize,
         };

@@ -49,15 +49,6 @@ pub struct Caller {
     pub signed: Option<Claimed>,
 }
 
-impl Caller {
-    /// Whether it is what a request without its caller is taken for: nobody knows it, and nothing is counted.
-    pub(in crate::http) fn is_nobody(&self) -> bool {
-        let Caller { who, budget, identity, reads, signed } = self;
-        let unknown = matches!(identity, Identity::Nobody);
-        unknown && who.is_none() && budget.is_none() && reads.is_none() && signed.is_none()
-    }
-}
-
 /// Who somebody is known to be.
 #[derive(Clone, Default)]
 pub enum Identity {

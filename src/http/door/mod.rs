@@ -16,11 +16,11 @@ use actix_web::http::header::{ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, ORIGIN};
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
-use super::access::{Access, Asked, find};
+use super::access::{Access, Asked, Entry, find};
 use super::problem::ApiError;
 use super::seldom::Seldom;
 use crate::auth::{Keys, Revoked, Right, Verifier};
-use crate::domain::Millis;
+use crate::domain::{FeedId, Millis};
 
 pub mod address;
 pub mod caller;
@@ -131,8 +131,9 @@ impl Want {
 
 /// What the door says.
 pub enum Verdict {
-    /// Go on. A signed request only once its signature was found to be right.
-    Enter(Caller),
+    /// Go on, to the row of the table that was asked for. A signed request only once its signature was found to be
+    /// right.
+    Enter(Caller, &'static Entry),
     /// A browser asks whether a page may; it may.
     Preflight,
     /// No.
@@ -206,7 +207,13 @@ impl Door {
         }
         if !want.needs_key() {
             return match asked {
-                Asked::For { access, feed, .. } => self.admit_viewer(rules, (access, feed), head, clock),
+                Asked::For { access, feed, entry } => {
+                    let (identity, reads) = match self.admit_viewer(rules, (access, feed), head, clock) {
+                        Ok(admitted) => admitted,
+                        Err(why) => return refuse(why, None, None),
+                    };
+                    Verdict::Enter(Caller { identity, reads, ..Caller::default() }, entry)
+                }
                 Asked::OtherMethod(allow) => refuse(ApiError::MethodNotAllowed(allow), None, None),
                 Asked::Nothing => {
                     refuse(ApiError::NotFound(format!("there is nothing at {path}")), None, None)
@@ -228,7 +235,7 @@ impl Door {
         asked: (Access, Option<&str>),
         head: &Head<'_>,
         clock: Millis,
-    ) -> Verdict {
+    ) -> Result<(Identity, Option<FeedId>), ApiError> {
         let (access, feed) = asked;
         let identity = match access {
             Access::Feed | Access::List | Access::Watch => rules.viewer(head, access, clock),
@@ -239,10 +246,8 @@ impl Door {
         // A browser does not show its page the status of a refused handshake.
         let told_later = access == Access::Watch && caller::is_handshake(head);
         match identity {
-            Identity::Bad(bad) if rules.tokens.is_on() && !told_later => {
-                refuse(ApiError::BadToken(bad), None, None)
-            }
-            identity => Verdict::Enter(Caller { identity, reads, ..Caller::default() }),
+            Identity::Bad(bad) if rules.tokens.is_on() && !told_later => Err(ApiError::BadToken(bad)),
+            identity => Ok((identity, reads)),
         }
     }
 
@@ -280,8 +285,8 @@ impl Door {
             (Ok(_), Asked::Nothing) => {
                 refuse(ApiError::NotFound(format!("there is nothing at {}", head.path)), budget, None)
             }
-            (Ok(caller), Asked::For { .. }) => {
-                Verdict::Enter(Caller { who: budget.is_some().then_some(who), budget, ..caller })
+            (Ok(caller), Asked::For { entry, .. }) => {
+                Verdict::Enter(Caller { who: budget.is_some().then_some(who), budget, ..caller }, entry)
             }
         }
     }

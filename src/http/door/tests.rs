@@ -38,7 +38,7 @@ fn says(door: &Door, line: &str, headers: &[(&str, &str)]) -> &'static str {
         req = req.append_header((*name, *value));
     }
     match door.admit(&Head::of(&req.to_http_request()), CLOCK) {
-        Verdict::Enter(_) => "in",
+        Verdict::Enter(..) => "in",
         Verdict::Preflight => "preflight",
         Verdict::Refuse { why, .. } => why.kind().name,
     }
@@ -112,7 +112,7 @@ fn says_to(door: &Door, peer: &str, line: &str, headers: &[(&str, &str)]) -> &'s
         req = req.insert_header((*name, *value));
     }
     match door.admit(&Head::of(&req.to_http_request()), CLOCK) {
-        Verdict::Enter(_) => "in",
+        Verdict::Enter(..) => "in",
         Verdict::Preflight => "preflight",
         Verdict::Refuse { why, .. } => why.kind().name,
     }

@@ -7,7 +7,6 @@ use std::task::{Context, Poll};
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::STRICT_TRANSPORT_SECURITY;
-use actix_web::middleware::Next;
 use bytes::Bytes;
 
 use super::register::Peer;
@@ -15,18 +14,18 @@ use super::register::Peer;
 /// See the module. Requests whose connections are not registered, as those of tests without one, pass.
 pub async fn around(
     req: ServiceRequest,
-    next: Next<impl MessageBody + 'static>,
+    next: impl AsyncFnOnce(ServiceRequest) -> Result<ServiceResponse<BoxBody>, actix_web::Error>,
 ) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
     let attending = req.request().conn_data::<Arc<Peer>>().cloned().map(Attending);
-    let mut answer = next.call(req).await?;
-    let Some(attending) = attending else { return Ok(answer.map_into_boxed_body()) };
+    let mut answer = next(req).await?;
+    let Some(attending) = attending else { return Ok(answer) };
     if let Some(value) = attending.0.hsts() {
         answer.headers_mut().insert(STRICT_TRANSPORT_SECURITY, value.clone());
     }
     if answer.response().body().size() != BodySize::Stream {
-        return Ok(answer.map_into_boxed_body());
+        return Ok(answer);
     }
-    Ok(answer.map_body(|_, body| BoxBody::new(Attended { body: BoxBody::new(body), _attending: attending })))
+    Ok(answer.map_body(|_, body| BoxBody::new(Attended { body, _attending: attending })))
 }
 
 /// A request that is being answered.

@@ -3,7 +3,6 @@
 
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::Instant;
 
 use bytes::Bytes;
 
@@ -20,17 +19,17 @@ use crate::metrics::labels;
 /// How a transport spells frames and listens to its client. Does no I/O.
 pub trait Transport: Unpin {
     /// Takes all bytes that came in, unless it is over. May change what is watched.
-    fn receive(&mut self, bytes: &mut &[u8], session: &mut Session, now: Instant);
+    fn receive(&mut self, bytes: &mut &[u8], session: &mut Session, now: Moment);
     /// The client is gone.
     fn peer_closed(&mut self);
     /// Ends, or says, what is due by who watches and what the feeds allow. Before anything else goes out.
-    fn judge(&mut self, session: &mut Session, now: Instant);
+    fn judge(&mut self, session: &mut Session, now: Moment);
     /// Frames of the session went out.
     fn sent_frames(&mut self);
     /// By what a revocation finds the connection; 0 when none concerns it.
     fn mark(&self) -> u32;
     /// Bytes of its own that go before the session's: pongs, pings, errors, a close frame.
-    fn urgent(&mut self, now: Instant) -> Option<Bytes>;
+    fn urgent(&mut self, now: Moment) -> Option<Bytes>;
     /// How the session's frames go over the wire.
     fn encoding(&self) -> Encoding;
     /// The server is about to close the connection, which should come back after so many milliseconds.
@@ -42,7 +41,7 @@ pub trait Transport: Unpin {
     /// What it is counted as.
     fn kind(&self) -> labels::Transport;
     /// When the transport itself wants to be asked again.
-    fn deadline(&self) -> Instant;
+    fn deadline(&self) -> Moment;
 }
 
 /// A watcher for as long as its connection lives.
@@ -70,7 +69,7 @@ impl<T: Transport> Connection<T> {
 }
 
 impl<T: Transport> SocketHandler for Connection<T> {
-    fn receive(&mut self, mut bytes: &[u8], now: Instant) {
+    fn receive(&mut self, mut bytes: &[u8], now: Moment) {
         if !self.transport.is_over() {
             self.transport.receive(&mut bytes, &mut self.session, now);
             // The client may have shown another token.
@@ -82,7 +81,7 @@ impl<T: Transport> SocketHandler for Connection<T> {
         self.transport.peer_closed();
     }
 
-    fn next_output(&mut self, now: Instant, wake: &Wake) -> Poll<Option<Output>> {
+    fn next_output(&mut self, now: Moment, wake: &Wake) -> Poll<Option<Output>> {
         if !self.said_goodbye && self.session.worker().is_closing() && self.timer.is_leaving() {
             self.said_goodbye = true;
             // It rang for the goodbye.
@@ -115,11 +114,10 @@ impl<T: Transport> SocketHandler for Connection<T> {
             false => self.transport.deadline().min(self.session.deadline(now)),
         };
         // A task says each time by whom it is woken.
-        let (from, to) = (Moment::from(now), Moment::from(deadline));
-        let stands = self.rings.is_some_and(|rings| from < rings && rings <= to);
+        let stands = self.rings.is_some_and(|rings| now < rings && rings <= deadline);
         if !stands || matches!(wake, Wake::Task(_)) {
             self.timer.set(deadline, wake);
-            self.rings = Some(to);
+            self.rings = Some(deadline);
         }
         Poll::Pending
     }

@@ -1,7 +1,7 @@
 //! What a watcher showed that is good, and what it opens.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::auth::keys::Denied;
 use crate::auth::revoked::viewer_mark;
@@ -27,7 +27,7 @@ pub(super) enum Pass {
 /// What is kept of a token: what is needed while the connection lives.
 pub(super) struct Token {
     /// By the clock that is never set, so that a clock that is set ends nothing.
-    ends: Option<Moment>,
+    ends: Moment,
     /// Of its viewer, see [`viewer_mark`]; 0 when it names none.
     pub mark: u64,
     /// When it was issued in the upper bits, see [`Token::issued_at`], and the two facts in the lowest.
@@ -45,13 +45,13 @@ const TOLD_SOON: i64 = 2;
 
 impl Pass {
     /// Of a key, at `now`.
-    pub(super) fn of_key(key: Arc<Key>, now: Instant) -> Pass {
-        let ends = key.expires_at.and_then(|at| steady(at, now));
-        Pass::Key(Box::new((key, ends.map(Moment::from))))
+    pub(super) fn of_key(key: Arc<Key>, now: Moment) -> Pass {
+        let ends = key.expires_at.map(|at| steady(at, now));
+        Pass::Key(Box::new((key, ends)))
     }
 
     /// Of a token; `only`: the one feed of the connection, if it has one.
-    pub(super) fn of_viewer(viewer: &Viewer, only: Option<&FeedId>, now: Instant) -> Pass {
+    pub(super) fn of_viewer(viewer: &Viewer, only: Option<&FeedId>, now: Moment) -> Pass {
         let token = Token::of(viewer, now);
         match only {
             Some(feed) if viewer.may_see(feed.as_str()) => Pass::ThisFeed(Box::new(token)),
@@ -70,12 +70,11 @@ impl Pass {
     }
 
     /// When it ends, if it does.
-    pub(super) fn ends(&self) -> Option<Instant> {
-        let ends = match self {
+    pub(super) fn ends(&self) -> Option<Moment> {
+        match self {
             Pass::Key(key) => key.1,
-            _ => self.token()?.ends,
-        };
-        ends.map(Moment::instant)
+            _ => Some(self.token()?.ends),
+        }
     }
 
     /// Of a token's viewer; 0 when it names none, and for keys.
@@ -110,14 +109,14 @@ impl Pass {
 }
 
 impl Token {
-    fn of(viewer: &Viewer, now: Instant) -> Token {
+    fn of(viewer: &Viewer, now: Moment) -> Token {
         let ends = steady(viewer.ends_at, now);
-        let is_short = ends.is_some_and(|ends| ends <= now + SOON);
+        let is_short = ends <= now + SOON;
         // Two bits are nothing to a time in milliseconds.
         let issued = viewer.issued_at.0.clamp(i64::MIN >> 2, i64::MAX >> 2) << 2;
         let issued = issued | if is_short { IS_SHORT } else { 0 };
         let mark = viewer.sub.as_deref().map_or(0, viewer_mark);
-        Token { ends: ends.map(Moment::from), mark, issued }
+        Token { ends, mark, issued }
     }
 
     /// When it was issued.
@@ -131,8 +130,8 @@ impl Token {
 }
 
 /// When `at` is, by the clock that is never set.
-fn steady(at: Millis, now: Instant) -> Option<Instant> {
-    now.checked_add(Duration::from_millis(at.since(Millis::now())))
+fn steady(at: Millis, now: Moment) -> Moment {
+    now + Duration::from_millis(at.since(Millis::now()))
 }
 
 #[cfg(test)]
@@ -146,7 +145,7 @@ mod tests {
             let ends_at = Millis::now().plus(10_000);
             let (sub, may_watch, may_hold) = (Some("ann".into()), true, false);
             let viewer = Viewer { sub, feeds, may_watch, may_hold, issued_at, ends_at };
-            let mut pass = Pass::of_viewer(&viewer, None, Instant::now());
+            let mut pass = Pass::of_viewer(&viewer, None, Moment::now());
             pass.told_soon();
             let token = pass.token().unwrap();
             assert_eq!((token.issued_at(), token.is(IS_SHORT), token.is(TOLD_SOON)), (issued_at, true, true));

@@ -1,7 +1,7 @@
 //! The WebSocket protocol of one watcher, without I/O: commands in, text frames out, pings, and every
 //! close by the code table.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix_ws::CloseCode;
 use bytes::Bytes;
@@ -119,7 +119,7 @@ impl WebSocket {
     }
 
     fn obey(&mut self, text: &str, session: &mut Session) {
-        if !session.may_command(self.heard.into()) {
+        if !session.may_command(self.heard) {
             let why = "commands come too fast; send fewer in a second";
             return self.refuse("slow_down", why, None, TOO_MANY_CONNECTIONS);
         }
@@ -214,8 +214,8 @@ impl WebSocket {
 }
 
 impl Transport for WebSocket {
-    fn receive(&mut self, bytes: &mut &[u8], session: &mut Session, now: Instant) {
-        self.heard = now.into();
+    fn receive(&mut self, bytes: &mut &[u8], session: &mut Session, now: Moment) {
+        self.heard = now;
         while !self.over
             && let Some(incoming) = self.reader.read(bytes)
         {
@@ -229,7 +229,7 @@ impl Transport for WebSocket {
         self.owed = None;
     }
 
-    fn judge(&mut self, session: &mut Session, now: Instant) {
+    fn judge(&mut self, session: &mut Session, now: Moment) {
         match self.watcher.judge_again() {
             Some(Ok(())) => session.allow(|feed| self.watcher.may_see(feed)),
             Some(Err(refusal)) => return self.end(&refusal, None),
@@ -261,8 +261,8 @@ impl Transport for WebSocket {
         self.watcher.mark()
     }
 
-    fn urgent(&mut self, now: Instant) -> Option<Bytes> {
-        if self.closing_since.is_none() && now.saturating_duration_since(self.heard.into()) >= DEAD_AFTER {
+    fn urgent(&mut self, now: Moment) -> Option<Bytes> {
+        if self.closing_since.is_none() && now.since(self.heard) >= DEAD_AFTER {
             self.close(NO_PROGRESS, "no sign of life for 60 s");
         }
         let Owed { first, pong: pinged } = self.owed.take().map_or_else(Owed::default, |owed| *owed);
@@ -272,15 +272,15 @@ impl Transport for WebSocket {
             return Some(first.concat().into());
         }
         if let Some(since) = self.closing_since {
-            self.over |= now.saturating_duration_since(since.into()) >= CLOSE_WITHIN;
+            self.over |= now.since(since) >= CLOSE_WITHIN;
             return None;
         }
         if let Some(payload) = pinged {
             return Some(pong(&payload));
         }
-        let quiet = now.saturating_duration_since(self.heard.max(self.pinged).into());
+        let quiet = now.since(self.heard.max(self.pinged));
         if quiet >= PING_EVERY {
-            self.pinged = now.into();
+            self.pinged = now;
             return Some(ping());
         }
         None
@@ -307,12 +307,12 @@ impl Transport for WebSocket {
         if self.many { labels::Transport::Many } else { labels::Transport::Ws }
     }
 
-    fn deadline(&self) -> Instant {
+    fn deadline(&self) -> Moment {
         match self.closing_since {
-            Some(since) => since.instant() + CLOSE_WITHIN,
+            Some(since) => since + CLOSE_WITHIN,
             None => {
-                let asked = self.heard.max(self.pinged).instant() + PING_EVERY;
-                let quiet = asked.min(self.heard.instant() + DEAD_AFTER);
+                let asked = self.heard.max(self.pinged) + PING_EVERY;
+                let quiet = asked.min(self.heard + DEAD_AFTER);
                 self.watcher.deadline(self.started).map_or(quiet, |due| due.min(quiet))
             }
         }
@@ -339,8 +339,8 @@ mod tests {
         }
         assert!(socket.is_closing());
         let close = close_frame(Some(BAD_REQUEST), "commands come faster than their answers are read");
-        let out = socket.urgent(Instant::now()).unwrap();
+        let out = socket.urgent(Moment::now()).unwrap();
         assert!(out.ends_with(&close) && out.len() < 64 * ANSWERS_MOST, "{}", out.len());
-        assert_eq!(socket.urgent(Instant::now()), None);
+        assert_eq!(socket.urgent(Moment::now()), None);
     }
 }

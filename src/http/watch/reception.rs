@@ -19,7 +19,6 @@ use crate::http::Gate;
 use crate::http::door::{Head, Verdict};
 use crate::http::inbound::Peer;
 use crate::http::meter;
-use crate::live::Live;
 use crate::live::worker::Worker;
 
 /// Lines of a head that are read here; one with more is the HTTP server's.
@@ -53,7 +52,7 @@ pub(super) fn judge(
         return Judgement::PassOn;
     };
     let must_wait = handshake.only.as_ref().is_some_and(Only::must_wait);
-    let group = handshake.only.as_ref().and_then(|only| group_of(&gate.live, &only.feed));
+    let group = handshake.only.as_ref().and_then(group_of);
     let entrance = Entrance { handshake, answer, read, group };
     match must_wait {
         true => Judgement::Wait(Box::pin(when_listed(entrance, visitor.peer.clone(), gate.clone()))),
@@ -62,10 +61,10 @@ pub(super) fn judge(
 }
 
 /// The watchers of a feed that has few on this node are one group: a gift then wakes one thread, not all of them.
-fn group_of(live: &Live, feed: &FeedId) -> Option<u64> {
-    (live.watchers_of(feed) < TOGETHER).then(|| {
+fn group_of(only: &Only) -> Option<u64> {
+    (only.admission.watched < TOGETHER).then(|| {
         let mut hasher = DefaultHasher::new();
-        feed.hash(&mut hasher);
+        only.feed.hash(&mut hasher);
         hasher.finish()
     })
 }
@@ -93,7 +92,7 @@ fn agree(
     if head.has(&CONTENT_LENGTH) || head.has(&TRANSFER_ENCODING) {
         return None;
     }
-    let Verdict::Enter(caller) = gate.door.admit(&head, Millis::now()) else { return None };
+    let Verdict::Enter(caller, _) = gate.door.admit(&head, Millis::now()) else { return None };
     let accepted = shake_hands(&head, gate.limits.compress).ok()?;
     let address = gate.door.address(&head);
     let watcher = Watcher::new(gate.clone().into_inner(), caller.identity, feed.as_ref());

@@ -1,6 +1,6 @@
 //! The server-sent events transport: frames out, nothing in.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -10,6 +10,7 @@ use super::messages::Message;
 use super::watcher::{Due, Refusal, Watcher};
 use crate::domain::FeedId;
 use crate::live::frame::Encoding;
+use crate::live::moment::Moment;
 use crate::live::session::Session;
 use crate::metrics::labels;
 
@@ -34,7 +35,7 @@ impl EventStream {
 }
 
 impl Transport for EventStream {
-    fn receive(&mut self, bytes: &mut &[u8], _: &mut Session, _: Instant) {
+    fn receive(&mut self, bytes: &mut &[u8], _: &mut Session, _: Moment) {
         *bytes = &[];
     }
 
@@ -43,7 +44,7 @@ impl Transport for EventStream {
         self.farewell = None;
     }
 
-    fn judge(&mut self, session: &mut Session, now: Instant) {
+    fn judge(&mut self, session: &mut Session, now: Moment) {
         match self.watcher.judge_again() {
             Some(Ok(())) => session.allow(|feed| self.watcher.may_see(feed)),
             Some(Err(refusal)) => return self.end(&refusal, None),
@@ -65,7 +66,7 @@ impl Transport for EventStream {
         self.watcher.mark()
     }
 
-    fn urgent(&mut self, _: Instant) -> Option<Bytes> {
+    fn urgent(&mut self, _: Moment) -> Option<Bytes> {
         self.farewell.take()
     }
 
@@ -93,7 +94,7 @@ impl Transport for EventStream {
         labels::Transport::Sse
     }
 
-    fn deadline(&self) -> Instant {
-        self.watcher.deadline(false).unwrap_or_else(|| Instant::now() + Duration::from_secs(3600))
+    fn deadline(&self) -> Moment {
+        self.watcher.deadline(false).unwrap_or_else(|| Moment::now() + Duration::from_secs(3600))
     }
 }

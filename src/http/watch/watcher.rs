@@ -2,7 +2,7 @@
 //! it ends.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix_ws::CloseCode;
 
@@ -72,13 +72,13 @@ impl Watcher {
     /// Who came with `identity`. `only`: the one feed that this connection watches; none when it chooses feeds
     /// later.
     pub fn new(gate: Arc<Gate>, identity: Identity, only: Option<&FeedId>) -> Watcher {
-        let now = Instant::now();
+        let now = Moment::now();
         // 0: judged at the first frame, because what was judged at the door may be revoked since.
         let rules = 0;
         let shown = match identity {
             // Where no tokens are taken, one is as good as none.
             Identity::Nobody | Identity::Bad(BadToken::NotConfigured) => {
-                Shown::Nothing { until: (now + AUTH_WITHIN).into() }
+                Shown::Nothing { until: now + AUTH_WITHIN }
             }
             Identity::WrongKey => Shown::WrongKey,
             Identity::Bad(bad) => Shown::Bad(bad),
@@ -102,8 +102,8 @@ impl Watcher {
     }
 
     /// Whether there is still time to show a token or a key.
-    pub fn may_wait(&self, now: Instant) -> bool {
-        matches!(self.shown, Shown::Nothing { until } if now < until.instant())
+    pub fn may_wait(&self, now: Moment) -> bool {
+        matches!(self.shown, Shown::Nothing { until } if now < until)
     }
 
     /// Why a private feed is not shown.
@@ -147,7 +147,7 @@ impl Watcher {
         let Shown::Good(pass) = &mut self.shown else { return Some(Ok(())) };
         if let Pass::Key(key) = pass {
             match self.gate.door.key_like(&key.0, Millis::now()) {
-                Some(key) => *pass = Pass::of_key(key, Instant::now()),
+                Some(key) => *pass = Pass::of_key(key, Moment::now()),
                 None => self.shown = Shown::WrongKey,
             }
         } else if let Some(token) = pass.token()
@@ -159,9 +159,9 @@ impl Watcher {
     }
 
     /// What is due, told once. `started`: frames of a feed went out.
-    pub fn due(&mut self, now: Instant, started: bool) -> Option<Due> {
+    pub fn due(&mut self, now: Moment, started: bool) -> Option<Due> {
         let Shown::Good(pass) = &mut self.shown else { return None };
-        let left = pass.ends()?.saturating_duration_since(now);
+        let left = pass.ends()?.since(now);
         if left.is_zero() && pass.token().is_none() {
             // By its own kind of end: who comes back with the same key is not let in.
             return Some(Due::Ended(unauthenticated("the key has expired")));
@@ -178,14 +178,12 @@ impl Watcher {
     }
 
     /// When something is due next; `started` as in [`Watcher::due`].
-    pub fn deadline(&self, started: bool) -> Option<Instant> {
+    pub fn deadline(&self, started: bool) -> Option<Moment> {
         match &self.shown {
             // Of what has passed nothing comes any more.
-            Shown::Nothing { until } if !started => {
-                Some(until.instant()).filter(|until| *until > Instant::now())
-            }
+            Shown::Nothing { until } if !started => Some(*until).filter(|until| *until > Moment::now()),
             Shown::Good(pass) => pass.ends().map(|ends| match pass.tells_soon(started) {
-                true => ends.checked_sub(SOON).unwrap_or(ends),
+                true => ends - SOON,
                 false => ends,
             }),
             _ => None,
@@ -201,7 +199,7 @@ impl Watcher {
         only: Option<&FeedId>,
         mut feeds: impl Iterator<Item = &'a FeedId>,
     ) -> Result<Option<u64>, Refusal> {
-        let now = Instant::now();
+        let now = Moment::now();
         // Before it is judged: what is revoked from here on is told by another number.
         let rules = self.gate.door.generation();
         let pass = match self.gate.door.identify(credential, Millis::now()) {
@@ -228,7 +226,7 @@ impl Watcher {
                 ));
             }
         }
-        let left = pass.ends().map(|ends| ends.saturating_duration_since(now));
+        let left = pass.ends().map(|ends| ends.since(now));
         self.rules = rules;
         self.shown = Shown::Good(pass);
         Ok(left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)))
@@ -287,7 +285,7 @@ mod tests {
     #[test]
     fn the_end_comes_by_the_clock_that_is_never_set_and_is_told_once_before() {
         let mut watcher = watcher(viewer(600_000, &["*"]), None);
-        let now = Instant::now();
+        let now = Moment::now();
         let after = |s: u64| now + Duration::from_secs(s);
         assert!(watcher.due(after(569), true).is_none());
         assert!(matches!(watcher.due(after(571), false), Some(Due::Soon(28_000..=29_100))));
@@ -300,10 +298,10 @@ mod tests {
     #[test]
     fn a_short_token_is_told_of_after_the_first_frame_and_a_wait_for_a_token_ends() {
         let mut short = watcher(viewer(10_000, &["*"]), None);
-        assert!(short.due(Instant::now(), false).is_none());
-        assert!(matches!(short.due(Instant::now(), true), Some(Due::Soon(9_000..=10_000))));
+        assert!(short.due(Moment::now(), false).is_none());
+        assert!(matches!(short.due(Moment::now(), true), Some(Due::Soon(9_000..=10_000))));
         let nobody = watcher(Identity::Nobody, None);
-        let now = Instant::now();
+        let now = Moment::now();
         assert!(nobody.may_wait(now) && !nobody.may_wait(now + AUTH_WITHIN));
         assert!(nobody.deadline(false).is_some() && nobody.deadline(true).is_none());
         assert!(!watcher(Identity::WrongKey, None).may_wait(now));

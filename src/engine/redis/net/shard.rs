@@ -76,18 +76,20 @@ impl Shard {
 
     /// The next connection in turn that stands, or else one that says why it does not.
     pub fn connection(&self) -> &Connection {
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let in_turn =
-            (0..self.connections.len()).map(|n| &self.connections[(turn + n) % self.connections.len()]);
-        in_turn.clone().find(|it| it.is_up()).unwrap_or(&self.connections[turn % self.connections.len()])
+        self.connection_from(self.turn.fetch_add(1, Ordering::Relaxed))
     }
 
     /// The connection of a slot: calls about one feed go out in the order in which they are made. Another while it is down.
     pub fn connection_of(&self, slot: u16) -> &Connection {
-        let own = usize::from(slot);
-        let in_turn =
-            (0..self.connections.len()).map(|n| &self.connections[(own + n) % self.connections.len()]);
-        in_turn.clone().find(|it| it.is_up()).unwrap_or(&self.connections[own % self.connections.len()])
+        self.connection_from(usize::from(slot))
+    }
+
+    /// The first that stands, from this one on; else this one.
+    fn connection_from(&self, first: usize) -> &Connection {
+        let connections = &self.connections;
+        let first = first % connections.len();
+        let up = connections[first..].iter().chain(&connections[..first]).find(|it| it.is_up());
+        up.unwrap_or(&connections[first])
     }
 
     /// A place for one more call; none when too many are under way.

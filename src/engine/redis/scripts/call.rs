@@ -97,11 +97,12 @@ impl Call {
         }
         let mut cmd = redis::cmd("EVALSHA");
         cmd.arg(self.script.sha()).arg(self.keys.len() + self.item_keys.len());
-        for (fixed, items) in [(&self.keys, &self.item_keys), (&self.args, &Vec::new())] {
-            for text in fixed {
-                cmd.arg(text.as_deref().unwrap_or_default());
-            }
-            cmd.arg(items);
+        for key in &self.keys {
+            cmd.arg(key.as_deref().unwrap_or_default());
+        }
+        cmd.arg(&self.item_keys);
+        for arg in &self.args {
+            cmd.arg(arg.as_deref().unwrap_or_default());
         }
         // Of each thing the first, then of each the second; or all of a thing, and then of the next.
         let kinds = if header.by_kind { header.item_args.len().max(1) } else { 1 };

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mio::net::TcpStream;
 use mio::{Events, Registry, Token};
@@ -26,6 +26,7 @@ use super::seat::Seat;
 use super::socket::{Input, Socket};
 
 use crate::http::tls::Tls;
+use crate::live::moment::Moment;
 use crate::live::wake::{Wake, WakeQueue};
 use crate::supervise::{Beat, faults};
 
@@ -155,7 +156,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     ) -> Poll<io::Result<()>> {
         self.beat.works();
         faults::pass_blocking("sockets");
-        let now = Instant::now();
+        let now = Moment::now();
         self.handshakes = 0;
         let mut again = true;
         for _ in 0..HANDOVERS {
@@ -184,7 +185,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     }
 
     /// Hears what the kernel tells. True when it may have more to tell.
-    fn listen(&mut self, now: Instant, cx: &mut Context<'_>) -> io::Result<bool> {
+    fn listen(&mut self, now: Moment, cx: &mut Context<'_>) -> io::Result<bool> {
         loop {
             let Poll::Ready(guard) = self.poll.poll_read_ready_mut(cx) else { return Ok(false) };
             let mut guard = guard?;
@@ -207,7 +208,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     }
 
     /// Writes to the sockets that were woken, unless the thread rests. True when more are left.
-    fn attend_woken(&mut self, now: Instant, cx: &mut Context<'_>) -> bool {
+    fn attend_woken(&mut self, now: Moment, cx: &mut Context<'_>) -> bool {
         if let Some(rest) = &mut self.rest {
             if rest.as_mut().poll(cx).is_pending() {
                 return false;
@@ -227,20 +228,20 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
             self.attend(self.round[n], false, false, now);
         }
         self.attended = end;
-        let done = Instant::now();
-        self.busy += done - now;
+        let done = Moment::now();
+        self.busy += done.since(now);
         if self.attended == self.round.len() {
             self.pace.round(std::mem::take(&mut self.busy), self.worker.carried(), done);
             if let Some(until) = self.pace.resting(done) {
                 self.worker.stretched(self.pace.stretch());
-                self.rest = Some(Box::pin(tokio::time::sleep_until(until.into())));
+                self.rest = Some(Box::pin(tokio::time::sleep_until(until.instant().into())));
             }
         }
         true
     }
 
     /// Reads and writes one socket, as far as it can be.
-    fn attend(&mut self, key: u32, readable: bool, writable: bool, now: Instant) {
+    fn attend(&mut self, key: u32, readable: bool, writable: bool, now: Moment) {
         let told = Told { key, readable, writable };
         let buffer = &mut self.buffer;
         let (input, next) = match self.sockets.get_mut(key as usize) {
@@ -290,7 +291,7 @@ impl Told {
         &self,
         socket: &mut Socket<C, L>,
         buffer: &mut [u8],
-        now: Instant,
+        now: Moment,
     ) -> (Input, ControlFlow<()>) {
         if self.writable {
             socket.unblock();

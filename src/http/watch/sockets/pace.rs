@@ -1,7 +1,8 @@
 //! Evenness: a thread that is busy writing rests in between, so that changes gather and the next
 //! round is one larger write each, and so that requests get their share of the core.
 
-use std::time::{Duration, Instant};
+use crate::live::moment::Moment;
+use std::time::Duration;
 
 /// Rounds shorter than this are not worth a rest.
 const SHORT: Duration = Duration::from_millis(2);
@@ -22,14 +23,14 @@ const MANY: f64 = 3.0;
 /// When the next round may begin.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    rest_until: Option<Instant>,
+    rest_until: Option<Moment>,
     /// The time from the begin of the last round to the end of its rest.
     stretch: Duration,
 }
 
 impl Pace {
     /// A round ended that took `busy`, and carried so many changes to each socket.
-    pub fn round(&mut self, busy: Duration, carried: f64, now: Instant) {
+    pub fn round(&mut self, busy: Duration, carried: f64, now: Moment) {
         if busy < SHORT {
             (self.rest_until, self.stretch) = (None, Duration::ZERO);
             return;
@@ -40,7 +41,7 @@ impl Pace {
     }
 
     /// Until when the thread rests; none: it may begin.
-    pub fn resting(&self, now: Instant) -> Option<Instant> {
+    pub fn resting(&self, now: Moment) -> Option<Moment> {
         self.rest_until.filter(|until| *until > now)
     }
 
@@ -56,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_long_round_is_followed_by_a_rest_and_a_short_one_ends_the_stretch() {
-        let (mut pace, now) = (Pace::default(), Instant::now());
+        let (mut pace, now) = (Pace::default(), Moment::now());
         let ms = Duration::from_millis;
         pace.round(ms(1), 1.0, now);
         assert_eq!((pace.resting(now), pace.stretch()), (None, ms(0)));
@@ -71,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_brief_rest_is_half_of_its_round_and_all_of_it_in_a_burst() {
-        let (mut pace, now) = (Pace::default(), Instant::now());
+        let (mut pace, now) = (Pace::default(), Moment::now());
         let ms = Duration::from_millis;
         let cases = [
             (6, 1.0, 3),
@@ -85,7 +86,7 @@ mod tests {
         for (busy, carried, rest) in cases {
             pace.round(ms(busy), carried, now);
             assert_eq!(
-                pace.resting(now).map(|until| (until - now).as_millis()),
+                pace.resting(now).map(|until| until.since(now).as_millis()),
                 Some(rest),
                 "{busy} {carried}"
             );

@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 use std::task::Poll;
-use std::time::Instant;
 
 use bytes::{Buf, Bytes};
 use mio::net::TcpStream;
@@ -10,6 +9,7 @@ use mio::net::TcpStream;
 use super::handler::{Output, SocketHandler};
 use super::line::{Came, Line, Plain};
 use crate::http::tls::Tls;
+use crate::live::moment::Moment;
 use crate::live::wake::Wake;
 
 /// Reads of one socket at once, so that a chatty client can't keep its thread busy.
@@ -51,7 +51,7 @@ impl<C: SocketHandler, L: Line> Socket<C, L> {
     }
 
     /// Hears what was read before, and answers the handshake.
-    pub fn begin(&mut self, answer: &[u8], received: &[u8], now: Instant, wake: &Wake) -> ControlFlow<()> {
+    pub fn begin(&mut self, answer: &[u8], received: &[u8], now: Moment, wake: &Wake) -> ControlFlow<()> {
         if !received.is_empty() {
             self.handler.receive(received, now);
         }
@@ -69,14 +69,14 @@ impl<C: SocketHandler, L: Line> Socket<C, L> {
     }
 
     /// Nothing more will come: answers what came last, if the kernel takes it, and ends.
-    pub fn end(&mut self, now: Instant, wake: &Wake) -> ControlFlow<()> {
+    pub fn end(&mut self, now: Moment, wake: &Wake) -> ControlFlow<()> {
         let _ = self.write(now, wake);
         self.handler.peer_closed();
         ControlFlow::Break(())
     }
 
     /// Reads what came, through the thread's `buffer`.
-    pub fn read(&mut self, buffer: &mut [u8], now: Instant) -> Input {
+    pub fn read(&mut self, buffer: &mut [u8], now: Moment) -> Input {
         let (line, handler) = (&mut self.line, &mut self.handler);
         for _ in 0..READS {
             match line.read(&mut self.stream, buffer, |bytes| handler.receive(bytes, now)) {
@@ -90,7 +90,7 @@ impl<C: SocketHandler, L: Line> Socket<C, L> {
     }
 
     /// Writes until there is nothing to say or the kernel takes no more. `Break`: the socket is to be closed.
-    pub fn write(&mut self, now: Instant, wake: &Wake) -> ControlFlow<()> {
+    pub fn write(&mut self, now: Moment, wake: &Wake) -> ControlFlow<()> {
         if self.blocked {
             return ControlFlow::Continue(());
         }
@@ -137,7 +137,7 @@ impl<C: SocketHandler, L: Line> Socket<C, L> {
     }
 
     /// Writes `head`, the answer to the handshake, together with what is output first: one write, one packet.
-    fn greet(&mut self, head: &[u8], now: Instant, wake: &Wake) -> ControlFlow<()> {
+    fn greet(&mut self, head: &[u8], now: Moment, wake: &Wake) -> ControlFlow<()> {
         let first = match self.handler.next_output(now, wake) {
             Poll::Ready(Some(output)) => output,
             Poll::Ready(None) | Poll::Pending => Output::Bytes(Bytes::new()),
@@ -156,6 +156,7 @@ impl<C: SocketHandler, L: Line> Socket<C, L> {
     }
 
     /// How much of it went out; less than all: it is blocked now.
+    #[inline]
     fn push(&mut self, bytes: &[u8]) -> Result<usize, ()> {
         let sent = self.line.write(&mut self.stream, bytes).map_err(drop)?;
         self.blocked = sent < bytes.len() || !self.line.is_flushed();

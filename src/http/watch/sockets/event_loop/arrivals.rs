@@ -2,7 +2,6 @@
 //! HTTP server.
 
 use std::task::Context;
-use std::time::Instant;
 
 use bytes::Bytes;
 use mio::net::TcpStream;
@@ -16,6 +15,7 @@ use crate::http::watch::sockets::handover::Handover;
 use crate::http::watch::sockets::line::{Came, Plain, read};
 use crate::http::watch::sockets::listening::{AT_ONCE, turn_away};
 use crate::http::watch::sockets::socket::Socket;
+use crate::live::moment::Moment;
 use crate::live::wake::Wake;
 
 /// A socket, and how it is encrypted, if it is.
@@ -23,7 +23,7 @@ type Ends = (TcpStream, Option<Box<Tls>>);
 
 impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     /// Takes in new connections. True when there may be more.
-    pub(super) fn accept(&mut self, now: Instant, cx: &mut Context<'_>) -> bool {
+    pub(super) fn accept(&mut self, now: Moment, cx: &mut Context<'_>) -> bool {
         for _ in 0..AT_ONCE {
             let Some(listening) = &mut self.listening else { return false };
             let Some((stream, address)) = listening.accept(cx) else { return false };
@@ -38,7 +38,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     }
 
     /// A new connection: mostly its head is there already.
-    fn welcome(&mut self, mut stream: TcpStream, visitor: Visitor, now: Instant) {
+    fn welcome(&mut self, mut stream: TcpStream, visitor: Visitor, now: Moment) {
         if let Some(config) = self.worker.tls() {
             // Who finds no room is closed: before the handshake nothing can be said.
             let Some(handshake) = visitor.peer.shakes_hands() else { return };
@@ -67,7 +67,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         key: u32,
         mut arriving: Box<Arriving<H>>,
         readable: bool,
-        now: Instant,
+        now: Moment,
     ) {
         if arriving.visitor.peer.is_cut() {
             arriving.turn_away();
@@ -119,7 +119,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         (mut stream, tls): Ends,
         visitor: Visitor,
         received: &[u8],
-        now: Instant,
+        now: Moment,
     ) {
         match verdict {
             Judgement::Enter(entrance) => self.enter(key, (stream, tls), entrance, received, now),
@@ -168,7 +168,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         (mut stream, tls): Ends,
         Entrance { handshake, answer, read, group }: Entrance<H>,
         received: &[u8],
-        now: Instant,
+        now: Moment,
     ) {
         let rest = &received[read..];
         let Some(other) = self.seat.other(self.sockets.len(), group) else {
@@ -187,7 +187,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         (stream, tls): Ends,
         (handshake, answer): (H, Vec<u8>),
         received: &[u8],
-        now: Instant,
+        now: Moment,
     ) {
         let handler = self.worker.serve(handshake);
         let socket = |stream| match tls {
