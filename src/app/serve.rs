@@ -43,7 +43,7 @@ pub(super) fn serve(
         None => None,
     };
     let settings = Settings {
-        keep_alive: Duration::from_millis(config.keep_alive_ms),
+        keeps_alive: config.keep_alive_ms > 0,
         head_time: Duration::from_millis(config.head_timeout_ms),
         address: listener.local_addr()?,
     };

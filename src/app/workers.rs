@@ -35,8 +35,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How connections are treated, whatever carries them.
 #[derive(Clone)]
 pub(super) struct Settings {
-    /// Between two requests.
-    pub keep_alive: Duration,
+    /// Connections stay open after an answer. For how long is for `http::inbound` to judge: another timer, set anew
+    /// after every answer, would be paid for by every request.
+    pub keeps_alive: bool,
     /// For the first head.
     pub head_time: Duration,
     /// Where the server listens.
@@ -199,9 +200,7 @@ impl Settings {
             .graceful_shutdown_signal(move || stop.clone().cancelled_owned())
             // Who closes its side has gone, as for most proxies: a claim that waits takes nothing for it.
             .h1_allow_half_closed(false)
-            // How long a connection may be idle is for `http::inbound` to judge: another timer, set anew after
-            // every answer, would be paid for by every request.
-            .keep_alive(if self.keep_alive.is_zero() { KeepAlive::Disabled } else { KeepAlive::Os })
+            .keep_alive(if self.keeps_alive { KeepAlive::Os } else { KeepAlive::Disabled })
             .client_request_timeout(self.head_time)
             .client_disconnect_timeout(LINGER)
             .local_addr(self.address)

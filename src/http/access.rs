@@ -1,7 +1,8 @@
 //! Who may ask for what: one table of every path and method, with what opens it.
 //!
-//! The router registers paths from it, the door judges requests by it, the OpenAPI document takes each
-//! operation's `security` from it. What is not in it is answered to nobody.
+//! The router registers paths from it (all but where gifts are posted, which the door finds), the door judges
+//! requests by it, the OpenAPI document takes each operation's `security` from it. What is not in it is answered
+//! to nobody.
 
 use std::sync::LazyLock;
 

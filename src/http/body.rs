@@ -60,7 +60,7 @@ async fn read_whole(
         return Err(ApiError::TooLarge(limit));
     }
     let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let read = within(time, collect(&mut payload, limit)).await;
+    let read = within(time, pin!(collect(&mut payload, limit))).await;
     let read = read.unwrap_or(Err(ApiError::BodyTimeout(ms)));
     if matches!(read, Err(ApiError::TooLarge(_) | ApiError::BodyTimeout(_))) {
         leave_unread(&mut req.extensions_mut(), payload);
@@ -80,7 +80,7 @@ pub(super) async fn read_any(
     }
     let mut payload = req.take_payload();
     let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let read = within(time, collect(&mut payload, limit)).await;
+    let read = within(time, pin!(collect(&mut payload, limit))).await;
     let read = read.unwrap_or(Err(ApiError::BodyTimeout(ms)));
     if matches!(read, Err(ApiError::TooLarge(_) | ApiError::BodyTimeout(_))) {
         leave_unread(&mut req.extensions_mut(), payload);
@@ -90,8 +90,7 @@ pub(super) async fn read_any(
 
 /// What `work` gives, unless that takes longer than `time`. There is no timer for what is there when the task runs for
 /// the second time: the server asks for a body before it has looked whether that came with the head, as most do.
-async fn within<T>(time: Duration, work: impl Future<Output = T>) -> Option<T> {
-    let mut work = pin!(work);
+async fn within<T>(time: Duration, mut work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
     let mut waited = false;
     let soon = poll_fn(|cx| match work.as_mut().poll(cx) {
         Poll::Ready(done) => Poll::Ready(Some(done)),

@@ -40,7 +40,7 @@ async fn around(
     inbound::attend::around(req, async |req| meter::count(req, guarded).await).await
 }
 
-/// Registers every path but [`gifts::PATH`], which [`guard`] answers. The router tries them in order: the busiest
+/// Registers every path but the one where gifts are posted, which `guard` answers. The router tries them in order: the busiest
 /// come first.
 pub fn routes(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/v1/feeds/{feed}/gifts/batch").route(post().to(batch::publish)));

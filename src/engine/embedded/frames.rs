@@ -214,13 +214,9 @@ fn heads(bytes: &[u8]) -> Vec<Head> {
     let (mut found, mut at) = (Vec::new(), 0);
     while let Some(next) = bytes[at..].windows(MAGIC.len()).position(|it| it == MAGIC) {
         at += next;
-        match head(bytes, at) {
-            Some(head) => {
-                at = head.body.1.min(bytes.len());
-                found.push(head);
-            }
-            None => at += 1,
-        }
+        found.extend(head(bytes, at));
+        // Not behind its parts: of a frame that was cut short they are others' frames.
+        at += 1;
     }
     found
 }

@@ -4,7 +4,7 @@
 
 use rusqlite::{Row as SqlRow, params};
 
-use super::db::{Db, text};
+use super::db::{self, Db, text};
 use super::fault::{Fault, Step};
 use super::known_ids::KnownIds;
 use super::seal::{self, Found};
@@ -82,17 +82,28 @@ impl Ids {
         Ok(known?.flatten())
     }
 
-    /// Brings what became of a gift id to the table.
-    pub(super) fn put(&mut self, db: &Db, feed: i64, it: &Remembered, until: Millis) -> Step<()> {
+    /// Brings what became of gift ids to the table, each with until when that is remembered; those in order are cheapest.
+    pub(super) fn put<'a>(
+        &mut self,
+        db: &Db,
+        feed: i64,
+        all: impl IntoIterator<Item = &'a (Remembered, Millis)>,
+    ) -> Step<()> {
         let sql = "INSERT OR REPLACE INTO ids VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
-        self.written += 1;
-        // The search may rest, or have passed here: either way it must not rest longer than this.
-        self.hold = self.hold.min(until);
-        self.rest = self.rest.min(until);
-        let Columns { id, status, epoch, seq, row, count } = Columns::of(it);
-        self.known.add(feed, id.as_str());
-        let (id, fingerprint, until, part) = (id.as_str(), it.fingerprint.0, until.0, spell_part(it));
-        db.put(sql, params![feed, id, fingerprint, status, epoch, seq, row, count, until, part])
+        let mut insert = db.conn.prepare_cached(sql)?;
+        for (it, until) in all {
+            db.begin()?;
+            self.written += 1;
+            // The search may rest, or have passed here: either way it must not rest longer than this.
+            self.hold = self.hold.min(*until);
+            self.rest = self.rest.min(*until);
+            let Columns { id, status, epoch, seq, row, count } = Columns::of(it);
+            self.known.add(feed, id.as_str());
+            let (id, fingerprint, until, part) = (id.as_str(), it.fingerprint.0, until.0, spell_part(it));
+            let values = params![feed, id, fingerprint, status, epoch, seq, row, count, until, part];
+            db::put(&mut insert, values)?;
+        }
+        Ok(())
     }
 
     /// Writes into the table that a gift was taken back. Until when it is remembered stays.

@@ -238,7 +238,8 @@ pub(super) fn left(conn: &Connection, database: &Path) -> rusqlite::Result<Resul
     };
     Ok(match known {
         Some(known) => match frames::read(&bytes, known, 0) {
-            Ok(parts) => Ok((!parts.is_empty()).then_some((parts, known + 1))),
+            // Of a frame that was cut short nothing is in force, and none that comes may be taken for it.
+            Ok(parts) => Ok((!bytes.is_empty()).then_some((parts, known + 1))),
             Err(why) => Err(format!("{}: {why}", path.display())),
         },
         // What of it is in force is not known: whoever has something in it may lack it.

@@ -22,7 +22,7 @@ use super::seal::{self, Found};
 use crate::domain::{FeedId, Millis};
 
 /// Gifts that are logged at most, of all feeds together.
-const LOGGED_MOST: u64 = 4096;
+const LOGGED_MOST: u64 = 8192;
 
 /// See the module.
 #[derive(Default)]

@@ -62,9 +62,8 @@ impl LoggedIds {
             }
             _ => {
                 new.sort_unstable();
-                for known in new.iter().filter_map(|id| self.known.remove(id)) {
-                    ids.put(db, feed, &known.0, known.1)?;
-                }
+                let known: Vec<_> = new.iter().filter_map(|id| self.known.remove(id)).collect();
+                ids.put(db, feed, known.iter().map(Box::as_ref))?;
             }
         }
         Ok(())
@@ -73,10 +72,7 @@ impl LoggedIds {
     /// Brings all of them to the table.
     pub(super) fn settle(&mut self, (db, ids, feed): (&Db, &mut Ids, i64)) -> Step<()> {
         (self.new, self.again) = (Vec::new(), false);
-        for known in std::mem::take(&mut self.known).into_values() {
-            ids.put(db, feed, &known.0, known.1)?;
-        }
-        Ok(())
+        ids.put(db, feed, std::mem::take(&mut self.known).values().map(Box::as_ref))
     }
 
     /// Reads what a record of the log has of them.

@@ -170,7 +170,7 @@ impl EmbeddedEngine {
         let (reply, answer) = oneshot::channel();
         self.send(make(reply))?;
         match tokio::time::timeout(CALL_TIMEOUT, answer).await {
-            Ok(answer) => answer.unwrap_or_else(|_| Err(closed())),
+            Ok(answered) => answered.map_or_else(|_| Err(closed()), |answered| answered.answer),
             Err(_) => Err(late()),
         }
     }

@@ -199,15 +199,15 @@ fn an_id_gets_its_turn_to_be_forgotten_and_one_that_waits_never_does() {
     db.begin().unwrap();
     for n in 0..600 {
         let until = if n % 2 == 0 { 10 } else { 20 };
-        ids.put(&db, n % 3, &known(&format!("id-{n:03}")), Millis(until)).unwrap();
+        ids.put(&db, n % 3, [&(known(&format!("id-{n:03}")), Millis(until))]).unwrap();
     }
     let left = || db.value::<i64>("SELECT count(*) FROM ids", []).unwrap().unwrap();
     for (now, most) in [(9, 600), (10, 300), (19, 300), (20, 0)] {
         (0..9).for_each(|_| ids.forget(&db, Millis(now)).unwrap());
         assert_eq!(left(), most, "at {now}");
     }
-    ids.put(&db, 1, &known("z"), Millis(40)).unwrap();
-    ids.put(&db, 1, &known("y"), Millis(30)).unwrap();
+    ids.put(&db, 1, [&(known("z"), Millis(40))]).unwrap();
+    ids.put(&db, 1, [&(known("y"), Millis(30))]).unwrap();
     (0..9).for_each(|_| ids.forget(&db, Millis(30)).unwrap());
     assert_eq!(left(), 1);
 }

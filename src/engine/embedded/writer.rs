@@ -34,7 +34,15 @@ pub(super) enum Call {
     Close(Reply<()>),
 }
 
-pub(super) type Reply<T> = oneshot::Sender<Result<T, EngineError>>;
+pub(super) type Reply<T> = oneshot::Sender<Answered<T>>;
+
+/// What a caller gets.
+pub(super) struct Answered<T> {
+    pub answer: Result<T, EngineError>,
+    /// What the call brought, for its caller's thread to drop: the allocator keeps what a thread frees for that thread,
+    /// and has to lock for what another one allocated.
+    pub _brought: Option<Box<dyn Send>>,
+}
 
 trait Work: Send {
     /// Does it. A group that is run again does it again.
@@ -44,12 +52,13 @@ trait Work: Send {
 }
 
 struct Job<T, F> {
-    reply: Reply<T>,
+    /// Until it is answered.
+    reply: Option<Reply<T>>,
     work: F,
     done: Option<Step<T>>,
 }
 
-impl<T: Send, F: FnMut(&mut Feeds) -> Step<T> + Send> Work for Job<T, F> {
+impl<T: Send + 'static, F: FnMut(&mut Feeds) -> Step<T> + Send + 'static> Work for Job<T, F> {
     fn run(&mut self, feeds: &mut Feeds) -> Option<Fault> {
         let done = (self.work)(feeds);
         let fault = done.as_ref().err().cloned();
@@ -57,13 +66,14 @@ impl<T: Send, F: FnMut(&mut Feeds) -> Step<T> + Send> Work for Job<T, F> {
         fault
     }
 
-    fn answer(self: Box<Self>) {
-        let answer = match self.done {
+    fn answer(mut self: Box<Self>) {
+        let answer = match self.done.take() {
             Some(done) => done.map_err(EngineError::from),
             None => Err(EngineError::Unavailable("it was not done; try again".into())),
         };
+        let Some(reply) = self.reply.take() else { return };
         // A caller that stopped waiting needs no answer.
-        let _ = self.reply.send(answer);
+        let _ = reply.send(Answered { answer, _brought: Some(self) });
     }
 }
 
@@ -73,7 +83,7 @@ impl Task {
         reply: Reply<T>,
         work: impl FnMut(&mut Feeds) -> Step<T> + Send + 'static,
     ) -> Task {
-        Task { weight, now, work: Box::new(Job { reply, work, done: None }) }
+        Task { weight, now, work: Box::new(Job { reply: Some(reply), work, done: None }) }
     }
 
     fn run(&mut self, feeds: &mut Feeds) -> Option<Fault> {
@@ -127,7 +137,7 @@ impl Writer {
             }
             if let Some(reply) = closing {
                 self.feeds.close();
-                let _ = reply.send(Ok(()));
+                let _ = reply.send(Answered { answer: Ok(()), _brought: None });
                 return;
             }
         }

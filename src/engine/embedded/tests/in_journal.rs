@@ -70,6 +70,28 @@ async fn a_commit_that_a_kill_cut_short_did_not_happen_and_all_before_it_did() {
 }
 
 #[tokio::test]
+async fn what_is_appended_behind_a_commit_that_was_cut_short_is_read_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = begun(dir.path()).await;
+    give(&engine, "a", "cut").await.unwrap();
+    let killed = killed(dir.path());
+    let cut = len(dir.path()) - 100;
+    OpenOptions::new().write(true).open(file(killed.path())).unwrap().set_len(cut).unwrap();
+    // Somebody reads the folder, so nothing is written over.
+    let reading = Reading::begin(&folder::database(killed.path())).unwrap();
+    let engine = open(killed.path());
+    for n in 0..3 {
+        give(&engine, "b", &format!("g-{n}")).await.unwrap();
+    }
+    assert!(len(killed.path()) > cut);
+    drop(reading);
+    let again = copy_of(killed.path());
+    let again = (open(again.path()), again);
+    assert_eq!((seq(&again.0, "a").await.unwrap(), seq(&again.0, "b").await.unwrap()), (1, 4));
+    assert_eq!(named(again.1.path()), []);
+}
+
+#[tokio::test]
 async fn a_byte_that_flips_in_the_journal_hurts_the_feed_whose_record_it_is() {
     let dir = tempfile::tempdir().unwrap();
     let engine = begun(dir.path()).await;
