@@ -34,9 +34,11 @@ async fn take(
     (gate, caller): (&Gate, &Caller),
     trace: Option<Trace>,
 ) -> Result<HttpResponse, ApiError> {
+    // Before anything is judged: an answer that overtakes the body costs its sender the connection, and who sends the body
+    // apart from the head would not always be told.
+    let bytes = body::read_json(req, payload, gate.limits.body, gate.limits.body_time).await?;
     let feed = named_feed(req.match_info().as_str().split('/').nth(3).unwrap_or_default())?;
     let key = idempotency_key(req)?;
-    let bytes = body::read_json(req, payload, gate.limits.body, gate.limits.body_time).await?;
     let gifts = vec![read(&bytes, key, caller, trace)?];
     drop(bytes);
     let mut outcomes = gate.ask(gate.engine.publish(&feed, gifts, Millis::now())).await?;

@@ -49,6 +49,31 @@ async fn ask(stream: &mut TcpStream, request: &str) -> String {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_of_a_write_waits_for_its_body_so_that_the_connection_goes_on() {
+    let app = TestApp::start().await;
+    let body = r#"{"id":"a","user":{"id":"ann","name":"Ann"},"gift":{"id":"rose","name":"Rose"}}"#;
+    for (path, more) in [
+        ("/v1/feeds/no%20feed/gifts", ""),
+        ("/v1/feeds/show/gifts", "Idempotency-Key: \"\"\r\n"),
+        ("/v1/feeds/no%20feed/gifts/batch", ""),
+        ("/v1/feeds/no%20feed/drops/x/claims", ""),
+    ] {
+        let mut stream = connect(&app).await;
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{more}Content-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut byte = [0];
+        let early = timeout(Duration::from_millis(200), stream.read(&mut byte)).await;
+        assert!(early.is_err(), "{path} is answered before its body came");
+        let refused = ask(&mut stream, body).await;
+        assert!(refused.starts_with("HTTP/1.1 422 ") && !refused.contains("onnection: close"), "{refused}");
+        assert!(ask(&mut stream, GET).await.starts_with("HTTP/1.1 200 "), "{path}");
+    }
+}
+
 /// Sends a byte again and again until the server ends the connection.
 async fn dribble_until_cut(stream: &mut TcpStream, byte: &[u8]) {
     let (mut read, mut write) = stream.split();
