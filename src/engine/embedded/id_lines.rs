@@ -1,8 +1,6 @@
 //! What became of a gift, as the log and the table of ids spell it: a line `ID FINGERPRINT STATUS EPOCH SEQ ROW COUNT
 //! UNTIL N`, what does not apply being empty, and N lines of what it added and counted.
 
-use std::fmt::Write;
-
 use memchr::memchr;
 
 use super::fault::{Fault, Step};
@@ -52,15 +50,15 @@ impl<'a> IdLines<'a> {
         Some(IdLines { id, until, text: &text[..len] })
     }
 
-    /// Those of every gift in `text`, and nothing else; none when there is something else.
-    pub(super) fn all(text: &'a str) -> Option<Vec<IdLines<'a>>> {
+    /// Those of every gift in `text`; a fault when there is anything else in it.
+    pub(super) fn all(text: &'a str) -> Step<Vec<IdLines<'a>>> {
         let (mut rest, mut found) = (text, Vec::new());
         while !rest.is_empty() {
-            let lines = IdLines::first(rest)?;
+            let lines = IdLines::first(rest).ok_or_else(|| Fault::garbled("ids of it cannot be read"))?;
             rest = &rest[lines.text.len()..];
             found.push(lines);
         }
-        Some(found)
+        Ok(found)
     }
 
     /// What they say.
@@ -84,14 +82,23 @@ impl<'a> IdLines<'a> {
 
 /// Appends the lines of what is remembered of a gift.
 pub(super) fn push_id(out: &mut String, it: &Remembered, until: Millis) {
-    let part = match &it.counted {
-        None => it.part.spell(),
-        // For a gift that counted `WINDOW COUNTED` and the user's id, each on a line of its own.
-        Some(CountedGift { counted, user, window }) => {
-            format!("{}\n{} {counted}\n{user}", it.part, window.0)
-        }
+    Columns::of(it).push(out, it.fingerprint, until);
+    let Some(CountedGift { counted, user, window }) = &it.counted else {
+        out.push_str("1\n");
+        it.part.push(out);
+        return out.push('\n');
     };
-    Columns::of(it).push(out, it.fingerprint, until, &part);
+    // For a gift that counted `WINDOW COUNTED` and the user's id, each on a line of its own.
+    let part = format!("{}\n{} {counted}\n{user}", it.part, window.0);
+    push_part(out, &part);
+}
+
+/// Appends how many lines these are, and them.
+fn push_part(out: &mut String, part: &str) {
+    push_number(out, part.split('\n').count() as i64);
+    out.push('\n');
+    out.push_str(part);
+    out.push('\n');
 }
 
 /// The words of the first line that say what became of the gift.
@@ -123,11 +130,18 @@ impl Columns<'_> {
     }
 
     /// Appends the lines of these words. `part`: what the gift added and counted, without its last line feed.
-    pub(super) fn push(&self, out: &mut String, fingerprint: Fingerprint, until: Millis, part: &str) {
+    pub(super) fn push_with(&self, out: &mut String, fingerprint: Fingerprint, until: Millis, part: &str) {
+        self.push(out, fingerprint, until);
+        push_part(out, part);
+    }
+
+    /// Appends the first line up to N.
+    fn push(&self, out: &mut String, fingerprint: Fingerprint, until: Millis) {
         let Columns { id, status, epoch, seq, row, count } = *self;
         out.push_str(id);
         out.push(' ');
-        let _ = write!(out, "{fingerprint} ");
+        fingerprint.push(out);
+        out.push(' ');
         push_number(out, status.into());
         out.push(' ');
         out.push_str(epoch);
@@ -140,10 +154,6 @@ impl Columns<'_> {
         out.push(' ');
         push_number(out, until.0);
         out.push(' ');
-        push_number(out, part.split('\n').count() as i64);
-        out.push('\n');
-        out.push_str(part);
-        out.push('\n');
     }
 
     /// Reads back what was made of these words.

@@ -2,23 +2,26 @@
 //! come to the table `ids` when the log is settled, feed by feed and in order. An id is
 //! forgotten when its window is over, and not while its gift waits.
 //!
-//! A row of the table holds ids of one feed that follow each other, in the order of their bytes, as many as a page of the
-//! table takes without a page of their own: an insert costs as much as spelling a dozen ids. Its key is a bound: no id in it is
-//! smaller, and all of the row before it are.
+//! A row of the table holds ids of one feed that follow each other, in the order of their bytes: an insert costs as much
+//! as spelling a dozen ids. Its key is a bound: no id in it is smaller, and all of the row before it are.
 
 use rusqlite::{Row as SqlRow, params};
 
 use super::db::{self, Db, text};
-use super::fault::{Fault, Step};
+use super::fault::Step;
 use super::id_lines::IdLines;
 use super::known_ids::KnownIds;
 use super::seal::{self, Found};
 use crate::domain::answer::Remembered;
 use crate::domain::{GiftId, Millis};
 
-/// A row of more than so many bytes has a page of its own beside its leaf's, in a table without row numbers and with pages
-/// of 4 KiB: this is what its other columns leave of 1 002.
-const CHUNK: usize = 900;
+/// Bytes of ids in a row when some come between others, as those do that are made at random. With more a row has a page
+/// of its own beside its leaf's, and both are written when one comes: that is so from 1 002 on, in a table without row numbers
+/// and with pages of 4 KiB.
+const SHORT: usize = 900;
+
+/// When they come behind those that are there, as most do: what the leaf and a page of its own hold.
+const LONG: usize = 4300;
 
 /// Rows that one round of [`Ids::forget`] looks at, at most.
 const ROUND: usize = 16_384;
@@ -65,7 +68,7 @@ impl Ids {
             return Ok(None);
         }
         let Some((_, body)) = row_of(db, feed, id.as_str())? else { return Ok(None) };
-        let found = lines_of(&body)?.into_iter().find(|it| it.id == id.as_str());
+        let found = IdLines::all(&body)?.into_iter().find(|it| it.id == id.as_str());
         found.map(|it| Ok((it.read()?, it.until))).transpose()
     }
 
@@ -80,7 +83,9 @@ impl Ids {
             let (new, later) = rest.split_at(those);
             let row = row_of(db, feed, first.id)?;
             let (key, old) = row.as_ref().map_or((first.id, ""), |(key, body)| (key.as_str(), body.as_str()));
-            put_rows(db, feed, key, &merged(&lines_of(old)?, new), next.is_none(), old)?;
+            let old = IdLines::all(old)?;
+            let is_behind = old.last().is_none_or(|last| last.id < first.id);
+            put_rows(db, feed, key, (&merged(&old, new), if is_behind { old.len() } else { 0 }), is_behind)?;
             for it in new {
                 self.written += 1;
                 // The search may rest, or have passed here: either way it must not rest longer than this.
@@ -133,7 +138,7 @@ impl Ids {
             self.hold = self.hold.min(now);
             db.begin()?;
             for (feed, key, body) in over {
-                let Ok(mut lines) = lines_of(&body) else { continue };
+                let Ok(mut lines) = IdLines::all(&body) else { continue };
                 lines.retain(|it| it.until > now);
                 if lines.is_empty() {
                     db.run("DELETE FROM ids WHERE feed = ?1 AND first = ?2", params![feed, key])?;
@@ -159,10 +164,6 @@ fn row_of(db: &Db, feed: i64, id: &str) -> Step<Option<(String, String)>> {
     db.one(sql, params![feed, id], read)
 }
 
-pub(super) fn lines_of(body: &str) -> Step<Vec<IdLines<'_>>> {
-    IdLines::all(body).ok_or_else(|| Fault::garbled("ids of it cannot be read"))
-}
-
 /// Both in order; of an id that is in both, the newer.
 fn merged<'a>(old: &[IdLines<'a>], new: &[IdLines<'a>]) -> Vec<IdLines<'a>> {
     let (mut all, mut old) = (Vec::with_capacity(old.len() + new.len()), old.iter().peekable());
@@ -175,25 +176,29 @@ fn merged<'a>(old: &[IdLines<'a>], new: &[IdLines<'a>]) -> Vec<IdLines<'a>> {
     all
 }
 
-/// Puts ids into rows of which the first has this key. `at_end`: none is behind them, and those that come will be.
-/// `old`: what that row has.
-fn put_rows(db: &Db, feed: i64, key: &str, all: &[IdLines<'_>], at_end: bool, old: &str) -> Step<()> {
+/// Puts ids into rows of which the first has this key; `same`: that row has these first ones of them, and no others.
+/// `is_behind`: those that are new come behind them.
+fn put_rows(
+    db: &Db,
+    feed: i64,
+    key: &str,
+    (all, same): (&[IdLines<'_>], usize),
+    is_behind: bool,
+) -> Step<()> {
     let total: usize = all.iter().map(|it| it.text.len()).sum();
-    // Ids that come between others find some room in each row.
-    let enough = if at_end { CHUNK } else { total / total.div_ceil(CHUNK).max(1) };
+    // Rows that take what comes between their ids all get some room.
+    let (most, enough) = if is_behind { (LONG, LONG) } else { (SHORT, total / total.div_ceil(SHORT).max(1)) };
     let mut insert = db.conn.prepare_cached(PUT)?;
     let (mut rest, mut key) = (all, key);
     while let Some(first) = rest.first() {
         let mut len = first.text.len();
         let more = rest[1..].iter().take_while(|it| {
-            let fits = len < enough && len + it.text.len() <= CHUNK;
+            let fits = len < enough && len + it.text.len() <= most;
             len += it.text.len();
             fits
         });
         let (these, later) = rest.split_at(1 + more.count());
-        let is_there = std::ptr::eq(these.as_ptr(), all.as_ptr())
-            && these.iter().map(|it| it.text.len()).sum::<usize>() == old.len()
-            && these.iter().map(|it| it.text).eq(lines_of(old)?.iter().map(|it| it.text));
+        let is_there = rest.len() == all.len() && these.len() == same;
         if !is_there {
             put_row(&mut insert, feed, key, these)?;
         }
@@ -210,7 +215,7 @@ pub(super) fn put_row(
     key: &str,
     lines: &[IdLines<'_>],
 ) -> Step<()> {
-    let mut body = String::with_capacity(CHUNK);
+    let mut body = String::with_capacity(lines.iter().map(|it| it.text.len()).sum());
     lines.iter().for_each(|it| body.push_str(it.text));
     let least = lines.iter().map(|it| it.until.0).min().unwrap_or(i64::MAX);
     db::put(insert, params![feed, key, lines.len() as i64, least, body])

@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use super::db::Db;
 use super::fault::{Fault, Step};
-use super::ids::lines_of;
+use super::id_lines::IdLines;
 
 /// Bits for each id that the table holds at the start, and at least so many and at most so many bits in all.
 const BITS_PER_ID: u64 = 16;
@@ -50,7 +50,7 @@ impl KnownIds {
         let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
             let feed = row.get(0)?;
-            lines_of(super::db::text(row, 1)?)?.iter().for_each(|it| known.add(feed, it.id));
+            IdLines::all(super::db::text(row, 1)?)?.iter().for_each(|it| known.add(feed, it.id));
         }
         Ok(known)
     }

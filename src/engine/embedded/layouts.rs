@@ -393,7 +393,7 @@ fn gather_ids(conn: &Connection) -> rusqlite::Result<()> {
                 let (status, seq, count) = (row.get(3)?, row.get(5)?, row.get(7)?);
                 let until: i64 = row.get(8)?;
                 let words = Columns { id: &id, status, epoch: &epoch, seq, row: &at, count };
-                words.push(&mut chunk.4, Fingerprint(row.get(2)?), Millis(until), &part);
+                words.push_with(&mut chunk.4, Fingerprint(row.get(2)?), Millis(until), &part);
                 (chunk.2, chunk.3) = (chunk.2 + 1, chunk.3.min(until));
             }
             Ok(Found::Stray(owner)) => put(&(owner, String::new(), 0, 0, String::new(), true))?,

@@ -7,15 +7,15 @@ use super::db::Db;
 use super::fault::{Fault, Step};
 use super::frames::Record;
 use super::id_lines::{IdLines, USUAL, push_id};
-use super::ids::{Ids, lines_of};
+use super::ids::Ids;
 use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::{GiftId, Millis};
 
 /// See the module.
 #[derive(Default)]
 pub(super) struct LoggedIds {
-    /// As they are logged.
-    known: BTreeMap<GiftId, Box<str>>,
+    /// As they are logged, and until when.
+    known: BTreeMap<GiftId, (Millis, Box<str>)>,
     /// Those that came with this group, and are nowhere on disk.
     new: String,
 }
@@ -23,9 +23,8 @@ pub(super) struct LoggedIds {
 impl LoggedIds {
     /// What became of a gift, and until when that is remembered.
     pub(super) fn get(&self, id: &GiftId) -> Step<Option<(Remembered, Millis)>> {
-        let Some(text) = self.known.get(id) else { return Ok(None) };
-        let lines = IdLines::first(text).ok_or_else(|| Fault::garbled("an id of it cannot be read"))?;
-        Ok(Some((lines.read()?, lines.until)))
+        let Some((until, text)) = self.known.get(id) else { return Ok(None) };
+        Ok(Some((IdLines { id: id.as_str(), until: *until, text }.read()?, *until)))
     }
 
     /// Remembers what became of a gift id. Until when does not matter while it waits.
@@ -39,7 +38,7 @@ impl LoggedIds {
         let from = self.new.len();
         self.new.reserve(USUAL);
         push_id(&mut self.new, it, until);
-        self.known.insert(id.clone(), self.new[from..].into());
+        self.known.insert(id.clone(), (until, self.new[from..].into()));
     }
 
     /// Puts what is new into the record that the commit logs; with none, all of them into the table.
@@ -60,15 +59,15 @@ impl LoggedIds {
     pub(super) fn settle(&mut self, (db, ids, feed): (&Db, &mut Ids, i64)) -> Step<()> {
         self.new.clear();
         let known = std::mem::take(&mut self.known);
-        let all: Option<Vec<IdLines<'_>>> = known.values().map(|text| IdLines::first(text)).collect();
-        ids.put(db, feed, &all.ok_or_else(|| Fault::garbled("an id of it cannot be read"))?)
+        let lines = known.iter().map(|(id, (until, text))| IdLines { id: id.as_str(), until: *until, text });
+        ids.put(db, feed, &lines.collect::<Vec<_>>())
     }
 
     /// Reads what a record of the log has of them.
     pub(super) fn read(&mut self, lines: &str) -> Step<()> {
-        for it in lines_of(lines)? {
+        for it in IdLines::all(lines)? {
             let id = it.id.parse().map_err(|_| Fault::garbled("ids of it in the log cannot be read"))?;
-            self.known.insert(id, it.text.into());
+            self.known.insert(id, (it.until, it.text.into()));
         }
         Ok(())
     }

@@ -240,7 +240,7 @@ fn ids_come_back_whatever_the_order_in_which_they_came_and_their_rows_are_full()
     assert_eq!(count("SELECT sum(count) FROM ids"), known.len() as i64);
     let rows = count("SELECT count(*) FROM ids");
     assert!(rows < known.len() as i64 / 5, "{} ids in {rows} rows", known.len());
-    assert_eq!(count("SELECT max(length(body)) / 1000 FROM ids"), 0);
+    assert_eq!(count("SELECT max(length(body)) / 5000 FROM ids"), 0);
 }
 
 #[tokio::test]

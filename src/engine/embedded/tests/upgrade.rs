@@ -49,7 +49,7 @@ fn as_layout_15(db: &Connection) {
     let mut query = db.prepare("SELECT feed, body FROM chunks ORDER BY feed, first").unwrap();
     let chunks = query.query_map([], |r| Ok((r.get::<_, i64>(0)?, r.get::<_, String>(1)?))).unwrap();
     for (feed, body) in chunks.map(Result::unwrap) {
-        for lines in ids::lines_of(&body).unwrap() {
+        for lines in id_lines::IdLines::all(&body).unwrap() {
             let (head, part) = lines.text.trim_end_matches('\n').split_once('\n').unwrap();
             let words: Vec<&str> = head.split(' ').collect();
             let number = |n: usize| words[n].parse::<i64>().ok();
