@@ -9,8 +9,8 @@ use super::fault::{Fault, Step};
 use super::frames::Record;
 use super::ids::{Columns, Ids, spell_part};
 use crate::domain::answer::{GiftFate, Remembered};
+use crate::domain::json::push_number;
 use crate::domain::{Fingerprint, GiftId, Millis};
-use crate::engine::record::push_number;
 
 /// New ids of one commit that are brought to the table at once: logging them first would write them twice.
 const MANY: usize = 64;
