@@ -283,8 +283,8 @@ const PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
-/// `number` in decimal digits, appended to `out`. Records are made of numbers; the standard library's formatting
-/// is several times as dear.
+/// `number` in decimal digits, appended to `out`. Formatting by the standard library is several times as dear, and every
+/// gift is stored with a dozen numbers.
 pub fn push_number(out: &mut String, number: i64) {
     let (mut digits, mut rest, mut at) = ([0_u8; 20], number.unsigned_abs(), 20);
     while rest >= 100 {

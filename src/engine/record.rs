@@ -8,8 +8,7 @@ use std::fmt::{Display, Write};
 use std::str::{FromStr, Split};
 use std::sync::Arc;
 
-pub use crate::domain::json::push_number;
-use crate::domain::json::push_string;
+use crate::domain::json::{push_number, push_string};
 use crate::domain::{
     Action, Change, Control, DropSpec, DropView, Epoch, Gift, Millis, Op, RemoveReason, Row, RowCombo,
     RowDrop, RowId, Tag, Value,

@@ -31,8 +31,8 @@ async fn take(
     gate: &Gate,
     trace: Option<Trace>,
 ) -> Result<HttpResponse, ApiError> {
-    let bytes = body::read(req, payload, gate.limits.batch, gate.limits.body_time).await?;
     let feed = feed_of(req)?;
+    let bytes = body::read(req, payload, gate.limits.batch, gate.limits.body_time).await?;
     let (mut gifts, mut results) = read(json::syntax(&bytes)?)?;
     // The first was paid for at the door.
     let caller = req.extensions().get::<Caller>().cloned();

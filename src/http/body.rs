@@ -1,20 +1,21 @@
 //! Reading the body of a write: JSON only, bounded in size and in time.
 
-use std::future::poll_fn;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::pin::pin;
 use std::time::Duration;
 
-use actix_web::body::{BodySize, BoxBody, MessageBody};
-use actix_web::dev::{Extensions, Payload, ServiceRequest, ServiceResponse};
 use actix_web::error::PayloadError;
-use actix_web::http::StatusCode;
-use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
-use actix_web::{HttpMessage, HttpRequest, web};
+use actix_web::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
+use actix_web::{HttpRequest, web};
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
 
+use super::payload::{announced, within};
 use super::problem::ApiError;
+
+/// A body as it comes.
+pub(super) trait Coming: Stream<Item = Result<Bytes, PayloadError>> + Unpin {}
+
+impl<T: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Coming for T {}
 
 /// The whole body of `req`, unread, when it says to be JSON, has at most `limit` bytes and arrives
 /// within `time`.
@@ -30,130 +31,38 @@ pub(super) fn read(
 /// The same for who was not routed.
 pub(super) async fn read_json(
     req: &HttpRequest,
-    payload: Payload,
+    payload: impl Coming,
     limit: usize,
     time: Duration,
 ) -> Result<Bytes, ApiError> {
     check_type(req)?;
-    read_whole(req, payload, limit, time).await
+    check_coding(req)?;
+    read_any(req.headers(), payload, limit, time).await
 }
 
 /// As [`read`], whatever type it says to be.
-pub(super) fn read_of_any_type(
+pub(super) async fn read_of_any_type(
     req: &HttpRequest,
     payload: web::Payload,
     limit: usize,
     time: Duration,
-) -> impl Future<Output = Result<Bytes, ApiError>> {
-    read_whole(req, payload.into_inner(), limit, time)
-}
-
-async fn read_whole(
-    req: &HttpRequest,
-    mut payload: Payload,
-    limit: usize,
-    time: Duration,
 ) -> Result<Bytes, ApiError> {
     check_coding(req)?;
-    let announced = req.headers().get(CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|n| n > limit as u64) {
-        return Err(ApiError::TooLarge(limit));
-    }
-    let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let read = within(time, pin!(collect(&mut payload, limit))).await;
-    let read = read.unwrap_or(Err(ApiError::BodyTimeout(ms)));
-    if matches!(read, Err(ApiError::TooLarge(_) | ApiError::BodyTimeout(_))) {
-        leave_unread(&mut req.extensions_mut(), payload);
-    }
-    read
+    read_any(req.headers(), payload.into_inner(), limit, time).await
 }
 
-/// The whole body of a request that no handler has seen, whatever its type, under the same limits.
+/// As [`read`], whatever type and coding it says to have: its bytes as they came.
 pub(super) async fn read_any(
-    req: &mut ServiceRequest,
+    headers: &HeaderMap,
+    payload: impl Coming,
     limit: usize,
     time: Duration,
 ) -> Result<Bytes, ApiError> {
-    let announced = req.headers().get(CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|n| n > limit as u64) {
+    if announced(headers).is_some_and(|n| n > limit as u64) {
         return Err(ApiError::TooLarge(limit));
     }
-    let mut payload = req.take_payload();
     let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let read = within(time, pin!(collect(&mut payload, limit))).await;
-    let read = read.unwrap_or(Err(ApiError::BodyTimeout(ms)));
-    if matches!(read, Err(ApiError::TooLarge(_) | ApiError::BodyTimeout(_))) {
-        leave_unread(&mut req.extensions_mut(), payload);
-    }
-    read
-}
-
-/// What `work` gives, unless that takes longer than `time`. There is no timer for what is there when the task runs for
-/// the second time: the server asks for a body before it has looked whether that came with the head, as most do.
-async fn within<T>(time: Duration, mut work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
-    let mut waited = false;
-    let soon = poll_fn(|cx| match work.as_mut().poll(cx) {
-        Poll::Ready(done) => Poll::Ready(Some(done)),
-        Poll::Pending if waited => Poll::Ready(None),
-        Poll::Pending => {
-            waited = true;
-            cx.waker().wake_by_ref();
-            Poll::Pending
-        }
-    });
-    match soon.await {
-        Some(done) => Some(done),
-        None => tokio::time::timeout(time, work).await.ok(),
-    }
-}
-
-/// Gives up what is left of a body.
-pub(super) fn leave_unread(extensions: &mut Extensions, payload: Payload) {
-    extensions.insert(Unread { _payload: payload });
-}
-
-/// The rest of a body that was given up. Once nobody holds it, actix reads a chunked body on for as
-/// long as the client likes to send; while somebody does, it closes the connection instead.
-struct Unread {
-    _payload: Payload,
-}
-
-/// Statuses of requests whose bodies may be left unread.
-const REFUSED_UNREAD: [StatusCode; 5] = [
-    StatusCode::PAYLOAD_TOO_LARGE,
-    StatusCode::REQUEST_TIMEOUT,
-    StatusCode::UNAUTHORIZED,
-    StatusCode::FORBIDDEN,
-    StatusCode::TOO_MANY_REQUESTS,
-];
-
-/// Keeps what was left unread of the request until its answer is sent.
-pub(super) fn hold_unread(answer: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
-    if !REFUSED_UNREAD.contains(&answer.status()) {
-        return answer;
-    }
-    let unread = answer.request().extensions_mut().remove::<Unread>();
-    answer.map_body(|_, body| match unread {
-        Some(unread) => BoxBody::new(Holding { body, _unread: unread }),
-        None => body,
-    })
-}
-
-struct Holding {
-    body: BoxBody,
-    _unread: Unread,
-}
-
-impl MessageBody for Holding {
-    type Error = <BoxBody as MessageBody>::Error;
-
-    fn size(&self) -> BodySize {
-        self.body.size()
-    }
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
-        Pin::new(&mut self.get_mut().body).poll_next(cx)
-    }
+    within(time, pin!(collect(payload, limit))).await.unwrap_or(Err(ApiError::BodyTimeout(ms)))
 }
 
 fn refuse_type<T>(why: &str) -> Result<T, ApiError> {
@@ -189,10 +98,7 @@ fn is_json(value: &str) -> bool {
             || subtype.len() > "+json".len() && suffix.is_some_and(|end| end.eq_ignore_ascii_case("+json")))
 }
 
-async fn collect(
-    payload: &mut (impl Stream<Item = Result<Bytes, PayloadError>> + Unpin),
-    limit: usize,
-) -> Result<Bytes, ApiError> {
+async fn collect(mut payload: impl Coming, limit: usize) -> Result<Bytes, ApiError> {
     let mut whole = Bytes::new();
     let mut joined = BytesMut::new();
     while let Some(chunk) = payload.next().await {

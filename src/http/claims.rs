@@ -32,9 +32,9 @@ async fn take(
     gate: &Gate,
     trace: Option<Trace>,
 ) -> Result<HttpResponse, ApiError> {
-    let bytes = body::read(req, payload, gate.limits.body, gate.limits.body_time).await?;
     let (feed, drop) = (feed_of(req)?, drop_of(req)?);
     let key = idempotency_key(req)?;
+    let bytes = body::read(req, payload, gate.limits.body, gate.limits.body_time).await?;
     let mut claim = Claim::parse(json::syntax(&bytes)?, key.as_ref())?;
     claim.trace = trace;
     let id = claim.id.clone();

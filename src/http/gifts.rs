@@ -1,6 +1,5 @@
 //! One gift, and taking one back.
 
-use actix_web::dev::Payload;
 use actix_web::http::StatusCode;
 use actix_web::http::header::HeaderName;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -8,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::answers::{self, GiftResult, RetractedRow};
 use super::door::Caller;
+use super::payload::Body;
 use super::problem::{ApiError, invalid};
 use super::{Gate, body, feed_of, named_feed, traced};
 use crate::domain::{Gift, GiftId, Millis, Outcome, RowId, Status, Trace, json};
@@ -20,7 +20,7 @@ pub(super) const PATH: &str = "/v1/feeds/{feed}/gifts";
 /// `POST` to [`PATH`], of a caller whom the door let in.
 pub(super) async fn publish(
     req: &HttpRequest,
-    payload: Payload,
+    payload: Body,
     gate: &Gate,
     caller: &Caller,
 ) -> Result<HttpResponse, ApiError> {
@@ -30,15 +30,13 @@ pub(super) async fn publish(
 
 async fn take(
     req: &HttpRequest,
-    payload: Payload,
+    payload: Body,
     (gate, caller): (&Gate, &Caller),
     trace: Option<Trace>,
 ) -> Result<HttpResponse, ApiError> {
-    // Before anything is judged: an answer that overtakes the body costs its sender the connection, and who sends the body
-    // apart from the head would not always be told.
-    let bytes = body::read_json(req, payload, gate.limits.body, gate.limits.body_time).await?;
     let feed = named_feed(req.match_info().as_str().split('/').nth(3).unwrap_or_default())?;
     let key = idempotency_key(req)?;
+    let bytes = body::read_json(req, payload, gate.limits.body, gate.limits.body_time).await?;
     let gifts = vec![read(&bytes, key, caller, trace)?];
     drop(bytes);
     let mut outcomes = gate.ask(gate.engine.publish(&feed, gifts, Millis::now())).await?;

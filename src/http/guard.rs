@@ -3,8 +3,7 @@
 use std::panic::AssertUnwindSafe;
 
 use actix_web::body::BoxBody;
-use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
-use actix_web::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::middleware::Next;
 use actix_web::{HttpMessage, HttpResponse, web};
 use futures_util::FutureExt;
@@ -12,29 +11,27 @@ use futures_util::future::LocalBoxFuture;
 
 use super::door::rates::Budget;
 use super::door::{Caller, Head, Verdict};
+use super::payload::Body;
 use super::problem::ApiError;
 use super::{Gate, audited, body, gifts, line_end};
 use crate::domain::Millis;
 
-/// The largest body that is read on and thrown away after a refusal, so that its connection stays usable.
-const READ_ON_MOST: u64 = 1 << 20;
-
 /// Asks the door, then turns a panic of a handler into a 500. What panicked is in the log, by the panic
 /// hook. (The request may not be cloned out here: the router needs it to be its only owner.)
 pub(super) async fn around(
-    req: ServiceRequest,
+    mut req: ServiceRequest,
     next: Next<BoxBody>,
 ) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
     let Some(gate) = req.app_data::<web::Data<Gate>>().cloned() else {
         return Err(ApiError::Internal.into());
     };
+    let body = Body::of(&mut req);
     let verdict = gate.door.admit(&Head::of(req.request()), Millis::now());
     let mut who = None;
     let (answer, budget) = match verdict {
         Verdict::Enter(caller, entry) => {
-            let mut req = req;
             let budget = caller.budget;
-            let proved = check_signature(&gate, &mut req, &caller).await;
+            let proved = check_signature(&gate, &req, &body, &caller).await;
             let refused = match proved {
                 Ok(()) => gate.may_read(&caller).await.err(),
                 Err(refused) => Some(refused),
@@ -46,12 +43,13 @@ pub(super) async fn around(
                 }
                 // What is asked for most is found by the door, so the router need not look for it again.
                 None if entry.path == gifts::PATH => {
-                    let taken = take_gift(req, &gate, &caller).await?;
+                    let taken = take_gift(req, body.clone(), &gate, &caller).await?;
                     who = Some(caller.identity);
                     (taken, budget)
                 }
                 None => {
                     req.extensions_mut().insert(caller);
+                    body.lend(&mut req);
                     let answer = match AssertUnwindSafe(next.call(req)).catch_unwind().await {
                         Ok(answer) => answer?,
                         Err(_) => return Err(ApiError::Internal.into()),
@@ -70,18 +68,21 @@ pub(super) async fn around(
         }
     };
     audited::note(&gate, &answer, who.as_ref());
-    Ok(dress(&gate, body::hold_unread(line_end::put(answer)), budget))
+    // Whatever was judged by the head alone, and whoever did it.
+    let answer = body.before(line_end::put(answer), gate.limits.body_time).await;
+    Ok(dress(&gate, answer, budget))
 }
 
 /// Has a gift taken. Boxed, so that only a connection with a gift under way has room for one.
 fn take_gift<'a>(
     req: ServiceRequest,
+    body: Body,
     gate: &'a Gate,
     caller: &'a Caller,
 ) -> LocalBoxFuture<'a, Result<ServiceResponse<BoxBody>, ApiError>> {
     Box::pin(async move {
-        let (req, payload) = req.into_parts();
-        let taken = AssertUnwindSafe(gifts::publish(&req, payload, gate, caller)).catch_unwind().await;
+        let (req, _) = req.into_parts();
+        let taken = AssertUnwindSafe(gifts::publish(&req, body, gate, caller)).catch_unwind().await;
         let answer = taken.map_err(|_| ApiError::Internal)?;
         // With the error inside, for the middleware that counts.
         let answer = answer.unwrap_or_else(HttpResponse::from_error);
@@ -91,28 +92,23 @@ fn take_gift<'a>(
 
 /// Reads the body of a signed request, checks its signature, and puts the body back. So whatever the handler
 /// does, it does nothing before.
-async fn check_signature(gate: &Gate, req: &mut ServiceRequest, caller: &Caller) -> Result<(), ApiError> {
+async fn check_signature(
+    gate: &Gate,
+    req: &ServiceRequest,
+    body: &Body,
+    caller: &Caller,
+) -> Result<(), ApiError> {
     let (Some(signed), Some(key)) = (&caller.signed, caller.identity.key()) else { return Ok(()) };
-    let bytes = body::read_any(req, gate.limits.batch, gate.limits.body_time).await?;
+    let bytes = body::read_any(req.headers(), body.clone(), gate.limits.batch, gate.limits.body_time).await?;
     let right = signed.verify(key.secret().unwrap_or_default(), &bytes);
     right.map_err(ApiError::BadSignature)?;
-    req.set_payload(Payload::from(bytes));
+    body.put_back(bytes);
     Ok(())
 }
 
-fn refuse(mut req: ServiceRequest, refused: ApiError) -> ServiceResponse<BoxBody> {
-    let headers = req.headers();
-    let announced = headers.get(CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse::<u64>().ok());
-    let endless = headers.contains_key(TRANSFER_ENCODING) || announced.is_some_and(|n| n > READ_ON_MOST);
-    // With the error inside, for the middleware that counts.
-    let mut answer = HttpResponse::from_error(refused);
-    if endless {
-        let payload = req.take_payload();
-        body::leave_unread(&mut req.extensions_mut(), payload);
-        answer.head_mut().set_connection_type(actix_http::ConnectionType::Close);
-    }
-    // `into_response` would lose the error.
-    ServiceResponse::new(req.into_parts().0, answer)
+fn refuse(req: ServiceRequest, refused: ApiError) -> ServiceResponse<BoxBody> {
+    // With the error inside, for the middleware that counts; `into_response` would lose it.
+    ServiceResponse::new(req.into_parts().0, HttpResponse::from_error(refused))
 }
 
 fn dress(

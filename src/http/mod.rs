@@ -36,6 +36,7 @@ mod meter;
 mod moderation;
 mod openapi;
 mod pages;
+mod payload;
 mod policy;
 mod presence;
 pub mod problem;

@@ -13,6 +13,8 @@ use crate::support::case::PATIENCE;
 use crate::support::gifts::gift;
 use crate::support::watcher::{Brought, open_socket, read_socket};
 
+mod bodies;
+
 const GET: &str = "GET /v1/feeds/show HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 async fn impatient() -> TestApp {
@@ -46,31 +48,6 @@ async fn ask(stream: &mut TcpStream, request: &str) -> String {
         if body.len() >= length.unwrap_or(0) {
             return text.into_owned();
         }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_of_a_write_waits_for_its_body_so_that_the_connection_goes_on() {
-    let app = TestApp::start().await;
-    let body = r#"{"id":"a","user":{"id":"ann","name":"Ann"},"gift":{"id":"rose","name":"Rose"}}"#;
-    for (path, more) in [
-        ("/v1/feeds/no%20feed/gifts", ""),
-        ("/v1/feeds/show/gifts", "Idempotency-Key: \"\"\r\n"),
-        ("/v1/feeds/no%20feed/gifts/batch", ""),
-        ("/v1/feeds/no%20feed/drops/x/claims", ""),
-    ] {
-        let mut stream = connect(&app).await;
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{more}Content-Length: {}\r\n\r\n",
-            body.len()
-        );
-        stream.write_all(head.as_bytes()).await.unwrap();
-        let mut byte = [0];
-        let early = timeout(Duration::from_millis(200), stream.read(&mut byte)).await;
-        assert!(early.is_err(), "{path} is answered before its body came");
-        let refused = ask(&mut stream, body).await;
-        assert!(refused.starts_with("HTTP/1.1 422 ") && !refused.contains("onnection: close"), "{refused}");
-        assert!(ask(&mut stream, GET).await.starts_with("HTTP/1.1 200 "), "{path}");
     }
 }
 
@@ -229,4 +206,29 @@ async fn producers_and_health_checks_get_in_while_idlers_and_watchers_take_all_t
     assert!(cut.unwrap().parse::<u64>().unwrap() >= 40, "{cut:?}");
     let Brought::Frame(delta) = read_socket(&mut watching[0]).await else { panic!("it still watches") };
     assert_eq!(delta["feed"], "show");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_no_idle_connection_is_kept_every_answer_says_that_it_is_the_last() {
+    let app = TestApp::with(&Backing::folder(), |config| config.http.keep_alive_ms = 0).await;
+    let body = gift("once").json().to_string();
+    let post = format!(
+        "POST /v1/feeds/show/gifts HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    for (request, status) in [(GET, "200"), (&*post, "201"), (GET, "200")] {
+        let mut stream = connect(&app).await;
+        let said = ask(&mut stream, request).await;
+        assert!(said.starts_with(&format!("HTTP/1.1 {status}")), "{said}");
+        assert!(said.to_lowercase().contains("\r\nconnection: close\r\n"), "{said}");
+        let end = timeout(PATIENCE, stream.read(&mut [0])).await.expect("the connection ends");
+        assert_eq!(end.unwrap(), 0);
+    }
+    let mut socket = open_socket(&app, "/v1/feeds/show/ws", None).await.unwrap();
+    let Brought::Frame(first) = read_socket(&mut socket).await else { panic!("a frame") };
+    assert_eq!(first["type"], "snapshot");
+    app.give("show", &gift("another").by("bob")).await;
+    let Brought::Frame(delta) = read_socket(&mut socket).await else { panic!("it still watches") };
+    assert_eq!(delta["type"], "delta");
 }

@@ -5,8 +5,8 @@ use memchr::memchr;
 
 use super::fault::{Fault, Step};
 use crate::domain::answer::{CountedGift, GiftFate, Remembered};
+use crate::domain::json::push_number;
 use crate::domain::{Answer, Decision, Fingerprint, Millis, Part, Position, RowId, Scheduled, Status};
-use crate::engine::record::push_number;
 
 /// How a status spells that a gift waits, or was cancelled: its count is the time for which it was scheduled. Of one
 /// in review the count is when time decides. The other numbers are those of [`Status`].

@@ -10,7 +10,7 @@ use super::db::{Db, text};
 use super::fault::{Fault, Step};
 use crate::domain::Millis;
 use crate::domain::feed::Lock;
-use crate::engine::record::push_number;
+use crate::domain::json::push_number;
 
 /// Lines in one chunk.
 const CHUNK: usize = 1024;

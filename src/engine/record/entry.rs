@@ -3,8 +3,8 @@
 
 use std::fmt::Write;
 
-use super::{Records, line, push_body, push_number};
-use crate::domain::json::push_string;
+use super::{Records, line, push_body};
+use crate::domain::json::{push_number, push_string};
 use crate::domain::row::combo_key;
 use crate::domain::tally::GoalView;
 use crate::domain::{Cursor, Entry, EntryStatus, Gift, GiftId, Millis, RowId, Show, Trace};

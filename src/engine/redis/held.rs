@@ -3,8 +3,9 @@
 
 use super::known::Mark;
 use super::wire;
+use crate::domain::json::push_number;
 use crate::domain::{EntryStatus, Epoch, Gift, Millis, Position, Row, RowId, Tag};
-use crate::engine::record::{push_entry, push_number, push_row};
+use crate::engine::record::{push_entry, push_row};
 
 /// A list whose text is longer is not remembered: so much is kept for each of many feeds.
 const LIST_BYTES: usize = 4_096;

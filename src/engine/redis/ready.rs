@@ -60,6 +60,31 @@ enum Answer {
     Clock(u64),
 }
 
+impl Answer {
+    /// Of the script's reply.
+    fn read(reply: Value) -> Result<Answer, Fault> {
+        Ok(match reply {
+            Value::Int(0) => Answer::NotPlain,
+            Value::Int(1) => Answer::Took,
+            Value::Int(2) => Answer::Otherwise,
+            time => {
+                let [seconds, micros]: [u64; 2] = redis::from_redis_value::<Vec<u64>>(time)
+                    .ok()
+                    .and_then(|time| time.try_into().ok())
+                    .ok_or(Garbled("a reply"))?;
+                Answer::Clock(seconds * 1_000 + micros / 1_000)
+            }
+        })
+    }
+
+    fn counts_as(&self) -> ReadyCall {
+        match self {
+            Answer::Took => ReadyCall::Taken,
+            Answer::NotPlain | Answer::Otherwise | Answer::Clock(_) => ReadyCall::Refused,
+        }
+    }
+}
+
 /// Changes that this process made, or saw made, one after the other: `first` to `last` have this mark.
 #[derive(Clone, Copy)]
 struct Steps {
@@ -268,24 +293,10 @@ impl Ready {
 
     async fn run(&self, wish: &Wish<'_>, made: &Made) -> Result<Answer, Fault> {
         let runner = wish.runner;
-        let counted = &runner.options.metrics.redis_ready_calls;
-        let answer = runner.run::<Value>(&made.call).await;
-        if let Ok(answer) = &answer {
-            let taken = *answer == Value::Int(1);
-            counted[if taken { ReadyCall::Taken } else { ReadyCall::Refused }].inc();
-        }
-        match answer.inspect_err(|fault| runner.damaged.met(wish.feed, fault))? {
-            Value::Int(0) => Ok(Answer::NotPlain),
-            Value::Int(1) => Ok(Answer::Took),
-            Value::Int(2) => Ok(Answer::Otherwise),
-            value => {
-                let [seconds, micros]: [u64; 2] = redis::from_redis_value::<Vec<u64>>(value)
-                    .ok()
-                    .and_then(|time| time.try_into().ok())
-                    .ok_or(Garbled("a reply"))?;
-                Ok(Answer::Clock(seconds * 1_000 + micros / 1_000))
-            }
-        }
+        let reply = runner.run::<Value>(&made.call).await;
+        let answer = Answer::read(reply.inspect_err(|fault| runner.damaged.met(wish.feed, fault))?)?;
+        runner.options.metrics.redis_ready_calls[answer.counts_as()].inc();
+        Ok(answer)
     }
 
     fn took(&self, wish: &Wish<'_>, made: Made, looked: bool) -> Said {

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use actix_web::HttpRequest;
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::STRICT_TRANSPORT_SECURITY;
@@ -26,6 +27,13 @@ pub async fn around(
         return Ok(answer);
     }
     Ok(answer.map_body(|_, body| BoxBody::new(Attended { body, _attending: attending })))
+}
+
+/// The answer of this request waits only for the rest of its body.
+pub fn is_judged(req: &HttpRequest) {
+    if let Some(peer) = req.conn_data::<Arc<Peer>>() {
+        peer.is_judged();
+    }
 }
 
 /// A request that is being answered.

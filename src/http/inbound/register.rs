@@ -59,7 +59,7 @@ pub struct Times {
     pub head: Duration,
     /// For the rest of a body after the answer.
     pub body: Duration,
-    /// Between two requests.
+    /// Between two requests; zero where there is only one.
     pub keep_alive: Duration,
 }
 
@@ -217,7 +217,7 @@ pub(super) enum Phase {
     Head,
     /// A request is being answered, which has time-outs of its own.
     Busy,
-    /// The request was answered before its body had come whole.
+    /// The request was answered, or judged, before its body had come whole.
     Rest,
     /// Between two requests.
     Idle,
@@ -252,6 +252,8 @@ pub(super) struct State {
     phase: AtomicU8,
     /// The phase after the request that is being answered, as far as is known.
     next: AtomicU8,
+    /// The request was judged, and its answer waits for the rest of its body.
+    judged: AtomicBool,
     /// When the phase began, in milliseconds since the register did.
     since: AtomicU64,
     /// Requests that were answered whole; wraps around, as the count of heads does.
@@ -335,6 +337,17 @@ impl Peer {
         }
     }
 
+    /// Something came of a request that is not answered yet.
+    pub(super) fn goes_on(&self) {
+        self.enter(if self.state.judged.load(Ordering::Relaxed) { Phase::Rest } else { Phase::Busy });
+    }
+
+    /// What the request asks for was decided; only the rest of its body is waited for, as if it were answered.
+    pub(super) fn is_judged(&self) {
+        self.state.judged.store(true, Ordering::Relaxed);
+        self.enter(Phase::Rest);
+    }
+
     pub(super) fn answered(&self) -> u32 {
         self.state.answered.load(Ordering::Relaxed)
     }
@@ -347,6 +360,7 @@ impl Peer {
     /// A request was answered whole, or given up.
     pub(super) fn answers(&self) {
         self.state.answered.fetch_add(1, Ordering::Relaxed);
+        self.state.judged.store(false, Ordering::Relaxed);
         self.enter(Phase::of(self.state.next.load(Ordering::Relaxed)));
     }
 
@@ -405,6 +419,8 @@ pub(super) fn overdue(phase: Phase, lasts: Duration, times: &Times) -> Option<Cu
         // The server's own timer answers 408 first, for the first head of a connection.
         Phase::New | Phase::Head | Phase::Opening => (times.head + GRACE, Cut::Head),
         Phase::Rest => (times.body, Cut::Body),
+        // Where none is kept the server ends it by itself, once the answer has gone out.
+        Phase::Idle if times.keep_alive.is_zero() => (times.head + GRACE, Cut::Idle),
         Phase::Idle => (times.keep_alive, Cut::Idle),
         Phase::Busy => return None,
     };

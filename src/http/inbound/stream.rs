@@ -60,7 +60,7 @@ impl<T> Stream<T> {
         self.peer.expects(rest);
         match self.framing.heads() == self.peer.answered() {
             true => self.peer.enter(rest),
-            false => self.peer.enter(Phase::Busy),
+            false => self.peer.goes_on(),
         }
     }
 

@@ -48,6 +48,31 @@ fn who_only_waits_makes_room_and_who_is_served_does_not() {
 }
 
 #[test]
+fn who_waits_only_for_the_rest_of_a_refused_body_makes_room_however_it_dribbles() {
+    let inbound = inbound(2, 0);
+    let refused = inbound.accept(None, false).unwrap();
+    refused.waits();
+    refused.is_judged();
+    refused.goes_on();
+    assert_eq!(refused.state().phase(), Phase::Rest);
+    let served = inbound.accept(None, false).unwrap();
+    served.waits();
+    assert!(inbound.accept(None, false).is_ok() && refused.state().is_cut() && !served.state().is_cut());
+    refused.expects(Phase::Idle);
+    refused.answers();
+    assert_eq!(refused.state().phase(), Phase::Idle);
+    refused.goes_on();
+    assert_eq!(refused.state().phase(), Phase::Busy, "of the next request");
+}
+
+#[test]
+fn an_answer_has_time_to_go_out_where_no_connection_is_kept() {
+    let times = Times { keep_alive: Duration::ZERO, ..inbound(1, 0).settings.times };
+    assert_eq!(overdue(Phase::Idle, Duration::from_secs(9), &times), None);
+    assert_eq!(overdue(Phase::Idle, Duration::from_secs(11), &times), Some(Cut::Idle));
+}
+
+#[test]
 fn every_phase_that_waits_for_the_client_has_its_time() {
     let times = inbound(1, 0).settings.times;
     let s = Duration::from_secs;
