@@ -224,7 +224,7 @@ fn ids_come_back_whatever_the_order_in_which_they_came_and_their_rows_are_full()
         }
         let lines: Vec<_> = new.values().map(|text| id_lines::IdLines::first(text).unwrap()).collect();
         ids.put(&db, 1 + round % 2, &lines).unwrap();
-        known.extend(new.into_iter().map(|(id, _)| ((1 + round % 2, id), round)));
+        known.extend(new.into_keys().map(|id| ((1 + round % 2, id), round)));
     }
     let ids = ids::Ids::read(&db).unwrap();
     for ((feed, id), round) in &known {
