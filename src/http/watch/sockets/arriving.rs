@@ -29,6 +29,8 @@ pub(super) struct Arriving<H> {
     pub tls: Option<Box<Tls>>,
     pub visitor: Visitor,
     pub received: Vec<u8>,
+    /// There may be more to read, of which the kernel does not tell again.
+    pub unread: bool,
     /// What it waits for.
     pub waits: Option<Waits<H>>,
 }
@@ -39,13 +41,13 @@ impl<H> Arriving<H> {
         self.tls.as_ref().is_some_and(|tls| tls.is_opening())
     }
 
-    /// Reads what came. False when the client is gone.
-    pub fn read(&mut self, buffer: &mut [u8]) -> bool {
-        let Arriving { stream, tls, received, visitor, .. } = self;
+    /// Reads what came; `ended`: the client may have ended. False when it is gone.
+    pub fn read(&mut self, buffer: &mut [u8], ended: bool) -> bool {
+        let Arriving { stream, tls, received, visitor, unread, .. } = self;
         match tls {
-            None => keep(&mut Plain, stream, received, buffer),
+            None => keep(&mut Plain, stream, received, unread, buffer, ended),
             Some(tls) => {
-                let goes_on = keep(tls, stream, received, buffer);
+                let goes_on = keep(tls, stream, received, unread, buffer, ended);
                 if let Some(how) = tls.secured()
                     && let Some(handshake) = visitor.handshake.take()
                 {
@@ -80,15 +82,25 @@ impl<H> Arriving<H> {
     }
 }
 
-/// Reads until nothing is left or enough is kept. False when the client is gone.
-fn keep(line: &mut impl Line, stream: &mut TcpStream, received: &mut Vec<u8>, buffer: &mut [u8]) -> bool {
+/// Reads until nothing is left or enough is kept: then something may be `unread`. False when the client is gone.
+fn keep(
+    line: &mut impl Line,
+    stream: &mut TcpStream,
+    received: &mut Vec<u8>,
+    unread: &mut bool,
+    buffer: &mut [u8],
+    ended: bool,
+) -> bool {
+    *unread = false;
     while received.len() <= KEPT {
         match line.read(stream, buffer, |bytes| received.extend_from_slice(bytes)) {
+            Came::Bytes(n) if n < buffer.len() && !ended => return true,
             Came::Bytes(_) => {}
             Came::Nothing => return true,
             Came::End => return false,
         }
     }
+    *unread = true;
     true
 }
 

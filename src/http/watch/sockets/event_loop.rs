@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use mio::event::Event;
 use mio::net::TcpStream;
 use mio::{Events, Registry, Token};
 use slab::Slab;
@@ -60,8 +61,8 @@ pub(super) struct EventLoop<H, W: SocketWorker<H>> {
     /// The kernel tells about the poll as it would about a socket, so there is one place to wait.
     poll: AsyncFd<Polled>,
     events: Events,
-    /// Token, readable, writable.
-    told: Vec<(u32, bool, bool)>,
+    /// What the kernel told, of each socket.
+    told: Vec<Told>,
     listening: Option<Listening>,
     sockets: Slab<Entry<H, W::Handler>>,
     buffer: Box<[u8]>,
@@ -172,7 +173,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
             self.serve(None, (stream, tls), (handshake, answer), &received, now);
         }
         for socket in std::mem::take(&mut self.unread) {
-            self.attend(socket, true, false, now);
+            self.attend(Told { readable: true, ended: true, ..Told::woken(socket) }, now);
         }
         again |= self.listen(now, cx)?;
         again |= self.accept(now, cx);
@@ -199,14 +200,15 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
                 Ok(()) => break,
             }
         }
-        let told = self.events.iter().map(|e| (e.token().0 as u32, e.is_readable(), e.is_writable()));
-        self.told.extend(told);
-        for (socket, readable, writable) in std::mem::take(&mut self.told) {
+        let mut all = std::mem::take(&mut self.told);
+        all.extend(self.events.iter().map(Told::by));
+        for told in all.drain(..) {
             match &mut self.listening {
-                Some(listening) if socket == LISTENER.0 as u32 => listening.wake(),
-                _ => self.attend(socket, readable, writable, now),
+                Some(listening) if told.key == LISTENER.0 as u32 => listening.wake(),
+                _ => self.attend(told, now),
             }
         }
+        self.told = all;
         Ok(true)
     }
 
@@ -226,7 +228,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         }
         let end = (self.attended + ROUND).min(self.round.len());
         for n in self.attended..end {
-            self.attend(self.round[n], false, false, now);
+            self.attend(Told::woken(self.round[n]), now);
         }
         self.attended = end;
         let done = Moment::now();
@@ -259,15 +261,15 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     }
 
     /// Reads and writes one socket, as far as it can be.
-    fn attend(&mut self, key: u32, readable: bool, writable: bool, now: Moment) {
-        let told = Told { key, readable, writable };
+    fn attend(&mut self, told: Told, now: Moment) {
+        let key = told.key;
         let buffer = &mut self.buffer;
         let (input, next) = match self.sockets.get_mut(key as usize) {
             Some(Entry::Watching(socket)) => told.heed(socket, buffer, now),
             Some(Entry::Secured(socket)) => told.heed(socket, buffer, now),
             Some(entry @ Entry::Arriving(_)) => {
                 if let Entry::Arriving(arriving) = std::mem::replace(entry, Entry::Taken) {
-                    self.attend_arriving(key, arriving, readable, now);
+                    self.attend_arriving(told, arriving, now);
                 }
                 return;
             }
@@ -297,13 +299,28 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
 }
 
 /// What is known of a socket that is attended.
+#[derive(Clone, Copy)]
 struct Told {
     key: u32,
     readable: bool,
+    /// It may have ended. Of an end that came together with the last bytes the kernel does not tell again, so it is
+    /// read until there is nothing; otherwise a read that fills less than its buffer has taken everything.
+    ended: bool,
     writable: bool,
 }
 
 impl Told {
+    /// Nothing but that it has something to say.
+    fn woken(key: u32) -> Told {
+        Told { key, readable: false, ended: false, writable: false }
+    }
+
+    fn by(event: &Event) -> Told {
+        let key = event.token().0 as u32;
+        let (readable, ended) = (event.is_readable(), event.is_read_closed());
+        Told { key, readable: readable || ended, ended, writable: event.is_writable() }
+    }
+
     /// Reads and writes, as far as it can be.
     fn heed<C: SocketHandler, L: Line>(
         &self,
@@ -315,7 +332,7 @@ impl Told {
             socket.unblock();
         }
         let wake = Wake::Socket(self.key);
-        let input = if self.readable { socket.read(buffer, now) } else { Input::Dry };
+        let input = if self.readable { socket.read(buffer, self.ended, now) } else { Input::Dry };
         let next = match input {
             Input::End => socket.end(now, &wake),
             Input::Dry | Input::More => socket.write(now, &wake),

@@ -75,12 +75,12 @@ impl<C: SocketHandler, L: Line> Socket<C, L> {
         ControlFlow::Break(())
     }
 
-    /// Reads what came, through the thread's `buffer`.
-    pub fn read(&mut self, buffer: &mut [u8], now: Moment) -> Input {
+    /// Reads what came, through the thread's `buffer`; `ended`: the other side may have ended.
+    pub fn read(&mut self, buffer: &mut [u8], ended: bool, now: Moment) -> Input {
         let (line, handler) = (&mut self.line, &mut self.handler);
         for _ in 0..READS {
             match line.read(&mut self.stream, buffer, |bytes| handler.receive(bytes, now)) {
-                Came::Bytes(n) if n < buffer.len() => return Input::Dry,
+                Came::Bytes(n) if n < buffer.len() && !ended => return Input::Dry,
                 Came::Bytes(_) => {}
                 Came::Nothing => return Input::Dry,
                 Came::End => return Input::End,

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use mio::net::TcpStream;
 use mio::{Interest, Token};
 
-use super::{Entry, EventLoop, HANDSHAKES};
+use super::{Entry, EventLoop, HANDSHAKES, Told};
 use crate::http::tls::Tls;
 use crate::http::watch::sockets::arriving::{Arriving, KEPT, Waits};
 use crate::http::watch::sockets::handler::{Entrance, Judgement, SocketWorker, Visitor};
@@ -62,13 +62,8 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     }
 
     /// A connection that was kept can be read, or was woken: what it waited for is there, or it is cut.
-    pub(super) fn attend_arriving(
-        &mut self,
-        key: u32,
-        mut arriving: Box<Arriving<H>>,
-        readable: bool,
-        now: Moment,
-    ) {
+    pub(super) fn attend_arriving(&mut self, told: Told, mut arriving: Box<Arriving<H>>, now: Moment) {
+        let Told { key, readable, ended, .. } = told;
         if arriving.visitor.peer.is_cut() {
             arriving.turn_away();
             self.sockets.remove(key as usize);
@@ -83,7 +78,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
             self.handshakes += 1;
         }
         let registry = self.poll.get_ref().0.registry();
-        if (readable && !arriving.read(&mut self.buffer)) || arriving.send(key, registry).is_err() {
+        if (readable && !arriving.read(&mut self.buffer, ended)) || arriving.send(key, registry).is_err() {
             self.sockets.remove(key as usize);
             return;
         }
@@ -100,7 +95,10 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
                 Judgement::PassOn
             }
         };
-        let Arriving { stream, tls, visitor, received, .. } = *arriving;
+        let Arriving { stream, tls, visitor, received, unread, .. } = *arriving;
+        if unread {
+            self.unread.push(key as u32);
+        }
         self.heed(verdict, Some(key), (stream, tls), visitor, &received, now);
     }
 
@@ -154,8 +152,9 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         received: &[u8],
     ) -> Option<usize> {
         let (peer, received) = (visitor.peer.clone(), received.to_vec());
-        let kept =
-            |stream| Entry::Arriving(Box::new(Arriving { stream, tls, visitor, received, waits: None }));
+        let kept = |stream| {
+            Entry::Arriving(Box::new(Arriving { stream, tls, visitor, received, unread: false, waits: None }))
+        };
         let key = self.put(key, stream, kept)?;
         peer.watch(&self.wakes.waker(&Wake::Socket(key as u32)));
         Some(key)
@@ -194,12 +193,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
             None => Entry::Watching(Box::new(Socket::new(stream, Plain, handler))),
             Some(tls) => Entry::Secured(Box::new(Socket::new(stream, tls, handler))),
         };
-        let kept = key.is_some();
         let Some(key) = self.put(key, stream, socket) else { return };
-        if kept {
-            // Of what was left because enough was kept already the kernel does not tell again.
-            self.unread.push(key as u32);
-        }
         let wake = Wake::Socket(key as u32);
         let next = match &mut self.sockets[key] {
             Entry::Watching(socket) => socket.begin(&answer, received, now, &wake),
