@@ -19,7 +19,7 @@ use tipcast::http::tls::Tls;
 use tipcast::http::watch::incoming::{Incoming, Reader, Rules, Violation};
 use tipcast::http::watch::outgoing::{close_frame, data_frame, text_frame};
 use tipcast::http::watch::sockets::{
-    Entrance, Judgement, Output, SocketHandler, SocketThreads, SocketWorker, Visitor,
+    Carried, Entrance, Judgement, Output, SocketHandler, SocketThreads, SocketWorker, Visitor,
 };
 use tipcast::live::moment::Moment;
 use tipcast::live::wake::{Wake, WakeQueue};
@@ -97,8 +97,8 @@ impl SocketWorker<()> for EchoWorker {
     }
 
     /// What is echoed is no change of a feed.
-    fn carried(&self) -> f64 {
-        0.0
+    fn carried(&self) -> Carried {
+        Carried::default()
     }
 
     /// There is no HTTP server behind it.

@@ -25,11 +25,20 @@ impl Fingerprint {
     }
 }
 
-impl fmt::Display for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Fingerprint {
+    /// Appends what [`fmt::Display`] writes.
+    pub fn push(&self, out: &mut String) {
         let mut hex = [0; 32];
         HEXLOWER.encode_mut(&self.0, &mut hex);
-        f.write_str(str::from_utf8(&hex).unwrap_or_default())
+        out.push_str(str::from_utf8(&hex).unwrap_or_default());
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut hex = String::with_capacity(32);
+        self.push(&mut hex);
+        f.write_str(&hex)
     }
 }
 

@@ -103,15 +103,25 @@ impl Gift {
     /// the gift gets a fresh id.
     pub fn parse(raw: &RawValue, key: Option<&GiftId>) -> Result<Gift, Refused> {
         let mut faults = Vec::new();
-        let read = Self::read(raw, key, &mut faults);
+        let read = Object::open(raw, &mut faults).and_then(|body| Self::read(body, key, &mut faults));
+        Self::judged(read, faults)
+    }
+
+    /// Reads one gift of a batch. Faults' pointers begin with it.
+    pub fn parse_item(item: &Field<'_>) -> Result<Gift, Refused> {
+        let mut faults = Vec::new();
+        let read = item.object(&mut faults).and_then(|body| Self::read(body, None, &mut faults));
+        Self::judged(read, faults)
+    }
+
+    fn judged(read: Option<Gift>, faults: Vec<Fault>) -> Result<Gift, Refused> {
         match read {
             Some(gift) if faults.is_empty() => Ok(gift),
             _ => Err(Refused::Invalid(faults)),
         }
     }
 
-    fn read(raw: &RawValue, key: Option<&GiftId>, faults: &mut Vec<Fault>) -> Option<Gift> {
-        let mut body = Object::open(raw, faults)?;
+    fn read(mut body: Object<'_>, key: Option<&GiftId>, faults: &mut Vec<Fault>) -> Option<Gift> {
         let id = read_id(&mut body, key, faults);
         let user =
             body.need("user", faults).and_then(|f| f.object(faults)).and_then(|o| read_person(o, faults));

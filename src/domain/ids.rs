@@ -105,7 +105,11 @@ impl GiftId {
 impl RowId {
     /// The id of the row that the change `seq` of `epoch` adds.
     pub fn of(epoch: &Epoch, seq: u64) -> Self {
-        RowId([epoch.as_str(), "-", &seq.to_string()].concat().into())
+        let mut id = String::with_capacity(epoch.as_str().len() + 21);
+        id.push_str(epoch.as_str());
+        id.push('-');
+        super::json::push_number(&mut id, seq as i64);
+        RowId(id.into())
     }
 }
 

@@ -6,12 +6,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use memchr::memchr;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::spelling::nearest;
-use members::Members;
+use members::{Elements, Members};
 
 mod members;
 
@@ -91,9 +90,11 @@ struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// The text of a string, from what stands between its quotes and with them.
 fn unquoted<'a>(inside: &'a str, quoted: &'a str) -> serde_json::Result<Cow<'a, str>> {
-    match memchr(b'\\', inside.as_bytes()) {
-        None => Ok(Cow::Borrowed(inside)),
-        Some(_) => serde_json::from_str(quoted).map(Cow::Owned),
+    // Without leaving early it looks at many bytes at once.
+    if inside.bytes().fold(false, |found, byte| found | (byte == b'\\')) {
+        serde_json::from_str(quoted).map(Cow::Owned)
+    } else {
+        Ok(Cow::Borrowed(inside))
     }
 }
 
@@ -256,23 +257,47 @@ impl<'a> Field<'a> {
         serde_json::from_str(self.raw).ok()
     }
 
+    /// The elements of an array, each to be judged alone: their faults' pointers begin with them.
+    pub fn items(&self, faults: &mut Vec<Fault>) -> Option<Vec<Field<'a>>> {
+        if !self.raw.starts_with('[') {
+            self.wrong(faults, "must be an array");
+            return None;
+        }
+        let item = |raw| Field { raw, path: FieldPath::default() };
+        Some(Elements::of(self.raw).map(item).collect())
+    }
+
     /// This field as an object.
     pub fn object(&self, faults: &mut Vec<Fault>) -> Option<Object<'a>> {
         Object::open_at(self.raw, self.path, faults)
     }
 }
 
+/// The two digits of each number below 100.
+const PAIRS: [[u8; 2]; 100] = {
+    let (mut pairs, mut n) = ([[b'0'; 2]; 100], 0);
+    while n < 100 {
+        pairs[n] = [b'0' + (n / 10) as u8, b'0' + (n % 10) as u8];
+        n += 1;
+    }
+    pairs
+};
+
 /// `number` in decimal digits, appended to `out`. Formatting by the standard library is several times as dear, and every
 /// gift is stored with a dozen numbers.
 pub fn push_number(out: &mut String, number: i64) {
     let (mut digits, mut rest, mut at) = ([0_u8; 20], number.unsigned_abs(), 20);
-    loop {
+    while rest >= 100 {
+        at -= 2;
+        digits[at..at + 2].copy_from_slice(&PAIRS[(rest % 100) as usize]);
+        rest /= 100;
+    }
+    let [tens, ones] = PAIRS[rest as usize];
+    at -= 1;
+    digits[at] = ones;
+    if rest >= 10 {
         at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
+        digits[at] = tens;
     }
     if number < 0 {
         out.push('-');
@@ -283,7 +308,9 @@ pub fn push_number(out: &mut String, number: i64) {
 /// `text` as a JSON string, appended to `out`. Never leaves a raw control character, so the
 /// result can stand in line-based formats.
 pub fn push_string(out: &mut String, text: &str) {
-    if text.bytes().any(|b| b < b' ' || b == b'"' || b == b'\\') {
+    // Without leaving early it looks at many bytes at once.
+    let is_special = |b: u8| (b < b' ') | (b == b'"') | (b == b'\\');
+    if text.bytes().fold(false, |found, b| found | is_special(b)) {
         out.push_str(&serde_json::Value::from(text).to_string());
     } else {
         out.push('"');
@@ -337,6 +364,17 @@ mod tests {
         assert_eq!(depth("{}"), 1);
         assert_eq!(depth(r#"{"a":[[],{"b":{}}],"c":"[[[[{\"[["}"#), 4);
         assert_eq!(depth("7"), 0);
+    }
+
+    #[test]
+    fn numbers_are_spelled_as_everywhere() {
+        let powers = (0..19).map(|n| 10_i64.pow(n));
+        let all = powers.flat_map(|n| [n, n - 1, n + 1, -n, 7 * (n / 9)]).chain([i64::MIN, i64::MAX, 42]);
+        for number in all {
+            let mut out = String::new();
+            push_number(&mut out, number);
+            assert_eq!(out, number.to_string());
+        }
     }
 
     #[test]

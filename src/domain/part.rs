@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::json::push_number;
 use super::{Row, Value};
 
 /// What a gift added to its row, remembered with its id so that it can be taken back.
@@ -37,23 +38,28 @@ impl Part {
     /// As stores spell it: `-`, `x`, or `UNITS:AMOUNT:CURRENCY` with `~` in front for a test. Every gift is spelled, and
     /// formatting would cost more.
     pub fn spell(&self) -> String {
-        let Part::Added(Added { units, value, test }) = self else {
-            return if *self == Part::Unknown { "-" } else { "x" }.to_owned();
-        };
         let mut out = String::with_capacity(48);
+        self.push(&mut out);
+        out
+    }
+
+    /// Appends [`Part::spell`].
+    pub fn push(&self, out: &mut String) {
+        let Part::Added(Added { units, value, test }) = self else {
+            return out.push_str(if *self == Part::Unknown { "-" } else { "x" });
+        };
         if *test {
             out.push('~');
         }
-        out.push_str(&units.to_string());
+        push_number(out, *units as i64);
         out.push(':');
         if let Some(Value { amount, .. }) = value {
-            out.push_str(&amount.to_string());
+            push_number(out, *amount as i64);
         }
         out.push(':');
         if let Some(Value { currency, .. }) = value {
             out.push_str(currency);
         }
-        out
     }
 }
 

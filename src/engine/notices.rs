@@ -33,6 +33,10 @@ struct Queue {
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<Notice>,
+    /// Something else than changes is among them.
+    urgent: bool,
+    /// The listener sleeps until so many wait, or something urgent does.
+    patience: usize,
     /// The listener is gone.
     left: bool,
     /// Nobody tells any more.
@@ -89,24 +93,49 @@ impl Queue {
         if state.waiting.len() >= NOTICES {
             state.waiting.clear();
             state.waiting.push_back(Notice::Lost);
+            state.urgent = true;
         }
+        state.urgent |= !matches!(notice, Notice::Changes(_));
         state.waiting.push_back(notice.clone());
+        let heard = state.is_due();
         drop(state);
-        self.more.notify_one();
+        if heard {
+            self.more.notify_one();
+        }
         true
+    }
+}
+
+impl State {
+    /// Whether what waits is enough to wake the listener.
+    fn is_due(&self) -> bool {
+        self.urgent || self.waiting.len() >= self.patience.max(1)
     }
 }
 
 impl Subscription {
     /// The next notice; none when the engine is closed. Cancel safe.
     pub async fn next(&mut self) -> Option<Notice> {
+        self.next_of(1).await
+    }
+
+    /// The next notice, once `patience` of them wait, or one that is not about changes does. Who gathers is not woken for
+    /// each; what waits meanwhile is there for [`Subscription::try_next`]. None when the engine is closed. Cancel safe.
+    pub async fn next_of(&mut self, patience: usize) -> Option<Notice> {
         loop {
-            if let Some(notice) = self.try_next() {
+            let (due, closed) = {
+                let mut state = locked(&self.queue.state);
+                // In the same step as the look: what comes from here on is measured by it.
+                state.patience = patience.min(NOTICES);
+                (state.is_due(), state.closed)
+            };
+            if (due || closed)
+                && let Some(notice) = self.try_next()
+            {
                 return Some(notice);
             }
-            if locked(&self.queue.state).closed {
-                // What was told before the end is not lost.
-                return self.try_next();
+            if closed {
+                return None;
             }
             // A notice that came since then has left its permit.
             self.queue.more.notified().await;
@@ -117,8 +146,11 @@ impl Subscription {
     pub fn try_next(&mut self) -> Option<Notice> {
         let mut state = locked(&self.queue.state);
         let notice = state.waiting.pop_front();
-        if state.waiting.is_empty() && state.waiting.capacity() > KEPT {
-            state.waiting = VecDeque::new();
+        if state.waiting.is_empty() {
+            state.urgent = false;
+            if state.waiting.capacity() > KEPT {
+                state.waiting = VecDeque::new();
+            }
         }
         notice
     }
@@ -176,6 +208,42 @@ mod tests {
         tokio::task::yield_now().await;
         notices.tell(&Notice::Policy);
         assert!(matches!(waiting.await.unwrap(), Some(Notice::Policy)));
+    }
+
+    #[tokio::test]
+    async fn who_gathers_is_woken_by_many_changes_or_by_anything_else_and_finds_all_of_them() {
+        let notices = Arc::new(Notices::default());
+        let mut gathering = notices.subscribe();
+        let changes = || Notice::Changes(Arc::new([]));
+        let asleep = async |gathering: &mut Subscription| {
+            tokio::time::timeout(std::time::Duration::ZERO, gathering.next_of(3)).await.is_err()
+        };
+        notices.tell(&changes());
+        assert!(asleep(&mut gathering).await);
+        notices.tell(&changes());
+        assert!(asleep(&mut gathering).await);
+        notices.tell(&changes());
+        for _ in 0..3 {
+            assert!(matches!(gathering.next_of(1).await, Some(Notice::Changes(_))));
+        }
+        notices.tell(&changes());
+        assert!(asleep(&mut gathering).await);
+        assert!(
+            matches!(gathering.next().await, Some(Notice::Changes(_))),
+            "who no longer gathers has it at once"
+        );
+        let waiting = tokio::spawn(async move {
+            let first = gathering.next_of(NOTICES).await;
+            (first, gathering.try_next(), gathering.next_of(NOTICES).await)
+        });
+        tokio::task::yield_now().await;
+        notices.tell(&changes());
+        notices.tell(&Notice::Policy);
+        tokio::task::yield_now().await;
+        drop(notices);
+        let (first, second, end) = waiting.await.unwrap();
+        assert!(matches!((first, second), (Some(Notice::Changes(_)), Some(Notice::Policy))));
+        assert!(end.is_none());
     }
 
     #[test]

@@ -69,7 +69,7 @@ fn read(raw: &RawValue) -> Result<(Vec<Gift>, Vec<Item>), Refused> {
     let items = Object::open(raw, &mut faults).and_then(|mut body| {
         let field = body.need("gifts", &mut faults);
         let items = field.and_then(|field| {
-            let items = field.array(&mut faults)?;
+            let items = field.items(&mut faults)?;
             if items.is_empty() || items.len() > MOST {
                 field.wrong(&mut faults, format!("must have 1 to {MOST} gifts; it has {}", items.len()));
             }
@@ -83,7 +83,7 @@ fn read(raw: &RawValue) -> Result<(Vec<Gift>, Vec<Item>), Refused> {
         _ => return Err(Refused::Invalid(faults)),
     };
     let mut gifts = Vec::with_capacity(items.len());
-    let fates = items.into_iter().map(|item| match Gift::parse(item, None) {
+    let fates = items.into_iter().map(|item| match Gift::parse_item(&item) {
         Ok(gift) => {
             gifts.push(gift);
             Item::Waiting

@@ -31,6 +31,8 @@ pub struct Board {
     /// Counts moves. A reader who reads it before the state may see a newer state, never an older one.
     version: AtomicU64,
     moves: watch::Sender<u64>,
+    /// Changes appended since the board is there.
+    appended: AtomicU64,
     metrics: Arc<Metrics>,
     skew_ms: AtomicI64,
     hurry: Notify,
@@ -134,6 +136,7 @@ impl Board {
             state: Mutex::new(state),
             version: AtomicU64::new(0),
             skew_ms: AtomicI64::new(0),
+            appended: AtomicU64::new(0),
             moves,
             hurry,
             watchers: AtomicUsize::new(0),
@@ -153,6 +156,11 @@ impl Board {
     /// Changes whenever something became due for cursors.
     pub fn moves(&self) -> watch::Receiver<u64> {
         self.moves.subscribe()
+    }
+
+    /// Changes appended since the board is there.
+    pub(super) fn appended(&self) -> u64 {
+        self.appended.load(Ordering::Relaxed)
     }
 
     /// Watchers of the feed on this node.
@@ -381,6 +389,7 @@ impl Board {
             }
         }
         state.snapshots = [None, None];
+        self.appended.fetch_add(changes.len() as u64, Ordering::Relaxed);
         self.moved(state);
     }
 

@@ -52,6 +52,8 @@ struct LocalFeed {
     feeds: Rc<LocalFeeds>,
     waiting: RefCell<Slab<Option<Wake>>>,
     moves: RefCell<Option<JoinHandle<()>>>,
+    /// Changes of the board up to which watchers were woken.
+    appended: Cell<u64>,
     shared: RefCell<Shared>,
 }
 
@@ -68,12 +70,13 @@ struct Shared {
 
 impl LocalFeed {
     fn follow(feeds: &Rc<LocalFeeds>, lease: Lease, parts: Arc<Parts>) -> Rc<LocalFeed> {
-        let moves = lease.board().moves();
+        let (moves, appended) = (lease.board().moves(), lease.board().appended());
         let local = Rc::new(LocalFeed {
             lease,
             feeds: feeds.clone(),
             waiting: RefCell::default(),
             moves: RefCell::default(),
+            appended: Cell::new(appended),
             shared: RefCell::default(),
         });
         let weak = Rc::downgrade(&local);
@@ -96,6 +99,9 @@ impl LocalFeed {
     fn wake_all(&self) {
         // What was shared before is out of date, and is not kept while nobody asks.
         *self.shared.borrow_mut() = Shared::default();
+        let appended = self.lease.board().appended();
+        let changes = appended - self.appended.replace(appended);
+        self.feeds.wakes.owe(changes * self.waiting.borrow().len() as u64);
         let mut tasks = Vec::new();
         for (_, wake) in self.waiting.borrow_mut().iter_mut() {
             match wake {

@@ -25,6 +25,9 @@ const REFILL: usize = 512;
 /// Changes gathered before they are flushed whatever the clock says.
 const GATHER_MOST: usize = 1024;
 
+/// Notices that wait before they are looked at while changes are gathered.
+const PATIENCE: usize = 64;
+
 /// Waits between attempts while the store does not answer.
 const RETRY: [Duration; 4] = [
     Duration::from_millis(100),
@@ -132,26 +135,26 @@ impl Replica {
 
     async fn step(&mut self, notices: &mut Subscription) -> Result<(), Stop> {
         self.beat.rests();
+        let patience = if self.gathering.is_some() { PATIENCE } else { 1 };
         tokio::select! {
-            notice = notices.next() => {
+            notice = notices.next_of(patience) => {
                 self.beat.works();
                 faults::pass("replica").await;
                 self.heed(notice.ok_or(Stop::Closed)?).await?;
-                while let Some(notice) = notices.try_next() {
-                    self.heed(notice).await?;
-                    if self.pending.len() >= GATHER_MOST {
-                        break;
-                    }
-                }
+                self.heed_waiting(notices).await?;
                 if self.gathering.is_none() || self.pending.len() >= GATHER_MOST {
                     self.flush();
                 }
             }
             () = until(self.gathering) => {
+                self.heed_waiting(notices).await?;
                 self.gathering = None;
                 self.flush();
             }
-            () = self.board.hurried() => self.flush(),
+            () = self.board.hurried() => {
+                self.heed_waiting(notices).await?;
+                self.flush();
+            }
             () = until(self.expiry) => {
                 self.beat.works();
                 self.expire().await?;
@@ -159,11 +162,23 @@ impl Replica {
             told = self.comparisons.changed() => {
                 told.map_err(|_| Stop::Closed)?;
                 self.beat.works();
+                // Before it is read: what the head tells of may be waiting here.
+                self.heed_waiting(notices).await?;
                 let head = self.comparisons.borrow_and_update().clone();
                 if let Some(head) = head {
                     self.compare(head).await?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Heeds what waits, until it is time to flush.
+    async fn heed_waiting(&mut self, notices: &mut Subscription) -> Result<(), Stop> {
+        while self.pending.len() < GATHER_MOST
+            && let Some(notice) = notices.try_next()
+        {
+            self.heed(notice).await?;
         }
         Ok(())
     }

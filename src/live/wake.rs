@@ -39,6 +39,10 @@ struct Local {
     /// One bit for each socket in the queue.
     queued: Vec<u64>,
     task: Option<Waker>,
+    /// See [`WakeQueue::owe`].
+    owed: u64,
+    /// Woken when so much is owed.
+    enough: Option<(u64, Waker)>,
 }
 
 #[derive(Debug, Default)]
@@ -72,6 +76,32 @@ impl WakeQueue {
             drop(local);
             task.wake();
         }
+    }
+
+    /// Changes came that are so many deliveries together.
+    pub(super) fn owe(&self, deliveries: u64) {
+        let mut local = self.local.borrow_mut();
+        local.owed += deliveries;
+        let owed = local.owed;
+        if let Some((_, task)) = local.enough.take_if(|(enough, _)| *enough <= owed) {
+            drop(local);
+            task.wake();
+        }
+    }
+
+    /// Deliveries owed since this was last asked.
+    pub fn take_owed(&self) -> u64 {
+        let mut local = self.local.borrow_mut();
+        local.enough = None;
+        std::mem::take(&mut local.owed)
+    }
+
+    /// Whether so many deliveries are owed. If not, `task` is woken once they are.
+    pub fn owes(&self, enough: u64, task: &Waker) -> bool {
+        let mut local = self.local.borrow_mut();
+        let owes = local.owed >= enough;
+        local.enough = (!owes).then(|| (enough, task.clone()));
+        owes
     }
 
     /// Moves the whole queue to `into`. When it is empty, `task` is woken at the next push.
@@ -138,6 +168,25 @@ mod tests {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
+    }
+
+    #[test]
+    fn who_waits_for_enough_is_woken_once_it_is_owed() {
+        let (queue, counter) = (WakeQueue::default(), Arc::new(Counter::default()));
+        let task = Waker::from(counter.clone());
+        queue.owe(5);
+        assert!(queue.owes(5, &task));
+        assert!(!queue.owes(8, &task));
+        queue.owe(2);
+        assert_eq!(counter.0.load(Ordering::SeqCst), 0);
+        queue.owe(1);
+        queue.owe(1);
+        assert_eq!(counter.0.load(Ordering::SeqCst), 1);
+        assert_eq!((queue.take_owed(), queue.take_owed()), (9, 0));
+        assert!(!queue.owes(1, &task));
+        queue.take_owed();
+        queue.owe(1);
+        assert_eq!(counter.0.load(Ordering::SeqCst), 1, "nobody waits any more");
     }
 
     #[test]

@@ -11,7 +11,8 @@ use crate::support::gifts::gift;
 use crate::support::process::Process;
 use crate::support::stores::Store;
 
-const BATCHES: u64 = 200;
+/// In half of them the embedded engine brings to its tables what it logged before, more than once.
+const BATCHES: u64 = 400;
 
 /// Publishes batches of gifts from ever new users, an hour apart, with the shortest memory there is.
 async fn pour(engine: &dyn Engine, feed: &FeedId, batches: std::ops::Range<u64>) {

@@ -1,7 +1,11 @@
-//! The members of a JSON object in a text that was found to be JSON before: only where each begins and ends is
+//! The members of a JSON object, or the elements of an array, in a text that was found to be JSON before: only where each begins and ends is
 //! looked for, and nothing is judged a second time.
 
 use memchr::memchr2;
+
+/// So many bytes of a string are looked at one by one: most end before, and a search that looks at many at once costs more than that
+/// to begin.
+const SHORT: usize = 24;
 
 /// One member.
 pub(super) struct Member<'a> {
@@ -14,7 +18,13 @@ pub(super) struct Member<'a> {
 }
 
 /// The members, in their order. Of a text that is no JSON object they end somewhere, and mean nothing.
-pub(super) struct Members<'a> {
+pub(super) struct Members<'a>(Walk<'a>);
+
+/// The elements of an array as they stand there, in their order. Of a text that is no JSON array likewise.
+pub(super) struct Elements<'a>(Walk<'a>);
+
+/// A place in a text.
+struct Walk<'a> {
     text: &'a str,
     at: usize,
 }
@@ -22,9 +32,18 @@ pub(super) struct Members<'a> {
 impl<'a> Members<'a> {
     /// Of the object that `text` is.
     pub fn of(text: &'a str) -> Members<'a> {
-        Members { text, at: 1 }
+        Members(Walk { text, at: 1 })
     }
+}
 
+impl<'a> Elements<'a> {
+    /// Of the array that `text` is.
+    pub fn of(text: &'a str) -> Elements<'a> {
+        Elements(Walk { text, at: 1 })
+    }
+}
+
+impl<'a> Walk<'a> {
     /// Moves to the next byte that is no white space, nor one of `skipped`, and tells it.
     fn skip(&mut self, skipped: u8) -> Option<u8> {
         loop {
@@ -40,8 +59,20 @@ impl<'a> Members<'a> {
     /// Moves behind the string that begins here.
     fn pass_string(&mut self) -> Option<()> {
         self.at += 1;
+        let bytes = self.text.as_bytes();
+        let short = self.at + SHORT;
+        while self.at < short {
+            match bytes.get(self.at)? {
+                b'"' => {
+                    self.at += 1;
+                    return Some(());
+                }
+                b'\\' => self.at += 2,
+                _ => self.at += 1,
+            }
+        }
         loop {
-            let rest = self.text.as_bytes().get(self.at..)?;
+            let rest = bytes.get(self.at..)?;
             let found = memchr2(b'"', b'\\', rest)?;
             let ends = rest[found] == b'"';
             self.at += found + if ends { 1 } else { 2 };
@@ -51,10 +82,12 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Moves behind the value that begins with `first` here.
-    fn pass_value(&mut self, first: u8) -> Option<()> {
+    /// Moves behind the value that begins with `first` here, and tells it.
+    fn pass_value(&mut self, first: u8) -> Option<&'a str> {
+        let begun = self.at;
         if first == b'"' {
-            return self.pass_string();
+            self.pass_string()?;
+            return self.text.get(begun..self.at);
         }
         let mut depth = 0_usize;
         loop {
@@ -65,18 +98,19 @@ impl<'a> Members<'a> {
                 }
                 b'{' | b'[' => depth += 1,
                 // What ends the object ends a number or a word in it, too.
-                b'}' | b']' | b',' | b' ' | b'\t' | b'\n' | b'\r' if depth == 0 => return Some(()),
+                b'}' | b']' | b',' | b' ' | b'\t' | b'\n' | b'\r' if depth == 0 => break,
                 b'}' | b']' => {
                     depth -= 1;
                     if depth == 0 {
                         self.at += 1;
-                        return Some(());
+                        break;
                     }
                 }
                 _ => {}
             }
             self.at += 1;
         }
+        self.text.get(begun..self.at)
     }
 }
 
@@ -84,16 +118,27 @@ impl<'a> Iterator for Members<'a> {
     type Item = Member<'a>;
 
     fn next(&mut self) -> Option<Member<'a>> {
-        if self.skip(b',')? != b'"' {
+        let Members(walk) = self;
+        if walk.skip(b',')? != b'"' {
             return None;
         }
-        let begun = self.at;
-        self.pass_string()?;
-        let (name, inside) = (self.text.get(begun..self.at)?, self.text.get(begun + 1..self.at - 1)?);
-        let first = self.skip(b':')?;
-        let begun = self.at;
-        self.pass_value(first)?;
-        Some(Member { name, inside, value: self.text.get(begun..self.at)? })
+        let begun = walk.at;
+        walk.pass_string()?;
+        let (name, inside) = (walk.text.get(begun..walk.at)?, walk.text.get(begun + 1..walk.at - 1)?);
+        let first = walk.skip(b':')?;
+        Some(Member { name, inside, value: walk.pass_value(first)? })
+    }
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let Elements(walk) = self;
+        match walk.skip(b',')? {
+            b'}' | b']' => None,
+            first => walk.pass_value(first),
+        }
     }
 }
 
@@ -141,8 +186,30 @@ mod tests {
         }
 
         #[test]
-        fn what_is_no_object_ends_and_harms_nobody(text in "[{}\\[\\],:\" \\\\aé1]{0,24}") {
+        fn the_elements_are_those_that_a_parser_finds(
+            all in prop::collection::vec(any_json(), 0..6),
+            pretty in any::<bool>(),
+        ) {
+            let array = Value::Array(all);
+            let text = if pretty { serde_json::to_string_pretty(&array) } else { serde_json::to_string(&array) };
+            let text = text.unwrap();
+            let found: Result<Vec<Value>, _> = Elements::of(&text).map(serde_json::from_str).collect();
+            prop_assert_eq!(Value::Array(found.unwrap()), serde_json::from_str::<Value>(&text).unwrap());
+        }
+
+        #[test]
+        fn strings_end_where_they_end_whatever_their_length(
+            texts in prop::collection::vec("[a\"\\\\é]{0,60}", 0..4),
+        ) {
+            let text = serde_json::to_string(&texts).unwrap();
+            let found: Vec<String> = Elements::of(&text).map(|it| serde_json::from_str(it).unwrap()).collect();
+            prop_assert_eq!(found, texts);
+        }
+
+        #[test]
+        fn what_is_no_object_ends_and_harms_nobody(text in "[{}\\[\\],:\" \\\\aé1]{0,64}") {
             prop_assert!(Members::of(&text).count() <= text.len());
+            prop_assert!(Elements::of(&text).count() <= text.len());
         }
     }
 }

@@ -1,8 +1,7 @@
 //! What comes into a ledger, who is told of it, and what is forgotten.
 //!
 //! Entries gather in memory and are written with the rest of the group, or before somebody reads them in the same
-//! group. Those of a feed that nobody reads are only logged by their group, unless it brings enough for a chunk, and
-//! stay in memory until much is logged: then, or when somebody reads the feed, they are written to its ledger.
+//! group. Those of a feed that nobody reads are only logged by their group, and stay in memory until much is logged: then, or when somebody reads the feed, they are written to its ledger.
 
 use super::fault::Step;
 use super::hooks;
@@ -19,17 +18,13 @@ pub(super) fn enter(txn: &mut FeedTxn<'_>, push: impl FnOnce(&mut String)) -> St
 
 /// Writes what was entered to the ledger if somebody reads there. What is new otherwise is logged by the group.
 pub(super) fn keep(txn: &mut FeedTxn<'_>) -> Step<()> {
-    let new = txn.feed.ledger.new_entries();
-    if new == 0 {
+    if txn.feed.ledger.new_entries() == 0 {
         return Ok(());
     }
     let no = txn.number()?;
     let known = know(txn, no)?;
     let is_read = known.own > 0 || !known.joined.is_empty() || !txn.common.hooks_of_all.is_empty();
-    if is_read || new >= ledger::CHUNK_LEAST {
-        return write(txn);
-    }
-    Ok(())
+    if is_read { write(txn) } else { Ok(()) }
 }
 
 /// Brings what is logged of the feed, and what it has in memory, to its own tables.

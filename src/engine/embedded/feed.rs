@@ -219,20 +219,23 @@ impl Feed {
             Some(no) => read_changes(db, no, &since.epoch, since.seq, max)?,
             None => Vec::new(),
         };
-        let mut logged = Vec::new();
+        let follow = |changes: &mut Vec<Change>, more: &[Change]| {
+            for change in more {
+                let last = changes.last().map_or(since.seq, |last| last.seq);
+                if changes.len() < max && change.seq == last + 1 {
+                    changes.push(change.clone());
+                }
+            }
+        };
         for Chunk { last, body, .. } in self.logged.iter().filter(|chunk| chunk.last > since.seq) {
-            let chunk = Records::all(body, |records| records.change(&since.epoch));
-            logged.extend(chunk.ok_or_else(|| Fault::garbled(format!("the changes up to {last}")))?);
-        }
-        for change in logged.iter().chain(&self.pending) {
-            let last = changes.last().map_or(since.seq, |last| last.seq);
-            if changes.len() == max || change.seq > last + 1 {
+            if changes.len() == max {
                 break;
             }
-            if change.seq == last + 1 {
-                changes.push(change.clone());
-            }
+            let chunk = Records::all(body, |records| records.change(&since.epoch));
+            let chunk = chunk.ok_or_else(|| Fault::garbled(format!("the changes up to {last}")))?;
+            follow(&mut changes, &chunk);
         }
+        follow(&mut changes, &self.pending);
         if changes.is_empty() && since.seq < self.state.list.at.seq {
             return Err(Fault::garbled(format!("the changes after {since} are not there")));
         }
@@ -276,7 +279,7 @@ impl Feed {
         self.state.list.at.seq - self.checkpoint >= WHOLE_EVERY
     }
 
-    /// Writes what is new of it: into the log if there is one, and it is neither much nor to be written whole. `now`
+    /// Writes what is new of it: into the log if there is one, and it is not to be written whole. `now`
     /// decides which locks need not be kept any more.
     pub(super) fn write(
         &mut self,
@@ -288,14 +291,8 @@ impl Feed {
         let Some(no) = self.no else { return Ok(()) };
         let begins = !self.begun && !self.state.list.at.epoch.is_none();
         let nowhere_to_stand = self.pending.is_empty() && !self.touched_locks.is_empty();
-        let (is_logged, are_many) = (!self.logged.is_empty(), self.pending.len() >= CHUNK / 4);
         let mut record = Record::default();
-        if self.whole
-            || begins
-            || nowhere_to_stand
-            || log.is_none()
-            || !is_logged && (are_many || self.is_due())
-        {
+        if self.whole || begins || nowhere_to_stand || log.is_none() {
             self.write_now(db, (name, no), begins || nowhere_to_stand, now)?;
         } else if let Some(last) = self.pending.last() {
             record.seq = last.seq;

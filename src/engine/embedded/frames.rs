@@ -115,11 +115,11 @@ impl Draft {
         parts(&self.parts, &self.body)
     }
 
-    /// The frame of this index.
-    pub(super) fn spell(&self, (generation, index): (u64, u64), recent: &Recent) -> Vec<u8> {
+    /// The frame of this index: its head, and what stands behind it.
+    pub(super) fn spell(&self, (generation, index): (u64, u64), recent: &Recent) -> (Vec<u8>, &[u8]) {
         let earlier: usize = recent.iter().map(|(.., feeds)| feeds.len()).sum();
         let head = HEAD + EARLIER * earlier + PART * self.parts.len() + 4;
-        let mut frame = Vec::with_capacity(head + self.body.len());
+        let mut frame = Vec::with_capacity(head);
         frame.extend_from_slice(&MAGIC);
         frame.extend_from_slice(&generation.to_le_bytes());
         frame.extend_from_slice(&index.to_le_bytes());
@@ -139,8 +139,7 @@ impl Draft {
         }
         let sum = crc32fast::hash(&frame);
         frame.extend_from_slice(&sum.to_le_bytes());
-        frame.extend_from_slice(&self.body);
-        frame
+        (frame, &self.body)
     }
 
     /// Notes that it stands in the file as the frame of this index, up to `end`, for the frames that come after it.
@@ -294,7 +293,8 @@ mod tests {
                 draft.push(feed as i64, &brought(index, feed));
             }
             starts.push(bytes.len());
-            bytes.extend(draft.spell((generation, index), &recent));
+            let (head, body) = draft.spell((generation, index), &recent);
+            bytes.extend(head.iter().chain(body));
             draft.note(index, bytes.len() as u64, &mut recent);
         }
         starts.push(bytes.len());

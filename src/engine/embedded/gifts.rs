@@ -58,7 +58,7 @@ pub(super) fn remember(txn: &mut FeedTxn<'_>, it: Remembered) -> Step<()> {
     let window = txn.now.plus(txn.policy.idempotency_window_ms);
     let until = if it.counted.is_some() { totals::keep_until(txn) } else { window };
     txn.number()?;
-    txn.feed.ids.remember(it, until);
+    txn.feed.ids.remember(&it, until);
     Ok(())
 }
 
@@ -89,7 +89,7 @@ pub(super) fn keep_until(
     let scheduled = Scheduled { id: gift.id.clone(), deliver_at: at };
     let fate = GiftFate::Waits(scheduled.clone());
     let it = Remembered { fingerprint: gift.fingerprint, fate, part: Part::Unknown, decided, counted: None };
-    txn.feed.ids.remember(it, at);
+    txn.feed.ids.remember(&it, at);
     txn.feed.waiting = Some(waiting + 1);
     Ok(scheduled)
 }

@@ -1,4 +1,4 @@
-//! What lone gifts brought to feeds, commit by commit, in a file of its own: one append and one flush for a commit, and no
+//! What gifts brought to feeds, commit by commit, in a file of its own: one append and one flush for a commit, and no
 //! page of the database. [`super::frames`] has its bytes.
 //!
 //! The file holds what came after the last commit to the database, and nothing else. A commit that writes to the
@@ -30,6 +30,9 @@ const MOST: u64 = 256 << 20;
 
 /// A file of more than this is cut when it begins anew.
 const KEPT: u64 = 64 << 20;
+
+/// What stands behind the head of a frame is copied behind it up to this; of more a second write costs less.
+const COPIED: usize = 16 << 10;
 
 /// What cannot be read of a file is passed over in pieces of this.
 const PAGE: usize = 4096;
@@ -99,10 +102,15 @@ impl Journal {
         if faults::fails("disk") {
             return Err(Fault::Disk("the disk of the data folder is full; a test says so".into()));
         }
-        let frame = draft.spell((self.generation, self.frames), &self.recent);
+        let (mut frame, mut body) = draft.spell((self.generation, self.frames), &self.recent);
+        let len = frame.len() + body.len();
+        if body.len() < COPIED {
+            frame.extend_from_slice(body);
+            body = &[];
+        }
         // After a failure the next one takes its place.
-        self.write(&frame).map_err(|e| refused(&e))?;
-        self.end += frame.len() as u64;
+        self.write(&frame, body).map_err(|e| refused(&e))?;
+        self.end += len as u64;
         draft.note(self.frames, self.end, &mut self.recent);
         self.frames += 1;
         Ok(())
@@ -112,16 +120,17 @@ impl Journal {
     pub(super) fn prove(&mut self, filler: &[u8]) -> Step<()> {
         let mut prove = || -> io::Result<()> {
             let len = self.file.metadata()?.len();
-            let done = self.write(filler);
+            let done = self.write(filler, &[]);
             self.file.set_len(len.max(self.end))?;
             done
         };
         prove().map_err(|e| refused(&e))
     }
 
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn write(&mut self, bytes: &[u8], behind: &[u8]) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(self.end))?;
         self.file.write_all(bytes)?;
+        self.file.write_all(behind)?;
         self.file.sync_data()
     }
 

@@ -7,6 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use super::db::Db;
 use super::fault::{Fault, Step};
+use super::id_lines::IdLines;
 
 /// Bits for each id that the table holds at the start, and at least so many and at most so many bits in all.
 const BITS_PER_ID: u64 = 16;
@@ -38,17 +39,18 @@ impl KnownIds {
 
     fn read_all(db: &Db) -> Step<KnownIds> {
         let most = i64::try_from(IDS_MOST).unwrap_or(i64::MAX);
-        let sql = "SELECT count(*) FROM (SELECT 1 FROM ids LIMIT ?1)";
+        let sql = "SELECT sum(count) FROM (SELECT count FROM ids LIMIT ?1)";
         let count = db.value::<u64>(sql, [most])?.unwrap_or(0);
         if count >= IDS_MOST {
             return Ok(KnownIds::default());
         }
         let bits = (2 * count * BITS_PER_ID).next_power_of_two().clamp(LEAST, MOST);
         let mut known = KnownIds { words: vec![0; (bits / 64) as usize], keys: RandomState::new() };
-        let mut query = db.conn.prepare("SELECT feed, id FROM ids")?;
+        let mut query = db.conn.prepare("SELECT feed, body FROM ids")?;
         let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
-            known.add(row.get(0)?, super::db::text(row, 1)?);
+            let feed = row.get(0)?;
+            IdLines::all(super::db::text(row, 1)?)?.iter().for_each(|it| known.add(feed, it.id));
         }
         Ok(known)
     }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, Row};
 
+use super::id_lines::Columns;
 use super::seal::{self, Found};
+use crate::domain::{Fingerprint, Millis};
 
 /// Marks the file as ours in its header ("TIPC").
 pub(super) const APPLICATION_ID: i64 = 0x5449_5043;
@@ -13,9 +15,9 @@ pub(super) const APPLICATION_ID: i64 = 0x5449_5043;
 pub(super) const NEWEST: i64 = LAYOUTS.len() as i64;
 
 /// What each layout adds to the one before. A file of an older layout is brought up to the last one.
-const LAYOUTS: [&str; 15] = [
+const LAYOUTS: [&str; 16] = [
     FEEDS, CLOSER, DUE, DROPS, REPORTS, MODERATION, SOURCES, PROBE, REVOKED, REVIEW, TALLIES, LOCKS, LOG,
-    IDS, JOURNAL,
+    IDS, JOURNAL, ID_CHUNKS,
 ];
 
 /// From this layout on every row ends with its seal; later tables are made with it.
@@ -29,6 +31,9 @@ const LOGGED: i64 = 13;
 
 /// From this layout on ids are logged too.
 const IDS_LOGGED: i64 = 14;
+
+/// From this layout on ids stand in chunks.
+const IDS_IN_CHUNKS: i64 = 16;
 
 const FEEDS: &str = "
 CREATE TABLE feeds (
@@ -225,6 +230,15 @@ const JOURNAL: &str = "
 CREATE TABLE journal (one INTEGER PRIMARY KEY, generation INTEGER NOT NULL, seal INTEGER NOT NULL) STRICT;
 ";
 
+/// What ids cost: a row for each was the dearest part of a gift.
+const ID_CHUNKS: &str = "
+ALTER TABLE ids RENAME TO ids_one_by_one;
+CREATE TABLE ids (
+    feed INTEGER NOT NULL, first TEXT NOT NULL, count INTEGER NOT NULL, least INTEGER NOT NULL, body TEXT NOT NULL,
+    seal INTEGER NOT NULL, PRIMARY KEY (feed, first)
+) STRICT, WITHOUT ROWID;
+";
+
 /// The tables of a file, by name.
 pub(super) fn tables(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let sql =
@@ -252,6 +266,9 @@ pub(super) fn upgrade(conn: &Connection, layout: i64) -> rusqlite::Result<()> {
             }
             if at + 1 == IDS_LOGGED {
                 log_again(conn)?;
+            }
+            if at + 1 == IDS_IN_CHUNKS {
+                gather_ids(conn)?;
             }
         }
         conn.execute_batch(&format!(
@@ -344,6 +361,51 @@ fn log_again(conn: &Connection) -> rusqlite::Result<()> {
     drop(rows);
     drop(query);
     conn.execute_batch("DROP TABLE log_without_ids")
+}
+
+/// Brings ids that have a row each into chunks. What is damaged stays damaged, with those that stand beside it.
+fn gather_ids(conn: &Connection) -> rusqlite::Result<()> {
+    const FULL: usize = 900;
+    // The feed, the key, how many they are, the least of their times, their lines, and whether one of them is damaged.
+    let put = |(feed, first, count, least, body, is_damaged): &(i64, String, i64, i64, String, bool)| {
+        let sql = "INSERT OR REPLACE INTO ids VALUES (?1, ?2, ?3, ?4, ?5, seal(?1, ?2, ?3, ?4, ?5) + ?6)";
+        let values = rusqlite::params![feed, first, count, least, body, i64::from(*is_damaged)];
+        conn.prepare_cached(sql)?.execute(values).map(drop)
+    };
+    let mut open: Option<(i64, String, i64, i64, String, bool)> = None;
+    let mut query = conn.prepare("SELECT * FROM ids_one_by_one ORDER BY feed, id")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let feed: i64 = row.get(0)?;
+        if let Some(last) = open.take_if(|chunk| chunk.0 != feed) {
+            put(&last)?;
+        }
+        let mut chunk = open.take();
+        match seal::check(row) {
+            Ok(Found::Whole) => {
+                let id: String = row.get(1)?;
+                if let Some(full) = chunk.take_if(|chunk| chunk.4.len() >= FULL) {
+                    put(&full)?;
+                }
+                let chunk =
+                    chunk.get_or_insert_with(|| (feed, id.clone(), 0, i64::MAX, String::new(), false));
+                let (epoch, at, part): (String, String, String) = (row.get(4)?, row.get(6)?, row.get(9)?);
+                let (status, seq, count) = (row.get(3)?, row.get(5)?, row.get(7)?);
+                let until: i64 = row.get(8)?;
+                let words = Columns { id: &id, status, epoch: &epoch, seq, row: &at, count };
+                words.push_with(&mut chunk.4, Fingerprint(row.get(2)?), Millis(until), &part);
+                (chunk.2, chunk.3) = (chunk.2 + 1, chunk.3.min(until));
+            }
+            Ok(Found::Stray(owner)) => put(&(owner, String::new(), 0, 0, String::new(), true))?,
+            // Its id may be another than it was: it says nothing of where it stood.
+            Err(_) => chunk.get_or_insert_with(|| (feed, String::new(), 0, 0, String::new(), false)).5 = true,
+        }
+        open = chunk;
+    }
+    open.iter().try_for_each(put)?;
+    drop(rows);
+    drop(query);
+    conn.execute_batch("DROP TABLE ids_one_by_one")
 }
 
 /// Makes an empty file of an older layout, as its version would have.

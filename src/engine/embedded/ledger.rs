@@ -14,9 +14,6 @@ use crate::engine::record::{ENTRY_LINES, Records};
 /// Entries in one stored chunk: what a reader of one entry looks through.
 const CHUNK: u64 = 256;
 
-/// Entries of one commit that are worth a chunk of their own: logging them first would write them twice.
-pub(super) const CHUNK_LEAST: u64 = CHUNK / 4;
-
 /// Chunks of a ledger that one trimming forgets at most: more would hold up everybody's commit.
 const CUT_MOST: usize = 1024;
 

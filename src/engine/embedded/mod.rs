@@ -7,7 +7,7 @@
 //!
 //! - `fault`, `seal`, `db`: what can go wrong, rows that are checked, the connection; `layouts`, `open`, `pages`, `mend`,
 //!   `folder`, `scan`, `files`: the file as a whole, and pages of it that cannot be read.
-//! - Tables with their records, and what of them is in memory, by thing: `feed`, `locks`, `log`, `logged_ids`, `ids`, `due`,
+//! - Tables with their records, and what of them is in memory, by thing: `feed`, `locks`, `log`, `logged_ids`, `id_lines`, `ids`, `due`,
 //!   `claims`, `ledger`, `readers`, `hooks`, `jobs`; `journal` and its `frames`: what of it is not in tables yet.
 //! - `txn`, and the rules that run on it: `gifts`, `drops`, `due_work`, `entries`, `groups`,
 //!   `deliveries`, `moderation`, `sources`, `viewers`.
@@ -53,6 +53,7 @@ mod frames;
 mod gifts;
 mod groups;
 mod hooks;
+mod id_lines;
 mod ids;
 mod jobs;
 mod journal;

@@ -6,7 +6,6 @@ use super::db::{Db, text};
 use super::entries;
 use super::fault::Step;
 use super::gifts;
-use super::ids::Ids;
 use super::reviews;
 use super::totals;
 use super::txn::FeedTxn;
@@ -69,7 +68,9 @@ pub(super) fn feeds_showing(db: &Db, user: &str, after: Option<&FeedId>) -> Step
 
 /// See [`crate::engine::ModerationStore::retract_gift`].
 pub(super) fn retract_gift(txn: &mut FeedTxn<'_>, id: &GiftId) -> Step<GiftTakenBack> {
-    let Some(no) = txn.feed.no else { return Ok(GiftTakenBack::Unknown) };
+    if txn.feed.no.is_none() {
+        return Ok(GiftTakenBack::Unknown);
+    }
     let Some(known) = txn.remembered(id)? else { return Ok(GiftTakenBack::Unknown) };
     let answer = match known.fate {
         GiftFate::Cancelled(_) => return Ok(GiftTakenBack::Done),
@@ -104,11 +105,8 @@ pub(super) fn retract_gift(txn: &mut FeedTxn<'_>, id: &GiftId) -> Step<GiftTaken
         totals::undo_gift(txn, counted, &answer)?;
     }
     txn.touch()?;
-    match txn.feed.ids.get(id).cloned() {
-        Some((it, until)) => {
-            txn.feed.ids.remember(Remembered { part: Part::TakenBack, counted: None, ..it }, until);
-        }
-        None => Ids::part_taken_back(txn.db, no, id)?,
+    if let Some((it, until)) = txn.known_id(id)? {
+        txn.feed.ids.remember(&Remembered { part: Part::TakenBack, counted: None, ..it }, until);
     }
     if !part.test {
         let (seq, now) = (changed.then_some(seq), txn.now);

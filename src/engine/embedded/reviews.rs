@@ -75,7 +75,7 @@ fn hold(txn: &mut FeedTxn<'_>, gift: &Gift) -> Step<Outcome> {
     let fate = GiftFate::InReview { id: id.clone(), expires_at };
     let it =
         Remembered { fingerprint: gift.fingerprint, fate, part: Part::Unknown, decided: None, counted: None };
-    txn.feed.ids.remember(it, expires_at);
+    txn.feed.ids.remember(&it, expires_at);
     Ok(Outcome::InReview(id))
 }
 

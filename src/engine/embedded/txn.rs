@@ -141,10 +141,14 @@ impl<'a> FeedTxn<'a> {
 
     /// What was answered to a gift id, if it is still remembered.
     pub(super) fn remembered(&self, id: &GiftId) -> Step<Option<Remembered>> {
-        match (self.feed.ids.get(id), self.feed.no) {
-            (Some((it, until)), _) => Ok((*until > self.now).then(|| it.clone())),
-            (None, Some(no)) => self.common.ids.remembered(self.db, no, id, self.now),
-            (None, None) => Ok(None),
+        Ok(self.known_id(id)?.filter(|(_, until)| *until > self.now).map(|(it, _)| it))
+    }
+
+    /// What was answered to a gift id, whether it is still remembered or not, and until when it is.
+    pub(super) fn known_id(&self, id: &GiftId) -> Step<Option<(Remembered, Millis)>> {
+        match (self.feed.ids.get(id)?, self.feed.no) {
+            (None, Some(no)) => self.common.ids.find(self.db, no, id),
+            (known, _) => Ok(known),
         }
     }
 

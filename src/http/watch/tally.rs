@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::sockets::Carried;
 use crate::metrics::{Metrics, labels};
 
 /// What one thread has sent since it last told the metrics, because a counter that all threads share
@@ -22,10 +23,10 @@ impl Tally {
         Rc::new(Tally { metrics, sent: Default::default(), carried: Cell::default() })
     }
 
-    /// How many changes each write carried since this was last asked.
-    pub fn carried(&self) -> f64 {
+    /// What was written since this was last asked.
+    pub fn carried(&self) -> Carried {
         let (writes, changes) = self.carried.take();
-        changes as f64 / writes.max(1) as f64
+        Carried { writes, changes }
     }
 
     /// Tells the metrics.

@@ -14,7 +14,7 @@ use super::connection::Connection;
 use super::handshake::Handshake;
 use super::protocol::WebSocket;
 use super::reception;
-use super::sockets::{Judgement, PassedOn, Queues, SocketThreads, SocketWorker, Visitor, Waiting};
+use super::sockets::{Carried, Judgement, PassedOn, Queues, SocketThreads, SocketWorker, Visitor, Waiting};
 use super::tally::Tally;
 use crate::http::Gate;
 use crate::http::inbound::{Inbound, Peer};
@@ -91,7 +91,7 @@ impl SocketWorker<Handshake> for WatchWorker {
         handshake.connect(&self.worker, &self.tally)
     }
 
-    fn carried(&self) -> f64 {
+    fn carried(&self) -> Carried {
         self.tally.carried()
     }
 

@@ -2,13 +2,14 @@
 
 use super::*;
 
-/// As a full disk would: the file may not grow beyond what it has. None: it may grow again.
+/// As a full disk would: the files may not grow beyond what they have, or again may.
 pub(super) async fn fill_up(engine: &EmbeddedEngine, full: bool) {
     engine
         .at(NOW, move |feeds| {
             let pages: i64 = feeds.db.conn.query_row("PRAGMA page_count", [], |r| r.get(0))?;
             let most = if full { pages } else { 1 << 30 };
             feeds.db.conn.pragma_update(None, "max_page_count", most)?;
+            feeds.journal.limit(if full { 0 } else { 1 << 30 });
             Ok(())
         })
         .await

@@ -152,8 +152,8 @@ async fn what_is_in_tables_already_is_not_read_from_the_journal_again() {
         assert_eq!(logged, 0);
         if rounds == 0 {
             // A commit to the tables, of what the journal does not know.
-            let many = (0..70).map(|n| gift(&format!("many-{n}"), "")).collect();
-            engine.publish(&feed("b"), many, NOW).await.unwrap();
+            let patch = PolicyPatch { capacity: Some(7), ..PolicyPatch::default() };
+            engine.set_policy(&feed("b"), PolicyChange::Merge(patch), NOW).await.unwrap();
         }
     }
     // What comes next is written over the old.

@@ -42,7 +42,7 @@ async fn whenever_it_is_killed_what_was_acknowledged_is_there_once() {
         let (ids, row) = known.entry(name).or_default();
         match (seed >> 40) % 12 {
             0 => {
-                // Much at once is written where it belongs.
+                // Much at once.
                 let some: Vec<String> = (0..70).map(|n| format!("{step}-{n}")).collect();
                 let gifts = some.iter().map(|id| gift(id, "")).collect();
                 engine.publish(&feed(name), gifts, NOW).await.unwrap();

@@ -27,15 +27,90 @@ fn a_file_of_the_first_layout_is_brought_up_to_date_with_what_it_holds() {
                 .unwrap();
         assert_eq!((read.state.list.at.seq, read.state.locks["key"].until), (1, Millis(9)));
         let (ids, id) = (ids::Ids::read(&db).unwrap(), "a".parse().unwrap());
-        let known = ids.remembered(&db, 1, &id, Millis(8)).unwrap().unwrap();
+        let (known, until) = ids.find(&db, 1, &id).unwrap().unwrap();
+        assert_eq!(until, Millis(9));
         assert!(
             matches!(known.fate, crate::domain::answer::GiftFate::Taken(answer) if answer.row.as_ref().is_some_and(|row| row.as_str() == "e-1"))
         );
     }
 }
 
+/// Gives ids a row each again.
+fn as_layout_15(db: &Connection) {
+    db.execute_batch(
+        "ALTER TABLE ids RENAME TO chunks;
+        CREATE TABLE ids (
+            feed INTEGER NOT NULL, id TEXT NOT NULL, fingerprint BLOB NOT NULL, status INTEGER NOT NULL,
+            epoch TEXT NOT NULL, seq INTEGER NOT NULL, row TEXT NOT NULL, count INTEGER, until INTEGER NOT NULL,
+            part TEXT NOT NULL, seal INTEGER NOT NULL, PRIMARY KEY (feed, id)
+        ) STRICT, WITHOUT ROWID;",
+    )
+    .unwrap();
+    let mut query = db.prepare("SELECT feed, body FROM chunks ORDER BY feed, first").unwrap();
+    let chunks = query.query_map([], |r| Ok((r.get::<_, i64>(0)?, r.get::<_, String>(1)?))).unwrap();
+    for (feed, body) in chunks.map(Result::unwrap) {
+        for lines in id_lines::IdLines::all(&body).unwrap() {
+            let (head, part) = lines.text.trim_end_matches('\n').split_once('\n').unwrap();
+            let words: Vec<&str> = head.split(' ').collect();
+            let number = |n: usize| words[n].parse::<i64>().ok();
+            let fingerprint = Fingerprint::from_hex(words[1]).unwrap().0;
+            let (epoch, row) = (words[3], words[5]);
+            let sql = "INSERT INTO ids VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
+                seal(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10))";
+            let (status, seq, count, until) = (number(2), number(4), number(6), number(7));
+            let values = params![feed, lines.id, fingerprint, status, epoch, seq, row, count, until, part];
+            db.execute(sql, values).unwrap();
+        }
+    }
+    drop(query);
+    db.execute_batch("DROP TABLE chunks; PRAGMA user_version=15").unwrap();
+}
+
+#[tokio::test]
+async fn a_folder_with_a_row_for_each_id_keeps_them_and_what_is_damaged_of_them() {
+    let whole = filled().await;
+    as_layout_15(&database(whole.path()));
+    for damage in ["", "status = status + 1", "feed = feed + 256", "id = 'z' || id"] {
+        let dir = copy(whole.path());
+        let db = database(dir.path());
+        if !damage.is_empty() {
+            let sql = format!("UPDATE ids SET {damage} WHERE feed = ?1 AND id = 'hurt-1'");
+            assert_eq!(db.execute(&sql, [no_of(&db, "hurt")]).unwrap(), 1);
+        }
+        drop(db);
+        let engine = open(dir.path());
+        for name in ["hurt", "well"] {
+            for id in ["0", "1", "2", "approved", "waits", "undone", "after", "later"] {
+                let rest = match id {
+                    "approved" | "waits" => r#","message":"hi""#,
+                    "later" => r#","delay_ms":60000"#,
+                    _ => "",
+                };
+                let again = gift(&format!("{name}-{id}"), rest);
+                let done = engine.publish(&feed(name), vec![again], NOW).await;
+                if name == "hurt" && !damage.is_empty() {
+                    assert!(matches!(done, Err(EngineError::FeedDamaged(_))), "{damage} {id}: {done:?}");
+                } else {
+                    let done = done.unwrap().remove(0);
+                    let is_known = matches!(
+                        done,
+                        Outcome::Duplicate(_) | Outcome::ScheduledBefore(_) | Outcome::InReviewBefore(_)
+                    );
+                    assert!(is_known, "{damage} {id} of {name}: {done:?}");
+                }
+            }
+        }
+        is_well(&engine, "well", "w").await;
+        engine.close().await.unwrap();
+        let report = files::check(dir.path()).unwrap();
+        let named: Vec<_> = report.damage.into_iter().map(|it| it.feed).collect();
+        assert_eq!(named, if damage.is_empty() { vec![] } else { vec![Some(feed("hurt"))] }, "{damage}");
+    }
+}
+
 /// Nothing is beside the file, and it does not say that anything could be.
 fn as_layout_14(db: &Connection) {
+    as_layout_15(db);
     db.execute_batch("DROP TABLE journal; PRAGMA user_version=14;").unwrap();
 }
 

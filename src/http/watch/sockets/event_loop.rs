@@ -21,7 +21,7 @@ use super::handler::{SocketHandler, SocketWorker};
 use super::handover::Handover;
 use super::line::{Line, Plain, tell_when_writable};
 use super::listening::Listening;
-use super::pace::Pace;
+use super::pace::{Pace, Rest};
 use super::seat::Seat;
 use super::socket::{Input, Socket};
 
@@ -74,8 +74,10 @@ pub(super) struct EventLoop<H, W: SocketWorker<H>> {
     attended: usize,
     /// Time spent on the round so far.
     busy: Duration,
+    /// Deliveries that were owed when the round began.
+    owed: u64,
     pace: Pace,
-    rest: Option<Pin<Box<Sleep>>>,
+    rest: Option<(Pin<Box<Sleep>>, Rest)>,
 }
 
 /// What is open.
@@ -127,6 +129,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
             round: Vec::new(),
             attended: 0,
             busy: Duration::ZERO,
+            owed: 0,
             pace: Pace::default(),
             rest: None,
         })
@@ -209,15 +212,13 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
 
     /// Writes to the sockets that were woken, unless the thread rests. True when more are left.
     fn attend_woken(&mut self, now: Moment, cx: &mut Context<'_>) -> bool {
-        if let Some(rest) = &mut self.rest {
-            if rest.as_mut().poll(cx).is_pending() {
-                return false;
-            }
-            self.rest = None;
+        if self.rests(cx) {
+            return false;
         }
         if self.attended == self.round.len() {
             self.round.clear();
             self.attended = 0;
+            self.owed = self.wakes.take_owed();
             self.wakes.take(&mut self.round, cx.waker());
             if self.round.is_empty() {
                 return false;
@@ -231,13 +232,30 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         let done = Moment::now();
         self.busy += done.since(now);
         if self.attended == self.round.len() {
-            self.pace.round(std::mem::take(&mut self.busy), self.worker.carried(), done);
-            if let Some(until) = self.pace.resting(done) {
+            let (busy, owed) = (std::mem::take(&mut self.busy), std::mem::take(&mut self.owed));
+            if let Some(rest) = self.pace.round(busy, owed, self.worker.carried(), done) {
                 self.worker.stretched(self.pace.stretch());
-                self.rest = Some(Box::pin(tokio::time::sleep_until(until.instant().into())));
+                self.rest = Some((Box::pin(tokio::time::sleep_until(rest.least.instant().into())), rest));
             }
         }
         true
+    }
+
+    /// Whether the thread still rests. It is woken when it does no more.
+    fn rests(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some((sleep, rest)) = &mut self.rest else { return false };
+        while sleep.as_mut().poll(cx).is_ready() {
+            if sleep.deadline() >= rest.most.instant().into() {
+                self.rest = None;
+                return false;
+            }
+            sleep.as_mut().reset(rest.most.instant().into());
+            rest.least_is_over = true;
+        }
+        if rest.least_is_over && self.wakes.owes(rest.enough, cx.waker()) {
+            self.rest = None;
+        }
+        self.rest.is_some()
     }
 
     /// Reads and writes one socket, as far as it can be.

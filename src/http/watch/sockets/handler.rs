@@ -88,6 +88,15 @@ pub struct Visitor {
     pub handshake: Option<UnderWay>,
 }
 
+/// Writes to sockets that carried changes, and how many changes all of them together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// Writes.
+    pub writes: u64,
+    /// Changes: one that was written to a thousand sockets is a thousand.
+    pub changes: u64,
+}
+
 /// What one thread has beside its sockets. `H` is what was agreed on in a handshake.
 pub trait SocketWorker<H> {
     /// What serves one connection.
@@ -105,8 +114,8 @@ pub trait SocketWorker<H> {
     fn pass_on(&self, stream: TcpStream, tls: Option<Box<Tls>>, visitor: Visitor, received: &[u8]);
     /// Begins to serve a watcher.
     fn serve(&self, handshake: H) -> Self::Handler;
-    /// How many changes each write carried since this was last asked.
-    fn carried(&self) -> f64;
+    /// What was written since this was last asked.
+    fn carried(&self) -> Carried;
     /// A round of writing was long: rounds are `stretch` apart now.
     fn stretched(&self, _stretch: Duration) {}
     /// A piece of work is done: the moment to tell others what was counted.

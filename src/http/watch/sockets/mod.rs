@@ -14,6 +14,6 @@ mod seat;
 mod socket;
 mod threads;
 
-pub use handler::{Entrance, Judgement, Output, SocketHandler, SocketWorker, Visitor};
+pub use handler::{Carried, Entrance, Judgement, Output, SocketHandler, SocketWorker, Visitor};
 pub use handover::{PassedOn, Queues, Waiting};
 pub use threads::SocketThreads;

@@ -1,13 +1,15 @@
 //! Evenness: a thread that is busy writing rests in between, so that changes gather and the next
 //! round is one larger write each, and so that requests get their share of the core.
 
-use crate::live::moment::Moment;
 use std::time::Duration;
+
+use super::handler::Carried;
+use crate::live::moment::Moment;
 
 /// Rounds shorter than this are not worth a rest.
 const SHORT: Duration = Duration::from_millis(2);
 
-/// A round's rest, as a part of the time it took.
+/// A round's rest, as a part of the time it took: at least.
 const REST: f64 = 0.25;
 
 /// The longest rest; the contract of `flush_ms` is stretched by no more.
@@ -20,29 +22,49 @@ const BRIEF: Duration = Duration::from_millis(8);
 /// See [`BRIEF`].
 const MANY: f64 = 3.0;
 
+/// How much of what the fullest of the last rounds carried is as much again.
+const AGAIN: f64 = 0.95;
+
+/// What is left, with each round, of what the fullest one carried.
+const FADE: f64 = 0.98;
+
 /// When the next round may begin.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    rest_until: Option<Moment>,
+    /// Deliveries of the fullest of the last rounds; it fades.
+    fullest: f64,
     /// The time from the begin of the last round to the end of its rest.
     stretch: Duration,
 }
 
-impl Pace {
-    /// A round ended that took `busy`, and carried so many changes to each socket.
-    pub fn round(&mut self, busy: Duration, carried: f64, now: Moment) {
-        if busy < SHORT {
-            (self.rest_until, self.stretch) = (None, Duration::ZERO);
-            return;
-        }
-        let brief = busy.mul_f64((carried / MANY).clamp(0.5, 1.0)).min(BRIEF);
-        let rest = busy.mul_f64(REST).min(REST_MOST).max(brief);
-        (self.rest_until, self.stretch) = (Some(now + rest), busy + rest);
-    }
+/// How long a thread rests: until `least`, and on until `most` unless `enough` deliveries are owed before: then a burst that
+/// waits for what it sent has come whole, and nothing more would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rest {
+    pub least: Moment,
+    pub most: Moment,
+    pub enough: u64,
+    /// It is later than `least`.
+    pub least_is_over: bool,
+}
 
-    /// Until when the thread rests; none: it may begin.
-    pub fn resting(&self, now: Moment) -> Option<Moment> {
-        self.rest_until.filter(|until| *until > now)
+impl Pace {
+    /// A round ended that took `busy`, began when `owed` deliveries were, and wrote `carried`. None: the next may begin.
+    pub fn round(&mut self, busy: Duration, owed: u64, carried: Carried, now: Moment) -> Option<Rest> {
+        self.fullest = (self.fullest * FADE).max(carried.changes as f64);
+        if busy < SHORT {
+            self.stretch = Duration::ZERO;
+            return None;
+        }
+        let each = carried.changes as f64 / carried.writes.max(1) as f64;
+        let brief = busy.mul_f64((each / MANY).clamp(0.5, 1.0)).min(BRIEF);
+        let least = busy.mul_f64(REST).min(REST_MOST);
+        let most = least.max(brief);
+        self.stretch = busy + most;
+        // What came during the round and was written in it will be told of, and counted, only now.
+        let ahead = carried.changes.saturating_sub(owed);
+        let enough = (self.fullest * AGAIN) as u64 + ahead;
+        Some(Rest { least: now + least, most: now + most, enough, least_is_over: false })
     }
 
     /// How far apart rounds are now; zero while the thread keeps up.
@@ -55,25 +77,26 @@ impl Pace {
 mod tests {
     use super::*;
 
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    fn carried(each: f64) -> Carried {
+        Carried { writes: 1000, changes: (each * 1000.0) as u64 }
+    }
+
     #[test]
     fn a_long_round_is_followed_by_a_rest_and_a_short_one_ends_the_stretch() {
         let (mut pace, now) = (Pace::default(), Moment::now());
-        let ms = Duration::from_millis;
-        pace.round(ms(1), 1.0, now);
-        assert_eq!((pace.resting(now), pace.stretch()), (None, ms(0)));
-        pace.round(ms(40), 1.0, now);
-        assert_eq!((pace.resting(now), pace.stretch()), (Some(now + ms(10)), ms(50)));
-        assert_eq!(pace.resting(now + ms(10)), None);
-        pace.round(ms(9_000), 1.0, now);
-        assert_eq!(pace.resting(now), Some(now + REST_MOST));
-        pace.round(ms(1), 1.0, now);
-        assert_eq!((pace.resting(now), pace.stretch()), (None, ms(0)));
+        assert_eq!((pace.round(MS(1), 1000, carried(1.0), now), pace.stretch()), (None, MS(0)));
+        let rest = pace.round(MS(40), 1000, carried(1.0), now).unwrap();
+        assert_eq!((rest.least, rest.most, pace.stretch()), (now + MS(10), now + MS(10), MS(50)));
+        let rest = pace.round(MS(9_000), 1000, carried(1.0), now).unwrap();
+        assert_eq!((rest.least, rest.most), (now + REST_MOST, now + REST_MOST));
+        assert_eq!((pace.round(MS(1), 1000, carried(1.0), now), pace.stretch()), (None, MS(0)));
     }
 
     #[test]
     fn a_brief_rest_is_half_of_its_round_and_all_of_it_in_a_burst() {
         let (mut pace, now) = (Pace::default(), Moment::now());
-        let ms = Duration::from_millis;
         let cases = [
             (6, 1.0, 3),
             (6, 2.0, 4),
@@ -83,13 +106,19 @@ mod tests {
             (12, 50.0, 8),
             (40, 50.0, 10),
         ];
-        for (busy, carried, rest) in cases {
-            pace.round(ms(busy), carried, now);
-            assert_eq!(
-                pace.resting(now).map(|until| until.since(now).as_millis()),
-                Some(rest),
-                "{busy} {carried}"
-            );
+        for (busy, each, most) in cases {
+            let rest = pace.round(MS(busy), 0, carried(each), now).unwrap();
+            assert_eq!((rest.least, rest.most), (now + MS(busy) / 4, now + MS(most)), "{busy} {each}");
         }
+    }
+
+    #[test]
+    fn a_rest_ends_when_as_much_has_come_as_the_fullest_of_the_last_rounds_carried() {
+        let (mut pace, now) = (Pace::default(), Moment::now());
+        let mut enough = |owed, each| pace.round(MS(6), owed, carried(each), now).unwrap().enough;
+        assert_eq!(enough(16_000, 16.0), 15_200);
+        assert_eq!(enough(8_000, 8.0), 14_896, "a round that was less full does not make it much less");
+        // Half of what it wrote came while it wrote. That is counted when the feeds tell of it, so after the round.
+        assert_eq!(enough(8_000, 16.0), 15_200 + 8_000);
     }
 }
