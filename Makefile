@@ -10,9 +10,10 @@
 # sbom-check: what the binary is made of, against CycloneDX's schema.
 # dockerfile-check: lints the Dockerfile with hadolint.
 # helm-check: lints, renders and validates the Helm chart in packaging/helm, where helm is installed.
+# openapi: writes docs/openapi.json, which is served, as the code describes the API.
 # openapi-check: schemathesis (from PyPI) against a running gateway; not part of test.
 
-.PHONY: run check test bench openapi-check clients-check generated-check dist dist-check sbom-check dockerfile-check helm-check
+.PHONY: run check test bench openapi openapi-check clients-check generated-check dist dist-check sbom-check dockerfile-check helm-check
 
 run:
 	cargo run --release
@@ -35,6 +36,9 @@ bench:
 	@.ci/need cc python3
 	cargo build --release --bin tipcast --example peer_load
 	python3 benches/peers/run.py --only "$(ONLY)" --peers "$(PEERS)"
+
+openapi:
+	TIPCAST_WRITE_OPENAPI=1 cargo test --quiet --lib the_file_that_is_served
 
 openapi-check:
 	scripts/openapi-check

@@ -1,9 +1,10 @@
 //! Where log lines go: stderr, for people or for machines.
 
+use std::fmt::Display;
 use std::io::IsTerminal;
 use std::sync::OnceLock;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{ParseError, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::Registry;
 use tracing_subscriber::reload::{self, Handle};
@@ -32,7 +33,7 @@ pub fn start(log: &Log) -> Result<(), ConfigError> {
 }
 
 /// The filter in force, when logging was started here.
-static LEVEL: OnceLock<Handle<EnvFilter, Registry>> = OnceLock::new();
+static LEVEL: OnceLock<Handle<Targets, Registry>> = OnceLock::new();
 
 /// Lets `[log] level` be another from here on. Nothing happens where logging was not started.
 pub fn set_level(log: &Log) -> Result<(), ConfigError> {
@@ -44,7 +45,44 @@ pub fn set_level(log: &Log) -> Result<(), ConfigError> {
 /// `[log] level` as a filter. Its mistakes are the configuration's, so `check-config` looks here too.
 ///
 /// Unless asked for, actix is quiet: it calls a stranger's garbage an error of ours.
-pub fn filter(log: &Log) -> Result<EnvFilter, ConfigError> {
-    EnvFilter::try_new(format!("actix_http=off,{}", log.level))
-        .map_err(|e| ConfigError(format!("[log] level: {e}")))
+pub fn filter(log: &Log) -> Result<Targets, ConfigError> {
+    let wrong = |why: &dyn Display| ConfigError(format!("[log] level: {why}"));
+    // Read by the filter as a module without a name, and as one of that name.
+    if log.level.split(',').any(|part| part.trim_start().starts_with('=') || part.contains('[')) {
+        return Err(wrong(&"a part is neither a level nor module=level, as in info,tipcast::live=debug"));
+    }
+    format!("actix_http=off,{}", log.level).parse().map_err(|e: ParseError| wrong(&e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(level: &str) -> Log {
+        let (format, audit, otlp_url) = (LogFormat::Text, String::new(), String::new());
+        Log { format, level: level.to_owned(), audit, otlp_url, otlp_sample_percent: 100 }
+    }
+
+    fn enabled(level: &str, module: &str, at: tracing::Level) -> bool {
+        filter(&of(level)).unwrap().would_enable(module, &at)
+    }
+
+    #[test]
+    fn a_level_holds_for_all_modules_but_those_that_have_their_own_and_actix_is_quiet() {
+        use tracing::Level;
+        let level = "info,tipcast::live=debug,hyper=off";
+        for (module, at, shown) in [
+            ("tipcast", Level::INFO, true),
+            ("tipcast", Level::DEBUG, false),
+            ("tipcast::live::ring", Level::DEBUG, true),
+            ("hyper::client", Level::ERROR, false),
+            ("actix_http::h1", Level::ERROR, false),
+        ] {
+            assert_eq!(enabled(level, module, at), shown, "{module} {at}");
+        }
+        assert!(enabled("WARN,actix_http=error", "actix_http", Level::ERROR));
+        for wrong in ["info,,=", "=debug", "info,tipcast=loud", "a=b=c", "[span]=debug", "tipcast[x]=info"] {
+            assert!(filter(&of(wrong)).is_err(), "{wrong}");
+        }
+    }
 }

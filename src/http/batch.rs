@@ -111,19 +111,19 @@ fn fill(items: &mut [Item], outcomes: Vec<Outcome>) -> Option<()> {
 }
 
 fn compose(items: &[Item]) -> GiftBatchResult<'_> {
-    let mut batch = GiftBatchResult::default();
+    let mut batch =
+        GiftBatchResult { results: Vec::with_capacity(items.len()), ..GiftBatchResult::default() };
     for (index, item) in items.iter().enumerate() {
-        let result = match item {
+        let taken = match item {
             Item::Decided(outcome) => GiftResult::of(outcome),
             Item::Waiting | Item::Refused(_) => None,
         };
-        let error = match item {
-            Item::Refused(error) => error.problem(),
+        let result = match (taken, item) {
+            (Some(taken), _) => GiftBatchItem::taken(index, taken),
+            (None, Item::Refused(error)) => GiftBatchItem::rejected(index, error.problem()),
             // Every gift was given its outcome, and those that refuse were made errors.
-            Item::Waiting | Item::Decided(_) => ApiError::Internal.problem(),
+            (None, _) => GiftBatchItem::rejected(index, ApiError::Internal.problem()),
         };
-        let result = result.map(|result| GiftBatchItem::taken(index, result));
-        let result = result.unwrap_or_else(|| GiftBatchItem::rejected(index, error));
         *match (result.duplicate, result.status) {
             (Some(_), _) => &mut batch.duplicate,
             (None, GiftStatus::Accepted) => &mut batch.accepted,

@@ -19,6 +19,7 @@ mod access;
 mod answers;
 mod audited;
 mod batch;
+#[cfg(test)]
 mod bodies;
 mod body;
 mod claims;

@@ -7,6 +7,7 @@ mod support;
 
 mod against_the_model;
 mod asyncapi;
+mod batches_killed;
 mod bench;
 mod browser;
 mod chaos;

@@ -3,9 +3,39 @@
 
 use memchr::memchr2;
 
-/// So many bytes of a string are looked at one by one: most end before, and a search that looks at many at once costs more than that
+/// So many bytes of a string are looked at by eights: most end before, and a search that looks at more at once costs more than that
 /// to begin.
 const SHORT: usize = 24;
+
+/// Where the first quote or backslash stands.
+fn find_mark(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    // The highest bit of each byte that is 0, and perhaps of some that stand behind such a one.
+    let zeros = |word: u64| word.wrapping_sub(ONES) & !word & (ONES << 7);
+    let mut rest = bytes;
+    while let Some((word, behind)) = rest.split_first_chunk::<8>() {
+        if bytes.len() - rest.len() >= SHORT {
+            break;
+        }
+        let word = u64::from_le_bytes(*word);
+        let marks = zeros(word ^ (ONES * b'"' as u64)) | zeros(word ^ (ONES * b'\\' as u64));
+        if marks != 0 {
+            return Some(bytes.len() - rest.len() + marks.trailing_zeros() as usize / 8);
+        }
+        rest = behind;
+    }
+    memchr2(b'"', b'\\', rest).map(|found| bytes.len() - rest.len() + found)
+}
+
+/// The bytes that begin and end strings, objects and arrays.
+const STRUCTURE: [bool; 256] = {
+    let (mut all, bytes, mut n) = ([false; 256], *b"\"{}[]", 0);
+    while n < bytes.len() {
+        all[bytes[n] as usize] = true;
+        n += 1;
+    }
+    all
+};
 
 /// One member.
 pub(super) struct Member<'a> {
@@ -59,21 +89,9 @@ impl<'a> Walk<'a> {
     /// Moves behind the string that begins here.
     fn pass_string(&mut self) -> Option<()> {
         self.at += 1;
-        let bytes = self.text.as_bytes();
-        let short = self.at + SHORT;
-        while self.at < short {
-            match bytes.get(self.at)? {
-                b'"' => {
-                    self.at += 1;
-                    return Some(());
-                }
-                b'\\' => self.at += 2,
-                _ => self.at += 1,
-            }
-        }
         loop {
-            let rest = bytes.get(self.at..)?;
-            let found = memchr2(b'"', b'\\', rest)?;
+            let rest = self.text.as_bytes().get(self.at..)?;
+            let found = find_mark(rest)?;
             let ends = rest[found] == b'"';
             self.at += found + if ends { 1 } else { 2 };
             if ends {
@@ -85,32 +103,38 @@ impl<'a> Walk<'a> {
     /// Moves behind the value that begins with `first` here, and tells it.
     fn pass_value(&mut self, first: u8) -> Option<&'a str> {
         let begun = self.at;
-        if first == b'"' {
-            self.pass_string()?;
-            return self.text.get(begun..self.at);
+        match first {
+            b'"' => self.pass_string()?,
+            b'{' | b'[' => self.pass_nested()?,
+            _ => {
+                // What ends the object or the array ends a number or a word in it, too.
+                let ends = |byte: &u8| matches!(byte, b'}' | b']' | b',' | b' ' | b'\t' | b'\n' | b'\r');
+                self.at += self.text.as_bytes().get(begun..)?.iter().position(ends)?;
+            }
         }
+        self.text.get(begun..self.at)
+    }
+
+    /// Moves behind the object or array that begins here.
+    fn pass_nested(&mut self) -> Option<()> {
         let mut depth = 0_usize;
         loop {
-            match self.text.as_bytes().get(self.at)? {
+            let rest = self.text.as_bytes().get(self.at..)?;
+            let found = rest.iter().position(|byte| STRUCTURE[usize::from(*byte)])?;
+            self.at += found;
+            match rest[found] {
                 b'"' => {
                     self.pass_string()?;
                     continue;
                 }
                 b'{' | b'[' => depth += 1,
-                // What ends the object ends a number or a word in it, too.
-                b'}' | b']' | b',' | b' ' | b'\t' | b'\n' | b'\r' if depth == 0 => break,
-                b'}' | b']' => {
-                    depth -= 1;
-                    if depth == 0 {
-                        self.at += 1;
-                        break;
-                    }
-                }
-                _ => {}
+                _ => depth -= 1,
             }
             self.at += 1;
+            if depth == 0 {
+                return Some(());
+            }
         }
-        self.text.get(begun..self.at)
     }
 }
 

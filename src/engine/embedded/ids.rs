@@ -20,8 +20,11 @@ use crate::domain::{GiftId, Millis};
 /// and with pages of 4 KiB.
 const SHORT: usize = 900;
 
-/// When they come behind those that are there, as most do: what the leaf and a page of its own hold.
+/// When they come behind those that are there, or many at once: what the leaf and a page of its own hold.
 const LONG: usize = 4300;
+
+/// Ids that are many.
+const MANY: usize = 8;
 
 /// Rows that one round of [`Ids::forget`] looks at, at most.
 const ROUND: usize = 16_384;
@@ -84,8 +87,15 @@ impl Ids {
             let row = row_of(db, feed, first.id)?;
             let (key, old) = row.as_ref().map_or((first.id, ""), |(key, body)| (key.as_str(), body.as_str()));
             let old = IdLines::all(old)?;
-            let is_behind = old.last().is_none_or(|last| last.id < first.id);
-            put_rows(db, feed, key, (&merged(&old, new), if is_behind { old.len() } else { 0 }), is_behind)?;
+            let all = merged(&old, new);
+            if old.last().is_none_or(|last| last.id < first.id) {
+                put_rows(db, feed, key, &all, (old.len(), LONG, LONG))?;
+            } else {
+                let most = if new.len() < MANY { SHORT } else { LONG };
+                // Each row gets some room for what comes between its ids.
+                let total: usize = all.iter().map(|it| it.text.len()).sum();
+                put_rows(db, feed, key, &all, (0, most, total / total.div_ceil(most).max(1)))?;
+            }
             for it in new {
                 self.written += 1;
                 // The search may rest, or have passed here: either way it must not rest longer than this.
@@ -176,18 +186,15 @@ fn merged<'a>(old: &[IdLines<'a>], new: &[IdLines<'a>]) -> Vec<IdLines<'a>> {
     all
 }
 
-/// Puts ids into rows of which the first has this key; `same`: that row has these first ones of them, and no others.
-/// `is_behind`: those that are new come behind them.
+/// Puts ids into rows of which the first has this key. `same`: that row has these first ones of them, and no others.
+/// `most`, `enough`: a row gets no id more when it has as many bytes as is enough, nor one with which it had more than the most.
 fn put_rows(
     db: &Db,
     feed: i64,
     key: &str,
-    (all, same): (&[IdLines<'_>], usize),
-    is_behind: bool,
+    all: &[IdLines<'_>],
+    (same, most, enough): (usize, usize, usize),
 ) -> Step<()> {
-    let total: usize = all.iter().map(|it| it.text.len()).sum();
-    // Rows that take what comes between their ids all get some room.
-    let (most, enough) = if is_behind { (LONG, LONG) } else { (SHORT, total / total.div_ceil(SHORT).max(1)) };
     let mut insert = db.conn.prepare_cached(PUT)?;
     let (mut rest, mut key) = (all, key);
     while let Some(first) = rest.first() {

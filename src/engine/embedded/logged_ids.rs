@@ -1,7 +1,7 @@
 //! Ids of a feed that are logged and not in their table yet, in memory: what became of their gifts, and until when
 //! that is remembered. An id that is here is asked for here and nowhere else: what the table has of it is older.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use super::db::Db;
 use super::fault::{Fault, Step};
@@ -15,7 +15,7 @@ use crate::domain::{GiftId, Millis};
 #[derive(Default)]
 pub(super) struct LoggedIds {
     /// As they are logged, and until when.
-    known: BTreeMap<GiftId, (Millis, Box<str>)>,
+    known: HashMap<GiftId, (Millis, Box<str>)>,
     /// Those that came with this group, and are nowhere on disk.
     new: String,
 }
@@ -60,7 +60,9 @@ impl LoggedIds {
         self.new.clear();
         let known = std::mem::take(&mut self.known);
         let lines = known.iter().map(|(id, (until, text))| IdLines { id: id.as_str(), until: *until, text });
-        ids.put(db, feed, &lines.collect::<Vec<_>>())
+        let mut lines: Vec<_> = lines.collect();
+        lines.sort_unstable_by_key(|it| it.id);
+        ids.put(db, feed, &lines)
     }
 
     /// Reads what a record of the log has of them.

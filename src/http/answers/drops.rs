@@ -1,14 +1,14 @@
 //! Answers about claims of drops, and holds.
 
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::domain::{self, ClaimAnswer, DropId, GiftId, HoldId, Millis};
 
 use super::words::CancelledStatus;
 
 /// What became of a claim's units.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ClaimStatus {
     /// They are sold, and shown.
@@ -18,13 +18,14 @@ pub enum ClaimStatus {
 }
 
 /// What became of a claim: sold, with its row; or held, with the hold's name and end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct ClaimResult {
     status: ClaimStatus,
     /// The claim's.
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     id: GiftId,
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     drop: DropId,
     /// Units.
     count: u64,
@@ -42,7 +43,7 @@ pub struct ClaimResult {
     hold: Option<String>,
     /// When the hold ends by itself. Held.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = Option<String>, format = DateTime))]
     expires_at: Option<Millis>,
 }
 
@@ -67,7 +68,8 @@ impl From<&ClaimAnswer> for ClaimResult {
 }
 
 /// The hold ended; its units are free again.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct CancelledHold {
     status: CancelledStatus,
     hold: String,
@@ -81,24 +83,26 @@ impl CancelledHold {
 }
 
 /// The holds of a user over all drops of a feed, the earliest to end first.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct HoldList {
-    #[schema(max_items = 1_000)]
+    #[cfg_attr(test, schema(max_items = 1_000))]
     pub holds: Vec<Hold>,
 }
 
 /// A hold that still holds.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Hold {
     hold: String,
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     drop: DropId,
     /// The claim that made it.
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     claim: GiftId,
     /// Units.
     count: u64,
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     expires_at: Millis,
 }
 

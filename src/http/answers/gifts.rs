@@ -1,14 +1,14 @@
 //! Answers about gifts.
 
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::words::{CancelledStatus, RetractedStatus};
 use crate::domain::{Answer, GiftId, Millis, Outcome, Position, RowId, Scheduled, Status};
 use crate::http::problem::Problem;
 
 /// What became of a gift, as one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum GiftStatus {
     /// A new row.
@@ -28,29 +28,30 @@ pub enum GiftStatus {
 }
 
 /// What became of a gift: a new row, one that it joined, one that kept it from being shown, or a time.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct GiftResult<'a> {
     pub status: GiftStatus,
     /// The gift's id.
-    #[schema(value_type = String, example = "order-7712")]
+    #[cfg_attr(test, schema(value_type = String, example = "order-7712"))]
     pub id: &'a GiftId,
     /// The life of the feed's numbering. Accepted and merged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epoch: Option<&'a str>,
     /// The feed's newest change, right after. Accepted and merged.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(maximum = 9_007_199_254_740_991_u64)]
+    #[cfg_attr(test, schema(maximum = 9_007_199_254_740_991_u64))]
     pub seq: Option<u64>,
     /// The row that it made or joined, or that kept it from being shown.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[cfg_attr(test, schema(value_type = Option<String>))]
     pub row: Option<&'a RowId>,
     /// The row's count now. Merged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// It is shown then or shortly after, never before. Scheduled.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = Option<String>, format = DateTime))]
     pub deliver_at: Option<Millis>,
     /// True when the id came before; the rest is the first answer. Else absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,7 +132,8 @@ impl<'a> GiftResult<'a> {
 }
 
 /// What became of a batch.
-#[derive(Debug, Default, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct GiftBatchResult<'a> {
     pub accepted: u64,
     pub merged: u64,
@@ -143,32 +145,33 @@ pub struct GiftBatchResult<'a> {
     pub in_review: u64,
     pub rejected: u64,
     /// In the order of the request.
-    #[schema(max_items = 128)]
+    #[cfg_attr(test, schema(max_items = 128))]
     pub results: Vec<GiftBatchItem<'a>>,
 }
 
 /// What became of one gift of a batch: the members of a `GiftResult`, or why it was rejected.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct GiftBatchItem<'a> {
     /// Its place in the request, from 0.
     pub index: usize,
     pub status: GiftStatus,
     /// The gift's id. Not when it was rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[cfg_attr(test, schema(value_type = Option<String>))]
     pub id: Option<&'a GiftId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epoch: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(maximum = 9_007_199_254_740_991_u64)]
+    #[cfg_attr(test, schema(maximum = 9_007_199_254_740_991_u64))]
     pub seq: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[cfg_attr(test, schema(value_type = Option<String>))]
     pub row: Option<&'a RowId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = Option<String>, format = DateTime))]
     pub deliver_at: Option<Millis>,
     /// True when the id came before; the rest is the first answer. Else absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -204,10 +207,11 @@ impl<'a> GiftBatchItem<'a> {
 }
 
 /// A row was taken back.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct RetractedRow<'a> {
     status: RetractedStatus,
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     row: &'a RowId,
     epoch: &'a str,
     /// The change that removed it.
@@ -222,13 +226,14 @@ impl<'a> RetractedRow<'a> {
 }
 
 /// The scheduled gift will not be shown.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct CancelledGift<'a> {
     status: CancelledStatus,
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     id: &'a GiftId,
     /// When it would have been shown.
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     deliver_at: Millis,
 }
 
@@ -240,24 +245,26 @@ impl<'a> CancelledGift<'a> {
 }
 
 /// What was due and could not be done, the newest first.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct DueFailureList<'a> {
-    #[schema(max_items = 100)]
+    #[cfg_attr(test, schema(max_items = 100))]
     pub dead: Vec<DueFailure<'a>>,
 }
 
 /// Something that was due and was given up after five tries.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct DueFailure<'a> {
     /// `gift`, `drop`, or `unknown` for a kind that this version does not know.
     pub kind: &'a str,
     /// A gift's id, or a drop's name.
     pub id: &'a str,
     /// When it was due, the last time.
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     pub due: Millis,
     /// When it was given up.
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     pub at: Millis,
     /// Why.
     pub reason: &'a str,

@@ -1,17 +1,18 @@
 //! Answers about the process and its store.
 
 use serde::Serialize;
-use utoipa::ToSchema;
 
 /// The process lives.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Liveness {
     /// `alive`
     pub status: &'static str,
 }
 
 /// Whether the store answers for all feeds.
-#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ReadinessStatus {
     Ready,
@@ -20,7 +21,8 @@ pub enum ReadinessStatus {
 }
 
 /// The store answers.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Readiness {
     pub status: ReadinessStatus,
     /// `embedded` or `redis`
@@ -31,12 +33,13 @@ pub struct Readiness {
 }
 
 /// Primaries of a cluster.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct ShardCounts {
     /// Those that answer.
-    #[schema(value_type = u64)]
+    #[cfg_attr(test, schema(value_type = u64))]
     pub up: usize,
     /// Those that do not: their feeds answer 503.
-    #[schema(value_type = u64)]
+    #[cfg_attr(test, schema(value_type = u64))]
     pub down: usize,
 }

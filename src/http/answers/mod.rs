@@ -15,6 +15,7 @@ mod policy;
 mod presence;
 mod reports;
 mod review;
+#[cfg(test)]
 pub mod texts;
 mod totals;
 mod viewers;

@@ -3,35 +3,35 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::words::{DedupMode, PeriodName, PresenceMode, ReviewDefault, ReviewMode, Visibility};
 use crate::domain;
 
 /// How a feed behaves: the whole policy in force.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Policy {
     /// Rows of the list.
-    #[schema(minimum = 1, maximum = 100)]
+    #[cfg_attr(test, schema(minimum = 1, maximum = 100))]
     capacity: u64,
     dedup: DedupMode,
     /// How long the dedup lock lasts.
-    #[schema(minimum = 0, maximum = 86_400_000)]
+    #[cfg_attr(test, schema(minimum = 0, maximum = 86_400_000))]
     dedup_window_ms: u64,
     /// How long a row lives after its last change; 0 for ever.
-    #[schema(minimum = 0, maximum = 604_800_000)]
+    #[cfg_attr(test, schema(minimum = 0, maximum = 604_800_000))]
     row_ttl_ms: u64,
     /// How much later gifts are shown.
-    #[schema(minimum = 0, maximum = 604_800_000)]
+    #[cfg_attr(test, schema(minimum = 0, maximum = 604_800_000))]
     delay_ms: u64,
     /// How long changes are gathered for watchers.
-    #[schema(minimum = 0, maximum = 1_000)]
+    #[cfg_attr(test, schema(minimum = 0, maximum = 1_000))]
     flush_ms: u64,
     /// How long an id is remembered.
-    #[schema(minimum = 60_000, maximum = 604_800_000)]
+    #[cfg_attr(test, schema(minimum = 60_000, maximum = 604_800_000))]
     idempotency_window_ms: u64,
     /// How many of the newest changes a watcher can resume over.
-    #[schema(minimum = 0, maximum = 100_000)]
+    #[cfg_attr(test, schema(minimum = 0, maximum = 100_000))]
     history: u64,
     visibility: Visibility,
     /// Whether watchers are told how many watch.
@@ -39,7 +39,7 @@ pub struct Policy {
     /// Which gifts wait for a host: those with a message or a name that was not approved before, or all.
     review: ReviewMode,
     /// How long they wait.
-    #[schema(minimum = 1_000, maximum = 3_600_000)]
+    #[cfg_attr(test, schema(minimum = 1_000, maximum = 3_600_000))]
     review_timeout_ms: u64,
     /// What happens then.
     review_default: ReviewDefault,

@@ -1,14 +1,14 @@
 //! Who watches.
 
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::domain::{FeedId, Millis};
 
 /// Who watches a feed.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Presence {
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     pub feed: FeedId,
     /// On all nodes together; at most 5 s old.
     pub watchers: u64,
@@ -16,6 +16,6 @@ pub struct Presence {
     pub overlays: u64,
     /// Nodes with watchers. One that died is counted for at most 15 s.
     pub nodes: u64,
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     pub at: Millis,
 }

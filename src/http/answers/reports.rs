@@ -2,15 +2,16 @@
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
 
+#[cfg(test)]
 use super::texts::LedgerEntry;
 use super::words::DeliveryMode;
 use crate::domain::{self, HookId};
 use crate::domain::{FeedId, GroupId, GroupView, Hook, HookKey, HookScope, HookSpec, Millis};
 
 /// What became of entries that a group acknowledged.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct AckResult {
     /// Those that were pending, and are done with now.
     pub acked: u64,
@@ -19,16 +20,18 @@ pub struct AckResult {
 }
 
 /// What became of entries that a group gave back.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct NackResult {
     /// Those that were pending, and go to the next claimer.
     pub nacked: u64,
 }
 
 /// How a group stands.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Group {
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     group: GroupId,
     /// Entries never handed out.
     lag: u64,
@@ -51,14 +54,16 @@ impl Group {
 }
 
 /// The groups of a feed, by name.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct GroupList {
-    #[schema(max_items = 64)]
+    #[cfg_attr(test, schema(max_items = 64))]
     pub groups: Vec<Group>,
 }
 
 /// Whether a webhook sends.
-#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WebhookState {
     Active,
@@ -67,9 +72,10 @@ pub enum WebhookState {
 }
 
 /// A webhook as it stands. Its secret is never shown.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Webhook {
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     webhook: HookId,
     /// Whose gifts it sends; "*" for all feeds.
     feed: String,
@@ -80,16 +86,16 @@ pub struct Webhook {
     delivery: DeliveryMode,
     state: WebhookState,
     /// What went wrong last, until a delivery works; else null.
-    #[schema(required)]
+    #[cfg_attr(test, schema(required))]
     last_error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = Option<String>, format = DateTime))]
     last_error_at: Option<Millis>,
     /// Since when nothing has worked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = Option<String>, format = DateTime))]
     failing_since: Option<Millis>,
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     created_at: Millis,
 }
 
@@ -123,64 +129,70 @@ impl Webhook {
 }
 
 /// Webhooks of a feed, or of all, by name.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct WebhookList {
     pub webhooks: Vec<Webhook>,
 }
 
 /// Entries that were given up, the oldest first.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct DeadLetterList {
-    #[schema(max_items = 1_000)]
+    #[cfg_attr(test, schema(max_items = 1_000))]
     pub dead: Vec<DeadLetter>,
     /// There are more than are listed.
     pub more: bool,
 }
 
 /// An entry that was given up.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct DeadLetter {
     /// For replay: the entry's cursor; of a webhook of all feeds, FEED/CURSOR.
     pub id: String,
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     pub feed: FeedId,
     pub reason: String,
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     pub died_at: Millis,
     /// How often it was handed out, or sent.
     pub attempts: u64,
-    #[schema(value_type = LedgerEntry)]
+    #[cfg_attr(test, schema(value_type = LedgerEntry))]
     pub entry: Box<RawValue>,
 }
 
 /// How many dead letters are handed out or sent again.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct ReplayResult {
     pub replayed: u64,
 }
 
 /// How everything stands, of this node and its store; at most a second old.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Overview {
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     pub server_time: Millis,
     /// Watchers on this node.
     pub watchers: usize,
     /// The most watched on this node.
-    #[schema(max_items = 200)]
+    #[cfg_attr(test, schema(max_items = 200))]
     pub feeds: Vec<WatchedFeed>,
-    #[schema(max_items = 200)]
+    #[cfg_attr(test, schema(max_items = 200))]
     pub groups: Vec<OverviewGroup>,
-    #[schema(max_items = 200)]
+    #[cfg_attr(test, schema(max_items = 200))]
     pub webhooks: Vec<Webhook>,
-    #[schema(max_items = 100)]
+    #[cfg_attr(test, schema(max_items = 100))]
     pub dead: Vec<OverviewDeadLetter>,
     pub more: More,
 }
 
 /// Of what there is more than is shown.
-#[derive(Debug, Default, Serialize, ToSchema)]
-#[schema(as = OverviewMore)]
+#[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+#[cfg_attr(test, schema(as = OverviewMore))]
 pub struct More {
     pub feeds: bool,
     pub groups: bool,
@@ -189,9 +201,10 @@ pub struct More {
 }
 
 /// A feed that is watched on this node.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct WatchedFeed {
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     pub feed: FeedId,
     pub watchers: usize,
     /// On all nodes together, at most 5 s old.
@@ -202,26 +215,28 @@ pub struct WatchedFeed {
 }
 
 /// A group of some feed.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct OverviewGroup {
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     pub feed: FeedId,
     #[serde(flatten)]
     pub group: Group,
 }
 
 /// A dead letter, and whose it is: a group's or a webhook's.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct OverviewDeadLetter {
     #[serde(flatten)]
     pub letter: DeadLetter,
     /// The feed under which its group or webhook is found; "*" for a webhook of all feeds.
     scope: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[cfg_attr(test, schema(value_type = Option<String>))]
     group: Option<GroupId>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[cfg_attr(test, schema(value_type = Option<String>))]
     webhook: Option<HookId>,
 }
 

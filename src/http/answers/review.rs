@@ -1,22 +1,22 @@
 //! Answers about blocks.
 
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::domain::{Block, Millis};
 
 /// A user whose gifts are not shown.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Block)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+#[cfg_attr(test, schema(as = Block))]
 pub struct BlockEntry {
     /// The user's id.
     pub user: String,
     /// Since when.
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
     pub at: Millis,
     /// Until when; absent for ever.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[cfg_attr(test, schema(value_type = Option<String>, format = DateTime))]
     pub until: Option<Millis>,
 }
 
@@ -27,14 +27,16 @@ impl From<&Block> for BlockEntry {
 }
 
 /// Blocks that hold, by user.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct BlockList {
-    #[schema(max_items = 1000)]
+    #[cfg_attr(test, schema(max_items = 1000))]
     pub blocks: Vec<BlockEntry>,
 }
 
 /// A block is over.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Unblocked {
     /// The user's id.
     user: String,

@@ -1,10 +1,10 @@
 //! Words that answers and bodies share.
 
 use serde::Serialize;
-use utoipa::ToSchema;
 
 /// What a gift does that finds the dedup lock of its user and kind.
-#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum DedupMode {
     Combine,
@@ -13,7 +13,8 @@ pub enum DedupMode {
 }
 
 /// Who may read and watch a feed: everybody, or who has a viewer token for it or a key with the right to read.
-#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Visibility {
     Public,
@@ -21,7 +22,8 @@ pub enum Visibility {
 }
 
 /// Whether watchers are told how many watch.
-#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum PresenceMode {
     Off,
@@ -29,7 +31,8 @@ pub enum PresenceMode {
 }
 
 /// Which gifts wait for a host.
-#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ReviewMode {
     Off,
@@ -38,7 +41,8 @@ pub enum ReviewMode {
 }
 
 /// What happens to a gift about which nobody decided in time.
-#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ReviewDefault {
     Show,
@@ -47,7 +51,8 @@ pub enum ReviewDefault {
 }
 
 /// What becomes of deliveries that fail for too long.
-#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryMode {
     AtLeastOnce,
@@ -55,21 +60,24 @@ pub enum DeliveryMode {
 }
 
 /// The one word of an answer that has one.
-#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CancelledStatus {
     Cancelled,
 }
 
 /// The one word of an answer that has one.
-#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RetractedStatus {
     Retracted,
 }
 
 /// What is counted together.
-#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum PeriodName {
     All,

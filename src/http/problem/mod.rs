@@ -9,7 +9,6 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, CACHE_CONTROL, CONNECTION, RETRY_AFTER, UPGRADE, WWW_AUTHENTICATE};
 use actix_web::{HttpResponse, ResponseError};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::auth::BadToken;
 use crate::auth::keys::Denied;
@@ -231,14 +230,15 @@ impl ApiError {
 }
 
 /// Why a request was not answered as it wished (RFC 9457).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Problem {
     /// Names the kind of problem; GET it to read what it means.
     #[serde(rename = "type")]
-    #[schema(pattern = "^/problems/[a-z-]+$", example = "/problems/invalid")]
+    #[cfg_attr(test, schema(pattern = "^/problems/[a-z-]+$", example = "/problems/invalid"))]
     kind: String,
     title: &'static str,
-    #[schema(minimum = 400, maximum = 599)]
+    #[cfg_attr(test, schema(minimum = 400, maximum = 599))]
     status: u16,
     /// What is said about this occurrence.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -251,15 +251,16 @@ pub struct Problem {
     decision: Option<&'static str>,
     /// Everything that is wrong with the body, each with its place.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(required = false, min_items = 1)]
+    #[cfg_attr(test, schema(required = false, min_items = 1))]
     errors: Vec<ProblemError>,
 }
 
 /// One thing wrong with a body.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct ProblemError {
     /// A JSON pointer (RFC 6901) into the body; empty for the request itself.
-    #[schema(example = "/user/id")]
+    #[cfg_attr(test, schema(example = "/user/id"))]
     pointer: String,
     /// What is wrong and what would be right.
     detail: String,

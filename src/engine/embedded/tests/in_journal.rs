@@ -37,6 +37,22 @@ async fn begun(dir: &Path) -> Arc<EmbeddedEngine> {
     engine
 }
 
+/// The same, with nine gifts in the journal: three for each.
+async fn given(dir: &Path) -> Arc<EmbeddedEngine> {
+    let engine = begun(dir).await;
+    for n in 0..9 {
+        give(&engine, NAMES[n % 3], &format!("g-{n}")).await.unwrap();
+    }
+    engine
+}
+
+/// A batch, which is one commit.
+async fn give_many(engine: &EmbeddedEngine, name: &str, id: &str) {
+    let many = (0..100).map(|n| gift(&format!("{id}-{n}"), "")).collect();
+    let taken = engine.publish(&feed(name), many, NOW).await.unwrap();
+    assert!(taken.iter().all(|it| matches!(it, Outcome::New(_))), "{taken:?}");
+}
+
 /// What the database says is damaged, by name.
 fn named(dir: &Path) -> Vec<Option<String>> {
     let damage = files::check(dir).unwrap().damage;
@@ -46,10 +62,7 @@ fn named(dir: &Path) -> Vec<Option<String>> {
 #[tokio::test]
 async fn a_commit_that_a_kill_cut_short_did_not_happen_and_all_before_it_did() {
     let dir = tempfile::tempdir().unwrap();
-    let engine = begun(dir.path()).await;
-    for n in 0..9 {
-        give(&engine, NAMES[n % 3], &format!("g-{n}")).await.unwrap();
-    }
+    let engine = given(dir.path()).await;
     let whole = len(dir.path());
     give(&engine, "a", "cut").await.unwrap();
     let killed = killed(dir.path());
@@ -66,6 +79,60 @@ async fn a_commit_that_a_kill_cut_short_did_not_happen_and_all_before_it_did() {
         assert!(matches!(cut_short, Ok(Outcome::New(_))), "{cut_short:?}, cut at {cut}");
         assert!(matches!(other, Ok(Outcome::Duplicate(_))), "{other:?}, cut at {cut}");
         engine.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn of_a_batch_that_a_kill_cut_short_nothing_is_there_and_a_whole_one_is_there_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = given(dir.path()).await;
+    give_many(&engine, "b", "whole").await;
+    let whole = len(dir.path());
+    give_many(&engine, "a", "cut").await;
+    let killed = killed(dir.path());
+    let end = len(dir.path());
+    assert!(end - whole > 20_000, "it goes to the journal: {whole} became {end}");
+    for cut in (whole..end).step_by(2_003).chain([end - 1, end]) {
+        let dir = copy_of(killed.path());
+        OpenOptions::new().write(true).open(file(dir.path())).unwrap().set_len(cut).unwrap();
+        assert_eq!(named(dir.path()), [], "cut at {cut}");
+        let engine = open(dir.path());
+        let of_a = if cut == end { 104 } else { 4 };
+        for (name, expected) in [("a", of_a), ("b", 104), ("c", 4)] {
+            assert_eq!(seq(&engine, name).await.unwrap(), expected, "{name}, cut at {cut}");
+            assert_eq!(entries(&engine, name).await, expected as usize, "{name}, cut at {cut}");
+        }
+        for (name, id, is_there) in [("a", "cut-7", cut == end), ("b", "whole-99", true)] {
+            let done = give(&engine, name, id).await.unwrap();
+            assert_eq!(matches!(done, Outcome::Duplicate(_)), is_there, "{done:?}, cut at {cut}");
+        }
+        engine.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_byte_that_flips_in_a_batch_hurts_its_feed_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = given(dir.path()).await;
+    let from = len(dir.path());
+    give_many(&engine, "b", "many").await;
+    let to = len(dir.path());
+    // Of the last one nobody can say that it was whole.
+    give(&engine, "c", "behind").await.unwrap();
+    let killed = killed(dir.path());
+    for at in (from..to).step_by(1_997) {
+        let dir = copy_of(killed.path());
+        flip(dir.path(), at);
+        assert_eq!(named(dir.path()), [Some("b".to_owned())], "at {at}");
+        let engine = open(dir.path());
+        assert!(matches!(seq(&engine, "b").await, Err(EngineError::FeedDamaged(_))), "at {at}");
+        for (name, expected) in [("a", 4), ("c", 5)] {
+            assert_eq!(seq(&engine, name).await.unwrap(), expected, "{name}, at {at}");
+            give_many(&engine, name, "after").await;
+        }
+        engine.at(NOW, Feeds::settle_log).await.unwrap();
+        engine.close().await.unwrap();
+        assert_eq!(named(dir.path()), [Some("b".to_owned())], "it stays so, at {at}");
     }
 }
 
@@ -104,10 +171,7 @@ async fn a_byte_that_flips_in_the_journal_hurts_the_feed_whose_record_it_is() {
     // Of the last one nobody can say that it was whole.
     for at in (0..ends[4]).step_by(157) {
         let dir = copy_of(killed.path());
-        let hurt = OpenOptions::new().read(true).write(true).open(file(dir.path())).unwrap();
-        let mut byte = [0];
-        hurt.read_exact_at(&mut byte, at).unwrap();
-        hurt.write_all_at(&[byte[0] ^ 0x10], at).unwrap();
+        flip(dir.path(), at);
         let whose = NAMES[ends.iter().position(|end| at < *end).unwrap() % 3];
         assert_eq!(named(dir.path()), [Some(whose.to_owned())], "at {at}");
         let engine = open(dir.path());
@@ -130,10 +194,7 @@ async fn a_byte_that_flips_in_the_journal_hurts_the_feed_whose_record_it_is() {
 #[tokio::test]
 async fn what_is_in_tables_already_is_not_read_from_the_journal_again() {
     let dir = tempfile::tempdir().unwrap();
-    let engine = begun(dir.path()).await;
-    for n in 0..9 {
-        give(&engine, NAMES[n % 3], &format!("g-{n}")).await.unwrap();
-    }
+    let engine = given(dir.path()).await;
     let old = std::fs::read(file(dir.path())).unwrap();
     engine.at(NOW, Feeds::settle_log).await.unwrap();
     for rounds in 0..2 {
@@ -322,6 +383,13 @@ async fn when_nobody_knows_what_of_the_journal_is_in_force_those_who_are_in_it_a
         let expected = if in_journal { vec![Some("a".to_owned())] } else { vec![] };
         assert_eq!(named(dir.path()), expected);
     }
+}
+
+fn flip(dir: &Path, at: u64) {
+    let hurt = OpenOptions::new().read(true).write(true).open(file(dir)).unwrap();
+    let mut byte = [0];
+    hurt.read_exact_at(&mut byte, at).unwrap();
+    hurt.write_all_at(&[byte[0] ^ 0x10], at).unwrap();
 }
 
 fn copy_of(killed: &Path) -> tempfile::TempDir {
