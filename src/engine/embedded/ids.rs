@@ -88,7 +88,8 @@ impl Ids {
             let (key, old) = row.as_ref().map_or((first.id, ""), |(key, body)| (key.as_str(), body.as_str()));
             let old = IdLines::all(old)?;
             let all = merged(&old, new);
-            if old.last().is_none_or(|last| last.id < first.id) {
+            let are_behind = old.last().is_none_or(|last| last.id < first.id);
+            if are_behind && (next.is_none() || new.len() >= MANY) {
                 put_rows(db, feed, key, &all, (old.len(), LONG, LONG))?;
             } else {
                 let most = if new.len() < MANY { SHORT } else { LONG };
