@@ -142,14 +142,10 @@ impl Replica {
                 faults::pass("replica").await;
                 self.heed(notice.ok_or(Stop::Closed)?).await?;
                 self.heed_waiting(notices).await?;
-                if self.gathering.is_none() || self.pending.len() >= GATHER_MOST {
-                    self.flush();
-                }
             }
             () = until(self.gathering) => {
-                self.heed_waiting(notices).await?;
                 self.gathering = None;
-                self.flush();
+                self.heed_waiting(notices).await?;
             }
             () = self.board.hurried() => {
                 self.heed_waiting(notices).await?;
@@ -173,12 +169,16 @@ impl Replica {
         Ok(())
     }
 
-    /// Heeds what waits, until it is time to flush.
+    /// Heeds what waits, and flushes when nothing is to be gathered, or enough is: whoever took a notice, its change must
+    /// not stay behind until the next one.
     async fn heed_waiting(&mut self, notices: &mut Subscription) -> Result<(), Stop> {
         while self.pending.len() < GATHER_MOST
             && let Some(notice) = notices.try_next()
         {
             self.heed(notice).await?;
+        }
+        if self.gathering.is_none() || self.pending.len() >= GATHER_MOST {
+            self.flush();
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ use crate::domain::{GiftId, Millis};
 /// and with pages of 4 KiB.
 const SHORT: usize = 900;
 
-/// When they come behind those that are there, or many at once: what the leaf and a page of its own hold.
+/// When they come behind all of their feed, or many at once: what the leaf and a page of its own hold.
 const LONG: usize = 4300;
 
 /// Ids that are many.
