@@ -14,7 +14,7 @@ use super::board::Board;
 use crate::domain::{
     Change, FeedList, Millis, Op, Policy, Position, RemoveReason, Tag, TellPresence, Visibility,
 };
-use crate::engine::{Engine, EngineError, Head, Missed, Notice, Snapshot, Subscription};
+use crate::engine::{EngineError, FeedStore, Head, Missed, Notice, Snapshot, Subscription};
 use crate::metrics::Metrics;
 use crate::metrics::labels::RepairedBy;
 use crate::supervise::{Beat, faults};
@@ -40,7 +40,7 @@ const RETRY: [Duration; 4] = [
 const EXPIRY_AGAIN: Duration = Duration::from_millis(100);
 
 pub(super) struct Replica {
-    engine: Arc<dyn Engine>,
+    store: Arc<dyn FeedStore>,
     board: Arc<Board>,
     comparisons: watch::Receiver<Option<Head>>,
     beat: Beat,
@@ -77,14 +77,14 @@ impl From<EngineError> for Stop {
 
 impl Replica {
     pub(super) fn new(
-        engine: Arc<dyn Engine>,
+        store: Arc<dyn FeedStore>,
         board: Arc<Board>,
         comparisons: watch::Receiver<Option<Head>>,
         metrics: Arc<Metrics>,
         beat: Beat,
     ) -> Self {
         Replica {
-            engine,
+            store,
             board,
             comparisons,
             list: FeedList::default(),
@@ -118,7 +118,7 @@ impl Replica {
 
     async fn follow(&mut self, failures: &mut usize) -> Stop {
         // Subscribed before anything is read: what changes after the read is noticed.
-        let mut notices = match self.engine.subscribe(self.board.feed()).await {
+        let mut notices = match self.store.subscribe(self.board.feed()).await {
             Ok(notices) => notices,
             Err(error) => return Stop::Again(error),
         };
@@ -234,7 +234,7 @@ impl Replica {
     /// True when history led on.
     async fn catch_up(&mut self) -> Result<bool, Stop> {
         self.suspect = None;
-        let snapshot = self.engine.snapshot(self.board.feed(), Millis::now()).await?;
+        let snapshot = self.store.snapshot(self.board.feed(), Millis::now()).await?;
         // Before anything newer is shown: the policy may have changed with it.
         self.board.set_private(snapshot.policy.visibility == Visibility::Private);
         self.skew_ms = snapshot.now.0 - Millis::now().0;
@@ -274,7 +274,7 @@ impl Replica {
             && snapshot.policy.capacity == self.policy.capacity;
         while leads_on && self.list.at.seq < snapshot.at.seq {
             let most = REFILL.min((snapshot.at.seq - self.list.at.seq) as usize);
-            let missed = self.engine.changes(self.board.feed(), &self.list.at, most).await?;
+            let missed = self.store.changes(self.board.feed(), &self.list.at, most).await?;
             self.beat.works();
             let Missed::Changes(changes) = missed else { return Ok(false) };
             if changes.is_empty() || !changes.iter().all(|change| self.apply(change)) {
@@ -341,7 +341,7 @@ impl Replica {
     /// The store removes expired rows when it is asked for the list; the removals come as notices.
     async fn expire(&mut self) -> Result<(), Stop> {
         self.expiry = None;
-        let snapshot = self.engine.snapshot(self.board.feed(), Millis::now()).await?;
+        let snapshot = self.store.snapshot(self.board.feed(), Millis::now()).await?;
         self.skew_ms = snapshot.now.0 - Millis::now().0;
         self.board.skewed(self.skew_ms);
         self.plan_expiry();
@@ -366,3 +366,6 @@ async fn until(deadline: Option<Instant>) {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests;
