@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
 use crate::support::api::Api;
@@ -63,57 +64,155 @@ fn wal(dir: &Path) -> u64 {
     std::fs::metadata(dir.join("tipcast.db-wal")).map_or(0, |it| it.len())
 }
 
-#[tokio::test]
-async fn no_batch_is_lost_or_half_there_when_a_gateway_is_killed_while_its_log_goes_to_the_tables() {
-    let backing = Backing::folder();
-    let dir = std::path::PathBuf::from(&backing.args()[1]);
-    let mut gateway = Process::on(&backing);
-    for feed in 0..FEEDS {
-        gateway.patch_policy(&format!("show-{feed}"), json!({"dedup": "off", "history": 1_000})).await;
-    }
-    for round in 0..2 {
-        let acknowledged = Arc::new(AtomicU64::new(0));
-        let producers: Vec<_> = (0..FEEDS)
-            .map(|feed| tokio::spawn(produce(Api::clone(&gateway), feed, round, acknowledged.clone())))
-            .collect();
-        let until = Instant::now() + PATIENCE;
-        // The first gifts of a feed go to its tables; from then on the database rests, until what is logged goes there.
-        while acknowledged.load(Ordering::Relaxed) < LOGGED / 2 {
-            assert!(Instant::now() < until, "{acknowledged:?} gifts were taken\n{}", gateway.said());
-            sleep(Duration::from_millis(5)).await;
+/// When a gateway is killed.
+#[derive(Clone, Copy, Debug)]
+enum Kill {
+    /// As soon as anything is written to the database.
+    Grown,
+    /// Where it stands still, at this point of the commit that brings what is logged to the tables.
+    At(&'static str),
+    /// When the producers were told of so many more gifts behind that commit.
+    Behind(u64),
+}
+
+/// A gateway on a folder that is killed and started again.
+struct Scene {
+    backing: Backing,
+    faults: TempDir,
+    gateway: Process,
+    round: u64,
+}
+
+impl Scene {
+    async fn new() -> Scene {
+        let (backing, faults) = (Backing::folder(), TempDir::new().unwrap());
+        let gateway = Scene::gateway(&backing, &faults);
+        for feed in 0..FEEDS {
+            let policy = json!({"dedup": "off", "history": 1_000});
+            gateway.patch_policy(&format!("show-{feed}"), policy).await;
         }
-        let before = wal(&dir);
-        while wal(&dir) == before {
-            assert!(Instant::now() < until, "nothing went to the tables after {acknowledged:?} gifts");
+        Scene { backing, faults, gateway, round: 0 }
+    }
+
+    fn gateway(backing: &Backing, faults: &TempDir) -> Process {
+        let mut env = backing.env();
+        env.push(("TIPCAST_FAULTS".into(), faults.path().display().to_string()));
+        Process::start("127.0.0.1:0", backing.args(), env)
+    }
+
+    async fn until(&self, what: &str, mut there: impl FnMut() -> bool) {
+        let until = Instant::now() + PATIENCE;
+        while !there() {
+            assert!(Instant::now() < until, "in time: {what}\n{}", self.gateway.said());
             sleep(Duration::from_millis(1)).await;
         }
-        assert!(producers.iter().all(|it| !it.is_finished()), "{}", gateway.said());
-        gateway.kill();
+    }
+
+    /// Has batches posted until the gateway is killed; gives what was answered to those of each feed.
+    async fn is_killed(&mut self, when: Kill) -> Vec<Vec<Value>> {
+        let acknowledged = Arc::new(AtomicU64::new(0));
+        let taken = || acknowledged.load(Ordering::Relaxed);
+        let producers: Vec<_> = (0..FEEDS)
+            .map(|feed| produce(Api::clone(&self.gateway), feed, self.round, acknowledged.clone()))
+            .map(tokio::spawn)
+            .collect();
+        // The first gifts of a feed go to its tables; from then on the database rests, until what is logged goes there.
+        self.until("gifts are taken", || taken() >= LOGGED / 2).await;
+        let (point, told) = match when {
+            Kill::Grown => {
+                let dir = std::path::PathBuf::from(&self.backing.args()[1]);
+                let before = wal(&dir);
+                self.until("something goes to the tables", || wal(&dir) != before).await;
+                ("", "")
+            }
+            Kill::At(point) => (point, "stall 3600000"),
+            Kill::Behind(_) => ("after-commit", "stall 0"),
+        };
+        if !point.is_empty() {
+            let (file, struck) =
+                (self.faults.path().join(point), self.faults.path().join(format!("{point}.struck")));
+            std::fs::write(file.with_extension("new"), told).unwrap();
+            std::fs::rename(file.with_extension("new"), file).unwrap();
+            self.until("the log goes to the tables", || struck.exists()).await;
+            std::fs::remove_file(struck).unwrap();
+        }
+        if let Kill::Behind(more) = when {
+            let before = taken();
+            self.until("more is taken", || taken() >= before + more).await;
+        }
+        assert!(producers.iter().all(|it| !it.is_finished()), "{}", self.gateway.said());
+        self.gateway.kill();
         let mut answers = vec![];
         for producer in producers {
             answers.push(producer.await.unwrap());
         }
+        answers
+    }
 
-        gateway = Process::on(&backing);
-        for (feed, answers) in (0..).zip(&answers) {
-            let shown = gateway.get_feed(&format!("show-{feed}")).await;
-            let seq = shown["seq"].as_u64().unwrap();
+    /// Starts it again, and finds every batch that was answered, as it was answered, once.
+    async fn has_all(&mut self, answers: &[Vec<Value>]) {
+        self.gateway = Scene::gateway(&self.backing, &self.faults);
+        for (feed, answers) in (0..).zip(answers) {
+            let name = format!("show-{feed}");
+            let seq = self.gateway.get_feed(&name).await["seq"].as_u64().unwrap();
             assert_eq!(seq % GIFTS, 0, "a batch is there whole or not at all");
             for (n, first) in (0..).zip(answers) {
                 let last = first[GIFTS as usize - 1]["seq"].as_u64();
                 assert!(last <= Some(seq), "batch {n} of feed {feed} is lost: {seq}");
-                let request = gateway.request("POST", &path(feed)).json(&batch(feed, round, n));
+                let request = self.gateway.request("POST", &path(feed)).json(&batch(feed, self.round, n));
                 let said = Api::try_send(request).await.unwrap().json();
                 assert_eq!(said["duplicate"], GIFTS, "{said}");
                 let mut again = first.clone();
                 again.as_array_mut().unwrap().iter_mut().for_each(|it| it["duplicate"] = json!(true));
                 assert_eq!(said["results"], again, "what was acknowledged is remembered as it was");
             }
-            assert_eq!(gateway.get_feed(&format!("show-{feed}")).await["seq"], seq, "nothing came twice");
+            assert_eq!(self.gateway.get_feed(&name).await["seq"], seq, "nothing came twice");
         }
+        self.round += 1;
     }
-    gateway.kill();
-    let args = ["store".to_owned(), "check".to_owned(), "--data-dir".to_owned(), backing.args()[1].clone()];
-    let (status, said) = Process::run(&args);
-    assert!(status.success(), "{said}");
+
+    /// What the ledgers have, and what is on disk, is what the feeds show.
+    async fn ends_whole(mut self) {
+        for feed in 0..FEEDS {
+            let group = format!("/v1/feeds/show-{feed}/groups/g");
+            let ask = json!({"consumer": "t", "from": "start", "max": 1});
+            let said =
+                Api::try_send(self.gateway.request("POST", &format!("{group}/claim")).json(&ask)).await;
+            assert_eq!(said.unwrap().status, 200);
+            let group = self.gateway.get(&group).await.json();
+            let entries = group["lag"].as_u64().unwrap() + group["pending"].as_u64().unwrap();
+            let seq = &self.gateway.get_feed(&format!("show-{feed}")).await["seq"];
+            assert_eq!(seq, entries, "each gift is in the ledger once: {group}");
+        }
+        self.gateway.kill();
+        let dir = self.backing.args()[1].clone();
+        let (status, said) = Process::run(&["store".into(), "check".into(), "--data-dir".into(), dir]);
+        assert!(status.success(), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn no_batch_is_lost_or_half_there_when_a_gateway_is_killed_while_its_log_goes_to_the_tables() {
+    let mut scene = Scene::new().await;
+    for _ in 0..2 {
+        let answers = scene.is_killed(Kill::Grown).await;
+        scene.has_all(&answers).await;
+    }
+    scene.ends_whole().await;
+}
+
+#[tokio::test]
+async fn a_batch_is_there_once_wherever_its_way_to_the_tables_ends() {
+    for kills in [
+        [Kill::At("before-commit"), Kill::At("after-commit")],
+        [Kill::At("after-commit"), Kill::At("before-commit")],
+        [Kill::Behind(3 * FEEDS * GIFTS), Kill::At("after-commit")],
+    ] {
+        let mut scene = Scene::new().await;
+        for kill in kills {
+            let answers = scene.is_killed(kill).await;
+            scene.has_all(&answers).await;
+        }
+        scene.ends_whole().await;
+    }
 }

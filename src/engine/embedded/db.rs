@@ -48,8 +48,10 @@ impl Db {
             if faults::fails("disk") {
                 return Err(Fault::Disk("the disk of the data folder is full; a test says so".into()));
             }
+            faults::pass_blocking("before-commit");
             let done = self.conn.prepare_cached("COMMIT").and_then(|mut sql| sql.execute([]));
             done.map_err(|e| Fault::of_commit(&e))?;
+            faults::pass_blocking("after-commit");
         }
         Ok(begun)
     }
