@@ -2,6 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -14,11 +16,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The key under which WebDriver names an element (W3C WebDriver, section 11).
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// A chromedriver of this test's own. Dropping it ends it and every browser that it started.
+/// A chromedriver of this test's own. Dropping it ends it and every browser that it started, and removes what they wrote.
 pub struct Driver {
+    /// Leads a process group, in which its browsers are too.
     process: Child,
     port: u16,
     client: reqwest::Client,
+    /// Where they keep profiles and whatever else is temporary.
+    folder: TempDir,
 }
 
 impl Driver {
@@ -26,14 +31,18 @@ impl Driver {
     pub fn start() -> Driver {
         // It takes a free port for IPv4, then wants the same for IPv6; when somebody else took that
         // meanwhile, it ends without a word.
-        let (process, port) = (0..5).find_map(|_| Driver::try_start()).expect("chromedriver says its port");
+        let folder = tempfile::tempdir().unwrap();
+        let started = (0..5).find_map(|_| Driver::try_start(folder.path()));
+        let (process, port) = started.expect("chromedriver says its port");
         let client = crate::support::api::http().timeout(PATIENCE * 2).build().unwrap();
-        Driver { process, port, client }
+        Driver { process, port, client, folder }
     }
 
-    fn try_start() -> Option<(Child, u16)> {
+    fn try_start(folder: &Path) -> Option<(Child, u16)> {
         let mut process = Command::new("chromedriver")
             .arg("--port=0")
+            .env("TMPDIR", folder)
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -64,7 +73,6 @@ impl Driver {
 
     /// Opens a browser of its own on an empty page.
     pub async fn blank(&self) -> Page<'_> {
-        let profile = tempfile::tempdir().unwrap();
         let session = self
             .call(
                 Method::POST,
@@ -75,13 +83,12 @@ impl Driver {
                         "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic",
                         "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking",
                         "--disable-component-update", "--disable-sync",
-                        format!("--user-data-dir={}", profile.path().display()),
                     ] },
                 } } }),
             )
             .await;
         let id = session["sessionId"].as_str().expect("a session has an id").to_owned();
-        Page { driver: self, id, _profile: profile }
+        Page { driver: self, id }
     }
 
     async fn call(&self, method: Method, path: &str, body: Value) -> Value {
@@ -106,23 +113,48 @@ impl Drop for Driver {
             stream.write_all(b"GET /shutdown HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
             stream.read_to_end(&mut Vec::new())
         });
-        let until = Instant::now() + Duration::from_secs(10);
-        while asked.is_ok() && Instant::now() < until {
-            if matches!(self.process.try_wait(), Ok(Some(_))) {
-                return;
+        let group = self.process.id();
+        let ends = || {
+            let until = Instant::now() + Duration::from_secs(10);
+            while is_running(group) && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(20));
             }
-            std::thread::sleep(Duration::from_millis(20));
+        };
+        if asked.is_ok() {
+            ends();
         }
-        let _ = self.process.kill();
+        let _ =
+            Command::new("kill").args(["-KILL", "--", &format!("-{group}")]).stderr(Stdio::null()).status();
         let _ = self.process.wait();
+        // A browser's parts end a moment after it, and write until then: what they write to must be there until the last has.
+        ends();
     }
+}
+
+/// Whether any process of this group runs. One that has ended and is not waited for by anybody does not.
+fn is_running(group: u32) -> bool {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.filter_map(|it| std::fs::read_to_string(it.path().join("stat")).ok()).any(|stat| {
+        // Behind the name, which may hold anything: state, parent, group.
+        let mut rest = stat.rsplit(") ").next().unwrap_or_default().split(' ');
+        rest.next() != Some("Z") && rest.nth(1) == Some(&group.to_string())
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_leaves_nothing_behind() {
+    let driver = Driver::start();
+    let (folder, group) = (driver.folder.path().to_owned(), driver.process.id());
+    driver.open("about:blank").await.go("data:text/html,<p>there").await;
+    assert!(is_running(group) && std::fs::read_dir(&folder).unwrap().next().is_some());
+    drop(driver);
+    assert!(!is_running(group) && !folder.exists());
 }
 
 /// One browser with one page.
 pub struct Page<'a> {
     driver: &'a Driver,
     id: String,
-    _profile: TempDir,
 }
 
 impl Page<'_> {
