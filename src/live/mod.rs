@@ -16,6 +16,7 @@ mod presence;
 mod replica;
 pub mod session;
 pub mod wake;
+mod watching;
 mod wheel;
 pub mod worker;
 

@@ -8,7 +8,7 @@ use rusqlite::{Row as SqlRow, params};
 use super::db::{Db, text};
 use super::fault::{Fault, Step};
 use crate::domain::{DuePlace, FeedId, Millis};
-use crate::engine::{DEAD_KEPT, DeadDue};
+use crate::engine::{DEAD_KEPT, DeadDue, DueFeed, DueTurn};
 
 /// An entry of a feed's due queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +98,15 @@ impl Agenda {
         let feeds: Vec<_> = self.by_time.iter().map_while(is_due).take(max).collect();
         let next = self.by_time.iter().nth(feeds.len()).map(|(at, _)| *at);
         (feeds, next)
+    }
+
+    /// See [`crate::engine::DueStore::claim_due`]. There is one process, so a turn needs no end: the feed stays in
+    /// the agenda until its step has put it elsewhere.
+    pub(super) fn turn(&self, max: usize, now: Millis) -> DueTurn {
+        let (feeds, next) = self.come(max, now);
+        let turn = |feed| DueFeed { feed, token: String::new(), reclaimed: false };
+        let feeds = feeds.into_iter().map(turn).collect();
+        DueTurn { feeds, next_in_ms: next.map(|at| at.since(now)), waiting: self.waiting() }
     }
 
     /// Feeds in which something waits.

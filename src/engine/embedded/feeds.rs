@@ -1,11 +1,8 @@
 //! Every feed that was asked for lately, the group of calls that is committed next, and the feeds that are damaged.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-use rusqlite::Connection;
 
 use super::EmbeddedOptions;
 use super::db::Db;
@@ -13,12 +10,13 @@ use super::fault::{Fault, Step};
 use super::feed::Feed;
 use super::journal::{self, Journal};
 use super::log::Log;
-use super::mend::Unmended;
+use super::mending::{Mending, Unmended};
+use super::proof::Proof;
 use super::steady::Steady;
 use super::txn::{Common, FeedTxn};
-use super::{due, entries, folder, open};
+use super::{entries, folder};
 use crate::domain::{FeedId, Millis};
-use crate::engine::Notice;
+use crate::engine::{DueTurn, Notice};
 use crate::metrics::Metrics;
 
 /// Feeds kept in memory when idle; the rest is read back when asked for.
@@ -30,12 +28,6 @@ const UNTIDY: usize = 4096;
 /// How often it does so otherwise, while it is called.
 const TIDY_EVERY: Duration = Duration::from_secs(1);
 
-/// How soon after it was mended the file may be mended again.
-const MEND_EVERY: Duration = Duration::from_secs(600);
-
-/// What a probe writes after the disk had refused: more than most calls do.
-const FILLER: usize = 1 << 20;
-
 /// See the module.
 pub(super) struct Feeds {
     pub(super) db: Db,
@@ -45,21 +37,10 @@ pub(super) struct Feeds {
     damaged: HashMap<FeedId, String>,
     /// True when a feed turned out to be damaged that had its part in this group already.
     must_rerun: bool,
-    /// Why the file must be mended before this group can go on, if it must.
-    must_mend: Option<String>,
-    /// When the file was mended last, or could not be.
-    mended: Option<Instant>,
-    /// True while the file is closed because it could not be opened again.
-    is_closed: bool,
-    file: PathBuf,
+    mending: Mending,
     steady: Steady,
     tidied: Instant,
-    /// Commits that wrote something since the last probe.
-    commits: u64,
-    /// True after the disk had refused, until a probe has proved that there is room again.
-    refused: bool,
-    /// True when this group holds a probe.
-    probing: bool,
+    proof: Proof,
 }
 
 impl Feeds {
@@ -76,15 +57,10 @@ impl Feeds {
             by_name: HashMap::new(),
             damaged: HashMap::new(),
             must_rerun: false,
-            must_mend: None,
-            mended: None,
-            is_closed: false,
-            file: folder::database(&options.data_dir),
+            mending: Mending::new(folder::database(&options.data_dir)),
             steady: Steady::new(options.steady_for, Instant::now(), &options.data_dir),
             tidied: Instant::now(),
-            commits: 0,
-            refused: false,
-            probing: false,
+            proof: Proof::default(),
         })
     }
 
@@ -117,7 +93,7 @@ impl Feeds {
         match fault {
             // Whose records stood there is not known before the file is mended.
             Fault::Unreadable(why) if self.may_mend() => {
-                self.must_mend = Some(why.clone());
+                self.mending.wants(&why);
                 if self.db.is_refusing() {
                     self.give_up(name);
                 }
@@ -200,24 +176,21 @@ impl Feeds {
 
     /// Why the group must be taken back and run again after the file was mended, if it must.
     pub(super) fn must_mend(&self) -> Option<String> {
-        self.must_mend.clone().filter(|_| !self.db.is_refusing())
+        self.mending.wanted().filter(|_| !self.db.is_refusing())
     }
 
     /// False for a while after the file was mended, or could not be.
     pub(super) fn may_mend(&self) -> bool {
-        self.mended.is_none_or(|at| at.elapsed() >= MEND_EVERY)
+        self.mending.may()
     }
 
     /// Mends the file, because a page of it cannot be read, and reads from it what memory knows. When that is of no
     /// use the file stays as it is, and the damage is the feed's that met it. An error says why it can be mended
     /// later, or not be opened again.
     pub(super) fn mend(&mut self, why: &str) -> Result<(), String> {
-        let nothing = Connection::open_in_memory().map_err(|e| e.to_string())?;
-        drop(std::mem::replace(&mut self.db, Db::new(nothing)));
-        let mended = open::mend(&self.file, why);
+        let mended = self.mending.mend(&mut self.db, why)?;
         self.by_name.clear();
-        self.is_closed = true;
-        self.reopen()?;
+        self.mending.reopen(&mut self.db)?;
         match mended {
             Ok(lost) => {
                 let is_marked = journal::put_generation(&self.db.conn, self.journal.generation());
@@ -236,17 +209,7 @@ impl Feeds {
                  answer 503. Stop, and restore it from a backup"
             ),
         }
-        self.mended = Some(Instant::now());
-        Ok(())
-    }
-
-    /// Opens the file again if it had to be closed.
-    fn reopen(&mut self) -> Result<(), String> {
-        if std::mem::take(&mut self.is_closed) {
-            let reopened = open::reopen(&self.file);
-            self.is_closed = reopened.is_err();
-            self.db = reopened?;
-        }
+        self.mending.is_done();
         Ok(())
     }
 
@@ -280,8 +243,7 @@ impl Feeds {
             return Err(Fault::garbled("a feed of this group is damaged"));
         }
         let wrote = self.common.log.commit(&self.db, &mut self.journal)?;
-        self.commits += u64::from(wrote);
-        self.refused &= !std::mem::take(&mut self.probing);
+        self.proof.committed(wrote);
         Ok(wrote)
     }
 
@@ -365,8 +327,10 @@ impl Feeds {
     /// Takes a failed group back. Memory is ahead of the disk in the feeds that it touched, and nowhere else.
     pub(super) fn take_back(&mut self) {
         self.db.rollback();
-        (self.must_rerun, self.probing, self.must_mend) = (false, false, None);
-        if let Err(why) = self.reopen() {
+        self.must_rerun = false;
+        self.proof.taken_back();
+        self.mending.taken_back();
+        if let Err(why) = self.mending.reopen(&mut self.db) {
             tracing::warn!(why, "the database could not be opened again; trying again later");
         }
         let touched = std::mem::take(&mut self.common.touched);
@@ -396,33 +360,27 @@ impl Feeds {
         self.common.touched.retain(|touched| touched != name);
     }
 
-    /// True after the disk had refused, until a probe has proved that a write is possible again.
+    /// See [`Proof::is_refused`].
     pub(super) fn is_refused(&self) -> bool {
-        self.refused
+        self.proof.is_refused()
     }
 
     /// Has every write of the next run refused, or with none allows them again.
     pub(super) fn refuse(&mut self, why: Option<String>) {
-        self.refused |= why.is_some();
+        if why.is_some() {
+            self.proof.refused();
+        }
         self.db.refuse(why);
     }
 
-    /// Proves that a write is possible now: by those that were, or by writing.
+    /// See [`super::due::Agenda::turn`].
+    pub(super) fn claim_due(&self, max: usize, now: Millis) -> DueTurn {
+        self.common.agenda.turn(max, now)
+    }
+
+    /// See [`Proof::probe`].
     pub(super) fn probe(&mut self) -> Step<()> {
-        if !self.refused && std::mem::take(&mut self.commits) > 0 {
-            return Ok(());
-        }
-        self.db.begin()?;
-        self.probing = true;
-        let filler = vec![0x54; if self.refused { FILLER } else { 0 }];
-        let sql =
-            "INSERT OR REPLACE INTO probe VALUES (1, 1 + coalesce((SELECT count FROM probe), 0), ?1, 0)";
-        if self.refused {
-            self.journal.prove(&filler)?;
-        }
-        self.db.run(sql, [filler])?;
-        let sql = "UPDATE probe SET seal = seal(one, count, filler)";
-        self.db.run(sql, []).map(drop)
+        self.proof.probe(&self.db, &mut self.journal)
     }
 
     /// Forgets ids whose window is over at `now`, in a commit of its own, if it is time for that.
@@ -452,17 +410,4 @@ fn forget(common: &mut Common, name: &FeedId) {
     common.agenda.set(name, None, Millis(0));
     common.jobs.remove_feed(name);
     common.log.keep(name);
-}
-
-/// When each feed has something due is known in memory; see [`due::Agenda`].
-impl Feeds {
-    /// See [`crate::engine::DueStore::claim_due`]. There is one process, so a turn needs no end: the feed stays in
-    /// the agenda until its step has put it elsewhere.
-    pub(super) fn claim_due(&self, max: usize, now: Millis) -> crate::engine::DueTurn {
-        let agenda: &due::Agenda = &self.common.agenda;
-        let (feeds, next) = agenda.come(max, now);
-        let turn = |feed| crate::engine::DueFeed { feed, token: String::new(), reclaimed: false };
-        let feeds = feeds.into_iter().map(turn).collect();
-        crate::engine::DueTurn { feeds, next_in_ms: next.map(|at| at.since(now)), waiting: agenda.waiting() }
-    }
 }

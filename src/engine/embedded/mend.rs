@@ -16,7 +16,8 @@ use rusqlite::{Connection, ErrorCode, params, params_from_iter};
 use super::fault::sentence;
 use super::folder::private;
 use super::layouts::{self, NEWEST, tables};
-use super::pages::{Found, Kind, Pages, Value};
+use super::pages::{Found, Kind, Pages};
+use super::values::Value;
 use crate::domain::FeedId;
 
 /// How many damaged files are kept beside the database.

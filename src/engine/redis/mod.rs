@@ -32,6 +32,7 @@ mod sources;
 mod store_clock;
 mod stores;
 mod tags;
+mod thought;
 mod totals;
 mod turns;
 mod viewers;

@@ -6,9 +6,6 @@
 //! A feed that others write to as well costs a look each time, which is cheaper than to be refused. Where others come in
 //! between even so, it is left to `plain` for a while.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use redis::Value;
 
 #[cfg(test)]
@@ -21,18 +18,10 @@ use super::runner::Runner;
 use super::scripts::{self, Call};
 use super::store_clock::{Moment, StoreClocks, Told};
 use super::tags::random;
+use super::thought::{Thought, Thoughts};
 use super::wire::Garbled;
-use crate::domain::{FeedId, Gift, Millis, Position, Tag};
+use crate::domain::{FeedId, Gift, Millis, Position};
 use crate::metrics::labels::ReadyCall;
-
-/// Feeds of which it is remembered what they hold.
-const FEEDS: usize = 16_384;
-
-/// Calls for which a feed is left alone at most, once somebody else came in between.
-const REST: u32 = 64;
-
-/// Calls of one feed that may be under way and still be told from what others wrote.
-const UNDER_WAY: usize = 4;
 
 /// How long ids and locks are kept where the script is not told: under the default policy.
 const USUAL: (u64, Option<u64>) = (86_460_000, Some(65_000));
@@ -85,61 +74,6 @@ impl Answer {
     }
 }
 
-/// Changes that this process made, or saw made, one after the other: `first` to `last` have this mark.
-#[derive(Clone, Copy)]
-struct Steps {
-    first: u64,
-    last: u64,
-    tag: Tag,
-}
-
-/// What is thought of one feed.
-#[derive(Default)]
-struct Thought {
-    /// What it holds once every call under way was taken.
-    held: Option<Held>,
-    /// What led there, the newest last.
-    steps: Vec<Steps>,
-    /// What was known when it was looked at, which the store said is its past.
-    seen: Option<Mark>,
-    /// Moves whenever `held` is no longer what a call under way was made on.
-    life: u64,
-    /// Moves with every change of `held`.
-    version: u64,
-    /// Somebody else wrote to it: it is looked at first.
-    shared: bool,
-    /// Calls that are not tried here.
-    rest: u32,
-    /// Others came in between: each time doubles the rest.
-    races: u32,
-}
-
-impl Thought {
-    /// Whether what is known of the feed is the past of what it is thought to hold.
-    fn follows(&self, known: Option<&Mark>) -> bool {
-        let Some(Mark { at, tag }) = known else { return true };
-        let is_step = |step: &Steps| step.tag == *tag && (step.first..=step.last).contains(&at.seq);
-        self.seen.as_ref() == known
-            || self.held.as_ref().is_some_and(|held| held.mark().at.epoch == at.epoch)
-                && self.steps.iter().any(is_step)
-    }
-
-    fn step(&mut self, first: u64, last: u64, tag: Tag) {
-        if self.steps.len() > UNDER_WAY {
-            self.steps.remove(0);
-        }
-        self.steps.push(Steps { first, last, tag });
-        self.version += 1;
-    }
-
-    /// Calls under way are made on something else than what it holds.
-    fn forget(&mut self) {
-        self.held = None;
-        self.steps.clear();
-        (self.life, self.version) = (self.life + 1, self.version + 1);
-    }
-}
-
 /// One publishing, whatever is tried for it.
 pub(super) struct Wish<'a> {
     pub runner: &'a Runner,
@@ -172,24 +106,11 @@ enum Next {
 /// See the module.
 #[derive(Default)]
 pub(super) struct Ready {
-    thoughts: Mutex<HashMap<FeedId, Thought>>,
+    thoughts: Thoughts,
     clocks: StoreClocks,
 }
 
 impl Ready {
-    fn locked(&self) -> MutexGuard<'_, HashMap<FeedId, Thought>> {
-        self.thoughts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Works on what is thought of the feed.
-    fn thought<T>(&self, feed: &FeedId, work: impl FnOnce(&mut Thought) -> T) -> T {
-        let mut thoughts = self.locked();
-        if thoughts.len() >= FEEDS && !thoughts.contains_key(feed) {
-            thoughts.clear();
-        }
-        work(thoughts.entry(feed.clone()).or_default())
-    }
-
     /// Takes the gifts. `lasting` says how long what is written lasts under a policy; none where that is not for here.
     pub async fn publish(
         &self,
@@ -197,12 +118,7 @@ impl Ready {
         lasting: impl Fn(&Held) -> Option<Lasting>,
     ) -> Result<Said, Fault> {
         let feed = wish.feed;
-        let rests = |it: &mut Thought| {
-            let rests = it.rest > 0;
-            it.rest = it.rest.saturating_sub(1);
-            rests
-        };
-        if self.thought(feed, rests) {
+        if self.thoughts.of(feed, Thought::rests) {
             return Ok(Said::Unsure);
         }
         let mut looked = false;
@@ -234,7 +150,7 @@ impl Ready {
                 }
                 Answer::Otherwise => {
                     let by_others = self.refused(feed, made.life);
-                    self.thought(feed, |it| it.shared |= by_others);
+                    self.thoughts.of(feed, |it| it.shared |= by_others);
                 }
                 Answer::Clock(time) => {
                     let _ = self.refused(feed, made.life);
@@ -243,10 +159,7 @@ impl Ready {
             }
             looked = false;
         }
-        self.thought(feed, |it| {
-            it.rest = (1 << it.races.min(6)).min(REST);
-            it.races += 1;
-        });
+        self.thoughts.of(feed, Thought::leave_alone);
         Ok(Said::Unsure)
     }
 
@@ -266,7 +179,7 @@ impl Ready {
         };
         let Some(Told { time, ask }) = time else { return Ok(look) };
         let known = runner.known.get(feed);
-        self.thought(feed, |thought| {
+        self.thoughts.of(feed, |thought| {
             if thought.shared && !looked || !thought.follows(known.as_ref()) {
                 return Ok(look);
             }
@@ -304,7 +217,7 @@ impl Ready {
             self.clocks.agreed(&shard.endpoint, at);
         }
         if !looked {
-            self.thought(wish.feed, |it| it.races = 0);
+            self.thoughts.of(wish.feed, |it| it.races = 0);
         }
         wish.runner.known.replied(wish.feed, made.known.as_ref(), made.mark.clone());
         Said::Took(made.mark.at)
@@ -313,7 +226,7 @@ impl Ready {
     /// A call was not taken, or nobody knows: what was thought to come of it does not hold. False when that was found out
     /// before, by a call that this one was made on.
     fn refused(&self, feed: &FeedId, life: u64) -> bool {
-        self.thought(feed, |it| {
+        self.thoughts.of(feed, |it| {
             let first = it.life == life;
             if first {
                 it.forget();
@@ -334,7 +247,7 @@ impl Ready {
         let known = runner.known.get(feed);
         let said = known.as_ref().map(|Mark { at, tag }| format!("{} {} {tag} ", at.epoch, at.seq));
         call.arg("known", said.unwrap_or_default());
-        let version = self.thought(feed, |it| it.version);
+        let version = self.thoughts.of(feed, |it| it.version);
         runner.options.metrics.redis_ready_calls[ReadyCall::Look].inc();
         let texts = runner.run::<Vec<String>>(&call).await;
         let texts = texts.inspect_err(|fault| runner.damaged.met(feed, fault))?;
@@ -345,7 +258,7 @@ impl Ready {
         let time = number(seconds)? * 1_000 + number(micros)? / 1_000;
         self.clocks.said(&runner.topology.owner(slot(wish))?.endpoint, time, Moment::now());
         let held = Held::read(meta, list, policy, reports, entries);
-        Ok(self.thought(feed, |it| {
+        Ok(self.thoughts.of(feed, |it| {
             // Somebody took gifts of it meanwhile, or looked.
             if it.version != version {
                 return None;
@@ -353,7 +266,7 @@ impl Ready {
             let Some(held) = held else {
                 // What is not plain about it stays a while.
                 it.forget();
-                (it.rest, it.races) = ((1 << it.races.min(6)).min(REST), it.races + 1);
+                it.leave_alone();
                 return Some(Said::Unsure);
             };
             if it.held.as_ref() == Some(&held) {

@@ -12,8 +12,10 @@
 pub mod attend;
 mod counts;
 mod framing;
+mod phase;
 mod register;
 pub mod stream;
 
 pub use counts::Counts;
-pub use register::{Bounds, Inbound, Peer, Settings, Times, UnderWay, WatcherSeat, refusal};
+pub use phase::Times;
+pub use register::{Bounds, Inbound, Peer, Settings, UnderWay, WatcherSeat, refusal};

@@ -1,15 +1,15 @@
 //! The register of open connections: what each is about and since when, and which are to be cut.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use actix_web::http::header::HeaderValue;
-use futures_util::task::AtomicWaker;
 use slab::Slab;
 
 use super::counts::Counts;
+use super::phase::{Phase, State, Times, overdue};
 use crate::http::door::address::counted;
 use crate::metrics::Metrics;
 use crate::metrics::labels::{Cut, Turned};
@@ -21,9 +21,6 @@ pub use handshakes::UnderWay;
 
 /// How often connections are looked through.
 const SWEEP_EVERY: Duration = Duration::from_millis(250);
-
-/// How much later than the server's own timers ours are.
-const GRACE: Duration = Duration::from_millis(500);
 
 /// When there is no room, this part of all connections is to make some, at least one.
 const ROOM_PART: usize = 64;
@@ -50,17 +47,6 @@ pub struct Settings {
     pub times: Times,
     /// The value of `Strict-Transport-Security`, if it is sent.
     pub hsts: Option<HeaderValue>,
-}
-
-/// How long a connection may take for what.
-#[derive(Clone, Copy, Debug)]
-pub struct Times {
-    /// For a head, from its first byte, or from the connection's begin.
-    pub head: Duration,
-    /// For the rest of a body after the answer.
-    pub body: Duration,
-    /// Between two requests; zero where there is only one.
-    pub keep_alive: Duration,
 }
 
 /// What a client is told that finds no place, before any request.
@@ -207,33 +193,6 @@ impl Inbound {
     }
 }
 
-/// What a connection is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(super) enum Phase {
-    /// Nothing has come yet.
-    New,
-    /// A head is coming.
-    Head,
-    /// A request is being answered, which has time-outs of its own.
-    Busy,
-    /// The request was answered, or judged, before its body had come whole.
-    Rest,
-    /// Between two requests.
-    Idle,
-    /// A TLS handshake is under way.
-    Opening,
-}
-
-impl Phase {
-    fn of(n: u8) -> Phase {
-        [Phase::New, Phase::Head, Phase::Busy, Phase::Rest, Phase::Idle, Phase::Opening]
-            .into_iter()
-            .find(|phase| *phase as u8 == n)
-            .unwrap_or(Phase::Busy)
-    }
-}
-
 /// An open connection. The register forgets it when the last handle to it is dropped.
 #[derive(Debug)]
 pub struct Peer {
@@ -246,49 +205,9 @@ pub struct Peer {
     left: AtomicBool,
 }
 
-/// What the connection's own task writes and the sweep reads.
-#[derive(Debug, Default)]
-pub(super) struct State {
-    phase: AtomicU8,
-    /// The phase after the request that is being answered, as far as is known.
-    next: AtomicU8,
-    /// The request was judged, and its answer waits for the rest of its body.
-    judged: AtomicBool,
-    /// When the phase began, in milliseconds since the register did.
-    since: AtomicU64,
-    /// Requests that were answered whole; wraps around, as the count of heads does.
-    answered: AtomicU32,
-    cut: AtomicBool,
-    task: AtomicWaker,
-}
-
-impl State {
-    pub(super) fn phase(&self) -> Phase {
-        Phase::of(self.phase.load(Ordering::Relaxed))
-    }
-
-    /// For how long it has been in its phase at `now`, in milliseconds since the register began.
-    pub(super) fn lasts(&self, now: u64) -> Duration {
-        Duration::from_millis(now.saturating_sub(self.since.load(Ordering::Relaxed)))
-    }
-
-    pub(super) fn is_cut(&self) -> bool {
-        self.cut.load(Ordering::Relaxed)
-    }
-
-    /// Ends the connection. False when it was cut already.
-    pub(super) fn cut(&self) -> bool {
-        let first = !self.cut.swap(true, Ordering::Relaxed);
-        if first {
-            self.task.wake();
-        }
-        first
-    }
-}
-
 impl Peer {
     pub(super) fn new(inbound: Arc<Inbound>, address: Option<IpAddr>, now: u64) -> Arc<Peer> {
-        let state = Arc::new(State { since: AtomicU64::new(now), ..State::default() });
+        let state = Arc::new(State::new(now));
         let key = inbound.locked().all.insert(state.clone());
         Arc::new(Peer { inbound, key, address, state, left: AtomicBool::new(false) })
     }
@@ -319,49 +238,43 @@ impl Peer {
 
     /// The task that is to notice when the connection is cut.
     pub fn watch(&self, task: &std::task::Waker) {
-        self.state.task.register(task);
+        self.state.watch(task);
     }
 
     /// Enters a phase.
     pub(super) fn enter(&self, phase: Phase) {
-        if self.state.phase() != phase {
-            self.state.since.store(self.inbound.now(), Ordering::Relaxed);
-            self.state.phase.store(phase as u8, Ordering::Relaxed);
-        }
+        self.state.enter(phase, || self.inbound.now());
     }
 
     /// Something moved: a slow client that takes an answer is not idle.
     pub(super) fn moved(&self) {
-        if self.state.phase() == Phase::Idle {
-            self.state.since.store(self.inbound.now(), Ordering::Relaxed);
-        }
+        self.state.moved(|| self.inbound.now());
     }
 
     /// Something came of a request that is not answered yet.
     pub(super) fn goes_on(&self) {
-        self.enter(if self.state.judged.load(Ordering::Relaxed) { Phase::Rest } else { Phase::Busy });
+        self.enter(if self.state.is_judged() { Phase::Rest } else { Phase::Busy });
     }
 
     /// What the request asks for was decided; only the rest of its body is waited for, as if it were answered.
     pub(super) fn is_judged(&self) {
-        self.state.judged.store(true, Ordering::Relaxed);
+        self.state.judge();
         self.enter(Phase::Rest);
     }
 
     pub(super) fn answered(&self) -> u32 {
-        self.state.answered.load(Ordering::Relaxed)
+        self.state.answered()
     }
 
     /// What is there beside the request that is being answered: the rest of its body, or the next head.
     pub(super) fn expects(&self, next: Phase) {
-        self.state.next.store(next as u8, Ordering::Relaxed);
+        self.state.expects(next);
     }
 
     /// A request was answered whole, or given up.
     pub(super) fn answers(&self) {
-        self.state.answered.fetch_add(1, Ordering::Relaxed);
-        self.state.judged.store(false, Ordering::Relaxed);
-        self.enter(Phase::of(self.state.next.load(Ordering::Relaxed)));
+        let next = self.state.answers();
+        self.enter(next);
     }
 
     /// It is a watcher's, served by a thread of sockets: from now on the watcher's own deadlines hold, and it only
@@ -411,20 +324,6 @@ impl Inbound {
         open.of.leave(address);
         self.metrics.connections.set(open.count() as i64);
     }
-}
-
-/// Why a connection in `phase` that lasted for so long is to be cut, if it is.
-pub(super) fn overdue(phase: Phase, lasts: Duration, times: &Times) -> Option<Cut> {
-    let (most, why) = match phase {
-        // The server's own timer answers 408 first, for the first head of a connection.
-        Phase::New | Phase::Head | Phase::Opening => (times.head + GRACE, Cut::Head),
-        Phase::Rest => (times.body, Cut::Body),
-        // Where none is kept the server ends it by itself, once the answer has gone out.
-        Phase::Idle if times.keep_alive.is_zero() => (times.head + GRACE, Cut::Idle),
-        Phase::Idle => (times.keep_alive, Cut::Idle),
-        Phase::Busy => return None,
-    };
-    (lasts >= most).then_some(why)
 }
 
 impl Open {

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::framing::Framing;
-use super::register::{Peer, Phase};
+use super::phase::Phase;
+use super::register::Peer;
 
 /// A connection's bytes on their way to the server, and back. Nothing is held up or changed, but a head
 /// with a bare LF: that is made unreadable, so that the server refuses it.

@@ -1,0 +1,155 @@
+//! What a connection is about, since when, and how long that may last.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::task::Waker;
+use std::time::Duration;
+
+use futures_util::task::AtomicWaker;
+
+use crate::metrics::labels::Cut;
+
+/// How much later than the server's own timers ours are.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// How long a connection may take for what.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// For a head, from its first byte, or from the connection's begin.
+    pub head: Duration,
+    /// For the rest of a body after the answer.
+    pub body: Duration,
+    /// Between two requests; zero where there is only one.
+    pub keep_alive: Duration,
+}
+
+/// What a connection is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Phase {
+    /// Nothing has come yet.
+    New,
+    /// A head is coming.
+    Head,
+    /// A request is being answered, which has time-outs of its own.
+    Busy,
+    /// The request was answered, or judged, before its body had come whole.
+    Rest,
+    /// Between two requests.
+    Idle,
+    /// A TLS handshake is under way.
+    Opening,
+}
+
+impl Phase {
+    fn of(n: u8) -> Phase {
+        [Phase::New, Phase::Head, Phase::Busy, Phase::Rest, Phase::Idle, Phase::Opening]
+            .into_iter()
+            .find(|phase| *phase as u8 == n)
+            .unwrap_or(Phase::Busy)
+    }
+}
+
+/// What the connection's own task writes and the sweep reads.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    phase: AtomicU8,
+    /// The phase after the request that is being answered, as far as is known.
+    next: AtomicU8,
+    /// The request was judged, and its answer waits for the rest of its body.
+    judged: AtomicBool,
+    /// When the phase began, in milliseconds since the register did.
+    since: AtomicU64,
+    /// Requests that were answered whole; wraps around, as the count of heads does.
+    answered: AtomicU32,
+    cut: AtomicBool,
+    task: AtomicWaker,
+}
+
+impl State {
+    /// Of a connection that begins at `now`, in milliseconds since the register did.
+    pub(super) fn new(now: u64) -> State {
+        State { since: AtomicU64::new(now), ..State::default() }
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        Phase::of(self.phase.load(Ordering::Relaxed))
+    }
+
+    /// For how long it has been in its phase at `now`.
+    pub(super) fn lasts(&self, now: u64) -> Duration {
+        Duration::from_millis(now.saturating_sub(self.since.load(Ordering::Relaxed)))
+    }
+
+    pub(super) fn is_cut(&self) -> bool {
+        self.cut.load(Ordering::Relaxed)
+    }
+
+    /// Ends the connection. False when it was cut already.
+    pub(super) fn cut(&self) -> bool {
+        let first = !self.cut.swap(true, Ordering::Relaxed);
+        if first {
+            self.task.wake();
+        }
+        first
+    }
+
+    /// The task that is to notice when the connection is cut.
+    pub(super) fn watch(&self, task: &Waker) {
+        self.task.register(task);
+    }
+
+    /// Enters a phase, if it is in another.
+    pub(super) fn enter(&self, phase: Phase, now: impl FnOnce() -> u64) {
+        if self.phase() != phase {
+            self.since.store(now(), Ordering::Relaxed);
+            self.phase.store(phase as u8, Ordering::Relaxed);
+        }
+    }
+
+    /// Something moved: a slow client that takes an answer is not idle.
+    pub(super) fn moved(&self, now: impl FnOnce() -> u64) {
+        if self.phase() == Phase::Idle {
+            self.since.store(now(), Ordering::Relaxed);
+        }
+    }
+
+    /// What the request asks for was decided.
+    pub(super) fn judge(&self) {
+        self.judged.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_judged(&self) -> bool {
+        self.judged.load(Ordering::Relaxed)
+    }
+
+    /// Requests that were answered; wraps around.
+    pub(super) fn answered(&self) -> u32 {
+        self.answered.load(Ordering::Relaxed)
+    }
+
+    /// The phase after the request that is being answered.
+    pub(super) fn expects(&self, next: Phase) {
+        self.next.store(next as u8, Ordering::Relaxed);
+    }
+
+    /// A request was answered whole, or given up; gives the phase after it.
+    pub(super) fn answers(&self) -> Phase {
+        self.answered.fetch_add(1, Ordering::Relaxed);
+        self.judged.store(false, Ordering::Relaxed);
+        Phase::of(self.next.load(Ordering::Relaxed))
+    }
+}
+
+/// Why a connection in `phase` that lasted for so long is to be cut, if it is.
+pub(super) fn overdue(phase: Phase, lasts: Duration, times: &Times) -> Option<Cut> {
+    let (most, why) = match phase {
+        // The server's own timer answers 408 first, for the first head of a connection.
+        Phase::New | Phase::Head | Phase::Opening => (times.head + GRACE, Cut::Head),
+        Phase::Rest => (times.body, Cut::Body),
+        // Where none is kept the server ends it by itself, once the answer has gone out.
+        Phase::Idle if times.keep_alive.is_zero() => (times.head + GRACE, Cut::Idle),
+        Phase::Idle => (times.keep_alive, Cut::Idle),
+        Phase::Busy => return None,
+    };
+    (lasts >= most).then_some(why)
+}
