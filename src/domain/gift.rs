@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::json::{self, Fault, Field, Object, Refused};
+use super::json::{self, Fault, Field, Json, Object, Refused};
 use super::{Fingerprint, GiftId, Millis, Trace, text};
 
 /// The longest delay of a scheduled gift: a week, in milliseconds.
@@ -97,13 +97,18 @@ pub struct Gift {
 }
 
 impl Gift {
-    /// Reads one gift from the JSON value `raw` standing at `pointer`.
+    /// Reads one gift from a JSON value. Faults' pointers begin with it.
     ///
     /// `key` is the request's `Idempotency-Key`: the same thing as the body's `id`. With neither,
     /// the gift gets a fresh id.
     pub fn parse(raw: &RawValue, key: Option<&GiftId>) -> Result<Gift, Refused> {
+        Gift::parse_body(raw.into(), key)
+    }
+
+    /// As [`Gift::parse`], of a whole body.
+    pub fn parse_body(body: Json<'_>, key: Option<&GiftId>) -> Result<Gift, Refused> {
         let mut faults = Vec::new();
-        let read = Object::open(raw, &mut faults).and_then(|body| Self::read(body, key, &mut faults));
+        let read = Object::open(body, &mut faults).and_then(|body| Self::read(body, key, &mut faults));
         Self::judged(read, faults)
     }
 
@@ -357,6 +362,9 @@ pub(super) fn display_text(
     faults: &mut Vec<Fault>,
 ) -> Option<String> {
     let raw = field.text(faults)?;
+    if field.is_plain() && (least..=most).contains(&raw.len()) {
+        return Some(raw.into_owned());
+    }
     let clean = text::clean(&raw);
     // No text has more characters than bytes.
     let too_long = raw.len() > most && clean.chars().count() > most && raw.chars().count() > most;

@@ -5,14 +5,16 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::rc::Rc;
 
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use smallvec::SmallVec;
 
 use crate::spelling::nearest;
-use members::{Elements, Members};
+use scan::{Looks, Nodes};
 
-mod members;
+mod scan;
 
 /// One thing wrong with a body: where (a JSON pointer, RFC 6901) and what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,12 +36,47 @@ pub enum Refused {
 
 /// Checks that `bytes` are one JSON text in UTF-8 and gives it back unread.
 pub fn syntax(bytes: &[u8]) -> Result<&RawValue, Refused> {
+    let text = text_of(bytes)?;
+    serde_json::from_str::<&RawValue>(text).map_err(|e| Refused::Syntax(e.to_string()))
+}
+
+fn text_of(bytes: &[u8]) -> Result<&str, Refused> {
     let text = std::str::from_utf8(bytes)
         .map_err(|e| Refused::Syntax(format!("the body is not UTF-8 at byte {}", e.valid_up_to())))?;
     if text.trim_ascii().is_empty() {
         return Err(Refused::Syntax("the body is empty; send a JSON object".into()));
     }
-    serde_json::from_str::<&RawValue>(text).map_err(|e| Refused::Syntax(e.to_string()))
+    Ok(text)
+}
+
+/// A text that was found to be JSON, and where each of its values stands.
+pub struct Json<'a> {
+    text: &'a str,
+    nodes: Nodes,
+}
+
+impl<'a> Json<'a> {
+    /// As [`syntax`]: one walk finds both.
+    pub fn read(bytes: &'a [u8]) -> Result<Json<'a>, Refused> {
+        let text = text_of(bytes)?;
+        match Nodes::of(text) {
+            Some(nodes) => Ok(Json { text, nodes }),
+            // It knows better what is wrong, and says it as for every other body.
+            None => syntax(bytes).map(Json::from),
+        }
+    }
+
+    /// All of it, with what white space stands around it.
+    pub fn text(&self) -> &'a str {
+        self.text
+    }
+}
+
+impl<'a> From<&'a RawValue> for Json<'a> {
+    fn from(raw: &'a RawValue) -> Json<'a> {
+        let text = raw.get();
+        Json { text, nodes: Nodes::of(text).unwrap_or_default() }
+    }
 }
 
 /// Where a field stands, as names from the outside in. Made into a pointer only for a fault: most bodies
@@ -72,10 +109,34 @@ fn spelled(name: &str) -> String {
     format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
+/// A place in a text that was found to be JSON.
+#[derive(Clone)]
+struct Place<'a> {
+    text: &'a str,
+    nodes: Rc<Nodes>,
+    at: usize,
+}
+
+impl<'a> Place<'a> {
+    /// What stands there.
+    fn raw(&self) -> &'a str {
+        self.nodes.value(self.text, self.at)
+    }
+
+    fn field(&self, at: usize, path: FieldPath) -> Field<'a> {
+        let raw = self.nodes.value(self.text, at);
+        let has_more = raw.starts_with(['{', '[']);
+        let within = has_more.then(|| Place { text: self.text, nodes: self.nodes.clone(), at });
+        Field { raw, path, looks: self.nodes.looks(at), within }
+    }
+}
+
 /// The fields of one JSON object, taken one by one. Of a repeated name the last counts.
 pub struct Object<'a> {
     path: FieldPath,
-    fields: Vec<(Cow<'a, str>, &'a str)>,
+    place: Place<'a>,
+    /// Names and where the values stand.
+    fields: SmallVec<[(Cow<'a, str>, usize); 8]>,
     /// What was asked for, as far as it fits: the names that an unknown field may have meant.
     known: [&'static str; KNOWN],
     asked: usize,
@@ -88,45 +149,39 @@ const KNOWN: usize = 24;
 #[derive(serde::Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The text of a string, from what stands between its quotes and with them.
-fn unquoted<'a>(inside: &'a str, quoted: &'a str) -> serde_json::Result<Cow<'a, str>> {
-    // Without leaving early it looks at many bytes at once.
-    if inside.bytes().fold(false, |found, byte| found | (byte == b'\\')) {
-        serde_json::from_str(quoted).map(Cow::Owned)
-    } else {
-        Ok(Cow::Borrowed(inside))
-    }
-}
-
 impl<'a> Object<'a> {
-    /// Opens a body, or an item of one that is judged alone, as an object; anything else is a fault.
-    pub fn open(raw: &'a RawValue, faults: &mut Vec<Fault>) -> Option<Self> {
-        Object::open_at(raw.get(), FieldPath::default(), faults)
+    /// Opens a body as an object; anything else is a fault.
+    pub fn open(json: impl Into<Json<'a>>, faults: &mut Vec<Fault>) -> Option<Self> {
+        let Json { text, nodes } = json.into();
+        Object::open_at(Place { text, nodes: Rc::new(nodes), at: 0 }, FieldPath::default(), faults)
     }
 
-    /// `raw` is a part of a text that was found to be JSON.
-    fn open_at(raw: &'a str, path: FieldPath, faults: &mut Vec<Fault>) -> Option<Self> {
-        if !raw.starts_with('{') {
+    fn open_at(place: Place<'a>, path: FieldPath, faults: &mut Vec<Fault>) -> Option<Self> {
+        if !place.raw().starts_with('{') {
             faults.push(fault(&path.pointer(), "must be an object"));
             return None;
         }
-        let mut fields: Vec<(Cow<'a, str>, &'a str)> = Vec::with_capacity(8);
-        for member in Members::of(raw) {
-            match unquoted(member.inside, member.name) {
-                Ok(name) => {
-                    if fields.iter().any(|(known, _)| *known == name) {
-                        fields.retain(|(known, _)| *known != name);
+        let mut fields = SmallVec::<[(Cow<'a, str>, usize); 8]>::new();
+        for at in place.nodes.within(place.at) {
+            let name = place.nodes.name(place.text, at);
+            let name = if !name.is_escaped {
+                Cow::Borrowed(name.inside)
+            } else {
+                match serde_json::from_str(name.quoted) {
+                    Ok(name) => Cow::Owned(name),
+                    Err(e) => {
+                        let detail = format!("has a member name that cannot be read: {e}");
+                        faults.push(fault(&path.pointer(), detail));
+                        return None;
                     }
-                    fields.push((name, member.value));
                 }
-                Err(e) => {
-                    let detail = format!("has a member name that cannot be read: {e}");
-                    faults.push(fault(&path.pointer(), detail));
-                    return None;
-                }
+            };
+            if fields.iter().any(|(known, _)| *known == name) {
+                fields.retain(|(known, _)| *known != name);
             }
+            fields.push((name, at));
         }
-        Some(Object { path, fields, known: [""; KNOWN], asked: 0 })
+        Some(Object { path, place, fields, known: [""; KNOWN], asked: 0 })
     }
 
     /// The field's raw value and its pointer, or nothing when it is absent.
@@ -136,8 +191,8 @@ impl<'a> Object<'a> {
             self.asked += 1;
         }
         let at = self.fields.iter().position(|(known, _)| known == name)?;
-        let (_, raw) = self.fields.swap_remove(at);
-        Some(Field { raw, path: self.path.inside(name) })
+        let (_, at) = self.fields.swap_remove(at);
+        Some(self.place.field(at, self.path.inside(name)))
     }
 
     /// As [`Object::take`], but absence is a fault.
@@ -200,6 +255,10 @@ pub struct Field<'a> {
     /// The value as it stood in the body.
     pub raw: &'a str,
     path: FieldPath,
+    /// How it looks, if it is a string.
+    looks: Looks,
+    /// Where it stands, if it is an object or an array.
+    within: Option<Place<'a>>,
 }
 
 impl<'a> Field<'a> {
@@ -219,11 +278,19 @@ impl<'a> Field<'a> {
             self.wrong(faults, "must be a string");
             return None;
         };
-        let text = unquoted(inside, self.raw).ok();
+        if !self.looks.is_escaped {
+            return Some(Cow::Borrowed(inside));
+        }
+        let text = serde_json::from_str(self.raw).map(Cow::Owned).ok();
         if text.is_none() {
             self.wrong(faults, "must be a string of Unicode text; it has half a surrogate pair");
         }
         text
+    }
+
+    /// True for a string of printable ASCII without escapes: what it says is what stands there.
+    pub fn is_plain(&self) -> bool {
+        !self.looks.is_escaped && !self.looks.is_strange
     }
 
     /// An integer within `least..=most`; `5.0` and `"5"` are not integers.
@@ -259,17 +326,22 @@ impl<'a> Field<'a> {
 
     /// The elements of an array, each to be judged alone: their faults' pointers begin with them.
     pub fn items(&self, faults: &mut Vec<Fault>) -> Option<Vec<Field<'a>>> {
-        if !self.raw.starts_with('[') {
+        let Some(place) = self.within.as_ref().filter(|_| self.raw.starts_with('[')) else {
             self.wrong(faults, "must be an array");
             return None;
-        }
-        let item = |raw| Field { raw, path: FieldPath::default() };
-        Some(Elements::of(self.raw).map(item).collect())
+        };
+        Some(place.nodes.within(place.at).map(|at| place.field(at, FieldPath::default())).collect())
     }
 
     /// This field as an object.
     pub fn object(&self, faults: &mut Vec<Fault>) -> Option<Object<'a>> {
-        Object::open_at(self.raw, self.path, faults)
+        match &self.within {
+            Some(place) => Object::open_at(place.clone(), self.path, faults),
+            None => {
+                self.wrong(faults, "must be an object");
+                None
+            }
+        }
     }
 }
 

@@ -2,13 +2,12 @@
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpMessage, HttpRequest, HttpResponse, web};
-use serde_json::value::RawValue;
 
 use super::answers::{self, GiftBatchItem, GiftBatchResult, GiftResult, GiftStatus};
 use super::door::Caller;
 use super::problem::ApiError;
 use super::{Gate, body, feed_of, traced};
-use crate::domain::json::{self, Object};
+use crate::domain::json::{Json, Object};
 use crate::domain::{Gift, Millis, Outcome, Refused, Trace};
 use crate::metrics::labels;
 
@@ -33,7 +32,7 @@ async fn take(
 ) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(req)?;
     let bytes = body::read(req, payload, gate.limits.batch, gate.limits.body_time).await?;
-    let (mut gifts, mut results) = read(json::syntax(&bytes)?)?;
+    let (mut gifts, mut results) = read(Json::read(&bytes)?)?;
     // The first was paid for at the door.
     let caller = req.extensions().get::<Caller>().cloned();
     if let Some(mut caller) = caller {
@@ -64,9 +63,9 @@ enum Item {
 }
 
 /// The gifts that can be published, and what becomes of every item; the n-th that waits is the n-th gift.
-fn read(raw: &RawValue) -> Result<(Vec<Gift>, Vec<Item>), Refused> {
+fn read(body: Json<'_>) -> Result<(Vec<Gift>, Vec<Item>), Refused> {
     let mut faults = Vec::new();
-    let items = Object::open(raw, &mut faults).and_then(|mut body| {
+    let items = Object::open(body, &mut faults).and_then(|mut body| {
         let field = body.need("gifts", &mut faults);
         let items = field.and_then(|field| {
             let items = field.items(&mut faults)?;
@@ -145,7 +144,7 @@ mod tests {
     use crate::domain::{Answer, Position, Scheduled, Status};
 
     fn parse(text: &str) -> Result<(Vec<Gift>, Vec<Item>), Refused> {
-        read(json::syntax(text.as_bytes())?)
+        read(Json::read(text.as_bytes())?)
     }
 
     fn pointers(refused: Refused) -> Vec<String> {

@@ -3,14 +3,14 @@
 use actix_web::http::StatusCode;
 use actix_web::http::header::HeaderName;
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde_json::value::RawValue;
 
 use super::answers::{self, GiftResult, RetractedRow};
 use super::door::Caller;
 use super::payload::Body;
 use super::problem::{ApiError, invalid};
 use super::{Gate, body, feed_of, named_feed, traced};
-use crate::domain::{Gift, GiftId, Millis, Outcome, RowId, Status, Trace, json};
+use crate::domain::json::Json;
+use crate::domain::{Gift, GiftId, Millis, Outcome, RowId, Status, Trace};
 
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -49,14 +49,14 @@ async fn take(
 
 /// The gift of a body; `key` is the request's `Idempotency-Key`.
 fn read(bytes: &[u8], key: Option<GiftId>, caller: &Caller, trace: Option<Trace>) -> Result<Gift, ApiError> {
-    let raw = json::syntax(bytes)?;
+    let body = Json::read(bytes)?;
     let mut gift = match (key, &caller.signed) {
         // The id of a signed request is that of a gift that has none of its own.
-        (None, Some(signed)) if !names_id(raw) => {
+        (None, Some(signed)) if !names_id(&body) => {
             let id = signed.id.parse().map_err(|rule| invalid(format!("the webhook-id header {rule}")))?;
-            Gift::parse(raw, Some(&id))?
+            Gift::parse_body(body, Some(&id))?
         }
-        (key, _) => Gift::parse(raw, key.as_ref())?,
+        (key, _) => Gift::parse_body(body, key.as_ref())?,
     };
     gift.trace = trace;
     Ok(gift)
@@ -76,12 +76,12 @@ fn answer(outcome: &Outcome) -> Result<HttpResponse, ApiError> {
 }
 
 /// Whether a body names the gift's id.
-fn names_id(raw: &RawValue) -> bool {
+fn names_id(body: &Json<'_>) -> bool {
     #[derive(serde::Deserialize)]
     struct Named {
         id: Option<serde::de::IgnoredAny>,
     }
-    serde_json::from_str::<Named>(raw.get()).is_ok_and(|named| named.id.is_some())
+    serde_json::from_str::<Named>(body.text()).is_ok_and(|named| named.id.is_some())
 }
 
 /// `DELETE /v1/feeds/{feed}/rows/{row}`
