@@ -345,46 +345,22 @@ impl<'a> Field<'a> {
     }
 }
 
-/// The two digits of each number below 100.
-const PAIRS: [[u8; 2]; 100] = {
-    let (mut pairs, mut n) = ([[b'0'; 2]; 100], 0);
-    while n < 100 {
-        pairs[n] = [b'0' + (n / 10) as u8, b'0' + (n % 10) as u8];
-        n += 1;
-    }
-    pairs
-};
-
-/// `number` in decimal digits, appended to `out`. Formatting by the standard library is several times as dear, and every
-/// gift is stored with a dozen numbers.
+/// `number` in decimal digits, appended to `out`. Formatting by the standard library is many times as dear, and every
+/// gift is stored with two dozen numbers, of which most have one digit.
 pub fn push_number(out: &mut String, number: i64) {
-    let (mut digits, mut rest, mut at) = ([0_u8; 20], number.unsigned_abs(), 20);
-    while rest >= 100 {
-        at -= 2;
-        digits[at..at + 2].copy_from_slice(&PAIRS[(rest % 100) as usize]);
-        rest /= 100;
+    match number {
+        0..=9 => out.push(char::from(b'0' + number as u8)),
+        _ => out.push_str(itoa::Buffer::new().format(number)),
     }
-    let [tens, ones] = PAIRS[rest as usize];
-    at -= 1;
-    digits[at] = ones;
-    if rest >= 10 {
-        at -= 1;
-        digits[at] = tens;
-    }
-    if number < 0 {
-        out.push('-');
-    }
-    out.push_str(str::from_utf8(&digits[at..]).unwrap_or_default());
 }
 
 /// `text` as a JSON string, appended to `out`. Never leaves a raw control character, so the
 /// result can stand in line-based formats.
 pub fn push_string(out: &mut String, text: &str) {
-    // Without leaving early it looks at many bytes at once.
-    let is_special = |b: u8| (b < b' ') | (b == b'"') | (b == b'\\');
-    if text.bytes().fold(false, |found, b| found | is_special(b)) {
+    if scan::has_special(text.as_bytes()) {
         out.push_str(&serde_json::Value::from(text).to_string());
     } else {
+        out.reserve(text.len() + 2);
         out.push('"');
         out.push_str(text);
         out.push('"');
@@ -442,7 +418,7 @@ mod tests {
     fn numbers_are_spelled_as_everywhere() {
         let powers = (0..19).map(|n| 10_i64.pow(n));
         let all = powers.flat_map(|n| [n, n - 1, n + 1, -n, 7 * (n / 9)]).chain([i64::MIN, i64::MAX, 42]);
-        for number in all {
+        for number in all.chain(-120..=120) {
             let mut out = String::new();
             push_number(&mut out, number);
             assert_eq!(out, number.to_string());

@@ -50,7 +50,7 @@ async fn take(
     }
     let rejected = results.iter().filter(|item| matches!(item, Item::Refused(_))).count();
     gate.live.metrics().gifts[labels::GiftStatus::Rejected].inc_by(rejected as u64);
-    Ok(answers::json(StatusCode::OK, &compose(&results)))
+    Ok(answers::written(StatusCode::OK, compose(&results).to_json()))
 }
 
 /// What becomes of one item of the request.
@@ -184,7 +184,7 @@ mod tests {
         };
         let outcomes = vec![Outcome::New(answer.clone()), Outcome::Duplicate(answer)];
         assert_eq!(fill(&mut fates, outcomes), Some(()));
-        let told: serde_json::Value = serde_json::to_value(compose(&fates)).unwrap();
+        let told: serde_json::Value = serde_json::from_str(&compose(&fates).to_json().unwrap()).unwrap();
         let counted = ["accepted", "merged", "suppressed", "duplicate", "scheduled", "rejected"];
         assert_eq!(counted.map(|name| told[name].as_u64().unwrap()), [1, 0, 0, 1, 0, 2]);
         let results = told["results"].as_array().unwrap();
@@ -207,7 +207,7 @@ mod tests {
         let outcomes =
             vec![Outcome::IdReused(id()), full, Outcome::Scheduled(it.clone()), Outcome::ScheduledBefore(it)];
         fill(&mut fates, outcomes).unwrap();
-        let told: serde_json::Value = serde_json::to_value(compose(&fates)).unwrap();
+        let told: serde_json::Value = serde_json::from_str(&compose(&fates).to_json().unwrap()).unwrap();
         assert_eq!(told["results"][0]["error"]["type"], "/problems/id-reused");
         assert_eq!(told["results"][1]["error"]["type"], "/problems/schedule-full");
         assert_eq!(told["results"][2]["deliver_at"], "1970-01-01T00:00:00.000Z");

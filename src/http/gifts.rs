@@ -72,7 +72,10 @@ fn answer(outcome: &Outcome) -> Result<HttpResponse, ApiError> {
         Outcome::New(_) | Outcome::Duplicate(_) => StatusCode::OK,
         Outcome::ScheduledBefore(_) | Outcome::InReviewBefore(_) => StatusCode::OK,
     };
-    Ok(answers::json(status, &GiftResult::of(outcome)))
+    let Some(result) = GiftResult::of(outcome) else { return Err(ApiError::Internal) };
+    let mut text = String::with_capacity(192);
+    result.push_json(&mut text);
+    Ok(answers::text(status, text))
 }
 
 /// Whether a body names the gift's id.

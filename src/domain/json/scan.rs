@@ -1,5 +1,34 @@
 //! One walk over a text that says whether it is JSON, and where each of its values stands: nothing looks for that a second time.
 
+const ONES: u64 = u64::from_le_bytes([1; 8]);
+
+/// The highest bit of each byte.
+const HIGH: u64 = ONES << 7;
+
+/// Marks the highest bit of each byte that ends a string or cannot stand in one as it is: quotes, backslashes and control characters.
+/// And perhaps of some that stand behind such a one.
+fn special(word: u64) -> u64 {
+    let zeros = |word: u64| word.wrapping_sub(ONES) & !word;
+    let quoting = zeros(word ^ (ONES * b'"' as u64)) | zeros(word ^ (ONES * b'\\' as u64));
+    (quoting | (word.wrapping_sub(ONES * b' ' as u64) & !word)) & HIGH
+}
+
+/// True when there is a quote, a backslash or a control character.
+pub(super) fn has_special(text: &[u8]) -> bool {
+    let mut rest = text;
+    while let Some((word, behind)) = rest.split_first_chunk() {
+        if special(u64::from_le_bytes(*word)) != 0 {
+            return true;
+        }
+        rest = behind;
+    }
+    match text.last_chunk() {
+        // The last eight, some of which were looked at already.
+        Some(word) => special(u64::from_le_bytes(*word)) != 0,
+        None => rest.iter().any(|byte| matches!(byte, b'"' | b'\\' | 0..b' ')),
+    }
+}
+
 /// Where something stands in a text, in bytes.
 #[derive(Clone, Copy, Default)]
 struct Span {
@@ -193,10 +222,6 @@ impl Walk<'_> {
 
     /// Moves behind the string that begins here: where it stands without its quotes, and how it looks.
     fn string(&mut self) -> Option<(Span, Looks)> {
-        const ONES: u64 = u64::from_le_bytes([1; 8]);
-        const HIGH: u64 = ONES << 7;
-        // The highest bit of each byte that is 0, and perhaps of some that stand behind such a one.
-        let zeros = |word: u64| word.wrapping_sub(ONES) & !word;
         // The highest bit of each byte that is DEL or no ASCII, and perhaps of some that stand behind one that is none.
         let strange = |word: u64| word | word.wrapping_add(ONES);
         self.at += 1;
@@ -214,8 +239,7 @@ impl Walk<'_> {
                 }
             };
             let word = u64::from_le_bytes(word);
-            let marks = zeros(word ^ (ONES * b'"' as u64)) | zeros(word ^ (ONES * b'\\' as u64));
-            let marks = (marks | (word.wrapping_sub(ONES * b' ' as u64) & !word)) & HIGH;
+            let marks = special(word);
             if marks == 0 {
                 seen |= strange(word);
                 self.at += 8;
@@ -352,6 +376,12 @@ mod tests {
             // Floats may be read one step beside what was written.
             let parsed: Value = serde_json::from_str(&text).unwrap();
             prop_assert_eq!(read(&Nodes::of(&text).unwrap(), &text, 0), parsed);
+        }
+
+        #[test]
+        fn special_bytes_are_found_wherever_they_stand(text in "[a-z\"\\\\é\u{7f}\u{1}]{0,30}|[ -~é]{0,30}") {
+            let is_special = |byte| matches!(byte, b'"' | b'\\' | 0..=31);
+            prop_assert_eq!(has_special(text.as_bytes()), text.bytes().any(is_special));
         }
 
         #[test]

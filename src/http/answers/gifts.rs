@@ -1,8 +1,11 @@
 //! Answers about gifts.
 
+use std::fmt::Write;
+
 use serde::Serialize;
 
 use super::words::{CancelledStatus, RetractedStatus};
+use crate::domain::json::push_number;
 use crate::domain::{Answer, GiftId, Millis, Outcome, Position, RowId, Scheduled, Status};
 use crate::http::problem::Problem;
 
@@ -25,6 +28,21 @@ pub enum GiftStatus {
     Denied,
     /// It was refused; only in a batch.
     Rejected,
+}
+
+impl GiftStatus {
+    /// The word of the API.
+    fn as_str(self) -> &'static str {
+        match self {
+            GiftStatus::Accepted => "accepted",
+            GiftStatus::Merged => "merged",
+            GiftStatus::Suppressed => "suppressed",
+            GiftStatus::Scheduled => "scheduled",
+            GiftStatus::InReview => "in_review",
+            GiftStatus::Denied => "denied",
+            GiftStatus::Rejected => "rejected",
+        }
+    }
 }
 
 /// What became of a gift: a new row, one that it joined, one that kept it from being shown, or a time.
@@ -107,6 +125,45 @@ impl<'a> GiftResult<'a> {
         }
     }
 
+    /// Appends what a serializer writes, for several times as much: every gift has such an answer.
+    pub fn push_json(&self, out: &mut String) {
+        out.push_str("{\"status\":\"");
+        self.push_members(out);
+        out.push('}');
+    }
+
+    /// Appends the status, which stands behind its quote, and the other members. No name of ours needs an escape.
+    fn push_members(&self, out: &mut String) {
+        let GiftResult { status, id, epoch, seq, row, count, deliver_at, duplicate } = self;
+        for part in [status.as_str(), "\",\"id\":\"", id.as_str(), "\""] {
+            out.push_str(part);
+        }
+        if let Some(epoch) = epoch {
+            for part in [",\"epoch\":\"", epoch, "\""] {
+                out.push_str(part);
+            }
+        }
+        if let Some(seq) = seq {
+            out.push_str(",\"seq\":");
+            push_number(out, *seq as i64);
+        }
+        if let Some(row) = row {
+            for part in [",\"row\":\"", row.as_str(), "\""] {
+                out.push_str(part);
+            }
+        }
+        if let Some(count) = count {
+            out.push_str(",\"count\":");
+            push_number(out, *count as i64);
+        }
+        if let Some(at) = deliver_at {
+            let _ = write!(out, ",\"deliver_at\":\"{at}\"");
+        }
+        if let Some(duplicate) = duplicate {
+            out.push_str(if *duplicate { ",\"duplicate\":true" } else { ",\"duplicate\":false" });
+        }
+    }
+
     /// What became of a gift about which a host decided.
     pub fn decided(answer: &'a Answer) -> GiftResult<'a> {
         GiftResult::shown(answer, None)
@@ -178,7 +235,8 @@ pub struct GiftBatchItem<'a> {
     pub duplicate: Option<bool>,
     /// Why it was rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<Problem>,
+    #[cfg_attr(test, schema(value_type = Option<Problem>))]
+    pub error: Option<Box<Problem>>,
 }
 
 impl<'a> GiftBatchItem<'a> {
@@ -187,6 +245,22 @@ impl<'a> GiftBatchItem<'a> {
         let GiftResult { status, id, epoch, seq, row, count, deliver_at, duplicate } = it;
         let id = Some(id);
         GiftBatchItem { index, status, id, epoch, seq, row, count, deliver_at, duplicate, error: None }
+    }
+
+    fn push_json(&self, out: &mut String) -> serde_json::Result<()> {
+        let GiftBatchItem { index, status, id, epoch, seq, row, count, deliver_at, duplicate, error } = self;
+        let (Some(id), None) = (*id, error) else {
+            out.push_str(&serde_json::to_string(self)?);
+            return Ok(());
+        };
+        out.push_str("{\"index\":");
+        push_number(out, *index as i64);
+        out.push_str(",\"status\":\"");
+        let (status, epoch, seq, row, count) = (*status, *epoch, *seq, *row, *count);
+        let (deliver_at, duplicate) = (*deliver_at, *duplicate);
+        GiftResult { status, id, epoch, seq, row, count, deliver_at, duplicate }.push_members(out);
+        out.push('}');
+        Ok(())
     }
 
     /// Why the gift at `index` was rejected.
@@ -201,8 +275,46 @@ impl<'a> GiftBatchItem<'a> {
             count: None,
             deliver_at: None,
             duplicate: None,
-            error: Some(error),
+            error: Some(Box::new(error)),
         }
+    }
+}
+
+impl GiftBatchResult<'_> {
+    /// As a serializer writes it.
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        let GiftBatchResult {
+            accepted,
+            merged,
+            suppressed,
+            duplicate,
+            scheduled,
+            in_review,
+            rejected,
+            results,
+        } = self;
+        let mut out = String::with_capacity(128 + 160 * results.len());
+        for (name, number) in [
+            ("{\"accepted\":", accepted),
+            (",\"merged\":", merged),
+            (",\"suppressed\":", suppressed),
+            (",\"duplicate\":", duplicate),
+            (",\"scheduled\":", scheduled),
+            (",\"in_review\":", in_review),
+            (",\"rejected\":", rejected),
+        ] {
+            out.push_str(name);
+            push_number(&mut out, *number as i64);
+        }
+        out.push_str(",\"results\":[");
+        for (n, item) in results.iter().enumerate() {
+            if n > 0 {
+                out.push(',');
+            }
+            item.push_json(&mut out)?;
+        }
+        out.push_str("]}");
+        Ok(out)
     }
 }
 
@@ -268,4 +380,42 @@ pub struct DueFailure<'a> {
     pub at: Millis,
     /// Why.
     pub reason: &'a str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::problem::ApiError;
+
+    #[test]
+    fn answers_are_spelled_as_a_serializer_spells_them() {
+        let id = || "a:b-1".parse().unwrap();
+        let taken =
+            [Status::Accepted, Status::Merged, Status::Suppressed, Status::Denied].map(|status| Answer {
+                status,
+                id: id(),
+                at: Position { epoch: "e0".parse().unwrap(), seq: 1_234_567 },
+                row: (status != Status::Denied).then(|| "e0-77".parse().unwrap()),
+                count: (status == Status::Merged).then_some(9_007_199_254_740_991),
+            });
+        let it = Scheduled { id: id(), deliver_at: Millis(1_770_000_000_123) };
+        let mut outcomes = vec![
+            Outcome::Scheduled(it.clone()),
+            Outcome::ScheduledBefore(it),
+            Outcome::InReview(id()),
+            Outcome::InReviewBefore(id()),
+        ];
+        outcomes.extend(taken.iter().cloned().map(Outcome::New));
+        outcomes.extend(taken.into_iter().map(Outcome::Duplicate));
+        let mut batch = GiftBatchResult { accepted: 10, rejected: 7, ..GiftBatchResult::default() };
+        for (index, outcome) in outcomes.iter().enumerate() {
+            let result = GiftResult::of(outcome).unwrap();
+            let mut out = String::new();
+            result.push_json(&mut out);
+            assert_eq!(out, serde_json::to_string(&result).unwrap());
+            batch.results.push(GiftBatchItem::taken(index, result));
+        }
+        batch.results.push(GiftBatchItem::rejected(77, ApiError::IdReused(id()).problem()));
+        assert_eq!(batch.to_json().unwrap(), serde_json::to_string(&batch).unwrap());
+    }
 }

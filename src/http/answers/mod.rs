@@ -3,6 +3,7 @@
 //! and only described in `texts`.
 
 use actix_web::HttpResponse;
+use actix_web::body::MessageBody;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use serde::Serialize;
@@ -45,7 +46,11 @@ pub(super) fn json(status: StatusCode, answer: &impl Serialize) -> HttpResponse 
     written(status, serde_json::to_vec(answer))
 }
 
-fn written(status: StatusCode, answer: serde_json::Result<Vec<u8>>) -> HttpResponse {
+/// What was spelled as JSON, or why it could not be.
+pub(super) fn written(
+    status: StatusCode,
+    answer: serde_json::Result<impl MessageBody + 'static>,
+) -> HttpResponse {
     match answer {
         Ok(bytes) => HttpResponse::build(status).insert_header((CONTENT_TYPE, JSON)).body(bytes),
         Err(error) => {
