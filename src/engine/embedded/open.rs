@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::db::Db;
@@ -120,6 +121,8 @@ fn belongs(conn: &Connection, path: &Path) -> rusqlite::Result<Result<i64, Strin
 fn prepare(conn: &Connection, path: &Path, check_bytes: u64) -> rusqlite::Result<Result<Found, Trouble>> {
     conn.busy_timeout(Duration::from_secs(2))?;
     conn.set_prepared_statement_cache_capacity(128);
+    // Else a statement that compares a column with a parameter is planned anew each time it is used, in case the value says more.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     seal::teach(conn)?;
     let layout = match belongs(conn, path)? {
         Ok(layout) => layout,
@@ -187,4 +190,29 @@ pub(super) fn damaged(path: &Path, why: &dyn std::fmt::Display) -> String {
          folder away, then `tipcast store restore` a backup in its place, or start empty",
         path.display()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::{StatementStatus, params};
+
+    use super::*;
+
+    #[test]
+    fn a_statement_is_planned_once_however_often_it_is_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let (db, _) = open(&dir.path().join("tipcast.db")).unwrap();
+        let planned_again = || {
+            let sql = "SELECT * FROM changes WHERE feed = ?1 AND last > ?2 ORDER BY last";
+            for feed in 0..5 {
+                let mut query = db.conn.prepare_cached(sql).unwrap();
+                assert!(query.query(params![feed, 7]).unwrap().next().unwrap().is_none());
+            }
+            db.conn.prepare_cached(sql).unwrap().get_status(StatementStatus::RePrepare)
+        };
+        assert_eq!(planned_again(), 0);
+        db.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, false).unwrap();
+        db.conn.flush_prepared_statement_cache();
+        assert!(planned_again() > 0);
+    }
 }
