@@ -50,19 +50,25 @@ impl KnownIds {
         let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
             let feed = row.get(0)?;
-            IdLines::all(super::db::text(row, 1)?)?.iter().for_each(|it| known.add(feed, it.id));
+            for it in IdLines::all(super::db::text(row, 1)?)? {
+                known.add(feed, it.id);
+            }
         }
         Ok(known)
     }
 
-    /// The table gets this id of the feed.
-    pub(super) fn add(&mut self, feed: i64, id: &str) {
+    /// The table gets this id of the feed. True when it may hold it already.
+    pub(super) fn add(&mut self, feed: i64, id: &str) -> bool {
         let (hash, bits) = (self.keys.hash_one((feed, id)), self.words.len() as u64 * 64);
+        let mut may_hold = true;
         if bits > 0 {
             for bit in probes(hash, bits) {
-                self.words[(bit / 64) as usize] |= 1 << (bit % 64);
+                let (word, bit) = (&mut self.words[(bit / 64) as usize], 1 << (bit % 64));
+                may_hold &= *word & bit != 0;
+                *word |= bit;
             }
         }
+        may_hold
     }
 
     /// False when the table does not hold this id of the feed.

@@ -1,12 +1,8 @@
 //! The tables, as each layout of the file changed the one before: docs/STORAGE.md says what they hold.
 
-use std::collections::BTreeMap;
+use rusqlite::Connection;
 
-use rusqlite::{Connection, Row};
-
-use super::id_lines::Columns;
-use super::seal::{self, Found};
-use crate::domain::{Fingerprint, Millis};
+use super::upgrades;
 
 /// Marks the file as ours in its header ("TIPC").
 pub(super) const APPLICATION_ID: i64 = 0x5449_5043;
@@ -15,9 +11,9 @@ pub(super) const APPLICATION_ID: i64 = 0x5449_5043;
 pub(super) const NEWEST: i64 = LAYOUTS.len() as i64;
 
 /// What each layout adds to the one before. A file of an older layout is brought up to the last one.
-const LAYOUTS: [&str; 16] = [
+const LAYOUTS: [&str; 17] = [
     FEEDS, CLOSER, DUE, DROPS, REPORTS, MODERATION, SOURCES, PROBE, REVOKED, REVIEW, TALLIES, LOCKS, LOG,
-    IDS, JOURNAL, ID_CHUNKS,
+    IDS, JOURNAL, ID_CHUNKS, ID_RUNS,
 ];
 
 /// From this layout on every row ends with its seal; later tables are made with it.
@@ -34,6 +30,9 @@ const IDS_LOGGED: i64 = 14;
 
 /// From this layout on ids stand in chunks.
 const IDS_IN_CHUNKS: i64 = 16;
+
+/// From this layout on these chunks stand in runs.
+const IDS_IN_RUNS: i64 = 17;
 
 const FEEDS: &str = "
 CREATE TABLE feeds (
@@ -239,6 +238,15 @@ CREATE TABLE ids (
 ) STRICT, WITHOUT ROWID;
 ";
 
+/// What ids that are made at random cost: nearly each came to another page.
+const ID_RUNS: &str = "
+ALTER TABLE ids RENAME TO ids_in_order;
+CREATE TABLE ids (
+    feed INTEGER NOT NULL, run INTEGER NOT NULL, first TEXT NOT NULL, count INTEGER NOT NULL,
+    least INTEGER NOT NULL, body TEXT NOT NULL, seal INTEGER NOT NULL, PRIMARY KEY (feed, run, first)
+) STRICT, WITHOUT ROWID;
+";
+
 /// The tables of a file, by name.
 pub(super) fn tables(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let sql =
@@ -254,21 +262,15 @@ pub(super) fn upgrade(conn: &Connection, layout: i64) -> rusqlite::Result<()> {
     let done = conn.execute_batch("BEGIN IMMEDIATE").and_then(|()| {
         for at in layout.max(0)..NEWEST {
             conn.execute_batch(LAYOUTS[at as usize])?;
-            // Tables that came later have their seals from the beginning.
-            if at + 1 == SEALED {
-                seal_all(conn)?;
-            }
-            if at + 1 == LOCKS_IN_CHUNKS {
-                gather_locks(conn)?;
-            }
-            if at + 1 == LOGGED {
-                log_jots(conn)?;
-            }
-            if at + 1 == IDS_LOGGED {
-                log_again(conn)?;
-            }
-            if at + 1 == IDS_IN_CHUNKS {
-                gather_ids(conn)?;
+            match at + 1 {
+                // Tables that came later have their seals from the beginning.
+                SEALED => upgrades::seal_all(conn)?,
+                LOCKS_IN_CHUNKS => upgrades::gather_locks(conn)?,
+                LOGGED => upgrades::log_jots(conn)?,
+                IDS_LOGGED => upgrades::log_again(conn)?,
+                IDS_IN_CHUNKS => upgrades::gather_ids(conn)?,
+                IDS_IN_RUNS => upgrades::begin_runs(conn)?,
+                _ => {}
             }
         }
         conn.execute_batch(&format!(
@@ -279,133 +281,6 @@ pub(super) fn upgrade(conn: &Connection, layout: i64) -> rusqlite::Result<()> {
         let _ = conn.execute_batch("ROLLBACK");
     }
     done
-}
-
-/// Gives every row of every table its seal. What came before there were any is taken as it is.
-fn seal_all(conn: &Connection) -> rusqlite::Result<()> {
-    for table in tables(conn)? {
-        let mut info = conn.prepare(&format!("SELECT name FROM pragma_table_info('{table}')"))?;
-        let columns = info.query_map([], |r| r.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
-        conn.execute_batch(&format!(
-            "ALTER TABLE {table} ADD COLUMN seal INTEGER NOT NULL DEFAULT 0;
-            UPDATE {table} SET seal = seal({});",
-            columns.join(", ")
-        ))?;
-    }
-    Ok(())
-}
-
-/// Brings locks that have a row each into one chunk for each feed. What is damaged stays damaged.
-fn gather_locks(conn: &Connection) -> rusqlite::Result<()> {
-    let mut chunks: BTreeMap<i64, (String, bool)> = BTreeMap::new();
-    let mut query = conn.prepare("SELECT * FROM locks_by_key ORDER BY feed, key")?;
-    let mut rows = query.query([])?;
-    while let Some(row) = rows.next()? {
-        let feed: i64 = row.get(0)?;
-        match seal::check(row) {
-            Ok(Found::Whole) => {
-                let (key, shown, until): (String, String, i64) = (row.get(1)?, row.get(2)?, row.get(3)?);
-                chunks.entry(feed).or_default().0 += &format!("{until} {shown} {key}\n");
-            }
-            Ok(Found::Stray(feed)) => chunks.entry(feed).or_default().1 = true,
-            Err(_) => chunks.entry(feed).or_default().1 = true,
-        }
-    }
-    drop(rows);
-    drop(query);
-    for (feed, (body, is_damaged)) in chunks {
-        let sql = "INSERT INTO locks VALUES (?1, 1, ?2, seal(?1, 1, ?2) + ?3)";
-        conn.execute(sql, rusqlite::params![feed, body, i64::from(is_damaged)])?;
-    }
-    conn.execute_batch("DROP TABLE locks_by_key")
-}
-
-/// Whose a record is whose feed stands in its second column, and whether it is damaged.
-fn owner(row: &Row<'_>) -> rusqlite::Result<(i64, bool)> {
-    Ok(match seal::check(row) {
-        Ok(Found::Whole) => (row.get(1)?, false),
-        Ok(Found::Stray(feed)) => (feed, true),
-        Err(_) => (row.get(1)?, true),
-    })
-}
-
-/// Brings entries of the table before the log into it. What is damaged stays damaged.
-fn log_jots(conn: &Connection) -> rusqlite::Result<()> {
-    let mut query = conn.prepare("SELECT * FROM jots ORDER BY place")?;
-    let mut rows = query.query([])?;
-    while let Some(row) = rows.next()? {
-        let (feed, is_damaged) = owner(row)?;
-        let (place, last, count): (i64, i64, i64) = (row.get(0)?, row.get(2)?, row.get(3)?);
-        let (at, entries): (i64, String) = (row.get(4)?, row.get(5)?);
-        let sql = "INSERT INTO log VALUES
-            (?1, ?2, 0, '', '', ?3, ?4, ?5, ?6, seal(?1, ?2, 0, '', '', ?3, ?4, ?5, ?6) + ?7)";
-        let values = rusqlite::params![place, feed, last, count, at, entries, i64::from(is_damaged)];
-        conn.execute(sql, values)?;
-    }
-    drop(rows);
-    drop(query);
-    conn.execute_batch("DROP TABLE jots")
-}
-
-/// Brings what is logged without ids to the table that has them. What is damaged stays damaged.
-fn log_again(conn: &Connection) -> rusqlite::Result<()> {
-    let mut query = conn.prepare("SELECT * FROM log_without_ids ORDER BY place")?;
-    let mut rows = query.query([])?;
-    while let Some(row) = rows.next()? {
-        let (feed, is_damaged) = owner(row)?;
-        let sql = "INSERT INTO log SELECT place, ?2, seq, changes, locks, '', last, count, at, entries,
-            seal(place, ?2, seq, changes, locks, '', last, count, at, entries) + ?3
-            FROM log_without_ids WHERE place = ?1";
-        conn.execute(sql, rusqlite::params![row.get::<_, i64>(0)?, feed, i64::from(is_damaged)])?;
-    }
-    drop(rows);
-    drop(query);
-    conn.execute_batch("DROP TABLE log_without_ids")
-}
-
-/// Brings ids that have a row each into chunks. What is damaged stays damaged, with those that stand beside it.
-fn gather_ids(conn: &Connection) -> rusqlite::Result<()> {
-    const FULL: usize = 900;
-    // The feed, the key, how many they are, the least of their times, their lines, and whether one of them is damaged.
-    let put = |(feed, first, count, least, body, is_damaged): &(i64, String, i64, i64, String, bool)| {
-        let sql = "INSERT OR REPLACE INTO ids VALUES (?1, ?2, ?3, ?4, ?5, seal(?1, ?2, ?3, ?4, ?5) + ?6)";
-        let values = rusqlite::params![feed, first, count, least, body, i64::from(*is_damaged)];
-        conn.prepare_cached(sql)?.execute(values).map(drop)
-    };
-    let mut open: Option<(i64, String, i64, i64, String, bool)> = None;
-    let mut query = conn.prepare("SELECT * FROM ids_one_by_one ORDER BY feed, id")?;
-    let mut rows = query.query([])?;
-    while let Some(row) = rows.next()? {
-        let feed: i64 = row.get(0)?;
-        if let Some(last) = open.take_if(|chunk| chunk.0 != feed) {
-            put(&last)?;
-        }
-        let mut chunk = open.take();
-        match seal::check(row) {
-            Ok(Found::Whole) => {
-                let id: String = row.get(1)?;
-                if let Some(full) = chunk.take_if(|chunk| chunk.4.len() >= FULL) {
-                    put(&full)?;
-                }
-                let chunk =
-                    chunk.get_or_insert_with(|| (feed, id.clone(), 0, i64::MAX, String::new(), false));
-                let (epoch, at, part): (String, String, String) = (row.get(4)?, row.get(6)?, row.get(9)?);
-                let (status, seq, count) = (row.get(3)?, row.get(5)?, row.get(7)?);
-                let until: i64 = row.get(8)?;
-                let words = Columns { id: &id, status, epoch: &epoch, seq, row: &at, count };
-                words.push_with(&mut chunk.4, Fingerprint(row.get(2)?), Millis(until), &part);
-                (chunk.2, chunk.3) = (chunk.2 + 1, chunk.3.min(until));
-            }
-            Ok(Found::Stray(owner)) => put(&(owner, String::new(), 0, 0, String::new(), true))?,
-            // Its id may be another than it was: it says nothing of where it stood.
-            Err(_) => chunk.get_or_insert_with(|| (feed, String::new(), 0, 0, String::new(), false)).5 = true,
-        }
-        open = chunk;
-    }
-    open.iter().try_for_each(put)?;
-    drop(rows);
-    drop(query);
-    conn.execute_batch("DROP TABLE ids_one_by_one")
 }
 
 /// Makes an empty file of an older layout, as its version would have.

@@ -35,8 +35,72 @@ fn a_file_of_the_first_layout_is_brought_up_to_date_with_what_it_holds() {
     }
 }
 
+/// Has chunks of ids stand in one order again.
+fn as_layout_16(db: &Connection) {
+    let runs: i64 = db.query_row("SELECT count(DISTINCT run) FROM ids", [], |r| r.get(0)).unwrap();
+    assert_eq!(runs, 1, "they are in one");
+    db.execute_batch(
+        "ALTER TABLE ids RENAME TO runs;
+        CREATE TABLE ids (
+            feed INTEGER NOT NULL, first TEXT NOT NULL, count INTEGER NOT NULL, least INTEGER NOT NULL, body TEXT NOT NULL,
+            seal INTEGER NOT NULL, PRIMARY KEY (feed, first)
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO ids SELECT feed, first, count, least, body, seal(feed, first, count, least, body) FROM runs;
+        DROP TABLE runs; PRAGMA user_version=16;",
+    )
+    .unwrap();
+}
+
+/// Every id of both feeds is known, but for those of the one that is hurt, which is refused.
+async fn ids_are_known(dir: &Path, is_hurt: bool, told: &str) {
+    let engine = open(dir);
+    for name in ["hurt", "well"] {
+        for id in ["0", "1", "2", "approved", "waits", "undone", "after", "later"] {
+            let rest = match id {
+                "approved" | "waits" => r#","message":"hi""#,
+                "later" => r#","delay_ms":60000"#,
+                _ => "",
+            };
+            let again = gift(&format!("{name}-{id}"), rest);
+            let done = engine.publish(&feed(name), vec![again], NOW).await;
+            if name == "hurt" && is_hurt {
+                assert!(matches!(done, Err(EngineError::FeedDamaged(_))), "{told} {id}: {done:?}");
+            } else {
+                let done = done.unwrap().remove(0);
+                let is_known = matches!(
+                    done,
+                    Outcome::Duplicate(_) | Outcome::ScheduledBefore(_) | Outcome::InReviewBefore(_)
+                );
+                assert!(is_known, "{told} {id} of {name}: {done:?}");
+            }
+        }
+    }
+    is_well(&engine, "well", "w").await;
+    engine.close().await.unwrap();
+    let report = files::check(dir).unwrap();
+    let named: Vec<_> = report.damage.into_iter().map(|it| it.feed).collect();
+    assert_eq!(named, if is_hurt { vec![Some(feed("hurt"))] } else { vec![] }, "{told}");
+}
+
+#[tokio::test]
+async fn a_folder_with_ids_in_one_order_keeps_them_and_what_is_damaged_of_them() {
+    let whole = filled().await;
+    as_layout_16(&database(whole.path()));
+    for damage in ["", "least = least + 1", "feed = feed + 256", "first = 'z' || first"] {
+        let dir = copy(whole.path());
+        let db = database(dir.path());
+        if !damage.is_empty() {
+            let sql = format!("UPDATE ids SET {damage} WHERE feed = ?1");
+            assert!(db.execute(&sql, [no_of(&db, "hurt")]).unwrap() > 0);
+        }
+        drop(db);
+        ids_are_known(dir.path(), !damage.is_empty(), damage).await;
+    }
+}
+
 /// Gives ids a row each again.
 fn as_layout_15(db: &Connection) {
+    as_layout_16(db);
     db.execute_batch(
         "ALTER TABLE ids RENAME TO chunks;
         CREATE TABLE ids (
@@ -78,33 +142,7 @@ async fn a_folder_with_a_row_for_each_id_keeps_them_and_what_is_damaged_of_them(
             assert_eq!(db.execute(&sql, [no_of(&db, "hurt")]).unwrap(), 1);
         }
         drop(db);
-        let engine = open(dir.path());
-        for name in ["hurt", "well"] {
-            for id in ["0", "1", "2", "approved", "waits", "undone", "after", "later"] {
-                let rest = match id {
-                    "approved" | "waits" => r#","message":"hi""#,
-                    "later" => r#","delay_ms":60000"#,
-                    _ => "",
-                };
-                let again = gift(&format!("{name}-{id}"), rest);
-                let done = engine.publish(&feed(name), vec![again], NOW).await;
-                if name == "hurt" && !damage.is_empty() {
-                    assert!(matches!(done, Err(EngineError::FeedDamaged(_))), "{damage} {id}: {done:?}");
-                } else {
-                    let done = done.unwrap().remove(0);
-                    let is_known = matches!(
-                        done,
-                        Outcome::Duplicate(_) | Outcome::ScheduledBefore(_) | Outcome::InReviewBefore(_)
-                    );
-                    assert!(is_known, "{damage} {id} of {name}: {done:?}");
-                }
-            }
-        }
-        is_well(&engine, "well", "w").await;
-        engine.close().await.unwrap();
-        let report = files::check(dir.path()).unwrap();
-        let named: Vec<_> = report.damage.into_iter().map(|it| it.feed).collect();
-        assert_eq!(named, if damage.is_empty() { vec![] } else { vec![Some(feed("hurt"))] }, "{damage}");
+        ids_are_known(dir.path(), !damage.is_empty(), damage).await;
     }
 }
 
