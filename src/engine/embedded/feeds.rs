@@ -383,15 +383,18 @@ impl Feeds {
         self.proof.probe(&self.db, &mut self.journal)
     }
 
-    /// Forgets ids whose window is over at `now`, in a commit of its own, if it is time for that.
+    /// Forgets ids whose window is over at `now`, in a commit of its own, and gets to know old ones, if it is time for that.
     pub(super) fn tidy(&mut self, now: Millis) {
         self.steady.keep(Instant::now());
-        let waits = self.common.ids.written() <= UNTIDY && self.tidied.elapsed() < TIDY_EVERY;
-        if waits || !self.common.may_forget {
+        let is_time = self.tidied.elapsed() >= TIDY_EVERY;
+        let Common { ids, may_forget, .. } = &mut self.common;
+        let must_forget = *may_forget && (is_time || ids.written() > UNTIDY);
+        if !is_time && !must_forget {
             return;
         }
         self.tidied = Instant::now();
-        let done = self.common.ids.forget(&self.db, now);
+        let learnt = if is_time { ids.learn(&self.db) } else { Ok(()) };
+        let done = if must_forget { learnt.and_then(|()| ids.forget(&self.db, now)) } else { learnt };
         if let Err(fault) = done.and_then(|()| self.db.commit()) {
             tracing::warn!(?fault, "old ids could not be forgotten; trying again later");
             self.db.rollback();

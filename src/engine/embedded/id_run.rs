@@ -42,7 +42,8 @@ impl Run {
     /// The row in which this id stands if it stands anywhere; none when there is no such row.
     pub(super) fn row_of(self, db: &Db, id: &str) -> Step<Option<IdRow>> {
         // Two, so that a row that belongs to another feed is passed over.
-        let sql = "SELECT * FROM ids WHERE feed = ?1 AND run = ?2 AND first <= ?3 ORDER BY first DESC LIMIT 2";
+        let sql =
+            "SELECT * FROM ids WHERE feed = ?1 AND run = ?2 AND first <= ?3 ORDER BY first DESC LIMIT 2";
         db.one(sql, params![self.feed, self.run, id], read)
     }
 
@@ -76,7 +77,8 @@ impl Run {
         let mut rest = all;
         while let Some(first) = rest.first() {
             db.begin()?;
-            let next = "SELECT first FROM ids WHERE feed = ?1 AND run = ?2 AND first > ?3 ORDER BY first LIMIT 1";
+            let next =
+                "SELECT first FROM ids WHERE feed = ?1 AND run = ?2 AND first > ?3 ORDER BY first LIMIT 1";
             let next = db.value::<String>(next, params![self.feed, self.run, first.id])?;
             let those = next.as_ref().map_or(rest.len(), |next| rest.partition_point(|it| *it.id < **next));
             let (new, later) = rest.split_at(those);

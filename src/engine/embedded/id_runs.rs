@@ -26,8 +26,8 @@ const LEVELS: i64 = 20;
 const SHARING: usize = 16;
 const FEW: usize = 2;
 
-/// At least so many ids go to the next level at once.
-const PIECE: usize = 64;
+/// At least so many ids go to the next level at once, since a row of each run is cut in two then.
+const PIECE: usize = 512;
 
 /// The runs of a feed, in order.
 pub(super) fn of(db: &Db, feed: i64) -> Step<Vec<Run>> {
@@ -77,19 +77,24 @@ fn merge(db: &Db, runs: &[Run], level: i64, wanted: usize) -> Step<()> {
     let taken = (runs.clone().map(|it| it.run % LEVEL).max().unwrap_or(0) + 1) / TOGETHER * TOGETHER;
     let mut from = Vec::new();
     for run in runs.filter(|it| it.run % LEVEL < taken) {
-        from.extend(run.row_behind(db, "")?.map(|row| (run, row)));
+        from.extend(run.row_behind(db, "")?.map(|row| (run, row, 0)));
     }
-    let (mut rows, mut count) = (Vec::new(), 0);
-    while count < wanted
+    // Of each run the last row that is looked at may have ids behind the bound: those are not counted.
+    let (mut rows, mut count, mut cut) = (Vec::new(), 0, 0);
+    while count < wanted + cut
         && let Some(at) = (0..from.len()).min_by(|a, b| from[*a].1.key.cmp(&from[*b].1.key))
     {
-        let (run, row) = from.swap_remove(at);
-        from.extend(run.row_behind(db, &row.key)?.map(|row| (run, row)));
+        let (run, row, before) = from.swap_remove(at);
+        cut -= before;
+        if let Some(next) = run.row_behind(db, &row.key)? {
+            cut += row.count;
+            from.push((run, next, row.count));
+        }
         count += row.count;
         rows.push((run, row));
     }
     // What is smaller than all that is left is all there.
-    let bound = from.iter().map(|(_, row)| &*row.key).min();
+    let bound = from.iter().map(|(_, row, _)| &*row.key).min();
     let mut all = Vec::with_capacity(count);
     for (run, row) in &rows {
         let lines = IdLines::all(&row.body)?;

@@ -22,7 +22,7 @@ const ROUND: usize = 16_384;
 /// See the module. It looks for ids to forget in turn through the whole table: an index by time would cost every id as much as
 /// writing it does.
 pub(super) struct Ids {
-    known: KnownIds,
+    pub(super) known: KnownIds,
     /// Ids written since they were looked after the last time: as many rows are looked at, of which each holds one or more, so the
     /// table can't outgrow it.
     written: usize,
@@ -91,6 +91,11 @@ impl Ids {
             new.sort_unstable_by_key(|it| it.id);
         }
         id_runs::put(db, feed, &new)
+    }
+
+    /// Reads some of the ids that the table had at the start, of which too many to read all of them then; see [`KnownIds`].
+    pub(super) fn learn(&mut self, db: &Db) -> Step<()> {
+        self.known.read_on(db)
     }
 
     /// Ids written since the last round.

@@ -19,6 +19,7 @@ use crate::engine::{
 
 mod damage;
 mod disk;
+mod id_table;
 mod in_journal;
 mod logged;
 mod rot;
@@ -175,72 +176,6 @@ async fn is_well(engine: &EmbeddedEngine, name: &str, tag: &str) {
 
 fn no_of(db: &Connection, name: &str) -> i64 {
     db.query_row("SELECT no FROM feeds WHERE name = ?1", [name], |r| r.get(0)).unwrap()
-}
-
-#[test]
-fn an_id_gets_its_turn_to_be_forgotten_and_one_that_waits_never_does() {
-    let dir = tempfile::tempdir().unwrap();
-    let (db, _) = open::open(&dir.path().join("tipcast.db")).unwrap();
-    let mut ids = ids::Ids::default();
-    let put = |ids: &mut ids::Ids, feed: i64, id: &str, until: i64| {
-        let text = format!("{id} {} 0 e 1 e-1  {until} 1\n-\n", Fingerprint([7; 16]));
-        ids.put(&db, feed, &[id_lines::IdLines::first(&text).unwrap()]).unwrap();
-    };
-    db.begin().unwrap();
-    for n in 0..600 {
-        let until = if n % 2 == 0 { 10 } else { 20 };
-        put(&mut ids, n % 3, &format!("id-{n:03}"), until);
-    }
-    let left = || db.value::<i64>("SELECT sum(count) FROM ids", []).unwrap().unwrap_or(0);
-    for (now, most) in [(9, 600), (10, 300), (19, 300), (20, 0)] {
-        (0..9).for_each(|_| ids.forget(&db, Millis(now)).unwrap());
-        assert_eq!(left(), most, "at {now}");
-    }
-    put(&mut ids, 1, "z", 40);
-    put(&mut ids, 1, "y", 30);
-    (0..9).for_each(|_| ids.forget(&db, Millis(30)).unwrap());
-    assert_eq!(left(), 1);
-}
-
-#[test]
-fn ids_come_back_whatever_the_order_in_which_they_came_and_their_rows_are_full() {
-    let dir = tempfile::tempdir().unwrap();
-    let (db, _) = open::open(&dir.path().join("tipcast.db")).unwrap();
-    let (mut ids, mut known) = (ids::Ids::default(), std::collections::BTreeMap::new());
-    let (mut seed, mut serial) = (11_u64, 0);
-    for round in 0..60_i64 {
-        let mut new = std::collections::BTreeMap::new();
-        for _ in 0..[1, 7, 90][round as usize % 3] {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            serial += 1;
-            // Some follow each other, some come between others, some are there already.
-            let id = match seed >> 62 {
-                0 => format!("at-random-{:04x}", (seed >> 40) & 0xffff),
-                1 => format!("again-{}", (seed >> 40) % 50),
-                _ => format!("serial-{serial:06}"),
-            };
-            let text = format!("{id} {} 0 e {round} e-1  {} 1\n1::\n", Fingerprint([7; 16]), 1_000 + round);
-            new.insert(id, text);
-        }
-        let lines: Vec<_> = new.values().map(|text| id_lines::IdLines::first(text).unwrap()).collect();
-        ids.put(&db, 1 + round % 2, &lines).unwrap();
-        known.extend(new.into_keys().map(|id| ((1 + round % 2, id), round)));
-    }
-    let ids = ids::Ids::read(&db).unwrap();
-    for ((feed, id), round) in &known {
-        let (it, until) = ids.find(&db, *feed, &id.parse().unwrap()).unwrap().unwrap();
-        assert_eq!(until, Millis(1_000 + round), "{id} of {feed}");
-        let crate::domain::answer::GiftFate::Taken(answer) = it.fate else { panic!("{it:?}") };
-        assert_eq!((answer.id.as_str(), answer.at.seq as i64), (id.as_str(), *round));
-    }
-    for id in ["a", "again", "serial-9", "zzz"] {
-        assert_eq!(ids.find(&db, 1, &id.parse().unwrap()).unwrap(), None, "{id}");
-    }
-    let count = |sql: &str| db.value::<i64>(sql, []).unwrap().unwrap();
-    assert_eq!(count("SELECT sum(count) FROM ids"), known.len() as i64);
-    let rows = count("SELECT count(*) FROM ids");
-    assert!(rows < known.len() as i64 / 5, "{} ids in {rows} rows", known.len());
-    assert_eq!(count("SELECT max(length(body)) / 5000 FROM ids"), 0);
 }
 
 #[tokio::test]
