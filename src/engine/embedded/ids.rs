@@ -4,6 +4,7 @@
 //!
 //! How they stand there is in [`super::id_runs`].
 
+use memchr::memmem;
 use rusqlite::params;
 
 use super::db::Db;
@@ -160,6 +161,7 @@ impl Ids {
 fn place_of(db: &Db, runs: &[Run], id: &str) -> Step<Option<(Run, IdRow)>> {
     for run in runs {
         if let Some(row) = run.row_of(db, id)?
+            && memmem::find(row.body.as_bytes(), id.as_bytes()).is_some()
             && IdLines::all(&row.body)?.iter().any(|it| it.id == id)
         {
             return Ok(Some((*run, row)));
