@@ -1,5 +1,6 @@
 //! What became of a gift, as the log and the table of ids spell it: a line `ID FINGERPRINT STATUS EPOCH SEQ ROW COUNT
-//! UNTIL N`, what does not apply being empty, and N lines of what it added and counted.
+//! UNTIL N`, what does not apply being empty, and N lines of what it added and counted. A row's id that begins with the epoch
+//! is spelled without it, from the hyphen on.
 
 use memchr::memchr;
 
@@ -148,7 +149,8 @@ impl Columns<'_> {
         out.push(' ');
         push_number(out, seq as i64);
         out.push(' ');
-        out.push_str(row);
+        let behind = row.strip_prefix(epoch).filter(|rest| !epoch.is_empty() && rest.starts_with('-'));
+        out.push_str(behind.unwrap_or(row));
         out.push(' ');
         count.into_iter().for_each(|count| push_number(out, count));
         out.push(' ');
@@ -174,7 +176,11 @@ impl Columns<'_> {
                     .ok_or_else(|| Fault::garbled(format!("the gift {id} has the status {status}")))?;
                 let garbled = |_| Fault::garbled(format!("where the gift {id} was shown cannot be read"));
                 let at = Position { epoch: epoch.parse().map_err(garbled)?, seq };
-                let row = if row.is_empty() { None } else { Some(row.parse().map_err(garbled)?) };
+                let row = match row {
+                    "" => None,
+                    row if row.starts_with('-') => Some(format!("{epoch}{row}").parse().map_err(garbled)?),
+                    row => Some(row.parse().map_err(garbled)?),
+                };
                 let count = count.map(|count| count as u64);
                 GiftFate::Taken(Answer { status, id, at, row, count })
             }

@@ -118,7 +118,9 @@ fn as_layout_15(db: &Connection) {
             let words: Vec<&str> = head.split(' ').collect();
             let number = |n: usize| words[n].parse::<i64>().ok();
             let fingerprint = Fingerprint::from_hex(words[1]).unwrap().0;
-            let (epoch, row) = (words[3], words[5]);
+            let epoch = words[3];
+            let row =
+                if words[5].starts_with('-') { format!("{epoch}{}", words[5]) } else { words[5].to_owned() };
             let sql = "INSERT INTO ids VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
                 seal(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10))";
             let (status, seq, count, until) = (number(2), number(4), number(6), number(7));
