@@ -164,3 +164,10 @@ pub(super) fn text<'r>(r: &'r Row<'_>, column: usize) -> Step<&'r str> {
         .as_str()
         .map_err(|why| Fault::garbled(format!("a record's text cannot be read: {why}")))
 }
+
+/// The tables of a file, by name.
+pub(super) fn tables(conn: &Connection) -> rusqlite::Result<Vec<String>> {
+    let sql =
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name";
+    conn.prepare(sql)?.query_map([], |r| r.get(0))?.collect()
+}

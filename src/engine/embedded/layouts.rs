@@ -247,13 +247,6 @@ CREATE TABLE ids (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// The tables of a file, by name.
-pub(super) fn tables(conn: &Connection) -> rusqlite::Result<Vec<String>> {
-    let sql =
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name";
-    conn.prepare(sql)?.query_map([], |r| r.get(0))?.collect()
-}
-
 /// Brings a file of `layout` (0: a new one) up to the newest, or leaves it as it is.
 pub(super) fn upgrade(conn: &Connection, layout: i64) -> rusqlite::Result<()> {
     if layout >= NEWEST {

@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, params, params_from_iter};
 
+use super::db::tables;
 use super::fault::sentence;
 use super::folder::private;
-use super::layouts::{self, NEWEST, tables};
+use super::layouts::{self, NEWEST};
 use super::pages::{Found, Kind, Pages};
 use super::values::Value;
 use crate::domain::FeedId;

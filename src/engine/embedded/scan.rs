@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, Row};
 
+use super::db::tables;
 use super::db::text;
 use super::fault::{Fault, Step};
-use super::layouts::tables;
 use super::log;
 use super::seal;
 use crate::domain::FeedId;

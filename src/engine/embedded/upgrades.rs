@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, Row};
 
+use super::db::tables;
 use super::id_lines::Columns;
-use super::layouts::tables;
 use super::seal::{self, Found};
 use crate::domain::{Fingerprint, Millis};
 

@@ -22,7 +22,7 @@ fn flipped(value: Value) -> Value {
 /// Every column of every table, with the rows that belong to the feed that is to be hurt.
 fn targets(db: &Connection) -> Vec<(String, String, String)> {
     let mut found = vec![];
-    for table in layouts::tables(db).unwrap() {
+    for table in db::tables(db).unwrap() {
         let whose = match table.as_str() {
             // Of no feed: see the tests of viewers.
             "probe" | "revoked" | "journal" => continue,

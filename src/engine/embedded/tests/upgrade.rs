@@ -326,7 +326,7 @@ fn as_layout_7(dir: &Path) {
     db.execute_batch("UPDATE ids SET part = substr(part, 1, instr(part || char(10), char(10)) - 1);")
         .unwrap();
     db.execute_batch("DELETE FROM due WHERE kind = 't'").unwrap();
-    for table in layouts::tables(&db).unwrap() {
+    for table in db::tables(&db).unwrap() {
         db.execute_batch(&format!("ALTER TABLE {table} DROP COLUMN seal")).unwrap();
     }
     db.execute_batch("PRAGMA user_version=7").unwrap();
