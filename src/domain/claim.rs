@@ -61,8 +61,7 @@ impl Claim {
             }
             (Some(field), key) => super::gift::read_given_id(&field, key, faults),
         };
-        let user =
-            body.need("user", faults).and_then(|f| f.object(faults)).and_then(|o| read_person(o, faults));
+        let user = body.need("user", faults).and_then(|f| read_person(&f, faults));
         let count = match body.take("count") {
             Some(f) => f.integer(1, MAX_TOTAL, faults),
             None => Some(1),

@@ -54,8 +54,7 @@ impl DropSpec {
 
     fn read(raw: &RawValue, faults: &mut Vec<Fault>) -> Option<DropSpec> {
         let mut body = Object::open(raw, faults)?;
-        let gift =
-            body.need("gift", faults).and_then(|f| f.object(faults)).and_then(|o| read_kind(o, faults));
+        let gift = body.need("gift", faults).and_then(|f| read_kind(&f, faults));
         let total = body.need("total", faults).and_then(|f| f.integer(1, MAX_TOTAL, faults));
         let mut or = |name: &'static str, most, default| match body.take(name) {
             Some(f) => f.integer(1, most, faults),

@@ -108,14 +108,20 @@ impl Gift {
     /// As [`Gift::parse`], of a whole body.
     pub fn parse_body(body: Json<'_>, key: Option<&GiftId>) -> Result<Gift, Refused> {
         let mut faults = Vec::new();
-        let read = Object::open(body, &mut faults).and_then(|body| Self::read(body, key, &mut faults));
+        let read = match &mut Object::open(body, &mut faults) {
+            Some(body) => Self::read(body, key, &mut faults),
+            None => None,
+        };
         Self::judged(read, faults)
     }
 
     /// Reads one gift of a batch. Faults' pointers begin with it.
     pub fn parse_item(item: &Field<'_>) -> Result<Gift, Refused> {
         let mut faults = Vec::new();
-        let read = item.object(&mut faults).and_then(|body| Self::read(body, None, &mut faults));
+        let read = match &mut item.object(&mut faults) {
+            Some(body) => Self::read(body, None, &mut faults),
+            None => None,
+        };
         Self::judged(read, faults)
     }
 
@@ -126,12 +132,10 @@ impl Gift {
         }
     }
 
-    fn read(mut body: Object<'_>, key: Option<&GiftId>, faults: &mut Vec<Fault>) -> Option<Gift> {
-        let id = read_id(&mut body, key, faults);
-        let user =
-            body.need("user", faults).and_then(|f| f.object(faults)).and_then(|o| read_person(o, faults));
-        let gift =
-            body.need("gift", faults).and_then(|f| f.object(faults)).and_then(|o| read_kind(o, faults));
+    fn read(body: &mut Object<'_>, key: Option<&GiftId>, faults: &mut Vec<Fault>) -> Option<Gift> {
+        let id = read_id(body, key, faults);
+        let user = body.need("user", faults).and_then(|f| read_person(&f, faults));
+        let gift = body.need("gift", faults).and_then(|f| read_kind(&f, faults));
         let count = match body.take("count") {
             Some(f) => f.integer(1, 1_000_000, faults),
             None => Some(1),
@@ -142,7 +146,7 @@ impl Gift {
             body.take("message").and_then(|f| display_text(&f, 0, 200, faults)).filter(|m| !m.is_empty());
         let tier = body.take("tier").and_then(|f| f.integer(0, 9, faults)).map(|n| n as u8);
         let occurred_at = body.take("occurred_at").and_then(|f| read_time(&f, faults));
-        let show = read_show(&mut body, faults);
+        let show = read_show(body, faults);
         let test = body.take("test").and_then(|f| f.boolean(faults)).unwrap_or(false);
         let meta = body.take("meta").and_then(|f| read_meta(&f, faults));
         body.close(faults);
@@ -314,19 +318,21 @@ pub(super) fn read_given_id(
 }
 
 /// A user.
-pub(super) fn read_person(mut object: Object<'_>, faults: &mut Vec<Fault>) -> Option<Person> {
+pub(super) fn read_person(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Person> {
+    let mut object = field.object(faults)?;
     let anonymous = object.take("anonymous").and_then(|f| f.boolean(faults)).unwrap_or(false);
-    read_named(object, "avatar", faults).map(|(id, name, avatar)| Person { id, name, avatar, anonymous })
+    read_named(&mut object, "avatar", faults).map(|(id, name, avatar)| Person { id, name, avatar, anonymous })
 }
 
 /// A kind of gift.
-pub(crate) fn read_kind(object: Object<'_>, faults: &mut Vec<Fault>) -> Option<GiftKind> {
-    read_named(object, "icon", faults).map(|(id, name, icon)| GiftKind { id, name, icon })
+pub(crate) fn read_kind(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<GiftKind> {
+    let mut object = field.object(faults)?;
+    read_named(&mut object, "icon", faults).map(|(id, name, icon)| GiftKind { id, name, icon })
 }
 
 /// `{id, name, <picture>?}`: a user or a kind of gift.
 fn read_named(
-    mut object: Object<'_>,
+    object: &mut Object<'_>,
     picture: &'static str,
     faults: &mut Vec<Fault>,
 ) -> Option<(String, String, Option<String>)> {

@@ -23,8 +23,8 @@ macro_rules! name_type {
         impl FromStr for $name {
             type Err = BadName;
             fn from_str(text: &str) -> Result<Self, BadName> {
-                let legal = |b: u8| b.is_ascii_alphanumeric() || $extra.contains(&b);
-                if text.is_empty() || text.len() > $max || !text.bytes().all(legal) {
+                const LEGAL: [bool; 256] = alphabet($extra);
+                if text.is_empty() || text.len() > $max || !text.bytes().all(|b| LEGAL[usize::from(b)]) {
                     return Err(BadName(Self::RULE));
                 }
                 Ok($name(text.into()))
@@ -43,6 +43,21 @@ macro_rules! name_type {
             }
         }
     };
+}
+
+/// Letters and digits of ASCII, and these.
+const fn alphabet(extra: &[u8]) -> [bool; 256] {
+    let (mut legal, mut n) = ([false; 256], 0);
+    while n < legal.len() {
+        legal[n] = (n as u8).is_ascii_alphanumeric();
+        n += 1;
+    }
+    n = 0;
+    while n < extra.len() {
+        legal[extra[n] as usize] = true;
+        n += 1;
+    }
+    legal
 }
 
 /// A name that breaks its rule; holds the rule.

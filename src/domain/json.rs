@@ -15,6 +15,9 @@ use crate::spelling::nearest;
 use scan::{Looks, Nodes};
 
 mod scan;
+mod spell;
+
+pub use spell::{depth, minified, push_number, push_string};
 
 /// One thing wrong with a body: where (a JSON pointer, RFC 6901) and what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,41 +82,18 @@ impl<'a> From<&'a RawValue> for Json<'a> {
     }
 }
 
-/// Where a field stands, as names from the outside in. Made into a pointer only for a fault: most bodies
-/// have none.
-#[derive(Clone, Copy, Default)]
-struct FieldPath {
-    names: [&'static str; FieldPath::DEEPEST],
-    depth: usize,
-}
-
-impl FieldPath {
-    /// Deeper than what any body's fields nest.
-    const DEEPEST: usize = 4;
-
-    fn inside(mut self, name: &'static str) -> FieldPath {
-        if let Some(slot) = self.names.get_mut(self.depth) {
-            *slot = name;
-            self.depth += 1;
-        }
-        self
-    }
-
-    fn pointer(&self) -> String {
-        self.names[..self.depth].iter().map(|name| spelled(name)).collect()
-    }
-}
-
 /// One step of a pointer.
 fn spelled(name: &str) -> String {
     format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// A place in a text that was found to be JSON.
+/// A value in a text that was found to be JSON.
 #[derive(Clone)]
 struct Place<'a> {
     text: &'a str,
     nodes: Rc<Nodes>,
+    /// The value that pointers begin with, in which it is.
+    root: usize,
     at: usize,
 }
 
@@ -123,23 +103,46 @@ impl<'a> Place<'a> {
         self.nodes.value(self.text, self.at)
     }
 
-    fn field(&self, at: usize, path: FieldPath) -> Field<'a> {
+    /// Made for a fault only: most bodies have none.
+    fn pointer(&self) -> String {
+        let (mut at, mut out) = (self.root, String::new());
+        while at < self.at {
+            // The last that begins before it is it, or it is in that.
+            let Some(next) = self.nodes.within(at).take_while(|next| *next <= self.at).last() else { break };
+            let name = self.nodes.name(self.text, next).read();
+            out += &spelled(&name.unwrap_or_default());
+            at = next;
+        }
+        out
+    }
+
+    /// One value in it, of which pointers begin with `root`.
+    fn field(&self, at: usize, root: usize) -> Field<'a> {
         let raw = self.nodes.value(self.text, at);
-        let has_more = raw.starts_with(['{', '[']);
-        let within = has_more.then(|| Place { text: self.text, nodes: self.nodes.clone(), at });
-        Field { raw, path, looks: self.nodes.looks(at), within }
+        Field { raw, place: Place { text: self.text, nodes: self.nodes.clone(), root, at } }
     }
 }
 
 /// The fields of one JSON object, taken one by one. Of a repeated name the last counts.
+///
+/// It is large, so it is handed on by reference.
 pub struct Object<'a> {
-    path: FieldPath,
     place: Place<'a>,
-    /// Names and where the values stand.
-    fields: SmallVec<[(Cow<'a, str>, usize); 8]>,
+    /// The members that nobody took.
+    fields: SmallVec<[Member<'a>; 8]>,
+    /// What names with escapes say, by the places of their values.
+    escaped: Vec<(usize, String)>,
     /// What was asked for, as far as it fits: the names that an unknown field may have meant.
     known: [&'static str; KNOWN],
     asked: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Member<'a> {
+    /// None for one with escapes.
+    name: Option<&'a [u8]>,
+    /// Where its value is.
+    at: usize,
 }
 
 /// No object of the API has more fields.
@@ -153,67 +156,83 @@ impl<'a> Object<'a> {
     /// Opens a body as an object; anything else is a fault.
     pub fn open(json: impl Into<Json<'a>>, faults: &mut Vec<Fault>) -> Option<Self> {
         let Json { text, nodes } = json.into();
-        Object::open_at(Place { text, nodes: Rc::new(nodes), at: 0 }, FieldPath::default(), faults)
+        Object::open_at(Place { text, nodes: Rc::new(nodes), root: 0, at: 0 }, faults)
     }
 
-    fn open_at(place: Place<'a>, path: FieldPath, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn open_at(place: Place<'a>, faults: &mut Vec<Fault>) -> Option<Self> {
         if !place.raw().starts_with('{') {
-            faults.push(fault(&path.pointer(), "must be an object"));
+            faults.push(fault(&place.pointer(), "must be an object"));
             return None;
         }
-        let mut fields = SmallVec::<[(Cow<'a, str>, usize); 8]>::new();
+        let (mut fields, mut escaped) = (SmallVec::<[Member<'a>; 8]>::new(), Vec::new());
+        // A bit for each name, which others may have too: those that may have come before are looked for.
+        let mut seen = 0_u64;
         for at in place.nodes.within(place.at) {
-            let name = place.nodes.name(place.text, at);
-            let name = if !name.is_escaped {
-                Cow::Borrowed(name.inside)
-            } else {
-                match serde_json::from_str(name.quoted) {
-                    Ok(name) => Cow::Owned(name),
+            let member = Member { name: place.nodes.plain_name(place.text, at), at };
+            let mut bit = u64::MAX;
+            if let Some([first, rest @ ..]) = member.name {
+                bit = 1 << ((usize::from(*first) + 7 * rest.len()) % 64);
+            }
+            if seen & bit != 0 || member.name.is_none() {
+                let name = match place.nodes.name(place.text, at).read() {
+                    Ok(name) => name,
                     Err(e) => {
                         let detail = format!("has a member name that cannot be read: {e}");
-                        faults.push(fault(&path.pointer(), detail));
+                        faults.push(fault(&place.pointer(), detail));
                         return None;
                     }
+                };
+                fields.retain(|before| !is_named(before, &escaped, &name));
+                if let Cow::Owned(name) = name {
+                    escaped.push((at, name));
                 }
-            };
-            if fields.iter().any(|(known, _)| *known == name) {
-                fields.retain(|(known, _)| *known != name);
             }
-            fields.push((name, at));
+            seen |= bit;
+            fields.push(member);
         }
-        Some(Object { path, place, fields, known: [""; KNOWN], asked: 0 })
+        Some(Object { place, fields, escaped, known: [""; KNOWN], asked: 0 })
     }
 
     /// The field's raw value and its pointer, or nothing when it is absent.
     pub fn take(&mut self, name: &'static str) -> Option<Field<'a>> {
-        if let Some(place) = self.known.get_mut(self.asked) {
-            *place = name;
+        if let Some(known) = self.known.get_mut(self.asked) {
+            *known = name;
             self.asked += 1;
         }
-        let at = self.fields.iter().position(|(known, _)| known == name)?;
-        let (_, at) = self.fields.swap_remove(at);
-        Some(self.place.field(at, self.path.inside(name)))
+        let found = self.fields.iter().position(|member| is_named(member, &self.escaped, name))?;
+        let Member { at, .. } = self.fields.swap_remove(found);
+        Some(self.place.field(at, self.place.root))
     }
 
     /// As [`Object::take`], but absence is a fault.
     pub fn need(&mut self, name: &'static str, faults: &mut Vec<Fault>) -> Option<Field<'a>> {
         let field = self.take(name);
         if field.is_none() {
-            faults.push(fault(&self.path.inside(name).pointer(), "is required"));
+            faults.push(fault(&(self.place.pointer() + &spelled(name)), "is required"));
         }
         field
     }
 
     /// Every field that nobody took is unknown: a fault each.
-    pub fn close(self, faults: &mut Vec<Fault>) {
-        for (name, _) in &self.fields {
-            let pointer = self.path.pointer() + &spelled(name);
-            let hint = match nearest(name, self.known[..self.asked].iter().copied()) {
+    pub fn close(&self, faults: &mut Vec<Fault>) {
+        for Member { at, .. } in &self.fields {
+            let name = self.place.nodes.name(self.place.text, *at).read().unwrap_or_default();
+            let pointer = self.place.pointer() + &spelled(&name);
+            let hint = match nearest(&name, self.known[..self.asked].iter().copied()) {
                 Some(known) => format!("did you mean {known:?}?"),
                 None => "remove it".to_owned(),
             };
             faults.push(fault(&pointer, format!("unknown field {name:?}; {hint}")));
         }
+    }
+}
+
+/// Whether a member has this name. `escaped`: what names with escapes say.
+#[inline]
+fn is_named(member: &Member<'_>, escaped: &[(usize, String)], name: &str) -> bool {
+    match member.name {
+        Some(plain) => plain == name.as_bytes(),
+        None => escaped.iter().any(|(at, said)| *at == member.at && said == name),
     }
 }
 
@@ -254,17 +273,13 @@ pub fn fault(pointer: &str, detail: impl Into<String>) -> Fault {
 pub struct Field<'a> {
     /// The value as it stood in the body.
     pub raw: &'a str,
-    path: FieldPath,
-    /// How it looks, if it is a string.
-    looks: Looks,
-    /// Where it stands, if it is an object or an array.
-    within: Option<Place<'a>>,
+    place: Place<'a>,
 }
 
 impl<'a> Field<'a> {
     /// Records that this field is wrong.
     pub fn wrong(&self, faults: &mut Vec<Fault>, detail: impl Into<String>) {
-        faults.push(fault(&self.path.pointer(), detail));
+        faults.push(fault(&self.place.pointer(), detail));
     }
 
     /// A string of any content.
@@ -274,12 +289,12 @@ impl<'a> Field<'a> {
 
     /// A string of any content, borrowed where it has no escapes.
     pub fn text(&self, faults: &mut Vec<Fault>) -> Option<Cow<'a, str>> {
-        let Some(inside) = self.raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
+        if !self.raw.starts_with('"') {
             self.wrong(faults, "must be a string");
             return None;
-        };
-        if !self.looks.is_escaped {
-            return Some(Cow::Borrowed(inside));
+        }
+        if !self.looks().is_escaped {
+            return self.raw.get(1..self.raw.len() - 1).map(Cow::Borrowed);
         }
         let text = serde_json::from_str(self.raw).map(Cow::Owned).ok();
         if text.is_none() {
@@ -290,7 +305,12 @@ impl<'a> Field<'a> {
 
     /// True for a string of printable ASCII without escapes: what it says is what stands there.
     pub fn is_plain(&self) -> bool {
-        !self.looks.is_escaped && !self.looks.is_strange
+        let looks = self.looks();
+        self.raw.starts_with('"') && !looks.is_escaped && !looks.is_strange
+    }
+
+    fn looks(&self) -> Looks {
+        self.place.nodes.looks(self.place.at)
     }
 
     /// An integer within `least..=most`; `5.0` and `"5"` are not integers.
@@ -326,155 +346,18 @@ impl<'a> Field<'a> {
 
     /// The elements of an array, each to be judged alone: their faults' pointers begin with them.
     pub fn items(&self, faults: &mut Vec<Fault>) -> Option<Vec<Field<'a>>> {
-        let Some(place) = self.within.as_ref().filter(|_| self.raw.starts_with('[')) else {
+        if !self.raw.starts_with('[') {
             self.wrong(faults, "must be an array");
             return None;
-        };
-        Some(place.nodes.within(place.at).map(|at| place.field(at, FieldPath::default())).collect())
+        }
+        Some(self.place.nodes.within(self.place.at).map(|at| self.place.field(at, at)).collect())
     }
 
     /// This field as an object.
     pub fn object(&self, faults: &mut Vec<Fault>) -> Option<Object<'a>> {
-        match &self.within {
-            Some(place) => Object::open_at(place.clone(), self.path, faults),
-            None => {
-                self.wrong(faults, "must be an object");
-                None
-            }
-        }
+        Object::open_at(self.place.clone(), faults)
     }
-}
-
-/// `number` in decimal digits, appended to `out`. Formatting by the standard library is many times as dear, and every
-/// gift is stored with two dozen numbers, of which most have one digit.
-pub fn push_number(out: &mut String, number: i64) {
-    match number {
-        0..=9 => out.push(char::from(b'0' + number as u8)),
-        _ => out.push_str(itoa::Buffer::new().format(number)),
-    }
-}
-
-/// `text` as a JSON string, appended to `out`. Never leaves a raw control character, so the
-/// result can stand in line-based formats.
-pub fn push_string(out: &mut String, text: &str) {
-    if scan::has_special(text.as_bytes()) {
-        out.push_str(&serde_json::Value::from(text).to_string());
-    } else {
-        out.reserve(text.len() + 2);
-        out.push('"');
-        out.push_str(text);
-        out.push('"');
-    }
-}
-
-/// A valid JSON text without the white space between its tokens.
-pub fn minified(raw: &str) -> String {
-    let mut out = String::with_capacity(raw.len());
-    let (mut inside, mut escaped) = (false, false);
-    for c in raw.chars() {
-        if inside {
-            inside = escaped || c != '"';
-            escaped = !escaped && c == '\\';
-            out.push(c);
-        } else if !matches!(c, ' ' | '\n' | '\r' | '\t') {
-            inside = c == '"';
-            out.push(c);
-        }
-    }
-    out
-}
-
-/// How many objects and arrays of a JSON text stand within each other at most.
-pub fn depth(text: &str) -> usize {
-    let (mut now, mut most, mut quoted, mut escaped) = (0_usize, 0, false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            b'{' | b'[' if !quoted => {
-                now += 1;
-                most = most.max(now);
-            }
-            b'}' | b']' if !quoted => now = now.saturating_sub(1),
-            _ => {}
-        }
-    }
-    most
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn levels_are_counted_and_brackets_in_strings_are_not() {
-        assert_eq!(depth("{}"), 1);
-        assert_eq!(depth(r#"{"a":[[],{"b":{}}],"c":"[[[[{\"[["}"#), 4);
-        assert_eq!(depth("7"), 0);
-    }
-
-    #[test]
-    fn numbers_are_spelled_as_everywhere() {
-        let powers = (0..19).map(|n| 10_i64.pow(n));
-        let all = powers.flat_map(|n| [n, n - 1, n + 1, -n, 7 * (n / 9)]).chain([i64::MIN, i64::MAX, 42]);
-        for number in all.chain(-120..=120) {
-            let mut out = String::new();
-            push_number(&mut out, number);
-            assert_eq!(out, number.to_string());
-        }
-    }
-
-    #[test]
-    fn every_fault_is_named_by_its_pointer() {
-        let raw = syntax(br#"{"a":1.5,"b/c":true,"d":"\ud800"}"#).unwrap();
-        let mut faults = vec![];
-        let mut body = Object::open(raw, &mut faults).unwrap();
-        assert_eq!(body.take("a").unwrap().integer(0, 9, &mut faults), None);
-        assert_eq!(body.take("d").unwrap().string(&mut faults), None);
-        assert!(body.need("e", &mut faults).is_none());
-        body.close(&mut faults);
-        let at: Vec<_> = faults.iter().map(|f| f.pointer.as_str()).collect();
-        assert_eq!(at, ["/a", "/d", "/e", "/b~1c"]);
-    }
-
-    #[test]
-    fn of_a_repeated_name_the_last_counts_however_it_is_spelled() {
-        let raw = syntax(r#" {"a":1, "b":[{"a":"}]"}], "\u0061":{"a":2} , "c":"x\\" } "#.as_bytes()).unwrap();
-        let mut faults = vec![];
-        let mut body = Object::open(raw, &mut faults).unwrap();
-        assert_eq!(body.take("a").unwrap().raw, r#"{"a":2}"#);
-        assert_eq!(body.take("b").unwrap().raw, r#"[{"a":"}]"}]"#);
-        assert_eq!(body.take("c").unwrap().text(&mut faults).unwrap(), "x\\");
-        assert!(body.take("d").is_none());
-        body.close(&mut faults);
-        let half = syntax(r#"{"\ud800":1}"#.as_bytes()).unwrap();
-        assert!(faults.is_empty() && Object::open(half, &mut faults).is_none());
-        assert!(faults[0].detail.starts_with("has a member name that cannot be read"), "{faults:?}");
-    }
-
-    #[test]
-    fn only_what_is_not_json_is_a_syntax_error() {
-        for bad in ["", " ", "{", "{\"a\":}", "{} x", "nul", "{\"a\":01}"] {
-            assert!(matches!(syntax(bad.as_bytes()), Err(Refused::Syntax(_))), "{bad}");
-        }
-        assert!(matches!(syntax(b"\"\xff\""), Err(Refused::Syntax(_))));
-        for good in ["1", "\"\\ud800\"", "{\"a\":1e999}", &"[".repeat(2000).add_close()] {
-            assert!(syntax(good.as_bytes()).is_ok(), "{good}");
-        }
-    }
-
-    trait AddClose {
-        fn add_close(&self) -> String;
-    }
-    impl AddClose for String {
-        fn add_close(&self) -> String {
-            format!("{self}{}", "]".repeat(self.len()))
-        }
-    }
-
-    #[test]
-    fn white_space_goes_only_between_tokens() {
-        assert_eq!(minified("{ \"a b\\\" \" :\n[1, 2] }"), "{\"a b\\\" \":[1,2]}");
-    }
-}
+mod tests;

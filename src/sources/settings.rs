@@ -104,8 +104,7 @@ impl Settings {
         let mut body = Object::open(raw, faults)?;
         let preset = body.need("preset", faults).and_then(|f| read_preset(&f, faults));
         let credential = read_credential(&mut body, preset, faults);
-        let gift = body.need("default_gift", faults).and_then(|f| f.object(faults));
-        let gift = gift.and_then(|object| gift::read_kind(object, faults));
+        let gift = body.need("default_gift", faults).and_then(|f| gift::read_kind(&f, faults));
         let tiers = body.take("tier").map_or(Some(vec![]), |f| read_tiers(&f, faults));
         let rules = read_rules(&mut body, preset, faults);
         body.close(faults);

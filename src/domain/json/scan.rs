@@ -1,5 +1,7 @@
 //! One walk over a text that says whether it is JSON, and where each of its values stands: nothing looks for that a second time.
 
+use std::borrow::Cow;
+
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 
 /// The highest bit of each byte.
@@ -7,6 +9,7 @@ const HIGH: u64 = ONES << 7;
 
 /// Marks the highest bit of each byte that ends a string or cannot stand in one as it is: quotes, backslashes and control characters.
 /// And perhaps of some that stand behind such a one.
+#[inline]
 fn special(word: u64) -> u64 {
     let zeros = |word: u64| word.wrapping_sub(ONES) & !word;
     let quoting = zeros(word ^ (ONES * b'"' as u64)) | zeros(word ^ (ONES * b'\\' as u64));
@@ -27,6 +30,14 @@ pub(super) fn has_special(text: &[u8]) -> bool {
         Some(word) => special(u64::from_le_bytes(*word)) != 0,
         None => rest.iter().any(|byte| matches!(byte, b'"' | b'\\' | 0..b' ')),
     }
+}
+
+/// Fewer than eight bytes, with zeros behind them, which end a string that is not over yet.
+#[cold]
+fn last_word(rest: &[u8]) -> [u8; 8] {
+    let mut word = [0; 8];
+    word.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+    word
 }
 
 /// Where something stands in a text, in bytes.
@@ -70,12 +81,24 @@ pub(super) struct Looks {
 pub(super) struct Nodes(Vec<Node>);
 
 /// The name of a member.
+#[derive(Clone, Copy)]
 pub(super) struct Name<'a> {
     /// What stands between its quotes.
     pub(super) inside: &'a str,
     /// With them.
     pub(super) quoted: &'a str,
     pub(super) is_escaped: bool,
+}
+
+impl<'a> Name<'a> {
+    /// What it says.
+    pub(super) fn read(self) -> serde_json::Result<Cow<'a, str>> {
+        if self.is_escaped {
+            serde_json::from_str(self.quoted).map(Cow::Owned)
+        } else {
+            Ok(Cow::Borrowed(self.inside))
+        }
+    }
 }
 
 impl Nodes {
@@ -90,11 +113,13 @@ impl Nodes {
     }
 
     /// The value as it stands in the text.
+    #[inline]
     pub(super) fn value<'a>(&self, text: &'a str, place: usize) -> &'a str {
         self.0.get(place).map_or("", |node| node.value.of(text))
     }
 
     /// How the bytes of a string look.
+    #[inline]
     pub(super) fn looks(&self, place: usize) -> Looks {
         self.0.get(place).map_or(Looks::default(), |node| node.string)
     }
@@ -107,7 +132,15 @@ impl Nodes {
         Name { inside: name.of(text), quoted: quoted.of(text), is_escaped }
     }
 
+    /// The name of a member, of which nothing is escaped.
+    #[inline]
+    pub(super) fn plain_name<'a>(&self, text: &'a str, place: usize) -> Option<&'a [u8]> {
+        let node = self.0.get(place).filter(|node| !node.name_is_escaped)?;
+        text.as_bytes().get(node.name.from as usize..node.name.to as usize)
+    }
+
     /// The places of the members of an object, or of the elements of an array, in their order.
+    #[inline]
     pub(super) fn within(&self, place: usize) -> impl Iterator<Item = usize> {
         let end = self.0.get(place).map_or(place, |node| place + node.len as usize);
         let mut next = place + 1;
@@ -148,9 +181,9 @@ impl Walk<'_> {
                 if first != b'"' {
                     return None;
                 }
-                let looks;
-                (name, looks) = self.string()?;
-                name_is_escaped = looks.is_escaped;
+                let from = self.at as u32 + 1;
+                name_is_escaped = self.string()?.is_escaped;
+                name = Span { from, to: self.at as u32 - 1 };
                 if self.skip()? != b':' {
                     return None;
                 }
@@ -162,7 +195,7 @@ impl Walk<'_> {
             self.nodes.push(Node { value, name, len: 1, name_is_escaped, string: Looks::default() });
             let mut string = Looks::default();
             match first {
-                b'"' => (_, string) = self.string()?,
+                b'"' => string = self.string()?,
                 b'{' | b'[' => {
                     let (inside, end) =
                         if first == b'{' { (Inside::Object, b'}') } else { (Inside::Array, b']') };
@@ -211,6 +244,7 @@ impl Walk<'_> {
     }
 
     /// Moves to the next byte that is no white space, and tells it.
+    #[inline]
     fn skip(&mut self) -> Option<u8> {
         loop {
             match self.bytes.get(self.at)? {
@@ -220,59 +254,48 @@ impl Walk<'_> {
         }
     }
 
-    /// Moves behind the string that begins here: where it stands without its quotes, and how it looks.
-    fn string(&mut self) -> Option<(Span, Looks)> {
-        // The highest bit of each byte that is DEL or no ASCII, and perhaps of some that stand behind one that is none.
+    /// Moves behind the string that begins here, and tells how it looks.
+    #[inline]
+    fn string(&mut self) -> Option<Looks> {
+        // The highest bit of each byte that is DEL or no ASCII, and perhaps of some that stand behind such a one.
         let strange = |word: u64| word | word.wrapping_add(ONES);
-        self.at += 1;
-        let from = self.at;
-        let (mut seen, mut is_escaped) = (0, false);
+        let (mut at, mut seen, mut is_escaped) = (self.at + 1, 0, false);
         loop {
-            let rest = self.bytes.get(self.at..)?;
-            let word = match rest.first_chunk::<8>() {
+            let rest = self.bytes.get(at..)?;
+            let word = u64::from_le_bytes(match rest.first_chunk::<8>() {
                 Some(word) => *word,
-                None => {
-                    // Zeros end a string, which is not over yet.
-                    let mut last = [0; 8];
-                    last[..rest.len()].copy_from_slice(rest);
-                    last
-                }
-            };
-            let word = u64::from_le_bytes(word);
+                None => last_word(rest),
+            });
             let marks = special(word);
             if marks == 0 {
                 seen |= strange(word);
-                self.at += 8;
+                at += 8;
                 continue;
             }
             // What stands before the first of them.
             seen |= strange(word) & (marks & marks.wrapping_neg()).wrapping_sub(1);
-            self.at += marks.trailing_zeros() as usize / 8;
-            match self.bytes.get(self.at)? {
+            at += marks.trailing_zeros() as usize / 8;
+            match self.bytes.get(at)? {
                 b'"' => break,
                 b'\\' => {
                     is_escaped = true;
-                    self.escape()?;
+                    at += self.escape(at)?;
                 }
                 _ => return None,
             }
         }
-        let span = Span { from: from as u32, to: self.at as u32 };
-        self.at += 1;
-        Some((span, Looks { is_escaped, is_strange: seen & HIGH != 0 }))
+        self.at = at + 1;
+        Some(Looks { is_escaped, is_strange: seen & HIGH != 0 })
     }
 
-    /// Moves behind the escape that begins here. What a surrogate lacks is no matter of syntax.
-    fn escape(&mut self) -> Option<()> {
-        self.at += match self.bytes.get(self.at + 1)? {
-            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 2,
-            b'u' => {
-                let digits = self.bytes.get(self.at + 2..self.at + 6)?;
-                digits.iter().all(u8::is_ascii_hexdigit).then_some(6)?
-            }
-            _ => return None,
-        };
-        Some(())
+    /// How long the escape is that begins there. What a surrogate lacks is no matter of syntax.
+    #[cold]
+    fn escape(&self, at: usize) -> Option<usize> {
+        match self.bytes.get(at + 1)? {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(2),
+            b'u' => self.bytes.get(at + 2..at + 6)?.iter().all(u8::is_ascii_hexdigit).then_some(6),
+            _ => None,
+        }
     }
 
     /// Moves behind the number that begins here.
@@ -315,160 +338,4 @@ impl Walk<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use serde_json::Value;
-    use serde_json::value::RawValue;
-
-    use super::*;
-
-    fn any_json() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![
-            Just(Value::Null),
-            any::<bool>().prop_map(Value::from),
-            any::<i64>().prop_map(Value::from),
-            any::<f64>().prop_map(Value::from),
-            ".*".prop_map(Value::from),
-            "[\\[\\]{}\",:\\\\ ]*".prop_map(Value::from),
-            "[a\"\\\\é\u{7f}]{0,60}".prop_map(Value::from),
-        ];
-        leaf.prop_recursive(4, 32, 6, |inner| {
-            prop_oneof![
-                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
-                prop::collection::btree_map("[a-c\"\\\\é{}]{0,3}", inner, 0..6)
-                    .prop_map(|all| Value::Object(all.into_iter().collect())),
-            ]
-        })
-    }
-
-    /// What the values at a place and in it say, each read by itself.
-    fn read(nodes: &Nodes, text: &str, place: usize) -> Value {
-        let raw = nodes.value(text, place);
-        match raw.as_bytes()[0] {
-            b'{' => {
-                let member = |at| {
-                    let name = nodes.name(text, at);
-                    assert_eq!(name.quoted, format!("\"{}\"", name.inside));
-                    assert_eq!(name.is_escaped, name.inside.contains('\\'));
-                    (serde_json::from_str(name.quoted).unwrap(), read(nodes, text, at))
-                };
-                Value::Object(nodes.within(place).map(member).collect())
-            }
-            b'[' => nodes.within(place).map(|at| read(nodes, text, at)).collect(),
-            b'"' => {
-                let is_strange = raw.bytes().any(|byte| !(b' '..=b'~').contains(&byte));
-                assert_eq!(nodes.looks(place), Looks { is_escaped: raw.contains('\\'), is_strange }, "{raw}");
-                serde_json::from_str(raw).unwrap()
-            }
-            _ => serde_json::from_str(raw).unwrap(),
-        }
-    }
-
-    fn is_json(text: &str) -> bool {
-        serde_json::from_str::<&RawValue>(text).is_ok()
-    }
-
-    proptest! {
-        #[test]
-        fn values_stand_where_a_parser_finds_them(value in any_json(), pretty in any::<bool>()) {
-            let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
-            let text = text.unwrap();
-            // Floats may be read one step beside what was written.
-            let parsed: Value = serde_json::from_str(&text).unwrap();
-            prop_assert_eq!(read(&Nodes::of(&text).unwrap(), &text, 0), parsed);
-        }
-
-        #[test]
-        fn special_bytes_are_found_wherever_they_stand(text in "[a-z\"\\\\é\u{7f}\u{1}]{0,30}|[ -~é]{0,30}") {
-            let is_special = |byte| matches!(byte, b'"' | b'\\' | 0..=31);
-            prop_assert_eq!(has_special(text.as_bytes()), text.bytes().any(is_special));
-        }
-
-        #[test]
-        fn what_is_json_is_what_a_parser_takes_for_it(text in "[{}\\[\\],:\" \\\\au0-9.eE+-]{0,12}") {
-            prop_assert_eq!(Nodes::of(&text).is_some(), is_json(&text));
-        }
-
-        #[test]
-        fn one_byte_more_or_less_is_judged_as_a_parser_judges_it(
-            value in any_json(),
-            at in any::<prop::sample::Index>(),
-            byte in prop::sample::select(&b"{}[],:\"\\ \n\x00\x1f\x7f019-+.eEtrufalsn"[..]),
-            how in 0..3,
-        ) {
-            let mut text = value.to_string().into_bytes();
-            let at = at.index(text.len());
-            match how {
-                0 => text.insert(at, byte),
-                1 => text[at] = byte,
-                _ => drop(text.remove(at)),
-            }
-            if let Ok(text) = String::from_utf8(text) {
-                prop_assert_eq!(Nodes::of(&text).is_some(), is_json(&text), "{}", text);
-            }
-        }
-    }
-
-    #[test]
-    fn odd_texts_are_judged_as_a_parser_judges_them() {
-        let deep = format!("{}{}", "[".repeat(3000), "]".repeat(3000));
-        for text in [
-            "",
-            " ",
-            "{",
-            "{}",
-            "[",
-            "[]",
-            "nul",
-            "null",
-            "nulll",
-            "-",
-            "-0",
-            "-01",
-            "01",
-            "0.",
-            "0.5",
-            ".5",
-            "1e",
-            "1e9",
-            "1e+9",
-            "1E-",
-            "1e999",
-            "2.5e-7x",
-            "\"",
-            "\"\\",
-            "\"\\\"",
-            "\"\\\"\"",
-            "\"\\u12\"",
-            "\"\\u12g4\"",
-            "\"\\ud800\"",
-            "\"\\x\"",
-            "\"\u{1f}\"",
-            "\"\u{7f}\"",
-            "[1,]",
-            "[,1]",
-            "{\"a\"}",
-            "{\"a\":}",
-            "{\"a\":1,}",
-            "{1:1}",
-            "{\"a\":1]",
-            "[1}",
-            "{} x",
-            " {} ",
-            "\u{feff}{}",
-            "{\"a\" : [ ] , \"b\":{ }\t}\r\n",
-            "\"12345678\\n12345678\"",
-            "\"1234567\"",
-            "\"12345678\"",
-            "tru",
-            "falsey",
-            "[1 2]",
-            "{\"a\":1 \"b\":2}",
-            "\u{a0}1",
-            "\u{b}1",
-            deep.as_str(),
-        ] {
-            assert_eq!(Nodes::of(text).is_some(), is_json(text), "{text}");
-        }
-    }
-}
+mod tests;

@@ -1,0 +1,155 @@
+use proptest::prelude::*;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::*;
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".*".prop_map(Value::from),
+        "[\\[\\]{}\",:\\\\ ]*".prop_map(Value::from),
+        "[a\"\\\\é\u{7f}]{0,60}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 32, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            prop::collection::btree_map("[a-c\"\\\\é{}]{0,3}", inner, 0..6)
+                .prop_map(|all| Value::Object(all.into_iter().collect())),
+        ]
+    })
+}
+
+/// What the values at a place and in it say, each read by itself.
+fn read(nodes: &Nodes, text: &str, place: usize) -> Value {
+    let raw = nodes.value(text, place);
+    match raw.as_bytes()[0] {
+        b'{' => {
+            let member = |at| {
+                let name = nodes.name(text, at);
+                assert_eq!(name.quoted, format!("\"{}\"", name.inside));
+                assert_eq!(name.is_escaped, name.inside.contains('\\'));
+                (serde_json::from_str(name.quoted).unwrap(), read(nodes, text, at))
+            };
+            Value::Object(nodes.within(place).map(member).collect())
+        }
+        b'[' => nodes.within(place).map(|at| read(nodes, text, at)).collect(),
+        b'"' => {
+            let is_strange = raw.bytes().any(|byte| !(b' '..=b'~').contains(&byte));
+            assert_eq!(nodes.looks(place), Looks { is_escaped: raw.contains('\\'), is_strange }, "{raw}");
+            serde_json::from_str(raw).unwrap()
+        }
+        _ => serde_json::from_str(raw).unwrap(),
+    }
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<&RawValue>(text).is_ok()
+}
+
+proptest! {
+    #[test]
+    fn values_stand_where_a_parser_finds_them(value in any_json(), pretty in any::<bool>()) {
+        let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
+        let text = text.unwrap();
+        // Floats may be read one step beside what was written.
+        let parsed: Value = serde_json::from_str(&text).unwrap();
+        prop_assert_eq!(read(&Nodes::of(&text).unwrap(), &text, 0), parsed);
+    }
+
+    #[test]
+    fn special_bytes_are_found_wherever_they_stand(text in "[a-z\"\\\\é\u{7f}\u{1}]{0,30}|[ -~é]{0,30}") {
+        let is_special = |byte| matches!(byte, b'"' | b'\\' | 0..=31);
+        prop_assert_eq!(has_special(text.as_bytes()), text.bytes().any(is_special));
+    }
+
+    #[test]
+    fn what_is_json_is_what_a_parser_takes_for_it(text in "[{}\\[\\],:\" \\\\au0-9.eE+-]{0,12}") {
+        prop_assert_eq!(Nodes::of(&text).is_some(), is_json(&text));
+    }
+
+    #[test]
+    fn one_byte_more_or_less_is_judged_as_a_parser_judges_it(
+        value in any_json(),
+        at in any::<prop::sample::Index>(),
+        byte in prop::sample::select(&b"{}[],:\"\\ \n\x00\x1f\x7f019-+.eEtrufalsn"[..]),
+        how in 0..3,
+    ) {
+        let mut text = value.to_string().into_bytes();
+        let at = at.index(text.len());
+        match how {
+            0 => text.insert(at, byte),
+            1 => text[at] = byte,
+            _ => drop(text.remove(at)),
+        }
+        if let Ok(text) = String::from_utf8(text) {
+            prop_assert_eq!(Nodes::of(&text).is_some(), is_json(&text), "{}", text);
+        }
+    }
+}
+
+#[test]
+fn odd_texts_are_judged_as_a_parser_judges_them() {
+    let deep = format!("{}{}", "[".repeat(3000), "]".repeat(3000));
+    for text in [
+        "",
+        " ",
+        "{",
+        "{}",
+        "[",
+        "[]",
+        "nul",
+        "null",
+        "nulll",
+        "-",
+        "-0",
+        "-01",
+        "01",
+        "0.",
+        "0.5",
+        ".5",
+        "1e",
+        "1e9",
+        "1e+9",
+        "1E-",
+        "1e999",
+        "2.5e-7x",
+        "\"",
+        "\"\\",
+        "\"\\\"",
+        "\"\\\"\"",
+        "\"\\u12\"",
+        "\"\\u12g4\"",
+        "\"\\ud800\"",
+        "\"\\x\"",
+        "\"\u{1f}\"",
+        "\"\u{7f}\"",
+        "[1,]",
+        "[,1]",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{\"a\":1,}",
+        "{1:1}",
+        "{\"a\":1]",
+        "[1}",
+        "{} x",
+        " {} ",
+        "\u{feff}{}",
+        "{\"a\" : [ ] , \"b\":{ }\t}\r\n",
+        "\"12345678\\n12345678\"",
+        "\"1234567\"",
+        "\"12345678\"",
+        "tru",
+        "falsey",
+        "[1 2]",
+        "{\"a\":1 \"b\":2}",
+        "\u{a0}1",
+        "\u{b}1",
+        deep.as_str(),
+    ] {
+        assert_eq!(Nodes::of(text).is_some(), is_json(text), "{text}");
+    }
+}
