@@ -2,8 +2,18 @@
 
 use std::fmt;
 
-use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
+use data_encoding::HEXLOWER_PERMISSIVE;
 use sha2::{Digest, Sha256};
+
+/// The two hexadecimal digits of each byte.
+const PAIRS: [[u8; 2]; 256] = {
+    let (digits, mut pairs, mut n) = (b"0123456789abcdef", [[0; 2]; 256], 0);
+    while n < pairs.len() {
+        pairs[n] = [digits[n >> 4], digits[n & 15]];
+        n += 1;
+    }
+    pairs
+};
 
 /// SHA-256 of the normalised payload, cut to 128 bits: equal for the same gift sent again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,9 +38,10 @@ impl Fingerprint {
 impl Fingerprint {
     /// Appends what [`fmt::Display`] writes.
     pub fn push(&self, out: &mut String) {
-        let mut hex = [0; 32];
-        HEXLOWER.encode_mut(&self.0, &mut hex);
-        out.push_str(str::from_utf8(&hex).unwrap_or_default());
+        let mut hex = [[0; 2]; 16];
+        hex.iter_mut().zip(self.0).for_each(|(pair, byte)| *pair = PAIRS[usize::from(byte)]);
+        let hex = hex.as_flattened();
+        out.push_str(str::from_utf8(hex).unwrap_or_default());
     }
 }
 
@@ -45,5 +56,20 @@ impl fmt::Display for Fingerprint {
 impl fmt::Debug for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_read_back_as_it_was_written() {
+        let all = std::array::from_fn(|n| (n * 17) as u8);
+        assert_eq!(Fingerprint(all).to_string(), "00112233445566778899aabbccddeeff");
+        for first in 0..=255 {
+            let it = Fingerprint([first, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, !first]);
+            assert_eq!(Fingerprint::from_hex(&it.to_string()), Some(it));
+        }
     }
 }

@@ -89,6 +89,12 @@ pub struct RowCombo {
 impl Row {
     /// The row that `gift` starts as change `seq`.
     pub fn start(id: RowId, seq: u64, gift: &Gift, now: Millis, ttl_ms: u64) -> Row {
+        let mut spelled = String::with_capacity(192);
+        let mut text = |spell: &dyn Fn(&mut String)| -> Arc<str> {
+            spelled.clear();
+            spell(&mut spelled);
+            spelled.as_str().into()
+        };
         Row {
             id,
             rev: 1,
@@ -106,9 +112,9 @@ impl Row {
             }),
             drop: None,
             test: gift.test,
-            user: gift.user.to_json().into(),
-            gift: gift.gift.to_json().into(),
-            message: gift.message.as_deref().map(json_string),
+            user: text(&|out| gift.user.push_json(out)),
+            gift: text(&|out| gift.gift.push_json(out)),
+            message: gift.message.as_deref().map(|message| text(&|out| push_string(out, message))),
             tier: gift.tier,
             meta: gift.meta.as_deref().map(Into::into),
         }

@@ -19,7 +19,8 @@ mod gift;
 mod tally;
 
 pub use entry::{
-    ENTRY_LINES, SoldEntry, entry_extra, push_entry, push_goal_entry, push_retracted, push_sold, trace_mark,
+    ENTRY_LINES, SoldEntry, entry_extra, push_entry, push_goal_entry, push_retracted, push_sold,
+    push_started, trace_mark,
 };
 pub use gift::push_gift;
 pub use tally::{push_gifter, push_goal, push_period, push_state, read_gifter};
@@ -60,6 +61,11 @@ pub fn push_row(out: &mut String, row: &Row) {
 /// Appends the last nine of the lines of [`push_row`] for the row that `gift` starts, whose combo has
 /// `key`; of a combo with the count as it came, which may be 0.
 pub fn push_body(out: &mut String, gift: &Gift, key: &str) {
+    push_body_of(out, gift, key, None);
+}
+
+/// As [`push_body`]. `row`: one that the gift has started, of which the texts are spelled already.
+fn push_body_of(out: &mut String, gift: &Gift, key: &str, row: Option<&Row>) {
     push_number(out, gift.combo.as_ref().map_or(gift.count, |combo| combo.count.into()) as i64);
     out.push('\n');
     match &gift.value {
@@ -73,12 +79,21 @@ pub fn push_body(out: &mut String, gift: &Gift, key: &str) {
         push_string(out, &combo.id);
     }
     out.push_str(if gift.test { "\n1\n" } else { "\n0\n" });
-    gift.user.push_json(out);
-    out.push('\n');
-    gift.gift.push_json(out);
-    out.push('\n');
-    if let Some(message) = &gift.message {
-        push_string(out, message);
+    match row {
+        Some(Row { user, gift, message, .. }) => {
+            text_line(out, user);
+            text_line(out, gift);
+            out.push_str(message.as_deref().unwrap_or(""));
+        }
+        None => {
+            gift.user.push_json(out);
+            out.push('\n');
+            gift.gift.push_json(out);
+            out.push('\n');
+            if let Some(message) = &gift.message {
+                push_string(out, message);
+            }
+        }
     }
     out.push('\n');
     if let Some(tier) = gift.tier {

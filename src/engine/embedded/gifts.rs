@@ -12,7 +12,7 @@ use crate::domain::{
     Answer, Decision, DueKind, DuePlace, EntryStatus, Gift, GiftId, Millis, Outcome, Part, Policy, Scheduled,
     Status,
 };
-use crate::engine::record::{Records, push_entry, push_gift};
+use crate::engine::record::{Records, push_entry, push_gift, push_started};
 use crate::engine::{PolicyChange, ScheduledGift, ScheduledPage, Snapshot, Unscheduled};
 
 /// What an entry says of such an answer.
@@ -45,7 +45,13 @@ pub(super) fn take(txn: &mut FeedTxn<'_>, gift: &Gift, decided: Option<Decision>
     let Answer { status, at, row, .. } = &answer;
     let seq = (*status != Status::Suppressed).then_some(at.seq);
     let (now, status) = (txn.now, entry_status(*status));
-    entries::enter(txn, |out| push_entry(out, gift, status, seq, row.as_ref(), now))?;
+    // The newest row is the one that it has started; with the gift's own texts, unless those were masked.
+    let newest = txn.feed.state.list.rows.front().filter(|newest| Some(&newest.id) == row.as_ref());
+    let started = newest.filter(|_| status == EntryStatus::Accepted && masked.is_none()).cloned();
+    entries::enter(txn, |out| match &started {
+        Some(started) => push_started(out, gift, started, now),
+        None => push_entry(out, gift, status, seq, row.as_ref(), now),
+    })?;
     if let Some(CountedGift { counted, user, .. }) = &counted {
         let row = answer.row.as_ref().filter(|_| answer.status != Status::Suppressed);
         totals::add(txn, counted, Given { user, person: &gift.user.to_json(), row })?;

@@ -3,16 +3,16 @@
 
 use std::fmt::Write;
 
-use super::{Records, line, push_body};
+use super::{Records, line, push_body_of};
 use crate::domain::json::{push_number, push_string};
 use crate::domain::row::combo_key;
 use crate::domain::tally::GoalView;
-use crate::domain::{Cursor, Entry, EntryStatus, Gift, GiftId, Millis, RowId, Show, Trace};
+use crate::domain::{Cursor, Entry, EntryStatus, Gift, GiftId, Millis, Row, RowId, Show, Trace};
 
 /// Lines of one entry.
 pub const ENTRY_LINES: usize = 11;
 
-/// What an entry keeps of `gift` beside the lines of [`push_body`]: `ID COUNT OCCURRED|- SHOW`, where SHOW is
+/// What an entry keeps of `gift` beside the lines of [`super::push_body`]: `ID COUNT OCCURRED|- SHOW`, where SHOW is
 /// `-`, `+MS` or a time, and behind that [`trace_mark`]. Without a line break; empty for a test, which is no entry.
 pub fn entry_extra(gift: &Gift) -> String {
     if gift.test {
@@ -43,7 +43,9 @@ fn push_extra(out: &mut String, gift: &Gift) {
             push_number(out, at.0);
         }
     }
-    out.push_str(&trace_mark(gift.trace.as_ref()));
+    if gift.trace.is_some() {
+        out.push_str(&trace_mark(gift.trace.as_ref()));
+    }
 }
 
 /// What an entry's second line ends with: nothing, or a blank and the trace.
@@ -81,13 +83,28 @@ pub fn push_entry(
     row: Option<&RowId>,
     at: Millis,
 ) {
+    push_gift_entry(out, gift, (status, seq, row), at, None);
+}
+
+/// As [`push_entry`], of a gift that has started this row with what it says itself.
+pub fn push_started(out: &mut String, gift: &Gift, row: &Row, at: Millis) {
+    push_gift_entry(out, gift, (EntryStatus::Accepted, Some(row.seq), Some(&row.id)), at, Some(row));
+}
+
+fn push_gift_entry(
+    out: &mut String,
+    gift: &Gift,
+    (status, seq, row): (EntryStatus, Option<u64>, Option<&RowId>),
+    at: Millis,
+    started: Option<&Row>,
+) {
     if gift.test {
         return;
     }
     push_entry_head(out, status, seq, row, at);
     push_extra(out, gift);
     out.push('\n');
-    push_body(out, gift, &combo_key(gift).unwrap_or_default());
+    push_body_of(out, gift, &combo_key(gift).unwrap_or_default(), started);
 }
 
 /// A sale, for its entry.
@@ -226,6 +243,11 @@ mod tests {
             let row: RowId = "e-1".parse().unwrap();
             push_entry(&mut text, &gift(body), EntryStatus::Merged, Some(7), Some(&row), Millis(5));
             assert_eq!(text.lines().count(), ENTRY_LINES);
+            let started = Row::start(row.clone(), 7, &gift(body), Millis(5), 0);
+            let (mut of_row, mut of_gift) = (String::new(), String::new());
+            push_started(&mut of_row, &gift(body), &started, Millis(5));
+            push_entry(&mut of_gift, &gift(body), EntryStatus::Accepted, Some(7), Some(&row), Millis(5));
+            assert_eq!(of_row, of_gift);
             let entry = Records::new(&text).entry(Cursor(9)).unwrap();
             assert_eq!(
                 (entry.cursor, entry.seq, entry.row, entry.at),
