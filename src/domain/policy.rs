@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 use super::json::{Fault, Field, Object, Refused};
 use super::limits;
 use super::review::{ReviewDefault, ReviewMode};
+use super::tally::Rules;
 use super::tally::period::{Period, Periods, Zone};
-use super::tally::state::Rules;
 use super::tally::sum::{MAX_POINTS, Points};
 
 /// What a gift does that finds the dedup lock of its user and kind.

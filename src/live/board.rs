@@ -1,7 +1,6 @@
 //! What a node shows of one feed: the list, its position, and a ring of the last frames. One
 //! replica writes it, every watcher's cursor reads it.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,17 +11,16 @@ use crate::domain::{Change, FeedId, FeedList, Millis, Omit, Position};
 use crate::metrics::Metrics;
 use crate::metrics::labels::{ResumedFrom, SnapshotCause};
 
-/// Frames in the ring. A watcher further behind gets a snapshot, which is shorter than what it missed.
-const RING_FRAMES: usize = 256;
+mod ring;
+#[cfg(test)]
+mod tests;
+mod told;
 
-/// Bytes of JSON in the ring, the newest frame always included.
-const RING_BYTES: usize = 1 << 20;
+use ring::Ring;
+use told::Presence;
 
 /// Ops in one frame: a longer flush is several frames, so that no frame grows without bound.
 const FRAME_OPS: usize = 256;
-
-/// Bytes a cursor takes at once; the rest waits until the socket took these.
-const TAKE_BYTES: usize = 64 << 10;
 
 /// One feed as this node shows it.
 pub struct Board {
@@ -41,19 +39,7 @@ pub struct Board {
     overlays: AtomicUsize,
     /// Only who was allowed to may see the list.
     private: AtomicBool,
-    presence: Mutex<Told>,
-    /// Counts what was told of presence; 0 while nothing is to be told.
-    presence_version: AtomicU64,
-}
-
-/// What watchers were told of presence.
-#[derive(Default)]
-struct Told {
-    /// Whether they are told at all.
-    wanted: bool,
-    watchers: Option<u64>,
-    frame: Option<Arc<Frame>>,
-    versions: u64,
+    presence: Presence,
 }
 
 struct BoardState {
@@ -64,8 +50,7 @@ struct BoardState {
     /// Whether the list is that of a replica that runs.
     listed: bool,
     capacity: u64,
-    frames: VecDeque<Arc<Frame>>,
-    bytes: usize,
+    ring: Ring,
     /// For newcomers who leave out nothing, and who leave out totals.
     snapshots: [Option<Arc<Frame>>; 2],
     /// Positions from here on may be resumed from; the ring may reach further back for those who
@@ -124,8 +109,7 @@ impl Board {
             list: FeedList::default(),
             listed: false,
             capacity: 0,
-            frames: VecDeque::new(),
-            bytes: 0,
+            ring: Ring::default(),
             snapshots: [None, None],
             covered_from: 0,
             history: u64::MAX,
@@ -142,8 +126,7 @@ impl Board {
             watchers: AtomicUsize::new(0),
             overlays: AtomicUsize::new(0),
             private: AtomicBool::new(false),
-            presence: Mutex::default(),
-            presence_version: AtomicU64::new(0),
+            presence: Presence::default(),
             metrics,
         }
     }
@@ -189,43 +172,16 @@ impl Board {
         self.watchers.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Whether watchers are to be told how many watch.
-    pub(super) fn want_presence(&self, wanted: bool) {
-        let mut told = self.presence.lock().unwrap_or_else(PoisonError::into_inner);
-        told.wanted = wanted;
-        if !wanted {
-            (told.watchers, told.frame) = (None, None);
-            self.presence_version.store(0, Ordering::Release);
-        }
+    /// What watchers are told of how many watch.
+    pub(super) fn presence(&self) -> &Presence {
+        &self.presence
     }
 
-    /// What watchers know of presence: none when they are not told, nothing in it before the first time.
-    pub(super) fn presence(&self) -> Option<Option<u64>> {
-        let told = self.presence.lock().unwrap_or_else(PoisonError::into_inner);
-        told.wanted.then_some(told.watchers)
-    }
-
-    /// Tells watchers how many watch.
+    /// Tells watchers how many watch, if they are to be told.
     pub(super) fn tell_presence(&self, watchers: u64) {
-        let mut told = self.presence.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.wanted {
-            told.versions += 1;
-            told.watchers = Some(watchers);
-            told.frame = Some(Arc::new(Frame::presence(&self.feed, watchers)));
-            self.presence_version.store(told.versions, Ordering::Release);
-            drop(told);
+        if self.presence.tell(&self.feed, watchers) {
             self.moved(self.locked());
         }
-    }
-
-    /// What is to be told to a watcher who was told the version `known` last, and its version.
-    pub(super) fn presence_after(&self, known: u64) -> Option<(u64, Arc<Frame>)> {
-        let version = self.presence_version.load(Ordering::Acquire);
-        if version == 0 || version == known {
-            return None;
-        }
-        let told = self.presence.lock().unwrap_or_else(PoisonError::into_inner);
-        Some((told.versions, told.frame.clone()?))
     }
 
     /// Another number whenever the board has moved.
@@ -289,7 +245,7 @@ impl Board {
         match since {
             Some(since) if since.epoch == state.list.at.epoch && !since.epoch.is_none() => {
                 let covered = since.seq >= state.covered_from;
-                if since.seq == state.list.at.seq || (covered && state.frame_after(since.seq).is_some()) {
+                if since.seq == state.list.at.seq || (covered && state.ring.leads_on(since.seq)) {
                     let cursor = Cursor { generation: state.generation, at: since.clone() };
                     self.metrics.resumes[ResumedFrom::Ring].inc();
                     Start::At(cursor, Arc::new(Frame::resumed(&self.feed, since)))
@@ -321,7 +277,7 @@ impl Board {
         let state = self.locked();
         cursor.generation != state.generation
             || cursor.at.seq >= state.list.at.seq
-            || state.frame_after(cursor.at.seq).is_some()
+            || state.ring.leads_on(cursor.at.seq)
     }
 
     /// Takes what is due, moving the cursor: shared frames as they are, or `joined` into one for a
@@ -334,8 +290,8 @@ impl Board {
         }
         let ring = match joined {
             _ if cursor.generation != state.generation => None,
-            true => state.joined(&self.feed, cursor.at.seq, omit).map(|frame| vec![frame]),
-            false => state.following(&self.feed, cursor.at.seq, omit),
+            true => state.ring.joined(&self.feed, cursor.at.seq, omit).map(|frame| vec![frame]),
+            false => state.ring.following(&self.feed, cursor.at.seq, omit),
         };
         if let Some(frames) = ring
             && let Some(last) = frames.last()
@@ -360,8 +316,7 @@ impl Board {
         state.covered_from = list.at.seq;
         state.list = list.clone();
         state.capacity = capacity;
-        state.frames.clear();
-        state.bytes = 0;
+        state.ring.clear();
         state.snapshots = [None, None];
         self.moved(state);
     }
@@ -376,18 +331,10 @@ impl Board {
         let frames = changes.chunks(FRAME_OPS).map(|ops| Frame::delta(&self.feed, &list.at.epoch, ops));
         let frames: Vec<Arc<Frame>> = frames.map(Arc::new).collect();
         let mut state = self.locked();
-        for frame in frames {
-            state.bytes += frame.len();
-            state.frames.push_back(frame);
-        }
+        frames.into_iter().for_each(|frame| state.ring.push(frame));
         state.list.clone_from(list);
         // In the same step as the frames: a watcher that comes now must not resume over more.
         state.covered_from = state.covered_from.max(state.list.at.seq.saturating_sub(state.history));
-        while state.frames.len() > RING_FRAMES || (state.bytes > RING_BYTES && state.frames.len() > 1) {
-            if let Some(oldest) = state.frames.pop_front() {
-                state.bytes -= oldest.len();
-            }
-        }
         state.snapshots = [None, None];
         self.appended.fetch_add(changes.len() as u64, Ordering::Relaxed);
         self.moved(state);
@@ -412,39 +359,6 @@ impl Board {
 }
 
 impl BoardState {
-    /// The index of the frame that holds `seq + 1`.
-    fn frame_after(&self, seq: u64) -> Option<usize> {
-        let at = self.frames.partition_point(|frame| frame.last() <= seq);
-        let first = self.frames.get(at)?.first()?;
-        (first <= seq + 1).then_some(at)
-    }
-
-    /// Frames after `seq` until [`TAKE_BYTES`]; the first is cut when `seq` lies within it.
-    fn following(&self, feed: &FeedId, seq: u64, omit: Omit) -> Option<Vec<Arc<Frame>>> {
-        let mut ring = self.frames.range(self.frame_after(seq)?..);
-        let first = ring.next()?;
-        let mut bytes = first.len();
-        let first = match first.first() == Some(seq + 1) {
-            true => first.omitting(omit),
-            false => Arc::new(Frame::joined(feed, seq, [first].into_iter(), omit)?),
-        };
-        let rest = ring.take_while(|frame| {
-            bytes += frame.len();
-            bytes <= TAKE_BYTES
-        });
-        Some(std::iter::once(first).chain(rest.map(|frame| frame.omitting(omit))).collect())
-    }
-
-    /// All after `seq` in one frame, unless that is longer than [`TAKE_BYTES`].
-    fn joined(&self, feed: &FeedId, seq: u64, omit: Omit) -> Option<Arc<Frame>> {
-        let due = self.frames.range(self.frame_after(seq)?..);
-        let bytes: usize = due.clone().map(|frame| frame.len()).sum();
-        if bytes > TAKE_BYTES {
-            return None;
-        }
-        Frame::joined(feed, seq, due, omit).map(Arc::new)
-    }
-
     /// The snapshots for newcomers are encoded once per position; one that says what was skipped is
     /// the watcher's own.
     fn snapshot(&mut self, feed: &FeedId, since: Option<&Position>, omit: Omit) -> (Cursor, Arc<Frame>) {
@@ -467,6 +381,3 @@ impl BoardState {
         (Cursor { generation: self.generation, at: self.list.at.clone() }, frame)
     }
 }
-
-#[cfg(test)]
-mod tests;

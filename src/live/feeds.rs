@@ -237,7 +237,12 @@ impl Live {
     /// Boards of feeds whose watchers are told how many watch.
     pub(super) fn boards_that_tell_presence(&self) -> Vec<Arc<Board>> {
         let feeds = self.locked();
-        feeds.values().map(|entry| &entry.board).filter(|board| board.presence().is_some()).cloned().collect()
+        feeds
+            .values()
+            .map(|entry| &entry.board)
+            .filter(|board| board.presence().known().is_some())
+            .cloned()
+            .collect()
     }
 
     /// The board of a feed, followed for as long as the lease lives.
@@ -392,7 +397,7 @@ async fn tell_presence(live: &Live, reporter: &mut Reporter) -> Result<(), Engin
     let all = live.engine().presence(&feeds).await?;
     for (board, everywhere) in boards.iter().zip(all) {
         // A watcher that came since the last look counts here before it does in the store.
-        let told = board.presence().flatten();
+        let told = board.presence().known().flatten();
         if reporter.worth_telling(board.feed(), told, everywhere.watchers) {
             board.tell_presence(everywhere.watchers);
         }

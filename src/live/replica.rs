@@ -242,7 +242,7 @@ impl Replica {
         let led = self.board.position().is_some() && self.refill(&snapshot).await?;
         self.policy = snapshot.policy.clone();
         self.board.limit(self.policy.history);
-        self.board.want_presence(self.policy.presence == TellPresence::Count);
+        self.board.presence().want(self.policy.presence == TellPresence::Count);
         if led {
             self.flush();
         } else {

@@ -228,7 +228,7 @@ impl Watching {
             }
             None => {
                 self.replaying = false;
-                let Some((version, frame)) = self.watch.board().presence_after(self.presence) else {
+                let Some((version, frame)) = self.watch.board().presence().after(self.presence) else {
                     return Poll::Pending;
                 };
                 self.presence = version;

@@ -10,7 +10,9 @@
 pub mod board;
 pub mod counted;
 pub mod goal;
+mod instance;
 pub mod period;
+mod rules;
 pub mod state;
 pub mod sum;
 pub mod view;
@@ -18,8 +20,10 @@ pub mod view;
 pub use board::{Board, Gifter};
 pub use counted::{Counted, Segments};
 pub use goal::{GoalSpec, GoalView, MAX_GOALS};
+pub use instance::Instance;
 pub use period::{Period, Periods, Zone};
-pub use state::{Instance, Rules, Session, State};
+pub use rules::Rules;
+pub use state::{Session, State};
 pub use sum::{Measure, Points, Sum};
 pub use view::{Leader, LeadersAsk, LeadersView, PeriodView, TotalsView, push_told};
 

@@ -1,115 +1,13 @@
 //! What a feed counts now: the open instances of its periods with their sums, its session and its goals.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use super::{
-    CLOCK_SLACK_MS, Counted, GoalSpec, GoalView, KEEP_MS, MAX_CURRENCIES, Measure, Period, Periods, Points,
-    Sum, TELL_EVERY_MS, TOLD_CURRENCIES, Zone,
+    CLOCK_SLACK_MS, Counted, GoalSpec, GoalView, Instance, KEEP_MS, Measure, Period, Rules, TELL_EVERY_MS,
+    TOLD_CURRENCIES,
 };
 use crate::domain::{GoalId, Millis};
-
-/// What a feed's policy says about counting.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
-    /// The periods that are counted.
-    pub periods: Periods,
-    /// Where days begin.
-    pub zone: Zone,
-    /// What money is worth.
-    pub points: Points,
-}
-
-impl fmt::Display for Rules {
-    /// As stores spell it: three words.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.periods, self.zone, self.points)
-    }
-}
-
-impl FromStr for Rules {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Rules, &'static str> {
-        let [periods, zone, points] = text.split(' ').collect::<Vec<_>>()[..] else {
-            return Err("must be rules for counting");
-        };
-        Ok(Rules { periods: periods.parse()?, zone: zone.parse()?, points: points.parse()? })
-    }
-}
-
-/// One run of a period.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Instance {
-    /// Of which period.
-    pub period: Period,
-    /// Its number, which no other of the feed has.
-    pub id: u64,
-    /// When it began.
-    pub since: Millis,
-    /// When the calendar ends it.
-    pub until: Millis,
-    /// Gifts.
-    pub gifts: u64,
-    /// Units.
-    pub units: Sum,
-    /// Points.
-    pub points: Sum,
-    /// Different users.
-    pub gifters: u64,
-    /// Money by currency, at most [`MAX_CURRENCIES`].
-    pub values: BTreeMap<String, Sum>,
-}
-
-impl Instance {
-    fn new(period: Period, id: u64, since: Millis, until: Millis) -> Instance {
-        let (units, points, values) = Default::default();
-        Instance { period, id, since, until, gifts: 0, units, points, gifters: 0, values }
-    }
-
-    /// A sum of it, as it is shown.
-    pub fn sum(&self, by: &Measure) -> u64 {
-        match by {
-            Measure::Points => self.points.shown(),
-            Measure::Units => self.units.shown(),
-            Measure::Currency(currency) => self.values.get(&**currency).map_or(0, |sum| sum.shown()),
-        }
-    }
-
-    /// Amounts by currency, the largest first.
-    pub fn amounts(&self) -> Vec<(String, u64)> {
-        let mut all: Vec<_> = self.values.iter().map(|(name, sum)| (name.clone(), sum.shown())).collect();
-        all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        all
-    }
-
-    fn add(&mut self, counted: &Counted) {
-        self.gifts += counted.gifts;
-        self.units = self.units.plus(counted.units);
-        self.points = self.points.plus(counted.points);
-        if let Some((amount, currency)) = &counted.value
-            && (self.values.len() < MAX_CURRENCIES || self.values.contains_key(&**currency))
-        {
-            match self.values.get_mut(&**currency) {
-                Some(sum) => *sum = sum.plus(*amount),
-                None => drop(self.values.insert(currency.to_string(), *amount)),
-            }
-        }
-    }
-
-    fn take(&mut self, counted: &Counted) {
-        self.gifts = self.gifts.saturating_sub(counted.gifts);
-        self.units = self.units.minus(counted.units);
-        self.points = self.points.minus(counted.points);
-        if let Some((amount, currency)) = &counted.value
-            && let Some(sum) = self.values.get_mut(&**currency)
-        {
-            *sum = sum.minus(*amount);
-        }
-    }
-}
 
 /// A show that began by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -376,6 +274,7 @@ impl State {
 mod tests {
     use super::*;
     use crate::domain::Value;
+    use crate::domain::tally::Points;
 
     fn rules(periods: &str) -> Rules {
         Rules {
@@ -474,13 +373,5 @@ mod tests {
             (state.of(Period::Session).unwrap().since, state.back(Period::Session).unwrap().gifts),
             (Millis(9), 1)
         );
-    }
-
-    #[test]
-    fn rules_survive_being_written() {
-        let rules = Rules { points: "EUR:2,coins:1".parse().unwrap(), ..rules("session,week") };
-        assert_eq!(rules.to_string(), "session,week Europe/Berlin EUR:2,coins:1");
-        assert_eq!(rules.to_string().parse(), Ok(rules));
-        assert_eq!(Rules::default().to_string().parse(), Ok(Rules::default()));
     }
 }

@@ -3,8 +3,12 @@
 //! that the client can read why.
 
 use actix_ws::CloseCode;
-use bytes::{Buf, Bytes};
-use flate2::{Decompress, FlushDecompress, Status};
+use bytes::Buf;
+
+mod message;
+
+pub use message::{Incoming, Violation};
+use message::{Message, NOT_UTF8, TOO_LONG, broken, closing};
 
 /// The longest message a client may send.
 pub const MESSAGE_MOST: usize = 4096;
@@ -24,34 +28,6 @@ impl Default for Rules {
     fn default() -> Self {
         Rules { most: MESSAGE_MOST as u32, binary: false, deflate: false }
     }
-}
-
-/// What came in whole.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Incoming {
-    /// A text message.
-    Text(String),
-    /// A binary message, where the rules have them.
-    Binary(Vec<u8>),
-    /// A ping, with what the pong must carry.
-    Ping(Bytes),
-    /// A pong.
-    Pong,
-    /// The client closes, perhaps with a code.
-    Close(Option<CloseCode>),
-}
-
-/// Why a connection must be closed, as its close code says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Violation {
-    /// The close code.
-    pub code: CloseCode,
-    /// The reason, in a few words.
-    pub reason: &'static str,
-}
-
-const fn broken(reason: &'static str) -> Violation {
-    Violation { code: CloseCode::Protocol, reason }
 }
 
 /// Reads frames from pieces of any size. Between frames, which is nearly always, it holds no memory beside itself.
@@ -94,15 +70,6 @@ struct Reading {
     deaf: bool,
     /// The client's close frame was itself a violation: it is both.
     closed: bool,
-}
-
-#[derive(Debug, Default)]
-struct Message {
-    bytes: Vec<u8>,
-    binary: bool,
-    deflated: bool,
-    /// The bytes before this one are known to be UTF-8.
-    checked: usize,
 }
 
 #[derive(Debug)]
@@ -297,84 +264,10 @@ const CONTROL_MOST: u64 = 125;
 /// The reserved bit that permessage-deflate uses.
 const DEFLATED: u8 = 0x40;
 
-const TOO_LONG: Violation = Violation { code: CloseCode::Size, reason: "a message is too long" };
-
-const NOT_UTF8: Violation = Violation { code: CloseCode::Invalid, reason: "a text message is not UTF-8" };
-
-impl Message {
-    /// What is in it.
-    fn open(mut self, most: usize) -> Result<Incoming, Violation> {
-        if self.deflated {
-            self.bytes = inflate(&mut self.bytes, most)?;
-            self.checked = 0;
-        }
-        match self.binary {
-            true => Ok(Incoming::Binary(self.bytes)),
-            false => String::from_utf8(self.bytes).map(Incoming::Text).map_err(|_| NOT_UTF8),
-        }
-    }
-
-    /// False when it cannot become UTF-8 any more, whatever follows.
-    fn check(&mut self) -> bool {
-        if self.binary {
-            return true;
-        }
-        match std::str::from_utf8(&self.bytes[self.checked..]) {
-            Ok(_) => self.checked = self.bytes.len(),
-            Err(error) if error.error_len().is_none() => self.checked += error.valid_up_to(),
-            Err(_) => return false,
-        }
-        true
-    }
-}
-
-/// Decompresses a message of at most `most` bytes.
-fn inflate(bytes: &mut Vec<u8>, most: usize) -> Result<Vec<u8>, Violation> {
-    // The sender left out the end of its flush (RFC 7692, 7.2.2).
-    bytes.extend_from_slice(&[0, 0, 0xff, 0xff]);
-    let mut inflate = Decompress::new(false);
-    let mut out = Vec::new();
-    loop {
-        // One byte of room more than allowed shows what is too long.
-        out.reserve_exact((out.len() + 256).min(most + 1) - out.len());
-        let (at, len) = (inflate.total_in() as usize, out.len());
-        let status = inflate.decompress_vec(&bytes[at..], &mut out, FlushDecompress::Sync);
-        match status {
-            Err(_) => return Err(broken("a compressed message is damaged")),
-            Ok(_) if out.len() > most => return Err(TOO_LONG),
-            Ok(Status::StreamEnd) => return Ok(out),
-            Ok(_) if inflate.total_in() as usize == bytes.len() && out.len() < out.capacity() => {
-                return Ok(out);
-            }
-            Ok(_) if out.len() == len && inflate.total_in() as usize == at && out.len() < out.capacity() => {
-                return Err(broken("a compressed message is damaged"));
-            }
-            Ok(_) => {}
-        }
-    }
-}
-
-/// A close frame's payload: empty, or a code that may be sent and a reason in UTF-8.
-fn closing(payload: &[u8]) -> Result<Incoming, Violation> {
-    let Some((code, reason)) = payload.split_first_chunk::<2>() else {
-        return match payload {
-            [] => Ok(Incoming::Close(None)),
-            _ => Err(broken("a close frame has half a code")),
-        };
-    };
-    let code = u16::from_be_bytes(*code);
-    if !matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999) {
-        return Err(broken("a close code that may not be sent"));
-    }
-    if std::str::from_utf8(reason).is_err() {
-        return Err(Violation { code: CloseCode::Invalid, reason: "a close reason is not UTF-8" });
-    }
-    Ok(Incoming::Close(Some(code.into())))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::Bytes;
 
     fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
         let mut out = vec![first];
