@@ -10,7 +10,7 @@
 # sbom-check: what the binary is made of, against CycloneDX's schema.
 # dockerfile-check: lints the Dockerfile with hadolint.
 # helm-check: lints, renders and validates the Helm chart in packaging/helm, where helm is installed.
-# openapi: writes docs/openapi.json, which is served, as the code describes the API.
+# openapi: writes docs/openapi.json as the code describes the API, and docs/protocol.html as docs/PROTOCOL.md reads: both are served.
 # openapi-check: schemathesis (from PyPI) against a running gateway; not part of test.
 
 .PHONY: run check test bench openapi openapi-check clients-check generated-check dist dist-check sbom-check dockerfile-check helm-check

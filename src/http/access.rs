@@ -1,7 +1,7 @@
 //! Who may ask for what: one table of every path and method, with what opens it.
 //!
-//! The router registers paths from it (all but where gifts are posted, which the door finds), the door judges
-//! requests by it, the OpenAPI document takes each operation's `security` from it. What is not in it is answered
+//! The door judges requests by it, handlers are found by its rows (`http::resource`; but where gifts are posted, which
+//! `http::guard` answers), the OpenAPI document takes each operation's `security` from it. What is not in it is answered
 //! to nobody.
 
 use std::sync::LazyLock;
@@ -35,6 +35,8 @@ pub enum Access {
 
 /// A path with its methods.
 pub struct Entry {
+    /// Its place in the table.
+    pub number: usize,
     /// With names in braces for parts that vary.
     pub path: &'static str,
     /// The methods it knows. HEAD goes with GET.
@@ -51,8 +53,11 @@ const DELETE: &str = "DELETE";
 
 use Right::{Admin, Claims, Drops, Gifts, Moderate, Policy, Reports};
 
+/// A path, and its methods with what opens each.
+type Line = (&'static str, &'static [(&'static str, Access)]);
+
 #[rustfmt::skip]
-const TABLE: &[(&str, &[(&str, Access)])] = &[
+const TABLE: &[Line] = &[
     ("/v1/feeds/{feed}/gifts", &[(POST, Key(Gifts))]),
     ("/v1/feeds/{feed}/gifts/batch", &[(POST, Key(Gifts))]),
     ("/v1/feeds/{feed}/ws", &[(GET, Watch)]),
@@ -122,14 +127,22 @@ const TABLE: &[(&str, &[(&str, Access)])] = &[
 ];
 
 static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
-    let entry = |(path, methods): &(&'static str, &'static [(&'static str, Access)])| {
+    let entry = |(number, (path, methods)): (usize, &Line)| {
         let allow = methods.iter().map(|(method, _)| if *method == GET { "GET, HEAD" } else { method });
         // A handshake has no HEAD.
         let allow = allow.filter(|_| !path.ends_with("/ws")).collect::<Vec<_>>().join(", ");
-        Entry { path, methods, allow: if path.ends_with("/ws") { GET.to_owned() } else { allow } }
+        Entry { number, path, methods, allow: if path.ends_with("/ws") { GET.to_owned() } else { allow } }
     };
-    TABLE.iter().map(entry).collect()
+    TABLE.iter().enumerate().map(entry).collect()
 });
+
+impl Entry {
+    /// What a path of this row has for the parts that vary, with their names.
+    pub fn parts<'a>(&self, path: &'a str) -> impl Iterator<Item = (&'static str, &'a str)> {
+        let parts = self.path.split('/').zip(path.split('/'));
+        parts.filter_map(|(part, given)| Some((part.strip_prefix('{')?.strip_suffix('}')?, given)))
+    }
+}
 
 /// Everything there is.
 pub fn entries() -> &'static [Entry] {
@@ -159,7 +172,7 @@ pub enum Asked<'a> {
     Nothing,
 }
 
-/// Finds what a request asks for, by the path as the router sees it: percent-decoded.
+/// Finds what a request asks for, by its path, percent-decoded.
 pub fn find<'a>(method: &Method, path: &'a str) -> Asked<'a> {
     let Some(entry) = entries().iter().find(|entry| fits(entry.path, path)) else { return Asked::Nothing };
     let method = if *method == Method::HEAD && !entry.path.ends_with("/ws") { GET } else { method.as_str() };
@@ -172,12 +185,18 @@ pub fn find<'a>(method: &Method, path: &'a str) -> Asked<'a> {
     }
 }
 
-/// Whether a path is one of this pattern, by the rules of [`super::resource`].
+/// Whether a path is one of this pattern. A part that varies may be empty, for its handler to refuse; but for files and
+/// pages, which have names.
 fn fits(pattern: &str, path: &str) -> bool {
+    let may_be_empty = ["/v1/", "/in/", "/overlay/"].iter().any(|start| pattern.starts_with(start));
     let (mut pattern, mut path) = (pattern.as_bytes(), path.as_bytes());
     loop {
         let (part, given) = (first(pattern), first(path));
-        if !part.starts_with(b"{") && part != given {
+        let is_one = match part.starts_with(b"{") {
+            true => may_be_empty || !given.is_empty(),
+            false => part == given,
+        };
+        if !is_one {
             return false;
         }
         match (pattern.get(part.len() + 1..), path.get(given.len() + 1..)) {
@@ -213,6 +232,7 @@ mod tests {
         assert_eq!(found("GET /v1/feeds/*/webhooks"), Some((Key(Reports), Some("*"))));
         assert_eq!(found("GET /v1/feeds/"), Some((List, Some(""))));
         assert_eq!(found("GET /v1/ws"), Some((Watch, None)));
+        assert_eq!(found("POST /in/"), Some((Page, None)));
         for nothing in [
             "GET /v1",
             "GET /v1/feeds/a/ws/",
@@ -221,6 +241,8 @@ mod tests {
             "get /v1/ws",
             "GET //",
             "GET ",
+            "GET /static/",
+            "GET /desk/",
         ] {
             assert_eq!(found(nothing), None, "{nothing}");
         }
@@ -228,6 +250,18 @@ mod tests {
             find(&Method::DELETE, "/v1/feeds/a/policy"),
             Asked::OtherMethod("GET, HEAD, PUT, PATCH")
         ));
+    }
+
+    #[test]
+    fn what_varies_of_a_path_has_its_name() {
+        let parts =
+            |pattern: &str, path: &'static str| -> Vec<_> { entry(pattern).unwrap().parts(path).collect() };
+        assert_eq!(parts("/v1/ws", "/v1/ws"), []);
+        assert_eq!(
+            parts("/v1/feeds/{feed}/drops/{drop}/claims", "/v1/feeds/a b/drops/c/claims"),
+            [("feed", "a b"), ("drop", "c")]
+        );
+        assert_eq!(parts("/v1/feeds/{feed}/rows/{row}", "/v1/feeds//rows/é"), [("feed", ""), ("row", "é")]);
     }
 
     #[test]

@@ -128,7 +128,7 @@ fn unknown_hold() -> ApiError {
     ApiError::NotFound("there is no such hold, or it ended so long ago that it is forgotten".to_owned())
 }
 
-/// What the router left encoded: it decodes everything but what would make a `/`, a `%` or a `+`. A user's
+/// What actix left encoded: it decodes everything but what would make a `/`, a `%` or a `+`. A user's
 /// id may hold any of them.
 pub(super) fn decoded(part: &str) -> Cow<'_, str> {
     if !part.contains('%') {
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_router_left_is_decoded_once() {
+    fn what_actix_left_is_decoded_once() {
         for (part, user) in [("a", "a"), ("a%2Fb", "a/b"), ("%252F", "%2F"), ("%2b%", "+%"), ("é%2f", "é/")]
         {
             assert_eq!(decoded(part), user, "{part}");

@@ -6,18 +6,21 @@ use std::future::ready;
 use std::sync::LazyLock;
 
 use actix_web::http::header::{CACHE_CONTROL, ETAG};
-use actix_web::{HttpRequest, HttpResponse, web};
-use askama::Template;
+use actix_web::{HttpRequest, HttpResponse};
 
-use super::resource::{read, resource};
+use super::resource::{Routes, read, resource};
 use super::{etag, openapi, pages};
 
+#[cfg(test)]
 mod markdown;
 
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const HTML: &str = "text/html; charset=utf-8";
+
+/// docs/PROTOCOL.md as a page; `make openapi` writes it.
+const PROTOCOL: &str = include_str!("../../docs/protocol.html");
 
 /// A file that is the same for everybody.
 struct File {
@@ -39,28 +42,15 @@ impl File {
 static FILES: LazyLock<[File; 5]> = LazyLock::new(|| {
     [
         File::new("/docs", HTML, include_str!("../../templates/docs.html")),
-        File::new("/docs/protocol", HTML, protocol()),
+        File::new("/docs/protocol", HTML, PROTOCOL),
         File::new("/asyncapi.yaml", "application/yaml", include_str!("../../docs/asyncapi.yaml")),
         File::new("/static/docs.js", "text/javascript; charset=utf-8", include_str!("../../static/docs.js")),
         File::new("/static/docs.css", "text/css; charset=utf-8", include_str!("../../static/docs.css")),
     ]
 });
 
-/// docs/PROTOCOL.md as a page.
-#[derive(Template)]
-#[template(path = "protocol.html")]
-struct ProtocolPage {
-    document: markdown::Document,
-}
-
-fn protocol() -> String {
-    let document = markdown::document(include_str!("../../docs/PROTOCOL.md"));
-    // Writing into a text fails never; a page without its text would be seen by the tests.
-    ProtocolPage { document }.render().unwrap_or_default()
-}
-
 /// Registers the pages, their files and the documents.
-pub(super) fn configure(cfg: &mut web::ServiceConfig) {
+pub(super) fn configure(cfg: &mut Routes) {
     let newest = |req: HttpRequest| ready(openapi::show(&req, &openapi::NEWEST));
     let older = |req: HttpRequest| ready(openapi::show(&req, &openapi::OLDER));
     cfg.service(resource("/openapi.json").route(read().to(newest)));

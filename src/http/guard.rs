@@ -17,7 +17,7 @@ use super::{Gate, audited, body, gifts, line_end};
 use crate::domain::Millis;
 
 /// Asks the door, then turns a panic of a handler into a 500. What panicked is in the log, by the panic
-/// hook. (The request may not be cloned out here: the router needs it to be its only owner.)
+/// hook. (The request may not be cloned out here: its handler is found with it as its only owner.)
 pub(super) async fn around(
     mut req: ServiceRequest,
     next: Next<BoxBody>,
@@ -41,7 +41,7 @@ pub(super) async fn around(
                     who = Some(caller.identity);
                     (refuse(req, refused), budget)
                 }
-                // What is asked for most is found by the door, so the router need not look for it again.
+                // What is asked for most is answered without the boxes of a handler.
                 None if entry.path == gifts::PATH => {
                     let taken = take_gift(req, body.clone(), &gate, &caller).await?;
                     who = Some(caller.identity);
@@ -49,6 +49,7 @@ pub(super) async fn around(
                 }
                 None => {
                     req.extensions_mut().insert(caller);
+                    req.extensions_mut().insert(entry);
                     body.lend(&mut req);
                     let answer = match AssertUnwindSafe(next.call(req)).catch_unwind().await {
                         Ok(answer) => answer?,

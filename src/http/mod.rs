@@ -1,7 +1,7 @@
 //! The HTTP API: routes, reading requests, composing answers. Nothing here knows how a feed is
 //! stored; it asks the [`Engine`].
 //!
-//! Reading order: [`routes()`] (every path), [`problem`] (every error), then one file per resource.
+//! Reading order: `access` (every path and who may ask for it), `routes` (who answers), [`problem`] (every error), then one file per resource.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub mod watch;
 pub use door::{Door, Rules};
 pub use health::Readiness;
 pub use reports::Waiting;
-pub use routes::{app, routes};
+pub use routes::app;
 pub use sources::Pace;
 
 use door::Caller;
@@ -214,7 +214,7 @@ pub(crate) fn drop_of(req: &HttpRequest) -> Result<DropId, ApiError> {
     name.parse().map_err(|rule| invalid(format!("the drop's name {rule}")))
 }
 
-/// The feed that the path names. The router has decoded percent-encoding, except where it would make
+/// The feed that the path names. actix has decoded percent-encoding, except where it would make
 /// a `/`, `%` or `+`; none of these is legal in a name, so what it left is refused as it should be.
 pub(crate) fn feed_of(req: &HttpRequest) -> Result<FeedId, ApiError> {
     named_feed(req.match_info().get("feed").unwrap_or_default())

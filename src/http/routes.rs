@@ -3,10 +3,10 @@
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::middleware::{Next, from_fn};
-use actix_web::{App, HttpRequest, web};
+use actix_web::{App, web};
 
-use super::problem::{ApiError, about};
-use super::resource::{post, read, resource};
+use super::problem::about;
+use super::resource::{Routes, delete, patch, post, put, read, resource};
 use super::watch::tally::Tally;
 use super::{
     Gate, batch, claims, docs, drops, feed, gifts, guard, health, inbound, meter, moderation, pages, policy,
@@ -28,7 +28,7 @@ pub fn app(
 > {
     let worker = Worker::start(gate.live.clone());
     let tally = Tally::new(gate.live.metrics().clone());
-    App::new().app_data(gate).app_data(worker).app_data(tally).wrap(from_fn(around)).configure(routes)
+    App::new().app_data(gate).app_data(worker).app_data(tally).wrap(from_fn(around)).default_service(routes())
 }
 
 /// What all requests pass, from the outside in. One middleware: each of actix' own is a box more for every request.
@@ -40,31 +40,30 @@ async fn around(
     inbound::attend::around(req, async |req| meter::count(req, guarded).await).await
 }
 
-/// Registers every path but the one where gifts are posted, which `guard` answers. The router tries them in order: the busiest
-/// come first.
-pub fn routes(cfg: &mut web::ServiceConfig) {
+/// Every path but the one where gifts are posted, which `guard` answers.
+fn routes() -> Routes {
+    let mut all = Routes::new();
+    let cfg = &mut all;
     cfg.service(resource("/v1/feeds/{feed}/gifts/batch").route(post().to(batch::publish)));
     watch::configure(cfg);
     cfg.service(resource("/v1/feeds/{feed}/drops/{drop}/claims").route(post().to(claims::claim)));
     cfg.service(resource("/v1/feeds/{feed}/holds/{hold}/confirm").route(post().to(claims::confirm)));
-    cfg.service(resource("/v1/feeds/{feed}/holds/{hold}").route(web::delete().to(claims::cancel)));
+    cfg.service(resource("/v1/feeds/{feed}/holds/{hold}").route(delete().to(claims::cancel)));
     cfg.service(resource("/v1/feeds/{feed}/users/{user}/holds").route(read().to(claims::holds)));
     cfg.service(
-        resource("/v1/feeds/{feed}/drops/{drop}")
-            .route(read().to(drops::get))
-            .route(web::put().to(drops::put)),
+        resource("/v1/feeds/{feed}/drops/{drop}").route(read().to(drops::get)).route(put().to(drops::put)),
     );
     cfg.service(resource("/v1/feeds/{feed}/drops").route(read().to(drops::list)));
     cfg.service(resource("/v1/feeds/{feed}").route(read().to(feed::snapshot)));
-    cfg.service(resource("/v1/feeds/{feed}/rows/{row}").route(web::delete().to(gifts::retract)));
-    cfg.service(resource("/v1/feeds/{feed}/rows").route(web::delete().to(moderation::retract_user)));
+    cfg.service(resource("/v1/feeds/{feed}/rows/{row}").route(delete().to(gifts::retract)));
+    cfg.service(resource("/v1/feeds/{feed}/rows").route(delete().to(moderation::retract_user)));
     cfg.service(resource("/v1/feeds/{feed}/gifts/{id}/retract").route(post().to(moderation::retract_gift)));
     cfg.service(resource("/v1/feeds/{feed}/review").route(read().to(review::list)));
     cfg.service(resource("/v1/feeds/{feed}/review/{id}").route(post().to(review::decide)));
     cfg.service(
         resource("/v1/feeds/{feed}/blocks/{user}")
-            .route(web::put().to(review::block))
-            .route(web::delete().to(review::unblock)),
+            .route(put().to(review::block))
+            .route(delete().to(review::unblock)),
     );
     cfg.service(resource("/v1/feeds/{feed}/blocks").route(read().to(review::blocks)));
     cfg.service(resource("/v1/feeds/{feed}/presence").route(read().to(presence::get)));
@@ -76,17 +75,17 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     cfg.service(
         resource("/v1/feeds/{feed}/goals/{goal}")
             .route(read().to(totals::goal))
-            .route(web::put().to(totals::put_goal))
-            .route(web::delete().to(totals::delete_goal)),
+            .route(put().to(totals::put_goal))
+            .route(delete().to(totals::delete_goal)),
     );
     cfg.service(
         resource("/v1/feeds/{feed}/policy")
             .route(read().to(policy::get))
-            .route(web::put().to(policy::put))
-            .route(web::patch().to(policy::patch)),
+            .route(put().to(policy::put))
+            .route(patch().to(policy::patch)),
     );
     cfg.service(resource("/v1/feeds/{feed}/scheduled").route(read().to(scheduled::list)));
-    cfg.service(resource("/v1/feeds/{feed}/scheduled/{id}").route(web::delete().to(scheduled::cancel)));
+    cfg.service(resource("/v1/feeds/{feed}/scheduled/{id}").route(delete().to(scheduled::cancel)));
     cfg.service(resource("/v1/feeds/{feed}/due/dead").route(read().to(scheduled::dead)));
     cfg.service(resource("/healthz").route(read().to(health::alive)));
     cfg.service(resource("/readyz").route(read().to(health::ready)));
@@ -97,9 +96,23 @@ pub fn routes(cfg: &mut web::ServiceConfig) {
     docs::configure(cfg);
     pages::configure(cfg);
     cfg.service(resource("/problems/{name}").route(read().to(about)));
-    cfg.default_service(web::to(nowhere));
+    all
 }
 
-async fn nowhere(req: HttpRequest) -> Result<&'static str, ApiError> {
-    Err(ApiError::NotFound(format!("there is nothing at {}", req.path())))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::access::entries;
+
+    #[test]
+    fn every_row_of_the_table_is_answered_by_each_of_its_methods_once() {
+        let routes = routes();
+        for entry in entries().iter().filter(|entry| entry.path != gifts::PATH) {
+            let mut answered = routes.methods(entry);
+            let mut known: Vec<_> = entry.methods.iter().map(|(method, _)| *method).collect();
+            answered.sort_unstable();
+            known.sort_unstable();
+            assert_eq!(answered, known, "{}", entry.path);
+        }
+    }
 }

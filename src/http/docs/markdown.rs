@@ -1,4 +1,5 @@
-//! A document of the project as HTML.
+//! docs/PROTOCOL.md as HTML: `docs/protocol.html`, which is served, is what this makes of it. A file, so that no build of the
+//! gateway has to read Markdown.
 
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
@@ -83,9 +84,35 @@ fn slug(text: &str) -> String {
     kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
+/// The page that is served.
+fn page(text: &str) -> String {
+    let Document { headings, html } = document(text);
+    let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
+    let link = |it: &Heading| format!("<a href=\"#{}\">{}</a>\n", escaped(&it.id), escaped(&it.text));
+    let contents: String = headings.iter().map(link).collect();
+    let template = include_str!("../../../templates/protocol.html");
+    template.replace("{{ contents }}", &contents).replace("{{ document }}", html.trim_end())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// With this variable set the file is written instead.
+    const WRITE: &str = "TIPCAST_WRITE_OPENAPI";
+
+    #[test]
+    fn the_file_that_is_served_is_the_protocol_as_a_page() {
+        let made = page(include_str!("../../../docs/PROTOCOL.md"));
+        if std::env::var_os(WRITE).is_some() {
+            std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/protocol.html"), &made).unwrap();
+            return;
+        }
+        assert!(
+            made == super::super::PROTOCOL,
+            "docs/protocol.html is of another docs/PROTOCOL.md: `make openapi`"
+        );
+    }
 
     #[test]
     fn headings_get_the_names_that_links_use() {

@@ -11,7 +11,7 @@ use actix_web::http::header::{HeaderMap, HeaderName};
 pub struct Head<'a> {
     /// What is to be done.
     pub method: &'a Method,
-    /// Percent-decoded, as the router sees it: a path that is judged as something else than it is served as would
+    /// Percent-decoded, as handlers see it: a path that is judged as something else than it is served as would
     /// be a way around the door.
     pub path: &'a str,
     /// As it was sent, without the question mark.

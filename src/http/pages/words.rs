@@ -10,7 +10,17 @@ macro_rules! words {
             $(pub(super) $name: &'static str,)*
         }
 
-        static EN: Words = Words { $($name: $en,)* };
+        impl Words {
+            /// The word of this name.
+            pub(super) fn get(&self, name: &str) -> Option<&'static str> {
+                match name {
+                    $(stringify!($name) => Some(self.$name),)*
+                    _ => None,
+                }
+            }
+        }
+
+        pub(super) static EN: Words = Words { $($name: $en,)* };
         static ZH: Words = Words { $($name: $zh,)* };
     };
 }

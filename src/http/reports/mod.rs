@@ -1,10 +1,10 @@
 //! Reports (contract section 6): groups that pull, webhooks that push, what neither could take, and the
 //! overview of all of it.
 
-use actix_web::{HttpRequest, web};
+use actix_web::HttpRequest;
 
 use super::problem::{ApiError, invalid};
-use super::resource::{post, read, resource};
+use super::resource::{Routes, delete, post, put, read, resource};
 use super::{Gate, body, feed_of};
 use crate::domain::{GroupId, HookId, HookKey, HookScope};
 
@@ -21,14 +21,14 @@ pub use waiting::Waiting;
 const SWAPS: usize = 16;
 
 /// Registers the paths.
-pub(super) fn configure(cfg: &mut web::ServiceConfig) {
+pub(super) fn configure(cfg: &mut Routes) {
     cfg.service(resource("/v1/feeds/{feed}/groups/{group}/claim").route(post().to(groups::claim)));
     cfg.service(resource("/v1/feeds/{feed}/groups/{group}/ack").route(post().to(groups::ack)));
     cfg.service(resource("/v1/feeds/{feed}/groups/{group}/nack").route(post().to(groups::nack)));
     cfg.service(
         resource("/v1/feeds/{feed}/groups/{group}")
             .route(read().to(groups::get))
-            .route(web::delete().to(groups::delete)),
+            .route(delete().to(groups::delete)),
     );
     cfg.service(resource("/v1/feeds/{feed}/groups").route(read().to(groups::list)));
     cfg.service(resource("/v1/feeds/{feed}/groups/{group}/dead").route(read().to(dead::of_group)));
@@ -36,8 +36,8 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(
         resource("/v1/feeds/{feed}/webhooks/{name}")
             .route(read().to(webhooks::get))
-            .route(web::put().to(webhooks::put))
-            .route(web::delete().to(webhooks::delete)),
+            .route(put().to(webhooks::put))
+            .route(delete().to(webhooks::delete)),
     );
     cfg.service(resource("/v1/feeds/{feed}/webhooks").route(read().to(webhooks::list)));
     cfg.service(resource("/v1/feeds/{feed}/webhooks/{name}/dead").route(read().to(dead::of_webhook)));

@@ -6,7 +6,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 
 use super::answers::fresh_text;
 use super::problem::{ApiError, invalid};
-use super::resource::{post, read, resource};
+use super::resource::{self, Routes, post, read, resource};
 use super::{Gate, body, feed_of};
 use crate::domain::{Millis, Source, SourceId, json};
 use crate::engine::{Kept, SOURCES_MAX, Swapped};
@@ -22,13 +22,13 @@ pub use pace::Pace;
 const SWAPS: usize = 16;
 
 /// Registers the paths.
-pub(super) fn configure(cfg: &mut web::ServiceConfig) {
+pub(super) fn configure(cfg: &mut Routes) {
     cfg.service(resource("/in/{path}").route(post().to(receive::receive)));
     cfg.service(
         resource("/v1/feeds/{feed}/sources/{name}")
             .route(read().to(get))
-            .route(web::put().to(put))
-            .route(web::delete().to(delete)),
+            .route(resource::put().to(put))
+            .route(resource::delete().to(delete)),
     );
     cfg.service(resource("/v1/feeds/{feed}/sources").route(read().to(list)));
     cfg.service(resource("/v1/feeds/{feed}/sources/{name}/test").route(post().to(test)));

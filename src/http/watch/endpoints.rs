@@ -21,7 +21,7 @@ use crate::http::door::Head;
 use crate::http::door::places::{Full, WatcherPlace};
 use crate::http::inbound::stream::Waited;
 use crate::http::problem::ApiError;
-use crate::http::resource::resource;
+use crate::http::resource::{Routes, read, resource};
 use crate::http::{Gate, feed_of};
 use crate::live::session::Session;
 use crate::live::worker::Worker;
@@ -32,10 +32,10 @@ use crate::metrics::labels::Bound;
 const TURNING_AWAY: Duration = Duration::from_secs(2);
 
 /// Registers the paths of live sockets.
-pub fn configure(cfg: &mut web::ServiceConfig) {
-    cfg.service(resource("/v1/feeds/{feed}/ws").route(web::get().to(one_feed)));
-    cfg.service(resource("/v1/ws").route(web::get().to(many_feeds)));
-    cfg.service(resource("/v1/feeds/{feed}/sse").route(web::get().to(events)));
+pub(in crate::http) fn configure(cfg: &mut Routes) {
+    cfg.service(resource("/v1/feeds/{feed}/ws").route(read().to(one_feed)));
+    cfg.service(resource("/v1/ws").route(read().to(many_feeds)));
+    cfg.service(resource("/v1/feeds/{feed}/sse").route(read().to(events)));
 }
 
 /// `GET /v1/feeds/{feed}/ws`

@@ -24,7 +24,7 @@ pub mod tally;
 mod watcher;
 mod worker;
 
-pub use endpoints::configure;
+pub(in crate::http) use endpoints::configure;
 #[cfg(test)]
 pub(in crate::http) use watcher::Watcher;
 pub(in crate::http) use watcher::short_mark;

@@ -111,7 +111,7 @@ fn agree(
     Some((Handshake { place, only, address, waiting, watcher, deflate }, accepted.bytes()))
 }
 
-/// The path as the router would see it, which decodes all but what would change its parts; none where it would not.
+/// The path as actix would have it, which decodes all but what would change its parts; none where it would not.
 fn decoded(path: &str) -> Option<Cow<'_, str>> {
     if !path.contains('%') {
         return Some(path.into());
