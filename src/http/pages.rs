@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use actix_web::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_DISPOSITION, ETAG, VARY};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
+use askama::Template;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
@@ -13,11 +14,8 @@ use super::resource::{Routes, read, resource};
 use super::{Gate, etag, feed_of};
 use crate::domain::FeedId;
 
-use gaps::Filling::{Markup, Text};
-use gaps::fill;
 use words::Words;
 
-mod gaps;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -100,13 +98,45 @@ pub(super) fn hash(text: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(text.as_bytes())[..8])
 }
 
-const INDEX: &str = include_str!("../../templates/index.html");
-const OVERLAY: &str = include_str!("../../templates/overlay.html");
-const BOARD: &str = include_str!("../../templates/overlay_board.html");
-/// What pages that ask for a key have in common.
-const KEYED: &str = include_str!("../../templates/keyed.html");
-const ADMIN: &str = include_str!("../../templates/admin.html");
-const DESK: &str = include_str!("../../templates/desk.html");
+#[derive(Template)]
+#[template(path = "index.html")]
+struct IndexPage<'a> {
+    feed: FeedId,
+    words: &'static Words,
+    /// The language that was asked for by name, to be kept in links.
+    lang: Option<&'a str>,
+}
+
+#[derive(Template)]
+#[template(path = "overlay.html")]
+struct OverlayPage {
+    feed: FeedId,
+}
+
+/// Leaders, or the goal of this name; "" for leaders.
+#[derive(Template)]
+#[template(path = "overlay_board.html")]
+struct BoardPage {
+    feed: FeedId,
+    goal: String,
+}
+
+#[derive(Template)]
+#[template(path = "admin.html")]
+struct AdminPage {
+    words: &'static Words,
+    /// A key is asked for.
+    locked: bool,
+}
+
+#[derive(Template)]
+#[template(path = "desk.html")]
+struct DeskPage {
+    feed: FeedId,
+    words: &'static Words,
+    /// A key is asked for.
+    locked: bool,
+}
 
 /// Registers the paths of pages and files.
 pub(super) fn configure(cfg: &mut Routes) {
@@ -128,15 +158,13 @@ fn asked(req: &HttpRequest, wish: &str) -> Option<String> {
 /// `GET /`, with `?feed=` to select a feed and `?lang=` a language.
 async fn index(req: HttpRequest) -> Result<HttpResponse, ApiError> {
     let feed = asked(&req, "feed").and_then(|name| name.parse().ok()).or_else(|| "demo".parse().ok());
-    let feed: FeedId = feed.ok_or(ApiError::Internal)?;
+    let feed = feed.ok_or(ApiError::Internal)?;
     let lang = asked(&req, "lang");
     let words = Words::of(&req, lang.as_deref());
-    // Kept in links when it was asked for by name.
-    let kept = lang.map(|_| format!("<input type=\"hidden\" name=\"lang\" value=\"{}\">", words.lang));
+    let lang = lang.is_some().then_some(words.lang);
     let mut answer = secured(HttpResponse::Ok());
     answer.insert_header((VARY, "Accept-Language")).insert_header(("Content-Language", words.lang));
-    let gaps = [("feed", Text(feed.as_str())), ("kept_lang", Markup(kept.unwrap_or_default()))];
-    Ok(answer.content_type(HTML).body(fill(INDEX, words, &gaps)))
+    page(answer, &IndexPage { feed, words, lang })
 }
 
 /// `GET /admin`, with `?lang=` for a language. What it shows comes from the API, with the key that it asks for.
@@ -146,20 +174,7 @@ async fn admin(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, 
     let mut answer = secured(HttpResponse::Ok());
     answer.insert_header((VARY, "Accept-Language")).insert_header(("Content-Language", words.lang));
     answer.insert_header(("Content-Security-Policy", ADMIN_SECURITY_POLICY));
-    let gaps = [
-        ("title", Text(words.reports)),
-        ("script", Text("admin")),
-        ("about", Markup(String::new())),
-        ("head", Text("Tipcast")),
-        ("claim", Text(words.reports)),
-        ("facts", Markup(String::new())),
-        ("path", Text("/admin")),
-        ("key", Text(words.admin_key)),
-        ("api", Text("/v1/admin/overview")),
-        ("locked", Text(if locked { "true" } else { "false" })),
-        ("board", Markup(fill(ADMIN, words, &[]))),
-    ];
-    Ok(answer.content_type(HTML).body(fill(KEYED, words, &gaps)))
+    page(answer, &AdminPage { words, locked })
 }
 
 /// `GET /desk/{feed}`, with `?lang=` for a language. What it shows comes from the API, with the key that it asks for.
@@ -169,46 +184,31 @@ async fn desk(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, A
     let mut answer = secured(HttpResponse::Ok());
     answer.insert_header((VARY, "Accept-Language")).insert_header(("Content-Language", words.lang));
     answer.insert_header(("Content-Security-Policy", DESK_SECURITY_POLICY));
-    let title = format!("{feed} · {}", words.host_desk);
-    let (path, api) = (format!("/desk/{feed}"), format!("/v1/feeds/{feed}/review"));
-    let gaps = [
-        ("title", Text(&title)),
-        ("script", Text("host")),
-        // A feed's name has nothing that means something in a page.
-        ("about", Markup(format!(" data-feed=\"{feed}\""))),
-        ("head", Text(feed.as_str())),
-        ("claim", Text(words.host_desk)),
-        ("facts", Markup("<p id=\"watchers\" class=\"quiet\"></p>".to_owned())),
-        ("path", Text(&path)),
-        ("key", Text(words.host_key)),
-        ("api", Text(&api)),
-        ("locked", Text(if locked { "true" } else { "false" })),
-        ("board", Markup(fill(DESK, words, &[]))),
-    ];
-    Ok(answer.content_type(HTML).body(fill(KEYED, words, &gaps)))
+    page(answer, &DeskPage { feed, words, locked })
 }
 
 /// `GET /overlay/{feed}`; everything else in its address is for the page's own script.
 async fn overlay(req: HttpRequest) -> Result<HttpResponse, ApiError> {
-    let feed = feed_of(&req)?;
-    let html = fill(OVERLAY, &words::EN, &[("feed", Text(feed.as_str()))]);
-    Ok(secured(HttpResponse::Ok()).content_type(HTML).body(html))
+    page(secured(HttpResponse::Ok()), &OverlayPage { feed: feed_of(&req)? })
 }
 
 /// `GET /overlay/{feed}/leaders`
 async fn leaders(req: HttpRequest) -> Result<HttpResponse, ApiError> {
-    Ok(board(&feed_of(&req)?, ""))
+    page(secured(HttpResponse::Ok()), &BoardPage { feed: feed_of(&req)?, goal: String::new() })
 }
 
 /// `GET /overlay/{feed}/goal/{goal}`
 async fn goal(req: HttpRequest) -> Result<HttpResponse, ApiError> {
-    Ok(board(&feed_of(&req)?, super::totals::goal_of(&req)?.as_str()))
+    let (feed, goal) = (feed_of(&req)?, super::totals::goal_of(&req)?.to_string());
+    page(secured(HttpResponse::Ok()), &BoardPage { feed, goal })
 }
 
-/// Leaders, or the goal of this name; "" for leaders.
-fn board(feed: &FeedId, goal: &str) -> HttpResponse {
-    let html = fill(BOARD, &words::EN, &[("feed", Text(feed.as_str())), ("goal", Text(goal))]);
-    secured(HttpResponse::Ok()).content_type(HTML).body(html)
+fn page(mut answer: HttpResponseBuilder, page: &impl Template) -> Result<HttpResponse, ApiError> {
+    let html = page.render().map_err(|error| {
+        tracing::error!("a page cannot be rendered: {error}");
+        ApiError::Internal
+    })?;
+    Ok(answer.content_type(HTML).body(html))
 }
 
 /// `GET /static/{file}`

@@ -10,17 +10,7 @@ macro_rules! words {
             $(pub(super) $name: &'static str,)*
         }
 
-        impl Words {
-            /// The word of this name.
-            pub(super) fn get(&self, name: &str) -> Option<&'static str> {
-                match name {
-                    $(stringify!($name) => Some(self.$name),)*
-                    _ => None,
-                }
-            }
-        }
-
-        pub(super) static EN: Words = Words { $($name: $en,)* };
+        static EN: Words = Words { $($name: $en,)* };
         static ZH: Words = Words { $($name: $zh,)* };
     };
 }
