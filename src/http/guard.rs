@@ -2,8 +2,10 @@
 
 use std::panic::AssertUnwindSafe;
 
+use actix_http::ConnectionType;
 use actix_web::body::BoxBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::StatusCode;
 use actix_web::middleware::Next;
 use actix_web::{HttpMessage, HttpResponse, web};
 use futures_util::FutureExt;
@@ -118,6 +120,12 @@ fn dress(
     budget: Option<Budget>,
 ) -> ServiceResponse<BoxBody> {
     let (req, answer_head) = (answer.request().clone(), answer.response_mut());
+    // Java's client asks for HTTP/2 with each request. actix ends such a connection behind its answer, and must say so: the next
+    // request would go to nobody.
+    let asks_for_more = req.head().connection_type() == ConnectionType::Upgrade;
+    if asks_for_more && answer_head.status() != StatusCode::SWITCHING_PROTOCOLS {
+        answer_head.head_mut().set_connection_type(ConnectionType::Close);
+    }
     gate.door.cors(&Head::of(&req), answer_head.headers_mut());
     if let Some(budget) = budget {
         budget.put(answer_head.headers_mut());

@@ -158,3 +158,30 @@ async fn a_refusal_does_not_wait_for_ever_for_a_body_that_does_not_come() {
         dribble_until_cut(&mut stream, b"x").await;
     }
 }
+
+/// As Java's client does, which asks whether there is HTTP/2 with every request.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_for_another_protocol_is_told_that_the_connection_ends() {
+    let app = TestApp::start().await;
+    let more = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAAA\r\n";
+    let gift = r#"{"user":{"id":"u","name":"U"},"gift":{"id":"g","name":"G"}}"#;
+    let asked = [
+        ("GET", "/v1/feeds/show", "", "200"),
+        ("GET", "/nowhere", "", "404"),
+        ("POST", "/v1/feeds/show/gifts", gift, "201"),
+        ("POST", "/v1/feeds/not%20one/gifts", gift, "422"),
+        ("POST", "/v1/feeds/show/gifts/batch", "{", "400"),
+        ("POST", "/v1/feeds/show/holds/none/confirm", "", "404"),
+    ];
+    for (method, path, body, status) in asked {
+        let mut stream = connect(&app).await;
+        let whole = head(method, path, &format!("{JSON}{more}"), body.len()) + body;
+        let said = ask(&mut stream, &whole).await;
+        assert!(said.starts_with(&format!("HTTP/1.1 {status} ")) && closes(&said), "{whole}{said}");
+        assert_eq!(stream.read(&mut [0]).await.unwrap(), 0, "it does end: {whole}{said}");
+        // Who does not ask keeps it.
+        let plain = whole.replace(more, "");
+        let said = ask(&mut connect(&app).await, &plain).await;
+        assert!(!closes(&said), "{plain}{said}");
+    }
+}
