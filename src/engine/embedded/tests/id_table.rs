@@ -142,6 +142,26 @@ fn random_ids_stand_in_few_runs_and_those_in_order_in_one() {
 }
 
 #[test]
+fn few_random_ids_behind_many_in_order_do_not_pile_runs_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, _) = open::open(&dir.path().join("tipcast.db")).unwrap();
+    let (mut ids, mut mixed, mut known) = (ids::Ids::read(&db).unwrap(), Mixed(9), BTreeMap::new());
+    for piece in 0..40 {
+        let some: Vec<_> = (0..5_000).map(|n| (format!("{:010x}", (5_000 * piece + n) << 21), 9)).collect();
+        put(&db, &mut ids, 1, &mut known, &some);
+    }
+    assert_eq!(runs_of(&db, 1), 1);
+    let mut most = 0;
+    for _ in 0..200 {
+        let some: Vec<_> = (0..100).map(|_| (format!("{:010x}", mixed.next()), 9)).collect();
+        put(&db, &mut ids, 1, &mut known, &some);
+        most = most.max(runs_of(&db, 1));
+    }
+    assert!((8..=30).contains(&most), "{most} runs");
+    all_are_there(&db, &ids, 1, &known);
+}
+
+#[test]
 fn an_id_that_is_there_already_is_written_where_it_is_and_forgotten_once() {
     let dir = tempfile::tempdir().unwrap();
     let (db, _) = open::open(&dir.path().join("tipcast.db")).unwrap();
