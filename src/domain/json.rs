@@ -215,9 +215,14 @@ impl<'a> Object<'a> {
 
     /// Every field that nobody took is unknown: a fault each.
     pub fn close(&self, faults: &mut Vec<Fault>) {
+        if self.fields.is_empty() {
+            return;
+        }
+        // Once: it looks at all that stand beside the object, and a stranger may send many there and here.
+        let inside = self.place.pointer();
         for Member { at, .. } in &self.fields {
             let name = self.place.nodes.name(self.place.text, *at).read().unwrap_or_default();
-            let pointer = self.place.pointer() + &spelled(&name);
+            let pointer = format!("{inside}{}", spelled(&name));
             let hint = match nearest(&name, self.known[..self.asked].iter().copied()) {
                 Some(known) => format!("did you mean {known:?}?"),
                 None => "remove it".to_owned(),

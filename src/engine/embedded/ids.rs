@@ -58,14 +58,9 @@ impl Ids {
         if !self.known.may_hold(feed, id.as_str()) {
             return Ok(None);
         }
-        Ok(match place_of(db, &id_runs::of(db, feed)?, id.as_str())? {
-            Some((_, row)) => {
-                let lines = IdLines::all(&row.body)?;
-                let found = lines.into_iter().find(|it| it.id == id.as_str());
-                found.map(|it| Step::Ok((it.read()?, it.until))).transpose()?
-            }
-            None => None,
-        })
+        let Some((_, row)) = place_of(db, &id_runs::of(db, feed)?, id.as_str())? else { return Ok(None) };
+        let found = IdLines::all(&row.body)?.into_iter().find(|it| it.id == id.as_str());
+        found.map(|it| Ok((it.read()?, it.until))).transpose()
     }
 
     /// Brings what became of gift ids to the table; they are in order, each of them once.
@@ -94,7 +89,8 @@ impl Ids {
         id_runs::put(db, feed, &new)
     }
 
-    /// Reads some of the ids that the table had at the start, of which too many to read all of them then; see [`KnownIds`].
+    /// Reads some of the ids in the table, when there were too many to read at the start or to know in the room there was; see
+    /// [`KnownIds`].
     pub(super) fn learn(&mut self, db: &Db) -> Step<()> {
         self.known.read_on(db)
     }
