@@ -1,6 +1,7 @@
 //! Where heads and bodies begin and end in the bytes of an HTTP/1.1 connection, seen from beside: the server
-//! reads the same bytes by itself. Knowing it lets every request have its time-outs, and refuses heads whose
-//! lines end in a bare LF, which proxies and servers read differently (RFC 9112, 2.2 and 11.2).
+//! reads the same bytes by itself. Knowing it lets every request have its time-outs, gives the server one request
+//! at a time, and refuses heads whose lines end in a bare LF, which proxies and servers read differently (RFC 9112,
+//! 2.2 and 11.2).
 
 use memchr::memchr;
 
@@ -49,11 +50,17 @@ struct Head {
 pub(super) struct Malformed;
 
 impl Framing {
-    /// Takes the next bytes of the connection.
-    pub fn scan(&mut self, mut bytes: &[u8]) -> Result<(), Malformed> {
+    /// Takes the next bytes of the connection, up to the end of the request that they belong to: the first bytes of
+    /// the next request are taken only when as many requests were `answered` as heads came. Returns how many bytes
+    /// were taken.
+    pub fn scan(&mut self, all: &[u8], answered: u32) -> Result<usize, Malformed> {
+        let mut bytes = all;
         while !bytes.is_empty() {
+            if self.is_between_requests() && self.heads != answered {
+                break;
+            }
             match &mut self.place {
-                Where::Opaque => return Ok(()),
+                Where::Opaque => return Ok(all.len()),
                 Where::Body(left) | Where::Chunk(left) => {
                     let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                     bytes = &bytes[taken..];
@@ -66,7 +73,7 @@ impl Framing {
                 Where::Head | Where::ChunkSize | Where::Trailers => {
                     let Some(end) = memchr(b'\n', bytes) else {
                         self.line.extend_from_slice(bytes);
-                        return if self.line.len() > LINE_MOST { Err(Malformed) } else { Ok(()) };
+                        return if self.line.len() > LINE_MOST { Err(Malformed) } else { Ok(all.len()) };
                     };
                     let (line, rest) = bytes.split_at(end + 1);
                     bytes = rest;
@@ -80,7 +87,11 @@ impl Framing {
                 }
             }
         }
-        Ok(())
+        Ok(all.len() - bytes.len())
+    }
+
+    fn is_between_requests(&self) -> bool {
+        self.place == Where::Head && self.head.lines == 0 && self.line.is_empty()
     }
 
     fn end_line(&mut self, line: &[u8]) -> Result<(), Malformed> {
@@ -121,7 +132,7 @@ impl Framing {
 
     /// Whether a head has begun and not ended.
     pub fn in_head(&self) -> bool {
-        self.place == Where::Head && (self.head.lines > 0 || !self.line.is_empty())
+        self.place == Where::Head && !self.is_between_requests()
     }
 
     /// Whether a body has not come whole yet.
@@ -179,15 +190,50 @@ mod tests {
             cuts.sort();
             let mut framing = Framing::default();
             for piece in cuts.windows(2) {
-                prop_assert_eq!(framing.scan(&REQUESTS.as_bytes()[piece[0]..piece[1]]), Ok(()));
+                scan_all(&mut framing, &REQUESTS.as_bytes()[piece[0]..piece[1]]).unwrap();
             }
             prop_assert_eq!((framing.heads(), framing.in_head(), framing.in_body()), (3, true, false));
         }
+
+        #[test]
+        fn the_next_request_is_not_taken_before_the_one_before_is_answered_however_the_bytes_come(
+            cuts in prop::collection::vec(0..REQUESTS.len(), 0..12),
+        ) {
+            let ends: Vec<usize> = ["\r\n\r\nPOST", "}\r\nPUT", "\r\n\r\nGET /z"]
+                .iter()
+                .zip([4, 1, 4])
+                .map(|(end, more)| REQUESTS.find(end).unwrap() + more)
+                .collect();
+            let (mut framing, mut taken, mut answered) = (Framing::default(), 0, 0);
+            let mut cuts = cuts;
+            cuts.push(REQUESTS.len());
+            cuts.sort();
+            for cut in cuts {
+                while taken < cut {
+                    let more = framing.scan(&REQUESTS.as_bytes()[taken..cut], answered).unwrap();
+                    taken += more;
+                    prop_assert!(ends.get(answered as usize).is_none_or(|end| taken <= *end));
+                    if more == 0 {
+                        prop_assert_eq!(taken, ends[answered as usize]);
+                        answered += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes everything, as if each request were answered as soon as its head has come.
+    fn scan_all(framing: &mut Framing, mut bytes: &[u8]) -> Result<(), Malformed> {
+        while !bytes.is_empty() {
+            let taken = framing.scan(bytes, framing.heads())?;
+            bytes = &bytes[taken..];
+        }
+        Ok(())
     }
 
     #[test]
     fn a_bare_line_feed_in_any_head_is_malformed_and_in_a_body_it_is_not() {
-        let all = |text: &str| Framing::default().scan(text.as_bytes());
+        let all = |text: &str| scan_all(&mut Framing::default(), text.as_bytes());
         for bad in [
             "GET / HTTP/1.1\nHost: a\r\n\r\n",
             "GET / HTTP/1.1\r\nHost: a\n\r\n",
@@ -205,22 +251,22 @@ mod tests {
     #[test]
     fn a_body_that_has_not_come_whole_is_open_and_so_are_chunks_without_end() {
         let mut framing = Framing::default();
-        framing.scan(b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nab").unwrap();
+        scan_all(&mut framing, b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nab").unwrap();
         assert!(framing.in_body() && framing.heads() == 1);
-        framing.scan(b"c").unwrap();
+        scan_all(&mut framing, b"c").unwrap();
         assert!(!framing.in_body() && !framing.in_head());
-        framing.scan(b"GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n").unwrap();
+        scan_all(&mut framing, b"GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n").unwrap();
         assert!(framing.in_body() && framing.heads() == 2);
-        framing.scan(b"0\r\n\r\n").unwrap();
+        scan_all(&mut framing, b"0\r\n\r\n").unwrap();
         assert!(!framing.in_body());
     }
 
     #[test]
     fn after_a_handshake_anything_may_come_unless_the_server_goes_on() {
         let mut framing = Framing::default();
-        framing.scan(b"GET / HTTP/1.1\r\nUpgrade: WebSocket\r\n\r\n\x81\n\n").unwrap();
+        scan_all(&mut framing, b"GET / HTTP/1.1\r\nUpgrade: WebSocket\r\n\r\n\x81\n\n").unwrap();
         assert!(!framing.in_head() && !framing.in_body());
         framing.answered();
-        assert_eq!(framing.scan(b"GET / HTTP/1.1\n"), Err(Malformed));
+        assert_eq!(scan_all(&mut framing, b"GET / HTTP/1.1\n"), Err(Malformed));
     }
 }

@@ -61,6 +61,8 @@ pub(super) struct State {
     since: AtomicU64,
     /// Requests that were answered whole; wraps around, as the count of heads does.
     answered: AtomicU32,
+    /// The next request came and waits until the present one is answered.
+    next_waits: AtomicBool,
     cut: AtomicBool,
     task: AtomicWaker,
 }
@@ -132,9 +134,18 @@ impl State {
         self.next.store(next as u8, Ordering::Relaxed);
     }
 
+    /// Wakes the connection's task once the present request is answered.
+    pub(super) fn wake_when_answered(&self) {
+        self.next_waits.store(true, Ordering::Relaxed);
+    }
+
     /// A request was answered whole, or given up; gives the phase after it.
     pub(super) fn answers(&self) -> Phase {
         self.answered.fetch_add(1, Ordering::Relaxed);
+        // Woken only, not polled: its task encodes this answer first.
+        if self.next_waits.swap(false, Ordering::Relaxed) {
+            self.task.wake();
+        }
         self.judged.store(false, Ordering::Relaxed);
         Phase::of(self.next.load(Ordering::Relaxed))
     }

@@ -6,19 +6,22 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures_core::ready;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::framing::Framing;
+use super::framing::{Framing, Malformed};
 use super::phase::Phase;
 use super::register::Peer;
 
-/// A connection's bytes on their way to the server, and back. Nothing is held up or changed, but a head
-/// with a bare LF: that is made unreadable, so that the server refuses it.
+/// A connection's bytes on their way to the server, and back. The server gets the next request only when the answer
+/// to the one before is encoded: actix keeps the method of one request per connection, so a HEAD and a GET that it has
+/// decoded both exchange their framing. A head with a bare LF is made unreadable, so that the server refuses it.
 #[derive(Debug)]
 pub struct Stream<T> {
     io: T,
     peer: Arc<Peer>,
-    /// What was read before, and comes first.
+    /// What was read and not given to the server yet. While there is any, nothing is read: so it is bounded by one read,
+    /// and a client that pipelines is noticed to be gone when its answer is written.
     received: Bytes,
     waited: bool,
     framing: Framing,
@@ -45,14 +48,20 @@ impl<T> Stream<T> {
         self.waited
     }
 
-    fn take(&mut self, bytes: &mut [u8]) {
-        if self.framing.heads() == self.peer.answered() {
+    /// Judges the next bytes. Returns how many of them the server gets now; the others belong to the next request.
+    fn take(&mut self, bytes: &[u8]) -> usize {
+        let answered = self.peer.answered();
+        if self.framing.heads() == answered {
             self.framing.answered();
         }
-        self.malformed = self.malformed || self.framing.scan(bytes).is_err();
-        if self.malformed {
-            bytes.fill(0);
-        }
+        let taken = match self.malformed {
+            true => Err(Malformed),
+            false => self.framing.scan(bytes, answered),
+        };
+        let taken = taken.unwrap_or_else(|Malformed| {
+            self.malformed = true;
+            bytes.len()
+        });
         let rest = match (self.framing.in_head(), self.framing.in_body()) {
             (true, _) => Phase::Head,
             (_, true) => Phase::Rest,
@@ -63,6 +72,7 @@ impl<T> Stream<T> {
             true => self.peer.enter(rest),
             false => self.peer.goes_on(),
         }
+        taken
     }
 
     fn check(&self, cx: &Context<'_>) -> io::Result<()> {
@@ -82,18 +92,33 @@ impl<T: AsyncRead + Unpin> AsyncRead for Stream<T> {
     ) -> Poll<io::Result<()>> {
         self.check(cx)?;
         let before = buf.filled().len();
-        let read = match self.received.is_empty() {
-            true => Pin::new(&mut self.io).poll_read(cx, buf),
-            false => {
-                let first = self.received.len().min(buf.remaining());
-                buf.put_slice(&self.received.split_to(first));
-                Poll::Ready(Ok(()))
+        let taken = if self.received.is_empty() {
+            ready!(Pin::new(&mut self.io).poll_read(cx, buf))?;
+            let came = &buf.filled()[before..];
+            if came.is_empty() {
+                return Poll::Ready(Ok(()));
             }
+            let taken = self.take(came);
+            if taken < came.len() {
+                self.received = Bytes::copy_from_slice(&came[taken..]);
+            }
+            buf.set_filled(before + taken);
+            taken
+        } else {
+            let mut received = std::mem::take(&mut self.received);
+            let taken = self.take(&received[..received.len().min(buf.remaining())]);
+            buf.put_slice(&received.split_to(taken));
+            self.received = received;
+            taken
         };
-        if matches!(read, Poll::Ready(Ok(()))) && buf.filled().len() > before {
-            self.take(&mut buf.filled_mut()[before..]);
+        if self.malformed {
+            buf.filled_mut()[before..].fill(0);
         }
-        read
+        if taken == 0 {
+            self.peer.state().wake_when_answered();
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
