@@ -1,5 +1,6 @@
 //! Around every request: its connection is busy until the answer has gone out whole.
 
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -7,18 +8,25 @@ use std::task::{Context, Poll};
 use actix_web::HttpRequest;
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::Method;
 use actix_web::http::header::STRICT_TRANSPORT_SECURITY;
 use bytes::Bytes;
 
 use super::register::Peer;
 
-/// See the module. Requests whose connections are not registered, as those of tests without one, pass.
+/// Marks the connection as busy until the answer to `req` is encoded, and ends the answer to a HEAD after its head.
+/// Connections that are not registered, as in tests, are not marked.
 pub async fn around(
     req: ServiceRequest,
     next: impl AsyncFnOnce(ServiceRequest) -> Result<ServiceResponse<BoxBody>, actix_web::Error>,
 ) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
     let attending = req.request().conn_data::<Arc<Peer>>().cloned().map(Attending);
+    let is_head = *req.method() == Method::HEAD;
     let mut answer = next(req).await?;
+    if is_head && answer.response().body().size() == BodySize::Stream {
+        // actix sends nothing of it, but reads it to its end before the next request; an event stream has none.
+        answer = answer.map_body(|_, _| BoxBody::new(EmptyStream));
+    }
     let Some(attending) = attending else { return Ok(answer) };
     if let Some(value) = attending.0.hsts() {
         answer.headers_mut().insert(STRICT_TRANSPORT_SECURITY, value.clone());
@@ -42,6 +50,22 @@ struct Attending(Arc<Peer>);
 impl Drop for Attending {
     fn drop(&mut self) {
         self.0.answers();
+    }
+}
+
+/// What a HEAD gets of a body whose length is not known. Its size is what chooses the headers, which are those of the
+/// GET.
+struct EmptyStream;
+
+impl MessageBody for EmptyStream {
+    type Error = Infallible;
+
+    fn size(&self) -> BodySize {
+        BodySize::Stream
+    }
+
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        Poll::Ready(None)
     }
 }
 
