@@ -25,6 +25,11 @@ pub struct WatchLimits {
     pub commands: Rate,
     /// Bytes of what is sent before a watcher is where the feed is: in a second, and at once after a pause.
     pub replay_bytes: Rate,
+    /// Bytes of missed changes read from the store for the watchers of one address: in a second, and at once after a
+    /// pause.
+    pub history_bytes: Rate,
+    /// The same for all watchers of the node.
+    pub history_bytes_of_node: Rate,
 }
 
 /// So many in a second, and so many at once after a pause.
@@ -103,23 +108,47 @@ impl Used {
             self.0 = self.0.max(now) + more;
         }
     }
+
+    /// Less was needed than was charged.
+    fn refund(&mut self, rate: Rate, count: usize) {
+        if rate.per_second > 0 {
+            self.0 = self.0 - Duration::from_secs_f64(count as f64 / f64::from(rate.per_second));
+        }
+    }
 }
+
+/// What a page of history is charged while it is read, in bytes: a page may be half or twice this. So watchers that ask
+/// at the same time do not all find the budget unused.
+const PAGE_RESERVED: usize = 256 << 10;
+
+/// The least that a page of history is charged, in bytes: each is a call to the store.
+const PAGE_LEAST: usize = 4 << 10;
 
 /// The limits and what each address has of them.
 pub(super) struct Bounds {
     limits: ArcSwap<WatchLimits>,
     shares: Mutex<HashMap<IpAddr, Share>>,
+    /// Bytes of history read for all watchers, of what may.
+    history: Mutex<Used>,
     metrics: Arc<Metrics>,
 }
 
 struct Share {
     subscriptions: usize,
     new_feeds: Used,
+    history: Used,
+}
+
+impl Share {
+    fn unused(now: Moment) -> Share {
+        Share { subscriptions: 0, new_feeds: Used::nothing(now), history: Used::nothing(now) }
+    }
 }
 
 impl Bounds {
     pub(super) fn new(metrics: Arc<Metrics>) -> Arc<Bounds> {
-        Arc::new(Bounds { limits: ArcSwap::default(), shares: Mutex::default(), metrics })
+        let history = Mutex::new(Used::nothing(Moment::now()));
+        Arc::new(Bounds { limits: ArcSwap::default(), shares: Mutex::default(), history, metrics })
     }
 
     pub(super) fn change(&self, limits: WatchLimits) {
@@ -153,8 +182,7 @@ impl Bounds {
             }
             let Some(address) = address else { return Ok(()) };
             let mut shares = self.locked();
-            let nothing = Share { subscriptions: 0, new_feeds: Used::nothing(now) };
-            let share = shares.entry(address).or_insert(nothing);
+            let share = shares.entry(address).or_insert_with(|| Share::unused(now));
             if beyond(limits.subscriptions_per_address, share.subscriptions) {
                 return Err(Refused::Subscriptions);
             }
@@ -171,6 +199,43 @@ impl Bounds {
         Ok(Admission { bounds: self.clone(), address, watched: watched.unwrap_or(0) })
     }
 
+    /// Reserves a page of history for a watcher from `address`. False when the address, or the node, has read as much
+    /// as it may: the watcher then gets a snapshot, which costs the store nothing.
+    pub(super) fn reserve_history(&self, address: Option<IpAddr>, now: Moment) -> bool {
+        let limits = self.limits();
+        let mut node = self.history();
+        let mut shares = self.locked();
+        let mut share = address.map(|address| shares.entry(address).or_insert_with(|| Share::unused(now)));
+        let address_is_used_up =
+            share.as_ref().is_some_and(|share| share.history.up_until(limits.history_bytes, now).is_some());
+        if address_is_used_up || node.up_until(limits.history_bytes_of_node, now).is_some() {
+            self.met(Bound::HistoryBytes);
+            return false;
+        }
+        node.charge(limits.history_bytes_of_node, PAGE_RESERVED, now);
+        if let Some(share) = &mut share {
+            share.history.charge(limits.history_bytes, PAGE_RESERVED, now);
+        }
+        true
+    }
+
+    /// A page that was reserved came, and has this many bytes.
+    pub(super) fn settle_history(&self, address: Option<IpAddr>, bytes: usize, now: Moment) {
+        self.metrics.history_bytes.inc_by(bytes as u64);
+        let limits = self.limits();
+        let bytes = bytes.max(PAGE_LEAST);
+        let settle = |used: &mut Used, rate: Rate| match bytes.checked_sub(PAGE_RESERVED) {
+            Some(more) => used.charge(rate, more, now),
+            None => used.refund(rate, PAGE_RESERVED - bytes),
+        };
+        settle(&mut self.history(), limits.history_bytes_of_node);
+        if let Some(address) = address
+            && let Some(share) = self.locked().get_mut(&address)
+        {
+            settle(&mut share.history, limits.history_bytes);
+        }
+    }
+
     /// An address watches one feed less.
     pub(super) fn give_back(&self, address: Option<IpAddr>) {
         let Some(address) = address else { return };
@@ -181,7 +246,13 @@ impl Bounds {
 
     /// Forgets addresses that have nothing.
     pub(super) fn tidy(&self, now: Moment) {
-        self.locked().retain(|_, share| share.subscriptions > 0 || share.new_feeds.0 > now);
+        self.locked()
+            .retain(|_, share| share.subscriptions > 0 || share.new_feeds.0 > now || share.history.0 > now);
+    }
+
+    /// Locked before [`Bounds::locked`] where both are.
+    fn history(&self) -> MutexGuard<'_, Used> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn locked(&self) -> MutexGuard<'_, HashMap<IpAddr, Share>> {
@@ -250,6 +321,50 @@ mod tests {
         assert_eq!(bounds.admit(None, None, 100, now).err(), Some(Refused::Followed));
         assert!(bounds.admit(None, Some(1), 100, now).is_ok());
         drop(held);
+    }
+
+    #[test]
+    fn history_is_read_up_to_its_budget_by_each_address_and_by_all_and_again_after_a_while() {
+        let one_page = Rate { per_second: 1 << 20, burst: 1 << 20 };
+        let three_pages = Rate { per_second: 1 << 20, burst: 3 << 20 };
+        let limits = WatchLimits {
+            history_bytes: one_page,
+            history_bytes_of_node: three_pages,
+            ..WatchLimits::default()
+        };
+        let (bounds, now) = (bounds(limits), Moment::now());
+        let address = |n: u8| Some(IpAddr::from([9, 9, 9, n]));
+        let read = |address, bytes, now| {
+            let may = bounds.reserve_history(address, now);
+            if may {
+                bounds.settle_history(address, bytes, now);
+            }
+            may
+        };
+        assert!(read(address(1), 1 << 20, now) && !read(address(1), 1, now));
+        assert!(read(address(2), 1 << 20, now) && read(None, 1 << 20, now));
+        assert!(!read(address(3), 1, now), "the node has read as much as it may");
+        assert_eq!(bounds.metrics.history_bytes.get(), 3 << 20);
+        assert_eq!(bounds.metrics.bounds_met[Bound::HistoryBytes].get(), 2);
+        assert!(read(address(1), 1, now + Duration::from_millis(1_001)));
+    }
+
+    #[test]
+    fn pages_of_history_that_are_being_read_count_until_they_came_and_short_ones_as_a_call() {
+        let rate = Rate { per_second: 1 << 20, burst: 1 << 20 };
+        let bounds = bounds(WatchLimits { history_bytes: rate, ..WatchLimits::default() });
+        let (address, now) = ("9.9.9.9".parse().ok(), Moment::now());
+        let most = (1 << 20) / PAGE_RESERVED;
+        assert_eq!((0..60).filter(|_| bounds.reserve_history(address, now)).count(), most);
+        (0..most).for_each(|_| bounds.settle_history(address, 10, now));
+        let mut calls = most;
+        while bounds.reserve_history(address, now) {
+            bounds.settle_history(address, 10, now);
+            calls += 1;
+        }
+        assert!((200..=256).contains(&calls), "{calls}");
+        bounds.tidy(now + Duration::from_secs(2));
+        assert!(bounds.locked().is_empty());
     }
 
     #[test]

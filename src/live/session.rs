@@ -141,7 +141,7 @@ impl Session {
             if self.watches[at].is_replaying() && self.must_pause(now).is_some() {
                 continue;
             }
-            if let Poll::Ready(batch) = self.watches[at].next(&self.worker, now, wake) {
+            if let Poll::Ready(batch) = self.watches[at].next(&self.worker, self.address, now, wake) {
                 self.turn = at as u32;
                 if self.watches[at].is_replaying() {
                     self.charge(&batch, now);

@@ -1,6 +1,7 @@
 //! What one connection is owed of one feed: first where the client left off, or a list, from the ring, the store's history
 //! or the board; from then on what comes.
 
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::engine::{Missed, Wait};
 use crate::metrics::labels::ResumedFrom;
 
 /// Changes read from history at once for one watcher: what it costs while it catches up.
-const PAGE: usize = 256;
+const PAGE: usize = 128;
 
 /// How long a newcomer waits for the board to reach what this node knows to be acknowledged.
 const FRESH_WITHIN: Duration = Duration::from_secs(1);
@@ -148,8 +149,15 @@ impl Watching {
         }
     }
 
-    /// The next frames that are owed, or pending: then `wake` is woken when there may be some.
-    pub(super) fn next(&mut self, worker: &Worker, now: Moment, wake: &Wake) -> Poll<Rc<FrameBatch>> {
+    /// The next frames that are owed, or pending: then `wake` is woken when there may be some. What is read from history
+    /// counts for `address`.
+    pub(super) fn next(
+        &mut self,
+        worker: &Worker,
+        address: Option<IpAddr>,
+        now: Moment,
+        wake: &Wake,
+    ) -> Poll<Rc<FrameBatch>> {
         loop {
             // Looked at again after every frame that was taken, since the feed may have turned private before that.
             if self.is_denied() {
@@ -188,7 +196,7 @@ impl Watching {
                         }
                         Start::AskHistory => {
                             let since = since.clone().unwrap_or_else(Position::start);
-                            self.phase = read(worker.live(), self.watch.feed(), since, false);
+                            self.phase = read(worker.live(), self.watch.feed(), address, since, false);
                         }
                     }
                 }
@@ -206,7 +214,7 @@ impl Watching {
                     let cx = &mut Context::from_waker(&waker);
                     let Poll::Ready(page) = Pin::new(page).poll(cx) else { return Poll::Pending };
                     let (since, resumed) = (since.clone(), *resumed);
-                    self.turn_page(worker.live(), since, resumed, page.ok());
+                    self.turn_page(worker.live(), address, since, resumed, page.ok());
                 }
             }
         }
@@ -245,13 +253,21 @@ impl Watching {
     }
 
     /// One page of history came, or the engine could not say (`None`).
-    fn turn_page(&mut self, live: &Arc<Live>, since: Position, resumed: bool, page: Option<HistoryPage>) {
+    fn turn_page(
+        &mut self,
+        live: &Arc<Live>,
+        address: Option<IpAddr>,
+        since: Position,
+        resumed: bool,
+        page: Option<HistoryPage>,
+    ) {
         let feed = self.watch.feed().clone();
         let until = Moment::now() + FRESH_WITHIN;
         let changes = match page {
             Some(HistoryPage::Changes(changes)) => changes,
             // A snapshot is right, once the board is where the store is.
             Some(HistoryPage::NotCovered(head)) => {
+                live.bounds().settle_history(address, 0, Moment::now());
                 self.phase = Starting::Stale { since, known: head, until }.into();
                 return;
             }
@@ -274,15 +290,19 @@ impl Watching {
             frames.push(Arc::new(Frame::resumed(&feed, &since)));
         }
         let mut at = since;
+        let mut bytes = 0;
         if let Some(last) = changes.last() {
-            frames.push(Arc::new(Frame::delta(&feed, &at.epoch, &changes)).omitting(self.omit));
+            let frame = Arc::new(Frame::delta(&feed, &at.epoch, &changes));
+            bytes = frame.len();
+            frames.push(frame.omitting(self.omit));
             at.seq = last.seq;
         }
+        live.bounds().settle_history(address, bytes, Moment::now());
         let cursor = self.watch.board().cursor(at.clone());
         // An empty page is the end of history: the board may be a moment behind the store.
         self.phase = match changes.is_empty() || self.watch.board().reaches(&cursor) {
             true => Phase::Following(cursor),
-            false => read(live, &feed, at, true),
+            false => read(live, &feed, address, at, true),
         };
         self.ready = (!frames.is_empty()).then(|| FrameBatch::of(frames, false));
     }
@@ -308,7 +328,13 @@ impl Watching {
     }
 }
 
-fn read(live: &Arc<Live>, feed: &FeedId, since: Position, resumed: bool) -> Phase {
+/// Reads the next page of history, unless its budget is used up: then the watcher gets a snapshot, which is never older
+/// than what it has.
+fn read(live: &Arc<Live>, feed: &FeedId, address: Option<IpAddr>, since: Position, resumed: bool) -> Phase {
+    let now = Moment::now();
+    if !live.bounds().reserve_history(address, now) {
+        return Starting::Stale { known: since.clone(), since, until: now + FRESH_WITHIN }.into();
+    }
     let (engine, feed, from) = (live.engine().clone(), feed.clone(), since.clone());
     let page = Box::pin(async move {
         if let Missed::Changes(changes) = engine.changes(&feed, &from, PAGE).await? {

@@ -367,6 +367,8 @@ labels! {
         Commands = "commands_per_second",
         /// Bytes sent before a watcher is where the feed is.
         ReplayBytes = "replay_bytes_per_second",
+        /// Bytes of history read for an address, or for all.
+        HistoryBytes = "history_bytes_per_second",
         /// Watchers in all.
         Watchers = "watchers",
         /// Watchers of one address.

@@ -87,6 +87,8 @@ pub struct Metrics {
     pub snapshots: Per<SnapshotCause, Counter>,
     /// Watchers that resumed.
     pub resumes: Per<ResumedFrom, Counter>,
+    /// Bytes of missed changes that were read from the store for watchers.
+    pub history_bytes: Counter,
     /// Holes between the store and this node that were found and closed.
     pub gaps_repaired: Per<RepairedBy, Counter>,
     /// From the store's change of a row to its frame on the board.
@@ -304,6 +306,11 @@ impl Default for Metrics {
                 to,
                 "tipcast_resumes",
                 "Watchers that resumed, by where what they missed came from",
+            ),
+            history_bytes: add(
+                to,
+                "tipcast_history_bytes",
+                "Bytes of missed changes that were read from the store for watchers who resumed",
             ),
             gaps_repaired: counters(
                 to,

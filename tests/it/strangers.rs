@@ -184,6 +184,45 @@ async fn a_node_follows_so_many_feeds_and_more_people_may_watch_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn missed_changes_are_read_for_an_address_up_to_its_budget_and_beyond_it_it_gets_snapshots() {
+    let app = TestApp::with(&Backing::folder(), |config| {
+        config.limits.count_loopback = true;
+        // Nothing comes back while the test runs.
+        config.limits.history_bytes_per_second = 1;
+        config.limits.history_bytes_burst = 262_144;
+    })
+    .await;
+    app.patch_policy("show", json!({"dedup": "off"})).await;
+    for batch in 0..8 {
+        let long = |n: usize| {
+            gift(&format!("b{batch}-{n}")).by(&format!("u{n}")).with("message", json!("m".repeat(200)))
+        };
+        let gifts: Vec<_> = (0..64).map(|n| long(n).json()).collect();
+        assert_eq!(app.post_batch("show", &gifts).await.status, 200);
+    }
+    let list = app.get_feed("show").await;
+    let (epoch, last) = (list["epoch"].as_str().unwrap(), list["seq"].as_u64().unwrap());
+    let (mut bytes, mut begins) = (0, Vec::new());
+    for _ in 0..12 {
+        let path = format!("/v1/feeds/show/ws?since={epoch}:1");
+        let mut socket = open_socket(&app, &path, None).await.unwrap();
+        let mut at = 0;
+        while at < last {
+            let frame = frame(&mut socket).await;
+            if at == 0 {
+                begins.push(frame["type"].as_str().unwrap().to_owned());
+            }
+            bytes += frame.to_string().len();
+            at = frame["seq"].as_u64().unwrap();
+        }
+    }
+    assert_eq!((&*begins[0], &*begins[11]), ("resumed", "snapshot"), "{begins:?}");
+    assert!(bytes < 1_000_000, "{bytes} bytes for 12 watchers who came back");
+    assert!(metric(&app, "tipcast_bounds_met_total{bound=\"history_bytes_per_second\"}").await >= 9);
+    assert!(metric(&app, "tipcast_history_bytes_total").await < 600_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn resuming_again_and_again_on_one_connection_waits_and_live_changes_do_not() {
     let app = TestApp::with(&Backing::folder(), |config| {
         config.limits.replay_bytes_per_second = 65_536;
