@@ -39,7 +39,7 @@ pub(super) fn rules(config: &Config) -> Result<Rules, ConfigError> {
         insecure: http.insecure,
         proxies: proxies.map_err(wrong("[http] "))?,
         places: PlaceLimits {
-            watchers: super::files::watchers_most(config),
+            watchers: super::files::Descriptors::of(config)?.watchers(config),
             per_address: limits.watchers_per_address,
             count_loopback: limits.count_loopback,
         },

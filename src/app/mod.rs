@@ -47,6 +47,7 @@ mod tls;
 pub mod token_tool;
 mod workers;
 
+use files::Descriptors;
 use tls::Certificate;
 
 pub use crate::auth::{KeyHash, fresh_key};
@@ -136,6 +137,7 @@ async fn serve_until(
     announce: Box<dyn FnOnce() + Send + '_>,
 ) -> Result<(), StartError> {
     let policy = check(&config).map_err(StartError::Config)?;
+    let descriptors = Descriptors::of(&config).map_err(StartError::Config)?;
     let certificate = Certificate::open(&config).map_err(StartError::Config)?;
     listen::tune(&listener, config.http.send_buffer_bytes);
     let metrics = Arc::new(Metrics::default());
@@ -154,8 +156,9 @@ async fn serve_until(
         }
         None => (Arc::default(), None),
     };
-    let reports = ReportLoop::start(engine.clone(), metrics, tracer.clone(), report_options(&config), &parts)
-        .map_err(cannot)?;
+    let options = ReportOptions { in_flight: descriptors.deliveries(&config), ..report_options(&config) };
+    let reports =
+        ReportLoop::start(engine.clone(), metrics, tracer.clone(), options, &parts).map_err(cannot)?;
     let ready = Arc::new(Readiness::default());
     let probing = tokio::spawn({
         let (engine, ready) = (engine.clone(), ready.clone());
@@ -173,6 +176,7 @@ async fn serve_until(
         allow_private: config.webhooks.allow_private,
         secret_overlap_ms: config.webhooks.secret_overlap_ms,
         deliveries_per_second: config.limits.deliveries_per_second,
+        waiting_claims: descriptors.waiting_claims(&config),
     };
     let mut gate = Gate::new(engine.clone(), live.clone(), ready.clone(), limits);
     let audit = Audit::start(live.metrics().clone(), parts.clone()).map_err(StartError::Server)?;
@@ -189,13 +193,14 @@ async fn serve_until(
     live.limit(watch_limits(&config));
     config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     let door = gate.clone();
-    let inbound = Inbound::new(inbound_settings(&config), files::bounds(&config), live.metrics().clone());
+    let inbound =
+        Inbound::new(inbound_settings(&config), descriptors.bounds(&config), live.metrics().clone());
     let sweeping = tokio::spawn({
         let inbound = inbound.clone();
         parts.clone().keep(Part::Sweep, move |beat| inbound.clone().keep_sweeping(beat))
     });
-    let serving = serve::serve(&config.http, listener, &gate, &inbound, certificate.as_ref())
-        .map_err(StartError::Server)?;
+    let serving =
+        serve::serve(&config, listener, &gate, &inbound, certificate.as_ref()).map_err(StartError::Server)?;
 
     tracing::info!(engine = engine.name(), "ready to serve");
     announce();
@@ -204,7 +209,7 @@ async fn serve_until(
         let mut config = config;
         while let Some(new) = reloads.recv().await {
             config = reload(config, &new, &door, &mut fetched, &parts);
-            inbound.change(files::bounds(&config));
+            inbound.change(descriptors.bounds(&config));
             live.limit(watch_limits(&config));
             if let Some(certificate) = &certificate {
                 match certificate.renew(&config) {
@@ -292,6 +297,14 @@ fn watch_limits(config: &Config) -> WatchLimits {
         new_feeds: Rate { per_second: limits.new_feeds_per_second, burst: limits.new_feeds_burst },
         commands: Rate { per_second: limits.commands_per_second, burst: limits.commands_burst },
         replay_bytes: Rate { per_second: limits.replay_bytes_per_second, burst: limits.replay_bytes_burst },
+        history_bytes: Rate {
+            per_second: limits.history_bytes_per_second,
+            burst: limits.history_bytes_burst,
+        },
+        history_bytes_of_node: Rate {
+            per_second: limits.node_history_bytes_per_second,
+            burst: limits.node_history_bytes_burst,
+        },
     }
 }
 

@@ -9,7 +9,7 @@ use actix_web::web;
 
 use super::tls::Certificate;
 use super::workers::{Settings, Workers};
-use crate::config::Http;
+use crate::config::Config;
 use crate::http::Gate;
 use crate::http::inbound::Inbound;
 use crate::http::watch::sockets::Queues;
@@ -25,26 +25,24 @@ pub(super) struct Serving {
 
 /// Serves `gate` on `listener`, over TLS when there is a certificate.
 pub(super) fn serve(
-    config: &Http,
+    config: &Config,
     listener: TcpListener,
     gate: &web::Data<Gate>,
     inbound: &Arc<Inbound>,
     certificate: Option<&Arc<Certificate>>,
 ) -> io::Result<Serving> {
-    let threads = match config.workers {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        n => n,
-    };
+    let threads = super::files::workers(config);
     let tls = match certificate {
         Some(certificate) => {
-            let config = certificate.server_config().map_err(io::Error::other)?;
-            Some(Arc::new(config))
+            let server = certificate.server_config().map_err(io::Error::other)?;
+            Some(Arc::new(server))
         }
         None => None,
     };
+    let http = &config.http;
     let settings = Settings {
-        keeps_alive: config.keep_alive_ms > 0,
-        head_time: Duration::from_millis(config.head_timeout_ms),
+        keeps_alive: http.keep_alive_ms > 0,
+        head_time: Duration::from_millis(http.head_timeout_ms),
         address: listener.local_addr()?,
     };
     let (http, connections) = Queues::new(threads);

@@ -14,6 +14,8 @@ use crate::support::gifts::gift;
 use crate::support::watcher::{Brought, open_socket, read_socket};
 
 mod bodies;
+mod descriptors;
+mod pipelining;
 
 const GET: &str = "GET /v1/feeds/show HTTP/1.1\r\nHost: localhost\r\n\r\n";
 

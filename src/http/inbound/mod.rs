@@ -18,4 +18,4 @@ pub mod stream;
 
 pub use counts::Counts;
 pub use phase::Times;
-pub use register::{Bounds, Inbound, Peer, Settings, UnderWay, WatcherSeat, refusal};
+pub use register::{Bounds, Inbound, Peer, Settings, TellPermit, UnderWay, WatcherSeat, refusal};

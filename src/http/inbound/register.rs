@@ -30,6 +30,10 @@ const ROOM_PART: usize = 64;
 pub struct Bounds {
     /// At the same time; leave descriptors for the process's own files.
     pub most: usize,
+    /// How many more may be open for a moment because they were cut and have not ended yet.
+    pub leaving: usize,
+    /// Clients that are told at the same time that there is no place for them.
+    pub told: usize,
     /// From one address (IPv6: one /64 network), 0 for no such limit.
     pub per_address: usize,
     /// Whether limits of one address also hold for loopback addresses.
@@ -91,6 +95,10 @@ struct Open {
     all: Slab<Arc<State>>,
     /// Connections that are watchers' for good, of which nothing more need be known.
     watchers: usize,
+    /// Connections in `all` that were cut and have not ended yet.
+    leaving: usize,
+    /// Clients that are being told that there is no place for them.
+    told: usize,
     of: Counts,
     /// TLS handshakes under way, and those of each address that is limited.
     handshakes: usize,
@@ -104,6 +112,8 @@ impl Inbound {
             bounds,
             all: Slab::new(),
             watchers: 0,
+            leaving: 0,
+            told: 0,
             of: Counts::default(),
             handshakes: 0,
             handshakes_of: Counts::default(),
@@ -131,7 +141,7 @@ impl Inbound {
                 return Err(Turned::Address);
             }
             open.of.enter(address);
-            if open.count() >= most && !self.make_room(&open) {
+            if open.count() >= most && !self.make_room(&mut open) {
                 open.of.leave(address);
                 self.metrics.connections_refused[Turned::Full].inc();
                 return Err(Turned::Full);
@@ -143,21 +153,43 @@ impl Inbound {
         Ok(peer)
     }
 
-    /// Cuts some connections that only wait for their client. False when there is none.
-    fn make_room(&self, open: &Open) -> bool {
-        let now = self.now();
-        let mut waiting: Vec<_> = open.all.iter().map(|(_, state)| state).collect();
-        // Those that were cut leave soon: their descriptors are as good as free.
-        let leaving = waiting.iter().filter(|state| state.is_cut()).count();
-        let most = open.bounds.most;
-        if open.count() - leaving < most {
+    /// Whether another connection may be accepted now. False while so many that were cut to make room have not ended
+    /// yet that descriptors could run out: those who connect then wait for a moment in the kernel's queue.
+    pub fn may_accept(&self) -> bool {
+        let mut open = self.locked();
+        let Bounds { most, leaving, .. } = open.bounds;
+        if open.count() < most {
             return true;
         }
+        self.make_room(&mut open);
+        // Where nobody can be cut, the next one is told so.
+        open.leaving == 0 || open.count() < most + leaving
+    }
+
+    /// A permit to tell a client that there is no place for it. `None`: as many as may are being told.
+    pub fn may_tell(self: &Arc<Self>) -> Option<TellPermit> {
+        let mut open = self.locked();
+        (open.told < open.bounds.told).then(|| {
+            open.told += 1;
+            TellPermit(self.clone())
+        })
+    }
+
+    /// Cuts some connections that only wait for their client. False when there is none.
+    fn make_room(&self, open: &mut Open) -> bool {
+        let now = self.now();
+        let most = open.bounds.most;
+        // Those that were cut leave soon.
+        if open.count() - open.leaving < most {
+            return true;
+        }
+        let mut waiting: Vec<_> = open.all.iter().map(|(_, state)| state).collect();
         waiting.retain(|state| !state.is_cut() && state.phase() != Phase::Busy);
         // Who never asked for anything goes before who did, then who has waited for longest.
         waiting.sort_by_key(|state| (state.phase() == Phase::Idle, std::cmp::Reverse(state.lasts(now))));
         waiting.truncate((most / ROOM_PART).max(1));
         let cut = waiting.iter().filter(|state| state.cut()).count();
+        open.leaving += cut;
         self.metrics.connections_cut[Cut::Room].inc_by(cut as u64);
         cut > 0
     }
@@ -174,14 +206,18 @@ impl Inbound {
     }
 
     fn sweep(&self, now: u64) {
-        for (_, state) in &self.locked().all {
+        let mut open = self.locked();
+        let mut cut = 0;
+        for (_, state) in &open.all {
             let why = overdue(state.phase(), state.lasts(now), &self.settings.times);
             if let Some(why) = why
                 && state.cut()
             {
+                cut += 1;
                 self.metrics.connections_cut[why].inc();
             }
         }
+        open.leaving += cut;
     }
 
     fn now(&self) -> u64 {
@@ -282,7 +318,7 @@ impl Peer {
     /// called once.
     pub fn watches(&self, address: Option<IpAddr>) -> WatcherSeat {
         let mut open = self.inbound.locked();
-        open.all.try_remove(self.key);
+        open.remove(self.key);
         open.watchers += 1;
         let counts = address.filter(|_| self.address.is_some());
         // They differ where a proxy became one that is trusted meanwhile.
@@ -301,7 +337,7 @@ impl Drop for Peer {
             return;
         }
         let mut open = self.inbound.locked();
-        open.all.try_remove(self.key);
+        open.remove(self.key);
         open.of.leave(self.address);
         self.inbound.metrics.connections.set(open.count() as i64);
     }
@@ -326,10 +362,27 @@ impl Inbound {
     }
 }
 
+/// One client is being told that there is no place for it.
+#[derive(Debug)]
+pub struct TellPermit(Arc<Inbound>);
+
+impl Drop for TellPermit {
+    fn drop(&mut self) {
+        self.0.locked().told -= 1;
+    }
+}
+
 impl Open {
     /// Connections that are open.
     fn count(&self) -> usize {
         self.all.len() + self.watchers
+    }
+
+    /// A connection has ended, or is a watcher's from now on. Cut connections are counted under the same lock.
+    fn remove(&mut self, key: usize) {
+        if self.all.try_remove(key).is_some_and(|state| state.is_cut()) {
+            self.leaving -= 1;
+        }
     }
 }
 

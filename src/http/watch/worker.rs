@@ -17,7 +17,7 @@ use super::reception;
 use super::sockets::{Carried, Judgement, PassedOn, Queues, SocketThreads, SocketWorker, Visitor, Waiting};
 use super::tally::Tally;
 use crate::http::Gate;
-use crate::http::inbound::{Inbound, Peer};
+use crate::http::inbound::{Inbound, Peer, TellPermit};
 use crate::http::tls::Tls;
 use crate::live::wake::WakeQueue;
 use crate::live::worker::Worker;
@@ -65,6 +65,14 @@ impl SocketWorker<Handshake> for WatchWorker {
 
     fn wakes(&self) -> Rc<WakeQueue> {
         self.worker.wakes().clone()
+    }
+
+    fn may_accept(&self) -> bool {
+        self.reception.inbound.may_accept()
+    }
+
+    fn may_tell(&self) -> Option<TellPermit> {
+        self.reception.inbound.may_tell()
     }
 
     fn arrive(&self, address: SocketAddr) -> Result<Arc<Peer>, Turned> {

@@ -10,6 +10,14 @@ use super::api::Api;
 use super::app::Backing;
 use super::case::PATIENCE;
 
+/// The binary, which may open only so many files.
+fn limited(open_files: u32) -> Command {
+    let mut command = Command::new("sh");
+    let binary = env!("CARGO_BIN_EXE_tipcast");
+    command.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &open_files.to_string(), binary]);
+    command
+}
+
 /// A child process; killed by its own id when dropped.
 pub struct Process {
     child: Child,
@@ -57,8 +65,27 @@ impl Process {
         Process::listening_with(args, vec![])
     }
 
+    /// Starts the binary on a free port with these arguments and variables, where it may open only so many files, and
+    /// waits until it listens.
+    pub fn start_with_files(open_files: u32, args: Vec<String>, env: Vec<(String, String)>) -> Process {
+        let all: Vec<_> = ["--listen".to_owned(), "127.0.0.1:0".to_owned()].into_iter().chain(args).collect();
+        Process::until_it_listens(Process::spawn_from(limited(open_files), &all, env))
+    }
+
+    /// Runs the binary to its end where it may open only so many files.
+    pub fn run_with_files(
+        open_files: u32,
+        args: &[String],
+        env: Vec<(String, String)>,
+    ) -> (ExitStatus, String) {
+        Process::spawn_from(limited(open_files), args, env).0.to_its_end()
+    }
+
     fn listening_with(args: &[String], env: Vec<(String, String)>) -> Process {
-        let (mut process, lines) = Process::spawn(args, env);
+        Process::until_it_listens(Process::spawn(args, env))
+    }
+
+    fn until_it_listens((mut process, lines): (Process, mpsc::Receiver<String>)) -> Process {
         let deadline = Instant::now() + PATIENCE;
         let base = loop {
             let line = lines.recv_timeout(deadline.saturating_duration_since(Instant::now()));
@@ -81,14 +108,24 @@ impl Process {
 
     /// As [`Process::run`], with these variables.
     pub fn run_with(args: &[String], env: Vec<(String, String)>) -> (ExitStatus, String) {
-        let (mut process, _lines) = Process::spawn(args, env);
-        let status = process.wait();
-        process.readers.drain(..).for_each(|reader| reader.join().unwrap());
-        (status, process.said())
+        Process::spawn(args, env).0.to_its_end()
+    }
+
+    fn to_its_end(mut self) -> (ExitStatus, String) {
+        let status = self.wait();
+        self.readers.drain(..).for_each(|reader| reader.join().unwrap());
+        (status, self.said())
     }
 
     fn spawn(args: &[String], env: Vec<(String, String)>) -> (Process, mpsc::Receiver<String>) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tipcast"));
+        Process::spawn_from(Command::new(env!("CARGO_BIN_EXE_tipcast")), args, env)
+    }
+
+    fn spawn_from(
+        mut command: Command,
+        args: &[String],
+        env: Vec<(String, String)>,
+    ) -> (Process, mpsc::Receiver<String>) {
         command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         for (name, _) in
             std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TIPCAST_"))

@@ -32,7 +32,7 @@ impl Peer {
         let of_address = open.handshakes_of.of(self.address);
         let full = |most: usize, now: usize| most > 0 && now >= most;
         if full(bounds.handshakes_per_address, of_address)
-            || (full(bounds.handshakes, open.handshakes) && !inbound.cut_stalled(&open, inbound.now()))
+            || (full(bounds.handshakes, open.handshakes) && !inbound.cut_stalled(&mut open, inbound.now()))
         {
             inbound.metrics.tls_handshakes[Handshake::Refused].inc();
             return None;
@@ -46,7 +46,7 @@ impl Peer {
 
 impl Inbound {
     /// Cuts some of those that have stalled, who have for longest first. False when there is none.
-    fn cut_stalled(&self, open: &Open, now: u64) -> bool {
+    fn cut_stalled(&self, open: &mut Open, now: u64) -> bool {
         let mut opening: Vec<_> = open.all.iter().map(|(_, state)| state).collect();
         opening.retain(|state| state.phase() == Phase::Opening);
         // Those that were cut are as good as gone.
@@ -58,6 +58,7 @@ impl Inbound {
         opening.sort_by_key(|state| std::cmp::Reverse(state.lasts(now)));
         opening.truncate((open.bounds.handshakes / ROOM_PART).max(1));
         let cut = opening.iter().filter(|state| state.cut()).count();
+        open.leaving += cut;
         self.metrics.connections_cut[Cut::Room].inc_by(cut as u64);
         cut > 0
     }
@@ -136,7 +137,7 @@ mod tests {
         let _first = peers[0].shakes_hands().unwrap();
         let _second = peers[1].shakes_hands().unwrap();
         assert!(peers[2].shakes_hands().is_none(), "both have only begun");
-        let stalled = |after: u64| inbound.cut_stalled(&inbound.locked(), inbound.now() + after);
+        let stalled = |after: u64| inbound.cut_stalled(&mut inbound.locked(), inbound.now() + after);
         assert!(!stalled(2_000));
         assert!(stalled(4_000));
         let cut: Vec<_> = peers.iter().map(|peer| peer.is_cut()).collect();

@@ -4,7 +4,16 @@ pub(super) fn inbound(most: usize, per_address: usize) -> Arc<Inbound> {
     let s = Duration::from_secs;
     let times = Times { head: s(10), body: s(10), keep_alive: s(75) };
     let (handshakes, handshakes_per_address) = (0, 0);
-    let bounds = Bounds { most, per_address, count_loopback: false, handshakes, handshakes_per_address };
+    let (leaving, told) = (1, 2);
+    let bounds = Bounds {
+        most,
+        leaving,
+        told,
+        per_address,
+        count_loopback: false,
+        handshakes,
+        handshakes_per_address,
+    };
     Inbound::new(Settings { times, hsts: None }, bounds, Arc::default())
 }
 
@@ -45,6 +54,27 @@ fn who_only_waits_makes_room_and_who_is_served_does_not() {
     assert!(cut(&open[1]));
     assert_eq!(inbound.accept(None, false).unwrap_err(), Turned::Full);
     assert_eq!(inbound.metrics.connections_cut[Cut::Room].get(), 2);
+}
+
+#[test]
+fn nobody_is_accepted_while_too_many_that_made_room_have_not_ended_and_where_none_can_somebody_is() {
+    let inbound = inbound(2, 0);
+    let mut open: Vec<_> = (0..2).map(|_| inbound.accept(None, false).unwrap()).collect();
+    assert!(inbound.may_accept(), "one more than may stay, because one was cut");
+    assert_eq!(open.iter().filter(|peer| peer.is_cut()).count(), 1);
+    open.push(inbound.accept(None, false).unwrap());
+    assert!(!inbound.may_accept(), "the one that was cut has not ended");
+    open.retain(|peer| !peer.is_cut());
+    assert!(inbound.may_accept());
+    open.iter().for_each(|peer| peer.enter(Phase::Busy));
+    open.push(inbound.accept(None, false).unwrap_or_else(|why| panic!("{why:?}")));
+    open.retain(|peer| !peer.is_cut());
+    open.iter().for_each(|peer| peer.enter(Phase::Busy));
+    assert!(inbound.may_accept(), "nobody can be cut, so the next one is told why it is refused");
+    let told: Vec<_> = (0..2).map(|_| inbound.may_tell().unwrap()).collect();
+    assert!(inbound.may_tell().is_none());
+    drop(told);
+    assert!(inbound.may_tell().is_some());
 }
 
 #[test]

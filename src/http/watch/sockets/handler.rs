@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use rustls::ServerConfig;
 
-use crate::http::inbound::{Peer, UnderWay};
+use crate::http::inbound::{Peer, TellPermit, UnderWay};
 use crate::http::tls::Tls;
 use crate::live::batch::FrameBatch;
 use crate::live::frame::Encoding;
@@ -103,6 +103,10 @@ pub trait SocketWorker<H> {
     type Handler: SocketHandler;
     /// The queue by which connections of this thread are woken.
     fn wakes(&self) -> Rc<WakeQueue>;
+    /// Whether another connection may be accepted now; if not, soon.
+    fn may_accept(&self) -> bool;
+    /// A permit to tell a client why it is refused. `None`: it is closed without a word.
+    fn may_tell(&self) -> Option<TellPermit>;
     /// Registers a connection that came in. An error is why there is no place for it.
     fn arrive(&self, address: SocketAddr) -> Result<Arc<Peer>, Turned>;
     /// What connections are encrypted with, if they are.

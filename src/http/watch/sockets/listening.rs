@@ -9,10 +9,9 @@ use std::time::Duration;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::Semaphore;
 use tokio::time::{Sleep, sleep, timeout};
 
-use crate::http::inbound::refusal;
+use crate::http::inbound::{TellPermit, refusal};
 use crate::metrics::labels::Turned;
 
 /// Connections accepted before other work of the thread gets its turn.
@@ -21,11 +20,11 @@ pub(super) const AT_ONCE: usize = 64;
 /// The pause after the kernel could not give a connection, as when descriptors have run out.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// The pause while connections that were cut have not ended yet.
+const ROOM_PAUSE: Duration = Duration::from_millis(2);
+
 /// How long a client that is turned away may take to hear why.
 const TOLD_WITHIN: Duration = Duration::from_millis(500);
-
-/// Clients that are told so at the same time; more are closed without a word.
-static TOLD: Semaphore = Semaphore::const_new(256);
 
 /// Where connections come from.
 pub(super) struct Listening {
@@ -49,8 +48,13 @@ impl Listening {
         self.ready = true;
     }
 
-    /// The next connection; none: the kernel tells when there is one, or it is tried again after a pause.
-    pub fn accept(&mut self, cx: &mut Context<'_>) -> Option<(TcpStream, SocketAddr)> {
+    /// The next connection; none: the kernel tells when there is one, or it is tried again after a pause. `may_accept`:
+    /// whether there is room for it.
+    pub fn accept(
+        &mut self,
+        may_accept: impl Fn() -> bool,
+        cx: &mut Context<'_>,
+    ) -> Option<(TcpStream, SocketAddr)> {
         if let Some(pause) = &mut self.pause {
             if pause.as_mut().poll(cx).is_pending() {
                 return None;
@@ -58,6 +62,10 @@ impl Listening {
             self.pause = None;
         }
         while self.ready {
+            if !may_accept() {
+                self.pause_for(ROOM_PAUSE, cx);
+                return None;
+            }
             match self.listener.accept() {
                 Ok(accepted) => return Some(accepted),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.ready = false,
@@ -68,16 +76,20 @@ impl Listening {
                         "a connection cannot be accepted, and is tried again; where descriptors have run out, allow \
                          more of them (ulimit -n) or fewer [limits] connections"
                     );
-                    let mut pause = Box::pin(sleep(PAUSE));
-                    // It wakes the thread when it is over.
-                    if pause.as_mut().poll(cx) == Poll::Pending {
-                        self.pause = Some(pause);
-                    }
+                    self.pause_for(PAUSE, cx);
                     return None;
                 }
             }
         }
         None
+    }
+
+    fn pause_for(&mut self, time: Duration, cx: &mut Context<'_>) {
+        let mut pause = Box::pin(sleep(time));
+        // It wakes the thread when it is over.
+        if pause.as_mut().poll(cx) == Poll::Pending {
+            self.pause = Some(pause);
+        }
     }
 }
 
@@ -88,8 +100,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 }
 
 /// Tells a client why it is not served, if it takes that at once.
-pub(super) fn turn_away(stream: TcpStream, why: Turned) {
-    let Ok(permit) = TOLD.try_acquire() else { return };
+pub(super) fn turn_away(stream: TcpStream, why: Turned, permit: TellPermit) {
     tokio::task::spawn_local(async move {
         let told = async {
             let mut io = tokio::net::TcpStream::from_std(stream.into())?;

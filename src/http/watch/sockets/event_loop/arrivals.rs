@@ -26,12 +26,17 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     pub(super) fn accept(&mut self, now: Moment, cx: &mut Context<'_>) -> bool {
         for _ in 0..AT_ONCE {
             let Some(listening) = &mut self.listening else { return false };
-            let Some((stream, address)) = listening.accept(cx) else { return false };
+            let may_accept = || self.worker.may_accept();
+            let Some((stream, address)) = listening.accept(may_accept, cx) else { return false };
             match self.worker.arrive(address) {
                 Ok(peer) => {
                     self.welcome(stream, Visitor { address, peer, waited: false, handshake: None }, now)
                 }
-                Err(why) => turn_away(stream, why),
+                Err(why) => {
+                    if let Some(permit) = self.worker.may_tell() {
+                        turn_away(stream, why, permit);
+                    }
+                }
             }
         }
         true
