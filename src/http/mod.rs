@@ -89,6 +89,8 @@ pub struct Limits {
     pub secret_overlap_ms: u64,
     /// Deliveries to one source in a second, on this node; 0 is no limit.
     pub deliveries_per_second: u32,
+    /// Claims that may wait for entries at the same time, on this node.
+    pub waiting_claims: usize,
 }
 
 impl Default for Limits {
@@ -101,6 +103,7 @@ impl Default for Limits {
             allow_private: false,
             secret_overlap_ms: 86_400_000,
             deliveries_per_second: 50,
+            waiting_claims: 10_000,
         }
     }
 }
@@ -139,7 +142,7 @@ impl Gate {
             door: Door::new(Rules::default()),
             audit: Arc::default(),
             tracer: Arc::default(),
-            waiting: Waiting::default(),
+            waiting: Waiting::new(limits.waiting_claims),
             pace: Pace::new(limits.deliveries_per_second),
             overview: reports::Kept::default(),
             trouble: Seldom::new(Duration::from_secs(1)),

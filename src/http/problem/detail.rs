@@ -49,6 +49,9 @@ impl ApiError {
             }
             ApiError::RateLimited(s) => format!("try again in {s} s; a retry with the same id is safe"),
             ApiError::TooManySubscriptions(why) => (*why).to_owned(),
+            ApiError::TooManyWaitingClaims(whose) => {
+                format!("as many claims of {whose} wait for entries as may; claim again after Retry-After")
+            }
             ApiError::TooManyConnections => "close some of this address's connections first".to_owned(),
             ApiError::NoPlace => "there are as many watchers as may be; try again later".to_owned(),
             ApiError::MethodNotAllowed(allow) => format!("this path answers {allow}"),

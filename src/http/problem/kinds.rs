@@ -152,6 +152,10 @@ kinds! {
     TOO_MANY_CONNECTIONS = "too-many-connections", TOO_MANY_REQUESTS, "Too many connections from this address",
         "As many watchers as may are connected from this address. Close some, or come back later. On a WebSocket \
          the same is close code 4129.";
+    TOO_MANY_WAITING_CLAIMS = "too-many-waiting-claims", TOO_MANY_REQUESTS, "Too many claims wait for entries",
+        "There is nothing to hand out now, and as many claims of this key, or of this group, wait on this node as may. \
+         Claim again after Retry-After, or wait with fewer consumers: one claim can take up to 1000 entries. A claim \
+         that finds entries gets them also then.";
     TOO_MANY_SUBSCRIPTIONS = "too-many-subscriptions", TOO_MANY_REQUESTS, "Too many feeds are watched",
         "The address watches as many feeds as it may, or asks too fast for feeds that nobody else watches, or the server \
          follows as many as it may; the detail says which. Watch fewer, or come back later. On a WebSocket the same is \

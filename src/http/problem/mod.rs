@@ -27,6 +27,9 @@ pub use kinds::{KINDS, Kind};
 /// When a watcher for whom there is no place should try again, in seconds.
 const WATCHER_RETRY_S: u64 = 10;
 
+/// When a claim that may not wait should be made again, in seconds.
+const CLAIM_RETRY_S: u64 = 2;
+
 /// Why a request was not answered as it wished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApiError {
@@ -99,6 +102,8 @@ pub enum ApiError {
     TooManyConnections,
     /// 429: says which bound on watched feeds was met, and what to do.
     TooManySubscriptions(&'static str),
+    /// 429: as many claims wait for entries as may; says whose.
+    TooManyWaitingClaims(&'static str),
     /// 500: a defect of the server. The client is told nothing about it; the log is.
     Internal,
     /// 429: as many gifts of the feed wait to be shown as may; holds after how many seconds the first
@@ -181,6 +186,7 @@ impl ApiError {
             ApiError::RateLimited(_) => &kinds::RATE_LIMITED,
             ApiError::TooManyConnections => &kinds::TOO_MANY_CONNECTIONS,
             ApiError::TooManySubscriptions(_) => &kinds::TOO_MANY_SUBSCRIPTIONS,
+            ApiError::TooManyWaitingClaims(_) => &kinds::TOO_MANY_WAITING_CLAIMS,
             ApiError::Internal => &kinds::INTERNAL,
             ApiError::ScheduleFull(_) => &kinds::SCHEDULE_FULL,
             ApiError::ReviewFull(_) => &kinds::REVIEW_FULL,
@@ -305,6 +311,9 @@ impl ResponseError for ApiError {
             }
             ApiError::TooManyConnections | ApiError::TooManySubscriptions(_) | ApiError::NoPlace => {
                 answer.insert_header((RETRY_AFTER, WATCHER_RETRY_S)).force_close();
+            }
+            ApiError::TooManyWaitingClaims(_) => {
+                answer.insert_header((RETRY_AFTER, CLAIM_RETRY_S));
             }
             ApiError::UpgradeRequired => {
                 answer.insert_header((UPGRADE, "websocket")).insert_header((CONNECTION, "upgrade"));

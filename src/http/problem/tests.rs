@@ -19,6 +19,7 @@ fn every() -> Vec<ApiError> {
         ApiError::RateLimited(3),
         ApiError::TooManyConnections,
         ApiError::TooManySubscriptions("wait"),
+        ApiError::TooManyWaitingClaims("this key"),
         ApiError::NoPlace,
         ApiError::NotFound("no".into()),
         ApiError::MethodNotAllowed("GET"),

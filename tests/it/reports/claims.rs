@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tipcast::auth::{KeyHash, fresh_key};
+use tipcast::config::KeyTable;
 use tipcast::domain::Millis;
 use tokio::time::Instant;
 
@@ -10,6 +12,7 @@ use super::{all, cursors, kind, with};
 use crate::support::TestApp;
 use crate::support::api::Api;
 use crate::support::app::Backing;
+use crate::support::case::PATIENCE;
 use crate::support::claims::{claim, rockets};
 use crate::support::gifts::gift;
 
@@ -21,6 +24,7 @@ on_both_stores!(
     groups_are_independent_listed_and_deleted,
     a_waiting_claim_is_answered_by_a_gift_by_a_nack_and_by_the_end_of_a_lease,
     a_client_that_went_away_is_handed_nothing,
+    one_key_takes_its_share_of_the_waiting_claims_and_another_key_still_waits,
     a_waiting_claim_is_answered_empty_at_its_end_and_when_the_gateway_leaves,
     every_body_is_checked,
     a_feed_has_only_so_many_groups,
@@ -197,6 +201,58 @@ async fn a_client_that_went_away_is_handed_nothing() {
     app.roses(&["a"]).await;
     let view = app.group().await;
     assert_eq!([&view["lag"], &view["pending"]], [1, 0]);
+}
+
+async fn one_key_takes_its_share_of_the_waiting_claims_and_another_key_still_waits() {
+    let keys = [fresh_key().unwrap(), fresh_key().unwrap()];
+    let app = TestApp::with(&Backing::fresh(), |config| {
+        // Of which five may be waiting claims, and two one key's.
+        config.limits.connections = 40;
+        config.auth.keys = keys
+            .iter()
+            .enumerate()
+            .map(|(n, key)| KeyTable {
+                name: format!("key-{n}"),
+                hash: Some(KeyHash::of(key).to_string().into()),
+                may: vec!["gifts".into(), "reports".into()],
+                ..KeyTable::default()
+            })
+            .collect();
+    })
+    .await;
+    let send = |key: usize, path: String, body: Value| {
+        let request = app.request("POST", &path).header("content-type", "application/json");
+        Api::send(request.bearer_auth(&keys[key]).body(body.to_string()))
+    };
+    let claim = |key: usize, feed: &str, group: &str, wait_ms: u64| {
+        let path = format!("/v1/feeds/{feed}/groups/{group}/claim");
+        send(key, path, json!({"consumer": "c", "wait_ms": wait_ms}))
+    };
+    let give = |feed: &str| send(0, format!("/v1/feeds/{feed}/gifts"), gift("g").json());
+    assert_eq!(give("other").await.status, 201);
+    // A claim's group is there when it has begun to wait.
+    let is_there = async |group: &str| {
+        let deadline = Instant::now() + PATIENCE;
+        let path = format!("/v1/feeds/show/groups/{group}");
+        while Api::send(app.request("GET", &path).bearer_auth(&keys[1])).await.status != 200 {
+            assert!(Instant::now() < deadline, "no claim of group {group} waits");
+        }
+    };
+    let waiting = ["a", "b"].map(|group| tokio::spawn(claim(0, "show", group, 20_000)));
+    is_there("a").await;
+    is_there("b").await;
+    let refused = claim(0, "show", "c", 20_000).await;
+    assert_eq!(kind(&refused, 429), "too-many-waiting-claims");
+    assert!(refused.headers["retry-after"].to_str().unwrap().parse::<u32>().unwrap() >= 1);
+    let there = claim(0, "other", "c", 20_000).await;
+    assert_eq!(there.json()["entries"][0]["gift"]["id"], "g", "what is there is handed out at once");
+    let another = tokio::spawn(claim(1, "show", "d", 20_000));
+    is_there("d").await;
+    assert_eq!(give("show").await.status, 201);
+    for claim in waiting.into_iter().chain([another]) {
+        let said = claim.await.unwrap();
+        assert_eq!(said.json()["entries"][0]["gift"]["id"], "g", "{said:?}");
+    }
 }
 
 async fn a_waiting_claim_is_answered_empty_at_its_end_and_when_the_gateway_leaves() {
