@@ -103,6 +103,7 @@ impl Descriptors {
             leaving: self.spare / 4,
             told: TOLD.min(self.spare / 4),
             per_address: limits.connections_per_address,
+            unsent_per_address: limits.unsent_bytes_per_address,
             count_loopback: limits.count_loopback,
             handshakes: limits.handshakes,
             handshakes_per_address: limits.handshakes_per_address,

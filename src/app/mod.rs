@@ -320,6 +320,7 @@ fn inbound_settings(config: &Config) -> inbound::Settings {
         hsts: (!http.tls_cert.is_empty() && http.hsts_max_age_s > 0)
             .then(|| HeaderValue::from_str(&hsts).ok())
             .flatten(),
+        send_buffer: http.send_buffer_bytes,
     }
 }
 

@@ -29,6 +29,10 @@ use crate::supervise::{Part, faults};
 /// Also how long a refused upload is read on, so that its client gets to see the answer.
 const LINGER: Duration = Duration::from_secs(2);
 
+/// How much of an answer waits in a connection's buffer before the client must take some, in bytes. What is behind it
+/// stays in the answer's body.
+const WRITE_BUFFER: usize = 8 << 10;
+
 /// The pause before a thread begins anew.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -203,6 +207,7 @@ impl Settings {
             .keep_alive(if self.keeps_alive { KeepAlive::Os } else { KeepAlive::Disabled })
             .client_request_timeout(self.head_time)
             .client_disconnect_timeout(LINGER)
+            .h1_write_buffer_size(WRITE_BUFFER)
             .local_addr(self.address)
             .on_connect_ext(|io: &Io, data| {
                 data.insert(io.peer().clone());

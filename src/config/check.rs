@@ -112,6 +112,7 @@ impl Config {
             ("[http] hsts_max_age_s", http.hsts_max_age_s, 0, 63_072_000),
             ("[limits] connections", limits.connections as u64, 0, 10_000_000),
             ("[limits] connections_per_address", limits.connections_per_address as u64, 0, 10_000_000),
+            ("[limits] unsent_bytes_per_address", limits.unsent_bytes_per_address as u64, 0, 1 << 40),
             ("[limits] handshakes", limits.handshakes as u64, 0, 10_000_000),
             ("[limits] handshakes_per_address", limits.handshakes_per_address as u64, 0, 10_000_000),
             ("[limits] followed_feeds", limits.followed_feeds as u64, 0, 10_000_000),

@@ -132,6 +132,7 @@ pub struct Limits {
     pub watchers_per_address: usize,
     pub connections: usize,
     pub connections_per_address: usize,
+    pub unsent_bytes_per_address: usize,
     pub handshakes: usize,
     pub handshakes_per_address: usize,
     pub followed_feeds: usize,

@@ -15,6 +15,7 @@ use crate::engine::{Engine, EngineError, Shards};
 use crate::live::{Judge, Live};
 use crate::traces::Tracer;
 
+mod abort;
 mod access;
 mod answers;
 mod audited;
@@ -122,6 +123,8 @@ pub struct Gate {
     pub tracer: Arc<Tracer>,
     /// Claims that wait for entries.
     pub waiting: Waiting,
+    /// Lists that are being sent.
+    lists: feed::ListTexts,
     /// How often a source may be posted to.
     pace: Pace,
     overview: reports::Kept,
@@ -143,6 +146,7 @@ impl Gate {
             audit: Arc::default(),
             tracer: Arc::default(),
             waiting: Waiting::new(limits.waiting_claims),
+            lists: feed::ListTexts::default(),
             pace: Pace::new(limits.deliveries_per_second),
             overview: reports::Kept::default(),
             trouble: Seldom::new(Duration::from_secs(1)),

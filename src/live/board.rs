@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use tokio::sync::{Notify, watch};
 
 use super::frame::Frame;
@@ -70,8 +71,10 @@ pub struct Cursor {
 
 /// A list as a board shows it.
 pub struct Shown {
-    /// The list.
-    pub list: FeedList,
+    /// Where the feed is.
+    pub at: Position,
+    /// The list, as [`super::frame::list_json`] makes it, in bytes that all share who are shown it.
+    pub list: Bytes,
     /// How many rows it holds.
     pub capacity: u64,
     /// The store's clock.
@@ -213,11 +216,12 @@ impl Board {
 
     /// The list, unless it is not there or older than `known`.
     pub(super) fn shown(&self, known: Option<&Position>) -> Option<Shown> {
-        let state = self.locked();
-        let at = &state.list.at;
+        let mut state = self.locked();
+        let at = state.list.at.clone();
         let behind = known.is_some_and(|known| known.epoch != at.epoch || known.seq > at.seq);
         (state.listed && !behind).then(|| Shown {
-            list: state.list.clone(),
+            at,
+            list: state.snapshot(&self.feed, None, Omit::Nothing).1.list(),
             capacity: state.capacity,
             now: Millis(Millis::now().0 + self.skew_ms.load(Ordering::Relaxed)),
             // Read after the list is fixed: a list that came after the change of policy is never taken for a public one.

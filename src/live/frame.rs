@@ -1,6 +1,7 @@
 //! What watchers are sent about a feed: one JSON text each, and what transports make of it, made once for
 //! all watchers.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -41,6 +42,8 @@ pub struct Frame {
     /// The position after it.
     last: u64,
     json: Bytes,
+    /// In a snapshot: where in `json` the list is, as [`list_json`] makes it.
+    list: Range<usize>,
     /// By [`Encoding`], each made when it is first asked for.
     encoded: [OnceLock<Bytes>; Encoding::MOST],
     /// In a delta: where each op begins in `json`, from the first seq on.
@@ -59,6 +62,7 @@ impl Frame {
             epoch,
             last,
             json: json.into(),
+            list: 0..0,
             encoded: Default::default(),
             ops: Box::default(),
             counted: Box::default(),
@@ -70,18 +74,18 @@ impl Frame {
     pub fn snapshot(feed: &FeedId, list: &FeedList, capacity: u64, skipped: u64, omit: Omit) -> Frame {
         let Position { epoch, seq } = &list.at;
         let mut json = format!(
-            "{{\"type\":\"snapshot\",\"feed\":\"{feed}\",\"epoch\":\"{epoch}\",\"seq\":{seq},\"capacity\":{capacity},\"rows\":["
+            "{{\"type\":\"snapshot\",\"feed\":\"{feed}\",\"epoch\":\"{epoch}\",\"seq\":{seq},\"capacity\":{capacity},"
         );
-        for (n, row) in list.rows.iter().enumerate() {
-            if n > 0 {
-                json.push(',');
-            }
-            row.push_json(&mut json);
-        }
-        json.push(']');
-        list.push_beside(&mut json, omit);
+        let begin = json.len();
+        push_list(&mut json, list, omit);
+        let end = json.len();
         json.push_str(&format!(",\"keepalive_ms\":{KEEPALIVE_MS},\"skipped\":{skipped}}}"));
-        Frame::new("snapshot", &list.at, json)
+        Frame { list: begin..end, ..Frame::new("snapshot", &list.at, json) }
+    }
+
+    /// Of a snapshot: its list, as [`list_json`] makes it. The bytes are the frame's.
+    pub(super) fn list(&self) -> Bytes {
+        self.json.slice(self.list.clone())
     }
 
     /// The watcher's own position is still covered; what it missed follows.
@@ -227,6 +231,25 @@ impl Frame {
     pub fn bytes(&self, encoding: Encoding) -> Bytes {
         self.encoded[encoding.slot].get_or_init(|| (encoding.encode)(self)).clone()
     }
+}
+
+/// What is in a list beside its position, as members of a JSON object.
+pub fn list_json(list: &FeedList) -> String {
+    let mut json = String::with_capacity(64 + list.rows.len() * 512);
+    push_list(&mut json, list, Omit::Nothing);
+    json
+}
+
+fn push_list(json: &mut String, list: &FeedList, omit: Omit) {
+    json.push_str("\"rows\":[");
+    for (n, row) in list.rows.iter().enumerate() {
+        if n > 0 {
+            json.push(',');
+        }
+        row.push_json(json);
+    }
+    json.push(']');
+    list.push_beside(json, omit);
 }
 
 #[cfg(test)]

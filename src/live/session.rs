@@ -127,6 +127,11 @@ impl Session {
         (0..admissions).for_each(|_| self.worker.live().bounds().give_back(self.address));
     }
 
+    /// Whom it counts for; none when it is not limited.
+    pub fn address(&self) -> Option<IpAddr> {
+        self.address
+    }
+
     /// The worker whose session this is.
     pub fn worker(&self) -> &Rc<Worker> {
         &self.worker

@@ -385,6 +385,8 @@ labels! {
         Idle = "idle",
         /// It waited for its client, and others needed its place.
         Room = "room",
+        /// Too many bytes waited for its address, and it had taken none for longest.
+        Unsent = "unsent",
     }
 
     /// Why a client's connection was refused.

@@ -16,6 +16,7 @@ use crate::support::watcher::{Brought, open_socket, read_socket};
 mod bodies;
 mod descriptors;
 mod pipelining;
+mod unread;
 
 const GET: &str = "GET /v1/feeds/show HTTP/1.1\r\nHost: localhost\r\n\r\n";
 

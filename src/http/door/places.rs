@@ -96,6 +96,11 @@ pub struct WatcherPlace {
 const _: () = assert!(size_of::<WatcherPlace>() <= 40);
 
 impl WatcherPlace {
+    /// Where its connection counts too, if that is the watcher's for good.
+    pub fn inbound(&self) -> Option<&Arc<Inbound>> {
+        self.inbound.as_ref()
+    }
+
     /// The same place, with this connection for good.
     pub fn with(mut self, peer: &Peer) -> WatcherPlace {
         if let Kind::Watcher { address, limited } = &mut self.kind {

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use actix_web::HttpRequest;
 use actix_web::body::{BodySize, BoxBody, MessageBody};
@@ -13,6 +13,9 @@ use actix_web::http::header::STRICT_TRANSPORT_SECURITY;
 use bytes::Bytes;
 
 use super::register::Peer;
+
+/// The largest part of a body that is copied into a connection's buffer at once, in bytes.
+const PIECE: usize = 8 << 10;
 
 /// Marks the connection as busy until the answer to `req` is encoded, and ends the answer to a HEAD after its head.
 /// Connections that are not registered, as in tests, are not marked.
@@ -31,10 +34,12 @@ pub async fn around(
     if let Some(value) = attending.0.hsts() {
         answer.headers_mut().insert(STRICT_TRANSPORT_SECURITY, value.clone());
     }
-    if answer.response().body().size() != BodySize::Stream {
-        return Ok(answer);
+    match answer.response().body().size() {
+        BodySize::Stream => {}
+        BodySize::Sized(length) if length > PIECE as u64 => attending.0.sends(),
+        _ => return Ok(answer),
     }
-    Ok(answer.map_body(|_, body| BoxBody::new(Attended { body, _attending: attending })))
+    Ok(answer.map_body(|_, body| BoxBody::new(Attended { body, rest: Bytes::new(), attending })))
 }
 
 /// The answer of this request waits only for the rest of its body.
@@ -69,10 +74,13 @@ impl MessageBody for EmptyStream {
     }
 }
 
-/// A body whose length is not known: the answer lasts for as long as it does.
+/// A body whose length is not known, or a large one: the answer lasts for as long as it does. It is given out in pieces,
+/// since actix copies what it takes into a buffer of the connection, and takes more once the client took that: so what
+/// waits for a slow client stays in the body's own bytes, which many may share.
 struct Attended {
     body: BoxBody,
-    _attending: Attending,
+    rest: Bytes,
+    attending: Attending,
 }
 
 impl MessageBody for Attended {
@@ -83,6 +91,15 @@ impl MessageBody for Attended {
     }
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
-        Pin::new(&mut self.get_mut().body).poll_next(cx)
+        let Attended { body, rest, attending } = self.get_mut();
+        if rest.is_empty() {
+            match ready!(Pin::new(body).poll_next(cx)) {
+                Some(Ok(bytes)) => *rest = bytes,
+                end => return Poll::Ready(end),
+            }
+        }
+        let piece = rest.split_to(rest.len().min(PIECE));
+        attending.0.has_untaken(rest.len());
+        Poll::Ready(Some(Ok(piece)))
     }
 }

@@ -18,4 +18,6 @@ pub mod stream;
 
 pub use counts::Counts;
 pub use phase::Times;
-pub use register::{Bounds, Inbound, Peer, Settings, TellPermit, UnderWay, WatcherSeat, refusal};
+pub use register::{
+    Bounds, Inbound, Peer, Settings, TellPermit, UnderWay, UnsentPermit, WatcherSeat, refusal,
+};

@@ -1,6 +1,6 @@
 //! What a connection is about, since when, and how long that may last.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -38,14 +38,17 @@ pub(super) enum Phase {
     Idle,
     /// A TLS handshake is under way.
     Opening,
+    /// A large answer of known length is being sent.
+    Sending,
 }
 
 impl Phase {
     fn of(n: u8) -> Phase {
-        [Phase::New, Phase::Head, Phase::Busy, Phase::Rest, Phase::Idle, Phase::Opening]
+        use Phase::{Busy, Head, Idle, New, Opening, Rest, Sending};
+        [New, Head, Busy, Rest, Idle, Opening, Sending]
             .into_iter()
             .find(|phase| *phase as u8 == n)
-            .unwrap_or(Phase::Busy)
+            .unwrap_or(Busy)
     }
 }
 
@@ -55,8 +58,10 @@ pub(super) struct State {
     phase: AtomicU8,
     /// The phase after the request that is being answered, as far as is known.
     next: AtomicU8,
-    /// The request was judged, and its answer waits for the rest of its body.
-    judged: AtomicBool,
+    /// The phase while the present request is not answered whole: busy, or later.
+    present: AtomicU8,
+    /// Bytes of the present answer that the server has not taken yet, as far as they are there.
+    untaken: AtomicUsize,
     /// When the phase began, in milliseconds since the register did.
     since: AtomicU64,
     /// Requests that were answered whole; wraps around, as the count of heads does.
@@ -64,13 +69,16 @@ pub(super) struct State {
     /// The next request came and waits until the present one is answered.
     next_waits: AtomicBool,
     cut: AtomicBool,
+    /// It was cut because of what waits to be sent, which is to be thrown away.
+    aborted: AtomicBool,
     task: AtomicWaker,
 }
 
 impl State {
     /// Of a connection that begins at `now`, in milliseconds since the register did.
     pub(super) fn new(now: u64) -> State {
-        State { since: AtomicU64::new(now), ..State::default() }
+        let present = AtomicU8::new(Phase::Busy as u8);
+        State { since: AtomicU64::new(now), present, ..State::default() }
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -95,6 +103,16 @@ impl State {
         first
     }
 
+    /// Ends the connection at once, whatever waits to be sent. False when it was cut already.
+    pub(super) fn abort(&self) -> bool {
+        self.aborted.store(true, Ordering::Relaxed);
+        self.cut()
+    }
+
+    pub(super) fn is_aborted(&self) -> bool {
+        self.aborted.load(Ordering::Relaxed)
+    }
+
     /// The task that is to notice when the connection is cut.
     pub(super) fn watch(&self, task: &Waker) {
         self.task.register(task);
@@ -110,18 +128,27 @@ impl State {
 
     /// Something moved: a slow client that takes an answer is not idle.
     pub(super) fn moved(&self, now: impl FnOnce() -> u64) {
-        if self.phase() == Phase::Idle {
+        if matches!(self.phase(), Phase::Idle | Phase::Sending) {
             self.since.store(now(), Ordering::Relaxed);
         }
     }
 
-    /// What the request asks for was decided.
-    pub(super) fn judge(&self) {
-        self.judged.store(true, Ordering::Relaxed);
+    /// The phase while the present request is not answered whole.
+    pub(super) fn present(&self) -> Phase {
+        Phase::of(self.present.load(Ordering::Relaxed))
     }
 
-    pub(super) fn is_judged(&self) -> bool {
-        self.judged.load(Ordering::Relaxed)
+    pub(super) fn set_present(&self, phase: Phase) {
+        self.present.store(phase as u8, Ordering::Relaxed);
+    }
+
+    /// Bytes of the present answer that the server has not taken yet.
+    pub(super) fn untaken(&self) -> usize {
+        self.untaken.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_untaken(&self, bytes: usize) {
+        self.untaken.store(bytes, Ordering::Relaxed);
     }
 
     /// Requests that were answered; wraps around.
@@ -146,7 +173,8 @@ impl State {
         if self.next_waits.swap(false, Ordering::Relaxed) {
             self.task.wake();
         }
-        self.judged.store(false, Ordering::Relaxed);
+        self.set_present(Phase::Busy);
+        self.set_untaken(0);
         Phase::of(self.next.load(Ordering::Relaxed))
     }
 }
@@ -158,8 +186,8 @@ pub(super) fn overdue(phase: Phase, lasts: Duration, times: &Times) -> Option<Cu
         Phase::New | Phase::Head | Phase::Opening => (times.head + GRACE, Cut::Head),
         Phase::Rest => (times.body, Cut::Body),
         // Where none is kept the server ends it by itself, once the answer has gone out.
-        Phase::Idle if times.keep_alive.is_zero() => (times.head + GRACE, Cut::Idle),
-        Phase::Idle => (times.keep_alive, Cut::Idle),
+        Phase::Idle | Phase::Sending if times.keep_alive.is_zero() => (times.head + GRACE, Cut::Idle),
+        Phase::Idle | Phase::Sending => (times.keep_alive, Cut::Idle),
         Phase::Busy => return None,
     };
     (lasts >= most).then_some(why)

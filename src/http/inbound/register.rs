@@ -16,8 +16,11 @@ use crate::metrics::labels::{Cut, Turned};
 use crate::supervise::{Beat, faults};
 
 mod handshakes;
+mod unsent;
 
 pub use handshakes::UnderWay;
+use unsent::UnsentBytes;
+pub use unsent::UnsentPermit;
 
 /// How often connections are looked through.
 const SWEEP_EVERY: Duration = Duration::from_millis(250);
@@ -38,6 +41,8 @@ pub struct Bounds {
     pub per_address: usize,
     /// Whether limits of one address also hold for loopback addresses.
     pub count_loopback: bool,
+    /// Bytes that wait for the clients of one address who do not read them, 0 for no such limit.
+    pub unsent_per_address: usize,
     /// TLS handshakes under way, 0 for no such limit.
     pub handshakes: usize,
     /// Those from one address, 0 for no such limit.
@@ -51,6 +56,8 @@ pub struct Settings {
     pub times: Times,
     /// The value of `Strict-Transport-Security`, if it is sent.
     pub hsts: Option<HeaderValue>,
+    /// What the kernel may hold of a connection that reads slowly, in bytes, as it is set.
+    pub send_buffer: usize,
 }
 
 /// What a client is told that finds no place, before any request.
@@ -100,6 +107,7 @@ struct Open {
     /// Clients that are being told that there is no place for them.
     told: usize,
     of: Counts,
+    unsent: UnsentBytes,
     /// TLS handshakes under way, and those of each address that is limited.
     handshakes: usize,
     handshakes_of: Counts,
@@ -115,6 +123,7 @@ impl Inbound {
             leaving: 0,
             told: 0,
             of: Counts::default(),
+            unsent: UnsentBytes::default(),
             handshakes: 0,
             handshakes_of: Counts::default(),
         };
@@ -186,7 +195,8 @@ impl Inbound {
         let mut waiting: Vec<_> = open.all.iter().map(|(_, state)| state).collect();
         waiting.retain(|state| !state.is_cut() && state.phase() != Phase::Busy);
         // Who never asked for anything goes before who did, then who has waited for longest.
-        waiting.sort_by_key(|state| (state.phase() == Phase::Idle, std::cmp::Reverse(state.lasts(now))));
+        let has_asked = |state: &State| matches!(state.phase(), Phase::Idle | Phase::Sending);
+        waiting.sort_by_key(|state| (has_asked(state), std::cmp::Reverse(state.lasts(now))));
         waiting.truncate((most / ROOM_PART).max(1));
         let cut = waiting.iter().filter(|state| state.cut()).count();
         open.leaving += cut;
@@ -236,7 +246,7 @@ pub struct Peer {
     key: usize,
     /// Whom it counts for; none when it is not limited.
     pub(super) address: Option<IpAddr>,
-    state: Arc<State>,
+    pub(super) state: Arc<State>,
     /// A [`WatcherSeat`] counts in its place.
     left: AtomicBool,
 }
@@ -289,13 +299,25 @@ impl Peer {
 
     /// Something came of a request that is not answered yet.
     pub(super) fn goes_on(&self) {
-        self.enter(if self.state.is_judged() { Phase::Rest } else { Phase::Busy });
+        self.enter(self.state.present());
     }
 
     /// What the request asks for was decided; only the rest of its body is waited for, as if it were answered.
     pub(super) fn is_judged(&self) {
-        self.state.judge();
+        self.state.set_present(Phase::Rest);
         self.enter(Phase::Rest);
+    }
+
+    /// The answer's head was given out, and a large body of known length follows: from now on only the client is waited
+    /// for.
+    pub(super) fn sends(&self) {
+        self.state.set_present(Phase::Sending);
+        self.enter(Phase::Sending);
+    }
+
+    /// Bytes of its answer are there that the server has not taken yet.
+    pub(super) fn has_untaken(&self, bytes: usize) {
+        self.state.set_untaken(bytes);
     }
 
     pub(super) fn answered(&self) -> u32 {

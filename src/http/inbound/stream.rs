@@ -3,15 +3,15 @@
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use futures_core::ready;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::framing::{Framing, Malformed};
 use super::phase::Phase;
-use super::register::Peer;
+use super::register::{Peer, UnsentPermit};
+use crate::http::abort::Abort;
 
 /// A connection's bytes on their way to the server, and back. The server gets the next request only when the answer
 /// to the one before is encoded: actix keeps the method of one request per connection, so a HEAD and a GET that it has
@@ -26,6 +26,8 @@ pub struct Stream<T> {
     waited: bool,
     framing: Framing,
     malformed: bool,
+    /// The client takes nothing now.
+    unsent: Option<Box<UnsentPermit>>,
 }
 
 /// Beside a connection: its feed's list was waited for already, in vain.
@@ -35,7 +37,7 @@ pub struct Waited;
 impl<T> Stream<T> {
     /// Around `io`, which `peer` stands for, and of which `received` was read before; `waited` as in [`Waited`].
     pub fn new(io: T, peer: Arc<Peer>, received: Bytes, waited: bool) -> Self {
-        Stream { io, peer, received, waited, framing: Framing::default(), malformed: false }
+        Stream { io, peer, received, waited, framing: Framing::default(), malformed: false, unsent: None }
     }
 
     /// The connection in the register.
@@ -74,9 +76,14 @@ impl<T> Stream<T> {
         }
         taken
     }
+}
 
+impl<T: Abort> Stream<T> {
     fn check(&self, cx: &Context<'_>) -> io::Result<()> {
         self.peer.watch(cx.waker());
+        if self.peer.state().is_aborted() {
+            self.io.abort();
+        }
         match self.peer.state().is_cut() {
             true => Err(io::Error::new(ErrorKind::ConnectionAborted, "the connection took too long")),
             false => Ok(()),
@@ -84,7 +91,7 @@ impl<T> Stream<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Stream<T> {
+impl<T: AsyncRead + Abort + Unpin> AsyncRead for Stream<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -122,11 +129,19 @@ impl<T: AsyncRead + Unpin> AsyncRead for Stream<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Stream<T> {
+impl<T: AsyncWrite + Abort + Unpin> AsyncWrite for Stream<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.check(cx)?;
         self.peer.moved();
-        Pin::new(&mut self.io).poll_write(cx, buf)
+        let sent = Pin::new(&mut self.io).poll_write(cx, buf);
+        match sent {
+            Poll::Ready(_) => self.unsent = None,
+            Poll::Pending if self.unsent.is_none() => {
+                self.unsent = self.peer.unsent(buf.len()).map(Box::new);
+            }
+            Poll::Pending => {}
+        }
+        sent
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -9,6 +9,7 @@ use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::session::{Heard, RECORD, Tls};
+use crate::http::abort::Abort;
 
 /// Bytes over `io`, encrypted. The handshake is done.
 #[derive(Debug)]
@@ -27,6 +28,12 @@ impl<T> TlsStream<T> {
     /// Over `io`, where `tls` has shaken hands.
     pub fn new(io: T, tls: Box<Tls>) -> Self {
         TlsStream { io, tls, plain: Bytes::new(), ended: false, closed: false }
+    }
+}
+
+impl<T: Abort> Abort for TlsStream<T> {
+    fn abort(&self) {
+        self.io.abort();
     }
 }
 

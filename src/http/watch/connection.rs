@@ -9,6 +9,7 @@ use bytes::Bytes;
 use super::sockets::{Output, SocketHandler};
 use super::tally::{OpenConnection, Tally};
 use crate::http::door::places::WatcherPlace;
+use crate::http::inbound::UnsentPermit;
 use crate::live::frame::Encoding;
 use crate::live::moment::Moment;
 use crate::live::session::Session;
@@ -54,7 +55,7 @@ pub struct Connection<T> {
     rings: Option<Moment>,
     said_goodbye: bool,
     open: OpenConnection,
-    _place: WatcherPlace,
+    place: WatcherPlace,
 }
 
 impl<T: Transport> Connection<T> {
@@ -64,7 +65,7 @@ impl<T: Transport> Connection<T> {
         let open = OpenConnection::new(transport.kind(), tally);
         let timer = session.worker().timer();
         timer.mark(transport.mark());
-        Connection { session, transport, timer, rings: None, said_goodbye: false, open, _place: place }
+        Connection { session, transport, timer, rings: None, said_goodbye: false, open, place }
     }
 }
 
@@ -127,6 +128,12 @@ impl<T: Transport> SocketHandler for Connection<T> {
             Output::Bytes(bytes) => bytes.slice(sent..),
             Output::Frames(batch, encoding) => self.session.unsent(batch, *encoding, sent),
         }
+    }
+
+    fn wait_to_send(&self, bytes: usize, wake: &Wake) -> Option<UnsentPermit> {
+        let (inbound, address) = (self.place.inbound()?, self.session.address()?);
+        let task = self.session.worker().wakes().waker(wake);
+        Some(inbound.unsent_to_watcher(address, bytes, &task))
     }
 }
 

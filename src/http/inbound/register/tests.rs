@@ -10,11 +10,12 @@ pub(super) fn inbound(most: usize, per_address: usize) -> Arc<Inbound> {
         leaving,
         told,
         per_address,
+        unsent_per_address: 0,
         count_loopback: false,
         handshakes,
         handshakes_per_address,
     };
-    Inbound::new(Settings { times, hsts: None }, bounds, Arc::default())
+    Inbound::new(Settings { times, hsts: None, send_buffer: 0 }, bounds, Arc::default())
 }
 
 pub(super) fn ip(text: &str) -> Option<IpAddr> {
@@ -112,6 +113,7 @@ fn every_phase_that_waits_for_the_client_has_its_time() {
         (Phase::Opening, Some(11)),
         (Phase::Rest, Some(10)),
         (Phase::Idle, Some(75)),
+        (Phase::Sending, Some(75)),
         (Phase::Busy, None),
     ] {
         assert_eq!(overdue(phase, s(9), &times), None, "{phase:?}");

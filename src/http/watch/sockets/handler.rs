@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use rustls::ServerConfig;
 
-use crate::http::inbound::{Peer, TellPermit, UnderWay};
+use crate::http::inbound::{Peer, TellPermit, UnderWay, UnsentPermit};
 use crate::http::tls::Tls;
 use crate::live::batch::FrameBatch;
 use crate::live::frame::Encoding;
@@ -50,6 +50,9 @@ pub trait SocketHandler {
     /// The socket took only `sent` bytes of `output`: what must follow first. It is kept for as long as
     /// the socket takes nothing, so it should be short, or shared.
     fn unsent(&mut self, output: &Output, sent: usize) -> Bytes;
+    /// The socket takes nothing now, and `bytes` wait for it: counts them for its address, and wakes when it is to be
+    /// ended because of them. `None`: nothing bounds them.
+    fn wait_to_send(&self, bytes: usize, wake: &Wake) -> Option<UnsentPermit>;
 }
 
 /// What becomes of a connection, by what it sent so far. `H` is what was agreed on in a handshake.

@@ -8,6 +8,8 @@ use mio::net::TcpStream;
 
 use super::handler::{Output, SocketHandler};
 use super::line::{Came, Line, Plain};
+use crate::http::abort::Abort;
+use crate::http::inbound::UnsentPermit;
 use crate::http::tls::Tls;
 use crate::live::moment::Moment;
 use crate::live::wake::Wake;
@@ -20,12 +22,19 @@ pub(super) struct Socket<C, L> {
     pub stream: TcpStream,
     line: L,
     handler: C,
-    /// What the kernel did not take, of one frame; none nearly always.
-    rest: Option<Box<Bytes>>,
+    /// What the kernel did not take; none nearly always.
+    rest: Option<Box<Rest>>,
     /// The kernel takes nothing now; it tells when it does.
     blocked: bool,
     /// The kernel was asked to tell when it takes bytes; from then on it always does.
     armed: bool,
+}
+
+/// What the kernel did not take, of one frame, whose bytes others share.
+struct Rest {
+    bytes: Bytes,
+    /// Counts it for its address.
+    permit: Option<UnsentPermit>,
 }
 
 // A watcher in the clear pays nothing for TLS, one over it a pointer.
@@ -91,6 +100,10 @@ impl<C: SocketHandler, L: Line> Socket<C, L> {
 
     /// Writes until there is nothing to say or the kernel takes no more. `Break`: the socket is to be closed.
     pub fn write(&mut self, now: Moment, wake: &Wake) -> ControlFlow<()> {
+        if self.rest.as_ref().is_some_and(|rest| rest.permit.as_ref().is_some_and(UnsentPermit::is_cut)) {
+            self.stream.abort();
+            return ControlFlow::Break(());
+        }
         if self.blocked {
             return ControlFlow::Continue(());
         }
@@ -105,10 +118,14 @@ impl<C: SocketHandler, L: Line> Socket<C, L> {
             }
         }
         if let Some(mut rest) = self.rest.take() {
-            match self.push(&rest) {
+            match self.push(&rest.bytes) {
                 Err(()) => return ControlFlow::Break(()),
-                Ok(sent) if sent < rest.len() => {
-                    rest.advance(sent);
+                Ok(0) if rest.permit.is_some() => self.rest = Some(rest),
+                Ok(sent) if sent < rest.bytes.len() => {
+                    rest.bytes.advance(sent);
+                    // Given up before it is counted again, as one that took some just now.
+                    rest.permit = None;
+                    rest.permit = self.handler.wait_to_send(rest.bytes.len(), wake);
                     self.rest = Some(rest);
                 }
                 Ok(_) => {}
@@ -121,7 +138,9 @@ impl<C: SocketHandler, L: Line> Socket<C, L> {
                     match self.push(&bytes) {
                         Err(()) => return ControlFlow::Break(()),
                         Ok(sent) if sent < bytes.len() => {
-                            self.rest = Some(Box::new(self.handler.unsent(&output, sent)));
+                            let bytes = self.handler.unsent(&output, sent);
+                            let permit = self.handler.wait_to_send(bytes.len(), wake);
+                            self.rest = Some(Box::new(Rest { bytes, permit }));
                         }
                         Ok(_) => {}
                     }
@@ -147,10 +166,13 @@ impl<C: SocketHandler, L: Line> Socket<C, L> {
             return ControlFlow::Break(());
         };
         if sent < head.len() + body.len() {
-            // What the kernel did not take with the first write is as short as it will ever be.
             let then = self.handler.unsent(&first, sent.saturating_sub(head.len()));
-            let rest = [&head[sent.min(head.len())..], &then[..]].concat();
-            self.rest = Some(Box::new(rest.into()));
+            // Nearly always it took the head, so that the bytes that others share need no copy.
+            let bytes = match &head[sent.min(head.len())..] {
+                [] => then,
+                left => [left, &then].concat().into(),
+            };
+            self.rest = Some(Box::new(Rest { bytes, permit: None }));
         }
         self.write(now, wake)
     }
