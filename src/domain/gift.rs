@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::json::{self, Fault, Field, Json, Object, Refused};
+use super::json::{self, Fault, Field, Item, Json, Object, Refused};
 use super::{Fingerprint, GiftId, Millis, Trace, text};
 
 /// The longest delay of a scheduled gift: a week, in milliseconds.
@@ -116,7 +116,7 @@ impl Gift {
     }
 
     /// Reads one gift of a batch. Faults' pointers begin with it.
-    pub fn parse_item(item: &Field<'_>) -> Result<Gift, Refused> {
+    pub fn parse_item(item: Item<'_>) -> Result<Gift, Refused> {
         let mut faults = Vec::new();
         let read = match &mut item.object(&mut faults) {
             Some(body) => Self::read(body, None, &mut faults),
@@ -371,6 +371,11 @@ pub(super) fn display_text(
     if field.is_plain() && (least..=most).contains(&raw.len()) {
         return Some(raw.into_owned());
     }
+    // NFC makes at most four characters into one, so this much is too long however it is spelled, and is not normalised.
+    if raw.len() > 4 * most && text::len_without_hazards(&raw) > 4 * most {
+        field.wrong(faults, format!("must be {least} to {most} characters long"));
+        return None;
+    }
     let clean = text::clean(&raw);
     // No text has more characters than bytes.
     let too_long = raw.len() > most && clean.chars().count() > most && raw.chars().count() > most;
@@ -384,8 +389,8 @@ pub(super) fn display_text(
 fn read_url(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<String> {
     let text = field.string(faults)?;
     let clean = text.len() <= 512 && !text.chars().any(|c| c.is_control() || c.is_whitespace());
-    let https = url::Url::parse(&text).is_ok_and(|u| u.scheme() == "https" && u.has_host());
-    if !(clean && https && text.get(..8).is_some_and(|s| s.eq_ignore_ascii_case("https://"))) {
+    let https = || url::Url::parse(&text).is_ok_and(|u| u.scheme() == "https" && u.has_host());
+    if !(clean && https() && text.get(..8).is_some_and(|s| s.eq_ignore_ascii_case("https://"))) {
         field.wrong(faults, "must be an https URL of at most 512 bytes");
         return None;
     }

@@ -1,7 +1,8 @@
 //! Reading a JSON object field by field, collecting every fault with its pointer.
 //!
-//! A body is checked for syntax once ([`syntax`]); after that only types and values can be
-//! wrong, and each wrong one is named. Unknown fields are faults too.
+//! A body is checked for syntax once ([`Json::read`]); after that only types and values can be wrong, and each wrong one
+//! is named. Unknown fields are faults too. Strangers send these bodies: reading one takes time in proportion to its length,
+//! and what is remembered of it and said about it is bounded.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,12 +13,22 @@ use serde_json::value::RawValue;
 use smallvec::SmallVec;
 
 use crate::spelling::nearest;
-use scan::{Looks, Nodes};
+use scan::{Looks, Nodes, VALUES_MAX};
 
 mod scan;
 mod spell;
 
 pub use spell::{depth, minified, push_number, push_string};
+
+/// Members that an object may have. No object of the API has half as many fields, so one that has more is refused whatever
+/// they are; and a repeated name is looked for among few.
+const MEMBERS_MAX: usize = 64;
+
+/// Unknown fields of one object that are named, each by a fault of its own.
+const UNKNOWN_MAX: usize = 16;
+
+/// Bytes of an unknown name that are repeated to the sender. A longer one is cut, and no field is suggested for it.
+const ECHO_MAX: usize = 64;
 
 /// One thing wrong with a body: where (a JSON pointer, RFC 6901) and what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +63,7 @@ fn text_of(bytes: &[u8]) -> Result<&str, Refused> {
     Ok(text)
 }
 
-/// A text that was found to be JSON, and where each of its values stands.
+/// A text that was found to be JSON, and where each of its values is.
 pub struct Json<'a> {
     text: &'a str,
     nodes: Nodes,
@@ -69,7 +80,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// All of it, with what white space stands around it.
+    /// All of it, with the white space around it.
     pub fn text(&self) -> &'a str {
         self.text
     }
@@ -109,8 +120,7 @@ impl<'a> Place<'a> {
         while at < self.at {
             // The last that begins before it is it, or it is in that.
             let Some(next) = self.nodes.within(at).take_while(|next| *next <= self.at).last() else { break };
-            let name = self.nodes.name(self.text, next).read();
-            out += &spelled(&name.unwrap_or_default());
+            out += &spelled(&self.nodes.name(self.text, next).unwrap_or_default());
             at = next;
         }
         out
@@ -128,21 +138,40 @@ impl<'a> Place<'a> {
 /// It is large, so it is handed on by reference.
 pub struct Object<'a> {
     place: Place<'a>,
-    /// The members that nobody took.
+    /// Its members but for those that were taken.
     fields: SmallVec<[Member<'a>; 8]>,
-    /// What names with escapes say, by the places of their values.
-    escaped: Vec<(usize, String)>,
-    /// What was asked for, as far as it fits: the names that an unknown field may have meant.
+    escaped: Escaped<'a>,
+    /// The names that were asked for, as far as they fit: what an unknown field may have meant.
     known: [&'static str; KNOWN],
     asked: usize,
 }
 
 #[derive(Clone, Copy)]
 struct Member<'a> {
-    /// None for one with escapes.
+    /// `None` if it has escapes.
     name: Option<&'a [u8]>,
-    /// Where its value is.
+    /// The place of its value.
     at: usize,
+}
+
+/// What names with escapes mean, by the places of their values, which ascend.
+#[derive(Default)]
+struct Escaped<'a>(Vec<(usize, Cow<'a, str>)>);
+
+impl Escaped<'_> {
+    #[inline]
+    fn is_name_of(&self, member: &Member<'_>, name: &str) -> bool {
+        match member.name {
+            Some(plain) => plain == name.as_bytes(),
+            None => self.of(member.at) == Some(name),
+        }
+    }
+
+    #[cold]
+    fn of(&self, at: usize) -> Option<&str> {
+        let found = self.0.binary_search_by_key(&at, |(at, _)| *at).ok()?;
+        self.0.get(found).map(|(_, name)| name.as_ref())
+    }
 }
 
 /// No object of the API has more fields.
@@ -160,12 +189,20 @@ impl<'a> Object<'a> {
     }
 
     fn open_at(place: Place<'a>, faults: &mut Vec<Fault>) -> Option<Self> {
-        if !place.raw().starts_with('{') {
-            faults.push(fault(&place.pointer(), "must be an object"));
-            return None;
+        let mut refuse = |why: String| {
+            faults.push(fault(&place.pointer(), why));
+            None
+        };
+        if place.nodes.too_many {
+            return refuse(format!(
+                "has more than {VALUES_MAX} values; send only fields that are documented"
+            ));
         }
-        let (mut fields, mut escaped) = (SmallVec::<[Member<'a>; 8]>::new(), Vec::new());
-        // A bit for each name, which others may have too: those that may have come before are looked for.
+        if !place.raw().starts_with('{') {
+            return refuse("must be an object".to_owned());
+        }
+        let (mut fields, mut escaped) = (SmallVec::<[Member<'a>; 8]>::new(), Escaped::default());
+        // A bit for each name, which others may share: only if it is set are the earlier ones looked at.
         let mut seen = 0_u64;
         for at in place.nodes.within(place.at) {
             let member = Member { name: place.nodes.plain_name(place.text, at), at };
@@ -174,18 +211,20 @@ impl<'a> Object<'a> {
                 bit = 1 << ((usize::from(*first) + 7 * rest.len()) % 64);
             }
             if seen & bit != 0 || member.name.is_none() {
-                let name = match place.nodes.name(place.text, at).read() {
-                    Ok(name) => name,
-                    Err(e) => {
-                        let detail = format!("has a member name that cannot be read: {e}");
-                        faults.push(fault(&place.pointer(), detail));
-                        return None;
-                    }
+                let Some(name) = place.nodes.name(place.text, at) else {
+                    return refuse("has a member name that cannot be read: half a surrogate pair".to_owned());
                 };
-                fields.retain(|before| !is_named(before, &escaped, &name));
-                if let Cow::Owned(name) = name {
-                    escaped.push((at, name));
+                if let Some(earlier) = fields.iter().position(|member| escaped.is_name_of(member, &name)) {
+                    fields.remove(earlier);
                 }
+                if member.name.is_none() {
+                    escaped.0.push((at, name));
+                }
+            }
+            if fields.len() == MEMBERS_MAX {
+                let most =
+                    format!("has more than {MEMBERS_MAX} members; send only fields that are documented");
+                return refuse(most);
             }
             seen |= bit;
             fields.push(member);
@@ -199,7 +238,7 @@ impl<'a> Object<'a> {
             *known = name;
             self.asked += 1;
         }
-        let found = self.fields.iter().position(|member| is_named(member, &self.escaped, name))?;
+        let found = self.fields.iter().position(|member| self.escaped.is_name_of(member, name))?;
         let Member { at, .. } = self.fields.swap_remove(found);
         Some(self.place.field(at, self.place.root))
     }
@@ -213,32 +252,78 @@ impl<'a> Object<'a> {
         field
     }
 
-    /// Every field that nobody took is unknown: a fault each.
+    /// Every field that was not taken is unknown: a fault each, for the first [`UNKNOWN_MAX`] of them.
     pub fn close(&self, faults: &mut Vec<Fault>) {
         if self.fields.is_empty() {
             return;
         }
-        // Once: it looks at all that stand beside the object, and a stranger may send many there and here.
+        // Once: it looks at all that is beside the object, and a stranger may send much there and here.
         let inside = self.place.pointer();
-        for Member { at, .. } in &self.fields {
-            let name = self.place.nodes.name(self.place.text, *at).read().unwrap_or_default();
-            let pointer = format!("{inside}{}", spelled(&name));
-            let hint = match nearest(&name, self.known[..self.asked].iter().copied()) {
-                Some(known) => format!("did you mean {known:?}?"),
-                None => "remove it".to_owned(),
-            };
-            faults.push(fault(&pointer, format!("unknown field {name:?}; {hint}")));
+        for Member { at, .. } in self.fields.iter().take(UNKNOWN_MAX) {
+            let name = self.place.nodes.name(self.place.text, *at).unwrap_or_default();
+            faults.push(self.unknown(&inside, &name));
         }
+        if let Some(more @ 1..) = self.fields.len().checked_sub(UNKNOWN_MAX) {
+            faults.push(fault(&inside, format!("has {more} more unknown fields; remove them")));
+        }
+    }
+
+    fn unknown(&self, inside: &str, name: &str) -> Fault {
+        if name.len() > ECHO_MAX {
+            let (start, len) = (&name[..name.floor_char_boundary(ECHO_MAX)], name.len());
+            return fault(
+                inside,
+                format!("has an unknown field of {len} bytes that begins {start:?}; remove it"),
+            );
+        }
+        let hint = match nearest(name, self.known[..self.asked].iter().copied()) {
+            Some(known) => format!("did you mean {known:?}?"),
+            None => "remove it".to_owned(),
+        };
+        fault(&format!("{inside}{}", spelled(name)), format!("unknown field {name:?}; {hint}"))
     }
 }
 
-/// Whether a member has this name. `escaped`: what names with escapes say.
-#[inline]
-fn is_named(member: &Member<'_>, escaped: &[(usize, String)], name: &str) -> bool {
-    match member.name {
-        Some(plain) => plain == name.as_bytes(),
-        None => escaped.iter().any(|(at, said)| *at == member.at && said == name),
+/// Reads a body that is an object with nothing but a list, `{"gifts":[…]}`, in one walk that remembers the values of one
+/// element at a time. `each` is called with every element and its index, before it is known that the rest is right; the
+/// answer is how many elements there are.
+///
+/// What `each` did must be forgotten if this is an error, and when it is called with index 0 again: of a repeated list the
+/// last one counts.
+pub fn read_list<'a>(
+    bytes: &'a [u8],
+    name: &'static str,
+    mut each: impl FnMut(usize, Item<'a>),
+) -> Result<usize, Refused> {
+    let text = text_of(bytes)?;
+    let place = |nodes| Place { text, nodes, root: 0, at: 0 };
+    let read = Nodes::of_list(text, name, |index, nodes| each(index, Item(place(nodes.clone()))));
+    let (nodes, len) = match read {
+        Some(read) => read,
+        None => {
+            // It knows better what is wrong. If nothing is, there is too much beside the list.
+            syntax(bytes)?;
+            (Nodes::too_many(), None)
+        }
+    };
+    let mut faults = Vec::new();
+    if let Some(mut body) = Object::open_at(place(Rc::new(nodes)), &mut faults) {
+        if let (Some(field), None) = (body.need(name, &mut faults), len) {
+            field.wrong(&mut faults, "must be an array");
+        }
+        body.close(&mut faults);
     }
+    len.filter(|_| faults.is_empty()).ok_or(Refused::Invalid(faults))
+}
+
+/// The first `most` of `faults`. If there are more, another one says how many.
+pub fn first_faults(mut faults: Vec<Fault>, most: usize) -> Vec<Fault> {
+    let more = faults.len().saturating_sub(most);
+    if more > 0 {
+        faults.truncate(most);
+        faults.push(fault("", format!("{more} more things are wrong; mend these first")));
+    }
+    faults
 }
 
 /// The value of one member of an object, whatever its name is; none when `raw` is no object or has no such
@@ -263,7 +348,7 @@ pub fn member<'a>(raw: &'a RawValue, name: &str) -> Option<&'a RawValue> {
     serde_json::Deserializer::from_str(raw.get()).deserialize_map(Walk(name)).ok().flatten()
 }
 
-/// One element of an array; none when `raw` is no array or is shorter.
+/// One element of an array; `None` if `raw` is no array or is shorter.
 pub fn element(raw: &RawValue, index: usize) -> Option<&RawValue> {
     let all: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
     all.get(index).copied()
@@ -272,6 +357,16 @@ pub fn element(raw: &RawValue, index: usize) -> Option<&RawValue> {
 /// A fault at `pointer`.
 pub fn fault(pointer: &str, detail: impl Into<String>) -> Fault {
     Fault { pointer: pointer.to_owned(), detail: detail.into() }
+}
+
+/// One element of a list that [`read_list`] reads.
+pub struct Item<'a>(Place<'a>);
+
+impl<'a> Item<'a> {
+    /// This element as an object. Its faults' pointers begin with it.
+    pub fn object(self, faults: &mut Vec<Fault>) -> Option<Object<'a>> {
+        Object::open_at(self.0, faults)
+    }
 }
 
 /// One field that was present.
@@ -308,7 +403,7 @@ impl<'a> Field<'a> {
         text
     }
 
-    /// True for a string of printable ASCII without escapes: what it says is what stands there.
+    /// True for a string of printable ASCII without escapes, which means just what is written.
     pub fn is_plain(&self) -> bool {
         let looks = self.looks();
         self.raw.starts_with('"') && !looks.is_escaped && !looks.is_strange
@@ -340,22 +435,20 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The elements of an array.
-    pub fn array(&self, faults: &mut Vec<Fault>) -> Option<Vec<&'a RawValue>> {
-        if !self.raw.starts_with('[') {
-            self.wrong(faults, "must be an array");
-            return None;
-        }
-        serde_json::from_str(self.raw).ok()
-    }
-
     /// The elements of an array, each to be judged alone: their faults' pointers begin with them.
-    pub fn items(&self, faults: &mut Vec<Fault>) -> Option<Vec<Field<'a>>> {
+    pub fn items(&self, most: usize, faults: &mut Vec<Fault>) -> Option<Vec<Field<'a>>> {
         if !self.raw.starts_with('[') {
             self.wrong(faults, "must be an array");
             return None;
         }
-        Some(self.place.nodes.within(self.place.at).map(|at| self.place.field(at, at)).collect())
+        let places = || self.place.nodes.within(self.place.at);
+        let items: Vec<_> = places().take(most).map(|at| self.place.field(at, at)).collect();
+        let all = places().count();
+        if all > most {
+            self.wrong(faults, format!("must have at most {most} items; it has {all}"));
+            return None;
+        }
+        Some(items)
     }
 
     /// This field as an object.

@@ -347,10 +347,12 @@ fn read_presence(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<TellPrese
     presence
 }
 
+/// Items of a list of periods, of which there are five: a client may repeat some.
+const PERIODS_MAX: usize = 64;
+
 fn read_periods(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Periods> {
-    let words = field.array(faults)?;
-    let word = |raw: &&RawValue| serde_json::from_str::<String>(raw.get()).ok()?.parse::<Period>().ok();
-    let periods: Option<Periods> = words.iter().map(word).collect();
+    let word = |item: Field<'_>| item.text(&mut Vec::new())?.parse::<Period>().ok();
+    let periods: Option<Periods> = field.items(PERIODS_MAX, faults)?.into_iter().map(word).collect();
     if periods.is_none() {
         field.wrong(faults, "must be a list of all, session, day, week and month");
     }

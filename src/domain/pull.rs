@@ -150,16 +150,12 @@ impl ReplayWish {
 
 /// A list of 1 to [`MAX_AT_ONCE`] strings.
 fn strings(field: &Field<'_>, pointer: &str, faults: &mut Vec<Fault>) -> Option<Vec<String>> {
-    let items = field.array(faults)?;
-    if items.len() > MAX_AT_ONCE {
-        field.wrong(faults, format!("must be a list of at most {MAX_AT_ONCE} strings"));
-        return None;
-    }
+    let items = field.items(MAX_AT_ONCE, faults)?;
     let mut all = Vec::with_capacity(items.len());
     for (n, item) in items.iter().enumerate() {
-        match serde_json::from_str::<String>(item.get()) {
-            Ok(text) => all.push(text),
-            Err(_) => faults.push(fault(&format!("{pointer}/{n}"), "must be a string")),
+        match item.string(&mut Vec::new()) {
+            Some(text) => all.push(text),
+            None => faults.push(fault(&format!("{pointer}/{n}"), "must be a string")),
         }
     }
     (all.len() == items.len()).then_some(all)

@@ -35,6 +35,11 @@ pub fn clean(raw: &str) -> String {
     if is_nfc(&kept) { kept } else { kept.nfc().collect() }
 }
 
+/// How many characters of `raw` are no hazards.
+pub fn len_without_hazards(raw: &str) -> usize {
+    raw.chars().filter(|c| !is_hazard(*c)).count()
+}
+
 /// True when there is nothing to see in `text`.
 pub fn is_blank(text: &str) -> bool {
     text.chars().all(is_invisible)

@@ -7,12 +7,16 @@ use super::answers::{self, GiftBatchItem, GiftBatchResult, GiftResult, GiftStatu
 use super::door::Caller;
 use super::problem::ApiError;
 use super::{Gate, body, feed_of, traced};
-use crate::domain::json::{Json, Object};
+use crate::domain::json::{fault, first_faults, read_list};
 use crate::domain::{Gift, Millis, Outcome, Refused, Trace};
 use crate::metrics::labels;
 
 /// The most gifts in one request; also the most that an engine takes as one step.
 const MOST: usize = 128;
+
+/// Faults that are named of one gift, and of all gifts of a request. Beyond the latter each gift that is refused has one.
+const FAULTS_OF_ITEM_MAX: usize = 16;
+const FAULTS_MAX: usize = 256;
 
 /// `POST /v1/feeds/{feed}/gifts/batch`
 pub(super) async fn publish(
@@ -32,7 +36,7 @@ async fn take(
 ) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(req)?;
     let bytes = body::read(req, payload, gate.limits.batch, gate.limits.body_time).await?;
-    let (mut gifts, mut results) = read(Json::read(&bytes)?)?;
+    let (mut gifts, mut results) = read(&bytes)?;
     // The first was paid for at the door.
     let caller = req.extensions().get::<Caller>().cloned();
     if let Some(mut caller) = caller {
@@ -63,33 +67,35 @@ enum Item {
 }
 
 /// The gifts that can be published, and what becomes of every item; the n-th that waits is the n-th gift.
-fn read(body: Json<'_>) -> Result<(Vec<Gift>, Vec<Item>), Refused> {
-    let mut faults = Vec::new();
-    let items = Object::open(body, &mut faults).and_then(|mut body| {
-        let field = body.need("gifts", &mut faults);
-        let items = field.and_then(|field| {
-            let items = field.items(&mut faults)?;
-            if items.is_empty() || items.len() > MOST {
-                field.wrong(&mut faults, format!("must have 1 to {MOST} gifts; it has {}", items.len()));
-            }
-            Some(items)
-        });
-        body.close(&mut faults);
-        items
-    });
-    let items = match items {
-        Some(items) if faults.is_empty() => items,
-        _ => return Err(Refused::Invalid(faults)),
-    };
-    let mut gifts = Vec::with_capacity(items.len());
-    let fates = items.into_iter().map(|item| match Gift::parse_item(&item) {
-        Ok(gift) => {
-            gifts.push(gift);
-            Item::Waiting
+fn read(bytes: &[u8]) -> Result<(Vec<Gift>, Vec<Item>), Refused> {
+    let (mut gifts, mut fates, mut room) = (Vec::new(), Vec::new(), FAULTS_MAX);
+    let all = read_list(bytes, "gifts", |index, item| {
+        if index == 0 {
+            gifts.clear();
+            fates.clear();
+            room = FAULTS_MAX;
         }
-        Err(refused) => Item::Refused(refused.into()),
-    });
-    let fates = fates.collect();
+        if index >= MOST {
+            return;
+        }
+        fates.push(match Gift::parse_item(item) {
+            Ok(gift) => {
+                gifts.push(gift);
+                Item::Waiting
+            }
+            Err(Refused::Invalid(faults)) => {
+                // Each one that is refused says at least one reason.
+                let faults = first_faults(faults, room.clamp(1, FAULTS_OF_ITEM_MAX));
+                room = room.saturating_sub(faults.len());
+                Item::Refused(ApiError::Invalid(faults))
+            }
+            Err(refused) => Item::Refused(refused.into()),
+        });
+    })?;
+    if all == 0 || all > MOST {
+        let detail = format!("must have 1 to {MOST} gifts; it has {all}");
+        return Err(Refused::Invalid(vec![fault("/gifts", detail)]));
+    }
     Ok((gifts, fates))
 }
 
@@ -144,7 +150,7 @@ mod tests {
     use crate::domain::{Answer, Position, Scheduled, Status};
 
     fn parse(text: &str) -> Result<(Vec<Gift>, Vec<Item>), Refused> {
-        read(Json::read(text.as_bytes())?)
+        read(text.as_bytes())
     }
 
     fn pointers(refused: Refused) -> Vec<String> {
@@ -196,6 +202,34 @@ mod tests {
         assert_eq!(results[0]["error"]["errors"][0]["pointer"], "");
         assert_eq!(results[2]["error"]["errors"][0]["pointer"], "/gift");
         assert_eq!(results[2]["error"]["status"], 422);
+    }
+
+    /// Every way in which one item can be wrong at once, and as an item of every size.
+    #[test]
+    fn the_answer_to_a_batch_of_nothing_but_faults_is_shorter_than_the_batch() {
+        let unknown: Vec<_> =
+            (0..60).map(|n| format!("\"wrong{n}\\u202e{}\":1", "\\u0007".repeat(40))).collect();
+        let unknown = unknown.join(",");
+        let all =
+            format!("{{{unknown},\"id\":\" \",\"count\":0,\"user\":{{{unknown}}},\"gift\":{{{unknown}}}}}");
+        let many = format!("{{{}}}", (0..600).map(|n| format!("\"{n}\":1")).collect::<Vec<_>>().join(","));
+        for item in [all, many, format!("{{{unknown}}}")] {
+            let body = format!("{{\"gifts\":[{}]}}", vec![item; 128].join(","));
+            let (gifts, fates) = parse(&body).unwrap();
+            assert!(gifts.is_empty() && fates.len() == 128);
+            let answer = compose(&fates).to_json().unwrap();
+            assert!(
+                answer.len() < 150_000 && answer.len() < body.len(),
+                "{} of {}",
+                answer.len(),
+                body.len()
+            );
+            let told: serde_json::Value = serde_json::from_str(&answer).unwrap();
+            let errors =
+                told["results"].as_array().unwrap().iter().map(|r| r["error"]["errors"].as_array().unwrap());
+            assert!(errors.clone().all(|errors| (1..=FAULTS_OF_ITEM_MAX + 1).contains(&errors.len())));
+            assert!(errors.map(Vec::len).sum::<usize>() <= FAULTS_MAX + 3 * 128);
+        }
     }
 
     #[test]

@@ -156,9 +156,9 @@ fn read_credential(
 
 fn read_tiers(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Vec<(u64, u8)>> {
     let mut tiers = Vec::new();
-    for (at, item) in few(field, faults)?.into_iter().enumerate() {
+    for (at, item) in field.items(LIST_MAX, faults)?.into_iter().enumerate() {
         let mut inner = Vec::new();
-        if let Some(mut object) = Object::open(item, &mut inner) {
+        if let Some(mut object) = item.object(&mut inner) {
             let from = object.need("from", &mut inner).and_then(|f| f.integer(0, MAX_SAFE, &mut inner));
             let tier = object.need("tier", &mut inner).and_then(|f| f.integer(0, 9, &mut inner));
             object.close(&mut inner);
@@ -177,16 +177,6 @@ fn short(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<String> {
         return None;
     }
     Some(text)
-}
-
-/// The items of a list that is not too long.
-fn few<'a>(field: &Field<'a>, faults: &mut Vec<Fault>) -> Option<Vec<&'a RawValue>> {
-    let items = field.array(faults)?;
-    if items.len() > LIST_MAX {
-        field.wrong(faults, format!("must have at most {LIST_MAX} items"));
-        return None;
-    }
-    Some(items)
 }
 
 /// Faults of an item, with where the item stands.

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::auth::BadToken;
 use crate::auth::keys::Denied;
 use crate::auth::signed::Unsigned;
-use crate::domain::json::fault;
+use crate::domain::json::{fault, first_faults};
 use crate::domain::{ClaimAnswer, Decision, Fault, GiftId, Phase, Refused};
 use crate::engine::EngineError;
 use crate::http::answers::ClaimResult;
@@ -23,6 +23,9 @@ mod kinds;
 
 pub(super) use kinds::about;
 pub use kinds::{KINDS, Kind};
+
+/// Faults of a body that an answer names. No body of the API has as many fields.
+const FAULTS_MAX: usize = 32;
 
 /// When a watcher for whom there is no place should try again, in seconds.
 const WATCHER_RETRY_S: u64 = 10;
@@ -255,7 +258,7 @@ pub struct Problem {
     /// Of reviewed: what was decided, approve, mask or deny.
     #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<&'static str>,
-    /// Everything that is wrong with the body, each with its place.
+    /// What is wrong with the body, each thing with its place: the first 32, and the first 16 of one gift in a batch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(test, schema(required = false, min_items = 1))]
     errors: Vec<ProblemError>,
@@ -336,7 +339,7 @@ impl From<Refused> for ApiError {
     fn from(refused: Refused) -> Self {
         match refused {
             Refused::Syntax(why) => ApiError::Syntax(why),
-            Refused::Invalid(faults) => ApiError::Invalid(faults),
+            Refused::Invalid(faults) => ApiError::Invalid(first_faults(faults, FAULTS_MAX)),
         }
     }
 }

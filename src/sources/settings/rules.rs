@@ -1,6 +1,6 @@
 //! How a source's deliveries are read: what its preset says, and what it says itself.
 
-use super::{Rules, TEXT_MAX, below, few, short};
+use super::{LIST_MAX, Rules, TEXT_MAX, below, short};
 use crate::domain::json::{Fault, Field, Object, fault};
 use crate::sources::body::{Form, is_pointer};
 use crate::sources::condition::{Condition, Scalar};
@@ -180,9 +180,9 @@ fn read_unit(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Unit> {
 
 fn read_when(field: &Field<'_>, pointer: &str, faults: &mut Vec<Fault>) -> Option<Vec<Condition>> {
     let mut conditions = Vec::new();
-    for (at, item) in few(field, faults)?.into_iter().enumerate() {
+    for (at, item) in field.items(LIST_MAX, faults)?.into_iter().enumerate() {
         let mut inner = Vec::new();
-        if let Some(mut object) = Object::open(item, &mut inner) {
+        if let Some(mut object) = item.object(&mut inner) {
             let place = object.need("pointer", &mut inner).and_then(|f| read_pointer(&f, &mut inner));
             let equals = object.need("equals", &mut inner).and_then(|f| {
                 let read = Scalar::read(f.raw).filter(|_| f.raw.len() <= TEXT_MAX);

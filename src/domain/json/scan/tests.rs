@@ -29,10 +29,11 @@ fn read(nodes: &Nodes, text: &str, place: usize) -> Value {
     match raw.as_bytes()[0] {
         b'{' => {
             let member = |at| {
-                let name = nodes.name(text, at);
-                assert_eq!(name.quoted, format!("\"{}\"", name.inside));
-                assert_eq!(name.is_escaped, name.inside.contains('\\'));
-                (serde_json::from_str(name.quoted).unwrap(), read(nodes, text, at))
+                let name = nodes.name(text, at).unwrap().into_owned();
+                let plain = nodes.plain_name(text, at);
+                assert!(plain.is_none_or(|plain| plain == name.as_bytes()));
+                assert_eq!(plain.is_none(), serde_json::to_string(&name).unwrap().contains('\\'));
+                (name, read(nodes, text, at))
             };
             Value::Object(nodes.within(place).map(member).collect())
         }
@@ -152,4 +153,26 @@ fn odd_texts_are_judged_as_a_parser_judges_them() {
     ] {
         assert_eq!(Nodes::of(text).is_some(), is_json(text), "{text}");
     }
+}
+
+#[test]
+fn of_a_text_with_very_many_values_none_is_remembered_and_where_it_ends_is_known() {
+    let many = "[[],{\"a\":7}, ".repeat(400_000);
+    let text = format!("{many}1{}", "]".repeat(400_000));
+    let nodes = Nodes::of(&text).unwrap();
+    assert!(nodes.too_many && nodes.all.capacity() == 0);
+    assert!(Nodes::of(&text[..text.len() - 1]).is_none() && Nodes::of(&format!("{text}]")).is_none());
+    let mut seen = vec![];
+    let list = format!("{{\"l\":[1,{text},[2]]}}");
+    let (beside, len) = Nodes::of_list(&list, "l", |index, nodes| {
+        seen.push((index, nodes.too_many, nodes.all.len()));
+        assert!(nodes.all.capacity() <= VALUES_MAX);
+    })
+    .unwrap();
+    assert_eq!((beside.all.len(), len), (2, Some(3)));
+    assert_eq!(seen, [(0, false, 1), (1, true, 0), (2, false, 2)]);
+    // Beside the list there is no room for so much.
+    assert!(Nodes::of_list(&format!("{{\"l\":[],\"m\":{text}}}"), "l", |_, _| {}).is_none());
+    let fits = format!("[{}1]", "1,".repeat(VALUES_MAX - 2));
+    assert!(!Nodes::of(&fits).unwrap().too_many);
 }
