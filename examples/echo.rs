@@ -14,7 +14,7 @@ use std::time::Duration;
 use actix_http::ws::hash_key;
 use bytes::Bytes;
 use rustls::ServerConfig;
-use tipcast::http::inbound::{self, Bounds, Inbound, Peer, Times};
+use tipcast::http::inbound::{self, Bounds, Inbound, Peer, TellPermit, Times, UnsentPermit};
 use tipcast::http::tls::Tls;
 use tipcast::http::watch::incoming::{Incoming, Reader, Rules, Violation};
 use tipcast::http::watch::outgoing::{close_frame, data_frame, text_frame};
@@ -51,9 +51,18 @@ fn serve(address: &str) -> std::io::Result<()> {
     let second = Duration::from_secs(1);
     let times = Times { head: 10 * second, body: 10 * second, keep_alive: 10 * second };
     let (handshakes, handshakes_per_address) = (0, 0);
-    let bounds =
-        Bounds { most: 10_000, per_address: 0, count_loopback: false, handshakes, handshakes_per_address };
-    let inbound = Inbound::new(inbound::Settings { times, hsts: None }, bounds, Arc::default());
+    let bounds = Bounds {
+        most: 10_000,
+        leaving: 100,
+        told: 100,
+        per_address: 0,
+        unsent_per_address: 0,
+        count_loopback: false,
+        handshakes,
+        handshakes_per_address,
+    };
+    let settings = inbound::Settings { times, hsts: None, send_buffer: 0 };
+    let inbound = Inbound::new(settings, bounds, Arc::default());
     let worker = move || EchoWorker { wakes: Rc::default(), inbound: inbound.clone() };
     let _sockets = SocketThreads::start(2, listener, &Arc::default(), worker)?;
     loop {
@@ -71,6 +80,14 @@ impl SocketWorker<()> for EchoWorker {
 
     fn wakes(&self) -> Rc<WakeQueue> {
         self.wakes.clone()
+    }
+
+    fn may_accept(&self) -> bool {
+        self.inbound.may_accept()
+    }
+
+    fn may_tell(&self) -> Option<TellPermit> {
+        self.inbound.may_tell()
     }
 
     fn arrive(&self, address: SocketAddr) -> Result<Arc<Peer>, Turned> {
@@ -146,6 +163,11 @@ impl SocketHandler for Echo {
             }
             self.over |= self.out.len() > WAITING_MOST;
         }
+    }
+
+    /// Nothing bounds what waits for one address.
+    fn wait_to_send(&self, _: usize, _: &Wake) -> Option<UnsentPermit> {
+        None
     }
 
     fn peer_closed(&mut self) {

@@ -78,7 +78,7 @@ impl Process {
         args: &[String],
         env: Vec<(String, String)>,
     ) -> (ExitStatus, String) {
-        Process::spawn_from(limited(open_files), args, env).0.to_its_end()
+        Process::spawn_from(limited(open_files), args, env).0.wait_for_end()
     }
 
     fn listening_with(args: &[String], env: Vec<(String, String)>) -> Process {
@@ -108,10 +108,10 @@ impl Process {
 
     /// As [`Process::run`], with these variables.
     pub fn run_with(args: &[String], env: Vec<(String, String)>) -> (ExitStatus, String) {
-        Process::spawn(args, env).0.to_its_end()
+        Process::spawn(args, env).0.wait_for_end()
     }
 
-    fn to_its_end(mut self) -> (ExitStatus, String) {
+    fn wait_for_end(mut self) -> (ExitStatus, String) {
         let status = self.wait();
         self.readers.drain(..).for_each(|reader| reader.join().unwrap());
         (status, self.said())
