@@ -4,9 +4,11 @@
 //! `http::guard` answers), the OpenAPI document takes each operation's `security` from it. What is not in it is answered
 //! to nobody.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use actix_web::http::Method;
+use percent_encoding::percent_decode_str;
 
 use crate::auth::Right;
 use Access::{AnyKey, Feed, Hold, Key, List, Open, Page, Watch};
@@ -137,11 +139,34 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
 });
 
 impl Entry {
-    /// What a path of this row has for the parts that vary, with their names.
-    pub fn parts<'a>(&self, path: &'a str) -> impl Iterator<Item = (&'static str, &'a str)> {
-        let parts = self.path.split('/').zip(path.split('/'));
-        parts.filter_map(|(part, given)| Some((part.strip_prefix('{')?.strip_suffix('}')?, given)))
+    /// The parameters of a path of this row by name, percent-decoded; the value is `None` if its escapes are malformed
+    /// or it is not UTF-8. `path` is as it was sent.
+    ///
+    /// No other code decodes paths. [`find`] compares segments before they are decoded, so `%2F` never makes two
+    /// segments of one, and what is decoded here is never decoded again, so `%2541` is `%41` everywhere.
+    pub fn params<'a>(
+        &self,
+        path: &'a str,
+    ) -> impl Iterator<Item = (&'static str, Option<Cow<'a, str>>)> + use<'a> {
+        let segments = self.path.split('/').zip(path.split('/'));
+        segments.filter_map(|(part, sent)| Some((part.strip_prefix('{')?.strip_suffix('}')?, decode(sent))))
     }
+
+    /// One parameter of a path of this row; empty if the row has none of this name.
+    pub fn param<'a>(&self, path: &'a str, name: &str) -> Cow<'a, str> {
+        self.params(path).find(|(known, _)| *known == name).and_then(|(_, value)| value).unwrap_or_default()
+    }
+}
+
+/// Decodes a segment of a path; `None` if an escape is malformed, or the result is not UTF-8.
+fn decode(segment: &str) -> Option<Cow<'_, str>> {
+    let mut rest = segment;
+    while let Some((_, from)) = rest.split_once('%') {
+        let is_hex = from.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+        // The library below leaves a malformed escape as it is.
+        rest = from.get(2..).filter(|_| is_hex)?;
+    }
+    percent_decode_str(segment).decode_utf8().ok()
 }
 
 /// Everything there is.
@@ -155,30 +180,37 @@ pub fn entry(path: &str) -> Option<&'static Entry> {
 }
 
 /// What a request asks for.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub enum Asked<'a> {
     /// Something of the table.
     For {
         /// What opens it.
         access: Access,
-        /// The feed that the path names, as it stands there.
-        feed: Option<&'a str>,
+        /// The feed that the path names, percent-decoded.
+        feed: Option<Cow<'a, str>>,
         /// The row of the table.
         entry: &'static Entry,
     },
     /// A path of the table with another method; holds the `Allow` header.
     OtherMethod(&'static str),
+    /// A path of the table whose parameter of this name cannot be decoded.
+    Malformed(&'static str),
     /// A path that is not in the table.
     Nothing,
 }
 
-/// Finds what a request asks for, by its path, percent-decoded.
+/// Finds what a request asks for, by its path as it was sent.
 pub fn find<'a>(method: &Method, path: &'a str) -> Asked<'a> {
     let Some(entry) = entries().iter().find(|entry| fits(entry.path, path)) else { return Asked::Nothing };
+    if path.contains('%')
+        && let Some((name, _)) = entry.params(path).find(|(_, value)| value.is_none())
+    {
+        return Asked::Malformed(name);
+    }
     let method = if *method == Method::HEAD && !entry.path.ends_with("/ws") { GET } else { method.as_str() };
     match entry.methods.iter().find(|(known, _)| *known == method) {
         Some((_, access)) => {
-            let feed = entry.path.starts_with("/v1/feeds/{feed}").then(|| path.split('/').nth(3)).flatten();
+            let feed = entry.path.starts_with("/v1/feeds/{feed}").then(|| entry.param(path, "feed"));
             Asked::For { access: *access, feed, entry }
         }
         None => Asked::OtherMethod(&entry.allow),
@@ -217,7 +249,7 @@ fn first(path: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn found(line: &str) -> Option<(Access, Option<&str>)> {
+    fn found(line: &str) -> Option<(Access, Option<Cow<'_, str>>)> {
         let (method, path) = line.split_once(' ').unwrap();
         match find(&method.parse().unwrap(), path) {
             Asked::For { access, feed, .. } => Some((access, feed)),
@@ -227,10 +259,11 @@ mod tests {
 
     #[test]
     fn a_request_is_found_by_its_path_and_method() {
-        assert_eq!(found("POST /v1/feeds/show/gifts"), Some((Key(Gifts), Some("show"))));
-        assert_eq!(found("HEAD /v1/feeds/show"), Some((List, Some("show"))));
-        assert_eq!(found("GET /v1/feeds/*/webhooks"), Some((Key(Reports), Some("*"))));
-        assert_eq!(found("GET /v1/feeds/"), Some((List, Some(""))));
+        assert_eq!(found("POST /v1/feeds/show/gifts"), Some((Key(Gifts), Some("show".into()))));
+        assert_eq!(found("HEAD /v1/feeds/show"), Some((List, Some("show".into()))));
+        assert_eq!(found("GET /v1/feeds/*/webhooks"), Some((Key(Reports), Some("*".into()))));
+        assert_eq!(found("GET /v1/feeds/%2A/webhooks"), Some((Key(Reports), Some("*".into()))));
+        assert_eq!(found("GET /v1/feeds/"), Some((List, Some("".into()))));
         assert_eq!(found("GET /v1/ws"), Some((Watch, None)));
         assert_eq!(found("POST /in/"), Some((Page, None)));
         for nothing in [
@@ -243,6 +276,8 @@ mod tests {
             "GET ",
             "GET /static/",
             "GET /desk/",
+            // Only parameters are decoded.
+            "GET /v1/%77s",
         ] {
             assert_eq!(found(nothing), None, "{nothing}");
         }
@@ -253,15 +288,45 @@ mod tests {
     }
 
     #[test]
-    fn what_varies_of_a_path_has_its_name() {
-        let parts =
-            |pattern: &str, path: &'static str| -> Vec<_> { entry(pattern).unwrap().parts(path).collect() };
-        assert_eq!(parts("/v1/ws", "/v1/ws"), []);
+    fn a_path_has_its_parameters_by_name_decoded_once() {
+        let params = |pattern: &str, path: &'static str| -> Vec<_> {
+            let all = entry(pattern).unwrap().params(path);
+            all.map(|(name, value)| (name, value.unwrap().into_owned())).collect()
+        };
+        assert_eq!(params("/v1/ws", "/v1/ws"), []);
         assert_eq!(
-            parts("/v1/feeds/{feed}/drops/{drop}/claims", "/v1/feeds/a b/drops/c/claims"),
-            [("feed", "a b"), ("drop", "c")]
+            params("/v1/feeds/{feed}/drops/{drop}/claims", "/v1/feeds/a%20b/drops/c/claims"),
+            [("feed", "a b".into()), ("drop", "c".into())]
         );
-        assert_eq!(parts("/v1/feeds/{feed}/rows/{row}", "/v1/feeds//rows/é"), [("feed", ""), ("row", "é")]);
+        let user = |sent: &'static str| params("/v1/feeds/{feed}/blocks/{user}", sent).remove(1).1;
+        for (sent, means) in [
+            ("/v1/feeds/f/blocks/odd%3A%C3%A9%2Fuser", "odd:é/user"),
+            ("/v1/feeds/f/blocks/100%25", "100%"),
+            ("/v1/feeds/f/blocks/%2541", "%41"),
+            ("/v1/feeds/f/blocks/%252F", "%2F"),
+            ("/v1/feeds/f/blocks/a%20b", "a b"),
+            ("/v1/feeds/f/blocks/%2E%2e", ".."),
+            ("/v1/feeds/f/blocks/+%2B", "++"),
+            ("/v1/feeds/f/blocks/é", "é"),
+            ("/v1/feeds/f/blocks/", ""),
+        ] {
+            assert_eq!(user(sent), means, "{sent}");
+        }
+    }
+
+    #[test]
+    fn an_escape_that_is_malformed_is_found_in_every_parameter_of_every_row() {
+        for entry in entries().iter().filter(|entry| entry.path.contains('{')) {
+            let names: Vec<_> = entry.params(entry.path).map(|(name, _)| name).collect();
+            for name in names {
+                for bad in ["%", "%4", "a%zz", "%G0", "%+1", "%%41", "%C3", "%FF", "%ED%A0%80", "a%é"] {
+                    let path = entry.path.replace(&format!("{{{name}}}"), bad);
+                    let asked = find(&Method::GET, &path);
+                    assert!(matches!(asked, Asked::Malformed(found) if found == name), "{path}");
+                }
+            }
+        }
+        assert!(matches!(find(&Method::GET, "/v1/nothing/%zz"), Asked::Nothing));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! What of the requests goes to the audit log: changes that are not a show's daily work, and keys that were refused.
 
+use std::borrow::Cow;
+
 use actix_web::dev::ServiceResponse;
 use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpMessage, HttpRequest};
 
 use super::Gate;
-use super::access::{Access, Asked, find};
+use super::access::{Access, Asked, Entry, find};
 use super::door::{Caller, Identity};
 use super::problem::ApiError;
 use crate::auth::audit::{Line, Outcome};
@@ -29,7 +31,7 @@ pub(super) fn note<B>(gate: &Gate, answer: &ServiceResponse<B>, identity: Option
         return;
     }
     let req = answer.request();
-    let (method, path) = (req.method(), req.match_info().as_str());
+    let (method, path) = (req.method(), req.path());
     let Asked::For { access, feed, entry } = find(method, path) else { return };
     let status = answer.status();
     let inside = req.extensions().get::<Caller>().map(|caller| caller.identity.clone());
@@ -46,12 +48,12 @@ pub(super) fn note<B>(gate: &Gate, answer: &ServiceResponse<B>, identity: Option
     };
     let extensions = req.extensions();
     let detail = extensions.get::<Detail>().map(|detail| detail.0);
-    let (action, target) = words(method, entry.path, path, detail);
+    let (action, target) = words(method, entry, path, detail);
     gate.audit.write(&Line {
         time: Millis::now(),
         key: identity.and_then(Identity::key).map(|key| &*key.name),
         right: right_of(access),
-        feed,
+        feed: feed.as_deref(),
         action: &action,
         target: &target,
         outcome,
@@ -99,24 +101,20 @@ fn right_of(access: Access) -> Option<Right> {
     }
 }
 
-/// The action and the target: of the path what is always there, and what varies, without the feed.
-fn words(method: &Method, pattern: &str, path: &str, detail: Option<&str>) -> (String, String) {
-    let (mut fixed, mut varies) = (Vec::new(), Vec::new());
-    for (part, given) in pattern.split('/').zip(path.split('/')).skip(2) {
-        match part {
-            "feeds" | "{feed}" => {}
-            part if part.starts_with('{') => varies.push(given),
-            part => fixed.push(part),
-        }
-    }
-    varies.extend(detail);
-    (format!("{method} {}", fixed.join("/")), varies.join("/"))
+/// The action and the target: of the path what is always there, and its parameters without the feed.
+fn words(method: &Method, entry: &Entry, path: &str, detail: Option<&str>) -> (String, String) {
+    let fixed = entry.path.split('/').skip(2).filter(|part| *part != "feeds" && !part.starts_with('{'));
+    let fixed: Vec<_> = fixed.collect();
+    let params = entry.params(path).filter(|(name, _)| *name != "feed");
+    let mut target: Vec<_> = params.map(|(_, value)| value.unwrap_or_default()).collect();
+    target.extend(detail.map(Cow::Borrowed));
+    (format!("{method} {}", fixed.join("/")), target.join("/"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::access::entries;
+    use crate::http::access::{entries, entry};
 
     #[test]
     fn changes_are_written_down_and_daily_work_is_not() {
@@ -156,11 +154,14 @@ mod tests {
 
     #[test]
     fn a_line_says_what_was_done_to_what() {
-        let said = words(&Method::DELETE, "/v1/feeds/{feed}/rows/{row}", "/v1/feeds/a/rows/e-1", None);
+        let words = |method: Method, pattern: &str, path: &str, detail: Option<&str>| {
+            words(&method, entry(pattern).unwrap(), path, detail)
+        };
+        let said = words(Method::DELETE, "/v1/feeds/{feed}/rows/{row}", "/v1/feeds/a/rows/e-1", None);
         assert_eq!(said, ("DELETE rows".into(), "e-1".into()));
-        let said = words(&Method::POST, "/v1/viewers/{sub}/revoke", "/v1/viewers/ann/revoke", None);
+        let said = words(Method::POST, "/v1/viewers/{sub}/revoke", "/v1/viewers/ann/revoke", None);
         assert_eq!(said, ("POST viewers/revoke".into(), "ann".into()));
-        let said = words(&Method::POST, "/v1/feeds/{feed}/control", "/v1/feeds/a/control", Some("pause"));
+        let said = words(Method::POST, "/v1/feeds/{feed}/control", "/v1/feeds/a/control", Some("pause"));
         assert_eq!(said, ("POST control".into(), "pause".into()));
     }
 }

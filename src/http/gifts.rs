@@ -4,6 +4,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::HeaderName;
 use actix_web::{HttpRequest, HttpResponse, web};
 
+use super::access::Entry;
 use super::answers::{self, GiftResult, RetractedRow};
 use super::door::Caller;
 use super::payload::Body;
@@ -23,18 +24,19 @@ pub(super) async fn publish(
     payload: Body,
     gate: &Gate,
     caller: &Caller,
+    entry: &Entry,
 ) -> Result<HttpResponse, ApiError> {
     let route = "POST /v1/feeds/{feed}/gifts";
-    traced::around(&gate.tracer, req, route, |trace| take(req, payload, (gate, caller), trace)).await
+    traced::around(&gate.tracer, req, route, |trace| take(req, payload, (gate, caller, entry), trace)).await
 }
 
 async fn take(
     req: &HttpRequest,
     payload: Body,
-    (gate, caller): (&Gate, &Caller),
+    (gate, caller, entry): (&Gate, &Caller, &Entry),
     trace: Option<Trace>,
 ) -> Result<HttpResponse, ApiError> {
-    let feed = named_feed(req.match_info().as_str().split('/').nth(3).unwrap_or_default())?;
+    let feed = named_feed(&entry.param(req.path(), "feed"))?;
     let key = idempotency_key(req)?;
     let bytes = body::read_json(req, payload, gate.limits.body, gate.limits.body_time).await?;
     let gifts = vec![read(&bytes, key, caller, trace)?];

@@ -11,6 +11,7 @@ use actix_web::{HttpMessage, HttpResponse, web};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
+use super::access::Entry;
 use super::door::rates::Budget;
 use super::door::{Caller, Head, Verdict};
 use super::payload::Body;
@@ -45,7 +46,7 @@ pub(super) async fn around(
                 }
                 // What is asked for most is answered without the boxes of a handler.
                 None if entry.path == gifts::PATH => {
-                    let taken = take_gift(req, body.clone(), &gate, &caller).await?;
+                    let taken = take_gift(req, body.clone(), &gate, (&caller, entry)).await?;
                     who = Some(caller.identity);
                     (taken, budget)
                 }
@@ -81,11 +82,11 @@ fn take_gift<'a>(
     req: ServiceRequest,
     body: Body,
     gate: &'a Gate,
-    caller: &'a Caller,
+    (caller, entry): (&'a Caller, &'static Entry),
 ) -> LocalBoxFuture<'a, Result<ServiceResponse<BoxBody>, ApiError>> {
     Box::pin(async move {
         let (req, _) = req.into_parts();
-        let taken = AssertUnwindSafe(gifts::publish(&req, body, gate, caller)).catch_unwind().await;
+        let taken = AssertUnwindSafe(gifts::publish(&req, body, gate, caller, entry)).catch_unwind().await;
         let answer = taken.map_err(|_| ApiError::Internal)?;
         // With the error inside, for the middleware that counts.
         let answer = answer.unwrap_or_else(HttpResponse::from_error);

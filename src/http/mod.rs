@@ -221,13 +221,12 @@ pub(crate) fn drop_of(req: &HttpRequest) -> Result<DropId, ApiError> {
     name.parse().map_err(|rule| invalid(format!("the drop's name {rule}")))
 }
 
-/// The feed that the path names. actix has decoded percent-encoding, except where it would make
-/// a `/`, `%` or `+`; none of these is legal in a name, so what it left is refused as it should be.
+/// The feed that the path names.
 pub(crate) fn feed_of(req: &HttpRequest) -> Result<FeedId, ApiError> {
     named_feed(req.match_info().get("feed").unwrap_or_default())
 }
 
-/// The feed of this name, as it stands in a path.
+/// The feed of this name.
 pub(crate) fn named_feed(name: &str) -> Result<FeedId, ApiError> {
     name.parse().map_err(|rule| invalid(format!("the feed's name {rule}")))
 }

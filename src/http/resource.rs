@@ -134,8 +134,8 @@ impl Service<ServiceRequest> for Handlers {
 
     actix_web::dev::always_ready!();
 
-    /// Has the row answer that the request has with it, as its `&'static` [`Entry`]. The parts of the path that vary are
-    /// in the match info from then on.
+    /// Has the row answer that the request has with it, as its `&'static` [`Entry`]. The parameters of the path, which
+    /// the door has found to be decodable, are in the match info from then on.
     fn call(&self, mut req: ServiceRequest) -> Self::Future {
         let entry = req.extensions().get::<&'static Entry>().copied();
         let method = if *req.method() == Method::HEAD { &Method::GET } else { req.method() };
@@ -146,10 +146,11 @@ impl Service<ServiceRequest> for Handlers {
             let answer = ServiceResponse::new(req.into_parts().0, HttpResponse::from_error(nowhere));
             return Box::pin(async { Ok(answer) });
         };
-        let path = req.match_info_mut();
-        let parts: Vec<_> =
-            entry.parts(path.as_str()).map(|(name, given)| (name, given.to_owned())).collect();
-        parts.into_iter().for_each(|(name, given)| path.add_static(name, given));
+        let params = entry.params(req.path());
+        let params: Vec<_> =
+            params.map(|(name, value)| (name, value.unwrap_or_default().into_owned())).collect();
+        let info = req.match_info_mut();
+        params.into_iter().for_each(|(name, value)| info.add_static(name, value));
         handler.call(req)
     }
 }

@@ -4,7 +4,6 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 
 use super::answers::{self, RevokedViewer};
-use super::claims::decoded;
 use super::problem::{ApiError, invalid};
 use super::{Gate, body};
 use crate::auth::revoked::viewer_mark;
@@ -18,7 +17,7 @@ pub(super) async fn revoke(
     payload: web::Payload,
     gate: web::Data<Gate>,
 ) -> Result<HttpResponse, ApiError> {
-    let sub = decoded(req.match_info().get("sub").unwrap_or_default());
+    let sub = req.match_info().get("sub").unwrap_or_default();
     if !(1..=64).contains(&sub.len()) {
         return Err(invalid("the viewer must be 1 to 64 bytes long"));
     }
@@ -32,10 +31,10 @@ pub(super) async fn revoke(
         }
     };
     let until = before.plus(gate.door.tokens_live_ms());
-    let what = Revocation { sub: sub.as_ref().into(), before, until };
+    let what = Revocation { sub: sub.into(), before, until };
     let before = gate.ask(gate.engine.revoke(what, now)).await?;
     // Here at once; other nodes learn of it from the store.
-    gate.refuse_viewer(viewer_mark(&sub), before, until);
+    gate.refuse_viewer(viewer_mark(sub), before, until);
     Ok(answers::json(StatusCode::OK, &RevokedViewer { before: before.to_string() }))
 }
 

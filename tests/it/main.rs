@@ -34,6 +34,7 @@ mod moderation;
 mod never_logged;
 mod openapi;
 mod parts;
+mod path_parameters;
 mod presence;
 mod private_feeds;
 mod producer_api;

@@ -208,6 +208,7 @@ impl Rules {
         caller: Caller,
     ) -> Result<Caller, (ApiError, Identity)> {
         let Asked::For { access, feed, .. } = asked else { return Ok(caller) };
+        let feed = feed.as_deref();
         let denied = match (&caller.identity, access) {
             (Identity::Key(key), access) => {
                 let right = match access {
@@ -215,7 +216,7 @@ impl Rules {
                     Access::Hold => Some(Right::Claims),
                     _ => None,
                 };
-                key.allows(right, *feed).err()
+                key.allows(right, feed).err()
             }
             (Identity::Viewer(viewer), Access::Hold) if feed.is_some_and(|feed| viewer.may_hold_in(feed)) => {
                 None

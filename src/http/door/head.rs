@@ -11,8 +11,8 @@ use actix_web::http::header::{HeaderMap, HeaderName};
 pub struct Head<'a> {
     /// What is to be done.
     pub method: &'a Method,
-    /// Percent-decoded, as handlers see it: a path that is judged as something else than it is served as would
-    /// be a way around the door.
+    /// As it was sent. `access` finds the row and decodes its parameters, for the door and for handlers alike: a path
+    /// that is judged as something else than it is served as would be a way around the door.
     pub path: &'a str,
     /// As it was sent, without the question mark.
     pub query: &'a str,
@@ -34,7 +34,7 @@ impl<'a> Head<'a> {
     pub fn of(req: &'a HttpRequest) -> Head<'a> {
         Head {
             method: req.method(),
-            path: req.match_info().as_str(),
+            path: req.uri().path(),
             query: req.query_string(),
             peer: req.peer_addr(),
             authority: req.uri().authority().map(|authority| authority.as_str()),
@@ -42,7 +42,7 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// Of a GET that was read line by line; `path` is decoded, `query` is not.
+    /// Of a GET that was read line by line; `path` and `query` are as they were sent.
     pub fn read(
         path: &'a str,
         query: &'a str,

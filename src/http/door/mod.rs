@@ -118,8 +118,8 @@ impl Want {
                 Access::Key(Right::Admin) => Want::Admin,
                 Access::AnyKey | Access::Key(_) | Access::Hold => Want::Produce,
             },
-            Asked::OtherMethod(_) | Asked::Nothing if path.starts_with("/v1/") => Want::Produce,
-            Asked::OtherMethod(_) | Asked::Nothing => Want::Page,
+            _ if path.starts_with("/v1/") => Want::Produce,
+            _ => Want::Page,
         }
     }
 
@@ -193,6 +193,9 @@ impl Door {
         if !rules.hosts.allow(host) {
             return refuse(ApiError::Misdirected, None, None);
         }
+        if let Asked::Malformed(name) = asked {
+            return refuse(ApiError::MalformedPath(name), None, None);
+        }
         if want.needs_key() && rules.needs_keys(want, host, head) {
             return refuse(ApiError::KeysNeeded, None, None);
         }
@@ -208,14 +211,15 @@ impl Door {
         if !want.needs_key() {
             return match asked {
                 Asked::For { access, feed, entry } => {
-                    let (identity, reads) = match self.admit_viewer(rules, (access, feed), head, clock) {
-                        Ok(admitted) => admitted,
-                        Err(why) => return refuse(why, None, None),
-                    };
+                    let (identity, reads) =
+                        match self.admit_viewer(rules, (access, feed.as_deref()), head, clock) {
+                            Ok(admitted) => admitted,
+                            Err(why) => return refuse(why, None, None),
+                        };
                     Verdict::Enter(Caller { identity, reads, ..Caller::default() }, entry)
                 }
                 Asked::OtherMethod(allow) => refuse(ApiError::MethodNotAllowed(allow), None, None),
-                Asked::Nothing => {
+                Asked::Malformed(_) | Asked::Nothing => {
                     refuse(ApiError::NotFound(format!("there is nothing at {path}")), None, None)
                 }
             };
@@ -282,7 +286,7 @@ impl Door {
         match (judged, asked) {
             (Err((refused, identity)), _) => refuse(refused, budget, Some(identity)),
             (Ok(_), Asked::OtherMethod(allow)) => refuse(ApiError::MethodNotAllowed(allow), budget, None),
-            (Ok(_), Asked::Nothing) => {
+            (Ok(_), Asked::Malformed(_) | Asked::Nothing) => {
                 refuse(ApiError::NotFound(format!("there is nothing at {}", head.path)), budget, None)
             }
             (Ok(caller), Asked::For { entry, .. }) => {

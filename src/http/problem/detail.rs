@@ -14,6 +14,9 @@ impl ApiError {
                 why.clone()
             }
             ApiError::BadHandshake(why) | ApiError::Unverified(why) => why.clone(),
+            ApiError::MalformedPath(name) => format!(
+                "{{{name}}} in the path is not percent-encoded UTF-8; encode it once (a literal % is %25, a slash %2F)"
+            ),
             ApiError::TooManySources(most) => format!("a feed has at most {most} sources; delete one"),
             ApiError::Unauthenticated { tried: false } => {
                 "send a key as Authorization: Bearer tck_...".to_owned()

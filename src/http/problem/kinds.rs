@@ -41,6 +41,9 @@ kinds! {
          JSON but has wrong types or values is refused as /problems/invalid instead.";
     BROKEN_BODY = "broken-body", BAD_REQUEST, "The body broke off",
         "The body ended before its announced length, or its chunks are damaged. Nothing was done; send it again.";
+    MALFORMED_PATH = "malformed-path", BAD_REQUEST, "The path is not percent-encoded as it should be",
+        "A parameter of the path has a % that no two hexadecimal digits follow, or is not UTF-8 when it is decoded. Nothing \
+         was done. Encode each parameter by itself, once: a literal % is %25, a slash within a name is %2F.";
     BAD_HANDSHAKE = "bad-handshake", BAD_REQUEST, "The WebSocket handshake is wrong",
         "The request asks for a WebSocket, but its headers are not those of RFC 6455: version 13 and a key are needed.";
     UNAUTHENTICATED = "unauthenticated", UNAUTHORIZED, "A key or a token is needed",

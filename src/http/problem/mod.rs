@@ -40,6 +40,8 @@ pub enum ApiError {
     Syntax(String),
     /// 400: the body broke off or its framing is damaged.
     BrokenBody(String),
+    /// 400: the parameter of this name in the path is not percent-encoded UTF-8.
+    MalformedPath(&'static str),
     /// 400: a WebSocket handshake that breaks RFC 6455; says how.
     BadHandshake(String),
     /// 401: a key is needed, or to read and watch a token; whether one came that is not right.
@@ -155,6 +157,7 @@ impl ApiError {
         match self {
             ApiError::Syntax(_) => &kinds::SYNTAX,
             ApiError::BrokenBody(_) => &kinds::BROKEN_BODY,
+            ApiError::MalformedPath(_) => &kinds::MALFORMED_PATH,
             ApiError::BadHandshake(_) => &kinds::BAD_HANDSHAKE,
             ApiError::Unauthenticated { .. } => &kinds::UNAUTHENTICATED,
             ApiError::BadToken(BadToken::KeysUnavailable(_) | BadToken::RevocationsUnknown) => {

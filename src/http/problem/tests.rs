@@ -5,6 +5,7 @@ fn every() -> Vec<ApiError> {
     vec![
         ApiError::Syntax("EOF".into()),
         ApiError::BrokenBody("cut".into()),
+        ApiError::MalformedPath("user"),
         ApiError::Unauthenticated { tried: false },
         ApiError::BadToken(BadToken::Expired),
         ApiError::BadToken(BadToken::KeysUnavailable(2)),

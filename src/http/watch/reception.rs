@@ -2,20 +2,19 @@
 //! for is agreed on here; whatever else it is goes to the HTTP server, which asks the same door again and says what
 //! is wrong in the words that every request gets. Nothing is charged for what is passed on.
 
-use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use actix_web::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use actix_web::web;
 use memchr::{memchr_iter, memmem};
-use percent_encoding::percent_decode_str;
 
 use super::handshake::{Handshake, LIST_WITHIN, Only, shake_hands, watch_options};
 use super::sockets::{Entrance, Judgement, Visitor, Waiting};
 use super::watcher::Watcher;
 use crate::domain::{FeedId, Millis};
 use crate::http::Gate;
+use crate::http::access::{Asked, find};
 use crate::http::door::{Head, Verdict};
 use crate::http::inbound::Peer;
 use crate::http::meter;
@@ -82,12 +81,12 @@ fn agree(
         return None;
     }
     let (path, query) = request.path?.split_once('?').unwrap_or((request.path?, ""));
-    let path = decoded(path)?;
-    let head = Head::read(&path, query, request.headers, visitor.address);
-    let feed = match path.strip_prefix("/v1/feeds/") {
-        Some(rest) => Some(rest.strip_suffix("/ws")?.parse::<FeedId>().ok()?),
-        None if path == "/v1/ws" => None,
-        None => return None,
+    let head = Head::read(path, query, request.headers, visitor.address);
+    let feed = match find(head.method, path) {
+        Asked::For { feed, entry, .. } if entry.path.ends_with("/ws") => {
+            feed.map(|feed| feed.parse::<FeedId>()).transpose().ok()?
+        }
+        _ => return None,
     };
     if head.has(&CONTENT_LENGTH) || head.has(&TRANSFER_ENCODING) {
         return None;
@@ -111,16 +110,6 @@ fn agree(
     Some((Handshake { place, only, address, waiting, watcher, deflate }, accepted.bytes()))
 }
 
-/// The path as actix would have it, which decodes all but what would change its parts; none where it would not.
-fn decoded(path: &str) -> Option<Cow<'_, str>> {
-    if !path.contains('%') {
-        return Some(path.into());
-    }
-    let plain = percent_decode_str(path).decode_utf8().ok()?;
-    let same = |c: char| plain.matches(c).count() == path.matches(c).count();
-    (!plain.contains('%') && same('/') && same('+')).then_some(plain)
-}
-
 /// Waits for the list of the feed; none when it is not there in time.
 async fn when_listed(
     entrance: Entrance<Handshake>,
@@ -136,27 +125,4 @@ fn seated(mut entrance: Entrance<Handshake>, peer: &Peer, gate: &Gate) -> Entran
     meter::switched(gate.live.metrics(), entrance.handshake.only.is_none());
     entrance.handshake.place = entrance.handshake.place.with(peer);
     entrance
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_is_decoded_unless_that_would_change_its_parts() {
-        for (path, plain) in [
-            ("/v1/ws", Some("/v1/ws")),
-            ("/v1/feeds/a%3Ab/ws", Some("/v1/feeds/a:b/ws")),
-            ("/v1/feeds/a+b/ws", Some("/v1/feeds/a+b/ws")),
-            ("/v1/feeds/%C3%A9/ws", Some("/v1/feeds/\u{e9}/ws")),
-            ("/v1/feeds/a%2Fb/ws", None),
-            ("/v1/feeds/a%2fws", None),
-            ("/v1/feeds/a%2Bb/ws", None),
-            ("/v1/feeds/a%252e/ws", None),
-            ("/v1/feeds/%FF/ws", None),
-            ("/v1/feeds/50%/ws", None),
-        ] {
-            assert_eq!(decoded(path).as_deref(), plain, "{path}");
-        }
-    }
 }
