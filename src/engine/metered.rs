@@ -16,6 +16,7 @@ use crate::metrics::labels::{ClaimFate, Failure, GiftStatus, HoldFate, Operation
 
 mod moderation;
 mod reports;
+mod requests;
 mod review;
 mod sources;
 mod totals;

@@ -23,6 +23,7 @@ pub mod presence;
 pub mod record;
 pub mod redis;
 mod reports;
+mod requests;
 mod review;
 mod sources;
 mod totals;
@@ -42,6 +43,7 @@ pub use reports::{
     Death, HOOKS_OF_ALL_MAX, JobDone, JobLease, JobStore, JobTurn, LISTED, LedgerStore, READERS_MAX,
     ReportLimits, ReportStore, Save, Swapped, Want, WebhookStore, Work,
 };
+pub use requests::{REQUEST_KEPT_MS, RequestStore, RequestUse};
 pub use review::ReviewStore;
 pub use sources::{Kept, REFUNDS_MAX, SOURCES_MAX, SourceStore};
 pub use totals::{GoalPut, TotalsStore};
@@ -75,6 +77,7 @@ pub trait Engine:
     + ReportStore
     + SourceStore
     + ViewerStore
+    + RequestStore
     + TotalsStore
 {
     /// Sends a mark through the publishing path of every part of the store that can fail by itself, and

@@ -261,6 +261,8 @@ labels! {
         Revoke = "revoke",
         /// Revocations read.
         Revoked = "revoked",
+        /// Recording what a signed request is for.
+        ClaimRequest = "claim_request",
     }
 
     /// Why an engine call failed.
@@ -373,6 +375,10 @@ labels! {
         Watchers = "watchers",
         /// Watchers of one address.
         WatchersPerAddress = "watchers_per_address",
+        /// Bytes of bodies whose signature is not checked yet.
+        UnverifiedBodies = "unverified_body_bytes",
+        /// The same, of one address.
+        UnverifiedBodiesPerAddress = "unverified_body_bytes_per_address",
     }
 
     /// Why a client's connection was cut.

@@ -3,7 +3,7 @@
 use super::feeds::Feeds;
 use super::{
     EmbeddedEngine, blocking, deliveries, drops, due, due_work, gifts, groups, hooks, moderation, publishing,
-    readers, reviews, sources, totals, viewers, webhooks,
+    readers, requests, reviews, sources, totals, viewers, webhooks,
 };
 use crate::domain::tally::{GoalSpec, GoalView, LeadersAsk, LeadersView, Session, TotalsView};
 use crate::domain::{
@@ -15,9 +15,9 @@ use crate::domain::{
 use crate::engine::{
     Count, DUE_BATCH, DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, EngineError, FeedStore,
     FeedsShowing, GoalPut, Head, JobDone, JobStore, JobTurn, Kept, LISTED, LedgerStore, Missed,
-    ModerationStore, PolicyChange, Presence, PresenceStore, ReviewStore, Revocation, RevokedAt, RevokedPage,
-    Save, ScheduledPage, Snapshot, SourceStore, Subscription, Swapped, TotalsStore, Unscheduled, ViewerStore,
-    Wait, Wakes, Want, WebhookStore, Work,
+    ModerationStore, PolicyChange, Presence, PresenceStore, RequestStore, RequestUse, ReviewStore,
+    Revocation, RevokedAt, RevokedPage, Save, ScheduledPage, Snapshot, SourceStore, Subscription, Swapped,
+    TotalsStore, Unscheduled, ViewerStore, Wait, Wakes, Want, WebhookStore, Work,
 };
 
 /// For calls that bring no clock, and judge nothing by it.
@@ -297,6 +297,13 @@ impl ViewerStore for EmbeddedEngine {
     fn revoked<'a>(&'a self, after: &'a RevokedAt, max: usize) -> Wait<'a, RevokedPage> {
         let after = after.clone();
         self.clockless(move |feeds| viewers::revoked(&feeds.db, &after, max))
+    }
+}
+
+impl RequestStore for EmbeddedEngine {
+    fn claim_request<'a>(&'a self, request: &'a str, target: &'a str, now: Millis) -> Wait<'a, RequestUse> {
+        let (request, target) = (request.to_owned(), target.to_owned());
+        self.at(now, move |feeds| requests::claim(&feeds.db, &request, &target, now, feeds.common.may_forget))
     }
 }
 

@@ -11,9 +11,9 @@ pub(super) const APPLICATION_ID: i64 = 0x5449_5043;
 pub(super) const NEWEST: i64 = LAYOUTS.len() as i64;
 
 /// What each layout adds to the one before. A file of an older layout is brought up to the last one.
-const LAYOUTS: [&str; 17] = [
+const LAYOUTS: [&str; 18] = [
     FEEDS, CLOSER, DUE, DROPS, REPORTS, MODERATION, SOURCES, PROBE, REVOKED, REVIEW, TALLIES, LOCKS, LOG,
-    IDS, JOURNAL, ID_CHUNKS, ID_RUNS,
+    IDS, JOURNAL, ID_CHUNKS, ID_RUNS, REQUESTS,
 ];
 
 /// From this layout on every row ends with its seal; later tables are made with it.
@@ -245,6 +245,14 @@ CREATE TABLE ids (
     feed INTEGER NOT NULL, run INTEGER NOT NULL, first TEXT NOT NULL, count INTEGER NOT NULL,
     least INTEGER NOT NULL, body TEXT NOT NULL, seal INTEGER NOT NULL, PRIMARY KEY (feed, run, first)
 ) STRICT, WITHOUT ROWID;
+";
+
+/// Signed requests that were accepted, and for what. The index finds those that may go.
+const REQUESTS: &str = "
+CREATE TABLE requests (
+    id TEXT PRIMARY KEY, target TEXT NOT NULL, at INTEGER NOT NULL, seal INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX requests_at ON requests (at);
 ";
 
 /// Brings a file of `layout` (0: a new one) up to the newest, or leaves it as it is.

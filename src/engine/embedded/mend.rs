@@ -77,7 +77,7 @@ fn whose(table: &str) -> Option<Whose> {
         "dead" => Whose::ByIndex("dead_feed", 0),
         "letters" => Whose::ByIndex("letters_reader", 1),
         "log" => Whose::ByIndex("log_places", 1),
-        "revoked" | "journal" => Whose::Nobody,
+        "revoked" | "requests" | "journal" => Whose::Nobody,
         _ => return None,
     })
 }

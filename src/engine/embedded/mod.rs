@@ -10,7 +10,8 @@
 //! - Tables with their records, and what of them is in memory, by thing: `feed`, `locks`, `log`, `logged_ids`, `id_lines`, `ids`, `due`,
 //!   `claims`, `ledger`, `readers`, `hooks`, `jobs`; `journal` and its `frames`: what of it is not in tables yet.
 //! - `txn`, and the rules that run on it: `gifts`, `drops`, `due_work`, `entries`, `groups`,
-//!   `deliveries`, `moderation`, `sources`, `viewers`.
+//!   `deliveries`, `moderation`, `sources`, `viewers`,
+//!   `requests`.
 //! - `feeds`: all of them, the group that is committed next, and damage; `webhooks`, which may read all feeds.
 //! - `writer`, `calls`: the thread, and the engine's traits.
 
@@ -73,6 +74,7 @@ mod pages;
 mod proof;
 mod publishing;
 mod readers;
+mod requests;
 mod reviews;
 mod scan;
 mod seal;

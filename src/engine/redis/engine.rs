@@ -29,6 +29,7 @@ use super::reports::groups::Groups;
 use super::reports::hooks::Webhooks;
 use super::reports::index::JobIndex;
 use super::reports::jobs::Jobs;
+use super::requests::Requests;
 use super::reviews::Reviews;
 use super::rounds::Rounds;
 use super::runner::Runner;
@@ -52,6 +53,7 @@ pub struct RedisEngine {
     pub(super) groups: Arc<Groups>,
     pub(super) webhooks: Arc<Webhooks>,
     pub(super) jobs: Jobs,
+    pub(super) requests: Requests,
     pub(super) sources: Sources,
     pub(super) rounds: Arc<Rounds>,
     pub(super) viewers: Viewers,
@@ -139,6 +141,7 @@ impl RedisEngine {
             groups,
             jobs: Jobs { runner: runner.clone(), hooks: webhooks.clone() },
             webhooks,
+            requests: Requests { runner: runner.clone() },
             sources: Sources { runner: runner.clone() },
             rounds,
             viewers: Viewers { runner: runner.clone() },

@@ -289,6 +289,20 @@ impl Keys {
             .map(|what| format!("{}{{viewers}}:{what}", self.prefix))
     }
 
+    /// What a signed request is for. By slot: two keys, half of all slots apart.
+    pub(super) fn request(&self, request: &str) -> Vec<String> {
+        let prefix = &self.prefix;
+        match self.division {
+            Division::ByName(_) => vec![format!("{prefix}{{request:{request}}}:target")],
+            Division::BySlot => {
+                let part = usize::from(slot_of_tag(request) / SLOTS_OF_A_PART);
+                let tag = |part: usize| &self.suffixes[Shared::Due as usize][part % PARTS_MAX];
+                let key = |part: usize| format!("{prefix}{{{}}}:request:{request}", tag(part));
+                vec![key(part), key(part + PARTS_MAX / 2)]
+            }
+        }
+    }
+
     /// The channel that tells of another set of webhooks of all feeds.
     pub(super) fn hooks_wake(&self) -> String {
         format!("{}{{hooks}}:wake", self.prefix)
@@ -358,6 +372,19 @@ mod tests {
         let part = |n: usize| keys.part_of(Shared::Due, &format!("room{n}").parse().unwrap());
         assert_eq!((0..64).map(part).collect::<std::collections::BTreeSet<_>>().len(), 4);
         assert_eq!(keys.part_of(Shared::Jobs, &"room".parse().unwrap()), 0);
+    }
+
+    #[test]
+    fn a_signed_request_is_recorded_once_or_in_slots_that_are_far_apart() {
+        let single = Keys::new("tc:", Division::ByName(4)).unwrap();
+        assert_eq!(single.request("ab12"), ["tc:{request:ab12}:target"]);
+        let cluster = Keys::new("tc:", Division::BySlot).unwrap();
+        for n in 0..100 {
+            let slots: Vec<_> =
+                cluster.request(&format!("r{n}")).iter().map(|key| slot_of_key(key)).collect();
+            // Further than the range of a shard, of three or more, is wide.
+            assert!(slots.len() == 2 && slots[0].abs_diff(slots[1]) > SLOTS / 3, "{slots:?}");
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod plain;
 mod presence;
 mod ready;
 mod reports;
+mod requests;
 mod reviews;
 mod rounds;
 mod runner;

@@ -6,8 +6,8 @@ use crate::domain::{
     Replay, Source, SourceId, SourceNote, Taken,
 };
 use crate::engine::{
-    EngineError, JobDone, JobStore, JobTurn, Kept, LedgerStore, Revocation, RevokedAt, RevokedPage, Save,
-    SourceStore, Swapped, ViewerStore, Wait, Wakes, Want, WebhookStore, Work,
+    EngineError, JobDone, JobStore, JobTurn, Kept, LedgerStore, RequestStore, RequestUse, Revocation,
+    RevokedAt, RevokedPage, Save, SourceStore, Swapped, ViewerStore, Wait, Wakes, Want, WebhookStore, Work,
 };
 
 fn away<'a, T: Send + 'a>() -> Wait<'a, T> {
@@ -102,6 +102,12 @@ impl ViewerStore for MemoryEngine {
     }
 
     fn revoked<'a>(&'a self, _: &'a RevokedAt, _: usize) -> Wait<'a, RevokedPage> {
+        away()
+    }
+}
+
+impl RequestStore for MemoryEngine {
+    fn claim_request<'a>(&'a self, _: &'a str, _: &'a str, _: Millis) -> Wait<'a, RequestUse> {
         away()
     }
 }

@@ -15,6 +15,7 @@ mod moderation;
 mod money;
 mod presence;
 mod reports;
+mod requests;
 mod review;
 mod review_clock;
 mod scheduled;

@@ -22,6 +22,7 @@ use tokio::sync::broadcast;
 mod drops;
 mod moderation;
 mod reports;
+mod requests;
 mod review;
 mod sources;
 mod totals;
@@ -40,6 +41,8 @@ pub struct Model {
     /// Those of all feeds.
     blocks: Mutex<HashMap<String, Block>>,
     revoked: Mutex<Vec<(u64, Revocation)>>,
+    /// What signed requests are for, and since when.
+    requests: Mutex<HashMap<String, (String, Millis)>>,
 }
 
 /// What an id got last: an answer, or that it waits or waited.
@@ -97,6 +100,7 @@ impl Model {
             sources: Mutex::default(),
             blocks: Mutex::default(),
             revoked: Mutex::default(),
+            requests: Mutex::default(),
         })
     }
 

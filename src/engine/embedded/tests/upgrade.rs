@@ -40,7 +40,8 @@ fn as_layout_16(db: &Connection) {
     let runs: i64 = db.query_row("SELECT count(DISTINCT run) FROM ids", [], |r| r.get(0)).unwrap();
     assert_eq!(runs, 1, "they are in one");
     db.execute_batch(
-        "ALTER TABLE ids RENAME TO runs;
+        "DROP TABLE requests;
+        ALTER TABLE ids RENAME TO runs;
         CREATE TABLE ids (
             feed INTEGER NOT NULL, first TEXT NOT NULL, count INTEGER NOT NULL, least INTEGER NOT NULL, body TEXT NOT NULL,
             seal INTEGER NOT NULL, PRIMARY KEY (feed, first)

@@ -282,8 +282,10 @@ script!(SOURCE_REFUND, "source_refund", [], true);
 script!(VIEWERS_REVOKE, "viewers_revoke", [], true);
 script!(VIEWERS_REVOKED, "viewers_revoked", [], false);
 
+script!(REQUEST_CLAIM, "request_claim", [], true);
+
 /// Every script there is.
-pub static ALL: [&Script; 50] = [
+pub static ALL: [&Script; 51] = [
     &READY_LOOK,
     &READY_PUBLISH,
     &PUBLISH_PLAIN_COUNTED,
@@ -334,4 +336,5 @@ pub static ALL: [&Script; 50] = [
     &SOURCE_REFUND,
     &VIEWERS_REVOKE,
     &VIEWERS_REVOKED,
+    &REQUEST_CLAIM,
 ];

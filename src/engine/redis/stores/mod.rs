@@ -6,6 +6,7 @@ mod feeds;
 mod moderation;
 mod presence;
 mod reports;
+mod requests;
 mod review;
 mod sources;
 mod totals;

@@ -1,0 +1,27 @@
+//! Which signed requests were accepted, so that a captured one is not accepted for something else.
+
+use super::Wait;
+use crate::domain::Millis;
+
+/// How long a store remembers a signed request, in milliseconds. A captured request is good from five minutes before its
+/// time to five minutes after it; the rest is for clocks of nodes that differ.
+pub const REQUEST_KEPT_MS: u64 = 900_000;
+
+/// What a store knew of a signed request when it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestUse {
+    /// Nothing: it is remembered from now on.
+    First,
+    /// It came for the same target before, so many milliseconds ago.
+    Again(u64),
+    /// It came for another target before.
+    Elsewhere,
+}
+
+/// Signed requests of all feeds together.
+pub trait RequestStore: Send + Sync + 'static {
+    /// Records that a request is for `target`, unless it is recorded for a target already. `request` identifies it:
+    /// at most 64 ASCII letters and digits, evenly spread. A record lasts [`REQUEST_KEPT_MS`], restarts included, and
+    /// all nodes of a store share it.
+    fn claim_request<'a>(&'a self, request: &'a str, target: &'a str, now: Millis) -> Wait<'a, RequestUse>;
+}
