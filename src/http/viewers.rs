@@ -24,18 +24,24 @@ pub(super) async fn revoke(
     let bytes = body::read_of_any_type(&req, payload, gate.limits.body, gate.limits.body_time).await?;
     let now = Millis::now();
     let before = match bytes.is_empty() {
-        true => now,
+        true => None,
         false => {
             body::check_type(&req)?;
-            read_before(&bytes, now)?.unwrap_or(now)
+            read_before(&bytes, now)?
         }
     };
+    // A token of an issuer whose clock is ahead says that it was issued up to the leeway from now. Who names no time wants
+    // every token refused that there is.
+    let leeway_ms = gate.door.leeway_ms();
+    let before = before.unwrap_or_else(|| now.plus(leeway_ms));
     let until = before.plus(gate.door.tokens_live_ms());
     let what = Revocation { sub: sub.into(), before, until };
     let before = gate.ask(gate.engine.revoke(what, now)).await?;
     // Here at once; other nodes learn of it from the store.
     gate.refuse_viewer(viewer_mark(sub), before, until);
-    Ok(answers::json(StatusCode::OK, &RevokedViewer { before: before.to_string() }))
+    // What is answered can be sent again, so it is never in the future.
+    let asked = if before > now { Millis(before.0.saturating_sub_unsigned(leeway_ms)) } else { before };
+    Ok(answers::json(StatusCode::OK, &RevokedViewer { before: asked.to_string() }))
 }
 
 fn read_before(bytes: &[u8], now: Millis) -> Result<Option<Millis>, Refused> {
