@@ -171,6 +171,7 @@ async fn serve_until(
     let limits = Limits {
         body: config.http.max_body_bytes,
         batch: config.http.max_batch_bytes,
+        unverified: config.limits.unverified_body_bytes,
         body_time: Duration::from_millis(config.http.body_timeout_ms),
         compress: config.http.compress,
         allow_private: config.webhooks.allow_private,

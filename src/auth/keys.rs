@@ -37,6 +37,8 @@ pub enum Denied {
     Right(Right),
     /// This feed, or with `*` all feeds.
     Feed(Box<str>),
+    /// The request is signed, and does something else than posting gifts.
+    Signed,
 }
 
 /// What `[[auth.keys]]` says of one key.

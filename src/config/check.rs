@@ -145,6 +145,7 @@ impl Config {
             ("[limits] watchers_per_address", limits.watchers_per_address as u64, 0, 10_000_000),
             ("[limits] requests_per_second", u64::from(limits.requests_per_second), 0, 1_000_000),
             ("[limits] deliveries_per_second", u64::from(limits.deliveries_per_second), 0, 1_000_000),
+            ("[limits] unverified_body_bytes", limits.unverified_body_bytes as u64, 65_536, 1 << 40),
             ("[limits] request_burst", u64::from(limits.request_burst), 0, 10_000_000),
             (
                 "[limits] viewer_requests_per_second",
@@ -228,6 +229,13 @@ impl Config {
                 "[limits] watchers_per_address ({}) is above watchers ({}): one address could take every place; \
                  lower it, or set it to 0 for no limit per address",
                 limits.watchers_per_address, limits.watchers
+            )));
+        }
+        if limits.unverified_body_bytes < self.http.max_batch_bytes {
+            return Err(ConfigError(format!(
+                "[limits] unverified_body_bytes ({}) is below [http] max_batch_bytes ({}): a signed batch could never \
+                 pass; make it several times as much",
+                limits.unverified_body_bytes, self.http.max_batch_bytes
             )));
         }
         let burst = limits.request_burst;

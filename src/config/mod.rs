@@ -152,6 +152,7 @@ pub struct Limits {
     pub request_burst: u32,
     pub viewer_requests_per_second: u32,
     pub deliveries_per_second: u32,
+    pub unverified_body_bytes: usize,
 }
 
 /// `[feeds]`: a policy, field by field. What a policy may be is the domain's to say, which this leaf

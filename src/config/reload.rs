@@ -23,6 +23,7 @@ impl Config {
         config.auth.clone_from(&new.auth);
         config.limits.clone_from(&new.limits);
         config.limits.deliveries_per_second = self.limits.deliveries_per_second;
+        config.limits.unverified_body_bytes = self.limits.unverified_body_bytes;
         config.http.allowed_origins.clone_from(&new.http.allowed_origins);
         config.http.hosts.clone_from(&new.http.hosts);
         config.http.trusted_proxies.clone_from(&new.http.trusted_proxies);

@@ -102,24 +102,28 @@ impl Gift {
     /// `key` is the request's `Idempotency-Key`: the same thing as the body's `id`. With neither,
     /// the gift gets a fresh id.
     pub fn parse(raw: &RawValue, key: Option<&GiftId>) -> Result<Gift, Refused> {
-        Gift::parse_body(raw.into(), key)
+        Gift::parse_body(raw.into(), key, None)
     }
 
-    /// As [`Gift::parse`], of a whole body.
-    pub fn parse_body(body: Json<'_>, key: Option<&GiftId>) -> Result<Gift, Refused> {
+    /// As [`Gift::parse`], of a whole body. `unnamed` is the id of a gift that gets none from body and key.
+    pub fn parse_body(
+        body: Json<'_>,
+        key: Option<&GiftId>,
+        unnamed: Option<GiftId>,
+    ) -> Result<Gift, Refused> {
         let mut faults = Vec::new();
         let read = match &mut Object::open(body, &mut faults) {
-            Some(body) => Self::read(body, key, &mut faults),
+            Some(body) => Self::read(body, key, unnamed, &mut faults),
             None => None,
         };
         Self::judged(read, faults)
     }
 
-    /// Reads one gift of a batch. Faults' pointers begin with it.
-    pub fn parse_item(item: Item<'_>) -> Result<Gift, Refused> {
+    /// Reads one gift of a batch. Faults' pointers begin with it. `unnamed` is its id if it names none.
+    pub fn parse_item(item: Item<'_>, unnamed: Option<GiftId>) -> Result<Gift, Refused> {
         let mut faults = Vec::new();
         let read = match &mut item.object(&mut faults) {
-            Some(body) => Self::read(body, None, &mut faults),
+            Some(body) => Self::read(body, None, unnamed, &mut faults),
             None => None,
         };
         Self::judged(read, faults)
@@ -132,8 +136,13 @@ impl Gift {
         }
     }
 
-    fn read(body: &mut Object<'_>, key: Option<&GiftId>, faults: &mut Vec<Fault>) -> Option<Gift> {
-        let id = read_id(body, key, faults);
+    fn read(
+        body: &mut Object<'_>,
+        key: Option<&GiftId>,
+        unnamed: Option<GiftId>,
+        faults: &mut Vec<Fault>,
+    ) -> Option<Gift> {
+        let id = read_id(body, key, unnamed, faults);
         let user = body.need("user", faults).and_then(|f| read_person(&f, faults));
         let gift = body.need("gift", faults).and_then(|f| read_kind(&f, faults));
         let count = match body.take("count") {
@@ -290,9 +299,14 @@ fn push_named(out: &mut String, id: &str, name: &str, picture: &str, url: Option
     out.push('}');
 }
 
-fn read_id(body: &mut Object<'_>, key: Option<&GiftId>, faults: &mut Vec<Fault>) -> Option<GiftId> {
+fn read_id(
+    body: &mut Object<'_>,
+    key: Option<&GiftId>,
+    unnamed: Option<GiftId>,
+    faults: &mut Vec<Fault>,
+) -> Option<GiftId> {
     let Some(field) = body.take("id") else {
-        return Some(key.cloned().unwrap_or_else(GiftId::mint));
+        return Some(key.cloned().or(unnamed).unwrap_or_else(GiftId::mint));
     };
     read_given_id(&field, key, faults)
 }

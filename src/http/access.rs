@@ -55,13 +55,18 @@ const DELETE: &str = "DELETE";
 
 use Right::{Admin, Claims, Drops, Gifts, Moderate, Policy, Reports};
 
+/// Where gifts are posted, one by one and in batches: what signed requests may ask for.
+pub const GIFTS: &str = "/v1/feeds/{feed}/gifts";
+/// See [`GIFTS`].
+pub const BATCH: &str = "/v1/feeds/{feed}/gifts/batch";
+
 /// A path, and its methods with what opens each.
 type Line = (&'static str, &'static [(&'static str, Access)]);
 
 #[rustfmt::skip]
 const TABLE: &[Line] = &[
-    ("/v1/feeds/{feed}/gifts", &[(POST, Key(Gifts))]),
-    ("/v1/feeds/{feed}/gifts/batch", &[(POST, Key(Gifts))]),
+    (GIFTS, &[(POST, Key(Gifts))]),
+    (BATCH, &[(POST, Key(Gifts))]),
     ("/v1/feeds/{feed}/ws", &[(GET, Watch)]),
     ("/v1/ws", &[(GET, Watch)]),
     ("/v1/feeds/{feed}/sse", &[(GET, Watch)]),
@@ -152,6 +157,11 @@ impl Entry {
         segments.filter_map(|(part, sent)| Some((part.strip_prefix('{')?.strip_suffix('}')?, decode(sent))))
     }
 
+    /// Whether signed requests may ask for it.
+    pub fn takes_signed(&self) -> bool {
+        [GIFTS, BATCH].contains(&self.path)
+    }
+
     /// One parameter of a path of this row; empty if the row has none of this name.
     pub fn param<'a>(&self, path: &'a str, name: &str) -> Cow<'a, str> {
         self.params(path).find(|(known, _)| *known == name).and_then(|(_, value)| value).unwrap_or_default()
@@ -226,7 +236,7 @@ fn fits(pattern: &str, path: &str) -> bool {
         let (part, given) = (first(pattern), first(path));
         let is_one = match part.starts_with(b"{") {
             true => may_be_empty || !given.is_empty(),
-            false => part == given,
+            false => part == given || is_spelled_as(part, given),
         };
         if !is_one {
             return false;
@@ -237,6 +247,12 @@ fn fits(pattern: &str, path: &str) -> bool {
             _ => return false,
         }
     }
+}
+
+/// Whether a segment with escapes is this fixed part.
+fn is_spelled_as(part: &[u8], segment: &[u8]) -> bool {
+    let segment = std::str::from_utf8(segment).ok().filter(|segment| segment.contains('%'));
+    segment.and_then(decode).is_some_and(|decoded| decoded.as_bytes() == part)
 }
 
 /// What stands before the first slash. Parts are short: this is quicker than a searcher that is made for each.
@@ -265,6 +281,7 @@ mod tests {
         assert_eq!(found("GET /v1/feeds/%2A/webhooks"), Some((Key(Reports), Some("*".into()))));
         assert_eq!(found("GET /v1/feeds/"), Some((List, Some("".into()))));
         assert_eq!(found("GET /v1/ws"), Some((Watch, None)));
+        assert_eq!(found("GET /%761/w%73"), Some((Watch, None)), "another spelling of the same path");
         assert_eq!(found("POST /in/"), Some((Page, None)));
         for nothing in [
             "GET /v1",
@@ -276,8 +293,6 @@ mod tests {
             "GET ",
             "GET /static/",
             "GET /desk/",
-            // Only parameters are decoded.
-            "GET /v1/%77s",
         ] {
             assert_eq!(found(nothing), None, "{nothing}");
         }

@@ -7,8 +7,9 @@ use super::answers::{self, GiftBatchItem, GiftBatchResult, GiftResult, GiftStatu
 use super::door::Caller;
 use super::problem::ApiError;
 use super::{Gate, body, feed_of, traced};
+use crate::auth::signed::item_id;
 use crate::domain::json::{fault, first_faults, read_list};
-use crate::domain::{Gift, Millis, Outcome, Refused, Trace};
+use crate::domain::{Gift, GiftId, Millis, Outcome, Refused, Trace};
 use crate::metrics::labels;
 
 /// The most gifts in one request; also the most that an engine takes as one step.
@@ -36,9 +37,12 @@ async fn take(
 ) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(req)?;
     let bytes = body::read(req, payload, gate.limits.batch, gate.limits.body_time).await?;
-    let (mut gifts, mut results) = read(&bytes)?;
     // The first was paid for at the door.
     let caller = req.extensions().get::<Caller>().cloned();
+    // Gifts that name no id have the same ones when the request is sent again.
+    let identity = caller.as_ref().and_then(Caller::request_identity);
+    let unnamed = |index| identity.as_deref().and_then(|identity| item_id(identity, index));
+    let (mut gifts, mut results) = read(&bytes, unnamed)?;
     if let Some(mut caller) = caller {
         let charged = gate.door.charge(&mut caller, results.len().saturating_sub(1));
         req.extensions_mut().insert(caller);
@@ -66,8 +70,9 @@ enum Item {
     Refused(ApiError),
 }
 
-/// The gifts that can be published, and what becomes of every item; the n-th that waits is the n-th gift.
-fn read(bytes: &[u8]) -> Result<(Vec<Gift>, Vec<Item>), Refused> {
+/// The gifts that can be published, and what becomes of every item; the n-th that waits is the n-th gift. `unnamed` gives
+/// the id of an item that names none, if it is not to get a fresh one.
+fn read(bytes: &[u8], unnamed: impl Fn(usize) -> Option<GiftId>) -> Result<(Vec<Gift>, Vec<Item>), Refused> {
     let (mut gifts, mut fates, mut room) = (Vec::new(), Vec::new(), FAULTS_MAX);
     let all = read_list(bytes, "gifts", |index, item| {
         if index == 0 {
@@ -78,7 +83,7 @@ fn read(bytes: &[u8]) -> Result<(Vec<Gift>, Vec<Item>), Refused> {
         if index >= MOST {
             return;
         }
-        fates.push(match Gift::parse_item(item) {
+        fates.push(match Gift::parse_item(item, unnamed(index)) {
             Ok(gift) => {
                 gifts.push(gift);
                 Item::Waiting
@@ -150,7 +155,7 @@ mod tests {
     use crate::domain::{Answer, Position, Scheduled, Status};
 
     fn parse(text: &str) -> Result<(Vec<Gift>, Vec<Item>), Refused> {
-        read(text.as_bytes())
+        read(text.as_bytes(), |_| None)
     }
 
     fn pointers(refused: Refused) -> Vec<String> {

@@ -37,7 +37,7 @@ pub(super) async fn read_json(
 ) -> Result<Bytes, ApiError> {
     check_type(req)?;
     check_coding(req)?;
-    read_any(req.headers(), payload, limit, time).await
+    read_counted(req.headers(), payload, limit, time, |_| Ok(())).await
 }
 
 /// As [`read`], whatever type it says to be.
@@ -48,28 +48,30 @@ pub(super) async fn read_of_any_type(
     time: Duration,
 ) -> Result<Bytes, ApiError> {
     check_coding(req)?;
-    read_any(req.headers(), payload.into_inner(), limit, time).await
+    read_counted(req.headers(), payload.into_inner(), limit, time, |_| Ok(())).await
 }
 
-/// As [`read`], whatever type and coding it says to have: its bytes as they came.
-pub(super) async fn read_any(
+/// As [`read`], whatever type and coding it says to have: its bytes as they came. `count` is told how many bytes come,
+/// before they are kept, and may refuse them.
+pub(super) async fn read_counted(
     headers: &HeaderMap,
     payload: impl Coming,
     limit: usize,
     time: Duration,
+    count: impl FnMut(usize) -> Result<(), ApiError>,
 ) -> Result<Bytes, ApiError> {
     if announced(headers).is_some_and(|n| n > limit as u64) {
         return Err(ApiError::TooLarge(limit));
     }
     let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    within(time, pin!(collect(payload, limit))).await.unwrap_or(Err(ApiError::BodyTimeout(ms)))
+    within(time, pin!(collect(payload, limit, count))).await.unwrap_or(Err(ApiError::BodyTimeout(ms)))
 }
 
 fn refuse_type<T>(why: &str) -> Result<T, ApiError> {
     Err(ApiError::UnsupportedMediaType(why.to_owned()))
 }
 
-fn check_coding(req: &HttpRequest) -> Result<(), ApiError> {
+pub(super) fn check_coding(req: &HttpRequest) -> Result<(), ApiError> {
     let plain = req.headers().get_all(CONTENT_ENCODING).all(|coding| {
         let coding = coding.as_bytes().trim_ascii();
         coding.is_empty() || coding.eq_ignore_ascii_case(b"identity")
@@ -98,7 +100,11 @@ fn is_json(value: &str) -> bool {
             || subtype.len() > "+json".len() && suffix.is_some_and(|end| end.eq_ignore_ascii_case("+json")))
 }
 
-async fn collect(mut payload: impl Coming, limit: usize) -> Result<Bytes, ApiError> {
+async fn collect(
+    mut payload: impl Coming,
+    limit: usize,
+    mut count: impl FnMut(usize) -> Result<(), ApiError>,
+) -> Result<Bytes, ApiError> {
     let mut whole = Bytes::new();
     let mut joined = BytesMut::new();
     while let Some(chunk) = payload.next().await {
@@ -106,6 +112,7 @@ async fn collect(mut payload: impl Coming, limit: usize) -> Result<Bytes, ApiErr
         if whole.len() + joined.len() + chunk.len() > limit {
             return Err(ApiError::TooLarge(limit));
         }
+        count(chunk.len())?;
         // Most bodies are one chunk and are never copied.
         if whole.is_empty() && joined.is_empty() {
             whole = chunk;

@@ -15,10 +15,7 @@ use crate::domain::{Gift, GiftId, Millis, Outcome, RowId, Status, Trace};
 
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// Where gifts are posted, as the table of paths spells it. The router does not know it: the door has found it.
-pub(super) const PATH: &str = "/v1/feeds/{feed}/gifts";
-
-/// `POST` to [`PATH`], of a caller whom the door let in.
+/// `POST /v1/feeds/{feed}/gifts`, of a caller whom the door let in.
 pub(super) async fn publish(
     req: &HttpRequest,
     payload: Body,
@@ -51,15 +48,15 @@ async fn take(
 
 /// The gift of a body; `key` is the request's `Idempotency-Key`.
 fn read(bytes: &[u8], key: Option<GiftId>, caller: &Caller, trace: Option<Trace>) -> Result<Gift, ApiError> {
-    let body = Json::read(bytes)?;
-    let mut gift = match (key, &caller.signed) {
-        // The id of a signed request is that of a gift that has none of its own.
-        (None, Some(signed)) if !names_id(&body) => {
-            let id = signed.id.parse().map_err(|rule| invalid(format!("the webhook-id header {rule}")))?;
-            Gift::parse_body(body, Some(&id))?
-        }
-        (key, _) => Gift::parse_body(body, key.as_ref())?,
-    };
+    // The id of a signed request is that of a gift that names none, and must then be one that a gift may have.
+    let webhook_id = caller.signed.as_ref().map(|signed| signed.id.parse::<GiftId>());
+    let unnamed = webhook_id.as_ref().map(|id| id.clone().unwrap_or_else(|_| GiftId::mint()));
+    let mut gift = Gift::parse_body(Json::read(bytes)?, key.as_ref(), unnamed.clone())?;
+    if let Some(Err(rule)) = webhook_id
+        && unnamed.as_ref() == Some(&gift.id)
+    {
+        return Err(invalid(format!("the webhook-id header is the gift's id, so it {rule}")));
+    }
     gift.trace = trace;
     Ok(gift)
 }
@@ -78,15 +75,6 @@ fn answer(outcome: &Outcome) -> Result<HttpResponse, ApiError> {
     let mut text = String::with_capacity(192);
     result.push_json(&mut text);
     Ok(answers::text(status, text))
-}
-
-/// Whether a body names the gift's id.
-fn names_id(body: &Json<'_>) -> bool {
-    #[derive(serde::Deserialize)]
-    struct Named {
-        id: Option<serde::de::IgnoredAny>,
-    }
-    serde_json::from_str::<Named>(body.text()).is_ok_and(|named| named.id.is_some())
 }
 
 /// `DELETE /v1/feeds/{feed}/rows/{row}`

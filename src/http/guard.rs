@@ -11,12 +11,12 @@ use actix_web::{HttpMessage, HttpResponse, web};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
-use super::access::Entry;
+use super::access::{self, Entry};
 use super::door::rates::Budget;
 use super::door::{Caller, Head, Verdict};
 use super::payload::Body;
 use super::problem::ApiError;
-use super::{Gate, audited, body, gifts, line_end};
+use super::{Gate, audited, gifts, line_end, signed};
 use crate::domain::Millis;
 
 /// Asks the door, then turns a panic of a handler into a 500. What panicked is in the log, by the panic
@@ -32,9 +32,12 @@ pub(super) async fn around(
     let verdict = gate.door.admit(&Head::of(req.request()), Millis::now());
     let mut who = None;
     let (answer, budget) = match verdict {
-        Verdict::Enter(caller, entry) => {
+        Verdict::Enter(mut caller, entry) => {
+            let proved = match caller.signed {
+                Some(_) => Box::pin(signed::prove(&gate, &req, &body, &mut caller, entry)).await,
+                None => Ok(()),
+            };
             let budget = caller.budget;
-            let proved = check_signature(&gate, &req, &body, &caller).await;
             let refused = match proved {
                 Ok(()) => gate.may_read(&caller).await.err(),
                 Err(refused) => Some(refused),
@@ -45,7 +48,7 @@ pub(super) async fn around(
                     (refuse(req, refused), budget)
                 }
                 // What is asked for most is answered without the boxes of a handler.
-                None if entry.path == gifts::PATH => {
+                None if entry.path == access::GIFTS => {
                     let taken = take_gift(req, body.clone(), &gate, (&caller, entry)).await?;
                     who = Some(caller.identity);
                     (taken, budget)
@@ -92,22 +95,6 @@ fn take_gift<'a>(
         let answer = answer.unwrap_or_else(HttpResponse::from_error);
         Ok(ServiceResponse::new(req, answer))
     })
-}
-
-/// Reads the body of a signed request, checks its signature, and puts the body back. So whatever the handler
-/// does, it does nothing before.
-async fn check_signature(
-    gate: &Gate,
-    req: &ServiceRequest,
-    body: &Body,
-    caller: &Caller,
-) -> Result<(), ApiError> {
-    let (Some(signed), Some(key)) = (&caller.signed, caller.identity.key()) else { return Ok(()) };
-    let bytes = body::read_any(req.headers(), body.clone(), gate.limits.batch, gate.limits.body_time).await?;
-    let right = signed.verify(key.secret().unwrap_or_default(), &bytes);
-    right.map_err(ApiError::BadSignature)?;
-    body.put_back(bytes);
-    Ok(())
 }
 
 fn refuse(req: ServiceRequest, refused: ApiError) -> ServiceResponse<BoxBody> {

@@ -48,6 +48,7 @@ mod review;
 mod routes;
 mod scheduled;
 mod seldom;
+mod signed;
 mod sources;
 #[cfg(test)]
 mod testing;
@@ -56,6 +57,7 @@ mod tests;
 pub mod tls;
 mod totals;
 mod traced;
+mod unverified;
 mod viewers;
 pub mod watch;
 
@@ -68,6 +70,7 @@ pub use sources::Pace;
 use door::Caller;
 use problem::{ApiError, invalid};
 use seldom::Seldom;
+use unverified::UnverifiedBodies;
 
 /// Longer than any engine call may take, and short enough that a write is refused within the 5 s
 /// that the contract promises even if an engine breaks its own time-out.
@@ -80,6 +83,8 @@ pub struct Limits {
     pub body: usize,
     /// Bytes of a batch.
     pub batch: usize,
+    /// Bytes of all bodies together whose signature is not checked yet.
+    pub unverified: usize,
     /// From the end of the head to the end of the body.
     pub body_time: Duration,
     /// Whether WebSocket frames are compressed for clients that ask for it.
@@ -99,6 +104,7 @@ impl Default for Limits {
         Limits {
             body: 8 * 1024,
             batch: 1024 * 1024,
+            unverified: 16 * 1024 * 1024,
             body_time: Duration::from_secs(10),
             compress: false,
             allow_private: false,
@@ -125,6 +131,8 @@ pub struct Gate {
     pub waiting: Waiting,
     /// Lists that are being sent.
     lists: feed::ListTexts,
+    /// Bodies whose signature is not checked yet.
+    unverified: UnverifiedBodies,
     /// How often a source may be posted to.
     pace: Pace,
     overview: reports::Kept,
@@ -137,6 +145,7 @@ impl Gate {
     /// A gate in front of `engine`, with a door that lets every program in.
     pub fn new(engine: Arc<dyn Engine>, live: Arc<Live>, ready: Arc<Readiness>, limits: Limits) -> Self {
         live.metrics().expect_problems(problem::KINDS.iter().map(|kind| kind.name));
+        let unverified = UnverifiedBodies::new(limits.unverified, limits.batch, live.metrics().clone());
         Gate {
             engine,
             live,
@@ -147,6 +156,7 @@ impl Gate {
             tracer: Arc::default(),
             waiting: Waiting::new(limits.waiting_claims),
             lists: feed::ListTexts::default(),
+            unverified,
             pace: Pace::new(limits.deliveries_per_second),
             overview: reports::Kept::default(),
             trouble: Seldom::new(Duration::from_secs(1)),

@@ -102,12 +102,12 @@ fn routes() -> Routes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::access::entries;
+    use crate::http::access::{self, entries};
 
     #[test]
     fn every_row_of_the_table_is_answered_by_each_of_its_methods_once() {
         let routes = routes();
-        for entry in entries().iter().filter(|entry| entry.path != gifts::PATH) {
+        for entry in entries().iter().filter(|entry| entry.path != access::GIFTS) {
             let mut answered = routes.methods(entry);
             let mut known: Vec<_> = entry.methods.iter().map(|(method, _)| *method).collect();
             answered.sort_unstable();

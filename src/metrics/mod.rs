@@ -139,6 +139,8 @@ pub struct Metrics {
     pub http_requests: PerPair<Route, StatusClass, Counter>,
     /// Bounds of `[limits]` that somebody met.
     pub bounds_met: Per<Bound, Counter>,
+    /// Bytes of bodies whose signature is not checked yet.
+    pub unverified_body_bytes: Gauge,
     /// Connections on their way to the thread that serves them.
     pub handovers_waiting: Gauge,
     /// Open connections of clients, watchers included.
@@ -367,6 +369,11 @@ impl Default for Metrics {
                 to,
                 "tipcast_bounds_met",
                 "Bounds of [limits] that somebody met, and was told so or made to wait",
+            ),
+            unverified_body_bytes: add(
+                to,
+                "tipcast_unverified_body_bytes",
+                "Bytes of bodies whose signature is not checked yet",
             ),
             handovers_waiting: add(
                 to,

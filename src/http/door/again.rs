@@ -1,8 +1,10 @@
 //! Who was let in before: whether that still holds, and when everybody is to be judged again.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::caller::is_guess;
 use super::{Caller, Door, Identity};
 use crate::auth::{Key, Revoked, Right};
 use crate::domain::Millis;
@@ -19,9 +21,18 @@ impl Door {
         self.now.load().rules.tokens.is_on()
     }
 
-    /// Who says to be what a token or a key shows.
-    pub fn identify(&self, credential: &str, clock: Millis) -> Identity {
-        self.now.load().rules.identify(credential, clock)
+    /// Who says to be what a token or a key shows, from this address; an error if too many wrong keys came from there.
+    pub fn identify(
+        &self,
+        credential: &str,
+        address: Option<IpAddr>,
+        clock: Millis,
+    ) -> Result<Identity, ApiError> {
+        let identity = self.now.load().rules.identify(credential, clock);
+        if is_guess(credential, &identity) {
+            self.guessed_by(address)?;
+        }
+        Ok(identity)
     }
 
     /// What has become of a key that was good before: the same one, perhaps with other rights.
@@ -42,6 +53,11 @@ impl Door {
             self.generation.fetch_add(1, Ordering::AcqRel);
         }
         news
+    }
+
+    /// How far clocks of issuers may be ahead of ours, in milliseconds.
+    pub fn leeway_ms(&self) -> u64 {
+        self.now.load().rules.tokens.leeway_ms()
     }
 
     /// How long a revocation must be remembered after its time, in milliseconds.

@@ -9,7 +9,7 @@ use super::rates::{Budget, Who};
 use super::{Head, Rules};
 use crate::auth::keys::Denied;
 use crate::auth::revoked::viewer_mark;
-use crate::auth::signed::{Claimed, Unsigned};
+use crate::auth::signed::{SignedRequest, Unsigned};
 use crate::auth::{BadToken, Key, Right, Viewer};
 use crate::domain::{FeedId, Millis, Visibility};
 use crate::http::access::{Access, Asked};
@@ -45,8 +45,16 @@ pub struct Caller {
     pub identity: Identity,
     /// The feed that must be found to be open to it before anything is done.
     pub reads: Option<FeedId>,
-    /// What must still be found right before anything is done, of a signed request.
-    pub signed: Option<Claimed>,
+    /// Of a signed request: what it says of itself. Its sender is [`Identity::Nobody`] until `http::signed` has found that
+    /// to be right, which it does before anything else is done.
+    pub signed: Option<SignedRequest>,
+}
+
+impl Caller {
+    /// What names a signed request, once it was found right.
+    pub fn request_identity(&self) -> Option<String> {
+        Some(self.signed.as_ref()?.identity(self.identity.key()?))
+    }
 }
 
 /// Who somebody is known to be.
@@ -108,6 +116,13 @@ pub(super) fn is_token(head: &Head<'_>) -> bool {
     matches!(bearer(head), Some(Some(text)) if !text.starts_with(KEY_PREFIX) && text.matches('.').count() == 2)
 }
 
+/// Whether this text, which is nobody's or this somebody's, was a guess at a key: keys of an operator's own need not
+/// begin as ours do, so any text is one that does not have the form of a token.
+pub(super) fn is_guess(text: &str, identity: &Identity) -> bool {
+    let is_token = !text.starts_with(KEY_PREFIX) && text.matches('.').count() == 2;
+    matches!(identity, Identity::WrongKey | Identity::Bad(_)) && !is_token
+}
+
 /// Whether a WebSocket is asked for.
 pub(super) fn is_handshake(head: &Head<'_>) -> bool {
     head.has(&UPGRADE)
@@ -162,12 +177,21 @@ impl Rules {
         mark.is_some_and(|mark| self.revoked.is_revoked(mark, viewer.issued_at))
     }
 
-    /// Who reads or watches.
-    pub(super) fn viewer(&self, head: &Head<'_>, access: Access, clock: Millis) -> Identity {
+    /// Who reads or watches, and whether that was a guess at a key.
+    pub(super) fn viewer(&self, head: &Head<'_>, access: Access, clock: Millis) -> (Identity, bool) {
         match bearer(head) {
-            Some(Some(text)) => self.identify(text, clock),
-            Some(None) => Identity::WrongKey,
-            None => elsewhere(head, access).map_or(Identity::Nobody, |token| self.bearer_of(&token, clock)),
+            Some(Some(text)) => {
+                let identity = self.identify(text, clock);
+                // Where no tokens are taken, anything that is no key of ours is ignored.
+                let is_ignored = matches!(identity, Identity::Bad(BadToken::NotConfigured));
+                let is_guess = !is_ignored && is_guess(text, &identity);
+                (identity, is_guess)
+            }
+            Some(None) => (Identity::WrongKey, false),
+            None => {
+                let token = elsewhere(head, access);
+                (token.map_or(Identity::Nobody, |token| self.bearer_of(&token, clock)), false)
+            }
         }
     }
 
@@ -178,14 +202,13 @@ impl Rules {
             let bad = |why| (ApiError::BadSignature(why), Identity::WrongKey);
             let malformed = || bad(Unsigned::Malformed);
             let name = header(&SIGNING_KEY).ok_or_else(malformed)?;
-            let key = self.keys.signing(name, clock);
-            let key = key.ok_or((ApiError::Unauthenticated { tried: true }, Identity::WrongKey))?;
             let [id, time, signature] = SIGNATURE.each_ref().map(header);
             let (Some(id), Some(time), Some(signature)) = (id, time, signature) else {
                 return Err(malformed());
             };
-            let signed = Some(Claimed::read(id, time, signature, clock).map_err(bad)?);
-            return Ok(Caller { identity: Identity::Key(key), signed, ..Caller::default() });
+            let key = self.keys.signing(name, clock);
+            let signed = Some(SignedRequest::read(key, id, time, signature, clock).map_err(bad)?);
+            return Ok(Caller { signed, ..Caller::default() });
         }
         let identity = match bearer(head) {
             None => return Err((ApiError::Unauthenticated { tried: false }, Identity::Nobody)),
@@ -207,6 +230,9 @@ impl Rules {
         asked: &Asked<'_>,
         caller: Caller,
     ) -> Result<Caller, (ApiError, Identity)> {
+        if caller.signed.is_some() && !matches!(asked, Asked::For { entry, .. } if entry.takes_signed()) {
+            return Err((ApiError::NotAllowed(Denied::Signed), Identity::WrongKey));
+        }
         let Asked::For { access, feed, .. } = asked else { return Ok(caller) };
         let feed = feed.as_deref();
         let denied = match (&caller.identity, access) {

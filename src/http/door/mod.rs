@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use super::access::{Access, Asked, Entry, find};
 use super::problem::ApiError;
 use super::seldom::Seldom;
-use crate::auth::{Keys, Revoked, Right, Verifier};
+use crate::auth::{Key, Keys, Revoked, Right, Verifier};
 use crate::domain::{FeedId, Millis};
 
 pub mod address;
@@ -241,10 +241,14 @@ impl Door {
         clock: Millis,
     ) -> Result<(Identity, Option<FeedId>), ApiError> {
         let (access, feed) = asked;
-        let identity = match access {
+        let (identity, is_guess) = match access {
             Access::Feed | Access::List | Access::Watch => rules.viewer(head, access, clock),
-            _ => Identity::Nobody,
+            _ => (Identity::Nobody, false),
         };
+        // Also where the feed is open to everybody: else the answer to a wrong key would cost nothing.
+        if is_guess {
+            self.guessed(head)?;
+        }
         // A name that is none is for the handler to refuse.
         let reads = feed.filter(|_| access == Access::Feed).and_then(|feed| feed.parse().ok());
         // A browser does not show its page the status of a refused handshake.
@@ -268,6 +272,12 @@ impl Door {
             && let Err(slow_down) = self.guessed(head)
         {
             return refuse(slow_down, None, None);
+        }
+        // Anybody may name a signing key. Its holder is charged once the signature was found right.
+        if let (Ok(caller), Asked::For { entry, .. }) = (&judged, asked)
+            && caller.signed.is_some()
+        {
+            return Verdict::Enter(caller.clone(), entry);
         }
         // Who has no valid key is charged by address, so that trying keys is limited too.
         let identity = judged.as_ref().map_or_else(|(_, identity)| identity, |caller| &caller.identity);
@@ -298,10 +308,23 @@ impl Door {
     /// Somebody tried what only the owner of a secret knows, and it was wrong: an error when its address has done so
     /// too often, which is then the answer.
     pub fn guessed(&self, head: &Head<'_>) -> Result<(), ApiError> {
+        self.guessed_by(self.counted_address(head))
+    }
+
+    /// [`Door::guessed`], of who comes from this address.
+    pub fn guessed_by(&self, address: Option<IpAddr>) -> Result<(), ApiError> {
         let Some(guesses) = &self.guesses else { return Ok(()) };
-        let address = self.now.load().rules.client(head).map(counted);
         let charged = guesses.charge(Who::Address(address), NonZeroU32::MIN);
         charged.map(drop).map_err(|budget| ApiError::RateLimited(budget.retry_after()))
+    }
+
+    /// Lets in who sent a signed request that was found right, with this key to this feed; an error if the key is not
+    /// for it, or has no requests left.
+    pub fn admit_signer(&self, caller: &mut Caller, key: &Arc<Key>, feed: &str) -> Result<(), ApiError> {
+        caller.identity = Identity::Key(key.clone());
+        caller.who = self.now.load().rates.is_some().then_some(Who::Key(key.id()));
+        self.charge(caller, 1)?;
+        key.allows(Some(Right::Gifts), Some(feed)).map_err(ApiError::NotAllowed)
     }
 
     /// Charges a caller for `more` than the one request that it was let in with.
@@ -347,6 +370,11 @@ impl Door {
         let now = self.now.load();
         let limited = |ip: &IpAddr| now.rules.places.count_loopback || !ip.is_loopback();
         now.rules.client(head).map(counted).filter(limited)
+    }
+
+    /// By what a client is counted where every address is limited.
+    pub fn counted_address(&self, head: &Head<'_>) -> Option<IpAddr> {
+        self.now.load().rules.client(head).map(counted)
     }
 
     /// Whether an address is a trusted proxy's, whose connections are many people's.

@@ -38,6 +38,14 @@ impl ApiError {
             ApiError::NotAllowed(Denied::Feed(feed)) => {
                 format!("this key or token is not for the feed {feed:?}")
             }
+            ApiError::NotAllowed(Denied::Signed) => {
+                "a signed request may only post gifts and batches; send another key for this".to_owned()
+            }
+            ApiError::Replayed => {
+                "this webhook-id came before for another path, or longer ago than the feed remembers ids; give each \
+                 request a webhook-id of its own"
+                    .to_owned()
+            }
             ApiError::KeysNeeded => {
                 "there are no keys, so this is answered only to programs of this machine that ask a loopback name \
                  and use no proxy; make a key with `tipcast key new` and put its hash into [auth] producer_keys"

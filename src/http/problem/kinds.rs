@@ -123,6 +123,10 @@ kinds! {
     HOLD_ENDED = "hold-ended", CONFLICT, "The hold has ended",
         "The hold's time is over, or it was cancelled, and its units are free again; or, where it is to be cancelled, \
          it was confirmed and is sold. Nothing changed.";
+    REPLAYED = "replayed", CONFLICT, "The signed request came before",
+        "A signed request is known by its key and its webhook-id, and each is accepted for one method and path. This one \
+         came before for another, or so long ago that the feed has forgotten its gift (policy idempotency_window_ms). \
+         Nothing was done. Give each request a webhook-id of its own; only a retry of the same request repeats it.";
     ALREADY_SHOWN = "already-shown", CONFLICT, "The gift was shown already",
         "A gift can be cancelled while it waits to be shown (GET /v1/feeds/{feed}/scheduled lists those). This one \
          was shown, or the dedup lock kept it from being shown. To take it from the screens, retract its row: \

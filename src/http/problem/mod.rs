@@ -91,6 +91,8 @@ pub enum ApiError {
     AlreadyClaimed(Option<Box<ClaimAnswer>>),
     /// 409: too many unpaid holds; the earliest ends in so many seconds.
     TooManyHolds(u64),
+    /// 409: a signed request came before, for something else.
+    Replayed,
     /// 409: the drop has not opened yet, or has closed.
     DropNotOpen(Phase),
     /// 409: the hold is over.
@@ -186,6 +188,7 @@ impl ApiError {
             ApiError::AlreadyClaimed(_) => &kinds::ALREADY_CLAIMED,
             ApiError::TooManyHolds(_) => &kinds::TOO_MANY_HOLDS,
             ApiError::DropNotOpen(_) => &kinds::DROP_NOT_OPEN,
+            ApiError::Replayed => &kinds::REPLAYED,
             ApiError::HoldEnded => &kinds::HOLD_ENDED,
             ApiError::TooManyReaders => &kinds::TOO_MANY_READERS,
             ApiError::UpgradeRequired => &kinds::UPGRADE_REQUIRED,

@@ -38,6 +38,7 @@ fn every() -> Vec<ApiError> {
         ApiError::TooManyHolds(7),
         ApiError::DropNotOpen(Phase::Pending),
         ApiError::HoldEnded,
+        ApiError::Replayed,
         ApiError::UpgradeRequired,
         ApiError::BadHandshake("no key".into()),
         ApiError::Internal,

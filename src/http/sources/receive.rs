@@ -54,9 +54,11 @@ pub(super) async fn receive(
     let found = kept.into_iter().filter(|(_, source, _)| source.path.is(&tried)).last();
     let (name, source, _) = found.ok_or_else(nothing)?;
     gate.pace.take(tried.feed(), &name).map_err(ApiError::RateLimited)?;
-    let bytes = body::read_of_any_type(&req, payload, BODY_MAX, gate.limits.body_time).await?;
+    body::check_coding(&req)?;
+    let (bounds, address) = ((BODY_MAX, gate.limits.body_time), gate.door.counted_address(&Head::of(&req)));
+    let body = gate.unverified.read(req.headers(), payload.into_inner(), bounds, address).await?;
     let intake = Intake { gate: &gate, feed: tried.feed(), name, now: Millis::now() };
-    intake.take(&source, &Sent(req.headers()), &bytes).await
+    intake.take(&source, &Sent(req.headers()), &body.bytes).await
 }
 
 impl Intake<'_> {

@@ -162,7 +162,7 @@ impl WebSocket {
     fn authenticate(&mut self, credential: &str, session: &mut Session) {
         let first = self.watcher.is_nobody();
         let only = session.feeds().next().filter(|_| !self.many);
-        match self.watcher.present(credential, only, session.feeds()) {
+        match self.watcher.present(credential, session.address(), only, session.feeds()) {
             Ok(expires_in_ms) => {
                 session.allow(|feed| self.watcher.may_see(feed));
                 // What is watched may be closed to it: then that is what the client hears.
@@ -170,6 +170,8 @@ impl WebSocket {
                     self.tell(&Message::Auth { expires_in_ms });
                 }
             }
+            // It would only go on to guess.
+            Err(refusal) if refusal.code == "rate_limited" => self.end(&refusal, None),
             Err(refusal) if first && !self.many && session.denied().is_some() => self.end(&refusal, None),
             Err(refusal) => self.refuse(refusal.code, &refusal.message, None, BAD_REQUEST),
         }

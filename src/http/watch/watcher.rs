@@ -1,6 +1,7 @@
 //! Who watches over one connection: what it showed at its handshake or later, what that lets it see, and when
 //! it ends.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -192,17 +193,19 @@ impl Watcher {
 
     /// Takes a token or a key that came in a frame, from a client that watches `feeds`. After one that was good it
     /// must be of the same viewer and open what is watched, or the one before goes on. Answers in how many
-    /// milliseconds it ends, if it does. `only` as in [`Watcher::new`].
+    /// milliseconds it ends, if it does. Wrong keys count for `address`. `only` as in [`Watcher::new`].
     pub fn present<'a>(
         &mut self,
         credential: &str,
+        address: Option<IpAddr>,
         only: Option<&FeedId>,
         mut feeds: impl Iterator<Item = &'a FeedId>,
     ) -> Result<Option<u64>, Refusal> {
         let now = Moment::now();
         // Before it is judged: what is revoked from here on is told by another number.
         let rules = self.gate.door.generation();
-        let pass = match self.gate.door.identify(credential, Millis::now()) {
+        let identity = self.gate.door.identify(credential, address, Millis::now());
+        let pass = match identity.map_err(|_| too_many_guesses())? {
             Identity::Bad(bad) => return Err(bad_token(bad)),
             Identity::WrongKey | Identity::Nobody => {
                 refused_watcher(&self.gate, None, None);
@@ -249,6 +252,11 @@ fn forbidden(why: &str) -> Refusal {
 
 fn unauthenticated(why: &str) -> Refusal {
     Refusal { code: "unauthenticated", message: why.to_owned(), close: UNAUTHENTICATED }
+}
+
+fn too_many_guesses() -> Refusal {
+    let message = "too many wrong keys came from this address; wait some seconds, then connect again".into();
+    Refusal { code: "rate_limited", message, close: LATER }
 }
 
 fn bad_token(bad: BadToken) -> Refusal {

@@ -1,13 +1,16 @@
 //! `[auth] producer_keys`, and `tipcast key new`.
 
+use futures_util::SinkExt;
 use serde_json::json;
+use tokio_tungstenite::tungstenite::Message;
 
-use super::ask;
+use super::{LOCAL, ask, connect};
 use crate::support::TestApp;
 use crate::support::app::Backing;
 use crate::support::gifts::gift;
 use crate::support::process::Process;
 use crate::support::sse::SseWatcher;
+use crate::support::watcher::{Brought, read_socket};
 
 /// What `tipcast key new` prints: the key, and the lines for the configuration.
 fn new_key() -> (String, String) {
@@ -118,4 +121,49 @@ async fn a_refused_upload_is_not_read_to_its_end() {
     let told = tokio::time::timeout(crate::support::case::PATIENCE, both).await.expect("an end");
     assert!(told.is_empty() || told.starts_with("HTTP/1.1 401"), "{told}");
     assert_eq!(app.get_feed("show").await["rows"], json!([]));
+}
+
+/// Wrong keys are guesses also where nobody needs a key, and in frames.
+#[tokio::test]
+async fn a_wrong_key_is_a_guess_when_reading_and_in_auth_frames_too() {
+    const PRODUCER: &str = "producer-0123456789";
+    let app = TestApp::with(&Backing::folder(), |config| {
+        config.auth.producer_keys = vec![PRODUCER.to_owned().into()];
+        config.limits.count_loopback = true;
+    })
+    .await;
+    let wrong = [("authorization", "Bearer tck_wrong")];
+    let mut guesses = 0;
+    loop {
+        let said = ask(&app, "GET /v1/feeds/show", &wrong, None).await;
+        if said.status == 429 {
+            assert!(!said.header("retry-after").is_empty(), "{said:?}");
+            break;
+        }
+        assert_eq!(said.status, 200);
+        guesses += 1;
+        assert!(guesses < 2_000, "nobody counts them");
+    }
+    assert!(guesses >= 100, "{guesses} are not many");
+    let right = bearer(PRODUCER);
+    assert_eq!(ask(&app, "GET /v1/feeds/show", &[("authorization", &right)], None).await.status, 200);
+    assert_eq!(ask(&app, "GET /v1/feeds/show", &[], None).await.status, 200);
+    // A token that means nothing here is ignored, as before.
+    let token = [("authorization", "Bearer some.other.token")];
+    assert_eq!(ask(&app, "GET /v1/feeds/show", &token, None).await.status, 200);
+    let mut frames = 0;
+    'sockets: loop {
+        let mut socket = connect(&app, "/v1/ws", &[], LOCAL).await.unwrap();
+        for _ in 0..15 {
+            socket.send(Message::text(r#"{"type":"auth","key":"tck_wrong"}"#)).await.unwrap();
+            let Brought::Frame(frame) = read_socket(&mut socket).await else { panic!("it was closed") };
+            if frame["code"] == "rate_limited" {
+                assert!(matches!(read_socket(&mut socket).await, Brought::Closed(Some(4100))));
+                break 'sockets;
+            }
+            assert_eq!(frame["code"], "bad_token", "{frame}");
+            frames += 1;
+            assert!(frames < 2_000, "nobody counts them");
+        }
+    }
 }

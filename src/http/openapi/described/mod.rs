@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
+use self::refusals::refusal;
 use crate::auth::Right;
-use crate::http::access::{self, Access};
+use crate::http::access::{self, Access, Entry};
 
 mod drops;
 mod moderation;
@@ -144,14 +145,30 @@ impl Modify for Keys {
     }
 }
 
-/// Says of each operation what opens it, from the table that the door judges by.
+/// Says of each operation what opens it, from the table that the door judges by, and what the door may answer.
 fn secure(api: &mut Value) {
     let paths = api["paths"].as_object_mut().into_iter().flatten();
     for (path, item) in paths {
-        let methods = access::entry(path).map_or(&[][..], |entry| entry.methods);
+        let entry = access::entry(path);
+        let methods = entry.map_or(&[][..], |entry| entry.methods);
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
             let found = methods.iter().find(|(known, _)| known.eq_ignore_ascii_case(method));
             let Some((_, access)) = found else { continue };
+            let mut refusals = Vec::new();
+            if path.contains('{') {
+                refusals.push((400, "A parameter of the path is not percent-encoded as it should be", false));
+            }
+            if matches!(access, Access::Feed | Access::List | Access::Watch) {
+                refusals.push((429, "Too many wrong keys came from this address", true));
+            }
+            if entry.is_some_and(Entry::takes_signed) {
+                refusals.push((409, "A signed request came before, for another path", false));
+            }
+            for (status, answer) in refusals.into_iter().map(refusal) {
+                if operation["responses"].get(&status).is_none() {
+                    operation["responses"][status] = serde_json::to_value(answer).unwrap_or_default();
+                }
+            }
             operation["security"] = match access {
                 Access::Page | Access::Open => json!([]),
                 // Nothing, where the feed is public.
@@ -160,7 +177,9 @@ fn secure(api: &mut Value) {
                 }
                 Access::AnyKey => json!([{"key": []}]),
                 Access::Hold => json!([{"key": ["claims"]}, {"token": ["hold"]}]),
-                Access::Key(Right::Gifts) => json!([{"key": ["gifts"]}, {"signed": ["gifts"]}]),
+                Access::Key(Right::Gifts) if entry.is_some_and(Entry::takes_signed) => {
+                    json!([{"key": ["gifts"]}, {"signed": ["gifts"]}])
+                }
                 Access::Key(right) => json!([{"key": [right.as_str()]}]),
             };
         }

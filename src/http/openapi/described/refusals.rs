@@ -31,7 +31,7 @@ impl IntoResponses for Refusals {
 impl IntoResponses for BodyRefusals {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         [
-            (400, "The body is not JSON", false),
+            (400, "The body is not JSON, or a parameter of the path is malformed", false),
             (408, "The body came too slowly", false),
             (413, "The body is too large", false),
             (415, "The body is not said to be JSON", false),
@@ -42,7 +42,7 @@ impl IntoResponses for BodyRefusals {
 }
 
 /// A problem; its schema is the one of all of them, see `close_bodies_and_share_problems`.
-fn refusal((status, why, again): (u16, &str, bool)) -> (String, RefOr<Response>) {
+pub(super) fn refusal((status, why, again): (u16, &str, bool)) -> (String, RefOr<Response>) {
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
     let answer = ResponseBuilder::new().description(why).content("application/problem+json", content);
     let answer = match again {
