@@ -8,6 +8,7 @@ use tipcast::app::key_new::KeyOptions;
 use tipcast::app::token_tool::{self, CheckToken, NewToken};
 use tipcast::app::{self, StartError, StoreJob};
 use tipcast::config::{self, Config, ConfigError, Flags};
+use tipcast::console;
 use tipcast::tools::bench::{self, BenchError, BenchOptions};
 use tipcast::tools::demo::{self, DemoOptions};
 use tipcast::tools::healthcheck::{self, HealthcheckOptions};
@@ -177,9 +178,8 @@ fn main() -> ExitCode {
         None => serve(settings),
         Some(Command::CheckConfig { file, settings: own }) => match load(settings.under(own).reading(file)) {
             Ok(config) => {
-                config.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
-                println!("the configuration is fine");
-                ExitCode::SUCCESS
+                config.warnings().iter().for_each(|warning| console::complain(format!("warning: {warning}")));
+                print("the configuration is fine\n")
             }
             Err(error) => refuse(USAGE, &error),
         },
@@ -192,37 +192,25 @@ fn main() -> ExitCode {
             match load(settings.under(Settings { config, data_dir, ..Settings::default() }))
                 .map(|config| app::store(&config, &job))
             {
-                Ok(Ok(told)) => {
-                    println!("{told}");
-                    ExitCode::SUCCESS
-                }
+                Ok(Ok(told)) => print(format!("{told}\n")),
                 Ok(Err(error)) => refuse(FAILED, &error),
                 Err(error) => refuse(USAGE, &error),
             }
         }
-        Some(Command::DefaultConfig) => {
-            print!("{}", config::DEFAULT);
-            ExitCode::SUCCESS
-        }
+        Some(Command::DefaultConfig) => print(config::DEFAULT),
         Some(Command::Healthcheck(options)) => match healthy(options) {
             Ok(Ok(())) => ExitCode::SUCCESS,
             Ok(Err(error)) => refuse(FAILED, &error),
             Err(error) => refuse(FAILED, &error),
         },
         Some(Command::Key(KeyCommand::New(options))) => match app::key_new::explain(&options) {
-            Ok(text) => {
-                print!("{text}");
-                ExitCode::SUCCESS
-            }
+            Ok(text) => print(text),
             Err(error) => refuse(FAILED, &error),
         },
         Some(Command::Token(TokenCommand::New { options, settings: own })) => match load(settings.under(own))
         {
             Ok(config) => match token_tool::new(&config, &options) {
-                Ok(token) => {
-                    println!("{token}");
-                    ExitCode::SUCCESS
-                }
+                Ok(token) => print(format!("{token}\n")),
                 Err(error) => refuse(FAILED, &error),
             },
             Err(error) => refuse(USAGE, &error),
@@ -233,19 +221,13 @@ fn main() -> ExitCode {
                 Err(error) => return refuse(USAGE, &error),
             };
             match block_on(token_tool::check(&config, &options)) {
-                Ok(Ok(told)) => {
-                    print!("{told}");
-                    ExitCode::SUCCESS
-                }
+                Ok(Ok(told)) => print(told),
                 Ok(Err(error)) => refuse(FAILED, &error),
                 Err(error) => refuse(FAILED, &error),
             }
         }
         Some(Command::Source(SourceCommand::Try(options))) => match source::try_file(&options) {
-            Ok(told) => {
-                println!("{told}");
-                ExitCode::SUCCESS
-            }
+            Ok(told) => print(format!("{told}\n")),
             Err(error @ TryError::Usage(_)) => refuse(USAGE, &error),
             Err(error @ TryError::Refused(_)) => refuse(FAILED, &error),
         },
@@ -320,11 +302,13 @@ fn serve(settings: Settings) -> ExitCode {
         return refuse(USAGE, &error);
     }
     app::raise_limit(&config);
-    match block_on(listen_and_run(config, settings)).map_err(StartError::Server).flatten() {
+    let code = match block_on(listen_and_run(config, settings)).map_err(StartError::Server).flatten() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error @ StartError::Config(_)) => refuse(USAGE, &error),
         Err(error) => refuse(FAILED, &error),
-    }
+    };
+    app::logs::flush();
+    code
 }
 
 async fn listen_and_run(config: Config, settings: Settings) -> Result<(), StartError> {
@@ -335,11 +319,21 @@ async fn listen_and_run(config: Config, settings: Settings) -> Result<(), StartE
     let address = listener.local_addr().map_err(StartError::Server)?;
     let scheme = if config.http.tls_cert.is_empty() { "http" } else { "https" };
     // The one line on stdout, for scripts: with port 0 nobody else knows the port.
-    let announce = move || println!("listening on {scheme}://{address}");
+    let announce = move || console::announce(format!("listening on {scheme}://{address}"));
     app::run_reloading(config, listener, shutdown, reloads, announce).await
 }
 
+/// Prints what a command found out.
+fn print(text: impl std::fmt::Display) -> ExitCode {
+    match console::print(text) {
+        Ok(()) => ExitCode::SUCCESS,
+        // As with `| head`: the reader has seen enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => refuse(FAILED, &format!("standard output cannot be written: {error}")),
+    }
+}
+
 fn refuse(code: u8, why: &dyn std::fmt::Display) -> ExitCode {
-    eprintln!("tipcast: {why}");
+    console::complain(format!("tipcast: {why}"));
     ExitCode::from(code)
 }

@@ -1,8 +1,10 @@
-//! Where log lines go: stderr, for people or for machines.
+//! Where log lines go: stderr, for people or for machines. They are written by a thread of their own ([`LineWriter`]),
+//! so that nobody waits for whoever reads them.
 
 use std::fmt::Display;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use tracing_subscriber::filter::{ParseError, Targets};
 use tracing_subscriber::layer::SubscriberExt;
@@ -11,15 +13,26 @@ use tracing_subscriber::reload::{self, Handle};
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::{ConfigError, Log, LogFormat};
+use crate::console;
+use crate::metrics::LOG_DROPPED;
+use crate::supervise::lines::LineWriter;
+
+/// How long the end of the process waits for the last lines.
+const FLUSH_TIME: Duration = Duration::from_millis(500);
+
+static WRITER: OnceLock<LineWriter> = OnceLock::new();
 
 /// Starts logging as `log` says, panics included. For the whole process, once.
 pub fn start(log: &Log) -> Result<(), ConfigError> {
     let (filter, handle) = reload::Layer::new(filter(log)?);
     let _ = LEVEL.set(handle);
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let writer = open_writer().map_err(|e| ConfigError(format!("the log cannot be written: {e}")))?;
+    let writer = WRITER.get_or_init(|| writer);
+    // By default the layer prints its own errors with `eprintln!`, which panics if stderr cannot be written.
+    let lines = tracing_subscriber::fmt::layer().with_writer(move || writer).log_internal_errors(false);
     let filtered = tracing_subscriber::registry().with(filter);
     match log.format {
-        LogFormat::Text => filtered.with(lines.with_ansi(std::io::stderr().is_terminal())).init(),
+        LogFormat::Text => filtered.with(lines.with_ansi(io::stderr().is_terminal())).init(),
         LogFormat::Json => filtered.with(lines.json().flatten_event(true)).init(),
     }
     std::panic::set_hook(Box::new(|panic| {
@@ -30,6 +43,28 @@ pub fn start(log: &Log) -> Result<(), ConfigError> {
         tracing::error!(place, "a defect: {said}");
     }));
     Ok(())
+}
+
+fn open_writer() -> io::Result<LineWriter> {
+    let report = |lost, error: Option<&io::Error>| {
+        let error = error.map(tracing::field::display);
+        tracing::warn!(
+            lost,
+            error,
+            "log lines were lost: standard error was not read in time, or refused them"
+        );
+    };
+    let writer = LineWriter::start("log", LOG_DROPPED.clone(), Box::new(report), || ())?;
+    writer.set_target(Some(console::stderr()))?;
+    Ok(writer)
+}
+
+/// Waits until what was logged is written, for a moment only: nobody may be reading it. To be called before the
+/// process ends.
+pub fn flush() {
+    if let Some(writer) = WRITER.get() {
+        writer.flush(FLUSH_TIME);
+    }
 }
 
 /// The filter in force, when logging was started here.

@@ -139,6 +139,7 @@ async fn serve_until(
     let policy = check(&config).map_err(StartError::Config)?;
     let descriptors = Descriptors::of(&config).map_err(StartError::Config)?;
     let certificate = Certificate::open(&config).map_err(StartError::Config)?;
+    let address = listener.local_addr().map_err(StartError::Server)?;
     listen::tune(&listener, config.http.send_buffer_bytes);
     let metrics = Arc::new(Metrics::default());
     let parts = Parts::new(metrics.clone());
@@ -203,7 +204,7 @@ async fn serve_until(
     let serving =
         serve::serve(&config, listener, &gate, &inbound, certificate.as_ref()).map_err(StartError::Server)?;
 
-    tracing::info!(engine = engine.name(), "ready to serve");
+    tracing::info!(engine = engine.name(), %address, "ready to serve");
     announce();
     let (mut leaving_ms, mut shutdown_ms) = (config.leaving_ms(), config.http.shutdown_ms);
     let reloading = async {

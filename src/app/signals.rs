@@ -28,6 +28,7 @@ pub fn asked_to_stop() -> io::Result<impl Future<Output = ()>> {
                 }
             }
             tracing::warn!("asked twice: leaving at once");
+            super::logs::flush();
             std::process::exit(1);
         });
     })

@@ -6,6 +6,7 @@
 //! Histograms take a short lock: they are observed per call and per change, never per watcher.
 
 use std::fmt;
+use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
@@ -41,6 +42,9 @@ const WATCH_BUCKETS: [f64; 13] =
 
 const GROUP_BUCKETS: [f64; 13] =
     [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0];
+
+/// Log lines that were lost. One count for the process, because logging starts before any gateway does.
+pub static LOG_DROPPED: LazyLock<Counter> = LazyLock::new(Counter::default);
 
 /// Everything that is counted.
 pub struct Metrics {
@@ -177,6 +181,11 @@ impl Default for Metrics {
         to.register_collector(Box::new(process::Process));
         let drops = DropUnits::default();
         to.register_collector(Box::new(drops.clone()));
+        to.register(
+            "tipcast_log_dropped",
+            "Log lines that were lost because standard error did not take them in time, or refused them",
+            LOG_DROPPED.clone(),
+        );
         let reviews_waiting = ReviewsWaiting::default();
         to.register(
             "tipcast_reviews_waiting",

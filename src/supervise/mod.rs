@@ -24,6 +24,7 @@ use crate::metrics::labels::Label;
 pub use crate::metrics::labels::Part;
 
 pub mod faults;
+pub mod lines;
 #[cfg(test)]
 mod tests;
 

@@ -29,6 +29,8 @@ use std::path::Path;
 
 use clap::Args;
 
+use crate::console;
+
 pub use dialect::{Answer, Dialect, Greeting, MARK, MARK_DIGITS, Meaning, START, Sample, http_answer, mark};
 pub use gateway::Tipcast;
 pub use measure::{KeptOpen, measure};
@@ -105,7 +107,7 @@ pub fn run_against(options: &LoadOptions, target: &Target, dialect: &dyn Dialect
     let (report, kept) = measure(options, target, dialect)?;
     tell(&report, options.json.as_deref())?;
     if options.keep_open {
-        eprintln!("the watchers stay until this is stopped");
+        console::complain("the watchers stay until this is stopped");
         return kept.wait();
     }
     if report.is_clean() { Ok(()) } else { Err(BenchError::Unclean) }

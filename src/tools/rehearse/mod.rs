@@ -17,6 +17,8 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::console;
+
 use client::Client;
 use play::Play;
 use scenarios::{Needs, Scenario};
@@ -87,7 +89,7 @@ pub fn run(options: &RehearseOptions) -> Result<(), RehearseError> {
     }
     let chosen = |it: &&Scenario| options.only.is_empty() || options.only.iter().any(|name| name == it.name);
     if options.list {
-        all.iter().filter(chosen).for_each(|it| println!("{:<18} {}", it.name, it.about));
+        all.iter().filter(chosen).for_each(|it| say(&format!("{:<18} {}", it.name, it.about)));
         return Ok(());
     }
     if options.command.is_empty() {
@@ -104,7 +106,7 @@ pub fn run(options: &RehearseOptions) -> Result<(), RehearseError> {
             Needs::Without => options.no_without.then_some("the client cannot leave totals out"),
         };
         if let Some(why) = left_out {
-            println!("skipped {:<18} {why}", scenario.name);
+            say(&format!("skipped {:<18} {why}", scenario.name));
             continue;
         }
         played += 1;
@@ -113,13 +115,18 @@ pub fn run(options: &RehearseOptions) -> Result<(), RehearseError> {
         let without = scenario.needs == Needs::Without;
         let client = Client::start(&options.command, &url, scenario.name, without)?;
         match Play::new(scenario.name, without, listener, client, slack)?.through(&scenario.acts) {
-            Ok(()) => println!("ok      {:<18} {}", scenario.name, scenario.about),
+            Ok(()) => say(&format!("ok      {:<18} {}", scenario.name, scenario.about)),
             Err(fault) => {
                 failed += 1;
-                println!("FAILED  {:<18} {}\n        {fault}", scenario.name, scenario.about);
+                say(&format!("FAILED  {:<18} {}\n        {fault}", scenario.name, scenario.about));
             }
         }
     }
-    println!("{played} played, {failed} failed");
+    say(&format!("{played} played, {failed} failed"));
     if failed == 0 { Ok(()) } else { Err(RehearseError::Failed(failed)) }
+}
+
+/// Prints a line. The exit code tells the result too, so it goes on if nobody reads.
+fn say(line: &str) {
+    let _ = console::print(format!("{line}\n"));
 }

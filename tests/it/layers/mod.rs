@@ -14,22 +14,24 @@ const MAY: &[(&str, &[&str])] = &[
     ("spelling", &[]),
     ("domain", &["spelling"]),
     ("config", &["spelling"]),
+    ("console", &[]),
     ("metrics", &[]),
     ("outbound", &[]),
     ("sources", &["domain"]),
     ("supervise", &["metrics"]),
     ("traces", &["domain", "metrics", "outbound", "supervise"]),
-    ("auth", &["domain", "engine", "metrics", "outbound", "supervise"]),
+    ("auth", &["console", "domain", "engine", "metrics", "outbound", "supervise"]),
     ("engine", &["domain", "metrics", "supervise"]),
     ("live", &["domain", "engine", "metrics", "supervise"]),
     ("work", &["domain", "engine", "metrics", "outbound", "supervise", "traces"]),
     ("http", &["auth", "domain", "engine", "live", "metrics", "sources", "supervise", "traces"]),
-    ("tools", &["domain", "outbound", "sources"]),
+    ("tools", &["console", "domain", "outbound", "sources"]),
     (
         "app",
         &[
             "auth",
             "config",
+            "console",
             "domain",
             "engine",
             "http",
@@ -42,7 +44,7 @@ const MAY: &[(&str, &[&str])] = &[
         ],
     ),
     ("lib", &[]),
-    ("main", &["app", "config", "tools"]),
+    ("main", &["app", "config", "console", "tools"]),
 ];
 
 /// Layers that know engines by their traits only.

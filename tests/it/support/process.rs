@@ -85,6 +85,18 @@ impl Process {
         Process::until_it_listens(Process::spawn(args, env))
     }
 
+    /// Starts the binary with this standard output and error, and waits until it says on one of them that it listens.
+    pub fn listening_to(
+        args: &[String],
+        env: Vec<(String, String)>,
+        stdout: Stdio,
+        stderr: Stdio,
+    ) -> Process {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tipcast"));
+        command.stdout(stdout).stderr(stderr);
+        Process::until_it_listens(Process::spawn_to(command, args, env))
+    }
+
     fn until_it_listens((mut process, lines): (Process, mpsc::Receiver<String>)) -> Process {
         let deadline = Instant::now() + PATIENCE;
         let base = loop {
@@ -92,6 +104,8 @@ impl Process {
             let line = line.unwrap_or_else(|e| panic!("it does not listen ({e}):\n{}", process.said()));
             // Over TLS too; the base is then of use for its address only.
             let said = line.replace("listening on https://", "listening on http://");
+            // The log says it too, where nobody can read standard output.
+            let said = said.replace(" address=", " listening on http://");
             if let Some((_, address)) = said.split_once("listening on http://") {
                 let address = address.split_whitespace().next().unwrap().trim_end_matches('/');
                 break format!("http://{address}");
@@ -126,7 +140,17 @@ impl Process {
         args: &[String],
         env: Vec<(String, String)>,
     ) -> (Process, mpsc::Receiver<String>) {
-        command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Process::spawn_to(command, args, env)
+    }
+
+    /// With the standard output and error that `command` has.
+    fn spawn_to(
+        mut command: Command,
+        args: &[String],
+        env: Vec<(String, String)>,
+    ) -> (Process, mpsc::Receiver<String>) {
+        command.args(args).stdin(Stdio::null());
         for (name, _) in
             std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TIPCAST_"))
         {
@@ -136,9 +160,9 @@ impl Process {
         let mut child = command.spawn().unwrap();
         let said = Arc::new(Mutex::new(String::new()));
         let (lines, told) = mpsc::channel();
-        let out: Box<dyn Read + Send> = Box::new(child.stdout.take().unwrap());
-        let err: Box<dyn Read + Send> = Box::new(child.stderr.take().unwrap());
-        let readers = [out, err].map(|pipe| {
+        let out = child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
+        let err = child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
+        let readers = [out, err].into_iter().flatten().map(|pipe| {
             let (said, lines) = (said.clone(), lines.clone());
             std::thread::spawn(move || {
                 for line in BufReader::new(pipe).lines().map_while(Result::ok) {
@@ -149,7 +173,8 @@ impl Process {
                 }
             })
         });
-        (Process { child, api: None, said, readers: readers.into() }, told)
+        let readers = readers.collect();
+        (Process { child, api: None, said, readers }, told)
     }
 
     /// Everything it wrote so far.

@@ -1,0 +1,112 @@
+//! The log, when nobody reads it or the disk is full: the gateway goes on, counts what is lost, and leaves in order.
+
+use std::io::{PipeReader, Write};
+use std::process::Stdio;
+
+use futures_util::future::join_all;
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::support::app::Backing;
+use crate::support::gifts::gift;
+use crate::support::process::Process;
+
+/// Long enough for the slowest machine.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
+
+/// A pipe that is full and stays so, because nobody reads it. Keep the reader for as long as it must not be closed.
+fn full_pipe() -> (PipeReader, Stdio) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut filler = writer.try_clone().unwrap();
+    // Blocks in the end; ends when the reader is dropped.
+    std::thread::spawn(move || while filler.write_all(&[b'x'; 4_096]).is_ok() {});
+    (reader, writer.into())
+}
+
+/// A pipe whose reader is gone.
+fn closed_pipe() -> Stdio {
+    std::io::pipe().unwrap().1.into()
+}
+
+async fn start(level: &str, stdout: Stdio, stderr: Stdio) -> (Process, Backing) {
+    let backing = Backing::folder();
+    let args = [vec!["--listen".into(), "127.0.0.1:0".into()], backing.args()].concat();
+    let env = vec![("TIPCAST_LOG__LEVEL".to_owned(), level.to_owned())];
+    let start = move || Process::listening_to(&args, env, stdout, stderr);
+    (tokio::task::spawn_blocking(start).await.unwrap(), backing)
+}
+
+async fn dropped(gateway: &Process) -> u64 {
+    let metrics = gateway.get("/metrics").await.text;
+    let value = metrics.lines().find_map(|line| line.strip_prefix("tipcast_log_dropped_total "));
+    value.unwrap_or_else(|| panic!("{metrics}")).parse().unwrap()
+}
+
+/// Has the gateway log a line for each entry that is handed out, until it has lost some.
+async fn log_until_lines_are_lost(gateway: &Process) {
+    for batch in 0..8 {
+        let gifts: Vec<_> =
+            (0..128).map(|n| gift(&format!("b{batch}-{n}")).by(&format!("u{n}")).json()).collect();
+        assert_eq!(gateway.post_batch("show", &gifts).await.status, 200);
+    }
+    while dropped(gateway).await == 0 {
+        join_all((0..8).map(async |group| {
+            for round in 0..64 {
+                let path = format!("/v1/feeds/show/groups/g{group}/claim");
+                let body = json!({"consumer": format!("c{round}"), "max": 1, "wait_ms": 0, "from": "start"});
+                let said = gateway.call("POST", &path, Some(&body.to_string())).await;
+                assert_eq!(said.status, 200, "{said:?}");
+            }
+        }))
+        .await;
+    }
+}
+
+async fn serves_and_leaves(mut gateway: Process) {
+    gateway.give("other", &gift("last")).await;
+    gateway.terminate();
+    let ended = tokio::task::spawn_blocking(move || gateway.wait());
+    assert_eq!(timeout(PATIENCE, ended).await.expect("it leaves").unwrap().code(), Some(0));
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_reader_of_the_log_that_has_stopped() {
+    let (_reader, stderr) = full_pipe();
+    let (gateway, _store) = start("tipcast=debug", Stdio::piped(), stderr).await;
+    timeout(PATIENCE, log_until_lines_are_lost(&gateway)).await.expect("requests are answered");
+    serves_and_leaves(gateway).await;
+}
+
+#[tokio::test]
+async fn a_log_on_a_full_disk_costs_its_lines_and_nothing_else() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let (gateway, _store) = start("tipcast=debug", Stdio::piped(), full.into()).await;
+    timeout(PATIENCE, log_until_lines_are_lost(&gateway)).await.expect("requests are answered");
+    serves_and_leaves(gateway).await;
+}
+
+#[tokio::test]
+async fn a_gateway_starts_although_nobody_reads_its_standard_output() {
+    let (_reader, stdout) = full_pipe();
+    let (gateway, _store) = start("info", stdout, Stdio::piped()).await;
+    serves_and_leaves(gateway).await;
+}
+
+#[tokio::test]
+async fn a_gateway_starts_although_its_standard_output_is_closed() {
+    let (gateway, _store) = start("info", closed_pipe(), Stdio::piped()).await;
+    serves_and_leaves(gateway).await;
+}
+
+#[test]
+fn a_command_says_that_its_output_is_full_and_ends_quietly_where_it_is_closed() {
+    let command = |stdout: Stdio| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tipcast"));
+        let out = command.arg("default-config").stdout(stdout).output().unwrap();
+        (out.status.code(), String::from_utf8(out.stderr).unwrap())
+    };
+    assert_eq!(command(closed_pipe()), (Some(0), String::new()));
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let (code, said) = command(full.into());
+    assert!(code == Some(1) && said.contains("standard output cannot be written"), "{code:?} {said}");
+}
