@@ -191,6 +191,7 @@ async fn serve_until(
     gate.change_rules(rules.map_err(StartError::Config)?);
     let audit = |why: std::io::Error| StartError::Config(ConfigError(format!("[log] audit: {why}")));
     gate.audit.open(&Target::parse(&config.log.audit)).map_err(audit)?;
+    let summarizing = tokio::spawn(gate.audit.clone().keep_summarizing());
     let following = revocations::follow(&gate, &parts).await;
     live.limit(watch_limits(&config));
     config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
@@ -242,6 +243,7 @@ async fn serve_until(
     drop(tokio::task::spawn_blocking(move || drop(serving)).await);
     probing.abort();
     following.abort();
+    summarizing.abort();
     sweeping.abort();
     // Turns that are not given back end by themselves.
     let _ =

@@ -1,33 +1,40 @@
 //! The audit log: one JSON line for every change that somebody with a key makes, and for every use of a key that is
-//! refused.
-//!
-//! Lines are written by a thread of their own, so that a disk that hangs delays no request. What does not fit into its
-//! queue is dropped and counted, and the log says so.
+//! refused. Refused requests of strangers are summarized: an address gets a line for its first one, then one every ten
+//! seconds that says how many there were.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde::Serialize;
 
 use super::rights::Right;
+use crate::console;
 use crate::domain::Millis;
 use crate::metrics::Metrics;
-use crate::supervise::{Part, Parts, faults};
-
-/// Lines that may wait for the disk.
-const QUEUE: usize = 4_096;
-
-/// How often the log says that lines cannot be written.
-const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
+use crate::supervise::lines::{LineTarget, LineWriter};
+use crate::supervise::{Part, Parts};
 
 /// How long the end of the process waits for the last lines.
 const END_WITHIN: Duration = Duration::from_millis(500);
+
+/// Bytes of a feed's name in a line; a longer one is none.
+const MAX_FEED: usize = 64;
+
+/// Bytes of what varies in the path.
+const MAX_TARGET: usize = 256;
+
+/// How often refused requests of strangers are summed up.
+const SUMMARIZE_EVERY: Duration = Duration::from_secs(10);
+
+/// Addresses that are told apart at a time; all others share a line.
+const MAX_ADDRESSES: usize = 1_024;
 
 /// What came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -95,10 +102,10 @@ impl Target {
         }
     }
 
-    fn open(&self) -> io::Result<Option<Box<dyn Write + Send>>> {
+    fn open(&self) -> io::Result<Option<LineTarget>> {
         match self {
             Target::Nowhere => Ok(None),
-            Target::Stderr => Ok(Some(Box::new(io::stderr()))),
+            Target::Stderr => Ok(Some(console::stderr())),
             Target::File(path) => {
                 let mut options = OpenOptions::new();
                 options.create(true).append(true);
@@ -112,53 +119,38 @@ impl Target {
     }
 }
 
-enum Task {
-    Line(String),
-    /// From here on lines go there; a file is opened anew, also the same.
-    Open(Box<dyn Write + Send>),
-    Close,
-}
-
-/// The way to the thread that writes. The default goes nowhere.
+/// Writes the audit log. The default writes nothing.
 #[derive(Default)]
 pub struct Audit {
     on: AtomicBool,
-    tasks: Option<SyncSender<Task>>,
-    metrics: Arc<Metrics>,
-    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
+    lines: Option<LineWriter>,
+    /// Refused requests by address since the last summary, without the first that had a line of its own.
+    strangers: Mutex<HashMap<Option<IpAddr>, u64>>,
 }
 
 impl Audit {
-    /// Starts the thread. Lines go nowhere until [`Audit::open`].
+    /// Starts the thread that writes. Lines go nowhere until [`Audit::open`].
     pub fn start(metrics: Arc<Metrics>, parts: Arc<Parts>) -> io::Result<Audit> {
-        let (tasks, waiting) = sync_channel(QUEUE);
-        let thread = std::thread::Builder::new().name("tipcast-audit".into()).spawn({
-            let metrics = metrics.clone();
-            move || {
-                let mut writer = Writer { to: None, metrics, complained: None };
-                while catch_unwind(AssertUnwindSafe(|| writer.run(&waiting))).is_err() {
-                    // The line that it held.
-                    writer.metrics.audit_dropped.inc();
-                    parts.restarted(Part::Audit);
-                }
-            }
-        })?;
-        Ok(Audit {
-            on: AtomicBool::new(false),
-            tasks: Some(tasks),
-            metrics,
-            thread: Mutex::new(Some(thread)),
-        })
+        let report = |lost, error: Option<&io::Error>| {
+            let error = error.map(tracing::field::display);
+            tracing::error!(
+                lost,
+                error,
+                "lines of the audit log ([log] audit) were lost: it cannot be written"
+            );
+        };
+        let restarted = move || parts.restarted(Part::Audit);
+        let lines = LineWriter::start("audit", metrics.audit_dropped.clone(), Box::new(report), restarted)?;
+        Ok(Audit { on: AtomicBool::new(false), lines: Some(lines), strangers: Mutex::default() })
     }
 
     /// Lines go there from now on; a file is opened anew, so that one that was moved away is let go. On an error they
     /// go where they went before.
     pub fn open(&self, target: &Target) -> io::Result<()> {
-        let Some(tasks) = &self.tasks else { return Ok(()) };
-        let task = target.open()?.map_or(Task::Close, Task::Open);
-        let on = matches!(task, Task::Open(_));
-        // The queue may be full while the disk hangs; then the lines behind it are lost anyway.
-        tasks.try_send(task).map_err(|_| io::Error::other("the lines before are not written yet"))?;
+        let Some(lines) = &self.lines else { return Ok(()) };
+        let target = target.open()?;
+        let on = target.is_some();
+        lines.set_target(target)?;
         self.on.store(on, Ordering::Release);
         Ok(())
     }
@@ -168,65 +160,82 @@ impl Audit {
         self.on.load(Ordering::Acquire)
     }
 
-    /// Writes a line, soon.
+    /// Writes a line, soon. What strangers choose in it is cut.
     pub fn write(&self, line: &Line<'_>) {
-        let (true, Some(tasks)) = (self.is_on(), &self.tasks) else { return };
-        let Ok(mut text) = serde_json::to_string(line) else { return };
-        text.push('\n');
-        if tasks.try_send(Task::Line(text)).is_err() {
-            self.metrics.audit_dropped.inc();
+        let (true, Some(lines)) = (self.is_on(), &self.lines) else { return };
+        let bounded = Line {
+            feed: line.feed.map(|feed| cut(feed, MAX_FEED)),
+            target: cut(line.target, MAX_TARGET),
+            ..line.clone()
+        };
+        let Ok(mut text) = serde_json::to_vec(&bounded) else { return };
+        text.push(b'\n');
+        lines.write(text);
+    }
+
+    /// Counts a refused request of somebody without a right key. Returns whether it gets a line of its own, because
+    /// the address was quiet before.
+    pub fn is_first_refusal(&self, address: Option<IpAddr>) -> bool {
+        let mut all = self.strangers();
+        let known = all.len() < MAX_ADDRESSES || all.contains_key(&address);
+        match all.entry(address.filter(|_| known)) {
+            Entry::Vacant(quiet) => {
+                quiet.insert(0);
+                true
+            }
+            Entry::Occupied(mut counted) => {
+                *counted.get_mut() += 1;
+                false
+            }
         }
+    }
+
+    /// Writes how many requests of each address were refused since the last time, and forgets those that are quiet.
+    fn summarize(&self) {
+        self.strangers().retain(|address, count| {
+            let count = std::mem::take(count);
+            if count > 0 {
+                let from =
+                    address.map_or_else(|| "other addresses".to_owned(), |address| address.to_string());
+                self.write(&Line {
+                    time: Millis::now(),
+                    key: None,
+                    right: None,
+                    feed: None,
+                    action: "requests",
+                    target: &format!("{count} more from {from}"),
+                    outcome: Outcome::Refused,
+                });
+            }
+            count > 0
+        });
+    }
+
+    /// Summarizes refused requests for as long as it is awaited.
+    pub async fn keep_summarizing(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(SUMMARIZE_EVERY).await;
+            self.summarize();
+        }
+    }
+
+    fn strangers(&self) -> MutexGuard<'_, HashMap<Option<IpAddr>, u64>> {
+        self.strangers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Audit {
     fn drop(&mut self) {
-        self.tasks = None;
-        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        let until = Instant::now() + END_WITHIN;
-        while let Some(thread) = &thread
-            && !thread.is_finished()
-            && Instant::now() < until
-        {
-            std::thread::sleep(Duration::from_millis(5));
+        self.summarize();
+        if let Some(lines) = &self.lines {
+            lines.flush(END_WITHIN);
         }
     }
 }
 
-struct Writer {
-    to: Option<Box<dyn Write + Send>>,
-    metrics: Arc<Metrics>,
-    complained: Option<Instant>,
-}
-
-impl Writer {
-    /// Until nobody writes any more.
-    fn run(&mut self, waiting: &Receiver<Task>) {
-        loop {
-            match waiting.recv_timeout(Duration::from_secs(3_600)) {
-                Ok(Task::Line(text)) => {
-                    faults::pass_blocking("audit");
-                    self.write(&text);
-                }
-                Ok(Task::Open(to)) => self.to = Some(to),
-                Ok(Task::Close) => self.to = None,
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
-        }
-    }
-
-    fn write(&mut self, text: &str) {
-        let Some(to) = &mut self.to else { return };
-        // In one call, so that lines of several processes do not mix.
-        let Err(error) = to.write_all(text.as_bytes()).and_then(|()| to.flush()) else { return };
-        self.metrics.audit_dropped.inc();
-        let now = Instant::now();
-        if self.complained.is_none_or(|at| now.duration_since(at) >= COMPLAIN_EVERY) {
-            self.complained = Some(now);
-            tracing::error!(%error, "the audit log ([log] audit) cannot be written; its lines are lost");
-        }
-    }
+/// The beginning of a text, whole characters.
+fn cut(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
 }
 
 #[cfg(test)]
@@ -255,10 +264,7 @@ mod tests {
                     \"action\":\"DELETE rows\",\"target\":\"e-1\",\"outcome\":\"done\"}\n";
         let moved = dir.path().join("audit.log.1");
         let wait = |path: &std::path::Path| {
-            let until = Instant::now() + Duration::from_secs(20);
-            while std::fs::read_to_string(path).unwrap_or_default().is_empty() && Instant::now() < until {
-                std::thread::yield_now();
-            }
+            audit.lines.as_ref().unwrap().flush(Duration::from_secs(20));
             std::fs::read_to_string(path).unwrap()
         };
         assert_eq!(wait(&file), told, "what came before the file was opened is not in it");
@@ -270,5 +276,58 @@ mod tests {
         assert!(audit.open(&unwritable).is_err() && audit.is_on(), "it goes on where it was");
         audit.open(&Target::Nowhere).unwrap();
         assert!(!audit.is_on());
+    }
+
+    #[test]
+    fn refused_requests_of_an_address_are_a_line_and_then_a_count() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let file = dir.path().join("audit.log");
+        let audit = Audit::start(Arc::default(), Arc::default()).unwrap();
+        audit.open(&Target::File(file.clone())).unwrap();
+        let (one, other) = (Some(IpAddr::from([10, 0, 0, 1])), Some(IpAddr::from([10, 0, 0, 2])));
+        assert!(audit.is_first_refusal(one) && audit.is_first_refusal(other));
+        assert_eq!((0..99).filter(|_| audit.is_first_refusal(one)).count(), 0);
+        audit.summarize();
+        assert!(
+            !audit.is_first_refusal(one) && audit.is_first_refusal(other),
+            "who was quiet has a line again"
+        );
+        audit.summarize();
+        audit.summarize();
+        assert!(audit.strangers().is_empty(), "quiet ones are forgotten");
+        drop(audit);
+        let text = std::fs::read_to_string(&file).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let targets: Vec<_> = lines.map(|line| line["target"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(targets, ["99 more from 10.0.0.1", "1 more from 10.0.0.1"]);
+    }
+
+    #[test]
+    fn addresses_beyond_a_thousand_share_a_line() {
+        let audit = Audit::default();
+        let addresses = (0..100_000u32).map(|n| Some(IpAddr::from(n.to_be_bytes())));
+        let first = addresses.filter(|address| audit.is_first_refusal(*address)).count();
+        assert_eq!((first, audit.strangers().len()), (MAX_ADDRESSES + 1, MAX_ADDRESSES + 1));
+    }
+
+    #[test]
+    fn what_a_client_chooses_in_a_line_is_cut() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let file = dir.path().join("audit.log");
+        let audit = Audit::start(Arc::default(), Arc::default()).unwrap();
+        audit.open(&Target::File(file.clone())).unwrap();
+        let long = "é".repeat(5_000);
+        audit.write(&Line {
+            time: Millis(0),
+            key: None,
+            right: None,
+            feed: Some(&long),
+            action: "PUT blocks",
+            target: &long,
+            outcome: Outcome::Refused,
+        });
+        drop(audit);
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.len() < 500 && text.contains(&format!("\"{}\"", "é".repeat(32))), "{text}");
     }
 }

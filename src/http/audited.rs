@@ -8,7 +8,7 @@ use actix_web::{HttpMessage, HttpRequest};
 
 use super::Gate;
 use super::access::{Access, Asked, Entry, find};
-use super::door::{Caller, Identity};
+use super::door::{Caller, Head, Identity};
 use super::problem::ApiError;
 use crate::auth::audit::{Line, Outcome};
 use crate::auth::{Key, Right};
@@ -46,6 +46,12 @@ pub(super) fn note<B>(gate: &Gate, answer: &ServiceResponse<B>, identity: Option
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Outcome::Refused,
         _ => Outcome::Failed,
     };
+    // Decided before the line is composed: a flood of strangers costs a look into a table.
+    if is_stranger(outcome, answer.response().error(), identity)
+        && !gate.audit.is_first_refusal(gate.door.counted_address(&Head::of(req)))
+    {
+        return;
+    }
     let extensions = req.extensions();
     let detail = extensions.get::<Detail>().map(|detail| detail.0);
     let (action, target) = words(method, entry, path, detail);
@@ -60,8 +66,12 @@ pub(super) fn note<B>(gate: &Gate, answer: &ServiceResponse<B>, identity: Option
     });
 }
 
-/// Writes that a watcher's key was refused after its handshake; none is one that nobody knows.
+/// Writes that a watcher's key was refused after its handshake; `None` is a key that is not known.
 pub(super) fn refused_watcher(gate: &Gate, key: Option<&Key>, feed: Option<&FeedId>) {
+    // Sockets do not remember their address; those of all addresses share a line.
+    if !gate.audit.is_on() || key.is_none() && !gate.audit.is_first_refusal(None) {
+        return;
+    }
     gate.audit.write(&Line {
         time: Millis::now(),
         key: key.map(|key| &*key.name),
@@ -71,6 +81,16 @@ pub(super) fn refused_watcher(gate: &Gate, key: Option<&Key>, feed: Option<&Feed
         target: "",
         outcome: Outcome::Refused,
     });
+}
+
+/// Whether nothing was done for somebody who has not shown a right key, or asks too often. The name of a signing key
+/// is no secret, so a request that names one proves nothing before its signature is found right.
+fn is_stranger(outcome: Outcome, error: Option<&actix_web::Error>, identity: Option<&Identity>) -> bool {
+    let error = error.and_then(|error| error.as_error::<ApiError>());
+    let unproved = matches!(error, Some(ApiError::BadSignature(_) | ApiError::RateLimited(_)));
+    let has_key = matches!(identity, Some(Identity::Key(_))) && !unproved;
+    // Without any keys nobody shows one, and changes are lines all the same.
+    outcome != Outcome::Done && !has_key
 }
 
 /// A key that is none, or may not. Strangers without a key, and viewers, are no line each.

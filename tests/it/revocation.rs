@@ -231,3 +231,33 @@ async fn changes_and_refused_keys_are_lines_of_the_audit_log_and_secrets_are_not
         assert!(!text.contains(secret), "{text}");
     }
 }
+
+#[tokio::test]
+async fn thousands_of_refused_requests_of_a_stranger_are_two_short_lines_of_the_audit_log() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let file = dir.path().join("audit.log");
+    let app = TestApp::with(&Backing::folder(), |config| {
+        config.auth.producer_keys = vec![PRODUCER.to_owned().into()];
+        config.log.audit = file.display().to_string();
+    })
+    .await;
+    let path = format!("/v1/feeds/show/blocks/{}", "x".repeat(8_000));
+    for n in 0..2_000 {
+        let key = if n % 2 == 0 { "tck_wrong" } else { "no key at all" };
+        let said = ask(&app, key, "PUT", &path, None).await;
+        assert!(matches!(said.status, 401 | 429), "{said:?}");
+    }
+    // A key that is known has its lines all the same.
+    ask(&app, PRODUCER, "POST", "/v1/viewers/ann/revoke", None).await;
+    app.stop().await;
+    let text = std::fs::read_to_string(&file).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of_strangers: Vec<_> = lines.iter().filter(|line| line["key"].is_null()).collect();
+    let counted = |line: &&&Value| line["action"] == "requests";
+    let count = |line: &Value| line["target"].as_str().unwrap().split(' ').next().unwrap().parse::<u64>();
+    let counts: u64 = of_strangers.iter().filter(counted).map(|line| count(line).unwrap()).sum();
+    assert_eq!(counts, 2_000 - of_strangers.iter().filter(|line| !counted(line)).count() as u64, "{text}");
+    // A summary every ten seconds, on a machine that is slow.
+    assert!(text.len() < 16 << 10, "{} bytes", text.len());
+    assert_eq!(lines.iter().filter(|line| line["key"] == "producer_keys[1]").count(), 1);
+}
