@@ -179,6 +179,7 @@ fn main() -> ExitCode {
         Some(Command::CheckConfig { file, settings: own }) => match load(settings.under(own).reading(file)) {
             Ok(config) => {
                 config.warnings().iter().for_each(|warning| console::complain(format!("warning: {warning}")));
+                config.notes().iter().for_each(|note| console::complain(format!("note: {note}")));
                 print("the configuration is fine\n")
             }
             Err(error) => refuse(USAGE, &error),

@@ -194,7 +194,7 @@ async fn serve_until(
     let summarizing = tokio::spawn(gate.audit.clone().keep_summarizing());
     let following = revocations::follow(&gate, &parts).await;
     live.limit(watch_limits(&config));
-    config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
+    config.warnings().iter().chain(&config.notes()).for_each(|warning| tracing::warn!("{warning}"));
     let door = gate.clone();
     let inbound =
         Inbound::new(inbound_settings(&config), descriptors.bounds(&config), live.metrics().clone());
@@ -369,7 +369,7 @@ fn reload(
     if let Err(why) = logs::set_level(&config.log) {
         tracing::error!("[log] level stays as it was: {why}");
     }
-    config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
+    config.warnings().iter().chain(&config.notes()).for_each(|warning| tracing::warn!("{warning}"));
     let all = |keys: &[String]| if keys.is_empty() { "nothing".to_owned() } else { keys.join(", ") };
     tracing::info!("the configuration was read again; changed: {}", all(&changed));
     if !waiting.is_empty() {

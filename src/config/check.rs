@@ -41,16 +41,15 @@ impl Config {
         let beyond = self.listen_address().is_ok_and(|address| !address.ip().is_loopback());
         if beyond && self.http.insecure && !self.has_keys() {
             all.push(format!(
-                "[http] insecure: whoever reaches {} may write to every feed; set [auth] producer_keys \
+                "[http] insecure: everybody who reaches {} may write to every feed; set [auth] producer_keys \
                  unless something in front keeps strangers out",
                 self.http.listen
             ));
         }
         if !self.http.trusted_proxies.is_empty() && !self.has_keys() {
             all.push(
-                "[http] trusted_proxies are set and there are no [auth] keys: what comes through a proxy is refused \
-                 (403) unless it is open to every viewer, or, with insecure, anybody may write. Make a key with \
-                 `tipcast key new`"
+                "[http] trusted_proxies are set and there are no [auth] keys: the proxy lets everybody write, or, where \
+                 it is seen to be one, nobody (403). Make a key with `tipcast key new`"
                     .into(),
             );
         }
@@ -85,6 +84,25 @@ impl Config {
             ));
         }
         all
+    }
+
+    /// What everybody who runs this configuration must know, although nothing is wrong with it.
+    pub fn notes(&self) -> Vec<String> {
+        if self.has_keys() {
+            return Vec::new();
+        }
+        let but = match self.http.insecure {
+            true => "",
+            false => {
+                " Requests that are seen to come through a proxy get 403, but a tunnel (ssh -R) or a proxy that adds no \
+                 header looks like a program of this machine."
+            }
+        };
+        vec![format!(
+            "there are no [auth] keys: everybody who reaches {} may write to every feed.{but} Make a key with `tipcast key \
+             new` before others can reach it",
+            self.http.listen
+        )]
     }
 
     /// `unready_ms` and `drain_ms` as they are kept: together never so long that running requests would

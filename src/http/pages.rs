@@ -105,6 +105,8 @@ struct IndexPage<'a> {
     words: &'static Words,
     /// The language that was asked for by name, to be kept in links.
     lang: Option<&'a str>,
+    /// There are no keys.
+    no_keys: bool,
 }
 
 #[derive(Template)]
@@ -156,7 +158,7 @@ fn asked(req: &HttpRequest, wish: &str) -> Option<String> {
 }
 
 /// `GET /`, with `?feed=` to select a feed and `?lang=` a language.
-async fn index(req: HttpRequest) -> Result<HttpResponse, ApiError> {
+async fn index(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = asked(&req, "feed").and_then(|name| name.parse().ok()).or_else(|| "demo".parse().ok());
     let feed = feed.ok_or(ApiError::Internal)?;
     let lang = asked(&req, "lang");
@@ -164,7 +166,8 @@ async fn index(req: HttpRequest) -> Result<HttpResponse, ApiError> {
     let lang = lang.is_some().then_some(words.lang);
     let mut answer = secured(HttpResponse::Ok());
     answer.insert_header((VARY, "Accept-Language")).insert_header(("Content-Language", words.lang));
-    page(answer, &IndexPage { feed, words, lang })
+    let no_keys = gate.door.has_no_keys();
+    page(answer, &IndexPage { feed, words, lang, no_keys })
 }
 
 /// `GET /admin`, with `?lang=` for a language. What it shows comes from the API, with the key that it asks for.

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use actix_web::HttpRequest;
-use actix_web::http::Method;
 use actix_web::http::header::{HeaderMap, HeaderName};
+use actix_web::http::{Method, Version};
 
 /// What a request says before its body, and from where it came. Borrowed from whatever holds it.
 #[derive(Clone, Copy)]
@@ -18,6 +18,8 @@ pub struct Head<'a> {
     pub query: &'a str,
     /// Where the connection comes from.
     pub peer: Option<SocketAddr>,
+    /// It is HTTP/1.0, as proxies speak that add no header of their own.
+    pub is_http_1_0: bool,
     /// The host that HTTP/2, or an absolute address, names beside the headers.
     authority: Option<&'a str>,
     headers: Headers<'a>,
@@ -37,12 +39,13 @@ impl<'a> Head<'a> {
             path: req.uri().path(),
             query: req.query_string(),
             peer: req.peer_addr(),
+            is_http_1_0: req.version() == Version::HTTP_10,
             authority: req.uri().authority().map(|authority| authority.as_str()),
             headers: Headers::Map(req.headers()),
         }
     }
 
-    /// Of a GET that was read line by line; `path` and `query` are as they were sent.
+    /// Of a GET of HTTP/1.1 that was read line by line; `path` and `query` are as they were sent.
     pub fn read(
         path: &'a str,
         query: &'a str,
@@ -50,7 +53,7 @@ impl<'a> Head<'a> {
         peer: SocketAddr,
     ) -> Head<'a> {
         let (method, headers) = (&Method::GET, Headers::Lines(lines));
-        Head { method, path, query, peer: Some(peer), authority: None, headers }
+        Head { method, path, query, peer: Some(peer), is_http_1_0: false, authority: None, headers }
     }
 
     /// The host named beside the headers.
@@ -79,6 +82,14 @@ impl<'a> Head<'a> {
         match self.headers {
             Headers::Map(map) => map.contains_key(name),
             Headers::Lines(lines) => lines.iter().any(|line| line.name.eq_ignore_ascii_case(name.as_str())),
+        }
+    }
+
+    /// Whether a header has a name of which this holds. Names may come in any case.
+    pub fn has_name(&self, holds: impl Fn(&str) -> bool) -> bool {
+        match self.headers {
+            Headers::Map(map) => map.keys().any(|name| holds(name.as_str())),
+            Headers::Lines(lines) => lines.iter().any(|line| holds(line.name)),
         }
     }
 

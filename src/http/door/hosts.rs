@@ -5,25 +5,20 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use actix_web::http::header::{
-    FORWARDED, HOST, HeaderName, VIA, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO,
-};
+use actix_web::http::header::{HOST, HeaderName};
 use url::{Host, Url};
 
 use super::Head;
 
-/// What proxies add to a request. One of them means that the request may come from anywhere, whatever
-/// its peer's address is.
-const PROXY_HEADERS: [HeaderName; 8] = [
-    FORWARDED,
-    X_FORWARDED_FOR,
-    X_FORWARDED_HOST,
-    X_FORWARDED_PROTO,
-    HeaderName::from_static("x-real-ip"),
-    VIA,
-    HeaderName::from_static("cf-connecting-ip"),
-    HeaderName::from_static("true-client-ip"),
-];
+/// Headers that proxies and tunnels add. One of them means that the request may come from anywhere, whatever its
+/// peer's address is. Compared in lower case.
+const PROXY_HEADERS: [&str; 4] = ["forwarded", "via", "x-real-ip", "client-ip"];
+
+/// How families of such headers begin.
+const PROXY_PREFIXES: [&str; 5] = ["x-forwarded", "x-original-", "cf-", "fastly-", "tailscale-"];
+
+/// How a family of such headers ends.
+const PROXY_SUFFIX: &str = "-client-ip";
 
 /// `[http] hosts`, read: the names by which the server may be asked; none is any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,12 +62,20 @@ pub(super) fn asked<'a>(head: &Head<'a>) -> Option<&'a str> {
     }
 }
 
-/// Whether a request can only come from a program of this machine: from a loopback address, to a loopback
-/// name, and through no proxy.
-pub(super) fn is_local(host: Option<&str>, head: &Head<'_>) -> bool {
+/// Whether a request looks like one of a program of this machine: from a loopback address, to a loopback name, and
+/// through no proxy that can be seen. A tunnel that passes bytes on unchanged (`ssh -R`), and a proxy that speaks
+/// HTTP/1.1 and adds no header, look the same.
+pub(super) fn looks_local(host: Option<&str>, head: &Head<'_>) -> bool {
     head.peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback())
         && host.is_some_and(is_loopback)
-        && !PROXY_HEADERS.iter().any(|name| head.has(name))
+        && !head.is_http_1_0
+        && !head.has_name(|name| is_of_proxy(&name.to_ascii_lowercase()))
+}
+
+fn is_of_proxy(name: &str) -> bool {
+    PROXY_HEADERS.contains(&name)
+        || PROXY_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || name.ends_with(PROXY_SUFFIX)
 }
 
 /// Whether this is `localhost`, in 127.0.0.0/8, or `[::1]`, with or without a port.

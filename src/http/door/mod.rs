@@ -347,6 +347,11 @@ impl Door {
         }
     }
 
+    /// Whether nobody has a key, so that everybody who reaches the server may write.
+    pub fn has_no_keys(&self) -> bool {
+        self.now.load().rules.keys.is_empty()
+    }
+
     /// A place for the watcher that asks.
     pub fn place(&self, head: &Head<'_>) -> Result<WatcherPlace, Full> {
         let now = self.now.load();
@@ -430,11 +435,11 @@ impl Rules {
     }
 
     /// Whether a request that is not open to viewers cannot be answered while nobody has a key: reaching the
-    /// server is the only permission there is then, so only programs of this machine have it. `insecure`
-    /// gives it to everybody, but for looking after all feeds, which needs more than being there.
+    /// server is the only permission there is then, so only what looks like a program of this machine has it.
+    /// `insecure` gives it to everybody, but for looking after all feeds, which needs more than being there.
     fn needs_keys(&self, want: Want, host: Option<&str>, head: &Head<'_>) -> bool {
         let open = self.insecure && want != Want::Admin;
-        self.keys.is_empty() && !open && !hosts::is_local(host, head)
+        self.keys.is_empty() && !open && !hosts::looks_local(host, head)
     }
 
     /// What a page may want. Programs are not pages.

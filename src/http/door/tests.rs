@@ -141,13 +141,25 @@ fn without_keys_only_programs_of_this_machine_do_what_is_not_open_to_viewers() {
             "X-Forwarded-For",
             "X-Forwarded-Host",
             "X-Forwarded-Proto",
+            "X-Forwarded",
+            "X-Forwarded-Prefix",
+            "X-Original-Forwarded-For",
+            "X-Original-URL",
             "X-Real-IP",
             "Via",
             "CF-Connecting-IP",
+            "cf-ray",
             "True-Client-IP",
+            "X-Cluster-Client-IP",
+            "Client-IP",
+            "Fastly-FF",
+            "Tailscale-User-Login",
         ] {
             let headers = [HERE, (name, "127.0.0.1")];
             assert_eq!(says_to(&open, "127.0.0.1:9", line, &headers), "keys-needed", "{line} {name}");
+        }
+        for name in ["X-Request-Id", "Traceparent", "X-Forward", "X-Originally", "CFO", "Client-IPs"] {
+            assert_eq!(says_to(&open, "127.0.0.1:9", line, &[HERE, (name, "1")]), "in", "{line} {name}");
         }
         let rebound = [("Host", "evil.example:8080"), ("Origin", "http://evil.example:8080")];
         assert_eq!(says_to(&open, "127.0.0.1:9", line, &rebound), "keys-needed", "{line}");

@@ -46,6 +46,8 @@ words! {
     show_refund: "Refund my last gift", "退回我的上一份礼物";
     key: "Producer key", "生产者密钥";
     key_hint: "This gateway takes gifts only with a key.", "此网关只接受带密钥的礼物。";
+    no_keys: "There are no keys: everybody who reaches this port may write.", "没有设置密钥：任何能访问此端口的人都可以写入。";
+    no_keys_more: "So do proxies and tunnels on this machine, for everybody whom they let in. Before you open it to others, make a key:", "本机上的代理和隧道也会替它们放行的所有人写入。对外开放之前，请先创建密钥：";
     send: "Send", "送出";
     burst: "Burst", "礼物雨";
     state: "Connection", "连接";

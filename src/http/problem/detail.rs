@@ -48,7 +48,7 @@ impl ApiError {
             }
             ApiError::KeysNeeded => {
                 "there are no keys, so this is answered only to programs of this machine that ask a loopback name \
-                 and use no proxy; make a key with `tipcast key new` and put its hash into [auth] producer_keys"
+                 over HTTP/1.1, without a header that proxies add; make a key with `tipcast key new` and put its hash into [auth] producer_keys"
                     .to_owned()
             }
             ApiError::Misdirected => {

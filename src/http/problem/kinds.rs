@@ -69,7 +69,8 @@ kinds! {
     KEYS_NEEDED = "keys-needed", FORBIDDEN, "Keys are needed for that",
         "The server has no keys. Then what is not open to every viewer (writing, reports, scheduled gifts, holds, /admin) \
          is answered only to programs of the same machine, which ask it by a loopback name (localhost, 127.0.0.1, [::1]) \
-         and not through a proxy. Nothing was done. To open it, make a key with `tipcast key new`, put its hash into \
+         over HTTP/1.1 and without any header that proxies add (Forwarded, Via, X-Forwarded-For, X-Real-IP and the \
+         like). Nothing was done. To open it, make a key with `tipcast key new`, put its hash into \
          [auth] producer_keys and reload the configuration; or run with --insecure where something in front keeps \
          strangers out.";
     BLOCKED = "blocked", FORBIDDEN, "The user is blocked",

@@ -1,5 +1,8 @@
 //! Without keys, and `[http] hosts`: by which names the server is asked, and by whom.
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
 use super::ask;
 use crate::support::TestApp;
 use crate::support::api::{Api, Said};
@@ -68,6 +71,59 @@ async fn trusted_proxies_without_keys_are_warned_about_at_the_start() {
     gateway.wait();
     let said = gateway.said();
     assert!(said.contains("trusted_proxies") && said.contains("tipcast key new"), "{said}");
+}
+
+/// What nginx does by `proxy_pass http://127.0.0.1:8080;` and nothing else: HTTP/1.0 to a loopback name, no header of its own.
+#[tokio::test]
+async fn without_keys_a_proxy_that_adds_no_header_is_seen_by_its_http_1_0() {
+    let app = TestApp::start().await;
+    let body = gift("g").json().to_string();
+    for (version, status) in [("1.0", 403), ("1.1", 201)] {
+        let request = format!(
+            "POST /v1/feeds/show/gifts HTTP/{version}\r\nHost: {}\r\nConnection: close\r\nUser-Agent: curl/8\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            app.authority(),
+            body.len()
+        );
+        let mut stream = TcpStream::connect(app.authority()).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let line = answer.lines().next().unwrap();
+        assert!(
+            line.ends_with(&format!(" {status} {}", if status == 201 { "Created" } else { "Forbidden" })),
+            "{answer}"
+        );
+        assert_eq!(answer.contains("/problems/keys-needed"), status == 403, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn without_keys_the_start_the_first_page_and_check_config_say_that_everybody_who_reaches_it_may_write()
+{
+    let said = "everybody who reaches";
+    let app = TestApp::start().await;
+    assert!(app.get("/").await.text.contains(said));
+    let keyed = TestApp::with(&Backing::folder(), |config| {
+        config.auth.producer_keys = vec!["producer-0123456789".to_owned().into()];
+    })
+    .await;
+    assert!(!keyed.get("/").await.text.contains(said));
+    let dir = tempfile::TempDir::new().unwrap();
+    let args = |more: &[&str]| {
+        let mut args: Vec<String> = more.iter().map(|it| (*it).to_owned()).collect();
+        args.extend(["--data-dir".to_owned(), dir.path().display().to_string()]);
+        args
+    };
+    let (status, told) = Process::run(&args(&["check-config"]));
+    assert!(status.success() && told.contains(said) && told.contains("tunnel"), "{told}");
+    let mut gateway = Process::start("127.0.0.1:0", args(&[]), vec![]);
+    gateway.terminate();
+    gateway.wait();
+    assert!(gateway.said().contains(said), "{}", gateway.said());
+    let keys = vec![("TIPCAST_AUTH__PRODUCER_KEYS".to_owned(), format!("sha256:{}", "0".repeat(64)))];
+    let (_, told) = Process::run_with(&args(&["check-config"]), keys);
+    assert!(!told.contains(said), "{told}");
 }
 
 /// What packages ship begins with a key, and never opens the server to whoever comes.
