@@ -6,6 +6,7 @@ use actix_http::ConnectionType;
 use actix_web::body::BoxBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::StatusCode;
+use actix_web::http::header::{HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use actix_web::middleware::Next;
 use actix_web::{HttpMessage, HttpResponse, web};
 use futures_util::FutureExt;
@@ -113,6 +114,10 @@ fn dress(
     let asks_for_more = req.head().connection_type() == ConnectionType::Upgrade;
     if asks_for_more && answer_head.status() != StatusCode::SWITCHING_PROTOCOLS {
         answer_head.head_mut().set_connection_type(ConnectionType::Close);
+    }
+    // What a source answers may hold text of a delivery, such as a challenge.
+    if req.path().starts_with("/in/") {
+        answer_head.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     }
     gate.door.cors(&Head::of(&req), answer_head.headers_mut());
     if let Some(budget) = budget {

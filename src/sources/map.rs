@@ -49,9 +49,14 @@ pub fn id(
     headers: &dyn Headers,
     root: Node<'_>,
 ) -> Result<GiftId, Refusal> {
-    let Some(event) = (Found { headers, root }).first(&rule.map.id) else {
+    let found = Found { headers, root };
+    let Some(mut event) = found.first(&rule.map.id) else {
         return Err(Refusal::Unmapped(format!("there is no id at {}", spelled(&rule.map.id))));
     };
+    for part in rule.map.id_with.iter().filter_map(|place| found.first(std::slice::from_ref(place))) {
+        event.push('\n');
+        event.push_str(&part);
+    }
     let plain = format!("{}:{event}", owner.source);
     if let Ok(id) = plain.parse() {
         return Ok(id);

@@ -114,8 +114,11 @@ pub struct EventRule {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Map {
-    /// What makes the event one of its own, the same in a retry and a refund.
+    /// What makes the event one of its own, the same in a retry and a refund. Only what the signature covers.
     pub id: Vec<Place>,
+    /// Further parts of the id: all of these that hold something.
+    #[serde(default)]
+    pub id_with: Vec<Place>,
     /// The giver's id.
     #[serde(default)]
     pub user_id: Vec<Place>,
@@ -151,6 +154,16 @@ pub enum Place {
     Fixed(String),
 }
 
+impl Place {
+    /// Whether a signature of this scheme covers it. What it does not cover, anybody who repeats a delivery can change.
+    pub fn is_signed(&self, scheme: &Scheme) -> bool {
+        match self {
+            Place::Header(name) => scheme.signed_headers().contains(&name.as_str()),
+            Place::Body(_) | Place::Fixed(_) => true,
+        }
+    }
+}
+
 impl From<String> for Place {
     fn from(text: String) -> Place {
         match text.strip_prefix("header:") {
@@ -177,10 +190,13 @@ mod tests {
         for preset in presets {
             assert_eq!(preset.verify.is_none(), preset.name == "custom");
             for rule in &preset.event {
-                let Map { id, user_id, user_hash, user_name, amount, currency, message, count } = &rule.map;
-                let places = [id, user_id, user_hash, user_name, amount, currency, message, count];
+                let Map { id, id_with, user_id, user_hash, user_name, amount, currency, message, count } =
+                    &rule.map;
+                let places = [id, id_with, user_id, user_hash, user_name, amount, currency, message, count];
                 for place in places.into_iter().flatten() {
                     assert!(!matches!(place, Place::Body(pointer) if !is_pointer(pointer)), "{place:?}");
+                    let signed = preset.verify.as_ref().is_some_and(|scheme| place.is_signed(scheme));
+                    assert!(signed, "{}: the signature does not cover {place:?}", preset.name);
                 }
                 let conditions = rule.when.iter().chain(&rule.named_when).chain(&rule.message_when);
                 assert!(conditions.clone().all(|condition| is_pointer(&condition.pointer)), "{rule:?}");

@@ -289,6 +289,25 @@ mod tests {
     }
 
     #[test]
+    fn only_headers_that_the_signature_covers_can_be_mapped() {
+        let map = |id: &str| json!({"id": id, "user_name": "/who"});
+        let of = |verify: Value, id: &str| with(with(custom(), "verify", verify), "map", map(id));
+        let hmac = || json!({"scheme": "hmac-sha256", "header": "X-Sig"});
+        let token = || json!({"scheme": "body-token", "pointer": "/token"});
+        let standard = || json!({"scheme": "standard-webhooks"});
+        for (verify, id) in
+            [(hmac(), "header:X-Id"), (token(), "header:webhook-id"), (standard(), "header:X-Id")]
+        {
+            assert_eq!(pointers(&of(verify, id)), ["/map/id"], "{id}");
+        }
+        assert!(parse(&of(standard(), "header:Webhook-Id")).is_ok());
+        let refund = json!({"when": [{"pointer": "/kind", "equals": "refund"}], "id": "header:X-Of"});
+        assert_eq!(pointers(&with(custom(), "refund", refund)), ["/refund/id"]);
+        let amount = json!({"id": "/id", "amount": "header:X-Sum"});
+        assert_eq!(pointers(&with(custom(), "map", amount)), ["/map/amount"]);
+    }
+
+    #[test]
     fn what_a_preset_maps_may_be_mapped_otherwise() {
         let own = with(kofi(), "map", json!({"user_name": "/nickname"}));
         let rules = parse(&own).unwrap().rules;

@@ -66,6 +66,17 @@ pub enum Scheme {
     Twitch,
 }
 
+impl Scheme {
+    /// The headers that the signature covers beside the body, in lower case.
+    pub fn signed_headers(&self) -> &'static [&'static str] {
+        match self {
+            Scheme::Hmac { .. } | Scheme::BodyToken { .. } | Scheme::Stripe => &[],
+            Scheme::StandardWebhooks => &["webhook-id", "webhook-timestamp"],
+            Scheme::Twitch => &["twitch-eventsub-message-id", "twitch-eventsub-message-timestamp"],
+        }
+    }
+}
+
 /// Judges the signature of a delivery. A token inside the body is judged by [`check_token`].
 pub fn check(
     scheme: &Scheme,
@@ -143,20 +154,31 @@ pub fn check_token(pointer: &str, credential: &str, root: Node<'_>) -> Result<()
     }
 }
 
-/// What Twitch asks before it sends anything, and says when it stops. None for a notification.
+/// What Twitch asks before it sends anything, and says when it stops. `None` for a notification.
+///
+/// Twitch does not sign the header that names the type of a message, so the signed body decides: a notification with
+/// another type in its header must not look like a revocation. A type that is not known is never a notification.
 pub fn twitch_handshake(headers: &dyn Headers, root: Node<'_>) -> Result<Option<Event>, Refusal> {
+    let kind = headers.get("twitch-eventsub-message-type");
+    if !matches!(kind, Some("notification" | "webhook_callback_verification" | "revocation")) {
+        return Ok(Some(Event::Ignored("a message of Twitch of a type that is not known".into())));
+    }
     let text = |pointer: &str| root.at(pointer).and_then(Node::text);
-    match headers.get("twitch-eventsub-message-type") {
-        Some("webhook_callback_verification") => match text("/challenge") {
-            Some(challenge) => Ok(Some(Event::Challenge(challenge))),
-            None => Err(Refusal::Unreadable("the body holds no challenge".into())),
-        },
-        Some("revocation") => {
-            let kind = text("/subscription/type").unwrap_or_else(|| "a subscription".into());
-            let why = text("/subscription/status").unwrap_or_else(|| "no reason given".into());
-            Ok(Some(Event::Revoked(format!("Twitch revoked {kind}: {why}; subscribe again"))))
+    if root.at("/event").is_some() {
+        return Ok(None);
+    }
+    if let Some(challenge) = text("/challenge") {
+        return Ok(Some(Event::Challenge(challenge)));
+    }
+    match text("/subscription/status").filter(|status| status != "enabled") {
+        Some(why) => {
+            let what = text("/subscription/type").unwrap_or_else(|| "a subscription".into());
+            Ok(Some(Event::Revoked(format!("Twitch revoked {what}: {why}; subscribe again"))))
         }
-        _ => Ok(None),
+        None if kind == Some("webhook_callback_verification") => {
+            Err(Refusal::Unreadable("the body holds no challenge".into()))
+        }
+        None => Ok(Some(Event::Ignored("a message of Twitch without an event".into()))),
     }
 }
 

@@ -68,7 +68,14 @@ impl Intake<'_> {
         headers: &dyn Headers,
         body: &[u8],
     ) -> Result<HttpResponse, ApiError> {
-        let settings = settings_of(source)?;
+        let settings = match settings_of(source) {
+            Ok(settings) => settings,
+            Err(error) => {
+                let why = "its settings are not valid any more; PUT the source again, the answer says what is wrong";
+                self.note(SourceNote::wrong(SourceOutcome::Refused, why)).await;
+                return Err(error);
+            }
+        };
         let owner = Owner { source: &self.name, salt: &source.salt };
         match sources::receive(&settings, owner, headers, body, self.now) {
             Ok(Event::Gift { gift, .. }) => self.show(*gift).await,

@@ -72,6 +72,9 @@ pub(super) fn read_rules(
     if custom && map.is_some() && events.iter().any(|rule| rule.map.id.is_empty()) {
         faults.push(fault("/map/id", "is required: what is the same when the platform repeats itself"));
     }
+    if let Some(scheme) = &verify {
+        check_signed(map.as_ref().and_then(Option::as_ref), refund.as_ref(), scheme, faults);
+    }
     // A refund may look like a payment otherwise.
     events.splice(0..0, refund);
     Some((Rules { verify: verify?, body: form, events }, amount_named))
@@ -91,9 +94,40 @@ fn allowed<'a>(
     allowed.then_some(field)
 }
 
+/// Refuses headers that the signature does not cover: who repeats a delivery with another one would have it count again.
+fn check_signed(map: Option<&Map>, refund: Option<&EventRule>, scheme: &Scheme, faults: &mut Vec<Fault>) {
+    let own = map.into_iter().flat_map(|map| {
+        let Map { id, id_with: _, user_id, user_hash: _, user_name, amount, currency, message, count } = map;
+        [
+            ("/map/id", id),
+            ("/map/user_id", user_id),
+            ("/map/user_name", user_name),
+            ("/map/amount", amount),
+            ("/map/currency", currency),
+            ("/map/message", message),
+            ("/map/count", count),
+        ]
+    });
+    for (pointer, places) in own.chain(refund.map(|rule| ("/refund/id", &rule.map.id))) {
+        if places.iter().all(|place| place.is_signed(scheme)) {
+            continue;
+        }
+        let or = match scheme.signed_headers() {
+            [] => String::new(),
+            names => format!(", or header:{}", names.join(" or header:")),
+        };
+        let why = "is a header that the signature does not cover, so a repeated delivery with another value would count \
+                   again; name a place in the body";
+        faults.push(fault(pointer, format!("{why}{or}")));
+    }
+}
+
 /// What the source says itself goes before what its preset says.
 fn lay_over(map: &mut Map, own: &Map) {
-    let Map { id, user_id, user_hash: _, user_name, amount, currency, message, count } = own;
+    let Map { id, id_with: _, user_id, user_hash: _, user_name, amount, currency, message, count } = own;
+    if !id.is_empty() {
+        map.id_with.clear();
+    }
     for (to, from) in [
         (&mut map.id, id),
         (&mut map.user_id, user_id),
@@ -218,6 +252,7 @@ fn read_map(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Map> {
     };
     let map = Map {
         id: one("id", faults),
+        id_with: vec![],
         user_id: one("user_id", faults),
         user_hash: vec![],
         user_name: one("user_name", faults),

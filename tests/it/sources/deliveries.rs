@@ -11,6 +11,8 @@ on_both_stores![
     nothing_private_reaches_rows_or_reports,
     money_that_does_not_fit_is_refused_and_told,
     twitch_asks_and_is_answered_in_plain_text,
+    a_delivery_that_is_repeated_with_other_unsigned_headers_counts_once,
+    no_browser_guesses_the_type_of_an_answer_of_a_source,
     what_is_not_shown_is_answered_and_counted,
     bodies_that_are_too_large_or_no_json_are_refused,
 ];
@@ -202,4 +204,41 @@ async fn bodies_that_are_too_large_or_no_json_are_refused() {
     deliver(&app, &path, coffee("{\"a\":"), "{\"a\":").await.problem(400);
     // Without a signature nobody learns whether it was JSON.
     deliver(&app, &path, vec![], "{\"a\":").await.problem(401);
+}
+
+async fn a_delivery_that_is_repeated_with_other_unsigned_headers_counts_once() {
+    let app = gateway().await;
+    let path = set(&app, "sponsors", "github", &settings("github-sponsors", SECRET)).await;
+    for (delivery, told) in [("d-1", "accepted"), ("d-2", "duplicate"), ("d-3", "duplicate")] {
+        let said = deliver(&app, &path, github(delivery, GITHUB), GITHUB).await;
+        assert_eq!(said.json()["status"], told, "{delivery}");
+    }
+    assert_eq!(rows(&app, "sponsors").await.len(), 1);
+    let path = set(&app, "cheers", "twitch", &settings("twitch", SECRET)).await;
+    for (kind, told) in [
+        ("drop.entitlement", "ignored"),
+        ("notification", "accepted"),
+        ("revocation", "duplicate"),
+        ("webhook_callback_verification", "duplicate"),
+    ] {
+        let said = deliver(&app, &path, twitch("m-1", kind, CHEER, now()), CHEER).await;
+        assert_eq!(said.json()["status"], told, "{kind}");
+    }
+    assert_eq!(rows(&app, "cheers").await.len(), 1);
+    assert_eq!(get(&app, "cheers", "twitch").await["last_error"], Value::Null);
+}
+
+async fn no_browser_guesses_the_type_of_an_answer_of_a_source() {
+    let app = gateway().await;
+    let path = set(&app, "show", "twitch", &settings("twitch", SECRET)).await;
+    let challenge = r#"{"challenge":"<script>alert(1)</script>","subscription":{"type":"channel.cheer"}}"#;
+    let asked =
+        deliver(&app, &path, twitch("m", "webhook_callback_verification", challenge, now()), challenge);
+    let unsigned = deliver(&app, &path, vec![], CHEER);
+    let unknown = deliver(&app, "/in/0123456789abcdef0123456789abcdef.show", vec![], "{}");
+    for (said, status) in
+        [(asked.await, 200), (unsigned.await, 401), (unknown.await, 404), (app.get(&path).await, 405)]
+    {
+        assert_eq!((said.status, said.header("x-content-type-options")), (status, "nosniff"), "{said:?}");
+    }
 }

@@ -107,7 +107,8 @@ pub struct SourceWhen {
     equals: Json,
 }
 
-/// Where the parts of a gift stand: JSON pointers, or `header:NAME`; a currency may be its code.
+/// Where the parts of a gift stand: JSON pointers, or `header:NAME` if the signature covers that header (`webhook-id`
+/// and `webhook-timestamp` of `standard-webhooks`); a currency may be its code.
 #[derive(ToSchema)]
 pub struct SourceMap {
     /// What is the same when the platform repeats itself.
