@@ -15,7 +15,7 @@
 --           paid, "x COUNT USER CLAIM" by when it is forgotten. A hold holds while its h is here and its
 --           time is not over: whoever takes the h out is the only one
 --   units   HASH, user -> "UNITS CLAIM ...", units held and sold, and the first claims that stand
--- USER is a digest. Counts are integers up to 10^9.
+-- USER is a digest. Counts are integers up to 10^9. CLAIM is an id, or "USER~" and an id that a viewer chose.
 --
 -- KEYS 20:
 --   1 list
@@ -252,7 +252,8 @@ local function sell(claim, count, user, message, gifter, trace)
   put_row(id, text)
   while #entries > policy.capacity do drop(#entries) end
   record('add', text)
-  enter('b', id, claim .. ' ' .. count .. ' - -' .. trace, head .. message .. '\n \n')
+  -- The ledger has the id as it was sent, without a viewer's namespace.
+  enter('b', id, match(claim, '[^~]+$') .. ' ' .. count .. ' - -' .. trace, head .. message .. '\n \n')
   if count_sale then count_sale(count, gifter, user, id) end
   return int(seq) .. ' ' .. epoch .. ' ' .. id
 end

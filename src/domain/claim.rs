@@ -25,7 +25,7 @@ pub enum Pay {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// Its identity, unique in the drop.
-    pub id: GiftId,
+    pub id: ClaimId,
     /// The buyer.
     pub user: Person,
     /// Units, 1…10^9; the drop's `per_user` bounds them further.
@@ -77,7 +77,7 @@ impl Claim {
         let message = body.take("message").and_then(|f| display_text(&f, 0, 200, faults));
         body.close(faults);
         let mut claim = Claim {
-            id: id?,
+            id: id?.into(),
             user: user?,
             count: count?,
             pay: pay?,
@@ -111,13 +111,59 @@ fn cut(text: &str) -> Fingerprint {
     Fingerprint(cut)
 }
 
+/// A claim's id, unique in its drop. The ids that a viewer chooses are in a namespace of that viewer: nobody can take an
+/// id that the backend, or another viewer, is going to use.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ClaimId {
+    viewer: Option<Fingerprint>,
+    id: GiftId,
+}
+
+impl ClaimId {
+    /// As it was sent.
+    pub fn sent(&self) -> &GiftId {
+        &self.id
+    }
+
+    /// The same id in the namespace of a viewer.
+    pub fn of_viewer(self, sub: &str) -> ClaimId {
+        ClaimId { viewer: Some(user_digest(sub)), ..self }
+    }
+}
+
+impl From<GiftId> for ClaimId {
+    fn from(id: GiftId) -> ClaimId {
+        ClaimId { viewer: None, id }
+    }
+}
+
+impl fmt::Display for ClaimId {
+    /// `ID`, or `DIGEST~ID` in a viewer's namespace: no id holds a `~`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.viewer {
+            None => self.id.fmt(f),
+            Some(viewer) => write!(f, "{viewer}~{}", self.id),
+        }
+    }
+}
+
+impl FromStr for ClaimId {
+    type Err = BadName;
+    fn from_str(text: &str) -> Result<Self, BadName> {
+        let Some((viewer, id)) = text.split_once('~') else { return Ok(text.parse::<GiftId>()?.into()) };
+        let viewer = Fingerprint::from_hex(viewer).filter(|read| read.to_string() == viewer);
+        let viewer = viewer.ok_or(BadName("must be an id, or a viewer's digest~id"))?;
+        Ok(ClaimId { viewer: Some(viewer), id: id.parse()? })
+    }
+}
+
 /// A hold's name: the drop and the claim that made it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HoldId {
     /// The drop that the units are of.
     pub drop: DropId,
     /// The claim that made it.
-    pub claim: GiftId,
+    pub claim: ClaimId,
 }
 
 impl fmt::Display for HoldId {
@@ -270,8 +316,24 @@ mod tests {
     fn a_hold_survives_being_written_and_read() {
         let hold: HoldId = "rocket-1.a~order:7".parse().unwrap();
         assert_eq!(hold.to_string(), "rocket-1.a~order:7");
-        assert_eq!((hold.drop.as_str(), hold.claim.as_str()), ("rocket-1.a", "order:7"));
+        assert_eq!((hold.drop.as_str(), hold.claim.sent().as_str()), ("rocket-1.a", "order:7"));
         for bad in ["", "~", "a", "a~", "~a", "a~b~c", "a b~c"] {
+            assert!(bad.parse::<HoldId>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_viewers_claim_is_never_the_backends_or_another_viewers() {
+        let backends = ClaimId::from("order-7".parse::<GiftId>().unwrap());
+        let ann = backends.clone().of_viewer("ann");
+        let bob = backends.clone().of_viewer("bob");
+        assert!(ann != backends && ann != bob && ann == backends.clone().of_viewer("ann"));
+        assert_eq!(ann.sent().as_str(), "order-7");
+        let digest = user_digest("ann");
+        let hold: HoldId = format!("r~{digest}~order-7").parse().unwrap();
+        assert_eq!((&hold.claim, hold.to_string()), (&ann, format!("r~{digest}~order-7")));
+        let upper = digest.to_string().to_uppercase();
+        for bad in [format!("r~{upper}~order-7"), format!("r~{digest}~"), format!("r~{digest}~a~b")] {
             assert!(bad.parse::<HoldId>().is_err(), "{bad}");
         }
     }

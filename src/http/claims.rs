@@ -35,7 +35,7 @@ async fn take(
     let bytes = body::read(req, payload, gate.limits.body, gate.limits.body_time).await?;
     let mut claim = Claim::parse(json::syntax(&bytes)?, key.as_ref())?;
     claim.trace = trace;
-    let id = claim.id.clone();
+    let id = claim.id.sent().clone();
     if let Some(viewer) = caller_of(req).identity.viewer() {
         if claim.pay != Pay::Later {
             return Err(ApiError::NotYours(
@@ -43,6 +43,7 @@ async fn take(
             ));
         }
         only_own(viewer, &claim.user.id)?;
+        claim.id = claim.id.of_viewer(&claim.user.id);
     }
     let now = Millis::now();
     if gate.ask(gate.engine.is_blocked(&feed, &claim.user.id, now)).await? {

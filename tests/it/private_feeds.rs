@@ -28,6 +28,7 @@ on_both_stores_and_over_tls![
     a_feed_that_becomes_private_closes_who_may_not_stay,
     a_token_is_renewed_over_the_socket_and_its_end_ends_it,
     a_viewer_holds_for_itself_only,
+    a_viewer_cannot_take_a_claim_id_that_the_backend_or_another_viewer_will_use,
 ];
 
 const SECRET: &str = "a secret of the tests, longer than it must be";
@@ -319,4 +320,39 @@ async fn a_viewer_holds_for_itself_only() {
     let holds = ask(&holder, "GET", "/users/ann/holds", Value::Null).await;
     assert_eq!(holds.json()["holds"].as_array().unwrap().len(), 1);
     assert_eq!(ask(&holder, "DELETE", &format!("/holds/{hold}"), Value::Null).await.status, 200);
+}
+
+async fn a_viewer_cannot_take_a_claim_id_that_the_backend_or_another_viewer_will_use() {
+    let app = app().await;
+    let drop = json!({"gift": {"id": "r", "name": "Rocket"}, "total": 9, "per_user": 3, "hold_ttl_ms": 60_000,
+        "max_holds_per_user": 3});
+    assert_eq!(by_key(&app, "PUT", "/v1/feeds/show-1/drops/d", drop).await.status, 201);
+    let claims = "/v1/feeds/show-1/drops/d/claims";
+    let claim =
+        |user: &str, pay: &str| json!({"id": "order-7", "user": {"id": user, "name": "A"}, "pay": pay});
+    let hold = async |sub: &str| {
+        let token = token(600_000, json!({"may": ["hold"], "sub": sub}));
+        let said = Api::send(app.request("POST", claims).bearer_auth(token).json(&claim(sub, "later"))).await;
+        assert_eq!((said.status, &said.json()["id"]), (201, &json!("order-7")), "{said:?}");
+        said.json()["hold"].as_str().unwrap().to_owned()
+    };
+    let holds = [hold("ann").await, hold("eve").await];
+    assert_ne!(holds[0], holds[1]);
+    assert_eq!(hold("ann").await, holds[0], "a retry is the first answer again");
+    let sold = by_key(&app, "POST", claims, claim("bob", "now")).await;
+    assert_eq!((sold.status, &sold.json()["status"]), (201, &json!("sold")), "{sold:?}");
+    let again = by_key(&app, "POST", claims, claim("bob", "now")).await;
+    assert_eq!(again.json(), sold.json());
+    let listed = by_key(&app, "GET", "/v1/feeds/show-1/users/ann/holds", Value::Null).await.json();
+    let listed = &listed["holds"][0];
+    assert_eq!((&listed["claim"], &listed["hold"]), (&json!("order-7"), &json!(holds[0])));
+    let confirm = format!("/v1/feeds/show-1/holds/{}/confirm", holds[0]);
+    let confirmed = Api::send(app.request("POST", &confirm).bearer_auth(PRODUCER)).await;
+    assert_eq!((confirmed.status, &confirmed.json()["id"]), (200, &json!("order-7")), "{confirmed:?}");
+    let ask = json!({"consumer": "t"});
+    let ledger = by_key(&app, "POST", "/v1/feeds/show-1/groups/g/claim", ask).await.json();
+    let sold = ledger["entries"].as_array().unwrap().iter().filter(|it| it["gift"]["id"] == "order-7");
+    assert_eq!(sold.count(), 2, "{ledger}");
+    let view = by_key(&app, "GET", "/v1/feeds/show-1/drops/d", Value::Null).await.json();
+    assert_eq!((&view["sold"], &view["held"]), (&json!(2), &json!(1)));
 }

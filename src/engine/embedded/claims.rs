@@ -117,7 +117,7 @@ pub(super) fn end_overdue(
 /// A claim that was filled, if it is still known.
 pub(super) fn claim(db: &Db, feed: i64, claim: &HoldId) -> Step<Option<Filled>> {
     let sql = "SELECT * FROM claims WHERE feed = ?1 AND drop_name = ?2 AND id = ?3";
-    db.one(sql, params![feed, claim.drop.as_str(), claim.claim.as_str()], read_claim)
+    db.one(sql, params![feed, claim.drop.as_str(), claim.claim.to_string()], read_claim)
 }
 
 /// What a user has: units in this drop, and unpaid holds in the feed.
@@ -151,7 +151,7 @@ pub(super) fn put_claim(db: &Db, feed: i64, drop: &DropId, claim: &Claim, fate: 
     };
     let no = db.value::<i64>("SELECT max(no) FROM claims", [])?.unwrap_or(0) + 1;
     let (user, person, message) = (&claim.user.id, claim.user.to_json(), claim.message_json());
-    let (drop, id, fingerprint) = (drop.as_str(), claim.id.as_str(), claim.fingerprint.0);
+    let (drop, id, fingerprint) = (drop.as_str(), claim.id.to_string(), claim.fingerprint.0);
     let epoch = sale.map(|sale| sale.at.epoch.as_str());
     let (seq, row) = (sale.map(|sale| sale.at.seq), sale.map(|sale| sale.row.as_str()));
     let fields = params![

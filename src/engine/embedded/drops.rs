@@ -225,7 +225,7 @@ fn sell(
     let row = SoldRow { user, gift, message: shown, count, drop: RowDrop { drop: drop.clone(), left } };
     let sale = txn.change(|state, policy, now, effects| state.sell(row, policy, now, effects))?;
     let drop = format!("{left} {drop}");
-    let sold = SoldEntry { id: claim, count, drop: &drop, user, gift, message, trace };
+    let sold = SoldEntry { id: claim.sent(), count, drop: &drop, user, gift, message, trace };
     let now = txn.now;
     entries::enter(txn, |out| push_sold(out, sold, sale.at.seq, &sale.row, now))?;
     totals::count_sale(txn, user, count, &sale.row)?;

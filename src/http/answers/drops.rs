@@ -55,7 +55,7 @@ impl From<&ClaimAnswer> for ClaimResult {
         };
         ClaimResult {
             status: if sale.is_some() { ClaimStatus::Sold } else { ClaimStatus::Held },
-            id: answer.claim.claim.clone(),
+            id: answer.claim.claim.sent().clone(),
             drop: answer.claim.drop.clone(),
             count: answer.count,
             epoch: sale.map(|sale| sale.at.epoch.to_string()),
@@ -109,6 +109,12 @@ pub struct Hold {
 impl From<domain::Hold> for Hold {
     fn from(hold: domain::Hold) -> Hold {
         let domain::Hold { hold, count, expires_at } = hold;
-        Hold { drop: hold.drop.clone(), claim: hold.claim.clone(), count, expires_at, hold: hold.to_string() }
+        Hold {
+            drop: hold.drop.clone(),
+            claim: hold.claim.sent().clone(),
+            count,
+            expires_at,
+            hold: hold.to_string(),
+        }
     }
 }

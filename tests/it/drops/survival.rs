@@ -158,7 +158,8 @@ async fn drops_go_on_where_they_were_when_redis_restarts() {
         };
         answers.insert(body.to_string(), answer);
     }
-    let held = answers.values().find(|answer| answer.claim.claim.as_str() == "c4").unwrap().claim.clone();
+    let held =
+        answers.values().find(|answer| answer.claim.claim.sent().as_str() == "c4").unwrap().claim.clone();
     let Confirmed::New(sold) = engine.confirm(&feed, &held, None, now).await.unwrap() else { panic!() };
     server.kill();
     assert!(engine.tick(&feed, &drop, now).await.is_err(), "nothing is made up while it is away");

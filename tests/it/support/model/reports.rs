@@ -99,7 +99,8 @@ impl Feed {
     }
 
     pub(super) fn enter_sale(&mut self, drop: &DropId, claim: &Claim, sale: &Sale, now: Millis) {
-        let mut event = json!({"id": claim.id.to_string(), "count": claim.count, "drop": drop.to_string()});
+        let mut event =
+            json!({"id": claim.id.sent().to_string(), "count": claim.count, "drop": drop.to_string()});
         event["user"] = serde_json::from_str(&claim.user.to_json()).unwrap();
         event["gift"] = serde_json::from_str(&self.gift_of(drop)).unwrap();
         if let Some(message) = &claim.message {
