@@ -132,12 +132,15 @@ impl Resolve for PublicResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let allow_private = self.allow_private;
         Box::pin(async move {
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            let (good, bad): (Vec<_>, Vec<_>) =
-                found.into_iter().partition(|at| allow_private || is_others(at.ip()));
-            match (good.is_empty(), bad.first()) {
-                (true, Some(bad)) => Err(Private(bad.ip()).into()),
-                _ => Ok(Box::new(good.into_iter()) as Addrs),
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await;
+            if allow_private {
+                return Ok(Box::new(found?.collect::<Vec<_>>().into_iter()) as Addrs);
+            }
+            let mut public: Vec<SocketAddr> = found.into_iter().flatten().collect();
+            public.retain(|at| is_others(at.ip()));
+            match public.is_empty() {
+                true => Err(NoPublicName.into()),
+                false => Ok(Box::new(public.into_iter()) as Addrs),
             }
         })
     }
@@ -160,7 +163,21 @@ impl std::fmt::Display for Private {
     }
 }
 
-impl Error for Private {}
+/// A name that is not to be reached, or that there is not. Which of them is not said, nor any address: who may set
+/// webhooks would learn what there is in the operator's network.
+#[derive(Debug)]
+struct NoPublicName;
+
+impl std::fmt::Display for NoPublicName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(
+            "there is no public address of another machine for this name (it is unknown or private), and [webhooks] \
+             allow_private is off",
+        )
+    }
+}
+
+impl Error for NoPublicName {}
 
 /// What the endpoint means by this answer.
 fn judge(status: u16, headers: &HeaderMap) -> Verdict {
@@ -249,5 +266,18 @@ mod tests {
             let Verdict::Failed(why, None) = verdict else { panic!("{url}: {verdict:?}") };
             assert!(why.contains("no public address"), "{url}: {why}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_private_name_and_one_that_there_is_not_fail_alike() {
+        let sender = Sender::new(Duration::from_secs(20), false).unwrap();
+        let mut told = Vec::new();
+        for url in ["http://localhost:9/", "http://nobody.invalid:9/"] {
+            let verdict = sender.send(url, &[], "m", Bytes::new(), Millis(0), None).await;
+            let Verdict::Failed(why, None) = verdict else { panic!("{url}: {verdict:?}") };
+            assert!(!why.contains("127.0.0.1") && !why.contains("::1"), "{why}");
+            told.push(why);
+        }
+        assert_eq!(told[0], told[1]);
     }
 }
