@@ -176,14 +176,23 @@ fn main() -> ExitCode {
     }
     match command {
         None => serve(settings),
-        Some(Command::CheckConfig { file, settings: own }) => match load(settings.under(own).reading(file)) {
-            Ok(config) => {
-                config.warnings().iter().for_each(|warning| console::complain(format!("warning: {warning}")));
-                config.notes().iter().for_each(|note| console::complain(format!("note: {note}")));
-                print("the configuration is fine\n")
+        Some(Command::CheckConfig { file, settings: own }) => {
+            let settings = settings.under(own).reading(file);
+            let file = settings.config.clone();
+            match load(settings) {
+                Ok(config) => {
+                    let secrets = app::secrets::readable(&config, file.as_deref());
+                    secrets.iter().for_each(|warning| console::complain(format!("warning: {warning}")));
+                    config
+                        .warnings()
+                        .iter()
+                        .for_each(|warning| console::complain(format!("warning: {warning}")));
+                    config.notes().iter().for_each(|note| console::complain(format!("note: {note}")));
+                    print("the configuration is fine\n")
+                }
+                Err(error) => refuse(USAGE, &error),
             }
-            Err(error) => refuse(USAGE, &error),
-        },
+        }
         Some(Command::Store { job, place: Place { config, data_dir } }) => {
             let job = match job {
                 StoreCommand::Check => StoreJob::Check,
@@ -302,6 +311,9 @@ fn serve(settings: Settings) -> ExitCode {
     if let Err(error) = app::logs::start(&config.log) {
         return refuse(USAGE, &error);
     }
+    app::secrets::readable(&config, settings.config.as_deref())
+        .iter()
+        .for_each(|warning| tracing::warn!("{warning}"));
     app::raise_limit(&config);
     let code = match block_on(listen_and_run(config, settings)).map_err(StartError::Server).flatten() {
         Ok(()) => ExitCode::SUCCESS,

@@ -38,6 +38,7 @@ mod leave;
 mod listen;
 pub mod logs;
 mod revocations;
+pub mod secrets;
 mod serve;
 mod signals;
 mod store;

@@ -3,7 +3,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use super::{Config, ConfigError, DEFAULT};
+use super::{Config, ConfigError, DEFAULT, Secret};
 
 /// The most gifts of one batch; fewer cells than that and a full batch could never pass.
 const BATCH: u32 = 128;
@@ -84,6 +84,22 @@ impl Config {
             ));
         }
         all
+    }
+
+    /// Whether it holds what nobody else may read. Hashes of keys are not secret.
+    pub fn holds_secrets(&self) -> bool {
+        let Config { auth, redis, .. } = self;
+        let is_key = |key: &Secret| !key.expose().starts_with("sha256:");
+        let has_password = |url: &str| {
+            let authority =
+                url.split_once("://").map_or("", |(_, rest)| rest).split('/').next().unwrap_or("");
+            authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
+        };
+        auth.producer_keys.iter().chain(&auth.admin_keys).any(is_key)
+            || auth.keys.iter().any(|key| key.secret.is_some() || key.hash.as_ref().is_some_and(is_key))
+            || !auth.tokens.hs256_secrets.is_empty()
+            || !redis.sentinel_password.expose().is_empty()
+            || has_password(&redis.url)
     }
 
     /// What everybody who runs this configuration must know, although nothing is wrong with it.
