@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use actix_web::error::PayloadError;
-use actix_web::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
+use actix_web::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use actix_web::{HttpRequest, web};
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
@@ -83,8 +83,13 @@ pub(super) fn check_coding(req: &HttpRequest) -> Result<(), ApiError> {
 }
 
 pub(super) fn check_type(req: &HttpRequest) -> Result<(), ApiError> {
-    match req.headers().get(CONTENT_TYPE).map(|value| value.to_str().map(is_json)) {
-        Some(Ok(true)) => Ok(()),
+    match req.headers().get(CONTENT_TYPE).map(HeaderValue::to_str) {
+        Some(Ok(value)) if is_json(value) => match is_utf8(value) {
+            true => Ok(()),
+            false => refuse_type(
+                "JSON is read as UTF-8; send it as UTF-8, without another charset in Content-Type",
+            ),
+        },
         Some(_) => refuse_type("the body must be JSON; send Content-Type: application/json"),
         None => refuse_type("the request has no Content-Type; send Content-Type: application/json"),
     }
@@ -98,6 +103,16 @@ fn is_json(value: &str) -> bool {
     kind.eq_ignore_ascii_case("application")
         && (subtype.eq_ignore_ascii_case("json")
             || subtype.len() > "+json".len() && suffix.is_some_and(|end| end.eq_ignore_ascii_case("+json")))
+}
+
+/// Whether no parameter `charset` names another encoding. US-ASCII is a part of UTF-8.
+fn is_utf8(content_type: &str) -> bool {
+    let parameters = content_type.split(';').skip(1).filter_map(|one| one.split_once('='));
+    let charset = parameters.filter(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
+    let known = ["utf-8", "utf8", "us-ascii"];
+    charset
+        .map(|(_, value)| value.trim().trim_matches('"'))
+        .all(|value| known.iter().any(|it| it.eq_ignore_ascii_case(value)))
 }
 
 async fn collect(
@@ -133,7 +148,7 @@ fn broken(error: &PayloadError) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::is_json;
+    use super::{is_json, is_utf8};
 
     #[test]
     fn json_and_its_relatives_are_read_and_nothing_else() {
@@ -142,6 +157,28 @@ mod tests {
         }
         for bad in ["", "text/json", "application/+json", "application/jsonx", "text/plain", "json"] {
             assert!(!is_json(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn another_charset_than_utf_8_is_not_read() {
+        for good in [
+            "application/json",
+            "application/json; charset=UTF-8",
+            "application/json;charset=\"utf-8\"; v=1",
+            "application/json; version=utf-16",
+            "application/json; charset=us-ascii",
+        ] {
+            assert!(is_utf8(good), "{good}");
+        }
+        for bad in [
+            "application/json; charset=utf-16",
+            "application/json;Charset=\"UTF-16LE\"",
+            "application/json; charset=latin1",
+            "application/json; charset=",
+            "application/json; charset=utf-8; charset=utf-16",
+        ] {
+            assert!(!is_utf8(bad), "{bad}");
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Where heads and bodies begin and end in the bytes of an HTTP/1.1 connection, seen from beside: the server
 //! reads the same bytes by itself. Knowing it lets every request have its time-outs, gives the server one request
 //! at a time, and refuses heads whose lines end in a bare LF, which proxies and servers read differently (RFC 9112,
-//! 2.2 and 11.2).
+//! 2.2 and 11.2). Chunks are read as strictly as the server reads them: what it alone refused behind a head that came in
+//! the same bytes, it would not answer.
 
-use memchr::memchr;
+use memchr::{memchr, memchr2};
 
 /// More of one line than the server takes for a whole head.
 const LINE_MOST: usize = 160 << 10;
@@ -28,8 +29,10 @@ enum Where {
     Body(u64),
     /// Before or in the line that says how long the next chunk is.
     ChunkSize,
-    /// In a chunk, its line end included.
+    /// In a chunk that has so many bytes left.
     Chunk(u64),
+    /// Before or in the line end behind a chunk.
+    ChunkEnd,
     /// After the last chunk.
     Trailers,
     /// What follows is not HTTP, unless the connection goes on with another request.
@@ -67,10 +70,10 @@ impl Framing {
                     *left -= taken as u64;
                     if *left == 0 {
                         let chunk = matches!(self.place, Where::Chunk(_));
-                        self.place = if chunk { Where::ChunkSize } else { Where::Head };
+                        self.place = if chunk { Where::ChunkEnd } else { Where::Head };
                     }
                 }
-                Where::Head | Where::ChunkSize | Where::Trailers => {
+                Where::Head | Where::ChunkSize | Where::ChunkEnd | Where::Trailers => {
                     let Some(end) = memchr(b'\n', bytes) else {
                         self.line.extend_from_slice(bytes);
                         return if self.line.len() > LINE_MOST { Err(Malformed) } else { Ok(all.len()) };
@@ -98,14 +101,13 @@ impl Framing {
         let line = line.strip_suffix(b"\r\n").ok_or(Malformed)?;
         match self.place {
             Where::ChunkSize => {
-                let size = line.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
-                let size = std::str::from_utf8(size).ok().and_then(|hex| u64::from_str_radix(hex, 16).ok());
-                self.place = match size.ok_or(Malformed)? {
+                self.place = match chunk_size(line)? {
                     0 => Where::Trailers,
-                    // Its line end is two bytes more.
-                    size => Where::Chunk(size.checked_add(2).ok_or(Malformed)?),
+                    size => Where::Chunk(size),
                 };
             }
+            Where::ChunkEnd if line.is_empty() => self.place = Where::ChunkSize,
+            Where::ChunkEnd => return Err(Malformed),
             Where::Trailers if line.is_empty() => self.place = Where::Head,
             Where::Trailers => {}
             // Empty lines before a request are skipped by everybody.
@@ -146,6 +148,18 @@ impl Framing {
             self.place = Where::Head;
         }
     }
+}
+
+/// `1*HEXDIG`, then white space, and perhaps an extension behind a `;`.
+fn chunk_size(line: &[u8]) -> Result<u64, Malformed> {
+    let (size, extension) = line.split_at(memchr(b';', line).unwrap_or(line.len()));
+    let digits = size.trim_ascii_end();
+    // A sign or a space before the number is one to a parser of numbers only.
+    if !digits.iter().all(u8::is_ascii_hexdigit) || memchr2(b'\r', 0, extension).is_some() {
+        return Err(Malformed);
+    }
+    let size = std::str::from_utf8(digits).ok().and_then(|hex| u64::from_str_radix(hex, 16).ok());
+    size.ok_or(Malformed)
 }
 
 impl Head {
@@ -246,6 +260,33 @@ mod tests {
             assert_eq!(all(bad), Err(Malformed), "{bad:?}");
         }
         assert_eq!(all("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\n\n\n\n"), Ok(()));
+    }
+
+    #[test]
+    fn a_chunk_that_is_not_spelled_as_the_standard_has_it_is_malformed() {
+        let all = |chunks: &str| {
+            let head = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+            scan_all(&mut Framing::default(), format!("{head}{chunks}\r\n0\r\n\r\n").as_bytes())
+        };
+        for good in ["3\r\nabc", "3 \t\r\nabc", "003;a=\"b\"\r\nabc", "1\r\n\n\r\nA\r\n0123456789"] {
+            assert_eq!(all(good), Ok(()), "{good:?}");
+        }
+        for bad in [
+            "+3\r\nabc",
+            "-3\r\nabc",
+            " 3\r\nabc",
+            "0x3\r\nabc",
+            "3_0\r\nabc",
+            "\r\nabc",
+            ";a\r\nabc",
+            "3;a=\rb\r\nabc",
+            "3\r\nabcd",
+            "2\r\nabc",
+            "3\r\nabc\r\n+1f\r\nx",
+            "fffffffffffffffff\r\nabc",
+        ] {
+            assert_eq!(all(bad), Err(Malformed), "{bad:?}");
+        }
     }
 
     #[test]

@@ -185,3 +185,36 @@ async fn who_asks_for_another_protocol_is_told_that_the_connection_ends() {
         assert!(!closes(&said), "{plain}{said}");
     }
 }
+
+/// In one piece with their head, what the server alone found wrong ended the connection without a word.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chunk_that_is_spelled_wrong_is_answered_400_however_its_bytes_come() {
+    let app = TestApp::start().await;
+    let head = format!(
+        "POST /v1/feeds/show/gifts HTTP/1.1\r\nHost: localhost\r\n{JSON}Transfer-Encoding: chunked\r\n\r\n"
+    );
+    let body = "{}".to_owned() + &" ".repeat(29);
+    for chunks in [
+        format!("+1f\r\n{body}\r\n0\r\n\r\n"),
+        format!(" 1f\r\n{body}\r\n0\r\n\r\n"),
+        format!("1f;a=\rb\r\n{body}\r\n0\r\n\r\n"),
+        format!("1f\r\n{body}xx0\r\n\r\n"),
+        format!("1f\r\n{body}\r\n+1f\r\n{body}\r\n0\r\n\r\n"),
+    ] {
+        for together in [true, false] {
+            let mut stream = connect(&app).await;
+            if !together {
+                stream.write_all(head.as_bytes()).await.unwrap();
+                // The head is read by then, mostly; either way the answer is the same.
+                tokio::task::yield_now().await;
+            }
+            let rest = if together { head.clone() + &chunks } else { chunks.clone() };
+            let _ = stream.write_all(rest.as_bytes()).await;
+            let mut said = vec![0; 12];
+            let read = timeout(PATIENCE, stream.read_exact(&mut said)).await.expect("an answer");
+            read.unwrap_or_else(|e| panic!("{chunks:?} together: {together}: {e}"));
+            assert_eq!(said, b"HTTP/1.1 400", "{chunks:?} together: {together}");
+        }
+    }
+    assert_eq!(app.get_feed("show").await["seq"], 0);
+}
