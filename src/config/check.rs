@@ -91,9 +91,8 @@ impl Config {
         let Config { auth, redis, .. } = self;
         let is_key = |key: &Secret| !key.expose().starts_with("sha256:");
         let has_password = |url: &str| {
-            let authority =
-                url.split_once("://").map_or("", |(_, rest)| rest).split('/').next().unwrap_or("");
-            authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
+            let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+            rest.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
         };
         auth.producer_keys.iter().chain(&auth.admin_keys).any(is_key)
             || auth.keys.iter().any(|key| key.secret.is_some() || key.hash.as_ref().is_some_and(is_key))

@@ -105,9 +105,18 @@ async fn who_may_not_see_a_feed_does_not_learn_whether_there_is_one() {
     let gateway = gateway(&dir).await;
     let stranger = token("elsewhere", 600_000);
     for bearer in [None, Some(&stranger)] {
-        for path in
-            ["", "/totals", "/leaders", "/goals", "/drops", "/presence", "/policy", "/review", "/scheduled"]
-        {
+        for path in [
+            "",
+            "/sse",
+            "/totals",
+            "/leaders",
+            "/goals",
+            "/drops",
+            "/presence",
+            "/policy",
+            "/review",
+            "/scheduled",
+        ] {
             let mut told = vec![];
             // One with a gift and one that nobody ever wrote to, with names of one length.
             for feed in ["show", "none"] {

@@ -72,6 +72,7 @@ async fn a_body_of_another_type_is_415() {
             "application/xml",
             "application/x-www-form-urlencoded",
             "multipart/form-data; boundary=x",
+            "application/json; charset=utf-16",
         ] {
             post(path, kind).await.problem(415);
         }
