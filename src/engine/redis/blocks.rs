@@ -119,7 +119,13 @@ impl BlockBook {
 
     async fn read(&self, scope: &BlockScope) -> Result<Blocks, Fault> {
         let key = self.key(scope);
-        let texts: Vec<Option<String>> = self.runner.get(&key, redis::cmd("MGET").arg(&key)).await?;
+        // Feeds of other shards wait for those of all feeds no longer than a moment.
+        let within = match scope {
+            BlockScope::Feed(_) => self.runner.options.call_timeout,
+            BlockScope::All => self.runner.part_patience(),
+        };
+        let found = self.runner.topology.command(&key, redis::cmd("MGET").arg(&key), within).await?;
+        let texts: Vec<Option<String>> = redis::from_redis_value(found).map_err(|_| Garbled("blocks"))?;
         let text = texts.into_iter().next().flatten().unwrap_or_default();
         let blocks: Option<HashMap<String, Block>> = text.lines().map(read_line).collect();
         let blocks = Arc::new(blocks.ok_or(Garbled("blocks"))?);

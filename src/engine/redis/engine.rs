@@ -10,7 +10,7 @@ use super::drops::DropStock;
 use super::due::index::DueIndex;
 use super::due::queue::DueQueue;
 use super::feeds::Feeds;
-use super::keys::{Division, Keys, Shared};
+use super::keys::{Division, Keys};
 use super::known::Known;
 use super::net::address::Kind;
 use super::net::connection::{Making, Work};
@@ -19,11 +19,12 @@ use super::net::eviction::Eviction;
 use super::net::faults::{CLOSED, Fault};
 use super::net::fence::FenceRule;
 use super::net::shard::{Shard, ShardMaking};
-use super::net::slots::{slot_of_tag, tag_for};
+use super::net::slots::{slot_of_tag, tag_of_slot};
 use super::net::subscriber::PATIENCE;
 use super::net::topics::Topics;
 use super::net::topology::Topology;
 use super::options::RedisOptions;
+use super::rehoming::{Rehoming, keep_rehoming};
 use super::reports::attach::Attaching;
 use super::reports::groups::Groups;
 use super::reports::hooks::Webhooks;
@@ -40,6 +41,7 @@ use super::viewers::Viewers;
 use super::walks::Walks;
 use crate::domain::{FeedId, Millis};
 use crate::engine::{Engine, EngineError, Shards, Wait};
+use crate::supervise::Part;
 
 /// Calls that may be under way in all; each shard has a lower bound of its own.
 const CALLS: usize = 1 << 20;
@@ -58,6 +60,8 @@ pub struct RedisEngine {
     pub(super) rounds: Arc<Rounds>,
     pub(super) viewers: Viewers,
     pub(super) walks: Walks,
+    /// Ends with the engine.
+    _rehoming: Arc<Rehoming>,
     calls: Semaphore,
 }
 
@@ -84,11 +88,6 @@ impl RedisEngine {
         let known = Arc::new(Known::default());
         let topics = Arc::new(Topics::new(known.clone()));
         let (due_wakes, job_wakes) = (wakes(), wakes());
-        for (what, wakes) in [(Shared::Due, &due_wakes), (Shared::Jobs, &job_wakes)] {
-            for part in 0..keys.parts(what) {
-                topics.want_wakes(keys.wake(what, part), wakes.clone());
-            }
-        }
         topics.want_wakes(keys.hooks_wake(), job_wakes.clone());
         let fence = (options.wait_replicas > 0)
             .then_some(FenceRule { replicas: options.wait_replicas, within: options.wait });
@@ -111,8 +110,14 @@ impl RedisEngine {
         };
         let topology = Topology::open(making).await.map_err(EngineError::Open)?;
         let runner = Arc::new(Runner::new(options, keys, topology, known));
-        let due = Arc::new(DueIndex::new(runner.clone(), due_wakes));
-        let index = Arc::new(JobIndex::new(runner.clone(), job_wakes));
+        let due = Arc::new(DueIndex::new(runner.clone(), topics.clone(), due_wakes));
+        let index = Arc::new(JobIndex::new(runner.clone(), topics.clone(), job_wakes));
+        let rehoming = Rehoming { runner: runner.clone(), due: due.clone(), jobs: index.clone() };
+        let rehoming = Arc::new(rehoming);
+        if by_slot {
+            let kept = keep_rehoming(Arc::downgrade(&rehoming), runner.topology.maps());
+            tokio::spawn(runner.options.parts.clone().vital_task(Part::RedisCommands, kept));
+        }
         let attaching = Arc::new(Attaching::new(runner.clone(), index.clone()));
         let rounds = Arc::new(Rounds {
             runner: runner.clone(),
@@ -145,6 +150,7 @@ impl RedisEngine {
             sources: Sources { runner: runner.clone() },
             rounds,
             viewers: Viewers { runner: runner.clone() },
+            _rehoming: rehoming,
             runner,
             calls: Semaphore::new(CALLS),
         }))
@@ -173,7 +179,10 @@ impl RedisEngine {
         let Runner { topology, options, .. } = &*self.runner;
         let home = topology.map().layout.home_of(&shard.endpoint);
         let home = home.ok_or_else(|| Fault::stay("the server has no slots"))?;
-        let key = format!("{}{{{}}}:ready", options.prefix, tag_for("probe", |slot| slot == home));
+        let key = match topology.is_cluster() {
+            true => format!("{}{{{}}}:ready", options.prefix, tag_of_slot(home)),
+            false => format!("{}{{probe}}:ready", options.prefix),
+        };
         // Refused like any other write, and leaves nothing.
         let mut write = redis::cmd("SETRANGE");
         write.arg(&key).arg(0).arg("");
@@ -237,7 +246,7 @@ impl Engine for RedisEngine {
 /// How indexes are divided among servers of this kind.
 fn division(dial: &Dial, options: &RedisOptions) -> Division {
     match dial.target.kind {
-        Kind::Cluster(_) => Division::BySlot,
+        Kind::Cluster(_) => Division::ByShard,
         _ => Division::ByName(options.due_parts),
     }
 }

@@ -1,23 +1,48 @@
 //! How keys and channels are spelled, all of them. Everything of a feed carries the hash tag
 //! `{feed}`, so one script touches one slot.
 
-use super::net::slots::{SLOTS, slot_of_tag, tag_for};
-use crate::domain::{DropId, FeedId, Gift, GiftId, HookId, Reader, row};
+use super::net::slots::{SLOTS, slot_of_tag, tag_of_slot};
+use crate::domain::{DropId, FeedId, Gift, GiftId, Reader, row};
 
 /// How what is about several feeds is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Division {
     /// One shard has everything: due feeds in so many parts, by a hash of their names, and one part of the rest.
     ByName(usize),
-    /// By ranges of slots, so that a part mostly shares the server, and so the fate, of its feeds.
-    BySlot,
+    /// A part for each shard, in one of its slots: whatever is away takes only its own feeds' part along.
+    ByShard,
 }
 
-/// The parts of an index that there may be; the second half are those of the other [`Division`], in which a store
-/// that was moved to a cluster, or from one, may have left something.
-pub(super) const PARTS_ALL: usize = 2 * PARTS_MAX;
+/// One part of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Part {
+    /// Where one shard has everything.
+    Named(usize),
+    /// The part in this slot, which is or was the home of a shard ([`super::net::layout::Layout::home`]).
+    Slot(u16),
+}
 
-/// Parts of an index that there may be, whatever this node's setting says.
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Part::Named(number) => write!(f, "n{number}"),
+            Part::Slot(slot) => write!(f, "s{slot}"),
+        }
+    }
+}
+
+impl std::str::FromStr for Part {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Part, ()> {
+        if let Some(slot) = text.strip_prefix('s') {
+            return slot.parse().map(Part::Slot).map_err(drop);
+        }
+        text.strip_prefix('n').and_then(|number| number.parse().ok()).map(Part::Named).ok_or(())
+    }
+}
+
+/// Parts of an index on one server that there may be, whatever this node's setting says.
 pub const PARTS_MAX: usize = 16;
 
 /// The spelling under one prefix.
@@ -25,8 +50,6 @@ pub const PARTS_MAX: usize = 16;
 pub(super) struct Keys {
     prefix: String,
     division: Division,
-    /// By part: what its hash tags end with, so that they are in its slots.
-    suffixes: [Vec<String>; 4],
 }
 
 /// An index or a list of names that is about several feeds.
@@ -62,43 +85,30 @@ impl Keys {
         if prefix.contains(['{', '}']) || prefix.chars().any(|c| c.is_control() || c.is_whitespace()) {
             return Err(format!("the key prefix {prefix:?} must not hold braces or white space"));
         }
-        let kinds = [Shared::Due, Shared::Jobs, Shared::Hooks, Shared::Groups];
-        let suffixes = kinds.map(|kind| {
-            let tag = |part: u16| {
-                tag_for(&format!("{}:s{part}", kind.word()), |slot| slot / SLOTS_OF_A_PART == part)
-            };
-            (0..PARTS_MAX as u16).map(tag).collect()
-        });
-        Ok(Keys { prefix: prefix.to_owned(), division, suffixes })
+        Ok(Keys { prefix: prefix.to_owned(), division })
     }
 
-    /// How many parts this node writes to.
-    pub(super) fn parts(&self, what: Shared) -> usize {
+    /// How many parts this node writes to, where one shard has everything.
+    pub(super) fn named_parts(&self, what: Shared) -> Option<usize> {
         match (self.division, what) {
-            (Division::BySlot, _) => PARTS_MAX,
-            (Division::ByName(parts), Shared::Due) => parts.clamp(1, PARTS_MAX),
-            (Division::ByName(_), _) => 1,
+            (Division::ByShard, _) => None,
+            (Division::ByName(parts), Shared::Due) => Some(parts.clamp(1, PARTS_MAX)),
+            (Division::ByName(_), _) => Some(1),
         }
     }
 
-    /// The part to which a feed belongs: the same on every node.
-    pub(super) fn part_of(&self, what: Shared, feed: &FeedId) -> usize {
-        match self.division {
-            Division::BySlot => usize::from(slot_of_tag(feed.as_str()) / SLOTS_OF_A_PART),
-            Division::ByName(_) => hashed(feed, self.parts(what)),
-        }
+    /// The part to which a feed belongs, where one shard has everything: the same on every node.
+    pub(super) fn named_part(&self, what: Shared, feed: &FeedId) -> Option<Part> {
+        self.named_parts(what).map(|parts| Part::Named(hashed(feed, parts)))
     }
 
-    /// `{tag}:NAME` of a part, those of [`PARTS_ALL`].
-    fn shared(&self, what: Shared, part: usize, name: &str) -> String {
-        let by_slot = (self.division == Division::BySlot) == (part < PARTS_MAX);
-        let prefix = &self.prefix;
-        let (at, word) = (part % PARTS_MAX, what.word());
-        match (by_slot, what) {
-            (true, _) => format!("{prefix}{{{}}}:{name}", self.suffixes[what as usize][at]),
-            (false, Shared::Due) => format!("{prefix}{{due:{at}}}:{name}"),
-            (false, Shared::Jobs) => format!("{prefix}{{rep:0}}:{name}"),
-            (false, _) => format!("{prefix}{{{word}}}:{name}"),
+    /// `{tag}:NAME` of a part.
+    fn shared(&self, what: Shared, part: Part, name: &str) -> String {
+        let (prefix, word) = (&self.prefix, what.word());
+        match (part, what) {
+            (Part::Slot(slot), _) => format!("{prefix}{{{}}}:{word}:{name}", tag_of_slot(slot)),
+            (Part::Named(at), Shared::Due | Shared::Jobs) => format!("{prefix}{{{word}:{at}}}:{name}"),
+            (Part::Named(_), _) => format!("{prefix}{{{word}}}:{name}"),
         }
     }
 
@@ -167,12 +177,12 @@ impl Keys {
     }
 
     /// `feeds`, `marks`: one part of an index.
-    pub(super) fn index(&self, what: Shared, part: usize) -> [String; 2] {
+    pub(super) fn index(&self, what: Shared, part: Part) -> [String; 2] {
         ["feeds", "marks"].map(|name| self.shared(what, part, name))
     }
 
     /// The channel on which a part of an index wakes the nodes.
-    pub(super) fn wake(&self, what: Shared, part: usize) -> String {
+    pub(super) fn wake(&self, what: Shared, part: Part) -> String {
         self.shared(what, part, "wake")
     }
 
@@ -294,11 +304,10 @@ impl Keys {
         let prefix = &self.prefix;
         match self.division {
             Division::ByName(_) => vec![format!("{prefix}{{request:{request}}}:target")],
-            Division::BySlot => {
-                let part = usize::from(slot_of_tag(request) / SLOTS_OF_A_PART);
-                let tag = |part: usize| &self.suffixes[Shared::Due as usize][part % PARTS_MAX];
-                let key = |part: usize| format!("{prefix}{{{}}}:request:{request}", tag(part));
-                vec![key(part), key(part + PARTS_MAX / 2)]
+            Division::ByShard => {
+                let slot = slot_of_tag(request);
+                let far = (slot + SLOTS / 2) % SLOTS;
+                [slot, far].map(|slot| format!("{prefix}{{{}}}:request:{request}", tag_of_slot(slot))).into()
             }
         }
     }
@@ -309,17 +318,30 @@ impl Keys {
     }
 
     /// Feeds that have webhooks of their own.
-    pub(super) fn hook_feeds(&self, part: usize) -> String {
+    pub(super) fn hook_feeds(&self, part: Part) -> String {
         self.shared(Shared::Hooks, part, "feeds")
     }
 
-    /// Feeds in which a webhook of all feeds has dead letters.
-    pub(super) fn letter_feeds(&self, part: usize, hook: &HookId) -> String {
-        self.shared(Shared::Hooks, part, &format!("letters:{hook}"))
+    /// `HOOK FEED` of feeds in which a webhook of all feeds has dead letters.
+    pub(super) fn letter_feeds(&self, part: Part) -> String {
+        self.shared(Shared::Hooks, part, "letters")
+    }
+
+    /// `all`, `version`: a shard's copy of the webhooks of all feeds, for when theirs is away.
+    pub(super) fn hooks_copy(&self, part: Part) -> [String; 2] {
+        ["all", "version"].map(|what| self.shared(Shared::Hooks, part, what))
+    }
+
+    /// Everything that lies in one part, whatever it is an index of.
+    pub(super) fn whole_part(&self, part: Part) -> [String; 6] {
+        let [due, _] = self.index(Shared::Due, part);
+        let [jobs, _] = self.index(Shared::Jobs, part);
+        let [copy, _] = self.hooks_copy(part);
+        [due, jobs, self.hook_feeds(part), self.letter_feeds(part), self.groups(part), copy]
     }
 
     /// `FEED GROUP` of every group.
-    pub(super) fn groups(&self, part: usize) -> String {
+    pub(super) fn groups(&self, part: Part) -> String {
         self.shared(Shared::Groups, part, "groups")
     }
 
@@ -333,9 +355,6 @@ impl Keys {
         format!("{}{{probe}}:hello", self.prefix)
     }
 }
-
-/// Slots of one part.
-const SLOTS_OF_A_PART: u16 = SLOTS / PARTS_MAX as u16;
 
 /// The part, of so many, that a name belongs to (FNV-1a).
 fn hashed(feed: &FeedId, parts: usize) -> usize {
@@ -357,28 +376,26 @@ mod tests {
         assert_eq!(keys.feed(&feed)[0], "tc:{room1}:list");
         assert_eq!(keys.live(&feed), "tc:{room1}:live");
         assert_eq!(keys.due(&feed), ["tc:{room1}:due", "tc:{room1}:later"]);
-        assert!(Keys::new("a{b}", Division::BySlot).is_err());
+        assert!(Keys::new("a{b}", Division::ByShard).is_err());
     }
 
     #[test]
-    fn by_name_parts_are_spelled_as_ever_and_feeds_spread_over_them() {
+    fn on_one_server_feeds_spread_over_the_parts_by_name() {
         let keys = Keys::new("tc:", Division::ByName(4)).unwrap();
-        assert_eq!(keys.index(Shared::Due, 3)[0], "tc:{due:3}:feeds");
-        assert_eq!(keys.index(Shared::Jobs, 0)[1], "tc:{rep:0}:marks");
-        assert_eq!(
-            (keys.hook_feeds(0), keys.groups(0)),
-            ("tc:{hooks}:feeds".into(), "tc:{reports}:groups".into())
-        );
-        let part = |n: usize| keys.part_of(Shared::Due, &format!("room{n}").parse().unwrap());
-        assert_eq!((0..64).map(part).collect::<std::collections::BTreeSet<_>>().len(), 4);
-        assert_eq!(keys.part_of(Shared::Jobs, &"room".parse().unwrap()), 0);
+        assert_eq!(keys.index(Shared::Due, Part::Named(3))[0], "tc:{due:3}:feeds");
+        assert_eq!(keys.index(Shared::Jobs, Part::Named(0))[1], "tc:{rep:0}:marks");
+        assert_eq!(keys.hook_feeds(Part::Named(0)), "tc:{hooks}:feeds");
+        assert_eq!(keys.groups(Part::Named(0)), "tc:{reports}:groups");
+        let part = |n: usize| keys.named_part(Shared::Due, &format!("room{n}").parse().unwrap()).unwrap();
+        assert_eq!((0..64).map(part).collect::<std::collections::HashSet<_>>().len(), 4);
+        assert_eq!(keys.named_part(Shared::Jobs, &"room".parse().unwrap()), Some(Part::Named(0)));
     }
 
     #[test]
     fn a_signed_request_is_recorded_once_or_in_slots_that_are_far_apart() {
         let single = Keys::new("tc:", Division::ByName(4)).unwrap();
         assert_eq!(single.request("ab12"), ["tc:{request:ab12}:target"]);
-        let cluster = Keys::new("tc:", Division::BySlot).unwrap();
+        let cluster = Keys::new("tc:", Division::ByShard).unwrap();
         for n in 0..100 {
             let slots: Vec<_> =
                 cluster.request(&format!("r{n}")).iter().map(|key| slot_of_key(key)).collect();
@@ -388,21 +405,15 @@ mod tests {
     }
 
     #[test]
-    fn by_slot_a_part_is_among_the_slots_of_its_feeds() {
-        let keys = Keys::new("tc:", Division::BySlot).unwrap();
-        for n in 0..200 {
-            let feed: FeedId = format!("room{n}").parse().unwrap();
-            let part = keys.part_of(Shared::Due, &feed);
-            let home = slot_of_tag(feed.as_str()) / 1024;
-            for key in
-                [keys.index(Shared::Due, part)[0].clone(), keys.wake(Shared::Jobs, part), keys.groups(part)]
-            {
-                assert_eq!(slot_of_key(&key) / 1024, home, "{key}");
-            }
+    fn everything_in_a_part_of_a_slot_is_in_that_slot() {
+        let keys = Keys::new("tc:", Division::ByShard).unwrap();
+        for slot in [0, 1, 8_192, 16_383] {
+            let part = Part::Slot(slot);
+            let named = keys.whole_part(part).into_iter().chain([keys.wake(Shared::Due, part)]);
+            named.for_each(|key| assert_eq!(slot_of_key(&key), slot, "{key}"));
+            assert_eq!(part.to_string().parse(), Ok(part));
         }
-        // What a single Redis left is found.
-        assert_eq!(keys.index(Shared::Due, PARTS_MAX + 2)[0], "tc:{due:2}:feeds");
-        let single = Keys::new("tc:", Division::ByName(1)).unwrap();
-        assert_eq!(single.index(Shared::Due, PARTS_MAX + 2), keys.index(Shared::Due, 2));
+        let distinct: std::collections::HashSet<_> = keys.whole_part(Part::Slot(7)).into();
+        assert_eq!(distinct.len(), 6);
     }
 }

@@ -23,6 +23,7 @@ mod options;
 mod plain;
 mod presence;
 mod ready;
+mod rehoming;
 mod reports;
 mod requests;
 mod reviews;

@@ -6,11 +6,11 @@ use std::time::Duration;
 use redis::{Cmd, FromRedisValue};
 
 use super::damaged::Damaged;
-use super::keys::Keys;
+use super::keys::{Keys, Part, Shared};
 use super::known::{Known, Mark, epoch_after};
 use super::net::connection::Work;
 use super::net::faults::Fault;
-use super::net::slots::slot_of_key;
+use super::net::slots::{slot_of_key, slot_of_tag};
 use super::net::topology::Topology;
 use super::options::RedisOptions;
 use super::scripts::{Call, Script};
@@ -78,6 +78,20 @@ impl Runner {
         match self.topology.is_cluster() {
             true => self.options.call_timeout.min(Duration::from_millis(500)),
             false => self.options.call_timeout,
+        }
+    }
+
+    /// The part of an index that has this feed. In a cluster it is on the feed's own shard.
+    pub fn part_of(&self, what: Shared, feed: &FeedId) -> Part {
+        let home = || Part::Slot(self.topology.map().layout.home(slot_of_tag(feed.as_str())));
+        self.keys.named_part(what, feed).unwrap_or_else(home)
+    }
+
+    /// Every part of an index that feeds are put into now.
+    pub fn parts(&self, what: Shared) -> Vec<Part> {
+        match self.keys.named_parts(what) {
+            Some(parts) => (0..parts).map(Part::Named).collect(),
+            None => self.topology.map().layout.homes().map(Part::Slot).collect(),
         }
     }
 

@@ -1,34 +1,56 @@
 //! An index of what waits for a turn, in parts: of feeds with something due, and of webhooks with something to send
-//! (`lua/due_register.lua`, `lua/due_turns.lua`). Parts may be on several servers; one that is away is left out, and
-//! the turns that were to be given back there end by themselves.
+//! (`lua/due_register.lua`, `lua/due_turns.lua`). In a cluster each shard has a part, so an index is away only for feeds that
+//! are away themselves. A part that does not answer is left out, and turns that were to be given back there end by themselves.
 
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::join_all;
 use tokio::sync::broadcast;
 
-use super::keys::{PARTS_ALL, Shared};
+use super::keys::{PARTS_MAX, Part, Shared};
 use super::net::faults::Fault;
+use super::net::slots::slot_of_key;
+use super::net::topics::Topics;
 use super::runner::{Runner, needed, number};
 use super::scripts;
+use super::tags::random;
 use crate::domain::{FeedId, Millis};
 use crate::engine::Wakes;
+
+/// Parts of other nodes that are looked into with one look that found nothing.
+const STRAYS: usize = 2;
+
+/// Members of a part that are moved in one trip.
+const MOVED: usize = 256;
 
 /// One of the two indexes.
 pub(super) struct TurnIndex {
     pub runner: Arc<Runner>,
     what: Shared,
+    topics: Arc<Topics>,
     /// Tells in how many milliseconds somebody's turn comes that was registered here.
     pub wakes: broadcast::Sender<u64>,
+    /// Parts whose channel is listened to.
+    listened: Mutex<HashSet<Part>>,
     /// Counts looks, so that parts take turns in being the first.
     round: AtomicUsize,
-    /// Counts looks into parts that nobody here writes to.
+    /// Counts looks into parts of other nodes.
     strays: AtomicUsize,
+}
+
+/// What identifies a member of an index.
+#[derive(Clone, Copy)]
+pub(super) struct Member<'a> {
+    pub feed: &'a FeedId,
+    /// As the index has it.
+    pub name: &'a str,
 }
 
 /// A turn that is given back.
 pub(super) struct Over {
+    pub feed: FeedId,
     pub member: String,
     /// As [`Taken`] had it.
     pub token: String,
@@ -43,6 +65,13 @@ pub(super) struct Taken<T> {
     pub token: String,
     /// True when somebody else had it and did not give it back in time.
     pub reclaimed: bool,
+}
+
+/// A turn that is given back in one part.
+struct Return<'a> {
+    member: &'a str,
+    mark: &'a str,
+    next: &'a str,
 }
 
 /// What a look into the index found.
@@ -62,44 +91,63 @@ pub(super) struct Claim<T> {
     pub turn_ms: u64,
     /// Reads a member; what cannot be read is taken out of the index.
     pub read: fn(&[u8]) -> Option<T>,
-    /// Parts that nobody here writes to, and into how many of them one look that found nothing goes: what nodes that
-    /// were told otherwise have left there is found in time.
-    pub strays: (std::ops::Range<usize>, usize),
     pub now: Millis,
 }
 
 impl TurnIndex {
-    pub(super) fn new(runner: Arc<Runner>, what: Shared, wakes: broadcast::Sender<u64>) -> TurnIndex {
-        TurnIndex { runner, what, wakes, round: AtomicUsize::new(0), strays: AtomicUsize::new(0) }
+    pub(super) fn new(
+        runner: Arc<Runner>,
+        what: Shared,
+        topics: Arc<Topics>,
+        wakes: broadcast::Sender<u64>,
+    ) -> TurnIndex {
+        let (round, strays) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let index = TurnIndex { runner, what, topics, wakes, listened: Mutex::default(), round, strays };
+        index.listen();
+        index
     }
 
-    /// How many parts this node writes to.
-    pub(super) fn parts(&self) -> usize {
-        self.runner.keys.parts(self.what)
+    /// Listens to the channels of all parts that there are now. Those of parts that were stay: there are few.
+    pub(super) fn listen(&self) {
+        let mut listened = self.listened.lock().unwrap_or_else(PoisonError::into_inner);
+        for part in self.runner.parts(self.what) {
+            if !listened.insert(part) {
+                continue;
+            }
+            let channel = self.runner.keys.wake(self.what, part);
+            let slot = slot_of_key(&channel);
+            self.topics.want_wakes(channel, self.wakes.clone());
+            // Without a connection now it is asked for with the next one.
+            let _ = self.runner.topology.owner(slot).and_then(|shard| shard.subscriber.look());
+        }
     }
 
     /// The keys of a part.
-    pub(super) fn keys(&self, part: usize) -> [String; 2] {
+    pub(super) fn keys(&self, part: Part) -> [String; 2] {
         self.runner.keys.index(self.what, part)
     }
 
-    /// Puts a member of this feed into the index, to be looked at at `at` or `in_ms` milliseconds from now, whichever
-    /// is earlier. Since when it is there.
+    /// Puts a member into the index, to be looked at at `at` or `in_ms` milliseconds from now, whichever is earlier.
+    /// Since when it is there.
     pub(super) async fn register(
         &self,
-        (feed, member): (&FeedId, &str),
+        Member { feed, name }: Member<'_>,
         at: Option<Millis>,
         in_ms: Option<u64>,
-        mark: String,
         now: Option<Millis>,
     ) -> Result<Millis, Fault> {
-        let part = self.runner.keys.part_of(self.what, feed);
+        let part = self.runner.part_of(self.what, feed);
         let [members, marks] = self.keys(part);
+        let mut mark = random().to_string();
+        if self.what == Shared::Due {
+            // Who registers a feed adds to its queue within a time that begins here.
+            mark.push('@');
+        }
         let mut call = self.runner.timed(&scripts::DUE_REGISTER, now);
         call.keys([("feeds", members), ("marks", marks)]);
         call.arg("at", at.map(|at| at.0.to_string()).unwrap_or_default());
         call.arg("in", in_ms.map(|ms| ms.to_string()).unwrap_or_default());
-        call.arg("feed", member).arg("mark", mark);
+        call.arg("feed", name).arg("mark", mark);
         call.arg("wake channel", self.runner.keys.wake(self.what, part));
         let reply: Vec<Vec<u8>> = self.runner.run(&call).await.map_err(Fault::of_an_index)?;
         if let Some(in_ms) = number(reply.get(1)) {
@@ -111,22 +159,38 @@ impl TurnIndex {
 
     /// Gives turns back and takes new ones, from every part its share, and what is left from those that have more.
     pub(super) async fn claim<T>(&self, over: &[Over], how: Claim<T>) -> Result<Turns<T>, Fault> {
-        let own = self.parts();
+        let own = self.runner.parts(self.what);
+        if own.is_empty() {
+            return Err(self
+                .runner
+                .topology
+                .owner(0)
+                .err()
+                .unwrap_or_else(|| Fault::stay("Redis was not found yet")));
+        }
         let round = self.round.fetch_add(1, Ordering::Relaxed);
-        let shares = shares(how.max, own, round);
-        let looks = (0..PARTS_ALL).filter_map(|part| {
-            let over: Vec<_> =
-                over.iter().filter_map(|over| Some((over, mark_in(part, &over.token)?))).collect();
-            (part < own || !over.is_empty()).then_some((part, over, shares.get(part).copied().unwrap_or(0)))
-        });
-        let looks = looks.map(async |(part, over, most)| (part, self.look(part, &over, most, &how).await));
+        let mut looks: Vec<(Part, Vec<Return<'_>>, usize)> = own
+            .iter()
+            .zip(shares(how.max, own.len(), round))
+            .map(|(part, share)| (*part, Vec::new(), share))
+            .collect();
+        for over in over {
+            let Some((part, mark)) = part_of_token(&over.token) else { continue };
+            let back = self.hand_over(over, mark, part, how.now).await;
+            match looks.iter_mut().find(|(it, ..)| *it == part) {
+                Some((_, all, _)) => all.push(back),
+                None => looks.push((part, vec![back], 0)),
+            }
+        }
+        let looks =
+            looks.iter().map(async |(part, over, most)| (*part, self.look(*part, over, *most, &how).await));
         let mut turns = Turns { taken: Vec::new(), next_in_ms: None, waiting: 0 };
         let (mut fault, mut any, mut more) = (None, false, Vec::new());
         for (part, look) in join_all(looks).await {
             match look {
                 Ok(look) => {
                     any = true;
-                    if look.next_in_ms == Some(0) && part < own {
+                    if look.next_in_ms == Some(0) && own.contains(&part) {
                         more.push(part);
                     }
                     turns.next_in_ms = [turns.next_in_ms, look.next_in_ms].into_iter().flatten().min();
@@ -155,32 +219,112 @@ impl TurnIndex {
             }
             None => {}
         }
-        let (strays, looks) = &how.strays;
-        for _ in 0..*looks {
-            if !turns.taken.is_empty() || how.max == 0 {
-                break;
-            }
-            let part = strays.start + self.strays.fetch_add(1, Ordering::Relaxed) % strays.len();
-            turns
-                .taken
-                .extend(self.look(part, &[], how.max, &how).await.map(|look| look.taken).unwrap_or_default());
+        if turns.taken.is_empty() && how.max > 0 {
+            turns.taken = self.take_strays(&how).await;
         }
         Ok(turns)
     }
 
+    /// Nodes on one server may have been told of more parts than this one, or have been once: what they left is found
+    /// in time.
+    async fn take_strays<T>(&self, how: &Claim<T>) -> Vec<Taken<T>> {
+        let Some(own) = self.runner.keys.named_parts(self.what).filter(|_| self.what == Shared::Due) else {
+            return Vec::new();
+        };
+        for _ in 0..STRAYS.min(PARTS_MAX - own) {
+            let part = own + self.strays.fetch_add(1, Ordering::Relaxed) % (PARTS_MAX - own);
+            match self.look(Part::Named(part), &[], how.max, how).await {
+                Ok(look) if !look.taken.is_empty() => return look.taken,
+                _ => {}
+            }
+        }
+        Vec::new()
+    }
+
+    /// What is to be said where a turn was taken. Where the member no longer belongs there, it is registered where it does
+    /// first, if it goes on.
+    async fn hand_over<'a>(&self, over: &'a Over, mark: &'a str, part: Part, now: Millis) -> Return<'a> {
+        let stays = Return { member: &over.member, mark, next: &over.next };
+        let is_at_home = || self.runner.part_of(self.what, &over.feed) == part;
+        if matches!(part, Part::Named(_)) || over.next.is_empty() || is_at_home() {
+            return stays;
+        }
+        let (at, in_ms) = match over.next.strip_prefix('+') {
+            Some(ms) => (None, ms.parse().ok()),
+            None => (over.next.parse().ok().map(Millis), None),
+        };
+        let member = Member { feed: &over.feed, name: &over.member };
+        match self.register(member, at, in_ms, self.runner.clock(Some(now))).await {
+            Ok(_) => Return { next: "", ..stays },
+            Err(_) => stays,
+        }
+    }
+
+    /// Moves what does not belong into a part to where it does, but for members whose turn somebody has: they move when
+    /// it is given back, or the next time. To move a member twice does no harm.
+    pub(super) async fn move_part<T>(
+        &self,
+        part: Part,
+        read: fn(&[u8]) -> Option<T>,
+        feed_of: fn(&T) -> &FeedId,
+        now: Millis,
+    ) -> Result<(), Fault> {
+        let [members, marks] = self.keys(part);
+        let (mut stay, mut before) = (0, None);
+        loop {
+            let mut range = redis::cmd("ZRANGE");
+            range.arg(&members).arg(stay).arg(stay + MOVED - 1).arg("WITHSCORES");
+            let found: Vec<(Vec<u8>, f64)> = self.runner.get(&members, &range).await?;
+            if found.is_empty() {
+                return Ok(());
+            }
+            let mut ask = redis::cmd("HMGET");
+            ask.arg(&marks).arg(found.iter().map(|(name, _)| name).collect::<Vec<_>>());
+            let known: Vec<Option<String>> = self.runner.get(&marks, &ask).await?;
+            let mut moved = Vec::new();
+            for ((name, at), mark) in found.iter().zip(known) {
+                let mark = mark.unwrap_or_default();
+                match (read(name), std::str::from_utf8(name)) {
+                    (Some(member), Ok(name))
+                        if !mark.ends_with('*')
+                            && self.runner.part_of(self.what, feed_of(&member)) != part =>
+                    {
+                        let (at, member) =
+                            (Some(Millis(*at as i64)), Member { feed: feed_of(&member), name });
+                        self.register(member, at, None, self.runner.clock(Some(now))).await?;
+                        moved.push((name, mark));
+                    }
+                    _ => stay += 1,
+                }
+            }
+            if moved.is_empty() {
+                continue;
+            }
+            let back: Vec<_> = moved.iter().map(|(member, mark)| Return { member, mark, next: "" }).collect();
+            let how = Claim { max: 0, turn_ms: 0, read, now };
+            let left = self.look(part, &back, 0, &how).await?.waiting;
+            // Those that were registered a moment ago, or again meanwhile, stay until the next time.
+            if before.replace(left) == Some(left) {
+                return Ok(());
+            }
+        }
+    }
+
     async fn look<T>(
         &self,
-        part: usize,
-        over: &[(&Over, &str)],
+        part: Part,
+        over: &[Return<'_>],
         most: usize,
         how: &Claim<T>,
     ) -> Result<Turns<T>, Fault> {
         let [members, marks] = self.keys(part);
         let mut call = self.runner.timed(&scripts::DUE_TURNS, Some(how.now));
         call.keys([("feeds", members.clone()), ("marks", marks)]).arg("turn", how.turn_ms).arg("most", most);
-        for (over, mark) in over {
-            let (member, next) = (over.member.clone(), over.next.clone());
-            call.item([], [("feed", member), ("mark", (*mark).to_owned()), ("next", next)]);
+        for Return { member, mark, next } in over {
+            call.item(
+                [],
+                [("feed", *member), ("mark", *mark), ("next", *next)].map(|(name, it)| (name, it.to_owned())),
+            );
         }
         let reply: Vec<Vec<u8>> =
             self.runner.run_within(&call, self.runner.part_patience()).await.map_err(Fault::of_an_index)?;
@@ -213,10 +357,10 @@ pub(super) fn wakes() -> broadcast::Sender<u64> {
     Wakes::sender()
 }
 
-/// The mark in a token of this part of the index.
-fn mark_in(part: usize, token: &str) -> Option<&str> {
-    let (own, mark) = token.split_once(':')?;
-    (own.parse() == Ok(part)).then_some(mark)
+/// The part in which a turn was taken, and its mark there.
+fn part_of_token(token: &str) -> Option<(Part, &str)> {
+    let (part, mark) = token.split_once(':')?;
+    Some((part.parse().ok()?, mark))
 }
 
 /// How many turns each part may give, when so many are wanted in all. Parts that come first this time come later the

@@ -7,6 +7,7 @@ mod partition;
 mod proxied;
 mod replicas;
 mod secured;
+mod shards_away;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -74,7 +74,7 @@ async fn slots_go_there_and_back_under_load_and_every_watcher_follows() {
 }
 
 /// Moves a feed's slot as operators do, and holds it open for so long before the first key goes.
-async fn move_slot(cluster: &Cluster, feed: &FeedId, way: (usize, usize), held: Duration) {
+pub(super) async fn move_slot(cluster: &Cluster, feed: &FeedId, way: (usize, usize), held: Duration) {
     let (from, to) = (&cluster.nodes[way.0], &cluster.nodes[way.1]);
     let slot = from.run(&["CLUSTER", "KEYSLOT", feed.as_str()]);
     let ids = [from, to].map(|node| node.run(&["CLUSTER", "MYID"]));

@@ -1,4 +1,4 @@
-//! Which feeds have something due: an index in slots of its own (`lua/due_register.lua`), while a feed's
+//! Which feeds have something due: an index in other slots (`lua/due_register.lua`), while a feed's
 //! queue is in the feed's slot, so that whatever happens to an entry is one step with its leaving
 //! the queue. A feed is registered here before anything joins its queue: a registration without an entry
 //! costs a look, an entry without a registration would wait for ever.
@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::broadcast;
 
-use super::super::keys::{PARTS_ALL, Shared};
+use super::super::keys::Shared;
 use super::super::net::faults::Fault;
+use super::super::net::topics::Topics;
 use super::super::runner::Runner;
-use super::super::tags::random;
-use super::super::turns::{Claim, Over, Taken, TurnIndex};
+use super::super::turns::{Claim, Member, Over, Taken, TurnIndex};
 use crate::domain::{FeedId, Gift, Millis, Outcome, Show};
 use crate::engine::{DueDone, DueFeed, DueTurn};
 
@@ -22,8 +22,10 @@ const TURN_MS: u64 = 500;
 /// Feeds of which a policy's delay is remembered.
 const DELAYS: usize = 4096;
 
-/// Parts that nobody here writes to and that are looked into with one idle look.
-const STRAYS: usize = 2;
+/// A feed as the index names it.
+pub fn read_member(name: &[u8]) -> Option<FeedId> {
+    std::str::from_utf8(name).ok()?.parse().ok()
+}
 
 /// The index, and what this process knows of delays.
 pub struct DueIndex {
@@ -34,8 +36,8 @@ pub struct DueIndex {
 }
 
 impl DueIndex {
-    pub fn new(runner: Arc<Runner>, wakes: broadcast::Sender<u64>) -> DueIndex {
-        DueIndex { turns: TurnIndex::new(runner, Shared::Due, wakes), delays: Mutex::default() }
+    pub fn new(runner: Arc<Runner>, topics: Arc<Topics>, wakes: broadcast::Sender<u64>) -> DueIndex {
+        DueIndex { turns: TurnIndex::new(runner, Shared::Due, topics, wakes), delays: Mutex::default() }
     }
 
     fn delay(&self, feed: &FeedId) -> Option<u64> {
@@ -64,8 +66,7 @@ impl DueIndex {
         from_now: Option<u64>,
         now: Option<Millis>,
     ) -> Result<Millis, Fault> {
-        let mark = format!("{}@", random());
-        self.turns.register((feed, feed.as_str()), at, from_now, mark, now).await
+        self.turns.register(Member { feed, name: feed.as_str() }, at, from_now, now).await
     }
 
     /// Registers the feed when some of these gifts are for later, as far as can be told from here.
@@ -105,14 +106,12 @@ impl DueIndex {
     pub async fn claim(&self, over: Vec<DueDone>, max: usize, now: Millis) -> Result<DueTurn, Fault> {
         let over = over.into_iter().map(|done| Over {
             member: done.feed.to_string(),
+            feed: done.feed,
             token: done.token,
             next: done.next.map(|next| next.0.to_string()).unwrap_or_default(),
         });
         let over: Vec<_> = over.collect();
-        // Nodes may have been told of more parts than this one, or have been once.
-        let strays = (self.turns.parts()..PARTS_ALL, STRAYS);
-        let read = |name: &[u8]| std::str::from_utf8(name).ok()?.parse().ok();
-        let turns = self.turns.claim(&over, Claim { max, turn_ms: TURN_MS, read, strays, now }).await?;
+        let turns = self.turns.claim(&over, Claim { max, turn_ms: TURN_MS, read: read_member, now }).await?;
         let feed = |Taken { member, token, reclaimed }| DueFeed { feed: member, token, reclaimed };
         Ok(DueTurn {
             feeds: turns.taken.into_iter().map(feed).collect(),

@@ -25,7 +25,7 @@ use super::backoff::Backoff;
 use super::dial::{Dial, Dialled, ServerId};
 use super::faults::{Fault, FaultKind, explain, silent};
 use super::layout::Layout;
-use super::slots::{slot_of_tag, tag_for};
+use super::slots::tag_of_slot;
 use crate::supervise::{Part, Parts};
 
 /// Calls that may wait for one round; one more is refused.
@@ -158,8 +158,7 @@ impl Keeper {
         let Some(home) = self.layout.borrow().home_of(&self.to) else {
             return "the server has no slots".into();
         };
-        let key = format!("{}{{{}}}:fence", self.prefix, tag_for("fence", |slot| slot == home));
-        debug_assert_eq!(slot_of_tag(&tag_for("fence", |slot| slot == home)), home);
+        let key = format!("{}{{{}}}:fence", self.prefix, tag_of_slot(home));
         let mut pipe = redis::pipe();
         pipe.cmd("SET").arg(&key).arg(life).arg("PX").arg(60_000);
         pipe.cmd("WAIT").arg(self.rule.replicas).arg(self.rule.within.as_millis() as u64);

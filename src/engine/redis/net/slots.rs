@@ -1,4 +1,6 @@
-//! Slots of a cluster: which one a key is in, and a hash tag that leads to a wanted one.
+//! Slots of a cluster: which one a key is in, and a hash tag for each slot.
+
+use std::sync::LazyLock;
 
 /// How many slots a cluster has.
 pub const SLOTS: u16 = 16_384;
@@ -31,11 +33,29 @@ pub fn slot_of_key(key: &str) -> u16 {
     slot_of_tag(tag.filter(|tag| !tag.is_empty()).unwrap_or(key))
 }
 
-/// A hash tag that begins with `name` and whose slot is wanted: a number is tried after the other.
-pub fn tag_for(name: &str, wanted: impl Fn(u16) -> bool) -> String {
-    // Every slot is met within some hundred thousand numbers; where nothing is wanted, any tag will do.
-    let tags = (0..1_000_000).map(|n| format!("{name}.{n}"));
-    tags.into_iter().find(|tag| wanted(slot_of_tag(tag))).unwrap_or_else(|| name.to_owned())
+/// By slot: the number with which the tag of [`tag_of_slot`] ends.
+static TAGS: LazyLock<Vec<u32>> = LazyLock::new(|| {
+    let mut tags = vec![None; usize::from(SLOTS)];
+    let mut missing = tags.len();
+    for number in 0_u32.. {
+        let place = &mut tags[usize::from(slot_of_tag(&spelled(number)))];
+        if place.replace(place.unwrap_or(number)).is_none() {
+            missing -= 1;
+        }
+        if missing == 0 {
+            break;
+        }
+    }
+    tags.into_iter().flatten().collect()
+});
+
+fn spelled(number: u32) -> String {
+    format!("slot:{number}")
+}
+
+/// A hash tag that leads to this slot, the same one on every node. No feed has such a name.
+pub fn tag_of_slot(slot: u16) -> String {
+    spelled(TAGS.get(usize::from(slot)).copied().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -52,9 +72,9 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_found_for_every_slot() {
-        for slot in [0, 1, 8_191, 16_383] {
-            assert_eq!(slot_of_tag(&tag_for("p", |found| found == slot)), slot);
+    fn there_is_a_tag_for_every_slot() {
+        for slot in 0..SLOTS {
+            assert_eq!(slot_of_tag(&tag_of_slot(slot)), slot);
         }
     }
 }

@@ -23,7 +23,7 @@ use super::connection::{Connection, Work};
 use super::dial::{Dial, Stream};
 use super::faults::{Fault, explain, silent};
 use super::layout::Layout;
-use super::slots::tag_for;
+use super::slots::tag_of_slot;
 use super::topics::Topics;
 use crate::metrics::Metrics;
 use crate::metrics::labels::RedisLink;
@@ -251,7 +251,7 @@ impl Keeper {
             };
             timeout(PATIENCE, exchange).await.map_err(|_| Fault::leave(silent(to)))??;
         }
-        let tag = if self.with.by_slot { tag_for("probe", |slot| slot == home) } else { "probe".into() };
+        let tag = if self.with.by_slot { tag_of_slot(home) } else { "probe".into() };
         let probe_channel = format!("{}{{{tag}}}:{:x}", self.with.prefix, self.with.process);
         let now = Instant::now();
         let mut standing = Standing {

@@ -122,6 +122,11 @@ impl Topology {
         self.map.borrow().clone()
     }
 
+    /// Who has which slots, from now on.
+    pub fn maps(&self) -> watch::Receiver<Arc<Map>> {
+        self.map.clone()
+    }
+
     /// True where there is more than one shard, or may be.
     pub fn is_cluster(&self) -> bool {
         matches!(self.dial().target.kind, Kind::Cluster(_))

@@ -41,9 +41,40 @@ pub async fn unnote(runner: &Runner, key: &str, name: &str) -> Result<(), Fault>
     Ok(())
 }
 
-/// The first names in such a list.
-pub async fn noted(runner: &Runner, key: &str) -> Result<Vec<String>, Fault> {
-    runner.get(key, redis::cmd("ZRANGE").arg(key).arg(0).arg(LISTED - 1)).await.map_err(Fault::of_an_index)
+/// Reads the first names in such a list.
+pub fn noted(list: String) -> (String, redis::Cmd) {
+    let mut range = redis::cmd("ZRANGE");
+    range.arg(&list).arg(0).arg(LISTED - 1);
+    (list, range)
+}
+
+/// The names in lists that are on several shards, each read by its command. Those of a shard that is away are left out.
+pub async fn noted_everywhere(
+    runner: &Runner,
+    lists: impl Iterator<Item = (String, redis::Cmd)>,
+) -> Result<Vec<String>, Fault> {
+    let (mut all, mut fault, mut any) = (Vec::new(), None, false);
+    let reads = lists.map(async |(list, command)| runner.get::<Vec<String>>(&list, &command).await);
+    for names in join_all(reads).await {
+        match names.map_err(Fault::of_an_index) {
+            Ok(names) => {
+                any = true;
+                all.extend(names);
+            }
+            Err(why) => fault = Some(why),
+        }
+    }
+    match fault {
+        Some(fault) if !any => Err(fault),
+        Some(fault) => {
+            tracing::warn!(
+                why = fault.why,
+                "groups or webhooks are listed without those of a shard that is away"
+            );
+            Ok(all)
+        }
+        None => Ok(all),
+    }
 }
 
 impl Groups {
@@ -57,7 +88,7 @@ impl Groups {
 
     /// The list that has the feed's groups.
     fn list_of(&self, feed: &FeedId) -> String {
-        self.runner.keys.groups(self.runner.keys.part_of(Shared::Groups, feed))
+        self.runner.keys.groups(self.runner.part_of(Shared::Groups, feed))
     }
 
     pub async fn take(
@@ -174,21 +205,17 @@ impl Groups {
         let mut readers = match feed {
             None => {
                 let keys = &self.runner.keys;
-                let lists = (0..keys.parts(Shared::Groups)).map(|part| keys.groups(part));
+                let lists =
+                    self.runner.parts(Shared::Groups).into_iter().map(|part| noted(keys.groups(part)));
                 let read = |text: &String| {
                     let (feed, group) = text.split_once(' ')?;
                     Some((feed.parse().ok()?, Reader::Group(group.parse().ok()?)))
                 };
-                let mut all = Vec::new();
-                for names in join_all(lists.map(async |list| noted(&self.runner, &list).await)).await {
-                    for name in names? {
-                        all.push(
-                            read(&name)
-                                .ok_or_else(|| Fault::from(Garbled("a group's name")).of_an_index())?,
-                        );
-                    }
-                }
-                all
+                let names = noted_everywhere(&self.runner, lists).await?;
+                let read = |name: &String| {
+                    read(name).ok_or_else(|| Fault::from(Garbled("a group's name")).of_an_index())
+                };
+                names.iter().map(read).collect::<Result<Vec<_>, Fault>>()?
             }
             Some(feed) => {
                 let [_, _, readers] = self.runner.keys.ledger(feed);

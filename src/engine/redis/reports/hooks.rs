@@ -4,9 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use futures_util::future::join_all;
-
-use super::super::keys::Shared;
+use super::super::keys::{Part, Shared};
 use super::super::net::faults::Fault;
 use super::super::net::slots::slot_of_key;
 use super::super::runner::Runner;
@@ -14,7 +12,7 @@ use super::super::scripts;
 use super::super::tags::random;
 use super::super::wire::Garbled;
 use super::attach::Attaching;
-use super::groups::{Groups, note, noted, unnote};
+use super::groups::{Groups, note, noted, noted_everywhere, unnote};
 use super::stored::{read_hook, reader_keys, stored_hook};
 use crate::domain::{FeedId, Hook, HookId, HookKey, HookScope, HookState, Job, Millis, Reader};
 use crate::engine::{HOOKS_OF_ALL_MAX, LISTED, READERS_MAX, Swapped};
@@ -41,46 +39,40 @@ impl Webhooks {
 
     /// The list that has the feed, if it has webhooks of its own.
     fn list_of(&self, feed: &FeedId) -> String {
-        self.runner.keys.hook_feeds(self.runner.keys.part_of(Shared::Hooks, feed))
+        self.runner.keys.hook_feeds(self.runner.part_of(Shared::Hooks, feed))
     }
 
     pub async fn hook(&self, key: &HookKey) -> Result<Option<Hook>, Fault> {
         let at = self.key_of(&key.scope);
-        let text: Option<String> =
-            self.runner.get(&at, redis::cmd("HGET").arg(&at).arg(key.name.as_str())).await?;
-        Ok(text.map(|text| read_hook(&text)).transpose()?)
+        let text =
+            self.runner.get::<Option<String>>(&at, redis::cmd("HGET").arg(&at).arg(key.name.as_str())).await;
+        let is_of_all = key.scope == HookScope::All;
+        let text = match text {
+            Ok(text) => text,
+            // Where the shard is away that has those of all feeds, what is known of them holds.
+            Err(fault) if is_of_all => return self.attaching.known(&key.name).map(Some).ok_or(fault),
+            Err(fault) => return Err(fault),
+        };
+        let hook = text.map(|text| read_hook(&text)).transpose()?;
+        if let Some(hook) = hook.as_ref().filter(|_| is_of_all) {
+            self.attaching.learn(&key.name, hook);
+        }
+        Ok(hook)
     }
 
     /// Names in lists that are in parts. A part whose server is away is left out.
-    async fn noted_everywhere(&self, list: impl Fn(usize) -> String) -> Result<Vec<FeedId>, Fault> {
-        let parts = (0..self.runner.keys.parts(Shared::Hooks)).map(list);
-        let (mut feeds, mut fault, mut any) = (Vec::new(), None, false);
-        for names in join_all(parts.map(async |list| noted(&self.runner, &list).await)).await {
-            match names {
-                Ok(names) => {
-                    any = true;
-                    for name in names {
-                        let feed =
-                            name.parse().map_err(|_| Fault::from(Garbled("a feed's name")).of_an_index())?;
-                        feeds.push(feed);
-                    }
-                }
-                Err(why) => fault = Some(why),
-            }
-        }
-        match fault {
-            Some(fault) if !any => Err(fault),
-            Some(fault) => {
-                tracing::warn!(why = fault.why, "webhooks are listed without those of a shard that is away");
-                Ok(feeds)
-            }
-            None => Ok(feeds),
-        }
+    async fn feeds_with_hooks(&self) -> Result<Vec<FeedId>, Fault> {
+        let parts = self.runner.parts(Shared::Hooks).into_iter();
+        let lists = parts.map(|part| noted(self.runner.keys.hook_feeds(part)));
+        let names = noted_everywhere(&self.runner, lists).await?;
+        let read =
+            |name: String| name.parse().map_err(|_| Fault::from(Garbled("a feed's name")).of_an_index());
+        names.into_iter().map(read).collect()
     }
 
     /// Every webhook. Those whose server is away are left out, and a damaged feed's are its own trouble.
     pub async fn hooks(&self) -> Result<Vec<(HookKey, Hook)>, Fault> {
-        let feeds = self.noted_everywhere(|part| self.runner.keys.hook_feeds(part)).await?;
+        let feeds = self.feeds_with_hooks().await?;
         let scopes: Vec<HookScope> =
             std::iter::once(HookScope::All).chain(feeds.into_iter().map(HookScope::Feed)).collect();
         let commands: Vec<_> = scopes
@@ -112,7 +104,21 @@ impl Webhooks {
 
     /// Feeds in which a webhook of all feeds has dead letters.
     pub async fn letter_feeds(&self, hook: &HookId) -> Result<Vec<FeedId>, Fault> {
-        let mut feeds = self.noted_everywhere(|part| self.runner.keys.letter_feeds(part, hook)).await?;
+        let (first, behind) = letters_of(hook);
+        let lists = self.runner.parts(Shared::Hooks).into_iter().map(|part| {
+            let (list, mut range) = (self.runner.keys.letter_feeds(part), redis::cmd("ZRANGE"));
+            range.arg(&list).arg(&first).arg(&behind).arg("BYLEX").arg("LIMIT").arg(0).arg(LISTED);
+            (list, range)
+        });
+        let read = |name: String| {
+            let feed = name.split_once(' ').and_then(|(_, feed)| feed.parse().ok());
+            feed.ok_or_else(|| Fault::from(Garbled("a feed's name")).of_an_index())
+        };
+        let mut feeds = noted_everywhere(&self.runner, lists)
+            .await?
+            .into_iter()
+            .map(read)
+            .collect::<Result<Vec<FeedId>, Fault>>()?;
         feeds.sort_unstable();
         feeds.truncate(LISTED);
         Ok(feeds)
@@ -201,29 +207,41 @@ impl Webhooks {
         if reply != b"done" {
             return Ok(reply);
         }
+        if let Some(hook) = to {
+            self.attaching.learn(&key.name, hook);
+        }
         self.attaching.refresh(now).await?;
         if text.is_empty() {
             for feed in self.letter_feeds(&key.name).await? {
-                self.groups.forget(&feed, &key.reader(), now).await?;
+                tidied(self.groups.forget(&feed, &key.reader(), now).await);
             }
-            for part in 0..self.runner.keys.parts(Shared::Hooks) {
-                let letters = self.runner.keys.letter_feeds(part, &key.name);
-                let _: u64 = self.runner.get(&letters, redis::cmd("DEL").arg(&letters)).await?;
+            for part in self.runner.parts(Shared::Hooks) {
+                tidied(self.forget_letters(part, &key.name).await);
+                tidied(self.attaching.jobs.remove_all_of(&key.reader(), part).await);
             }
-            self.attaching.jobs.remove_all_of(&key.reader()).await?;
         } else if !was.is_empty() && to.is_some_and(may_have_waited) {
-            self.wake_feeds_of(key, now).await?;
+            self.wake_feeds_of(key, now).await;
         }
         Ok(reply)
     }
 
-    /// A webhook of all feeds may have been disabled, with entries that wait where it did not rest.
-    async fn wake_feeds_of(&self, key: &HookKey, now: Millis) -> Result<(), Fault> {
-        for feed in self.attaching.recent() {
-            let job = Job { feed, reader: key.reader() };
-            self.attaching.jobs.register(&job, 0, self.runner.clock(Some(now))).await?;
+    async fn forget_letters(&self, part: Part, hook: &HookId) -> Result<(), Fault> {
+        let (letters, (first, behind)) = (self.runner.keys.letter_feeds(part), letters_of(hook));
+        let mut range = redis::cmd("ZRANGE");
+        range.arg(&letters).arg(first).arg(behind).arg("BYLEX");
+        for name in self.runner.get::<Vec<String>>(&letters, &range).await? {
+            unnote(&self.runner, &letters, &name).await?;
         }
         Ok(())
+    }
+
+    /// A webhook of all feeds may have been disabled, with entries that wait where it did not rest.
+    async fn wake_feeds_of(&self, key: &HookKey, now: Millis) {
+        for feed in self.attaching.recent() {
+            let job = Job { feed, reader: key.reader() };
+            // A job of a shard that is away is found when that is back.
+            tidied(self.attaching.jobs.register(&job, 0, self.runner.clock(Some(now))).await);
+        }
     }
 
     /// A webhook that does not read a feed though it should, because the store lost that (an eviction), begins
@@ -232,7 +250,7 @@ impl Webhooks {
         match &job.reader {
             Reader::Group(_) => return Ok(false),
             Reader::HookOfAll(name) => {
-                if !self.attaching.knows(name) {
+                if self.attaching.known(name).is_none() {
                     return Ok(false);
                 }
                 self.attaching.attach(&job.feed, "again", self.runner.clock(Some(now))).await?;
@@ -247,6 +265,18 @@ impl Webhooks {
         tracing::warn!(feed = %job.feed, reader = %job.reader, "the store lost how far a webhook was; it begins again");
         Ok(true)
     }
+}
+
+/// What a webhook of all feeds leaves on a shard that is away is cleared there when its feeds get to know that it is gone.
+fn tidied<T>(done: Result<T, Fault>) {
+    if let Err(fault) = done {
+        tracing::debug!(why = fault.why, "a shard is told later that a webhook of all feeds is another");
+    }
+}
+
+/// The range of members that [`super::super::keys::Keys::letter_feeds`] has of one webhook: no name holds a blank.
+fn letters_of(hook: &HookId) -> (String, String) {
+    (format!("[{hook} "), format!("({hook}!"))
 }
 
 /// The webhooks of one scope, as HGETALL answers.

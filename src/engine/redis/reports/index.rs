@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast;
 
-use super::super::keys::{PARTS_ALL, PARTS_MAX, Shared};
+use super::super::keys::{Part, Shared};
 use super::super::net::faults::Fault;
+use super::super::net::topics::Topics;
 use super::super::runner::Runner;
-use super::super::tags::random;
-use super::super::turns::{Claim, Over, Taken, TurnIndex};
+use super::super::turns::{Claim, Member, Over, Taken, TurnIndex};
 use crate::domain::{Job, Millis, Reader};
 use crate::engine::{JobDone, JobLease, JobTurn};
 
@@ -23,53 +23,50 @@ fn member(job: &Job) -> String {
     format!("{} {}", job.reader, job.feed)
 }
 
-fn read_member(text: &[u8]) -> Option<Job> {
+pub fn read_member(text: &[u8]) -> Option<Job> {
     let (reader, feed) = std::str::from_utf8(text).ok()?.split_once(' ')?;
     Some(Job { feed: feed.parse().ok()?, reader: reader.parse().ok()? })
 }
 
 impl JobIndex {
-    pub fn new(runner: Arc<Runner>, wakes: broadcast::Sender<u64>) -> JobIndex {
-        JobIndex { turns: TurnIndex::new(runner, Shared::Jobs, wakes) }
+    pub fn new(runner: Arc<Runner>, topics: Arc<Topics>, wakes: broadcast::Sender<u64>) -> JobIndex {
+        JobIndex { turns: TurnIndex::new(runner, Shared::Jobs, topics, wakes) }
     }
 
     /// Makes it a job, to be looked at in so many milliseconds.
     pub async fn register(&self, job: &Job, in_ms: u64, now: Option<Millis>) -> Result<(), Fault> {
-        let mark = random().to_string();
-        self.turns.register((&job.feed, &member(job)), None, Some(in_ms), mark, now).await.map(drop)
+        let member = Member { feed: &job.feed, name: &member(job) };
+        self.turns.register(member, None, Some(in_ms), now).await.map(drop)
     }
 
     /// Takes a webhook that is no more out of the index.
     pub async fn remove(&self, job: &Job) -> Result<(), Fault> {
-        let part = self.turns.runner.keys.part_of(Shared::Jobs, &job.feed);
+        let part = self.turns.runner.part_of(Shared::Jobs, &job.feed);
         self.remove_members(part, &[member(job)]).await
     }
 
-    /// The same for one of all feeds, wherever it had something to send.
-    pub async fn remove_all_of(&self, reader: &Reader) -> Result<(), Fault> {
+    /// The same for one of all feeds, in all feeds of one part.
+    pub async fn remove_all_of(&self, reader: &Reader, part: Part) -> Result<(), Fault> {
         // No name holds a character that means something in a pattern.
         let pattern = format!("{} *", reader.to_string().replace('*', "[*]"));
-        for part in 0..self.turns.parts() {
-            let [feeds, _] = self.turns.keys(part);
-            let mut cursor = 0_u64;
-            loop {
-                let mut scan = redis::cmd("ZSCAN");
-                scan.arg(&feeds).arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(1_000);
-                let (next, found): (u64, Vec<String>) = self.turns.runner.get(&feeds, &scan).await?;
-                let members: Vec<String> = found.into_iter().step_by(2).collect();
-                if !members.is_empty() {
-                    self.remove_members(part, &members).await?;
-                }
-                if next == 0 {
-                    break;
-                }
-                cursor = next;
+        let [feeds, _] = self.turns.keys(part);
+        let mut cursor = 0_u64;
+        loop {
+            let mut scan = redis::cmd("ZSCAN");
+            scan.arg(&feeds).arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(1_000);
+            let (next, found): (u64, Vec<String>) = self.turns.runner.get(&feeds, &scan).await?;
+            let members: Vec<String> = found.into_iter().step_by(2).collect();
+            if !members.is_empty() {
+                self.remove_members(part, &members).await?;
             }
+            if next == 0 {
+                return Ok(());
+            }
+            cursor = next;
         }
-        Ok(())
     }
 
-    async fn remove_members(&self, part: usize, members: &[String]) -> Result<(), Fault> {
+    async fn remove_members(&self, part: Part, members: &[String]) -> Result<(), Fault> {
         let [feeds, marks] = self.turns.keys(part);
         let _: u64 = self.turns.runner.get(&marks, redis::cmd("HDEL").arg(&marks).arg(members)).await?;
         let _: u64 = self.turns.runner.get(&feeds, redis::cmd("ZREM").arg(&feeds).arg(members)).await?;
@@ -86,13 +83,12 @@ impl JobIndex {
     ) -> Result<JobTurn, Fault> {
         let over = over.iter().map(|done| Over {
             member: member(&done.job),
+            feed: done.job.feed.clone(),
             token: done.token.clone(),
             next: done.next_in_ms.map(|ms| format!("+{ms}")).unwrap_or_default(),
         });
         let over: Vec<_> = over.collect();
-        // What a store that was moved to a cluster, or from one, still has in its old parts.
-        let strays = (PARTS_MAX..PARTS_ALL, 1);
-        let how = Claim { max, turn_ms: lease_ms, read: read_member, strays, now };
+        let how = Claim { max, turn_ms: lease_ms, read: read_member, now };
         let turns = self.turns.claim(&over, how).await?;
         let job = |Taken { member, token, .. }| JobLease { job: member, token };
         Ok(JobTurn {

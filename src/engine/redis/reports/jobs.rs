@@ -101,8 +101,8 @@ impl Jobs {
             None => ("open", Save::default()),
         };
         if let (Reader::HookOfAll(name), false) = (&job.reader, save.dead.is_empty()) {
-            let part = self.runner.keys.part_of(Shared::Hooks, &job.feed);
-            note(&self.runner, &self.runner.keys.letter_feeds(part, name), job.feed.as_str()).await?;
+            let part = self.runner.part_of(Shared::Hooks, &job.feed);
+            note(&self.runner, &self.runner.keys.letter_feeds(part), &format!("{name} {}", job.feed)).await?;
         }
         let may_read_again = how == "open";
         let reply = rounds(Asking { jobs: self, job, how, save: &save, want, now, may_read_again }).await?;

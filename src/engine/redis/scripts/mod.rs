@@ -274,6 +274,7 @@ script!(REPORT_HOOK, "report_hook", [LEDGER, REPORT], true);
 script!(REPORT_ATTACH, "report_attach", [LEDGER, REPORT], false);
 script!(REPORT_JOB, "report_job", [LEDGER, REPORT], false);
 script!(HOOKS_SWAP, "hooks_swap", [], true);
+script!(HOOKS_COPY, "hooks_copy", [], false);
 
 script!(SOURCE_SWAP, "source_swap", [], true);
 script!(SOURCE_NOTE, "source_note", [], false);
@@ -285,7 +286,7 @@ script!(VIEWERS_REVOKED, "viewers_revoked", [], false);
 script!(REQUEST_CLAIM, "request_claim", [], true);
 
 /// Every script there is.
-pub static ALL: [&Script; 51] = [
+pub static ALL: [&Script; 52] = [
     &READY_LOOK,
     &READY_PUBLISH,
     &PUBLISH_PLAIN_COUNTED,
@@ -331,6 +332,7 @@ pub static ALL: [&Script; 51] = [
     &REPORT_ATTACH,
     &REPORT_JOB,
     &HOOKS_SWAP,
+    &HOOKS_COPY,
     &SOURCE_SWAP,
     &SOURCE_NOTE,
     &SOURCE_REFUND,
