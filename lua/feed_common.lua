@@ -27,7 +27,7 @@
 --   5 policy
 -- ARGV 9:
 --   1 now, milliseconds; "-" takes the store's clock
---   2 candidate epoch, for a feed that begins, or whose state was lost
+--   2 candidate epoch, for a feed that begins, or whose state was lost; its last five letters are this life of the server
 --   3 tag, the mark of this call's changes
 --   4 known epoch, the furthest position that the caller's process saw; "" when none
 --   5 known seq
@@ -43,6 +43,7 @@
 -- half of it), a function 0.1 to 0.3 (each local it captures is looked for).
 local LIST, ROWS, HIST, META, POLICY = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local CANDIDATE, TAG, IDLE = ARGV[2], ARGV[3], ARGV[8]
+local LIFE = string.sub(ARGV[2], -5)
 local MAX_SAFE, MAX_TIME = 9007199254740991, 253402300799999
 local call, match, format, concat = redis.call, string.match, string.format, table.concat
 
@@ -113,11 +114,13 @@ do
   if e and #entries == n + 0 and row_count == #entries then
     epoch, seq, seq_text, tag, covered, born, idle_before, capacity = e, s + 0, s, t, c + 0, b, i, most + 0
     expiry = x ~= '-' and tonumber(x)
+    -- A server that was started again may have come back from an older file, and then has other changes under the
+    -- numbers that watchers have seen.
     -- Has the caller's process seen what is not, or no longer, this feed's past? Then the store went
     -- back (a failover), and perhaps moved on from there. Epochs sort by the time they began.
     local known_epoch, known_tag = ARGV[4], ARGV[6]
     local known_seq = known_epoch ~= '' and ARGV[5] + 0
-    if hist_count < seq - covered then
+    if hist_count < seq - covered or string.sub(epoch, -5) ~= LIFE then
       strayed = true
     elseif known_epoch == '' then
       strayed = false

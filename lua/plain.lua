@@ -20,14 +20,14 @@
 --   4 known policy: what the caller takes the policy's key to hold, "" for nothing
 --   5 rules: now in milliseconds, or 0 for the store's clock; and what follows from the policy and the server's settings:
 --     capacity, history (not 0), idempotency window, dedup window (0 where no lock is taken), hooks version, ledger max
---     (entries that are kept though nobody reads)
+--     (entries that are kept though nobody reads), and this life of the server, with which epochs end
 -- RETURNS see publish_plain
 -- REFUSES with "": nothing was done, feed_publish is to be called; and with "", "policy", and what the policy's key holds
 
 local KEYS, ARGV, format, match = KEYS, ARGV, string.format, string.match
 local call = redis.call
-local now, CAPACITY, HISTORY, REMEMBERED, LOCKED, HOOKS, LEDGER_MAX =
-  match(ARGV[5], '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+local now, CAPACITY, HISTORY, REMEMBERED, LOCKED, HOOKS, LEDGER_MAX, LIFE =
+  match(ARGV[5], '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%w+)$')
 now, HISTORY, REMEMBERED, LOCKED = now + 0, HISTORY + 0, REMEMBERED + 0, LOCKED + 0
 
 -- A key of another type reads as missing. What is behind blocks is in front of a gift's id and lock.
@@ -42,7 +42,7 @@ if not epoch or not limit or not list or strings[5] or hooks ~= HOOKS or capacit
 end
 local seq, known = before + 0, ARGV[2]
 covered, count, limit = covered + 0, count + 0, limit + 0
-if strayed(known, strings[2], epoch, seq, covered) then return { '' } end
+if string.sub(epoch, -5) ~= LIFE or strayed(known, strings[2], epoch, seq, covered) then return { '' } end
 
 if now == 0 then
   local clock = call('TIME')

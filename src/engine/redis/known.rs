@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::domain::{Change, Epoch, FeedId, Position, Tag};
+use super::net::dial::LIFE_LENGTH;
+use crate::domain::{Change, Epoch, FeedId, Millis, Position, Tag};
 
 /// Feeds remembered, roughly; the ones not used lately go first.
 const FEEDS: usize = 65_536;
@@ -96,25 +97,34 @@ impl Known {
     }
 }
 
-/// A fresh epoch that sorts after `known`: epochs sort by the time they began, and the clock of the
-/// node that began `known` may be ahead of ours.
-pub(super) fn epoch_after(known: Option<&Mark>) -> Epoch {
-    let fresh = Epoch::mint();
-    let Some(known) = known.map(|mark| mark.at.epoch.as_str()).filter(|known| *known >= fresh.as_str())
-    else {
-        return fresh;
-    };
-    let next = u128::from_str_radix(known, 36).ok().and_then(|n| n.checked_add(1 << 16));
-    next.and_then(|n| base36(n, known.len()).parse().ok()).unwrap_or(fresh)
-}
+/// Digits of the time with which an epoch begins; behind them is the life of the server ([`ServerId::life`]).
+///
+/// A server that is started again may have come back from an older file, and the node that knew better may be gone: its
+/// positions would be taken for others of the same numbers. So an epoch holds in one life of one server, and a feed that is
+/// met in another begins a new one. This also is so after a failover, where what was acknowledged may be lost, and for feeds of a
+/// slot that moved, where nothing is: a snapshot too many is the price of never resuming onto another history.
+///
+/// [`ServerId::life`]: super::net::dial::ServerId::life
+const TIME_LENGTH: usize = 9;
 
-fn base36(mut n: u128, width: usize) -> String {
-    let mut digits = vec!['0'; width];
+/// How a fresh epoch begins that sorts after `known`: epochs sort by the time they began, and the clock of the
+/// node that began `known` may be ahead of ours.
+pub(super) fn epoch_after(known: Option<&Mark>) -> String {
+    let began = |mark: &Mark| u64::from_str_radix(mark.at.epoch.as_str().get(..TIME_LENGTH)?, 36).ok();
+    let after = known.and_then(began).map_or(0, |began| began.saturating_add(1));
+    let mut n = (Millis::now().0 as u64).max(after);
+    let mut digits = [b'0'; TIME_LENGTH];
     for slot in digits.iter_mut().rev() {
-        *slot = char::from_digit((n % 36) as u32, 36).unwrap_or('0');
+        *slot = char::from_digit((n % 36) as u32, 36).unwrap_or('0') as u8;
         n /= 36;
     }
-    digits.into_iter().collect()
+    String::from_utf8_lossy(&digits).into_owned()
+}
+
+/// The life of the server in which an epoch began.
+pub(super) fn life_of(epoch: &Epoch) -> &str {
+    let epoch = epoch.as_str();
+    epoch.get(epoch.len().saturating_sub(LIFE_LENGTH)..).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -148,9 +158,15 @@ mod tests {
 
     #[test]
     fn a_candidate_sorts_after_what_is_known_even_with_a_clock_behind() {
-        let ahead = mark("zzzzz00000000", 1, 1);
+        let ahead = mark("zzzz00000abcde", 1, 1);
         let next = epoch_after(Some(&ahead));
-        assert!(next.as_str() > ahead.at.epoch.as_str() && next.as_str().len() == 13, "{next}");
-        assert!(epoch_after(Some(&mark("0000000000000", 1, 1))).as_str().len() == 13);
+        assert_eq!(next, "zzzz00001");
+        assert_eq!(life_of(&ahead.at.epoch), "abcde");
+        let now = epoch_after(None);
+        assert!(
+            now.len() == TIME_LENGTH
+                && now.as_str() > epoch_after(Some(&mark("0000000000000", 1, 1))).get(..4).unwrap()
+        );
+        assert_eq!(life_of(&Epoch::none()), "0");
     }
 }

@@ -316,7 +316,7 @@ impl Plan<'_> {
         call.arg("known policy", self.policy).arg(
             "rules",
             format_args!(
-                "{clock} {capacity} {history} {idempotency_window_ms} {dedup_window_ms} {hooks} {ledger_max}"
+                "{clock} {capacity} {history} {idempotency_window_ms} {dedup_window_ms} {hooks} {ledger_max} "
             ),
         );
         call

@@ -11,8 +11,8 @@ use redis::Value;
 #[cfg(test)]
 use super::held::GRACE;
 use super::held::{Held, Lasting, Written};
-use super::known::Mark;
-use super::net::faults::Fault;
+use super::known::{Mark, life_of};
+use super::net::faults::{Fault, FaultKind};
 use super::net::slots::slot_of_key;
 use super::runner::Runner;
 use super::scripts::{self, Call};
@@ -206,7 +206,11 @@ impl Ready {
 
     async fn run(&self, wish: &Wish<'_>, made: &Made) -> Result<Answer, Fault> {
         let runner = wish.runner;
-        let reply = runner.run::<Value>(&made.call).await;
+        let reply = match runner.run::<Value>(&made.call).await {
+            // What is known is of another life of the server.
+            Err(fault) if fault.kind == FaultKind::OtherLife => return Ok(Answer::Otherwise),
+            reply => reply,
+        };
         let answer = Answer::read(reply.inspect_err(|fault| runner.damaged.met(wish.feed, fault))?)?;
         runner.options.metrics.redis_ready_calls[answer.counts_as()].inc();
         Ok(answer)
@@ -246,7 +250,7 @@ impl Ready {
         call.keys([("ledger", ledger), ("reports", reports)]);
         let known = runner.known.get(feed);
         let said = known.as_ref().map(|Mark { at, tag }| format!("{} {} {tag} ", at.epoch, at.seq));
-        call.arg("known", said.unwrap_or_default());
+        call.arg("known", said.unwrap_or_default()).arg("life", "").end_with_life("life");
         let version = self.thoughts.of(feed, |it| it.version);
         runner.options.metrics.redis_ready_calls[ReadyCall::Look].inc();
         let texts = runner.run::<Vec<String>>(&call).await;
@@ -314,6 +318,7 @@ fn call(wish: &Wish<'_>, written: Written, second: Option<u64>) -> Call {
         );
     }
     call.rest(gone.iter().cloned());
+    call.only_in(life_of(&written.mark.at.epoch));
     call
 }
 

@@ -112,7 +112,7 @@ impl Runner {
 
     async fn ask_feed(&self, mut call: Call, feed: &FeedId, now: Option<Millis>) -> Result<Reply, Fault> {
         let known = self.known.get(feed);
-        call.arg("candidate epoch", epoch_after(known.as_ref()));
+        call.arg("candidate epoch", epoch_after(known.as_ref())).end_with_life("candidate epoch");
         call.arg("default policy", &self.defaults).arg("idle ttl", self.options.feed_idle_ttl_ms);
         self.ask(call, feed, known, now).await
     }
@@ -121,7 +121,7 @@ impl Runner {
     pub async fn run_plain(&self, mut call: Call, feed: &FeedId) -> Result<Reply, Fault> {
         let known = self.known.get(feed);
         let said = known.as_ref().map(|Mark { at, tag }| format!("{} {} {tag} ", at.epoch, at.seq));
-        call.arg("known", said.unwrap_or_default());
+        call.arg("known", said.unwrap_or_default()).end_with_life("rules");
         self.send(call, feed, known).await.inspect_err(|fault| self.damaged.met(feed, fault))
     }
 
@@ -170,8 +170,7 @@ impl Runner {
 
     /// [`Runner::run`], within this time.
     pub async fn run_within<T: FromRedisValue>(&self, call: &Call, within: Duration) -> Result<T, Fault> {
-        let (slot, command) = (slot_of_key(call.first_key()), call.command());
-        let value = self.topology.run(slot, Work::Script(call.script, &command), within).await?;
+        let value = self.topology.run(slot_of_key(call.first_key()), Work::Script(call), within).await?;
         redis::from_redis_value(value).map_err(|_| Garbled("a reply").into())
     }
 

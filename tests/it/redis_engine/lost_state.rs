@@ -213,3 +213,65 @@ async fn an_idle_feed_expires_as_a_whole_and_its_policy_stays() {
         assert_eq!(ttl, -1, "{key}");
     }
 }
+
+#[tokio::test]
+async fn no_position_survives_a_server_that_came_back_from_an_older_file() {
+    // A node that saw all of it and is gone, and one that lived through it and had seen no more than the older file has.
+    for lives_on in [false, true] {
+        let mut server = RedisServer::durable();
+        let witness = engine_on(&server).await;
+        for n in 0..5 {
+            post(&witness, &format!("a{n}")).await;
+        }
+        let older = server.copy_files();
+        let gone = engine_on(&server).await;
+        for n in 0..4 {
+            post(&gone, &format!("lost{n}")).await;
+        }
+        let seen = at(&gone).await;
+        assert!(gone.changes(&feed(), &seen, 9).await.is_ok_and(|missed| missed == Missed::Changes(vec![])));
+        drop(gone);
+        let witness = lives_on.then_some(witness);
+        server.start_again_with(&older);
+        let engine = match witness {
+            Some(witness) => witness,
+            None => engine_on(&server).await,
+        };
+        let first = heals(&engine, "b0").await.at;
+        for n in 1..8 {
+            post(&engine, &format!("b{n}")).await;
+        }
+        let now = at(&engine).await;
+        assert!(now.seq > seen.seq, "{now} is past {seen}");
+        assert_eq!(
+            engine.changes(&feed(), &seen, 99).await,
+            Ok(Missed::NotCovered),
+            "{seen} was lost; now {now}"
+        );
+        // Within one life of the server watchers resume as ever.
+        let Ok(Missed::Changes(missed)) = engine.changes(&feed(), &first, 99).await else {
+            panic!("{first}")
+        };
+        assert_eq!(missed.len() as u64, now.seq - first.seq);
+    }
+}
+
+#[tokio::test]
+async fn whatever_is_written_first_to_a_server_that_was_started_again_begins_an_epoch() {
+    for counts in [false, true] {
+        let mut server = RedisServer::durable();
+        let engine = engine_on(&server).await;
+        if counts {
+            let patch = PolicyPatch { totals: Some("all".parse().unwrap()), ..PolicyPatch::default() };
+            engine.set_policy(&feed(), PolicyChange::Merge(patch), NOW).await.unwrap();
+        }
+        let before = post(&engine, "a").await.at;
+        server.start_again();
+        // What several nodes hold ready at the same time is one new life.
+        let other = engine_on(&server).await;
+        let after = heals(&engine, "b").await.at;
+        assert!(after.epoch.as_str() > before.epoch.as_str(), "{before} and {after}");
+        assert_eq!(post(&other, "c").await.at.epoch, after.epoch);
+        assert_eq!(post(&engine, "d").await.at.epoch, after.epoch);
+    }
+}

@@ -120,14 +120,17 @@ fn run_plain(
     let text = |name: &str, at: usize| {
         after.get(&key(name)).map(|it| it.1[0].split(' ').nth(at).unwrap().to_owned()).unwrap_or_default()
     };
+    let epoch = text("meta", 0);
+    let life = epoch.get(epoch.len().saturating_sub(5)..).filter(|_| epoch.len() > 5).unwrap_or("00000");
     let locks = if policy.dedup == Dedup::Off { 0 } else { policy.dedup_window_ms };
     let rules = format!(
-        "{} {} {} {} {locks} {} {ledger_max}",
+        "{} {} {} {} {locks} {} {ledger_max} {}",
         now.0,
         policy.capacity,
         policy.history,
         policy.idempotency_window_ms,
-        text("reports", 1)
+        text("reports", 1),
+        life
     );
     let overrides = after.get(&key("policy")).map(|it| it.1[0].clone()).unwrap_or_default();
     let names = ["rows", "hist", "ledger", "list", "meta", "policy", "reports", "blocks"];

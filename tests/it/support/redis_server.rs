@@ -1,6 +1,7 @@
 //! A Redis of a test's own, that the test may freeze, kill and start again.
 
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
@@ -198,6 +199,21 @@ impl RedisServer {
         }
     }
 
+    /// A copy of what it has on disk now.
+    pub fn copy_files(&self) -> TempDir {
+        let copy = in_memory();
+        copy_folder(self.dir.path(), copy.path());
+        copy
+    }
+
+    /// Ends it, puts a copy in the place of what it has on disk, and starts it again.
+    pub fn start_again_with(&mut self, copy: &TempDir) {
+        self.kill();
+        self.dir = in_memory();
+        copy_folder(copy.path(), self.dir.path());
+        self.start_again();
+    }
+
     fn try_up(&mut self) -> bool {
         let port = self.port.to_string();
         let mut command = Command::new(&self.program);
@@ -255,6 +271,11 @@ impl Drop for RedisServer {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status();
+    assert!(copied.is_ok_and(|status| status.success()), "{} was copied", from.display());
 }
 
 /// Among a server's options: a port for its cluster's bus, another one at each attempt to start it.

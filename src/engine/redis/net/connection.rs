@@ -10,7 +10,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
-use super::super::scripts::Script;
+use super::super::scripts::{Call, Script};
 use super::address::{Endpoint, Kind};
 use super::backoff::Backoff;
 use super::dial::{Dial, Dialled, Refusal, ServerId, is_replica};
@@ -72,7 +72,7 @@ pub struct Making {
 #[derive(Clone, Copy)]
 pub enum Work<'a> {
     /// A script by its SHA, which is loaded first when the server does not know it.
-    Script(&'a Script, &'a Cmd),
+    Script(&'a Call),
     /// One command.
     Command(&'a Cmd),
 }
@@ -80,7 +80,7 @@ pub enum Work<'a> {
 impl Work<'_> {
     /// Whether the answer promises that what was written stays.
     pub fn promises(self) -> bool {
-        matches!(self, Work::Script(script, _) if script.promises)
+        matches!(self, Work::Script(call) if call.script.promises)
     }
 }
 
@@ -132,14 +132,25 @@ impl Connection {
         asking: bool,
         within: Duration,
     ) -> Result<(Value, ServerId), Fault> {
-        self.with(within, async |mut connection| match work {
-            Work::Command(command) => send(&mut connection, command, asking, None).await,
-            Work::Script(script, call) => match send(&mut connection, call, asking, None).await {
-                Err(e) if is_no_script(&e) => send(&mut connection, call, asking, Some(script)).await,
-                answer => answer,
-            },
-        })
-        .await
+        let run = async |mut connection: MultiplexedConnection, server: ServerId| match work {
+            Work::Command(command) => send(&mut connection, command, asking, None).await.map(Some),
+            Work::Script(call) => {
+                let Some(command) = call.command(&server.life()) else { return Ok(None) };
+                match send(&mut connection, &command, asking, None).await {
+                    Err(e) if is_no_script(&e) => {
+                        send(&mut connection, &command, asking, Some(call.script)).await.map(Some)
+                    }
+                    answer => answer.map(Some),
+                }
+            }
+        };
+        match self.with(within, run).await? {
+            (Some(value), server) => Ok((value, server)),
+            (None, _) => {
+                let why = format!("Redis at {} has been started again", self.to);
+                Err(Fault { kind: FaultKind::OtherLife, ..Fault::stay(why) })
+            }
+        }
     }
 
     /// Runs commands that change nothing, in one trip; each has an answer of its own.
@@ -149,7 +160,7 @@ impl Connection {
         within: Duration,
     ) -> Result<Vec<Result<Value, Fault>>, Fault> {
         let count = pipe.cmd_iter().count();
-        let run = async |mut connection: MultiplexedConnection| {
+        let run = async |mut connection: MultiplexedConnection, _| {
             connection.req_packed_commands(pipe, 0, count).await
         };
         let (replies, _) = self.with(within, run).await?;
@@ -162,10 +173,10 @@ impl Connection {
     async fn with<T>(
         &self,
         within: Duration,
-        run: impl AsyncFnOnce(MultiplexedConnection) -> RedisResult<T>,
+        run: impl AsyncFnOnce(MultiplexedConnection, ServerId) -> RedisResult<T>,
     ) -> Result<(T, ServerId), Fault> {
         let (connection, number, server) = self.standing(within).await?;
-        let fault = match timeout(within, run(connection)).await {
+        let fault = match timeout(within, run(connection, server)).await {
             Ok(Ok(done)) => return Ok((done, server)),
             Ok(Err(e)) => explain(&self.to, &e),
             // Replies come in order, so what was sent later on this connection is stuck as well.

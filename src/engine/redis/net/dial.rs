@@ -33,6 +33,9 @@ pub struct Dial {
     connect_timeout: Duration,
 }
 
+/// Digits of [`ServerId::life`].
+pub const LIFE_LENGTH: usize = 5;
+
 /// Which process a connection leads to: another one each time a server is started. None where nobody told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerId(Option<u64>);
@@ -47,6 +50,19 @@ impl ServerId {
     /// A word for it, another one each time a server is started; "-" where nobody told.
     pub fn word(self) -> String {
         self.0.map_or_else(|| "-".to_owned(), |name| format!("{name:x}"))
+    }
+
+    /// What epochs end with that begin while this process of the server runs ([`super::super::known`]): five digits of
+    /// base 36. All processes that do not say who they are have the same.
+    pub fn life(self) -> String {
+        const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+        let mut n = self.0.unwrap_or(0);
+        let digits = (0..LIFE_LENGTH).map(|_| {
+            let digit = DIGITS[(n % 36) as usize];
+            n /= 36;
+            char::from(digit)
+        });
+        digits.collect()
     }
 
     /// True when both are known, and one process.

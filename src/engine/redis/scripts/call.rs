@@ -13,6 +13,10 @@ pub struct Call {
     item_keys: Vec<String>,
     item_args: Vec<String>,
     rest: Vec<String>,
+    /// The argument that ends with the life of the server.
+    life_at: Option<usize>,
+    /// The only life in which the call may be made.
+    only_in: Option<String>,
 }
 
 impl Call {
@@ -26,6 +30,8 @@ impl Call {
             item_keys: Vec::new(),
             item_args: Vec::new(),
             rest: Vec::new(),
+            life_at: None,
+            only_in: None,
         }
     }
 
@@ -58,6 +64,19 @@ impl Call {
         self
     }
 
+    /// The argument of this name ends with the life of the server to which the call is sent
+    /// ([`crate::engine::redis::net::dial::ServerId::life`]), which only its connection knows for certain.
+    pub fn end_with_life(&mut self, name: &str) -> &mut Call {
+        self.life_at = self.place(&self.script.header().args, name);
+        self
+    }
+
+    /// The call is made in this life of the server, or not at all.
+    pub fn only_in(&mut self, life: &str) -> &mut Call {
+        self.only_in = Some(life.to_owned());
+        self
+    }
+
     /// One of the things that the script takes many of: its KEYS and its ARGV, in the header's order.
     pub fn item<'a, const K: usize>(
         &mut self,
@@ -87,8 +106,11 @@ impl Call {
         self.keys.first().and_then(Option::as_deref).unwrap_or_default()
     }
 
-    /// As Redis gets it.
-    pub fn command(&self) -> Cmd {
+    /// As a server of this life gets it. `None` when it is for a server of another life.
+    pub fn command(&self, life: &str) -> Option<Cmd> {
+        if self.only_in.as_ref().is_some_and(|only| only != life) {
+            return None;
+        }
         let (header, name) = (self.script.header(), self.script.name);
         let Header { keys, args, .. } = header;
         for (list, names) in [(&self.keys, keys), (&self.args, args)] {
@@ -101,8 +123,12 @@ impl Call {
             cmd.arg(key.as_deref().unwrap_or_default());
         }
         cmd.arg(&self.item_keys);
-        for arg in &self.args {
-            cmd.arg(arg.as_deref().unwrap_or_default());
+        for (at, arg) in self.args.iter().enumerate() {
+            let arg = arg.as_deref().unwrap_or_default();
+            match self.life_at == Some(at) {
+                true => cmd.arg([arg, life].concat()),
+                false => cmd.arg(arg),
+            };
         }
         // Of each thing the first, then of each the second; or all of a thing, and then of the next.
         let kinds = if header.by_kind { header.item_args.len().max(1) } else { 1 };
@@ -112,7 +138,7 @@ impl Call {
             }
         }
         cmd.arg(&self.rest);
-        cmd
+        Some(cmd)
     }
 
     fn place(&self, names: &[&str], name: &str) -> Option<usize> {
