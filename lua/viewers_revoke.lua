@@ -5,13 +5,14 @@
 --   2 order: a ZSET: the viewer by the number of its revocation
 --   3 ends: a ZSET: the viewer by when no such token lives any more
 --   4 head: a HASH: life -> what names this life of the numbers, seq -> the last number
--- ARGV 6:
+-- ARGV 7:
 --   1 now, milliseconds; "-" takes the store's clock
 --   2 sub: the viewer
 --   3 before, milliseconds
 --   4 end, milliseconds
 --   5 life: for the first one
 --   6 viewers at most
+--   7 wake channel
 -- RETURNS the time that holds, which never moves back
 -- REFUSES with "full" when it would be one viewer too many
 
@@ -42,4 +43,5 @@ local seq = call('HINCRBY', KEYS[4], 'seq', 1)
 call('HSET', KEYS[1], sub, before .. ' ' .. ends)
 call('ZADD', KEYS[2], seq, sub)
 call('ZADD', KEYS[3], ends, sub)
+call('SPUBLISH', ARGV[7], '0')
 return before

@@ -9,7 +9,7 @@
 --   1 life: the one in which the caller read, "" at first
 --   2 after: the number of the last one that it has
 --   3 at most
--- RETURNS life, the number of the last one, then for each the viewer and what revoked holds of it
+-- RETURNS life, the number of the last one (behind the last page that of the last one ever), then for each the viewer and what revoked holds of it
 -- REFUSES nothing
 
 local call = redis.call
@@ -25,4 +25,5 @@ for n = 1, #found, 2 do
   end
   reply[2] = found[n + 1]
 end
+if #found < 2 * ARGV[3] then reply[2] = call('HGET', KEYS[4], 'seq') or reply[2] end
 return reply

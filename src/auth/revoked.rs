@@ -8,14 +8,18 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::domain::Millis;
 use crate::engine::{Engine, EngineError, Revocation, RevokedAt};
 use crate::supervise::{Beat, faults};
 
-/// How often a node asks for what is new. With the time that the answer takes it keeps the promise of one second.
+/// How often a node asks a store for what is new that does not tell, or does not answer. With the time that the answer takes
+/// it keeps the promise of one second.
 const EVERY: Duration = Duration::from_millis(400);
+
+/// How often it asks one that tells, in case that was missed: after an interruption the store says so by itself.
+const AT_LEAST: Duration = Duration::from_secs(5);
 
 /// Revocations read at once.
 const PAGE: usize = 1_000;
@@ -100,12 +104,20 @@ pub async fn follow(
     beat: Beat,
 ) {
     let (mut at, mut rounds, mut failing) = (RevokedAt::default(), 0_u32, false);
+    let mut wakes = engine.revocation_wakes();
+    // When what there is was read without a failure, and whether the store has told of more since.
+    let (mut read, mut woken) = (None::<Instant>, false);
     loop {
         beat.works();
         faults::pass("revocations").await;
-        if is_needed() {
+        let is_known = wakes.is_some() && !woken && read.is_some_and(|read| read.elapsed() < AT_LEAST);
+        if !is_needed() {
+            read = None;
+        } else if !is_known {
+            let asked = Instant::now();
+            read = None;
             match read_new(&*engine, &revoked, &mut at, &refuse).await {
-                Ok(()) => failing = false,
+                Ok(()) => (failing, read) = (false, Some(asked)),
                 Err(why) => {
                     if !failing {
                         tracing::warn!(%why, "what is revoked cannot be read; what this node knows stays in force");
@@ -119,7 +131,13 @@ pub async fn follow(
             revoked.tidy(Millis::now());
         }
         beat.rests();
-        tokio::time::sleep(EVERY).await;
+        woken = match &mut wakes {
+            Some(wakes) => tokio::time::timeout(EVERY, wakes.next()).await.is_ok(),
+            None => {
+                tokio::time::sleep(EVERY).await;
+                false
+            }
+        };
     }
 }
 

@@ -1,7 +1,7 @@
 //! An engine that is watched at work: counts and times every call of the one behind it.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{
     DeadDue, DropStore, DueDone, DueFate, DueRun, DueStore, DueTurn, Engine, EngineError, FeedStore, Head,
@@ -231,6 +231,14 @@ impl Engine for Metered {
 
     fn close(&self) -> Wait<'_, ()> {
         self.engine.close()
+    }
+
+    fn warning(&self) -> Option<String> {
+        self.engine.warning()
+    }
+
+    fn probe_every(&self) -> Duration {
+        self.engine.probe_every()
     }
 
     fn name(&self) -> &'static str {

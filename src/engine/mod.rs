@@ -5,6 +5,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::domain::list::Goals;
 use crate::domain::tally::TotalsView;
@@ -91,6 +92,16 @@ pub trait Engine:
     /// Finishes what was accepted and lets the store go. Later calls are
     /// [`EngineError::Unavailable`].
     fn close(&self) -> Wait<'_, ()>;
+
+    /// What an operator should change though the store works; `None` when there is nothing to say.
+    fn warning(&self) -> Option<String> {
+        None
+    }
+
+    /// How often to probe while nobody asks whether the store is ready: each probe costs it something.
+    fn probe_every(&self) -> Duration {
+        Duration::from_secs(1)
+    }
 
     /// `"embedded"` or `"redis"`.
     fn name(&self) -> &'static str;

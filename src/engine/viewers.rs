@@ -1,6 +1,6 @@
 //! What a store remembers of viewers: whose tokens were revoked.
 
-use super::Wait;
+use super::{Wait, Wakes};
 use crate::domain::Millis;
 
 /// Viewers that may be revoked at a time; one more is [`super::EngineError::Overloaded`].
@@ -44,4 +44,10 @@ pub trait ViewerStore: Send + Sync + 'static {
     /// Revocations after those that were read, at most so many. Who read in another life of the store begins anew.
     /// One that is made again comes again, after the others.
     fn revoked<'a>(&'a self, after: &'a RevokedAt, max: usize) -> Wait<'a, RevokedPage>;
+
+    /// Tells of every revocation from this moment on, but for those that come while the way to the store is interrupted. `None`
+    /// for a store that has to be asked.
+    fn revocation_wakes(&self) -> Option<Wakes> {
+        None
+    }
 }

@@ -13,10 +13,11 @@ use super::problem::{ApiError, invalid};
 use crate::domain::FeedId;
 use crate::engine::{Engine, EngineError, Shards};
 
-/// A probe younger than this makes the server ready. With [`EVERY`] and [`PROBE_TIMEOUT`] a healthy
+/// A probe younger than this makes the server ready. With [`RECENT`] and [`PROBE_TIMEOUT`] a healthy
 /// but slow store stays green, and a lost one turns red within this time.
 const FRESH: Duration = Duration::from_secs(3);
-const EVERY: Duration = Duration::from_millis(1_000);
+/// Who asks is answered by a probe that is over no longer than this; else there is another one first.
+const RECENT: Duration = Duration::from_millis(1_000);
 /// After a failure the next probe comes sooner, so that green comes back soon.
 const AGAIN: Duration = Duration::from_millis(250);
 const PROBE_TIMEOUT: Duration = Duration::from_millis(1_900);
@@ -25,10 +26,14 @@ const PROBE_TIMEOUT: Duration = Duration::from_millis(1_900);
 #[derive(Debug)]
 pub struct Readiness {
     state: Mutex<State>,
+    /// Held by the probe that is under way.
+    probing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
 struct State {
+    /// When the newest probe was over, whatever it said.
+    over: Option<Instant>,
     /// When the newest successful probe came back.
     last: Option<Instant>,
     /// What it said.
@@ -41,25 +46,51 @@ struct State {
 impl Default for Readiness {
     fn default() -> Self {
         Readiness {
-            state: Mutex::new(State { last: None, shards: Shards::WHOLE, failure: None, closing: false }),
+            state: Mutex::new(State {
+                over: None,
+                last: None,
+                shards: Shards::WHOLE,
+                failure: None,
+                closing: false,
+            }),
+            probing: tokio::sync::Mutex::default(),
         }
     }
 }
 
 impl Readiness {
-    /// Probes `engine` about every second, for ever. Logs when the store goes and when it comes back.
+    /// Probes `engine` for ever, as often as it says. Logs when the store goes and when it comes back.
     pub async fn keep_probing(&self, engine: &dyn Engine) {
         loop {
             let begun = Instant::now();
             let answered = self.probe(engine).await;
-            let pause = if answered { EVERY.saturating_sub(begun.elapsed()) } else { AGAIN };
+            let pause = if answered { engine.probe_every().saturating_sub(begun.elapsed()) } else { AGAIN };
             tokio::time::sleep(pause).await;
         }
     }
 
     /// One probe; true when it came back.
     pub(super) async fn probe(&self, engine: &dyn Engine) -> bool {
+        let _one_at_a_time = self.probing.lock().await;
         self.note(in_time(engine.probe()).await, Instant::now())
+    }
+
+    /// Probes the store unless that was done a moment ago: what is answered next is no older. The first probe is left to
+    /// [`Readiness::keep_probing`].
+    pub(super) async fn refresh(&self, engine: &dyn Engine) {
+        if !self.is_stale() {
+            return;
+        }
+        let _one_at_a_time = self.probing.lock().await;
+        // Somebody else's probe may have been under way.
+        if self.is_stale() {
+            self.note(in_time(engine.probe()).await, Instant::now());
+        }
+    }
+
+    fn is_stale(&self) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        !state.closing && state.over.is_some_and(|over| over.elapsed() >= RECENT)
     }
 
     fn note(&self, probed: Result<Shards, String>, now: Instant) -> bool {
@@ -75,6 +106,7 @@ impl Readiness {
             (Some(_), None) => tracing::info!("the store is back"),
             _ => {}
         }
+        state.over = Some(now);
         if failure.is_none() {
             state.last = Some(now);
         }
@@ -129,6 +161,7 @@ pub(super) struct Asked {
 
 /// `GET /readyz`
 pub(super) async fn ready(gate: web::Data<Gate>, asked: web::Query<Asked>) -> Result<HttpResponse, ApiError> {
+    gate.ready.refresh(&*gate.engine).await;
     let mut shards = gate.is_ready(Instant::now());
     if let (Some(feed), false) = (&asked.feed, gate.ready.is_closing()) {
         gate.live.parts().working(Instant::now()).map_err(ApiError::NotReady)?;
@@ -139,7 +172,8 @@ pub(super) async fn ready(gate: web::Data<Gate>, asked: web::Query<Asked>) -> Re
     let status = if shards.down == 0 { ReadinessStatus::Ready } else { ReadinessStatus::Degraded };
     let Shards { up, down } = shards;
     let shards = (up + down > 1).then_some(ShardCounts { up, down });
-    Ok(green(&answers::Readiness { status, engine: gate.engine.name(), shards }))
+    let (engine, warning) = (gate.engine.name(), gate.engine.warning());
+    Ok(green(&answers::Readiness { status, engine, shards, warning }))
 }
 
 fn green(answer: &impl serde::Serialize) -> HttpResponse {

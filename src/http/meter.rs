@@ -35,6 +35,7 @@ async fn look_what_waits(gate: &Gate) {
 /// `GET /metrics`
 pub(super) async fn show(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     look_what_waits(&gate).await;
+    gate.ready.refresh(&*gate.engine).await;
     let metrics = gate.live.metrics();
     metrics.ready.set(i64::from(gate.is_ready(Instant::now()).is_ok()));
     let asked = req.headers().get_all(ACCEPT).filter_map(|value| value.to_str().ok());

@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::supervise::{Beat, Part, Parts, faults};
 
 /// How often it is looked whether there is something to do.
-const LOOK: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_secs(4);
 
 /// After a step the store has so many times as long for everybody else, and at least [`LEAST`].
 const SHARE: u32 = 4;

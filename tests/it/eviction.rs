@@ -44,6 +44,24 @@ async fn what_a_full_redis_would_let_go_of_is_said_at_the_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_redis_that_is_told_to_evict_under_a_running_gateway_is_noticed() {
+    let server = Arc::new(RedisServer::start());
+    tell(&server, &["CONFIG", "SET", "maxmemory", "100mb"]);
+    let gateway = Process::on(&Backing::corner(Corner::of(server.clone())));
+    for (policy, evicts, words) in
+        [("allkeys-lru", 1, "lets go of whatever it holds"), ("noeviction", 0, "lets go of nothing any more")]
+    {
+        tell(&server, &["CONFIG", "SET", "maxmemory-policy", policy]);
+        gateway.wait_for_words(words);
+        assert_eq!(metric(&gateway, "tipcast_redis_may_evict").await, evicts, "{policy}");
+        let ready = gateway.get("/readyz").await;
+        assert_eq!(ready.status, 200, "{}", ready.text);
+        let warning = ready.json()["warning"].as_str().unwrap_or_default().to_owned();
+        assert_eq!(warning.contains("set maxmemory-policy noeviction"), evicts == 1, "{warning:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_ledger_that_went_is_counted_by_its_true_number_and_said_once() {
     let corner = Corner::of(Arc::new(RedisServer::start()));
     let gateway = Process::on(&Backing::corner(corner.clone()));

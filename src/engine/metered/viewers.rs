@@ -2,7 +2,7 @@
 
 use super::Metered;
 use crate::domain::Millis;
-use crate::engine::{Revocation, RevokedAt, RevokedPage, ViewerStore, Wait};
+use crate::engine::{Revocation, RevokedAt, RevokedPage, ViewerStore, Wait, Wakes};
 use crate::metrics::labels::Operation;
 
 impl ViewerStore for Metered {
@@ -12,5 +12,9 @@ impl ViewerStore for Metered {
 
     fn revoked<'a>(&'a self, after: &'a RevokedAt, max: usize) -> Wait<'a, RevokedPage> {
         self.call(Operation::Revoked, self.engine.revoked(after, max))
+    }
+
+    fn revocation_wakes(&self) -> Option<Wakes> {
+        self.engine.revocation_wakes()
     }
 }

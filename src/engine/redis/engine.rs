@@ -1,6 +1,7 @@
 //! The engine: its parts, how it is opened, asked how it is, and closed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError};
 
@@ -46,6 +47,9 @@ use crate::supervise::Part;
 /// Calls that may be under way in all; each shard has a lower bound of its own.
 const CALLS: usize = 1 << 20;
 
+/// Probes while nobody asks. Calls find out by themselves that a server is gone.
+const PROBE_EVERY: Duration = Duration::from_secs(10);
+
 /// Feeds in Redis, on one server or many.
 pub struct RedisEngine {
     pub(super) runner: Arc<Runner>,
@@ -62,6 +66,7 @@ pub struct RedisEngine {
     pub(super) walks: Walks,
     /// Ends with the engine.
     _rehoming: Arc<Rehoming>,
+    eviction: Eviction,
     calls: Semaphore,
 }
 
@@ -87,10 +92,12 @@ impl RedisEngine {
         let keys = Keys::new(&options.prefix, division(&dial, &options)).map_err(EngineError::Open)?;
         let known = Arc::new(Known::default());
         let topics = Arc::new(Topics::new(known.clone()));
-        let (due_wakes, job_wakes) = (wakes(), wakes());
+        let (due_wakes, job_wakes, revocation_wakes) = (wakes(), wakes(), wakes());
         topics.want_wakes(keys.hooks_wake(), job_wakes.clone());
+        topics.want_wakes(keys.revoked_wake(), revocation_wakes.clone());
         let fence = (options.wait_replicas > 0)
             .then_some(FenceRule { replicas: options.wait_replicas, within: options.wait });
+        let eviction = Eviction::new(options.metrics.clone(), options.feed_idle_ttl_ms > 0);
         let making = |layout, lost| ShardMaking {
             connection: Making {
                 dial,
@@ -98,7 +105,7 @@ impl RedisEngine {
                 channel: keys.hello(),
                 lost,
                 metrics: options.metrics.clone(),
-                eviction: Eviction::new(options.metrics.clone(), options.feed_idle_ttl_ms > 0),
+                eviction: eviction.clone(),
                 parts: options.parts.clone(),
             },
             topics: topics.clone(),
@@ -149,8 +156,9 @@ impl RedisEngine {
             requests: Requests { runner: runner.clone() },
             sources: Sources { runner: runner.clone() },
             rounds,
-            viewers: Viewers { runner: runner.clone() },
+            viewers: Viewers { runner: runner.clone(), wakes: revocation_wakes },
             _rehoming: rehoming,
+            eviction,
             runner,
             calls: Semaphore::new(CALLS),
         }))
@@ -236,6 +244,14 @@ impl Engine for RedisEngine {
             self.feeds.close();
             Ok(())
         })
+    }
+
+    fn warning(&self) -> Option<String> {
+        self.eviction.warning()
+    }
+
+    fn probe_every(&self) -> Duration {
+        PROBE_EVERY
     }
 
     fn name(&self) -> &'static str {

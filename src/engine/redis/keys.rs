@@ -312,6 +312,11 @@ impl Keys {
         }
     }
 
+    /// The channel by which nodes hear of a revocation at once.
+    pub(super) fn revoked_wake(&self) -> String {
+        format!("{}{{viewers}}:wake", self.prefix)
+    }
+
     /// The channel that tells of another set of webhooks of all feeds.
     pub(super) fn hooks_wake(&self) -> String {
         format!("{}{{hooks}}:wake", self.prefix)

@@ -19,9 +19,6 @@ use super::tags::random;
 use crate::domain::{FeedId, Millis};
 use crate::engine::Wakes;
 
-/// Parts of other nodes that are looked into with one look that found nothing.
-const STRAYS: usize = 2;
-
 /// Members of a part that are moved in one trip.
 const MOVED: usize = 256;
 
@@ -36,8 +33,6 @@ pub(super) struct TurnIndex {
     listened: Mutex<HashSet<Part>>,
     /// Counts looks, so that parts take turns in being the first.
     round: AtomicUsize,
-    /// Counts looks into parts of other nodes.
-    strays: AtomicUsize,
 }
 
 /// What identifies a member of an index.
@@ -101,8 +96,8 @@ impl TurnIndex {
         topics: Arc<Topics>,
         wakes: broadcast::Sender<u64>,
     ) -> TurnIndex {
-        let (round, strays) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let index = TurnIndex { runner, what, topics, wakes, listened: Mutex::default(), round, strays };
+        let (listened, round) = (Mutex::default(), AtomicUsize::new(0));
+        let index = TurnIndex { runner, what, topics, wakes, listened, round };
         index.listen();
         index
     }
@@ -225,15 +220,18 @@ impl TurnIndex {
         Ok(turns)
     }
 
-    /// Nodes on one server may have been told of more parts than this one, or have been once: what they left is found
-    /// in time.
+    /// Nodes on one server may have been told of more parts than this one, or have been once. What they left is looked for
+    /// when there is nothing else to do.
     async fn take_strays<T>(&self, how: &Claim<T>) -> Vec<Taken<T>> {
-        let Some(own) = self.runner.keys.named_parts(self.what).filter(|_| self.what == Shared::Due) else {
+        let own = self.runner.keys.named_parts(self.what).filter(|_| self.what == Shared::Due);
+        let strays: Vec<Part> = (own.unwrap_or(PARTS_MAX)..PARTS_MAX).map(Part::Named).collect();
+        let keys: Vec<String> = strays.iter().map(|part| self.keys(*part)[0].clone()).collect();
+        let Some(first) = keys.first() else { return Vec::new() };
+        if self.runner.get::<u64>(first, redis::cmd("EXISTS").arg(&keys)).await.unwrap_or(0) == 0 {
             return Vec::new();
-        };
-        for _ in 0..STRAYS.min(PARTS_MAX - own) {
-            let part = own + self.strays.fetch_add(1, Ordering::Relaxed) % (PARTS_MAX - own);
-            match self.look(Part::Named(part), &[], how.max, how).await {
+        }
+        for part in strays {
+            match self.look(part, &[], how.max, how).await {
                 Ok(look) if !look.taken.is_empty() => return look.taken,
                 _ => {}
             }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::sync::broadcast;
+
 use super::net::faults::Fault;
 use super::runner::Runner;
 use super::scripts::{self, Call};
@@ -13,6 +15,8 @@ use crate::engine::{REVOKED_MAX, Revocation, RevokedAt, RevokedPage};
 /// See the module.
 pub(super) struct Viewers {
     pub runner: Arc<Runner>,
+    /// Tells of revocations.
+    pub wakes: broadcast::Sender<u64>,
 }
 
 impl Viewers {
@@ -28,6 +32,7 @@ impl Viewers {
         let mut call = self.with_keys(self.runner.timed(&scripts::VIEWERS_REVOKE, Some(now)));
         call.arg("sub", &*what.sub).arg("before", what.before.0);
         call.arg("end", what.until.0).arg("life", random()).arg("viewers at most", REVOKED_MAX);
+        call.arg("wake channel", self.runner.keys.revoked_wake());
         let reply: String = self.runner.run(&call).await?;
         match &*reply {
             "full" => Ok(None),
@@ -36,6 +41,15 @@ impl Viewers {
     }
 
     pub async fn revoked(&self, after: &RevokedAt, max: usize) -> Result<RevokedPage, Fault> {
+        // Mostly there is nothing new, which one command says.
+        let [.., head] = self.runner.keys.revoked();
+        let ask = redis::cmd("HMGET").arg(&head).arg("life").arg("seq").take();
+        let known: (Option<String>, Option<u64>) = self.runner.get(&head, &ask).await?;
+        if known == (Some(after.life.clone()), Some(after.seq))
+            || known == (None, None) && after.life.is_empty()
+        {
+            return Ok(RevokedPage { revoked: Vec::new(), at: after.clone() });
+        }
         let mut call = self.with_keys(Call::of(&scripts::VIEWERS_REVOKED));
         call.arg("life", &after.life).arg("after", after.seq).arg("at most", max);
         let texts: Vec<String> = self.runner.run(&call).await?;

@@ -95,6 +95,11 @@ impl Walks {
 
     /// See [`crate::engine::ModerationStore::walk_on`].
     pub async fn walk_on(&self, node: &str, now: Millis) -> Result<Walk, Fault> {
+        let walks = self.runner.keys.walks();
+        let any: u64 = self.runner.get(&walks, redis::cmd("EXISTS").arg(&walks)).await?;
+        if any == 0 {
+            return Ok(Walk::default());
+        }
         let Some((user, text)) = self.turn(node, ("", "", ""), now).await? else {
             return Ok(Walk::default());
         };

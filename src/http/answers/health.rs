@@ -30,6 +30,9 @@ pub struct Readiness {
     /// Only where the store has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shards: Option<ShardCounts>,
+    /// What an operator should change though the store works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 /// Primaries of a cluster.

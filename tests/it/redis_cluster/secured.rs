@@ -63,6 +63,54 @@ async fn over_tls_names_and_authorities_are_checked_and_clients_show_their_certi
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn why_there_is_no_connection_is_said_with_what_to_do() {
+    let (papers, strangers) = (Papers::new(), Papers::new());
+    let (over_tls, port) = tls_server(&papers, "yes");
+    let guarded = RedisServer::with(&["--appendonly", "no"]);
+    assert_eq!(guarded.run(&["CONFIG", "SET", "requirepass", "right"]), "OK");
+    let right = RedisOptions {
+        ca_file: Some(papers.cert()),
+        client_cert: Some(papers.cert()),
+        client_key: Some(papers.key()),
+        ..RedisOptions::new(format!("rediss://localhost:{port}/0"))
+    };
+    let plain_as_tls = format!("rediss://localhost:{}/0", over_tls.port);
+    let wrong = [
+        (
+            RedisOptions { client_cert: None, client_key: None, ..right.clone() },
+            "CertificateRequired",
+            "client_cert",
+        ),
+        (
+            RedisOptions { ca_file: Some(strangers.cert()), ..right.clone() },
+            "invalid peer certificate",
+            "ca_file",
+        ),
+        (RedisOptions { url: plain_as_tls, ..right.clone() }, "TLS", "redis:// in place of rediss://"),
+        (RedisOptions { url: format!("redis://localhost:{port}/0"), ..right }, "TLS", "rediss:// in the URL"),
+        (
+            RedisOptions::new(format!("redis://:wrong@127.0.0.1:{}/", guarded.port)),
+            "WRONGPASS",
+            "credentials",
+        ),
+        (RedisOptions::new(format!("redis://127.0.0.1:{}/", guarded.port)), "NOAUTH", "credentials"),
+    ];
+    for (options, cause, advice) in wrong {
+        let (url, since) = (options.url.clone(), Instant::now());
+        let engine = RedisEngine::open(options).await.unwrap();
+        loop {
+            let Err(EngineError::Unavailable(why)) = engine.probe().await else { panic!("{url} is taken") };
+            assert!(!why.contains(":wrong@") && why.len() < 700, "{why}");
+            if why.contains(cause) && why.contains(advice) {
+                break;
+            }
+            assert!(since.elapsed() < PATIENCE, "{url} should name {cause} and {advice}: {why}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_over_tls_is_followed_by_the_names_that_its_nodes_announce() {
     let (papers, strangers) = (Papers::new(), Papers::new());
     let (cert, key) = (papers.cert().display().to_string(), papers.key().display().to_string());

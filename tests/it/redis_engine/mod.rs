@@ -1,6 +1,7 @@
 //! What is special to the Redis engine: a store that forgets scripts, loses keys, goes back, freezes,
 //! dies, or is not what it was.
 
+mod idle;
 mod keeping;
 mod lost_state;
 mod outages;

@@ -20,8 +20,12 @@ use crate::metrics::Metrics;
 use crate::metrics::labels::RedisLink;
 use crate::supervise::{Part, Parts};
 
-/// How often an idle connection is asked for a sign of life.
-const HEARTBEAT: Duration = Duration::from_secs(1);
+/// How often a connection is asked for a sign of life. Calls find out by themselves that nobody answers; this one finds
+/// servers that were replaced while nobody called, and replicas that only reads were sent to.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// How many heartbeats are for one question about the server's memory: an operator may set another policy at any time.
+const MEMORY_EVERY: u32 = 2;
 
 /// How a connection is.
 #[derive(Clone)]
@@ -85,11 +89,12 @@ impl Work<'_> {
 }
 
 impl Connection {
-    pub fn open(to: Endpoint, making: Making) -> Connection {
+    /// `asks_memory`: whether it is the one by which the server is asked what it does when its memory is full.
+    pub fn open(to: Endpoint, making: Making, asks_memory: bool) -> Connection {
         let (tell, state) = watch::channel(State::Starting);
         let (broken, complaints) = mpsc::channel(16);
         let eviction = making.eviction.clone();
-        let keeper = Keeper { to: to.clone(), making, tell, complaints, number: 0 };
+        let keeper = Keeper { to: to.clone(), making, asks_memory, tell, complaints, number: 0 };
         let kept = keeper.making.parts.clone().vital_task(Part::RedisCommands, keeper.run());
         Connection { to, state, broken, keeper: tokio::spawn(kept), eviction }
     }
@@ -216,6 +221,7 @@ async fn send(
 struct Keeper {
     to: Endpoint,
     making: Making,
+    asks_memory: bool,
     tell: watch::Sender<State>,
     complaints: mpsc::Receiver<(u64, Fault)>,
     number: u64,
@@ -260,12 +266,15 @@ impl Keeper {
     }
 
     async fn connect(&mut self) -> Result<(Standing, ServerId), Refusal> {
-        let Dialled { mut connection, driver } = self.making.dial.commands(&self.to).await?;
+        let Dialled { mut connection, driver, cause } = self.making.dial.commands(&self.to).await?;
         let driver = tokio::spawn(driver);
         let standing = Standing { driver, connection: connection.clone(), finishes: false };
         let Making { dial, channel, eviction, .. } = &self.making;
-        let server = dial.greet(&self.to, &mut connection, channel, eviction).await?;
-        Ok((standing, server))
+        match dial.greet(&self.to, &mut connection, channel, eviction).await {
+            Ok(server) => Ok((standing, server)),
+            Err(Refusal::NotNow(fault)) => Err(cause.explain(&self.to, fault).into()),
+            Err(never) => Err(never),
+        }
     }
 
     /// Until the connection is of no use; says why.
@@ -276,7 +285,7 @@ impl Keeper {
         }
         self.tell.send_replace(State::Up(standing.connection.clone(), self.number, server));
         tracing::info!(addr = %self.to, "connected to Redis");
-        let mut beats = interval(HEARTBEAT);
+        let (mut beats, mut count) = (interval(HEARTBEAT), 0_u32);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -290,7 +299,9 @@ impl Keeper {
                     None => return Fault::leave("the engine is closed"),
                 },
                 _ = beats.tick() => {
-                    if let Err(fault) = self.beat(&mut standing).await {
+                    count = count.wrapping_add(1);
+                    let asks_memory = self.asks_memory && count.is_multiple_of(MEMORY_EVERY);
+                    if let Err(fault) = self.beat(&mut standing, asks_memory).await {
                         return standing.end(fault);
                     }
                 }
@@ -299,18 +310,37 @@ impl Keeper {
     }
 
     /// A sign of life, which also says whether the server still is the primary.
-    async fn beat(&self, standing: &mut Standing) -> Result<(), Fault> {
-        let role = redis::cmd("ROLE");
-        match timeout(self.making.call_timeout, standing.connection.req_packed_command(&role)).await {
-            Ok(Ok(role)) if is_replica(&role) => Err(replica(&self.to)),
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(e)) => {
-                let fault = explain(&self.to, &e);
-                if fault.leave { Err(fault) } else { Ok(()) }
-            }
-            Err(_) => Err(Fault::leave(silent(&self.to))),
+    async fn beat(&self, standing: &mut Standing, asks_memory: bool) -> Result<(), Fault> {
+        let mut pipe = redis::pipe();
+        pipe.cmd("ROLE");
+        if asks_memory {
+            pipe.cmd("INFO").arg("memory");
         }
+        let count = pipe.cmd_iter().count();
+        let replies = standing.connection.req_packed_commands(&pipe, 0, count);
+        let replies = match timeout(self.making.call_timeout, replies).await {
+            Ok(replies) => replies,
+            Err(_) => return Err(Fault::leave(silent(&self.to))),
+        };
+        let mut replies = match replies {
+            Ok(replies) => replies.into_iter().map(Value::extract_error),
+            Err(e) => return Err(explain(&self.to, &e)).or_else(stays),
+        };
+        match replies.next() {
+            Some(Ok(role)) if is_replica(&role) => return Err(replica(&self.to)),
+            Some(Err(e)) => Err(explain(&self.to, &e)).or_else(stays)?,
+            _ => {}
+        }
+        if let Some(memory) = replies.next().and_then(|info| redis::from_redis_value(info.ok()?).ok()) {
+            self.making.eviction.heard(&self.to, &memory);
+        }
+        Ok(())
     }
+}
+
+/// A connection goes on after what is no fault of its own.
+fn stays(fault: Fault) -> Result<(), Fault> {
+    if fault.leave { Err(fault) } else { Ok(()) }
 }
 
 /// A connection and its driver. Ending the driver ends the calls that wait on it: no late reply can

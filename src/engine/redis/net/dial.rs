@@ -14,8 +14,9 @@ use tokio::time::timeout;
 use super::super::options::RedisOptions;
 use super::address::{Endpoint, Kind, Target};
 use super::eviction::Eviction;
-use super::faults::{Fault, explain, replica, silent};
+use super::faults::{Fault, explain, failed, replica, silent};
 use super::tls;
+use super::witness::{Cause, Witnessed};
 
 /// The oldest server with what the scripts need.
 const OLDEST: (u32, u32) = (7, 0);
@@ -90,6 +91,8 @@ impl From<Fault> for Refusal {
 pub struct Dialled<D> {
     pub connection: MultiplexedConnection,
     pub driver: D,
+    /// Why the connection ended, once it has.
+    pub cause: Cause,
 }
 
 impl Dial {
@@ -150,9 +153,13 @@ impl Dial {
     ) -> Result<Dialled<impl Future<Output = ()> + Send + 'static>, Fault> {
         // The crate's own time-out is off: every call here has one around all of its work.
         let config = AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(1024);
-        let stream = self.stream(to).await?;
-        let made = self.in_time(to, MultiplexedConnection::new_with_config(settings, stream, config)).await?;
-        Ok(Dialled { connection: made.0, driver: made.1 })
+        let (stream, cause) = Witnessed::new(self.stream(to).await?, self.tls.is_some());
+        let making = MultiplexedConnection::new_with_config(settings, stream, config);
+        match timeout(self.connect_timeout, making).await {
+            Ok(Ok((connection, driver))) => Ok(Dialled { connection, driver, cause }),
+            Ok(Err(e)) => Err(cause.explain(to, explain(to, &e))),
+            Err(_) => Err(Fault::leave(silent(to))),
+        }
     }
 
     /// A stream to a data node, and the commands by which it begins.
@@ -171,31 +178,40 @@ impl Dial {
     }
 
     async fn stream(&self, to: &Endpoint) -> Result<Box<dyn Stream>, Fault> {
-        let failed = |e: std::io::Error| Fault::leave(format!("no connection to Redis at {to}: {e}"));
         let to_reach = self.reachable.get(&to.to_string()).unwrap_or(to);
         let connect = async {
-            let stream = match to_reach {
+            match to_reach {
                 // The name is looked up anew each time: after a failover it may lead elsewhere.
                 Endpoint::Tcp(host, port) => {
                     let stream = TcpStream::connect((host.as_str(), *port)).await?;
                     stream.set_nodelay(true)?;
-                    stream
+                    Ok(Box::new(stream) as Box<dyn Stream>)
                 }
                 #[cfg(unix)]
                 Endpoint::Unix(path) => {
-                    return Ok(Box::new(tokio::net::UnixStream::connect(path).await?) as Box<dyn Stream>);
+                    Ok(Box::new(tokio::net::UnixStream::connect(path).await?) as Box<dyn Stream>)
                 }
                 #[cfg(not(unix))]
-                Endpoint::Unix(_) => return Err(std::io::ErrorKind::Unsupported.into()),
-            };
-            let Some(tls) = &self.tls else { return Ok(Box::new(stream) as Box<dyn Stream>) };
-            let name = ServerName::try_from(to_reach.host().to_owned())
-                .map_err(|e| std::io::Error::new(std::io::ErrorKind::InvalidInput, e))?;
-            Ok(Box::new(tls.connect(name, stream).await?) as Box<dyn Stream>)
+                Endpoint::Unix(_) => Err(std::io::Error::from(std::io::ErrorKind::Unsupported)),
+            }
         };
-        match timeout(self.connect_timeout, connect).await {
-            Ok(made) => made.map_err(failed),
-            Err(_) => Err(Fault::leave(silent(to))),
+        let stream = match timeout(self.connect_timeout, connect).await {
+            Ok(made) => made.map_err(|e: std::io::Error| failed(to, &e.to_string()))?,
+            Err(_) => return Err(Fault::leave(silent(to))),
+        };
+        let Some(tls) = self.tls.as_ref().filter(|_| matches!(to_reach, Endpoint::Tcp(..))) else {
+            return Ok(stream);
+        };
+        let name =
+            ServerName::try_from(to_reach.host().to_owned()).map_err(|e| failed(to, &e.to_string()))?;
+        match timeout(self.connect_timeout, tls.connect(name, stream)).await {
+            Ok(Ok(stream)) => Ok(Box::new(stream)),
+            Ok(Err(e)) => Err(failed(to, &e.to_string())),
+            Err(_) => Err(failed(
+                to,
+                "it does not answer the TLS handshake in time; perhaps it speaks no TLS there: then write redis:// in \
+                 place of rediss://",
+            )),
         }
     }
 

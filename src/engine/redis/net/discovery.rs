@@ -65,7 +65,7 @@ async fn ask(
     connected: Result<Dialled<impl Future<Output = ()> + Send + 'static>, Fault>,
     pipe: &Pipeline,
 ) -> Result<Vec<redis::RedisResult<Value>>, Fault> {
-    let Dialled { connection, driver } = connected?;
+    let Dialled { connection, driver, cause } = connected?;
     let exchange = async {
         let mut connection: MultiplexedConnection = connection;
         connection.req_packed_commands(pipe, 0, pipe.cmd_iter().count()).await
@@ -73,10 +73,12 @@ async fn ask(
     tokio::select! {
         answer = tokio::time::timeout(PATIENCE, exchange) => match answer {
             Ok(Ok(values)) => Ok(values.into_iter().map(Value::extract_error).collect()),
-            Ok(Err(e)) => Err(explain(to, &e)),
+            Ok(Err(e)) => Err(cause.explain(to, explain(to, &e))),
             Err(_) => Err(Fault::leave(silent(to))),
         },
-        () = driver => Err(Fault::leave(format!("Redis at {to} closed the connection"))),
+        () = driver => {
+            Err(cause.explain(to, Fault::leave(format!("Redis at {to} closed the connection"))))
+        }
     }
 }
 

@@ -46,6 +46,20 @@ impl Eviction {
         }
     }
 
+    /// What servers may let go of, and what to do; `None` when all of them refuse.
+    pub fn warning(&self) -> Option<String> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = known.iter().filter_map(|(of, told)| Some((of, told.as_ref()?)));
+        let (of, what) = told.next()?;
+        let others = match told.count() {
+            0 => String::new(),
+            others => format!("; so do {others} others"),
+        };
+        Some(format!(
+            "when its memory is full, Redis at {of} lets go of {what}{others}; set maxmemory-policy noeviction"
+        ))
+    }
+
     /// Nothing of this server counts any more: it is not used.
     pub fn forget(&self, of: &Endpoint) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

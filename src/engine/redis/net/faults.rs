@@ -89,7 +89,7 @@ pub fn is_no_script(error: &RedisError) -> bool {
 
 /// Explains an error of the server at `addr`.
 pub fn explain(addr: &Endpoint, error: &RedisError) -> Fault {
-    let said = error.to_string();
+    let said = bounded(&error.to_string());
     if error.kind() == redis::ErrorKind::AuthenticationFailed {
         return Fault::leave(format!(
             "Redis at {addr} wants other credentials ({said}); put them into the URL: redis://user:password@host:port, \
@@ -99,7 +99,7 @@ pub fn explain(addr: &Endpoint, error: &RedisError) -> Fault {
     let Some(code) = error.code() else {
         return match error.is_timeout() {
             true => Fault::leave(silent(addr)),
-            false => Fault::leave(format!("the connection to Redis at {addr} failed: {said}")),
+            false => failed(addr, &said),
         };
     };
     match code {
@@ -169,6 +169,27 @@ fn redirected(addr: &Endpoint, error: &RedisError, code: &str) -> Fault {
     let Some(to) = to else { return Fault::stay(why) };
     let kind = if code == "MOVED" { FaultKind::Moved(to) } else { FaultKind::Ask(to) };
     Fault { why, leave: false, kind }
+}
+
+/// There is no connection, and this is why.
+pub fn failed(addr: &Endpoint, why: &str) -> Fault {
+    let why = bounded(why);
+    let advice = ADVICE.iter().find(|(sign, _)| why.contains(sign)).map_or("", |(_, advice)| advice);
+    Fault::leave(format!("no connection to Redis at {addr}: {why}{advice}"))
+}
+
+/// What to do about what TLS says.
+const ADVICE: [(&str, &str); 5] = [
+    ("CertificateRequired", "; name a certificate that it trusts in [redis] client_cert and client_key"),
+    ("UnknownCA", "; it does not trust the certificate in [redis] client_cert"),
+    ("not valid for name", "; write the host into the URL by a name that its certificate has"),
+    ("invalid peer certificate", "; name the authority of its certificate in [redis] ca_file"),
+    ("InvalidContentType", "; it speaks no TLS there: write redis:// in place of rediss://"),
+];
+
+/// What others said, as much of it as anybody reads.
+fn bounded(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect()
 }
 
 /// The server does not answer.

@@ -35,7 +35,7 @@ const WAITING: usize = 4096;
 const GRACE: Duration = Duration::from_secs(1);
 
 /// How often an idle fence makes a round, so that its connection is known to stand.
-const IDLE: Duration = Duration::from_secs(1);
+const IDLE: Duration = Duration::from_secs(10);
 
 /// How many replicas must have a write, and within which time.
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +126,7 @@ impl Keeper {
         loop {
             let since = Instant::now();
             let why = match self.dial.commands(&self.to).await {
-                Ok(Dialled { connection, driver }) => {
+                Ok(Dialled { connection, driver, .. }) => {
                     lives += 1;
                     tokio::select! {
                         why = self.hold(connection, lives) => why,

@@ -15,3 +15,4 @@ pub mod subscriber;
 pub mod tls;
 pub mod topics;
 pub mod topology;
+pub mod witness;

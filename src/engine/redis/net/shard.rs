@@ -45,8 +45,8 @@ pub struct Shard {
 
 impl Shard {
     pub fn open(endpoint: Endpoint, making: &ShardMaking) -> Shard {
-        let open = || Arc::new(Connection::open(endpoint.clone(), making.connection.clone()));
-        let connections: Vec<_> = (0..CONNECTIONS).map(|_| open()).collect();
+        let open = |at| Arc::new(Connection::open(endpoint.clone(), making.connection.clone(), at == 0));
+        let connections: Vec<_> = (0..CONNECTIONS).map(open).collect();
         let fence = making.fence.map(|rule| {
             Fence::open(
                 endpoint.clone(),

@@ -32,6 +32,9 @@ use crate::supervise::{Part, Parts};
 /// How often the connection is asked for a sign of life, and unused subscriptions are looked for.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
+/// How many heartbeats are for one while nobody listens to a feed. What is missed then are wake-ups, which are hints.
+const QUIET: u32 = 10;
+
 /// How long a sign of life, a confirmation or a probe may take.
 pub const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -162,8 +165,8 @@ struct Standing {
     pings: u64,
     /// The channel of its probes.
     probe_channel: String,
-    /// The last sign of life.
-    heard: Instant,
+    /// The oldest PING without a sign of life behind it.
+    pinged: Option<Instant>,
     /// When a probe last came back.
     echoed: Instant,
     /// The oldest probe of the heartbeat that was taken by the server and has not come back.
@@ -188,6 +191,7 @@ impl Standing {
             bytes.extend(redis::cmd("PING").arg(self.pings).get_packed_command());
             self.asked.push_back((self.pings, channels));
         }
+        self.pinged = self.pinged.or_else(|| Some(Instant::now()));
         match timeout(PATIENCE, self.write.write_all(&bytes)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(e)) => Err(e.to_string()),
@@ -260,7 +264,7 @@ impl Keeper {
             asked: VecDeque::new(),
             pings: 0,
             probe_channel: probe_channel.clone(),
-            heard: now,
+            pinged: None,
             echoed: now,
             unheard: None,
             stood: false,
@@ -273,7 +277,7 @@ impl Keeper {
 
     /// Until the connection is of no use; says why.
     async fn hold(&mut self, standing: &mut Standing, frames: &mut Frames) -> String {
-        let mut beats = interval(HEARTBEAT);
+        let (mut beats, mut quiet) = (interval(HEARTBEAT), 0);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut again = interval(AGAIN);
         again.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -314,11 +318,15 @@ impl Keeper {
                 }
                 Some(taken) = probes.next() => standing.probe_was_taken(taken),
                 _ = beats.tick() => {
-                    if standing.heard.elapsed() > PATIENCE + HEARTBEAT / 2 {
+                    if standing.pinged.is_some_and(|pinged| pinged.elapsed() > PATIENCE - HEARTBEAT / 2) {
                         return silent(&to);
                     }
                     if standing.unheard.is_some_and(|sent| sent.elapsed() > PATIENCE) {
                         return format!("Redis at {to} no longer tells what is published; perhaps it was replaced");
+                    }
+                    quiet = if self.with.topics.is_watched() { 0 } else { (quiet + 1) % QUIET };
+                    if quiet > 0 {
+                        continue;
                     }
                     if probes.is_empty() && self.with.connection.is_up() {
                         probes.push(send_probe(self.with.connection.clone(), standing.probe_channel.clone()));
@@ -363,7 +371,7 @@ impl Keeper {
 
     /// Takes one message in; true when a command is over.
     fn take_in(&self, standing: &mut Standing, value: Value) -> Result<bool, String> {
-        standing.heard = Instant::now();
+        standing.pinged = None;
         let to = &self.with.endpoint;
         let parts = match value {
             Value::Array(parts) => parts,
@@ -415,7 +423,7 @@ impl Keeper {
 
     fn probe_came_back(&self, standing: &mut Standing, mark: Option<&str>) {
         standing.unheard = None;
-        standing.echoed = standing.heard;
+        standing.echoed = Instant::now();
         if let Some(reply) =
             mark.and_then(|m| m.parse().ok()).and_then(|mark| lock(&self.probes).remove(&mark))
         {

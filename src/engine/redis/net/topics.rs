@@ -128,6 +128,11 @@ impl Topics {
         taken
     }
 
+    /// Whether somebody listens to a feed.
+    pub fn is_watched(&self) -> bool {
+        self.locked().values().any(|topic| matches!(topic.listener, Listener::Feed(..)))
+    }
+
     /// Ends every subscription.
     pub fn close(&self) {
         self.locked().clear();

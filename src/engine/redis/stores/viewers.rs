@@ -2,7 +2,7 @@
 
 use super::super::engine::RedisEngine;
 use crate::domain::Millis;
-use crate::engine::{EngineError, Revocation, RevokedAt, RevokedPage, ViewerStore, Wait};
+use crate::engine::{EngineError, Revocation, RevokedAt, RevokedPage, ViewerStore, Wait, Wakes};
 
 impl ViewerStore for RedisEngine {
     fn revoke(&self, what: Revocation, now: Millis) -> Wait<'_, Millis> {
@@ -18,5 +18,9 @@ impl ViewerStore for RedisEngine {
             let _permit = self.permit()?;
             Ok(self.viewers.revoked(after, max).await?)
         })
+    }
+
+    fn revocation_wakes(&self) -> Option<Wakes> {
+        Some(Wakes::new(self.viewers.wakes.subscribe()))
     }
 }
