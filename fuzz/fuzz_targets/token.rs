@@ -3,12 +3,13 @@
 //! signed here; the fourth to sixth are the headers of a signed request.
 #![no_main]
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
-use tipcast::auth::signed::Claimed;
+use tipcast::auth::keys::KeySpec;
+use tipcast::auth::signed::SignedRequest;
 use tipcast::auth::token::mint::Minter;
-use tipcast::auth::{TokenRules, Verifier};
+use tipcast::auth::{Key, TokenRules, Verifier};
 use tipcast::domain::Millis;
 
 const NOW: Millis = Millis(1_800_000_000_000);
@@ -19,6 +20,12 @@ static SIGNS: LazyLock<(Verifier, Minter)> = LazyLock::new(|| {
         Verifier::new(TokenRules { leeway_ms: 5_000, max_age_ms: 86_400_000, ..TokenRules::default() });
     verifier.add_secret(SECRET).expect("it is long enough");
     (verifier, Minter::secret(SECRET))
+});
+
+static KEY: LazyLock<Arc<Key>> = LazyLock::new(|| {
+    let (may, secret) = (["gifts".to_owned()], Some("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"));
+    let spec = KeySpec { name: "game", secret, may: &may, signed: true, ..KeySpec::default() };
+    Arc::new(Key::parse(spec).expect("it is a key"))
 });
 
 fuzz_target!(|text: &str| {
@@ -34,7 +41,9 @@ fuzz_target!(|text: &str| {
         assert!(!viewer.may_hold || (viewer.may_watch && viewer.sub.is_some()));
         assert!(!viewer.feeds.covers("*") || viewer.feeds.is_everything());
     }
-    if let Ok(claimed) = Claimed::read(id, time, signature, NOW) {
-        assert!(claimed.verify(&[7; 32], raw.as_bytes()).is_err(), "nobody signed it");
+    for key in [Some(KEY.clone()), None] {
+        if let Ok(request) = SignedRequest::read(key, id, time, signature, NOW) {
+            assert!(request.verify(raw.as_bytes()).is_err(), "nobody signed it");
+        }
     }
 });
