@@ -17,6 +17,7 @@ use crate::domain::{
 mod drops;
 mod due;
 pub mod embedded;
+mod log_throttle;
 pub mod metered;
 mod moderation;
 mod notices;

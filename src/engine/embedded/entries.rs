@@ -3,6 +3,8 @@
 //! Entries gather in memory and are written with the rest of the group, or before somebody reads them in the same
 //! group. Those of a feed that nobody reads are only logged by their group, and stay in memory until much is logged: then, or when somebody reads the feed, they are written to its ledger.
 
+use std::time::Instant;
+
 use super::fault::Step;
 use super::hooks;
 use super::ledger::{self, Known};
@@ -170,6 +172,7 @@ fn trim(txn: &mut FeedTxn<'_>, no: i64) -> Step<()> {
     if let Some(known) = &mut txn.feed.ledger.known {
         known.base = cut + 1;
     }
+    let mut unread = 0;
     for (reader, mut standing, floor) in held {
         if floor > cut {
             continue;
@@ -180,9 +183,14 @@ fn trim(txn: &mut FeedTxn<'_>, no: i64) -> Step<()> {
         standing.lost += lost;
         readers::stand(txn.db, no, &reader, &standing)?;
         txn.common.metrics.report_lost.inc_by(lost);
+        unread += lost;
+    }
+    if unread > 0
+        && let Some(unread) = txn.common.cut_warnings.allow(txn.name, unread, Instant::now())
+    {
         tracing::warn!(
-            feed = %txn.name, %reader, lost,
-            "entries were cut from a ledger before their reader had acknowledged them"
+            feed = %txn.name, unread,
+            "entries were cut from a ledger that a reader had not acknowledged: see its groups and webhooks"
         );
     }
     Ok(())

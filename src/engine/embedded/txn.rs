@@ -20,6 +20,7 @@ use crate::domain::answer::Remembered;
 use crate::domain::feed::Effects;
 use crate::domain::{FeedId, FeedState, GiftId, HookId, Millis, Policy};
 use crate::engine::ReportLimits;
+use crate::engine::log_throttle::LogThrottle;
 use crate::metrics::Metrics;
 
 /// What all feeds have in common.
@@ -33,6 +34,8 @@ pub(super) struct Common {
     /// How much is kept of what happened.
     pub(super) limits: ReportLimits,
     pub(super) metrics: Arc<Metrics>,
+    /// Bounds warnings about ledgers that were cut, which every gift may cause.
+    pub(super) cut_warnings: LogThrottle,
     pub(super) agenda: Agenda,
     pub(super) jobs: Jobs,
     pub(super) log: Log,
@@ -58,6 +61,7 @@ impl Common {
             reminder_ms: options.drop_reminder_ms,
             limits: options.reports,
             metrics,
+            cut_warnings: LogThrottle::default(),
             agenda: Agenda::read(db)?,
             jobs: Jobs::default(),
             log: Log::read(db, Vec::new())?,

@@ -131,6 +131,7 @@ impl RedisEngine {
             due,
             attaching: attaching.clone(),
             totals: Totals::new(!runner.options.defaults.totals.is_empty()),
+            cut_warnings: Default::default(),
         });
         let stock = Arc::new(DropStock::new(rounds.clone()));
         let blocks = Arc::new(BlockBook::new(runner.clone()));

@@ -1,0 +1,72 @@
+//! At most one warning per feed and minute, about something that may happen with every gift.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::domain::FeedId;
+
+/// The least time between two warnings about a feed.
+const EVERY: Duration = Duration::from_secs(60);
+
+/// Feeds that are warned about within that time; what happens to further ones is in the metrics only.
+const FEEDS: usize = 1_024;
+
+/// When each feed was warned about, and what has happened to it since.
+#[derive(Default)]
+pub(crate) struct LogThrottle(Mutex<HashMap<FeedId, (Instant, u64)>>);
+
+impl LogThrottle {
+    /// Counts `count` things that happened to a feed. If it is time for a warning, gives how many happened since the last one.
+    pub(crate) fn allow(&self, feed: &FeedId, count: u64, now: Instant) -> Option<u64> {
+        let is_over = |at: &Instant| now.saturating_duration_since(*at) >= EVERY;
+        let mut feeds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, unsaid)) = feeds.get_mut(feed) {
+            *unsaid += count;
+            if !is_over(at) {
+                return None;
+            }
+            *at = now;
+            return Some(std::mem::take(unsaid));
+        }
+        if feeds.len() >= FEEDS {
+            feeds.retain(|_, (at, _)| !is_over(at));
+        }
+        if feeds.len() >= FEEDS {
+            return None;
+        }
+        feeds.insert(feed.clone(), (now, 0));
+        Some(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_feed_is_warned_about_once_a_minute_and_nothing_is_left_uncounted() {
+        let (throttle, begun) = (LogThrottle::default(), Instant::now());
+        let (one, other) = ("one".parse().unwrap(), "other".parse().unwrap());
+        let at = |s: u64| begun + Duration::from_secs(s);
+        assert_eq!(throttle.allow(&one, 3, at(0)), Some(3));
+        for s in 1..60 {
+            assert_eq!(throttle.allow(&one, 2, at(s)), None);
+        }
+        assert_eq!(throttle.allow(&other, 5, at(59)), Some(5));
+        assert_eq!(throttle.allow(&one, 1, at(60)), Some(119));
+        assert_eq!(throttle.allow(&one, 1, at(61)), None);
+    }
+
+    #[test]
+    fn many_feeds_take_no_more_room_than_few() {
+        let (throttle, begun) = (LogThrottle::default(), Instant::now());
+        let feed = |n: usize| format!("f{n}").parse().unwrap();
+        let warned = (0..5_000).filter(|n| throttle.allow(&feed(*n), 1, begun).is_some()).count();
+        assert_eq!((warned, throttle.0.lock().unwrap().len()), (FEEDS, FEEDS));
+        assert!(
+            throttle.allow(&feed(4_999), 1, begun + EVERY).is_some(),
+            "a minute later there is room again"
+        );
+    }
+}
