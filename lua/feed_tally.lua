@@ -113,12 +113,11 @@ end
 -- Whose ranking is asked for, and whether a list or a ranking can say.
 local which = ACTION == 'leaders' and (ARGV[19] == '1' and ended or open)[NAME]
 local asked, found_at = which and tops[which.id][ARGV[20]], nil
-if which and not more then
-  if not asked and (#ARGV[20] == 1 or which.values[string.sub(ARGV[20], 2)]) then
-    asked = top_of(which, ARGV[20])
-  elseif not asked then
-    asked = top_of(which, ARGV[20], true)
-  end
+-- A run sums the first 64 currencies that it meets. While it has fewer, nobody gave one that it does not have, so its ranking
+-- is empty, and there is nothing to look for among all who gave.
+local is_summed = #ARGV[20] == 1 or which and which.values[string.sub(ARGV[20], 2)]
+if which and not more and (asked or is_summed or which.count >= 64) then
+  asked = asked or top_of(which, ARGV[20], not is_summed)
   for n, it in ipairs(list_of(asked)) do
     if it.user == ARGV[22] then found_at = n end
   end
@@ -263,7 +262,9 @@ if ACTION == 'totals' and not more then
   end
 elseif ACTION == 'leaders' and not more then
   answer[1] = 'x'
-  if which then
+  if which and not asked then
+    answer = { 'o', int(which.since), ARGV[20] .. ' 0\n' }
+  elseif which then
     local limit, ranking = ARGV[21] + 0, asked.ranking
     local is_listed = asked.whole or limit <= #list_of(asked)
     answer = { 'o', int(which.since), is_listed and leaders.first_of(which, ARGV[20], limit) or leaders.ranked(asked, limit) }

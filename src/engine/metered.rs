@@ -21,18 +21,22 @@ mod review;
 mod sources;
 mod totals;
 mod viewers;
+mod writes;
+
+use writes::Writes;
 
 /// Passes every call on, and counts it.
 pub struct Metered {
     engine: Arc<dyn Engine>,
     metrics: Arc<Metrics>,
+    writes: Writes,
 }
 
 impl Metered {
     /// `engine`, counted in `metrics`.
     pub fn over(engine: Arc<dyn Engine>, metrics: Arc<Metrics>) -> Arc<dyn Engine> {
         metrics.describe(engine.name());
-        Arc::new(Metered { engine, metrics })
+        Arc::new(Metered { engine, metrics, writes: Writes::default() })
     }
 
     async fn time<T>(&self, operation: Operation, work: Wait<'_, T>) -> Result<T, EngineError> {
@@ -40,6 +44,7 @@ impl Metered {
         call.metrics.engine_calls_in_flight.inc();
         let begun = Instant::now();
         let done = work.await;
+        self.writes.note_operation(operation);
         self.metrics.engine_calls[operation].observe(begun.elapsed().as_secs_f64());
         call.failure = match &done {
             Ok(_) => None,
@@ -129,7 +134,9 @@ impl Drop for Call<'_> {
 impl FeedStore for Metered {
     fn publish<'a>(&'a self, feed: &'a FeedId, gifts: Vec<Gift>, now: Millis) -> Wait<'a, Vec<Outcome>> {
         Box::pin(async move {
-            let outcomes = self.time(Operation::Publish, self.engine.publish(feed, gifts, now)).await?;
+            let outcomes = self.time(Operation::Publish, self.engine.publish(feed, gifts, now)).await;
+            self.writes.note(feed);
+            let outcomes = outcomes?;
             outcomes.iter().for_each(|outcome| self.count(feed, outcome));
             Ok(outcomes)
         })
@@ -205,7 +212,9 @@ impl DueStore for Metered {
 
     fn run_due<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, DueRun> {
         Box::pin(async move {
-            let run = self.time(Operation::RunDue, self.engine.run_due(feed, now)).await?;
+            let run = self.time(Operation::RunDue, self.engine.run_due(feed, now)).await;
+            self.writes.note(feed);
+            let run = run?;
             self.count_due(feed, &run);
             Ok(run)
         })
@@ -243,6 +252,10 @@ impl Engine for Metered {
 
     fn name(&self) -> &'static str {
         self.engine.name()
+    }
+
+    fn writes(&self, feed: &FeedId) -> u64 {
+        self.writes.number(feed)
     }
 }
 
@@ -313,7 +326,9 @@ impl DropStore for Metered {
         now: Millis,
     ) -> Wait<'a, Claimed> {
         Box::pin(async move {
-            let claimed = self.time(Operation::Claim, self.engine.claim(feed, drop, claim, now)).await?;
+            let claimed = self.time(Operation::Claim, self.engine.claim(feed, drop, claim, now)).await;
+            self.writes.note(feed);
+            let claimed = claimed?;
             self.metrics.claims[fate_of(&claimed)].inc();
             Ok(claimed)
         })
@@ -327,8 +342,9 @@ impl DropStore for Metered {
         now: Millis,
     ) -> Wait<'a, Confirmed> {
         Box::pin(async move {
-            let confirmed =
-                self.time(Operation::Confirm, self.engine.confirm(feed, hold, trace, now)).await?;
+            let confirmed = self.time(Operation::Confirm, self.engine.confirm(feed, hold, trace, now)).await;
+            self.writes.note(feed);
+            let confirmed = confirmed?;
             match confirmed {
                 Confirmed::New(_) => drop(self.metrics.holds[HoldFate::Confirmed].inc()),
                 Confirmed::Ended => drop(self.metrics.holds[HoldFate::TooLate].inc()),

@@ -106,6 +106,12 @@ pub trait Engine:
 
     /// `"embedded"` or `"redis"`.
     fn name(&self) -> &'static str;
+
+    /// Another number after each call through this handle that may have changed what the feed counts. It says nothing of
+    /// other nodes' calls, and stays 0 where calls are not counted.
+    fn writes(&self, _feed: &FeedId) -> u64 {
+        0
+    }
 }
 
 /// Lists of feeds: gifts in, changes out.

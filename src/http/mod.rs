@@ -42,6 +42,7 @@ mod payload;
 mod policy;
 mod presence;
 pub mod problem;
+mod rankings;
 mod reports;
 mod resource;
 mod review;
@@ -136,6 +137,7 @@ pub struct Gate {
     /// How often a source may be posted to.
     pace: Pace,
     overview: reports::Kept,
+    rankings: rankings::Rankings,
     trouble: Seldom,
     /// When the metrics looked what waits for hosts.
     looked: Seldom,
@@ -159,6 +161,7 @@ impl Gate {
             unverified,
             pace: Pace::new(limits.deliveries_per_second),
             overview: reports::Kept::default(),
+            rankings: rankings::Rankings::default(),
             trouble: Seldom::new(Duration::from_secs(1)),
             looked: Seldom::new(Duration::from_secs(5)),
         }

@@ -1,6 +1,7 @@
 //! An engine in memory whose moods a test sets, and requests against the whole application.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use actix_web::body::to_bytes;
@@ -87,6 +88,8 @@ pub(super) struct MemoryEngine {
     feeds: Mutex<HashMap<FeedId, Feed>>,
     mood: Mutex<Mood>,
     attendance: Attendance,
+    /// Rankings that were read so far.
+    pub(super) rankings: AtomicU64,
 }
 
 impl MemoryEngine {

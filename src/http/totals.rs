@@ -6,8 +6,10 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 
 use super::answers::{self, DeletedGoal, SessionResult, fresh_text};
+use super::door::caller::Identity;
+use super::door::head::Head;
 use super::problem::{ApiError, invalid};
-use super::{Gate, body, feed_of};
+use super::{Gate, body, caller_of, feed_of};
 use crate::domain::json::{Object, Refused, fault};
 use crate::domain::tally::{GoalSpec, LeadersAsk, Measure, Period};
 use crate::domain::{GoalId, Millis, json};
@@ -35,8 +37,14 @@ pub(super) async fn totals(req: HttpRequest, gate: web::Data<Gate>) -> Result<Ht
 pub(super) async fn leaders(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let ask = read_ask(&query(&req))?;
-    let leaders = gate.ask(gate.engine.leaders(&feed, ask.clone(), Millis::now())).await?;
-    let leaders = leaders.ok_or(ApiError::NotCounted(false))?;
+    let stranger = match caller_of(&req).identity {
+        Identity::Key(_) => None,
+        _ => gate.door.address(&Head::of(&req)),
+    };
+    let leaders = match gate.ask(gate.rankings.read(&gate, &feed, &ask, stranger)).await? {
+        Some(leaders) => leaders.ok_or(ApiError::NotCounted(false))?,
+        None => return Err(ApiError::RateLimited(1)),
+    };
     Ok(fresh_text(StatusCode::OK, leaders.to_json(&ask)))
 }
 

@@ -124,6 +124,10 @@ const PAGE_RESERVED: usize = 256 << 10;
 /// The least that a page of history is charged, in bytes: each is a call to the store.
 const PAGE_LEAST: usize = 4 << 10;
 
+/// Rankings that one address may make a node read from the store. Most are in memory: these are of users, periods and
+/// measures that nobody else asks for.
+const RANKINGS: Rate = Rate { per_second: 20, burst: 60 };
+
 /// The limits and what each address has of them.
 pub(super) struct Bounds {
     limits: ArcSwap<WatchLimits>,
@@ -137,11 +141,13 @@ struct Share {
     subscriptions: usize,
     new_feeds: Used,
     history: Used,
+    rankings: Used,
 }
 
 impl Share {
     fn unused(now: Moment) -> Share {
-        Share { subscriptions: 0, new_feeds: Used::nothing(now), history: Used::nothing(now) }
+        let nothing = Used::nothing(now);
+        Share { subscriptions: 0, new_feeds: nothing, history: nothing, rankings: nothing }
     }
 }
 
@@ -236,6 +242,17 @@ impl Bounds {
         }
     }
 
+    /// Whether a ranking may be read from the store for `address`, which is charged for it.
+    pub(super) fn admit_ranking(&self, address: IpAddr, now: Moment) -> bool {
+        let mut shares = self.locked();
+        let share = shares.entry(address).or_insert_with(|| Share::unused(now));
+        let may = share.rankings.up_until(RANKINGS, now).is_none();
+        if may {
+            share.rankings.charge(RANKINGS, 1, now);
+        }
+        may
+    }
+
     /// An address watches one feed less.
     pub(super) fn give_back(&self, address: Option<IpAddr>) {
         let Some(address) = address else { return };
@@ -246,8 +263,11 @@ impl Bounds {
 
     /// Forgets addresses that have nothing.
     pub(super) fn tidy(&self, now: Moment) {
-        self.locked()
-            .retain(|_, share| share.subscriptions > 0 || share.new_feeds.0 > now || share.history.0 > now);
+        let is_used = |used: &Used| used.0 > now;
+        self.locked().retain(|_, share| {
+            share.subscriptions > 0
+                || [&share.new_feeds, &share.history, &share.rankings].into_iter().any(is_used)
+        });
     }
 
     /// Locked before [`Bounds::locked`] where both are.

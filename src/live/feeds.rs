@@ -129,6 +129,11 @@ impl Live {
         self.admit_quietly(address, feed).inspect_err(|refused| self.bounds.met(refused.bound()))
     }
 
+    /// Whether a ranking may be read from the store for somebody without a key at this address, who is charged for it.
+    pub fn admit_ranking(&self, address: IpAddr) -> bool {
+        self.bounds.admit_ranking(address, Moment::now())
+    }
+
     /// The same, where a refusal is not told yet and so not counted.
     pub fn admit_quietly(&self, address: Option<IpAddr>, feed: &FeedId) -> Result<Admission, Refused> {
         let (watched, followed) = {

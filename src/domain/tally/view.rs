@@ -96,7 +96,7 @@ pub fn push_told(out: &mut String, totals: &TotalsView, goals: &BTreeMap<GoalId,
 }
 
 /// What a reader asks of a ranking.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LeadersAsk {
     /// Which period.
     pub period: Period,

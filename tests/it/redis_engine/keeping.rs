@@ -1,6 +1,7 @@
 //! What Redis keeps, exactly as the contract says, whoever else uses it.
 
 use super::*;
+use tipcast::domain::tally::{LeadersAsk, Measure, Period};
 use tipcast::domain::{Decision, ReviewMode};
 use tipcast::engine::{FeedStore, ReviewStore, TotalsStore};
 
@@ -50,6 +51,49 @@ async fn a_plain_gift_is_one_run_of_a_script_and_a_feed_whose_gifts_are_not_cost
     }
     let more = scripts_run(&server) - before - 200;
     assert!(more < 20, "{more}");
+}
+
+/// Asking for a measure that nobody gave must not cost a walk over all who gave: anybody may ask.
+#[tokio::test]
+async fn a_ranking_by_a_currency_that_nobody_gave_is_empty_and_looks_at_no_gifter() {
+    let server = RedisServer::start();
+    let engine = engine_on(&server).await;
+    let patch =
+        PolicyPatch { totals: "all,day".parse().ok(), dedup: Some(Dedup::Off), ..PolicyPatch::default() };
+    engine.set_policy(&feed(), PolicyChange::Merge(patch), NOW).await.unwrap();
+    let given = |id: &str, user: &str, currency: &str| {
+        gift_of(json!({
+            "id": id, "user": {"id": user, "name": "N"}, "gift": {"id": "rose", "name": "Rose"},
+            "value": {"amount": 5, "currency": currency},
+        }))
+    };
+    for call in 0..10 {
+        let gifts = (0..60).map(|n| given(&format!("g{call}-{n}"), &format!("u{call}-{n}"), "EUR")).collect();
+        engine.publish(&feed(), gifts, NOW).await.unwrap();
+    }
+    let read = async |period, by: &str, user: Option<&str>| {
+        let by = Measure::of(by).unwrap();
+        let ask = LeadersAsk { period, back: false, by, limit: 100, user: user.map(str::to_owned) };
+        engine.leaders(&feed(), ask, NOW).await.unwrap().unwrap()
+    };
+    // Everything is added up, and the rankings that are known are made.
+    for period in [Period::All, Period::Day] {
+        assert_eq!(read(period, "EUR", None).await.leaders.len(), 100);
+    }
+    let before = ["hscan", "hget", "hset", "zadd"].map(|command| runs_of(&server, command));
+    for by in ["XYZ", "abc", "GBP", "bits"] {
+        for user in [None, Some("u1-1")] {
+            for period in [Period::All, Period::Day] {
+                let view = read(period, by, user).await;
+                assert_eq!((view.leaders, view.user), (vec![], None), "{by}");
+            }
+        }
+    }
+    let after = ["hscan", "hget", "hset", "zadd"].map(|command| runs_of(&server, command));
+    assert_eq!(after, before, "hscan, hget, hset, zadd");
+    engine.publish(&feed(), vec![given("first", "u1-1", "XYZ")], NOW).await.unwrap();
+    let view = read(Period::All, "XYZ", Some("u1-1")).await;
+    assert_eq!((view.leaders.len(), view.user), (1, Some((1, 5))));
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ on_engines_that_count![
     a_goal_is_reached_once_and_told_at_once,
     a_goal_that_a_gift_reaches_is_told_in_the_same_notice,
     a_ranking_of_many_is_the_same_however_much_of_it_is_asked_for,
+    a_ranking_by_what_nobody_gave_is_empty_until_somebody_does,
     a_session_begins_by_name,
     watchers_are_told_twice_a_second_at_most_and_the_last_state_always,
     sales_and_scheduled_gifts_count_when_they_are_shown,
@@ -99,6 +100,29 @@ async fn a_gift_counts_once_and_leaves_once(mut t: Case) {
     assert_eq!(totals(&t, Period::All).await, "2 4 2 0 EUR=0");
     assert_eq!(ranking(&t, ask(Period::All, "units")).await, [("ann".to_owned(), 3)]);
     assert!(t.list().await.rows.iter().any(|row| row.user.contains("\"anonymous\":true")));
+}
+
+async fn a_ranking_by_what_nobody_gave_is_empty_until_somebody_does(mut t: Case) {
+    t.patch(json!({"totals": ["all"]})).await;
+    for by in ["XYZ", "units", "points"] {
+        let view = t.engine.leaders(&t.feed, ask(Period::All, by), t.now).await.unwrap().unwrap();
+        assert_eq!((view.leaders.len(), view.user), (0, None), "{by}");
+    }
+    t.post(gift("a").by("ann").value(5, "EUR")).await;
+    for user in [None, Some("ann".to_owned())] {
+        let none = LeadersAsk { user, ..ask(Period::All, "XYZ") };
+        let view = t.engine.leaders(&t.feed, none, t.now).await.unwrap().unwrap();
+        assert_eq!((view.leaders.len(), view.user), (0, None));
+    }
+    t.post(gift("b").by("bob").kind("lily").value(7, "XYZ")).await;
+    assert_eq!(ranking(&t, ask(Period::All, "XYZ")).await, [("bob".to_owned(), 7)]);
+    // More currencies than are summed.
+    for n in 0..70_u8 {
+        let code = format!("Q{}{}", char::from(b'A' + n / 26), char::from(b'A' + n % 26));
+        t.post(gift(&format!("c{n}")).by("cid").kind(&format!("k{n}")).value(u64::from(n) + 1, &code)).await;
+    }
+    assert_eq!(ranking(&t, ask(Period::All, "QCR")).await, [("cid".to_owned(), 70)]);
+    assert_eq!(ranking(&t, ask(Period::All, "ZZZ")).await, []);
 }
 
 async fn a_row_that_is_taken_back_takes_its_gifts_with_it_also_across_midnight(mut t: Case) {
