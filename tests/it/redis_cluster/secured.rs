@@ -90,7 +90,7 @@ async fn why_there_is_no_connection_is_said_with_what_to_do() {
         (RedisOptions { url: format!("redis://localhost:{port}/0"), ..right }, "TLS", "rediss:// in the URL"),
         (
             RedisOptions::new(format!("redis://:wrong@127.0.0.1:{}/", guarded.port)),
-            "WRONGPASS",
+            "authentication failed",
             "credentials",
         ),
         (RedisOptions::new(format!("redis://127.0.0.1:{}/", guarded.port)), "NOAUTH", "credentials"),

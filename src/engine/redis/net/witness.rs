@@ -61,18 +61,17 @@ impl<S: AsyncRead + Unpin> AsyncRead for Witnessed<S> {
         let before = buf.filled().len();
         let read = ready!(Pin::new(&mut self.stream).poll_read(cx, buf));
         let came = &buf.filled()[before..];
+        // A server that wants TLS resets or closes a connection on which something else comes first.
+        let tls = match self.is_new && !self.is_tls {
+            true => "; perhaps it wants TLS: then write rediss:// in the URL",
+            false => "",
+        };
         match &read {
-            Err(error) => self.cause.note(error),
+            Err(error) => self.cause.note(format_args!("{error}{tls}")),
             Ok(()) if self.is_new && came.is_empty() => {
-                let tls =
-                    if self.is_tls { "" } else { "; perhaps it wants TLS: then write rediss:// in the URL" };
-                self.cause.note(format!("it closed the connection before it answered{tls}"));
+                self.cause.note(format_args!("it closed the connection before it answered{tls}"));
             }
-            Ok(())
-                if self.is_new
-                    && !self.is_tls
-                    && TLS_RECORDS.iter().any(|record| came.starts_with(record)) =>
-            {
+            Ok(()) if !tls.is_empty() && TLS_RECORDS.iter().any(|record| came.starts_with(record)) => {
                 self.cause.note("it speaks TLS; write rediss:// in the URL");
             }
             Ok(()) => {}
