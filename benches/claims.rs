@@ -7,14 +7,13 @@
 #![allow(clippy::expect_used)]
 
 use std::process::Command;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::value::to_raw_value;
 use tipcast::domain::{Claim, Claimed, DropId, DropSpec, Epoch, FeedId, Millis, Policy};
-use tipcast::engine::Engine;
-use tipcast::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
-use tipcast::engine::redis::{RedisEngine, RedisOptions, scripts};
+use tipcast::engine::embedded::EmbeddedOptions;
+use tipcast::engine::redis::{RedisOptions, scripts};
+use tipcast::engine::{ClaimDrop, DefineDrop, Engine, TickDrop};
 
 const RUN: Duration = Duration::from_secs(4);
 
@@ -33,13 +32,16 @@ fn claim(id: &str, pay: &str) -> Claim {
 }
 
 /// Claims per second, and this process's processor seconds per claim.
-async fn measure(engine: &Arc<dyn Engine>, (flight, feeds): (usize, usize), pay: &'static str) -> (f64, f64) {
+async fn measure(engine: &Engine, (flight, feeds): (usize, usize), pay: &'static str) -> (f64, f64) {
     let run = Epoch::mint();
     let drop: DropId = "r".parse().expect("a name");
     let names: Vec<FeedId> =
         (0..feeds).map(|n| format!("claims-{run}-{n}").parse().expect("a name")).collect();
     for feed in &names {
-        engine.define_drop(feed, &drop, spec(), Millis::now()).await.expect("a drop");
+        engine
+            .run(DefineDrop { feed: feed.clone(), drop: drop.clone(), spec: spec(), now: Millis::now() })
+            .await
+            .expect("a drop");
     }
     let (began, cpu) = (Instant::now(), cpu_seconds());
     let tasks: Vec<_> = (0..flight)
@@ -49,7 +51,10 @@ async fn measure(engine: &Arc<dyn Engine>, (flight, feeds): (usize, usize), pay:
                 let mut done = 0;
                 while began.elapsed() < RUN {
                     let claim = claim(&format!("c{lane}-{done}"), pay);
-                    let claimed = engine.claim(&feed, &drop, claim, Millis::now()).await.expect("an answer");
+                    let claimed = engine
+                        .run(ClaimDrop { feed: feed.clone(), drop: drop.clone(), claim, now: Millis::now() })
+                        .await
+                        .expect("an answer");
                     assert!(matches!(claimed, Claimed::New(_)), "{claimed:?}");
                     done += 1;
                 }
@@ -115,9 +120,9 @@ async fn main() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let options = EmbeddedOptions { defaults: Policy::default(), ..EmbeddedOptions::new(dir.path()) };
     let url = std::env::args().find(|arg| arg.starts_with("redis://"));
-    let engine: Arc<dyn Engine> = match &url {
-        Some(url) => RedisEngine::open(RedisOptions::new(url)).await.expect("an engine"),
-        None => EmbeddedEngine::open(options).expect("an engine"),
+    let engine: Engine = match &url {
+        Some(url) => Engine::redis(RedisOptions::new(url)).await.expect("an engine"),
+        None => Engine::embedded(options).expect("an engine"),
     };
     for pay in ["now", "later"] {
         println!("{}, pay {pay}", engine.name());
@@ -132,12 +137,18 @@ async fn main() {
         let Some(url) = &url else { continue };
         for pipeline in [1, 16] {
             let feed: FeedId = format!("raw-{}", Epoch::mint()).parse().expect("a name");
-            let drop = "r".parse().expect("a name");
-            engine.define_drop(&feed, &drop, spec(), Millis::now()).await.expect("a drop");
+            let drop: tipcast::domain::DropId = "r".parse().expect("a name");
+            engine
+                .run(DefineDrop { feed: feed.clone(), drop: drop.clone(), spec: spec(), now: Millis::now() })
+                .await
+                .expect("a drop");
             match raw(url, &feed, pay, pipeline) {
                 Some(rate) => {
-                    let sold =
-                        engine.tick(&feed, &drop, Millis::now()).await.expect("a drop").expect("a drop");
+                    let sold = engine
+                        .run(TickDrop { feed: feed.clone(), drop: drop.clone(), now: Millis::now() })
+                        .await
+                        .expect("a drop")
+                        .expect("a drop");
                     let taken = sold.held + sold.sold;
                     println!(
                         "  redis-benchmark -c 50 -P {pipeline}: {rate:>8.0} calls/s ({taken} units taken)"

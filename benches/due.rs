@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use serde_json::value::to_raw_value;
 use tipcast::domain::{FeedId, Gift, Millis, Op, Outcome, PolicyPatch};
-use tipcast::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
-use tipcast::engine::redis::{RedisEngine, RedisOptions};
-use tipcast::engine::{Engine, Notice, PolicyChange};
+use tipcast::engine::embedded::EmbeddedOptions;
+use tipcast::engine::redis::RedisOptions;
+use tipcast::engine::{Engine, Notice, PolicyChange, Publish, ReadHeads, SetPolicy, Subscribe};
 use tipcast::work::due::{DueLoop, DueOptions};
 use tokio::time::sleep;
 
@@ -31,18 +31,24 @@ fn gift(n: usize, due: Millis) -> Gift {
     Gift::parse(&to_raw_value(&body).expect("json"), None).expect("a gift")
 }
 
-async fn schedule(engine: &Arc<dyn Engine>, feed: &FeedId, gifts: Vec<Gift>) {
+async fn schedule(engine: &Engine, feed: &FeedId, gifts: Vec<Gift>) {
     for part in gifts.chunks(128) {
-        let outcomes = engine.publish(feed, part.to_vec(), Millis::now()).await.expect("acknowledged");
+        let outcomes = engine
+            .run(Publish { feed: feed.clone(), gifts: part.to_vec(), now: Millis::now() })
+            .await
+            .expect("acknowledged");
         assert!(outcomes.iter().all(|o| matches!(o, Outcome::Scheduled(_))), "{:?}", outcomes.first());
     }
 }
 
-async fn plain_feed(engine: &Arc<dyn Engine>, name: &str) -> FeedId {
+async fn plain_feed(engine: &Engine, name: &str) -> FeedId {
     let feed: FeedId = name.parse().expect("a name");
     let raw = to_raw_value(&json!({ "dedup": "off" })).expect("json");
     let patch = PolicyPatch::parse(&raw).expect("a policy");
-    engine.set_policy(&feed, PolicyChange::Merge(patch), Millis::now()).await.expect("a policy");
+    engine
+        .run(SetPolicy { feed: feed.clone(), change: PolicyChange::Merge(patch), now: Millis::now() })
+        .await
+        .expect("a policy");
     feed
 }
 
@@ -50,7 +56,7 @@ fn quantile(sorted: &[i64], q: f64) -> i64 {
     sorted.get(((sorted.len() - 1) as f64 * q) as usize).copied().unwrap_or(-1)
 }
 
-async fn on_time(engine: &Arc<dyn Engine>, feeds: usize, run: &str) {
+async fn on_time(engine: &Engine, feeds: usize, run: &str) {
     const EACH_SECOND: usize = 1_000;
     const SECONDS: usize = 10;
     let names: Vec<_> = (0..feeds).map(|n| format!("time-{run}-{feeds}-{n}")).collect();
@@ -59,7 +65,7 @@ async fn on_time(engine: &Arc<dyn Engine>, feeds: usize, run: &str) {
     let begin = Millis::now().plus(5_000);
     for (n, name) in names.iter().enumerate() {
         let feed = plain_feed(engine, name).await;
-        let mut subscription = engine.subscribe(&feed).await.expect("a subscription");
+        let mut subscription = engine.run(Subscribe { feed: feed.clone() }).await.expect("a subscription");
         let of_feed = |k: &usize| k % feeds == n;
         let all: Vec<usize> = (0..EACH_SECOND * SECONDS).filter(of_feed).collect();
         let wanted = all.len();
@@ -96,7 +102,7 @@ async fn on_time(engine: &Arc<dyn Engine>, feeds: usize, run: &str) {
     );
 }
 
-async fn backlog(engine: &Arc<dyn Engine>, feeds: usize, run: &str) {
+async fn backlog(engine: &Engine, feeds: usize, run: &str) {
     const ALL: usize = 100_000;
     let began = Instant::now();
     // Far enough away; the loop starts when it has come.
@@ -124,7 +130,10 @@ async fn backlog(engine: &Arc<dyn Engine>, feeds: usize, run: &str) {
                 let (engine, quiet) = (engine.clone(), quiet.clone());
                 answers.spawn(async move {
                     let (sent, now) = (Instant::now(), Millis::now());
-                    engine.publish(&quiet, vec![gift(n, Millis(0))], now).await.expect("acknowledged");
+                    engine
+                        .run(Publish { feed: quiet.clone(), gifts: vec![gift(n, Millis(0))], now })
+                        .await
+                        .expect("acknowledged");
                     sent.elapsed().as_micros() as i64
                 });
             }
@@ -134,7 +143,7 @@ async fn backlog(engine: &Arc<dyn Engine>, feeds: usize, run: &str) {
         }
     });
     loop {
-        let heads = engine.heads(&names).await.expect("heads");
+        let heads = engine.run(ReadHeads { feeds: names.to_vec() }).await.expect("heads");
         if heads.iter().flatten().map(|head| head.at.seq).sum::<u64>() >= ALL as u64 {
             break;
         }
@@ -163,7 +172,7 @@ fn scripts(url: &str) -> u64 {
     info.lines().filter(|line| line.starts_with("cmdstat_eval")).filter_map(calls).sum()
 }
 
-async fn idle(engine: &Arc<dyn Engine>, url: &str, run: &str) {
+async fn idle(engine: &Engine, url: &str, run: &str) {
     const SECONDS: u64 = 40;
     let feed = plain_feed(engine, &format!("idle-{run}")).await;
     schedule(engine, &feed, vec![gift(0, Millis::now().plus(3_600_000))]).await;
@@ -179,9 +188,9 @@ async fn idle(engine: &Arc<dyn Engine>, url: &str, run: &str) {
 async fn main() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let url = std::env::args().find(|arg| arg.starts_with("redis://"));
-    let engine: Arc<dyn Engine> = match &url {
-        Some(url) => RedisEngine::open(RedisOptions::new(url.as_str())).await.expect("an engine"),
-        None => EmbeddedEngine::open(EmbeddedOptions::new(dir.path())).expect("an engine"),
+    let engine: Engine = match &url {
+        Some(url) => Engine::redis(RedisOptions::new(url.as_str())).await.expect("an engine"),
+        None => Engine::embedded(EmbeddedOptions::new(dir.path())).expect("an engine"),
     };
     println!("engine: {}", engine.name());
     let run = Millis::now().0.to_string();

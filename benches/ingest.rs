@@ -7,14 +7,13 @@
 
 #![allow(clippy::expect_used)]
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::value::to_raw_value;
 use tipcast::domain::{FeedId, Gift, Millis, Outcome, PolicyPatch};
-use tipcast::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
-use tipcast::engine::redis::{RedisEngine, RedisOptions};
-use tipcast::engine::{Engine, PolicyChange};
+use tipcast::engine::embedded::EmbeddedOptions;
+use tipcast::engine::redis::RedisOptions;
+use tipcast::engine::{Engine, PolicyChange, Publish, SetPolicy};
 
 const SHAPES: [(usize, usize, usize); 6] =
     [(1, 1, 1), (64, 1, 1), (256, 1, 1), (256, 1, 100), (4, 128, 1), (16, 128, 100)];
@@ -32,7 +31,7 @@ fn gift(n: usize) -> Gift {
 }
 
 async fn measure(
-    engine: Arc<dyn Engine>,
+    engine: Engine,
     (flight, batch, feeds): (usize, usize, usize),
     name: &'static str,
 ) -> (f64, f64) {
@@ -45,7 +44,10 @@ async fn measure(
                 let mut done = 0;
                 while began.elapsed() < RUN {
                     let gifts = (0..batch).map(|n| gift(lane * 7919 + done + n)).collect();
-                    let outcomes = engine.publish(&feed, gifts, Millis::now()).await.expect("acknowledged");
+                    let outcomes = engine
+                        .run(Publish { feed: feed.clone(), gifts, now: Millis::now() })
+                        .await
+                        .expect("acknowledged");
                     assert!(outcomes.iter().all(|o| matches!(o, Outcome::New(_))));
                     done += batch;
                 }
@@ -61,13 +63,16 @@ async fn measure(
 }
 
 /// Has these feeds count everything.
-async fn count(engine: &dyn Engine, name: &str, feeds: usize) {
+async fn count(engine: &Engine, name: &str, feeds: usize) {
     for n in 0..feeds {
         let feed: FeedId = format!("{name}-{n}").parse().expect("a name");
         let totals = "all,session,day,week,month".parse().ok();
         let points = "USD:2".parse().ok();
         let patch = PolicyPatch { totals, points, ..PolicyPatch::default() };
-        engine.set_policy(&feed, PolicyChange::Merge(patch), Millis::now()).await.expect("a policy");
+        engine
+            .run(SetPolicy { feed: feed.clone(), change: PolicyChange::Merge(patch), now: Millis::now() })
+            .await
+            .expect("a policy");
     }
 }
 
@@ -84,9 +89,9 @@ async fn main() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let options = EmbeddedOptions::new(dir.path());
     let url = std::env::args().find(|arg| arg.starts_with("redis://"));
-    let engine: Arc<dyn Engine> = match url {
-        Some(url) => RedisEngine::open(RedisOptions::new(url)).await.expect("an engine"),
-        None => EmbeddedEngine::open(options).expect("an engine"),
+    let engine: Engine = match url {
+        Some(url) => Engine::redis(RedisOptions::new(url)).await.expect("an engine"),
+        None => Engine::embedded(options).expect("an engine"),
     };
     println!("engine: {}", engine.name());
     println!("{:>10} {:>8} {:>6} {:>12} {:>14}", "in flight", "batch", "feeds", "gifts/s", "CPU µs/gift");
@@ -99,7 +104,7 @@ async fn main() {
         let (rate, cpu) = measure(engine.clone(), shape, "bench").await;
         print!("{:>10} {:>8} {:>6} {rate:>12.0} {cpu:>14.1}", shape.0, shape.1, shape.2);
         if counted {
-            count(&*engine, "counted", shape.2).await;
+            count(&engine, "counted", shape.2).await;
             let (rate, more) = measure(engine.clone(), shape, "counted").await;
             print!("   counted {rate:>12.0} {more:>14.1} {:>6.2} x", more / cpu);
         }

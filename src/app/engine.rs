@@ -9,7 +9,6 @@ use serde_json::value::to_raw_value;
 use crate::config::{Config, ConfigError, Feeds, ReadyWhen, Redis, Reports};
 use crate::domain::{Policy, PolicyPatch, Refused};
 use crate::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
-use crate::engine::metered::Metered;
 use crate::engine::redis::{RedisEngine, RedisOptions};
 use crate::engine::{Engine, EngineError, ReportLimits};
 use crate::metrics::Metrics;
@@ -34,9 +33,9 @@ pub(super) async fn open(
     defaults: Policy,
     metrics: &Arc<Metrics>,
     parts: &Arc<Parts>,
-) -> Result<Arc<dyn Engine>, EngineError> {
+) -> Result<Engine, EngineError> {
     let engine = open_bare(config, defaults, metrics, parts).await?;
-    Ok(Metered::over(engine, metrics.clone()))
+    Ok(engine.metered(metrics.clone()))
 }
 
 async fn open_bare(
@@ -44,7 +43,7 @@ async fn open_bare(
     defaults: Policy,
     metrics: &Arc<Metrics>,
     parts: &Arc<Parts>,
-) -> Result<Arc<dyn Engine>, EngineError> {
+) -> Result<Engine, EngineError> {
     if !config.redis.url.is_empty() {
         let options = RedisOptions {
             metrics: metrics.clone(),
@@ -55,7 +54,7 @@ async fn open_bare(
             drop_reminder_ms: config.drops.reminder_ms,
             ..redis_options(&config.redis, defaults)
         };
-        return Ok(RedisEngine::open(options).await?);
+        return Ok(RedisEngine::open(options).await?.into());
     }
     let (data_dir, drop_reminder_ms) = (config.embedded.data_dir.clone(), config.drops.reminder_ms);
     // Reading the feeds back takes a while and blocks.
@@ -73,7 +72,7 @@ async fn open_bare(
     let opening = move || EmbeddedEngine::open_metered(options, metrics);
     let opened = tokio::task::spawn_blocking(opening).await;
     let engine = opened.map_err(|e| EngineError::Open(e.to_string()))??;
-    Ok(engine)
+    Ok(engine.into())
 }
 
 /// What can be said of the store without asking it.

@@ -166,7 +166,7 @@ async fn serve_until(
         let (engine, ready) = (engine.clone(), ready.clone());
         parts.clone().keep(Part::Probe, move |_| {
             let (engine, ready) = (engine.clone(), ready.clone());
-            async move { ready.keep_probing(&*engine).await }
+            async move { ready.keep_probing(&engine).await }
         })
     });
 

@@ -20,7 +20,7 @@ pub(super) async fn follow(gate: &web::Data<Gate>, parts: &Arc<Parts>) -> tokio:
     if gate.door.takes_tokens() {
         let mut at = RevokedAt::default();
         let news = |one: &Revocation| refuse(gate, one);
-        let first = read_new(&*gate.engine, &revoked, &mut at, &news);
+        let first = read_new(&gate.engine, &revoked, &mut at, &news);
         // The loop goes on where this does not come to an end.
         let _ = tokio::time::timeout(AT_START, first).await;
     }

@@ -1,6 +1,6 @@
 //! Viewers whose tokens were revoked: known on every node, judged without I/O.
 //!
-//! A store remembers them ([`crate::engine::ViewerStore`]); [`follow`] brings to a node what it does not have yet. A
+//! A store remembers them ([`crate::engine::RevokeViewer`]); [`follow`] brings to a node what it does not have yet. A
 //! node that waits for the store to say so for the first time takes no token: one that was revoked before the node
 //! started must not open anything.
 
@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use crate::domain::Millis;
-use crate::engine::{Engine, EngineError, Revocation, RevokedAt};
+use crate::engine::{Engine, EngineError, ListRevocations, Revocation, RevokedAt};
 use crate::supervise::{Beat, faults};
 
 /// How often a node asks a store for what is new that does not tell, or does not answer. With the time that the answer takes
@@ -97,7 +97,7 @@ impl Revoked {
 
 /// Keeps `revoked` as the store has it, whenever `is_needed` says so. `refuse` puts into it what is new.
 pub async fn follow(
-    engine: Arc<dyn Engine>,
+    engine: Engine,
     revoked: Arc<Revoked>,
     is_needed: impl Fn() -> bool,
     refuse: impl Fn(&Revocation),
@@ -116,7 +116,7 @@ pub async fn follow(
         } else if !is_known {
             let asked = Instant::now();
             read = None;
-            match read_new(&*engine, &revoked, &mut at, &refuse).await {
+            match read_new(&engine, &revoked, &mut at, &refuse).await {
                 Ok(()) => (failing, read) = (false, Some(asked)),
                 Err(why) => {
                     if !failing {
@@ -143,13 +143,13 @@ pub async fn follow(
 
 /// Reads what is new since `at`, page by page.
 pub async fn read_new(
-    engine: &dyn Engine,
+    engine: &Engine,
     revoked: &Revoked,
     at: &mut RevokedAt,
     refuse: &impl Fn(&Revocation),
 ) -> Result<(), EngineError> {
     loop {
-        let page = engine.revoked(at, PAGE).await?;
+        let page = engine.run(ListRevocations { after: at.clone(), max: PAGE }).await?;
         page.revoked.iter().for_each(refuse);
         // A page without any that can be read may still have moved on.
         let over = *at == page.at;

@@ -252,7 +252,7 @@ impl<'a> Object<'a> {
         field
     }
 
-    /// Every field that was not taken is unknown: a fault each, for the first [`UNKNOWN_MAX`] of them.
+    /// Every field that was not taken is unknown: a fault each, for the first `UNKNOWN_MAX` of them.
     pub fn close(&self, faults: &mut Vec<Fault>) {
         if self.fields.is_empty() {
             return;

@@ -1,8 +1,10 @@
 //! What engines say of due queues: what waits, whose turn it is, what was done.
+//!
+//! What waits for its time in feeds, and whose turn it is.
 
 use tokio::sync::broadcast;
 
-use super::Wait;
+use super::operation::operation;
 use crate::domain::{Answer, DropView, DueKind, DuePlace, FeedId, Gift, GiftId, Millis};
 
 /// Entries of one feed that are handled in one step, at most: a longer script would hold up everybody
@@ -23,47 +25,62 @@ pub fn rest_after(tries: u64) -> u64 {
     1_000 << (2 * tries.saturating_sub(1).min(8))
 }
 
-/// What waits for its time in feeds, and whose turn it is.
-pub trait DueStore: Send + Sync + 'static {
-    /// Gifts of the feed that wait, in the order in which they will be shown: those after `after`, at
-    /// most `max` (≥ 1).
-    fn scheduled<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        after: Option<DuePlace>,
-        max: usize,
-    ) -> Wait<'a, ScheduledPage>;
-
-    /// Cancels a gift that waits. Its id stays used, for a window from now.
-    fn unschedule<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, Unscheduled>;
-
-    /// Entries of the feed's due queue that were given up, the newest first; at most [`DEAD_KEPT`].
-    fn dead<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Vec<DeadDue>>;
-
-    /// Gives turns that are over back, and takes at most `max` feeds whose time has come, those that
-    /// wait longest first. A feed with more due than one step takes goes behind the others.
-    ///
-    /// While a turn lasts nobody else gets the feed, unless something new comes into its queue; a
-    /// turn that is not given back ends by itself well within a second. That several run one feed does
-    /// no harm: what is due happens once, because every step of [`DueStore::run_due`] is atomic.
-    fn claim_due(&self, over: Vec<DueDone>, max: usize, now: Millis) -> Wait<'_, DueTurn>;
-
-    /// Handles what is due in the feed, at most [`DUE_BATCH`] entries, in order of time, then arrival;
-    /// each in one atomic step with its leaving the queue. A gift is taken like one that comes now, and
-    /// the answer to that becomes what is remembered of its id, for a window from now. An entry that
-    /// cannot be handled rests for a while ([`rest_after`]) and holds up nobody; after [`DUE_TRIES`]
-    /// it is dead.
-    fn run_due<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, DueRun>;
-
-    /// How many feeds are best run at the same time: as many as share a commit, or as few as leave room
-    /// for everybody else's calls.
-    fn due_at_once(&self) -> usize {
-        3
-    }
-
-    /// Tells of what comes into any queue before everything else there, from this moment on.
-    fn wakes(&self) -> Wakes;
+/// Gifts of the feed that wait, in the order in which they will be shown: those after `after`, at
+/// most `max` (≥ 1).
+#[derive(Clone, Debug)]
+pub struct ListScheduled {
+    pub feed: FeedId,
+    pub after: Option<DuePlace>,
+    pub max: usize,
 }
+
+operation!(ListScheduled -> ScheduledPage, Scheduled, feed: feed);
+
+/// Cancels a gift that waits. Its id stays used, for a window from now.
+#[derive(Clone, Debug)]
+pub struct CancelScheduled {
+    pub feed: FeedId,
+    pub id: GiftId,
+    pub now: Millis,
+}
+
+operation!(CancelScheduled -> Unscheduled, Unschedule, feed: feed, now: now);
+
+/// Entries of the feed's due queue that were given up, the newest first; at most [`DEAD_KEPT`].
+#[derive(Clone, Debug)]
+pub struct ListDeadDue {
+    pub feed: FeedId,
+}
+
+operation!(ListDeadDue -> Vec<DeadDue>, Dead, feed: feed);
+
+/// Gives turns that are over back, and takes at most `max` feeds whose time has come, those that
+/// wait longest first. A feed with more due than one step takes goes behind the others.
+///
+/// While a turn lasts nobody else gets the feed, unless something new comes into its queue; a
+/// turn that is not given back ends by itself well within a second. That several run one feed does
+/// no harm: what is due happens once, because every step of [`super::RunDue`] is atomic.
+#[derive(Clone, Debug)]
+pub struct ClaimDue {
+    pub over: Vec<DueDone>,
+    pub max: usize,
+    pub now: Millis,
+}
+
+operation!(ClaimDue -> DueTurn, ClaimDue, store, now: now, record: super::counted::due_turn);
+
+/// Handles what is due in the feed, at most [`DUE_BATCH`] entries, in order of time, then arrival;
+/// each in one atomic step with its leaving the queue. A gift is taken like one that comes now, and
+/// the answer to that becomes what is remembered of its id, for a window from now. An entry that
+/// cannot be handled rests for a while ([`rest_after`]) and holds up nobody; after [`DUE_TRIES`]
+/// it is dead.
+#[derive(Clone, Debug)]
+pub struct RunDue {
+    pub feed: FeedId,
+    pub now: Millis,
+}
+
+operation!(RunDue -> DueRun, RunDue, feed: feed, now: now, record: super::counted::due_run);
 
 /// Gifts that wait, in the order in which they will be shown.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -116,7 +133,7 @@ pub struct DueDone {
     pub next: Option<Millis>,
 }
 
-/// The answer to [`DueStore::claim_due`].
+/// The answer to [`ClaimDue`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DueTurn {
     /// Feeds with something due.
@@ -152,7 +169,7 @@ pub enum DueFate {
     Shown(Answer),
     /// Time decided about a gift in review that is shown later, at its own time.
     PutOff,
-    /// What was due of a drop was done ([`super::DropStore::tick`]); how it stands, unless there is none.
+    /// What was due of a drop was done ([`super::TickDrop`]); how it stands, unless there is none.
     Struck(Option<Box<DropView>>),
     /// It cannot be handled; it is tried again later.
     SetAside,

@@ -1,25 +1,35 @@
 //! How many watch a feed, over all nodes.
+//!
+//! Counts of watchers, one for each feed and node and never one for each watcher: a node that dies takes its
+//! counts along, all at once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-use super::Wait;
+use super::operation::operation;
 use crate::domain::FeedId;
 
 /// How long a node that says nothing is counted, in milliseconds: what a node that died had told is gone then.
 pub const NODE_LEASE_MS: u64 = 12_000;
 
-/// Counts of watchers, one for each feed and node and never one for each watcher: a node that dies takes its
-/// counts along, all at once.
-pub trait PresenceStore: Send + Sync + 'static {
-    /// Says how many watch these feeds on `node` from now on, and that the node lives; to be called at least every
-    /// third of [`NODE_LEASE_MS`], also with nothing. False when the store did not know that the node lives: what
-    /// it was told before may be lost, so all counts are to be told again.
-    fn attend<'a>(&'a self, node: &'a str, counts: &'a [(FeedId, Count)]) -> Wait<'a, bool>;
-
-    /// How many watch these feeds, in the order asked.
-    fn presence<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Presence>>;
+/// Says how many watch these feeds on `node` from now on, and that the node lives; to be called at least every
+/// third of [`NODE_LEASE_MS`], also with nothing. False when the store did not know that the node lives: what
+/// it was told before may be lost, so all counts are to be told again.
+#[derive(Clone, Debug)]
+pub struct ReportPresence {
+    pub node: String,
+    pub counts: Vec<(FeedId, Count)>,
 }
+
+operation!(ReportPresence -> bool, Attend, store);
+
+/// How many watch these feeds, in the order asked.
+#[derive(Clone, Debug)]
+pub struct ReadPresence {
+    pub feeds: Vec<FeedId>,
+}
+
+operation!(ReadPresence -> Vec<Presence>, Presence, store);
 
 /// How many watch a feed on one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,7 +58,7 @@ pub struct Attendance {
 }
 
 impl Attendance {
-    /// See [`PresenceStore::attend`].
+    /// See [`ReportPresence`].
     pub fn attend(&self, node: &str, counts: &[(FeedId, Count)]) {
         let mut by_feed = self.by_feed.lock().unwrap_or_else(PoisonError::into_inner);
         for (feed, count) in counts {
@@ -63,7 +73,7 @@ impl Attendance {
         }
     }
 
-    /// See [`PresenceStore::presence`].
+    /// See [`ReadPresence`].
     pub fn presence(&self, feeds: &[FeedId]) -> Vec<Presence> {
         let by_feed = self.by_feed.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |feed: &FeedId| {

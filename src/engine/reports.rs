@@ -1,6 +1,18 @@
 //! What engines say of reports: the ledger, who reads it, and whose turn it is to be sent.
+//!
+//! Ledgers of feeds and those who read them.
+//!
+//! - Every gift that is accepted, merged or suppressed and no test, and every sale of a drop, is an entry of
+//!   its feed's ledger, once, in the very step in which that happens. Entries are numbered without holes.
+//! - A ledger keeps its newest `ledger_max` entries, and everything that any reader has not acknowledged, up to
+//!   the bounds of [`ReportLimits`]. It does not expire with an idle feed.
+//! - A reader's dead letters and what is sent again are kept beside the ledger: trimming does not touch them.
+//!
+//! Webhooks: where deliveries go, and how. A webhook reads one feed or all of them.
+//!
+//! Which webhook has something to send in which feed, and whose turn it is to send it.
 
-use super::{Wait, Wakes};
+use super::operation::operation;
 use crate::domain::{
     Ask, Cursor, DeadLetter, Entry, FeedId, GroupId, GroupView, Hook, HookId, HookKey, Job, Millis, Reader,
     Replay, Taken,
@@ -44,118 +56,165 @@ impl Default for ReportLimits {
     }
 }
 
-/// Ledgers of feeds and those who read them.
+/// Hands entries to a claimer; none when the group would be one reader too many. Makes the group when
+/// there is none, with at most `ledger_max` entries to read.
 ///
-/// - Every gift that is accepted, merged or suppressed and no test, and every sale of a drop, is an entry of
-///   its feed's ledger, once, in the very step in which that happens. Entries are numbered without holes.
-/// - A ledger keeps its newest `ledger_max` entries, and everything that any reader has not acknowledged, up to
-///   the bounds of [`ReportLimits`]. It does not expire with an idle feed.
-/// - A reader's dead letters and what is sent again are kept beside the ledger: trimming does not touch them.
-pub trait LedgerStore: Send + Sync + 'static {
-    /// Hands entries to a claimer; none when the group would be one reader too many. Makes the group when
-    /// there is none, with at most `ledger_max` entries to read.
-    ///
-    /// First those whose lease ran out or that were given back, then those never handed out, all together in
-    /// the ledger's order. An entry that was handed out `max_attempts` times becomes a dead letter instead.
-    fn take<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        group: &'a GroupId,
-        ask: Ask,
-        now: Millis,
-    ) -> Wait<'a, Option<Taken>>;
-
-    /// Acknowledges entries that are pending, also when their lease ran out or moved on. How many were; none
-    /// when there is no such group. Other cursors change nothing.
-    fn ack<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        group: &'a GroupId,
-        cursors: &'a [Cursor],
-        now: Millis,
-    ) -> Wait<'a, Option<u64>>;
-
-    /// Gives entries that are pending back, for the next claimer, at once; subscriptions of the feed are told.
-    /// How many were; none when there is no such group.
-    fn nack<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        group: &'a GroupId,
-        cursors: &'a [Cursor],
-        now: Millis,
-    ) -> Wait<'a, Option<u64>>;
-
-    /// How a group stands; none when there is no such group.
-    fn group<'a>(&'a self, feed: &'a FeedId, group: &'a GroupId, now: Millis) -> Wait<'a, Option<GroupView>>;
-
-    /// Forgets a group with all it has; false when there is no such group.
-    fn delete_group<'a>(&'a self, feed: &'a FeedId, group: &'a GroupId) -> Wait<'a, bool>;
-
-    /// Groups and webhooks of one feed, or groups of all feeds, by name; at most [`LISTED`].
-    fn readers<'a>(&'a self, feed: Option<&'a FeedId>) -> Wait<'a, Vec<(FeedId, Reader)>>;
-
-    /// A reader's dead letters, the oldest first.
-    fn letters<'a>(&'a self, feed: &'a FeedId, reader: &'a Reader) -> Wait<'a, Vec<DeadLetter>>;
-
-    /// Sends dead letters again: a group's next claimers get them, a webhook sends them before anything else.
-    /// Takes them off the list. How many there were.
-    fn replay<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        reader: &'a Reader,
-        which: &'a Replay,
-        now: Millis,
-    ) -> Wait<'a, u64>;
-
-    /// Feeds in which a webhook of all feeds has, or had lately, dead letters; at most [`LISTED`].
-    fn letter_feeds<'a>(&'a self, hook: &'a HookId) -> Wait<'a, Vec<FeedId>>;
+/// First those whose lease ran out or that were given back, then those never handed out, all together in
+/// the ledger's order. An entry that was handed out `max_attempts` times becomes a dead letter instead.
+#[derive(Clone, Debug)]
+pub struct ClaimEntries {
+    pub feed: FeedId,
+    pub group: GroupId,
+    pub ask: Ask,
+    pub now: Millis,
 }
 
-/// Webhooks: where deliveries go, and how. A webhook reads one feed or all of them.
-pub trait WebhookStore: Send + Sync + 'static {
-    /// A webhook; none when there is no such one.
-    fn hook<'a>(&'a self, key: &'a HookKey) -> Wait<'a, Option<Hook>>;
+operation!(ClaimEntries -> Option<Taken>, TakeEntries, feed: feed, now: now);
 
-    /// Every webhook in the store, by scope and name; at most [`LISTED`].
-    fn hooks(&self) -> Wait<'_, Vec<(HookKey, Hook)>>;
-
-    /// Puts `to` (none: nothing) in the place of a webhook whose version is `was` (none: there is none). A new
-    /// one begins to read at the ledger's end, or one of all feeds with what comes from `since` on; one that
-    /// goes takes all it has along.
-    fn swap_hook<'a>(
-        &'a self,
-        key: &'a HookKey,
-        was: Option<u64>,
-        to: Option<Hook>,
-        now: Millis,
-    ) -> Wait<'a, Swapped>;
+/// Acknowledges entries that are pending, also when their lease ran out or moved on. How many were; none
+/// when there is no such group. Other cursors change nothing.
+#[derive(Clone, Debug)]
+pub struct AckEntries {
+    pub feed: FeedId,
+    pub group: GroupId,
+    pub cursors: Vec<Cursor>,
+    pub now: Millis,
 }
 
-/// Which webhook has something to send in which feed, and whose turn it is to send it.
-pub trait JobStore: Send + Sync + 'static {
-    /// Gives turns that are over back, and takes at most `max` jobs whose time has come, those that wait
-    /// longest first. A turn that is not given back ends by itself after `lease_ms`.
-    ///
-    /// A job is there from the first entry for a webhook that rests, `batch_ms` later.
-    fn claim_jobs(&self, over: Vec<JobDone>, max: usize, lease_ms: u64, now: Millis) -> Wait<'_, JobTurn>;
+operation!(AckEntries -> Option<u64>, AckEntries, feed: feed, now: now);
 
-    /// What a webhook has to send in a feed; none when it does not read there, or is no more. When there is
-    /// nothing, it rests from then on, or soon ([`Work::look_ms`]): the next entry makes it a job again,
-    /// `batch_ms` later.
-    fn open_job<'a>(&'a self, job: &'a Job, want: Want, now: Millis) -> Wait<'a, Option<Work>>;
-
-    /// Keeps what was done, if what is known of the job's progress is still `save.was`, and answers as
-    /// [`JobStore::open_job`] does then. None: somebody else went on, and nothing was changed.
-    fn save_job<'a>(&'a self, job: &'a Job, save: Save, want: Want, now: Millis) -> Wait<'a, Option<Work>>;
-
-    /// Tells of jobs that come before every other there, from this moment on.
-    fn job_wakes(&self) -> Wakes;
+/// Gives entries that are pending back, for the next claimer, at once; subscriptions of the feed are told.
+/// How many were; none when there is no such group.
+#[derive(Clone, Debug)]
+pub struct NackEntries {
+    pub feed: FeedId,
+    pub group: GroupId,
+    pub cursors: Vec<Cursor>,
+    pub now: Millis,
 }
 
-/// Everything that reports need of a store.
-pub trait ReportStore: LedgerStore + WebhookStore + JobStore {}
+operation!(NackEntries -> Option<u64>, NackEntries, feed: feed, now: now);
 
-impl<S: LedgerStore + WebhookStore + JobStore + ?Sized> ReportStore for S {}
+/// How a group stands; none when there is no such group.
+#[derive(Clone, Debug)]
+pub struct ReadGroup {
+    pub feed: FeedId,
+    pub group: GroupId,
+    pub now: Millis,
+}
+
+operation!(ReadGroup -> Option<GroupView>, Readers, feed: feed, now: now);
+
+/// Forgets a group with all it has; false when there is no such group.
+#[derive(Clone, Debug)]
+pub struct DeleteGroup {
+    pub feed: FeedId,
+    pub group: GroupId,
+}
+
+operation!(DeleteGroup -> bool, Readers, feed: feed);
+
+/// Groups and webhooks of one feed, or groups of all feeds, by name; at most [`LISTED`].
+#[derive(Clone, Debug)]
+pub struct ListReaders {
+    pub feed: Option<FeedId>,
+}
+
+operation!(ListReaders -> Vec<(FeedId, Reader)>, Readers, store);
+
+/// A reader's dead letters, the oldest first.
+#[derive(Clone, Debug)]
+pub struct ListDeadLetters {
+    pub feed: FeedId,
+    pub reader: Reader,
+}
+
+operation!(ListDeadLetters -> Vec<DeadLetter>, Letters, feed: feed);
+
+/// Sends dead letters again: a group's next claimers get them, a webhook sends them before anything else.
+/// Takes them off the list. How many there were.
+#[derive(Clone, Debug)]
+pub struct ReplayDeadLetters {
+    pub feed: FeedId,
+    pub reader: Reader,
+    pub which: Replay,
+    pub now: Millis,
+}
+
+operation!(ReplayDeadLetters -> u64, Letters, feed: feed, now: now);
+
+/// Feeds in which a webhook of all feeds has, or had lately, dead letters; at most [`LISTED`].
+#[derive(Clone, Debug)]
+pub struct ListDeadLetterFeeds {
+    pub hook: HookId,
+}
+
+operation!(ListDeadLetterFeeds -> Vec<FeedId>, Letters, store);
+
+/// A webhook; none when there is no such one.
+#[derive(Clone, Debug)]
+pub struct ReadWebhook {
+    pub key: HookKey,
+}
+
+operation!(ReadWebhook -> Option<Hook>, Hooks, store);
+
+/// Every webhook in the store, by scope and name; at most [`LISTED`].
+#[derive(Clone, Debug)]
+pub struct ListWebhooks;
+
+operation!(ListWebhooks -> Vec<(HookKey, Hook)>, Hooks, store);
+
+/// Puts `to` (none: nothing) in the place of a webhook whose version is `was` (none: there is none). A new
+/// one begins to read at the ledger's end, or one of all feeds with what comes from `since` on; one that
+/// goes takes all it has along.
+#[derive(Clone, Debug)]
+pub struct SwapWebhook {
+    pub key: HookKey,
+    pub was: Option<u64>,
+    pub to: Option<Hook>,
+    pub now: Millis,
+}
+
+operation!(SwapWebhook -> Swapped, Hooks, store, now: now);
+
+/// Gives turns that are over back, and takes at most `max` jobs whose time has come, those that wait
+/// longest first. A turn that is not given back ends by itself after `lease_ms`.
+///
+/// A job is there from the first entry for a webhook that rests, `batch_ms` later.
+#[derive(Clone, Debug)]
+pub struct ClaimJobs {
+    pub over: Vec<JobDone>,
+    pub max: usize,
+    pub lease_ms: u64,
+    pub now: Millis,
+}
+
+operation!(ClaimJobs -> JobTurn, ClaimJobs, store, now: now);
+
+/// What a webhook has to send in a feed; none when it does not read there, or is no more. When there is
+/// nothing, it rests from then on, or soon ([`Work::look_ms`]): the next entry makes it a job again,
+/// `batch_ms` later.
+#[derive(Clone, Debug)]
+pub struct OpenJob {
+    pub job: Job,
+    pub want: Want,
+    pub now: Millis,
+}
+
+operation!(OpenJob -> Option<Work>, OpenJob, feed: job.feed, now: now);
+
+/// Keeps what was done, if what is known of the job's progress is still `save.was`, and answers as
+/// [`super::OpenJob`] does then. None: somebody else went on, and nothing was changed.
+#[derive(Clone, Debug)]
+pub struct SaveJob {
+    pub job: Job,
+    pub save: Save,
+    pub want: Want,
+    pub now: Millis,
+}
+
+operation!(SaveJob -> Option<Work>, SaveJob, feed: job.feed, now: now);
 
 /// What became of the wish to change a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,7 +247,7 @@ pub struct JobDone {
     pub next_in_ms: Option<u64>,
 }
 
-/// The answer to [`JobStore::claim_jobs`].
+/// The answer to [`ClaimJobs`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobTurn {
     /// Jobs whose time has come.
@@ -199,7 +258,7 @@ pub struct JobTurn {
     pub waiting: u64,
 }
 
-/// What the caller of [`JobStore::open_job`] can use.
+/// What the caller of [`OpenJob`] can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Want {
     /// Entries at most, of each kind.

@@ -1,6 +1,6 @@
 //! Which signed requests were accepted, so that a captured one is not accepted for something else.
 
-use super::Wait;
+use super::operation::operation;
 use crate::domain::Millis;
 
 /// How long a store remembers a signed request, in milliseconds. A captured request is good from five minutes before its
@@ -18,10 +18,14 @@ pub enum RequestUse {
     Elsewhere,
 }
 
-/// Signed requests of all feeds together.
-pub trait RequestStore: Send + Sync + 'static {
-    /// Records that a request is for `target`, unless it is recorded for a target already. `request` identifies it:
-    /// at most 64 ASCII letters and digits, evenly spread. A record lasts [`REQUEST_KEPT_MS`], restarts included, and
-    /// all nodes of a store share it.
-    fn claim_request<'a>(&'a self, request: &'a str, target: &'a str, now: Millis) -> Wait<'a, RequestUse>;
+/// Records that a request is for `target`, unless it is recorded for a target already. `request` identifies it: at most 64
+/// ASCII letters and digits, evenly spread. A record lasts [`REQUEST_KEPT_MS`], restarts included, and all nodes of a store
+/// share it.
+#[derive(Clone, Debug)]
+pub struct ClaimRequest {
+    pub request: String,
+    pub target: String,
+    pub now: Millis,
 }
+
+operation!(ClaimRequest -> RequestUse, ClaimRequest, store, now: now);

@@ -1,6 +1,8 @@
 //! What a store remembers of viewers: whose tokens were revoked.
+//!
+//! Revoked viewers, of all feeds together. Each is remembered until no token that it concerns lives.
 
-use super::{Wait, Wakes};
+use super::operation::operation;
 use crate::domain::Millis;
 
 /// Viewers that may be revoked at a time; one more is [`super::EngineError::Overloaded`].
@@ -35,19 +37,22 @@ pub struct RevokedPage {
     pub at: RevokedAt,
 }
 
-/// Revoked viewers, of all feeds together. Each is remembered until no token that it concerns lives.
-pub trait ViewerStore: Send + Sync + 'static {
-    /// Has tokens of a viewer refused that were issued before a time; gives the time that holds, which never moves
-    /// back.
-    fn revoke(&self, what: Revocation, now: Millis) -> Wait<'_, Millis>;
-
-    /// Revocations after those that were read, at most so many. Who read in another life of the store begins anew.
-    /// One that is made again comes again, after the others.
-    fn revoked<'a>(&'a self, after: &'a RevokedAt, max: usize) -> Wait<'a, RevokedPage>;
-
-    /// Tells of every revocation from this moment on, but for those that come while the way to the store is interrupted. `None`
-    /// for a store that has to be asked.
-    fn revocation_wakes(&self) -> Option<Wakes> {
-        None
-    }
+/// Has tokens of a viewer refused that were issued before a time; gives the time that holds, which never moves
+/// back.
+#[derive(Clone, Debug)]
+pub struct RevokeViewer {
+    pub revocation: Revocation,
+    pub now: Millis,
 }
+
+operation!(RevokeViewer -> Millis, Revoke, store, now: now);
+
+/// Revocations after those that were read, at most so many. Who read in another life of the store begins anew.
+/// One that is made again comes again, after the others.
+#[derive(Clone, Debug)]
+pub struct ListRevocations {
+    pub after: RevokedAt,
+    pub max: usize,
+}
+
+operation!(ListRevocations -> RevokedPage, Revoked, store);

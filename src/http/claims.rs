@@ -13,6 +13,7 @@ use crate::domain::json::fault;
 use crate::domain::{
     Cancelled, Claim, ClaimRefused, Claimed, Confirmed, GiftId, HoldId, Millis, Pay, Trace, json,
 };
+use crate::engine::{CancelHold, ClaimDrop, ConfirmHold, IsBlocked, ListHolds};
 
 /// `POST /v1/feeds/{feed}/drops/{drop}/claims`
 pub(super) async fn claim(
@@ -46,10 +47,10 @@ async fn take(
         claim.id = claim.id.of_viewer(&claim.user.id);
     }
     let now = Millis::now();
-    if gate.ask(gate.engine.is_blocked(&feed, &claim.user.id, now)).await? {
+    if gate.run(IsBlocked { feed: feed.clone(), user: claim.user.id.to_string(), now }).await? {
         return Err(ApiError::UserBlocked);
     }
-    match gate.ask(gate.engine.claim(&feed, &drop, claim, now)).await? {
+    match gate.run(ClaimDrop { feed: feed.clone(), drop: drop.clone(), claim, now }).await? {
         Claimed::New(answer) | Claimed::Again(answer) => {
             Ok(answers::json(StatusCode::CREATED, &ClaimResult::from(&answer)))
         }
@@ -66,7 +67,7 @@ pub(super) async fn confirm(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
 async fn sell(req: &HttpRequest, gate: &Gate, trace: Option<Trace>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(req)?;
     let hold = hold_of(req)?;
-    match gate.ask(gate.engine.confirm(&feed, &hold, trace, Millis::now())).await? {
+    match gate.run(ConfirmHold { feed: feed.clone(), hold: hold.clone(), trace, now: Millis::now() }).await? {
         Confirmed::New(answer) | Confirmed::Again(answer) => {
             Ok(answers::json(StatusCode::OK, &ClaimResult::from(&answer)))
         }
@@ -82,12 +83,13 @@ pub(super) async fn cancel(req: HttpRequest, gate: web::Data<Gate>) -> Result<Ht
     let own = caller_of(&req).identity.viewer().map(|viewer| viewer.sub.clone().unwrap_or_default());
     if let Some(sub) = own {
         // Whose a hold is does not change, so it cannot become another's after this.
-        let own = gate.ask(gate.engine.holds(&feed, &sub, Millis::now())).await?;
+        let own =
+            gate.run(ListHolds { feed: feed.clone(), user: sub.to_string(), now: Millis::now() }).await?;
         if !own.iter().any(|own| own.hold == hold) {
             return Err(ApiError::NotYours("this is no hold of yours, or it has ended"));
         }
     }
-    match gate.ask(gate.engine.cancel(&feed, &hold, Millis::now())).await? {
+    match gate.run(CancelHold { feed: feed.clone(), hold: hold.clone(), now: Millis::now() }).await? {
         Cancelled::Done => Ok(answers::json(StatusCode::OK, &CancelledHold::new(&hold))),
         Cancelled::Ended => Err(ApiError::HoldEnded),
         Cancelled::Unknown => Err(unknown_hold()),
@@ -104,7 +106,8 @@ pub(super) async fn holds(req: HttpRequest, gate: web::Data<Gate>) -> Result<Htt
     if let Some(viewer) = caller_of(&req).identity.viewer() {
         only_own(viewer, user)?;
     }
-    let holds = gate.ask(gate.engine.holds(&feed, user, Millis::now())).await?;
+    let holds =
+        gate.run(ListHolds { feed: feed.clone(), user: user.to_string(), now: Millis::now() }).await?;
     let holds = holds.into_iter().map(Into::into).collect();
     Ok(answers::fresh(StatusCode::OK, &HoldList { holds }))
 }

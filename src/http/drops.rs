@@ -8,6 +8,7 @@ use super::problem::{ApiError, invalid};
 use super::{Gate, body, drop_of, feed_of};
 use crate::domain::drop::MAX_DROPS;
 use crate::domain::{Defined, DropSpec, DropView, Millis, json};
+use crate::engine::{DefineDrop, ListDrops, TickDrop};
 
 /// `PUT /v1/feeds/{feed}/drops/{drop}`
 pub(super) async fn put(
@@ -18,7 +19,7 @@ pub(super) async fn put(
     let (feed, drop) = (feed_of(&req)?, drop_of(&req)?);
     let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
     let spec = DropSpec::parse(json::syntax(&bytes)?)?;
-    match gate.ask(gate.engine.define_drop(&feed, &drop, spec, Millis::now())).await? {
+    match gate.run(DefineDrop { feed: feed.clone(), drop: drop.clone(), spec, now: Millis::now() }).await? {
         Defined::New(view) => Ok(one(StatusCode::CREATED, &view)),
         Defined::Changed(view) => Ok(one(StatusCode::OK, &view)),
         Defined::BelowTaken(taken) => Err(ApiError::DropTotal(taken)),
@@ -29,14 +30,14 @@ pub(super) async fn put(
 /// `GET /v1/feeds/{feed}/drops/{drop}`
 pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, drop) = (feed_of(&req)?, drop_of(&req)?);
-    let view = gate.ask(gate.engine.tick(&feed, &drop, Millis::now())).await?;
+    let view = gate.run(TickDrop { feed: feed.clone(), drop: drop.clone(), now: Millis::now() }).await?;
     Ok(one(StatusCode::OK, &view.ok_or_else(unknown)?))
 }
 
 /// `GET /v1/feeds/{feed}/drops`
 pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
-    let views = gate.ask(gate.engine.drops(&feed, Millis::now())).await?;
+    let views = gate.run(ListDrops { feed: feed.clone(), now: Millis::now() }).await?;
     let mut text = format!("{{\"feed\":\"{feed}\",\"drops\":[");
     for (n, view) in views.iter().enumerate() {
         if n > 0 {

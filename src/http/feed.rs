@@ -14,6 +14,7 @@ use bytes::Bytes;
 use super::problem::ApiError;
 use super::{Gate, caller_of, etag, feed_of};
 use crate::domain::{FeedId, FeedList, Millis, Position, Visibility};
+use crate::engine::ReadSnapshot;
 use crate::live::Shown;
 use crate::live::frame::list_json;
 
@@ -26,7 +27,7 @@ pub(super) async fn snapshot(req: HttpRequest, gate: web::Data<Gate>) -> Result<
     let shown = match gate.live.shown(&feed).filter(|shown| !shown.private || may_see().is_ok()) {
         Some(shown) => shown,
         None => {
-            let read = gate.ask(gate.engine.snapshot(&feed, Millis::now())).await?;
+            let read = gate.run(ReadSnapshot { feed: feed.clone(), now: Millis::now() }).await?;
             let (capacity, now) = (read.policy.capacity, read.now);
             let private = read.policy.visibility == Visibility::Private;
             let list = read.into_list();

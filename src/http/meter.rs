@@ -11,6 +11,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use super::Gate;
 use super::problem::ApiError;
 use crate::domain::{FeedId, Millis};
+use crate::engine::ListReviews;
 use crate::metrics::Metrics;
 use crate::metrics::labels::{GiftStatus, Route, StatusClass};
 
@@ -28,14 +29,15 @@ async fn look_what_waits(gate: &Gate) {
     }
     let feeds: Vec<FeedId> =
         gate.live.metrics().reviews_waiting.feeds().iter().filter_map(|feed| feed.parse().ok()).collect();
-    let looks = feeds.iter().map(|feed| gate.engine.reviews(feed, Millis::now()));
+    let looks =
+        feeds.iter().map(|feed| gate.engine.run(ListReviews { feed: feed.clone(), now: Millis::now() }));
     drop(tokio::time::timeout(LOOK_WITHIN, futures_util::future::join_all(looks)).await);
 }
 
 /// `GET /metrics`
 pub(super) async fn show(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     look_what_waits(&gate).await;
-    gate.ready.refresh(&*gate.engine).await;
+    gate.ready.refresh(&gate.engine).await;
     let metrics = gate.live.metrics();
     metrics.ready.set(i64::from(gate.is_ready(Instant::now()).is_ok()));
     let asked = req.headers().get_all(ACCEPT).filter_map(|value| value.to_str().ok());

@@ -3,7 +3,6 @@
 //!
 //! Reading order: `access` (every path and who may ask for it), `routes` (who answers), [`problem`] (every error), then one file per resource.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,7 +10,7 @@ use actix_web::{HttpMessage, HttpRequest};
 
 use crate::auth::audit::Audit;
 use crate::domain::{DropId, FeedId, Millis, Visibility};
-use crate::engine::{Engine, EngineError, Shards};
+use crate::engine::{Engine, EngineError, ReadPolicy, Shards, Supported};
 use crate::live::{Judge, Live};
 use crate::traces::Tracer;
 
@@ -118,7 +117,7 @@ impl Default for Limits {
 
 /// What every handler can reach: one per server, shared by its workers.
 pub struct Gate {
-    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) engine: Engine,
     pub(crate) live: Arc<Live>,
     pub(crate) ready: Arc<Readiness>,
     pub(crate) limits: Limits,
@@ -145,7 +144,7 @@ pub struct Gate {
 
 impl Gate {
     /// A gate in front of `engine`, with a door that lets every program in.
-    pub fn new(engine: Arc<dyn Engine>, live: Arc<Live>, ready: Arc<Readiness>, limits: Limits) -> Self {
+    pub fn new(engine: Engine, live: Arc<Live>, ready: Arc<Readiness>, limits: Limits) -> Self {
         live.metrics().expect_problems(problem::KINDS.iter().map(|kind| kind.name));
         let unverified = UnverifiedBodies::new(limits.unverified, limits.batch, live.metrics().clone());
         Gate {
@@ -195,24 +194,23 @@ impl Gate {
         let private = match self.live.is_private(feed) {
             Some(false) => false,
             // Also where it is known: a refusal that came sooner would tell strangers that the feed is watched.
-            Some(true) | None => self.ask(self.engine.policy(feed)).await?.visibility == Visibility::Private,
+            Some(true) | None => {
+                self.run(ReadPolicy { feed: feed.clone() }).await?.visibility == Visibility::Private
+            }
         };
         if private { Err(closed) } else { Ok(()) }
     }
 
-    /// Waits for an engine call, never longer than [`ENGINE_TIMEOUT`].
-    pub(crate) async fn ask<T>(
-        &self,
-        call: impl Future<Output = Result<T, EngineError>>,
-    ) -> Result<T, ApiError> {
-        match tokio::time::timeout(ENGINE_TIMEOUT, call).await {
-            Ok(Ok(answer)) => Ok(answer),
+    /// Has the store do `operation`, and waits never longer than [`ENGINE_TIMEOUT`].
+    pub(crate) async fn run<O: Supported>(&self, operation: O) -> Result<O::Reply, ApiError> {
+        match tokio::time::timeout(ENGINE_TIMEOUT, self.engine.run(operation)).await {
+            Ok(Ok(reply)) => Ok(reply),
             Ok(Err(error)) => Err(self.unanswered(error)),
             Err(_) => Err(self.unanswered(EngineError::Unavailable("no answer in time".into()))),
         }
     }
 
-    /// Apart from [`Gate::ask`], which is compiled once for every type of answer.
+    /// Apart from [`Gate::run`], which is compiled once for every operation.
     fn unanswered(&self, error: EngineError) -> ApiError {
         match self.trouble.may_speak() {
             Some(0) => tracing::warn!("a request got 503: {error}"),

@@ -7,6 +7,7 @@ use super::answers::{self, ControlResult, RemovedRows, RetractedGift};
 use super::problem::{ApiError, invalid};
 use super::{Gate, audited, body, feed_of};
 use crate::domain::{Control, GiftId, GiftTakenBack, Millis, json};
+use crate::engine::{RetractGift, RetractUser, SendControl};
 
 /// `POST /v1/feeds/{feed}/control`
 pub(super) async fn control(
@@ -19,7 +20,10 @@ pub(super) async fn control(
     let control = Control::parse(json::syntax(&bytes)?)?;
     audited::detail(&req, control.action.as_str());
     let missing = || ApiError::NotFound("this row is not, or no longer, in the list".to_owned());
-    let at = gate.ask(gate.engine.control(&feed, control, Millis::now())).await?.ok_or_else(missing)?;
+    let at = gate
+        .run(SendControl { feed: feed.clone(), control, now: Millis::now() })
+        .await?
+        .ok_or_else(missing)?;
     Ok(answers::json(StatusCode::OK, &ControlResult { seq: at.seq }))
 }
 
@@ -28,7 +32,7 @@ pub(super) async fn retract_gift(req: HttpRequest, gate: web::Data<Gate>) -> Res
     let feed = feed_of(&req)?;
     let missing = || ApiError::NotFound("no gift of this id is remembered".to_owned());
     let id: GiftId = req.match_info().get("id").unwrap_or_default().parse().map_err(|_| missing())?;
-    match gate.ask(gate.engine.retract_gift(&feed, &id, Millis::now())).await? {
+    match gate.run(RetractGift { feed: feed.clone(), id: id.clone(), now: Millis::now() }).await? {
         GiftTakenBack::Done => Ok(answers::json(StatusCode::OK, &RetractedGift::DONE)),
         GiftTakenBack::Unknown => Err(missing()),
     }
@@ -38,7 +42,8 @@ pub(super) async fn retract_gift(req: HttpRequest, gate: web::Data<Gate>) -> Res
 pub(super) async fn retract_user(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let user = read_user(req.query_string())?;
-    let removed = gate.ask(gate.engine.retract_user(&feed, &user, Millis::now())).await?;
+    let removed =
+        gate.run(RetractUser { feed: feed.clone(), user: user.to_string(), now: Millis::now() }).await?;
     Ok(answers::json(StatusCode::OK, &RemovedRows { removed }))
 }
 

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
 use super::Gate;
+use super::problem::ApiError;
 use crate::domain::tally::{LeadersAsk, LeadersView};
 use crate::domain::{FeedId, Millis};
-use crate::engine::EngineError;
+use crate::engine::ReadLeaders;
 
 /// For how long a ranking is answered that may have changed on another node.
 const KEPT: Duration = Duration::from_secs(1);
@@ -45,7 +46,7 @@ struct Read {
 }
 
 impl Rankings {
-    /// The ranking as [`crate::engine::TotalsStore::leaders`] gives it, at most [`KEPT`] old, and never older than what
+    /// The ranking as [`ReadLeaders`] gives it, at most [`KEPT`] old, and never older than what
     /// this node wrote. `None` if the store would have to be asked, and was asked too often for this `stranger`.
     pub(super) async fn read(
         &self,
@@ -53,7 +54,7 @@ impl Rankings {
         feed: &FeedId,
         ask: &LeadersAsk,
         stranger: Option<IpAddr>,
-    ) -> Result<Option<Option<LeadersView>>, EngineError> {
+    ) -> Result<Option<Option<LeadersView>>, ApiError> {
         let asked = Instant::now();
         let slot = self.slot(feed, ask);
         let mut kept = slot.lock().await;
@@ -69,7 +70,8 @@ impl Rankings {
         }
         let _turn = self.reads.acquire().await;
         let (began, writes) = (Instant::now(), gate.engine.writes(feed));
-        let view = gate.engine.leaders(feed, ask.clone(), Millis::now()).await?;
+        let leaders = ReadLeaders { feed: feed.clone(), ask: ask.clone(), now: Millis::now() };
+        let view = gate.run(leaders).await?;
         *kept = Some(Read { began, writes, view: view.clone() });
         Ok(Some(view))
     }
@@ -98,17 +100,33 @@ impl Rankings {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::Ordering;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     use futures_util::future::join_all;
 
     use super::*;
-    use crate::domain::tally::{Measure, Period};
-    use crate::engine::Engine;
-    use crate::engine::metered::Metered;
-    use crate::http::testing::MemoryEngine;
+    use crate::domain::tally::{Measure, Period, Session};
+    use crate::engine::test_store::{Asked, TestStore};
+    use crate::engine::{BeginSession, Engine};
     use crate::http::{Limits, Readiness};
     use crate::live::Live;
+
+    /// Counts how often rankings are read.
+    #[derive(Default)]
+    struct Store {
+        read: AtomicU64,
+    }
+
+    impl TestStore for Store {
+        fn answer(&self, asked: Asked) -> Asked {
+            asked
+                .on(|_: ReadLeaders| {
+                    let since = Millis(self.read.fetch_add(1, Ordering::Relaxed) as i64 + 1);
+                    Ok(Some(LeadersView { since, leaders: Vec::new(), user: None }))
+                })
+                .on(|begin: BeginSession| Ok((Session { id: begin.id, since: begin.now }, true)))
+        }
+    }
 
     fn ask(user: &str) -> LeadersAsk {
         LeadersAsk {
@@ -120,24 +138,25 @@ mod tests {
         }
     }
 
-    fn gate() -> (Arc<MemoryEngine>, Gate) {
-        let memory = Arc::new(MemoryEngine::default());
-        let engine: Arc<dyn Engine> = Metered::over(memory.clone(), Arc::default());
+    fn gate() -> (Arc<Store>, Gate) {
+        let store = Arc::new(Store::default());
+        let engine = Engine::of_test(store.clone());
         let live = Live::start(engine.clone(), Arc::default(), Arc::default());
-        (memory, Gate::new(engine, live, Arc::new(Readiness::default()), Limits::default()))
+        (store, Gate::new(engine, live, Arc::new(Readiness::default()), Limits::default()))
     }
 
     #[actix_web::test]
     async fn a_ranking_is_read_once_for_all_who_ask_at_the_same_time_and_again_after_a_write() {
-        let (memory, gate) = gate();
-        let feed = "ranked".parse().unwrap();
+        let (store, gate) = gate();
+        let feed: FeedId = "ranked".parse().unwrap();
         let asks = [ask("a"), ask("b")];
         let all = (0..50).map(|n| gate.rankings.read(&gate, &feed, &asks[n % 2], None));
         assert!(join_all(all).await.into_iter().all(|read| read.unwrap().is_some()));
-        assert_eq!(memory.rankings.load(Ordering::Relaxed), 2);
+        assert_eq!(store.read.load(Ordering::Relaxed), 2);
         // Each write of this node is in what is answered after it.
         for written in 1..=3_i64 {
-            gate.engine.begin_session(&feed, "s".into(), Millis(0)).await.unwrap();
+            let begin = BeginSession { feed: FeedId::clone(&feed), id: "s".into(), now: Millis(0) };
+            gate.engine.run(begin).await.unwrap();
             let all = (0..50).map(|_| gate.rankings.read(&gate, &feed, &asks[0], None));
             for read in join_all(all).await {
                 assert_eq!(read.unwrap().unwrap().unwrap().since, Millis(2 + written));
@@ -147,8 +166,8 @@ mod tests {
 
     #[actix_web::test]
     async fn a_stranger_makes_the_store_rank_up_to_a_rate_and_others_are_not_touched() {
-        let (memory, gate) = gate();
-        let feed = "ranked".parse().unwrap();
+        let (store, gate) = gate();
+        let feed: FeedId = "ranked".parse().unwrap();
         let (one, two) = ("192.0.2.1".parse().ok(), "192.0.2.2".parse().ok());
         let mut read = 0;
         for n in 0..2_000 {
@@ -157,7 +176,7 @@ mod tests {
             );
         }
         assert!(read < 1_000, "{read}");
-        assert_eq!(memory.rankings.load(Ordering::Relaxed), read);
+        assert_eq!(store.read.load(Ordering::Relaxed), read);
         assert!(gate.rankings.slots.lock().unwrap().len() <= MOST);
         for other in [two, None] {
             assert!(gate.rankings.read(&gate, &feed, &ask("v"), other).await.unwrap().is_some());

@@ -1,7 +1,5 @@
-//! An engine in memory whose moods a test sets, and requests against the whole application.
+//! Requests against the whole application, over a store that a test makes fail.
 
-use std::collections::HashMap;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use actix_web::body::to_bytes;
@@ -11,25 +9,12 @@ use actix_web::{HttpResponse, web};
 use serde_json::Value;
 
 use super::{Gate, Limits, Readiness, app};
-use crate::domain::answer::{GiftFate, Remembered};
-use crate::domain::feed::Effects;
-use crate::domain::{
-    Cancelled, Claim, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, DuePlace, FeedId, FeedState,
-    Gift, GiftId, Hold, HoldId, Millis, Outcome, Part, Policy, Position, RowId, Scheduled, Trace, due_at,
-};
-use crate::engine::presence::Attendance;
-use crate::engine::{
-    DeadDue, DropStore, DueDone, DueRun, DueStore, DueTurn, Engine, EngineError, FeedStore, Head, Missed,
-    Notices, PolicyChange, ScheduledGift, ScheduledPage, Shards, Snapshot, Subscription, Unscheduled, Wait,
-    Wakes,
-};
+use crate::engine::test_store::{Interception, Interceptor};
+use crate::engine::{Engine, EngineError};
 use crate::live::Live;
+use crate::metrics::labels;
 
-mod moderation;
-mod reports;
-mod totals;
-
-/// How the engine answers.
+/// How the store answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mood {
     #[default]
@@ -40,249 +25,34 @@ pub(super) enum Mood {
     Broken,
 }
 
+/// Gifts of a feed that may be scheduled.
+const SCHEDULED_MAX: u64 = 3;
+
 #[derive(Default)]
-struct Feed {
-    state: FeedState,
-    known: HashMap<GiftId, Remembered>,
-    later: Vec<ScheduledGift>,
-}
-
-/// Gifts that may wait.
-const SCHEDULED_MAX: usize = 3;
-
-impl Feed {
-    fn take(&mut self, gift: &Gift, policy: &Policy, now: Millis) -> Outcome {
-        if let Some(first) = self.known.get(&gift.id) {
-            return first.clone().again(gift.fingerprint);
-        }
-        let id = gift.id.clone();
-        let mut effects = Effects::default();
-        let (outcome, fate) = match due_at(gift, policy, now) {
-            Some(_) if self.later.len() == SCHEDULED_MAX => {
-                return Outcome::TooManyScheduled { id, retry_in_ms: 2_001 };
-            }
-            Some(at) => {
-                let place = DuePlace { at, order: self.known.len() as u64 };
-                self.later.push(ScheduledGift { place, gift: gift.clone() });
-                self.later.sort_by_key(|it| it.place);
-                let it = Scheduled { id, deliver_at: at };
-                (Outcome::Scheduled(it.clone()), GiftFate::Waits(it))
-            }
-            None => {
-                let answer = self.state.publish(gift, policy, now, &mut effects);
-                (Outcome::New(answer.clone()), GiftFate::Taken(answer))
-            }
-        };
-        let part = effects.part.map_or(Part::Unknown, Part::Added);
-        self.known.insert(
-            gift.id.clone(),
-            Remembered { fingerprint: gift.fingerprint, fate, part, decided: None, counted: None },
-        );
-        outcome
-    }
-}
-
-/// [`FeedState`] and nothing else: no history, no durability, no watchers, and nothing is ever due.
-#[derive(Default)]
-pub(super) struct MemoryEngine {
-    feeds: Mutex<HashMap<FeedId, Feed>>,
+struct Failing {
     mood: Mutex<Mood>,
-    attendance: Attendance,
-    /// Rankings that were read so far.
-    pub(super) rankings: AtomicU64,
 }
 
-impl MemoryEngine {
-    pub(super) fn is(&self, mood: Mood) {
-        *self.mood.lock().unwrap() = mood;
-    }
-
-    fn step<'a, T: Send + 'a>(
-        &'a self,
-        feed: &'a FeedId,
-        act: impl FnOnce(&mut Feed, &Policy) -> T + Send + 'a,
-    ) -> Wait<'a, T> {
+impl Interceptor for Failing {
+    fn before(&self, _: labels::Operation) -> Interception<'_> {
+        let mood = *self.mood.lock().unwrap();
         Box::pin(async move {
-            let mood = *self.mood.lock().unwrap();
             match mood {
-                Mood::Fine => {}
-                Mood::Down => return Err(EngineError::Unavailable("secret-host refused".into())),
-                Mood::Full => return Err(EngineError::Overloaded("queue")),
+                Mood::Fine => Ok(()),
+                Mood::Down => Err(EngineError::Unavailable("secret-host refused".into())),
+                Mood::Full => Err(EngineError::Overloaded("queue")),
                 Mood::Silent => std::future::pending().await,
                 Mood::Broken => panic!("secret panic"),
             }
-            let mut feeds = self.feeds.lock().unwrap();
-            let feed = feeds.entry(feed.clone()).or_default();
-            let policy = Policy::default().with(&feed.state.overrides);
-            Ok(act(feed, &policy))
         })
     }
 }
 
-impl FeedStore for MemoryEngine {
-    fn publish<'a>(&'a self, feed: &'a FeedId, gifts: Vec<Gift>, now: Millis) -> Wait<'a, Vec<Outcome>> {
-        self.step(feed, move |feed, policy| gifts.iter().map(|gift| feed.take(gift, policy, now)).collect())
-    }
-
-    fn retract<'a>(&'a self, feed: &'a FeedId, row: &'a RowId, now: Millis) -> Wait<'a, Option<Position>> {
-        self.step(feed, move |feed, policy| {
-            let found = feed.state.retract(row, policy, now, &mut Effects::default());
-            found.then(|| feed.state.position())
-        })
-    }
-
-    fn policy<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Policy> {
-        self.step(feed, |_, policy| policy.clone())
-    }
-
-    fn set_policy<'a>(&'a self, feed: &'a FeedId, change: PolicyChange, now: Millis) -> Wait<'a, Policy> {
-        self.step(feed, move |feed, _| {
-            let overrides = match change {
-                PolicyChange::Replace(patch) => feed.state.overrides.replaced(&patch),
-                PolicyChange::Merge(patch) => feed.state.overrides.merged(&patch),
-            };
-            feed.state.set_policy(overrides, &Policy::default(), now, &mut Effects::default())
-        })
-    }
-
-    fn snapshot<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Snapshot> {
-        self.step(feed, move |feed, policy| Snapshot {
-            at: feed.state.position(),
-            tag: 0,
-            policy: policy.clone(),
-            rows: feed.state.list.rows.iter().cloned().collect(),
-            drops: feed.state.list.drops.clone(),
-            controls: feed.state.list.controls,
-            totals: feed.state.list.totals.clone(),
-            goals: feed.state.list.goals.clone(),
-            now,
-        })
-    }
-
-    fn changes<'a>(&'a self, _: &'a FeedId, _: &'a Position, _: usize) -> Wait<'a, Missed> {
-        Box::pin(async { Ok(Missed::NotCovered) })
-    }
-
-    fn heads<'a>(&'a self, _: &'a [FeedId]) -> Wait<'a, Vec<Result<Head, EngineError>>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
-
-    fn subscribe<'a>(&'a self, _: &'a FeedId) -> Wait<'a, Subscription> {
-        Box::pin(async { Ok(Notices::default().subscribe()) })
-    }
-
-    fn known(&self, _: &FeedId) -> Option<Position> {
-        None
-    }
-}
-
-impl DueStore for MemoryEngine {
-    fn scheduled<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        after: Option<DuePlace>,
-        max: usize,
-    ) -> Wait<'a, ScheduledPage> {
-        self.step(feed, move |feed, _| {
-            let rest = feed.later.iter().filter(|it| after.is_none_or(|after| it.place > after));
-            let gifts: Vec<_> = rest.clone().take(max).cloned().collect();
-            let next = gifts.last().map(|it| it.place).filter(|_| rest.count() > max);
-            ScheduledPage { gifts, next }
-        })
-    }
-
-    fn unschedule<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, _: Millis) -> Wait<'a, Unscheduled> {
-        self.step(feed, move |feed, _| match feed.later.iter().position(|it| it.gift.id == *id) {
-            Some(at) => Unscheduled::Cancelled(feed.later.remove(at).place.at),
-            None => match feed.known.get(id) {
-                Some(Remembered { fate: GiftFate::Taken(_), .. }) => Unscheduled::Shown,
-                _ => Unscheduled::Unknown,
-            },
-        })
-    }
-
-    fn dead<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Vec<DeadDue>> {
-        self.step(feed, |_, _| Vec::new())
-    }
-
-    fn claim_due(&self, _: Vec<DueDone>, _: usize, _: Millis) -> Wait<'_, DueTurn> {
-        Box::pin(async { Ok(DueTurn::default()) })
-    }
-
-    fn run_due<'a>(&'a self, feed: &'a FeedId, _: Millis) -> Wait<'a, DueRun> {
-        self.step(feed, |_, _| DueRun::default())
-    }
-
-    fn wakes(&self) -> Wakes {
-        Wakes::new(Wakes::sender().subscribe())
-    }
-}
-
-impl Engine for MemoryEngine {
-    fn probe(&self) -> Wait<'_, Shards> {
-        Box::pin(async { Ok(Shards::WHOLE) })
-    }
-
-    fn probe_feed<'a>(&'a self, _: &'a FeedId) -> Wait<'a, ()> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn close(&self) -> Wait<'_, ()> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn name(&self) -> &'static str {
-        "memory"
-    }
-}
-
-/// No drops: `tests/it` has them on real engines.
-impl DropStore for MemoryEngine {
-    fn define_drop<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        _: &'a DropId,
-        _: DropSpec,
-        _: Millis,
-    ) -> Wait<'a, Defined> {
-        self.step(feed, |_, _| Defined::Full)
-    }
-
-    fn tick<'a>(&'a self, feed: &'a FeedId, _: &'a DropId, _: Millis) -> Wait<'a, Option<DropView>> {
-        self.step(feed, |_, _| None)
-    }
-
-    fn drops<'a>(&'a self, feed: &'a FeedId, _: Millis) -> Wait<'a, Vec<DropView>> {
-        self.step(feed, |_, _| Vec::new())
-    }
-
-    fn claim<'a>(&'a self, feed: &'a FeedId, _: &'a DropId, _: Claim, _: Millis) -> Wait<'a, Claimed> {
-        self.step(feed, |_, _| Claimed::Refused(crate::domain::ClaimRefused::UnknownDrop))
-    }
-
-    fn confirm<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        _: &'a HoldId,
-        _: Option<Trace>,
-        _: Millis,
-    ) -> Wait<'a, Confirmed> {
-        self.step(feed, |_, _| Confirmed::Unknown)
-    }
-
-    fn cancel<'a>(&'a self, feed: &'a FeedId, _: &'a HoldId, _: Millis) -> Wait<'a, Cancelled> {
-        self.step(feed, |_, _| Cancelled::Unknown)
-    }
-
-    fn holds<'a>(&'a self, feed: &'a FeedId, _: &'a str, _: Millis) -> Wait<'a, Vec<Hold>> {
-        self.step(feed, |_, _| Vec::new())
-    }
-}
-
-/// The application in front of a [`MemoryEngine`].
+/// The application in front of a store in a folder of its own.
 pub(super) struct Bench {
-    pub(super) engine: Arc<MemoryEngine>,
+    failing: Arc<Failing>,
     gate: web::Data<Gate>,
+    _folder: tempfile::TempDir,
 }
 
 /// An answer, read whole.
@@ -317,10 +87,12 @@ impl Told {
 
 impl Bench {
     pub(super) fn new() -> Self {
-        let engine = Arc::new(MemoryEngine::default());
+        let failing = Arc::<Failing>::default();
+        let (engine, folder) = Engine::in_temporary_folder(SCHEDULED_MAX);
+        let engine = engine.intercepted(failing.clone());
         let live = Live::start(engine.clone(), Arc::default(), Arc::default());
-        let gate = Gate::new(engine.clone(), live, Arc::new(Readiness::default()), Limits::default());
-        Bench { engine, gate: web::Data::new(gate) }
+        let gate = Gate::new(engine, live, Arc::new(Readiness::default()), Limits::default());
+        Bench { failing, gate: web::Data::new(gate), _folder: folder }
     }
 
     /// As a program of the same machine: there are no keys.
@@ -336,8 +108,13 @@ impl Bench {
         Told { status: head.status().as_u16(), head, text }
     }
 
+    /// How the store answers from now on.
+    pub(super) fn store_is(&self, mood: Mood) {
+        *self.failing.mood.lock().unwrap() = mood;
+    }
+
     pub(super) async fn probe(&self) {
-        assert!(self.gate.ready.probe(&*self.engine).await);
+        assert!(self.gate.ready.probe(&self.gate.engine).await);
     }
 
     pub(super) async fn get(&self, path: &str) -> Told {

@@ -13,7 +13,7 @@ use super::{Gate, body, caller_of, feed_of};
 use crate::domain::json::{Object, Refused, fault};
 use crate::domain::tally::{GoalSpec, LeadersAsk, Measure, Period};
 use crate::domain::{GoalId, Millis, json};
-use crate::engine::GoalPut;
+use crate::engine::{BeginSession, DeleteGoal, GoalPut, ListGoals, PutGoal, ReadTotals};
 
 /// Leaders in one answer, and as many as are meant when nobody says.
 const LEADERS: (usize, usize) = (100, 10);
@@ -22,7 +22,7 @@ const LEADERS: (usize, usize) = (100, 10);
 pub(super) async fn totals(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let back = read_back(&query(&req))?;
-    let totals = gate.ask(gate.engine.totals(&feed, back, Millis::now())).await?;
+    let totals = gate.run(ReadTotals { feed: feed.clone(), back, now: Millis::now() }).await?;
     let totals = totals.ok_or(ApiError::NotCounted(false))?;
     let mut text = format!("{{\"feed\":\"{feed}\",\"totals\":{{");
     for (n, (period, view)) in totals.iter().enumerate() {
@@ -41,7 +41,7 @@ pub(super) async fn leaders(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
         Identity::Key(_) => None,
         _ => gate.door.address(&Head::of(&req)),
     };
-    let leaders = match gate.ask(gate.rankings.read(&gate, &feed, &ask, stranger)).await? {
+    let leaders = match gate.rankings.read(&gate, &feed, &ask, stranger).await? {
         Some(leaders) => leaders.ok_or(ApiError::NotCounted(false))?,
         None => return Err(ApiError::RateLimited(1)),
     };
@@ -57,7 +57,7 @@ pub(super) async fn session(
     let feed = feed_of(&req)?;
     let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
     let id = read_session(json::syntax(&bytes)?)?;
-    let (session, new) = gate.ask(gate.engine.begin_session(&feed, id, Millis::now())).await?;
+    let (session, new) = gate.run(BeginSession { feed: feed.clone(), id, now: Millis::now() }).await?;
     let status = if new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(answers::json(status, &SessionResult { id: session.id, since: session.since }))
 }
@@ -65,7 +65,7 @@ pub(super) async fn session(
 /// `GET /v1/feeds/{feed}/goals`
 pub(super) async fn goals(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
-    let goals = gate.ask(gate.engine.goals(&feed, Millis::now())).await?;
+    let goals = gate.run(ListGoals { feed: feed.clone(), now: Millis::now() }).await?;
     let mut text = format!("{{\"feed\":\"{feed}\",\"goals\":[");
     for (n, goal) in goals.iter().enumerate() {
         if n > 0 {
@@ -80,7 +80,7 @@ pub(super) async fn goals(req: HttpRequest, gate: web::Data<Gate>) -> Result<Htt
 /// `GET /v1/feeds/{feed}/goals/{goal}`
 pub(super) async fn goal(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, goal) = (feed_of(&req)?, goal_of(&req)?);
-    let goals = gate.ask(gate.engine.goals(&feed, Millis::now())).await?;
+    let goals = gate.run(ListGoals { feed: feed.clone(), now: Millis::now() }).await?;
     let goal = goals.into_iter().find(|known| known.goal == goal).ok_or_else(unknown)?;
     Ok(fresh_text(StatusCode::OK, goal.to_json()))
 }
@@ -94,7 +94,7 @@ pub(super) async fn put_goal(
     let (feed, goal) = (feed_of(&req)?, goal_of(&req)?);
     let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
     let spec = GoalSpec::parse(json::syntax(&bytes)?)?;
-    match gate.ask(gate.engine.put_goal(&feed, &goal, spec, Millis::now())).await? {
+    match gate.run(PutGoal { feed: feed.clone(), goal: goal.clone(), spec, now: Millis::now() }).await? {
         GoalPut::New(view) => Ok(fresh_text(StatusCode::CREATED, view.to_json())),
         GoalPut::Changed(view) => Ok(fresh_text(StatusCode::OK, view.to_json())),
         GoalPut::TooMany => Err(ApiError::TooManyGoals),
@@ -105,7 +105,7 @@ pub(super) async fn put_goal(
 /// `DELETE /v1/feeds/{feed}/goals/{goal}`
 pub(super) async fn delete_goal(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, goal) = (feed_of(&req)?, goal_of(&req)?);
-    match gate.ask(gate.engine.delete_goal(&feed, &goal, Millis::now())).await? {
+    match gate.run(DeleteGoal { feed: feed.clone(), goal: goal.clone(), now: Millis::now() }).await? {
         true => Ok(answers::json(StatusCode::OK, &DeletedGoal { goal: goal.to_string(), deleted: true })),
         false => Err(unknown()),
     }

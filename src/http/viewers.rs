@@ -9,7 +9,7 @@ use super::{Gate, body};
 use crate::auth::revoked::viewer_mark;
 use crate::domain::json::{Object, syntax};
 use crate::domain::{Millis, Refused};
-use crate::engine::Revocation;
+use crate::engine::{Revocation, RevokeViewer};
 
 /// `POST /v1/viewers/{sub}/revoke`
 pub(super) async fn revoke(
@@ -36,7 +36,7 @@ pub(super) async fn revoke(
     let before = before.unwrap_or_else(|| now.plus(leeway_ms));
     let until = before.plus(gate.door.tokens_live_ms());
     let what = Revocation { sub: sub.into(), before, until };
-    let before = gate.ask(gate.engine.revoke(what, now)).await?;
+    let before = gate.run(RevokeViewer { revocation: what, now }).await?;
     // Here at once; other nodes learn of it from the store.
     gate.refuse_viewer(viewer_mark(sub), before, until);
     // What is answered can be sent again, so it is never in the future.

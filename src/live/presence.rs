@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::domain::FeedId;
 use crate::engine::presence::NODE_LEASE_MS;
-use crate::engine::{Count, EngineError, PresenceStore};
+use crate::engine::{Count, Engine, EngineError, ReportPresence};
 
 /// How often counts are looked at. Watchers are told no more often than that.
 pub(super) const EVERY: Duration = Duration::from_secs(2);
@@ -37,7 +37,7 @@ impl Reporter {
     /// node that nobody watches.
     pub(super) async fn report(
         &mut self,
-        store: &(impl PresenceStore + ?Sized),
+        store: &Engine,
         counts: &HashMap<FeedId, Count>,
         now: Instant,
     ) -> Result<(), EngineError> {
@@ -50,14 +50,15 @@ impl Reporter {
         if changed.is_empty() && (self.told.is_empty() || !due) {
             return Ok(());
         }
-        let known = store.attend(&self.node, &changed).await?;
+        let known =
+            store.run(ReportPresence { node: self.node.to_string(), counts: changed.to_vec() }).await?;
         self.keep(&changed);
         self.renewed = Some(now);
         if !known {
             // The store forgot this node, or never knew it. The lease stands now, so this is told once.
             let all: Vec<_> = self.told.iter().map(|(feed, count)| (feed.clone(), *count)).collect();
             if all.len() > changed.len() {
-                store.attend(&self.node, &all).await?;
+                store.run(ReportPresence { node: self.node.to_string(), counts: all.to_vec() }).await?;
             }
         }
         Ok(())
@@ -98,11 +99,10 @@ impl Reporter {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::engine::Wait;
-    use crate::engine::presence::Presence;
+    use crate::engine::test_store::{Asked, TestStore};
 
     /// Remembers what it was told; may be made to forget.
     #[derive(Default)]
@@ -111,18 +111,15 @@ mod tests {
         knows: Mutex<bool>,
     }
 
-    impl PresenceStore for Store {
-        fn attend<'a>(&'a self, _: &'a str, counts: &'a [(FeedId, Count)]) -> Wait<'a, bool> {
-            let told = |(feed, count): &(FeedId, Count)| (feed.clone(), count.watchers, count.overlays);
-            let mut counts: Vec<_> = counts.iter().map(told).collect();
-            counts.sort();
-            self.calls.lock().unwrap().push(counts);
-            let knew = std::mem::replace(&mut *self.knows.lock().unwrap(), true);
-            Box::pin(async move { Ok(knew) })
-        }
-
-        fn presence<'a>(&'a self, _: &'a [FeedId]) -> Wait<'a, Vec<Presence>> {
-            Box::pin(async { Ok(vec![]) })
+    impl TestStore for Store {
+        fn answer(&self, asked: Asked) -> Asked {
+            asked.on(|report: ReportPresence| {
+                let told = |(feed, count): &(FeedId, Count)| (feed.clone(), count.watchers, count.overlays);
+                let mut counts: Vec<_> = report.counts.iter().map(told).collect();
+                counts.sort();
+                self.calls.lock().unwrap().push(counts);
+                Ok(std::mem::replace(&mut *self.knows.lock().unwrap(), true))
+            })
         }
     }
 
@@ -132,42 +129,43 @@ mod tests {
 
     #[tokio::test]
     async fn only_what_changed_is_told_and_a_quiet_node_only_says_that_it_lives() {
-        let (store, begun) = (Store::default(), Instant::now());
+        let (store, begun) = (Arc::new(Store::default()), Instant::now());
+        let engine = Engine::of_test(store.clone());
         let mut reporter = Reporter::new(begun);
         let told = |store: &Store| std::mem::take(&mut *store.calls.lock().unwrap());
         let mut counts = HashMap::new();
         let of = |watchers| Count { watchers, overlays: 0 };
         let at = |ms| begun + Duration::from_millis(ms);
-        reporter.report(&store, &counts, at(0)).await.unwrap();
+        reporter.report(&engine, &counts, at(0)).await.unwrap();
         assert!(told(&store).is_empty(), "nobody watches: nothing is told");
         counts.insert(feed("a"), of(3));
         counts.insert(feed("b"), of(1));
-        reporter.report(&store, &counts, at(2_000)).await.unwrap();
+        reporter.report(&engine, &counts, at(2_000)).await.unwrap();
         assert_eq!(told(&store), [[(feed("a"), 3, 0), (feed("b"), 1, 0)]]);
-        reporter.report(&store, &counts, at(4_000)).await.unwrap();
+        reporter.report(&engine, &counts, at(4_000)).await.unwrap();
         assert!(told(&store).is_empty());
         counts.insert(feed("a"), of(2));
         counts.remove(&feed("b"));
-        reporter.report(&store, &counts, at(5_000)).await.unwrap();
+        reporter.report(&engine, &counts, at(5_000)).await.unwrap();
         assert_eq!(told(&store), [[(feed("a"), 2, 0), (feed("b"), 0, 0)]]);
-        reporter.report(&store, &counts, at(8_000)).await.unwrap();
+        reporter.report(&engine, &counts, at(8_000)).await.unwrap();
         assert!(told(&store).is_empty());
-        reporter.report(&store, &counts, at(9_000)).await.unwrap();
+        reporter.report(&engine, &counts, at(9_000)).await.unwrap();
         assert_eq!(told(&store), [vec![]], "a sign of life");
         *store.knows.lock().unwrap() = false;
         counts.insert(feed("c"), Count { watchers: 1, overlays: 1 });
-        reporter.report(&store, &counts, at(11_000)).await.unwrap();
+        reporter.report(&engine, &counts, at(11_000)).await.unwrap();
         let all = vec![(feed("a"), 2, 0), (feed("c"), 1, 1)];
         assert_eq!(told(&store), [vec![(feed("c"), 1, 1)], all.clone()], "a store that forgot is told all");
-        reporter.report(&store, &counts, at(11_000) + ALL_ANEW).await.unwrap();
+        reporter.report(&engine, &counts, at(11_000) + ALL_ANEW).await.unwrap();
         assert_eq!(told(&store), [all], "and now and then it is anyway");
         counts.insert(feed("c"), of(1));
-        reporter.report(&store, &counts, at(11_500) + ALL_ANEW).await.unwrap();
+        reporter.report(&engine, &counts, at(11_500) + ALL_ANEW).await.unwrap();
         assert_eq!(told(&store), [[(feed("c"), 1, 0)]], "an overlay became another watcher");
         counts.clear();
-        reporter.report(&store, &counts, at(12_000) + ALL_ANEW).await.unwrap();
+        reporter.report(&engine, &counts, at(12_000) + ALL_ANEW).await.unwrap();
         told(&store);
-        reporter.report(&store, &counts, at(90_000) + ALL_ANEW).await.unwrap();
+        reporter.report(&engine, &counts, at(90_000) + ALL_ANEW).await.unwrap();
         assert!(told(&store).is_empty(), "nobody watches any more");
     }
 

@@ -14,7 +14,9 @@ use super::board::Board;
 use crate::domain::{
     Change, FeedList, Millis, Op, Policy, Position, RemoveReason, Tag, TellPresence, Visibility,
 };
-use crate::engine::{EngineError, FeedStore, Head, Missed, Notice, Snapshot, Subscription};
+use crate::engine::{
+    Engine, EngineError, Head, Missed, Notice, ReadChanges, ReadSnapshot, Snapshot, Subscribe, Subscription,
+};
 use crate::metrics::Metrics;
 use crate::metrics::labels::RepairedBy;
 use crate::supervise::{Beat, faults};
@@ -40,7 +42,7 @@ const RETRY: [Duration; 4] = [
 const EXPIRY_AGAIN: Duration = Duration::from_millis(100);
 
 pub(super) struct Replica {
-    store: Arc<dyn FeedStore>,
+    store: Engine,
     board: Arc<Board>,
     comparisons: watch::Receiver<Option<Head>>,
     beat: Beat,
@@ -77,7 +79,7 @@ impl From<EngineError> for Stop {
 
 impl Replica {
     pub(super) fn new(
-        store: Arc<dyn FeedStore>,
+        store: Engine,
         board: Arc<Board>,
         comparisons: watch::Receiver<Option<Head>>,
         metrics: Arc<Metrics>,
@@ -118,7 +120,7 @@ impl Replica {
 
     async fn follow(&mut self, failures: &mut usize) -> Stop {
         // Subscribed before anything is read: what changes after the read is noticed.
-        let mut notices = match self.store.subscribe(self.board.feed()).await {
+        let mut notices = match self.store.run(Subscribe { feed: self.board.feed().clone() }).await {
             Ok(notices) => notices,
             Err(error) => return Stop::Again(error),
         };
@@ -234,7 +236,8 @@ impl Replica {
     /// True when history led on.
     async fn catch_up(&mut self) -> Result<bool, Stop> {
         self.suspect = None;
-        let snapshot = self.store.snapshot(self.board.feed(), Millis::now()).await?;
+        let snapshot =
+            self.store.run(ReadSnapshot { feed: self.board.feed().clone(), now: Millis::now() }).await?;
         // Before anything newer is shown: the policy may have changed with it.
         self.board.set_private(snapshot.policy.visibility == Visibility::Private);
         self.skew_ms = snapshot.now.0 - Millis::now().0;
@@ -274,7 +277,10 @@ impl Replica {
             && snapshot.policy.capacity == self.policy.capacity;
         while leads_on && self.list.at.seq < snapshot.at.seq {
             let most = REFILL.min((snapshot.at.seq - self.list.at.seq) as usize);
-            let missed = self.store.changes(self.board.feed(), &self.list.at, most).await?;
+            let missed = self
+                .store
+                .run(ReadChanges { feed: self.board.feed().clone(), since: self.list.at.clone(), max: most })
+                .await?;
             self.beat.works();
             let Missed::Changes(changes) = missed else { return Ok(false) };
             if changes.is_empty() || !changes.iter().all(|change| self.apply(change)) {
@@ -341,7 +347,8 @@ impl Replica {
     /// The store removes expired rows when it is asked for the list; the removals come as notices.
     async fn expire(&mut self) -> Result<(), Stop> {
         self.expiry = None;
-        let snapshot = self.store.snapshot(self.board.feed(), Millis::now()).await?;
+        let snapshot =
+            self.store.run(ReadSnapshot { feed: self.board.feed().clone(), now: Millis::now() }).await?;
         self.skew_ms = snapshot.now.0 - Millis::now().0;
         self.board.skewed(self.skew_ms);
         self.plan_expiry();

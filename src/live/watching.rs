@@ -17,7 +17,7 @@ use super::moment::Moment;
 use super::wake::Wake;
 use super::worker::Worker;
 use crate::domain::{Change, FeedId, Millis, Omit, Position};
-use crate::engine::{Missed, Wait};
+use crate::engine::{Missed, ReadChanges, ReadHeads, Wait};
 use crate::metrics::labels::ResumedFrom;
 
 /// Changes read from history at once for one watcher: what it costs while it catches up.
@@ -337,10 +337,12 @@ fn read(live: &Arc<Live>, feed: &FeedId, address: Option<IpAddr>, since: Positio
     }
     let (engine, feed, from) = (live.engine().clone(), feed.clone(), since.clone());
     let page = Box::pin(async move {
-        if let Missed::Changes(changes) = engine.changes(&feed, &from, PAGE).await? {
+        if let Missed::Changes(changes) =
+            engine.run(ReadChanges { feed: feed.clone(), since: from.clone(), max: PAGE }).await?
+        {
             return Ok(HistoryPage::Changes(changes));
         }
-        let head = engine.heads(&[feed]).await?.into_iter().next().transpose()?;
+        let head = engine.run(ReadHeads { feeds: vec![feed] }).await?.into_iter().next().transpose()?;
         Ok(HistoryPage::NotCovered(head.map_or_else(Position::start, |head| head.at)))
     });
     Starting::Reading { since, resumed, page }.into()

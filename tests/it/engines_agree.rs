@@ -1,16 +1,18 @@
 //! A seeded random sequence of calls on the Redis engine and on the embedded one: outcomes, rows,
 //! changes and positions must be the same, field by field. `TIPCAST_SEED` plays one seed again.
 
-use std::sync::Arc;
-
 use serde_json::json;
 use serde_json::value::RawValue;
 use tipcast::domain::{
-    Block, BlockScope, Decision, FeedId, Gift, MAX_SAFE, Millis, PolicyPatch, Position, RowId,
+    Block, BlockScope, Decision, FeedId, Gift, GiftId, MAX_SAFE, Millis, PolicyPatch, Position, RowId,
 };
-use tipcast::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
-use tipcast::engine::redis::{RedisEngine, RedisOptions};
-use tipcast::engine::{Engine, Missed, Notice, PolicyChange, Subscription};
+use tipcast::engine::embedded::EmbeddedOptions;
+use tipcast::engine::redis::RedisOptions;
+use tipcast::engine::{
+    BlockUser, CancelScheduled, DecideReview, Engine, ListBlocks, ListReviews, ListScheduled, Missed, Notice,
+    PolicyChange, Publish, ReadChanges, ReadHeads, ReadPolicy, ReadSnapshot, RetractGift, RetractRow, RunDue,
+    SetPolicy, Subscribe, Subscription, UnblockUser,
+};
 
 use crate::support::redis_server::RedisServer;
 
@@ -97,7 +99,7 @@ fn random_patch(dice: &mut Dice) -> PolicyPatch {
 
 /// One engine, what was heard of its changes, and its epoch, which the other does not share.
 struct Side {
-    engine: Arc<dyn Engine>,
+    engine: Engine,
     subscription: Subscription,
     heard: Vec<String>,
 }
@@ -107,13 +109,21 @@ fn feed() -> FeedId {
 }
 
 impl Side {
-    async fn on(engine: Arc<dyn Engine>) -> Side {
-        let subscription = engine.subscribe(&feed()).await.unwrap();
+    async fn on(engine: Engine) -> Side {
+        let subscription = engine.run(Subscribe { feed: feed() }).await.unwrap();
         Side { engine, subscription, heard: vec![] }
     }
 
     async fn epoch(&self) -> String {
-        self.engine.heads(&[feed()]).await.unwrap().remove(0).unwrap().at.epoch.to_string()
+        self.engine
+            .run(ReadHeads { feeds: vec![feed()] })
+            .await
+            .unwrap()
+            .remove(0)
+            .unwrap()
+            .at
+            .epoch
+            .to_string()
     }
 
     /// As the other engine would say it.
@@ -124,15 +134,15 @@ impl Side {
     }
 
     async fn list(&self, now: Millis) -> (Position, String) {
-        let list = self.engine.snapshot(&feed(), now).await.unwrap();
-        let head = self.engine.heads(&[feed()]).await.unwrap().remove(0).unwrap();
+        let list = self.engine.run(ReadSnapshot { feed: feed(), now }).await.unwrap();
+        let head = self.engine.run(ReadHeads { feeds: vec![feed()] }).await.unwrap().remove(0).unwrap();
         assert_eq!((&head.at, head.tag), (&list.at, list.tag));
         let said = self.said((list.at.seq, &list.policy, &list.rows)).await;
         (list.at, said)
     }
 
     async fn history(&self, since: &Position, max: usize) -> String {
-        match self.engine.changes(&feed(), since, max).await.unwrap() {
+        match self.engine.run(ReadChanges { feed: feed(), since: since.clone(), max }).await.unwrap() {
             Missed::NotCovered => "not covered".into(),
             Missed::Changes(changes) => {
                 for pair in changes.windows(2) {
@@ -164,13 +174,13 @@ impl Side {
 async fn agree(seed: u64, steps: usize, server: &RedisServer) {
     let mut dice = Dice(seed);
     let folder = tempfile::TempDir::new().unwrap();
-    let embedded = EmbeddedEngine::open(EmbeddedOptions::new(folder.path())).unwrap();
+    let embedded = Engine::embedded(EmbeddedOptions::new(folder.path())).unwrap();
     let options = RedisOptions {
         prefix: format!("agree-{seed}:"),
         store_clock: false,
         ..RedisOptions::new(server.url())
     };
-    let mut sides = [Side::on(embedded).await, Side::on(RedisEngine::open(options).await.unwrap()).await];
+    let mut sides = [Side::on(embedded).await, Side::on(Engine::redis(options).await.unwrap()).await];
     let mut now = Millis(1_800_000_000_000);
     let mut posted: Vec<Gift> = vec![];
     for step in 0..steps {
@@ -182,10 +192,14 @@ async fn agree(seed: u64, steps: usize, server: &RedisServer) {
                 // What waits for a host, and a decision about some gift.
                 let (pick, wish) = (dice.below(4), dice.of(&Decision::ALL));
                 for side in &sides {
-                    let all = side.engine.reviews(&feed(), now).await.unwrap();
+                    let all = side.engine.run(ListReviews { feed: feed(), now }).await.unwrap();
                     let id = all.get(pick as usize).map(|it| it.gift.id.clone());
                     let id = id.unwrap_or_else(|| "id:7".parse().unwrap());
-                    let done = side.engine.review(&feed(), &id, wish, now).await.unwrap();
+                    let done = side
+                        .engine
+                        .run(DecideReview { feed: feed(), id: id.clone(), decision: wish, now })
+                        .await
+                        .unwrap();
                     said.push(side.said((all, done)).await);
                 }
             }
@@ -193,15 +207,26 @@ async fn agree(seed: u64, steps: usize, server: &RedisServer) {
                 let user = dice.of(&["u", "a:b", "a", "\"\n\\"]).to_owned();
                 let scope = dice.of(&[BlockScope::All, BlockScope::Feed(feed())]);
                 let until = dice.of(&[None, Some(now.plus(3_000))]);
-                let (ends, id) = (dice.one_in(2), format!("id:{}", dice.below(400)).parse().unwrap());
+                let (ends, id) =
+                    (dice.one_in(2), format!("id:{}", dice.below(400)).parse::<GiftId>().unwrap());
                 for side in &sides {
                     let block = Block { user: user.clone(), at: now, until };
                     let done = match ends {
-                        true => format!("{:?}", side.engine.unblock(&scope, &user, now).await.unwrap()),
-                        false => format!("{:?}", side.engine.block(&scope, block).await.unwrap()),
+                        true => format!(
+                            "{:?}",
+                            side.engine
+                                .run(UnblockUser { scope: scope.clone(), user: user.to_string(), now })
+                                .await
+                                .unwrap()
+                        ),
+                        false => format!(
+                            "{:?}",
+                            side.engine.run(BlockUser { scope: scope.clone(), block }).await.unwrap()
+                        ),
                     };
-                    let all = side.engine.blocks(&scope, now).await.unwrap();
-                    let back = side.engine.retract_gift(&feed(), &id, now).await.unwrap();
+                    let all = side.engine.run(ListBlocks { scope: scope.clone(), now }).await.unwrap();
+                    let back =
+                        side.engine.run(RetractGift { feed: feed(), id: id.clone(), now }).await.unwrap();
                     said.push(side.said((done, all, back)).await);
                 }
             }
@@ -215,22 +240,33 @@ async fn agree(seed: u64, steps: usize, server: &RedisServer) {
                     .collect();
                 posted.extend(gifts.iter().cloned());
                 for side in &sides {
-                    let outcomes = side.engine.publish(&feed(), gifts.clone(), now).await.unwrap();
+                    let outcomes =
+                        side.engine.run(Publish { feed: feed(), gifts: gifts.clone(), now }).await.unwrap();
                     said.push(side.said(outcomes).await);
                 }
             }
             5 => {
                 // Several steps, one, or a gift cancelled before its time.
-                let (steps, id) = (dice.below(4), format!("id:{}", dice.below(400)).parse().unwrap());
+                let (steps, id) =
+                    (dice.below(4), format!("id:{}", dice.below(400)).parse::<GiftId>().unwrap());
                 for side in &sides {
                     for _ in 0..steps {
-                        let run = side.engine.run_due(&feed(), now).await.unwrap();
+                        let run = side.engine.run(RunDue { feed: feed(), now }).await.unwrap();
                         said.push(side.said((run.handled, run.next)).await);
                     }
                     if steps == 0 {
-                        said.push(side.said(side.engine.unschedule(&feed(), &id, now).await).await);
+                        said.push(
+                            side.said(
+                                side.engine.run(CancelScheduled { feed: feed(), id: id.clone(), now }).await,
+                            )
+                            .await,
+                        );
                     }
-                    let page = side.engine.scheduled(&feed(), None, 100_000).await.unwrap();
+                    let page = side
+                        .engine
+                        .run(ListScheduled { feed: feed(), after: None, max: 100_000 })
+                        .await
+                        .unwrap();
                     said.push(
                         side.said(page.gifts.iter().map(|it| (it.place.at, &it.gift)).collect::<Vec<_>>())
                             .await,
@@ -243,10 +279,11 @@ async fn agree(seed: u64, steps: usize, server: &RedisServer) {
                 // Any row of the list, or one that is not in it.
                 let pick = dice.below(12);
                 for side in &sides {
-                    let list = side.engine.snapshot(&feed(), now).await.unwrap();
+                    let list = side.engine.run(ReadSnapshot { feed: feed(), now }).await.unwrap();
                     let row = list.rows.get(pick as usize).map(|row| row.id.clone());
                     let row = row.unwrap_or_else(|| RowId::of(&list.at.epoch, 1));
-                    let at = side.engine.retract(&feed(), &row, now).await.unwrap();
+                    let at =
+                        side.engine.run(RetractRow { feed: feed(), row: row.clone(), now }).await.unwrap();
                     said.push(side.said(at.map(|at| at.seq)).await);
                 }
             }
@@ -257,15 +294,22 @@ async fn agree(seed: u64, steps: usize, server: &RedisServer) {
                     let patch = patch.clone();
                     let change =
                         if replace { PolicyChange::Replace(patch) } else { PolicyChange::Merge(patch) };
-                    let policy = side.engine.set_policy(&feed(), change, now).await.unwrap();
-                    assert_eq!(policy, side.engine.policy(&feed()).await.unwrap());
+                    let policy = side.engine.run(SetPolicy { feed: feed(), change, now }).await.unwrap();
+                    assert_eq!(policy, side.engine.run(ReadPolicy { feed: feed() }).await.unwrap());
                     said.push(side.said(policy).await);
                 }
             }
             _ => {
                 let (back, max) = (dice.below(60), dice.of(&[1, 2, 100_000]));
                 for side in &sides {
-                    let head = side.engine.heads(&[feed()]).await.unwrap().remove(0).unwrap().at;
+                    let head = side
+                        .engine
+                        .run(ReadHeads { feeds: vec![feed()] })
+                        .await
+                        .unwrap()
+                        .remove(0)
+                        .unwrap()
+                        .at;
                     let seq = (head.seq + 2).saturating_sub(back);
                     said.push(side.history(&Position { seq, ..head }, max).await);
                 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 use tipcast::domain::{FeedId, Millis, PolicyPatch};
-use tipcast::engine::{Engine, PolicyChange};
+use tipcast::engine::{Engine, PolicyChange, Publish, SetPolicy};
 
 use crate::support::app::Backing;
 use crate::support::gifts::gift;
@@ -15,18 +15,21 @@ use crate::support::stores::Store;
 const BATCHES: u64 = 400;
 
 /// Publishes batches of gifts from ever new users, an hour apart, with the shortest memory there is.
-async fn pour(engine: &dyn Engine, feed: &FeedId, batches: std::ops::Range<u64>) {
+async fn pour(engine: &Engine, feed: &FeedId, batches: std::ops::Range<u64>) {
     let patch = json!({"idempotency_window_ms": 60_000, "dedup_window_ms": 1_000, "history": 16});
     let patch = PolicyPatch::parse(&serde_json::value::to_raw_value(&patch).unwrap()).unwrap();
     let start = Millis(1_800_000_000_000);
-    engine.set_policy(feed, PolicyChange::Merge(patch), start).await.unwrap();
+    engine
+        .run(SetPolicy { feed: feed.clone(), change: PolicyChange::Merge(patch), now: start })
+        .await
+        .unwrap();
     for batch in batches {
         let now = start.plus(batch * 3_600_000);
         let gifts = (0..128).map(|n| {
             let spec = gift(&format!("b{batch}-{n}")).by(&format!("user {batch} {n}"));
             spec.with("meta", json!({"pad": "x".repeat(200)})).parse()
         });
-        engine.publish(feed, gifts.collect(), now).await.unwrap();
+        engine.run(Publish { feed: feed.clone(), gifts: gifts.collect(), now }).await.unwrap();
     }
 }
 
@@ -40,12 +43,12 @@ async fn a_folder_does_not_grow_with_what_nobody_needs() {
     let store = Store::embedded();
     let engine = store.open().await;
     let feed = "show".parse().unwrap();
-    pour(&*engine, &feed, 0..BATCHES / 2).await;
+    pour(&engine, &feed, 0..BATCHES / 2).await;
     engine.close().await.unwrap();
     let Store::Embedded(dir) = &store else { unreachable!() };
     let half = size_of(dir.path());
     let engine = store.open().await;
-    pour(&*engine, &feed, BATCHES / 2..BATCHES).await;
+    pour(&engine, &feed, BATCHES / 2..BATCHES).await;
     engine.close().await.unwrap();
     let whole = size_of(dir.path());
     assert!(whole < half + half / 4, "{half} bytes became {whole}");
@@ -79,9 +82,9 @@ async fn what_redis_keeps_of_gifts_and_users_forgets_itself() {
         }
         bytes
     };
-    pour(&*engine, &feed, 0..BATCHES / 2).await;
+    pour(&engine, &feed, 0..BATCHES / 2).await;
     let half = bytes_that_stay();
-    pour(&*engine, &feed, BATCHES / 2..BATCHES).await;
+    pour(&engine, &feed, BATCHES / 2..BATCHES).await;
     let whole = bytes_that_stay();
     assert!(whole < half + half / 4, "{half} bytes became {whole}");
 }

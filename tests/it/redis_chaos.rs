@@ -9,8 +9,11 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use serde_json::value::RawValue;
 use tipcast::domain::{Change, FeedId, FeedList, Gift, Millis, Op, Outcome, PolicyPatch, Position, Tag};
-use tipcast::engine::redis::{RedisEngine, RedisOptions};
-use tipcast::engine::{FeedStore, Missed, Notice, PolicyChange, Subscription};
+use tipcast::engine::redis::RedisOptions;
+use tipcast::engine::{
+    Engine, Missed, Notice, PolicyChange, Publish, ReadChanges, ReadSnapshot, SetPolicy, Subscribe,
+    Subscription,
+};
 
 use crate::support::case::head_of;
 use crate::support::redis_server::RedisServer;
@@ -32,12 +35,12 @@ fn gift(id: &str) -> Gift {
 }
 
 /// Posts gift after gift, each until it is acknowledged; how many.
-async fn produce(engine: Arc<RedisEngine>, name: usize, stop: Arc<AtomicBool>) -> usize {
+async fn produce(engine: Engine, name: usize, stop: Arc<AtomicBool>) -> usize {
     let mut done = 0;
     while !stop.load(Ordering::Relaxed) {
         let gift = gift(&format!("{name}-{done}"));
         let since = Instant::now();
-        match engine.publish(&feed(), vec![gift], Millis::now()).await {
+        match engine.run(Publish { feed: feed(), gifts: vec![gift], now: Millis::now() }).await {
             Ok(outcomes) => {
                 assert!(matches!(outcomes[0], Outcome::New(_) | Outcome::Duplicate(_)), "{outcomes:?}");
                 done += 1;
@@ -64,7 +67,7 @@ impl Pasts {
 /// What the live layer does with an engine: a list, folded strictly.
 struct Watcher {
     pasts: Pasts,
-    engine: Arc<RedisEngine>,
+    engine: Engine,
     subscription: Subscription,
     list: FeedList,
     tag: Tag,
@@ -88,12 +91,15 @@ impl Watcher {
 
     /// Fills the hole from history, or takes a snapshot; false when the store does not answer.
     async fn refill(&mut self) -> bool {
-        if let Ok(Missed::Changes(changes)) = self.engine.changes(&feed(), &self.at(), 100_000).await
+        if let Ok(Missed::Changes(changes)) =
+            self.engine.run(ReadChanges { feed: feed(), since: self.at(), max: 100_000 }).await
             && changes.iter().all(|change| self.fold(change))
         {
             return true;
         }
-        let Ok(list) = self.engine.snapshot(&feed(), Millis::now()).await else { return false };
+        let Ok(list) = self.engine.run(ReadSnapshot { feed: feed(), now: Millis::now() }).await else {
+            return false;
+        };
         if list.at.epoch == self.list.at.epoch {
             assert!(
                 list.at.seq >= self.list.at.seq,
@@ -126,7 +132,7 @@ impl Watcher {
                 Ok(Some(Notice::Lost)) => doubtful = true,
                 Ok(Some(Notice::Policy)) => {}
                 Ok(None) => panic!("the subscription ended"),
-                Err(_) => match head_of(&*self.engine, &feed()).await {
+                Err(_) => match head_of(&self.engine, &feed()).await {
                     Ok(head) => doubtful |= (&head.at, head.tag) != (&self.at(), self.tag),
                     Err(_) => doubtful = true,
                 },
@@ -154,16 +160,19 @@ fn go_back(server: &RedisServer, then: &[(String, Vec<u8>)]) {
 async fn storm(mut server: RedisServer, keeps_everything: bool) {
     let mut engines = vec![];
     for _ in 0..2 {
-        engines.push(RedisEngine::open(RedisOptions::new(server.url())).await.unwrap());
+        engines.push(Engine::redis(RedisOptions::new(server.url())).await.unwrap());
     }
     let patch = PolicyPatch { capacity: Some(CAPACITY), history: Some(100_000), ..PolicyPatch::default() };
-    engines[0].set_policy(&feed(), PolicyChange::Merge(patch.clone()), Millis::now()).await.unwrap();
+    engines[0]
+        .run(SetPolicy { feed: feed(), change: PolicyChange::Merge(patch.clone()), now: Millis::now() })
+        .await
+        .unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let producers: Vec<_> =
         (0..6).map(|name| tokio::spawn(produce(engines[name % 2].clone(), name, stop.clone()))).collect();
     let (mut watchers, pasts) = (vec![], Pasts::default());
     for engine in &engines {
-        let subscription = engine.subscribe(&feed()).await.unwrap();
+        let subscription = engine.run(Subscribe { feed: feed() }).await.unwrap();
         let (engine, stop) = (engine.clone(), stop.clone());
         let mut watcher = Watcher {
             pasts: pasts.clone(),
@@ -211,7 +220,11 @@ async fn storm(mut server: RedisServer, keeps_everything: bool) {
         for (node, engine) in engines.iter().enumerate() {
             let since = Instant::now();
             let gift = gift(&format!("round-{round}-{node}"));
-            while engine.publish(&feed(), vec![gift.clone()], Millis::now()).await.is_err() {
+            while engine
+                .run(Publish { feed: feed(), gifts: vec![gift.clone()], now: Millis::now() })
+                .await
+                .is_err()
+            {
                 assert!(since.elapsed() < PATIENCE, "round {round}: node {node} does not heal");
                 pause(10).await;
             }
@@ -219,7 +232,11 @@ async fn storm(mut server: RedisServer, keeps_everything: bool) {
         if !keeps_everything {
             // What was set is gone as well when the store keeps nothing.
             let change = PolicyChange::Merge(patch.clone());
-            while engines[0].set_policy(&feed(), change.clone(), Millis::now()).await.is_err() {
+            while engines[0]
+                .run(SetPolicy { feed: feed(), change: change.clone(), now: Millis::now() })
+                .await
+                .is_err()
+            {
                 pause(10).await;
             }
         }
@@ -231,7 +248,7 @@ async fn storm(mut server: RedisServer, keeps_everything: bool) {
     for producer in producers {
         posted += producer.await.unwrap();
     }
-    let list = engines[0].snapshot(&feed(), Millis::now()).await.unwrap();
+    let list = engines[0].run(ReadSnapshot { feed: feed(), now: Millis::now() }).await.unwrap();
     for watcher in watchers {
         let mut watcher = watcher.await.unwrap();
         println!("{} snapshots", watcher.snapshots);
@@ -245,7 +262,9 @@ async fn storm(mut server: RedisServer, keeps_everything: bool) {
     assert!(posted > 50, "the storm left room for {posted} gifts only");
     if keeps_everything {
         let start = Position { seq: 0, ..list.at.clone() };
-        let Ok(Missed::Changes(changes)) = engines[1].changes(&feed(), &start, 1_000_000).await else {
+        let Ok(Missed::Changes(changes)) =
+            engines[1].run(ReadChanges { feed: feed(), since: start.clone(), max: 1_000_000 }).await
+        else {
             panic!("a new epoch though nothing was lost")
         };
         let mut shown = BTreeMap::<String, usize>::new();

@@ -179,7 +179,7 @@ impl Nodes {
             walk.end(place)
         })?;
         walk.end(0)?;
-        walk.skip().is_none().then(|| (Nodes { all: walk.nodes, too_many: false }, len))
+        walk.skip().is_none().then_some((Nodes { all: walk.nodes, too_many: false }, len))
     }
 
     /// The value as it stands in the text.

@@ -22,7 +22,7 @@ pub(super) fn is_blocked(txn: &mut FeedTxn<'_>, user: &str) -> Step<bool> {
     Ok(block.is_some_and(|block| block.holds(now)))
 }
 
-/// See [`crate::engine::ReviewStore::block`].
+/// See [`crate::engine::BlockUser`].
 pub(super) fn put(feeds: &mut Feeds, scope: &BlockScope, block: &Block) -> Step<Blocked> {
     change(feeds, scope, block.at, |blocks| {
         if blocks.len() >= BLOCKS_MAX && !blocks.contains_key(&block.user) {
@@ -35,12 +35,12 @@ pub(super) fn put(feeds: &mut Feeds, scope: &BlockScope, block: &Block) -> Step<
     })
 }
 
-/// See [`crate::engine::ReviewStore::unblock`].
+/// See [`crate::engine::UnblockUser`].
 pub(super) fn remove(feeds: &mut Feeds, scope: &BlockScope, user: &str, now: Millis) -> Step<bool> {
     change(feeds, scope, now, |blocks| blocks.remove(user).is_some())
 }
 
-/// See [`crate::engine::ReviewStore::blocks`].
+/// See [`crate::engine::ListBlocks`].
 pub(super) fn list(feeds: &mut Feeds, scope: &BlockScope, now: Millis) -> Step<Vec<Block>> {
     let all = match scope {
         BlockScope::All => feeds.common.blocks_of_all.clone(),

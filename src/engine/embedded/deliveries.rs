@@ -8,7 +8,7 @@ use super::txn::FeedTxn;
 use crate::domain::{Job, Millis, Reader};
 use crate::engine::{Death, Save, Want, Work};
 
-/// See [`crate::engine::JobStore::open_job`].
+/// See [`crate::engine::OpenJob`].
 pub(super) fn open(txn: &mut FeedTxn<'_>, job: &Job, want: Want) -> Step<Option<Work>> {
     match stands(txn, job)? {
         Some((no, known, standing)) => work(txn, job, (no, &known, standing), want).map(Some),
@@ -19,7 +19,7 @@ pub(super) fn open(txn: &mut FeedTxn<'_>, job: &Job, want: Want) -> Step<Option<
     }
 }
 
-/// See [`crate::engine::JobStore::save_job`].
+/// See [`crate::engine::SaveJob`].
 pub(super) fn save(txn: &mut FeedTxn<'_>, job: &Job, save: &Save, want: Want) -> Step<Option<Work>> {
     let Some((no, known, mut standing)) = stands(txn, job)? else {
         txn.common.jobs.remove(job);

@@ -15,7 +15,7 @@ use crate::domain::{
 };
 use crate::engine::record::{SoldEntry, push_sold};
 
-/// See [`crate::engine::DropStore::define_drop`].
+/// See [`crate::engine::DefineDrop`].
 pub(super) fn define(txn: &mut FeedTxn<'_>, drop: &DropId, spec: DropSpec) -> Step<Defined> {
     let Some(mut stock) = stock(txn, drop)? else {
         if txn.feed.stocks.len() >= MAX_DROPS {
@@ -45,7 +45,7 @@ pub(super) fn tick(txn: &mut FeedTxn<'_>, drop: &DropId) -> Step<Option<DropView
     Ok(Some(view))
 }
 
-/// See [`crate::engine::DropStore::drops`].
+/// See [`crate::engine::ListDrops`].
 pub(super) fn all(txn: &mut FeedTxn<'_>) -> Step<Vec<DropView>> {
     let names: Vec<DropId> = txn.feed.stocks.keys().cloned().collect();
     let mut views = Vec::with_capacity(names.len());
@@ -55,7 +55,7 @@ pub(super) fn all(txn: &mut FeedTxn<'_>) -> Step<Vec<DropView>> {
     Ok(views)
 }
 
-/// See [`crate::engine::DropStore::claim`].
+/// See [`crate::engine::ClaimDrop`].
 pub(super) fn claim(txn: &mut FeedTxn<'_>, drop: &DropId, claim: &Claim) -> Step<Claimed> {
     let Some(mut stock) = stock(txn, drop)? else {
         return Ok(Claimed::Refused(ClaimRefused::UnknownDrop));
@@ -95,7 +95,7 @@ pub(super) fn claim(txn: &mut FeedTxn<'_>, drop: &DropId, claim: &Claim) -> Step
     Ok(Claimed::New(ClaimAnswer { claim: hold, count: claim.count, fate }))
 }
 
-/// See [`crate::engine::DropStore::confirm`].
+/// See [`crate::engine::ConfirmHold`].
 pub(super) fn confirm(txn: &mut FeedTxn<'_>, hold: &HoldId, trace: Option<&Trace>) -> Step<Confirmed> {
     let Some(mut stock) = stock(txn, &hold.drop)? else { return Ok(Confirmed::Unknown) };
     let no = txn.number()?;
@@ -119,7 +119,7 @@ pub(super) fn confirm(txn: &mut FeedTxn<'_>, hold: &HoldId, trace: Option<&Trace
     Ok(answer)
 }
 
-/// See [`crate::engine::DropStore::cancel`].
+/// See [`crate::engine::CancelHold`].
 pub(super) fn cancel(txn: &mut FeedTxn<'_>, hold: &HoldId) -> Step<Cancelled> {
     let Some(mut stock) = stock(txn, &hold.drop)? else { return Ok(Cancelled::Unknown) };
     let no = txn.number()?;
@@ -139,7 +139,7 @@ pub(super) fn cancel(txn: &mut FeedTxn<'_>, hold: &HoldId) -> Step<Cancelled> {
     Ok(answer)
 }
 
-/// See [`crate::engine::DropStore::holds`].
+/// See [`crate::engine::ListHolds`].
 pub(super) fn holds(txn: &FeedTxn<'_>, user: &str) -> Step<Vec<Hold>> {
     match txn.feed.no {
         Some(no) => claims::holds(txn.db, no, user, txn.now),

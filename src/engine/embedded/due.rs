@@ -100,7 +100,7 @@ impl Agenda {
         (feeds, next)
     }
 
-    /// See [`crate::engine::DueStore::claim_due`]. There is one process, so a turn needs no end: the feed stays in
+    /// See [`crate::engine::ClaimDue`]. There is one process, so a turn needs no end: the feed stays in
     /// the agenda until its step has put it elsewhere.
     pub(super) fn turn(&self, max: usize, now: Millis) -> DueTurn {
         let (feeds, next) = self.come(max, now);

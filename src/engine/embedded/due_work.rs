@@ -7,7 +7,7 @@ use super::{blocking, drops, gifts, reviews, totals};
 use crate::domain::{DueKind, Status};
 use crate::engine::{DUE_BATCH, DUE_TRIES, DeadDue, DueFate, DueHandled, DueRun, rest_after};
 
-/// See [`crate::engine::DueStore::run_due`].
+/// See [`crate::engine::RunDue`].
 pub(super) fn run(txn: &mut FeedTxn<'_>) -> Step<DueRun> {
     let now = txn.now;
     let Some(no) = txn.feed.no else {

@@ -5,11 +5,11 @@
 use rusqlite::{Error, ErrorCode, ffi};
 
 /// The outcome of a step that reads or writes the file.
-pub(super) type Step<T> = Result<T, Fault>;
+pub type Step<T> = Result<T, Fault>;
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub enum Fault {
     /// The file cannot be read or written; a sentence for the operator. Nothing of the commit group happened.
     Disk(String),
     /// A page of the file cannot be read. Whose records are lost with it shows when the file is mended.

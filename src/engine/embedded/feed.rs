@@ -210,7 +210,7 @@ impl Feed {
         std::mem::take(&mut self.pending)
     }
 
-    /// See [`crate::engine::FeedStore::changes`].
+    /// See [`crate::engine::ReadChanges`].
     pub(super) fn changes(&self, db: &Db, since: &Position, max: usize) -> Step<Missed> {
         if !self.state.covers(since) {
             return Ok(Missed::NotCovered);

@@ -29,7 +29,7 @@ const UNTIDY: usize = 4096;
 const TIDY_EVERY: Duration = Duration::from_secs(1);
 
 /// See the module.
-pub(super) struct Feeds {
+pub struct Feeds {
     pub(super) db: Db,
     pub(super) common: Common,
     pub(super) journal: Journal,

@@ -109,7 +109,7 @@ pub(super) fn waiting(txn: &FeedTxn<'_>) -> Step<u64> {
     }
 }
 
-/// See [`crate::engine::DueStore::unschedule`].
+/// See [`crate::engine::CancelScheduled`].
 pub(super) fn unschedule(txn: &mut FeedTxn<'_>, id: &GiftId) -> Step<Unscheduled> {
     let Some(no) = txn.feed.no else { return Ok(Unscheduled::Unknown) };
     let known = txn.remembered(id)?;
@@ -132,7 +132,7 @@ pub(super) fn unschedule(txn: &mut FeedTxn<'_>, id: &GiftId) -> Step<Unscheduled
     Ok(Unscheduled::Cancelled(deliver_at))
 }
 
-/// See [`crate::engine::DueStore::scheduled`].
+/// See [`crate::engine::ListScheduled`].
 pub(super) fn scheduled(txn: &FeedTxn<'_>, after: Option<DuePlace>, max: usize) -> Step<ScheduledPage> {
     let Some(no) = txn.feed.no else { return Ok(ScheduledPage::default()) };
     let after = after.unwrap_or(DuePlace { at: Millis(i64::MIN), order: 0 });
@@ -151,7 +151,7 @@ pub(super) fn gift_of(entry: &DueEntry) -> Step<Gift> {
     gift.ok_or_else(|| Fault::garbled(format!("the gift {} that waits cannot be read", entry.id)))
 }
 
-/// See [`crate::engine::FeedStore::set_policy`].
+/// See [`crate::engine::SetPolicy`].
 pub(super) fn set_policy(txn: &mut FeedTxn<'_>, change: &PolicyChange) -> Step<Policy> {
     // Written even when nothing else changed: a policy alone is worth keeping.
     txn.number()?;
@@ -169,7 +169,7 @@ pub(super) fn set_policy(txn: &mut FeedTxn<'_>, change: &PolicyChange) -> Step<P
     Ok(policy)
 }
 
-/// See [`crate::engine::FeedStore::snapshot`]. While nothing can be written, rows whose time is over stay.
+/// See [`crate::engine::ReadSnapshot`]. While nothing can be written, rows whose time is over stay.
 pub(super) fn snapshot(txn: &mut FeedTxn<'_>) -> Step<Snapshot> {
     if !txn.db.is_refusing() {
         txn.change(|state, policy, now, effects| state.sweep(policy, now, effects))?;

@@ -15,7 +15,7 @@ use crate::engine::{LISTED, READERS_MAX};
 /// Entries that are looked at beside those that are handed out, in one claim: those that turn out to be dead.
 const DEAD_AT_ONCE: usize = 1_000;
 
-/// See [`crate::engine::LedgerStore::take`].
+/// See [`crate::engine::ClaimEntries`].
 pub(super) fn take(txn: &mut FeedTxn<'_>, group: &GroupId, ask: Ask) -> Step<Option<Taken>> {
     let reader = Reader::Group(group.clone());
     if txn.feed.no.is_none() {
@@ -105,7 +105,7 @@ fn bodies(txn: &FeedTxn<'_>, no: i64, over: &[InHand]) -> Step<HashMap<u64, Stri
     Ok(found)
 }
 
-/// See [`crate::engine::LedgerStore::ack`].
+/// See [`crate::engine::AckEntries`].
 pub(super) fn ack(txn: &mut FeedTxn<'_>, group: &GroupId, cursors: &[Cursor]) -> Step<Option<u64>> {
     let reader = Reader::Group(group.clone());
     let Some((no, ..)) = standing_of(txn, &reader)? else { return Ok(None) };
@@ -117,7 +117,7 @@ pub(super) fn ack(txn: &mut FeedTxn<'_>, group: &GroupId, cursors: &[Cursor]) ->
     Ok(Some(acked))
 }
 
-/// See [`crate::engine::LedgerStore::nack`].
+/// See [`crate::engine::NackEntries`].
 pub(super) fn nack(txn: &mut FeedTxn<'_>, group: &GroupId, cursors: &[Cursor]) -> Step<Option<u64>> {
     let reader = Reader::Group(group.clone());
     let Some((no, ..)) = standing_of(txn, &reader)? else { return Ok(None) };
@@ -132,7 +132,7 @@ pub(super) fn nack(txn: &mut FeedTxn<'_>, group: &GroupId, cursors: &[Cursor]) -
     Ok(Some(nacked))
 }
 
-/// See [`crate::engine::LedgerStore::group`].
+/// See [`crate::engine::ReadGroup`].
 pub(super) fn view(txn: &mut FeedTxn<'_>, group: &GroupId) -> Step<Option<GroupView>> {
     let reader = Reader::Group(group.clone());
     let Some((no, known, standing)) = standing_of(txn, &reader)? else { return Ok(None) };
@@ -150,7 +150,7 @@ pub(super) fn view(txn: &mut FeedTxn<'_>, group: &GroupId) -> Step<Option<GroupV
     Ok(Some(GroupView { lag, pending, oldest_ms, dead, lost: standing.lost }))
 }
 
-/// See [`crate::engine::LedgerStore::delete_group`].
+/// See [`crate::engine::DeleteGroup`].
 pub(super) fn delete(txn: &mut FeedTxn<'_>, group: &GroupId) -> Step<bool> {
     let reader = Reader::Group(group.clone());
     let Some((no, ..)) = standing_of(txn, &reader)? else { return Ok(false) };
@@ -165,13 +165,13 @@ pub(super) fn readers_of(txn: &FeedTxn<'_>) -> Step<Vec<(FeedId, Reader)>> {
     Ok(readers.map(|reader| (txn.name.clone(), reader)).collect())
 }
 
-/// See [`crate::engine::LedgerStore::letters`].
+/// See [`crate::engine::ListDeadLetters`].
 pub(super) fn letters(txn: &FeedTxn<'_>, reader: &Reader) -> Step<Vec<DeadLetter>> {
     let Some(no) = txn.feed.no else { return Ok(Vec::new()) };
     Ok(readers::letters(txn.db, no, reader)?.into_iter().map(|(_, _, letter)| letter).collect())
 }
 
-/// See [`crate::engine::LedgerStore::replay`].
+/// See [`crate::engine::ReplayDeadLetters`].
 pub(super) fn replay(txn: &mut FeedTxn<'_>, reader: &Reader, which: &Replay) -> Step<u64> {
     let Some((no, ..)) = standing_of(txn, reader)? else { return Ok(0) };
     let mut replayed = 0;

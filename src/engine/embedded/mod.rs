@@ -13,7 +13,7 @@
 //!   `deliveries`, `moderation`, `sources`, `viewers`,
 //!   `requests`.
 //! - `feeds`: all of them, the group that is committed next, and damage; `webhooks`, which may read all feeds.
-//! - `writer`, `calls`: the thread, and the engine's traits.
+//! - `writer`, `rule`, `operations`: the thread, and what it does for each operation.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -22,8 +22,8 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::{Engine, EngineError, ReportLimits, Shards, Wait};
-use crate::domain::{FeedId, Millis, Policy};
+use super::{EngineError, ReportLimits, Run, Wakes};
+use crate::domain::{FeedId, Millis, Policy, Position};
 use crate::engine::presence::Attendance;
 use crate::metrics::Metrics;
 use crate::supervise::{Part, Parts};
@@ -37,7 +37,6 @@ use writer::{Call, Reply, Task, Writer};
 
 mod blocking;
 mod blocks;
-mod calls;
 mod claims;
 mod db;
 mod deliveries;
@@ -70,12 +69,14 @@ mod mend;
 mod mending;
 mod moderation;
 mod open;
+mod operations;
 mod pages;
 mod proof;
 mod publishing;
 mod readers;
 mod requests;
 mod reviews;
+mod rule;
 mod scan;
 mod seal;
 mod sources;
@@ -191,31 +192,14 @@ impl EmbeddedEngine {
         })
     }
 
-    /// Has the writer run `work`, which may bring so many gifts, by the clock of its caller. A group that a damaged
-    /// feed spoils is run again, so it must be able to run more than once.
-    fn task<'a, T: Send + 'static>(
-        &'a self,
+    /// Has the writer run `work`. `about`: how many gifts it may bring, and the caller's clock if it has one. A group that a
+    /// damaged feed spoils is run again, so `work` must be able to run more than once.
+    async fn task<T: Send + 'static>(
+        &self,
         about: (usize, Option<Millis>),
         work: impl FnMut(&mut Feeds) -> Step<T> + Send + 'static,
-    ) -> Wait<'a, T> {
-        Box::pin(self.call(move |reply| Call::Task(Task::new(about, reply, work))))
-    }
-
-    /// [`EmbeddedEngine::task`] of a caller whose clock says `now`.
-    fn at<'a, T: Send + 'static>(
-        &'a self,
-        now: Millis,
-        work: impl FnMut(&mut Feeds) -> Step<T> + Send + 'static,
-    ) -> Wait<'a, T> {
-        self.task((1, Some(now)), work)
-    }
-
-    /// [`EmbeddedEngine::task`] of a caller that tells no time.
-    fn clockless<'a, T: Send + 'static>(
-        &'a self,
-        work: impl FnMut(&mut Feeds) -> Step<T> + Send + 'static,
-    ) -> Wait<'a, T> {
-        self.task((1, None), work)
+    ) -> Result<T, EngineError> {
+        self.call(move |reply| Call::Task(Task::new(about, reply, work))).await
     }
 }
 
@@ -272,34 +256,36 @@ impl From<Fault> for EngineError {
     }
 }
 
-impl Engine for EmbeddedEngine {
-    /// Green means that a write is possible now: one was made since the last time, or is made for this.
-    fn probe(&self) -> Wait<'_, Shards> {
-        Box::pin(async move {
-            Folder::has_room(&self.data_dir).map_err(EngineError::Unavailable)?;
-            self.clockless(Feeds::probe).await?;
-            Ok(Shards::WHOLE)
-        })
+impl EmbeddedEngine {
+    /// Does `operation`.
+    pub async fn run<O: Run<EmbeddedEngine>>(&self, operation: O) -> Result<O::Reply, EngineError> {
+        operation.run_on(self).await
     }
 
-    fn probe_feed<'a>(&'a self, _: &'a FeedId) -> Wait<'a, ()> {
-        Box::pin(async move { self.probe().await.map(drop) })
+    /// Finishes what was accepted and closes the file.
+    pub async fn close(&self) -> Result<(), EngineError> {
+        self.call(Call::Close).await?;
+        let thread = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // After its answer the writer only closes the file; waiting for it frees the folder's lock.
+        if let Some(thread) = thread {
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+        Ok(())
     }
 
-    fn close(&self) -> Wait<'_, ()> {
-        Box::pin(async move {
-            self.call(Call::Close).await?;
-            let thread = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-            // After its answer the writer only closes the file; waiting for it frees the folder's lock.
-            if let Some(thread) = thread {
-                let _ = tokio::task::spawn_blocking(move || thread.join()).await;
-            }
-            Ok(())
-        })
+    /// See [`crate::engine::Engine::known`].
+    pub fn known(&self, feed: &FeedId) -> Option<Position> {
+        self.topics.known(feed)
     }
 
-    fn name(&self) -> &'static str {
-        "embedded"
+    /// See [`crate::engine::Engine::due_wakes`].
+    pub fn due_wakes(&self) -> Wakes {
+        Wakes::new(self.topics.wakes.subscribe())
+    }
+
+    /// See [`crate::engine::Engine::job_wakes`].
+    pub fn job_wakes(&self) -> Wakes {
+        Wakes::new(self.topics.job_wakes.subscribe())
     }
 }
 

@@ -15,13 +15,13 @@ use crate::domain::{Control, Decision, FeedId, GiftId, GiftTakenBack, Part, Posi
 use crate::engine::record::push_retracted;
 use crate::engine::{FeedsShowing, Unscheduled};
 
-/// See [`crate::engine::ModerationStore::control`].
+/// See [`crate::engine::SendControl`].
 pub(super) fn control(txn: &mut FeedTxn<'_>, control: &Control) -> Step<Option<Position>> {
     let found = txn.change(|state, policy, now, effects| state.control(control, policy, now, effects))?;
     Ok(found.then(|| txn.feed.state.position()))
 }
 
-/// See [`crate::engine::FeedStore::retract`].
+/// See [`crate::engine::RetractRow`].
 pub(super) fn retract(txn: &mut FeedTxn<'_>, row: &RowId) -> Step<Option<Position>> {
     let at = txn.change(|state, policy, now, effects| {
         state.retract(row, policy, now, effects).then(|| state.position())
@@ -32,7 +32,7 @@ pub(super) fn retract(txn: &mut FeedTxn<'_>, row: &RowId) -> Step<Option<Positio
     Ok(at)
 }
 
-/// See [`crate::engine::ModerationStore::retract_user`].
+/// See [`crate::engine::RetractUser`].
 pub(super) fn retract_user(txn: &mut FeedTxn<'_>, user: &str) -> Step<u64> {
     let rows = txn.change(|state, policy, now, effects| state.retract_user(user, policy, now, effects))?;
     rows.iter().try_for_each(|row| totals::undo_row(txn, row))?;
@@ -42,7 +42,7 @@ pub(super) fn retract_user(txn: &mut FeedTxn<'_>, user: &str) -> Step<u64> {
 /// Feeds that one step of [`feeds_showing`] looks at: the writer does nothing else meanwhile.
 const LOOKED_AT: usize = 512;
 
-/// See [`crate::engine::ModerationStore::feeds_showing`]. What is committed is looked at; a row that is not yet was given
+/// See [`crate::engine::FindFeedsShowing`]. What is committed is looked at; a row that is not yet was given
 /// after whoever asks began, and is the next one's.
 pub(super) fn feeds_showing(db: &Db, user: &str, after: Option<&FeedId>) -> Step<FeedsShowing> {
     let mut spelled = String::new();
@@ -66,7 +66,7 @@ pub(super) fn feeds_showing(db: &Db, user: &str, after: Option<&FeedId>) -> Step
     Ok(found)
 }
 
-/// See [`crate::engine::ModerationStore::retract_gift`].
+/// See [`crate::engine::RetractGift`].
 pub(super) fn retract_gift(txn: &mut FeedTxn<'_>, id: &GiftId) -> Step<GiftTakenBack> {
     if txn.feed.no.is_none() {
         return Ok(GiftTakenBack::Unknown);

@@ -6,7 +6,7 @@ use super::{gifts, reviews};
 use crate::domain::answer::Remembered;
 use crate::domain::{Gift, Outcome, due_at};
 
-/// See [`crate::engine::FeedStore::publish`].
+/// See [`crate::engine::Publish`].
 pub(super) fn publish(txn: &mut FeedTxn<'_>, gifts: &[Gift]) -> Step<Vec<Outcome>> {
     gifts.iter().map(|gift| publish_one(txn, gift)).collect()
 }

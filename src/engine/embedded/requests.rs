@@ -10,7 +10,7 @@ use crate::engine::{REQUEST_KEPT_MS, RequestUse};
 /// Old ones that go for each new one, at most.
 const FORGET_AT_ONCE: i64 = 100;
 
-/// See [`crate::engine::RequestStore::claim_request`].
+/// See [`crate::engine::ClaimRequest`].
 pub(super) fn claim(db: &Db, request: &str, target: &str, now: Millis, may_forget: bool) -> Step<RequestUse> {
     let sql = "SELECT * FROM requests WHERE id = ?1";
     let read = |r: &SqlRow<'_>| Ok((text(r, 1)? == target, Millis(r.get(2)?)));

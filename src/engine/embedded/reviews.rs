@@ -79,7 +79,7 @@ fn hold(txn: &mut FeedTxn<'_>, gift: &Gift) -> Step<Outcome> {
     Ok(Outcome::InReview(id))
 }
 
-/// See [`crate::engine::ReviewStore::reviews`].
+/// See [`crate::engine::ListReviews`].
 pub(super) fn list(txn: &mut FeedTxn<'_>) -> Step<Vec<InReview>> {
     let Some(no) = txn.feed.no else { return Ok(Vec::new()) };
     let from = DuePlace { at: Millis(i64::MIN), order: 0 };
@@ -95,7 +95,7 @@ pub(super) fn list(txn: &mut FeedTxn<'_>) -> Step<Vec<InReview>> {
     Ok(all.into_iter().map(|(_, it)| it).collect())
 }
 
-/// See [`crate::engine::ReviewStore::review`].
+/// See [`crate::engine::DecideReview`].
 pub(super) fn decide(txn: &mut FeedTxn<'_>, id: &GiftId, wish: Decision) -> Step<Reviewing> {
     let Some(no) = txn.feed.no else { return Ok(Reviewing::UNKNOWN) };
     let held = due::find(txn.db, no, KIND, id.as_str())?;

@@ -11,12 +11,12 @@ use super::txn::FeedTxn;
 use crate::domain::{FeedId, GiftId, Source, SourceId, SourceNote, SourceTally};
 use crate::engine::{Kept, REFUNDS_MAX, SOURCES_MAX, Swapped};
 
-/// See [`crate::engine::SourceStore::sources`].
+/// See [`crate::engine::ListSources`].
 pub(super) fn all(txn: &FeedTxn<'_>) -> Step<Vec<Kept>> {
     txn.db.all("SELECT * FROM sources WHERE feed = ?1 ORDER BY name", [txn.name.as_str()], read)
 }
 
-/// See [`crate::engine::SourceStore::swap_source`].
+/// See [`crate::engine::SwapSource`].
 pub(super) fn swap(
     txn: &mut FeedTxn<'_>,
     name: &SourceId,
@@ -43,7 +43,7 @@ pub(super) fn swap(
     Ok(Swapped::Done)
 }
 
-/// See [`crate::engine::SourceStore::note_delivery`].
+/// See [`crate::engine::RecordDelivery`].
 pub(super) fn note(txn: &mut FeedTxn<'_>, name: &SourceId, note: &SourceNote) -> Step<()> {
     let known = all(txn)?.into_iter().find(|(id, ..)| id == name);
     let Some((_, source, mut tally)) = known else { return Ok(()) };
@@ -52,7 +52,7 @@ pub(super) fn note(txn: &mut FeedTxn<'_>, name: &SourceId, note: &SourceNote) ->
     put(txn.db, txn.name, name, &source, &tally)
 }
 
-/// See [`crate::engine::SourceStore::note_refund`]. Of the feed's refunds the newest stay.
+/// See [`crate::engine::RecordRefund`]. Of the feed's refunds the newest stay.
 pub(super) fn note_refund(txn: &mut FeedTxn<'_>, gift: &GiftId) -> Step<()> {
     txn.touch()?;
     let feed = txn.name.as_str();
@@ -63,7 +63,7 @@ pub(super) fn note_refund(txn: &mut FeedTxn<'_>, gift: &GiftId) -> Step<()> {
     txn.db.run(sql, params![feed, REFUNDS_MAX as i64]).map(drop)
 }
 
-/// See [`crate::engine::SourceStore::is_refunded`].
+/// See [`crate::engine::IsRefunded`].
 pub(super) fn is_refunded(txn: &FeedTxn<'_>, gift: &GiftId) -> Step<bool> {
     let sql = "SELECT * FROM refunds WHERE feed = ?1 AND gift = ?2";
     Ok(txn.db.one(sql, params![txn.name.as_str(), gift.as_str()], |_| Ok(()))?.is_some())

@@ -13,8 +13,9 @@ use crate::domain::{
     HookScope, HookSpec, Outcome, PolicyPatch, Reader, ReviewMode, Reviewed, Start,
 };
 use crate::engine::{
-    DropStore, DueStore, FeedStore, JobStore, LedgerStore, PolicyChange, ReviewStore, Revocation, RevokedAt,
-    SourceStore, Swapped, ViewerStore, WebhookStore,
+    BlockUser, ClaimDrop, ClaimEntries, DecideReview, DefineDrop, ListDeadDue, ListDrops, PolicyChange,
+    Publish, ReadSnapshot, RecordRefund, RetractRow, Revocation, RevokedAt, RunDue, SetPolicy, SwapSource,
+    SwapWebhook, Swapped,
 };
 
 mod damage;
@@ -65,55 +66,97 @@ fn database(dir: &Path) -> Connection {
 async fn fill(engine: &EmbeddedEngine, name: &str) {
     let feed = feed(name);
     let review = |mode| PolicyChange::Merge(PolicyPatch { review: Some(mode), ..PolicyPatch::default() });
-    engine.set_policy(&feed, review(ReviewMode::All), NOW).await.unwrap();
+    engine.run(SetPolicy { feed: feed.clone(), change: review(ReviewMode::All), now: NOW }).await.unwrap();
     for id in ["approved", "waits"] {
-        engine.publish(&feed, vec![gift(&format!("{name}-{id}"), r#","message":"hi""#)], NOW).await.unwrap();
+        engine
+            .run(Publish {
+                feed: feed.clone(),
+                gifts: vec![gift(&format!("{name}-{id}"), r#","message":"hi""#)],
+                now: NOW,
+            })
+            .await
+            .unwrap();
     }
-    let approved = format!("{name}-approved").parse().unwrap();
-    let done = engine.review(&feed, &approved, Decision::Approve, NOW).await.unwrap();
+    let approved: crate::domain::GiftId = format!("{name}-approved").parse().unwrap();
+    let done = engine
+        .run(DecideReview { feed: feed.clone(), id: approved.clone(), decision: Decision::Approve, now: NOW })
+        .await
+        .unwrap();
     assert!(matches!(done.told, Reviewed::Decided(_)), "{done:?}");
-    engine.set_policy(&feed, review(ReviewMode::Off), NOW).await.unwrap();
+    engine.run(SetPolicy { feed: feed.clone(), change: review(ReviewMode::Off), now: NOW }).await.unwrap();
     let block = Block { user: "rude".into(), at: NOW, until: None };
-    engine.block(&BlockScope::Feed(feed.clone()), block).await.unwrap();
+    engine.run(BlockUser { scope: BlockScope::Feed(feed.clone()), block }).await.unwrap();
     for n in 0..3 {
-        engine.publish(&feed, vec![gift(&format!("{name}-{n}"), "")], NOW).await.unwrap();
+        engine
+            .run(Publish { feed: feed.clone(), gifts: vec![gift(&format!("{name}-{n}"), "")], now: NOW })
+            .await
+            .unwrap();
     }
     // Something is counted, told, and taken back whole.
     let patch = PolicyPatch { totals: "all,day".parse().ok(), ..PolicyPatch::default() };
-    engine.set_policy(&feed, PolicyChange::Merge(patch), NOW).await.unwrap();
-    let undone = engine.publish(&feed, vec![gift(&format!("{name}-undone"), "")], NOW).await.unwrap();
+    engine.run(SetPolicy { feed: feed.clone(), change: PolicyChange::Merge(patch), now: NOW }).await.unwrap();
+    let undone = engine
+        .run(Publish { feed: feed.clone(), gifts: vec![gift(&format!("{name}-undone"), "")], now: NOW })
+        .await
+        .unwrap();
     let Outcome::New(answer) = &undone[0] else { panic!("{undone:?}") };
-    engine.retract(&feed, answer.row.as_ref().unwrap(), NOW).await.unwrap();
+    engine
+        .run(RetractRow { feed: feed.clone(), row: answer.row.as_ref().unwrap().clone(), now: NOW })
+        .await
+        .unwrap();
     let patch = PolicyPatch { capacity: Some(7), ..PolicyPatch::default() };
-    engine.set_policy(&feed, PolicyChange::Merge(patch), NOW).await.unwrap();
+    engine.run(SetPolicy { feed: feed.clone(), change: PolicyChange::Merge(patch), now: NOW }).await.unwrap();
     // Changes and locks after the feed was written whole.
-    engine.publish(&feed, vec![gift(&format!("{name}-after"), "")], NOW).await.unwrap();
+    engine
+        .run(Publish { feed: feed.clone(), gifts: vec![gift(&format!("{name}-after"), "")], now: NOW })
+        .await
+        .unwrap();
     let later = gift(&format!("{name}-later"), r#","delay_ms":60000"#);
-    assert!(matches!(engine.publish(&feed, vec![later], NOW).await.unwrap()[0], Outcome::Scheduled(_)));
+    assert!(matches!(
+        engine.run(Publish { feed: feed.clone(), gifts: vec![later], now: NOW }).await.unwrap()[0],
+        Outcome::Scheduled(_)
+    ));
     let spec = br#"{"gift":{"id":"r","name":"R"},"total":9,"per_user":2,"hold_ttl_ms":90000}"#;
     let spec = DropSpec::parse(syntax(spec).unwrap()).unwrap();
-    let drop = "rocket".parse().unwrap();
-    assert!(matches!(engine.define_drop(&feed, &drop, spec, NOW).await.unwrap(), Defined::New(_)));
+    let drop: crate::domain::DropId = "rocket".parse().unwrap();
+    assert!(matches!(
+        engine.run(DefineDrop { feed: feed.clone(), drop: drop.clone(), spec, now: NOW }).await.unwrap(),
+        Defined::New(_)
+    ));
     for (id, pay) in [("held", "later"), ("sold", "now")] {
         let body = format!(
             r#"{{"id":"{id}","user":{{"id":"{id}","name":"U"}},"count":1,"pay":"{pay}","message":"hi"}}"#
         );
         let claim = Claim::parse(syntax(body.as_bytes()).unwrap(), None).unwrap();
-        engine.claim(&feed, &drop, claim, NOW).await.unwrap();
+        engine.run(ClaimDrop { feed: feed.clone(), drop: drop.clone(), claim, now: NOW }).await.unwrap();
     }
-    let group = "g".parse().unwrap();
+    let group: crate::domain::GroupId = "g".parse().unwrap();
     let ask = Ask { max: 1, lease_ms: 1_000, from: Start::Start };
-    engine.take(&feed, &group, ask, NOW).await.unwrap();
+    engine.run(ClaimEntries { feed: feed.clone(), group: group.clone(), ask, now: NOW }).await.unwrap();
     // Handed out once too often: a dead letter; and another entry in hand.
-    engine.take(&feed, &group, ask, NOW.plus(1_000)).await.unwrap();
+    engine
+        .run(ClaimEntries { feed: feed.clone(), group: group.clone(), ask, now: NOW.plus(1_000) })
+        .await
+        .unwrap();
     let key = HookKey { scope: HookScope::Feed(feed.clone()), name: "w".parse().unwrap() };
-    assert_eq!(engine.swap_hook(&key, None, Some(hook()), NOW).await.unwrap(), Swapped::Done);
+    assert_eq!(
+        engine.run(SwapWebhook { key: key.clone(), was: None, to: Some(hook()), now: NOW }).await.unwrap(),
+        Swapped::Done
+    );
     let source = crate::domain::Source::new(&feed, "{}".into(), [1, 7], NOW);
-    engine.swap_source(&feed, &"kofi".parse().unwrap(), None, Some(source)).await.unwrap();
-    engine.note_refund(&feed, &"refunded".parse().unwrap(), NOW).await.unwrap();
+    engine
+        .run(SwapSource { feed: feed.clone(), name: "kofi".parse().unwrap(), was: None, to: Some(source) })
+        .await
+        .unwrap();
+    engine
+        .run(RecordRefund { feed: feed.clone(), gift: "refunded".parse().unwrap(), now: NOW })
+        .await
+        .unwrap();
     let dead = crate::engine::DeadDue { kind: 'x', id: "y".into(), due: NOW, at: NOW, reason: "why".into() };
     engine
-        .at(NOW, move |feeds| feeds.on(&feed, NOW, |txn| due::bury(txn.db, txn.number()?, &dead, "body")))
+        .task((1, Some(NOW)), move |feeds| {
+            feeds.on(&feed, NOW, |txn| due::bury(txn.db, txn.number()?, &dead, "body"))
+        })
         .await
         .unwrap();
 }
@@ -125,15 +168,15 @@ async fn filled() -> tempfile::TempDir {
     for name in ["hurt", "well"] {
         fill(&engine, name).await;
     }
-    engine.at(NOW, Feeds::settle_log).await.unwrap();
+    engine.task((1, Some(NOW)), Feeds::settle_log).await.unwrap();
     for name in ["hurt-2", "well-2"] {
         // The first begins the feed; the others are only logged.
         for id in ["first", "logged", "logged-too", "logged-last"] {
-            engine.publish(&feed(name), vec![gift(id, "")], NOW).await.unwrap();
+            engine.run(Publish { feed: feed(name), gifts: vec![gift(id, "")], now: NOW }).await.unwrap();
         }
     }
     engine
-        .at(NOW, |feeds| {
+        .task((1, Some(NOW)), |feeds| {
             feeds.db.begin()?;
             hooks::put(
                 &feeds.db,
@@ -159,19 +202,26 @@ async fn is_well(engine: &EmbeddedEngine, name: &str, tag: &str) {
     let feed = feed(name);
     let now = NOW.plus(120_000);
     for n in 0..3 {
-        let outcome = engine.publish(&feed, vec![gift(&format!("{tag}-{n}"), "")], now).await;
+        let outcome = engine
+            .run(Publish { feed: feed.clone(), gifts: vec![gift(&format!("{tag}-{n}"), "")], now })
+            .await;
         assert!(
             matches!(&outcome, Ok(all) if matches!(all[0], Outcome::New(_))),
             "{name} {tag}: {outcome:?}"
         );
     }
-    engine.snapshot(&feed, now).await.unwrap();
-    engine.drops(&feed, now).await.unwrap();
+    engine.run(ReadSnapshot { feed: feed.clone(), now }).await.unwrap();
+    engine.run(ListDrops { feed: feed.clone(), now }).await.unwrap();
     engine
-        .take(&feed, &"g".parse().unwrap(), Ask { max: 9, lease_ms: 1_000, from: Start::Start }, now)
+        .run(ClaimEntries {
+            feed: feed.clone(),
+            group: "g".parse().unwrap(),
+            ask: Ask { max: 9, lease_ms: 1_000, from: Start::Start },
+            now,
+        })
         .await
         .unwrap();
-    engine.run_due(&feed, now).await.unwrap();
+    engine.run(RunDue { feed: feed.clone(), now }).await.unwrap();
 }
 
 fn no_of(db: &Connection, name: &str) -> i64 {
@@ -185,11 +235,22 @@ async fn locks_come_back_from_beside_the_changes_and_from_their_table() {
         let engine = open(dir.path());
         let mut merged = gift(&format!("again-{round}"), "");
         merged.user.id = "same".into();
-        let outcome = engine.publish(&feed("f"), vec![merged], NOW.plus(round)).await.unwrap().remove(0);
+        let outcome = engine
+            .run(Publish { feed: feed("f"), gifts: vec![merged], now: NOW.plus(round) })
+            .await
+            .unwrap()
+            .remove(0);
         let Outcome::New(answer) = outcome else { panic!("{outcome:?}") };
         assert_eq!(answer.status == crate::domain::Status::Merged, round > 0);
         if round == 1 {
-            engine.set_policy(&feed("f"), PolicyChange::Merge(PolicyPatch::default()), NOW).await.unwrap();
+            engine
+                .run(SetPolicy {
+                    feed: feed("f"),
+                    change: PolicyChange::Merge(PolicyPatch::default()),
+                    now: NOW,
+                })
+                .await
+                .unwrap();
         }
         engine.close().await.unwrap();
     }
@@ -200,7 +261,7 @@ async fn an_entry_that_is_whole_and_still_cannot_be_read_rests_and_is_given_up()
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path());
     let name = feed("f");
-    engine.publish(&name, vec![gift("first", "")], NOW).await.unwrap();
+    engine.run(Publish { feed: name.clone(), gifts: vec![gift("first", "")], now: NOW }).await.unwrap();
     let put = |feeds: &mut Feeds| {
         let name = feed("f");
         feeds.on(&name, NOW, |txn| {
@@ -209,15 +270,15 @@ async fn an_entry_that_is_whole_and_still_cannot_be_read_rests_and_is_given_up()
             txn.common.agenda.add(txn.db, (txn.name, no), entry, (NOW.plus(10), NOW))
         })
     };
-    engine.at(NOW, put).await.unwrap();
+    engine.task((1, Some(NOW)), put).await.unwrap();
     let (mut now, mut tries) = (NOW.plus(10), 0);
-    while engine.dead(&name).await.unwrap().is_empty() {
-        let run = engine.run_due(&name, now).await.unwrap();
+    while engine.run(ListDeadDue { feed: name.clone() }).await.unwrap().is_empty() {
+        let run = engine.run(RunDue { feed: name.clone(), now }).await.unwrap();
         assert_eq!(run.handled.len(), 1);
         tries += 1;
         now = run.next.unwrap_or(now);
     }
     assert_eq!(tries, crate::engine::DUE_TRIES);
-    engine.publish(&name, vec![gift("second", "")], now).await.unwrap();
+    engine.run(Publish { feed: name.clone(), gifts: vec![gift("second", "")], now }).await.unwrap();
     engine.close().await.unwrap();
 }

@@ -305,7 +305,7 @@ fn read<'t>(txn: &'t mut FeedTxn<'_>) -> Step<Option<&'t mut Tally>> {
     Ok(Some(tally))
 }
 
-/// See [`crate::engine::TotalsStore::totals`].
+/// See [`crate::engine::ReadTotals`].
 pub(super) fn totals(txn: &mut FeedTxn<'_>, back: bool) -> Step<Option<TotalsView>> {
     let Some(tally) = read(txn)? else { return Ok(None) };
     if tally.state.open.is_empty() {
@@ -315,7 +315,7 @@ pub(super) fn totals(txn: &mut FeedTxn<'_>, back: bool) -> Step<Option<TotalsVie
     Ok(Some(instances.iter().map(|it| (it.period, view(tally, it, false).into())).collect()))
 }
 
-/// See [`crate::engine::TotalsStore::leaders`].
+/// See [`crate::engine::ReadLeaders`].
 pub(super) fn leaders(txn: &mut FeedTxn<'_>, ask: &LeadersAsk) -> Step<Option<LeadersView>> {
     let Some(tally) = read(txn)? else { return Ok(None) };
     let state = &tally.state;
@@ -328,7 +328,7 @@ pub(super) fn leaders(txn: &mut FeedTxn<'_>, ask: &LeadersAsk) -> Step<Option<Le
     }))
 }
 
-/// See [`crate::engine::TotalsStore::begin_session`].
+/// See [`crate::engine::BeginSession`].
 pub(super) fn begin_session(txn: &mut FeedTxn<'_>, id: &str) -> Step<(Session, bool)> {
     txn.number()?;
     settled(txn);
@@ -344,13 +344,13 @@ pub(super) fn begin_session(txn: &mut FeedTxn<'_>, id: &str) -> Step<(Session, b
     Ok((session, new))
 }
 
-/// See [`crate::engine::TotalsStore::goals`].
+/// See [`crate::engine::ListGoals`].
 pub(super) fn goals(txn: &mut FeedTxn<'_>) -> Step<Vec<GoalView>> {
     let Some(tally) = read(txn)? else { return Ok(Vec::new()) };
     Ok(tally.state.goals.keys().filter_map(|goal| tally.state.goal(goal)).collect())
 }
 
-/// See [`crate::engine::TotalsStore::put_goal`].
+/// See [`crate::engine::PutGoal`].
 pub(super) fn put_goal(txn: &mut FeedTxn<'_>, goal: &GoalId, spec: &GoalSpec) -> Step<GoalPut> {
     let Some(tally) = settled(txn).filter(|tally| tally.state.of(spec.period).is_some()) else {
         return Ok(GoalPut::NotCounted);
@@ -383,7 +383,7 @@ pub(super) fn put_goal(txn: &mut FeedTxn<'_>, goal: &GoalId, spec: &GoalSpec) ->
     })
 }
 
-/// See [`crate::engine::TotalsStore::delete_goal`].
+/// See [`crate::engine::DeleteGoal`].
 pub(super) fn delete_goal(txn: &mut FeedTxn<'_>, goal: &GoalId) -> Step<bool> {
     let Some(tally) = &mut txn.feed.tally else { return Ok(false) };
     if tally.state.goals.remove(goal).is_none() {

@@ -99,7 +99,7 @@ impl Common {
 }
 
 /// See the module.
-pub(super) struct FeedTxn<'a> {
+pub struct FeedTxn<'a> {
     pub(super) db: &'a Db,
     pub(super) name: &'a FeedId,
     pub(super) feed: &'a mut Feed,

@@ -11,7 +11,7 @@ use crate::engine::{REVOKED_MAX, Revocation, RevokedAt, RevokedPage};
 /// Old ones that make room for a new one, at most.
 const FORGET_AT_ONCE: i64 = 100;
 
-/// See [`crate::engine::ViewerStore::revoke`]. None: there are as many as may be.
+/// See [`crate::engine::RevokeViewer`]. None: there are as many as may be.
 pub(super) fn revoke(db: &Db, what: &Revocation, now: Millis, may_forget: bool) -> Step<Option<Millis>> {
     let sql = "SELECT * FROM revoked WHERE sub = ?1";
     let known = db.one(sql, [&*what.sub], |r| Ok((r.get::<_, i64>(0)?, read(r)?)));
@@ -42,7 +42,7 @@ pub(super) fn revoke(db: &Db, what: &Revocation, now: Millis, may_forget: bool) 
     Ok(Some(before))
 }
 
-/// See [`crate::engine::ViewerStore::revoked`]. What cannot be read is left out and told: it concerns one viewer.
+/// See [`crate::engine::ListRevocations`]. What cannot be read is left out and told: it concerns one viewer.
 pub(super) fn revoked(db: &Db, after: &RevokedAt, max: usize) -> Step<RevokedPage> {
     let mut query = db.conn.prepare_cached("SELECT * FROM revoked WHERE no > ?1 ORDER BY no LIMIT ?2")?;
     let seq = i64::try_from(after.seq).unwrap_or(i64::MAX);

@@ -7,7 +7,7 @@ use super::{entries, hooks, ledger, readers};
 use crate::domain::{FeedId, Hook, HookKey, HookScope, HookState, Millis, Reader};
 use crate::engine::{HOOKS_OF_ALL_MAX, READERS_MAX, Swapped};
 
-/// See [`crate::engine::WebhookStore::hook`].
+/// See [`crate::engine::ReadWebhook`].
 pub(super) fn get(feeds: &mut Feeds, key: &HookKey, now: Millis) -> Step<Option<Hook>> {
     match &key.scope {
         HookScope::All => hooks::get(&feeds.db, key),
@@ -15,7 +15,7 @@ pub(super) fn get(feeds: &mut Feeds, key: &HookKey, now: Millis) -> Step<Option<
     }
 }
 
-/// See [`crate::engine::WebhookStore::swap_hook`].
+/// See [`crate::engine::SwapWebhook`].
 pub(super) fn swap(
     feeds: &mut Feeds,
     key: &HookKey,

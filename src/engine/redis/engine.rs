@@ -1,7 +1,6 @@
 //! The engine: its parts, how it is opened, asked how it is, and closed.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError};
 
@@ -40,15 +39,12 @@ use super::tags::random;
 use super::turns::wakes;
 use super::viewers::Viewers;
 use super::walks::Walks;
-use crate::domain::{FeedId, Millis};
-use crate::engine::{Engine, EngineError, Shards, Wait};
+use crate::domain::{FeedId, Millis, Position};
+use crate::engine::{EngineError, Run, Scope, Shards, Wakes};
 use crate::supervise::Part;
 
 /// Calls that may be under way in all; each shard has a lower bound of its own.
 const CALLS: usize = 1 << 20;
-
-/// Probes while nobody asks. Calls find out by themselves that a server is gone.
-const PROBE_EVERY: Duration = Duration::from_secs(10);
 
 /// Feeds in Redis, on one server or many.
 pub struct RedisEngine {
@@ -71,7 +67,7 @@ pub struct RedisEngine {
 }
 
 /// A place for one call: nothing is closed while somebody has one.
-pub(super) struct Permit<'a> {
+struct Permit<'a> {
     _call: SemaphorePermit<'a>,
     _at_the_shard: Option<OwnedSemaphorePermit>,
 }
@@ -166,7 +162,7 @@ impl RedisEngine {
     }
 
     /// A place for a call that is about no feed alone.
-    pub(super) fn permit(&self) -> Result<Permit<'_>, EngineError> {
+    fn permit(&self) -> Result<Permit<'_>, EngineError> {
         match self.calls.try_acquire() {
             Ok(call) => Ok(Permit { _call: call, _at_the_shard: None }),
             Err(TryAcquireError::NoPermits) => Err(EngineError::Overloaded("queue of calls to Redis")),
@@ -175,7 +171,7 @@ impl RedisEngine {
     }
 
     /// A place for a call about this feed: those of a shard that is slow are taken from nobody else.
-    pub(super) fn permit_for(&self, feed: &FeedId) -> Result<Permit<'_>, EngineError> {
+    fn permit_for(&self, feed: &FeedId) -> Result<Permit<'_>, EngineError> {
         let permit = self.permit()?;
         let shard = self.runner.topology.owner(slot_of_tag(feed.as_str()))?;
         let place = shard.place().ok_or(EngineError::Overloaded("queue of calls to Redis"))?;
@@ -209,54 +205,71 @@ impl RedisEngine {
     }
 }
 
-impl Engine for RedisEngine {
-    fn probe(&self) -> Wait<'_, Shards> {
-        Box::pin(async move {
-            let _permit = self.permit()?;
-            let map = self.runner.topology.map();
-            let probes = map.shards.iter().map(|shard| self.probe_shard(shard));
-            let probes = futures_util::future::join_all(probes).await;
-            let down = probes.iter().filter(|probe| probe.is_err()).count();
-            let shards = Shards { up: probes.len() - down, down };
-            let fault = probes.into_iter().find_map(Result::err);
-            match fault {
-                Some(fault) if shards.up == 0 || self.runner.options.ready_when_all => Err(fault.into()),
-                None if shards.up == 0 => Err(map_fault(&self.runner.topology).into()),
-                _ => Ok(shards),
-            }
-        })
+impl RedisEngine {
+    /// Does `operation`, unless too many are under way.
+    pub async fn run<O: Run<RedisEngine>>(&self, operation: O) -> Result<O::Reply, EngineError> {
+        let _permit = match operation.scope() {
+            Scope::Feed(feed) => self.permit_for(feed)?,
+            Scope::Store => self.permit()?,
+        };
+        operation.run_on(self).await
     }
 
-    fn probe_feed<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, ()> {
-        Box::pin(async move {
-            let _permit = self.permit()?;
-            let shard = self.runner.topology.owner(slot_of_tag(feed.as_str()))?;
-            Ok(self.probe_shard(&shard).await?)
-        })
+    /// See [`crate::engine::ProbeStore`].
+    pub(super) async fn probe(&self) -> Result<Shards, EngineError> {
+        let map = self.runner.topology.map();
+        let probes = map.shards.iter().map(|shard| self.probe_shard(shard));
+        let probes = futures_util::future::join_all(probes).await;
+        let down = probes.iter().filter(|probe| probe.is_err()).count();
+        let shards = Shards { up: probes.len() - down, down };
+        let fault = probes.into_iter().find_map(Result::err);
+        match fault {
+            Some(fault) if shards.up == 0 || self.runner.options.ready_when_all => Err(fault.into()),
+            None if shards.up == 0 => Err(map_fault(&self.runner.topology).into()),
+            _ => Ok(shards),
+        }
     }
 
-    fn close(&self) -> Wait<'_, ()> {
-        Box::pin(async move {
-            // Every call holds a permit: when all are here, nothing is under way.
-            let all = self.calls.acquire_many(CALLS as u32);
-            let _ = tokio::time::timeout(self.runner.options.call_timeout, all).await;
-            self.calls.close();
-            self.runner.topology.close();
-            self.feeds.close();
-            Ok(())
-        })
+    /// See [`crate::engine::ProbeFeed`].
+    pub(super) async fn probe_feed(&self, feed: &FeedId) -> Result<(), EngineError> {
+        let shard = self.runner.topology.owner(slot_of_tag(feed.as_str()))?;
+        Ok(self.probe_shard(&shard).await?)
     }
 
-    fn warning(&self) -> Option<String> {
+    /// Finishes what is under way and lets the connections go.
+    pub async fn close(&self) -> Result<(), EngineError> {
+        // Every operation holds a permit: when all are here, nothing is under way.
+        let all = self.calls.acquire_many(CALLS as u32);
+        let _ = tokio::time::timeout(self.runner.options.call_timeout, all).await;
+        self.calls.close();
+        self.runner.topology.close();
+        self.feeds.close();
+        Ok(())
+    }
+
+    /// See [`crate::engine::Engine::known`].
+    pub fn known(&self, feed: &FeedId) -> Option<Position> {
+        Some(self.runner.known.get(feed)?.at)
+    }
+
+    /// See [`crate::engine::Engine::due_wakes`].
+    pub fn due_wakes(&self) -> Wakes {
+        Wakes::new(self.queue.rounds.due.turns.wakes.subscribe())
+    }
+
+    /// See [`crate::engine::Engine::job_wakes`].
+    pub fn job_wakes(&self) -> Wakes {
+        Wakes::new(self.jobs.hooks.attaching.jobs.turns.wakes.subscribe())
+    }
+
+    /// See [`crate::engine::Engine::revocation_wakes`].
+    pub fn revocation_wakes(&self) -> Wakes {
+        Wakes::new(self.viewers.wakes.subscribe())
+    }
+
+    /// See [`crate::engine::Engine::warning`].
+    pub fn warning(&self) -> Option<String> {
         self.eviction.warning()
-    }
-
-    fn probe_every(&self) -> Duration {
-        PROBE_EVERY
-    }
-
-    fn name(&self) -> &'static str {
-        "redis"
     }
 }
 

@@ -46,7 +46,7 @@ pub(super) struct Reviews {
 }
 
 impl Reviews {
-    /// See [`crate::engine::ReviewStore::review`].
+    /// See [`crate::engine::DecideReview`].
     pub async fn review(
         &self,
         feed: &FeedId,

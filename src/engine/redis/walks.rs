@@ -83,7 +83,7 @@ fn layout_of(map: &Map) -> String {
 }
 
 impl Walks {
-    /// See [`crate::engine::ModerationStore::begin_walk`].
+    /// See [`crate::engine::BeginWalk`].
     pub async fn begin(&self, user: &str, now: Millis) -> Result<(), Fault> {
         self.turn("", (user, "", "-"), now).await.map(drop)
     }
@@ -93,7 +93,7 @@ impl Walks {
         self.turn("", (user, "", ""), now).await.map(drop)
     }
 
-    /// See [`crate::engine::ModerationStore::walk_on`].
+    /// See [`crate::engine::ContinueWalk`].
     pub async fn walk_on(&self, node: &str, now: Millis) -> Result<Walk, Fault> {
         let walks = self.runner.keys.walks();
         let any: u64 = self.runner.get(&walks, redis::cmd("EXISTS").arg(&walks)).await?;

@@ -10,7 +10,9 @@ use crate::domain::pull::MAX_AT_ONCE;
 use crate::domain::{
     Cursor, DeadLetter, FeedId, HookKey, HookScope, Millis, Reader, Replay, ReplayWish, json,
 };
-use crate::engine::LISTED;
+use crate::engine::{
+    LISTED, ListDeadLetterFeeds, ListDeadLetters, ReadGroup, ReadWebhook, ReplayDeadLetters,
+};
 use crate::http::answers::{self, DeadLetterList, ReplayResult, fresh};
 use crate::http::problem::ApiError;
 
@@ -27,14 +29,15 @@ pub(super) struct Letterbox<'a> {
 impl<'a> Letterbox<'a> {
     async fn of_group(req: &HttpRequest, gate: &'a Gate) -> Result<Letterbox<'a>, ApiError> {
         let (feed, group) = (feed_of(req)?, group_of(req)?);
-        let known = gate.ask(gate.engine.group(&feed, &group, Millis::now())).await?;
+        let known =
+            gate.run(ReadGroup { feed: feed.clone(), group: group.clone(), now: Millis::now() }).await?;
         known.ok_or_else(unknown_group)?;
         Ok(Letterbox { gate, feeds: vec![feed], reader: Reader::Group(group), of_all: false })
     }
 
     async fn of_webhook(req: &HttpRequest, gate: &'a Gate) -> Result<Letterbox<'a>, ApiError> {
         let key = hook_of(req)?;
-        gate.ask(gate.engine.hook(&key)).await?.ok_or_else(unknown_hook)?;
+        gate.run(ReadWebhook { key: key.clone() }).await?.ok_or_else(unknown_hook)?;
         Letterbox::of_hook(&key, gate).await
     }
 
@@ -42,7 +45,7 @@ impl<'a> Letterbox<'a> {
     pub(super) async fn of_hook(key: &HookKey, gate: &'a Gate) -> Result<Letterbox<'a>, ApiError> {
         let (feeds, of_all) = match &key.scope {
             HookScope::Feed(feed) => (vec![feed.clone()], false),
-            HookScope::All => (gate.ask(gate.engine.letter_feeds(&key.name)).await?, true),
+            HookScope::All => (gate.run(ListDeadLetterFeeds { hook: key.name.clone() }).await?, true),
         };
         Ok(Letterbox { gate, feeds, reader: key.reader(), of_all })
     }
@@ -67,7 +70,9 @@ impl<'a> Letterbox<'a> {
         shown: impl Fn(answers::DeadLetter) -> T,
     ) -> Result<bool, ApiError> {
         for feed in &self.feeds {
-            for letter in self.gate.ask(self.gate.engine.letters(feed, &self.reader)).await? {
+            for letter in
+                self.gate.run(ListDeadLetters { feed: feed.clone(), reader: self.reader.clone() }).await?
+            {
                 if listed.len() == most {
                     return Ok(true);
                 }
@@ -102,8 +107,13 @@ impl<'a> Letterbox<'a> {
                 wish => self.chosen(feed, wish).await?,
             };
             for which in which {
-                let step = self.gate.engine.replay(feed, &self.reader, &which, Millis::now());
-                replayed += self.gate.ask(step).await?;
+                let replay = ReplayDeadLetters {
+                    feed: feed.clone(),
+                    reader: self.reader.clone(),
+                    which: which.clone(),
+                    now: Millis::now(),
+                };
+                replayed += self.gate.run(replay).await?;
             }
         }
         Ok(replayed)
@@ -111,7 +121,8 @@ impl<'a> Letterbox<'a> {
 
     /// The dead letters of one feed that the request asks for.
     async fn chosen(&self, feed: &FeedId, wish: &ReplayWish) -> Result<Vec<Replay>, ApiError> {
-        let letters = self.gate.ask(self.gate.engine.letters(feed, &self.reader)).await?;
+        let letters =
+            self.gate.run(ListDeadLetters { feed: feed.clone(), reader: self.reader.clone() }).await?;
         let wanted = |letter: &&DeadLetter| match wish {
             ReplayWish::All => true,
             ReplayWish::Range(first, last) => (*first..=*last).contains(&letter.entry.cursor),

@@ -7,6 +7,7 @@ use futures_util::future::try_join_all;
 
 use super::{Gate, body, feed_of, group_of, unknown_group, waiting};
 use crate::domain::{Cursors, FeedId, GroupId, GroupView, Millis, Pull, Reader, Taken, json};
+use crate::engine::{AckEntries, DeleteGroup, ListReaders, NackEntries, ReadGroup};
 use crate::http::answers::{AckResult, Group, GroupList, NackResult, fresh, fresh_text};
 use crate::http::caller_of;
 use crate::http::problem::ApiError;
@@ -49,7 +50,14 @@ pub(super) async fn ack(
 ) -> Result<HttpResponse, ApiError> {
     let (feed, group) = (feed_of(&req)?, group_of(&req)?);
     let cursors = cursors(&req, payload, &gate).await?;
-    let acked = gate.ask(gate.engine.ack(&feed, &group, &cursors.all, Millis::now())).await?;
+    let acked = gate
+        .run(AckEntries {
+            feed: feed.clone(),
+            group: group.clone(),
+            cursors: cursors.all.to_vec(),
+            now: Millis::now(),
+        })
+        .await?;
     let acked = acked.ok_or_else(unknown_group)?;
     let unknown = (cursors.all.len() as u64 + cursors.malformed).saturating_sub(acked);
     Ok(fresh(StatusCode::OK, &AckResult { acked, unknown }))
@@ -63,7 +71,14 @@ pub(super) async fn nack(
 ) -> Result<HttpResponse, ApiError> {
     let (feed, group) = (feed_of(&req)?, group_of(&req)?);
     let cursors = cursors(&req, payload, &gate).await?;
-    let nacked = gate.ask(gate.engine.nack(&feed, &group, &cursors.all, Millis::now())).await?;
+    let nacked = gate
+        .run(NackEntries {
+            feed: feed.clone(),
+            group: group.clone(),
+            cursors: cursors.all.to_vec(),
+            now: Millis::now(),
+        })
+        .await?;
     let nacked = nacked.ok_or_else(unknown_group)?;
     Ok(fresh(StatusCode::OK, &NackResult { nacked }))
 }
@@ -77,7 +92,7 @@ async fn cursors(req: &HttpRequest, payload: web::Payload, gate: &Gate) -> Resul
 /// `GET /v1/feeds/{feed}/groups/{group}`
 pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, group) = (feed_of(&req)?, group_of(&req)?);
-    let view = gate.ask(gate.engine.group(&feed, &group, Millis::now())).await?;
+    let view = gate.run(ReadGroup { feed: feed.clone(), group: group.clone(), now: Millis::now() }).await?;
     let view = view.ok_or_else(unknown_group)?;
     Ok(fresh(StatusCode::OK, &Group::new(&group, &view)))
 }
@@ -85,7 +100,7 @@ pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpR
 /// `GET /v1/feeds/{feed}/groups`
 pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
-    let readers = gate.ask(gate.engine.readers(Some(&feed))).await?;
+    let readers = gate.run(ListReaders { feed: Some(feed.clone()) }).await?;
     let groups = readers.into_iter().filter_map(|(_, reader)| match reader {
         Reader::Group(group) => Some((feed.clone(), group)),
         _ => None,
@@ -106,7 +121,9 @@ pub(super) async fn views(
     let mut all = Vec::with_capacity(groups.len());
     let now = Millis::now();
     for some in groups.chunks(AT_ONCE) {
-        let asked = some.iter().map(|(feed, group)| gate.ask(gate.engine.group(feed, group, now)));
+        let asked = some
+            .iter()
+            .map(|(feed, group)| gate.run(ReadGroup { feed: feed.clone(), group: group.clone(), now }));
         for ((feed, group), view) in some.iter().zip(try_join_all(asked).await?) {
             all.extend(view.map(|view| (feed.clone(), group.clone(), view)));
         }
@@ -117,7 +134,7 @@ pub(super) async fn views(
 /// `DELETE /v1/feeds/{feed}/groups/{group}`
 pub(super) async fn delete(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, group) = (feed_of(&req)?, group_of(&req)?);
-    match gate.ask(gate.engine.delete_group(&feed, &group)).await? {
+    match gate.run(DeleteGroup { feed: feed.clone(), group: group.clone() }).await? {
         true => Ok(HttpResponse::NoContent().finish()),
         false => Err(unknown_group()),
     }

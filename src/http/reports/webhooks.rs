@@ -8,7 +8,7 @@ use super::{Gate, SWAPS, body, hook_of, scope_of, unknown_hook};
 use crate::domain::address::is_public;
 use crate::domain::json::fault;
 use crate::domain::{FeedId, Hook, HookKey, HookScope, HookSpec, Millis, Reader, json};
-use crate::engine::Swapped;
+use crate::engine::{ListReaders, ListWebhooks, ReadWebhook, SwapWebhook, Swapped};
 use crate::http::answers::{Webhook, WebhookList, fresh};
 use crate::http::problem::ApiError;
 
@@ -26,13 +26,13 @@ pub(super) async fn put(
     }
     for _ in 0..SWAPS {
         let now = Millis::now();
-        let was = gate.ask(gate.engine.hook(&key)).await?;
+        let was = gate.run(ReadWebhook { key: key.clone() }).await?;
         let (status, to) = match &was {
             None => (StatusCode::CREATED, Hook::new(spec.clone(), now)),
             Some(hook) => (StatusCode::OK, hook.set(spec.clone(), gate.limits.secret_overlap_ms, now)),
         };
         let version = was.map(|hook| hook.version);
-        match gate.ask(gate.engine.swap_hook(&key, version, Some(to.clone()), now)).await? {
+        match gate.run(SwapWebhook { key: key.clone(), was: version, to: Some(to.clone()), now }).await? {
             Swapped::Done => return Ok(fresh(status, &Webhook::new(&key, &to))),
             Swapped::Stale => {}
             Swapped::Full => return Err(ApiError::TooManyReaders),
@@ -68,7 +68,7 @@ fn is_localhost(name: &str) -> bool {
 /// `GET /v1/feeds/{feed}/webhooks/{name}`
 pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let key = hook_of(&req)?;
-    let hook = gate.ask(gate.engine.hook(&key)).await?.ok_or_else(unknown_hook)?;
+    let hook = gate.run(ReadWebhook { key: key.clone() }).await?.ok_or_else(unknown_hook)?;
     Ok(fresh(StatusCode::OK, &Webhook::new(&key, &hook)))
 }
 
@@ -76,7 +76,7 @@ pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpR
 pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let hooks = match scope_of(&req)? {
         HookScope::All => {
-            let hooks = gate.ask(gate.engine.hooks()).await?;
+            let hooks = gate.run(ListWebhooks).await?;
             hooks.into_iter().filter(|(key, _)| key.scope == HookScope::All).collect()
         }
         HookScope::Feed(feed) => of_feed(&gate, &feed).await?,
@@ -87,11 +87,11 @@ pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<Http
 
 /// A feed's own webhooks, however many other feeds have.
 async fn of_feed(gate: &Gate, feed: &FeedId) -> Result<Vec<(HookKey, Hook)>, ApiError> {
-    let readers = gate.ask(gate.engine.readers(Some(feed))).await?;
+    let readers = gate.run(ListReaders { feed: Some(feed.clone()) }).await?;
     let mut all = Vec::new();
     for (_, reader) in readers.iter().filter(|(_, reader)| matches!(reader, Reader::Hook(_))) {
         if let Some(key) = HookKey::of(feed, reader)
-            && let Some(hook) = gate.ask(gate.engine.hook(&key)).await?
+            && let Some(hook) = gate.run(ReadWebhook { key: key.clone() }).await?
         {
             all.push((key, hook));
         }
@@ -103,8 +103,11 @@ async fn of_feed(gate: &Gate, feed: &FeedId) -> Result<Vec<(HookKey, Hook)>, Api
 pub(super) async fn delete(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let key = hook_of(&req)?;
     for _ in 0..SWAPS {
-        let hook = gate.ask(gate.engine.hook(&key)).await?.ok_or_else(unknown_hook)?;
-        match gate.ask(gate.engine.swap_hook(&key, Some(hook.version), None, Millis::now())).await? {
+        let hook = gate.run(ReadWebhook { key: key.clone() }).await?.ok_or_else(unknown_hook)?;
+        match gate
+            .run(SwapWebhook { key: key.clone(), was: Some(hook.version), to: None, now: Millis::now() })
+            .await?
+        {
             Swapped::Done => return Ok(HttpResponse::NoContent().finish()),
             Swapped::Stale | Swapped::Full => {}
         }

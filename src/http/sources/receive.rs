@@ -13,6 +13,7 @@ use crate::domain::json::push_string;
 use crate::domain::{
     FeedId, Gift, GiftId, Millis, Outcome, Source, SourceId, SourceNote, SourceOutcome, Status,
 };
+use crate::engine::{IsRefunded, ListSources, Publish, RecordDelivery, RecordRefund, RetractGift};
 use crate::http::answers;
 use crate::http::door::Head;
 use crate::http::problem::{ApiError, invalid};
@@ -49,7 +50,7 @@ pub(super) async fn receive(
     };
     let tried = req.match_info().get("path").unwrap_or_default();
     let tried: crate::domain::SourcePath = tried.parse().map_err(|_| nothing())?;
-    let kept = gate.ask(gate.engine.sources(tried.feed())).await?;
+    let kept = gate.run(ListSources { feed: tried.feed().clone() }).await?;
     // All are compared, whichever it is.
     let found = kept.into_iter().filter(|(_, source, _)| source.path.is(&tried)).last();
     let (name, source, _) = found.ok_or_else(nothing)?;
@@ -142,7 +143,8 @@ impl Intake<'_> {
     }
 
     async fn publish(&self, gift: Gift) -> Result<Outcome, ApiError> {
-        let mut outcomes = self.gate.ask(self.gate.engine.publish(self.feed, vec![gift], self.now)).await?;
+        let mut outcomes =
+            self.gate.run(Publish { feed: self.feed.clone(), gifts: vec![gift], now: self.now }).await?;
         outcomes.pop().ok_or_else(|| {
             tracing::error!(engine = self.gate.engine.name(), "the engine gave no outcome for a gift");
             ApiError::Internal
@@ -151,7 +153,7 @@ impl Intake<'_> {
 
     /// Takes a gift back, also one that is still to come.
     async fn take_back(&self, id: &GiftId) -> Result<HttpResponse, ApiError> {
-        self.gate.ask(self.gate.engine.note_refund(self.feed, id, self.now)).await?;
+        self.gate.run(RecordRefund { feed: self.feed.clone(), gift: id.clone(), now: self.now }).await?;
         self.retract(id).await?;
         self.note(SourceOutcome::Retracted.into()).await;
         Ok(told("retracted", None))
@@ -159,17 +161,20 @@ impl Intake<'_> {
 
     /// Whether there was such a gift does not matter: the platform's refund stands.
     async fn retract(&self, id: &GiftId) -> Result<(), ApiError> {
-        self.gate.ask(self.gate.engine.retract_gift(self.feed, id, self.now)).await.map(drop)
+        self.gate.run(RetractGift { feed: self.feed.clone(), id: id.clone(), now: self.now }).await.map(drop)
     }
 
     async fn is_refunded(&self, id: &GiftId) -> Result<bool, ApiError> {
-        self.gate.ask(self.gate.engine.is_refunded(self.feed, id)).await
+        self.gate.run(IsRefunded { feed: self.feed.clone(), gift: id.clone() }).await
     }
 
     /// Counts the delivery. One that cannot be counted is taken all the same.
     async fn note(&self, note: SourceNote) {
         self.gate.live.metrics().source_deliveries[fate(note.outcome)].inc();
-        let _ = self.gate.ask(self.gate.engine.note_delivery(self.feed, &self.name, note, self.now)).await;
+        let _ = self
+            .gate
+            .run(RecordDelivery { feed: self.feed.clone(), name: self.name.clone(), note, now: self.now })
+            .await;
     }
 }
 

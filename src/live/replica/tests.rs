@@ -4,8 +4,9 @@
 use std::sync::Mutex;
 
 use super::*;
-use crate::domain::{Epoch, FeedId, Gift, Omit, Outcome, Row, RowId};
-use crate::engine::{Notices, PolicyChange, Wait};
+use crate::domain::{Epoch, Gift, Omit, Row, RowId};
+use crate::engine::test_store::{Asked, TestStore};
+use crate::engine::{Notices, ReadChanges, ReadSnapshot, Subscribe};
 use crate::live::board::{Cursor, Due, Start};
 use crate::supervise::{Part, Parts};
 
@@ -57,7 +58,7 @@ impl Store {
     }
 
     /// The state, unless this call is to fail.
-    fn answer<T>(&self, answer: impl FnOnce(&mut State) -> T) -> Result<T, EngineError> {
+    fn unless_failing<T>(&self, answer: impl FnOnce(&mut State) -> T) -> Result<T, EngineError> {
         let mut state = self.state.lock().unwrap();
         if state.failing > 0 {
             state.failing -= 1;
@@ -67,52 +68,24 @@ impl Store {
     }
 }
 
-impl FeedStore for Store {
-    fn publish<'a>(&'a self, _: &'a FeedId, _: Vec<Gift>, _: Millis) -> Wait<'a, Vec<Outcome>> {
-        unreachable!("a replica only reads")
-    }
-
-    fn retract<'a>(&'a self, _: &'a FeedId, _: &'a RowId, _: Millis) -> Wait<'a, Option<Position>> {
-        unreachable!("a replica only reads")
-    }
-
-    fn policy<'a>(&'a self, _: &'a FeedId) -> Wait<'a, Policy> {
-        unreachable!("it comes with the list")
-    }
-
-    fn set_policy<'a>(&'a self, _: &'a FeedId, _: PolicyChange, _: Millis) -> Wait<'a, Policy> {
-        unreachable!("a replica only reads")
-    }
-
-    fn snapshot<'a>(&'a self, _: &'a FeedId, now: Millis) -> Wait<'a, Snapshot> {
-        let snapshot = self.answer(|state| {
-            state.reads += 1;
-            let FeedList { at, rows, drops, controls, totals, goals } = state.list.clone();
-            let (tag, policy, rows) = (at.seq, state.policy.clone(), rows.into());
-            Snapshot { at, tag, policy, rows, drops, controls, totals, goals, now }
-        });
-        Box::pin(async { snapshot })
-    }
-
-    fn changes<'a>(&'a self, _: &'a FeedId, since: &'a Position, max: usize) -> Wait<'a, Missed> {
-        let missed = self.answer(|state| {
-            let after = state.history.iter().filter(|it| it.seq > since.seq);
-            Missed::Changes(after.take(max).cloned().collect())
-        });
-        Box::pin(async { missed })
-    }
-
-    fn heads<'a>(&'a self, _: &'a [FeedId]) -> Wait<'a, Vec<Result<Head, EngineError>>> {
-        unreachable!("the test compares")
-    }
-
-    fn subscribe<'a>(&'a self, _: &'a FeedId) -> Wait<'a, Subscription> {
-        let subscription = self.answer(|_| self.notices.subscribe());
-        Box::pin(async { subscription })
-    }
-
-    fn known(&self, _: &FeedId) -> Option<Position> {
-        None
+impl TestStore for Store {
+    fn answer(&self, asked: Asked) -> Asked {
+        asked
+            .on(|read: ReadSnapshot| {
+                self.unless_failing(|state| {
+                    state.reads += 1;
+                    let FeedList { at, rows, drops, controls, totals, goals } = state.list.clone();
+                    let (tag, policy, rows) = (at.seq, state.policy.clone(), rows.into());
+                    Snapshot { at, tag, policy, rows, drops, controls, totals, goals, now: read.now }
+                })
+            })
+            .on(|read: ReadChanges| {
+                self.unless_failing(|state| {
+                    let after = state.history.iter().filter(|it| it.seq > read.since.seq);
+                    Missed::Changes(after.take(read.max).cloned().collect())
+                })
+            })
+            .on(|_: Subscribe| self.unless_failing(|_| self.notices.subscribe()))
     }
 }
 
@@ -135,7 +108,7 @@ impl Scene {
         let metrics = Arc::<Metrics>::default();
         let board = Arc::new(Board::new("f".parse().unwrap(), metrics.clone()));
         let (comparisons, compared) = watch::channel(None);
-        let followed = (store.clone(), board.clone(), metrics.clone());
+        let followed = (Engine::of_test(store.clone()), board.clone(), metrics.clone());
         let follow = move |beat| {
             let (store, board, metrics) = followed.clone();
             Replica::new(store, board, compared.clone(), metrics, beat).run()

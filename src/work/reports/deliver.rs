@@ -11,7 +11,7 @@ use super::endpoints::{Busy, Endpoints, Trouble};
 use super::sender::{Sender, body};
 use crate::domain::delivery::{Next, Patience, Progress, Queues, Settled, Verdict};
 use crate::domain::{Entry, HookKey, HookSpec, HookState, Job, Millis};
-use crate::engine::{Death, EngineError, ReportStore, Save, Want, Work};
+use crate::engine::{Death, Engine, EngineError, OpenJob, Save, SaveJob, Want, Work};
 use crate::metrics::Metrics;
 use crate::metrics::labels::{DeliveryFate, Label};
 use crate::traces::{Span, Tracer};
@@ -30,7 +30,7 @@ const STALE_LOOK_MS: u64 = 1_000;
 
 /// What turns are made of.
 pub struct Deliverer {
-    pub engine: Arc<dyn ReportStore>,
+    pub engine: Engine,
     pub metrics: Arc<Metrics>,
     pub tracer: Arc<Tracer>,
     pub endpoints: Endpoints,
@@ -90,7 +90,7 @@ impl Deliverer {
         let Some(hook) = self.endpoints.hook(&key, &health).await? else {
             // Gone: opening finds that out as well, and lets the job go.
             let want = Want { most: 1, batch_ms: 0 };
-            let left = self.engine.open_job(job, want, Millis::now()).await?;
+            let left = self.engine.run(OpenJob { job: job.clone(), want, now: Millis::now() }).await?;
             return Ok(left.map(|_| STALE_LOOK_MS));
         };
         if hook.state == HookState::Disabled {
@@ -99,7 +99,10 @@ impl Deliverer {
         let spec = &hook.spec;
         // Twice a batch, so that the next one is known when this one is done with.
         let want = Want { most: 2 * spec.batch_max as usize, batch_ms: spec.batch_ms };
-        let Some(work) = self.engine.open_job(job, want, Millis::now()).await? else { return Ok(None) };
+        let Some(work) = self.engine.run(OpenJob { job: job.clone(), want, now: Millis::now() }).await?
+        else {
+            return Ok(None);
+        };
         let mut hand = Hand::new(work);
         let mut progress = Progress::read(&hand.work.progress);
         let mut fixed = false;
@@ -263,7 +266,7 @@ impl Deliverer {
     ) -> Result<Option<Hand>, EngineError> {
         let (was, progress) = (hand.work.progress.clone(), progress.to_line());
         let save = Save { was, progress, ..save };
-        let work = self.engine.save_job(job, save, want, hand.now()).await?;
+        let work = self.engine.run(SaveJob { job: job.clone(), save, want, now: hand.now() }).await?;
         Ok(work.map(Hand::new))
     }
 

@@ -8,6 +8,7 @@ use tipcast::domain::{
 use crate::support::case::Case;
 use crate::support::claims::{claim, held, hold, named, rockets, with};
 use crate::support::gifts::gift;
+use tipcast::engine::{ListDrops, TickDrop};
 
 on_every_engine!(
     a_new_drop_is_open_and_told_at_once,
@@ -305,8 +306,11 @@ async fn what_is_not_there_is_unknown(mut case: Case) {
     let before = case.list().await;
     let unknown = Claimed::Refused(ClaimRefused::UnknownDrop);
     assert_eq!(case.claim("r", &claim("c1", "ann")).await, unknown);
-    assert_eq!(case.engine.tick(&case.feed, &named("r"), case.now).await.unwrap(), None);
-    assert_eq!(case.engine.drops(&case.feed, case.now).await.unwrap(), []);
+    assert_eq!(
+        case.engine.run(TickDrop { feed: case.feed.clone(), drop: named("r"), now: case.now }).await.unwrap(),
+        None
+    );
+    assert_eq!(case.engine.run(ListDrops { feed: case.feed.clone(), now: case.now }).await.unwrap(), []);
     assert_eq!(case.holds_of("ann").await, []);
     let none = "r~c".parse().unwrap();
     assert_eq!(
@@ -333,11 +337,11 @@ async fn drops_are_listed_by_name_and_do_not_meet(mut case: Case) {
     for name in ["a", "b", "a.b"] {
         case.filled(name, claim("c", "ann")).await;
     }
-    let drops = case.engine.drops(&case.feed, case.now).await.unwrap();
+    let drops = case.engine.run(ListDrops { feed: case.feed.clone(), now: case.now }).await.unwrap();
     let seen: Vec<_> = drops.iter().map(|view| (view.drop.as_str(), view.free, view.sold)).collect();
     assert_eq!(seen, [("a", 0, 1), ("a.b", 2, 1), ("b", 1, 1)]);
     case.pass(600);
-    case.engine.drops(&case.feed, case.now).await.unwrap();
+    case.engine.run(ListDrops { feed: case.feed.clone(), now: case.now }).await.unwrap();
     let list = case.list().await;
     assert_eq!(list.drops.values().map(|view| view.free).collect::<Vec<_>>(), [0, 2, 1]);
 }

@@ -6,7 +6,9 @@ use std::fmt::Debug;
 
 use serde_json::{Value, json};
 use tipcast::domain::{HoldId, Millis, Op};
-use tipcast::engine::Missed;
+use tipcast::engine::{
+    CancelHold, ClaimDrop, ConfirmHold, DefineDrop, ListDrops, ListHolds, Missed, TickDrop,
+};
 
 use crate::support::case::Case;
 use crate::support::claims::{claim_of, named, spec_of};
@@ -125,25 +127,43 @@ impl Side {
         let mut seen = vec![];
         match call {
             Call::Define(drop, body) => {
-                let done = engine.define_drop(&feed, &named(drop), spec_of(body), now).await.unwrap();
+                let done = engine
+                    .run(DefineDrop { feed: feed.clone(), drop: named(drop), spec: spec_of(body), now })
+                    .await
+                    .unwrap();
                 seen.push(format!("{done:?}"));
             }
             Call::Claim(drop, body) => {
-                let done = engine.claim(&feed, &named(drop), claim_of(body), now).await.unwrap();
+                let done = engine
+                    .run(ClaimDrop { feed: feed.clone(), drop: named(drop), claim: claim_of(body), now })
+                    .await
+                    .unwrap();
                 self.case.list().await;
                 seen.push(self.said(done));
             }
             Call::Confirm(hold) => {
-                let done = engine.confirm(&feed, hold, None, now).await.unwrap();
+                let done = engine
+                    .run(ConfirmHold { feed: feed.clone(), hold: hold.clone(), trace: None, now })
+                    .await
+                    .unwrap();
                 self.case.list().await;
                 seen.push(self.said(done));
             }
-            Call::Cancel(hold) => seen.push(format!("{:?}", engine.cancel(&feed, hold, now).await.unwrap())),
-            Call::Tick(drop) => {
-                seen.push(format!("{:?}", engine.tick(&feed, &named(drop), now).await.unwrap()))
+            Call::Cancel(hold) => seen.push(format!(
+                "{:?}",
+                engine.run(CancelHold { feed: feed.clone(), hold: hold.clone(), now }).await.unwrap()
+            )),
+            Call::Tick(drop) => seen.push(format!(
+                "{:?}",
+                engine.run(TickDrop { feed: feed.clone(), drop: named(drop), now }).await.unwrap()
+            )),
+            Call::List => {
+                seen.push(format!("{:?}", engine.run(ListDrops { feed: feed.clone(), now }).await.unwrap()))
             }
-            Call::List => seen.push(format!("{:?}", engine.drops(&feed, now).await.unwrap())),
-            Call::Holds(user) => seen.push(format!("{:?}", engine.holds(&feed, user, now).await.unwrap())),
+            Call::Holds(user) => seen.push(format!(
+                "{:?}",
+                engine.run(ListHolds { feed: feed.clone(), user: user.to_string(), now }).await.unwrap()
+            )),
             Call::Give(n) => drop(self.case.post(gift(&format!("g{n}"))).await),
             Call::Patch(patch) => seen.push(format!("{:?}", self.case.patch(patch.clone()).await)),
             Call::Pass(ms) => self.case.pass(*ms),

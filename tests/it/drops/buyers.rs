@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tipcast::domain::{ClaimRefused, Claimed, FeedId, Millis, Phase};
-use tipcast::engine::Engine;
+use tipcast::engine::{CancelHold, ClaimDrop, ConfirmHold, DefineDrop, Engine, ReadSnapshot, TickDrop};
 
 use crate::support::case::fresh_feed;
 use crate::support::claims::{claim, claim_of, hold, named, rockets, spec_of, with};
@@ -18,7 +18,7 @@ const AT_ONCE: usize = 2_000;
 const NOW: Millis = Millis(1_800_000_000_000);
 
 /// Every buyer claims one unit over one of these engines.
-async fn crowd(engines: &[Arc<dyn Engine>], feed: &FeedId) -> (usize, usize) {
+async fn crowd(engines: &[Engine], feed: &FeedId) -> (usize, usize) {
     let tickets = Arc::new(tokio::sync::Semaphore::new(AT_ONCE));
     let buyers: Vec<_> = (0..BUYERS)
         .map(|n| {
@@ -28,7 +28,10 @@ async fn crowd(engines: &[Arc<dyn Engine>], feed: &FeedId) -> (usize, usize) {
                 let user = format!("u{n}");
                 let body =
                     if n % 3 == 0 { hold(&format!("c{n}"), &user) } else { claim(&format!("c{n}"), &user) };
-                engine.claim(&feed, &named("r"), claim_of(&body), NOW).await.unwrap()
+                engine
+                    .run(ClaimDrop { feed: feed.clone(), drop: named("r"), claim: claim_of(&body), now: NOW })
+                    .await
+                    .unwrap()
             })
         })
         .collect();
@@ -43,18 +46,26 @@ async fn crowd(engines: &[Arc<dyn Engine>], feed: &FeedId) -> (usize, usize) {
     (filled, sold_out)
 }
 
-async fn a_hundred_units_for_ten_thousand_buyers(engines: Vec<Arc<dyn Engine>>) {
+async fn a_hundred_units_for_ten_thousand_buyers(engines: Vec<Engine>) {
     let (feed, drop) = (fresh_feed(), named("r"));
-    engines[0].define_drop(&feed, &drop, spec_of(&rockets(UNITS)), NOW).await.unwrap();
+    engines[0]
+        .run(DefineDrop { feed: feed.clone(), drop: drop.clone(), spec: spec_of(&rockets(UNITS)), now: NOW })
+        .await
+        .unwrap();
     let (filled, sold_out) = crowd(&engines, &feed).await;
     assert_eq!((filled, sold_out), (UNITS as usize, BUYERS - UNITS as usize));
-    let view = engines[0].tick(&feed, &drop, NOW).await.unwrap().unwrap();
+    let view =
+        engines[0].run(TickDrop { feed: feed.clone(), drop: drop.clone(), now: NOW }).await.unwrap().unwrap();
     assert_eq!((view.phase, view.free, view.held + view.sold), (Phase::SoldOut, 0, UNITS));
-    let told = &engines[0].snapshot(&feed, NOW).await.unwrap().drops[&drop];
+    let told = &engines[0].run(ReadSnapshot { feed: feed.clone(), now: NOW }).await.unwrap().drops[&drop];
     assert_eq!(**told, view, "sold out is told at once");
     // Every hold ends, and every one of their units is sold again, once.
     let later = NOW.plus(1_800_000);
-    let back = engines[0].tick(&feed, &drop, later).await.unwrap().unwrap();
+    let back = engines[0]
+        .run(TickDrop { feed: feed.clone(), drop: drop.clone(), now: later })
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!((back.free, back.held, back.sold), (view.held, 0, view.sold));
 }
 
@@ -71,15 +82,19 @@ async fn ten_thousand_buyers_get_a_hundred_units_on_two_nodes_of_redis() {
 }
 
 /// Pay, cancel and time race for each hold: one wins, and the unit is somewhere exactly once.
-async fn who_removes_a_hold_wins(engines: Vec<Arc<dyn Engine>>) {
+async fn who_removes_a_hold_wins(engines: Vec<Engine>) {
     const HOLDS: u64 = 200;
     let (feed, drop) = (fresh_feed(), named("r"));
     let spec = spec_of(&with(rockets(HOLDS), "hold_ttl_ms", json!(1_000)));
-    engines[0].define_drop(&feed, &drop, spec, NOW).await.unwrap();
+    engines[0].run(DefineDrop { feed: feed.clone(), drop: drop.clone(), spec, now: NOW }).await.unwrap();
     let mut holds = vec![];
     for n in 0..HOLDS {
         let body = hold(&format!("c{n}"), &format!("u{n}"));
-        match engines[0].claim(&feed, &drop, claim_of(&body), NOW).await.unwrap() {
+        match engines[0]
+            .run(ClaimDrop { feed: feed.clone(), drop: drop.clone(), claim: claim_of(&body), now: NOW })
+            .await
+            .unwrap()
+        {
             Claimed::New(answer) => holds.push(answer.claim),
             other => panic!("{other:?}"),
         }
@@ -94,9 +109,9 @@ async fn who_removes_a_hold_wins(engines: Vec<Arc<dyn Engine>>) {
             tokio::spawn(async move {
                 let at = if n % 2 == 0 { before } else { over };
                 let (paid, cancelled, ticked) = tokio::join!(
-                    one.confirm(&feed, &hold, None, before),
-                    two.cancel(&feed, &hold, before),
-                    two.tick(&feed, &hold.drop, at),
+                    one.run(ConfirmHold { feed: feed.clone(), hold: hold.clone(), trace: None, now: before }),
+                    two.run(CancelHold { feed: feed.clone(), hold: hold.clone(), now: before }),
+                    two.run(TickDrop { feed: feed.clone(), drop: hold.drop.clone(), now: at }),
                 );
                 ticked.unwrap();
                 use tipcast::domain::{Cancelled, Confirmed};
@@ -114,7 +129,11 @@ async fn who_removes_a_hold_wins(engines: Vec<Arc<dyn Engine>>) {
         let (p, c) = race.await.unwrap();
         (paid, cancelled) = (paid + p, cancelled + c);
     }
-    let view = engines[0].tick(&feed, &drop, over).await.unwrap().unwrap();
+    let view = engines[0]
+        .run(TickDrop { feed: feed.clone(), drop: drop.clone(), now: over })
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!((view.free, view.held, view.sold), (HOLDS - paid, 0, paid), "{cancelled} were cancelled");
 }
 

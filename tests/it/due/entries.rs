@@ -1,6 +1,8 @@
 //! Entries that cannot be handled, and where they stand in Redis.
 
-use tipcast::engine::{DUE_TRIES, DueFate, DueStore, FeedStore, rest_after};
+use tipcast::engine::{
+    CancelScheduled, ClaimDue, DUE_TRIES, DueFate, ListDeadDue, Publish, ReadHeads, RunDue, rest_after,
+};
 
 use super::*;
 use crate::support::case::Case;
@@ -21,7 +23,7 @@ async fn spoiled_gifts_are_given_up_and_hold_up_nobody(mut t: Case, spoil: Spoil
     assert_eq!(fates.len(), 2, "its neighbours are shown: {fates:?}");
     assert_eq!(t.list().await.at.seq, 2);
     for tries in 1..DUE_TRIES {
-        assert!(t.engine.dead(&t.feed).await.unwrap().is_empty());
+        assert!(t.engine.run(ListDeadDue { feed: t.feed.clone() }).await.unwrap().is_empty());
         t.pass(rest_after(tries) - 1);
         assert!(t.work().await.is_empty(), "it rests");
         t.pass(1);
@@ -29,7 +31,7 @@ async fn spoiled_gifts_are_given_up_and_hold_up_nobody(mut t: Case, spoil: Spoil
         assert_eq!(fates.len(), 1, "after {tries} tries");
         assert_eq!(matches!(fates[0].fate, DueFate::Dead(_)), tries == DUE_TRIES - 1, "{fates:?}");
     }
-    let dead = t.engine.dead(&t.feed).await.unwrap();
+    let dead = t.engine.run(ListDeadDue { feed: t.feed.clone() }).await.unwrap();
     assert_eq!((dead.len(), dead[0].id.as_str(), dead[0].kind), (1, "bad", 'g'));
     assert!(dead[0].reason.contains("cannot be read"), "{dead:?}");
     assert_eq!((dead[0].at, dead[0].kind_word()), (t.now, "gift"));
@@ -67,7 +69,10 @@ async fn a_gift_that_is_damaged_in_a_folder_is_never_shown_and_holds_up_no_other
     let mut t = Case::on(store).await;
     t.scheduled(later("bad", 10)).await;
     let other: tipcast::domain::FeedId = "other".parse().unwrap();
-    t.engine.publish(&other, vec![later("good", 10).parse()], t.now).await.unwrap();
+    t.engine
+        .run(Publish { feed: other.clone(), gifts: vec![later("good", 10).parse()], now: t.now })
+        .await
+        .unwrap();
     let db = rusqlite::Connection::open(&file).unwrap();
     db.busy_timeout(Duration::from_secs(5)).unwrap();
     assert_eq!(
@@ -75,12 +80,12 @@ async fn a_gift_that_is_damaged_in_a_folder_is_never_shown_and_holds_up_no_other
         1
     );
     let now = t.now.plus(10);
-    let turn = t.engine.claim_due(vec![], 9, now).await.unwrap();
+    let turn = t.engine.run(ClaimDue { over: vec![], max: 9, now }).await.unwrap();
     assert_eq!(turn.feeds.len(), 2);
-    let refused = t.engine.run_due(&t.feed, now).await;
+    let refused = t.engine.run(RunDue { feed: t.feed.clone(), now }).await;
     assert!(matches!(refused, Err(tipcast::engine::EngineError::FeedDamaged(_))), "{refused:?}");
-    assert_eq!(t.engine.run_due(&other, now).await.unwrap().handled.len(), 1);
-    let turn = t.engine.claim_due(vec![], 9, now).await.unwrap();
+    assert_eq!(t.engine.run(RunDue { feed: other.clone(), now }).await.unwrap().handled.len(), 1);
+    let turn = t.engine.run(ClaimDue { over: vec![], max: 9, now }).await.unwrap();
     assert!(turn.feeds.is_empty() && turn.next_in_ms.is_none(), "nobody spins on it: {turn:?}");
 }
 
@@ -116,7 +121,7 @@ async fn entries_that_tipcast_did_not_write_are_put_away_and_hold_up_nobody() {
         t.pass(rest_after(tries));
         assert_eq!(t.work().await.len(), 3);
     }
-    let dead = t.engine.dead(&t.feed).await.unwrap();
+    let dead = t.engine.run(ListDeadDue { feed: t.feed.clone() }).await.unwrap();
     assert_eq!((dead.len(), dead[0].kind_word()), (3, "unknown"), "{dead:?}");
     let left: u64 = redis::cmd("EXISTS").arg(&due).query(&mut redis).unwrap();
     assert_eq!(left, 0);
@@ -126,11 +131,11 @@ async fn entries_that_tipcast_did_not_write_are_put_away_and_hold_up_nobody() {
 async fn when_everything_was_shown_nothing_is_left_of_the_queue() {
     let corner = Corner::new();
     let engine = node(&corner).await;
-    schedule(&*engine, &[later("g1", 1), later("g2", 1), later("g3", 600_000)]).await;
-    let id = "g3".parse().unwrap();
-    engine.unschedule(&feed(), &id, Millis::now()).await.unwrap();
+    schedule(&engine, &[later("g1", 1), later("g2", 1), later("g3", 600_000)]).await;
+    let id: tipcast::domain::GiftId = "g3".parse().unwrap();
+    engine.run(CancelScheduled { feed: feed(), id: id.clone(), now: Millis::now() }).await.unwrap();
     let work = tipcast::work::due::DueLoop::start(engine.clone(), Default::default(), &Default::default());
-    wait_for_seq(&*engine, 2).await;
+    wait_for_seq(&engine, 2).await;
     let since = Instant::now();
     loop {
         let pattern = format!("{}*", corner.prefix);
@@ -154,7 +159,9 @@ async fn nodes_that_divide_the_index_differently_show_everything() {
     let one = node(&corner).await;
     let feeds: Vec<FeedId> = (0..12).map(|n| format!("room{n}").parse().unwrap()).collect();
     for feed in &feeds {
-        many.publish(feed, vec![later("g1", 1).parse()], Millis::now()).await.unwrap();
+        many.run(Publish { feed: feed.clone(), gifts: vec![later("g1", 1).parse()], now: Millis::now() })
+            .await
+            .unwrap();
     }
     drop(many);
     // The node that knows one part looks into the others, one each time that it finds nothing.
@@ -163,6 +170,6 @@ async fn nodes_that_divide_the_index_differently_show_everything() {
         work.step(Millis::now()).await.unwrap();
         sleep(Duration::from_millis(2)).await;
     }
-    let heads = one.heads(&feeds).await.unwrap();
+    let heads = one.run(ReadHeads { feeds: feeds.to_vec() }).await.unwrap();
     assert!(heads.iter().flatten().filter(|head| head.at.seq == 1).count() == feeds.len(), "{heads:?}");
 }

@@ -6,13 +6,12 @@ mod outages;
 mod showing;
 mod steps;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 use tipcast::domain::{FeedId, Millis, Outcome, PolicyPatch};
-use tipcast::engine::redis::{RedisEngine, RedisOptions};
-use tipcast::engine::{Engine, PolicyChange};
+use tipcast::engine::redis::RedisOptions;
+use tipcast::engine::{Engine, PolicyChange, Publish, ReadHeads, ReadSnapshot, SetPolicy};
 use tokio::time::{Instant, sleep};
 
 use crate::support::case::{PATIENCE, head_of};
@@ -29,36 +28,39 @@ fn feed() -> FeedId {
 }
 
 /// A node's engine without its loop.
-async fn node(corner: &Corner) -> Arc<RedisEngine> {
+async fn node(corner: &Corner) -> Engine {
     node_with(corner, |_| ()).await
 }
 
-async fn node_with(corner: &Corner, change: impl FnOnce(&mut RedisOptions)) -> Arc<RedisEngine> {
+async fn node_with(corner: &Corner, change: impl FnOnce(&mut RedisOptions)) -> Engine {
     let mut options =
         RedisOptions { prefix: corner.prefix.clone(), ..RedisOptions::new(corner.server.url()) };
     change(&mut options);
-    RedisEngine::open(options).await.unwrap()
+    Engine::redis(options).await.unwrap()
 }
 
 /// Every gift a row, and all of them in the list.
-async fn roomy(engine: &dyn Engine) {
+async fn roomy(engine: &Engine) {
     let raw = serde_json::value::to_raw_value(&json!({"capacity": 100, "dedup": "off"})).unwrap();
     let patch = PolicyPatch::parse(&raw).unwrap();
-    engine.set_policy(&feed(), PolicyChange::Merge(patch), Millis::now()).await.unwrap();
+    engine
+        .run(SetPolicy { feed: feed(), change: PolicyChange::Merge(patch), now: Millis::now() })
+        .await
+        .unwrap();
 }
 
-async fn schedule(engine: &dyn Engine, gifts: &[GiftSpec]) {
+async fn schedule(engine: &Engine, gifts: &[GiftSpec]) {
     for part in gifts.chunks(100) {
         let gifts = part.iter().map(GiftSpec::parse).collect();
-        for outcome in engine.publish(&feed(), gifts, Millis::now()).await.unwrap() {
+        for outcome in engine.run(Publish { feed: feed(), gifts, now: Millis::now() }).await.unwrap() {
             assert!(matches!(outcome, Outcome::Scheduled(_)), "{outcome:?}");
         }
     }
 }
 
 /// The users of the list, oldest first: whose gifts were shown, in order.
-async fn shown(engine: &dyn Engine) -> Vec<String> {
-    let rows = engine.snapshot(&feed(), Millis::now()).await.unwrap().rows;
+async fn shown(engine: &Engine) -> Vec<String> {
+    let rows = engine.run(ReadSnapshot { feed: feed(), now: Millis::now() }).await.unwrap().rows;
     let user = |json: &str| {
         serde_json::from_str::<serde_json::Value>(json).unwrap()["id"].as_str().unwrap().to_owned()
     };
@@ -66,7 +68,7 @@ async fn shown(engine: &dyn Engine) -> Vec<String> {
 }
 
 /// Waits until so many changes were made; how long that took.
-async fn wait_for_seq(engine: &dyn Engine, seq: u64) -> Duration {
+async fn wait_for_seq(engine: &Engine, seq: u64) -> Duration {
     let since = Instant::now();
     loop {
         if let Ok(head) = head_of(engine, &feed()).await
@@ -75,7 +77,11 @@ async fn wait_for_seq(engine: &dyn Engine, seq: u64) -> Duration {
             assert_eq!(head.at.seq, seq, "once each");
             return since.elapsed();
         }
-        assert!(since.elapsed() < 2 * PATIENCE, "not all is shown: {:?}", engine.heads(&[feed()]).await);
+        assert!(
+            since.elapsed() < 2 * PATIENCE,
+            "not all is shown: {:?}",
+            engine.run(ReadHeads { feeds: vec![feed()] }).await
+        );
         sleep(Duration::from_millis(5)).await;
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tipcast::domain::{GiftId, Millis};
-use tipcast::engine::{DueDone, DueStore};
+use tipcast::engine::{CancelScheduled, ClaimDue, DueDone, RunDue};
 use tipcast::work::due::{DueLoop, DueOptions};
 
 use super::*;
@@ -20,13 +20,13 @@ fn gifts(count: usize, ms: impl Fn(usize) -> u64) -> Vec<GiftSpec> {
 async fn two_nodes_show_every_gift_once_and_in_order() {
     let corner = Corner::new();
     let (a, b) = (node(&corner).await, node(&corner).await);
-    roomy(&*a).await;
+    roomy(&a).await;
     let loops = [&a, &b].map(|node| DueLoop::start(node.clone(), DueOptions::default(), &Default::default()));
     let all = gifts(90, |n| 100 + n as u64 * 5);
-    schedule(&*a, &all[..50]).await;
-    schedule(&*b, &all[50..]).await;
-    wait_for_seq(&*a, 90).await;
-    let users = shown(&*a).await;
+    schedule(&a, &all[..50]).await;
+    schedule(&b, &all[50..]).await;
+    wait_for_seq(&a, 90).await;
+    let users = shown(&a).await;
     assert_eq!(users.len(), 90);
     for work in loops {
         work.stop().await;
@@ -40,9 +40,9 @@ async fn what_one_node_was_told_the_other_shows_at_its_time() {
     let work =
         DueLoop::start(works, DueOptions { longest_sleep: Duration::from_secs(60) }, &Default::default());
     // Until the loop has looked once, so that it sleeps.
-    schedule(&*deaf, &[later("far", 600_000)]).await;
-    schedule(&*deaf, &[later("g1", 200)]).await;
-    let took = wait_for_seq(&*deaf, 1).await;
+    schedule(&deaf, &[later("far", 600_000)]).await;
+    schedule(&deaf, &[later("g1", 200)]).await;
+    let took = wait_for_seq(&deaf, 1).await;
     assert!(took < Duration::from_secs(5), "woken over Redis, not after its sleep: {took:?}");
     work.stop().await;
 }
@@ -53,19 +53,19 @@ async fn a_node_that_dies_anywhere_in_its_turn_loses_and_repeats_nothing() {
     for point in ["after it took the turn", "in the middle of the work", "before it gave the turn back"] {
         let corner = Corner::new();
         let (victim, survivor) = (node(&corner).await, node(&corner).await);
-        roomy(&*victim).await;
-        schedule(&*victim, &gifts(90, |_| 1)).await;
+        roomy(&victim).await;
+        schedule(&victim, &gifts(90, |_| 1)).await;
         let turn = loop {
-            let turn = victim.claim_due(vec![], 10, Millis::now()).await.unwrap();
+            let turn = victim.run(ClaimDue { over: vec![], max: 10, now: Millis::now() }).await.unwrap();
             if !turn.feeds.is_empty() {
                 break turn;
             }
         };
-        let taken = survivor.claim_due(vec![], 10, Millis::now()).await.unwrap();
+        let taken = survivor.run(ClaimDue { over: vec![], max: 10, now: Millis::now() }).await.unwrap();
         assert!(taken.feeds.is_empty(), "a turn is one node's");
         let runs = ["after it took the turn", "in the middle of the work"].iter().position(|p| *p == point);
         for _ in 0..runs.unwrap_or(2) {
-            victim.run_due(&feed(), Millis::now()).await.unwrap();
+            victim.run(RunDue { feed: feed(), now: Millis::now() }).await.unwrap();
         }
         drop((victim, turn));
         let work = DueLoop::start(
@@ -73,9 +73,9 @@ async fn a_node_that_dies_anywhere_in_its_turn_loses_and_repeats_nothing() {
             DueOptions { longest_sleep: Duration::from_secs(60) },
             &Default::default(),
         );
-        let took = wait_for_seq(&*survivor, 90).await;
+        let took = wait_for_seq(&survivor, 90).await;
         assert!(took < Duration::from_secs(3), "{point}: {took:?}");
-        let users = shown(&*survivor).await;
+        let users = shown(&survivor).await;
         assert!(users.is_sorted() && users.len() == 90, "{point}: {users:?}");
         work.stop().await;
     }
@@ -85,37 +85,39 @@ async fn a_node_that_dies_anywhere_in_its_turn_loses_and_repeats_nothing() {
 async fn a_turn_given_back_late_does_not_hide_what_came_meanwhile() {
     let corner = Corner::new();
     let (slow, quick) = (node(&corner).await, node(&corner).await);
-    schedule(&*slow, &[later("g1", 1)]).await;
+    schedule(&slow, &[later("g1", 1)]).await;
     let token = loop {
-        if let Some(it) = slow.claim_due(vec![], 10, Millis::now()).await.unwrap().feeds.pop() {
+        if let Some(it) =
+            slow.run(ClaimDue { over: vec![], max: 10, now: Millis::now() }).await.unwrap().feeds.pop()
+        {
             break it.token;
         }
     };
     // A turn may come a moment before the entry's time.
     let run = loop {
-        let run = slow.run_due(&feed(), Millis::now()).await.unwrap();
+        let run = slow.run(RunDue { feed: feed(), now: Millis::now() }).await.unwrap();
         if !run.handled.is_empty() {
             break run;
         }
     };
     assert_eq!((run.handled.len(), run.next), (1, None));
     // It saw an empty queue; now something comes.
-    schedule(&*quick, &[later("g2", 50)]).await;
+    schedule(&quick, &[later("g2", 50)]).await;
     let over = DueDone { feed: feed(), token, next: None };
-    slow.claim_due(vec![over.clone()], 0, Millis::now()).await.unwrap();
+    slow.run(ClaimDue { over: vec![over.clone()], max: 0, now: Millis::now() }).await.unwrap();
     let work = DueLoop::start(
         quick.clone(),
         DueOptions { longest_sleep: Duration::from_secs(60) },
         &Default::default(),
     );
-    wait_for_seq(&*quick, 2).await;
+    wait_for_seq(&quick, 2).await;
     // Said again much later it changes nothing either.
-    schedule(&*quick, &[later("g3", 300)]).await;
-    slow.claim_due(vec![over], 0, Millis::now()).await.unwrap();
-    wait_for_seq(&*quick, 3).await;
+    schedule(&quick, &[later("g3", 300)]).await;
+    slow.run(ClaimDue { over: vec![over], max: 0, now: Millis::now() }).await.unwrap();
+    wait_for_seq(&quick, 3).await;
     // Nothing is left in the index once nothing that was announced can still come.
     let since = Instant::now();
-    while quick.claim_due(vec![], 0, Millis::now()).await.unwrap().waiting > 0 {
+    while quick.run(ClaimDue { over: vec![], max: 0, now: Millis::now() }).await.unwrap().waiting > 0 {
         assert!(since.elapsed() < Duration::from_secs(20), "the feed stays in the index");
         sleep(Duration::from_millis(20)).await;
     }
@@ -126,22 +128,22 @@ async fn a_turn_given_back_late_does_not_hide_what_came_meanwhile() {
 async fn a_cancel_and_a_show_at_the_same_time_have_one_winner() {
     let corner = Corner::new();
     let (a, b) = (node(&corner).await, node(&corner).await);
-    roomy(&*a).await;
+    roomy(&a).await;
     let all = gifts(60, |n| 20 + n as u64 * 3);
-    schedule(&*a, &all).await;
+    schedule(&a, &all).await;
     let work = DueLoop::start(a.clone(), DueOptions::default(), &Default::default());
     let mut cancelled = vec![];
     for n in 0..60 {
         let id: GiftId = format!("g{n:04}").parse().unwrap();
         sleep(Duration::from_millis(3)).await;
         if let tipcast::engine::Unscheduled::Cancelled(_) =
-            b.unschedule(&feed(), &id, Millis::now()).await.unwrap()
+            b.run(CancelScheduled { feed: feed(), id: id.clone(), now: Millis::now() }).await.unwrap()
         {
             cancelled.push(id.to_string());
         }
     }
-    wait_for_seq(&*a, 60 - cancelled.len() as u64).await;
-    let users = shown(&*a).await;
+    wait_for_seq(&a, 60 - cancelled.len() as u64).await;
+    let users = shown(&a).await;
     assert!(users.iter().all(|user| !cancelled.contains(user)), "shown and cancelled");
     assert_eq!(users.len() + cancelled.len(), 60);
     work.stop().await;

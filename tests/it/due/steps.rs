@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tipcast::domain::Millis;
-use tipcast::engine::DUE_BATCH;
+use tipcast::engine::{DUE_BATCH, Publish, ReadHeads};
 use tipcast::work::due::{DueOptions, DueWork, Rest};
 
 use super::later;
@@ -63,11 +63,14 @@ async fn a_backlog_of_one_feed_does_not_keep_another_waiting(mut t: Case) {
     }
     t.pass(500);
     let quiet = fresh_feed();
-    t.engine.publish(&quiet, vec![later("q", 10).parse()], t.now).await.unwrap();
+    t.engine
+        .run(Publish { feed: quiet.clone(), gifts: vec![later("q", 10).parse()], now: t.now })
+        .await
+        .unwrap();
     t.pass(10);
     let mut work = work(&t);
     work.step(t.now).await.unwrap();
-    let heads = t.engine.heads(&[quiet, t.feed.clone()]).await.unwrap();
+    let heads = t.engine.run(ReadHeads { feeds: vec![quiet, t.feed.clone()] }).await.unwrap();
     assert_eq!((heads[0].as_ref().unwrap().at.seq, heads[1].as_ref().unwrap().at.seq), (1, DUE_BATCH as u64));
     t.list().await;
 }

@@ -1,12 +1,12 @@
 //! A clock that is set under load, forward and back: the caller's `now` is the only one that counts, and what is
 //! forgotten by age waits until the clock has been steady.
 
-use std::sync::Arc;
-
 use tempfile::TempDir;
 use tipcast::domain::{Ask, FeedId, GroupId, Hook, HookScope, Millis, Outcome, Reader, Start};
-use tipcast::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
-use tipcast::engine::{Engine, ReportLimits};
+use tipcast::engine::embedded::EmbeddedOptions;
+use tipcast::engine::{
+    ClaimEntries, ClaimJobs, Engine, ListScheduled, Publish, ReadGroup, ReportLimits, RunDue, SwapWebhook,
+};
 
 use crate::support::gifts::{GiftSpec, gift};
 use crate::support::readers::{of_feed, spec};
@@ -15,7 +15,7 @@ const DAY: i64 = 86_400_000;
 const HOUR: i64 = 3_600_000;
 
 struct Bench {
-    engine: Arc<dyn Engine>,
+    engine: Engine,
     feed: FeedId,
     begun: Millis,
     _dir: TempDir,
@@ -24,8 +24,7 @@ struct Bench {
 fn open() -> Bench {
     let dir = TempDir::new().unwrap();
     let reports = ReportLimits { ledger_max: 100, max_age_ms: 1_000, ..ReportLimits::default() };
-    let engine =
-        EmbeddedEngine::open(EmbeddedOptions { reports, ..EmbeddedOptions::new(dir.path()) }).unwrap();
+    let engine = Engine::embedded(EmbeddedOptions { reports, ..EmbeddedOptions::new(dir.path()) }).unwrap();
     Bench { engine, feed: "show".parse().unwrap(), begun: Millis(1_800_000_000_000), _dir: dir }
 }
 
@@ -36,14 +35,22 @@ impl Bench {
     }
 
     async fn give(&self, spec: &GiftSpec, now: Millis) -> Outcome {
-        self.engine.publish(&self.feed, vec![spec.parse()], now).await.unwrap().remove(0)
+        self.engine
+            .run(Publish { feed: self.feed.clone(), gifts: vec![spec.parse()], now })
+            .await
+            .unwrap()
+            .remove(0)
     }
 
     /// More gifts than the engine takes without looking for what it could forget.
     async fn load(&self, name: &str, now: Millis) {
         for batch in 0..80 {
             let gifts = (0..128).map(|n| gift(&format!("{name}-{batch}-{n}")).by(&format!("u{n}")).parse());
-            let outcomes = self.engine.publish(&self.feed, gifts.collect(), now).await.unwrap();
+            let outcomes = self
+                .engine
+                .run(Publish { feed: self.feed.clone(), gifts: gifts.collect(), now })
+                .await
+                .unwrap();
             assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::New(_))));
         }
     }
@@ -57,18 +64,18 @@ impl Bench {
 async fn a_scheduled_gift_wakes_the_loop_by_the_clock_of_its_own_call() {
     let t = open();
     t.give(&gift("first"), t.at(0)).await;
-    let mut wakes = t.engine.wakes();
+    let mut wakes = t.engine.due_wakes();
     for (idle, id) in [(3_000, "a"), (HOUR, "b"), (-HOUR, "c"), (2 * DAY, "d")] {
         let now = t.at(idle);
         let later = gift(id).with("delay_ms", serde_json::json!(500));
         assert!(matches!(t.give(&later, now).await, Outcome::Scheduled(_)));
-        let page = t.engine.scheduled(&t.feed, None, 9).await.unwrap();
+        let page = t.engine.run(ListScheduled { feed: t.feed.clone(), after: None, max: 9 }).await.unwrap();
         if page.gifts[0].gift.id.as_str() == id {
             assert_eq!(wakes.next().await, 500, "after {idle} ms");
         }
-        let run = t.engine.run_due(&t.feed, now.plus(499)).await.unwrap();
+        let run = t.engine.run(RunDue { feed: t.feed.clone(), now: now.plus(499) }).await.unwrap();
         assert_eq!(run.handled.len(), 0, "not early");
-        let run = t.engine.run_due(&t.feed, now.plus(500)).await.unwrap();
+        let run = t.engine.run(RunDue { feed: t.feed.clone(), now: now.plus(500) }).await.unwrap();
         assert_eq!((run.handled.len(), run.handled[0].late_ms), (1, 0), "not late");
     }
 }
@@ -95,13 +102,26 @@ async fn nothing_unread_is_cut_by_a_clock_that_was_set() {
     let t = open();
     let group: GroupId = "g".parse().unwrap();
     let ask = Ask { max: 1_000, lease_ms: 1_000, from: Start::Start };
-    t.engine.take(&t.feed, &group, ask, t.at(0)).await.unwrap();
+    t.engine
+        .run(ClaimEntries { feed: t.feed.clone(), group: group.clone(), ask, now: t.at(0) })
+        .await
+        .unwrap();
     t.give(&gift("unread"), t.at(0)).await;
     t.load("forward", t.at(2 * DAY)).await;
     t.load("back", t.at(2)).await;
-    let view = t.engine.group(&t.feed, &group, t.at(3)).await.unwrap().unwrap();
+    let view = t
+        .engine
+        .run(ReadGroup { feed: t.feed.clone(), group: group.clone(), now: t.at(3) })
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!((view.lost, view.lag), (0, 2 * 80 * 128 + 1));
-    let taken = t.engine.take(&t.feed, &group, ask, t.at(3)).await.unwrap().unwrap();
+    let taken = t
+        .engine
+        .run(ClaimEntries { feed: t.feed.clone(), group: group.clone(), ask, now: t.at(3) })
+        .await
+        .unwrap()
+        .unwrap();
     assert!(taken.entries[0].entry.gift.contains("unread"));
 }
 
@@ -110,12 +130,20 @@ async fn a_webhook_is_not_an_hour_late_because_the_clock_went_an_hour_back() {
     let t = open();
     t.give(&gift("first"), t.at(0)).await;
     let key = of_feed(&t.feed, "w");
-    t.engine.swap_hook(&key, None, Some(Hook::new(spec(), t.at(0))), t.at(0)).await.unwrap();
+    t.engine
+        .run(SwapWebhook { key: key.clone(), was: None, to: Some(Hook::new(spec(), t.at(0))), now: t.at(0) })
+        .await
+        .unwrap();
     t.give(&gift("second"), t.at(10)).await;
-    let turn = t.engine.claim_jobs(vec![], 9, 30_000, t.at(-HOUR)).await.unwrap();
+    let turn =
+        t.engine.run(ClaimJobs { over: vec![], max: 9, lease_ms: 30_000, now: t.at(-HOUR) }).await.unwrap();
     assert!(turn.jobs.is_empty());
     assert!(turn.next_in_ms.unwrap() <= 1_100, "{turn:?}");
-    let turn = t.engine.claim_jobs(vec![], 9, 30_000, t.at(-HOUR + 1_100)).await.unwrap();
+    let turn = t
+        .engine
+        .run(ClaimJobs { over: vec![], max: 9, lease_ms: 30_000, now: t.at(-HOUR + 1_100) })
+        .await
+        .unwrap();
     assert_eq!(turn.jobs.len(), 1);
     assert!(matches!((&turn.jobs[0].job.reader, &key.scope), (Reader::Hook(_), HookScope::Feed(_))));
 }

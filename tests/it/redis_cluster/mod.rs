@@ -14,8 +14,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tipcast::domain::{Answer, FeedId, Millis, Outcome, Position};
-use tipcast::engine::redis::{RedisEngine, RedisOptions};
-use tipcast::engine::{Engine, EngineError, FeedStore, Missed, Notice, Shards, Subscription};
+use tipcast::engine::redis::RedisOptions;
+use tipcast::engine::{
+    Engine, EngineError, Missed, Notice, ProbeStore, Publish, ReadChanges, ReadSnapshot, Shards, Subscribe,
+    Subscription,
+};
 use tokio::task::JoinHandle;
 
 use crate::support::cluster::Cluster;
@@ -29,21 +32,21 @@ fn rounds() -> usize {
     std::env::var("CLUSTER_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
-async fn engine_on(url: String) -> Arc<RedisEngine> {
-    RedisEngine::open(RedisOptions::new(url)).await.unwrap()
+async fn engine_on(url: String) -> Engine {
+    Engine::redis(RedisOptions::new(url)).await.unwrap()
 }
 
 /// Posts a gift that is a row of its own.
-async fn post(engine: &RedisEngine, feed: &FeedId, id: &str) -> Result<Answer, EngineError> {
+async fn post(engine: &Engine, feed: &FeedId, id: &str) -> Result<Answer, EngineError> {
     let gift = gift(id).kind(id).parse();
-    match engine.publish(feed, vec![gift], Millis::now()).await?.remove(0) {
+    match engine.run(Publish { feed: feed.clone(), gifts: vec![gift], now: Millis::now() }).await?.remove(0) {
         Outcome::New(answer) | Outcome::Duplicate(answer) => Ok(answer),
         other => panic!("wanted it taken, got {other:?}"),
     }
 }
 
 /// Posts it until it is taken, as a producer does; when that was.
-async fn insist(engine: &RedisEngine, feed: &FeedId, id: &str) -> Instant {
+async fn insist(engine: &Engine, feed: &FeedId, id: &str) -> Instant {
     let since = Instant::now();
     loop {
         match post(engine, feed, id).await {
@@ -55,10 +58,13 @@ async fn insist(engine: &RedisEngine, feed: &FeedId, id: &str) -> Instant {
 }
 
 /// Posts a gift that was taken before, until there is an answer: it must be known.
-async fn is_known(engine: &RedisEngine, feed: &FeedId, id: &str) {
+async fn is_known(engine: &Engine, feed: &FeedId, id: &str) {
     let since = Instant::now();
     loop {
-        match engine.publish(feed, vec![gift(id).kind(id).parse()], Millis::now()).await {
+        match engine
+            .run(Publish { feed: feed.clone(), gifts: vec![gift(id).kind(id).parse()], now: Millis::now() })
+            .await
+        {
             Ok(outcomes) if matches!(outcomes[0], Outcome::Duplicate(_)) => return,
             Ok(outcomes) => panic!("{id} was answered and is lost: {outcomes:?}"),
             Err(error) => assert!(since.elapsed() < PATIENCE, "{feed} is not answered: {error}"),
@@ -68,10 +74,10 @@ async fn is_known(engine: &RedisEngine, feed: &FeedId, id: &str) {
 }
 
 /// Waits until the engine's shards are like this.
-async fn has_shards(engine: &RedisEngine, shards: Shards) {
+async fn has_shards(engine: &Engine, shards: Shards) {
     let since = Instant::now();
     loop {
-        let told = engine.probe().await;
+        let told = engine.run(ProbeStore).await;
         if told == Ok(shards) {
             return;
         }
@@ -92,7 +98,7 @@ struct Producer {
 }
 
 impl Producer {
-    fn start(engine: &Arc<RedisEngine>, feed: &FeedId) -> Producer {
+    fn start(engine: &Engine, feed: &FeedId) -> Producer {
         let (stop, engine, feed) = (Arc::new(AtomicBool::new(false)), engine.clone(), feed.clone());
         let stopped = stop.clone();
         let task = tokio::spawn(async move {
@@ -123,16 +129,16 @@ impl Producer {
 
 /// A watcher that takes changes only in order, and asks for what it missed, as `live` does.
 struct Follower {
-    engine: Arc<RedisEngine>,
+    engine: Engine,
     feed: FeedId,
     subscription: Subscription,
     at: Position,
 }
 
 impl Follower {
-    async fn start(engine: &Arc<RedisEngine>, feed: &FeedId) -> Follower {
-        let subscription = engine.subscribe(feed).await.unwrap();
-        let at = engine.snapshot(feed, Millis::now()).await.unwrap().at;
+    async fn start(engine: &Engine, feed: &FeedId) -> Follower {
+        let subscription = engine.run(Subscribe { feed: feed.clone() }).await.unwrap();
+        let at = engine.run(ReadSnapshot { feed: feed.clone(), now: Millis::now() }).await.unwrap().at;
         Follower { engine: engine.clone(), feed: feed.clone(), subscription, at }
     }
 
@@ -164,7 +170,11 @@ impl Follower {
     }
 
     async fn catch_up(&mut self) {
-        match self.engine.changes(&self.feed, &self.at, 10_000).await {
+        match self
+            .engine
+            .run(ReadChanges { feed: self.feed.clone(), since: self.at.clone(), max: 10_000 })
+            .await
+        {
             Ok(Missed::Changes(changes)) => {
                 for change in changes {
                     assert_eq!(change.seq, self.at.seq + 1, "history has no gap");
@@ -172,7 +182,9 @@ impl Follower {
                 }
             }
             Ok(Missed::NotCovered) => {
-                if let Ok(list) = self.engine.snapshot(&self.feed, Millis::now()).await {
+                if let Ok(list) =
+                    self.engine.run(ReadSnapshot { feed: self.feed.clone(), now: Millis::now() }).await
+                {
                     self.at = list.at;
                 }
             }

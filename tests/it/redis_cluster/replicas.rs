@@ -3,10 +3,11 @@
 use super::*;
 use crate::support::cluster::Sentinels;
 use crate::support::redis_server::RedisServer;
+use tipcast::engine::ProbeStore;
 
-async fn waiting_for(url: String, replicas: usize) -> Arc<RedisEngine> {
+async fn waiting_for(url: String, replicas: usize) -> Engine {
     let options = RedisOptions { wait_replicas: replicas, ..RedisOptions::new(url) };
-    RedisEngine::open(options).await.unwrap()
+    Engine::redis(options).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -18,7 +19,7 @@ async fn without_replicas_nothing_is_answered_and_a_retry_is_safe() {
         let refused = post(&engine, &feed, "a").await;
         assert!(matches!(refused, Err(EngineError::NotReplicated(_))), "{refused:?}");
     }
-    assert!(engine.probe().await.is_err(), "red while too few replicas are there");
+    assert!(engine.run(ProbeStore).await.is_err(), "red while too few replicas are there");
     let _replica = RedisServer::replica_of(&primary);
     let since = Instant::now();
     let answer = loop {
@@ -69,7 +70,7 @@ async fn every_answered_gift_is_known_after_sentinels_chose_another() {
 }
 
 /// Four who post until they are refused.
-fn until_refused(engine: &Arc<RedisEngine>, feed: &FeedId) -> Vec<JoinHandle<Vec<String>>> {
+fn until_refused(engine: &Engine, feed: &FeedId) -> Vec<JoinHandle<Vec<String>>> {
     let post_all = |n: usize| {
         let (engine, feed) = (engine.clone(), feed.clone());
         tokio::spawn(async move {

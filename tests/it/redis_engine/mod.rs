@@ -19,8 +19,10 @@ use serde_json::value::RawValue;
 use tipcast::domain::{
     Answer, Change, Dedup, FeedId, Gift, MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch, Position, Status,
 };
-use tipcast::engine::redis::{RedisEngine, RedisOptions};
-use tipcast::engine::{Engine, EngineError, FeedStore, Missed, Notice, PolicyChange, Subscription};
+use tipcast::engine::redis::RedisOptions;
+use tipcast::engine::{
+    Engine, EngineError, Missed, Notice, PolicyChange, Publish, ReadSnapshot, Subscription,
+};
 
 use crate::support::redis_server::RedisServer;
 
@@ -29,9 +31,9 @@ const NOW: Millis = Millis(1_800_000_000_000);
 /// How long a test waits for what must come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-async fn engine_on(server: &RedisServer) -> Arc<RedisEngine> {
+async fn engine_on(server: &RedisServer) -> Engine {
     let options = RedisOptions { store_clock: false, ..RedisOptions::new(server.url()) };
-    RedisEngine::open(options).await.unwrap()
+    Engine::redis(options).await.unwrap()
 }
 
 fn feed() -> FeedId {
@@ -48,8 +50,8 @@ fn gift(id: &str) -> Gift {
     gift_of(json!({"id": id, "user": {"id": "ann", "name": "Ann"}, "gift": {"id": id, "name": "Rose"}}))
 }
 
-async fn post(engine: &RedisEngine, id: &str) -> Answer {
-    new(engine.publish(&feed(), vec![gift(id)], NOW).await.unwrap().remove(0))
+async fn post(engine: &Engine, id: &str) -> Answer {
+    new(engine.run(Publish { feed: feed(), gifts: vec![gift(id)], now: NOW }).await.unwrap().remove(0))
 }
 
 fn new(outcome: Outcome) -> Answer {
@@ -59,12 +61,12 @@ fn new(outcome: Outcome) -> Answer {
     }
 }
 
-async fn at(engine: &RedisEngine) -> Position {
-    engine.snapshot(&feed(), NOW).await.unwrap().at
+async fn at(engine: &Engine) -> Position {
+    engine.run(ReadSnapshot { feed: feed(), now: NOW }).await.unwrap().at
 }
 
-async fn ids(engine: &RedisEngine) -> Vec<String> {
-    let rows = engine.snapshot(&feed(), NOW).await.unwrap().rows;
+async fn ids(engine: &Engine) -> Vec<String> {
+    let rows = engine.run(ReadSnapshot { feed: feed(), now: NOW }).await.unwrap().rows;
     rows.iter()
         .map(|row| serde_json::from_str::<serde_json::Value>(&row.gift).unwrap()["id"].to_string())
         .collect()
@@ -91,10 +93,10 @@ async fn told_lost(subscription: &mut Subscription) {
 }
 
 /// Calls until it works.
-async fn heals(engine: &RedisEngine, id: &str) -> Answer {
+async fn heals(engine: &Engine, id: &str) -> Answer {
     let since = Instant::now();
     loop {
-        match engine.publish(&feed(), vec![gift(id)], NOW).await {
+        match engine.run(Publish { feed: feed(), gifts: vec![gift(id)], now: NOW }).await {
             Ok(mut outcomes) => match outcomes.remove(0) {
                 Outcome::New(answer) | Outcome::Duplicate(answer) => return answer,
                 other => panic!("{other:?}"),

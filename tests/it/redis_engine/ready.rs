@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::support::dice::{Dice, seeds};
-use tipcast::engine::ReportLimits;
 use tipcast::engine::record::{entry_extra, push_body};
 use tipcast::engine::redis::scripts;
+use tipcast::engine::{Publish, ReportLimits, SetPolicy};
 
 /// A key's type, content and milliseconds to live.
 type Key = (String, Vec<String>, i64);
@@ -182,12 +182,14 @@ async fn ready_made_texts_leave_in_every_key_what_the_script_leaves_that_makes_t
         let ledger_max = dice.of(&[40, 10_000]);
         let reports = ReportLimits { ledger_max, ..ReportLimits::default() };
         let options = || RedisOptions { store_clock: false, reports, ..RedisOptions::new(server.url()) };
-        let nodes =
-            [RedisEngine::open(options()).await.unwrap(), RedisEngine::open(options()).await.unwrap()];
+        let nodes = [Engine::redis(options()).await.unwrap(), Engine::redis(options()).await.unwrap()];
         let own_policy = dice.one_in(2);
         let patch = if own_policy { patch } else { PolicyPatch::default() };
         if own_policy {
-            nodes[0].set_policy(&feed(), PolicyChange::Merge(patch.clone()), NOW).await.unwrap();
+            nodes[0]
+                .run(SetPolicy { feed: feed(), change: PolicyChange::Merge(patch.clone()), now: NOW })
+                .await
+                .unwrap();
         }
         let policy = Policy::default().with(&patch);
         let mut now = NOW;
@@ -201,7 +203,7 @@ async fn ready_made_texts_leave_in_every_key_what_the_script_leaves_that_makes_t
             let node = &nodes[usize::from(dice.one_in(5))];
             let before = stored(&server);
             run(&server, &["SLOWLOG", "RESET"]);
-            let outcomes = node.publish(&feed(), gifts.clone(), now).await.unwrap();
+            let outcomes = node.run(Publish { feed: feed(), gifts: gifts.clone(), now }).await.unwrap();
             assert!(outcomes.iter().all(|it| matches!(it, Outcome::New(_))), "seed {seed}: {outcomes:?}");
             let wrote_last = last_scripts(&server).first().cloned();
             if wrote_last != Some(sha(&scripts::READY_PUBLISH)) {
@@ -297,13 +299,21 @@ async fn two_nodes_that_post_in_turn_cost_two_runs_a_gift_and_never_lose_one() {
 async fn nodes_that_post_to_one_feed_at_the_same_time_take_every_gift_once() {
     let server = RedisServer::start();
     let options = || RedisOptions::new(server.url());
-    let nodes = [RedisEngine::open(options()).await.unwrap(), RedisEngine::open(options()).await.unwrap()];
+    let nodes = [Engine::redis(options()).await.unwrap(), Engine::redis(options()).await.unwrap()];
     let mut calls = tokio::task::JoinSet::new();
     for n in 0..200usize {
         let engine = nodes[n % 2].clone();
         calls.spawn(async move {
-            let answer = engine.publish(&feed(), vec![gift(&format!("g{n}"))], NOW).await.unwrap().remove(0);
-            let again = engine.publish(&feed(), vec![gift(&format!("g{n}"))], NOW).await.unwrap().remove(0);
+            let answer = engine
+                .run(Publish { feed: feed(), gifts: vec![gift(&format!("g{n}"))], now: NOW })
+                .await
+                .unwrap()
+                .remove(0);
+            let again = engine
+                .run(Publish { feed: feed(), gifts: vec![gift(&format!("g{n}"))], now: NOW })
+                .await
+                .unwrap()
+                .remove(0);
             let answer = new(answer);
             assert!(matches!(&again, Outcome::Duplicate(same) if same.at == answer.at), "{again:?}");
             answer.at.seq

@@ -5,13 +5,11 @@ mod claims;
 mod dead;
 mod webhooks;
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 use tipcast::domain::Policy;
 use tipcast::engine::Engine;
-use tipcast::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
-use tipcast::engine::redis::{RedisEngine, RedisOptions};
+use tipcast::engine::embedded::EmbeddedOptions;
+use tipcast::engine::redis::RedisOptions;
 
 use crate::support::api::{Api, Said};
 use crate::support::app::Backing;
@@ -80,16 +78,16 @@ fn kind(said: &Said, status: u16) -> String {
 }
 
 /// An engine on a store that no gateway runs on just now.
-async fn engine_on(backing: &Backing) -> Arc<dyn Engine> {
+async fn engine_on(backing: &Backing) -> Engine {
     let defaults = Policy::default();
     match backing {
         Backing::Folder(dir) => {
-            EmbeddedEngine::open(EmbeddedOptions { defaults, ..EmbeddedOptions::new(dir.path()) }).unwrap()
+            Engine::embedded(EmbeddedOptions { defaults, ..EmbeddedOptions::new(dir.path()) }).unwrap().into()
         }
         Backing::Redis(corner, url) => {
             let prefix = corner.prefix.clone();
             let options = RedisOptions { prefix, defaults, ..RedisOptions::new(url.clone()) };
-            RedisEngine::open(options).await.unwrap()
+            Engine::redis(options).await.unwrap()
         }
     }
 }

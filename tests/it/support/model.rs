@@ -13,14 +13,15 @@ use tipcast::domain::{
 };
 use tipcast::engine::Revocation;
 use tipcast::engine::{
-    Count, DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueStore, DueTurn, Engine, EngineError,
-    FeedStore, Head, Missed, Notice, Notices, PolicyChange, ReportLimits, SCHEDULED_MAX, ScheduledGift,
-    ScheduledPage, Shards, Snapshot, Subscription, Unscheduled, Wait, Wakes,
+    Count, DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueTurn, EngineError, Head, Missed,
+    Notice, Notices, PolicyChange, ReportLimits, SCHEDULED_MAX, ScheduledGift, ScheduledPage, Snapshot,
+    Subscription, Unscheduled, Wakes,
 };
 use tokio::sync::broadcast;
 
 mod drops;
 mod moderation;
+mod operations;
 mod reports;
 mod requests;
 mod review;
@@ -424,32 +425,28 @@ fn newest(row: &mut Row, gift: &Gift) {
     }
 }
 
-fn done<'a, T: Send + 'a>(value: T) -> Wait<'a, T> {
-    Box::pin(std::future::ready(Ok::<T, EngineError>(value)))
-}
-
-impl FeedStore for Model {
-    fn publish<'a>(&'a self, feed: &'a FeedId, gifts: Vec<Gift>, now: Millis) -> Wait<'a, Vec<Outcome>> {
+impl Model {
+    pub(crate) fn publish(&self, feed: &FeedId, gifts: Vec<Gift>, now: Millis) -> Vec<Outcome> {
         let most = self.scheduled_max;
-        done(self.on(feed, |f, policy| gifts.iter().map(|g| f.publish(g, &policy, now, most)).collect()))
+        self.on(feed, |f, policy| gifts.iter().map(|g| f.publish(g, &policy, now, most)).collect())
     }
 
-    fn retract<'a>(&'a self, feed: &'a FeedId, row: &'a RowId, now: Millis) -> Wait<'a, Option<Position>> {
-        done(self.on(feed, |f, policy| {
+    pub(crate) fn retract(&self, feed: &FeedId, row: &RowId, now: Millis) -> Option<Position> {
+        self.on(feed, |f, policy| {
             f.sweep(&policy, now);
             let at = f.rows.iter().position(|known| known.id == *row)?;
             f.rows.remove(at);
             f.record(Op::Remove { row: row.clone(), reason: RemoveReason::Retracted }, &policy);
             Some(f.at.clone())
-        }))
+        })
     }
 
-    fn policy<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Policy> {
-        done(self.on(feed, |_, policy| policy))
+    pub(crate) fn policy(&self, feed: &FeedId) -> Policy {
+        self.on(feed, |_, policy| policy)
     }
 
-    fn set_policy<'a>(&'a self, feed: &'a FeedId, change: PolicyChange, now: Millis) -> Wait<'a, Policy> {
-        done(self.on(feed, |f, old| {
+    pub(crate) fn set_policy(&self, feed: &FeedId, change: PolicyChange, now: Millis) -> Policy {
+        self.on(feed, |f, old| {
             f.sweep(&old, now);
             f.overrides = match change {
                 PolicyChange::Replace(patch) => f.overrides.replaced(&patch),
@@ -464,11 +461,11 @@ impl FeedStore for Model {
             f.tell();
             f.out.tell(&Notice::Policy);
             new
-        }))
+        })
     }
 
-    fn snapshot<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Snapshot> {
-        done(self.on(feed, |f, policy| {
+    pub(crate) fn snapshot(&self, feed: &FeedId, now: Millis) -> Snapshot {
+        self.on(feed, |f, policy| {
             f.sweep(&policy, now);
             Snapshot {
                 at: f.at.clone(),
@@ -481,92 +478,69 @@ impl FeedStore for Model {
                 goals: f.goals.clone(),
                 now,
             }
-        }))
+        })
     }
 
-    fn changes<'a>(&'a self, feed: &'a FeedId, since: &'a Position, max: usize) -> Wait<'a, Missed> {
-        done(self.on(feed, |f, _| {
+    pub(crate) fn changes(&self, feed: &FeedId, since: &Position, max: usize) -> Missed {
+        self.on(feed, |f, _| {
             if since.epoch != f.at.epoch || since.seq > f.at.seq || since.seq < f.floor {
                 return Missed::NotCovered;
             }
             Missed::Changes(f.log.iter().skip(since.seq as usize).take(max).cloned().collect())
-        }))
+        })
     }
 
-    fn heads<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Result<Head, EngineError>>> {
+    pub(crate) fn heads(&self, feeds: &[FeedId]) -> Vec<Result<Head, EngineError>> {
         let head = |f: &mut Feed, _| Ok(Head { at: f.at.clone(), tag: f.tag });
-        done(feeds.iter().map(|feed| self.on(feed, head)).collect())
+        feeds.iter().map(|feed| self.on(feed, head)).collect()
     }
 
-    fn subscribe<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Subscription> {
-        done(self.on(feed, |f, _| f.out.subscribe()))
+    pub(crate) fn subscribe(&self, feed: &FeedId) -> Subscription {
+        self.on(feed, |f, _| f.out.subscribe())
     }
 
-    fn known(&self, feed: &FeedId) -> Option<Position> {
+    pub(crate) fn known(&self, feed: &FeedId) -> Option<Position> {
         Some(self.on(feed, |f, _| f.at.clone()))
     }
 }
 
-impl DueStore for Model {
-    fn scheduled<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        after: Option<DuePlace>,
-        max: usize,
-    ) -> Wait<'a, ScheduledPage> {
-        done(self.on(feed, |f, _| {
+impl Model {
+    pub(crate) fn scheduled(&self, feed: &FeedId, after: Option<DuePlace>, max: usize) -> ScheduledPage {
+        self.on(feed, |f, _| {
             let rest = f.later.iter().filter(|it| after.is_none_or(|after| it.place > after));
             let gifts: Vec<_> = rest.clone().take(max).cloned().collect();
             let next = gifts.last().map(|it| it.place).filter(|_| rest.count() > max);
             ScheduledPage { gifts, next }
-        }))
+        })
     }
 
-    fn unschedule<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, Unscheduled> {
-        done(self.on(feed, |f, policy| f.unschedule(id, &policy, now)))
+    pub(crate) fn unschedule(&self, feed: &FeedId, id: &GiftId, now: Millis) -> Unscheduled {
+        self.on(feed, |f, policy| f.unschedule(id, &policy, now))
     }
 
-    fn dead<'a>(&'a self, _: &'a FeedId) -> Wait<'a, Vec<DeadDue>> {
-        done(vec![])
+    pub(crate) fn dead(&self, _: &FeedId) -> Vec<DeadDue> {
+        vec![]
     }
 
-    fn claim_due(&self, _: Vec<DueDone>, max: usize, now: Millis) -> Wait<'_, DueTurn> {
+    pub(crate) fn claim_due(&self, _: Vec<DueDone>, max: usize, now: Millis) -> DueTurn {
         let feeds = self.feeds.lock().unwrap();
         let mut all: Vec<_> =
             feeds.iter().filter_map(|(name, feed)| Some((feed.first()?, name.clone()))).collect();
         all.sort();
         let (due, rest): (Vec<_>, Vec<_>) = all.iter().cloned().partition(|(at, _)| *at <= now);
         let turn = |(_, feed)| DueFeed { feed, token: String::new(), reclaimed: false };
-        done(DueTurn {
+        DueTurn {
             feeds: due.into_iter().take(max).map(turn).collect(),
             next_in_ms: rest.first().map(|(at, _)| at.since(now)),
             waiting: all.len() as u64,
-        })
+        }
     }
 
-    fn run_due<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, DueRun> {
-        done(self.on(feed, |f, policy| f.run_due(&policy, now)))
+    pub(crate) fn run_due(&self, feed: &FeedId, now: Millis) -> DueRun {
+        self.on(feed, |f, policy| f.run_due(&policy, now))
     }
 
-    fn wakes(&self) -> Wakes {
+    pub(crate) fn wakes(&self) -> Wakes {
         Wakes::new(self.wakes.subscribe())
-    }
-}
-
-impl Engine for Model {
-    fn probe(&self) -> Wait<'_, Shards> {
-        done(Shards::WHOLE)
-    }
-
-    fn probe_feed<'a>(&'a self, _: &'a FeedId) -> Wait<'a, ()> {
-        done(())
-    }
-
-    fn close(&self) -> Wait<'_, ()> {
-        done(())
-    }
-
-    fn name(&self) -> &'static str {
-        "model"
     }
 }

@@ -5,7 +5,10 @@ use tipcast::domain::{
     Ask, Cursor, DeadLetter, Delivery, Entry, EntryStatus, FeedId, GroupId, GroupView, Handed, Hook, HookKey,
     HookScope, HookSpec, Job, Reader, Replay, Start, Taken,
 };
-use tipcast::engine::{JobDone, JobLease, JobTurn, ReportLimits, Save, Swapped, Want, Work};
+use tipcast::engine::{
+    AckEntries, ClaimEntries, ClaimJobs, JobDone, JobLease, JobTurn, ListDeadLetters, NackEntries, OpenJob,
+    ReadGroup, ReplayDeadLetters, ReportLimits, Save, SaveJob, SwapWebhook, Swapped, Want, Work,
+};
 
 use super::case::Case;
 
@@ -93,7 +96,11 @@ impl Case {
 
     /// A claim of a group that may be there or not.
     pub async fn ask(&mut self, group: &str, ask: Ask) -> Option<Taken> {
-        let taken = self.engine.take(&self.feed, &group_of(group), ask, self.now).await.unwrap()?;
+        let taken = self
+            .engine
+            .run(ClaimEntries { feed: self.feed.clone(), group: group_of(group), ask, now: self.now })
+            .await
+            .unwrap()?;
         let numbers = cursors(&taken.entries);
         assert!(numbers.is_sorted_by(|a, b| a < b), "in the ledger's order: {numbers:?}");
         Some(taken)
@@ -106,12 +113,28 @@ impl Case {
 
     /// Acknowledges.
     pub async fn ack(&mut self, group: &str, cursors: &[Cursor]) -> Option<u64> {
-        self.engine.ack(&self.feed, &group_of(group), cursors, self.now).await.unwrap()
+        self.engine
+            .run(AckEntries {
+                feed: self.feed.clone(),
+                group: group_of(group),
+                cursors: cursors.to_vec(),
+                now: self.now,
+            })
+            .await
+            .unwrap()
     }
 
     /// Gives back.
     pub async fn nack(&mut self, group: &str, cursors: &[Cursor]) -> Option<u64> {
-        self.engine.nack(&self.feed, &group_of(group), cursors, self.now).await.unwrap()
+        self.engine
+            .run(NackEntries {
+                feed: self.feed.clone(),
+                group: group_of(group),
+                cursors: cursors.to_vec(),
+                now: self.now,
+            })
+            .await
+            .unwrap()
     }
 
     /// Claims and acknowledges whatever there is.
@@ -123,7 +146,10 @@ impl Case {
 
     /// How a group stands.
     pub async fn group(&mut self, group: &str) -> Option<GroupView> {
-        self.engine.group(&self.feed, &group_of(group), self.now).await.unwrap()
+        self.engine
+            .run(ReadGroup { feed: self.feed.clone(), group: group_of(group), now: self.now })
+            .await
+            .unwrap()
     }
 
     /// lag, pending and dead.
@@ -134,12 +160,20 @@ impl Case {
 
     /// A reader's dead letters.
     pub async fn letters(&mut self, reader: &Reader) -> Vec<DeadLetter> {
-        self.engine.letters(&self.feed, reader).await.unwrap()
+        self.engine.run(ListDeadLetters { feed: self.feed.clone(), reader: reader.clone() }).await.unwrap()
     }
 
     /// Sends dead letters again.
     pub async fn replay(&mut self, reader: &Reader, which: Replay) -> u64 {
-        self.engine.replay(&self.feed, reader, &which, self.now).await.unwrap()
+        self.engine
+            .run(ReplayDeadLetters {
+                feed: self.feed.clone(),
+                reader: reader.clone(),
+                which: which.clone(),
+                now: self.now,
+            })
+            .await
+            .unwrap()
     }
 
     /// Posts gifts of different people, so that each is accepted.
@@ -164,7 +198,7 @@ impl Case {
 
     /// Swaps a webhook.
     pub async fn swap(&mut self, key: &HookKey, was: Option<u64>, to: Option<Hook>) -> Swapped {
-        self.engine.swap_hook(key, was, to, self.now).await.unwrap()
+        self.engine.run(SwapWebhook { key: key.clone(), was, to, now: self.now }).await.unwrap()
     }
 
     /// A webhook's work in this case's feed.
@@ -174,7 +208,7 @@ impl Case {
 
     /// Jobs whose time has come.
     pub async fn turn(&mut self, over: Vec<JobDone>) -> JobTurn {
-        self.engine.claim_jobs(over, 100, TURN_MS, self.now).await.unwrap()
+        self.engine.run(ClaimJobs { over, max: 100, lease_ms: TURN_MS, now: self.now }).await.unwrap()
     }
 
     /// The only job whose time has come.
@@ -191,12 +225,12 @@ impl Case {
 
     /// What a webhook has to send.
     pub async fn open_job(&mut self, key: &HookKey) -> Option<Work> {
-        self.engine.open_job(&self.job(key), WANT, self.now).await.unwrap()
+        self.engine.run(OpenJob { job: self.job(key), want: WANT, now: self.now }).await.unwrap()
     }
 
     /// Keeps what was done.
     pub async fn save_job(&mut self, key: &HookKey, save: Save) -> Option<Work> {
-        self.engine.save_job(&self.job(key), save, WANT, self.now).await.unwrap()
+        self.engine.run(SaveJob { job: self.job(key), save, want: WANT, now: self.now }).await.unwrap()
     }
 
     /// Finishes whatever a webhook has to send.

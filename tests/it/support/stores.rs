@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, Weak};
 
 use tempfile::TempDir;
 use tipcast::domain::{Epoch, Policy};
-use tipcast::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
-use tipcast::engine::redis::{RedisEngine, RedisOptions};
+use tipcast::engine::embedded::EmbeddedOptions;
+use tipcast::engine::redis::RedisOptions;
 use tipcast::engine::{Engine, ReportLimits};
 
 use super::cluster::Cluster;
@@ -109,24 +109,24 @@ impl Store {
     }
 
     /// An engine on this store, with the contract's default policy.
-    pub async fn open(&self) -> Arc<dyn Engine> {
+    pub async fn open(&self) -> Engine {
         self.open_keeping(ReportLimits::default()).await
     }
 
     /// [`Store::open`], keeping so much of what happened.
-    pub async fn open_keeping(&self, reports: ReportLimits) -> Arc<dyn Engine> {
+    pub async fn open_keeping(&self, reports: ReportLimits) -> Engine {
         let defaults = Policy::default();
         match self {
             Store::Model(model) => {
                 model.keep(reports);
-                model.clone()
+                Engine::of_test(model.clone())
             }
             Store::Embedded(dir) => {
                 // Cases own the clock, which may run as they like.
                 let steady_for = std::time::Duration::ZERO;
                 let options =
                     EmbeddedOptions { defaults, reports, steady_for, ..EmbeddedOptions::new(dir.path()) };
-                EmbeddedEngine::open(options).unwrap()
+                Engine::embedded(options).unwrap()
             }
             Store::Redis(Corner { server, prefix }) => redis(server.url(), prefix, defaults, reports).await,
             Store::Cluster(cluster, prefix) => redis(cluster.url(), prefix, defaults, reports).await,
@@ -134,8 +134,8 @@ impl Store {
     }
 }
 
-async fn redis(url: String, prefix: &str, defaults: Policy, reports: ReportLimits) -> Arc<dyn Engine> {
+async fn redis(url: String, prefix: &str, defaults: Policy, reports: ReportLimits) -> Engine {
     let (prefix, store_clock) = (prefix.to_owned(), false);
     let options = RedisOptions { prefix, store_clock, defaults, reports, ..RedisOptions::new(url) };
-    RedisEngine::open(options).await.unwrap()
+    Engine::redis(options).await.unwrap()
 }

@@ -7,6 +7,7 @@ use super::{ask, ranking, totals};
 use crate::support::case::Case;
 use crate::support::gifts::gift;
 use crate::support::stores::{Corner, Store};
+use tipcast::engine::ReadLeaders;
 
 const DAY: i64 = 1_799_971_200_000;
 
@@ -59,7 +60,8 @@ async fn what_an_older_version_counted_on_redis_goes_on() {
     assert_eq!((by_units[0].clone(), by_units[17].clone()), (("u20".into(), 20), ("u3".into(), 3)));
     assert_eq!(by_units[18].0, "ann", "who came to three after u3");
     let user = LeadersAsk { user: Some("u2".into()), limit: 1, ..ask(Period::All, "EUR") };
-    let view = t.engine.leaders(&t.feed, user, t.now).await.unwrap().unwrap();
+    let view =
+        t.engine.run(ReadLeaders { feed: t.feed.clone(), ask: user, now: t.now }).await.unwrap().unwrap();
     assert_eq!(view.user, Some((3, 1)), "ann has five, and u1 came to one before");
     // A gift joins what was counted before, and another day begins where the old runs go on.
     t.post(gift("b").by("u2").count(9)).await;

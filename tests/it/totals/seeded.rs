@@ -12,6 +12,7 @@ use crate::support::case::Case;
 use crate::support::dice::{Dice, seeds};
 use crate::support::gifts::{GiftSpec, gift};
 use crate::support::stores::Store;
+use tipcast::engine::BeginSession;
 
 const STEPS: u32 = 60;
 
@@ -123,7 +124,10 @@ async fn play(store: Store, seed: u64) {
             13 => {
                 shows += 1;
                 t.pass(1);
-                t.engine.begin_session(&t.feed, format!("show {}", shows / 2), t.now).await.unwrap();
+                t.engine
+                    .run(BeginSession { feed: t.feed.clone(), id: format!("show {}", shows / 2), now: t.now })
+                    .await
+                    .unwrap();
                 if shows == 1 || shows % 2 == 0 {
                     session = t.now;
                 }

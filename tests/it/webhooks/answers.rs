@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::support::receiver::{Delivery as Came, OK, Reply};
+use tipcast::engine::ReplayDeadLetters;
 
 on_both![
     what_fails_is_sent_again_as_it_was,
@@ -36,8 +37,8 @@ async fn what_fails_is_sent_again_as_it_was(store: Store) {
     let node = Node::with(&store, |options| options.timeout = Duration::from_millis(700)).await;
     for (n, receiver) in receivers.iter().enumerate() {
         let feed = format!("show{n}");
-        roomy(&*node.engine, &feed).await;
-        set(&*node.engine, &key(&feed, "game"), spec(receiver.url("game"))).await;
+        roomy(&node.engine, &feed).await;
+        set(&node.engine, &key(&feed, "game"), spec(receiver.url("game"))).await;
         node.give(&feed, &ids("g", 3)).await;
         receiver.wait_for("the first attempt", |got| got.len() == 1).await;
         // Does not join what is under way.
@@ -88,7 +89,7 @@ async fn gone_disables_until_it_is_set_again(store: Store) {
     assert!(disabled.last_error.unwrap().text.contains("410"));
     node.give("show", &ids("more", 1)).await;
     assert_eq!(receiver.got().len(), 1);
-    set(&*node.engine, &hook, spec(receiver.url("game"))).await;
+    set(&node.engine, &hook, spec(receiver.url("game"))).await;
     let all: Vec<_> = ids("g", 2).into_iter().chain(ids("more", 1)).collect();
     assert_eq!(receiver.wait_for_gifts(3).await, all, "what waited is sent");
     assert_eq!(node.metric("tipcast_webhook_disabled_total"), 1.0);
@@ -107,8 +108,8 @@ async fn a_time_that_was_asked_for_is_kept(store: Store) {
 async fn what_is_given_up_is_a_dead_letter_and_can_be_sent_again(store: Store) {
     let receiver = Receiver::that(|_| Reply::Status(503, "retry-after: 1")).await;
     let (node, hook) = (Node::with(&store, |options| options.give_up_ms = 1_000).await, key("show", "game"));
-    roomy(&*node.engine, "show").await;
-    set(&*node.engine, &hook, spec(receiver.url("game"))).await;
+    roomy(&node.engine, "show").await;
+    set(&node.engine, &hook, spec(receiver.url("game"))).await;
     node.give("show", &ids("g", 2)).await;
     let dead = node.wait_for_dead("show", &hook, 2).await;
     assert!(dead[0].reason.contains("503") && dead[0].attempts >= 2, "{dead:?}");
@@ -116,13 +117,27 @@ async fn what_is_given_up_is_a_dead_letter_and_can_be_sent_again(store: Store) {
     node.give("show", &ids("next", 1)).await;
     receiver.wait_for_gifts(1).await;
     let which = tipcast::domain::Replay::Only(vec![dead[1].entry.cursor]);
-    let replayed = node.engine.replay(&named("show"), &hook.reader(), &which, Millis::now()).await.unwrap();
+    let replayed = node
+        .engine
+        .run(ReplayDeadLetters {
+            feed: named("show"),
+            reader: hook.reader(),
+            which: which.clone(),
+            now: Millis::now(),
+        })
+        .await
+        .unwrap();
     assert_eq!(replayed, 1);
     assert_eq!(receiver.wait_for_gifts(2).await, ["next0", "g1"]);
     node.wait_for_dead("show", &hook, 1).await;
     let replayed = node
         .engine
-        .replay(&named("show"), &hook.reader(), &tipcast::domain::Replay::All, Millis::now())
+        .run(ReplayDeadLetters {
+            feed: named("show"),
+            reader: hook.reader(),
+            which: tipcast::domain::Replay::All.clone(),
+            now: Millis::now(),
+        })
         .await;
     assert_eq!(replayed.unwrap(), 1);
     assert_eq!(receiver.wait_for_gifts(3).await, ["next0", "g1", "g0"]);
@@ -133,9 +148,9 @@ async fn what_is_given_up_is_a_dead_letter_and_can_be_sent_again(store: Store) {
 async fn what_is_too_old_for_best_effort_is_dropped_and_counted(store: Store) {
     let receiver = Receiver::that(first(vec![Reply::Status(500, "")])).await;
     let (node, hook) = (Node::on(&store).await, key("show", "game"));
-    roomy(&*node.engine, "show").await;
+    roomy(&node.engine, "show").await;
     let delivery = Delivery::BestEffort;
-    set(&*node.engine, &hook, HookSpec { delivery, max_age_ms: 1_000, ..spec(receiver.url("game")) }).await;
+    set(&node.engine, &hook, HookSpec { delivery, max_age_ms: 1_000, ..spec(receiver.url("game")) }).await;
     node.give("show", &ids("old", 3)).await;
     receiver.wait_for("the first attempt", |got| got.len() == 1).await;
     node.wait_for_hook(&hook, "its trouble is told", |hook| hook.last_error.is_some()).await;
@@ -154,8 +169,8 @@ async fn private_addresses_are_not_reached_unless_allowed(store: Store) {
     let receiver = Receiver::start().await;
     let node = Node::with(&store, |options| options.allow_private = false).await;
     let by_name = receiver.url("game").replace("127.0.0.1", "localhost");
-    set(&*node.engine, &key("a", "number"), spec(receiver.url("game"))).await;
-    set(&*node.engine, &key("b", "name"), spec(by_name)).await;
+    set(&node.engine, &key("a", "number"), spec(receiver.url("game"))).await;
+    set(&node.engine, &key("b", "name"), spec(by_name)).await;
     for (feed, name) in [("a", "number"), ("b", "name")] {
         node.give(feed, &ids("g", 1)).await;
         let hook = node.wait_for_hook(&key(feed, name), "it is told", |hook| hook.last_error.is_some()).await;
@@ -169,12 +184,12 @@ async fn what_never_works_is_disabled(store: Store) {
     let receiver = Receiver::that(|_| Reply::Status(503, "retry-after: 1")).await;
     let (node, hook) =
         (Node::with(&store, |options| options.disable_after_ms = 1_500).await, key("show", "game"));
-    set(&*node.engine, &hook, spec(receiver.url("game"))).await;
+    set(&node.engine, &hook, spec(receiver.url("game"))).await;
     node.give("show", &ids("g", 1)).await;
     let told = node.wait_for_hook(&hook, "it is disabled", |it| it.state == HookState::Disabled).await;
     let text = told.last_error.unwrap().text;
     assert!(text.contains("nothing has worked") && text.contains("503"), "{text}");
     receiver.answers(|_| OK);
-    set(&*node.engine, &hook, spec(receiver.url("game"))).await;
+    set(&node.engine, &hook, spec(receiver.url("game"))).await;
     receiver.wait_for_gifts(1).await;
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::support::receiver::{OK, signature};
+use tipcast::engine::{Publish, ReadWebhook, SetPolicy, SwapWebhook};
 
 on_both![
     everything_arrives_once_in_order_and_signed,
@@ -33,7 +34,7 @@ async fn a_webhook_starts_with_what_comes_after_it(store: Store) {
     let receiver = Receiver::start().await;
     let node = Node::on(&store).await;
     node.give("show", &ids("before", 3)).await;
-    set(&*node.engine, &key("show", "game"), spec(receiver.url("game"))).await;
+    set(&node.engine, &key("show", "game"), spec(receiver.url("game"))).await;
     node.give("show", &ids("after", 2)).await;
     assert_eq!(receiver.wait_for_gifts(2).await, ids("after", 2));
 }
@@ -42,7 +43,7 @@ async fn a_webhook_of_all_feeds_gets_each_feed_by_itself(store: Store) {
     let receiver = Receiver::start().await;
     let node = Node::on(&store).await;
     node.give("old", &ids("before", 1)).await;
-    set(&*node.engine, &key("*", "game"), spec(receiver.url("game"))).await;
+    set(&node.engine, &key("*", "game"), spec(receiver.url("game"))).await;
     for feed in ["a", "b", "old"] {
         node.give(feed, &ids(&format!("{feed}-"), 3)).await;
     }
@@ -60,7 +61,7 @@ async fn a_secret_that_was_replaced_still_signs(store: Store) {
     let receiver = Receiver::start().await;
     let (node, key) = one_hook(&store, &receiver, 10).await;
     let to = HookSpec { secret: OTHER.into(), ..spec(receiver.url("game")) };
-    set(&*node.engine, &key, to).await;
+    set(&node.engine, &key, to).await;
     node.give("show", &ids("g", 1)).await;
     receiver.wait_for_gifts(1).await;
     let delivery = &receiver.got()[0];
@@ -72,7 +73,7 @@ async fn a_secret_that_was_replaced_still_signs(store: Store) {
 async fn entries_are_gathered_up_to_batch_max_and_no_longer_than_batch_ms(store: Store) {
     let receiver = Receiver::start().await;
     let (node, key) = one_hook(&store, &receiver, 10).await;
-    set(&*node.engine, &key, HookSpec { batch_ms: 300, batch_max: 10, ..spec(receiver.url("game")) }).await;
+    set(&node.engine, &key, HookSpec { batch_ms: 300, batch_max: 10, ..spec(receiver.url("game")) }).await;
     let since = Instant::now();
     node.give("show", &ids("g", 3)).await;
     let got = receiver.wait_for("the batch", |got| !got.is_empty()).await;
@@ -83,16 +84,20 @@ async fn entries_are_gathered_up_to_batch_max_and_no_longer_than_batch_ms(store:
 async fn a_webhook_that_is_deleted_gets_nothing_more(store: Store) {
     let (receiver, other) = (Receiver::start().await, Receiver::start().await);
     let (node, gone) = one_hook(&store, &receiver, 10).await;
-    set(&*node.engine, &key("show", "other"), spec(other.url("other"))).await;
+    set(&node.engine, &key("show", "other"), spec(other.url("other"))).await;
     node.give("show", &ids("a", 1)).await;
     receiver.wait_for_gifts(1).await;
     let version = node.hook(&gone).await.version;
-    let swapped = node.engine.swap_hook(&gone, Some(version), None, Millis::now()).await.unwrap();
+    let swapped = node
+        .engine
+        .run(SwapWebhook { key: gone.clone(), was: Some(version), to: None, now: Millis::now() })
+        .await
+        .unwrap();
     assert_eq!(swapped, Swapped::Done);
     node.give("show", &ids("b", 1)).await;
     other.wait_for_gifts(2).await;
     assert_eq!(receiver.gifts(), ids("a", 1));
-    assert_eq!(node.engine.hook(&gone).await.unwrap(), None);
+    assert_eq!(node.engine.run(ReadWebhook { key: gone.clone() }).await.unwrap(), None);
 }
 
 async fn suppressed_gifts_are_delivered_and_tests_are_not(store: Store) {
@@ -100,10 +105,10 @@ async fn suppressed_gifts_are_delivered_and_tests_are_not(store: Store) {
     let node = Node::on(&store).await;
     let patch = serde_json::value::to_raw_value(&json!({"dedup": "drop"})).unwrap();
     let patch = PolicyChange::Merge(PolicyPatch::parse(&patch).unwrap());
-    node.engine.set_policy(&named("show"), patch, Millis::now()).await.unwrap();
-    set(&*node.engine, &key("show", "game"), spec(receiver.url("game"))).await;
+    node.engine.run(SetPolicy { feed: named("show"), change: patch, now: Millis::now() }).await.unwrap();
+    set(&node.engine, &key("show", "game"), spec(receiver.url("game"))).await;
     let gifts = vec![gift("a").parse(), gift("t").test().parse(), gift("b").parse()];
-    node.engine.publish(&named("show"), gifts, Millis::now()).await.unwrap();
+    node.engine.run(Publish { feed: named("show"), gifts, now: Millis::now() }).await.unwrap();
     assert_eq!(receiver.wait_for_gifts(2).await, ["a", "b"]);
     let statuses: Vec<_> = receiver
         .got()

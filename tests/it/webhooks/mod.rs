@@ -14,7 +14,9 @@ use serde_json::json;
 use tipcast::domain::{
     DeadLetter, Delivery, FeedId, Hook, HookKey, HookScope, HookSpec, HookState, Millis, PolicyPatch,
 };
-use tipcast::engine::{Engine, PolicyChange, Swapped};
+use tipcast::engine::{
+    Engine, ListDeadLetters, PolicyChange, Publish, ReadWebhook, SetPolicy, SwapWebhook, Swapped,
+};
 use tipcast::metrics::Metrics;
 use tipcast::work::reports::{ReportLoop, ReportOptions};
 use tokio::time::{Instant, sleep};
@@ -39,7 +41,7 @@ use on_both;
 
 /// A node: its engine and its loop.
 struct Node {
-    engine: Arc<dyn Engine>,
+    engine: Engine,
     metrics: Arc<Metrics>,
     _loop: ReportLoop,
 }
@@ -70,12 +72,12 @@ impl Node {
     async fn give(&self, feed: &str, ids: &[String]) {
         for part in ids.chunks(100) {
             let gifts = part.iter().map(|id| GiftSpec::parse(&gift(id).by(id))).collect();
-            self.engine.publish(&named(feed), gifts, Millis::now()).await.unwrap();
+            self.engine.run(Publish { feed: named(feed), gifts, now: Millis::now() }).await.unwrap();
         }
     }
 
     async fn hook(&self, key: &HookKey) -> Hook {
-        self.engine.hook(key).await.unwrap().unwrap()
+        self.engine.run(ReadWebhook { key: key.clone() }).await.unwrap().unwrap()
     }
 
     /// Waits until a webhook is as it should be.
@@ -95,7 +97,8 @@ impl Node {
     async fn wait_for_dead(&self, feed: &str, key: &HookKey, count: usize) -> Vec<DeadLetter> {
         let since = Instant::now();
         loop {
-            let dead = self.engine.letters(&named(feed), &key.reader()).await.unwrap();
+            let dead =
+                self.engine.run(ListDeadLetters { feed: named(feed), reader: key.reader() }).await.unwrap();
             if dead.len() == count {
                 return dead;
             }
@@ -130,21 +133,27 @@ fn spec(url: String) -> HookSpec {
 }
 
 /// Sets a webhook, new or not.
-async fn set(engine: &dyn Engine, key: &HookKey, spec: HookSpec) {
-    let (known, now) = (engine.hook(key).await.unwrap(), Millis::now());
+async fn set(engine: &Engine, key: &HookKey, spec: HookSpec) {
+    let (known, now) = (engine.run(ReadWebhook { key: key.clone() }).await.unwrap(), Millis::now());
     let to = match &known {
         None => Hook::new(spec, now),
         Some(hook) => hook.set(spec, 60_000, now),
     };
-    let swapped = engine.swap_hook(key, known.map(|hook| hook.version), Some(to), now).await.unwrap();
+    let swapped = engine
+        .run(SwapWebhook { key: key.clone(), was: known.map(|hook| hook.version), to: Some(to), now })
+        .await
+        .unwrap();
     assert_eq!(swapped, Swapped::Done);
 }
 
 /// Every gift a row of its own.
-async fn roomy(engine: &dyn Engine, feed: &str) {
+async fn roomy(engine: &Engine, feed: &str) {
     let raw = serde_json::value::to_raw_value(&json!({"dedup": "off"})).unwrap();
     let patch = PolicyPatch::parse(&raw).unwrap();
-    engine.set_policy(&named(feed), PolicyChange::Merge(patch), Millis::now()).await.unwrap();
+    engine
+        .run(SetPolicy { feed: named(feed), change: PolicyChange::Merge(patch), now: Millis::now() })
+        .await
+        .unwrap();
 }
 
 /// A node with a webhook of the feed `show` at this endpoint.
@@ -156,8 +165,8 @@ async fn one_hook(store: &Store, receiver: &Receiver, batch_max: u64) -> (Node, 
 
 async fn set_hook(node: &Node, receiver: &Receiver, batch_max: u64) -> HookKey {
     let key = key("show", "game");
-    roomy(&*node.engine, "show").await;
-    set(&*node.engine, &key, HookSpec { batch_max, ..spec(receiver.url("game")) }).await;
+    roomy(&node.engine, "show").await;
+    set(&node.engine, &key, HookSpec { batch_max, ..spec(receiver.url("game")) }).await;
     key
 }
 

@@ -1,22 +1,20 @@
 //! A Redis that restarts, and a node that loses its way to it.
 
 use std::sync::Arc;
-use tipcast::engine::FeedStore;
 
-use tipcast::engine::redis::{RedisEngine, RedisOptions};
+use tipcast::engine::redis::RedisOptions;
 
 use super::*;
 use crate::support::proxy::{Mode, Proxy};
 use crate::support::redis_server::RedisServer;
+use tipcast::engine::Publish;
 
-async fn engine_at(url: String) -> Arc<RedisEngine> {
+async fn engine_at(url: String) -> Engine {
     let call_timeout = Duration::from_millis(500);
-    RedisEngine::open(RedisOptions { call_timeout, prefix: "w:".into(), ..RedisOptions::new(url) })
-        .await
-        .unwrap()
+    Engine::redis(RedisOptions { call_timeout, prefix: "w:".into(), ..RedisOptions::new(url) }).await.unwrap()
 }
 
-fn deliver(engine: &Arc<RedisEngine>) -> ReportLoop {
+fn deliver(engine: &Engine) -> ReportLoop {
     let timeout = Duration::from_millis(500);
     let options = ReportOptions { allow_private: true, timeout, ..ReportOptions::default() };
     let (metrics, tracer) = (Arc::new(Metrics::default()), Arc::default());
@@ -24,9 +22,13 @@ fn deliver(engine: &Arc<RedisEngine>) -> ReportLoop {
 }
 
 /// Gives a gift, again and again until it is taken: its id makes that harmless.
-async fn give(engine: &RedisEngine, id: &str) {
+async fn give(engine: &Engine, id: &str) {
     let since = Instant::now();
-    while engine.publish(&named("show"), vec![gift(id).by(id).parse()], Millis::now()).await.is_err() {
+    while engine
+        .run(Publish { feed: named("show"), gifts: vec![gift(id).by(id).parse()], now: Millis::now() })
+        .await
+        .is_err()
+    {
         assert!(since.elapsed() < PATIENCE, "it does not come back");
         sleep(Duration::from_millis(5)).await;
     }
@@ -37,9 +39,9 @@ async fn a_redis_that_restarts_with_its_file_in_the_middle_loses_nothing() {
     let mut server = RedisServer::durable();
     let receiver = Receiver::start().await;
     let engine = engine_at(server.url()).await;
-    roomy(&*engine, "show").await;
-    set(&*engine, &key("show", "game"), HookSpec { batch_max: 4, ..spec(receiver.url("game")) }).await;
-    set(&*engine, &key("*", "all"), HookSpec { batch_max: 4, ..spec(receiver.url("all")) }).await;
+    roomy(&engine, "show").await;
+    set(&engine, &key("show", "game"), HookSpec { batch_max: 4, ..spec(receiver.url("game")) }).await;
+    set(&engine, &key("*", "all"), HookSpec { batch_max: 4, ..spec(receiver.url("all")) }).await;
     let _deliveries = deliver(&engine);
     let wanted = ids("g", 60);
     for (n, id) in wanted.iter().enumerate() {
@@ -66,8 +68,8 @@ async fn what_a_node_without_its_redis_was_at_is_done_by_another() {
     let receiver = Receiver::start().await;
     let (stuck, other) =
         (engine_at(format!("redis://{}/", proxy.address)).await, engine_at(server.url()).await);
-    roomy(&*other, "show").await;
-    set(&*other, &key("show", "game"), HookSpec { batch_max: 4, ..spec(receiver.url("game")) }).await;
+    roomy(&other, "show").await;
+    set(&other, &key("show", "game"), HookSpec { batch_max: 4, ..spec(receiver.url("game")) }).await;
     let _first = deliver(&stuck);
     give(&other, "g0").await;
     receiver.wait_for_gifts(1).await;

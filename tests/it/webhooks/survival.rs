@@ -1,11 +1,10 @@
 //! Nodes that die: between any two steps of a delivery, and by kill -9 at any moment.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use tipcast::domain::{Ask, Cursor, GroupId, GroupView, HookId, Job, Reader, Replay, Taken};
-use tipcast::engine::{
-    EngineError, JobDone, JobStore, JobTurn, LedgerStore, Save, Wait, Wakes, Want, WebhookStore, Work,
-};
+use tipcast::engine::EngineError;
+use tipcast::engine::test_store::{Interception, Interceptor};
+use tipcast::metrics::labels;
 
 use super::*;
 use crate::support::app::Backing;
@@ -18,128 +17,50 @@ on_both![a_node_that_dies_between_any_two_steps_loses_nothing];
 /// The store as a node sees it that dies with one of its calls: that one fails, before or after the store has
 /// done it, and so do all that follow.
 struct Mortal {
-    store: Arc<dyn Engine>,
     /// Calls up to and with the last one.
     left: AtomicUsize,
     /// Whether the store still does the last one.
     done: bool,
+    /// The last one is under way, and is still done.
+    dies_after: AtomicBool,
 }
 
-impl Mortal {
-    fn call<'a, T: Send + 'a>(&'a self, call: Wait<'a, T>) -> Wait<'a, T> {
-        Box::pin(async move {
-            let dead = || Err(EngineError::Unavailable("this node is dead".into()));
-            let left = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
-            match left {
-                Ok(1) if self.done => {
-                    call.await?;
-                    dead()
-                }
-                Ok(2..) => call.await,
-                _ => dead(),
+impl Interceptor for Mortal {
+    fn before(&self, operation: labels::Operation) -> Interception<'_> {
+        if !is_counted(operation) {
+            return Box::pin(std::future::ready(Ok(())));
+        }
+        let left = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        let is_dead = match left {
+            Ok(1) => {
+                self.dies_after.store(self.done, Ordering::SeqCst);
+                !self.done
             }
-        })
+            Ok(_) => false,
+            Err(_) => true,
+        };
+        Box::pin(std::future::ready(if is_dead { Err(dead()) } else { Ok(()) }))
+    }
+
+    fn after(&self, _: labels::Operation) -> Interception<'_> {
+        let is_dead = self.dies_after.swap(false, Ordering::SeqCst);
+        Box::pin(std::future::ready(if is_dead { Err(dead()) } else { Ok(()) }))
     }
 }
 
-impl LedgerStore for Mortal {
-    fn take<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        group: &'a GroupId,
-        ask: Ask,
-        now: Millis,
-    ) -> Wait<'a, Option<Taken>> {
-        self.store.take(feed, group, ask, now)
-    }
-
-    fn ack<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        group: &'a GroupId,
-        cursors: &'a [Cursor],
-        now: Millis,
-    ) -> Wait<'a, Option<u64>> {
-        self.store.ack(feed, group, cursors, now)
-    }
-
-    fn nack<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        group: &'a GroupId,
-        cursors: &'a [Cursor],
-        now: Millis,
-    ) -> Wait<'a, Option<u64>> {
-        self.store.nack(feed, group, cursors, now)
-    }
-
-    fn group<'a>(&'a self, feed: &'a FeedId, group: &'a GroupId, now: Millis) -> Wait<'a, Option<GroupView>> {
-        self.store.group(feed, group, now)
-    }
-
-    fn delete_group<'a>(&'a self, feed: &'a FeedId, group: &'a GroupId) -> Wait<'a, bool> {
-        self.store.delete_group(feed, group)
-    }
-
-    fn readers<'a>(&'a self, feed: Option<&'a FeedId>) -> Wait<'a, Vec<(FeedId, Reader)>> {
-        self.store.readers(feed)
-    }
-
-    fn letters<'a>(&'a self, feed: &'a FeedId, reader: &'a Reader) -> Wait<'a, Vec<DeadLetter>> {
-        self.store.letters(feed, reader)
-    }
-
-    fn replay<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        reader: &'a Reader,
-        which: &'a Replay,
-        now: Millis,
-    ) -> Wait<'a, u64> {
-        self.store.replay(feed, reader, which, now)
-    }
-
-    fn letter_feeds<'a>(&'a self, hook: &'a HookId) -> Wait<'a, Vec<FeedId>> {
-        self.store.letter_feeds(hook)
-    }
+fn dead() -> EngineError {
+    EngineError::Unavailable("this node is dead".into())
 }
 
-impl WebhookStore for Mortal {
-    fn hook<'a>(&'a self, key: &'a HookKey) -> Wait<'a, Option<Hook>> {
-        self.call(self.store.hook(key))
-    }
-
-    fn hooks(&self) -> Wait<'_, Vec<(HookKey, Hook)>> {
-        self.store.hooks()
-    }
-
-    fn swap_hook<'a>(
-        &'a self,
-        key: &'a HookKey,
-        was: Option<u64>,
-        to: Option<Hook>,
-        now: Millis,
-    ) -> Wait<'a, Swapped> {
-        self.call(self.store.swap_hook(key, was, to, now))
-    }
-}
-
-impl JobStore for Mortal {
-    fn claim_jobs(&self, over: Vec<JobDone>, max: usize, lease_ms: u64, now: Millis) -> Wait<'_, JobTurn> {
-        self.call(self.store.claim_jobs(over, max, lease_ms, now))
-    }
-
-    fn open_job<'a>(&'a self, job: &'a Job, want: Want, now: Millis) -> Wait<'a, Option<Work>> {
-        self.call(self.store.open_job(job, want, now))
-    }
-
-    fn save_job<'a>(&'a self, job: &'a Job, save: Save, want: Want, now: Millis) -> Wait<'a, Option<Work>> {
-        self.call(self.store.save_job(job, save, want, now))
-    }
-
-    fn job_wakes(&self) -> Wakes {
-        self.store.job_wakes()
-    }
+/// Whether a delivery makes this operation.
+fn is_counted(operation: labels::Operation) -> bool {
+    matches!(
+        operation,
+        labels::Operation::Hooks
+            | labels::Operation::ClaimJobs
+            | labels::Operation::OpenJob
+            | labels::Operation::SaveJob
+    )
 }
 
 /// Every point of a delivery at which a node can die, before and after the store has done what it was asked.
@@ -158,15 +79,20 @@ async fn a_node_that_dies_between_any_two_steps_loses_nothing(store: Store) {
     let metrics = || Arc::new(Metrics::default());
     for (feed, calls, done) in &feeds {
         // One after the other, so that each node's only job is that of its feed.
-        set(&*engine, &key(feed, "game"), HookSpec { batch_max: 3, ..spec(receiver.url(feed)) }).await;
+        set(&engine, &key(feed, "game"), HookSpec { batch_max: 3, ..spec(receiver.url(feed)) }).await;
         let gifts = ids(&format!("{feed}-"), 7).iter().map(|id| gift(id).by(id).parse()).collect();
-        let mortal = Arc::new(Mortal { store: engine.clone(), left: (*calls).into(), done: *done });
+        let mortal = Arc::new(Mortal { left: (*calls).into(), done: *done, dies_after: false.into() });
         let mut wakes = engine.job_wakes();
-        engine.publish(&named(feed), gifts, Millis::now()).await.unwrap();
+        engine.run(Publish { feed: named(feed), gifts, now: Millis::now() }).await.unwrap();
         let _ = tokio::time::timeout(Duration::from_millis(200), wakes.next()).await;
-        let dying =
-            ReportLoop::start(mortal.clone(), metrics(), Arc::default(), options, &Default::default())
-                .unwrap();
+        let dying = ReportLoop::start(
+            engine.clone().intercepted(mortal.clone()),
+            metrics(),
+            Arc::default(),
+            options,
+            &Default::default(),
+        )
+        .unwrap();
         let since = Instant::now();
         while mortal.left.load(Ordering::SeqCst) > 0 && since.elapsed() < Duration::from_secs(3) {
             sleep(Duration::from_millis(5)).await;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::*;
 use crate::support::receiver::{Delivery as Came, OK, Reply};
+use tipcast::engine::Publish;
 
 on_both![
     a_hot_feed_and_a_dead_endpoint_hold_up_nobody,
@@ -16,9 +17,9 @@ async fn a_hot_feed_and_a_dead_endpoint_hold_up_nobody(store: Store) {
     const FEEDS: usize = 1_000;
     let receiver = Receiver::that(|came: &Came| if came.path == "dead" { Reply::Hang } else { OK }).await;
     let node = Node::with(&store, |options| options.timeout = Duration::from_secs(4)).await;
-    set(&*node.engine, &key("*", "dead"), spec(receiver.url("dead"))).await;
-    set(&*node.engine, &key("*", "game"), spec(receiver.url("game"))).await;
-    roomy(&*node.engine, "hot").await;
+    set(&node.engine, &key("*", "dead"), spec(receiver.url("dead"))).await;
+    set(&node.engine, &key("*", "game"), spec(receiver.url("game"))).await;
+    roomy(&node.engine, "hot").await;
     node.give("hot", &ids("hot", 5_000)).await;
     let all: Vec<String> = (0..FEEDS).map(|n| format!("feed{n}")).collect();
     for feed in &all {
@@ -61,7 +62,7 @@ async fn a_store_that_is_opened_again_goes_on_where_it_was(store: Store) {
     drop(node);
     // Nobody delivers now.
     let gifts = ids("b", 5).iter().map(|id| gift(id).by(id).parse()).collect();
-    engine.publish(&named("show"), gifts, Millis::now()).await.unwrap();
+    engine.run(Publish { feed: named("show"), gifts, now: Millis::now() }).await.unwrap();
     engine.close().await.unwrap();
     let _node = Node::on(&store).await;
     let all: Vec<_> = ids("a", 25).into_iter().chain(ids("b", 5)).collect();

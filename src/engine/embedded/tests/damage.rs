@@ -1,6 +1,10 @@
 //! A byte flips in a record: it is seen, its feed answers so, and nobody else notices.
 
 use super::*;
+use crate::engine::{
+    ClaimDue, ClaimJobs, ListReaders, ListRevocations, ListWebhooks, Publish, ReadHeads, ReadSnapshot,
+    RevokeViewer,
+};
 
 /// What else a value could be.
 fn flipped(value: Value) -> Value {
@@ -74,24 +78,29 @@ async fn a_byte_that_flips_in_any_column_is_seen_and_hurts_that_feed_alone() {
 
         let metrics = Arc::new(Metrics::default());
         let engine = EmbeddedEngine::open_metered(EmbeddedOptions::new(dir.path()), metrics.clone()).unwrap();
-        let refused = engine.publish(&feed(hurt), vec![gift("x", "")], NOW).await;
+        let refused = engine.run(Publish { feed: feed(hurt), gifts: vec![gift("x", "")], now: NOW }).await;
         assert!(matches!(refused, Err(EngineError::FeedDamaged(_))), "{case}: {refused:?}");
         assert_eq!(metrics.feeds_damaged.get(), 1, "{case}");
-        let heads = engine.heads(&[feed("well"), feed(hurt), feed("new")]).await.unwrap();
+        let heads =
+            engine.run(ReadHeads { feeds: vec![feed("well"), feed(hurt), feed("new")] }).await.unwrap();
         assert!(heads[0].is_ok() && heads[1].is_err() && heads[2].is_ok(), "{case}");
-        let turn = engine.claim_due(vec![], 9, NOW.plus(300_000)).await.unwrap();
+        let turn = engine.run(ClaimDue { over: vec![], max: 9, now: NOW.plus(300_000) }).await.unwrap();
         let expected = if hurt == "hurt" { vec![feed("well")] } else { vec![feed("hurt"), feed("well")] };
         let mut due: Vec<_> = turn.feeds.into_iter().map(|turn| turn.feed).collect();
         due.sort();
         assert_eq!(due, expected, "{case}");
-        let hooks = engine.hooks().await.unwrap();
+        let hooks = engine.run(ListWebhooks).await.unwrap();
         assert!(hooks.iter().any(|(key, _)| key.scope == HookScope::All), "{case}");
-        let readers = engine.readers(None).await.unwrap();
+        let readers = engine.run(ListReaders { feed: None }).await.unwrap();
         assert!(readers.iter().any(|(name, _)| *name == feed("well")), "{case}");
         is_well(&engine, "well", "w").await;
         is_well(&engine, "well-2", "w").await;
         is_well(&engine, "new", "n").await;
-        let jobs = engine.claim_jobs(vec![], 99, 1_000, NOW.plus(300_000)).await.unwrap().jobs;
+        let jobs = engine
+            .run(ClaimJobs { over: vec![], max: 99, lease_ms: 1_000, now: NOW.plus(300_000) })
+            .await
+            .unwrap()
+            .jobs;
         assert!(jobs.iter().all(|lease| lease.job.feed != feed(hurt)), "{case}");
         let of_well = |lease: &crate::engine::JobLease| {
             lease.job.feed == feed("well") && matches!(lease.job.reader, Reader::Hook(_))
@@ -112,21 +121,21 @@ async fn damage_that_shows_in_the_middle_of_a_group_leaves_the_rest_of_it_whole(
         feeds.db.run("UPDATE ids SET seal = seal + 1 WHERE body LIKE '%hurt-0 %'", [])?;
         Ok(())
     };
-    engine.at(NOW, rotten).await.unwrap();
+    engine.task((1, Some(NOW)), rotten).await.unwrap();
     let (hurt, well) = (feed("hurt"), feed("well"));
     // One group: the writer is held up while these come in.
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let mut wait = Some(wait);
-    let held = engine.at(NOW, move |_| {
+    let held = engine.task((1, Some(NOW)), move |_| {
         // Once, although the group is run again.
         let _ = wait.take().map(|wait| wait.recv());
         Ok(())
     });
     let calls = async {
-        let first = engine.publish(&hurt, vec![gift("before", "")], NOW);
-        let second = engine.publish(&well, vec![gift("between", "")], NOW);
-        let third = engine.publish(&hurt, vec![after], NOW);
-        let fourth = engine.publish(&well, vec![gift("behind", "")], NOW);
+        let first = engine.run(Publish { feed: hurt.clone(), gifts: vec![gift("before", "")], now: NOW });
+        let second = engine.run(Publish { feed: well.clone(), gifts: vec![gift("between", "")], now: NOW });
+        let third = engine.run(Publish { feed: hurt.clone(), gifts: vec![after], now: NOW });
+        let fourth = engine.run(Publish { feed: well.clone(), gifts: vec![gift("behind", "")], now: NOW });
         let go = async {
             tokio::task::yield_now().await;
             go.send(()).unwrap();
@@ -141,7 +150,7 @@ async fn damage_that_shows_in_the_middle_of_a_group_leaves_the_rest_of_it_whole(
     assert!(matches!(third, Err(EngineError::FeedDamaged(_))), "{third:?}");
     let together = matches!(first, Err(EngineError::FeedDamaged(_)));
     assert!(together || first.is_ok(), "{first:?}");
-    engine.at(NOW, Feeds::settle_log).await.unwrap();
+    engine.task((1, Some(NOW)), Feeds::settle_log).await.unwrap();
     engine.close().await.unwrap();
     let count = |id: &str| -> i64 {
         let sql = "SELECT count(*) FROM ids WHERE char(10) || body LIKE '%' || char(10) || ?1 || ' %'";
@@ -160,11 +169,14 @@ async fn a_change_that_is_missing_is_not_passed_over() {
     let engine = open(whole.path());
     for batch in 0..4 {
         let gifts = (0..64).map(|n| gift(&format!("much-{batch}-{n}"), ""));
-        engine.publish(&feed("much"), gifts.collect(), NOW).await.unwrap();
-        engine.at(NOW, Feeds::settle_log).await.unwrap();
+        engine.run(Publish { feed: feed("much"), gifts: gifts.collect(), now: NOW }).await.unwrap();
+        engine.task((1, Some(NOW)), Feeds::settle_log).await.unwrap();
     }
     for n in 0..4 {
-        engine.publish(&feed("hurt-2"), vec![gift(&format!("more-{n}"), "")], NOW).await.unwrap();
+        engine
+            .run(Publish { feed: feed("hurt-2"), gifts: vec![gift(&format!("more-{n}"), "")], now: NOW })
+            .await
+            .unwrap();
     }
     engine.close().await.unwrap();
     // Of the one most is logged; of the other all is in the table.
@@ -184,7 +196,10 @@ async fn a_change_that_is_missing_is_not_passed_over() {
         assert_eq!(report.damage.len(), 1);
         assert_eq!(report.damage[0].feed, Some(feed(name)));
         let engine = open(dir.path());
-        assert!(matches!(engine.snapshot(&feed(name), NOW).await, Err(EngineError::FeedDamaged(_))));
+        assert!(matches!(
+            engine.run(ReadSnapshot { feed: feed(name), now: NOW }).await,
+            Err(EngineError::FeedDamaged(_))
+        ));
         is_well(&engine, "well", "w").await;
         engine.close().await.unwrap();
     }
@@ -199,7 +214,7 @@ async fn a_page_that_is_overwritten_hurts_those_whose_records_stand_on_it() {
         for batch in 0..12 {
             let gifts = (0..40)
                 .map(|n| gift(&format!("{name}-{batch}-{n}"), r#","message":"some words to fill it""#));
-            engine.publish(&feed(name), gifts.collect(), NOW).await.unwrap();
+            engine.run(Publish { feed: feed(name), gifts: gifts.collect(), now: NOW }).await.unwrap();
         }
     }
     engine.close().await.unwrap();
@@ -223,7 +238,10 @@ async fn a_page_that_is_overwritten_hurts_those_whose_records_stand_on_it() {
     for name in ["a", "c"] {
         is_well(&engine, name, "w").await;
     }
-    assert!(matches!(engine.snapshot(&feed("b"), NOW).await, Err(EngineError::FeedDamaged(_))));
+    assert!(matches!(
+        engine.run(ReadSnapshot { feed: feed("b"), now: NOW }).await,
+        Err(EngineError::FeedDamaged(_))
+    ));
     engine.close().await.unwrap();
 }
 
@@ -233,17 +251,25 @@ async fn a_byte_that_flips_in_a_revocation_hurts_its_viewer_alone() {
     for column in ["sub", "before", "until", "seal"] {
         let dir = tempfile::tempdir().unwrap();
         let engine = open(dir.path());
-        engine.revoke(of("ann", 0), NOW).await.unwrap();
-        engine.revoke(of("eve", 0), NOW).await.unwrap();
+        engine.run(RevokeViewer { revocation: of("ann", 0), now: NOW }).await.unwrap();
+        engine.run(RevokeViewer { revocation: of("eve", 0), now: NOW }).await.unwrap();
         engine.close().await.unwrap();
         flip(&database(dir.path()), "revoked", column, "no = 1");
         let report = files::check(dir.path()).unwrap();
         assert_eq!(report.damage.len(), 1, "{column}: {:?}", report.damage);
         let engine = open(dir.path());
-        let page = engine.revoked(&RevokedAt::default(), 9).await.unwrap();
+        let page = engine.run(ListRevocations { after: RevokedAt::default(), max: 9 }).await.unwrap();
         assert_eq!((page.revoked, page.at.seq), (vec![of("eve", 0)], 2), "{column}");
-        assert_eq!(engine.revoke(of("ann", 1), NOW).await.unwrap(), NOW.plus(1), "it is revoked once more");
-        assert_eq!(engine.revoked(&page.at, 9).await.unwrap().revoked, [of("ann", 1)], "{column}");
+        assert_eq!(
+            engine.run(RevokeViewer { revocation: of("ann", 1), now: NOW }).await.unwrap(),
+            NOW.plus(1),
+            "it is revoked once more"
+        );
+        assert_eq!(
+            engine.run(ListRevocations { after: page.at.clone(), max: 9 }).await.unwrap().revoked,
+            [of("ann", 1)],
+            "{column}"
+        );
     }
 }
 
@@ -254,11 +280,11 @@ async fn what_concerns_no_token_any_more_makes_room() {
     let engine = EmbeddedEngine::open(options).unwrap();
     let of = |sub: &str, before: Millis| Revocation { sub: sub.into(), before, until: before.plus(1_000) };
     for sub in ["a", "b", "c"] {
-        engine.revoke(of(sub, NOW), NOW).await.unwrap();
+        engine.run(RevokeViewer { revocation: of(sub, NOW), now: NOW }).await.unwrap();
     }
     let later = NOW.plus(1_000);
-    engine.revoke(of("d", later), later).await.unwrap();
-    let page = engine.revoked(&RevokedAt::default(), 9).await.unwrap();
+    engine.run(RevokeViewer { revocation: of("d", later), now: later }).await.unwrap();
+    let page = engine.run(ListRevocations { after: RevokedAt::default(), max: 9 }).await.unwrap();
     let subs: Vec<_> = page.revoked.iter().map(|one| &*one.sub).collect();
     assert_eq!(subs, ["c", "d"], "the newest of the old ones stays until another is the newest");
 }

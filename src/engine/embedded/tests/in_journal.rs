@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use super::logged::{entries, killed};
 use super::*;
+use crate::engine::{ProbeStore, Publish, ReadSnapshot, SetPolicy};
 use journal::Reading;
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -20,11 +21,14 @@ fn len(dir: &Path) -> u64 {
 }
 
 async fn give(engine: &EmbeddedEngine, name: &str, id: &str) -> Result<Outcome, EngineError> {
-    engine.publish(&feed(name), vec![gift(id, "")], NOW).await.map(|mut all| all.remove(0))
+    engine
+        .run(Publish { feed: feed(name), gifts: vec![gift(id, "")], now: NOW })
+        .await
+        .map(|mut all| all.remove(0))
 }
 
 async fn seq(engine: &EmbeddedEngine, name: &str) -> Result<u64, EngineError> {
-    engine.snapshot(&feed(name), NOW).await.map(|shown| shown.at.seq)
+    engine.run(ReadSnapshot { feed: feed(name), now: NOW }).await.map(|shown| shown.at.seq)
 }
 
 /// Feeds that have begun, so that what comes next goes to the journal alone.
@@ -49,7 +53,7 @@ async fn given(dir: &Path) -> Arc<EmbeddedEngine> {
 /// A batch, which is one commit.
 async fn give_many(engine: &EmbeddedEngine, name: &str, id: &str) {
     let many = (0..100).map(|n| gift(&format!("{id}-{n}"), "")).collect();
-    let taken = engine.publish(&feed(name), many, NOW).await.unwrap();
+    let taken = engine.run(Publish { feed: feed(name), gifts: many, now: NOW }).await.unwrap();
     assert!(taken.iter().all(|it| matches!(it, Outcome::New(_))), "{taken:?}");
 }
 
@@ -130,7 +134,7 @@ async fn a_byte_that_flips_in_a_batch_hurts_its_feed_alone() {
             assert_eq!(seq(&engine, name).await.unwrap(), expected, "{name}, at {at}");
             give_many(&engine, name, "after").await;
         }
-        engine.at(NOW, Feeds::settle_log).await.unwrap();
+        engine.task((1, Some(NOW)), Feeds::settle_log).await.unwrap();
         engine.close().await.unwrap();
         assert_eq!(named(dir.path()), [Some("b".to_owned())], "it stays so, at {at}");
     }
@@ -185,7 +189,7 @@ async fn a_byte_that_flips_in_the_journal_hurts_the_feed_whose_record_it_is() {
         for name in NAMES.iter().filter(|name| **name != whose) {
             give(&engine, name, "after").await.unwrap();
         }
-        engine.at(NOW, Feeds::settle_log).await.unwrap();
+        engine.task((1, Some(NOW)), Feeds::settle_log).await.unwrap();
         engine.close().await.unwrap();
         assert_eq!(named(dir.path()), [Some(whose.to_owned())], "it stays so, at {at}");
     }
@@ -196,7 +200,7 @@ async fn what_is_in_tables_already_is_not_read_from_the_journal_again() {
     let dir = tempfile::tempdir().unwrap();
     let engine = given(dir.path()).await;
     let old = std::fs::read(file(dir.path())).unwrap();
-    engine.at(NOW, Feeds::settle_log).await.unwrap();
+    engine.task((1, Some(NOW)), Feeds::settle_log).await.unwrap();
     for rounds in 0..2 {
         // Killed before anything was written over it.
         let killed = killed(dir.path());
@@ -214,7 +218,10 @@ async fn what_is_in_tables_already_is_not_read_from_the_journal_again() {
         if rounds == 0 {
             // A commit to the tables, of what the journal does not know.
             let patch = PolicyPatch { capacity: Some(7), ..PolicyPatch::default() };
-            engine.set_policy(&feed("b"), PolicyChange::Merge(patch), NOW).await.unwrap();
+            engine
+                .run(SetPolicy { feed: feed("b"), change: PolicyChange::Merge(patch), now: NOW })
+                .await
+                .unwrap();
         }
     }
     // What comes next is written over the old.
@@ -237,16 +244,19 @@ async fn a_backup_while_gifts_flow_holds_all_that_was_acknowledged_before_it_beg
             for n in 0_usize.. {
                 give(&engine, NAMES[n % 3], &format!("g-{n}")).await.unwrap();
                 match n % 40 {
-                    9 => engine.at(NOW, Feeds::settle_log).await.unwrap(),
+                    9 => engine.task((1, Some(NOW)), Feeds::settle_log).await.unwrap(),
                     21 => {
                         let many = (0..70).map(|k| gift(&format!("many-{n}-{k}"), "")).collect();
-                        drop(engine.publish(&feed("b"), many, NOW).await.unwrap());
+                        drop(engine.run(Publish { feed: feed("b"), gifts: many, now: NOW }).await.unwrap());
                     }
                     // What is written beside the log.
                     33 => {
                         let patch =
                             PolicyPatch { capacity: Some(5 + n as u64 % 9), ..PolicyPatch::default() };
-                        engine.set_policy(&feed("a"), PolicyChange::Merge(patch), NOW).await.unwrap();
+                        engine
+                            .run(SetPolicy { feed: feed("a"), change: PolicyChange::Merge(patch), now: NOW })
+                            .await
+                            .unwrap();
                     }
                     _ => {}
                 }
@@ -294,7 +304,7 @@ async fn while_somebody_reads_the_journal_nothing_is_written_over_and_it_does_no
     seen.execute_batch("BEGIN; SELECT count(*) FROM feeds").unwrap();
     let mut lens = vec![len(dir.path())];
     for n in 0..4 {
-        engine.at(NOW, Feeds::settle_log).await.unwrap();
+        engine.task((1, Some(NOW)), Feeds::settle_log).await.unwrap();
         give(&engine, "a", &format!("later-{n}")).await.unwrap();
         lens.push(len(dir.path()));
     }
@@ -306,7 +316,7 @@ async fn while_somebody_reads_the_journal_nothing_is_written_over_and_it_does_no
     assert_eq!(logged(), 0);
     let most = lens[4];
     engine
-        .at(NOW, move |feeds| {
+        .task((1, Some(NOW)), move |feeds| {
             feeds.journal.limit(most);
             Ok(())
         })
@@ -321,9 +331,9 @@ async fn while_somebody_reads_the_journal_nothing_is_written_over_and_it_does_no
         "one that was in the journal, and three that were not"
     );
     drop((reading, seen));
-    engine.at(NOW, Feeds::settle_log).await.unwrap();
+    engine.task((1, Some(NOW)), Feeds::settle_log).await.unwrap();
     give(&engine, "a", "again").await.unwrap();
-    engine.at(NOW, Feeds::settle_log).await.unwrap();
+    engine.task((1, Some(NOW)), Feeds::settle_log).await.unwrap();
     give(&engine, "a", "from-the-beginning").await.unwrap();
     assert_eq!((len(dir.path()), logged()), (most, 0));
     assert_eq!(entries(&engine, "a").await, 11);
@@ -338,7 +348,7 @@ async fn a_journal_that_cannot_be_written_refuses_its_commits_and_keeps_what_it_
     let swap = async |to: File| {
         let mut to = Some(to);
         let swap = move |feeds: &mut Feeds| Ok(to.take().map(|to| feeds.journal.swap(to)));
-        engine.at(NOW, swap).await.unwrap().unwrap()
+        engine.task((1, Some(NOW)), swap).await.unwrap().unwrap()
     };
     let works = swap(File::open(file(dir.path())).unwrap()).await;
     let before = len(dir.path());
@@ -347,11 +357,11 @@ async fn a_journal_that_cannot_be_written_refuses_its_commits_and_keeps_what_it_
         assert!(matches!(refused, Err(EngineError::Unavailable(_))), "{refused:?}");
     }
     assert_eq!((seq(&engine, "a").await.unwrap(), seq(&engine, "b").await.unwrap()), (2, 1));
-    assert!(engine.probe().await.is_err(), "red as long as lone gifts are refused");
+    assert!(engine.run(ProbeStore).await.is_err(), "red as long as lone gifts are refused");
     let killed = killed(dir.path());
     assert_eq!(seq(&open(killed.path()), "a").await.unwrap(), 2);
     drop(swap(works).await);
-    engine.probe().await.unwrap();
+    engine.run(ProbeStore).await.unwrap();
     assert_eq!(len(dir.path()), before, "the probe gave back what it took");
     for name in ["a", "b"] {
         assert!(matches!(give(&engine, name, "refused").await, Ok(Outcome::New(_))));

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::domain::{Change, Dedup, GiftTakenBack, Position, RowId, Status};
-use crate::engine::{Missed, ModerationStore};
+use crate::engine::{
+    ClaimEntries, Missed, ProbeStore, Publish, ReadChanges, ReadSnapshot, RetractGift, RetractRow, SetPolicy,
+};
 
 /// What is on disk now, as a kill would leave it: the engine is between two commits.
 pub(super) fn killed(dir: &Path) -> tempfile::TempDir {
@@ -16,7 +18,7 @@ pub(super) fn killed(dir: &Path) -> tempfile::TempDir {
 }
 
 async fn changes(engine: &EmbeddedEngine, name: &str, since: &Position) -> Vec<Change> {
-    match engine.changes(&feed(name), since, 10_000).await.unwrap() {
+    match engine.run(ReadChanges { feed: feed(name), since: since.clone(), max: 10_000 }).await.unwrap() {
         Missed::Changes(changes) => changes,
         Missed::NotCovered => panic!("{since} is not covered"),
     }
@@ -24,7 +26,13 @@ async fn changes(engine: &EmbeddedEngine, name: &str, since: &Position) -> Vec<C
 
 pub(super) async fn entries(engine: &EmbeddedEngine, name: &str) -> usize {
     let ask = Ask { max: 1_000, lease_ms: 1_000, from: Start::Start };
-    engine.take(&feed(name), &"g".parse().unwrap(), ask, NOW).await.unwrap().unwrap().entries.len()
+    engine
+        .run(ClaimEntries { feed: feed(name), group: "g".parse().unwrap(), ask, now: NOW })
+        .await
+        .unwrap()
+        .unwrap()
+        .entries
+        .len()
 }
 
 #[tokio::test]
@@ -45,35 +53,45 @@ async fn whenever_it_is_killed_what_was_acknowledged_is_there_once() {
                 // Much at once.
                 let some: Vec<String> = (0..70).map(|n| format!("{step}-{n}")).collect();
                 let gifts = some.iter().map(|id| gift(id, "")).collect();
-                engine.publish(&feed(name), gifts, NOW).await.unwrap();
+                engine.run(Publish { feed: feed(name), gifts, now: NOW }).await.unwrap();
                 ids.extend(some);
             }
             1 => {
                 let patch = PolicyPatch { capacity: Some(5 + step), ..PolicyPatch::default() };
-                engine.set_policy(&feed(name), PolicyChange::Merge(patch), NOW).await.unwrap();
+                engine
+                    .run(SetPolicy { feed: feed(name), change: PolicyChange::Merge(patch), now: NOW })
+                    .await
+                    .unwrap();
             }
             2 => {
                 if let Some(row) = row.take() {
-                    engine.retract(&feed(name), &row, NOW).await.unwrap();
+                    engine.run(RetractRow { feed: feed(name), row: row.clone(), now: NOW }).await.unwrap();
                 }
             }
-            3 => engine.at(NOW, Feeds::settle_log).await.unwrap(),
+            3 => engine.task((1, Some(NOW)), Feeds::settle_log).await.unwrap(),
             4 => {
                 engine.close().await.unwrap();
                 engine = open(dir.path());
             }
-            5 => drop(engine.snapshot(&feed(name), NOW).await.unwrap()),
+            5 => drop(engine.run(ReadSnapshot { feed: feed(name), now: NOW }).await.unwrap()),
             // Nothing but its id changes of what it was.
             6 => {
                 if let Some(id) = ids.last() {
-                    engine.retract_gift(&feed(name), &id.parse().unwrap(), NOW).await.unwrap();
+                    engine
+                        .run(RetractGift { feed: feed(name), id: id.parse().unwrap(), now: NOW })
+                        .await
+                        .unwrap();
                     taken_back.insert((name, id.clone()));
                     *row = None;
                 }
             }
             _ => {
                 let id = format!("{step}");
-                let done = engine.publish(&feed(name), vec![gift(&id, "")], NOW).await.unwrap().remove(0);
+                let done = engine
+                    .run(Publish { feed: feed(name), gifts: vec![gift(&id, "")], now: NOW })
+                    .await
+                    .unwrap()
+                    .remove(0);
                 let Outcome::New(answer) = done else { panic!("{done:?}") };
                 (*row, _) = (answer.row, ids.push(id));
             }
@@ -82,25 +100,34 @@ async fn whenever_it_is_killed_what_was_acknowledged_is_there_once() {
         let again = open(killed.path());
         for (name, (ids, _)) in &known {
             let (is, was) = (
-                again.snapshot(&feed(name), NOW).await.unwrap(),
-                engine.snapshot(&feed(name), NOW).await.unwrap(),
+                again.run(ReadSnapshot { feed: feed(name), now: NOW }).await.unwrap(),
+                engine.run(ReadSnapshot { feed: feed(name), now: NOW }).await.unwrap(),
             );
             assert_eq!((&is.at, &is.rows), (&was.at, &was.rows), "{name} after step {step}");
             if is.at.seq == 0 {
                 continue;
             }
             let since = Position { seq: is.at.seq.saturating_sub(100).max(1), ..is.at.clone() };
-            if let Missed::Changes(_) = engine.changes(&feed(name), &since, 9).await.unwrap() {
+            if let Missed::Changes(_) =
+                engine.run(ReadChanges { feed: feed(name), since: since.clone(), max: 9 }).await.unwrap()
+            {
                 assert_eq!(changes(&again, name, &since).await, changes(&engine, name, &since).await);
             }
             for id in ids.iter().filter(|id| taken_back.contains(&(*name, (*id).clone()))) {
-                let done = again.retract_gift(&feed(name), &id.parse().unwrap(), NOW).await.unwrap();
+                let done = again
+                    .run(RetractGift { feed: feed(name), id: id.parse().unwrap(), now: NOW })
+                    .await
+                    .unwrap();
                 assert_eq!(done, GiftTakenBack::Done, "{name} after step {step}");
             }
             let gone = taken_back.iter().filter(|(of, _)| of == name).count();
             assert_eq!(entries(&again, name).await, ids.len() + gone, "{name} after step {step}");
             for id in ids.iter().rev().take(3) {
-                let done = again.publish(&feed(name), vec![gift(id, "")], NOW).await.unwrap().remove(0);
+                let done = again
+                    .run(Publish { feed: feed(name), gifts: vec![gift(id, "")], now: NOW })
+                    .await
+                    .unwrap()
+                    .remove(0);
                 assert!(matches!(done, Outcome::Duplicate(_)), "{name} after step {step}: {done:?}");
             }
         }
@@ -115,24 +142,27 @@ async fn changes_that_history_has_let_go_of_never_reach_their_table_and_their_lo
     let engine = open(dir.path());
     let (history, dedup, dedup_window_ms) = (Some(20), Some(Dedup::Drop), Some(60_000));
     let patch = PolicyPatch { history, dedup, dedup_window_ms, ..PolicyPatch::default() };
-    engine.set_policy(&feed("a"), PolicyChange::Merge(patch), NOW).await.unwrap();
+    engine.run(SetPolicy { feed: feed("a"), change: PolicyChange::Merge(patch), now: NOW }).await.unwrap();
     for n in 0..300 {
-        engine.publish(&feed("a"), vec![gift(&format!("lone-{n}"), "")], NOW).await.unwrap();
+        engine
+            .run(Publish { feed: feed("a"), gifts: vec![gift(&format!("lone-{n}"), "")], now: NOW })
+            .await
+            .unwrap();
     }
-    engine.at(NOW, Feeds::settle_log).await.unwrap();
-    let was = engine.snapshot(&feed("a"), NOW).await.unwrap();
+    engine.task((1, Some(NOW)), Feeds::settle_log).await.unwrap();
+    let was = engine.run(ReadSnapshot { feed: feed("a"), now: NOW }).await.unwrap();
     let first = "SELECT CAST(body AS INTEGER) FROM changes ORDER BY last LIMIT 1";
-    let first = engine.clockless(move |feeds| feeds.db.value::<u64>(first, [])).await.unwrap();
+    let first = engine.task((1, None), move |feeds| feeds.db.value::<u64>(first, [])).await.unwrap();
     assert_eq!(first, Some(was.at.seq - 19));
     let killed = killed(dir.path());
     let again = open(killed.path());
-    let is = again.snapshot(&feed("a"), NOW).await.unwrap();
+    let is = again.run(ReadSnapshot { feed: feed("a"), now: NOW }).await.unwrap();
     assert_eq!((&is.at, &is.rows), (&was.at, &was.rows));
     let since = Position { seq: was.at.seq - 20, ..was.at.clone() };
     assert_eq!(changes(&again, "a", &since).await, changes(&engine, "a", &since).await);
     // The lock of a gift whose change is in no table.
     let same = Gift { id: "more".parse().unwrap(), ..gift("lone-100", "") };
-    let done = again.publish(&feed("a"), vec![same], NOW).await.unwrap().remove(0);
+    let done = again.run(Publish { feed: feed("a"), gifts: vec![same], now: NOW }).await.unwrap().remove(0);
     assert!(matches!(&done, Outcome::New(answer) if answer.status == Status::Suppressed), "{done:?}");
 }
 
@@ -141,24 +171,30 @@ async fn what_is_only_logged_is_read_back_while_the_disk_refuses_and_afterwards(
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path());
     for n in 0..5 {
-        engine.publish(&feed("a"), vec![gift(&format!("lone-{n}"), "")], NOW).await.unwrap();
+        engine
+            .run(Publish { feed: feed("a"), gifts: vec![gift(&format!("lone-{n}"), "")], now: NOW })
+            .await
+            .unwrap();
     }
-    let before = engine.snapshot(&feed("a"), NOW).await.unwrap();
+    let before = engine.run(ReadSnapshot { feed: feed("a"), now: NOW }).await.unwrap();
     disk::fill_up(&engine, true).await;
     for _ in 0..2 {
         assert!(disk::give(&engine, "a", "much").await.is_err());
-        let list = engine.snapshot(&feed("a"), NOW).await.unwrap();
+        let list = engine.run(ReadSnapshot { feed: feed("a"), now: NOW }).await.unwrap();
         assert_eq!((&list.at, &list.rows), (&before.at, &before.rows));
         let since = Position { seq: 1, ..before.at.clone() };
         let seqs: Vec<u64> = changes(&engine, "a", &since).await.iter().map(|change| change.seq).collect();
         assert_eq!(seqs, [2, 3, 4, 5]);
     }
     disk::fill_up(&engine, false).await;
-    engine.probe().await.unwrap();
-    engine.publish(&feed("a"), vec![gift("after", "")], NOW).await.unwrap();
+    engine.run(ProbeStore).await.unwrap();
+    engine.run(Publish { feed: feed("a"), gifts: vec![gift("after", "")], now: NOW }).await.unwrap();
     engine.close().await.unwrap();
     let engine = open(dir.path());
-    assert_eq!(engine.snapshot(&feed("a"), NOW).await.unwrap().at, Position { seq: 6, ..before.at.clone() });
+    assert_eq!(
+        engine.run(ReadSnapshot { feed: feed("a"), now: NOW }).await.unwrap().at,
+        Position { seq: 6, ..before.at.clone() }
+    );
     assert_eq!(entries(&engine, "a").await, 6);
     engine.close().await.unwrap();
 }
@@ -171,7 +207,7 @@ async fn a_page_of_the_log_that_rots_hurts_those_whose_records_are_on_it() {
     for round in 0..3 {
         for name in &names {
             let it = gift(&format!("{name}-{round}"), r#","message":"some words to fill it""#);
-            engine.publish(&feed(name), vec![it], NOW).await.unwrap();
+            engine.run(Publish { feed: feed(name), gifts: vec![it], now: NOW }).await.unwrap();
         }
     }
     engine.close().await.unwrap();
@@ -210,10 +246,13 @@ async fn a_record_that_does_not_say_whose_it_is_keeps_nobody_else_from_starting(
     let engine = open(dir.path());
     for n in 0..3 {
         for name in ["a", "b"] {
-            engine.publish(&feed(name), vec![gift(&format!("{name}-{n}"), "")], NOW).await.unwrap();
+            engine
+                .run(Publish { feed: feed(name), gifts: vec![gift(&format!("{name}-{n}"), "")], now: NOW })
+                .await
+                .unwrap();
         }
     }
-    let whole = engine.snapshot(&feed("b"), NOW).await.unwrap();
+    let whole = engine.run(ReadSnapshot { feed: feed("b"), now: NOW }).await.unwrap();
     engine.close().await.unwrap();
     // SQLite keeps texts out of a strict table's numbers; a byte that flips in the file does not ask it.
     let a = no_of(&database(dir.path()), "a");
@@ -229,8 +268,8 @@ async fn a_record_that_does_not_say_whose_it_is_keeps_nobody_else_from_starting(
     assert_eq!(database(dir.path()).execute(sql, [a]).unwrap(), 1);
     strict(")", ") STRICT");
     let engine = open(dir.path());
-    let list = engine.snapshot(&feed("b"), NOW).await.unwrap();
+    let list = engine.run(ReadSnapshot { feed: feed("b"), now: NOW }).await.unwrap();
     assert_eq!((&list.at, &list.rows), (&whole.at, &whole.rows));
-    engine.publish(&feed("b"), vec![gift("b-after", "")], NOW).await.unwrap();
+    engine.run(Publish { feed: feed("b"), gifts: vec![gift("b-after", "")], now: NOW }).await.unwrap();
     engine.close().await.unwrap();
 }

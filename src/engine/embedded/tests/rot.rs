@@ -5,6 +5,9 @@ use std::os::unix::fs::FileExt;
 
 use super::*;
 use crate::domain::Position;
+use crate::engine::{
+    ClaimEntries, ListDeadDue, ListDrops, ListScheduled, Publish, ReadChanges, ReadSnapshot, RunDue,
+};
 
 /// Feeds of the folder that rots.
 const NAMES: [&str; 6] = ["f-a", "f-b", "f-c", "f-d", "f-e", "f-f"];
@@ -20,13 +23,16 @@ async fn large() -> tempfile::TempDir {
         for name in NAMES {
             let gifts =
                 (0..70).map(|n| gift(&format!("{round:02}-{n}-{name}"), r#","message":"some words""#));
-            engine.publish(&feed(name), gifts.collect(), NOW).await.unwrap();
+            engine.run(Publish { feed: feed(name), gifts: gifts.collect(), now: NOW }).await.unwrap();
         }
     }
-    engine.at(NOW, Feeds::settle_log).await.unwrap();
+    engine.task((1, Some(NOW)), Feeds::settle_log).await.unwrap();
     for name in NAMES {
         for n in 0..40 {
-            engine.publish(&feed(name), vec![gift(&format!("z-{n}-{name}"), "")], NOW).await.unwrap();
+            engine
+                .run(Publish { feed: feed(name), gifts: vec![gift(&format!("z-{n}-{name}"), "")], now: NOW })
+                .await
+                .unwrap();
         }
     }
     engine.close().await.unwrap();
@@ -70,17 +76,18 @@ fn garble(file: &Path, page: &Page, way: &str) {
 /// Everything that a feed has, as far as its users can see it; an error when it is damaged.
 async fn seen(engine: &EmbeddedEngine, name: &str) -> Result<String, EngineError> {
     let (name, now) = (feed(name), NOW.plus(1));
-    let shown = engine.snapshot(&name, now).await?;
+    let shown = engine.run(ReadSnapshot { feed: name.clone(), now }).await?;
     let since = Position { epoch: shown.at.epoch.clone(), seq: shown.at.seq.saturating_sub(200) };
-    let missed = engine.changes(&name, &since, 1_000).await?;
-    let drops = engine.drops(&name, now).await?;
-    let scheduled = engine.scheduled(&name, None, 100).await?;
+    let missed = engine.run(ReadChanges { feed: name.clone(), since: since.clone(), max: 1_000 }).await?;
+    let drops = engine.run(ListDrops { feed: name.clone(), now }).await?;
+    let scheduled = engine.run(ListScheduled { feed: name.clone(), after: None, max: 100 }).await?;
     let ask = Ask { max: 2_000, lease_ms: 1_000, from: Start::Start };
-    let entries = engine.take(&name, &"looks".parse().unwrap(), ask, now).await?;
+    let entries =
+        engine.run(ClaimEntries { feed: name.clone(), group: "looks".parse().unwrap(), ask, now }).await?;
     // What was taken once is known.
     let again = (0..12).map(|round| gift(&format!("{round:02}-33-{name}"), r#","message":"some words""#));
-    let known = engine.publish(&name, again.collect(), now).await?;
-    let dead = engine.dead(&name).await?;
+    let known = engine.run(Publish { feed: name.clone(), gifts: again.collect(), now }).await?;
+    let dead = engine.run(ListDeadDue { feed: name.clone() }).await?;
     Ok(format!("{shown:?} {missed:?} {drops:?} {scheduled:?} {entries:?} {known:?} {dead:?}"))
 }
 
@@ -144,13 +151,15 @@ async fn hurt(
 /// Asks for everything that writes.
 async fn works(engine: &EmbeddedEngine, name: &str) -> Result<(), EngineError> {
     let (name, now) = (feed(name), NOW.plus(120_000));
-    let outcomes = engine.publish(&name, vec![gift("now-1", ""), gift("now-2", "")], now).await?;
+    let outcomes = engine
+        .run(Publish { feed: name.clone(), gifts: vec![gift("now-1", ""), gift("now-2", "")], now })
+        .await?;
     assert!(matches!(outcomes[..], [Outcome::New(_), Outcome::New(_)]), "{outcomes:?}");
-    engine.snapshot(&name, now).await?;
-    engine.drops(&name, now).await?;
+    engine.run(ReadSnapshot { feed: name.clone(), now }).await?;
+    engine.run(ListDrops { feed: name.clone(), now }).await?;
     let ask = Ask { max: 9, lease_ms: 1_000, from: Start::Start };
-    engine.take(&name, &"g".parse().unwrap(), ask, now).await?;
-    engine.run_due(&name, now).await.map(drop)
+    engine.run(ClaimEntries { feed: name.clone(), group: "g".parse().unwrap(), ask, now }).await?;
+    engine.run(RunDue { feed: name.clone(), now }).await.map(drop)
 }
 
 async fn unhurt(dir: &Path) -> BTreeMap<&'static str, String> {
@@ -206,7 +215,7 @@ async fn a_page_that_rots_under_a_running_engine_hurts_those_whose_records_stood
             feeds.db.conn.execute_batch("PRAGMA cache_size = 0; PRAGMA shrink_memory;")?;
             Ok(())
         };
-        engine.at(NOW, forget).await.unwrap();
+        engine.task((1, Some(NOW)), forget).await.unwrap();
         garble(&folder::database(dir.path()), &page, "header");
         let hurt = hurt((&case, &page), &engine, &whole).await;
         if !is_shared(&page) {

@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::domain::{DueKind, GiftId};
-use crate::engine::Unscheduled;
+use crate::engine::{
+    CancelScheduled, ClaimEntries, ListDeadDue, ListDeadLetters, ListDrops, ListHolds, ListWebhooks, Publish,
+    ReadGroup, ReadSnapshot, Unscheduled,
+};
 
 #[test]
 fn a_file_of_the_first_layout_is_brought_up_to_date_with_what_it_holds() {
@@ -63,7 +66,7 @@ async fn ids_are_known(dir: &Path, is_hurt: bool, told: &str) {
                 _ => "",
             };
             let again = gift(&format!("{name}-{id}"), rest);
-            let done = engine.publish(&feed(name), vec![again], NOW).await;
+            let done = engine.run(Publish { feed: feed(name), gifts: vec![again], now: NOW }).await;
             if name == "hurt" && is_hurt {
                 assert!(matches!(done, Err(EngineError::FeedDamaged(_))), "{told} {id}: {done:?}");
             } else {
@@ -161,7 +164,7 @@ async fn a_folder_without_a_journal_keeps_what_is_logged_and_gets_one() {
     as_layout_14(&database(dir.path()));
     std::fs::remove_file(journal::path(&folder::database(dir.path()))).unwrap();
     let engine = open(dir.path());
-    assert_eq!(engine.snapshot(&feed("well-2"), NOW).await.unwrap().at.seq, 4);
+    assert_eq!(engine.run(ReadSnapshot { feed: feed("well-2"), now: NOW }).await.unwrap().at.seq, 4);
     for name in ["hurt", "well", "hurt-2", "well-2"] {
         is_well(&engine, name, "w").await;
     }
@@ -209,14 +212,22 @@ async fn a_folder_with_ids_in_the_order_of_ids_keeps_them_and_what_is_damaged_of
         assert_eq!(db.execute(&sql, [no_of(&db, "hurt-2")]).unwrap(), 1);
         drop(db);
         let engine = open(dir.path());
-        let refused = engine.snapshot(&feed("hurt-2"), NOW).await;
+        let refused = engine.run(ReadSnapshot { feed: feed("hurt-2"), now: NOW }).await;
         assert!(matches!(refused, Err(EngineError::FeedDamaged(_))), "{damage}: {refused:?}");
         for name in ["hurt", "well"] {
             let again = gift(&format!("{name}-1"), "");
-            let done = engine.publish(&feed(name), vec![again], NOW).await.unwrap().remove(0);
+            let done = engine
+                .run(Publish { feed: feed(name), gifts: vec![again], now: NOW })
+                .await
+                .unwrap()
+                .remove(0);
             assert!(matches!(done, Outcome::Duplicate(_)), "{damage}: {done:?}");
         }
-        assert_eq!(engine.snapshot(&feed("well-2"), NOW).await.unwrap().at.seq, 4, "{damage}");
+        assert_eq!(
+            engine.run(ReadSnapshot { feed: feed("well-2"), now: NOW }).await.unwrap().at.seq,
+            4,
+            "{damage}"
+        );
         is_well(&engine, "well-2", "w").await;
         engine.close().await.unwrap();
     }
@@ -250,10 +261,14 @@ async fn a_folder_of_the_layout_before_the_log_keeps_its_entries_and_what_is_dam
         assert_eq!(db.execute(&sql, [no_of(&db, "hurt-2")]).unwrap(), 1);
         drop(db);
         let engine = open(dir.path());
-        let refused = engine.snapshot(&feed("hurt-2"), NOW).await;
+        let refused = engine.run(ReadSnapshot { feed: feed("hurt-2"), now: NOW }).await;
         assert!(matches!(refused, Err(EngineError::FeedDamaged(_))), "{damage}: {refused:?}");
         let ask = Ask { max: 9, lease_ms: 1_000, from: Start::Start };
-        let taken = engine.take(&feed("well-2"), &"g".parse().unwrap(), ask, NOW).await.unwrap().unwrap();
+        let taken = engine
+            .run(ClaimEntries { feed: feed("well-2"), group: "g".parse().unwrap(), ask, now: NOW })
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(taken.entries.len(), 4, "{damage}");
         engine.close().await.unwrap();
         let report = files::check(dir.path()).unwrap();
@@ -300,11 +315,12 @@ async fn a_folder_with_a_row_for_each_lock_keeps_them_and_what_is_damaged_of_the
         assert_eq!(db.execute(&sql, [no_of(&db, "hurt")]).unwrap(), 1);
         drop(db);
         let engine = open(dir.path());
-        let refused = engine.snapshot(&feed("hurt"), NOW).await;
+        let refused = engine.run(ReadSnapshot { feed: feed("hurt"), now: NOW }).await;
         assert!(matches!(refused, Err(EngineError::FeedDamaged(_))), "{damage}: {refused:?}");
         let mut again = gift("well-again", "");
         again.user.id = "u-well-0".into();
-        let outcome = engine.publish(&feed("well"), vec![again], NOW).await.unwrap().remove(0);
+        let outcome =
+            engine.run(Publish { feed: feed("well"), gifts: vec![again], now: NOW }).await.unwrap().remove(0);
         assert!(
             matches!(&outcome, Outcome::New(answer) if answer.status == crate::domain::Status::Merged),
             "{damage}: {outcome:?}"
@@ -360,28 +376,45 @@ async fn a_folder_of_the_layout_before_seals_keeps_everything() {
     let engine = open(dir.path());
     for name in ["hurt", "well"] {
         let feed = feed(name);
-        let list = engine.snapshot(&feed, NOW).await.unwrap();
+        let list = engine.run(ReadSnapshot { feed: feed.clone(), now: NOW }).await.unwrap();
         assert_eq!((list.policy.capacity, list.drops.len()), (7, 1));
-        let again = engine.publish(&feed, vec![gift(&format!("{name}-0"), "")], NOW).await.unwrap();
+        let again = engine
+            .run(Publish { feed: feed.clone(), gifts: vec![gift(&format!("{name}-0"), "")], now: NOW })
+            .await
+            .unwrap();
         assert!(matches!(again[0], Outcome::Duplicate(_)), "ids are known");
-        assert_eq!(engine.drops(&feed, NOW).await.unwrap()[0].held, 1);
-        assert_eq!(engine.holds(&feed, "held", NOW).await.unwrap().len(), 1);
-        assert_eq!(engine.dead(&feed).await.unwrap()[0].reason, "why");
-        let group = "g".parse().unwrap();
-        let view = engine.group(&feed, &group, NOW).await.unwrap().unwrap();
+        assert_eq!(engine.run(ListDrops { feed: feed.clone(), now: NOW }).await.unwrap()[0].held, 1);
+        assert_eq!(
+            engine.run(ListHolds { feed: feed.clone(), user: "held".into(), now: NOW }).await.unwrap().len(),
+            1
+        );
+        assert_eq!(engine.run(ListDeadDue { feed: feed.clone() }).await.unwrap()[0].reason, "why");
+        let group: crate::domain::GroupId = "g".parse().unwrap();
+        let view = engine
+            .run(ReadGroup { feed: feed.clone(), group: group.clone(), now: NOW })
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!((view.pending, view.dead), (1, 1));
-        assert_eq!(engine.letters(&feed, &Reader::Group(group)).await.unwrap().len(), 1);
+        assert_eq!(
+            engine
+                .run(ListDeadLetters { feed: feed.clone(), reader: Reader::Group(group) })
+                .await
+                .unwrap()
+                .len(),
+            1
+        );
         let id: GiftId = format!("{name}-later").parse().unwrap();
         assert_eq!(
-            engine.unschedule(&feed, &id, NOW).await.unwrap(),
+            engine.run(CancelScheduled { feed: feed.clone(), id: id.clone(), now: NOW }).await.unwrap(),
             Unscheduled::Cancelled(NOW.plus(60_000))
         );
     }
-    let hooks = engine.hooks().await.unwrap();
+    let hooks = engine.run(ListWebhooks).await.unwrap();
     assert_eq!(hooks.len(), 3);
-    let (feed, group) = (feed("well-2"), "g".parse().unwrap());
+    let (feed, group) = (feed("well-2"), "g".parse::<crate::domain::GroupId>().unwrap());
     let ask = Ask { max: 9, lease_ms: 1_000, from: Start::Start };
-    let logged = engine.take(&feed, &group, ask, NOW);
+    let logged = engine.run(ClaimEntries { feed: feed.clone(), group: group.clone(), ask, now: NOW });
     assert_eq!(logged.await.unwrap().unwrap().entries.len(), 4);
     assert_eq!(DueKind::Gift.letter(), 'g');
     engine.close().await.unwrap();

@@ -128,7 +128,7 @@ impl DueQueue {
         Ok(ScheduledPage { gifts: gifts.collect::<Result<_, _>>()?, next })
     }
 
-    /// See [`crate::engine::ReviewStore::reviews`].
+    /// See [`crate::engine::ListReviews`].
     pub async fn in_review(&self, feed: &FeedId, now: Millis) -> Result<Vec<InReview>, Fault> {
         let most = REVIEWS_MAX as usize;
         let found = self.entries(feed, "r", None, most, Some(now)).await?;

@@ -73,7 +73,7 @@ impl JobIndex {
         Ok(())
     }
 
-    /// See [`crate::engine::JobStore::claim_jobs`].
+    /// See [`crate::engine::ClaimJobs`].
     pub async fn claim(
         &self,
         over: &[JobDone],

@@ -2,7 +2,9 @@
 //! memory agrees with the disk again.
 
 use tipcast::domain::{Hook, Job, Reader};
-use tipcast::engine::{EngineError, Swapped};
+use tipcast::engine::{
+    ClaimEntries, EngineError, ListReaders, Publish, ReadWebhook, SaveJob, SwapWebhook, Swapped,
+};
 
 use crate::support::case::Case;
 use crate::support::gifts::gift;
@@ -35,7 +37,7 @@ async fn an_entry_whose_commit_fails_was_never_there() {
         }
         spoil(&t, "ledger", true);
         let lost = vec![gift("lost").parse()];
-        let failed = t.engine.publish(&t.feed, lost, t.now).await;
+        let failed = t.engine.run(Publish { feed: t.feed.clone(), gifts: lost, now: t.now }).await;
         assert!(matches!(failed, Err(EngineError::Unavailable(_))), "{failed:?}");
         spoil(&t, "ledger", false);
     }
@@ -55,17 +57,32 @@ async fn a_reader_whose_commit_fails_was_never_there() {
     let mut t = Case::on(Store::embedded()).await;
     t.give(&["a"]).await;
     spoil(&t, "readers", true);
-    assert!(t.engine.take(&t.feed, &group_of("g"), ASK, t.now).await.is_err());
+    assert!(
+        t.engine
+            .run(ClaimEntries { feed: t.feed.clone(), group: group_of("g"), ask: ASK, now: t.now })
+            .await
+            .is_err()
+    );
     for key in [of_feed(&t.feed, "w"), of_all("w")] {
-        assert!(t.engine.swap_hook(&key, None, Some(Hook::new(spec(), t.now)), t.now).await.is_err());
-        assert_eq!(t.engine.hook(&key).await.unwrap(), None);
+        assert!(
+            t.engine
+                .run(SwapWebhook {
+                    key: key.clone(),
+                    was: None,
+                    to: Some(Hook::new(spec(), t.now)),
+                    now: t.now
+                })
+                .await
+                .is_err()
+        );
+        assert_eq!(t.engine.run(ReadWebhook { key: key.clone() }).await.unwrap(), None);
     }
     spoil(&t, "readers", false);
     t.give(&["b"]).await;
     t.pass(BATCH_MS);
     t.no_job().await;
     assert_eq!(t.group("g").await, None);
-    assert_eq!(t.engine.readers(Some(&t.feed)).await.unwrap(), []);
+    assert_eq!(t.engine.run(ListReaders { feed: Some(t.feed.clone()) }).await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -80,13 +97,18 @@ async fn a_job_that_was_done_in_a_commit_that_failed_is_a_job_still() {
     spoil(&t, "readers", true);
     let save = tipcast::engine::Save { through, ..Default::default() };
     let want = crate::support::readers::WANT;
-    assert!(t.engine.save_job(&lease.job, save, want, t.now).await.is_err());
+    assert!(t.engine.run(SaveJob { job: lease.job.clone(), save, want, now: t.now }).await.is_err());
     spoil(&t, "readers", false);
     t.pass(crate::support::readers::TURN_MS);
     let job: Job = t.only_job().await.job;
     assert_eq!((job.reader, gifts(&t.deliver(&key).await)), (key.reader(), vec!["a".to_owned()]));
     assert_eq!(t.swap(&key, Some(1), None).await, Swapped::Done);
     assert!(
-        !t.engine.readers(Some(&t.feed)).await.unwrap().iter().any(|(_, it)| matches!(it, Reader::Hook(_)))
+        !t.engine
+            .run(ListReaders { feed: Some(t.feed.clone()) })
+            .await
+            .unwrap()
+            .iter()
+            .any(|(_, it)| matches!(it, Reader::Hook(_)))
     );
 }

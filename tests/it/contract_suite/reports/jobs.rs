@@ -1,7 +1,9 @@
 //! Webhooks' work: when its time comes, who has it, and what is kept of it.
 
 use tipcast::domain::{Cursor, HookKey, Job, Replay};
-use tipcast::engine::{Death, JobDone, JobLease, JobTurn, ReportLimits, Save, Want};
+use tipcast::engine::{
+    ClaimJobs, Death, JobDone, JobLease, JobTurn, OpenJob, ReportLimits, Save, SaveJob, Want,
+};
 
 use crate::support::case::{Case, PATIENCE};
 use crate::support::readers::{BATCH_MS, TURN_MS, WANT, gifts, of_all, of_feed};
@@ -148,7 +150,8 @@ async fn jobs_are_taken_in_the_order_of_their_time(mut t: Case) {
     t.pass(BATCH_MS);
     let mut taken = vec![];
     for most in [2, 2] {
-        let turn = t.engine.claim_jobs(vec![], most, TURN_MS, t.now).await.unwrap();
+        let turn =
+            t.engine.run(ClaimJobs { over: vec![], max: most, lease_ms: TURN_MS, now: t.now }).await.unwrap();
         taken.extend(turn.jobs.into_iter().map(|lease| lease.job));
     }
     let mut jobs: Vec<_> = feeds.into_iter().map(|feed| Job { feed, reader: key.reader() }).collect();
@@ -175,11 +178,16 @@ async fn a_job_opens_with_as_many_entries_as_are_wanted(mut t: Case) {
     let key = hooked(&mut t).await;
     t.give_many(0..270).await;
     let want = Want { most: 260, ..WANT };
-    let work = t.engine.open_job(&t.job(&key), want, t.now).await.unwrap().unwrap();
+    let work = t.engine.run(OpenJob { job: t.job(&key), want, now: t.now }).await.unwrap().unwrap();
     assert_eq!(gifts(&work.entries), (0..260).map(|n| format!("n{n}")).collect::<Vec<_>>());
     assert_eq!((work.backlog, work.again, work.now), (270, vec![], t.now));
     let save = done_with("", "x", Some(work.entries[258].cursor));
-    let work = t.engine.save_job(&t.job(&key), save, Want { most: 2, ..WANT }, t.now).await.unwrap().unwrap();
+    let work = t
+        .engine
+        .run(SaveJob { job: t.job(&key), save, want: Want { most: 2, ..WANT }, now: t.now })
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!((gifts(&work.entries), work.backlog), (vec!["n259".to_owned(), "n260".to_owned()], 11));
 }
 
@@ -309,7 +317,7 @@ async fn jobs_survive_another_engine_on_the_same_store(mut t: Case) {
     t.deliver(&all).await;
     let next = |lease: &JobLease| (lease.job.reader == key.reader()).then_some(0);
     let done = leases.iter().flat_map(|lease| over(lease, next(lease))).collect();
-    t.engine.claim_jobs(done, 0, TURN_MS, t.now).await.unwrap();
+    t.engine.run(ClaimJobs { over: done, max: 0, lease_ms: TURN_MS, now: t.now }).await.unwrap();
     t.reopen_keeping(ReportLimits::default()).await;
     assert_eq!(t.only_job().await.job, t.job(&key));
     t.give(&["b"]).await;

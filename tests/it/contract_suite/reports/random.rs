@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use tipcast::domain::{Ask, Cursor, HookKey, Reader, Replay, Start};
-use tipcast::engine::{Death, ReportLimits, Save, Work};
+use tipcast::engine::{Death, DeleteGroup, ReadWebhook, ReportLimits, Save, Work};
 
 use crate::support::case::Case;
 use crate::support::dice::{Dice, seeds};
@@ -123,12 +123,15 @@ impl Call {
                 seen.push(format!("{}", t.replay(&reader_of(group), which).await));
             }
             Call::Delete(group) => {
-                let name = group.parse().unwrap();
-                seen.push(format!("{}", t.engine.delete_group(&t.feed, &name).await.unwrap()));
+                let name: tipcast::domain::GroupId = group.parse().unwrap();
+                seen.push(format!(
+                    "{}",
+                    t.engine.run(DeleteGroup { feed: t.feed.clone(), group: name.clone() }).await.unwrap()
+                ));
             }
             Call::Hook(of_all) => {
                 let key = &keys[usize::from(*of_all)];
-                match t.engine.hook(key).await.unwrap() {
+                match t.engine.run(ReadWebhook { key: key.clone() }).await.unwrap() {
                     Some(hook) => drop(t.swap(key, Some(hook.version), None).await),
                     None => drop(t.hook(key).await),
                 }

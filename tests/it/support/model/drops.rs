@@ -7,9 +7,8 @@ use tipcast::domain::{
     DropView, FeedId, Hold, HoldId, Millis, Op, Pay, Phase, Policy, ReviewMode, Row, RowDrop, RowId, Sale,
     Trace,
 };
-use tipcast::engine::{DropStore, Wait};
 
-use super::{Feed, Model, done, expiry};
+use super::{Feed, Model, expiry};
 
 /// How long before opening and closing it reminds; the engines' default.
 const REMINDER_MS: u64 = 60_000;
@@ -248,15 +247,9 @@ impl Feed {
     }
 }
 
-impl DropStore for Model {
-    fn define_drop<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        drop: &'a DropId,
-        spec: DropSpec,
-        now: Millis,
-    ) -> Wait<'a, Defined> {
-        done(self.on(feed, |f, policy| {
+impl Model {
+    pub(crate) fn define_drop(&self, feed: &FeedId, drop: &DropId, spec: DropSpec, now: Millis) -> Defined {
+        self.on(feed, |f, policy| {
             let changed = f.with_drop(drop, &policy, now, |f| {
                 let known = f.drops.get_mut(drop).unwrap();
                 let taken = known.units(|_| true);
@@ -274,55 +267,43 @@ impl DropStore for Model {
                 f.tell_drop(drop, &policy, now);
                 Defined::New(view)
             })
-        }))
+        })
     }
 
-    fn tick<'a>(&'a self, feed: &'a FeedId, drop: &'a DropId, now: Millis) -> Wait<'a, Option<DropView>> {
-        done(self.on(feed, |f, policy| f.with_drop(drop, &policy, now, |f| f.drops[drop].view(drop, now))))
+    pub(crate) fn tick(&self, feed: &FeedId, drop: &DropId, now: Millis) -> Option<DropView> {
+        self.on(feed, |f, policy| f.with_drop(drop, &policy, now, |f| f.drops[drop].view(drop, now)))
     }
 
-    fn drops<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Vec<DropView>> {
-        done(self.on(feed, |f, policy| {
+    pub(crate) fn drops(&self, feed: &FeedId, now: Millis) -> Vec<DropView> {
+        self.on(feed, |f, policy| {
             let names: Vec<DropId> = f.drops.keys().cloned().collect();
             let one = |name: &DropId| f.with_drop(name, &policy, now, |f| f.drops[name].view(name, now));
             names.iter().filter_map(one).collect()
-        }))
+        })
     }
 
-    fn claim<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        drop: &'a DropId,
-        claim: Claim,
-        now: Millis,
-    ) -> Wait<'a, Claimed> {
-        done(self.on(feed, |f, policy| {
+    pub(crate) fn claim(&self, feed: &FeedId, drop: &DropId, claim: Claim, now: Millis) -> Claimed {
+        self.on(feed, |f, policy| {
             let claimed = f.with_drop(drop, &policy, now, |f| f.fill(drop, &claim, &policy, now));
             claimed.unwrap_or(Claimed::Refused(ClaimRefused::UnknownDrop))
-        }))
+        })
     }
 
-    fn confirm<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        hold: &'a HoldId,
-        _: Option<Trace>,
-        now: Millis,
-    ) -> Wait<'a, Confirmed> {
-        done(self.on(feed, |f, policy| {
+    pub(crate) fn confirm(&self, feed: &FeedId, hold: &HoldId, _: Option<Trace>, now: Millis) -> Confirmed {
+        self.on(feed, |f, policy| {
             let confirmed = f.with_drop(&hold.drop, &policy, now, |f| f.confirm(hold, &policy, now));
             confirmed.unwrap_or(Confirmed::Unknown)
-        }))
+        })
     }
 
-    fn cancel<'a>(&'a self, feed: &'a FeedId, hold: &'a HoldId, now: Millis) -> Wait<'a, Cancelled> {
-        done(self.on(feed, |f, policy| {
+    pub(crate) fn cancel(&self, feed: &FeedId, hold: &HoldId, now: Millis) -> Cancelled {
+        self.on(feed, |f, policy| {
             let cancelled = f.with_drop(&hold.drop, &policy, now, |f| f.cancel(hold, &policy, now));
             cancelled.unwrap_or(Cancelled::Unknown)
-        }))
+        })
     }
 
-    fn holds<'a>(&'a self, feed: &'a FeedId, user: &'a str, now: Millis) -> Wait<'a, Vec<Hold>> {
-        done(self.on(feed, |f, _| f.unpaid(user, now)))
+    pub(crate) fn holds(&self, feed: &FeedId, user: &str, now: Millis) -> Vec<Hold> {
+        self.on(feed, |f, _| f.unpaid(user, now))
     }
 }

@@ -5,9 +5,9 @@ use tipcast::domain::{
     Action, Control, Decision, EntryStatus, FeedId, Gift, GiftId, GiftTakenBack, Millis, Op, Policy,
     Position, RemoveReason, Row, RowId, Value,
 };
-use tipcast::engine::{Count, ModerationStore, Presence, PresenceStore, Unscheduled, Wait};
+use tipcast::engine::{Count, Presence, Unscheduled};
 
-use super::{Feed, Known, Model, done};
+use super::{Feed, Known, Model};
 
 /// What a gift brought to a row.
 #[derive(Clone, Debug)]
@@ -104,9 +104,9 @@ impl Feed {
     }
 }
 
-impl ModerationStore for Model {
-    fn control<'a>(&'a self, feed: &'a FeedId, control: Control, now: Millis) -> Wait<'a, Option<Position>> {
-        done(self.on(feed, |f, policy| {
+impl Model {
+    pub(crate) fn control(&self, feed: &FeedId, control: Control, now: Millis) -> Option<Position> {
+        self.on(feed, |f, policy| {
             f.sweep(&policy, now);
             let was = f.controls;
             match control.action {
@@ -123,11 +123,11 @@ impl ModerationStore for Model {
                 f.record(Op::Control(control), &policy);
             }
             Some(f.at.clone())
-        }))
+        })
     }
 
-    fn retract_user<'a>(&'a self, feed: &'a FeedId, user: &'a str, now: Millis) -> Wait<'a, u64> {
-        done(self.on(feed, |f, policy| {
+    pub(crate) fn retract_user(&self, feed: &FeedId, user: &str, now: Millis) -> u64 {
+        self.on(feed, |f, policy| {
             f.sweep(&policy, now);
             let is_theirs = |row: &Row| {
                 let parsed: serde_json::Value = serde_json::from_str(&row.user).unwrap();
@@ -139,24 +139,24 @@ impl ModerationStore for Model {
                 removed += 1;
             }
             removed
-        }))
+        })
     }
 
-    fn retract_gift<'a>(&'a self, feed: &'a FeedId, id: &'a GiftId, now: Millis) -> Wait<'a, GiftTakenBack> {
-        done(self.on(feed, |f, policy| f.retract_gift(id, &policy, now)))
+    pub(crate) fn retract_gift(&self, feed: &FeedId, id: &GiftId, now: Millis) -> GiftTakenBack {
+        self.on(feed, |f, policy| f.retract_gift(id, &policy, now))
     }
 }
 
-impl PresenceStore for Model {
-    fn attend<'a>(&'a self, node: &'a str, counts: &'a [(FeedId, Count)]) -> Wait<'a, bool> {
+impl Model {
+    pub(crate) fn attend(&self, node: &str, counts: &[(FeedId, Count)]) -> bool {
         let mut told = self.told.lock().unwrap();
         for (feed, count) in counts {
             told.insert((feed.clone(), node.to_owned()), *count);
         }
-        done(true)
+        true
     }
 
-    fn presence<'a>(&'a self, feeds: &'a [FeedId]) -> Wait<'a, Vec<Presence>> {
+    pub(crate) fn presence(&self, feeds: &[FeedId]) -> Vec<Presence> {
         let told = self.told.lock().unwrap();
         let of = |feed: &FeedId| {
             let here: Vec<Count> = told
@@ -170,6 +170,6 @@ impl PresenceStore for Model {
                 nodes: here.len() as u64,
             }
         };
-        done(feeds.iter().map(of).collect())
+        feeds.iter().map(of).collect()
     }
 }

@@ -7,9 +7,9 @@ use tipcast::domain::{
     Answer, Block, BlockScope, Blocked, Decision, FeedId, Gift, GiftId, InReview, Millis, Policy,
     ReviewDefault, ReviewMode, Reviewing, Scheduled, Status,
 };
-use tipcast::engine::{DueFate, DueHandled, ReviewStore, Wait};
+use tipcast::engine::{DueFate, DueHandled};
 
-use super::{Feed, Known, Model, done};
+use super::{Feed, Known, Model};
 
 /// A gift that waits for a decision.
 #[derive(Clone)]
@@ -175,23 +175,17 @@ impl Model {
     }
 }
 
-impl ReviewStore for Model {
-    fn reviews<'a>(&'a self, feed: &'a FeedId, now: Millis) -> Wait<'a, Vec<InReview>> {
-        done(self.on(feed, |f, _| f.in_review(now)))
+impl Model {
+    pub(crate) fn reviews(&self, feed: &FeedId, now: Millis) -> Vec<InReview> {
+        self.on(feed, |f, _| f.in_review(now))
     }
 
-    fn review<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        id: &'a GiftId,
-        decision: Decision,
-        now: Millis,
-    ) -> Wait<'a, Reviewing> {
-        done(self.on(feed, |f, policy| f.decide(id, decision, &policy, now)))
+    pub(crate) fn review(&self, feed: &FeedId, id: &GiftId, decision: Decision, now: Millis) -> Reviewing {
+        self.on(feed, |f, policy| f.decide(id, decision, &policy, now))
     }
 
-    fn block<'a>(&'a self, scope: &'a BlockScope, block: Block) -> Wait<'a, Blocked> {
-        done(self.change_blocks(scope, |blocks| {
+    pub(crate) fn block(&self, scope: &BlockScope, block: Block) -> Blocked {
+        self.change_blocks(scope, |blocks| {
             blocks.retain(|_, known| known.holds(block.at));
             if blocks.len() >= 1_000 && !blocks.contains_key(&block.user) {
                 return Blocked::Full;
@@ -200,21 +194,21 @@ impl ReviewStore for Model {
                 Some(_) => Blocked::Replaced,
                 None => Blocked::New,
             }
-        }))
+        })
     }
 
-    fn unblock<'a>(&'a self, scope: &'a BlockScope, user: &'a str, now: Millis) -> Wait<'a, bool> {
-        done(self.change_blocks(scope, |blocks| blocks.remove(user).is_some_and(|block| block.holds(now))))
+    pub(crate) fn unblock(&self, scope: &BlockScope, user: &str, now: Millis) -> bool {
+        self.change_blocks(scope, |blocks| blocks.remove(user).is_some_and(|block| block.holds(now)))
     }
 
-    fn blocks<'a>(&'a self, scope: &'a BlockScope, now: Millis) -> Wait<'a, Vec<Block>> {
+    pub(crate) fn blocks(&self, scope: &BlockScope, now: Millis) -> Vec<Block> {
         let mut all: Vec<Block> = self.change_blocks(scope, |blocks| blocks.values().cloned().collect());
         all.retain(|block| block.holds(now));
         all.sort_by(|a, b| a.user.cmp(&b.user));
-        done(all)
+        all
     }
 
-    fn is_blocked<'a>(&'a self, feed: &'a FeedId, user: &'a str, now: Millis) -> Wait<'a, bool> {
-        done(self.on(feed, |f, _| f.desk.is_blocked(user, now)))
+    pub(crate) fn is_blocked(&self, feed: &FeedId, user: &str, now: Millis) -> bool {
+        self.on(feed, |f, _| f.desk.is_blocked(user, now))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use tipcast::domain::{FeedId, GiftId, Millis, Source, SourceId, SourceNote, SourceTally};
-use tipcast::engine::{Kept, REFUNDS_MAX, SOURCES_MAX, SourceStore, Swapped, Wait};
+use tipcast::engine::{Kept, REFUNDS_MAX, SOURCES_MAX, Swapped};
 
 use super::Model;
 
@@ -18,18 +18,13 @@ pub(super) struct Sources {
 pub(super) type OfFeeds = HashMap<FeedId, Sources>;
 
 impl Model {
-    fn with_sources<T: Send + 'static>(
-        &self,
-        feed: &FeedId,
-        f: impl FnOnce(&mut Sources) -> T,
-    ) -> Wait<'static, T> {
-        let done = f(self.sources.lock().unwrap().entry(feed.clone()).or_default());
-        Box::pin(std::future::ready(Ok(done)))
+    fn with_sources<T: Send + 'static>(&self, feed: &FeedId, f: impl FnOnce(&mut Sources) -> T) -> T {
+        f(self.sources.lock().unwrap().entry(feed.clone()).or_default())
     }
 }
 
-impl SourceStore for Model {
-    fn sources<'a>(&'a self, feed: &'a FeedId) -> Wait<'a, Vec<Kept>> {
+impl Model {
+    pub(crate) fn sources(&self, feed: &FeedId) -> Vec<Kept> {
         self.with_sources(feed, |of| {
             of.set
                 .iter()
@@ -38,13 +33,13 @@ impl SourceStore for Model {
         })
     }
 
-    fn swap_source<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        name: &'a SourceId,
+    pub(crate) fn swap_source(
+        &self,
+        feed: &FeedId,
+        name: &SourceId,
         was: Option<u64>,
         to: Option<Source>,
-    ) -> Wait<'a, Swapped> {
+    ) -> Swapped {
         self.with_sources(feed, |of| {
             let (full, old) = (of.set.len() == SOURCES_MAX, of.set.get(name).cloned());
             if old.as_ref().map(|(source, _)| source.version) != was {
@@ -62,13 +57,7 @@ impl SourceStore for Model {
         })
     }
 
-    fn note_delivery<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        name: &'a SourceId,
-        note: SourceNote,
-        now: Millis,
-    ) -> Wait<'a, ()> {
+    pub(crate) fn note_delivery(&self, feed: &FeedId, name: &SourceId, note: SourceNote, now: Millis) -> () {
         self.with_sources(feed, |of| {
             if let Some((_, tally)) = of.set.get_mut(name) {
                 tally.note(&note, now);
@@ -76,7 +65,7 @@ impl SourceStore for Model {
         })
     }
 
-    fn note_refund<'a>(&'a self, feed: &'a FeedId, gift: &'a GiftId, now: Millis) -> Wait<'a, ()> {
+    pub(crate) fn note_refund(&self, feed: &FeedId, gift: &GiftId, now: Millis) -> () {
         self.with_sources(feed, |of| {
             of.refunds.retain(|(_, known)| known != gift);
             of.refunds.push((now, gift.clone()));
@@ -86,7 +75,7 @@ impl SourceStore for Model {
         })
     }
 
-    fn is_refunded<'a>(&'a self, feed: &'a FeedId, gift: &'a GiftId) -> Wait<'a, bool> {
+    pub(crate) fn is_refunded(&self, feed: &FeedId, gift: &GiftId) -> bool {
         self.with_sources(feed, |of| of.refunds.iter().any(|(_, known)| known == gift))
     }
 }

@@ -2,32 +2,32 @@
 
 use tipcast::domain::tally::{GoalSpec, GoalView, LeadersAsk, LeadersView, Session, TotalsView};
 use tipcast::domain::{FeedId, GoalId, Millis};
-use tipcast::engine::{GoalPut, TotalsStore, Wait};
+use tipcast::engine::GoalPut;
 
-use super::{Model, done};
+use super::Model;
 
-impl TotalsStore for Model {
-    fn totals<'a>(&'a self, _: &'a FeedId, _: bool, _: Millis) -> Wait<'a, Option<TotalsView>> {
-        done(None)
+impl Model {
+    pub(crate) fn totals(&self, _: &FeedId, _: bool, _: Millis) -> Option<TotalsView> {
+        None
     }
 
-    fn leaders<'a>(&'a self, _: &'a FeedId, _: LeadersAsk, _: Millis) -> Wait<'a, Option<LeadersView>> {
-        done(None)
+    pub(crate) fn leaders(&self, _: &FeedId, _: LeadersAsk, _: Millis) -> Option<LeadersView> {
+        None
     }
 
-    fn begin_session<'a>(&'a self, _: &'a FeedId, id: String, now: Millis) -> Wait<'a, (Session, bool)> {
-        done((Session { id, since: now }, true))
+    pub(crate) fn begin_session(&self, _: &FeedId, id: String, now: Millis) -> (Session, bool) {
+        (Session { id, since: now }, true)
     }
 
-    fn goals<'a>(&'a self, _: &'a FeedId, _: Millis) -> Wait<'a, Vec<GoalView>> {
-        done(vec![])
+    pub(crate) fn goals(&self, _: &FeedId, _: Millis) -> Vec<GoalView> {
+        vec![]
     }
 
-    fn put_goal<'a>(&'a self, _: &'a FeedId, _: &'a GoalId, _: GoalSpec, _: Millis) -> Wait<'a, GoalPut> {
-        done(GoalPut::NotCounted)
+    pub(crate) fn put_goal(&self, _: &FeedId, _: &GoalId, _: GoalSpec, _: Millis) -> GoalPut {
+        GoalPut::NotCounted
     }
 
-    fn delete_goal<'a>(&'a self, _: &'a FeedId, _: &'a GoalId, _: Millis) -> Wait<'a, bool> {
-        done(false)
+    pub(crate) fn delete_goal(&self, _: &FeedId, _: &GoalId, _: Millis) -> bool {
+        false
     }
 }

@@ -1,12 +1,12 @@
 //! The oracle's revoked viewers: the contract's section 7 as far as a store has part in it.
 
 use tipcast::domain::Millis;
-use tipcast::engine::{Revocation, RevokedAt, RevokedPage, ViewerStore, Wait};
+use tipcast::engine::{Revocation, RevokedAt, RevokedPage};
 
 use super::Model;
 
-impl ViewerStore for Model {
-    fn revoke(&self, mut what: Revocation, _: Millis) -> Wait<'_, Millis> {
+impl Model {
+    pub(crate) fn revoke(&self, mut what: Revocation, _: Millis) -> Millis {
         let mut all = self.revoked.lock().unwrap();
         let known = all.iter().position(|(_, one)| one.sub == what.sub);
         let last = all.iter().map(|(no, _)| *no).max().unwrap_or(0);
@@ -22,15 +22,15 @@ impl ViewerStore for Model {
                 before
             }
         };
-        Box::pin(std::future::ready(Ok(before)))
+        before
     }
 
-    fn revoked<'a>(&'a self, after: &'a RevokedAt, max: usize) -> Wait<'a, RevokedPage> {
+    pub(crate) fn revoked(&self, after: &RevokedAt, max: usize) -> RevokedPage {
         let all = self.revoked.lock().unwrap();
         let next: Vec<_> = all.iter().filter(|(no, _)| *no > after.seq).take(max).cloned().collect();
         let seq = next.last().map_or(after.seq, |(no, _)| *no);
         let at = RevokedAt { life: String::new(), seq };
         let page = RevokedPage { revoked: next.into_iter().map(|(_, one)| one).collect(), at };
-        Box::pin(std::future::ready(Ok(page)))
+        page
     }
 }

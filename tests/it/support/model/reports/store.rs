@@ -7,11 +7,10 @@ use tipcast::domain::{
     Reader, Replay, Taken,
 };
 use tipcast::engine::{
-    HOOKS_OF_ALL_MAX, JobDone, JobLease, JobStore, JobTurn, LedgerStore, READERS_MAX, Save, Swapped, Wait,
-    Wakes, Want, WebhookStore, Work,
+    HOOKS_OF_ALL_MAX, JobDone, JobLease, JobTurn, READERS_MAX, Save, Swapped, Wakes, Want, Work,
 };
 
-use super::super::{Feed, Model, done};
+use super::super::{Feed, Model};
 use super::{Ledger, Reading};
 
 impl Model {
@@ -56,39 +55,21 @@ impl Model {
     }
 }
 
-impl LedgerStore for Model {
-    fn take<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        group: &'a GroupId,
-        ask: Ask,
-        now: Millis,
-    ) -> Wait<'a, Option<Taken>> {
+impl Model {
+    pub(crate) fn take(&self, feed: &FeedId, group: &GroupId, ask: Ask, now: Millis) -> Option<Taken> {
         let limits = self.limits();
-        done(self.on(feed, |f, _| f.ledger.take(group, ask, now, &limits)))
+        self.on(feed, |f, _| f.ledger.take(group, ask, now, &limits))
     }
 
-    fn ack<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        group: &'a GroupId,
-        cursors: &'a [Cursor],
-        _: Millis,
-    ) -> Wait<'a, Option<u64>> {
-        done(self.with(feed, &Reader::Group(group.clone()), |_, mut reading| {
+    pub(crate) fn ack(&self, feed: &FeedId, group: &GroupId, cursors: &[Cursor], _: Millis) -> Option<u64> {
+        self.with(feed, &Reader::Group(group.clone()), |_, mut reading| {
             let acked = cursors.iter().filter(|cursor| reading.held.remove(&cursor.0).is_some()).count();
             (acked as u64, reading)
-        }))
+        })
     }
 
-    fn nack<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        group: &'a GroupId,
-        cursors: &'a [Cursor],
-        _: Millis,
-    ) -> Wait<'a, Option<u64>> {
-        done(self.with(feed, &Reader::Group(group.clone()), |f, mut reading| {
+    pub(crate) fn nack(&self, feed: &FeedId, group: &GroupId, cursors: &[Cursor], _: Millis) -> Option<u64> {
+        self.with(feed, &Reader::Group(group.clone()), |f, mut reading| {
             let mut nacked = 0;
             let cursors: BTreeSet<&Cursor> = cursors.iter().collect();
             for cursor in cursors {
@@ -98,20 +79,20 @@ impl LedgerStore for Model {
             }
             f.ledger.stirred |= nacked > 0;
             (nacked, reading)
-        }))
+        })
     }
 
-    fn group<'a>(&'a self, feed: &'a FeedId, group: &'a GroupId, now: Millis) -> Wait<'a, Option<GroupView>> {
+    pub(crate) fn group(&self, feed: &FeedId, group: &GroupId, now: Millis) -> Option<GroupView> {
         let reader = Reader::Group(group.clone());
-        done(self.with(feed, &reader, |f, reading| (f.ledger.view(&reading, now), reading)))
+        self.with(feed, &reader, |f, reading| (f.ledger.view(&reading, now), reading))
     }
 
-    fn delete_group<'a>(&'a self, feed: &'a FeedId, group: &'a GroupId) -> Wait<'a, bool> {
+    pub(crate) fn delete_group(&self, feed: &FeedId, group: &GroupId) -> bool {
         let reader = Reader::Group(group.clone());
-        done(self.on(feed, |f, _| f.ledger.readers.remove(&reader).is_some()))
+        self.on(feed, |f, _| f.ledger.readers.remove(&reader).is_some())
     }
 
-    fn readers<'a>(&'a self, feed: Option<&'a FeedId>) -> Wait<'a, Vec<(FeedId, Reader)>> {
+    pub(crate) fn readers(&self, feed: Option<&FeedId>) -> Vec<(FeedId, Reader)> {
         let mut all = vec![];
         for name in feed.map_or_else(|| self.feeds(), |feed| vec![feed.clone()]) {
             self.on(&name, |f, _| {
@@ -120,59 +101,47 @@ impl LedgerStore for Model {
                 all.extend(wanted.map(|reader| (name.clone(), reader.clone())));
             });
         }
-        done(all)
+        all
     }
 
-    fn letters<'a>(&'a self, feed: &'a FeedId, reader: &'a Reader) -> Wait<'a, Vec<DeadLetter>> {
-        done(self.with(feed, reader, |_, reading| (reading.letters.clone(), reading)).unwrap_or_default())
+    pub(crate) fn letters(&self, feed: &FeedId, reader: &Reader) -> Vec<DeadLetter> {
+        self.with(feed, reader, |_, reading| (reading.letters.clone(), reading)).unwrap_or_default()
     }
 
-    fn replay<'a>(
-        &'a self,
-        feed: &'a FeedId,
-        reader: &'a Reader,
-        which: &'a Replay,
-        now: Millis,
-    ) -> Wait<'a, u64> {
+    pub(crate) fn replay(&self, feed: &FeedId, reader: &Reader, which: &Replay, now: Millis) -> u64 {
         let replayed = self.with(feed, reader, |f, mut reading| {
             let replayed = reading.replay(reader, which, now);
             f.ledger.stirred |= replayed > 0;
             (replayed, reading)
         });
-        done(replayed.unwrap_or_default())
+        replayed.unwrap_or_default()
     }
 
-    fn letter_feeds<'a>(&'a self, hook: &'a HookId) -> Wait<'a, Vec<FeedId>> {
+    pub(crate) fn letter_feeds(&self, hook: &HookId) -> Vec<FeedId> {
         let reader = Reader::HookOfAll(hook.clone());
         let has = |feed: &FeedId| {
             self.with(feed, &reader, |_, reading| (!reading.letters.is_empty(), reading)).unwrap_or(false)
         };
-        done(self.feeds().into_iter().filter(has).collect())
+        self.feeds().into_iter().filter(has).collect()
     }
 }
 
-impl WebhookStore for Model {
-    fn hook<'a>(&'a self, key: &'a HookKey) -> Wait<'a, Option<Hook>> {
-        done(self.hooks.lock().unwrap().get(key).cloned())
+impl Model {
+    pub(crate) fn hook(&self, key: &HookKey) -> Option<Hook> {
+        self.hooks.lock().unwrap().get(key).cloned()
     }
 
-    fn hooks(&self) -> Wait<'_, Vec<(HookKey, Hook)>> {
+    pub(crate) fn hooks(&self) -> Vec<(HookKey, Hook)> {
         let hooks = self.hooks.lock().unwrap();
         let mut all: Vec<_> = hooks.iter().map(|(key, hook)| (key.clone(), hook.clone())).collect();
         all.sort_by_key(|(key, _)| key.clone());
-        done(all)
+        all
     }
 
-    fn swap_hook<'a>(
-        &'a self,
-        key: &'a HookKey,
-        was: Option<u64>,
-        to: Option<Hook>,
-        _: Millis,
-    ) -> Wait<'a, Swapped> {
+    pub(crate) fn swap_hook(&self, key: &HookKey, was: Option<u64>, to: Option<Hook>, _: Millis) -> Swapped {
         let known = self.hooks.lock().unwrap().get(key).cloned();
         if known.as_ref().map(|hook| hook.version) != was {
-            return done(Swapped::Stale);
+            return Swapped::Stale;
         }
         let of_all = |key: &HookKey| key.scope == HookScope::All;
         let full = match &key.scope {
@@ -189,10 +158,10 @@ impl WebhookStore for Model {
                     self.on(&feed, |f, _| f.ledger.readers.remove(&key.reader()));
                 }
             }
-            return done(Swapped::Done);
+            return Swapped::Done;
         };
         if known.is_none() && full {
-            return done(Swapped::Full);
+            return Swapped::Full;
         }
         self.hooks.lock().unwrap().insert(key.clone(), hook.clone());
         match &key.scope {
@@ -205,12 +174,12 @@ impl WebhookStore for Model {
             // Looking at a feed makes it join.
             HookScope::All => drop(self.jobs()),
         }
-        done(Swapped::Done)
+        Swapped::Done
     }
 }
 
-impl JobStore for Model {
-    fn claim_jobs(&self, over: Vec<JobDone>, max: usize, lease_ms: u64, now: Millis) -> Wait<'_, JobTurn> {
+impl Model {
+    pub(crate) fn claim_jobs(&self, over: Vec<JobDone>, max: usize, lease_ms: u64, now: Millis) -> JobTurn {
         for JobDone { job, token, next_in_ms } in over {
             if self.jobs().iter().any(|(_, known, turn)| *known == job && *turn == token) {
                 self.set_job(&job, next_in_ms.map(|ms| (now.plus(ms), String::new())));
@@ -224,27 +193,27 @@ impl JobStore for Model {
         }
         let all = self.jobs();
         let next_in_ms = all.first().map(|(at, ..)| at.since(now));
-        done(JobTurn { jobs, next_in_ms, waiting: all.len() as u64 })
+        JobTurn { jobs, next_in_ms, waiting: all.len() as u64 }
     }
 
-    fn open_job<'a>(&'a self, job: &'a Job, want: Want, now: Millis) -> Wait<'a, Option<Work>> {
-        done(self.on(&job.feed, |f, _| {
+    pub(crate) fn open_job(&self, job: &Job, want: Want, now: Millis) -> Option<Work> {
+        self.on(&job.feed, |f, _| {
             f.ledger.readers.get(&job.reader)?;
             Some(f.ledger.work(&job.reader, want, now))
-        }))
+        })
     }
 
-    fn save_job<'a>(&'a self, job: &'a Job, save: Save, want: Want, now: Millis) -> Wait<'a, Option<Work>> {
+    pub(crate) fn save_job(&self, job: &Job, save: Save, want: Want, now: Millis) -> Option<Work> {
         let limits = self.limits();
-        done(self.on(&job.feed, |f, _| {
+        self.on(&job.feed, |f, _| {
             let Ledger { entries, readers, .. } = &mut f.ledger;
             let reading = readers.get_mut(&job.reader).filter(|reading| reading.progress == save.was)?;
             reading.save(entries, save, now, &limits);
             Some(f.ledger.work(&job.reader, want, now))
-        }))
+        })
     }
 
-    fn job_wakes(&self) -> Wakes {
+    pub(crate) fn job_wakes(&self) -> Wakes {
         Wakes::new(self.wakes.subscribe())
     }
 }
