@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use crate::domain::Millis;
@@ -38,9 +38,22 @@ pub fn viewer_mark(sub: &str) -> u64 {
 #[derive(Debug, Default)]
 pub struct Revoked {
     by_viewer: RwLock<HashMap<u64, Entry>>,
+    /// Tokens whose time of issue was still to come when they were shown.
+    ahead: Mutex<HashMap<u64, Ahead>>,
     /// The store has not said yet what is revoked.
     awaited: AtomicBool,
 }
+
+/// A token of an issuer whose clock is ahead, within the leeway.
+#[derive(Clone, Copy, Debug)]
+struct Ahead {
+    issued_at: Millis,
+    /// It existed then, so a revocation from after that concerns it whatever its `iat` says.
+    shown_at: Millis,
+}
+
+/// Viewers whose tokens are ahead that are remembered; each is forgotten within the leeway.
+const AHEAD_MAX: usize = 10_000;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -67,9 +80,34 @@ impl Revoked {
         self.awaited.store(true, Ordering::Release);
     }
 
+    /// Remembers a good token of the viewer of this mark if it says that it is issued after `now`.
+    pub fn note_shown(&self, mark: u64, issued_at: Millis, now: Millis) {
+        if issued_at <= now {
+            return;
+        }
+        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        if ahead.len() >= AHEAD_MAX {
+            ahead.retain(|_, token| token.issued_at > now);
+        }
+        let is_newer = ahead.get(&mark).is_none_or(|known| known.issued_at < issued_at);
+        if is_newer && (ahead.len() < AHEAD_MAX || ahead.contains_key(&mark)) {
+            ahead.insert(mark, Ahead { issued_at, shown_at: now });
+        }
+    }
+
+    /// `before`, moved on so far that a revocation covers the tokens of the viewer of this mark that were shown before it.
+    pub fn covering(&self, mark: u64, before: Millis) -> Millis {
+        let ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        match ahead.get(&mark) {
+            Some(token) if token.shown_at <= before => before.max(token.issued_at.plus(1)),
+            _ => before,
+        }
+    }
+
     /// Refuses what the viewer of this mark was issued before then. What was refused stays so. True when that is
     /// news.
     pub fn refuse(&self, mark: u64, before: Millis, until: Millis) -> bool {
+        let before = self.covering(mark, before);
         let mut known = self.by_viewer.write().unwrap_or_else(PoisonError::into_inner);
         let entry = known.entry(mark).or_insert(Entry { before: Millis(i64::MIN), until });
         let news = entry.before < before;
@@ -164,6 +202,20 @@ pub async fn read_new(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_that_was_shown_before_a_revocation_is_covered_whatever_its_time_of_issue() {
+        let revoked = Revoked::default();
+        let mark = viewer_mark("ann");
+        revoked.note_shown(mark, Millis(4_000), Millis(1_000));
+        assert!(revoked.refuse(mark, Millis(500), Millis(90_000)), "from before it was shown");
+        assert!(!revoked.is_revoked(mark, Millis(4_000)));
+        assert!(revoked.refuse(mark, Millis(1_500), Millis(90_000)));
+        assert!(revoked.is_revoked(mark, Millis(4_000)) && !revoked.is_revoked(mark, Millis(4_001)));
+        let other = viewer_mark("eve");
+        assert!(revoked.refuse(other, Millis(1_500), Millis(90_000)));
+        assert!(!revoked.is_revoked(other, Millis(1_500)), "one that is issued from then on is good at once");
+    }
 
     #[test]
     fn what_was_refused_is_never_taken_again_until_no_such_token_lives() {

@@ -30,18 +30,14 @@ pub(super) async fn revoke(
             read_before(&bytes, now)?
         }
     };
-    // A token of an issuer whose clock is ahead says that it was issued up to the leeway from now. Who names no time wants
-    // every token refused that there is.
-    let leeway_ms = gate.door.leeway_ms();
-    let before = before.unwrap_or_else(|| now.plus(leeway_ms));
+    let before = gate.door.revoked().covering(viewer_mark(sub), before.unwrap_or(now));
     let until = before.plus(gate.door.tokens_live_ms());
     let what = Revocation { sub: sub.into(), before, until };
     let before = gate.run(RevokeViewer { revocation: what, now }).await?;
     // Here at once; other nodes learn of it from the store.
     gate.refuse_viewer(viewer_mark(sub), before, until);
     // What is answered can be sent again, so it is never in the future.
-    let asked = if before > now { Millis(before.0.saturating_sub_unsigned(leeway_ms)) } else { before };
-    Ok(answers::json(StatusCode::OK, &RevokedViewer { before: asked.to_string() }))
+    Ok(answers::json(StatusCode::OK, &RevokedViewer { before: before.min(now).to_string() }))
 }
 
 fn read_before(bytes: &[u8], now: Millis) -> Result<Option<Millis>, Refused> {

@@ -200,11 +200,6 @@ impl Verifier {
         self.rules.max_age_ms.saturating_add(self.rules.leeway_ms)
     }
 
-    /// How far an issuer's clock may be ahead of ours, in milliseconds.
-    pub fn leeway_ms(&self) -> u64 {
-        self.rules.leeway_ms
-    }
-
     /// Whether any token can be good.
     pub fn is_on(&self) -> bool {
         !(self.secrets.is_empty() && self.public.is_empty()) || self.local.is_some() || self.fetched.is_some()

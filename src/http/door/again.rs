@@ -55,11 +55,6 @@ impl Door {
         news
     }
 
-    /// How far clocks of issuers may be ahead of ours, in milliseconds.
-    pub fn leeway_ms(&self) -> u64 {
-        self.now.load().rules.tokens.leeway_ms()
-    }
-
     /// How long a revocation must be remembered after its time, in milliseconds.
     pub fn tokens_live_ms(&self) -> u64 {
         self.now.load().rules.tokens.tokens_live_ms()

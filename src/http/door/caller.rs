@@ -166,15 +166,18 @@ impl Rules {
         match self.tokens.check(token, clock) {
             // A token that is no good is told so also then.
             Ok(_) if self.revoked.is_awaited() => Identity::Bad(BadToken::RevocationsUnknown),
-            Ok(viewer) if self.is_revoked(&viewer) => Identity::Bad(BadToken::Revoked),
+            Ok(viewer) if self.is_revoked(&viewer, clock) => Identity::Bad(BadToken::Revoked),
             Ok(viewer) => Identity::Viewer(Arc::new(viewer)),
             Err(bad) => Identity::Bad(bad),
         }
     }
 
-    fn is_revoked(&self, viewer: &Viewer) -> bool {
-        let mark = viewer.sub.as_deref().map(viewer_mark);
-        mark.is_some_and(|mark| self.revoked.is_revoked(mark, viewer.issued_at))
+    fn is_revoked(&self, viewer: &Viewer, clock: Millis) -> bool {
+        let Some(mark) = viewer.sub.as_deref().map(viewer_mark) else { return false };
+        self.revoked.is_revoked(mark, viewer.issued_at) || {
+            self.revoked.note_shown(mark, viewer.issued_at, clock);
+            false
+        }
     }
 
     /// Who reads or watches, and whether that was a guess at a key.
