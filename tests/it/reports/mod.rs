@@ -82,7 +82,7 @@ async fn engine_on(backing: &Backing) -> Engine {
     let defaults = Policy::default();
     match backing {
         Backing::Folder(dir) => {
-            Engine::embedded(EmbeddedOptions { defaults, ..EmbeddedOptions::new(dir.path()) }).unwrap().into()
+            Engine::embedded(EmbeddedOptions { defaults, ..EmbeddedOptions::new(dir.path()) }).unwrap()
         }
         Backing::Redis(corner, url) => {
             let prefix = corner.prefix.clone();

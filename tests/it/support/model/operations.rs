@@ -73,8 +73,14 @@ impl TestStore for Model {
             .on(|it: SaveJob| Ok(self.save_job(&it.job, it.save, it.want, it.now)))
             .on(|it: ListSources| Ok(self.sources(&it.feed)))
             .on(|it: SwapSource| Ok(self.swap_source(&it.feed, &it.name, it.was, it.to)))
-            .on(|it: RecordDelivery| Ok(self.note_delivery(&it.feed, &it.name, it.note, it.now)))
-            .on(|it: RecordRefund| Ok(self.note_refund(&it.feed, &it.gift, it.now)))
+            .on(|it: RecordDelivery| {
+                self.note_delivery(&it.feed, &it.name, it.note, it.now);
+                Ok(())
+            })
+            .on(|it: RecordRefund| {
+                self.note_refund(&it.feed, &it.gift, it.now);
+                Ok(())
+            })
             .on(|it: IsRefunded| Ok(self.is_refunded(&it.feed, &it.gift)))
             .on(|it: RevokeViewer| Ok(self.revoke(it.revocation, it.now)))
             .on(|it: ListRevocations| Ok(self.revoked(&it.after, it.max)))

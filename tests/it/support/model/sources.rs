@@ -57,7 +57,7 @@ impl Model {
         })
     }
 
-    pub(crate) fn note_delivery(&self, feed: &FeedId, name: &SourceId, note: SourceNote, now: Millis) -> () {
+    pub(crate) fn note_delivery(&self, feed: &FeedId, name: &SourceId, note: SourceNote, now: Millis) {
         self.with_sources(feed, |of| {
             if let Some((_, tally)) = of.set.get_mut(name) {
                 tally.note(&note, now);
@@ -65,7 +65,7 @@ impl Model {
         })
     }
 
-    pub(crate) fn note_refund(&self, feed: &FeedId, gift: &GiftId, now: Millis) -> () {
+    pub(crate) fn note_refund(&self, feed: &FeedId, gift: &GiftId, now: Millis) {
         self.with_sources(feed, |of| {
             of.refunds.retain(|(_, known)| known != gift);
             of.refunds.push((now, gift.clone()));

@@ -10,7 +10,8 @@ impl Model {
         let mut all = self.revoked.lock().unwrap();
         let known = all.iter().position(|(_, one)| one.sub == what.sub);
         let last = all.iter().map(|(no, _)| *no).max().unwrap_or(0);
-        let before = match known.map(|at| (at, all[at].1.clone())) {
+
+        match known.map(|at| (at, all[at].1.clone())) {
             Some((_, old)) if old.before >= what.before => old.before,
             old => {
                 if let Some((at, old)) = old {
@@ -21,8 +22,7 @@ impl Model {
                 all.push((last + 1, what));
                 before
             }
-        };
-        before
+        }
     }
 
     pub(crate) fn revoked(&self, after: &RevokedAt, max: usize) -> RevokedPage {
@@ -30,7 +30,7 @@ impl Model {
         let next: Vec<_> = all.iter().filter(|(no, _)| *no > after.seq).take(max).cloned().collect();
         let seq = next.last().map_or(after.seq, |(no, _)| *no);
         let at = RevokedAt { life: String::new(), seq };
-        let page = RevokedPage { revoked: next.into_iter().map(|(_, one)| one).collect(), at };
-        page
+
+        RevokedPage { revoked: next.into_iter().map(|(_, one)| one).collect(), at }
     }
 }
