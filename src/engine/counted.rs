@@ -1,6 +1,5 @@
 //! What the metrics count of what came of operations.
 
-use super::due::{DueFate, DueRun, DueTurn};
 use crate::domain::answer::GiftFate;
 use crate::domain::{
     Cancelled, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropView, FeedId, InReview, Outcome,
@@ -36,33 +35,7 @@ pub(super) fn retracted_row(at: &Option<Position>, _: &FeedId, metrics: &Metrics
     }
 }
 
-pub(super) fn due_turn(turn: &DueTurn, metrics: &Metrics) {
-    metrics.due_claimed.inc_by(turn.feeds.len() as u64);
-    let reclaimed = turn.feeds.iter().filter(|feed| feed.reclaimed).count();
-    metrics.due_reclaimed.inc_by(reclaimed as u64);
-    metrics.due_feeds.set(turn.waiting as i64);
-}
-
-pub(super) fn due_run(run: &DueRun, feed: &FeedId, metrics: &Metrics) {
-    for handled in &run.handled {
-        if matches!(handled.fate, DueFate::Shown(_) | DueFate::PutOff | DueFate::Struck(_)) {
-            metrics.due_lag.observe(handled.late_ms as f64 / 1_000.0);
-        }
-        match &handled.fate {
-            DueFate::Shown(answer) => drop(metrics.gifts[status_of(answer.status)].inc()),
-            DueFate::PutOff => {}
-            DueFate::Struck(view) => view.iter().for_each(|view| stock(view, feed, metrics)),
-            DueFate::SetAside => drop(metrics.due_set_aside.inc()),
-            DueFate::Dead(dead) => {
-                metrics.due_dead.inc();
-                let (kind, id, reason) = (dead.kind_word(), &dead.id, &dead.reason);
-                tracing::error!(%feed, kind, id, reason, "something due could not be done and is given up");
-            }
-        }
-    }
-}
-
-fn stock(view: &DropView, feed: &FeedId, metrics: &Metrics) {
+pub(super) fn stock(view: &DropView, feed: &FeedId, metrics: &Metrics) {
     metrics.drops.note(feed.as_str(), view.drop.as_str(), [view.free, view.held, view.sold]);
 }
 
@@ -127,7 +100,7 @@ pub(super) fn decided_review(reviewed: &Reviewing, _: &FeedId, metrics: &Metrics
     }
 }
 
-fn status_of(status: Status) -> GiftStatus {
+pub(super) fn status_of(status: Status) -> GiftStatus {
     match status {
         Status::Accepted => GiftStatus::Accepted,
         Status::Merged => GiftStatus::Merged,

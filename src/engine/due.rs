@@ -4,8 +4,10 @@
 
 use tokio::sync::broadcast;
 
+use super::counted::{status_of, stock};
 use super::operation::operation;
 use crate::domain::{Answer, DropView, DueKind, DuePlace, FeedId, Gift, GiftId, Millis};
+use crate::metrics::Metrics;
 
 /// Entries of one feed that are handled in one step, at most: a longer script would hold up everybody
 /// else's.
@@ -67,7 +69,7 @@ pub struct ClaimDue {
     pub now: Millis,
 }
 
-operation!(ClaimDue -> DueTurn, ClaimDue, store, now: now, record: super::counted::due_turn);
+operation!(ClaimDue -> DueTurn, ClaimDue, store, now: now, record: count_turn);
 
 /// Handles what is due in the feed, at most [`DUE_BATCH`] entries, in order of time, then arrival;
 /// each in one atomic step with its leaving the queue. A gift is taken like one that comes now, and
@@ -80,7 +82,33 @@ pub struct RunDue {
     pub now: Millis,
 }
 
-operation!(RunDue -> DueRun, RunDue, feed: feed, now: now, record: super::counted::due_run);
+operation!(RunDue -> DueRun, RunDue, feed: feed, now: now, record: count_run);
+
+fn count_turn(turn: &DueTurn, metrics: &Metrics) {
+    metrics.due_claimed.inc_by(turn.feeds.len() as u64);
+    let reclaimed = turn.feeds.iter().filter(|feed| feed.reclaimed).count();
+    metrics.due_reclaimed.inc_by(reclaimed as u64);
+    metrics.due_feeds.set(turn.waiting as i64);
+}
+
+fn count_run(run: &DueRun, feed: &FeedId, metrics: &Metrics) {
+    for handled in &run.handled {
+        if matches!(handled.fate, DueFate::Shown(_) | DueFate::PutOff | DueFate::Struck(_)) {
+            metrics.due_lag.observe(handled.late_ms as f64 / 1_000.0);
+        }
+        match &handled.fate {
+            DueFate::Shown(answer) => drop(metrics.gifts[status_of(answer.status)].inc()),
+            DueFate::PutOff => {}
+            DueFate::Struck(view) => view.iter().for_each(|view| stock(view, feed, metrics)),
+            DueFate::SetAside => drop(metrics.due_set_aside.inc()),
+            DueFate::Dead(dead) => {
+                metrics.due_dead.inc();
+                let (kind, id, reason) = (dead.kind_word(), &dead.id, &dead.reason);
+                tracing::error!(%feed, kind, id, reason, "something due could not be done and is given up");
+            }
+        }
+    }
+}
 
 /// Gifts that wait, in the order in which they will be shown.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -202,7 +202,7 @@ impl Engine {
             Backend::Embedded(_) => "embedded",
             Backend::Redis(_) => "redis",
             #[cfg(any(test, feature = "faults"))]
-            Backend::Test(_) => "test",
+            Backend::Test(store) => store.name(),
         }
     }
 }
@@ -263,6 +263,11 @@ pub mod test_store {
     pub trait TestStore: Send + Sync {
         /// Answers the operations that this store knows, with [`Asked::on`].
         fn answer(&self, asked: Asked) -> Asked;
+
+        /// See [`Engine::name`].
+        fn name(&self) -> &'static str {
+            "test"
+        }
 
         /// See [`Engine::known`].
         fn known(&self, _: &FeedId) -> Option<Position> {

@@ -92,6 +92,10 @@ impl TestStore for Model {
             .on(|_: ContinueWalk| Ok(Walk::default()))
     }
 
+    fn name(&self) -> &'static str {
+        "model"
+    }
+
     fn known(&self, feed: &FeedId) -> Option<Position> {
         Model::known(self, feed)
     }
