@@ -251,6 +251,10 @@ fn fits(pattern: &str, path: &str) -> bool {
 
 /// Whether a segment with escapes is this fixed part.
 fn is_spelled_as(part: &[u8], segment: &[u8]) -> bool {
+    // Every row of the table asks this, also about a segment of a hundred kilobytes.
+    if segment.len() > 3 * part.len() {
+        return false;
+    }
     let segment = std::str::from_utf8(segment).ok().filter(|segment| segment.contains('%'));
     segment.and_then(decode).is_some_and(|decoded| decoded.as_bytes() == part)
 }

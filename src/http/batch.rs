@@ -105,6 +105,11 @@ fn read(bytes: &[u8], unnamed: impl Fn(usize) -> Option<GiftId>) -> Result<(Vec<
     Ok((gifts, fates))
 }
 
+/// How many items a body has, and how many of them are gifts; `None` if it is no batch.
+pub(super) fn count(bytes: &[u8]) -> Option<(usize, usize)> {
+    read(bytes, |_| None).ok().map(|(gifts, items)| (items.len(), gifts.len()))
+}
+
 /// Gives every waiting item its outcome; none when there are not as many as items wait.
 fn fill(items: &mut [Item], outcomes: Vec<Outcome>) -> Option<()> {
     let mut outcomes = outcomes.into_iter();

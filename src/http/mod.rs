@@ -28,6 +28,8 @@ pub mod door;
 mod drops;
 mod etag;
 mod feed;
+#[doc(hidden)]
+pub mod fuzzed;
 mod gifts;
 mod guard;
 pub mod health;

@@ -160,6 +160,11 @@ fn read_ask(query: &Query) -> Result<LeadersAsk, ApiError> {
     })
 }
 
+/// Whether this is a query of a reader of rankings.
+pub(super) fn is_query(query: &str) -> bool {
+    read_ask(&url::form_urlencoded::parse(query.as_bytes()).into_owned().collect()).is_ok()
+}
+
 fn read_session(raw: &serde_json::value::RawValue) -> Result<String, Refused> {
     let mut faults = Vec::new();
     let Some(mut body) = Object::open(raw, &mut faults) else { return Err(Refused::Invalid(faults)) };

@@ -28,6 +28,7 @@ mod jwks;
 mod layers;
 mod leaving;
 mod limits;
+mod linear;
 mod logging;
 mod lua_headers;
 mod metrics;

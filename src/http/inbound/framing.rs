@@ -11,7 +11,7 @@ const LINE_MOST: usize = 160 << 10;
 
 /// Where in the stream of requests a connection is.
 #[derive(Debug, Default)]
-pub(super) struct Framing {
+pub(in crate::http) struct Framing {
     place: Where,
     /// The beginning of a line whose end has not come yet.
     line: Vec<u8>,
@@ -50,7 +50,7 @@ struct Head {
 
 /// What must not be read as HTTP.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Malformed;
+pub(in crate::http) struct Malformed;
 
 impl Framing {
     /// Takes the next bytes of the connection, up to the end of the request that they belong to: the first bytes of

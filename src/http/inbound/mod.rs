@@ -11,7 +11,7 @@
 
 pub mod attend;
 mod counts;
-mod framing;
+pub(super) mod framing;
 mod phase;
 mod register;
 pub mod stream;

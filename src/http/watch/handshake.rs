@@ -79,7 +79,7 @@ impl Handshake {
 }
 
 /// The answer to a handshake that is right (RFC 6455, 4.2.2).
-pub(super) struct Accepted {
+pub(in crate::http) struct Accepted {
     key: [u8; 28],
     /// The client offered our subprotocol.
     protocol: bool,
@@ -89,7 +89,7 @@ pub(super) struct Accepted {
 
 /// Judges a WebSocket handshake (RFC 6455, 4.2.1). A plain GET is told to upgrade. `compress`: whether frames may
 /// be compressed.
-pub(super) fn shake_hands(head: &Head<'_>, compress: bool) -> Result<Accepted, ApiError> {
+pub(in crate::http) fn shake_hands(head: &Head<'_>, compress: bool) -> Result<Accepted, ApiError> {
     let says = |name: &'static HeaderName, word: &str| {
         let mut said = head.texts(name).flat_map(|all| all.split(','));
         said.any(|said| said.trim().eq_ignore_ascii_case(word))
@@ -150,7 +150,7 @@ impl Accepted {
 }
 
 /// What the query of a watcher's address asks for. A `since` that is malformed counts as none.
-pub(super) fn watch_options(query: &str) -> Result<WatchOptions, ApiError> {
+pub(in crate::http) fn watch_options(query: &str) -> Result<WatchOptions, ApiError> {
     let mut options = WatchOptions::default();
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
         match &*name {

@@ -11,7 +11,7 @@ pub mod connection;
 mod deflate;
 mod encoding;
 mod endpoints;
-mod handshake;
+pub(super) mod handshake;
 pub mod incoming;
 mod messages;
 pub mod outgoing;

@@ -27,7 +27,8 @@ pub(super) fn totals() {}
 /// Read a ranking
 ///
 /// The highest first; of equal scores, who came to the present score first. At most 100 000 users are ranked in a period
-/// by each measure.
+/// by each measure. What other nodes took in the last second may be missing. Somebody without a key may ask for twenty
+/// rankings a second that were not read just before, and is answered 429 beyond that.
 #[utoipa::path(
     get,
     path = "/v1/feeds/{feed}/leaders",

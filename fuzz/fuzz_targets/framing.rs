@@ -1,0 +1,4 @@
+//! Where requests begin and end.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| tipcast_fuzz::targets::framing(data));

@@ -1,0 +1,4 @@
+//! Paths and their parameters.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| tipcast_fuzz::targets::path(data));
