@@ -22,8 +22,11 @@ use tipcast::sources::body::Form;
 use tipcast::sources::verify::{Encoding, Scheme};
 use tipcast::sources::{self, Event, Headers, Owner, Settings, preset};
 
+/// Reads an input; panics if something does not hold.
+pub type Target = fn(&[u8]);
+
 /// Every target by its name.
-pub const ALL: &[(&str, fn(&[u8]))] = &[
+pub const ALL: &[(&str, Target)] = &[
     ("amount", amount),
     ("batch", batch),
     ("bodies", bodies),

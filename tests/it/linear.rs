@@ -18,7 +18,7 @@ fn used() -> Duration {
 }
 
 /// The least time that `run` takes of several.
-fn least(run: fn(&[u8]), input: &[u8], times: usize) -> Duration {
+fn least(run: targets::Target, input: &[u8], times: usize) -> Duration {
     let measure = |_| {
         let before = used();
         run(input);
@@ -28,7 +28,7 @@ fn least(run: fn(&[u8]), input: &[u8], times: usize) -> Duration {
 }
 
 /// How many times as long a parser takes for twice as much.
-fn ratio(input: &nasty::Input, run: fn(&[u8]), times: usize) -> f64 {
+fn ratio(input: &nasty::Input, run: targets::Target, times: usize) -> f64 {
     let mut bytes = 16 << 10;
     loop {
         let one = least(run, &(input.make)(bytes), times);
