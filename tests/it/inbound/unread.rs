@@ -6,7 +6,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Duration, Instant, sleep};
 
 use crate::support::TestApp;
-use crate::support::api::Api;
+use crate::support::api::{Api, http};
 use crate::support::app::Backing;
 use crate::support::case::PATIENCE;
 use crate::support::gifts::gift;
@@ -42,8 +42,11 @@ async fn stuck(api: &Api, request: &str) -> TcpStream {
     stream
 }
 
+/// A metric, asked for from another address than that of the clients who do not read: what bounds those touches nobody else.
 async fn metric(api: &Api, name: &str) -> u64 {
-    let text = api.get("/metrics").await.text;
+    let elsewhere = http().local_address(Some("127.0.0.2".parse().unwrap())).build().unwrap();
+    let answer = elsewhere.get(format!("http://{}/metrics", api.authority())).send().await.unwrap();
+    let text = answer.text().await.unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.map_or(0, |value| value.parse::<f64>().unwrap() as u64)
 }
