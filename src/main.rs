@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use tipcast::app::key_new::KeyOptions;
 use tipcast::app::token_tool::{self, CheckToken, NewToken};
 use tipcast::app::{self, StartError, StoreJob};
-use tipcast::config::{self, Config, ConfigError, Flags};
+use tipcast::config::{self, Config, ConfigError, Flags, LogFormat};
 use tipcast::console;
 use tipcast::tools::bench::{self, BenchError, BenchOptions};
 use tipcast::tools::demo::{self, DemoOptions};
@@ -188,7 +188,7 @@ fn main() -> ExitCode {
                         .iter()
                         .for_each(|warning| console::complain(format!("warning: {warning}")));
                     config.notes().iter().for_each(|note| console::complain(format!("note: {note}")));
-                    print("the configuration is fine\n")
+                    print(format!("{}\nthe configuration is fine\n", config.summary()))
                 }
                 Err(error) => refuse(USAGE, &error),
             }
@@ -331,8 +331,14 @@ async fn listen_and_run(config: Config, settings: Settings) -> Result<(), StartE
     let reloads = app::asked_to_reload(move || load(settings.clone())).map_err(StartError::Server)?;
     let address = listener.local_addr().map_err(StartError::Server)?;
     let scheme = if config.http.tls_cert.is_empty() { "http" } else { "https" };
-    // The one line on stdout, for scripts: with port 0 nobody else knows the port.
-    let announce = move || console::announce(format!("listening on {scheme}://{address}"));
+    // The one line on stdout, for people and scripts: with port 0 nobody else knows the port. Whoever collects lines of
+    // JSON, from both streams as containers do, finds the address in the log.
+    let is_json = config.log.format == LogFormat::Json;
+    let announce = move || {
+        if !is_json {
+            console::announce(format!("listening on {scheme}://{address}"));
+        }
+    };
     app::run_reloading(config, listener, shutdown, reloads, announce).await
 }
 

@@ -1,6 +1,7 @@
 //! HTTP clients for the way out: webhooks, and the tools that call a gateway. http and https, trusting whom the
 //! system trusts, and never through a proxy that the environment names.
 
+use std::error::Error;
 use std::sync::Arc;
 
 use reqwest::{Client, ClientBuilder};
@@ -25,6 +26,19 @@ fn trusting_nobody() -> Result<ClientConfig, rustls::Error> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let builder = builder.with_safe_default_protocol_versions()?;
     Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
+}
+
+/// The innermost cause of a failed call: "Connection refused" says more than "error sending request", and the outer
+/// errors name the URL, which may hold a token.
+pub fn root_cause(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "no answer in time".into();
+    }
+    let mut cause: &dyn Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
 }
 
 /// Whether `ip` is an address of this machine: one that a socket of ours can have.

@@ -46,22 +46,43 @@ function sheets() {
 // Also imported where there is no document, when pages are rendered on a server.
 const Base = globalThis.HTMLElement ?? class {};
 
+/** What a board is told, by attribute or by the property of the same name. `lang` and `hidden` are every element's own. */
+const SETTINGS = ["feed", "url", "theme", "period", "by", "goal", "max", "heading"];
+
+/**
+ * React 19 sets a property where an element has one of that name, and an attribute where it has none; others always set
+ * attributes. So everything that is no setting is private here, and every setting is a property that can be set.
+ */
 class Board extends Base {
-  static observedAttributes = ["feed", "url", "token", "lang", "period", "by", "goal", "max", "heading"];
+  static observedAttributes = ["lang", "token", ...SETTINGS];
 
   #feed = null;
   #list = null;
+  #token;
+  #panel = element("div", "panel");
+  #title = element("p", "title");
+  /** Draws into the panel; each kind of board has its own. */
+  #drawing;
 
-  constructor() {
+  constructor(drawing) {
     super();
-    this.panel = element("div", "panel");
-    this.heading = element("p", "title");
-    this.panel.part = "panel";
-    this.heading.part = "title";
-    this.panel.append(this.heading);
+    this.#drawing = drawing;
+    this.#panel.append(this.#title);
     const root = this.attachShadow({ mode: "open" });
     root.adoptedStyleSheets = sheets();
-    root.append(this.panel);
+    root.append(this.#panel);
+  }
+
+  /** A viewer's token, or a function that gives one, see `connect`; while it is not set, the attribute counts. */
+  get token() {
+    return this.#token ?? this.getAttribute("token") ?? undefined;
+  }
+
+  set token(token) {
+    this.#token = token ?? undefined;
+    if (!this.#feed) return;
+    this.disconnectedCallback();
+    this.#follow();
   }
 
   connectedCallback() {
@@ -85,7 +106,7 @@ class Board extends Base {
     const feed = this.getAttribute("feed");
     if (!feed) return;
     const url = this.getAttribute("url") ?? HOME ?? globalThis.location?.origin;
-    const token = this.getAttribute("token") ?? undefined;
+    const token = this.token;
     const as = this.getAttribute("as") ?? undefined;
     this.#feed = follow({ url: new URL(url, document.baseURI).href, feed, token, as, totals: true }, {
       onChange: (list) => {
@@ -96,89 +117,102 @@ class Board extends Base {
   }
 
   #draw() {
+    if (!this.#list) return;
     const { locale, words } = speak(this.getAttribute("lang") ?? this.closest("[lang]")?.lang);
-    this.format = new Format(locale, words.now);
-    this.words = words;
-    if (this.#list) this.draw(this.#list);
-  }
-
-  get period() {
-    return this.getAttribute("period") ?? "session";
+    this.#drawing(this.#list, { element: this, panel: this.#panel, title: this.#title, format: new Format(locale, words.now) });
   }
 }
 
-export class TipcastLeaders extends Board {
-  #list = element("ol");
+/** A property for each setting that is its attribute, as `id` and `title` are. */
+for (const name of SETTINGS) {
+  Object.defineProperty(Board.prototype, name, {
+    configurable: true,
+    enumerable: true,
+    get() {
+      return this.getAttribute(name) ?? undefined;
+    },
+    set(value) {
+      if (value === undefined || value === null || value === false) this.removeAttribute(name);
+      else this.setAttribute(name, value);
+    },
+  });
+}
 
-  draw({ totals }) {
-    const leaders = totals?.[this.period]?.leaders ?? {};
-    const by = this.getAttribute("by") ?? Object.keys(leaders)[0] ?? "units";
-    const max = Math.min(10, Math.max(1, Number(this.getAttribute("max")) || 5));
-    this.heading.textContent = this.getAttribute("heading") ?? "";
-    this.#list.replaceChildren(
-      ...(leaders[by] ?? []).slice(0, max).map(({ rank, user, score }) => {
-        const line = element("li");
-        const [place, name, gave] = [element("span", "rank"), element("span", "name"), element("span", "score")];
-        place.textContent = this.format.number(rank);
-        // A stranger's name, which may hold anything: text, in a direction of its own.
-        name.textContent = user.name;
-        name.dir = "auto";
-        name.title = user.name;
-        gave.textContent = this.format.amount(by, score);
-        line.part = "leader";
-        line.append(place, name, gave);
-        return line;
-      }),
-    );
-    if (!this.#list.isConnected) this.panel.append(this.#list);
+const periodOf = (board) => board.getAttribute("period") ?? "session";
+
+export class TipcastLeaders extends Board {
+  constructor() {
+    const lines = element("ol");
+    super(({ totals }, { element: board, panel, title, format }) => {
+      const leaders = totals?.[periodOf(board)]?.leaders ?? {};
+      const by = board.getAttribute("by") ?? Object.keys(leaders)[0] ?? "units";
+      const max = Math.min(10, Math.max(1, Number(board.getAttribute("max")) || 5));
+      title.textContent = board.getAttribute("heading") ?? "";
+      lines.replaceChildren(...(leaders[by] ?? []).slice(0, max).map((leader) => lineOf(leader, by, format)));
+      if (!lines.isConnected) panel.append(lines);
+    });
   }
+}
+
+function lineOf({ rank, user, score }, by, format) {
+  const line = element("li");
+  const [place, name, gave] = [element("span", "rank"), element("span", "name"), element("span", "score")];
+  place.textContent = format.number(rank);
+  // A stranger's name, which may hold anything: text, in a direction of its own.
+  name.textContent = user.name;
+  name.dir = "auto";
+  name.title = user.name;
+  gave.textContent = format.amount(by, score);
+  line.part = "leader";
+  line.append(place, name, gave);
+  return line;
 }
 
 export class TipcastGoal extends Board {
-  #track = element("div", "track");
-  #bar = element("div", "bar");
-  #foot = element("div", "foot");
-
-  draw({ goals }) {
-    const goal = (goals ?? []).find(({ goal }) => goal === this.getAttribute("goal"));
-    this.hidden = !goal;
-    if (!goal) return;
-    const { title, by, target, value, reached_at } = goal;
-    // Multiplied first: 570 of 1000 are 57 of 100 then, and no float below.
-    const percent = Math.min(100, (value * 100) / target);
-    this.heading.textContent = this.getAttribute("heading") ?? title;
-    this.heading.dir = "auto";
-    this.panel.toggleAttribute("data-reached", Boolean(reached_at));
-    this.#track.role = "progressbar";
-    this.#track.ariaValueMin = "0";
-    this.#track.ariaValueMax = "100";
-    this.#track.ariaValueNow = String(Math.floor(percent));
-    this.#track.ariaLabel = title;
-    this.#bar.style.width = `${percent}%`;
-    this.#bar.part = "bar";
-    const [have, want] = [element("span"), element("span")];
-    have.textContent = this.format.amount(by, value);
-    want.textContent = this.format.amount(by, target);
-    this.#foot.replaceChildren(have, want);
-    if (!this.#track.isConnected) {
-      this.#track.append(this.#bar);
-      this.panel.append(this.#track, this.#foot);
-    }
+  constructor() {
+    const [track, bar, foot] = [element("div", "track"), element("div", "bar"), element("div", "foot")];
+    super(({ goals }, { element: board, panel, title: heading, format }) => {
+      const goal = (goals ?? []).find(({ goal }) => goal === board.getAttribute("goal"));
+      board.hidden = !goal;
+      if (!goal) return;
+      const { title, by, target, value, reached_at } = goal;
+      // Multiplied first: 570 of 1000 are 57 of 100 then, and no float below.
+      const percent = Math.min(100, (value * 100) / target);
+      heading.textContent = board.getAttribute("heading") ?? title;
+      heading.dir = "auto";
+      panel.toggleAttribute("data-reached", Boolean(reached_at));
+      track.role = "progressbar";
+      track.ariaValueMin = "0";
+      track.ariaValueMax = "100";
+      track.ariaValueNow = String(Math.floor(percent));
+      track.ariaLabel = title;
+      bar.style.width = `${percent}%`;
+      bar.part = "bar";
+      const [have, want] = [element("span"), element("span")];
+      have.textContent = format.amount(by, value);
+      want.textContent = format.amount(by, target);
+      foot.replaceChildren(have, want);
+      if (!track.isConnected) {
+        track.append(bar);
+        panel.append(track, foot);
+      }
+    });
   }
 }
 
 export class TipcastTotal extends Board {
-  #value = element("div", "value");
-
-  draw({ totals }) {
-    const total = totals?.[this.period];
-    const by = this.getAttribute("by") ?? "points";
-    const counted = { points: total?.points, units: total?.units, gifts: total?.gifts, gifters: total?.gifters };
-    const amount = total?.values.find(({ currency }) => currency === by)?.amount;
-    const n = by in counted ? counted[by] : amount;
-    this.heading.textContent = this.getAttribute("heading") ?? "";
-    this.#value.textContent = by in counted ? this.format.number(n ?? 0) : this.format.amount(by, n ?? 0);
-    if (!this.#value.isConnected) this.panel.append(this.#value);
+  constructor() {
+    const shown = element("div", "value");
+    super(({ totals }, { element: board, panel, title, format }) => {
+      const total = totals?.[periodOf(board)];
+      const by = board.getAttribute("by") ?? "points";
+      const counted = { points: total?.points, units: total?.units, gifts: total?.gifts, gifters: total?.gifters };
+      const amount = total?.values.find(({ currency }) => currency === by)?.amount;
+      const n = by in counted ? counted[by] : amount;
+      title.textContent = board.getAttribute("heading") ?? "";
+      shown.textContent = by in counted ? format.number(n ?? 0) : format.amount(by, n ?? 0);
+      if (!shown.isConnected) panel.append(shown);
+    });
   }
 }
 

@@ -19,5 +19,6 @@ for (const name of ["period", "by", "max", "heading", "lang"]) {
 }
 shown.setAttribute("as", "overlay");
 const token = secrets.get("token") ?? wishes.get("token");
-if (token) shown.setAttribute("token", token);
+// As a property: a style of the page's could read an attribute.
+if (token) shown.token = token;
 document.body.append(shown);

@@ -110,6 +110,11 @@ ${tiers(":root[data-theme='dark'] ", 1)}
   content: ""; position: absolute; inset: 0; pointer-events: none; transform: translateX(-100%);
   background: linear-gradient(100deg, transparent 35%, rgba(255, 255, 255, 0.38) 50%, transparent 65%);
 }
+/* An alert: the amount first, then the gift; a count only above one. */
+.row[data-alert][data-money] .verb { display: none; }
+.row[data-alert] .value { order: -1; color: var(--tier, var(--_accent)); font-size: 1.9em; font-weight: 800; line-height: 1.15; transform-origin: 20% 50%; }
+.row[data-alert][data-money] .gift { font-size: 1.1em; font-weight: 600; }
+.row[data-alert] .count:empty { display: none; }
 /* Narrow: a phone, or a column at the side. */
 .rows { container-type: inline-size; }
 @container (max-width: 22em) {

@@ -78,7 +78,8 @@ await readClock().catch(() => {});
 
 const begun = ahead === null ? Infinity : performance.timeOrigin + ahead;
 const shown = layout === "list" ? new Standing({ max, hideAfter }) : new Alerts({ max, maxAge, hideAfter, begun });
-const rows = new Rows(document.getElementById("rows"), { words, format: new Format(locale, words.now), now: serverNow });
+const format = new Format(locale, words.now);
+const rows = new Rows(document.getElementById("rows"), { words, format, now: serverNow, alerts: layout !== "list" });
 
 let due = null;
 /** Rows that were on screen, so that one that comes is heard once. */

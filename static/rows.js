@@ -85,9 +85,10 @@ function picture(box, url) {
   image.src = url;
 }
 
-/** One row on screen. */
+/** One row on screen. As an `alert` the money comes first and large, and a count of one is left out. */
 class Item {
-  constructor(row) {
+  constructor(row, alert) {
+    this.alert = alert;
     this.li = element("li", "row");
     this.li.dataset.row = row.row;
     this.face = element("span", "avatar");
@@ -106,9 +107,16 @@ class Item {
     const head = element("div", "head");
     head.append(this.who, this.badge, this.time);
     const deed = element("div", "deed");
-    deed.append(this.verb, " ", this.what, this.value);
+    if (alert) deed.append(this.value, this.verb, this.what);
+    else deed.append(this.verb, " ", this.what, this.value);
+    this.li.toggleAttribute("data-alert", alert);
     said.append(head, deed, this.message);
     this.li.append(this.face, said, this.icon, this.count);
+  }
+
+  /** What jumps when the row grows: the thing that is largest in it. */
+  get hero() {
+    return this.alert && this.row?.value ? this.value : this.count;
   }
 
   /** Writes what differs; true when the count went up. */
@@ -133,10 +141,11 @@ class Item {
     write(this.what, rest);
     this.what.title = row.gift.name;
     write(this.value, row.value ? format.money(row.value) : "");
+    this.li.toggleAttribute("data-money", Boolean(row.value));
     write(this.badge, row.test ? words.test : "");
     // A message of signs that nobody can see would be an empty line.
     write(this.message, /[^\s\p{C}]/u.test(row.message ?? "") ? row.message : "");
-    write(this.count, `×${format.count(row.count)}`);
+    write(this.count, this.alert && row.count === 1 ? "" : `×${format.count(row.count)}`);
     this.count.title = format.number(row.count);
     this.time.dateTime = row.at;
     this.time.title = format.moment(row.at);
@@ -157,9 +166,9 @@ export class Rows {
   #leaving = new Set();
   #movedAt = -CALM;
 
-  /** `now()` is the server's clock in milliseconds. */
-  constructor(list, { words, format, now }) {
-    Object.assign(this, { list, words, format, now });
+  /** `now()` is the server's clock in milliseconds. `alerts`: each row is an alert, see `Item`. */
+  constructor(list, { words, format, now, alerts = false }) {
+    Object.assign(this, { list, words, format, now, alerts });
   }
 
   /** Another language: everything is written anew, in place. */
@@ -182,11 +191,11 @@ export class Rows {
     rows.forEach((row, place) => {
       let item = this.#items.get(row.row);
       if (!item) {
-        item = new Item(row);
+        item = new Item(row, this.alerts);
         this.#items.set(row.row, item);
         fresh.push(item);
       }
-      if (item.row !== row && item.fill(row, this.words, this.format) && moving) pop(item.count);
+      if (item.row !== row && item.fill(row, this.words, this.format) && moving) pop(item.hero);
       // Those on their way out stand at the end, outside the flow.
       if (this.list.children[place] !== item.li) this.list.insertBefore(item.li, this.list.children[place] ?? null);
     });
@@ -208,7 +217,7 @@ export class Rows {
 
   /** New rows slide in; the others glide from where they were. */
   #settle(tops, fresh) {
-    for (const { li, count } of fresh) {
+    for (const { li, hero } of fresh) {
       li.animate(
         [
           { opacity: 0, transform: "translateY(-0.8em) scale(0.96)" },
@@ -216,7 +225,7 @@ export class Rows {
         ],
         { duration: 380, easing: "cubic-bezier(0.2, 0.9, 0.3, 1.2)" },
       );
-      pop(count);
+      pop(hero);
     }
     for (const [item, [left, top]] of tops) {
       const [dx, dy] = [left - item.li.offsetLeft, top - item.li.offsetTop];
@@ -246,10 +255,10 @@ export class Rows {
   }
 }
 
-/** A count that grew jumps once; a jump that is on starts anew. */
-function pop(count) {
-  for (const running of count.getAnimations()) running.cancel();
-  count.animate(
+/** A number that grew jumps once; a jump that is on starts anew. */
+function pop(number) {
+  for (const running of number.getAnimations()) running.cancel();
+  number.animate(
     [{ transform: "scale(1.7) rotate(-4deg)" }, { transform: "scale(0.92)", offset: 0.6 }, { transform: "none" }],
     { duration: 420, easing: "ease-out" },
   );

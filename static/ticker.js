@@ -148,6 +148,12 @@ export class TipcastTicker extends Base {
     this.#follow();
   }
 
+  set paused(paused) {
+    if (Boolean(paused) === this.#paused) return;
+    if (paused) this.pause();
+    else this.resume();
+  }
+
   /** Stands still; goes on following, and shows where things stand at `resume()`. */
   pause() {
     this.#paused = true;

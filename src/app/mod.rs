@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::auth::audit::{Audit, Target};
 use crate::auth::keyset::Fetched;
-use crate::config::{Config, ConfigError, Reloaded};
+use crate::config::{self, Config, ConfigError, Reloaded};
 use crate::domain::Policy;
 use crate::engine::EngineError;
 use crate::http::inbound::{self, Inbound};
@@ -140,6 +140,9 @@ async fn serve_until(
     let policy = check(&config).map_err(StartError::Config)?;
     let descriptors = Descriptors::of(&config).map_err(StartError::Config)?;
     let certificate = Certificate::open(&config).map_err(StartError::Config)?;
+    let summary = config.summary();
+    let config::Summary { store, listen, keys, strangers } = &summary;
+    tracing::info!(store, listen, keys, strangers, "starting");
     let address = listener.local_addr().map_err(StartError::Server)?;
     listen::tune(&listener, config.http.send_buffer_bytes);
     let metrics = Arc::new(Metrics::default());
@@ -206,7 +209,8 @@ async fn serve_until(
     let serving =
         serve::serve(&config, listener, &gate, &inbound, certificate.as_ref()).map_err(StartError::Server)?;
 
-    tracing::info!(engine = engine.name(), %address, "ready to serve");
+    tracing::info!(engine = engine.name(), %address, "listening");
+    ready.start_serving();
     announce();
     let (mut leaving_ms, mut shutdown_ms) = (config.leaving_ms(), config.http.shutdown_ms);
     let reloading = async {

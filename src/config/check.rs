@@ -285,7 +285,7 @@ impl Config {
     }
 
     /// Whether anybody has a key.
-    fn has_keys(&self) -> bool {
+    pub(super) fn has_keys(&self) -> bool {
         let auth = &self.auth;
         !(auth.producer_keys.is_empty() && auth.admin_keys.is_empty() && auth.keys.is_empty())
     }

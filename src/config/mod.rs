@@ -11,10 +11,12 @@ mod check;
 mod layers;
 mod reload;
 mod secret;
+mod summary;
 
 pub use layers::{Flags, STDIN, load};
 pub use reload::Reloaded;
 pub use secret::Secret;
+pub use summary::Summary;
 
 /// The commented file that holds every key with its default.
 pub const DEFAULT: &str = include_str!("default.toml");

@@ -41,6 +41,30 @@ struct State {
     /// Why the probe after it failed; none when it did not.
     failure: Option<String>,
     closing: bool,
+    /// Whether requests are answered: before that nothing is logged as ready.
+    serving: bool,
+    /// Whether the log has said once that the server is ready.
+    was_ready: bool,
+}
+
+impl State {
+    /// Logs what changed between the probe before and this one. Called before `failure` is stored.
+    fn log_change(&mut self, failure: Option<&str>) {
+        match (self.was_ready, &self.failure, failure) {
+            (false, _, None) if self.serving => {
+                self.was_ready = true;
+                tracing::info!("ready to serve");
+            }
+            (false, None, Some(why)) if self.serving => log_not_ready(why),
+            (true, None, Some(why)) => tracing::warn!("the store is lost: {why}"),
+            (true, Some(_), None) => tracing::info!("the store is back"),
+            _ => {}
+        }
+    }
+}
+
+fn log_not_ready(why: &str) {
+    tracing::warn!("not ready: {why}. What needs the store is answered 503 until it answers");
 }
 
 impl Default for Readiness {
@@ -52,6 +76,8 @@ impl Default for Readiness {
                 shards: Shards::WHOLE,
                 failure: None,
                 closing: false,
+                serving: false,
+                was_ready: false,
             }),
             probing: tokio::sync::Mutex::default(),
         }
@@ -101,17 +127,26 @@ impl Readiness {
             tracing::warn!(up = shards.up, down = shards.down, "shards of the store that answer");
         }
         let failure = probed.err();
-        match (&state.failure, &failure) {
-            (None, Some(why)) => tracing::warn!("the store is lost: {why}"),
-            (Some(_), None) => tracing::info!("the store is back"),
-            _ => {}
-        }
+        state.log_change(failure.as_deref());
         state.over = Some(now);
         if failure.is_none() {
             state.last = Some(now);
         }
         state.failure = failure;
         state.failure.is_none()
+    }
+
+    /// Requests are answered from now on. Logs "ready to serve", or why that must wait for the store; the first probe
+    /// that succeeds logs it then.
+    pub fn start_serving(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.serving = true;
+        match (&state.failure, state.last) {
+            (Some(why), _) => log_not_ready(why),
+            (None, Some(_)) => state.log_change(None),
+            // The first probe is under way, and will say.
+            (None, None) => {}
+        }
     }
 
     /// From here on the server is not ready, whatever the store says.

@@ -27,6 +27,13 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; st
     form-action 'self'; \
     frame-ancestors 'none'";
 
+/// As [`CONTENT_SECURITY_POLICY`], with inline styles: OBS applies its "Custom CSS" as a `<style>` element. Overlay pages
+/// hold no credentials but a token in the fragment, which a style cannot read. No other page allows this.
+const OVERLAY_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+    img-src 'self' https: data:; media-src 'self' https:; connect-src 'self' ws: wss:; base-uri 'none'; \
+    form-action 'self'; \
+    frame-ancestors 'none'";
+
 /// Nothing at all is loaded from or sent to anywhere but this host.
 const ADMIN_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -192,18 +199,24 @@ async fn desk(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, A
 
 /// `GET /overlay/{feed}`; everything else in its address is for the page's own script.
 async fn overlay(req: HttpRequest) -> Result<HttpResponse, ApiError> {
-    page(secured(HttpResponse::Ok()), &OverlayPage { feed: feed_of(&req)? })
+    overlay_page(&OverlayPage { feed: feed_of(&req)? })
 }
 
 /// `GET /overlay/{feed}/leaders`
 async fn leaders(req: HttpRequest) -> Result<HttpResponse, ApiError> {
-    page(secured(HttpResponse::Ok()), &BoardPage { feed: feed_of(&req)?, goal: String::new() })
+    overlay_page(&BoardPage { feed: feed_of(&req)?, goal: String::new() })
 }
 
 /// `GET /overlay/{feed}/goal/{goal}`
 async fn goal(req: HttpRequest) -> Result<HttpResponse, ApiError> {
     let (feed, goal) = (feed_of(&req)?, super::totals::goal_of(&req)?.to_string());
-    page(secured(HttpResponse::Ok()), &BoardPage { feed, goal })
+    overlay_page(&BoardPage { feed, goal })
+}
+
+fn overlay_page(contents: &impl Template) -> Result<HttpResponse, ApiError> {
+    let mut answer = secured(HttpResponse::Ok());
+    answer.insert_header(("Content-Security-Policy", OVERLAY_SECURITY_POLICY));
+    page(answer, contents)
 }
 
 fn page(mut answer: HttpResponseBuilder, page: &impl Template) -> Result<HttpResponse, ApiError> {

@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::unreachable_gateway;
+use crate::outbound::root_cause;
+
 /// Longer than a busy gateway takes, shorter than a supervisor waits.
 const WITHIN: Duration = Duration::from_secs(3);
 
@@ -39,7 +42,8 @@ async fn ask(options: HealthcheckOptions, own: String) -> Result<(), String> {
     let client =
         crate::outbound::client(|builder| builder.timeout(WITHIN).tls_danger_accept_invalid_certs(is_own));
     let asked = client.map_err(|e| e.to_string())?.get(&url).send().await;
-    let answer = asked.map_err(|e| format!("{url} does not answer: {e}"))?;
+    let answer = asked
+        .map_err(|e| format!("{url} does not answer. {}", unreachable_gateway(&url, &root_cause(&e))))?;
     let status = answer.status();
     if status.is_success() {
         return Ok(());

@@ -249,3 +249,49 @@ fn a_sample_of_a_platform_is_tried_from_a_file() {
     let (code, said) = run(&own, &[]);
     assert!(code == Some(0) && said.contains("\"amount\":150,\"currency\":\"EUR\""), "{code:?} {said}");
 }
+
+#[test]
+fn check_config_says_in_a_line_each_which_store_which_address_how_many_keys_and_what_is_open() {
+    let key = format!("sha256:{}", "0".repeat(64));
+    let env = [
+        ("TIPCAST_REDIS__URL", "redis://someone:hush@10.0.0.7:6379"),
+        ("TIPCAST_HTTP__LISTEN", "0.0.0.0:8080"),
+        ("TIPCAST_AUTH__PRODUCER_KEYS", key.as_str()),
+    ];
+    let (code, said) = run(&["check-config"], &env);
+    assert_eq!(code, Some(0), "{said}");
+    for line in [
+        "store: Redis at redis://10.0.0.7:6379",
+        "address: http://0.0.0.0:8080",
+        "keys: 1 producer",
+        "open to strangers: reading",
+    ] {
+        assert!(said.lines().any(|it| it.starts_with(line)), "{line}: {said}");
+    }
+    assert!(!said.contains("hush"), "{said}");
+}
+
+#[test]
+fn tools_that_find_no_gateway_say_at_which_address_and_how_to_start_one() {
+    // Bound and not listening: nobody else gets the port, and nobody answers there.
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    let url = format!("http://{}", socket.local_addr().unwrap().as_socket().unwrap());
+    for command in [&["demo"][..], &["bench", "--seconds", "1"], &["healthcheck"]] {
+        let (code, said) = run(&[command, &["--url", &url]].concat(), &[]);
+        assert_eq!(code, Some(1), "{command:?}: {said}");
+        assert!(
+            said.contains(&url)
+                && said.contains("does not answer")
+                && said.contains("Start a gateway with `tipcast`"),
+            "{command:?}: {said}"
+        );
+    }
+}
+
+#[test]
+fn a_rehearsal_whose_client_does_not_come_says_where_it_waited() {
+    let (code, said) = run(&["rehearse", "--only", "busy", "--", "true"], &[]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("where this command plays the gateway") && said.contains("TIPCAST_URL"), "{said}");
+}

@@ -4,12 +4,13 @@ use std::io::{PipeReader, Write};
 use std::process::Stdio;
 
 use futures_util::future::join_all;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::support::app::Backing;
 use crate::support::gifts::gift;
 use crate::support::process::Process;
+use crate::support::redis_server::RedisServer;
 
 /// Long enough for the slowest machine.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
@@ -109,4 +110,47 @@ fn a_command_says_that_its_output_is_full_and_ends_quietly_where_it_is_closed() 
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let (code, said) = command(full.into());
     assert!(code == Some(1) && said.contains("standard output cannot be written"), "{code:?} {said}");
+}
+
+/// All that it says, as lines of JSON.
+fn json_lines(said: &str) -> Vec<Value> {
+    said.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
+}
+
+#[tokio::test]
+async fn a_log_of_json_has_no_other_line_and_says_the_address() {
+    let backing = Backing::folder();
+    let env = vec![("TIPCAST_LOG__FORMAT".to_owned(), "json".to_owned())];
+    let mut gateway = Process::start("127.0.0.1:0", backing.args(), env);
+    gateway.wait_for_words("ready to serve");
+    gateway.terminate();
+    assert!(gateway.wait().success());
+    let lines = json_lines(&gateway.said());
+    let line = |message: &str| {
+        lines.iter().find(|line| line["message"] == message).unwrap_or_else(|| panic!("{lines:#?}"))
+    };
+    assert!(line("listening")["address"].as_str().unwrap().starts_with("127.0.0.1:"), "{lines:#?}");
+    let starting = line("starting");
+    for (field, part) in [
+        ("store", "embedded"),
+        ("listen", "http://127.0.0.1:0"),
+        ("keys", "none"),
+        ("strangers", "this machine"),
+    ] {
+        assert!(starting[field].as_str().unwrap().contains(part), "{starting}");
+    }
+}
+
+#[tokio::test]
+async fn the_log_says_ready_when_redis_answers_and_before_that_what_is_missing() {
+    let mut redis = RedisServer::start();
+    let url = redis.url();
+    redis.kill();
+    let gateway = Process::serve(&["--redis".to_owned(), url]);
+    let said = gateway.wait_for_words("not ready: ");
+    assert!(!said.contains("ready to serve"), "{said}");
+    assert_eq!(gateway.get("/readyz").await.status, 503);
+    redis.start_again();
+    let said = gateway.wait_for_words("ready to serve");
+    assert!(!said.contains("the store is back"), "one line says it: {said}");
 }

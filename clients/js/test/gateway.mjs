@@ -53,6 +53,13 @@ export class Gateway {
     return answer.json();
   }
 
+  /** PUTs `body` to a path below `/v1/feeds/`. */
+  async put(path, body) {
+    const headers = { "Content-Type": "application/json" };
+    const answer = await fetch(`${this.url}/v1/feeds/${path}`, { method: "PUT", headers, body: JSON.stringify(body) });
+    if (!answer.ok) throw new Error(`${answer.status} ${await answer.text()}`);
+  }
+
   async list(feed) {
     return (await fetch(`${this.url}/v1/feeds/${feed}`)).json();
   }

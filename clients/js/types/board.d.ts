@@ -1,6 +1,7 @@
 /// <reference lib="dom" />
 /** Importing this gives pages `<tipcast-leaders>`, `<tipcast-goal>` and `<tipcast-total>`. */
 
+import type { ConnectOptions } from "./client.js";
 import type { Period } from "./fold.js";
 
 /** What all three can be told in a page or a template. */
@@ -37,12 +38,32 @@ export interface TipcastTotalAttributes extends TipcastBoardAttributes {
   by?: string;
 }
 
+/** Each attribute is a property too, which can be set: a framework may use either. */
+declare class TipcastBoard extends HTMLElement {
+  feed: string | undefined;
+  url: string | undefined;
+  theme: string | undefined;
+  heading: string | undefined;
+  /** A viewer's token, or a function that gives one, as of `connect`; while it is not set, the attribute counts. */
+  token: ConnectOptions["token"];
+}
+
 /** `<tipcast-leaders feed="…" period="session" by="points" max="5">` */
-export class TipcastLeaders extends HTMLElement {}
+export class TipcastLeaders extends TipcastBoard {
+  period: string | undefined;
+  by: string | undefined;
+  get max(): string | undefined;
+  set max(max: number | string | undefined);
+}
 /** `<tipcast-goal feed="…" goal="…">` */
-export class TipcastGoal extends HTMLElement {}
+export class TipcastGoal extends TipcastBoard {
+  goal: string | undefined;
+}
 /** `<tipcast-total feed="…" period="session" by="EUR">` */
-export class TipcastTotal extends HTMLElement {}
+export class TipcastTotal extends TipcastBoard {
+  period: string | undefined;
+  by: string | undefined;
+}
 
 declare global {
   interface HTMLElementTagNameMap {

@@ -10,7 +10,8 @@ export class TipcastTicker extends HTMLElement {
   readonly drops: readonly Drop[];
   readonly position: string | null;
   readonly state: State;
-  readonly paused: boolean;
+  /** Setting it is `pause()` or `resume()`. */
+  paused: boolean;
   /** A viewer's token, or a function that gives one, as of `connect`; while it is not set, the attribute counts. */
   token: ConnectOptions["token"];
   /** The gateway's clock as far as it is known, milliseconds since 1970. */

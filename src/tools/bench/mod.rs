@@ -25,10 +25,13 @@ mod wire;
 
 use std::fmt;
 use std::io;
+use std::net::TcpStream;
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Args;
 
+use super::unreachable_gateway;
 use crate::console;
 
 pub use dialect::{Answer, Dialect, Greeting, MARK, MARK_DIGITS, Meaning, START, Sample, http_answer, mark};
@@ -91,11 +94,17 @@ impl From<io::Error> for BenchError {
     }
 }
 
+/// How long a gateway may take to accept the first connection.
+const REACHED_WITHIN: Duration = Duration::from_secs(3);
+
 /// Loads a gateway as it is told, and prints what was found.
 pub fn run(options: BenchOptions) -> Result<(), BenchError> {
     let target = options.target.resolve()?;
     let key = options.key.clone().or_else(|| std::env::var("TIPCAST_KEY").ok());
     let below = options.target.url.path();
+    if let Err(why) = TcpStream::connect_timeout(&target.address, REACHED_WITHIN) {
+        return Err(BenchError::Server(unreachable_gateway(&options.target.url, &why)));
+    }
     let gateway = Tipcast::new(&target, below, &options.feed, key.as_deref())
         .flushing(options.flush_ms)
         .private(options.token.as_deref());

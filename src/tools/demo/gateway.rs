@@ -1,6 +1,5 @@
 //! The gateway as the demo sees it: one feed's part of the API, and what became of a call.
 
-use std::error::Error;
 use std::io;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use url::Url;
 
 use super::dice::Dice;
 use super::{DemoError, DemoOptions};
+use crate::outbound::root_cause;
 
 const CONNECT: Duration = Duration::from_secs(3);
 /// Above the 5 s after which a gateway that lost its store says so.
@@ -62,6 +62,11 @@ impl Gateway {
         Ok(Gateway { client, feed: feed.into(), key })
     }
 
+    /// Whether anything answers HTTP there, whatever it says; the error is why not.
+    pub(super) async fn reach(&self) -> Result<(), String> {
+        self.client.get(&self.feed).send().await.map(drop).map_err(|error| root_cause(&error))
+    }
+
     /// Calls `path` below the feed once.
     pub(super) async fn attempt(&self, method: Method, path: &str, body: Option<String>) -> Attempt {
         let mut request = self.client.request(method, format!("{}/{path}", self.feed));
@@ -73,13 +78,13 @@ impl Gateway {
         }
         let response = match request.send().await {
             Ok(response) => response,
-            Err(error) => return Attempt::Again(None, root_of(&error)),
+            Err(error) => return Attempt::Again(None, root_cause(&error)),
         };
         let status = response.status();
         let asked = retry_after(&response);
         let answer = match response.bytes().await {
             Ok(bytes) => serde_json::from_slice::<Value>(&bytes),
-            Err(error) => return Attempt::Again(None, root_of(&error)),
+            Err(error) => return Attempt::Again(None, root_cause(&error)),
         };
         let words = match &answer {
             Ok(problem) => problem["detail"].as_str().or(problem["title"].as_str()).unwrap_or("").to_owned(),
@@ -122,16 +127,4 @@ impl Gateway {
 fn retry_after(response: &Response) -> Option<Duration> {
     let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
-}
-
-/// The innermost cause: "Connection refused" says more than "error sending request".
-fn root_of(error: &reqwest::Error) -> String {
-    if error.is_timeout() {
-        return "no answer in time".into();
-    }
-    let mut cause: &dyn Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
 }

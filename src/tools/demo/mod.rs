@@ -19,6 +19,7 @@ use std::pin::Pin;
 use reqwest::StatusCode;
 use url::Url;
 
+use super::unreachable_gateway;
 use crate::domain::{FeedId, Millis};
 
 use gateway::Gateway;
@@ -59,6 +60,8 @@ pub struct DemoOptions {
 pub enum DemoError {
     /// The HTTP client or the signal handler could not be set up, or nobody reads the output.
     Io(io::Error),
+    /// Nothing answers at the address when the demo begins; says which, and what to do.
+    Unreachable(String),
     /// The gateway refuses every gift for a reason that does not pass; holds its status and words.
     Refused(StatusCode, String),
 }
@@ -67,6 +70,7 @@ impl fmt::Display for DemoError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DemoError::Io(error) => write!(f, "the demo cannot go on: {error}"),
+            DemoError::Unreachable(why) => f.write_str(why),
             DemoError::Refused(status, words) => write!(f, "the gateway refuses the demo: {status} {words}"),
         }
     }
@@ -80,7 +84,8 @@ impl From<io::Error> for DemoError {
     }
 }
 
-/// Plays until SIGINT, through restarts and refusals that pass. Ids begin with the time of the
+/// Plays until SIGINT, through restarts and refusals that pass. Only a gateway that does not answer at the very
+/// beginning ends it: most likely none was started. Ids begin with the time of the
 /// start, so that a second run of the same seed shows again instead of repeating known ids.
 ///
 /// Boxed in this crate, so that the program that awaits it need not compile it.
@@ -92,6 +97,7 @@ async fn play(options: DemoOptions) -> Result<(), DemoError> {
     let name = format!("s{}-{:x}", options.seed, Millis::now().0);
     let key = options.key.clone().or_else(|| std::env::var("TIPCAST_KEY").ok());
     let gateway = Gateway::of(&options, key)?;
+    gateway.reach().await.map_err(|why| DemoError::Unreachable(unreachable_gateway(&options.url, &why)))?;
     let mut stage = Stage::new(&options, gateway.clone());
     let mut sender = Sender::new(gateway, io::stdout());
     sender.greet(&options)?;

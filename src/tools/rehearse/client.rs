@@ -49,6 +49,11 @@ impl Client {
         Ok(Client { child, lines, last: None })
     }
 
+    /// Whether its process has ended.
+    pub(super) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_some())
+    }
+
     /// Waits until it shows this; else says what it shows.
     pub(super) fn wait_for(&mut self, wanted: &Shown, within: Duration) -> Result<(), String> {
         let until = Instant::now() + within;

@@ -136,7 +136,17 @@ impl Play {
         loop {
             let left = (since + most).saturating_duration_since(Instant::now());
             let Some(socket) = self.arrival(left)? else {
-                return Err(format!("no connection in {} ms", most.as_millis()));
+                let none = match self.client.has_ended() {
+                    true => "the client ended without a connection".to_owned(),
+                    false => format!("no connection in {} ms", most.as_millis()),
+                };
+                return Err(match (self.first, self.listener.local_addr()) {
+                    (None, Ok(address)) => format!(
+                        "{none} at http://{address}, where this command plays the gateway (no other is needed): the \
+                         client must connect to the address in its variable TIPCAST_URL"
+                    ),
+                    _ => none,
+                });
             };
             let Ok(request) = Request::read(socket) else { continue };
             if !request.is_for(self.feed) {
@@ -167,7 +177,8 @@ impl Play {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 Err(e) => return Err(e.to_string()),
             }
-            if Instant::now() >= until {
+            // A client that fails at its start is not waited for.
+            if Instant::now() >= until || (self.first.is_none() && self.client.has_ended()) {
                 return Ok(None);
             }
             std::thread::sleep(LOOK);

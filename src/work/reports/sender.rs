@@ -107,7 +107,7 @@ impl Sender {
             Err(error) if error.is_timeout() => {
                 failed(format!("the endpoint did not answer within {} ms", self.timeout.as_millis()))
             }
-            Err(error) => failed(format!("the endpoint cannot be reached: {}", root_of(&error))),
+            Err(error) => failed(format!("the endpoint cannot be reached: {}", outbound::root_cause(&error))),
         }
     }
 
@@ -215,15 +215,6 @@ async fn drain(mut answer: Response) {
             return;
         }
     }
-}
-
-/// The innermost cause, which names what went wrong; the outer ones name the URL, which may hold a token.
-fn root_of(error: &reqwest::Error) -> String {
-    let mut cause: &dyn Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
 }
 
 #[cfg(test)]

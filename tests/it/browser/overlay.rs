@@ -53,6 +53,70 @@ async fn an_alert_is_a_gift_newer_than_the_page_pops_in_place_and_leaves_in_time
 }
 
 #[tokio::test]
+async fn an_alerts_money_comes_first_and_largest_then_the_gift_and_a_count_only_above_one() {
+    let _alone = BROWSERS.acquire().await;
+    let app = TestApp::start().await;
+    let base = app.url();
+    has_patient_combos(&base, "obs").await;
+    let driver = Driver::start();
+    let page = driver.open(&format!("{base}/overlay/obs?hide_after=0&lang=en")).await;
+    is_on(&page).await;
+    // What can be seen of the newest row, largest first.
+    let sizes = "(() => {
+        const row = document.querySelector('.row[data-row]');
+        const parts = ['value', 'gift', 'count', 'verb'].map((part) => row.querySelector('.' + part));
+        const size = (node) => parseFloat(getComputedStyle(node).fontSize);
+        return parts.filter((node) => node.textContent && node.getClientRects().length)
+            .sort((a, b) => size(b) - size(a)).map((node) => node.textContent);
+    })()";
+    let mut paid = from("payer");
+    paid["value"] = json!({"amount": 500, "currency": "EUR"});
+    gift(&base, "obs", paid.clone()).await;
+    page.until(sizes, json!(["€5.00", "Rose"])).await;
+    gift(&base, "obs", paid).await;
+    page.until(sizes, json!(["€10.00", "×2", "Rose"])).await;
+    let left =
+        |part: &str| format!("document.querySelector('.row[data-row] .{part}').getBoundingClientRect().left");
+    page.until(&format!("{} < {}", left("value"), left("gift")), json!(true)).await;
+    // Without money the gift is what there is.
+    gift(&base, "obs", from("giver")).await;
+    page.until(COUNTS, json!(["", "×2"])).await;
+    page.until("document.querySelector('.row[data-row] .deed').innerText.trim()", json!("sent\nRose")).await;
+    has_a_clean_console(&page).await;
+}
+
+/// As OBS applies its "Custom CSS": a script that it runs in the page makes a style element.
+const INJECT: &str = "const style = document.createElement('style');
+    style.textContent = 'body { background-color: rgb(1, 2, 3) !important; }';
+    document.head.append(style);";
+
+#[tokio::test]
+async fn custom_css_of_obs_works_on_overlays_and_a_style_element_on_no_other_page() {
+    let _alone = BROWSERS.acquire().await;
+    let app = TestApp::start().await;
+    let base = app.url();
+    let driver = Driver::start();
+    let page = driver.blank().await;
+    let painted = "getComputedStyle(document.body).backgroundColor === 'rgb(1, 2, 3)'";
+    for path in ["overlay/obs", "overlay/obs/leaders", "overlay/obs/goal/mic"] {
+        page.go(&format!("{base}/{path}")).await;
+        page.eval(INJECT).await;
+        page.until(painted, json!(true)).await;
+        has_a_clean_console(&page).await;
+    }
+    for path in ["?feed=obs", "desk/obs", "admin", "docs", "docs/protocol"] {
+        page.go(&format!("{base}/{path}")).await;
+        page.eval(INJECT).await;
+        page.until(painted, json!(false)).await;
+        let refused = page.console().await;
+        assert!(
+            refused.iter().any(|line| line.to_string().contains("Content Security Policy")),
+            "{path}: {refused:#?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn after_a_reconnect_nothing_is_shown_twice_and_what_was_missed_once() {
     let _alone = BROWSERS.acquire().await;
     let app = TestApp::start().await;

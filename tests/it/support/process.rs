@@ -106,6 +106,7 @@ impl Process {
             let said = line.replace("listening on https://", "listening on http://");
             // The log says it too, where nobody can read standard output.
             let said = said.replace(" address=", " listening on http://");
+            let said = said.replace("\"address\":\"", " listening on http://").replace('"', " ");
             if let Some((_, address)) = said.split_once("listening on http://") {
                 let address = address.split_whitespace().next().unwrap().trim_end_matches('/');
                 break format!("http://{address}");
