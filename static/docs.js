@@ -1,6 +1,37 @@
 // Draws /openapi.json. Text only ever becomes textContent.
 
-const METHODS = ["get", "post", "put", "patch", "delete"];
+const METHODS = ["post", "get", "put", "patch", "delete"];
+
+/**
+ * What people come to do, in the order in which they need it: a heading, a sentence, and which operations belong there,
+ * the most useful first. An operation stands in the first section that wants it; the last one takes what is left.
+ */
+const TASKS = [
+  ["Send gifts", "From your backend, one or many at once, now or later.", [/\/gifts(\/batch)?$/, /\/scheduled/]],
+  ["Watch a feed", "What flows afterwards is on the page about the live protocol, linked above.", [/^\/v1\/feeds\/\{feed\}\/(ws|sse)$/, /^\/v1\/ws$/]],
+  ["Read a feed", "The list as it stands, and what is counted.", [/^\/v1\/feeds\/\{feed\}$/, /\/(totals|leaders|presence)$/]],
+  ["Sell drops", "Limited gifts: define, claim, hold, pay.", [/\/drops$/, /\/drops\/\{drop\}$/, /\/claims$/, /\/holds/]],
+  ["Read the ledger", "Every gift to your game backend, at least once and in order, by pull.", [/\/claim$/, /\/ack$/, /\/nack$/, /\/groups/]],
+  ["Receive webhooks", "The same, pushed to you.", [/\/webhooks\/\{name\}$/, /\/webhooks/, /^webhook /]],
+  ["Moderate a show", "What a host does while it runs.", [/\/review/, /\/retract$/, /\/rows/, /\/blocks/, /\/control$/, /\/session$/, /\/goals/]],
+  ["Operate the gateway", "Policies, sources, viewers, health.", [/\/policy$/, /\/sources/, /^\/in\//, /^\/(readyz|healthz|metrics)$/, /./]],
+];
+
+/** Every operation once, as `{path, method, spec}`, by task. */
+function byTask(api) {
+  const all = [
+    ...Object.entries(api.paths),
+    ...Object.entries(api.webhooks ?? {}).map(([name, item]) => [`webhook ${name}`, item]),
+  ].flatMap(([path, item]) => METHODS.filter((method) => item[method]).map((method) => ({ path, method, spec: item[method] })));
+  const place = ({ path }) => {
+    const task = TASKS.findIndex(([, , wanted]) => wanted.some((pattern) => pattern.test(path)));
+    return [task, TASKS[task][2].findIndex((pattern) => pattern.test(path))];
+  };
+  const placed = all.map((operation) => [...place(operation), operation]);
+  // The sort is stable: within a pattern the order of the document stays.
+  placed.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  return TASKS.map(([title, about], n) => ({ title, about, operations: placed.filter(([task]) => task === n).map((it) => it[2]) }));
+}
 
 /** An element with attributes and children; strings become text. */
 function el(name, attributes = {}, ...children) {
@@ -52,7 +83,7 @@ function table(head, rows) {
 }
 
 function field(name, schema, must, about) {
-  const label = el("td", {}, el("code", {}, name), must ? el("span", { class: "must" }, " required") : null);
+  const label = el("td", { class: "field" }, el("code", {}, name), must ? el("span", { class: "must" }, " required") : null);
   return el("tr", {}, label, ruleCell(schema), el("td", {}, about ?? schema?.description ?? ""));
 }
 
@@ -105,6 +136,29 @@ function schemaArticle(name, schema) {
   return el("article", { id: `schema-${name}` }, ...parts);
 }
 
+/** Links of the contents with the text that a search looks through. */
+const entries = [];
+
+function entry(link, element) {
+  entries.push({ link, element, text: element.textContent.toLowerCase() });
+  return link;
+}
+
+/** Shows what has every word that was typed, and says how much that is. */
+function search(typed) {
+  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
+  let found = 0;
+  for (const { link, element, text } of entries) {
+    const fits = words.every((word) => text.includes(word));
+    link.hidden = element.hidden = !fits;
+    found += fits;
+  }
+  for (const group of document.querySelectorAll("#api section, #contents .group")) {
+    group.hidden = !group.querySelector(":scope > :is(article, a):not([hidden])");
+  }
+  document.getElementById("found").textContent = words.length ? `${found} of ${entries.length}` : "";
+}
+
 function draw(api) {
   const main = document.getElementById("api");
   const nav = document.getElementById("contents");
@@ -114,27 +168,39 @@ function draw(api) {
     el("p", {}, api.info.description ?? ""),
     el("p", {}, "The same for programs: ", raw),
   );
-  for (const tag of api.tags ?? []) {
-    main.append(el("h2", {}, tag.name), el("p", {}, tag.description ?? ""));
-    nav.append(el("h2", {}, tag.name));
-    for (const [path, item] of Object.entries(api.paths)) {
-      for (const method of METHODS.filter((method) => item[method]?.tags?.includes(tag.name))) {
-        const { id, element } = operation(path, method, item[method]);
-        main.append(element);
-        const label = el("span", { class: `method ${method}` }, method.toUpperCase());
-        nav.append(el("a", { href: `#${encodeURIComponent(id)}` }, label, " ", path));
-      }
+  for (const { title, about, operations } of byTask(api)) {
+    const section = el("section", {}, el("h2", {}, title), el("p", {}, about));
+    const links = el("div", { class: "group" }, el("h2", {}, title));
+    for (const { path, method, spec } of operations) {
+      const { id, element } = operation(path, method, spec);
+      section.append(element);
+      const label = el("span", { class: `method ${method}` }, method.toUpperCase());
+      links.append(entry(el("a", { href: `#${encodeURIComponent(id)}` }, label, " ", path), element));
     }
+    main.append(section);
+    nav.append(links);
   }
-  main.append(el("h2", {}, "shapes"));
-  nav.append(el("h2", {}, "shapes"));
+  const [shapes, names] = [el("section", {}, el("h2", {}, "Shapes")), el("div", { class: "group" }, el("h2", {}, "Shapes"))];
   for (const [name, schema] of Object.entries(api.components?.schemas ?? {})) {
-    main.append(schemaArticle(name, schema));
-    nav.append(el("a", { href: `#schema-${name}` }, name));
+    const element = schemaArticle(name, schema);
+    shapes.append(element);
+    names.append(entry(el("a", { href: `#schema-${name}` }, name), element));
   }
+  main.append(shapes);
+  nav.append(names);
+  document.getElementById("search").hidden = false;
   // What the address named was not there yet when the page was opened.
   if (location.hash) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
 }
+
+const searched = document.querySelector("#search input");
+searched.addEventListener("input", () => search(searched.value));
+// As on many pages of documentation, a slash goes to the search.
+addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.target instanceof HTMLInputElement) return;
+  event.preventDefault();
+  searched.focus();
+});
 
 try {
   const answer = await fetch("/openapi.json");

@@ -10,8 +10,10 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	mathrand "math/rand/v2"
 	"net/http"
 	"net/url"
@@ -25,6 +27,9 @@ const (
 	firstPause = 250 * time.Millisecond
 	mostPause  = 10 * time.Second
 )
+
+// outage is how long a claim may go without an answer, its own wait not counted, before that is logged.
+var outage = time.Minute
 
 // Client asks one gateway. The zero HTTP client is http.DefaultClient; it is safe for concurrent use.
 type Client struct {
@@ -100,7 +105,8 @@ type Result struct {
 	Error *Problem `json:"error"`
 }
 
-// Entry of a feed's ledger.
+// Entry of a feed's ledger. Gift is nil where nothing of a gift happened (a goal that was reached), and may have only an
+// ID where one was taken back.
 type Entry struct {
 	Cursor  string          `json:"cursor"`
 	Attempt int             `json:"attempt"`
@@ -132,31 +138,55 @@ func (p *Problem) Error() string {
 	return text
 }
 
-// Post sends one gift.
+// SendError is why gifts could not be sent. To send them again, give each its id of IDs: what was taken already is not
+// taken twice.
+type SendError struct {
+	// IDs of all gifts of the call in their order, also those that the client made.
+	IDs []string
+	Err error
+}
+
+func (e *SendError) Error() string {
+	if len(e.IDs) == 1 {
+		return fmt.Sprintf("%v (gift id %s)", e.Err, e.IDs[0])
+	}
+	return fmt.Sprintf("%v (%d gifts, the first with id %s)", e.Err, len(e.IDs), e.IDs[0])
+}
+
+func (e *SendError) Unwrap() error { return e.Err }
+
+// Post sends one gift. Posted has its ID, also one that was made here and also beside an error, which is a *SendError.
 func (c *Client) Post(ctx context.Context, feed string, gift Gift) (posted Posted, err error) {
 	if gift.ID == "" {
 		gift.ID = freshID()
 	}
 	err = c.Call(ctx, http.MethodPost, "/feeds/"+url.PathEscape(feed)+"/gifts", gift, &posted, 0)
+	posted.ID = gift.ID
+	if err != nil {
+		err = &SendError{IDs: []string{gift.ID}, Err: err}
+	}
 	return posted, err
 }
 
-// PostAll sends many, in batches of 128, and answers one result for each, in order.
+// PostAll sends many, in batches of 128, and answers one result for each, in order. An error is a *SendError with the ids
+// of all gifts, those of batches that went well too.
 func (c *Client) PostAll(ctx context.Context, feed string, gifts []Gift) ([]Result, error) {
 	results := make([]Result, 0, len(gifts))
-	for start := 0; start < len(gifts); start += 128 {
-		batch := append([]Gift(nil), gifts[start:min(start+128, len(gifts))]...)
-		for i := range batch {
-			if batch[i].ID == "" {
-				batch[i].ID = freshID()
-			}
+	all, ids := append([]Gift(nil), gifts...), make([]string, len(gifts))
+	for i := range all {
+		if all[i].ID == "" {
+			all[i].ID = freshID()
 		}
+		ids[i] = all[i].ID
+	}
+	for start := 0; start < len(all); start += 128 {
+		batch := all[start:min(start+128, len(all))]
 		var answer struct {
 			Results []Result `json:"results"`
 		}
 		path := "/feeds/" + url.PathEscape(feed) + "/gifts/batch"
 		if err := c.Call(ctx, http.MethodPost, path, map[string]any{"gifts": batch}, &answer, 0); err != nil {
-			return results, err
+			return results, &SendError{IDs: ids, Err: err}
 		}
 		for _, result := range answer.Results {
 			result.Index += start
@@ -186,11 +216,14 @@ type Group struct {
 	Max int
 	// Lease on what was claimed; 30 s when zero. Handling a claim has to be over before it.
 	Lease time.Duration
+	// Log is told of outages; slog.Default() when nil.
+	Log *slog.Logger
 }
 
 // Consume hands every entry to handle, at least once and in order, until ctx is over. What handle returned nil for is
 // acknowledged; when it returns an error, that entry and those behind it are given back, and Consume returns the error.
-// An entry may come twice: know it again by its gift's id.
+// An outage, however long, does not end it: it is logged and waited out. An entry may come twice: know it again by its
+// status and its gift's id.
 func (g *Group) Consume(ctx context.Context, handle func(context.Context, Entry) error) error {
 	consumer := g.Consumer
 	if consumer == "" {
@@ -211,7 +244,7 @@ func (g *Group) Consume(ctx context.Context, handle func(context.Context, Entry)
 		body := map[string]any{
 			"consumer": consumer, "max": most, "wait_ms": wait.Milliseconds(), "lease_ms": lease.Milliseconds(),
 		}
-		if err := g.call(ctx, "claim", body, &claimed, wait); err != nil {
+		if err := g.claim(ctx, body, &claimed, wait); err != nil {
 			return err
 		}
 		done, failed := 0, error(nil)
@@ -234,10 +267,37 @@ func (g *Group) Consume(ctx context.Context, handle func(context.Context, Entry)
 		if failed != nil {
 			return failed
 		}
-		if err != nil {
+		var refused *Problem
+		if errors.As(err, &refused) {
 			return err
 		}
+		if err != nil {
+			g.log().Warn("tipcast: entries will come again, their acknowledgement failed", "feed", g.Feed, "group", g.Group, "error", err)
+		}
 	}
+}
+
+// claim asks until there is an answer, through outages of any length.
+func (g *Group) claim(ctx context.Context, body, into any, wait time.Duration) error {
+	since := time.Now()
+	for {
+		asking, cancel := context.WithTimeout(ctx, wait+outage)
+		err := g.call(asking, "claim", body, into, wait)
+		cancel()
+		var refused *Problem
+		if err == nil || ctx.Err() != nil || errors.As(err, &refused) {
+			return err
+		}
+		silent := time.Since(since).Round(time.Second)
+		g.log().Warn("tipcast: no entries, trying again", "feed", g.Feed, "group", g.Group, "for", silent, "error", err)
+	}
+}
+
+func (g *Group) log() *slog.Logger {
+	if g.Log != nil {
+		return g.Log
+	}
+	return slog.Default()
 }
 
 func (g *Group) tell(ctx context.Context, what string, entries []Entry) error {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -199,6 +200,141 @@ func TestAConsumerGetsEveryGiftAndWhatFailedComesAgain(t *testing.T) {
 	var state struct{ Lag, Pending int }
 	if err := g.Call(ctx, http.MethodGet, "/feeds/show/groups/game", nil, &state, 0); err != nil || state.Lag+state.Pending != 0 {
 		t.Fatal(state, err)
+	}
+}
+
+func TestAGiftWhoseAnswerWasLostIsSentAgainWithTheIDOfTheError(t *testing.T) {
+	g, ctx := start(t), within(t)
+	losing := true
+	lossy := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, request *http.Request) {
+		passed, err := http.Post(g.URL+request.URL.Path, "application/json", request.Body)
+		if err != nil {
+			panic(err)
+		}
+		defer passed.Body.Close()
+		if losing {
+			panic(http.ErrAbortHandler)
+		}
+		answer.WriteHeader(passed.StatusCode)
+		_, _ = io.Copy(answer, passed.Body)
+	}))
+	defer lossy.Close()
+	client, nameless := &Client{URL: lossy.URL}, gift(1)
+	nameless.ID = ""
+	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	posted, err := client.Post(short, "show", nameless)
+	cancel()
+	var lost *SendError
+	if !errors.As(err, &lost) || len(lost.IDs) != 1 || lost.IDs[0] != posted.ID || !strings.Contains(err.Error(), posted.ID) {
+		t.Fatal(posted, err)
+	}
+	short, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
+	many := make([]Gift, 130)
+	for n := range many {
+		many[n] = nameless
+	}
+	_, err = client.PostAll(short, "show", many)
+	cancel()
+	if !errors.As(err, &lost) || len(lost.IDs) != 130 {
+		t.Fatal(err)
+	}
+	losing = false
+	nameless.ID = posted.ID
+	if again := must[Posted](t)(client.Post(ctx, "show", nameless)); !again.Duplicate {
+		t.Fatalf("%+v", again)
+	}
+	for n := range many {
+		many[n].ID = lost.IDs[n]
+	}
+	must[[]Result](t)(client.PostAll(ctx, "show", many))
+	var claimed struct{ Entries []Entry }
+	body := map[string]any{"consumer": "c", "max": 1000}
+	if err := g.Call(ctx, http.MethodPost, "/feeds/show/groups/game/claim", body, &claimed, 0); err != nil || len(claimed.Entries) != 131 {
+		t.Fatal(len(claimed.Entries), err)
+	}
+}
+
+func TestAConsumerOutlivesALongOutageAndSaysSo(t *testing.T) {
+	g, ctx := start(t), within(t)
+	defer func(before time.Duration) { outage = before }(outage)
+	outage = -20*time.Second + 100*time.Millisecond // beside the wait of a claim
+	logged, got := make(chan string, 1024), make(chan string, 1024)
+	group := &Group{Client: g.Client, Feed: "show", Group: "game", Log: slog.New(slog.NewTextHandler(writer(func(line string) { logged <- line }), nil))}
+	stopping, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- group.Consume(stopping, func(_ context.Context, entry Entry) error {
+			got <- entry.Gift.ID
+			return nil
+		})
+	}()
+	next := func(from chan string) string {
+		select {
+		case it := <-from:
+			return it
+		case err := <-ended:
+			t.Fatal("it ended: ", err)
+		case <-ctx.Done():
+			t.Fatal("nothing came")
+		}
+		return ""
+	}
+	must[Posted](t)(g.Post(ctx, "show", gift(1)))
+	for next(got) != "g1" {
+	}
+	g.kill()
+	for !strings.Contains(next(logged), "refused") {
+	}
+	g.serve(strings.TrimPrefix(g.URL, "http://"))
+	must[Posted](t)(g.Post(ctx, "show", gift(2)))
+	for next(got) != "g2" {
+	}
+	stop()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+}
+
+type writer func(string)
+
+func (w writer) Write(line []byte) (int, error) {
+	w(string(line))
+	return len(line), nil
+}
+
+func TestEntriesWithoutAGiftOrWithOnlyItsIDAreHandedOutLikeAll(t *testing.T) {
+	g, ctx := start(t), within(t)
+	for _, call := range []struct {
+		method, path string
+		body         any
+	}{
+		{http.MethodPatch, "policy", map[string]any{"totals": []string{"session"}, "points": map[string]int{"EUR": 1}}},
+		{http.MethodPut, "goals/mic", map[string]any{"title": "Mic", "period": "session", "by": "points", "target": 100}},
+	} {
+		if err := g.Call(ctx, call.method, "/feeds/show/"+call.path, call.body, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	paid := gift(1)
+	paid.Value = &Value{Amount: 100, Currency: "EUR"}
+	must[Posted](t)(g.Post(ctx, "show", paid))
+	if err := g.Call(ctx, http.MethodPost, "/feeds/show/gifts/g1/retract", nil, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	stopping, stop := context.WithCancel(ctx)
+	_ = (&Group{Client: g.Client, Feed: "show", Group: "game"}).Consume(stopping, func(_ context.Context, entry Entry) error {
+		id := ""
+		if entry.Gift != nil {
+			id = entry.Gift.ID
+		}
+		if got = append(got, entry.Status+" "+id); len(got) == 3 {
+			stop()
+		}
+		return nil
+	})
+	if !reflect.DeepEqual(got, []string{"accepted g1", "goal ", "retracted g1"}) {
+		t.Fatal(got)
 	}
 }
 

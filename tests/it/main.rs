@@ -21,6 +21,7 @@ mod embedded;
 mod engines_agree;
 mod eviction;
 mod growth;
+mod guides;
 mod healthcheck;
 mod inbound;
 mod interleavings;

@@ -93,6 +93,77 @@ class Against(unittest.IsolatedAsyncioTestCase):
             with self.assertRaises(Unavailable):
                 await nobody.post("show", gift(1))
 
+    async def test_a_gift_whose_answer_was_lost_is_sent_again_with_the_id_of_the_error(self) -> None:
+        nameless: Gift = {"user": {"id": "u", "name": "U"}, "gift": {"id": "r", "name": "R"}}
+        lose = True
+
+        async def lossy(request: httpx.Request) -> httpx.Response:
+            headers = {"content-type": "application/json"}
+            async with httpx.AsyncClient() as straight:
+                answer = await straight.request(request.method, str(request.url), content=request.content, headers=headers)
+            if lose:
+                raise httpx.ReadError("the answer was lost")
+            return httpx.Response(answer.status_code, json=answer.json())
+
+        async with httpx.AsyncClient(transport=httpx.MockTransport(lossy)) as client:
+            tipcast = Tipcast(self.gateway.url, http=client, patience=0.1)
+            with self.assertRaises(Unavailable) as lost:
+                await tipcast.post("show", nameless)
+            with self.assertRaises(Unavailable) as many:
+                await tipcast.post_all("show", [nameless] * 130)
+            lose = False
+            id = lost.exception.id
+            assert id
+            self.assertIn(id, str(lost.exception))
+            again = await tipcast.post("show", {**nameless, "id": id})
+            self.assertTrue(again["duplicate"])
+            self.assertEqual(again["id"], id)
+            self.assertEqual(len(set(many.exception.ids)), 130)
+            await tipcast.post_all("show", [{**nameless, "id": id} for id in many.exception.ids])
+        entries = await self.tipcast.claim("show", "game", "c", max=1_000, wait_ms=0)
+        self.assertEqual(len(entries), 131)
+
+    async def test_a_consumer_outlives_an_outage_longer_than_its_patience_and_says_so(self) -> None:
+        address = self.gateway.url.removeprefix("http://")
+        got: asyncio.Queue[str] = asyncio.Queue()
+
+        async def handle(entry: Entry) -> None:
+            await got.put(entry["gift"]["id"])
+
+        async with Tipcast(self.gateway.url, patience=0.2) as hasty:
+            consuming = asyncio.create_task(hasty.consume("show", "game", handle))
+            await self.tipcast.post("show", gift(1))
+            self.assertEqual(await got.get(), "g1")
+            with self.assertLogs("tipcast", "WARNING") as logged:
+                self.gateway.kill()
+                while not logged.output:
+                    await asyncio.sleep(0.01)
+            self.assertFalse(consuming.done())
+            self.gateway.serve(address)
+            await self.tipcast.post("show", gift(2))
+            while await got.get() != "g2":
+                pass
+            consuming.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await consuming
+
+    async def test_entries_without_a_gift_or_with_only_its_id_are_handed_out_like_all(self) -> None:
+        await self.tipcast.call("PATCH", "/feeds/show/policy", {"totals": ["session"], "points": {"EUR": 1}})
+        goal = {"title": "Mic", "period": "session", "by": "points", "target": 100}
+        await self.tipcast.call("PUT", "/feeds/show/goals/mic", goal)
+        await self.tipcast.post("show", {**gift(1), "value": {"amount": 100, "currency": "EUR"}})
+        await self.tipcast.call("POST", "/feeds/show/gifts/g1/retract")
+        got: list[tuple[str, str | None]] = []
+
+        async def handle(entry: Entry) -> None:
+            got.append((entry["status"], entry.get("gift", {}).get("id")))
+            if len(got) == 3:
+                raise asyncio.CancelledError
+
+        with self.assertRaises(asyncio.CancelledError):
+            await self.tipcast.consume("show", "game", handle)
+        self.assertEqual(got, [("accepted", "g1"), ("goal", None), ("retracted", "g1")])
+
     async def test_what_is_asked_to_come_again_is_sent_again_with_the_same_id(self) -> None:
         ids: list[str] = []
 

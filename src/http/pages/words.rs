@@ -70,6 +70,9 @@ words! {
     groups: "Groups", "消费组";
     webhooks: "Webhooks", "Webhook";
     dead: "Dead letters", "死信";
+    pages: "Pages", "页面";
+    api_docs: "API", "API 文档";
+    protocol_docs: "Live protocol", "实时协议";
     host_desk: "Host's desk", "主播台";
     host_key: "Key with the right to moderate", "有管理权限的密钥";
     overlays: "Overlays", "直播画面";

@@ -48,6 +48,80 @@ async fn a_phone_of_360_pixels_scrolls_down_and_never_sideways() {
     has_a_clean_console(&page).await;
 }
 
+/// What is wider than the window, text that is scrolled in a box of its own left aside.
+const WIDER_THAN_WINDOW: &str = "[...document.querySelectorAll('body *')]
+    .filter(e => e.checkVisibility() && !e.closest('pre') && (e.getBoundingClientRect().right > innerWidth + 0.5
+        || (e.scrollWidth > e.clientWidth + 1 && e.clientWidth && getComputedStyle(e).overflowX !== 'visible')))
+    .map(e => `${e.localName}.${e.className}`)";
+
+#[tokio::test]
+async fn tables_of_the_other_pages_fit_a_phone_too() {
+    let _alone = BROWSERS.acquire().await;
+    let app = TestApp::start().await;
+    let long = "a-feed-with-a-name-that-is-as-long-as-it-may-be-0123456789-01234";
+    gift(&app.url(), long, from("someone")).await;
+    let claim = json!({"consumer": "c", "max": 1}).to_string();
+    let group = format!("/v1/feeds/{long}/groups/a-group-with-a-long-name-0123456789-0123456789/claim");
+    assert_eq!(app.call("POST", &group, Some(&claim)).await.status, 200);
+    let driver = Driver::start();
+    let page = driver.blank().await;
+    page.is_a_phone(360, 740).await;
+    for (path, ready) in [
+        ("docs", "document.querySelectorAll('.fields').length > 20"),
+        ("docs/protocol", "document.querySelectorAll('table').length > 3"),
+        ("admin", "document.querySelectorAll('#groups li').length > 0"),
+        ("desk/show", "document.readyState === 'complete'"),
+    ] {
+        page.go(&format!("{}/{path}", app.url())).await;
+        page.until(ready, json!(true)).await;
+        page.until("innerWidth", json!(360)).await;
+        page.until(WIDER_THAN_WINDOW, json!([])).await;
+        has_a_clean_console(&page).await;
+    }
+}
+
+#[tokio::test]
+async fn the_first_page_leads_to_the_others_and_the_api_stands_by_task_and_can_be_searched() {
+    let _alone = BROWSERS.acquire().await;
+    let app = TestApp::start().await;
+    let driver = Driver::start();
+    let page = driver.open(&format!("{}/?feed=show", app.url())).await;
+    let links = "[...document.querySelectorAll('#pages a')].map(a => a.getAttribute('href'))";
+    page.until(links, json!(["/desk/show", "/admin", "/docs", "/docs/protocol"])).await;
+    page.click("#pages a[href='/docs']").await;
+    let tasks = "[...document.querySelectorAll('#api section:not([hidden]) > h2')].map(h => h.textContent)";
+    let all = [
+        "Send gifts",
+        "Watch a feed",
+        "Read a feed",
+        "Sell drops",
+        "Read the ledger",
+        "Receive webhooks",
+        "Moderate a show",
+        "Operate the gateway",
+        "Shapes",
+    ];
+    page.until(tasks, json!(all)).await;
+    let first = "document.querySelector('#api article').id";
+    page.until(first, json!("post-/v1/feeds/{feed}/gifts")).await;
+    // Every operation of the document once.
+    let counted = "fetch('/openapi.json').then(it => it.json()).then(api => {
+        const items = [...Object.values(api.paths), ...Object.values(api.webhooks)];
+        const wanted = items.flatMap(Object.keys).length + Object.keys(api.components.schemas).length;
+        const ids = [...document.querySelectorAll('#api article')].map(it => it.id);
+        window.same = ids.length === wanted && new Set(ids).size === wanted;
+    })";
+    page.eval(counted).await;
+    page.until("window.same", json!(true)).await;
+    page.fill("#search input", "sold-out").await;
+    page.until(tasks, json!(["Sell drops"])).await;
+    let shown = "[...document.querySelectorAll('#contents a')].filter(a => a.checkVisibility()).map(a => a.textContent)";
+    page.until(shown, json!(["POST /v1/feeds/{feed}/drops/{drop}/claims"])).await;
+    page.fill("#search input", "no such thing anywhere").await;
+    page.until("document.getElementById('found').textContent.split(' ')[0]", json!("0")).await;
+    has_a_clean_console(&page).await;
+}
+
 #[tokio::test]
 async fn the_page_speaks_chinese_when_asked_by_its_address_and_switches_back() {
     let _alone = BROWSERS.acquire().await;

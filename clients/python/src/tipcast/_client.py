@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -16,8 +17,28 @@ from ._types import Claimed, Entry, Gift, Posted
 _FIRST, _MOST = 0.25, 10.0
 _AGAIN = {408, 425, 429, 500, 502, 503, 504}
 
+_log = logging.getLogger("tipcast")
 
-class Problem(Exception):
+
+class _Failed(Exception):
+    #: The ids of the gifts that were sent, in their order, also those that the client made. To send them again, give
+    #: each gift its id: what was taken already is not taken twice.
+    ids: list[str] = []
+
+    def __str__(self) -> str:
+        about = super().__str__()
+        if not self.ids:
+            return about
+        more = f" and {len(self.ids) - 1} more" if len(self.ids) > 1 else ""
+        return f"{about} (gift id {self.ids[0]}{more})"
+
+    @property
+    def id(self) -> str | None:
+        """The id of the gift that was sent, where it was one."""
+        return self.ids[0] if len(self.ids) == 1 else None
+
+
+class Problem(_Failed):
     """A refusal (RFC 9457). Sending the same again is of no use."""
 
     def __init__(self, status: int, body: dict[str, Any]) -> None:
@@ -30,8 +51,8 @@ class Problem(Exception):
         super().__init__(f"{status} {self.type}: {self.detail}{where}")
 
 
-class Unavailable(Exception):
-    """No answer after the last retry. Nothing is half-written: the same call, with the same id, is safe later."""
+class Unavailable(_Failed):
+    """No answer after the last retry. Nothing is half-written: the same call, with the same `ids`, is safe later."""
 
 
 class Tipcast:
@@ -65,16 +86,28 @@ class Tipcast:
     # Producing
 
     async def post(self, feed: str, gift: Gift) -> Posted:
-        """Sends one gift, once, however often it has to be sent."""
-        return cast(Posted, await self.call("POST", f"/feeds/{_part(feed)}/gifts", _with_id(gift)))
+        """Sends one gift, once, however often it has to be sent. An exception has its `id`, also one that was made here."""
+        named = _with_id(gift)
+        try:
+            return cast(Posted, await self.call("POST", f"/feeds/{_part(feed)}/gifts", named))
+        except _Failed as error:
+            error.ids = [named["id"]]
+            raise
 
     async def post_all(self, feed: str, gifts: Iterable[Gift]) -> list[dict[str, Any]]:
-        """Sends many, in batches of 128. Answers one result for each, in order; one that was refused has `error`."""
+        """Sends many, in batches of 128. Answers one result for each, in order; one that was refused has `error`.
+
+        An exception has the `ids` of all of them, those of batches that went well too.
+        """
         all_of_them, results = [_with_id(gift) for gift in gifts], []
-        for start in range(0, len(all_of_them), 128):
-            body = {"gifts": all_of_them[start : start + 128]}
-            answer = await self.call("POST", f"/feeds/{_part(feed)}/gifts/batch", body)
-            results += [{**result, "index": start + result["index"]} for result in answer["results"]]
+        try:
+            for start in range(0, len(all_of_them), 128):
+                body = {"gifts": all_of_them[start : start + 128]}
+                answer = await self.call("POST", f"/feeds/{_part(feed)}/gifts/batch", body)
+                results += [{**result, "index": start + result["index"]} for result in answer["results"]]
+        except _Failed as error:
+            error.ids = [gift["id"] for gift in all_of_them]
+            raise
         return results
 
     async def cancel(self, feed: str, gift: str) -> None:
@@ -117,12 +150,14 @@ class Tipcast:
         """Hands every entry to `handle`, at least once and in order, until the task is cancelled.
 
         What `handle` returned from is acknowledged. When it raises, that entry and those behind it are given back, and the
-        exception goes on. An entry may come twice (`handle` took longer than `lease_ms`, an acknowledgement was lost):
-        know it again by its gift's id.
+        exception goes on. An outage, however long, does not end it: it is logged (`logging.getLogger("tipcast")`) and
+        waited out. An entry may come twice (`handle` took longer than `lease_ms`, an acknowledgement was lost): know it
+        again by its status and its gift's id. Not every entry has a gift (a goal that was reached has none), and of one
+        that was taken back there may be only its id.
         """
         name = consumer or f"python-{uuid.uuid4().hex[:12]}"
         while True:
-            entries = await self.claim(feed, group, name, max=max, lease_ms=lease_ms)
+            entries = await self._claim_again(feed, group, name, max=max, lease_ms=lease_ms)
             done = 0
             try:
                 for entry in entries:
@@ -130,18 +165,35 @@ class Tipcast:
                     done += 1
             finally:
                 cursors = [entry["cursor"] for entry in entries]
-                if cursors[:done]:
-                    await asyncio.shield(self.ack(feed, group, cursors[:done]))
-                if cursors[done:]:
-                    await asyncio.shield(self.nack(feed, group, cursors[done:]))
+                await asyncio.shield(self._settle(feed, group, cursors[:done], cursors[done:]))
 
     async def entries(self, feed: str, group: str, *, consumer: str | None = None, max: int = 128) -> AsyncIterator[Entry]:
         """As `consume`, for `async for`: an entry is acknowledged when the next one is asked for."""
         name = consumer or f"python-{uuid.uuid4().hex[:12]}"
         while True:
-            for entry in await self.claim(feed, group, name, max=max):
+            for entry in await self._claim_again(feed, group, name, max=max):
                 yield entry
-                await self.ack(feed, group, [entry["cursor"]])
+                await self._settle(feed, group, [entry["cursor"]], [])
+
+    async def _claim_again(self, feed: str, group: str, name: str, **how: int) -> list[Entry]:
+        """Claims until there is an answer, through outages of any length."""
+        since = asyncio.get_running_loop().time()
+        while True:
+            try:
+                return await self.claim(feed, group, name, **how)
+            except Unavailable as error:
+                silent = asyncio.get_running_loop().time() - since
+                _log.warning("no entries of %s/%s for %.0f s, trying again: %s", feed, group, silent, error)
+
+    async def _settle(self, feed: str, group: str, done: list[str], not_done: list[str]) -> None:
+        """Acknowledges and gives back. Where nobody answers, the leases run out and the entries come again."""
+        try:
+            if done:
+                await self.ack(feed, group, done)
+            if not_done:
+                await self.nack(feed, group, not_done)
+        except Unavailable as error:
+            _log.warning("%d entries of %s/%s will come again, their acknowledgement failed: %s", len(done), feed, group, error)
 
     # Anything else
 

@@ -22,6 +22,7 @@ import java.time.Duration
 import java.util.UUID
 import java.util.concurrent.ThreadLocalRandom
 import java.util.concurrent.TimeUnit
+import java.util.logging.Logger
 import kotlin.math.min
 
 /** A gift as a producer sends it. Without [id] one is made, so that a retry is not a second gift. Times are RFC 3339. */
@@ -72,15 +73,34 @@ public data class Problem(
     public data class Fault(val pointer: String, val detail: String)
 }
 
-/** The gateway refused; sending the same again is of no use. */
-public class Refused(public val problem: Problem) : IOException(
-    "${problem.status} ${problem.type}: ${problem.detail}" + problem.errors.joinToString("") { "; ${it.pointer}: ${it.detail}" },
+/**
+ * A call that failed. [ids] are those of the gifts that were sent, in their order, also those that were made here: to send
+ * them again, give each gift its id, and what was taken already is not taken twice. Empty for other calls.
+ */
+public sealed class Failed(message: String, cause: Throwable?, public val ids: List<String>) : IOException(
+    when (ids.size) {
+        0 -> message
+        1 -> "$message (gift id ${ids[0]})"
+        else -> "$message (${ids.size} gifts, the first with id ${ids[0]})"
+    },
+    cause,
 )
+
+/** The gateway refused; sending the same again is of no use. */
+public class Refused @JvmOverloads constructor(public val problem: Problem, ids: List<String> = emptyList()) : Failed(
+    "${problem.status} ${problem.type}: ${problem.detail}" + problem.errors.joinToString("") { "; ${it.pointer}: ${it.detail}" },
+    null,
+    ids,
+)
+
+/** There was no answer in time. Sending the same again, with the same [ids], is safe. */
+public class Unavailable @JvmOverloads constructor(message: String, cause: Throwable?, ids: List<String> = emptyList()) :
+    Failed(message, cause, ids)
 
 /**
  * Sends gifts to a gateway. Calls block until there is an answer, and are retried with the same id for [retryFor] while
  * there is none, or 429, 503 and other 5xx: a gift is taken once however often it had to be sent. They throw [Refused],
- * or another [IOException] when the time is over. In coroutines, use [suspending].
+ * or [Unavailable] when the time is over; both have the ids of the gifts. In coroutines, use [suspending].
  */
 public class Producer @JvmOverloads constructor(
     url: String,
@@ -93,16 +113,34 @@ public class Producer @JvmOverloads constructor(
 
     /** Sends one gift. */
     @Throws(IOException::class, InterruptedException::class)
-    public fun post(feed: String, gift: Gift): Posted =
-        call("POST", listOf("feeds", feed, "gifts"), json.encodeToJsonElement(Gift.serializer(), named(gift)), Posted.serializer())
+    public fun post(feed: String, gift: Gift): Posted = sending(listOf(named(gift))) { (named) ->
+        call("POST", listOf("feeds", feed, "gifts"), json.encodeToJsonElement(Gift.serializer(), named), Posted.serializer())
+    }
 
-    /** Sends many, in batches of 128, and answers one result for each, in order. */
+    /**
+     * Sends many, in batches of 128, and answers one result for each, in order. What is thrown has the ids of all of them,
+     * those of batches that went well too.
+     */
     @Throws(IOException::class, InterruptedException::class)
-    public fun postAll(feed: String, gifts: List<Gift>): List<Posted> = gifts.map(::named).chunked(BATCH).flatMapIndexed { n, batch ->
-        val list = json.encodeToJsonElement(ListSerializer(Gift.serializer()), batch)
-        val body = buildJsonObject { put("gifts", list) }
-        call("POST", listOf("feeds", feed, "gifts", "batch"), body, Results.serializer()).results
-            .map { it.copy(index = it.index + n * BATCH) }
+    public fun postAll(feed: String, gifts: List<Gift>): List<Posted> = sending(gifts.map(::named)) { all ->
+        all.chunked(BATCH).flatMapIndexed { n, batch ->
+            val list = json.encodeToJsonElement(ListSerializer(Gift.serializer()), batch)
+            val body = buildJsonObject { put("gifts", list) }
+            call("POST", listOf("feeds", feed, "gifts", "batch"), body, Results.serializer()).results
+                .map { it.copy(index = it.index + n * BATCH) }
+        }
+    }
+
+    /** Adds the ids of [gifts] to what [send] throws. */
+    private inline fun <T> sending(gifts: List<Gift>, send: (List<Gift>) -> T): T {
+        val ids = { gifts.mapNotNull { it.id } }
+        return try {
+            send(gifts)
+        } catch (e: Refused) {
+            throw Refused(e.problem, ids())
+        } catch (e: Unavailable) {
+            throw Unavailable(e.message.orEmpty(), e.cause, ids())
+        }
     }
 
     /** Takes a row back everywhere. */
@@ -139,7 +177,7 @@ public class Producer @JvmOverloads constructor(
             val pause = again.afterMs + ThreadLocalRandom.current().nextLong(min(PAUSE_MOST, PAUSE shl min(tries, 10)))
             tries += 1
             if (System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(pause) > until) {
-                throw IOException("$method ${url.encodedPath} after $tries tries: ${again.why.message}", again.why)
+                throw Unavailable("$method ${url.encodedPath} after $tries tries: ${again.why.message}", again.why)
             }
             Thread.sleep(pause)
         }
@@ -185,7 +223,25 @@ public class Producer @JvmOverloads constructor(
     }
 }
 
-/** Something that happened in a feed. A gift's [gift] has the id by which to know an entry that came before. */
+/** A gift as the ledger has it. Of one that was taken back there may be only its [id]; [drop] names the drop of a sale. */
+@Serializable
+public data class EntryGift(
+    val id: String,
+    val user: User? = null,
+    val gift: GiftKind? = null,
+    val count: Long = 1,
+    val value: Value? = null,
+    val message: String? = null,
+    val combo: Combo? = null,
+    val tier: Int? = null,
+    val drop: String? = null,
+    val meta: JsonObject? = null,
+)
+
+/**
+ * Something that happened in a feed: [status] says what. Status and [gift]'s id tell an entry that came before. Entries that
+ * are about no gift, such as a goal that was reached, have none.
+ */
 @Serializable
 public data class Entry(
     val cursor: String,
@@ -194,7 +250,7 @@ public data class Entry(
     val seq: Long? = null,
     val row: String? = null,
     val at: String = "",
-    val gift: Gift? = null,
+    val gift: EntryGift? = null,
     val goal: JsonObject? = null,
 )
 
@@ -217,23 +273,37 @@ public class Group @JvmOverloads constructor(
 ) {
     /**
      * Hands every entry to [handler], at least once and in order, until the thread is interrupted. What it returned from
-     * is acknowledged; when it throws, that entry and those behind it are given back, and what it threw is thrown.
+     * is acknowledged; when it throws, that entry and those behind it are given back, and what it threw is thrown. An
+     * outage, however long, does not end it: it is logged (`java.util.logging`, as `tipcast`) and waited out.
      */
     @Throws(Exception::class)
     public fun consume(handler: EntryHandler) {
-        while (true) step(WAIT, handler)
+        while (true) {
+            val entries = try {
+                claim(WAIT)
+            } catch (e: Unavailable) {
+                LOG.warning("no entries of $feed/$group, trying again: ${e.message}")
+                continue
+            }
+            handle(entries, handler)
+        }
     }
 
     /** One claim, which waits for entries for so long; answers how many were handled. */
     @Throws(Exception::class)
-    public fun step(waitMs: Long, handler: EntryHandler): Int {
+    public fun step(waitMs: Long, handler: EntryHandler): Int = handle(claim(waitMs), handler)
+
+    private fun claim(waitMs: Long): List<Entry> {
         val asked = buildJsonObject {
             put("consumer", consumer)
             put("max", max)
             put("wait_ms", waitMs)
             put("lease_ms", lease.toMillis())
         }
-        val entries = call("claim", asked, Claimed.serializer(), waitMs).entries
+        return call("claim", asked, Claimed.serializer(), waitMs).entries
+    }
+
+    private fun handle(entries: List<Entry>, handler: EntryHandler): Int {
         var done = 0
         try {
             for (entry in entries) {
@@ -242,9 +312,13 @@ public class Group @JvmOverloads constructor(
                 done += 1
             }
         } finally {
-            // Told also when the handler threw, or what was done would come again.
-            tell("ack", entries.take(done))
-            tell("nack", entries.drop(done))
+            // Also when the handler threw, or what was done would come again. Where nobody answers, the leases run out.
+            try {
+                tell("ack", entries.take(done))
+                tell("nack", entries.drop(done))
+            } catch (e: Unavailable) {
+                LOG.warning("$done entries of $feed/$group will come again, their acknowledgement failed: ${e.message}")
+            }
         }
         return done
     }
@@ -263,5 +337,6 @@ public class Group @JvmOverloads constructor(
 
     private companion object {
         const val WAIT = 20_000L
+        val LOG: Logger = Logger.getLogger("tipcast")
     }
 }

@@ -73,16 +73,106 @@ class ProducerTest {
         val fault = assertThrows(IllegalStateException::class.java) {
             group.step(0) { entry ->
                 check(seen.size < 3) { "full" }
-                seen += entry.gift!!.id!!
+                seen += entry.gift!!.id
             }
         }
         assertEquals("full", fault.message)
-        while (seen.size < 5) group.step(1_000) { entry -> seen += entry.gift!!.id!! }
+        while (seen.size < 5) group.step(1_000) { entry -> seen += entry.gift!!.id }
         assertEquals(List(5) { "g-$it" }, seen)
         assertEquals(0, group.step(0) { })
         val reader = Thread { runCatching { group.consume { } } }
         reader.start()
         reader.interrupt()
         reader.join()
+    }
+
+    /** Stands in front of [gateway]: passes requests on, and loses the answers while [losing]. */
+    private class Lossy(val gateway: Gateway) : AutoCloseable {
+        @Volatile var losing = true
+        private val server = ServerSocket(0, 10, InetAddress.getLoopbackAddress())
+        val url = "http://127.0.0.1:${server.localPort}"
+        private val serving = Thread {
+            while (!server.isClosed) runCatching {
+                server.accept().use { client ->
+                    val to = java.net.URI(gateway.url)
+                    java.net.Socket(to.host, to.port).use { behind ->
+                        val input = client.getInputStream()
+                        val head = StringBuilder()
+                        while (!head.endsWith("\r\n\r\n")) head.append(input.read().toChar())
+                        val length = Regex("(?i)content-length: (\\d+)").find(head)!!.groupValues[1].toInt()
+                        val sent = head.toString().replace(Regex("(?i)connection: [^\r]*"), "Connection: close")
+                        behind.getOutputStream().write(sent.toByteArray() + input.readNBytes(length))
+                        val answer = behind.getInputStream().readAllBytes()
+                        if (!losing) client.getOutputStream().write(answer)
+                    }
+                }
+            }
+        }.apply { start() }
+
+        override fun close() {
+            server.close()
+            serving.join()
+        }
+    }
+
+    @Test
+    fun `a gift whose answer was lost is sent again with the id of the error`(): Unit = Gateway.start().use { gateway ->
+        Lossy(gateway).use { lossy ->
+            val producer = Producer(lossy.url, retryFor = Duration.ofMillis(100))
+            val lost = assertThrows(Unavailable::class.java) { producer.post("show", rose("ann")) }
+            val many = assertThrows(Unavailable::class.java) { producer.postAll("show", List(130) { rose("u$it") }) }
+            assertTrue(lost.message!!.contains(lost.ids.single()))
+            assertEquals(130, many.ids.distinct().size)
+            lossy.losing = false
+            val again = producer.post("show", rose("ann", lost.ids.single()))
+            assertTrue(again.duplicate && again.id == lost.ids.single())
+            producer.postAll("show", many.ids.mapIndexed { n, id -> rose("u$n", id) })
+        }
+        var entries = 0
+        Group(gateway.producer(), "show", "game", max = 1_000).step(0) { entries += 1 }
+        assertEquals(131, entries)
+    }
+
+    @Test
+    fun `a consumer outlives an outage that is longer than its calls`(): Unit = Gateway.start().use { gateway ->
+        val got = java.util.concurrent.LinkedBlockingQueue<String>()
+        val hasty = Producer(gateway.url, retryFor = Duration.ofMillis(100))
+        val logged = java.util.concurrent.LinkedBlockingQueue<String>()
+        val handler = object : java.util.logging.Handler() {
+            override fun publish(record: java.util.logging.LogRecord) { logged += record.message }
+            override fun flush() {}
+            override fun close() {}
+        }
+        val log = java.util.logging.Logger.getLogger("tipcast").apply { addHandler(handler); useParentHandlers = false }
+        val reader = Thread { runCatching { Group(hasty, "show", "game").consume { entry -> got += entry.gift?.id.orEmpty() } } }
+        fun next(from: java.util.concurrent.LinkedBlockingQueue<String>) =
+            from.poll(30, java.util.concurrent.TimeUnit.SECONDS) ?: throw AssertionError("nothing came")
+        try {
+            reader.start()
+            gateway.producer().post("show", rose("ann", "g-1"))
+            assertEquals("g-1", next(got))
+            gateway.crash {
+                next(logged)
+                assertTrue(reader.isAlive)
+            }.use { back ->
+                back.producer().post("show", rose("ann", "g-2"))
+                while (next(got) != "g-2") Unit
+            }
+        } finally {
+            reader.interrupt()
+            reader.join()
+            log.removeHandler(handler)
+        }
+    }
+
+    @Test
+    fun `entries without a gift, or with only its id, are handed out like all`(): Unit = Gateway.start().use { gateway ->
+        gateway.call("PATCH", "policy", """{"totals":["session"],"points":{"EUR":1}}""")
+        gateway.call("PUT", "goals/mic", """{"title":"Mic","period":"session","by":"points","target":100}""")
+        gateway.producer().post("show", rose("ann", "g-1"))
+        gateway.call("POST", "gifts/g-1/retract", null)
+        val seen = mutableListOf<String>()
+        Group(gateway.producer(), "show", "game").step(0) { entry -> seen += "${entry.status} ${entry.gift?.id}" }
+        assertEquals(listOf("accepted g-1", "goal null", "retracted g-1"), seen)
     }
 }

@@ -1,0 +1,217 @@
+//! What the guides tell people to type, as they would type it: the commands and programs are read out of the documents.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::app::Backing;
+use crate::support::gifts::gift;
+use crate::support::process::Process;
+use crate::support::redis_server::RedisServer;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const HERE: &str = "http://127.0.0.1:8080";
+
+fn read(name: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
+}
+
+/// The code blocks of this language in a part of a document, from one line of it to another.
+fn blocks(text: &str, from: &str, to: &str, language: &str) -> Vec<String> {
+    let part = text.split_once(from).unwrap_or_else(|| panic!("no {from:?}")).1;
+    let part = part.split_once(to).unwrap_or_else(|| panic!("no {to:?} behind {from:?}")).0;
+    let fence = format!("```{language}\n");
+    let fences = part.split(&fence).skip(1);
+    fences.map(|block| block.split_once("```").expect("a block ends").0.to_owned()).collect()
+}
+
+/// A program; ends with the test.
+struct Program {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+}
+
+impl Program {
+    fn start(command: &mut Command) -> Program {
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let (said, lines) = mpsc::channel();
+        std::thread::spawn(move || out.lines().map_while(Result::ok).for_each(|line| drop(said.send(line))));
+        Program { child, lines }
+    }
+
+    fn next_lines(&self, count: usize) -> Vec<String> {
+        let next = || self.lines.recv_timeout(PATIENCE).expect("the program says something");
+        (0..count).map(|_| next()).collect()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs one block of the tour in bash, where every curl must be answered 2xx; what it printed.
+async fn type_in(block: &str) -> String {
+    // An event stream never ends: it is read for a moment.
+    let curl = "curl() { if [[ $1 == -N ]]; then command curl --silent --max-time 1 \"$@\" || (($? == 28)); \
+                else command curl --silent --show-error --fail-with-body \"$@\"; fi; echo; }";
+    let script = format!("set -euo pipefail\n{curl}\n{block}");
+    let run = move || Command::new("bash").args(["-c", &script]).stdin(Stdio::null()).output().unwrap();
+    let out = tokio::task::spawn_blocking(run).await.unwrap();
+    let said = String::from_utf8(out.stdout).unwrap();
+    assert!(out.status.success(), "{block}\n{said}\n{}", String::from_utf8_lossy(&out.stderr));
+    said
+}
+
+#[tokio::test]
+async fn every_command_of_the_tour_works_in_its_order_and_then_the_demo_shows_messages() {
+    let backing = Backing::folder();
+    let gateway = Process::on(&backing);
+    let binary = env!("CARGO_BIN_EXE_tipcast");
+    let blocks = blocks(&read("README.md"), "## A tour in five minutes", "\n## ", "sh");
+    let (mut calls, mut cursor, mut demo, mut nodes) = (0, String::new(), None, 0);
+    for block in blocks {
+        if block.contains("-- demo") {
+            let arguments = block.trim().split_once(" -- ").unwrap().1.split(' ');
+            let mut command = Command::new(binary);
+            command.args(arguments).args(["--url", gateway.base.as_str()]);
+            demo = Some(Program::start(&mut command));
+            continue;
+        }
+        if block.contains("-- --redis") {
+            let redis = RedisServer::start();
+            let running: Vec<_> =
+                block.lines().map(|_| Process::serve(&["--redis".to_owned(), redis.url()])).collect();
+            running[0].give("demo", &gift("one")).await;
+            assert_eq!(running[1].get_feed("demo").await["seq"], 1);
+            nodes = running.len();
+            continue;
+        }
+        let row = gateway.get_feed("demo").await["rows"][0]["row"].as_str().unwrap_or_default().to_owned();
+        let block = block
+            .replace(HERE, &gateway.base)
+            .replace("rows/ROW", &format!("rows/{row}"))
+            .replace("CURSOR", &cursor)
+            .replace("cargo run --release --", binary)
+            // As it is written, but smaller, and against this gateway among those of other tests.
+            .replace("--watchers 5000", &format!("--watchers 20 --seconds 1 --url {}", gateway.base))
+            .replace("\"$(pgrep -n tipcast)\"", &gateway.id().to_string());
+        let said = type_in(&block).await;
+        calls += block.matches("curl ").count();
+        let claimed = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        for answer in claimed.filter(|answer| answer["entries"].is_array()) {
+            cursor = answer["entries"][0]["cursor"].as_str().expect("there is an entry to read").to_owned();
+        }
+    }
+    assert!(
+        calls > 20 && !cursor.is_empty() && nodes == 2,
+        "{calls} calls, cursor {cursor:?}, {nodes} nodes"
+    );
+    let demo = demo.expect("the tour ends with a demo");
+    let deadline = std::time::Instant::now() + PATIENCE;
+    let shows_message =
+        |list: &Value| list["rows"].as_array().unwrap().iter().any(|row| row["message"].is_string());
+    while !shows_message(&gateway.get_feed("demo").await) {
+        assert!(std::time::Instant::now() < deadline, "the demo shows no message: {:?}", demo.next_lines(1));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Everything that can be in a ledger today happens to the feed `demo`: what the programs of the guide must print.
+async fn happens(gateway: &Process) -> [&'static str; 4] {
+    gateway.patch_policy("demo", json!({"totals": ["session"], "points": {"EUR": 1}, "dedup": "drop"})).await;
+    let goal = json!({"title": "Mic", "period": "session", "by": "points", "target": 100}).to_string();
+    assert_eq!(gateway.call("PUT", "/v1/feeds/demo/goals/mic", Some(&goal)).await.status, 201);
+    gateway.give("demo", &gift("g-1").value(150, "EUR").count(3)).await;
+    gateway.give("demo", &gift("g-2")).await;
+    assert_eq!(gateway.call("POST", "/v1/feeds/demo/gifts/g-1/retract", None).await.status, 200);
+    ["Ann sent 3 Rose", "nothing to do: goal", "Ann sent 1 Rose", "taken back: g-1"]
+}
+
+#[tokio::test]
+async fn the_consumer_of_the_guide_handles_every_kind_of_entry() {
+    let backing = Backing::folder();
+    let gateway = Process::on(&backing);
+    let program =
+        blocks(&read("docs/REPORTS.md"), "A whole consumer, in Python", "\n## ", "python").remove(0);
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("consumer.py"), program.replace(HERE, &gateway.base)).unwrap();
+    let wanted = happens(&gateway).await;
+    let consumer = Program::start(Command::new("python3").args(["-u", "consumer.py"]).current_dir(&folder));
+    let lines = tokio::task::spawn_blocking(move || consumer.next_lines(4)).await.unwrap();
+    assert_eq!(lines, wanted);
+}
+
+/// A gateway that reaches this machine's webhooks, and everything sent to this receiver.
+async fn is_delivered(receiver: Program, port: u16, secret: &str) {
+    let backing = Backing::folder();
+    let env = vec![("TIPCAST_WEBHOOKS__ALLOW_PRIVATE".to_owned(), "true".to_owned())];
+    let gateway = Process::start("127.0.0.1:0", backing.args(), env);
+    let hook = json!({"url": format!("http://127.0.0.1:{port}/gifts"), "secret": secret, "batch_ms": 0});
+    let said = gateway.call("PUT", "/v1/feeds/demo/webhooks/game", Some(&hook.to_string())).await;
+    assert_eq!(said.status, 201, "{said:?}");
+    let wanted = happens(&gateway).await;
+    let lines = tokio::task::spawn_blocking(move || receiver.next_lines(4)).await.unwrap();
+    assert_eq!(lines, wanted);
+    let dead = gateway.get("/v1/feeds/demo/webhooks/game/dead").await.json();
+    assert_eq!(dead["dead"], json!([]));
+}
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Waits until somebody listens there.
+async fn until_it_listens(port: u16) {
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+        assert!(std::time::Instant::now() < deadline, "nobody listens on {port}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn the_receiver_in_node_of_the_guide_takes_every_kind_of_entry() {
+    let program = blocks(&read("docs/REPORTS.md"), "### A receiver in Node", "\n## ", "js").remove(0);
+    let (folder, port) = (TempDir::new().unwrap(), free_port());
+    assert!(program.contains("listen(9001)"));
+    let program = program.replace("listen(9001)", &format!("listen({port}, '127.0.0.1')"));
+    std::fs::write(folder.path().join("receiver.mjs"), program).unwrap();
+    let mut command = Command::new("node");
+    let receiver =
+        Program::start(command.arg("receiver.mjs").env("WEBHOOK_SECRET", SECRET).current_dir(&folder));
+    until_it_listens(port).await;
+    is_delivered(receiver, port, SECRET).await;
+}
+
+#[tokio::test]
+async fn the_receiver_in_flask_of_the_guide_takes_every_kind_of_entry() {
+    let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/python");
+    if !packages.join("flask").is_dir() {
+        println!("skipped: Flask could not be installed, see .ci/need-python");
+        return;
+    }
+    let program = blocks(&read("docs/REPORTS.md"), "### A receiver in Python", "\n### ", "python").remove(0);
+    let (folder, port) = (TempDir::new().unwrap(), free_port());
+    std::fs::write(folder.path().join("receiver.py"), program).unwrap();
+    let mut command = Command::new("python3");
+    command.args(["-m", "flask", "--app", "receiver", "run", "--port", &port.to_string()]);
+    command.env("PYTHONPATH", packages).env("WEBHOOK_SECRET", SECRET).env("PYTHONDONTWRITEBYTECODE", "1");
+    let receiver = Program::start(command.current_dir(&folder).stderr(Stdio::null()));
+    until_it_listens(port).await;
+    // What the server says about itself.
+    receiver.next_lines(2);
+    is_delivered(receiver, port, SECRET).await;
+}
