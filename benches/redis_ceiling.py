@@ -181,7 +181,7 @@ def captured_call(redis, gateway, batch, feed):
         for mark in marks:
             word = word.replace(mark, "__rand_int__")
         words[at] = word
-    return repeatable(redis.cli, words)
+    return repeatable(words)
 
 
 def split_words(line):

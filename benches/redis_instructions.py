@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
 """What gifts cost Redis, in instructions: figures that a loaded machine does not move.
 
-    benches/redis_instructions.py [--binary target/release/tipcast] [--gifts 1920] [--only calls|floor|counting]
+    benches/redis_instructions.py [--binary target/release/tipcast] [--gifts 1920] [--only calls|counting]
 
 Starts a Redis under valgrind's callgrind, which counts its instructions, and a gateway on it, both on free ports. One
 gift, and one batch of 64, go through the gateway while MONITOR listens; these calls are then repeated, each gift with ids
 of its own and the feed as it was before, and set beside benches/yardstick.lua, which writes as much and keeps no rule, and beside a script that does
 nothing and is called with the same arguments. Then gifts go through the gateway in batches of 64, of 1 000 gifters and
 of one, to a feed that counts nothing and to one that counts everything: all that Redis does until the last state was told.
-
-`floor`: what the commands of one plain gift cost with its very arguments, and no rule at all; and what they would cost if less was stored, or stored elsewhere. No layout of keys is cheaper than its own commands.
 
 Some fifty times as slow as Redis is, so what depends on time (how much is added up at once) is less than it would be.
 Needs redis-server, redis-cli and valgrind. Nothing is left behind.
@@ -97,51 +95,6 @@ def of_calls(redis, gateway):
               f"({empty / yardstick:.2f}) for no script at all", flush=True)
 
 
-# The commands of a plain gift with its very texts, and none of its rules.
-COMMANDS = """
-local call = redis.call
-call('MGET', unpack(KEYS, 5))
-call('RPUSH', KEYS[3], ARGV[9])
-call('RPUSH', KEYS[2], ARGV[10])
-call('HDEL', KEYS[1], ARGV[13])
-call('PSETEX', KEYS[9], '86460000', ARGV[11])
-call('PSETEX', KEYS[10], '65000', ARGV[12])
-call('HSET', KEYS[1], ARGV[13], ARGV[10])
-call('MSET', KEYS[4], ARGV[5], KEYS[5], ARGV[6])
-call('SPUBLISH', ARGV[7], ARGV[8])
-return 1
-"""
-
-# Each takes something more away from the one before: what is, and what it becomes.
-LESS = [
-    ("rows in the history alone", [("call('HDEL', KEYS[1], ARGV[13])\n", ""), ("call('HSET', KEYS[1], ARGV[13], ARGV[10])\n", "")]),
-    ("the list beside the meta", [("call('MSET', KEYS[4], ARGV[5], KEYS[5], ARGV[6])", "call('SET', KEYS[5], ARGV[5])")]),
-    ("history and ledger one list", [("call('RPUSH', KEYS[2], ARGV[10])\n", "")]),
-]
-
-
-def of_floor(redis, gateway):
-    feed = f"{ceiling.FEED}-floor"
-    for digit in "abcdef0123456":
-        gateway.post(ceiling.gifts_path(feed, 1), ceiling.gift(digit * 12))
-    call = ceiling.captured_call(redis, gateway, 1, feed)
-    with open(os.path.join(ceiling.HERE, "yardstick.lua")) as f:
-        yardstick = cost(redis, yardstick_call(redis.load(f.read())), 400)
-
-    def tell(what, instructions):
-        print(f"{what}: {instructions:.0f}, {instructions / yardstick:.2f} of the yardstick", flush=True)
-
-    tell("one plain gift", cost(redis, call, 1200))
-    tell("its arguments and no script", cost(redis, [call[0], redis.load("return 1"), *call[2:]], 80))
-    text = COMMANDS
-    tell("its commands and no rule", cost(redis, [call[0], redis.load(text), *call[2:]], 400))
-    for what, changes in LESS:
-        for is_now, becomes in changes:
-            assert is_now in text, is_now
-            text = text.replace(is_now, becomes)
-        tell(f"and {what}", cost(redis, [call[0], redis.load(text), *call[2:]], 400))
-
-
 def of_counting(redis, gateway, gifts):
     for users in (1000, 1):
         cost = {}
@@ -169,7 +122,7 @@ def main():
     ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ask.add_argument("--binary", default=os.path.join(ceiling.HERE, "../target/release/tipcast"))
     ask.add_argument("--gifts", type=int, default=1920)
-    ask.add_argument("--only", choices=["calls", "floor", "counting"])
+    ask.add_argument("--only", choices=["calls", "counting"])
     it = ask.parse_args()
     redis = CountedRedis()
     folder, gateway = tempfile.mkdtemp(), None
@@ -180,8 +133,6 @@ def main():
         gateway.post = lambda path, body: gateway.call("POST", path, body)
         if it.only in (None, "calls"):
             of_calls(redis, gateway)
-        if it.only in (None, "floor"):
-            of_floor(redis, gateway)
         if it.only in (None, "counting"):
             of_counting(redis, gateway, it.gifts // 64 * 64)
     finally:

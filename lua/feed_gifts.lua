@@ -11,10 +11,16 @@
 -- A dedup lock: "UNTIL ROW BORN". Both hold while now is before UNTIL; their PX only collects garbage, a
 -- minute later.
 --
--- A gift has two KEYS, its id and the lock of its user and kind, and GIFT_ARGS ARGV. Its body is what
--- follows in a row behind the row's own lines: count (of a combo the cumulative count), value "AMOUNT
--- CURRENCY" or "", combo key, "ENDED COMBO_ID" or "", test, user, gift, message JSON or "", and "TIER META",
--- each may be "". Its gifter is "r USER", or "- USER" for one who is not ranked.
+-- A gift has two KEYS, its id and the lock of its user and kind, and four ARGV:
+--   head    "FINGERPRINT", and where it is not shown by the policy alone, or is a frame of a combo, " SHOW COMBOKEY", each of
+--           which may be "". SHOW is "-" at once, "+MS" later, or a time
+--   body    what follows in a row behind the row's own lines: count (of a combo the cumulative count), value "AMOUNT
+--           CURRENCY" or "", combo key, "ENDED COMBO_ID" or "", test, user, gift, message JSON or "", and "TIER META",
+--           each may be ""
+--   extra   the second line of its entry in the ledger, "" for a test, which is no entry; and behind a line break the body of
+--           that entry, where another one is shown
+--   rest    "LENGTH GIFTER", and behind so many bytes what its script needs of it besides. GIFTER is "r USER", or "- USER" for
+--           one who is not ranked; USER may hold anything, line breaks too
 
 local unsettled
 if count_gate then unsettled = count_gate() elseif strings[9] then unsettled = { '', 'count', time } end
@@ -22,28 +28,39 @@ if unsettled then return unsettled end
 
 local GRACE = 60000
 local ids, waits, locks, keeps = {}, {}, {}, {}
--- Of publishing: whether feed_guard judges gifts, and where the KEYS and ARGV of the first one are.
-local guarded, FIRST_KEY, FIRST_ARG = false, 17, 15
 -- What the last gift added to its row.
 local part
 local id_til, lock_til = til(policy.idempotency_window), til(policy.dedup_window)
 
--- Offsets of a gift's ARGV from its fingerprint, as feed_publish lists them; GIFT_ARGS of them.
-local SHOW, KEY, BODY, OWN, EXTRA, GIFTER = 1, 2, 3, 4, 5, 6
-local GIFT_ARGS = 7
-
-local function lookup(overlay, index)
-  local key = KEYS[index]
-  return overlay[key] or strings[index - 2]
+-- The gift whose first KEY and ARGV these are.
+local function gift_at(key, arg)
+  local fingerprint, show, combo = match(ARGV[arg], '^(%x+) ?(%S*) ?(.*)$')
+  local rest = ARGV[arg + 3]
+  local length, from = match(rest, '^(%d+) ()')
+  local to = from + length
+  return {
+    id_key = KEYS[key], lock_key = KEYS[key + 1], known = strings[key - 2], held = strings[key - 1],
+    fingerprint = fingerprint, show = show, combo = combo, body = ARGV[arg + 1], extra = ARGV[arg + 2],
+    gifter = string.sub(rest, from, to - 1), own = string.sub(rest, to),
+  }
 end
 
--- Starts a row with the gift's BODY behind: id rev seq at updated expires|0.
-local function start_row(a)
+-- What its id's key, and its lock's, hold: another gift of this call may have changed that.
+local function known_of(gift)
+  return ids[gift.id_key] or gift.known
+end
+
+local function lock_of(gift)
+  return locks[gift.lock_key] or gift.held
+end
+
+-- Starts a row with the gift's body behind: id rev seq at updated expires|0.
+local function start_row(gift)
   if not epoch then
     epoch, born = CANDIDATE, CANDIDATE
   end
   local number = int(seq + 1)
-  local id, key, body = epoch .. '-' .. number, ARGV[a + KEY], ARGV[a + BODY]
+  local id, key, body = epoch .. '-' .. number, gift.combo, gift.body
   -- A combo's count is cumulative; a first frame that says 0 still is one gift on screen.
   if key ~= '' and string.sub(body, 1, 2) == '0\n' then body = '1' .. string.sub(body, 2) end
   local units, amount, currency = match(body, '^(%d+)\n(%d*) ?(%a*)\n')
@@ -60,15 +77,15 @@ end
 -- Joins the row of this id when it is in the list and the gift's value is of its currency, or one has
 -- none: the row's count then. Through the lock (domain Row::combined) count and value add. A frame of a
 -- combo (Row::framed) brings cumulative ones, each becomes the larger; after the last it changes nothing.
-local function join(id, a)
-  local match, row, frame = string.match, row_text(id), ARGV[a + KEY] ~= ''
+local function join(id, gift)
+  local match, row, frame = string.match, row_text(id), gift.combo ~= ''
   local name, rev, added_at, from = match(row or '', '^([^\n]*\n)(%d+)(\n[^\n]*\n[^\n]*\n)[^\n]*\n[^\n]*\n()')
   if not name then return nil end
   local BODIES =
     '^([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*\n[^\n]*\n[^\n]*)\n([^\n]*)\n([^ ]*) ([^\n]*)\n$'
   local count, value, key, mark, fixed, message, tier, extra = match(row, BODIES, from)
   if not count then return nil end
-  local more, worth, _, new_mark, _, new_message, new_tier, new_extra = match(ARGV[a + BODY], BODIES)
+  local more, worth, _, new_mark, _, new_message, new_tier, new_extra = match(gift.body, BODIES)
   local mine, currency = match(value, '^(%d+) (.+)$')
   local theirs, other = match(worth, '^(%d+) (.+)$')
   if mine and theirs and currency ~= other then return nil end
@@ -108,61 +125,60 @@ local function join(id, a)
   return count
 end
 
-local function publish_frame(a)
-  local key = ARGV[a + KEY]
+local function publish_frame(gift)
+  local key = gift.combo
   for _, entry in ipairs(entries) do
     local at = string.find(entry, ' ', 1, true)
     if at and string.sub(entry, at + 1) == key then
       local id = string.sub(entry, 1, at - 1)
-      local count = join(id, a)
+      local count = join(id, gift)
       if count then return 'm', id, count end
       break -- in another currency: the newest row is the combo's
     end
   end
-  return start_row(a)
+  return start_row(gift)
 end
 
-local function publish_locked(a, index)
-  if policy.dedup == 'off' then return start_row(a) end
-  local lock = lookup(locks, index)
+local function publish_locked(gift)
+  if policy.dedup == 'off' then return start_row(gift) end
+  local lock = lock_of(gift)
   local status, row, count
   if lock then
     local over, id, list = string.match(lock, '^(%d+) (%S+) (%S+)$')
     if over and now < tonumber(over) and list == born then
       if policy.dedup == 'drop' then return 's', id end
-      count = join(id, a)
+      count = join(id, gift)
       if count then status, row = 'm', id end
     end
   end
-  if not count then status, row = start_row(a) end
-  if policy.dedup_window > 0 then locks[KEYS[index]] = lock_til .. ' ' .. row .. ' ' .. born end
+  if not count then status, row = start_row(gift) end
+  if policy.dedup_window > 0 then locks[gift.lock_key] = lock_til .. ' ' .. row .. ' ' .. born end
   return status, row, count
 end
 
--- Takes a gift that is not for later, or no longer: `a` is its first ARGV, `index` its first KEY. What is to be
--- remembered of its id; `decided` is what was decided about one that was in review, as a letter. Where the ledger keeps
--- another body than is shown, that body stands behind the gift's extra.
-local function take_now(a, index, decided)
+-- Takes a gift that is not for later, or no longer. What is to be remembered of its id; `decided` is what was decided about
+-- one that was in review, as a letter.
+local function take_now(gift, decided)
   settle()
   local status, row, count
   part = '0::'
-  if ARGV[a + KEY] ~= '' then
-    status, row, count = publish_frame(a)
+  if gift.combo ~= '' then
+    status, row, count = publish_frame(gift)
   else
-    status, row, count = publish_locked(a, index + 1)
+    status, row, count = publish_locked(gift)
   end
-  local extra = ARGV[a + EXTRA]
-  local answer = id_til .. ' ' .. ARGV[a] .. ' ' .. status .. (decided or '')
+  local extra = gift.extra
+  local answer = id_til .. ' ' .. gift.fingerprint .. ' ' .. status .. (decided or '')
     .. ' ' .. epoch .. ' ' .. seq_text .. ' ' .. row .. ' ' .. (count or '-')
     .. (extra == '' and ' ~' or ' ') .. part
   if extra ~= '' then
-    enter(status, row, extra, string.find(extra, '\n', 1, true) and '' or ARGV[a + BODY])
+    enter(status, row, extra, string.find(extra, '\n', 1, true) and '' or gift.body)
     if count_gift then
-      local counted, keep = count_gift(ARGV[a + KEY] ~= '', status, row, ARGV[a + GIFTER], ARGV[a + BODY], part)
-      answer, keeps[KEYS[index]] = answer .. counted, keep
+      local counted, keep = count_gift(gift.combo ~= '', status, row, gift.gifter, gift.body, part)
+      answer, keeps[gift.id_key] = answer .. counted, keep
     end
   end
-  ids[KEYS[index]], waits[KEYS[index]] = answer, nil
+  ids[gift.id_key], waits[gift.id_key] = answer, nil
   return answer
 end
 

@@ -31,18 +31,18 @@ local function person_of(body)
 end
 
 -- A gift that no row shows: `status` is s or n. What is to be remembered of its id.
-local function keep_back(status, decided, a, index)
-  local extra = ARGV[a + EXTRA]
-  local answer = id_til .. ' ' .. ARGV[a] .. ' ' .. status .. decided .. ' ' .. (epoch or '0') .. ' ' .. seq_text
+local function keep_back(status, decided, gift)
+  local extra = gift.extra
+  local answer = id_til .. ' ' .. gift.fingerprint .. ' ' .. status .. decided .. ' ' .. (epoch or '0') .. ' ' .. seq_text
     .. ' - -' .. (extra == '' and ' ~' or ' ') .. '0::'
   if extra ~= '' then
-    enter(status, '-', extra, ARGV[a + BODY])
+    enter(status, '-', extra, gift.body)
     if count_gift then
-      local counted, keep = count_gift(false, 's', nil, '- ' .. string.sub(ARGV[a + GIFTER], 3), ARGV[a + BODY], '')
-      answer, keeps[KEYS[index]] = answer .. counted, keep
+      local counted, keep = count_gift(false, 's', nil, '- ' .. string.sub(gift.gifter, 3), gift.body, '')
+      answer, keeps[gift.id_key] = answer .. counted, keep
     end
   end
-  ids[KEYS[index]], waits[KEYS[index]] = answer, nil
+  ids[gift.id_key], waits[gift.id_key] = answer, nil
   return answer
 end
 
@@ -71,10 +71,10 @@ local function first_in_review()
   end
 end
 
-local function hold(a, index, unready)
+local function hold(gift, unready)
   reviews_count = reviews_count or call('HLEN', REVIEWS)
   if reviews_count >= REVIEWS_MAX then return 'F' .. int(math.max(first_in_review() - now, 0)) end
-  local expires, text, show, deliver = now + policy.review_timeout, ARGV[a + OWN], ARGV[a + SHOW], nil
+  local expires, text, show, deliver = now + policy.review_timeout, gift.own, gift.show, nil
   if unready(expires, text) then return '' end
   if show == '' then
     deliver = now + policy.delay
@@ -89,16 +89,16 @@ local function hold(a, index, unready)
   reviews_new[#reviews_new + 1] = id
   reviews_new[#reviews_new + 1] = due_new[#due_new] .. '\n' .. time .. ' '
     .. (deliver > now and int(math.min(deliver, MAX_TIME)) or '-') .. '\n' .. text
-  local answer = int(expires) .. ' ' .. ARGV[a] .. ' v 0 0 ' .. int(expires) .. ' -'
-  ids[KEYS[index]], waits[KEYS[index]] = answer, true
+  local answer = int(expires) .. ' ' .. gift.fingerprint .. ' v 0 0 ' .. int(expires) .. ' -'
+  ids[gift.id_key], waits[gift.id_key] = answer, true
   return 'n' .. answer
 end
 
 -- What is to be answered to a new gift that is kept from being shown or waits for a host; nothing for any other.
-local function judge(everywhere, a, index, unready)
-  local body = ARGV[a + BODY]
+local function judge(everywhere, gift, unready)
+  local body = gift.body
   local user, name = person_of(body)
-  if everywhere or is_blocked(user) then return 'n' .. keep_back('s', '', a, index) end
+  if everywhere or is_blocked(user) then return 'n' .. keep_back('s', '', gift) end
   local key, test, message =
     match(body, '^[^\n]*\n[^\n]*\n([^\n]*)\n[^\n]*\n([^\n]*)\n[^\n]*\n[^\n]*\n([^\n]*)\n')
   if policy.review == 'off' or test == '1' then return nil end
@@ -107,7 +107,7 @@ local function judge(everywhere, a, index, unready)
     local til = tonumber(call('ZSCORE', APPROVED, user .. ' ' .. name))
     if til and now < til then return nil end
   end
-  return hold(a, index, unready)
+  return hold(gift, unready)
 end
 
 -- Lets this name of this user pass from now on.

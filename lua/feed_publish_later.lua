@@ -1,5 +1,5 @@
--- feed_publish_later: how feed_publish and feed_publish_guarded end, when not all gifts are simply for now. Rust puts this
--- text behind feed_finish and feed_guard.
+-- feed_publish_later: how feed_publish ends when not all gifts are simply for now. Rust puts this text behind feed_finish and,
+-- for feeds whose gifts are looked at, feed_guard.
 
 local REGISTERED, MAX = tonumber(ARGV[13]), tonumber(ARGV[14])
 local unregistered, gifts_waiting = false, false
@@ -11,27 +11,27 @@ local function unready(at, text)
   return true
 end
 
-local function schedule(a, index, at)
+local function schedule(gift, at)
   if not gifts_waiting then gifts_waiting = due_waiting() > 0 and call('HLEN', LATER) - 1 or 0 end
   if gifts_waiting >= MAX then
     local first = due_first()
     return 'f' .. int(math.max((first or at) - now, 0))
   end
-  local text = ARGV[a + OWN]
+  local text = gift.own
   if unready(at, text) then return '' end
   due_add(at, 'g', match(text, '^[^\n]+'), text)
   gifts_waiting = gifts_waiting + 1
-  local answer = int(at) .. ' ' .. ARGV[a] .. ' w 0 0 ' .. int(at) .. ' -'
-  ids[KEYS[index]], waits[KEYS[index]] = answer, true
+  local answer = int(at) .. ' ' .. gift.fingerprint .. ' w 0 0 ' .. int(at) .. ' -'
+  ids[gift.id_key], waits[gift.id_key] = answer, true
   return 'n' .. answer
 end
 
-local answers = take_all(schedule, guarded and function(gift, a, index)
-  return judge(string.sub(ARGV[15], gift, gift) == '1', a, index, unready)
+local answers = take_all(schedule, guards and function(n, gift)
+  return judge_gift(string.sub(ARGV[15], n, n) == '1', gift, unready)
 end)
 if unregistered then return { '', 'register', int(unregistered), int(policy.delay) } end
 local not_yet = finish()
 if not_yet then return not_yet end
-if guarded then guard_commit() end
+if guards then commit_reviews() end
 answers[1] = header() .. news
 do return answers end

@@ -1,13 +1,17 @@
--- feed_publish_now: how feed_publish begins, and all of it as long as no gift is for later: what comes
--- behind this, the due queue first, is then not even made.
+-- feed_publish_now: how feed_publish goes on where its usual way ends, and all of it as long as every gift is shown at once
+-- and nobody looks at gifts: what comes behind this, the due queue first, is then not even made.
 
+local FIRST_KEY, FIRST_ARG, GIFT_ARGS = 19, 16, 4
 local GIFT_COUNT = (#KEYS - FIRST_KEY + 1) / 2
--- A feed with blocks, or whose gifts wait for a host, is published to by feed_publish_guarded.
-if not guarded and (policy.review ~= 'off' or strings[14]) then return { '', 'guard' } end
+-- Whether gifts are looked at: somebody is blocked, or they may wait for a host.
+local guards = policy.review ~= 'off' or strings[14] or string.find(ARGV[15], '1', 1, true)
+
+local gifts, all_now = {}, not guards
+for n = 1, GIFT_COUNT do gifts[n] = gift_at(FIRST_KEY + 2 * n - 2, FIRST_ARG + GIFT_ARGS * (n - 1)) end
 
 -- When a gift is to be shown; nothing when that is now.
-local function due_of(a)
-  local show, at = ARGV[a + SHOW], nil
+local function due_of(gift)
+  local show, at = gift.show, nil
   if show == '-' or show == '' and policy.delay == 0 then return nil end
   if show == '' then
     at = now + policy.delay
@@ -24,32 +28,28 @@ end
 -- takes those for later. What is to be answered.
 local function take_all(schedule, judge)
   local answers = {}
-  for gift = 1, GIFT_COUNT do
-    local a, index = FIRST_ARG + (gift - 1) * GIFT_ARGS, FIRST_KEY + (gift - 1) * 2
-    local known, again, at, judged = lookup(ids, index), false, nil, nil
+  for n, gift in ipairs(gifts) do
+    local known, again, at, judged = known_of(gift), false, nil, nil
     if known then
       local over, status = string.match(known, '^(%d+) %x+ ([amswcvn])%u? %S+ %d+ %S+ %S+')
       again = over and (status == 'w' or status == 'v' or now < tonumber(over))
     end
-    if not again and judge then judged = judge(gift, a, index) end
-    if not again and schedule then at = due_of(a) end
+    if not again and judge then judged = judge(n, gift) end
+    if not again and schedule then at = due_of(gift) end
     if again then
-      answers[gift + 1] = 'd' .. known
+      answers[n + 1] = 'd' .. known
     elseif judged then
-      answers[gift + 1] = judged
+      answers[n + 1] = judged
     elseif at then
-      answers[gift + 1] = schedule(a, index, at)
+      answers[n + 1] = schedule(gift, at)
     else
-      answers[gift + 1] = 'n' .. take_now(a, index)
+      answers[n + 1] = 'n' .. take_now(gift)
     end
   end
   return answers
 end
 
-local all_now = not guarded
-for gift = 1, GIFT_COUNT do
-  all_now = all_now and not due_of(FIRST_ARG + (gift - 1) * GIFT_ARGS)
-end
+for _, gift in ipairs(gifts) do all_now = all_now and not due_of(gift) end
 if all_now then
   local answers = take_all()
   local not_yet = ledger_refuses(true)

@@ -22,7 +22,7 @@
 --   18 approved
 --   19 id: of the gift
 --   20 lock: of its user and kind
--- ARGV 16 + 7 per gift: twice the same one, as it is and masked
+-- ARGV 16 + 4 per gift, see feed_gifts: twice the same one, as it is and masked
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -39,19 +39,16 @@
 --   14 blocked everywhere: 1 when its giver is, else 0
 --   15 decision: A, M or D; "-" when time decides, if it has come
 --   16 gift: its id
---   17 fingerprint, hex
---   18 show; not looked at
---   19 combo key, "" without explicit combo
---   20 body: see feed_gifts
---   21 record: of the gift, as it waits for its own time; of the masked one with "masked" as its last line
---   22 extra: second line of its entry in the ledger, and behind it the body there where another one is shown
---   23 gifter: "r USER", or "- USER" for one who is not ranked
+--   17 head
+--   18 body
+--   19 extra
+--   20 rest: its gifter, and its record as it waits for its own time; that of the masked one has "masked" as its last line
 -- RETURNS the header, when the next entry is due or "", "done" or "gone" (it was not in review any more), and what is
 --   remembered of its id or ""
 -- REFUSES as feed_publish and feed_ledger do
 
-local A, INDEX, GIFT = 17, 19, ARGV[16]
-local known = lookup(ids, INDEX) or ''
+local GIFT, as_given, as_masked = ARGV[16], gift_at(19, 17), gift_at(21, 21)
+local known = as_given.known or ''
 local entry = call('HGET', REVIEWS, GIFT)
 local member = entry and match(entry, '^[^\n]*')
 local score = member and tonumber(call('ZSCORE', DUE, member))
@@ -70,7 +67,7 @@ if not score or (ARGV[15] == '-' and score > now) then
 end
 
 local TIME = { show = 'A', mask = 'M', deny = 'D' }
-local user, name = person_of(ARGV[A + BODY])
+local user, name = person_of(as_given.body)
 local action, own_will = ARGV[15], score > now
 if not own_will then action = TIME[policy.review_default] end
 if ARGV[14] == '1' or is_blocked(user) then action = 'D' end
@@ -79,17 +76,17 @@ local deliver = tonumber(match(entry, '^[^\n]*\n%S+ (%S+)\n'))
 due_remove(member)
 local answer
 if action == 'D' then
-  answer = keep_back('n', 'D', A, INDEX)
+  answer = keep_back('n', 'D', as_given)
 else
-  local a = action == 'M' and A + GIFT_ARGS or A
+  local gift = action == 'M' and as_masked or as_given
   if deliver and deliver > now then
     local since = tonumber(ARGV[13])
     if not since or deliver < since then return { '', 'register', int(deliver), int(policy.delay) } end
-    due_add(deliver, 'g', GIFT, ARGV[a + OWN])
-    answer = int(deliver) .. ' ' .. ARGV[A] .. ' w' .. action .. ' 0 0 ' .. int(deliver) .. ' -'
-    ids[KEYS[INDEX]], waits[KEYS[INDEX]] = answer, true
+    due_add(deliver, 'g', GIFT, gift.own)
+    answer = int(deliver) .. ' ' .. gift.fingerprint .. ' w' .. action .. ' 0 0 ' .. int(deliver) .. ' -'
+    ids[gift.id_key], waits[gift.id_key] = answer, true
   else
-    answer = take_now(a, INDEX, action)
+    answer = take_now(gift, action)
   end
 end
 local not_yet = finish()

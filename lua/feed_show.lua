@@ -20,7 +20,7 @@
 --   16 blocks
 --   17 id: of the gift
 --   18 lock: of its user and kind
--- ARGV 14 + 7 per gift:
+-- ARGV 14 + 4 per gift, see feed_gifts:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -35,35 +35,34 @@
 --   12 ledger bounds
 --   13 looked at: from when on the feed is known to be looked at by whoever does what is due
 --   14 blocked everywhere: a 1 for each gift whose giver is, a 0 for each other
---   15 fingerprint, hex
---   16 show; not looked at
---   17 combo key, "" without explicit combo
---   18 body: see feed_gifts
---   19 member: of due
---   20 extra: second line of its entry in the ledger, and behind it the body there where another one is shown
---   21 gifter
+--   15 head
+--   16 body
+--   17 extra
+--   18 rest: its gifter, and the member of due
 -- RETURNS the header, when the next entry is due or "", then one text per gift: "n" and what is
 --   remembered of its id from now on, or "x" (not done)
 -- REFUSES as feed_ledger and feed_count do
 
-local members = {}
-for gift = 0, (#KEYS - 16) / 2 - 1 do members[gift + 1] = ARGV[15 + gift * GIFT_ARGS + OWN] end
+local gifts, members = {}, {}
+for n = 1, (#KEYS - 16) / 2 do
+  gifts[n] = gift_at(15 + 2 * n, 11 + 4 * n)
+  members[n] = gifts[n].own
+end
 local scores = call('ZMSCORE', DUE, unpack(members))
 due_waiting()
 
 local answers = {}
-for gift, member in ipairs(members) do
-  local a, index = 15 + (gift - 1) * GIFT_ARGS, 17 + (gift - 1) * 2
-  local score = tonumber(scores[gift])
+for n, gift in ipairs(gifts) do
+  local member, score = gift.own, tonumber(scores[n])
   if score and score <= now then
-    if string.sub(ARGV[14], gift, gift) == '1' or is_blocked((person_of(ARGV[a + BODY]))) then
-      answers[gift + 2] = 'n' .. keep_back('s', '', a, index)
+    if string.sub(ARGV[14], n, n) == '1' or is_blocked((person_of(gift.body))) then
+      answers[n + 2] = 'n' .. keep_back('s', '', gift)
     else
-      answers[gift + 2] = 'n' .. take_now(a, index, match(lookup(ids, index) or '', '^%d+ %x+ w(%u)'))
+      answers[n + 2] = 'n' .. take_now(gift, match(known_of(gift) or '', '^%d+ %x+ w(%u)'))
     end
     due_remove(member, match(member, '^%d+ %a(.*)$'))
   else
-    answers[gift + 2] = 'x'
+    answers[n + 2] = 'x'
   end
 end
 local not_yet = finish()

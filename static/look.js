@@ -112,7 +112,8 @@ ${tiers(":root[data-theme='dark'] ", 1)}
 }
 /* An alert: the amount first, then the gift; a count only above one. */
 .row[data-alert][data-money] .verb { display: none; }
-.row[data-alert] .value { order: -1; color: var(--tier, var(--_accent)); font-size: 1.9em; font-weight: 800; line-height: 1.15; transform-origin: 20% 50%; }
+.row[data-alert] .value { order: -1; color: var(--tier, var(--_accent)); font-size: 1.9em; font-weight: 800; line-height: 1.15; white-space: normal; overflow-wrap: anywhere; transform-origin: 20% 50%; }
+.row[data-alert][data-money="long"] .value { font-size: 1.4em; }
 .row[data-alert][data-money] .gift { font-size: 1.1em; font-weight: 600; }
 .row[data-alert] .count:empty { display: none; }
 /* Narrow: a phone, or a column at the side. */

@@ -12,6 +12,9 @@ const CALM = 200;
 /** Rows on their way out that may be on screen at once; more leave without a farewell. */
 const LEAVING = 3;
 
+/** An amount of more characters is long. */
+const LONG = 9;
+
 const still = globalThis.matchMedia?.("(prefers-reduced-motion: reduce)");
 
 /** Whether anything may move: people may not want it, and nobody sees a hidden page. */
@@ -140,8 +143,11 @@ class Item {
     this.#picture(this.icon, row.gift.icon);
     write(this.what, rest);
     this.what.title = row.gift.name;
-    write(this.value, row.value ? format.money(row.value) : "");
-    this.li.toggleAttribute("data-money", Boolean(row.value));
+    const money = row.value ? format.money(row.value) : "";
+    write(this.value, money);
+    // An amount is read whole or not at all: a long one is smaller, and may take two lines.
+    if (money) this.li.dataset.money = money.length > LONG ? "long" : "short";
+    else delete this.li.dataset.money;
     write(this.badge, row.test ? words.test : "");
     // A message of signs that nobody can see would be an empty line.
     write(this.message, /[^\s\p{C}]/u.test(row.message ?? "") ? row.message : "");

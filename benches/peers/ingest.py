@@ -77,11 +77,7 @@ def call_of(server, redis, batch):
                 break
     words = [codecs.escape_decode(word)[0].decode() for word in re.findall(rb'"((?:[^"\\]|\\.)*)"', line)]
 
-    def cli(*args):
-        line = [tool("redis-cli"), "-p", str(redis.port), *args]
-        return subprocess.run(line, capture_output=True, check=True, text=True).stdout
-
-    return repeatable(cli, [word.replace(FIXED, RANDOM) for word in words])
+    return repeatable([word.replace(FIXED, RANDOM) for word in words])
 
 
 def tool(name):

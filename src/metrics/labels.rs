@@ -295,16 +295,6 @@ labels! {
         Pubsub = "pubsub",
     }
 
-    /// A call about plain gifts whose texts this node makes, by what it thinks that the feed holds.
-    ReadyCall, "call" {
-        /// The feed held what was thought, and took the gifts.
-        Taken = "taken",
-        /// It held something else, or there was something about it that is not plain: nothing was written.
-        Refused = "refused",
-        /// What the feed holds was asked for.
-        Look = "look",
-    }
-
     /// A thread or task that must live as long as the gateway.
     Part, "part" {
         /// The thread that owns the embedded engine's file.

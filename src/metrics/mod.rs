@@ -25,8 +25,8 @@ pub mod table;
 pub use drops::DropUnits;
 use labels::{
     Bound, ClaimFate, Cut, DeliveryFate, Failure, GiftStatus, Handshake, HoldFate, Label, Operation, Part,
-    ReadyCall, RedisLink, RepairedBy, ResumedFrom, Route, ShardState, SnapshotCause, SourceFate, SpanFate,
-    StatusClass, Transport, Turned,
+    RedisLink, RepairedBy, ResumedFrom, Route, ShardState, SnapshotCause, SourceFate, SpanFate, StatusClass,
+    Transport, Turned,
 };
 pub use reviews::ReviewsWaiting;
 use table::{Per, PerPair};
@@ -131,8 +131,6 @@ pub struct Metrics {
     pub source_deliveries: Per<SourceFate, Counter>,
     /// Connections to Redis that were made anew after one was lost.
     pub redis_reconnects: Per<RedisLink, Counter>,
-    /// Calls about plain gifts whose texts this node makes.
-    pub redis_ready_calls: Per<ReadyCall, Counter>,
     /// Primaries of Redis.
     pub redis_shards: Per<ShardState, Gauge>,
     /// Slots of the cluster that no primary has; 16384 while nobody was found.
@@ -368,11 +366,6 @@ impl Default for Metrics {
                 to,
                 "tipcast_redis_reconnects",
                 "Connections to Redis made anew after one was lost",
-            ),
-            redis_ready_calls: counters(
-                to,
-                "tipcast_redis_ready_calls",
-                "Calls about plain gifts whose texts this node makes, and looks at what a feed holds",
             ),
             bounds_met: counters(
                 to,

@@ -251,24 +251,6 @@ async fn a_store_that_goes_away_shows_in_readiness_failures_and_reconnects() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_store_refuses_because_a_feed_holds_something_else_is_counted() {
-    let (app, server) = on_a_redis_of_its_own().await;
-    let counted = async |call: &str| {
-        Scrape::of(&app).await.value(&format!("tipcast_redis_ready_calls_total{{call=\"{call}\"}}"))
-    };
-    // The first makes the feed, which is not plain.
-    for id in 0..20 {
-        let (id, user) = (format!("g{id}"), json!({"id": format!("u{id}"), "name": "Ann"}));
-        app.give("show", &gift(&id).with("user", user)).await;
-    }
-    assert!(counted("taken").await >= 1.0 && counted("look").await >= 1.0);
-    let (refused, looks) = (counted("refused").await, counted("look").await);
-    assert_eq!(server.run(&["FLUSHALL"]), "OK");
-    app.give("show", &gift("after").with("user", json!({"id": "after", "name": "Ann"}))).await;
-    assert!(counted("refused").await > refused && counted("look").await > looks);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn damaged_feeds_on_redis_are_counted_until_they_are_whole_again() {
     let (app, server) = on_a_redis_of_its_own().await;
     for feed in ["hurt", "well"] {

@@ -64,7 +64,7 @@ impl DropStock {
     /// what is over. `own` adds what is the script's own.
     async fn run(
         &self,
-        (script, counting): (&'static Script, &'static Script),
+        script: &'static Script,
         feed: &FeedId,
         drop: &DropId,
         now: Millis,
@@ -73,8 +73,7 @@ impl DropStock {
         let mut ready = Ready::default();
         let runs = async {
             loop {
-                let call = |ready: &Ready| {
-                    let script = if ready.counts { counting } else { script };
+                let call = |_: &Ready| {
                     let mut call = self.call(script, feed, drop);
                     own(&mut call);
                     call
@@ -92,7 +91,7 @@ impl DropStock {
 
     /// Does what is due of a drop.
     pub async fn tick(&self, feed: &FeedId, drop: &DropId, now: Millis) -> Result<Ticked, Fault> {
-        let reply = self.run((&scripts::DROP_TICK, &scripts::DROP_TICK), feed, drop, now, |_| {}).await?;
+        let reply = self.run(&scripts::DROP_TICK, feed, drop, now, |_| {}).await?;
         let now = reply.mark()?.1;
         let next = reply.texts.get(1).and_then(|at| at.parse().ok()).map(Millis);
         Ok(Ticked { now, next, view: reply.texts.get(2).map(|text| wire::view(text)).transpose()? })
@@ -108,7 +107,7 @@ impl DropStock {
         let own = |call: &mut Call| {
             call.arg("spec", SpecNumbers(spec)).arg("gift", &spec.gift).arg("most", MAX_DROPS);
         };
-        let reply = self.run((&scripts::DROP_DEFINE, &scripts::DROP_DEFINE), feed, drop, now, own).await?;
+        let reply = self.run(&scripts::DROP_DEFINE, feed, drop, now, own).await?;
         Ok(match reply.text(0)? {
             "n" => Defined::New(wire::view(reply.text(1)?)?),
             "c" => Defined::Changed(wire::view(reply.text(1)?)?),
@@ -180,8 +179,7 @@ impl DropStock {
         };
         // Where the store's own clock counts, this time is not looked at.
         let now = now.unwrap_or(Millis(0));
-        let reply =
-            self.run((&scripts::DROP_CLAIM, &scripts::DROP_CLAIM_COUNTED), feed, drop, now, own).await?;
+        let reply = self.run(&scripts::DROP_CLAIM, feed, drop, now, own).await?;
         let one = |(at, claim): (usize, &Claim)| Ok(claimed(reply.text(at)?, drop, claim)?);
         claims.iter().enumerate().map(one).collect()
     }
@@ -196,8 +194,7 @@ impl DropStock {
         let own = |call: &mut Call| {
             call.arg("how", how).arg("claim", &hold.claim).arg("trace", trace_mark(trace));
         };
-        let reply =
-            self.run((&scripts::DROP_END, &scripts::DROP_END_COUNTED), feed, &hold.drop, now, own).await?;
+        let reply = self.run(&scripts::DROP_END, feed, &hold.drop, now, own).await?;
         let (kind, rest) = split(reply.text(0)?)?;
         let sold = match kind {
             'n' | 'a' if how == "confirm" => Some(read_claim(rest, hold.clone())?.sold()?),

@@ -1,8 +1,6 @@
 //! Lists of feeds: publishing, reading, comparing, listening.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use redis::Value;
 use tokio::sync::oneshot;
@@ -15,20 +13,15 @@ use super::net::faults::{CLOSED, Fault};
 use super::net::slots::slot_of_tag;
 use super::net::subscriber::PATIENCE;
 use super::net::topics::Topics;
-use super::plain::Plain;
 use super::rounds::{Ready, Rounds};
 use super::runner::Runner;
 use super::scripts::{self, Call};
 use super::wire::{self, Garbled};
 use crate::domain::list::Goals;
 use crate::domain::tally::TotalsView;
-use crate::domain::{Drops, FeedId, Gift, Millis, Outcome, Policy, Position, RowId, Show};
+use crate::domain::{Answer, Drops, FeedId, Gift, Millis, Outcome, Policy, Position, RowId, Status};
 use crate::engine::record::{Records, entry_extra, push_gift};
 use crate::engine::{EngineError, Head, Missed, PolicyChange, Snapshot, Subscription};
-
-/// Feeds of which it is remembered that their gifts are judged, and for how long.
-const GUARDED: usize = 4_096;
-const GUARDED_FOR: Duration = Duration::from_secs(60);
 
 /// Feeds asked for in one trip when they are compared.
 const HEADS: usize = 512;
@@ -38,19 +31,14 @@ pub(super) struct Feeds {
     pub runner: Arc<Runner>,
     pub rounds: Arc<Rounds>,
     topics: Arc<Topics>,
-    plain: Plain,
     pub blocks: Arc<BlockBook>,
-    /// Feeds whose gifts were judged lately, so that the script that asks is called at once. A wrong or missing one
-    /// costs a trip.
-    guarded: Mutex<HashMap<FeedId, Instant>>,
     gifts: Batcher<FeedId, Gift, Outcome>,
 }
 
 impl Feeds {
     pub fn new(rounds: Arc<Rounds>, topics: Arc<Topics>, blocks: Arc<BlockBook>) -> Feeds {
         let runner = rounds.runner.clone();
-        let (plain, guarded, gifts) = (Plain::default(), Mutex::default(), Batcher::default());
-        Feeds { runner, rounds, topics, plain, blocks, guarded, gifts }
+        Feeds { runner, rounds, topics, blocks, gifts: Batcher::default() }
     }
 
     pub async fn publish(
@@ -91,18 +79,13 @@ impl Feeds {
         // Where the store's clock counts, a block of all feeds ends by this node's: a little early or late.
         let clock = now.unwrap_or_else(Millis::now);
         let everywhere = self.blocks.everywhere(gifts.iter(), clock).await;
-        let (blocked, hooks) = (everywhere.contains('1'), self.rounds.attaching.version());
-        if !blocked && let Some(outcomes) = self.plain.publish(&self.runner, feed, gifts, now, hooks).await? {
-            self.rounds.attaching.appended(feed);
-            return Ok(outcomes);
-        }
-        let guarded = blocked || self.was_guarded(feed);
+        let everywhere = if everywhere.contains('1') { everywhere.as_str() } else { "" };
         let due_since = self.rounds.due.register_ahead(feed, gifts, now).await?;
-        let mut ready = Ready { due_since, guarded, ..Ready::default() };
-        let call = |ready: &Ready| self.publish_call(feed, gifts, &everywhere, ready);
+        let mut ready = Ready { due_since, ..Ready::default() };
+        let call = |ready: &Ready| self.publish_call(feed, gifts, everywhere, ready);
         let reply = self.rounds.run(feed, now, &mut ready, call).await?;
-        if ready.guarded && !guarded {
-            self.note_guarded(feed);
+        if reply.texts.is_empty() {
+            return new_rows(&reply.mark()?.0.at, gifts);
         }
         let outcome = |(at, gift): (usize, &Gift)| -> Result<Outcome, Fault> {
             Ok(wire::outcome(reply.text(at)?, &gift.id, gift.fingerprint)?)
@@ -112,54 +95,22 @@ impl Feeds {
         Ok(outcomes)
     }
 
-    /// Whether the feed's gifts were judged within the last minute.
-    fn was_guarded(&self, feed: &FeedId) -> bool {
-        let guarded = self.guarded.lock().unwrap_or_else(PoisonError::into_inner);
-        guarded.get(feed).is_some_and(|since| since.elapsed() < GUARDED_FOR)
-    }
-
-    fn note_guarded(&self, feed: &FeedId) {
-        let mut guarded = self.guarded.lock().unwrap_or_else(PoisonError::into_inner);
-        if guarded.len() >= GUARDED {
-            guarded.clear();
-        }
-        guarded.insert(feed.clone(), Instant::now());
-    }
-
     fn publish_call(&self, feed: &FeedId, gifts: &[Gift], everywhere: &str, ready: &Ready) -> Call {
         let keys = &self.runner.keys;
-        let script = match (ready.guarded, ready.counts) {
-            (false, false) => &scripts::PUBLISH,
-            (false, true) => &scripts::PUBLISH_COUNTED,
-            (true, false) => &scripts::PUBLISH_GUARDED,
-            (true, true) => &scripts::PUBLISH_GUARDED_COUNTED,
-        };
-        let mut call = self.runner.feed_call(script, feed);
+        let mut call = self.runner.feed_call(&scripts::PUBLISH, feed);
         let [due, later] = keys.due(feed);
         call.keys([("due", due), ("later", later), ("blocks", keys.blocks(feed))]);
-        if ready.guarded {
-            call.keys([("reviews", keys.reviews(feed)), ("approved", keys.approved(feed))]);
-            call.arg("blocked everywhere", everywhere);
-        }
+        call.keys([("reviews", keys.reviews(feed)), ("approved", keys.approved(feed))]);
+        call.arg("blocked everywhere", everywhere);
         call.arg("gifts that may wait", self.runner.options.scheduled_max);
         for gift in gifts {
             let mut record = String::new();
-            if ready.due_since.is_some() && (ready.guarded || gift.show != Show::After(0)) {
+            // For all that the caller knows, a host may have to look at a gift that is to be shown at once.
+            if ready.due_since.is_some() {
                 push_gift(&mut record, gift);
             }
-            let [fingerprint, show, combo, body] = wire::gift_args(gift);
-            call.item(
-                [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))],
-                [
-                    ("fingerprint", fingerprint),
-                    ("show", show),
-                    ("combo key", combo),
-                    ("body", body),
-                    ("record", record),
-                    ("extra", entry_extra(gift)),
-                    ("gifter", wire::gifter(&gift.user)),
-                ],
-            );
+            let keys = [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))];
+            call.item(keys, wire::gift_args(gift, entry_extra(gift), &wire::gifter(&gift.user), &record));
         }
         call
     }
@@ -280,6 +231,18 @@ impl Feeds {
             Err(_) => Err(Fault::stay("Redis did not confirm a subscription in time")),
         }
     }
+}
+
+/// The outcomes of gifts that all are new rows; `last` is the position of the last one.
+fn new_rows(last: &Position, gifts: &[Gift]) -> Result<Vec<Outcome>, Fault> {
+    let first = last.seq.saturating_sub(gifts.len() as u64) + 1;
+    let outcome = |(seq, gift): (u64, &Gift)| -> Result<Outcome, Fault> {
+        let row = format!("{}-{seq}", last.epoch).parse().map_err(|_| Garbled("a position"))?;
+        let at = Position { epoch: last.epoch.clone(), seq };
+        let (status, id) = (Status::Accepted, gift.id.clone());
+        Ok(Outcome::New(Answer { status, id, at, row: Some(row), count: None }))
+    };
+    (first..).zip(gifts).map(outcome).collect()
 }
 
 /// What watchers were told of totals and goals.

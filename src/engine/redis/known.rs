@@ -4,8 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::net::dial::LIFE_LENGTH;
-use crate::domain::{Change, Epoch, FeedId, Millis, Position, Tag};
+use crate::domain::{Change, FeedId, Millis, Position, Tag};
 
 /// Feeds remembered, roughly; the ones not used lately go first.
 const FEEDS: usize = 65_536;
@@ -121,12 +120,6 @@ pub(super) fn epoch_after(known: Option<&Mark>) -> String {
     String::from_utf8_lossy(&digits).into_owned()
 }
 
-/// The life of the server in which an epoch began.
-pub(super) fn life_of(epoch: &Epoch) -> &str {
-    let epoch = epoch.as_str();
-    epoch.get(epoch.len().saturating_sub(LIFE_LENGTH)..).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,12 +154,10 @@ mod tests {
         let ahead = mark("zzzz00000abcde", 1, 1);
         let next = epoch_after(Some(&ahead));
         assert_eq!(next, "zzzz00001");
-        assert_eq!(life_of(&ahead.at.epoch), "abcde");
         let now = epoch_after(None);
         assert!(
             now.len() == TIME_LENGTH
                 && now.as_str() > epoch_after(Some(&mark("0000000000000", 1, 1))).get(..4).unwrap()
         );
-        assert_eq!(life_of(&Epoch::none()), "0");
     }
 }

@@ -107,8 +107,7 @@ impl Reviews {
     ) -> Call {
         let keys = &self.rounds.runner.keys;
         let [due, later] = keys.due(feed);
-        let script = if ready.counts { &scripts::REVIEW_COUNTED } else { &scripts::REVIEW };
-        let mut call = self.rounds.runner.feed_call(script, feed);
+        let mut call = self.rounds.runner.feed_call(&scripts::REVIEW, feed);
         call.keys([("due", due), ("later", later), ("blocks", keys.blocks(feed))]);
         call.keys([("reviews", keys.reviews(feed)), ("approved", keys.approved(feed))]);
         call.arg("in the index since", ready.due_since.map(|since| since.0.to_string()).unwrap_or_default());
@@ -121,19 +120,8 @@ impl Reviews {
             (gift, record.clone(), entry_extra(gift), wire::gifter(&gift.user)),
             (&masked.shown, format!("{record}{MASKED}\n"), masked.extra, wire::unranked(&gift.user)),
         ] {
-            let [fingerprint, show, combo, body] = wire::gift_args(shown);
-            call.item(
-                [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))],
-                [
-                    ("fingerprint", fingerprint),
-                    ("show", show),
-                    ("combo key", combo),
-                    ("body", body),
-                    ("record", record),
-                    ("extra", extra),
-                    ("gifter", gifter),
-                ],
-            );
+            let keys = [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))];
+            call.item(keys, wire::gift_args(shown, extra, &gifter, &record));
         }
         call
     }
@@ -151,7 +139,7 @@ pub(super) struct MaskedGift {
 
 impl MaskedGift {
     pub fn of(gift: &Gift) -> MaskedGift {
-        let [_, _, _, body] = wire::gift_args(gift);
+        let body = wire::gift_body(gift);
         let mut extra = entry_extra(gift);
         if !extra.is_empty() {
             extra.push('\n');

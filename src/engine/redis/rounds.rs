@@ -29,10 +29,6 @@ pub(super) struct Ready {
     pub registered: String,
     /// Since when the feed is in the index of due feeds.
     pub due_since: Option<Millis>,
-    /// True when the feed counts something: then scripts that count are called.
-    pub counts: bool,
-    /// Whether gifts may have to wait for a host or be kept from being shown: the script that asks is called.
-    pub guarded: bool,
 }
 
 /// What one call of a round came to.
@@ -76,8 +72,6 @@ enum Missing {
     Count,
     /// The feed is to be put into the index of due feeds, from this time on; and the policy's delay, if told.
     Due(Millis, Option<u64>),
-    /// Gifts of the feed are to be judged: see [`Ready::guarded`].
-    Guard,
 }
 
 /// A script that appends to a feed's ledger.
@@ -117,11 +111,9 @@ impl<F: Fn(&Ready) -> Call + Send> Round for Appending<'_, F> {
                 ready.registered = idle;
             }
             Missing::Count => {
-                ready.counts = true;
                 rounds.totals.learn(feed, true);
                 rounds.tally(feed, &Action::Tick, *now).await?;
             }
-            Missing::Guard => ready.guarded = true,
             Missing::Due(at, delay) => {
                 delay.into_iter().for_each(|delay| rounds.due.set_delay(feed, delay));
                 ready.due_since = Some(rounds.due.register(feed, Some(at), None, *clock).await?);
@@ -152,7 +144,6 @@ impl Rounds {
         call: impl Fn(&Ready) -> Call + Send,
     ) -> Result<Reply, Fault> {
         let clock = self.runner.clock(now);
-        ready.counts |= self.totals.counts(feed);
         let reply = rounds(Appending { rounds: self, feed, now, clock, ready, call }).await?;
         self.settle(feed, &reply, clock).await;
         Ok(reply)
@@ -215,7 +206,6 @@ fn missing(reply: &Reply) -> Result<Option<Missing>, Fault> {
     let number = |at: usize| reply.texts.get(at).and_then(|text| text.parse::<i64>().ok());
     match (reply.texts.get(1).map(String::as_str), reply.texts.get(2), number(2)) {
         (Some("hooks"), ..) => Ok(Some(Missing::Hooks)),
-        (Some("guard"), ..) => Ok(Some(Missing::Guard)),
         (Some("reports"), Some(idle), _) => Ok(Some(Missing::Jobs(idle.clone()))),
         // For the caller to see: what it brought is of another policy or time.
         (Some("again"), ..) => Ok(None),

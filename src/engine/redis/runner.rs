@@ -117,14 +117,6 @@ impl Runner {
         self.ask(call, feed, known, now).await
     }
 
-    /// Runs a script that takes plain gifts: [`Runner::run_feed`], with what that script needs.
-    pub async fn run_plain(&self, mut call: Call, feed: &FeedId) -> Result<Reply, Fault> {
-        let known = self.known.get(feed);
-        let said = known.as_ref().map(|Mark { at, tag }| format!("{} {} {tag} ", at.epoch, at.seq));
-        call.arg("known", said.unwrap_or_default()).end_with_life("rules");
-        self.send(call, feed, known).await.inspect_err(|fault| self.damaged.met(feed, fault))
-    }
-
     /// Tells a script's call what the caller's process knows of the feed.
     async fn ask(
         &self,

@@ -7,12 +7,10 @@ use std::sync::Arc;
 use super::known::Mark;
 use super::net::faults::Fault;
 use crate::domain::answer::{GiftFate, Remembered};
-use crate::domain::json::push_string;
-use crate::domain::tally::Points;
 use crate::domain::{
     Answer, Change, Controls, Decision, Dedup, DropId, DropView, Epoch, Fingerprint, Gift, GiftId, Millis,
-    Outcome, Person, Policy, PolicyPatch, Position, ReviewDefault, ReviewMode, Row, RowId, Scheduled, Show,
-    Status, TellPresence, Value, Visibility, row,
+    Outcome, Person, Policy, PolicyPatch, Position, ReviewDefault, ReviewMode, Row, Scheduled, Show, Status,
+    TellPresence, Visibility, row,
 };
 use crate::engine::EngineError;
 use crate::engine::record::{Records, push_body};
@@ -216,18 +214,30 @@ pub(super) fn read_overrides(text: &str) -> Read<PolicyPatch> {
     })
 }
 
-/// A gift's ARGV, all but the last, in the order of `lua/feed_publish.lua`.
-pub(super) fn gift_args(gift: &Gift) -> [String; 4] {
-    let key = row::combo_key(gift).unwrap_or_default();
+/// A gift's ARGV, as `lua/feed_gifts.lua` lists them. `own` is what the script needs of it besides.
+pub(super) fn gift_args(gift: &Gift, extra: String, gifter: &str, own: &str) -> [(&'static str, String); 4] {
+    let combo = row::combo_key(gift);
+    let mut head = gift.fingerprint.to_string();
+    if gift.show != Show::ByPolicy || combo.is_some() {
+        head.push(' ');
+        match gift.show {
+            Show::ByPolicy => {}
+            Show::After(0) => head.push('-'),
+            Show::After(ms) => head.push_str(&format!("+{ms}")),
+            Show::At(at) => head.push_str(&at.0.to_string()),
+        }
+        head.push(' ');
+        head.push_str(combo.as_deref().unwrap_or_default());
+    }
+    let rest = format!("{} {gifter}{own}", gifter.len());
+    [("head", head), ("body", gift_body(gift)), ("extra", extra), ("rest", rest)]
+}
+
+/// What follows in the gift's row behind the row's own lines.
+pub(super) fn gift_body(gift: &Gift) -> String {
     let mut body = String::with_capacity(256);
-    push_body(&mut body, gift, &key);
-    let show = match gift.show {
-        Show::ByPolicy => String::new(),
-        Show::After(0) => "-".to_owned(),
-        Show::After(ms) => format!("+{ms}"),
-        Show::At(at) => at.0.to_string(),
-    };
-    [gift.fingerprint.to_string(), show, key, body]
+    push_body(&mut body, gift, &row::combo_key(gift).unwrap_or_default());
+    body
 }
 
 /// [`gifter`], of a gift whose giver is not ranked for it.
@@ -238,40 +248,6 @@ pub(super) fn unranked(user: &Person) -> String {
 /// Who gave, as scripts that count get it.
 pub(super) fn gifter(user: &Person) -> String {
     format!("{} {}", if user.anonymous { '-' } else { 'r' }, user.id)
-}
-
-/// A name of a user, as `approved` has it: `lua/feed_guard.lua` makes the same of a gift's body.
-pub(super) fn name(user: &Person) -> String {
-    let mut text = String::with_capacity(64);
-    push_string(&mut text, &user.id);
-    text.push(' ');
-    push_string(&mut text, &user.name);
-    text
-}
-
-/// What a gift that is no frame of a combo adds to its row, as `lua/feed_gifts.lua` remembers it.
-pub(super) fn part(gift: &Gift) -> String {
-    match &gift.value {
-        Some(value) => format!("{}:{}:{}", gift.count, value.amount, value.currency),
-        None => format!("{}::", gift.count),
-    }
-}
-
-/// What is remembered until then of a gift that is no frame of a combo and began this row.
-pub(super) fn accepted(until: u64, gift: &Gift, epoch: &Epoch, seq: u64, row: &RowId) -> String {
-    format!("{until} {} a {epoch} {seq} {row} - {}", gift.fingerprint, part(gift))
-}
-
-/// What a gift that is no frame of a combo counts, as `lua/feed_count.lua` spells it, and who gave.
-pub(super) fn counted(gift: &Gift, points: &Points) -> String {
-    let rank = if gift.user.anonymous { '-' } else { 'r' };
-    match &gift.value {
-        Some(Value { amount, currency }) => {
-            let worth = points.of(*amount, currency);
-            format!("1 {} {worth} {amount}:{currency} {rank} {}", gift.count, gift.user.id)
-        }
-        None => format!("1 {} 0 - {rank} {}", gift.count, gift.user.id),
-    }
 }
 
 /// What `feed_publish` says about one gift.

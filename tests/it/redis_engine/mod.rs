@@ -6,7 +6,7 @@ mod keeping;
 mod lost_state;
 mod outages;
 mod presence;
-mod ready;
+mod publishing;
 mod reports;
 mod walks;
 

@@ -309,38 +309,24 @@ impl DueQueue {
         run: &mut DueRun,
     ) -> Result<(), Fault> {
         let everywhere = self.reviews.blocks.everywhere(gifts.iter().map(|(_, gift)| gift), now).await;
-        let call = |ready: &Ready| self.show_call(feed, gifts, &everywhere, ready);
+        let call = |_: &Ready| self.show_call(feed, gifts, &everywhere);
         let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;
         shown(gifts, &reply, run)
     }
 
-    fn show_call(&self, feed: &FeedId, gifts: &[(&Entry, Gift)], everywhere: &str, ready: &Ready) -> Call {
+    fn show_call(&self, feed: &FeedId, gifts: &[(&Entry, Gift)], everywhere: &str) -> Call {
         let keys = &self.runner().keys;
         let [due, later] = keys.due(feed);
-        let script = if ready.counts { &scripts::SHOW_COUNTED } else { &scripts::SHOW };
-        let mut call = self.runner().feed_call(script, feed);
+        let mut call = self.runner().feed_call(&scripts::SHOW, feed);
         call.keys([("due", due), ("later", later), ("blocks", keys.blocks(feed))]);
         call.arg("blocked everywhere", everywhere);
         for (entry, gift) in gifts {
             let masked = entry.is_masked().then(|| MaskedGift::of(gift));
             let shown = masked.as_ref().map_or(gift, |masked| &masked.shown);
             let extra = masked.as_ref().map_or_else(|| entry_extra(gift), |masked| masked.extra.clone());
-            let [fingerprint, show, combo, body] = wire::gift_args(shown);
-            call.item(
-                [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))],
-                [
-                    ("fingerprint", fingerprint),
-                    ("show", show),
-                    ("combo key", combo),
-                    ("body", body),
-                    ("member", entry.member.clone()),
-                    ("extra", extra),
-                    (
-                        "gifter",
-                        if masked.is_some() { wire::unranked(&gift.user) } else { wire::gifter(&gift.user) },
-                    ),
-                ],
-            );
+            let gifter = if masked.is_some() { wire::unranked(&gift.user) } else { wire::gifter(&gift.user) };
+            let keys = [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))];
+            call.item(keys, wire::gift_args(shown, extra, &gifter, &entry.member));
         }
         call
     }

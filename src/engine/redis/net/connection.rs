@@ -138,24 +138,18 @@ impl Connection {
         within: Duration,
     ) -> Result<(Value, ServerId), Fault> {
         let run = async |mut connection: MultiplexedConnection, server: ServerId| match work {
-            Work::Command(command) => send(&mut connection, command, asking, None).await.map(Some),
+            Work::Command(command) => send(&mut connection, command, asking, None).await,
             Work::Script(call) => {
-                let Some(command) = call.command(&server.life()) else { return Ok(None) };
+                let command = call.command(&server.life());
                 match send(&mut connection, &command, asking, None).await {
                     Err(e) if is_no_script(&e) => {
-                        send(&mut connection, &command, asking, Some(call.script)).await.map(Some)
+                        send(&mut connection, &command, asking, Some(call.script)).await
                     }
-                    answer => answer.map(Some),
+                    answer => answer,
                 }
             }
         };
-        match self.with(within, run).await? {
-            (Some(value), server) => Ok((value, server)),
-            (None, _) => {
-                let why = format!("Redis at {} has been started again", self.to);
-                Err(Fault { kind: FaultKind::OtherLife, ..Fault::stay(why) })
-            }
-        }
+        self.with(within, run).await
     }
 
     /// Runs commands that change nothing, in one trip; each has an answer of its own.

@@ -33,8 +33,6 @@ pub enum FaultKind {
     Moved(Endpoint),
     /// Nothing ran: the slot is going to this server, which is to be asked this once.
     Ask(Endpoint),
-    /// Nothing ran: the call was made for another process of the server, which has been started again since.
-    OtherLife,
     /// The write is there, but not on as many replicas as it should.
     NotReplicated,
 }

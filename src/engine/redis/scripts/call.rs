@@ -12,11 +12,8 @@ pub struct Call {
     args: Vec<Option<String>>,
     item_keys: Vec<String>,
     item_args: Vec<String>,
-    rest: Vec<String>,
     /// The argument that ends with the life of the server.
     life_at: Option<usize>,
-    /// The only life in which the call may be made.
-    only_in: Option<String>,
 }
 
 impl Call {
@@ -29,9 +26,7 @@ impl Call {
             args: vec![None; header.args.len()],
             item_keys: Vec::new(),
             item_args: Vec::new(),
-            rest: Vec::new(),
             life_at: None,
-            only_in: None,
         }
     }
 
@@ -71,12 +66,6 @@ impl Call {
         self
     }
 
-    /// The call is made in this life of the server, or not at all.
-    pub fn only_in(&mut self, life: &str) -> &mut Call {
-        self.only_in = Some(life.to_owned());
-        self
-    }
-
     /// One of the things that the script takes many of: its KEYS and its ARGV, in the header's order.
     pub fn item<'a, const K: usize>(
         &mut self,
@@ -95,22 +84,13 @@ impl Call {
         self
     }
 
-    /// ARGV behind all others, as many as the header's words say.
-    pub fn rest(&mut self, args: impl IntoIterator<Item = String>) -> &mut Call {
-        self.rest.extend(args);
-        self
-    }
-
     /// The key that decides in which slot the call is made.
     pub fn first_key(&self) -> &str {
         self.keys.first().and_then(Option::as_deref).unwrap_or_default()
     }
 
-    /// As a server of this life gets it. `None` when it is for a server of another life.
-    pub fn command(&self, life: &str) -> Option<Cmd> {
-        if self.only_in.as_ref().is_some_and(|only| only != life) {
-            return None;
-        }
+    /// As a server of this life gets it.
+    pub fn command(&self, life: &str) -> Cmd {
         let (header, name) = (self.script.header(), self.script.name);
         let Header { keys, args, .. } = header;
         for (list, names) in [(&self.keys, keys), (&self.args, args)] {
@@ -130,15 +110,8 @@ impl Call {
                 false => cmd.arg(arg),
             };
         }
-        // Of each thing the first, then of each the second; or all of a thing, and then of the next.
-        let kinds = if header.by_kind { header.item_args.len().max(1) } else { 1 };
-        for kind in 0..kinds {
-            for arg in self.item_args.iter().skip(kind).step_by(kinds) {
-                cmd.arg(arg);
-            }
-        }
-        cmd.arg(&self.rest);
-        Some(cmd)
+        cmd.arg(&self.item_args);
+        cmd
     }
 
     fn place(&self, names: &[&str], name: &str) -> Option<usize> {

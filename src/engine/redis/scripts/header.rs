@@ -12,8 +12,6 @@ pub struct Header {
     pub args: Vec<&'static str>,
     /// ARGV of each of the things that the script takes many of.
     pub item_args: Vec<&'static str>,
-    /// ARGV of those things come by kind: the first of each thing, then the second of each. Else thing by thing.
-    pub by_kind: bool,
 }
 
 impl Header {
@@ -24,9 +22,7 @@ impl Header {
             text.lines().map_while(|line| line.strip_prefix("--")).map(str::trim).collect();
         let (keys, item_keys) = listed(&lines, "KEYS")?;
         let (args, item_args) = listed(&lines, "ARGV")?;
-        let by_kind =
-            lines.iter().any(|line| line.starts_with("ARGV ") && line.contains("of a kind together"));
-        Ok(Header { keys, item_keys, args, item_args, by_kind })
+        Ok(Header { keys, item_keys, args, item_args })
     }
 }
 

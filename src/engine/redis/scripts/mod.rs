@@ -59,25 +59,6 @@ pub const FINISH: Part = Part { name: "feed_finish", text: include_str!("../../.
 pub const NOW: Part =
     Part { name: "feed_publish_now", text: include_str!("../../../../lua/feed_publish_now.lua") };
 
-/// Whether a feed is what the caller has seen of it: in front of [`PLAIN`].
-pub const PLAIN_KNOWN: Part =
-    Part { name: "plain_known", text: include_str!("../../../../lua/plain_known.lua") };
-
-/// How gifts are taken that are what most are: in front of scripts that take such.
-pub const PLAIN: Part = Part { name: "plain", text: include_str!("../../../../lua/plain.lua") };
-
-/// How such gifts are written: behind the same scripts.
-pub const PLAIN_WRITE: Part =
-    Part { name: "plain_write", text: include_str!("../../../../lua/plain_write.lua") };
-
-/// How such gifts count: behind the scripts that do.
-pub const PLAIN_COUNT: Part =
-    Part { name: "plain_count", text: include_str!("../../../../lua/plain_count.lua") };
-
-/// Whether a host has approved the names of such gifts' givers: behind the scripts that ask.
-pub const PLAIN_APPROVED: Part =
-    Part { name: "plain_approved", text: include_str!("../../../../lua/plain_approved.lua") };
-
 /// Sums that count beyond what a float can tell apart: for scripts that count.
 pub const SUMS: Part = Part { name: "feed_sums", text: include_str!("../../../../lua/feed_sums.lua") };
 
@@ -100,10 +81,6 @@ pub const TALLY_FOLD: Part =
 /// How gifts count, behind [`SUMS`] in front of scripts that take them, sell or take back, in feeds that count something.
 pub const COUNT: Part = Part { name: "feed_count", text: include_str!("../../../../lua/feed_count.lua") };
 
-/// What makes [`NOW`] that of feeds whose gifts are judged.
-pub const GUARDED: Part =
-    Part { name: "feed_guarded", text: include_str!("../../../../lua/feed_guarded.lua") };
-
 /// Review and blocks: what stands behind [`DUE`] in front of scripts that judge gifts.
 pub const GUARD: Part = Part { name: "feed_guard", text: include_str!("../../../../lua/feed_guard.lua") };
 
@@ -112,12 +89,7 @@ pub const LATER: Part =
     Part { name: "feed_publish_later", text: include_str!("../../../../lua/feed_publish_later.lua") };
 
 /// Every part there is.
-pub const PARTS: [Part; 23] = [
-    PLAIN_KNOWN,
-    PLAIN,
-    PLAIN_COUNT,
-    PLAIN_APPROVED,
-    PLAIN_WRITE,
+pub const PARTS: [Part; 17] = [
     COMMON,
     LEDGER,
     REPORT,
@@ -129,7 +101,6 @@ pub const PARTS: [Part; 23] = [
     TALLY_RANKS,
     TALLY_FOLD,
     GIFTS,
-    GUARDED,
     NOW,
     DUE,
     FINISH,
@@ -137,6 +108,19 @@ pub const PARTS: [Part; 23] = [
     LATER,
     DROPS,
 ];
+
+/// Runs what stands behind it, up to [`END`], only in feeds that count something: nobody else pays for it.
+const IF_COUNTED: Part =
+    Part { name: "", text: "if strings[9] or match(ARGV[7], ' (%S+) %S+ %S+$') ~= 'off' then" };
+
+/// Where [`IF_COUNTED`] ends.
+const END: Part = Part { name: "", text: "end" };
+
+/// Runs what stands behind it, up to [`END_GUARDED`], only where gifts are looked at (`guards` of `feed_publish_now`).
+const IF_GUARDED: Part = Part { name: "", text: "local judge_gift, commit_reviews\nif guards then" };
+
+/// Where [`IF_GUARDED`] ends: what is needed of it behind.
+const END_GUARDED: Part = Part { name: "", text: "judge_gift, commit_reviews = judge, guard_commit\nend" };
 
 /// What stands in front of the scripts of drops.
 pub const DROPS: Part = Part { name: "feed_drops", text: include_str!("../../../../lua/feed_drops.lua") };
@@ -186,60 +170,43 @@ macro_rules! script {
     };
 }
 
-script!(PUBLISH, "feed_publish", [COMMON, LEDGER, APPEND, GIFTS, NOW, DUE, FINISH, LATER], true);
-script!(READY_LOOK, "ready_look", [PLAIN_KNOWN], false);
-script!(READY_PUBLISH, "ready_publish", [], true);
-script!(PUBLISH_PLAIN, "publish_plain", [PLAIN_KNOWN, PLAIN], true, [PLAIN_WRITE]);
 script!(
-    PUBLISH_PLAIN_COUNTED,
-    "publish_plain_counted",
-    [PLAIN_KNOWN, PLAIN],
+    PUBLISH,
+    "feed_publish",
+    [],
     true,
-    [PLAIN_COUNT, PLAIN_WRITE]
+    [
+        COMMON,
+        LEDGER,
+        APPEND,
+        IF_COUNTED,
+        SUMS,
+        COUNT,
+        END,
+        GIFTS,
+        NOW,
+        DUE,
+        FINISH,
+        IF_GUARDED,
+        GUARD,
+        END_GUARDED,
+        LATER
+    ]
 );
 script!(
-    PUBLISH_PLAIN_REVIEWED,
-    "publish_plain_reviewed",
-    [PLAIN_KNOWN, PLAIN],
-    true,
-    [PLAIN_APPROVED, PLAIN_WRITE]
+    SHOW,
+    "feed_show",
+    [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, GIFTS, DUE, FINISH, GUARD],
+    false
 );
 script!(
-    PUBLISH_PLAIN_COUNTED_REVIEWED,
-    "publish_plain_counted_reviewed",
-    [PLAIN_KNOWN, PLAIN],
-    true,
-    [PLAIN_COUNT, PLAIN_APPROVED, PLAIN_WRITE]
-);
-script!(
-    PUBLISH_GUARDED,
-    "feed_publish_guarded",
-    [COMMON, LEDGER, APPEND, GIFTS, GUARDED, NOW, DUE, FINISH, GUARD, LATER],
+    REVIEW,
+    "feed_review",
+    [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, GIFTS, DUE, FINISH, GUARD],
     true
 );
-script!(SHOW, "feed_show", [COMMON, LEDGER, APPEND, GIFTS, DUE, FINISH, GUARD], false);
-script!(REVIEW, "feed_review", [COMMON, LEDGER, APPEND, GIFTS, DUE, FINISH, GUARD], true);
 script!(BLOCK_CHANGE, "block_change", [], true);
 script!(WALK_TURN, "walk_turn", [], true);
-script!(
-    PUBLISH_COUNTED,
-    "feed_publish",
-    [COMMON, LEDGER, APPEND, SUMS, COUNT, GIFTS, NOW, DUE, FINISH, LATER],
-    true
-);
-script!(
-    PUBLISH_GUARDED_COUNTED,
-    "feed_publish_guarded",
-    [COMMON, LEDGER, APPEND, SUMS, COUNT, GIFTS, GUARDED, NOW, DUE, FINISH, GUARD, LATER],
-    true
-);
-script!(SHOW_COUNTED, "feed_show", [COMMON, LEDGER, APPEND, SUMS, COUNT, GIFTS, DUE, FINISH, GUARD], false);
-script!(
-    REVIEW_COUNTED,
-    "feed_review",
-    [COMMON, LEDGER, APPEND, SUMS, COUNT, GIFTS, DUE, FINISH, GUARD],
-    true
-);
 script!(
     TALLY,
     "feed_tally",
@@ -256,10 +223,8 @@ script!(SNAPSHOT, "feed_snapshot", [COMMON], false);
 script!(CHANGES, "feed_changes", [COMMON], false);
 script!(DROP_DEFINE, "feed_drop_define", [COMMON, LEDGER, APPEND, DROPS], true);
 script!(DROP_TICK, "feed_drop_tick", [COMMON, LEDGER, APPEND, DROPS], false);
-script!(DROP_CLAIM, "feed_drop_claim", [COMMON, LEDGER, APPEND, DROPS], true);
-script!(DROP_END, "feed_drop_end", [COMMON, LEDGER, APPEND, DROPS], true);
-script!(DROP_CLAIM_COUNTED, "feed_drop_claim", [COMMON, LEDGER, APPEND, SUMS, COUNT, DROPS], true);
-script!(DROP_END_COUNTED, "feed_drop_end", [COMMON, LEDGER, APPEND, SUMS, COUNT, DROPS], true);
+script!(DROP_CLAIM, "feed_drop_claim", [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, DROPS], true);
+script!(DROP_END, "feed_drop_end", [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, DROPS], true);
 script!(HOLDS, "feed_holds", [COMMON], false);
 script!(DUE_ENTRIES, "due_entries", [], false);
 script!(DUE_ASIDE, "due_aside", [], false);
@@ -286,22 +251,9 @@ script!(VIEWERS_REVOKED, "viewers_revoked", [], false);
 script!(REQUEST_CLAIM, "request_claim", [], true);
 
 /// Every script there is.
-pub static ALL: [&Script; 52] = [
-    &READY_LOOK,
-    &READY_PUBLISH,
-    &PUBLISH_PLAIN_COUNTED,
-    &PUBLISH_PLAIN_REVIEWED,
-    &PUBLISH_PLAIN_COUNTED_REVIEWED,
-    &PUBLISH_COUNTED,
-    &PUBLISH_GUARDED_COUNTED,
-    &REVIEW_COUNTED,
-    &SHOW_COUNTED,
+pub static ALL: [&Script; 39] = [
     &TALLY,
-    &DROP_CLAIM_COUNTED,
-    &DROP_END_COUNTED,
     &PUBLISH,
-    &PUBLISH_PLAIN,
-    &PUBLISH_GUARDED,
     &SHOW,
     &REVIEW,
     &BLOCK_CHANGE,
