@@ -13,14 +13,13 @@ use super::feeds::Feeds;
 use super::keys::{Division, Keys};
 use super::known::Known;
 use super::net::address::Kind;
-use super::net::connection::{Making, Work};
+use super::net::connection::Making;
 use super::net::dial::Dial;
 use super::net::eviction::Eviction;
-use super::net::faults::{CLOSED, Fault};
+use super::net::faults::CLOSED;
 use super::net::fence::FenceRule;
-use super::net::shard::{Shard, ShardMaking};
-use super::net::slots::{slot_of_tag, tag_of_slot};
-use super::net::subscriber::PATIENCE;
+use super::net::shard::ShardMaking;
+use super::net::slots::slot_of_tag;
 use super::net::topics::Topics;
 use super::net::topology::Topology;
 use super::options::RedisOptions;
@@ -118,7 +117,7 @@ impl RedisEngine {
         let rehoming = Rehoming { runner: runner.clone(), due: due.clone(), jobs: index.clone() };
         let rehoming = Arc::new(rehoming);
         if by_slot {
-            let kept = keep_rehoming(Arc::downgrade(&rehoming), runner.topology.maps());
+            let kept = keep_rehoming(Arc::downgrade(&rehoming), runner.topology.moves());
             tokio::spawn(runner.options.parts.clone().vital_task(Part::RedisCommands, kept));
         }
         let attaching = Arc::new(Attaching::new(runner.clone(), index.clone()));
@@ -173,35 +172,8 @@ impl RedisEngine {
     /// A place for a call about this feed: those of a shard that is slow are taken from nobody else.
     fn permit_for(&self, feed: &FeedId) -> Result<Permit<'_>, EngineError> {
         let permit = self.permit()?;
-        let shard = self.runner.topology.owner(slot_of_tag(feed.as_str()))?;
-        let place = shard.place().ok_or(EngineError::Overloaded("queue of calls to Redis"))?;
+        let place = self.runner.topology.permit(slot_of_tag(feed.as_str()))?;
         Ok(Permit { _at_the_shard: Some(place), ..permit })
-    }
-
-    /// A mark through the publishing path of one shard, and a write of nothing; and replicas must be there where the
-    /// operator wants that.
-    async fn probe_shard(&self, shard: &Shard) -> Result<(), Fault> {
-        let Runner { topology, options, .. } = &*self.runner;
-        let home = topology.map().layout.home_of(&shard.endpoint);
-        let home = home.ok_or_else(|| Fault::stay("the server has no slots"))?;
-        let key = match topology.is_cluster() {
-            true => format!("{}{{{}}}:ready", options.prefix, tag_of_slot(home)),
-            false => format!("{}{{probe}}:ready", options.prefix),
-        };
-        // Refused like any other write, and leaves nothing.
-        let mut write = redis::cmd("SETRANGE");
-        write.arg(&key).arg(0).arg("");
-        let life = shard.fence.as_ref().map(|fence| (fence, fence.life()));
-        let (written, heard) = tokio::join!(
-            shard.connection().run(Work::Command(&write), false, options.call_timeout.min(PATIENCE)),
-            shard.subscriber.probe(random()),
-        );
-        let (_, server) = written?;
-        heard?;
-        match life {
-            Some((fence, life)) => fence.pass(life, server).await,
-            None => Ok(()),
-        }
     }
 }
 
@@ -217,23 +189,20 @@ impl RedisEngine {
 
     /// See [`crate::engine::ProbeStore`].
     pub(super) async fn probe(&self) -> Result<Shards, EngineError> {
-        let map = self.runner.topology.map();
-        let probes = map.shards.iter().map(|shard| self.probe_shard(shard));
-        let probes = futures_util::future::join_all(probes).await;
+        let probes = self.runner.topology.probe_all().await;
         let down = probes.iter().filter(|probe| probe.is_err()).count();
         let shards = Shards { up: probes.len() - down, down };
         let fault = probes.into_iter().find_map(Result::err);
         match fault {
             Some(fault) if shards.up == 0 || self.runner.options.ready_when_all => Err(fault.into()),
-            None if shards.up == 0 => Err(map_fault(&self.runner.topology).into()),
+            None if shards.up == 0 => Err(self.runner.topology.why_empty().into()),
             _ => Ok(shards),
         }
     }
 
     /// See [`crate::engine::ProbeFeed`].
     pub(super) async fn probe_feed(&self, feed: &FeedId) -> Result<(), EngineError> {
-        let shard = self.runner.topology.owner(slot_of_tag(feed.as_str()))?;
-        Ok(self.probe_shard(&shard).await?)
+        Ok(self.runner.topology.probe_slot(slot_of_tag(feed.as_str())).await?)
     }
 
     /// Finishes what is under way and lets the connections go.
@@ -279,9 +248,4 @@ fn division(dial: &Dial, options: &RedisOptions) -> Division {
         Kind::Cluster(_) => Division::ByShard,
         _ => Division::ByName(options.due_parts),
     }
-}
-
-/// Why there is no shard at all.
-fn map_fault(topology: &Topology) -> Fault {
-    topology.owner(0).err().unwrap_or_else(|| Fault::stay("Redis was not found yet"))
 }

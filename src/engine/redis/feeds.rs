@@ -224,7 +224,7 @@ impl Feeds {
         let channel = self.runner.keys.live(feed);
         let (reply, answer) = oneshot::channel();
         if self.topics.want_feed(feed, &channel, reply) {
-            self.runner.topology.owner(slot_of_tag(feed.as_str()))?.subscriber.look()?;
+            self.runner.topology.listen(slot_of_tag(feed.as_str()))?;
         }
         match timeout(PATIENCE, answer).await {
             Ok(answer) => answer.unwrap_or_else(|_| Err(Fault::stay(CLOSED))),

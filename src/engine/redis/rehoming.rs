@@ -9,15 +9,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use redis::Value;
-use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::due::index::{self as due, DueIndex};
 use super::keys::{PARTS_MAX, Part, Shared};
 use super::net::faults::Fault;
-use super::net::shard::Shard;
 use super::net::slots::slot_of_key;
-use super::net::topology::Map;
+use super::net::store::{Moves, Shards};
 use super::reports::groups::{note, unnote};
 use super::reports::index::{self as jobs, JobIndex};
 use super::runner::Runner;
@@ -44,23 +42,23 @@ pub(super) struct Rehoming {
 }
 
 /// Goes through all slots whenever it may be needed, for as long as somebody has the engine.
-pub(super) async fn keep_rehoming(rehoming: Weak<Rehoming>, mut maps: watch::Receiver<Arc<Map>>) {
+pub(super) async fn keep_rehoming(rehoming: Weak<Rehoming>, mut moves: Moves) {
     let mut again = true;
     loop {
         let Some(it) = rehoming.upgrade() else { return };
         it.due.turns.listen();
         it.jobs.turns.listen();
         let all = {
-            let map = maps.borrow_and_update().clone();
-            it.go_through(&map).await
+            let shards = moves.shards();
+            it.go_through(&shards).await
         };
         drop(it);
         let pause = if again || !all { SETTLED } else { AT_LEAST };
         tokio::select! {
             () = sleep(pause) => again = false,
-            changed = maps.changed() => match changed {
-                Ok(()) => again = true,
-                Err(_) => return,
+            moved = moves.moved() => match moved {
+                true => again = true,
+                false => return,
             },
         }
     }
@@ -68,16 +66,14 @@ pub(super) async fn keep_rehoming(rehoming: Weak<Rehoming>, mut maps: watch::Rec
 
 impl Rehoming {
     /// True when every slot was gone through.
-    async fn go_through(&self, map: &Map) -> bool {
-        let mut all = !map.shards.is_empty();
+    async fn go_through(&self, shards: &Shards) -> bool {
+        let mut all = shards.count() > 0;
         // What a store of one server had that was moved into a cluster.
         for part in (0..PARTS_MAX).map(Part::Named) {
             all &= self.move_part(part).await.is_ok();
         }
-        for (shard, primary) in map.shards.iter().zip(&map.layout.primaries) {
-            let home = map.layout.home_of(&shard.endpoint);
-            let slots: Vec<u16> = primary.slots.iter().cloned().flatten().collect();
-            if let Err(fault) = self.go_through_shard(shard, home, &slots).await {
+        for shard in 0..shards.count() {
+            if let Err(fault) = self.go_through_shard(shards, shard).await {
                 tracing::debug!(why = fault.why, "what a shard has of indexes is looked through later");
                 all = false;
             }
@@ -85,13 +81,16 @@ impl Rehoming {
         all
     }
 
-    async fn go_through_shard(&self, shard: &Shard, home: Option<u16>, slots: &[u16]) -> Result<(), Fault> {
-        for slots in slots.chunks(SLOTS) {
-            let mut pipe = redis::pipe();
-            for slot in slots {
-                pipe.cmd("EXISTS").arg(&self.runner.keys.whole_part(Part::Slot(*slot)));
-            }
-            let replies = shard.connection().commands(&pipe, self.runner.options.call_timeout).await?;
+    async fn go_through_shard(&self, shards: &Shards, shard: usize) -> Result<(), Fault> {
+        let home = shards.home(shard);
+        for slots in shards.slots(shard).chunks(SLOTS) {
+            let ask = |slot: &u16| {
+                let mut exists = redis::cmd("EXISTS");
+                exists.arg(&self.runner.keys.whole_part(Part::Slot(*slot)));
+                exists
+            };
+            let asks: Vec<_> = slots.iter().map(ask).collect();
+            let replies = shards.commands(shard, &asks, self.runner.options.call_timeout).await?;
             for (slot, reply) in slots.iter().zip(replies) {
                 if reply? == Value::Int(0) {
                     continue;

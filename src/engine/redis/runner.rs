@@ -8,9 +8,8 @@ use redis::{Cmd, FromRedisValue};
 use super::damaged::Damaged;
 use super::keys::{Keys, Part, Shared};
 use super::known::{Known, Mark, epoch_after};
-use super::net::connection::Work;
 use super::net::faults::Fault;
-use super::net::slots::{slot_of_key, slot_of_tag};
+use super::net::slots::slot_of_tag;
 use super::net::topology::Topology;
 use super::options::RedisOptions;
 use super::scripts::{Call, Script};
@@ -83,7 +82,7 @@ impl Runner {
 
     /// The part of an index that has this feed. In a cluster it is on the feed's own shard.
     pub fn part_of(&self, what: Shared, feed: &FeedId) -> Part {
-        let home = || Part::Slot(self.topology.map().layout.home(slot_of_tag(feed.as_str())));
+        let home = || Part::Slot(self.topology.home(slot_of_tag(feed.as_str())));
         self.keys.named_part(what, feed).unwrap_or_else(home)
     }
 
@@ -91,7 +90,7 @@ impl Runner {
     pub fn parts(&self, what: Shared) -> Vec<Part> {
         match self.keys.named_parts(what) {
             Some(parts) => (0..parts).map(Part::Named).collect(),
-            None => self.topology.map().layout.homes().map(Part::Slot).collect(),
+            None => self.topology.homes().into_iter().map(Part::Slot).collect(),
         }
     }
 
@@ -162,7 +161,7 @@ impl Runner {
 
     /// [`Runner::run`], within this time.
     pub async fn run_within<T: FromRedisValue>(&self, call: &Call, within: Duration) -> Result<T, Fault> {
-        let value = self.topology.run(slot_of_key(call.first_key()), Work::Script(call), within).await?;
+        let value = self.topology.script(call, within).await?;
         redis::from_redis_value(value).map_err(|_| Garbled("a reply").into())
     }
 

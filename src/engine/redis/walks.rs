@@ -6,17 +6,12 @@
 //! with the process that gave it, and a shard begins anew when that is another one; all begin anew when slots have
 //! other owners. To take rows back twice does nothing.
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::cmd;
-
 use super::feeds::Feeds;
-use super::net::connection::Work;
 use super::net::faults::{Fault, FaultKind};
-use super::net::topology::Map;
+use super::net::store::Shards;
 use super::runner::Runner;
 use super::scripts;
 use super::wire::Garbled;
@@ -73,15 +68,6 @@ fn places(text: &str, layout: &str, shards: usize) -> Vec<Place> {
     known.filter(|known| known.len() == shards).unwrap_or_else(|| vec![Place::At(0, String::new()); shards])
 }
 
-/// Who has which slots, as one word.
-fn layout_of(map: &Map) -> String {
-    let mut hasher = DefaultHasher::new();
-    for primary in &map.layout.primaries {
-        (primary.endpoint.to_string(), &primary.slots).hash(&mut hasher);
-    }
-    format!("{:x}", hasher.finish())
-}
-
 impl Walks {
     /// See [`crate::engine::BeginWalk`].
     pub async fn begin(&self, user: &str, now: Millis) -> Result<(), Fault> {
@@ -104,19 +90,19 @@ impl Walks {
             return Ok(Walk::default());
         };
         let places_text = text.split_once(' ').ok_or(Garbled("a walk"))?.1;
-        let map = self.runner.topology.map();
-        if map.shards.is_empty() {
+        let shards = self.runner.topology.shards();
+        if shards.count() == 0 {
             return Err(Fault::stay("no shard of Redis is known"));
         }
-        let layout = layout_of(&map);
-        let mut places = places(places_text, &layout, map.shards.len());
+        let layout = shards.layout();
+        let mut places = places(places_text, &layout, shards.count());
         let (mut walk, mut failed) = (Walk { user: Some(user.clone()), ..Walk::default() }, None);
         for (at, place) in places.iter_mut().enumerate() {
             if *place == Place::Done {
                 continue;
             }
             // A shard that is away is walked through later, and holds up no other.
-            match self.step(&map, at, place, &user, now).await {
+            match self.step(&shards, at, place, &user, now).await {
                 Ok((next, feeds, rows)) => {
                     *place = next;
                     walk.feeds += feeds;
@@ -140,7 +126,7 @@ impl Walks {
     /// many feeds and rows there were.
     async fn step(
         &self,
-        map: &Map,
+        shards: &Shards,
         at: usize,
         place: &Place,
         user: &str,
@@ -148,19 +134,13 @@ impl Walks {
     ) -> Result<(Place, u64, u64), Fault> {
         let Place::At(cursor, process) = place else { return Ok((Place::Done, 0, 0)) };
         let keys = &self.runner.keys;
-        let mut scan = cmd("SCAN");
-        scan.arg(cursor).arg("MATCH").arg(keys.rows_of_any()).arg("COUNT").arg(KEYS);
-        let within = self.runner.options.call_timeout;
-        let (said, server) = map.shards[at].connection().run(Work::Command(&scan), false, within).await?;
-        let server = server.word();
+        let (pattern, within) = (keys.rows_of_any(), self.runner.options.call_timeout);
+        let scanned = shards.scan(at, *cursor, (&pattern, KEYS), within).await?.ok_or(Garbled("keys"))?;
+        let (next, found, server) = (scanned.cursor, scanned.keys, scanned.process);
         if *cursor != 0 && server != *process {
             // Another process, to which the cursor means nothing: from the start.
             return Ok((Place::At(0, server), 0, 0));
         }
-        let (next, found): (u64, Vec<String>) = redis::from_redis_value::<(String, Vec<String>)>(said)
-            .ok()
-            .and_then(|(next, found)| Some((next.parse().ok()?, found)))
-            .ok_or(Garbled("keys"))?;
         let (mut feeds, mut rows) = (0, 0);
         for feed in found.iter().filter_map(|key| keys.feed_of_rows(key)) {
             feeds += 1;

@@ -11,6 +11,7 @@ pub mod fence;
 pub mod layout;
 pub mod shard;
 pub mod slots;
+pub mod store;
 pub mod subscriber;
 pub mod tls;
 pub mod topics;

@@ -45,10 +45,10 @@ const HOPS: usize = 4;
 const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
 
 /// The shards at one moment.
-pub struct Map {
-    pub layout: Arc<Layout>,
+pub(super) struct Map {
+    pub(super) layout: Arc<Layout>,
     /// In the order of the layout's primaries.
-    pub shards: Vec<Arc<Shard>>,
+    pub(super) shards: Vec<Arc<Shard>>,
     /// Why there is no shard for a slot.
     why: Arc<str>,
 }
@@ -59,7 +59,7 @@ impl Map {
     }
 
     /// The shard that has a slot.
-    pub fn owner(&self, slot: u16) -> Option<&Arc<Shard>> {
+    fn owner(&self, slot: u16) -> Option<&Arc<Shard>> {
         self.shards.get(self.layout.place(slot)?)
     }
 }
@@ -118,12 +118,12 @@ impl Topology {
     }
 
     /// Who has which slot now.
-    pub fn map(&self) -> Arc<Map> {
+    pub(super) fn map(&self) -> Arc<Map> {
         self.map.borrow().clone()
     }
 
     /// Who has which slots, from now on.
-    pub fn maps(&self) -> watch::Receiver<Arc<Map>> {
+    pub(super) fn maps(&self) -> watch::Receiver<Arc<Map>> {
         self.map.clone()
     }
 
@@ -132,19 +132,29 @@ impl Topology {
         matches!(self.dial().target.kind, Kind::Cluster(_))
     }
 
+    /// What keys and channels begin with.
+    pub(super) fn prefix(&self) -> &str {
+        &self.making.prefix
+    }
+
+    /// How long one call may take.
+    pub(super) fn call_timeout(&self) -> Duration {
+        self.making.connection.call_timeout
+    }
+
     fn dial(&self) -> &Dial {
         &self.making.connection.dial
     }
 
     /// The shard that has a slot, or why nobody has.
-    pub fn owner(&self, slot: u16) -> Result<Arc<Shard>, Fault> {
+    pub(super) fn owner(&self, slot: u16) -> Result<Arc<Shard>, Fault> {
         let map = self.map.borrow();
         map.owner(slot).cloned().ok_or_else(|| Fault::stay(&*map.why))
     }
 
     /// Runs one piece of work where its slot is. Where that moved, it follows; what a server did not run for
     /// reasons that pass is run again, within the time. What may have run is never run again.
-    pub async fn run(&self, slot: u16, work: Work<'_>, within: Duration) -> Result<Value, Fault> {
+    pub(super) async fn run(&self, slot: u16, work: Work<'_>, within: Duration) -> Result<Value, Fault> {
         let until = Instant::now() + within;
         let mut redirected: Option<(Arc<Shard>, bool)> = None;
         let (mut hops, mut pause) = (0, PAUSES.0);

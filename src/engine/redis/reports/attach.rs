@@ -15,7 +15,6 @@ use redis::FromRedisValue;
 
 use super::super::keys::{Part, Shared};
 use super::super::net::faults::Fault;
-use super::super::net::slots::slot_of_key;
 use super::super::runner::{Runner, needed};
 use super::super::scripts;
 use super::super::tags::random;
@@ -208,7 +207,7 @@ impl Attaching {
         }
         let copies = parts.into_iter().map(async |part| {
             let [all, version_key] = self.runner.keys.hooks_copy(part);
-            if !self.runner.topology.owner(slot_of_key(&all)).is_ok_and(|shard| shard.is_up()) {
+            if !self.runner.topology.is_up(&all) {
                 return;
             }
             let mut call = scripts::Call::of(&scripts::HOOKS_COPY);
