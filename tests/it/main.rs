@@ -30,6 +30,7 @@ mod layers;
 mod leaving;
 mod limits;
 mod linear;
+mod local_commands;
 mod logging;
 mod lua_headers;
 mod metrics;

@@ -51,7 +51,13 @@ const MAY: &[(&str, &[&str])] = &[
 const TRAITS_ONLY: &[&str] = &["live", "http", "work"];
 
 /// Parts of one layer that may not name each other.
-const STRANGERS: &[(&str, &str)] = &[("embedded", "redis"), ("redis", "embedded")];
+const STRANGERS: &[(&str, &str)] = &[
+    ("embedded", "redis"),
+    ("redis", "embedded"),
+    ("local", "redis"),
+    ("local", "embedded"),
+    ("embedded", "local"),
+];
 
 const MOST_LINES: usize = 600;
 

@@ -1,0 +1,239 @@
+//! Commands by name. A command checks all of its arguments before it changes anything, as those of Redis do.
+
+use super::changes::Changes;
+use super::fields::Fields;
+use super::keyspace::Keyspace;
+use super::numbers::integer;
+use super::reply::{NO_INTEGER, Reply, SYNTAX, WRONG_TYPE};
+use super::stored::{Collection, List, ZSet};
+use std::sync::Arc;
+
+/// What one command works on.
+pub(super) struct Session<'a> {
+    pub space: &'a mut Keyspace,
+    /// Milliseconds since 1970; what expires until then is gone.
+    pub now: i64,
+    pub changes: &'a mut Changes,
+}
+
+/// A refusal, as `Err`.
+pub(super) type Answer = Result<Reply, &'static str>;
+
+/// What a command's name stands for.
+struct Command {
+    name: &'static str,
+    /// Words that it takes, its name too: so many; or as many and more, when negative.
+    arity: i32,
+    run: fn(&mut Session<'_>, &[&[u8]]) -> Answer,
+}
+
+const COMMANDS: &[Command] = &[
+    Command { name: "get", arity: 2, run: |s, words| s.get(words) },
+    Command { name: "mget", arity: -2, run: |s, words| s.mget(words) },
+    Command { name: "mset", arity: -3, run: |s, words| s.mset(words) },
+    Command { name: "set", arity: -3, run: |s, words| s.set(words) },
+    Command { name: "psetex", arity: 4, run: |s, words| s.psetex(words) },
+    Command { name: "setrange", arity: 4, run: |s, words| s.setrange(words) },
+    Command { name: "del", arity: -2, run: |s, words| s.del(words) },
+    Command { name: "exists", arity: -2, run: |s, words| s.exists(words) },
+    Command { name: "pexpire", arity: 3, run: |s, words| s.pexpire(words) },
+    Command { name: "persist", arity: 2, run: |s, words| s.persist(words) },
+    Command { name: "time", arity: 1, run: |s, words| s.time(words) },
+    Command { name: "spublish", arity: 3, run: |s, words| s.spublish(words) },
+    Command { name: "scan", arity: -2, run: |s, words| s.scan(words) },
+    Command { name: "hget", arity: 3, run: |s, words| s.hget(words) },
+    Command { name: "hmget", arity: -3, run: |s, words| s.hmget(words) },
+    Command { name: "hset", arity: -4, run: |s, words| s.hset(words) },
+    Command { name: "hdel", arity: -3, run: |s, words| s.hdel(words) },
+    Command { name: "hlen", arity: 2, run: |s, words| s.hlen(words) },
+    Command { name: "hexists", arity: 3, run: |s, words| s.hexists(words) },
+    Command { name: "hkeys", arity: 2, run: |s, words| s.hkeys(words) },
+    Command { name: "hvals", arity: 2, run: |s, words| s.hvals(words) },
+    Command { name: "hgetall", arity: 2, run: |s, words| s.hgetall(words) },
+    Command { name: "hincrby", arity: 4, run: |s, words| s.hincrby(words) },
+    Command { name: "hscan", arity: -3, run: |s, words| s.hscan(words) },
+    Command { name: "llen", arity: 2, run: |s, words| s.llen(words) },
+    Command { name: "lindex", arity: 3, run: |s, words| s.lindex(words) },
+    Command { name: "lrange", arity: 4, run: |s, words| s.lrange(words) },
+    Command { name: "ltrim", arity: 4, run: |s, words| s.ltrim(words) },
+    Command { name: "lset", arity: 4, run: |s, words| s.lset(words) },
+    Command { name: "lpush", arity: -3, run: |s, words| s.lpush(words) },
+    Command { name: "rpush", arity: -3, run: |s, words| s.rpush(words) },
+    Command { name: "rpushx", arity: -3, run: |s, words| s.rpushx(words) },
+    Command { name: "zadd", arity: -4, run: |s, words| s.zadd(words) },
+    Command { name: "zrem", arity: -3, run: |s, words| s.zrem(words) },
+    Command { name: "zcard", arity: 2, run: |s, words| s.zcard(words) },
+    Command { name: "zscore", arity: 3, run: |s, words| s.zscore(words) },
+    Command { name: "zmscore", arity: -3, run: |s, words| s.zmscore(words) },
+    Command { name: "zcount", arity: 4, run: |s, words| s.zcount(words) },
+    Command { name: "zlexcount", arity: 4, run: |s, words| s.zlexcount(words) },
+    Command { name: "zrange", arity: -4, run: |s, words| s.zrange(words) },
+    Command { name: "zrangebyscore", arity: -4, run: |s, words| s.zrangebyscore(words) },
+    Command { name: "zrangebylex", arity: -4, run: |s, words| s.zrangebylex(words) },
+    Command { name: "zremrangebyrank", arity: 4, run: |s, words| s.zremrangebyrank(words) },
+    Command { name: "zscan", arity: -3, run: |s, words| s.zscan(words) },
+];
+
+impl Keyspace {
+    /// Runs one command, given as its words. `now` is in milliseconds since 1970. A refusal has changed nothing.
+    pub fn execute(&mut self, words: &[&[u8]], now: i64, changes: &mut Changes) -> Reply {
+        let Some(name) = words.first() else { return Reply::error("ERR an empty command") };
+        let Some(command) = COMMANDS.iter().find(|it| it.name.as_bytes().eq_ignore_ascii_case(name)) else {
+            let name = String::from_utf8_lossy(&name[..name.len().min(128)]).into_owned();
+            return Reply::Error(format!("ERR unknown command '{name}'"));
+        };
+        let least = command.arity.unsigned_abs() as usize;
+        if words.len() < least || command.arity > 0 && words.len() > least {
+            return Reply::Error(format!("ERR wrong number of arguments for '{}' command", command.name));
+        }
+        let mut session = Session { space: self, now, changes };
+        (command.run)(&mut session, &words[1..]).unwrap_or_else(Reply::error)
+    }
+}
+
+/// The rest of a scan's words: `MATCH pattern` and `COUNT n`, in any order.
+pub(super) struct ScanOptions<'a> {
+    pub pattern: Option<&'a [u8]>,
+    pub count: usize,
+}
+
+pub(super) fn scan_options<'a>(words: &[&'a [u8]]) -> Result<ScanOptions<'a>, &'static str> {
+    let mut options = ScanOptions { pattern: None, count: 10 };
+    for pair in words.chunks(2) {
+        match pair {
+            [name, value] if name.eq_ignore_ascii_case(b"match") => options.pattern = Some(*value),
+            [name, value] if name.eq_ignore_ascii_case(b"count") => {
+                let count = integer(value).ok_or(NO_INTEGER)?;
+                options.count = usize::try_from(count).ok().filter(|count| *count > 0).ok_or(SYNTAX)?;
+            }
+            _ => return Err(SYNTAX),
+        }
+    }
+    Ok(options)
+}
+
+/// A cursor that a scan gave.
+pub(super) fn cursor_of(word: &[u8]) -> Result<u64, &'static str> {
+    std::str::from_utf8(word).ok().and_then(|text| text.parse().ok()).ok_or("ERR invalid cursor")
+}
+
+/// Whether a text fits a pattern: `*`, `?`, `[abc]`, `[^a]`, `[a-z]`, and `\` in front of what is meant as it is.
+pub(super) fn fits(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut p, mut t) = (0, 0);
+    // Where to go on when what follows the last star does not fit: the star takes one byte more.
+    let mut star: Option<(usize, usize)> = None;
+    loop {
+        let step = match pattern.get(p) {
+            None if t == text.len() => return true,
+            Some(b'*') => {
+                star = Some((p + 1, t));
+                p += 1;
+                continue;
+            }
+            Some(_) if t < text.len() => one_fits(&pattern[p..], text[t]),
+            _ => None,
+        };
+        match (step, star) {
+            (Some(length), _) => (p, t) = (p + length, t + 1),
+            (None, Some((after, from))) if from < text.len() => {
+                star = Some((after, from + 1));
+                (p, t) = (after, from + 1);
+            }
+            _ => return false,
+        }
+    }
+}
+
+/// How many bytes of the pattern this byte fits, if it does.
+fn one_fits(pattern: &[u8], byte: u8) -> Option<usize> {
+    match pattern {
+        [b'?', ..] => Some(1),
+        [b'\\', escaped, ..] => (*escaped == byte).then_some(2),
+        [b'[', rest @ ..] => {
+            let end = rest.iter().position(|it| *it == b']')?;
+            let (negated, set) = match &rest[..end] {
+                [b'^', set @ ..] => (true, set),
+                set => (false, set),
+            };
+            let mut found = false;
+            let mut at = 0;
+            while at < set.len() {
+                match set[at..] {
+                    [from, b'-', to, ..] => {
+                        found |= (from.min(to)..=from.max(to)).contains(&byte);
+                        at += 3;
+                    }
+                    [one, ..] => {
+                        found |= one == byte;
+                        at += 1;
+                    }
+                    [] => {}
+                }
+            }
+            (found != negated).then_some(end + 2)
+        }
+        [one, ..] => (*one == byte).then_some(1),
+        [] => None,
+    }
+}
+
+impl Session<'_> {
+    /// The key is to be written to as a hash: refused where it holds something else.
+    pub(super) fn check_hash(&mut self, key: &[u8]) -> Result<(), &'static str> {
+        self.hash(key).map(drop)
+    }
+
+    /// The hash of a key, if there is one.
+    pub(super) fn hash(&self, key: &[u8]) -> Result<Option<&Fields<Arc<[u8]>>>, &'static str> {
+        match self.space.collection(key, self.now).map(|it| &it.value) {
+            Some(Collection::Hash(fields)) => Ok(Some(fields)),
+            Some(_) => Err(WRONG_TYPE),
+            None if self.space.string(key, self.now).is_some() => Err(WRONG_TYPE),
+            None => Ok(None),
+        }
+    }
+
+    /// The list of a key, if there is one.
+    pub(super) fn list(&self, key: &[u8]) -> Result<Option<&List>, &'static str> {
+        match self.space.collection(key, self.now).map(|it| &it.value) {
+            Some(Collection::List(list)) => Ok(Some(list)),
+            Some(_) => Err(WRONG_TYPE),
+            None if self.space.string(key, self.now).is_some() => Err(WRONG_TYPE),
+            None => Ok(None),
+        }
+    }
+
+    /// The sorted set of a key, if there is one.
+    pub(super) fn zset(&self, key: &[u8]) -> Result<Option<&ZSet>, &'static str> {
+        match self.space.collection(key, self.now).map(|it| &it.value) {
+            Some(Collection::Set(set)) => Ok(Some(set)),
+            Some(_) => Err(WRONG_TYPE),
+            None if self.space.string(key, self.now).is_some() => Err(WRONG_TYPE),
+            None => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_fit_as_those_of_redis() {
+        for (pattern, text, wanted) in [
+            ("tc:{*}:rows", "tc:{a:rows}:rows", true),
+            ("tc:{*}:rows", "tc:{a}:rowsx", false),
+            ("a?c", "abc", true),
+            ("[*] *", "* x", true),
+            ("[*] *", "a x", false),
+            ("[^a-c]", "d", true),
+            ("[^a-c]", "b", false),
+            ("\\*", "*", true),
+            ("*a*b", "xaxxab", true),
+            ("", "", true),
+            ("*", "", true),
+        ] {
+            assert_eq!(fits(pattern.as_bytes(), text.as_bytes()), wanted, "{pattern} {text}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Names and what belongs to each, for hashes and sorted sets, with a scan in steps that does not depend on how memory is laid
+//! out: scripts keep the cursor of a scan in a feed's state, over restarts too.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+/// With more names than this they are kept in the order of their hash. Below, a scan gives all of them in one step.
+const SMALL: usize = 512;
+
+/// See the module.
+#[derive(Debug)]
+pub enum Fields<V> {
+    /// Few names.
+    Small(HashMap<Arc<[u8]>, V>),
+    /// Many names, by the first 48 bits of a hash. A stranger may choose names; it is a cryptographic hash, so that nobody can
+    /// make many that a scan must give in one step.
+    Large(BTreeMap<(u64, Arc<[u8]>), V>),
+}
+
+/// A name and what belongs to it.
+pub type Named<'a, V> = (&'a Arc<[u8]>, &'a V);
+
+/// Where a name stands in a scan.
+pub(super) fn place_of(name: &[u8]) -> u64 {
+    let hash = Sha256::digest(name);
+    hash[..6].iter().fold(0, |place, byte| place << 8 | u64::from(*byte))
+}
+
+impl<V> Default for Fields<V> {
+    fn default() -> Self {
+        Fields::Small(HashMap::new())
+    }
+}
+
+impl<V> Fields<V> {
+    /// How many names there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Fields::Small(all) => all.len(),
+            Fields::Large(all) => all.len(),
+        }
+    }
+
+    /// True without any.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What belongs to a name.
+    pub fn get(&self, name: &[u8]) -> Option<&V> {
+        match self {
+            Fields::Small(all) => all.get(name),
+            Fields::Large(all) => all.get(&(place_of(name), name.into())),
+        }
+    }
+
+    /// Sets what belongs to a name; what did before.
+    pub fn insert(&mut self, name: &[u8], value: V) -> Option<V> {
+        match self {
+            Fields::Small(all) => {
+                if let Some(known) = all.get_mut(name) {
+                    return Some(std::mem::replace(known, value));
+                }
+                all.insert(name.into(), value);
+                if all.len() > SMALL {
+                    let all = std::mem::take(all).into_iter();
+                    *self =
+                        Fields::Large(all.map(|(name, value)| ((place_of(&name), name), value)).collect());
+                }
+                None
+            }
+            Fields::Large(all) => all.insert((place_of(name), name.into()), value),
+        }
+    }
+
+    /// Takes a name out; what belonged to it.
+    pub fn remove(&mut self, name: &[u8]) -> Option<V> {
+        match self {
+            Fields::Small(all) => all.remove(name),
+            // It stays as it is when few are left: a scan under way goes on where it was.
+            Fields::Large(all) => all.remove(&(place_of(name), name.into())),
+        }
+    }
+
+    /// All of them, in no order that anybody may rely on.
+    pub fn iter(&self) -> Box<dyn Iterator<Item = (&Arc<[u8]>, &V)> + '_> {
+        match self {
+            Fields::Small(all) => Box::new(all.iter()),
+            Fields::Large(all) => Box::new(all.iter().map(|((_, name), value)| (name, value))),
+        }
+    }
+
+    /// Some `count` of them from this cursor on, and the cursor behind them; 0 begins, and 0 is the end. A name that is there
+    /// from the first step to the last is given.
+    pub fn scan(&self, cursor: u64, count: usize) -> (u64, Vec<Named<'_, V>>) {
+        let all = match self {
+            Fields::Small(all) => return (0, if cursor == 0 { all.iter().collect() } else { Vec::new() }),
+            Fields::Large(all) => all,
+        };
+        // A cursor is a place and one more, since 0 is taken.
+        let first = (cursor.saturating_sub(1), Arc::from([]));
+        let mut found: Vec<(u64, &Arc<[u8]>, &V)> = Vec::with_capacity(count.min(all.len()));
+        for ((place, name), value) in all.range(first..) {
+            if found.len() >= count.max(1) && found.last().is_some_and(|(last, ..)| *last != *place) {
+                return (place + 1, found.into_iter().map(|(_, name, value)| (name, value)).collect());
+            }
+            found.push((*place, name, value));
+        }
+        (0, found.into_iter().map(|(_, name, value)| (name, value)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scan_gives_what_stays_though_others_come_and_go() {
+        let mut fields = Fields::default();
+        let name = |n: u32| format!("name {n}").into_bytes();
+        (0..2_000).for_each(|n| _ = fields.insert(&name(n), n));
+        let (mut cursor, mut seen, mut steps) = (0, std::collections::BTreeSet::new(), 0);
+        loop {
+            let (next, found) = fields.scan(cursor, 50);
+            assert!(found.len() <= 51);
+            seen.extend(found.into_iter().map(|(_, n)| *n));
+            steps += 1;
+            fields.remove(&name(steps * 2 + 1));
+            fields.insert(&name(10_000 + steps), 10_000 + steps);
+            cursor = next;
+            if cursor == 0 {
+                break;
+            }
+        }
+        assert!((0..2_000).step_by(2).all(|n| seen.contains(&n)) && steps >= 39, "{steps}");
+        assert_eq!(fields.len(), 2_000);
+    }
+}

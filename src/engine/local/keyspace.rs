@@ -1,0 +1,328 @@
+//! All keys and what they hold. Strings stand apart from collections: there are millions of ids and locks, and a walk over
+//! the keys looks for collections only.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use super::changes::{Changes, Undo};
+use super::effect::{Effect, Name};
+use super::fields::{Fields, place_of};
+use super::stored::{Collection, List, StoredCollection, StoredString, ZSet};
+
+/// What kind of value a key holds, its content in an order that does not depend on memory, and when it expires.
+pub type DumpedValue = (&'static str, Vec<Vec<u8>>, Option<i64>);
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Keyspace {
+    strings: HashMap<Name, StoredString>,
+    collections: HashMap<Name, StoredCollection>,
+    /// The names of collections with their places, in the order in which they are walked.
+    walk: BTreeSet<(u64, Name)>,
+}
+
+fn is_over(until: Option<i64>, now: i64) -> bool {
+    until.is_some_and(|until| until <= now)
+}
+
+impl Keyspace {
+    /// The string of a key that has one, and has not expired.
+    pub fn string(&self, key: &[u8], now: i64) -> Option<&StoredString> {
+        self.strings.get(key).filter(|it| !is_over(it.until, now))
+    }
+
+    /// The collection of a key that has one, and has not expired.
+    pub fn collection(&self, key: &[u8], now: i64) -> Option<&StoredCollection> {
+        self.collections.get(key).filter(|it| !is_over(it.until, now))
+    }
+
+    /// True when the key holds anything.
+    pub fn exists(&self, key: &[u8], now: i64) -> bool {
+        self.string(key, now).is_some() || self.collection(key, now).is_some()
+    }
+
+    /// Some `count` names of collections from this cursor on, and the cursor behind them, as [`Fields::scan`].
+    pub fn scan(&self, cursor: u64, count: usize) -> (u64, Vec<&Name>) {
+        let first = (cursor.saturating_sub(1), Arc::from([]));
+        let mut found: Vec<&(u64, Name)> = Vec::with_capacity(count.min(self.walk.len()));
+        for entry in self.walk.range(first..) {
+            if found.len() >= count.max(1) && found.last().is_some_and(|last| last.0 != entry.0) {
+                return (entry.0 + 1, found.into_iter().map(|(_, name)| name).collect());
+            }
+            found.push(entry);
+        }
+        (0, found.into_iter().map(|(_, name)| name).collect())
+    }
+
+    /// How many keys there are, expired ones too.
+    pub fn len(&self) -> usize {
+        self.strings.len() + self.collections.len()
+    }
+
+    /// True without any.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn put_collection(&mut self, key: Name, held: StoredCollection) {
+        self.walk.insert((place_of(&key), key.clone()));
+        self.collections.insert(key, held);
+    }
+
+    fn take_collection(&mut self, key: &[u8]) -> Option<StoredCollection> {
+        let (name, held) = self.collections.remove_entry(key)?;
+        self.walk.remove(&(place_of(&name), name));
+        Some(held)
+    }
+
+    /// Sets a string, whatever the key held.
+    pub(super) fn set_string(
+        &mut self,
+        key: &[u8],
+        value: Arc<[u8]>,
+        until: Option<i64>,
+        changes: &mut Changes,
+    ) {
+        if self.collections.contains_key(key) {
+            self.delete(key, changes);
+        }
+        let key: Name = key.into();
+        changes.effects.push(Effect::String { key: key.clone(), value: value.clone(), until });
+        let before = self.strings.insert(key.clone(), StoredString { value, until });
+        changes.undo.push(Undo::String { key, before });
+    }
+
+    /// Takes away what the key holds, expired or not. True when it held something.
+    pub(super) fn delete(&mut self, key: &[u8], changes: &mut Changes) -> bool {
+        let name: Name = key.into();
+        if let Some(before) = self.strings.remove(key) {
+            changes.undo.push(Undo::String { key: name.clone(), before: Some(before) });
+        } else if let Some(before) = self.take_collection(key) {
+            changes.undo.push(Undo::Collection { key: name.clone(), before: Some(before) });
+        } else {
+            return false;
+        }
+        changes.effects.push(Effect::Deleted { key: name });
+        true
+    }
+
+    /// What has expired is gone before the key is written to.
+    pub(super) fn forget_expired(&mut self, key: &[u8], now: i64, changes: &mut Changes) {
+        let string = self.strings.get(key).is_some_and(|it| is_over(it.until, now));
+        let collection = self.collections.get(key).is_some_and(|it| is_over(it.until, now));
+        if string || collection {
+            self.delete(key, changes);
+        }
+    }
+
+    /// Deletes up to `most` keys that expired before `now`, as garbage: `from` is where the last call ended.
+    pub fn collect_garbage(&mut self, now: i64, most: usize, changes: &mut Changes) -> usize {
+        let strings =
+            self.strings.iter().filter(|(_, it)| is_over(it.until, now)).map(|(key, _)| key.clone());
+        let collections =
+            self.collections.iter().filter(|(_, it)| is_over(it.until, now)).map(|(key, _)| key.clone());
+        let gone: Vec<Name> = strings.chain(collections).take(most).collect();
+        gone.iter().for_each(|key| _ = self.delete(key, changes));
+        gone.len()
+    }
+
+    /// Sets when a key expires that holds something.
+    pub(super) fn expire(&mut self, key: &[u8], until: Option<i64>, changes: &mut Changes) {
+        let place = match self.strings.get_mut(key) {
+            Some(held) => Some(&mut held.until),
+            None => self.collections.get_mut(key).map(|held| &mut held.until),
+        };
+        let Some(place) = place else { return };
+        let before = std::mem::replace(place, until);
+        let key: Name = key.into();
+        changes.undo.push(Undo::Expires { key: key.clone(), before });
+        changes.effects.push(Effect::Expires { key, until });
+    }
+
+    /// The collection of a key that is to be written to; made by `make` where the key holds nothing. The key must hold no
+    /// string and nothing that expired. Behind the write, [`Keyspace::drop_empty`].
+    pub(super) fn collection_for(
+        &mut self,
+        key: &[u8],
+        make: impl FnOnce() -> Collection,
+        changes: &mut Changes,
+    ) -> &mut Collection {
+        let name: Name = key.into();
+        if !self.collections.contains_key(key) {
+            self.walk.insert((place_of(key), name.clone()));
+            changes.undo.push(Undo::Collection { key: name.clone(), before: None });
+        }
+        let made = || StoredCollection { value: make(), until: None };
+        &mut self.collections.entry(name).or_insert_with(made).value
+    }
+
+    /// A collection without anything in it is none.
+    pub(super) fn drop_empty(&mut self, key: &[u8], changes: &mut Changes) {
+        if self.collections.get(key).is_some_and(|it| it.value.is_empty()) {
+            self.delete(key, changes);
+        }
+    }
+
+    /// Takes back what `changes` did, from the end, and empties it.
+    pub fn undo(&mut self, changes: &mut Changes) {
+        while let Some(step) = changes.undo.pop() {
+            self.undo_step(step);
+        }
+        changes.effects.clear();
+        changes.messages.clear();
+    }
+
+    fn undo_step(&mut self, step: Undo) {
+        match step {
+            Undo::String { key, before: Some(before) } => _ = self.strings.insert(key, before),
+            Undo::String { key, before: None } => _ = self.strings.remove(&key),
+            Undo::Collection { key, before: Some(before) } => self.put_collection(key, before),
+            Undo::Collection { key, before: None } => _ = self.take_collection(&key),
+            Undo::Expires { key, before } => {
+                if let Some(held) = self.strings.get_mut(&key) {
+                    held.until = before;
+                } else if let Some(held) = self.collections.get_mut(&key) {
+                    held.until = before;
+                }
+            }
+            Undo::Field { key, field, before } => {
+                let Some(Collection::Hash(fields)) = self.value_mut(&key) else { return };
+                match before {
+                    Some(before) => _ = fields.insert(&field, before),
+                    None => _ = fields.remove(&field),
+                }
+            }
+            Undo::Score { key, member, before } => {
+                let Some(Collection::Set(set)) = self.value_mut(&key) else { return };
+                set.set(&member, before);
+            }
+            Undo::Item { key, index, before } => {
+                let Some(Collection::List(list)) = self.value_mut(&key) else { return };
+                if let Some(item) = list.items.get_mut(index) {
+                    *item = before;
+                }
+            }
+            Undo::Pushed { key, front, back } => {
+                let Some(Collection::List(list)) = self.value_mut(&key) else { return };
+                list.items.drain(..front);
+                list.first += front as i64;
+                list.items.truncate(list.items.len() - back);
+            }
+            Undo::Trimmed { key, front, back } => {
+                let Some(Collection::List(list)) = self.value_mut(&key) else { return };
+                list.first -= front.len() as i64;
+                front.into_iter().rev().for_each(|item| list.items.push_front(item));
+                list.items.extend(back);
+            }
+        }
+    }
+
+    fn value_mut(&mut self, key: &[u8]) -> Option<&mut Collection> {
+        self.collections.get_mut(key).map(|held| &mut held.value)
+    }
+
+    /// Does what an effect says, as when a log is read.
+    pub fn apply(&mut self, effect: &Effect) {
+        match effect {
+            Effect::String { key, value, until } => {
+                self.take_collection(key);
+                self.strings.insert(key.clone(), StoredString { value: value.clone(), until: *until });
+            }
+            Effect::Deleted { key } => {
+                self.strings.remove(key);
+                self.take_collection(key);
+            }
+            Effect::Expires { key, until } => {
+                if let Some(held) = self.strings.get_mut(key) {
+                    held.until = *until;
+                } else if let Some(held) = self.collections.get_mut(key) {
+                    held.until = *until;
+                }
+            }
+            Effect::Field { key, field, value } => {
+                let Collection::Hash(fields) = self.made(key, || Collection::Hash(Fields::default())) else {
+                    return;
+                };
+                match value {
+                    Some(value) => _ = fields.insert(field, value.clone()),
+                    None => _ = fields.remove(field),
+                }
+            }
+            Effect::Score { key, member, score } => {
+                let Collection::Set(set) = self.made(key, || Collection::Set(ZSet::default())) else {
+                    return;
+                };
+                set.set(member, *score);
+            }
+            Effect::Item { key, number, value } => {
+                let Collection::List(list) = self.made(key, || Collection::List(List::default())) else {
+                    return;
+                };
+                let index = number - list.first;
+                let length = list.items.len() as i64;
+                if index == -1 {
+                    list.items.push_front(value.clone());
+                    list.first = *number;
+                } else if index == length {
+                    list.items.push_back(value.clone());
+                } else if (0..length).contains(&index) {
+                    list.items[index as usize] = value.clone();
+                } else {
+                    // Of a list that was there before the one that is.
+                    list.items = VecDeque::from([value.clone()]);
+                    list.first = *number;
+                }
+            }
+            Effect::Bounds { key, first, end } => {
+                let Collection::List(list) = self.made(key, || Collection::List(List::default())) else {
+                    return;
+                };
+                let front = (first - list.first).clamp(0, list.items.len() as i64);
+                list.items.drain(..front as usize);
+                list.first += front;
+                list.items.truncate((end - list.first).max(0) as usize);
+            }
+        }
+    }
+
+    /// The collection of a key, of the kind that `make` makes; whatever else it held is gone.
+    fn made(&mut self, key: &Name, make: impl Fn() -> Collection) -> &mut Collection {
+        self.strings.remove(key);
+        let wanted = std::mem::discriminant(&make());
+        if self.collections.get(key).is_some_and(|it| std::mem::discriminant(&it.value) != wanted) {
+            self.collections.remove(key);
+        }
+        if !self.collections.contains_key(key) {
+            self.walk.insert((place_of(key), key.clone()));
+        }
+        let made = || StoredCollection { value: make(), until: None };
+        &mut self.collections.entry(key.clone()).or_insert_with(made).value
+    }
+
+    /// Every key with its content and its expiry, in one form for all kinds: for tests that compare stores.
+    pub fn dump(&self) -> BTreeMap<Vec<u8>, DumpedValue> {
+        let strings = self
+            .strings
+            .iter()
+            .map(|(key, it)| (key.to_vec(), ("string", vec![it.value.to_vec()], it.until)));
+        let collections = self.collections.iter().map(|(key, it)| {
+            let (kind, content) = match &it.value {
+                Collection::Hash(fields) => {
+                    let mut all: Vec<_> =
+                        fields.iter().map(|(field, value)| [&**field, b"=", &**value].concat()).collect();
+                    all.sort();
+                    ("hash", all)
+                }
+                Collection::List(list) => ("list", list.items.iter().map(|item| item.to_vec()).collect()),
+                Collection::Set(set) => {
+                    let spelled = |it: &super::ranked::Ranked| {
+                        [&*it.member, b"=", &super::numbers::write_float(it.score)].concat()
+                    };
+                    ("zset", set.order.from_rank(0).map(spelled).collect())
+                }
+            };
+            (key.to_vec(), (kind, content, it.until))
+        });
+        strings.chain(collections).collect()
+    }
+}
