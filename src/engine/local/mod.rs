@@ -10,6 +10,7 @@ pub mod command;
 pub mod effect;
 pub mod fields;
 pub mod hashes;
+pub mod host;
 pub mod keyspace;
 pub mod lists;
 pub mod numbers;
@@ -21,5 +22,6 @@ pub mod zsets;
 
 pub use changes::Changes;
 pub use effect::Effect;
+pub use host::{ScriptError, ScriptHost, ScriptRun};
 pub use keyspace::Keyspace;
 pub use reply::Reply;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::support::dice::{Dice, seeds};
 use tipcast::domain::{Show, row};
+use tipcast::engine::local::{Changes, Keyspace, Reply, ScriptHost};
 use tipcast::engine::record::{entry_extra, push_body, push_gift};
 use tipcast::engine::redis::scripts;
 
@@ -107,6 +108,12 @@ fn gift_args(gift: &Gift) -> [String; 4] {
     [head, body, entry_extra(gift), format!("{} {gifter}{record}", gifter.len())]
 }
 
+/// The script, keeping what it publishes in a list.
+fn with_listed_messages(source: &str) -> String {
+    assert!(source.contains("call('SPUBLISH', ARGV[9],"));
+    source.replace("call('SPUBLISH', ARGV[9],", "call('RPUSH', ARGV[9],")
+}
+
 /// A script under test, with a feed of its own: it keeps what it publishes in a list.
 struct Side {
     script: redis::Script,
@@ -115,9 +122,7 @@ struct Side {
 
 impl Side {
     fn new(source: &str, prefix: &'static str) -> Side {
-        assert!(source.contains("call('SPUBLISH', ARGV[9],"));
-        let source = source.replace("call('SPUBLISH', ARGV[9],", "call('RPUSH', ARGV[9],");
-        Side { script: redis::Script::new(&source), prefix }
+        Side { script: redis::Script::new(&with_listed_messages(source)), prefix }
     }
 
     fn key(&self, name: &str) -> String {
@@ -159,8 +164,74 @@ fn spelled_out(reply: &[String], wanted: &[String], gifts: usize) {
     }
 }
 
+/// The same script in this process, on data of its own.
+struct InProcess {
+    host: ScriptHost,
+    source: String,
+}
+
+impl InProcess {
+    fn key(name: &str) -> String {
+        format!("{{room1}}:{name}")
+    }
+
+    fn command(&self, words: &[&str], now: u64) {
+        let key = InProcess::key(words[1]);
+        let mut words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        words[1] = key.as_bytes();
+        self.host.with_space(|space| space.execute(&words, now as i64, &mut Changes::default()));
+    }
+
+    fn run(&self, args: &[String], gifts: &[Gift], now: u64) -> Result<Vec<String>, String> {
+        let header = scripts::PUBLISH.header();
+        let mut keys: Vec<String> = header.keys.iter().map(|name| InProcess::key(name)).collect();
+        let mut words = Vec::new();
+        for (arg, name) in args.iter().zip(&header.args) {
+            words.push(if *name == "live channel" { InProcess::key("messages") } else { arg.clone() });
+        }
+        for gift in gifts {
+            keys.extend([
+                InProcess::key(&format!("id:{}", gift.id)),
+                InProcess::key(&format!("lock:{}", row::lock_key(gift))),
+            ]);
+            words.extend(gift_args(gift));
+        }
+        let [keys, words] = [&keys, &words].map(|all| all.iter().map(|it| it.as_bytes()).collect::<Vec<_>>());
+        match self.host.run(&self.source, &keys, &words, now as i64).map_err(|error| error.0)?.reply {
+            Reply::Array(all) => Ok(all.into_iter().map(text_of).collect()),
+            other => Err(format!("{other:?}")),
+        }
+    }
+
+    fn stored(&self) -> BTreeMap<String, Key> {
+        let all = self.host.with_space(|space| space.dump()).into_iter();
+        all.map(|(key, (kind, content, until))| {
+            let mut content: Vec<String> =
+                content.into_iter().map(|it| String::from_utf8(it).unwrap()).collect();
+            if kind == "zset" {
+                // As Redis gives members and scores.
+                content = content
+                    .iter()
+                    .flat_map(|it| it.rsplit_once('='))
+                    .flat_map(|(a, b)| [a.into(), b.into()])
+                    .collect();
+            }
+            (String::from_utf8(key).unwrap(), (kind.to_owned(), content, i64::from(until.is_some())))
+        })
+        .collect()
+    }
+}
+
+fn text_of(reply: Reply) -> String {
+    match reply {
+        Reply::Bulk(bytes) => String::from_utf8(bytes).unwrap(),
+        Reply::Int(number) => number.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
-fn the_usual_way_writes_what_the_general_way_writes() {
+fn the_usual_way_writes_what_the_general_way_writes_also_in_this_process() {
     let server = RedisServer::start();
     let mut redis = server.connect();
     let general: Vec<&str> = scripts::PUBLISH.ends.iter().map(|part| part.text).collect();
@@ -170,7 +241,14 @@ fn the_usual_way_writes_what_the_general_way_writes() {
     for seed in seeds(0..60) {
         let mut dice = Dice(seed);
         run(&server, &["FLUSHALL"]);
+        let local = InProcess {
+            host: ScriptHost::new(Keyspace::default()).unwrap(),
+            source: with_listed_messages(&scripts::PUBLISH.source()),
+        };
         let command = |side: &Side, words: &[&str]| {
+            if side.prefix == "a:" {
+                local.command(words, 1_800_000_000_000);
+            }
             let mut command = redis::cmd(words[0]);
             command.arg(side.key(words[1])).arg(&words[2..]);
             command.exec(&mut server.connect()).unwrap();
@@ -280,6 +358,14 @@ fn the_usual_way_writes_what_the_general_way_writes() {
             .map(str::to_owned);
             let replies = sides.each_ref().map(|side| side.run(&mut redis, &args, &gifts));
             let what = format!("seed {seed}, call {n}: {args:?}");
+            let in_process = local.run(&args, &gifts, now);
+            match (&in_process, &replies[0]) {
+                // A refusal by an error is told apart by its code.
+                (Err(ours), Err(theirs)) => {
+                    assert!(theirs.contains(ours.split(['"', ' ']).next().unwrap()), "{ours} {theirs}")
+                }
+                _ => assert_eq!(in_process, replies[0].clone(), "in this process: {what}"),
+            }
             if let [Ok(reply), Ok(wanted)] = &replies
                 && reply.len() == 1
                 && wanted.len() > 1
@@ -293,6 +379,13 @@ fn the_usual_way_writes_what_the_general_way_writes() {
             }
             let [ours, theirs] = sides.each_ref().map(|side| stored(&mut redis, side.prefix));
             assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>(), "{what}");
+            let expires = |all: &BTreeMap<String, Key>| -> BTreeMap<String, Key> {
+                let one = |(key, (kind, content, ttl)): (&String, &Key)| {
+                    (key.clone(), (kind.clone(), content.clone(), i64::from(*ttl > 0)))
+                };
+                all.iter().map(one).collect()
+            };
+            assert_eq!(expires(&ours), local.stored(), "in this process: {what}");
             for (key, (kind, content, ttl)) in &ours {
                 let wanted = &theirs[key];
                 assert_eq!((kind, content), (&wanted.0, &wanted.1), "{key}: {what}");
