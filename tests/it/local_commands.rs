@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use redis::Value;
-use tipcast::engine::local::{Changes, Effect, Keyspace, Reply};
+use tipcast::engine::local::{Changes, Effect, Keyspace, Reply, ScriptHost};
 
 use crate::support::dice::{Dice, seeds};
 use crate::support::redis_server::RedisServer;
@@ -419,4 +419,83 @@ fn large_collections_answer_as_redis_does() {
     assert_eq!(fields, seen.len());
     space.undo(&mut changes);
     assert!(space.is_empty());
+}
+
+#[test]
+fn what_scripts_pack_is_byte_for_byte_what_redis_packs_and_is_read_back() {
+    let server = RedisServer::start();
+    let mut redis = server.connect();
+    let host = ScriptHost::new(Keyspace::default()).unwrap();
+    let mut both = |script: &str, args: &[&[u8]]| -> Reply {
+        let said = match host.run(script, &[], args, 0) {
+            Ok(run) => run.reply,
+            Err(error) => Reply::Error(error.0),
+        };
+        let wanted = reply_of(redis::cmd("EVAL").arg(script).arg(0).arg(args).query(&mut redis));
+        match (&said, &wanted) {
+            (Reply::Error(_), Reply::Error(_)) => {}
+            _ => assert_eq!(said, wanted, "{script} {args:?}"),
+        }
+        said
+    };
+    // How totals are stored, with numbers at the ends of their ranges.
+    let plain = "local f = '>I6I6I7I6I6I7I6I6I7I6I6Bc0'
+        local t = struct.pack(f, ARGV[1], 2, ARGV[2], 4, ARGV[3], 6, 7, 8, 9, 10, 11, #ARGV[4], ARGV[4]) .. 'behind'
+        local all = { struct.unpack(f, '=' .. t, 2) }
+        for n = 1, #all do if type(all[n]) == 'number' then all[n] = string.format('%.0f', all[n]) end end
+        return { t, all }";
+    let values = "local f = {}
+        for n = 1, #ARGV do f[n] = tonumber(ARGV[n]) or ARGV[n] end
+        local t = cmsgpack.pack({ f, 'x', { 1, { true, false, f[1] } }, {} }, f[1])
+        local all, first = cmsgpack.unpack(t)
+        return { t, cmsgpack.pack(all), cmsgpack.pack(first), #all }";
+    for (number, time, text) in
+        [("0", "0", ""), ("281474976710655", "1800000000000", "EUR"), ("77", "72057594037927935", "é\0")]
+    {
+        both(plain, &[number.as_bytes(), time.as_bytes(), b"5", text.as_bytes()]);
+    }
+    for size in [0, 1, 31, 32, 255, 256, 65_535, 65_536] {
+        let text = vec![b'x'; size];
+        both(values, &[&text, b"1"]);
+    }
+    let numbers = [
+        "0",
+        "127",
+        "128",
+        "255",
+        "256",
+        "65535",
+        "65536",
+        "4294967295",
+        "4294967296",
+        "9007199254740993",
+        "1e300",
+        "-1",
+        "-32",
+        "-33",
+        "-128",
+        "-129",
+        "-32768",
+        "-32769",
+        "-2147483648",
+        "-2147483649",
+        "-9007199254740992",
+        "0.5",
+        "0.1",
+        "-1.25",
+    ];
+    for number in numbers {
+        both(values, &[number.as_bytes(), b"text"]);
+    }
+    both(values, &numbers.map(str::as_bytes));
+    // A map of one name, whose order is nobody's.
+    both("return cmsgpack.pack({ name = { 1, 2 } })", &[]);
+    // What is no message, or is cut, is refused, and so is a format that nobody knows.
+    for text in [&b"\xd9"[..], b"\xdc\xff\xff\x01", b"\xc1", b"\xa5abc", b"\x92\x01"] {
+        assert!(
+            matches!(both("return cmsgpack.pack(cmsgpack.unpack(ARGV[1]))", &[text]), Reply::Error(_)),
+            "{text:?}"
+        );
+    }
+    assert!(matches!(both("return struct.unpack('>I6', 'short')", &[]), Reply::Error(_)));
 }

@@ -1,7 +1,5 @@
 //! Runs the scripts of `lua/` in this process, on a [`Keyspace`], as Redis runs them: Lua 5.1, KEYS and ARGV, `redis.call`, and the
 //! conversions between the two. A script that fails leaves nothing behind, not even its messages.
-//!
-//! Not here yet: `struct` and `cmsgpack`, which the scripts that add up totals need.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -12,6 +10,7 @@ use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
 use super::changes::Changes;
 use super::keyspace::Keyspace;
 use super::numbers::write_float;
+use super::packing::add_libraries;
 use super::reply::Reply;
 
 /// A script that did not end well: what Redis would answer. What it had done was taken back.
@@ -66,6 +65,7 @@ impl ScriptHost {
         )?;
         let globals = lua.globals();
         globals.raw_set("redis", redis)?;
+        add_libraries(&lua)?;
         // Nothing may be kept between scripts, nor read that is not there.
         let guard = lua.create_table()?;
         let missing = |_: &Lua, (_, name): (Value, Value)| -> mlua::Result<Value> {

@@ -14,6 +14,7 @@ pub mod host;
 pub mod keyspace;
 pub mod lists;
 pub mod numbers;
+mod packing;
 pub mod ranked;
 pub mod reply;
 pub mod stored;
