@@ -55,7 +55,7 @@ impl State {
                 self.was_ready = true;
                 tracing::info!("ready to serve");
             }
-            (false, None, Some(why)) if self.serving => log_not_ready(why),
+            (false, None, Some(why)) if self.serving => log_missing_store(why),
             (true, None, Some(why)) => tracing::warn!("the store is lost: {why}"),
             (true, Some(_), None) => tracing::info!("the store is back"),
             _ => {}
@@ -63,8 +63,8 @@ impl State {
     }
 }
 
-fn log_not_ready(why: &str) {
-    tracing::warn!("not ready: {why}. What needs the store is answered 503 until it answers");
+fn log_missing_store(why: &str) {
+    tracing::warn!("waiting for the store: {why}. What needs it is answered 503 until it answers");
 }
 
 impl Default for Readiness {
@@ -142,7 +142,7 @@ impl Readiness {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.serving = true;
         match (&state.failure, state.last) {
-            (Some(why), _) => log_not_ready(why),
+            (Some(why), _) => log_missing_store(why),
             (None, Some(_)) => state.log_change(None),
             // The first probe is under way, and will say.
             (None, None) => {}

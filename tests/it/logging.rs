@@ -147,7 +147,7 @@ async fn the_log_says_ready_when_redis_answers_and_before_that_what_is_missing()
     let url = redis.url();
     redis.kill();
     let gateway = Process::serve(&["--redis".to_owned(), url]);
-    let said = gateway.wait_for_words("not ready: ");
+    let said = gateway.wait_for_words("waiting for the store: ");
     assert!(!said.contains("ready to serve"), "{said}");
     assert_eq!(gateway.get("/readyz").await.status, 503);
     redis.start_again();
