@@ -19,8 +19,8 @@
 --           each may be ""
 --   extra   the second line of its entry in the ledger, "" for a test, which is no entry; and behind a line break the body of
 --           that entry, where another one is shown
---   rest    "LENGTH GIFTER", and behind so many bytes what its script needs of it besides. GIFTER is "r USER", or "- USER" for
---           one who is not ranked; USER may hold anything, line breaks too
+--   rest    "LENGTH GIFTER", where GIFTER has LENGTH bytes, followed by what else its script needs. GIFTER is "r USER", or
+--           "- USER" for a user who is not ranked; USER may hold anything, line breaks too
 
 local unsettled
 if count_gate then unsettled = count_gate() elseif strings[9] then unsettled = { '', 'count', time } end

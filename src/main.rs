@@ -273,7 +273,7 @@ fn healthy(options: HealthcheckOptions) -> std::io::Result<Result<(), String>> {
 
 /// Where the gateway of `config` is reached on this machine.
 fn health_url(config: &Config) -> String {
-    let scheme = if config.http.tls_cert.is_empty() { "http" } else { "https" };
+    let scheme = config.scheme();
     let (host, port) = match config.listen_address() {
         Ok(at) if at.ip().is_unspecified() && at.is_ipv6() => ("[::1]".to_owned(), at.port()),
         Ok(at) if at.ip().is_unspecified() => ("127.0.0.1".to_owned(), at.port()),
@@ -330,9 +330,9 @@ async fn listen_and_run(config: Config, settings: Settings) -> Result<(), StartE
     let shutdown = app::asked_to_stop().map_err(StartError::Server)?;
     let reloads = app::asked_to_reload(move || load(settings.clone())).map_err(StartError::Server)?;
     let address = listener.local_addr().map_err(StartError::Server)?;
-    let scheme = if config.http.tls_cert.is_empty() { "http" } else { "https" };
-    // The one line on stdout, for people and scripts: with port 0 nobody else knows the port. Whoever collects lines of
-    // JSON, from both streams as containers do, finds the address in the log.
+    let scheme = config.scheme();
+    // The one line on stdout, for people and scripts: with port 0 nothing else names the port. With JSON logs there is none:
+    // containers collect both streams, and the log has the address.
     let is_json = config.log.format == LogFormat::Json;
     let announce = move || {
         if !is_json {

@@ -27,6 +27,11 @@ impl Config {
         }
     }
 
+    /// `https` where there is a certificate, else `http`.
+    pub fn scheme(&self) -> &'static str {
+        if self.http.tls_cert.is_empty() { "http" } else { "https" }
+    }
+
     /// Ranges, and combinations that would go wrong.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.check_ranges()?;

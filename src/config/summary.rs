@@ -51,7 +51,7 @@ impl Config {
     }
 
     fn address_summary(&self) -> String {
-        let scheme = if self.http.tls_cert.is_empty() { "http" } else { "https" };
+        let scheme = self.scheme();
         let listen = &self.http.listen;
         let reach = match self.is_loopback() {
             true => "only this machine reaches it",
@@ -88,7 +88,7 @@ impl Config {
                 "reading and watching feeds that are not private, pages, health and metrics; nothing that writes"
             }
             (false, true, _) => "everything, writing too, but only for programs of this machine",
-            (false, false, _) => "everything: whoever reaches the address may write to every feed",
+            (false, false, _) => "everything: anyone who can reach the address may write to every feed",
         }
         .to_owned()
     }

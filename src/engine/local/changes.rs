@@ -1,4 +1,4 @@
-//! What the commands of one script changed: for the log, for whoever listens, and for taking it back.
+//! What the commands of one script changed: for the log, for subscribers, and to undo it.
 
 use std::sync::Arc;
 

@@ -22,7 +22,7 @@ pub(super) type Answer = Result<Reply, &'static str>;
 /// What a command's name stands for.
 struct Command {
     name: &'static str,
-    /// Words that it takes, its name too: so many; or as many and more, when negative.
+    /// The number of words, the name included. A negative number is a minimum.
     arity: i32,
     run: fn(&mut Session<'_>, &[&[u8]]) -> Answer,
 }
@@ -178,39 +178,32 @@ fn one_fits(pattern: &[u8], byte: u8) -> Option<usize> {
 }
 
 impl Session<'_> {
-    /// The key is to be written to as a hash: refused where it holds something else.
-    pub(super) fn check_hash(&mut self, key: &[u8]) -> Result<(), &'static str> {
-        self.hash(key).map(drop)
+    /// The collection of a key, read by `of`, if there is one; refused where the key holds anything else.
+    fn collection_of<'s, T>(
+        &'s self,
+        key: &[u8],
+        of: impl FnOnce(&'s Collection) -> Option<T>,
+    ) -> Result<Option<T>, &'static str> {
+        match self.space.collection(key, self.now) {
+            Some(held) => of(&held.value).map(Some).ok_or(WRONG_TYPE),
+            None if self.space.string(key, self.now).is_some() => Err(WRONG_TYPE),
+            None => Ok(None),
+        }
     }
 
     /// The hash of a key, if there is one.
     pub(super) fn hash(&self, key: &[u8]) -> Result<Option<&Fields<Arc<[u8]>>>, &'static str> {
-        match self.space.collection(key, self.now).map(|it| &it.value) {
-            Some(Collection::Hash(fields)) => Ok(Some(fields)),
-            Some(_) => Err(WRONG_TYPE),
-            None if self.space.string(key, self.now).is_some() => Err(WRONG_TYPE),
-            None => Ok(None),
-        }
+        self.collection_of(key, |it| if let Collection::Hash(fields) = it { Some(fields) } else { None })
     }
 
     /// The list of a key, if there is one.
     pub(super) fn list(&self, key: &[u8]) -> Result<Option<&List>, &'static str> {
-        match self.space.collection(key, self.now).map(|it| &it.value) {
-            Some(Collection::List(list)) => Ok(Some(list)),
-            Some(_) => Err(WRONG_TYPE),
-            None if self.space.string(key, self.now).is_some() => Err(WRONG_TYPE),
-            None => Ok(None),
-        }
+        self.collection_of(key, |it| if let Collection::List(list) = it { Some(list) } else { None })
     }
 
     /// The sorted set of a key, if there is one.
     pub(super) fn zset(&self, key: &[u8]) -> Result<Option<&ZSet>, &'static str> {
-        match self.space.collection(key, self.now).map(|it| &it.value) {
-            Some(Collection::Set(set)) => Ok(Some(set)),
-            Some(_) => Err(WRONG_TYPE),
-            None if self.space.string(key, self.now).is_some() => Err(WRONG_TYPE),
-            None => Ok(None),
-        }
+        self.collection_of(key, |it| if let Collection::Set(set) = it { Some(set) } else { None })
     }
 }
 

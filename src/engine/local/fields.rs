@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 /// With more names than this they are kept in the order of their hash. Below, a scan gives all of them in one step.
 const SMALL: usize = 512;
 
-/// See the module.
+/// A map from names to values that can be scanned in steps.
 #[derive(Debug)]
 pub enum Fields<V> {
     /// Few names.
@@ -26,6 +26,25 @@ pub type Named<'a, V> = (&'a Arc<[u8]>, &'a V);
 pub(super) fn place_of(name: &[u8]) -> u64 {
     let hash = Sha256::digest(name);
     hash[..6].iter().fold(0, |place, byte| place << 8 | u64::from(*byte))
+}
+
+/// The place at which a scan with this cursor goes on. A cursor is a place plus one, since 0 begins a scan and ends it.
+pub(super) fn place_at(cursor: u64) -> u64 {
+    cursor.saturating_sub(1)
+}
+
+/// One step of a scan over entries in the order of their places: `count` of them, more where several share the last place,
+/// and the cursor of the next step.
+pub(super) fn scan_step<T>(entries: impl Iterator<Item = (u64, T)>, count: usize) -> (u64, Vec<T>) {
+    let (mut found, mut last) = (Vec::new(), None);
+    for (place, entry) in entries {
+        if found.len() >= count.max(1) && last != Some(place) {
+            return (place + 1, found);
+        }
+        last = Some(place);
+        found.push(entry);
+    }
+    (0, found)
 }
 
 impl<V> Default for Fields<V> {
@@ -99,16 +118,8 @@ impl<V> Fields<V> {
             Fields::Small(all) => return (0, if cursor == 0 { all.iter().collect() } else { Vec::new() }),
             Fields::Large(all) => all,
         };
-        // A cursor is a place and one more, since 0 is taken.
-        let first = (cursor.saturating_sub(1), Arc::from([]));
-        let mut found: Vec<(u64, &Arc<[u8]>, &V)> = Vec::with_capacity(count.min(all.len()));
-        for ((place, name), value) in all.range(first..) {
-            if found.len() >= count.max(1) && found.last().is_some_and(|(last, ..)| *last != *place) {
-                return (place + 1, found.into_iter().map(|(_, name, value)| (name, value)).collect());
-            }
-            found.push((*place, name, value));
-        }
-        (0, found.into_iter().map(|(_, name, value)| (name, value)).collect())
+        let first = (place_at(cursor), Arc::from([]));
+        scan_step(all.range(first..).map(|((place, name), value)| (*place, (name, value))), count)
     }
 }
 

@@ -46,7 +46,7 @@ impl Session<'_> {
         if words.len().is_multiple_of(2) {
             return Err("ERR wrong number of arguments for 'hset' command");
         }
-        self.check_hash(words[0])?;
+        self.hash(words[0])?;
         self.space.forget_expired(words[0], self.now, self.changes);
         let mut new = 0;
         for pair in words[1..].chunks_exact(2) {

@@ -33,7 +33,7 @@ struct Shared {
     now: Cell<i64>,
 }
 
-/// See the module. Belongs to one thread.
+/// A Lua interpreter with the data that its scripts work on. Belongs to one thread.
 pub struct ScriptHost {
     lua: Lua,
     shared: Rc<Shared>,

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use super::changes::{Changes, Undo};
 use super::effect::{Effect, Name};
-use super::fields::{Fields, place_of};
+use super::fields::{Fields, place_at, place_of, scan_step};
 use super::stored::{Collection, List, StoredCollection, StoredString, ZSet};
 
 /// What kind of value a key holds, its content in an order that does not depend on memory, and when it expires.
 pub type DumpedValue = (&'static str, Vec<Vec<u8>>, Option<i64>);
 
-/// See the module.
+/// All keys with their values, in memory.
 #[derive(Debug, Default)]
 pub struct Keyspace {
     strings: HashMap<Name, StoredString>,
@@ -43,15 +43,8 @@ impl Keyspace {
 
     /// Some `count` names of collections from this cursor on, and the cursor behind them, as [`Fields::scan`].
     pub fn scan(&self, cursor: u64, count: usize) -> (u64, Vec<&Name>) {
-        let first = (cursor.saturating_sub(1), Arc::from([]));
-        let mut found: Vec<&(u64, Name)> = Vec::with_capacity(count.min(self.walk.len()));
-        for entry in self.walk.range(first..) {
-            if found.len() >= count.max(1) && found.last().is_some_and(|last| last.0 != entry.0) {
-                return (entry.0 + 1, found.into_iter().map(|(_, name)| name).collect());
-            }
-            found.push(entry);
-        }
-        (0, found.into_iter().map(|(_, name)| name).collect())
+        let first = (place_at(cursor), Arc::from([]));
+        scan_step(self.walk.range(first..).map(|(place, name)| (*place, name)), count)
     }
 
     /// How many keys there are, expired ones too.
@@ -115,7 +108,7 @@ impl Keyspace {
         }
     }
 
-    /// Deletes up to `most` keys that expired before `now`, as garbage: `from` is where the last call ended.
+    /// Deletes up to `most` keys that have expired, and returns how many. Looks at every key.
     pub fn collect_garbage(&mut self, now: i64, most: usize, changes: &mut Changes) -> usize {
         let strings =
             self.strings.iter().filter(|(_, it)| is_over(it.until, now)).map(|(key, _)| key.clone());

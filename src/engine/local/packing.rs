@@ -27,7 +27,7 @@ fn error<T>(words: impl Into<String>) -> mlua::Result<T> {
 
 /// One item of a format.
 enum Item {
-    /// An unsigned number of so many bytes.
+    /// An unsigned integer of this many bytes.
     Unsigned(usize),
     /// A text, whose length is the number in front of it.
     Counted,

@@ -23,7 +23,7 @@ impl Ranked {
     }
 }
 
-/// See the module.
+/// Members in the order of score and name, in blocks.
 #[derive(Debug, Default)]
 pub struct RankedList {
     /// No block is empty.
