@@ -162,6 +162,8 @@ do
     end
     local score = { order = order, at = int(at), was_order = was_order }
     if is > was and is_put_off(span, code, user, score, is, was) then return end
+    -- Nobody leads by a currency that a run does not sum up yet.
+    add_summed()
     for _, id in ipairs(span.ids) do place(runs[id], code, user, was, was_order, is, order, score.at) end
   end
 

@@ -27,6 +27,7 @@ mod drops;
 mod due;
 pub mod embedded;
 mod feeds;
+mod folder;
 pub mod local;
 mod log_throttle;
 mod moderation;

@@ -1,5 +1,6 @@
 //! Where every operation passes: it is timed and counted here, and given to the engine that is open.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -73,6 +74,11 @@ impl Engine {
         RedisEngine::open(options).await.map(Engine::from)
     }
 
+    /// Opens the store of this folder in the process, which runs the same scripts as a Redis.
+    pub async fn local(options: RedisOptions, data_dir: PathBuf) -> Result<Engine, EngineError> {
+        RedisEngine::open_local(options, data_dir).await.map(Engine::from)
+    }
+
     /// Counts operations in `metrics` from now on.
     pub fn metered(self, metrics: Arc<Metrics>) -> Engine {
         metrics.describe(self.name());
@@ -135,6 +141,7 @@ impl Engine {
     pub fn due_at_once(&self) -> usize {
         match &self.backend {
             Backend::Embedded(_) => 64,
+            Backend::Redis(engine) if engine.is_local() => 64,
             // Each is a script that others wait for.
             _ => 3,
         }
@@ -181,7 +188,7 @@ impl Engine {
     pub fn probe_every(&self) -> Duration {
         match &self.backend {
             // Calls find out by themselves that a server is gone.
-            Backend::Redis(_) => Duration::from_secs(10),
+            Backend::Redis(engine) if !engine.is_local() => Duration::from_secs(10),
             _ => Duration::from_secs(1),
         }
     }
@@ -200,6 +207,7 @@ impl Engine {
     pub fn name(&self) -> &'static str {
         match &self.backend {
             Backend::Embedded(_) => "embedded",
+            Backend::Redis(engine) if engine.is_local() => "embedded",
             Backend::Redis(_) => "redis",
             #[cfg(any(test, feature = "faults"))]
             Backend::Test(store) => store.name(),

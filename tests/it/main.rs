@@ -31,6 +31,7 @@ mod leaving;
 mod limits;
 mod linear;
 mod local_commands;
+mod local_store;
 mod logging;
 mod lua_headers;
 mod metrics;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::EmbeddedOptions;
 use super::db::Db;
+use super::entries;
 use super::fault::{Fault, Step};
 use super::feed::Feed;
 use super::journal::{self, Journal};
@@ -14,8 +15,8 @@ use super::mending::{Mending, Unmended};
 use super::proof::Proof;
 use super::steady::Steady;
 use super::txn::{Common, FeedTxn};
-use super::{entries, folder};
 use crate::domain::{FeedId, Millis};
+use crate::engine::folder;
 use crate::engine::{DueTurn, Notice};
 use crate::metrics::Metrics;
 

@@ -10,7 +10,6 @@ use rusqlite::Connection;
 use super::db::Db;
 use super::fault::{Fault, Step};
 use super::feed::Feed;
-use super::folder::{self, Folder};
 use super::frames::Part;
 use super::ids::Ids;
 use super::journal::Reading;
@@ -18,6 +17,7 @@ use super::log::Log;
 use super::scan::{self, Damage};
 use super::{ledger, log, open, seal};
 use crate::domain::{FeedId, Policy};
+use crate::engine::folder::{self, Folder};
 
 /// What was found in a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::fault::{Fault, Step};
-use super::folder::private;
 use super::frames::{self, Draft, Part, Recent};
 use super::seal::{self, Found};
+use crate::engine::folder::private;
 use crate::supervise::faults;
 
 /// When the file is this long and somebody reads it, commits go to the database instead.

@@ -15,11 +15,11 @@ use rusqlite::{Connection, ErrorCode, params, params_from_iter};
 
 use super::db::tables;
 use super::fault::sentence;
-use super::folder::private;
 use super::layouts::{self, NEWEST};
 use super::pages::{Found, Kind, Pages};
 use super::values::Value;
 use crate::domain::FeedId;
+use crate::engine::folder::private;
 
 /// How many damaged files are kept beside the database.
 const KEPT: usize = 3;

@@ -24,12 +24,12 @@ use tokio::sync::oneshot;
 
 use super::{EngineError, ReportLimits, Run, Wakes};
 use crate::domain::{FeedId, Millis, Policy, Position};
+use crate::engine::folder::Folder;
 use crate::engine::presence::Attendance;
 use crate::metrics::Metrics;
 use crate::supervise::{Part, Parts};
 use fault::{Fault, Step};
 use feeds::Feeds;
-use folder::Folder;
 use journal::Journal;
 use topics::Topics;
 use txn::Common;
@@ -48,7 +48,7 @@ mod fault;
 mod feed;
 mod feeds;
 pub mod files;
-mod folder;
+
 mod frames;
 mod gifts;
 mod groups;

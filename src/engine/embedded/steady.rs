@@ -13,8 +13,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::folder::private;
 use crate::domain::Millis;
+use crate::engine::folder::private;
 
 /// How far the two clocks may drift apart between two calls. A call may have waited for a few seconds.
 const DRIFT_MS: i64 = 60_000;

@@ -12,6 +12,7 @@ use crate::domain::{
     Ask, Block, BlockScope, Claim, Decision, Defined, Delivery, DropSpec, Fingerprint, Gift, Hook, HookKey,
     HookScope, HookSpec, Outcome, PolicyPatch, Reader, ReviewMode, Reviewed, Start,
 };
+use crate::engine::folder;
 use crate::engine::{
     BlockUser, ClaimDrop, ClaimEntries, DecideReview, DefineDrop, ListDeadDue, ListDrops, PolicyChange,
     Publish, ReadSnapshot, RecordRefund, RetractRow, Revocation, RevokedAt, RunDue, SetPolicy, SwapSource,

@@ -8,10 +8,10 @@ use tokio::sync::oneshot;
 
 use super::fault::{Fault, Step};
 use super::feeds::Feeds;
-use super::folder::Folder;
 use super::topics::Topics;
 use crate::domain::Millis;
 use crate::engine::EngineError;
+use crate::engine::folder::Folder;
 use crate::metrics::Metrics;
 use crate::supervise::{Beat, faults};
 

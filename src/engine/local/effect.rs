@@ -18,12 +18,20 @@ pub enum Effect {
         /// When it expires.
         until: Option<i64>,
     },
-    /// The key holds nothing.
+    /// The key holds nothing that lasts: no string without an expiry, and no collection.
     Deleted {
         /// The key.
         key: Name,
     },
-    /// The key expires then, or never.
+    /// The key holds no string that expires. Strings that expire are written elsewhere than what lasts: what takes one away is
+    /// written there too, and kept for as long as it.
+    Dropped {
+        /// The key.
+        key: Name,
+        /// When the string would have expired.
+        until: i64,
+    },
+    /// The collection of the key expires then, or never.
     Expires {
         /// The key.
         key: Name,
@@ -66,4 +74,34 @@ pub enum Effect {
         /// Its score; never NaN.
         score: Option<f64>,
     },
+}
+
+impl Effect {
+    /// The key that it is about.
+    pub fn key(&self) -> &Name {
+        match self {
+            Effect::String { key, .. }
+            | Effect::Deleted { key }
+            | Effect::Dropped { key, .. }
+            | Effect::Expires { key, .. }
+            | Effect::Field { key, .. }
+            | Effect::Item { key, .. }
+            | Effect::Bounds { key, .. }
+            | Effect::Score { key, .. } => key,
+        }
+    }
+
+    /// About how many bytes it takes in a log.
+    pub fn size(&self) -> usize {
+        let more = match self {
+            Effect::String { value, .. } | Effect::Item { value, .. } => value.len(),
+            Effect::Field { field, value, .. } => field.len() + value.as_ref().map_or(0, |value| value.len()),
+            Effect::Score { member, .. } => member.len(),
+            Effect::Deleted { .. }
+            | Effect::Dropped { .. }
+            | Effect::Expires { .. }
+            | Effect::Bounds { .. } => 0,
+        };
+        self.key().len() + more + 24
+    }
 }

@@ -4,6 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
 
@@ -17,7 +18,16 @@ use super::reply::Reply;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptError(pub String);
 
-/// What a script that ended answers, and what it changed.
+/// A script. Those of one name have one text.
+#[derive(Clone)]
+pub struct ScriptText {
+    /// What it is called.
+    pub name: &'static str,
+    /// All of it.
+    pub text: Arc<str>,
+}
+
+/// What a script or a command answers, and what it changed.
 pub struct ScriptRun {
     /// Its answer.
     pub reply: Reply,
@@ -37,8 +47,8 @@ struct Shared {
 pub struct ScriptHost {
     lua: Lua,
     shared: Rc<Shared>,
-    /// Compiled scripts by their text.
-    compiled: RefCell<HashMap<String, Function>>,
+    /// Compiled scripts by name.
+    compiled: RefCell<HashMap<&'static str, Function>>,
 }
 
 /// What a name that nobody defined is answered, as by Redis.
@@ -92,7 +102,7 @@ impl ScriptHost {
     /// When the script cannot be read, or raises an error; then it has changed nothing.
     pub fn run(
         &self,
-        script: &str,
+        script: &ScriptText,
         keys: &[&[u8]],
         args: &[&[u8]],
         now: i64,
@@ -109,7 +119,14 @@ impl ScriptHost {
         }
     }
 
-    fn run_in_lua(&self, script: &str, keys: &[&[u8]], args: &[&[u8]]) -> mlua::Result<Reply> {
+    /// Runs one command. A refusal is an answer like any other, and has changed nothing.
+    pub fn run_command(&self, words: &[&[u8]], now: i64) -> ScriptRun {
+        let mut changes = Changes::default();
+        let reply = self.shared.space.borrow_mut().execute(words, now, &mut changes);
+        ScriptRun { reply, changes }
+    }
+
+    fn run_in_lua(&self, script: &ScriptText, keys: &[&[u8]], args: &[&[u8]]) -> mlua::Result<Reply> {
         let function = self.compiled(script)?;
         for (name, words) in [("KEYS", keys), ("ARGV", args)] {
             let table = self.lua.create_table_with_capacity(words.len(), 0)?;
@@ -121,12 +138,12 @@ impl ScriptHost {
         reply_of(function.call::<Value>(())?)
     }
 
-    fn compiled(&self, script: &str) -> mlua::Result<Function> {
-        if let Some(function) = self.compiled.borrow().get(script) {
+    fn compiled(&self, script: &ScriptText) -> mlua::Result<Function> {
+        if let Some(function) = self.compiled.borrow().get(script.name) {
             return Ok(function.clone());
         }
-        let function = self.lua.load(script).set_name("@user_script").into_function()?;
-        self.compiled.borrow_mut().insert(script.to_owned(), function.clone());
+        let function = self.lua.load(&*script.text).set_name("@user_script").into_function()?;
+        self.compiled.borrow_mut().insert(script.name, function.clone());
         Ok(function)
     }
 }
@@ -234,9 +251,15 @@ mod tests {
         ScriptHost::new(Keyspace::default()).unwrap()
     }
 
-    fn run(host: &ScriptHost, script: &str, args: &[&str]) -> Result<Reply, String> {
+    fn text(script: &'static str) -> ScriptText {
+        ScriptText { name: script, text: script.into() }
+    }
+
+    fn run(host: &ScriptHost, script: &'static str, args: &[&str]) -> Result<Reply, String> {
         let args: Vec<&[u8]> = args.iter().map(|arg| arg.as_bytes()).collect();
-        host.run(script, &[b"k"], &args, 1_800_000_000_123).map(|run| run.reply).map_err(|error| error.0)
+        host.run(&text(script), &[b"k"], &args, 1_800_000_000_123)
+            .map(|run| run.reply)
+            .map_err(|error| error.0)
     }
 
     #[test]
@@ -281,7 +304,7 @@ mod tests {
             assert!(error.contains(part), "{script}: {error}");
             assert_eq!(host.with_space(|space| space.dump()), before, "{script}");
         }
-        let quiet = host.run("return 1", &[], &[], 0).unwrap();
+        let quiet = host.run(&text("return 1"), &[], &[], 0).unwrap();
         assert!(quiet.changes.messages.is_empty() && quiet.changes.effects.is_empty());
     }
 }

@@ -19,7 +19,12 @@ pub struct Keyspace {
     collections: HashMap<Name, StoredCollection>,
     /// The names of collections with their places, in the order in which they are walked.
     walk: BTreeSet<(u64, Name)>,
+    /// Keys by the [`SPAN`] in which they may be collected. A key that was written again stands in several.
+    expiring: BTreeMap<i64, Vec<Name>>,
 }
+
+/// Milliseconds in which keys expire that are collected together.
+const SPAN: i64 = 60_000;
 
 fn is_over(until: Option<i64>, now: i64) -> bool {
     until.is_some_and(|until| until <= now)
@@ -80,22 +85,40 @@ impl Keyspace {
             self.delete(key, changes);
         }
         let key: Name = key.into();
-        changes.effects.push(Effect::String { key: key.clone(), value: value.clone(), until });
-        let before = self.strings.insert(key.clone(), StoredString { value, until });
+        let before = self.strings.insert(key.clone(), StoredString { value: value.clone(), until });
+        // What lasts and what expires are written in two places: what there is in the other one goes.
+        match (before.as_ref().map(|it| it.until), until) {
+            (Some(Some(was)), None) => changes.effects.push(Effect::Dropped { key: key.clone(), until: was }),
+            (Some(None), Some(_)) => changes.effects.push(Effect::Deleted { key: key.clone() }),
+            _ => {}
+        }
+        self.note_expiry(&key, until);
+        changes.effects.push(Effect::String { key: key.clone(), value, until });
         changes.undo.push(Undo::String { key, before });
+    }
+
+    /// Has the key looked at by [`Keyspace::collect_garbage`] when this time is over.
+    fn note_expiry(&mut self, key: &Name, until: Option<i64>) {
+        if let Some(until) = until {
+            self.expiring.entry(until.div_euclid(SPAN)).or_default().push(key.clone());
+        }
     }
 
     /// Takes away what the key holds, expired or not. True when it held something.
     pub(super) fn delete(&mut self, key: &[u8], changes: &mut Changes) -> bool {
         let name: Name = key.into();
         if let Some(before) = self.strings.remove(key) {
-            changes.undo.push(Undo::String { key: name.clone(), before: Some(before) });
+            changes.effects.push(match before.until {
+                Some(until) => Effect::Dropped { key: name.clone(), until },
+                None => Effect::Deleted { key: name.clone() },
+            });
+            changes.undo.push(Undo::String { key: name, before: Some(before) });
         } else if let Some(before) = self.take_collection(key) {
-            changes.undo.push(Undo::Collection { key: name.clone(), before: Some(before) });
+            changes.effects.push(Effect::Deleted { key: name.clone() });
+            changes.undo.push(Undo::Collection { key: name, before: Some(before) });
         } else {
             return false;
         }
-        changes.effects.push(Effect::Deleted { key: name });
         true
     }
 
@@ -108,26 +131,42 @@ impl Keyspace {
         }
     }
 
-    /// Deletes up to `most` keys that have expired, and returns how many. Looks at every key.
+    /// Looks at up to `most` keys that expired a while ago, takes out those that were not written again, and returns how many. Strings go without a word to `changes`:
+    /// whoever reads them back leaves out what has expired.
     pub fn collect_garbage(&mut self, now: i64, most: usize, changes: &mut Changes) -> usize {
-        let strings =
-            self.strings.iter().filter(|(_, it)| is_over(it.until, now)).map(|(key, _)| key.clone());
-        let collections =
-            self.collections.iter().filter(|(_, it)| is_over(it.until, now)).map(|(key, _)| key.clone());
-        let gone: Vec<Name> = strings.chain(collections).take(most).collect();
-        gone.iter().for_each(|key| _ = self.delete(key, changes));
-        gone.len()
+        let (mut gone, mut looked) = (0, 0);
+        while looked < most
+            && let Some(mut span) = self.expiring.first_entry()
+            && *span.key() < now.div_euclid(SPAN)
+        {
+            let keys = span.get_mut();
+            let some = keys.split_off(keys.len().saturating_sub(most - looked));
+            looked += some.len();
+            if keys.is_empty() {
+                span.remove();
+            }
+            for key in some {
+                if self.strings.get(&key).is_some_and(|it| is_over(it.until, now)) {
+                    self.strings.remove(&key);
+                    gone += 1;
+                } else if self.collections.get(&key).is_some_and(|it| is_over(it.until, now)) {
+                    gone += usize::from(self.delete(&key, changes));
+                }
+            }
+        }
+        gone
     }
 
     /// Sets when a key expires that holds something.
     pub(super) fn expire(&mut self, key: &[u8], until: Option<i64>, changes: &mut Changes) {
-        let place = match self.strings.get_mut(key) {
-            Some(held) => Some(&mut held.until),
-            None => self.collections.get_mut(key).map(|held| &mut held.until),
-        };
-        let Some(place) = place else { return };
-        let before = std::mem::replace(place, until);
+        if let Some(held) = self.strings.get(key) {
+            let value = held.value.clone();
+            return self.set_string(key, value, until, changes);
+        }
+        let Some(held) = self.collections.get_mut(key) else { return };
+        let before = std::mem::replace(&mut held.until, until);
         let key: Name = key.into();
+        self.note_expiry(&key, until);
         changes.undo.push(Undo::Expires { key: key.clone(), before });
         changes.effects.push(Effect::Expires { key, until });
     }
@@ -167,14 +206,16 @@ impl Keyspace {
 
     fn undo_step(&mut self, step: Undo) {
         match step {
-            Undo::String { key, before: Some(before) } => _ = self.strings.insert(key, before),
+            Undo::String { key, before: Some(before) } => {
+                self.note_expiry(&key, before.until);
+                self.strings.insert(key, before);
+            }
             Undo::String { key, before: None } => _ = self.strings.remove(&key),
             Undo::Collection { key, before: Some(before) } => self.put_collection(key, before),
             Undo::Collection { key, before: None } => _ = self.take_collection(&key),
             Undo::Expires { key, before } => {
-                if let Some(held) = self.strings.get_mut(&key) {
-                    held.until = before;
-                } else if let Some(held) = self.collections.get_mut(&key) {
+                self.note_expiry(&key, before);
+                if let Some(held) = self.collections.get_mut(&key) {
                     held.until = before;
                 }
             }
@@ -219,16 +260,23 @@ impl Keyspace {
         match effect {
             Effect::String { key, value, until } => {
                 self.take_collection(key);
+                self.note_expiry(key, *until);
                 self.strings.insert(key.clone(), StoredString { value: value.clone(), until: *until });
             }
             Effect::Deleted { key } => {
-                self.strings.remove(key);
+                if self.strings.get(key).is_some_and(|it| it.until.is_none()) {
+                    self.strings.remove(key);
+                }
                 self.take_collection(key);
             }
+            Effect::Dropped { key, .. } => {
+                if self.strings.get(key).is_some_and(|it| it.until.is_some()) {
+                    self.strings.remove(key);
+                }
+            }
             Effect::Expires { key, until } => {
-                if let Some(held) = self.strings.get_mut(key) {
-                    held.until = *until;
-                } else if let Some(held) = self.collections.get_mut(key) {
+                self.note_expiry(key, *until);
+                if let Some(held) = self.collections.get_mut(key) {
                     held.until = *until;
                 }
             }
@@ -290,6 +338,17 @@ impl Keyspace {
         }
         let made = || StoredCollection { value: make(), until: None };
         &mut self.collections.entry(key.clone()).or_insert_with(made).value
+    }
+
+    /// Takes over what another one has; of keys that both have, its own goes.
+    pub(super) fn merge(&mut self, other: Keyspace) {
+        let Keyspace { strings, collections, walk, expiring } = other;
+        self.strings.extend(strings);
+        self.collections.extend(collections);
+        self.walk.extend(walk);
+        for (span, keys) in expiring {
+            self.expiring.entry(span).or_default().extend(keys);
+        }
     }
 
     /// Every key with its content and its expiry, in one form for all kinds: for tests that compare stores.

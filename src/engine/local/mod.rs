@@ -7,22 +7,35 @@
 
 pub mod changes;
 pub mod command;
+mod disk;
 pub mod effect;
+mod events;
 pub mod fields;
+mod frame;
+mod group;
 pub mod hashes;
 pub mod host;
 pub mod keyspace;
 pub mod lists;
+mod moving;
 pub mod numbers;
+mod owner;
 mod packing;
 pub mod ranked;
 pub mod reply;
+mod store;
 pub mod stored;
 pub mod strings;
+mod tables;
+mod worker;
 pub mod zsets;
 
 pub use changes::Changes;
 pub use effect::Effect;
-pub use host::{ScriptError, ScriptHost, ScriptRun};
+pub use events::Told;
+pub use group::{Answer, Refusal};
+pub use host::{ScriptError, ScriptHost, ScriptRun, ScriptText};
 pub use keyspace::Keyspace;
+pub use owner::{Owner, Owners};
 pub use reply::Reply;
+pub use store::{LocalOptions, LocalStore};

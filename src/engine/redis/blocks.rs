@@ -124,7 +124,7 @@ impl BlockBook {
             BlockScope::Feed(_) => self.runner.options.call_timeout,
             BlockScope::All => self.runner.part_patience(),
         };
-        let found = self.runner.topology.command(&key, redis::cmd("MGET").arg(&key), within).await?;
+        let found = self.runner.place.command(&key, redis::cmd("MGET").arg(&key), within).await?;
         let texts: Vec<Option<String>> = redis::from_redis_value(found).map_err(|_| Garbled("blocks"))?;
         let text = texts.into_iter().next().flatten().unwrap_or_default();
         let blocks: Option<HashMap<String, Block>> = text.lines().map(read_line).collect();

@@ -1,8 +1,9 @@
 //! The engine: its parts, how it is opened, asked how it is, and closed.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError, broadcast};
 
 use super::blocks::BlockBook;
 use super::counting::Totals;
@@ -10,7 +11,7 @@ use super::drops::DropStock;
 use super::due::index::DueIndex;
 use super::due::queue::DueQueue;
 use super::feeds::Feeds;
-use super::keys::{Division, Keys};
+use super::keys::{self, Division, Keys};
 use super::known::Known;
 use super::net::address::Kind;
 use super::net::connection::Making;
@@ -23,6 +24,7 @@ use super::net::slots::slot_of_tag;
 use super::net::topics::Topics;
 use super::net::topology::Topology;
 use super::options::RedisOptions;
+use super::place::{self, Local, Place};
 use super::rehoming::{Rehoming, keep_rehoming};
 use super::reports::attach::Attaching;
 use super::reports::groups::Groups;
@@ -39,6 +41,7 @@ use super::turns::wakes;
 use super::viewers::Viewers;
 use super::walks::Walks;
 use crate::domain::{FeedId, Millis, Position};
+use crate::engine::local::{LocalOptions, LocalStore};
 use crate::engine::{EngineError, Run, Scope, Shards, Wakes};
 use crate::supervise::Part;
 
@@ -85,11 +88,7 @@ impl RedisEngine {
         let dial = Dial::new(&options).map_err(EngineError::Open)?;
         let by_slot = matches!(dial.target.kind, Kind::Cluster(_));
         let keys = Keys::new(&options.prefix, division(&dial, &options)).map_err(EngineError::Open)?;
-        let known = Arc::new(Known::default());
-        let topics = Arc::new(Topics::new(known.clone()));
-        let (due_wakes, job_wakes, revocation_wakes) = (wakes(), wakes(), wakes());
-        topics.want_wakes(keys.hooks_wake(), job_wakes.clone());
-        topics.want_wakes(keys.revoked_wake(), revocation_wakes.clone());
+        let begun = Begun::new(keys);
         let fence = (options.wait_replicas > 0)
             .then_some(FenceRule { replicas: options.wait_replicas, within: options.wait });
         let eviction = Eviction::new(options.metrics.clone(), options.feed_idle_ttl_ms > 0);
@@ -97,13 +96,13 @@ impl RedisEngine {
             connection: Making {
                 dial,
                 call_timeout: options.call_timeout,
-                channel: keys.hello(),
+                channel: begun.keys.hello(),
                 lost,
                 metrics: options.metrics.clone(),
                 eviction: eviction.clone(),
                 parts: options.parts.clone(),
             },
-            topics: topics.clone(),
+            topics: begun.topics.clone(),
             layout,
             fence,
             prefix: options.prefix.clone(),
@@ -111,15 +110,94 @@ impl RedisEngine {
             by_slot,
         };
         let topology = Topology::open(making).await.map_err(EngineError::Open)?;
-        let runner = Arc::new(Runner::new(options, keys, topology, known));
+        let moves = by_slot.then(|| topology.moves());
+        let engine = begun.finish(options, Place::Net(topology), eviction).await;
+        if let Some(moves) = moves {
+            let kept = keep_rehoming(Arc::downgrade(&engine._rehoming), moves);
+            tokio::spawn(engine.runner.options.parts.clone().vital_task(Part::RedisCommands, kept));
+        }
+        Ok(engine)
+    }
+
+    /// Opens the store of this folder in the process, whose scripts and keys are the same. Of `options` what is about servers
+    /// and connections is not used.
+    pub async fn open_local(
+        options: RedisOptions,
+        data_dir: PathBuf,
+    ) -> Result<Arc<RedisEngine>, EngineError> {
+        // Its keys need no prefix, and its calls are those of one clock.
+        let options =
+            RedisOptions { prefix: String::new(), store_clock: false, feed_idle_ttl_ms: 0, ..options };
+        let keys = Keys::new("", Division::ByName(options.due_parts)).map_err(EngineError::Open)?;
+        let begun = Begun::new(keys);
+        let topics = begun.topics.clone();
+        let told = move |channel: &[u8], message: &[u8]| {
+            if let Ok(channel) = std::str::from_utf8(channel) {
+                topics.tell(place::CONNECTION, channel, message);
+            }
+        };
+        let local = LocalOptions {
+            metrics: options.metrics.clone(),
+            parts: options.parts.clone(),
+            ..LocalOptions::new(data_dir, keys::owner, Arc::new(told))
+        };
+        // Reading the data back takes a while and blocks.
+        let opened = tokio::task::spawn_blocking(move || LocalStore::open(local)).await;
+        let store = opened.map_err(|e| EngineError::Open(e.to_string()))?.map_err(EngineError::Open)?;
+        let place = Place::Local(Arc::new(Local::new(store, begun.topics.clone())));
+        let eviction = Eviction::new(options.metrics.clone(), false);
+        Ok(begun.finish(options, place, eviction).await)
+    }
+
+    /// True when the store is in this process.
+    pub fn is_local(&self) -> bool {
+        matches!(*self.runner.place, Place::Local(_))
+    }
+
+    /// A place for a call that is about no feed alone.
+    fn permit(&self) -> Result<Permit<'_>, EngineError> {
+        match self.calls.try_acquire() {
+            Ok(call) => Ok(Permit { _call: call, _at_the_shard: None }),
+            Err(TryAcquireError::NoPermits) => Err(EngineError::Overloaded("queue of calls to Redis")),
+            Err(TryAcquireError::Closed) => Err(EngineError::Unavailable(CLOSED.into())),
+        }
+    }
+
+    /// A place for a call about this feed: those of a shard that is slow are taken from nobody else.
+    fn permit_for(&self, feed: &FeedId) -> Result<Permit<'_>, EngineError> {
+        let permit = self.permit()?;
+        let place = self.runner.place.permit(slot_of_tag(feed.as_str()))?;
+        Ok(Permit { _at_the_shard: Some(place), ..permit })
+    }
+}
+
+/// What an engine has before the place is there where its scripts run.
+struct Begun {
+    keys: Keys,
+    known: Arc<Known>,
+    topics: Arc<Topics>,
+    due_wakes: broadcast::Sender<u64>,
+    job_wakes: broadcast::Sender<u64>,
+    revocation_wakes: broadcast::Sender<u64>,
+}
+
+impl Begun {
+    fn new(keys: Keys) -> Begun {
+        let known = Arc::new(Known::default());
+        let topics = Arc::new(Topics::new(known.clone()));
+        let (due_wakes, job_wakes, revocation_wakes) = (wakes(), wakes(), wakes());
+        topics.want_wakes(keys.hooks_wake(), job_wakes.clone());
+        topics.want_wakes(keys.revoked_wake(), revocation_wakes.clone());
+        Begun { keys, known, topics, due_wakes, job_wakes, revocation_wakes }
+    }
+
+    async fn finish(self, options: RedisOptions, place: Place, eviction: Eviction) -> Arc<RedisEngine> {
+        let Begun { keys, known, topics, due_wakes, job_wakes, revocation_wakes } = self;
+        let runner = Arc::new(Runner::new(options, keys, Arc::new(place), known));
         let due = Arc::new(DueIndex::new(runner.clone(), topics.clone(), due_wakes));
         let index = Arc::new(JobIndex::new(runner.clone(), topics.clone(), job_wakes));
         let rehoming = Rehoming { runner: runner.clone(), due: due.clone(), jobs: index.clone() };
         let rehoming = Arc::new(rehoming);
-        if by_slot {
-            let kept = keep_rehoming(Arc::downgrade(&rehoming), runner.topology.moves());
-            tokio::spawn(runner.options.parts.clone().vital_task(Part::RedisCommands, kept));
-        }
         let attaching = Arc::new(Attaching::new(runner.clone(), index.clone()));
         let rounds = Arc::new(Rounds {
             runner: runner.clone(),
@@ -137,7 +215,7 @@ impl RedisEngine {
         }
         let webhooks = Arc::new(Webhooks { runner: runner.clone(), attaching, groups: groups.clone() });
         let feeds = Arc::new(Feeds::new(rounds.clone(), topics, blocks.clone()));
-        Ok(Arc::new(RedisEngine {
+        Arc::new(RedisEngine {
             walks: Walks { runner: runner.clone(), feeds: feeds.clone() },
             feeds,
             queue: DueQueue {
@@ -157,23 +235,7 @@ impl RedisEngine {
             eviction,
             runner,
             calls: Semaphore::new(CALLS),
-        }))
-    }
-
-    /// A place for a call that is about no feed alone.
-    fn permit(&self) -> Result<Permit<'_>, EngineError> {
-        match self.calls.try_acquire() {
-            Ok(call) => Ok(Permit { _call: call, _at_the_shard: None }),
-            Err(TryAcquireError::NoPermits) => Err(EngineError::Overloaded("queue of calls to Redis")),
-            Err(TryAcquireError::Closed) => Err(EngineError::Unavailable(CLOSED.into())),
-        }
-    }
-
-    /// A place for a call about this feed: those of a shard that is slow are taken from nobody else.
-    fn permit_for(&self, feed: &FeedId) -> Result<Permit<'_>, EngineError> {
-        let permit = self.permit()?;
-        let place = self.runner.topology.permit(slot_of_tag(feed.as_str()))?;
-        Ok(Permit { _at_the_shard: Some(place), ..permit })
+        })
     }
 }
 
@@ -189,20 +251,20 @@ impl RedisEngine {
 
     /// See [`crate::engine::ProbeStore`].
     pub(super) async fn probe(&self) -> Result<Shards, EngineError> {
-        let probes = self.runner.topology.probe_all().await;
+        let probes = self.runner.place.probe_all().await;
         let down = probes.iter().filter(|probe| probe.is_err()).count();
         let shards = Shards { up: probes.len() - down, down };
         let fault = probes.into_iter().find_map(Result::err);
         match fault {
             Some(fault) if shards.up == 0 || self.runner.options.ready_when_all => Err(fault.into()),
-            None if shards.up == 0 => Err(self.runner.topology.why_empty().into()),
+            None if shards.up == 0 => Err(self.runner.place.why_empty().into()),
             _ => Ok(shards),
         }
     }
 
     /// See [`crate::engine::ProbeFeed`].
     pub(super) async fn probe_feed(&self, feed: &FeedId) -> Result<(), EngineError> {
-        Ok(self.runner.topology.probe_slot(slot_of_tag(feed.as_str())).await?)
+        Ok(self.runner.place.probe_slot(slot_of_tag(feed.as_str())).await?)
     }
 
     /// Finishes what is under way and lets the connections go.
@@ -211,7 +273,7 @@ impl RedisEngine {
         let all = self.calls.acquire_many(CALLS as u32);
         let _ = tokio::time::timeout(self.runner.options.call_timeout, all).await;
         self.calls.close();
-        self.runner.topology.close();
+        self.runner.place.close().await;
         self.feeds.close();
         Ok(())
     }

@@ -208,7 +208,7 @@ impl Feeds {
                 (slot_of_tag(feed.as_str()), command)
             });
             let asks: Vec<_> = asks.collect();
-            let replies = self.runner.topology.commands(&asks, self.runner.part_patience()).await;
+            let replies = self.runner.place.commands(&asks, self.runner.part_patience()).await;
             heads.extend(replies.into_iter().map(|reply| Ok(read_head(reply?)?)));
         }
         heads
@@ -224,7 +224,7 @@ impl Feeds {
         let channel = self.runner.keys.live(feed);
         let (reply, answer) = oneshot::channel();
         if self.topics.want_feed(feed, &channel, reply) {
-            self.runner.topology.listen(slot_of_tag(feed.as_str()))?;
+            self.runner.place.listen(slot_of_tag(feed.as_str()))?;
         }
         match timeout(PATIENCE, answer).await {
             Ok(answer) => answer.unwrap_or_else(|_| Err(Fault::stay(CLOSED))),

@@ -3,6 +3,7 @@
 
 use super::net::slots::{SLOTS, slot_of_tag, tag_of_slot};
 use crate::domain::{DropId, FeedId, Gift, GiftId, Reader, row};
+use crate::engine::local::Owner;
 
 /// How what is about several feeds is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -250,7 +251,7 @@ impl Keys {
 
     /// There while a node lives. One slot for all of them, so that they are asked for together.
     pub(super) fn node(&self, node: &str) -> String {
-        format!("{}{{presence}}:{node}", self.prefix)
+        format!("{}{{presence}}:node:{node}", self.prefix)
     }
 
     /// What overlays were told to do.
@@ -358,6 +359,29 @@ impl Keys {
     /// A channel that this process may publish on and nobody listens to.
     pub(super) fn hello(&self) -> String {
         format!("{}{{probe}}:hello", self.prefix)
+    }
+}
+
+/// Whose a key is that [`Keys`] spelled, whatever its prefix. A feed may have the name of an index: what follows it decides.
+pub(super) fn owner(key: &[u8]) -> Owner<'_> {
+    let tagged = || {
+        let begin = key.iter().position(|byte| *byte == b'{')? + 1;
+        let end = begin + key.get(begin..)?.iter().position(|byte| *byte == b'}')?;
+        Some((key.get(begin..end)?, key.get(end + 2..)?))
+    };
+    let Some((tag, what)) = tagged() else { return Owner::Shared(b"") };
+    match (tag, what) {
+        (_, b"watching" | b"overlays") => Owner::Fleeting,
+        (b"presence", node) if node.starts_with(b"node:") => Owner::Fleeting,
+        (b"blocks", b"all" | b"walks")
+        | (b"hooks", b"all" | b"version" | b"feeds" | b"letters")
+        | (b"reports", b"groups")
+        | (b"viewers", b"revoked" | b"revoked_order" | b"revoked_ends" | b"revoked_head") => {
+            Owner::Shared(tag)
+        }
+        // No feed's name has a colon in it.
+        (tag, _) if tag.contains(&b':') => Owner::Shared(tag),
+        _ => Owner::Feed(tag),
     }
 }
 

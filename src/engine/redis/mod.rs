@@ -20,6 +20,7 @@ mod moderation;
 mod net;
 mod operations;
 mod options;
+mod place;
 mod presence;
 mod rehoming;
 mod reports;

@@ -36,13 +36,13 @@ impl Feeds {
                     }
                 }
             }
-            let replies = self.runner.topology.commands(&asks, self.runner.part_patience()).await;
+            let replies = self.runner.place.commands(&asks, self.runner.part_patience()).await;
             missed = missed.or(replies.into_iter().find_map(Result::err));
         }
         // Last: a count that is there without its node is nobody's, and may be taken out before.
         let key = self.runner.keys.node(node);
         let lease = asking("SET", &[&key, "1", "PX", &NODE_LEASE_MS.to_string(), "GET"]);
-        let before = self.runner.topology.command(&key, &lease, self.runner.part_patience()).await?;
+        let before = self.runner.place.command(&key, &lease, self.runner.part_patience()).await?;
         match missed {
             Some(fault) => Err(fault),
             None => Ok(before != Value::Nil),
@@ -65,7 +65,7 @@ impl Feeds {
             feeds.iter().flat_map(|feed| [keys.watching(feed), keys.overlays(feed)]).collect();
         let asks: Vec<(u16, Cmd)> =
             hashes.iter().map(|key| (slot_of_key(key), asking("HGETALL", &[key]))).collect();
-        let replies = self.runner.topology.commands(&asks, self.runner.part_patience()).await;
+        let replies = self.runner.place.commands(&asks, self.runner.part_patience()).await;
         let mut counts: Vec<HashMap<String, u64>> = Vec::with_capacity(hashes.len());
         for reply in replies {
             match reply {
@@ -86,7 +86,7 @@ impl Feeds {
         }
         if !gone.is_empty() {
             // Whoever asks next meets them again.
-            let _ = self.runner.topology.commands(&gone, self.runner.part_patience()).await;
+            let _ = self.runner.place.commands(&gone, self.runner.part_patience()).await;
         }
         let here = |counts: &HashMap<String, u64>| -> (u64, u64) {
             let here = counts.iter().filter(|(node, count)| alive.contains(*node) && **count > 0);
@@ -109,7 +109,7 @@ impl Feeds {
             leases.arg(self.runner.keys.node(node));
         }
         let slot = slot_of_key(&self.runner.keys.node(first));
-        let reply = self.runner.topology.commands(&[(slot, leases)], self.runner.part_patience()).await;
+        let reply = self.runner.place.commands(&[(slot, leases)], self.runner.part_patience()).await;
         let Some(Ok(reply)) = reply.into_iter().next() else {
             // The shard that knows who lives is away, which is no reason to hide the feeds of others.
             return Ok(nodes.into_iter().collect());

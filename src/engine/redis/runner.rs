@@ -10,8 +10,8 @@ use super::keys::{Keys, Part, Shared};
 use super::known::{Known, Mark, epoch_after};
 use super::net::faults::Fault;
 use super::net::slots::slot_of_tag;
-use super::net::topology::Topology;
 use super::options::RedisOptions;
+use super::place::Place;
 use super::scripts::{Call, Script};
 use super::tags::random;
 use super::wire::{self, Garbled};
@@ -21,7 +21,7 @@ use crate::domain::{FeedId, Millis, Policy};
 pub(super) struct Runner {
     pub options: RedisOptions,
     pub keys: Keys,
-    pub topology: Arc<Topology>,
+    pub place: Arc<Place>,
     pub known: Arc<Known>,
     pub damaged: Damaged,
     /// The default policy as the scripts read it.
@@ -53,9 +53,9 @@ impl Reply {
 }
 
 impl Runner {
-    pub fn new(options: RedisOptions, keys: Keys, topology: Arc<Topology>, known: Arc<Known>) -> Runner {
+    pub fn new(options: RedisOptions, keys: Keys, place: Arc<Place>, known: Arc<Known>) -> Runner {
         let damaged = Damaged::new(options.metrics.clone());
-        Runner { defaults: wire::policy(&options.defaults), options, keys, topology, known, damaged }
+        Runner { defaults: wire::policy(&options.defaults), options, keys, place, known, damaged }
     }
 
     /// The caller's time, unless the store's own counts.
@@ -74,7 +74,7 @@ impl Runner {
 
     /// How long one part of what has several may take: where another may be away, the rest does not wait for it.
     pub fn part_patience(&self) -> Duration {
-        match self.topology.is_cluster() {
+        match self.place.is_cluster() {
             true => self.options.call_timeout.min(Duration::from_millis(500)),
             false => self.options.call_timeout,
         }
@@ -82,7 +82,7 @@ impl Runner {
 
     /// The part of an index that has this feed. In a cluster it is on the feed's own shard.
     pub fn part_of(&self, what: Shared, feed: &FeedId) -> Part {
-        let home = || Part::Slot(self.topology.home(slot_of_tag(feed.as_str())));
+        let home = || Part::Slot(self.place.home(slot_of_tag(feed.as_str())));
         self.keys.named_part(what, feed).unwrap_or_else(home)
     }
 
@@ -90,7 +90,7 @@ impl Runner {
     pub fn parts(&self, what: Shared) -> Vec<Part> {
         match self.keys.named_parts(what) {
             Some(parts) => (0..parts).map(Part::Named).collect(),
-            None => self.topology.homes().into_iter().map(Part::Slot).collect(),
+            None => self.place.homes().into_iter().map(Part::Slot).collect(),
         }
     }
 
@@ -161,13 +161,13 @@ impl Runner {
 
     /// [`Runner::run`], within this time.
     pub async fn run_within<T: FromRedisValue>(&self, call: &Call, within: Duration) -> Result<T, Fault> {
-        let value = self.topology.script(call, within).await?;
+        let value = self.place.script(call, within).await?;
         redis::from_redis_value(value).map_err(|_| Garbled("a reply").into())
     }
 
     /// Runs one command about this key.
     pub async fn get<T: FromRedisValue>(&self, key: &str, command: &Cmd) -> Result<T, Fault> {
-        let value = self.topology.command(key, command, self.options.call_timeout).await?;
+        let value = self.place.command(key, command, self.options.call_timeout).await?;
         redis::from_redis_value(value).map_err(|_| Garbled("a reply").into())
     }
 

@@ -113,7 +113,7 @@ impl TurnIndex {
             let slot = slot_of_key(&channel);
             self.topics.want_wakes(channel, self.wakes.clone());
             // Without a connection now it is asked for with the next one.
-            let _ = self.runner.topology.listen(slot);
+            let _ = self.runner.place.listen(slot);
         }
     }
 
@@ -156,7 +156,7 @@ impl TurnIndex {
     pub(super) async fn claim<T>(&self, over: &[Over], how: Claim<T>) -> Result<Turns<T>, Fault> {
         let own = self.runner.parts(self.what);
         if own.is_empty() {
-            return Err(self.runner.topology.why_empty());
+            return Err(self.runner.place.why_empty());
         }
         let round = self.round.fetch_add(1, Ordering::Relaxed);
         let mut looks: Vec<(Part, Vec<Return<'_>>, usize)> = own

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::feeds::Feeds;
 use super::net::faults::{Fault, FaultKind};
-use super::net::store::Shards;
+use super::place::Shards;
 use super::runner::Runner;
 use super::scripts;
 use super::wire::Garbled;
@@ -90,7 +90,7 @@ impl Walks {
             return Ok(Walk::default());
         };
         let places_text = text.split_once(' ').ok_or(Garbled("a walk"))?.1;
-        let shards = self.runner.topology.shards();
+        let shards = self.runner.place.shards();
         if shards.count() == 0 {
             return Err(Fault::stay("no shard of Redis is known"));
         }

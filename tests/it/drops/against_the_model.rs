@@ -27,6 +27,13 @@ async fn drops_of_the_embedded_engine_do_what_the_model_does() {
 }
 
 #[tokio::test]
+async fn drops_of_the_local_store_do_what_the_model_does() {
+    for seed in seeds(300..310) {
+        compare(Store::local(), seed).await;
+    }
+}
+
+#[tokio::test]
 async fn drops_of_the_redis_engine_do_what_the_model_does() {
     for seed in seeds(200..210) {
         compare(Store::redis(), seed).await;

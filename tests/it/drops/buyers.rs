@@ -76,6 +76,12 @@ async fn ten_thousand_buyers_get_a_hundred_units_on_the_embedded_engine() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_buyers_get_a_hundred_units_on_the_local_store() {
+    let store = Store::local();
+    a_hundred_units_for_ten_thousand_buyers(vec![store.open().await]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_buyers_get_a_hundred_units_on_two_nodes_of_redis() {
     let store = Store::redis();
     a_hundred_units_for_ten_thousand_buyers(vec![store.open().await, store.open().await]).await;
@@ -140,6 +146,12 @@ async fn who_removes_a_hold_wins(engines: Vec<Engine>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_removes_a_hold_wins_on_the_embedded_engine() {
     let store = Store::embedded();
+    who_removes_a_hold_wins(vec![store.open().await]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_removes_a_hold_wins_on_the_local_store() {
+    let store = Store::local();
     who_removes_a_hold_wins(vec![store.open().await]).await;
 }
 

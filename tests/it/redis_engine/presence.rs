@@ -24,7 +24,7 @@ async fn a_node_whose_lease_is_over_does_not_count_and_is_told_when_it_comes_bac
     let (t, mut connection, prefix) = on_redis().await;
     t.engine.run(ReportPresence { node: "a".into(), counts: vec![(t.feed.clone(), A)] }).await.unwrap();
     t.engine.run(ReportPresence { node: "b".into(), counts: vec![(t.feed.clone(), B)] }).await.unwrap();
-    let lease = format!("{prefix}{{presence}}:a");
+    let lease = format!("{prefix}{{presence}}:node:a");
     let left: i64 = redis::cmd("PTTL").arg(&lease).query(&mut connection).unwrap();
     assert!((1..=12_000).contains(&left), "a node that dies is gone within 15 s: {left}");
     // As if it had died and its time were over.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::support::dice::{Dice, seeds};
 use tipcast::domain::{Show, row};
-use tipcast::engine::local::{Changes, Keyspace, Reply, ScriptHost};
+use tipcast::engine::local::{Changes, Keyspace, Reply, ScriptHost, ScriptText};
 use tipcast::engine::record::{entry_extra, push_body, push_gift};
 use tipcast::engine::redis::scripts;
 
@@ -167,7 +167,7 @@ fn spelled_out(reply: &[String], wanted: &[String], gifts: usize) {
 /// The same script in this process, on data of its own.
 struct InProcess {
     host: ScriptHost,
-    source: String,
+    source: ScriptText,
 }
 
 impl InProcess {
@@ -243,7 +243,10 @@ fn the_usual_way_writes_what_the_general_way_writes_also_in_this_process() {
         run(&server, &["FLUSHALL"]);
         let local = InProcess {
             host: ScriptHost::new(Keyspace::default()).unwrap(),
-            source: with_listed_messages(&scripts::PUBLISH.source()),
+            source: ScriptText {
+                name: "feed_publish",
+                text: with_listed_messages(&scripts::PUBLISH.source()).into(),
+            },
         };
         let command = |side: &Side, words: &[&str]| {
             if side.prefix == "a:" {

@@ -56,6 +56,8 @@ pub enum Store {
     Model(Arc<Model>),
     /// A folder.
     Embedded(TempDir),
+    /// A folder of the store that runs the scripts in this process.
+    Local(TempDir),
     /// A corner of a Redis.
     Redis(Corner),
     /// A corner of a cluster: what keys begin with.
@@ -71,6 +73,11 @@ impl Store {
     /// An empty folder.
     pub fn embedded() -> Store {
         Store::Embedded(in_memory())
+    }
+
+    /// An empty folder for the store in this process.
+    pub fn local() -> Store {
+        Store::Local(in_memory())
     }
 
     /// A corner of the shared Redis.
@@ -127,6 +134,10 @@ impl Store {
                 let options =
                     EmbeddedOptions { defaults, reports, steady_for, ..EmbeddedOptions::new(dir.path()) };
                 Engine::embedded(options).unwrap()
+            }
+            Store::Local(dir) => {
+                let options = RedisOptions { defaults, reports, ..RedisOptions::new("") };
+                Engine::local(options, dir.path().to_owned()).await.unwrap()
             }
             Store::Redis(Corner { server, prefix }) => redis(server.url(), prefix, defaults, reports).await,
             Store::Cluster(cluster, prefix) => redis(cluster.url(), prefix, defaults, reports).await,

@@ -29,8 +29,15 @@ async fn the_embedded_engine_counts_what_a_recount_of_the_ledger_gives() {
 }
 
 #[tokio::test]
+async fn the_local_store_counts_what_a_recount_of_the_ledger_gives() {
+    for seed in seeds(how_many(40_000)) {
+        play(Store::local(), seed).await;
+    }
+}
+
+#[tokio::test]
 async fn the_redis_engine_counts_what_a_recount_of_the_ledger_gives() {
-    for seed in seeds(how_many(10_000)) {
+    for seed in seeds(how_many(30_000)) {
         play(Store::redis(), seed).await;
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::EmbeddedEngine;
 use super::super::feeds::Feeds;
-use super::super::folder::Folder;
+use crate::engine::folder::Folder;
 use crate::engine::{EngineError, ProbeFeed, ProbeStore, Run, Shards};
 
 impl Run<EmbeddedEngine> for ProbeStore {

@@ -131,6 +131,14 @@ pub struct Scanned {
     pub process: String,
 }
 
+impl Scanned {
+    /// Reads what SCAN said; none when that is something else.
+    pub fn read(said: Value, process: String) -> Option<Scanned> {
+        let (cursor, keys) = redis::from_redis_value::<(String, Vec<String>)>(said).ok()?;
+        Some(Scanned { cursor: cursor.parse().ok()?, keys, process })
+    }
+}
+
 impl Shards {
     pub fn count(&self) -> usize {
         self.0.shards.len()
@@ -167,9 +175,7 @@ impl Shards {
         scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(count);
         let connection = self.0.shards[shard].connection();
         let (said, server) = connection.run(Work::Command(&scan), false, within).await?;
-        let read = redis::from_redis_value::<(String, Vec<String>)>(said).ok();
-        let read = read.and_then(|(cursor, keys)| Some((cursor.parse().ok()?, keys)));
-        Ok(read.map(|(cursor, keys)| Scanned { cursor, keys, process: server.word() }))
+        Ok(Scanned::read(said, server.word()))
     }
 
     /// Runs commands that change nothing on one shard, in one trip.

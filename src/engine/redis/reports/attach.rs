@@ -143,7 +143,7 @@ impl Attaching {
     }
 
     async fn get<T: FromRedisValue>(&self, key: &str, command: &redis::Cmd) -> Result<T, Fault> {
-        let value = self.runner.topology.command(key, command, self.runner.part_patience()).await?;
+        let value = self.runner.place.command(key, command, self.runner.part_patience()).await?;
         redis::from_redis_value(value).map_err(|_| Garbled("the webhooks of all feeds").into())
     }
 
@@ -207,7 +207,7 @@ impl Attaching {
         }
         let copies = parts.into_iter().map(async |part| {
             let [all, version_key] = self.runner.keys.hooks_copy(part);
-            if !self.runner.topology.is_up(&all) {
+            if !self.runner.place.is_up(&all) {
                 return;
             }
             let mut call = scripts::Call::of(&scripts::HOOKS_COPY);

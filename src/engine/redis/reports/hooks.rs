@@ -83,7 +83,7 @@ impl Webhooks {
                 (slot_of_key(&key), command)
             })
             .collect();
-        let replies = self.runner.topology.commands(&commands, self.runner.options.call_timeout).await;
+        let replies = self.runner.place.commands(&commands, self.runner.options.call_timeout).await;
         let (mut all, mut fault) = (Vec::new(), None);
         for (scope, reply) in scopes.iter().zip(replies) {
             match reply.and_then(|reply| read_hooks(scope, reply)) {

@@ -114,6 +114,19 @@ impl Call {
         cmd
     }
 
+    /// KEYS and ARGV as a store of this life gets them.
+    pub fn words(&self, life: &str) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let word = |word: &Option<String>| word.as_deref().unwrap_or_default().as_bytes().to_vec();
+        let text = |word: &String| word.as_bytes().to_vec();
+        let keys = self.keys.iter().map(word).chain(self.item_keys.iter().map(text)).collect();
+        let mut args: Vec<Vec<u8>> = self.args.iter().map(word).collect();
+        if let Some(arg) = self.life_at.and_then(|at| args.get_mut(at)) {
+            arg.extend(life.as_bytes());
+        }
+        args.extend(self.item_args.iter().map(text));
+        (keys, args)
+    }
+
     fn place(&self, names: &[&str], name: &str) -> Option<usize> {
         let at = names.iter().position(|it| *it == name);
         debug_assert!(at.is_some(), "{} knows no {name:?}, but {names:?}", self.script.name);

@@ -1,7 +1,7 @@
 //! The Lua scripts and what each is called with. `lua/*.lua` are the texts; a test compares their
 //! headers with [`ALL`].
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 mod call;
 mod header;
@@ -22,6 +22,7 @@ pub struct Script {
     /// Whether its answer promises something: then replicas must have what it wrote, where the operator wants that.
     pub promises: bool,
     header: LazyLock<Header>,
+    whole: LazyLock<Arc<str>>,
     code: LazyLock<redis::Script>,
 }
 
@@ -141,6 +142,11 @@ impl Script {
         source
     }
 
+    /// [`Script::source`], made once.
+    pub(super) fn whole(&self) -> Arc<str> {
+        self.whole.clone()
+    }
+
     /// The SHA-1 by which Redis knows it, in hex.
     pub(super) fn sha(&self) -> &str {
         self.code.get_hash()
@@ -165,6 +171,7 @@ macro_rules! script {
             ends: &[$($end),*],
             promises: $promises,
             header: LazyLock::new(|| Header::read($name.text).unwrap_or_default()),
+            whole: LazyLock::new(|| $name.source().into()),
             code: LazyLock::new(|| redis::Script::new(&$name.source())),
         };
     };

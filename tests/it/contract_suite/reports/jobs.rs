@@ -362,6 +362,11 @@ async fn a_first_entry_wakes_who_waits_for_jobs_on_the_embedded_engine() {
 }
 
 #[tokio::test]
+async fn a_first_entry_wakes_who_waits_for_jobs_on_the_local_store() {
+    first_entry_wakes(Store::local()).await;
+}
+
+#[tokio::test]
 async fn a_first_entry_wakes_who_waits_for_jobs_on_redis() {
     first_entry_wakes(Store::redis()).await;
 }

@@ -27,6 +27,13 @@ async fn the_embedded_engine_does_what_the_model_does() {
 }
 
 #[tokio::test]
+async fn the_local_store_does_what_the_model_does() {
+    for seed in seeds(200..212) {
+        compare(Store::local(), seed).await;
+    }
+}
+
+#[tokio::test]
 async fn the_redis_engine_does_what_the_model_does() {
     for seed in seeds(100..112) {
         compare(Store::redis(), seed).await;

@@ -11,14 +11,14 @@ const LOCK_WITHIN: Duration = Duration::from_secs(1);
 const ROOM: u64 = 2 << 20;
 
 /// A folder that is ours for as long as this value lives.
-pub(super) struct Folder {
+pub(in crate::engine) struct Folder {
     dir: PathBuf,
     _lock: File,
 }
 
 impl Folder {
     /// Makes the folder when it is missing, for its owner alone, and takes its lock.
-    pub(super) fn own(dir: &Path) -> Result<Folder, String> {
+    pub(in crate::engine) fn own(dir: &Path) -> Result<Folder, String> {
         let shown = dir.display();
         make(dir).map_err(|e| format!("the data folder {shown} cannot be made: {e}"))?;
         let lock = private(OpenOptions::new().create(true).write(true).truncate(false))
@@ -29,12 +29,12 @@ impl Folder {
     }
 
     /// Where the database is.
-    pub(super) fn database(&self) -> PathBuf {
+    pub(in crate::engine) fn database(&self) -> PathBuf {
         database(&self.dir)
     }
 
     /// Makes the database's file for its owner alone: what SQLite makes beside it gets the same rights.
-    pub(super) fn make_private(&self) -> std::io::Result<()> {
+    pub(in crate::engine) fn make_private(&self) -> std::io::Result<()> {
         for name in ["tipcast.db", "tipcast.db-wal", "tipcast.db-shm", "tipcast.journal", "tipcast.lock"] {
             close_off(&self.dir.join(name));
         }
@@ -42,14 +42,14 @@ impl Folder {
     }
 
     /// What else than the lock is in the folder.
-    pub(super) fn holds(&self) -> std::io::Result<Option<PathBuf>> {
+    pub(in crate::engine) fn holds(&self) -> std::io::Result<Option<PathBuf>> {
         let mut others = std::fs::read_dir(&self.dir)?.filter_map(Result::ok).map(|entry| entry.path());
         Ok(others.find(|path| path.file_name().is_none_or(|name| name != "tipcast.lock")))
     }
 
     /// An error when the disk has hardly any room left.
     #[cfg(unix)]
-    pub(super) fn has_room(dir: &Path) -> Result<(), String> {
+    pub(in crate::engine) fn has_room(dir: &Path) -> Result<(), String> {
         // A file system that does not say counts as one with room.
         let Ok(disk) = rustix::fs::statvfs(dir) else { return Ok(()) };
         let left = disk.f_bavail.saturating_mul(disk.f_frsize);
@@ -65,14 +65,14 @@ impl Folder {
 
     /// Nothing is known of the disk here.
     #[cfg(not(unix))]
-    pub(super) fn has_room(_: &Path) -> Result<(), String> {
+    pub(in crate::engine) fn has_room(_: &Path) -> Result<(), String> {
         let _ = ROOM;
         Ok(())
     }
 }
 
 /// The database of a data folder.
-pub(super) fn database(dir: &Path) -> PathBuf {
+pub(in crate::engine) fn database(dir: &Path) -> PathBuf {
     dir.join("tipcast.db")
 }
 
@@ -105,7 +105,7 @@ fn make(dir: &Path) -> std::io::Result<()> {
 
 /// For files that nobody but their owner may read.
 #[cfg(unix)]
-pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+pub(in crate::engine) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     use std::os::unix::fs::OpenOptionsExt;
     options.mode(0o600)
 }
@@ -128,7 +128,7 @@ fn make(dir: &Path) -> std::io::Result<()> {
 
 /// Rights are the folder's here.
 #[cfg(not(unix))]
-pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+pub(in crate::engine) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 

@@ -1,0 +1,72 @@
+//! What the two threads of the store are told: by those who ask, and by each other.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::oneshot;
+
+use super::effect::Effect;
+use super::group::Answer;
+use super::host::ScriptText;
+
+/// Hears what scripts publish: a channel, and a message.
+pub type Told = Arc<dyn Fn(&[u8], &[u8]) + Send + Sync>;
+
+/// Something to do for the thread that has the data.
+pub(super) enum Event {
+    Call(Call),
+    /// The disk has a group, or why it has not.
+    Committed(Result<(), String>),
+    /// The disk takes rows again, or why not.
+    Probed(Result<(), String>),
+    /// Finish what was accepted, and end.
+    Close,
+}
+
+/// What a call asks for.
+pub(super) enum Work {
+    Script {
+        script: ScriptText,
+        keys: Vec<Vec<u8>>,
+        args: Vec<Vec<u8>>,
+    },
+    Command(Vec<Vec<u8>>),
+    /// A row on the disk.
+    Row,
+}
+
+/// A call, and who waits for its answer.
+pub(super) struct Call {
+    pub work: Work,
+    pub to: oneshot::Sender<Answer>,
+    /// Its place among the calls that wait.
+    pub _place: Place,
+}
+
+/// Bytes and one call that wait; let go when this is dropped.
+pub(super) struct Place {
+    pub waiting: Arc<Waiting>,
+    pub bytes: usize,
+}
+
+/// How much waits for the thread.
+#[derive(Default)]
+pub(super) struct Waiting {
+    pub calls: AtomicUsize,
+    pub bytes: AtomicUsize,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.waiting.calls.fetch_sub(1, Ordering::Relaxed);
+        self.waiting.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Something to do for the thread that has the file.
+pub(super) enum ToDisk {
+    /// Commit what a group left behind; with a row in any case, if somebody asks whether that goes.
+    Commit(Arc<Vec<Effect>>, bool),
+    /// Say whether a row can be written.
+    Probe,
+}

@@ -1,0 +1,313 @@
+//! The thread that has the data: it makes calls one after the other, and answers when what they tell is durable.
+//!
+//! What calls change is gathered in a group. One group is with the disk, the next one is being filled meanwhile. A call is
+//! answered at once unless it changed something, or one of its keys was changed by a group that is not durable yet: then it
+//! is answered with that group. A group that the disk refuses is taken back, and so is the one behind it; from then on calls
+//! are made as before, but those that change something are taken back and refused, until the disk takes a row again.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::changes::Changes;
+use super::effect::Name;
+use super::events::{Call, Event, ToDisk, Told, Work};
+use super::group::{Group, Held, Refusal};
+use super::host::{ScriptHost, ScriptRun};
+use super::owner::{Owners, shown};
+use super::reply::Reply;
+use crate::metrics::Metrics;
+use crate::supervise::{Beat, faults};
+
+/// Calls that are made before the group is handed over though the disk has time.
+const AT_ONCE: usize = 512;
+
+/// Bytes of effects in one group. What changes something beyond that waits for the next one.
+const GROUP_BYTES: usize = 8 << 20;
+
+/// How often a disk that refused is asked whether it takes a row.
+const PROBE_EVERY: Duration = Duration::from_secs(1);
+
+/// How often what has expired is taken out, and how many keys are looked at then.
+const TIDY: (Duration, usize) = (Duration::from_secs(1), 4_096);
+
+/// See the module.
+pub(super) struct Worker {
+    host: ScriptHost,
+    disk: Sender<ToDisk>,
+    told: Told,
+    metrics: Arc<Metrics>,
+    /// Being filled.
+    group: Group,
+    /// With the disk, and since when.
+    away: Option<(Group, Instant)>,
+    /// By key: the last group that changed it and is not durable.
+    unsure: HashMap<Name, u64>,
+    /// Calls that found the group full.
+    aside: VecDeque<Call>,
+    /// Owners whose records are damaged, and by what.
+    damaged: Option<(Owners, BTreeMap<Vec<u8>, String>)>,
+    /// Why the disk takes nothing.
+    refused: Option<String>,
+    probed: Instant,
+    tidied: Instant,
+}
+
+/// What one call needs to know of time: milliseconds since 1970.
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+}
+
+impl Worker {
+    pub fn new(host: ScriptHost, disk: Sender<ToDisk>, told: Told, metrics: Arc<Metrics>) -> Worker {
+        let begun = Instant::now();
+        Worker {
+            host,
+            disk,
+            told,
+            metrics,
+            group: Group { number: 1, ..Group::default() },
+            away: None,
+            unsure: HashMap::new(),
+            aside: VecDeque::new(),
+            damaged: None,
+            refused: None,
+            probed: begun,
+            tidied: begun,
+        }
+    }
+
+    /// Calls about keys of these owners are refused.
+    pub fn with_damaged(self, owners: Owners, damaged: BTreeMap<Vec<u8>, String>) -> Worker {
+        for (owner, what) in &damaged {
+            tracing::error!(what, "{} is damaged and answers 503, all others go on", shown(owner));
+        }
+        Worker { damaged: (!damaged.is_empty()).then_some((owners, damaged)), ..self }
+    }
+
+    /// Why a call is about records that are damaged.
+    fn damage(&self, work: &Work) -> Option<Refusal> {
+        let (owners, damaged) = self.damaged.as_ref()?;
+        let of = |key: &Vec<u8>| damaged.get(&owners(key).word()?).cloned();
+        let what = match work {
+            Work::Script { keys, .. } => keys.iter().find_map(of),
+            Work::Command(words) => words.iter().skip(1).find_map(of),
+            Work::Row => None,
+        };
+        what.map(|what| Refusal::Failed(format!("DAMAGED {what}")))
+    }
+
+    /// Until it is told to close, or nobody is left who could ask.
+    pub fn run(mut self, events: &Receiver<Event>, beat: &Beat) {
+        let mut closing = false;
+        loop {
+            if self.is_idle() {
+                beat.rests();
+            }
+            let mut event = match events.recv_timeout(TIDY.0) {
+                Ok(event) => Some(event),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            beat.works();
+            faults::pass_blocking("writer");
+            let mut made = 0;
+            while let Some(next) = event {
+                match next {
+                    Event::Call(call) => self.make(call),
+                    Event::Committed(done) => self.committed(done),
+                    Event::Probed(done) => self.probed(done),
+                    Event::Close => closing = true,
+                }
+                made += 1;
+                event = if made < AT_ONCE { events.try_recv().ok() } else { None };
+            }
+            self.make_aside();
+            self.tidy();
+            self.hand_over();
+            if closing && self.is_idle() {
+                return;
+            }
+        }
+    }
+
+    /// True when nothing waits for the disk.
+    fn is_idle(&self) -> bool {
+        self.away.is_none() && self.group.is_empty() && self.aside.is_empty()
+    }
+
+    /// Makes a call, and sees to its answer.
+    fn make(&mut self, call: Call) {
+        if call.to.is_closed() {
+            // Whoever asked has gone; nobody can tell whether it was made.
+            return;
+        }
+        if let Some(refusal) = self.damage(&call.work) {
+            let _ = call.to.send(Err(refusal));
+            return;
+        }
+        let now = now();
+        let ran = match &call.work {
+            Work::Script { script, keys, args } => {
+                let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+                let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
+                self.host.run(script, &keys, &args, now).map_err(|error| Refusal::Failed(error.0))
+            }
+            Work::Command(words) => {
+                let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+                Ok(self.host.run_command(&words, now))
+            }
+            Work::Row => {
+                if self.refused.is_none() {
+                    self.group.asked = true;
+                }
+                Ok(ScriptRun { reply: Reply::Status("OK"), changes: Changes::default() })
+            }
+        };
+        let (answer, mut changes) = match ran {
+            Ok(ScriptRun { reply, changes }) => (Ok(reply), changes),
+            Err(refusal) => (Err(refusal), Changes::default()),
+        };
+        let is_row = matches!(call.work, Work::Row);
+        let changed = !changes.effects.is_empty() || !changes.messages.is_empty() || is_row;
+        if let Some(why) = self.refused.as_ref().filter(|_| changed) {
+            let refusal = Refusal::Unavailable(why.clone());
+            self.host.with_space(|space| space.undo(&mut changes));
+            let _ = call.to.send(Err(refusal));
+            return;
+        }
+        if changed && self.group.bytes >= GROUP_BYTES {
+            // Made again when there is room: what it would answer now may not be true then.
+            self.host.with_space(|space| space.undo(&mut changes));
+            self.aside.push_back(call);
+            return;
+        }
+        let until = if changed { Some(self.group.number) } else { self.not_before(&call.work) };
+        if changed {
+            for effect in &changes.effects {
+                self.unsure.insert(effect.key().clone(), self.group.number);
+            }
+            self.group.add(changes);
+        }
+        let held = Held { to: call.to, answer };
+        match until {
+            Some(number) if number == self.group.number => self.group.held.push(held),
+            Some(_) if self.away.is_some() => {
+                if let Some((away, _)) = &mut self.away {
+                    away.held.push(held);
+                }
+            }
+            // A caller that has gone needs no answer.
+            _ => drop(held.to.send(held.answer)),
+        }
+    }
+
+    /// The last group that is not durable and changed one of the keys that a call is about.
+    fn not_before(&self, work: &Work) -> Option<u64> {
+        if self.unsure.is_empty() {
+            return None;
+        }
+        let of = |key: &Vec<u8>| self.unsure.get(key.as_slice()).copied();
+        match work {
+            Work::Script { keys, .. } => keys.iter().filter_map(of).max(),
+            // Words that are no keys are no keys of anything that was changed either, as a rule; if they are, it waits a moment.
+            Work::Command(words) => words.iter().skip(1).filter_map(of).max(),
+            Work::Row => None,
+        }
+    }
+
+    /// Calls that found the group full are made in the order in which they came.
+    fn make_aside(&mut self) {
+        while self.group.bytes < GROUP_BYTES
+            && let Some(call) = self.aside.pop_front()
+        {
+            self.make(call);
+        }
+    }
+
+    /// Gives the group to the disk, if that has time.
+    fn hand_over(&mut self) {
+        if self.away.is_some() || self.group.is_empty() {
+            return;
+        }
+        let number = self.group.number + 1;
+        let group = std::mem::replace(&mut self.group, Group { number, ..Group::default() });
+        let (effects, asked) = (group.effects.clone(), group.asked);
+        self.metrics.commit_size.observe(group.held.len() as f64);
+        self.away = Some((group, Instant::now()));
+        if self.disk.send(ToDisk::Commit(effects, asked)).is_err() {
+            self.committed(Err("the thread that writes to the disk has ended".into()));
+        }
+    }
+
+    fn committed(&mut self, done: Result<(), String>) {
+        let Some((group, begun)) = self.away.take() else { return };
+        match done {
+            Ok(()) => {
+                self.metrics.commit_time.observe(begun.elapsed().as_secs_f64());
+                for key in group.keys() {
+                    if self.unsure.get(key) == Some(&group.number) {
+                        self.unsure.remove(key);
+                    }
+                }
+                for (channel, message) in &group.messages {
+                    (self.told)(channel, message);
+                }
+                for held in group.held {
+                    let _ = held.to.send(held.answer);
+                }
+            }
+            Err(why) => self.refuse(group, why),
+        }
+    }
+
+    /// Takes back what is not durable, newest first, and refuses whoever waits for it.
+    fn refuse(&mut self, away: Group, why: String) {
+        if self.refused.is_none() {
+            tracing::error!(
+                error = why,
+                "a commit failed; what it held is refused and was not shown, and so is what follows until writing works \
+                 again"
+            );
+        }
+        let number = self.group.number + 1;
+        let newest = std::mem::replace(&mut self.group, Group { number, ..Group::default() });
+        for group in [newest, away] {
+            let mut changes = Changes { undo: group.undo, ..Changes::default() };
+            self.host.with_space(|space| space.undo(&mut changes));
+            for held in group.held {
+                let _ = held.to.send(Err(Refusal::Unavailable(why.clone())));
+            }
+        }
+        self.unsure.clear();
+        self.refused = Some(why);
+        self.probed = Instant::now();
+    }
+
+    fn probed(&mut self, done: Result<(), String>) {
+        match done {
+            Ok(()) => {
+                if self.refused.take().is_some() {
+                    tracing::info!("the disk takes what is written again");
+                }
+            }
+            Err(why) => self.refused = Some(why),
+        }
+        self.probed = Instant::now();
+    }
+
+    fn tidy(&mut self) {
+        if self.refused.is_some() && self.probed.elapsed() >= PROBE_EVERY {
+            self.probed = Instant::now();
+            // Its end shows with the next commit.
+            let _ = self.disk.send(ToDisk::Probe);
+        }
+        if self.refused.is_none() && self.tidied.elapsed() >= TIDY.0 {
+            self.tidied = Instant::now();
+            let mut changes = Changes::default();
+            self.host.with_space(|space| space.collect_garbage(now(), TIDY.1, &mut changes));
+            self.group.add(changes);
+        }
+    }
+}
