@@ -7,6 +7,7 @@
 --   2 user: the id as JSON
 --   3 until: a time, "0" for ever, or "" to end the block
 --   4 blocks at most
+-- DATA writes, grows
 -- RETURNS "new" or "again"; of one that is ended "ended" or "none"
 -- REFUSES with "full"
 

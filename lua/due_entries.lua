@@ -10,6 +10,7 @@
 --   3 which: "due" (what is due now, of every kind), or the letter of one kind
 --   4 after: only those after this time ...
 --   5 order: ... and after this ORDER at that time; both "" from the start
+-- DATA reads
 -- RETURNS now, when the feed's first entry is due or "", then per entry: when it is due, its member, what
 --   later or reviews holds of it or ""
 -- REFUSES nothing

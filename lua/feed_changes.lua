@@ -19,6 +19,7 @@
 --   10 since epoch
 --   11 since seq
 --   12 most: at most so many
+-- DATA reads
 -- RETURNS the header, "covered" or "not covered", then the changes
 -- REFUSES nothing
 

@@ -19,6 +19,7 @@
 --   9 live channel
 --   10 action: pause, resume, skip, mute, unmute or replay
 --   11 row: its id, or "-"
+-- DATA writes
 -- RETURNS the header, then "1", or "0" for the replay of a row that is not in the list
 -- REFUSES nothing
 

@@ -46,6 +46,7 @@
 --   22 message, JSON, or ""
 --   23 gifter: "r USER", or "- USER" for one who is not ranked
 --   24 trace: what the entry of the sale ends with in its second line: nothing, or a blank and the trace
+-- DATA writes, grows
 -- RETURNS the header, then one text per claim: "n" (new) or "a" (came before) and what `claims` has of it; "u" (no
 --   such drop); "p" and how many units one user may have; "o" and the phase; "c" and, if it is known, the
 --   user's first claim, newline, and what `claims` has of it; "s" and how many are free; "h" and in how

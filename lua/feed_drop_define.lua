@@ -40,6 +40,7 @@
 --   16 spec: SPEC, as in feed_drops
 --   17 gift, JSON
 --   18 most: the most drops of a feed
+-- DATA writes, grows
 -- RETURNS the header, then "n" (new), "c" (changed), "b" (the total is below what is taken), "f" (the feed
 --   has as many as it may) or "m" (call again), and the drop as watchers see it; after b and f nothing
 -- REFUSES b and f

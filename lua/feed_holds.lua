@@ -19,6 +19,7 @@
 --   9 live channel
 --   10 user, digest
 --   11 most: at most so many
+-- DATA reads
 -- RETURNS the header, or "" when the feed's state is doubtful, then members of `unpaid`, the earliest to end first
 -- REFUSES nothing
 

@@ -20,6 +20,7 @@
 --   9 live channel
 --   10 how: "replace" (PUT) or "merge" (PATCH)
 --   11 change: as in `policy`; "-" where it says nothing
+-- DATA writes
 -- RETURNS the header, then the overrides now in force, as in `policy`
 -- REFUSES nothing
 

@@ -42,6 +42,7 @@
 --   17 body
 --   18 extra
 --   19 rest: its gifter, and its record; no record as long as the gift is not known to be for later
+-- DATA writes, grows
 -- RETURNS the header, then one text per gift: "n" (new) or "d" (came before) and what is remembered of
 --   its id; or "f", and "F" for review, and in how many milliseconds the first is due (as many wait as may). Or the header
 --   alone: every gift is a new row, and their seqs are the last ones up to the header's

@@ -33,6 +33,7 @@
 --   12 ledger bounds
 --   13 looked at: from when on the feed is known to be looked at by whoever does what is due
 --   14 gift: its id
+-- DATA writes
 -- RETURNS the header, then "1", "v" for one in review, which is to be denied (feed_review), or "0" when the id is not, or no longer, remembered with its part
 -- REFUSES as feed_ledger and feed_count do
 

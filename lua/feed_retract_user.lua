@@ -31,6 +31,7 @@
 --   12 ledger bounds
 --   13 looked at: from when on the feed is known to be looked at by whoever does what is due
 --   14 begin: how the user of such a row begins
+-- DATA writes
 -- RETURNS the header, then how many there were
 -- REFUSES as feed_ledger and feed_count do
 

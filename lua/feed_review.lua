@@ -43,6 +43,7 @@
 --   18 body
 --   19 extra
 --   20 rest: its gifter, and its record as it waits for its own time; that of the masked one has "masked" as its last line
+-- DATA writes
 -- RETURNS the header, when the next entry is due or "", "done" or "gone" (it was not in review any more), and what is
 --   remembered of its id or ""
 -- REFUSES as feed_publish and feed_ledger do

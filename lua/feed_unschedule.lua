@@ -20,6 +20,7 @@
 --   8 idle ttl
 --   9 live channel
 --   10 gift: its id
+-- DATA writes
 -- RETURNS the header, then "cancelled" and when it would have been shown, or "shown", or "unknown"
 -- REFUSES nothing
 

@@ -11,6 +11,7 @@
 --   4 to: what is to be stored, "" when it goes
 --   5 webhooks of all feeds at most
 --   6 wake channel
+-- DATA writes, grows
 -- RETURNS "done"
 -- REFUSES with "stale" when it is not as the caller thinks, "full" when it would be one too many
 

@@ -22,6 +22,7 @@
 --   6 gathers: how long it gathers entries, milliseconds
 --   7 readers at most: but for webhooks of all feeds
 --   8 stamp
+-- DATA writes
 -- RETURNS "done"
 -- REFUSES with "stale" when it is not as the caller thinks, "full" when it would be one reader too many
 

@@ -27,6 +27,7 @@
 --   13 number, 16 digits
 --   14 tries: how often it was sent
 --   15 reason: why it is dead
+-- DATA writes
 -- RETURNS now, in how many milliseconds it is to be looked at again or "", how many entries there are to be sent, the first one's number, progress, how many entries follow,
 --   these, then numbers and entries that are sent again
 -- REFUSES with nothing when it does not read here, or its progress is not as the caller thinks; with "hooks" when

@@ -16,6 +16,7 @@
 --   3 live channel: of the feed
 --   4 which: "all", or "only" those
 --   5 number, 16 digits
+-- DATA writes
 -- RETURNS how many there were
 -- REFUSES nothing
 

@@ -16,6 +16,7 @@
 --   3 how: "ack" or "nack"
 --   4 live channel: of the feed
 --   5 number, 16 digits
+-- DATA writes
 -- RETURNS how many were pending, each counted once, or "" when there is no such group
 -- REFUSES nothing
 

@@ -21,6 +21,7 @@
 --   8 dead letters: how many are kept
 --   9 readers at most: but for webhooks of all feeds
 --   10 listed: "listed" when the group is among those of all feeds, or ""
+-- DATA writes
 -- RETURNS "ok", in how many milliseconds the first lease is over or "", then per entry: its number, the how manyth
 --   time it is handed out, its lines
 -- REFUSES with "full" when the group would be one reader too many, "new" when it is to be listed first

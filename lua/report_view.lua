@@ -13,6 +13,7 @@
 -- ARGV 2:
 --   1 now
 --   2 reader
+-- DATA reads
 -- RETURNS how many were never handed out, are pending, how old the oldest is that is not acknowledged in
 --   milliseconds, how many are dead, were lost; or nothing when there is no such group
 -- REFUSES nothing

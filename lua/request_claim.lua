@@ -6,6 +6,7 @@
 --   1 now, milliseconds; "-" takes the store's clock
 --   2 target
 --   3 kept for, milliseconds
+-- DATA writes, grows
 -- RETURNS "first", or how many milliseconds ago it came first
 -- REFUSES with "elsewhere" when it is recorded for another target
 

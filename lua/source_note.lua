@@ -8,6 +8,7 @@
 --   2 outcome
 --   3 when, milliseconds
 --   4 error: what was wrong, "" when nothing was
+-- DATA writes
 -- RETURNS 1, or 0 when there is no such source
 -- REFUSES nothing
 

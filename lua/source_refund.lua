@@ -6,6 +6,7 @@
 --   1 gift: its id
 --   2 when, milliseconds
 --   3 refunds at most
+-- DATA writes
 -- RETURNS 1
 -- REFUSES nothing
 

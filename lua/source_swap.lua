@@ -8,6 +8,7 @@
 --   2 was: the version that the source has, "" when there is none
 --   3 to: what is to be stored, "" when it goes
 --   4 sources at most
+-- DATA writes, grows
 -- RETURNS "done"
 -- REFUSES with "stale" when it is not as the caller thinks, "full" when it would be one too many
 

@@ -9,6 +9,7 @@
 --   1 life: the one in which the caller read, "" at first
 --   2 after: the number of the last one that it has
 --   3 at most
+-- DATA reads
 -- RETURNS life, the number of the last one (behind the last page that of the last one ever), then for each the viewer and what revoked holds of it
 -- REFUSES nothing
 

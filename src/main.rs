@@ -15,6 +15,10 @@ use tipcast::tools::healthcheck::{self, HealthcheckOptions};
 use tipcast::tools::rehearse::{self, RehearseError, RehearseOptions};
 use tipcast::tools::source::{self, TryError, TryOptions};
 
+/// Most of what a gift costs the store in this process is memory taken and given back.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A live gift feed gateway: POST a gift, every watcher of the feed sees it, in order, exactly once.
 ///
 /// Without a command it serves.

@@ -56,6 +56,18 @@ async fn open_bare(
         };
         return Ok(RedisEngine::open(options).await?.into());
     }
+    if config.embedded.scripts {
+        let options = RedisOptions {
+            metrics: metrics.clone(),
+            parts: parts.clone(),
+            scheduled_max: config.due.scheduled_max,
+            reports: report_limits(&config.reports),
+            drop_reminder_ms: config.drops.reminder_ms,
+            defaults,
+            ..RedisOptions::new("")
+        };
+        return Engine::local(options, config.embedded.data_dir.clone()).await;
+    }
     let (data_dir, drop_reminder_ms) = (config.embedded.data_dir.clone(), config.drops.reminder_ms);
     // Reading the feeds back takes a while and blocks.
     let metrics = metrics.clone();

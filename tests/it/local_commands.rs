@@ -427,10 +427,11 @@ fn what_scripts_pack_is_byte_for_byte_what_redis_packs_and_is_read_back() {
     let mut redis = server.connect();
     let host = ScriptHost::new(Keyspace::default()).unwrap();
     let mut both = |script: &'static str, args: &[&[u8]]| -> Reply {
-        let said = match host.run(&ScriptText { name: script, text: script.into() }, &[], args, 0) {
-            Ok(run) => run.reply,
-            Err(error) => Reply::Error(error.0),
-        };
+        let said =
+            match host.run(&ScriptText { name: script, text: script.into(), reads: false }, &[], args, 0) {
+                Ok(run) => run.reply,
+                Err(error) => Reply::Error(error.0),
+            };
         let wanted = reply_of(redis::cmd("EVAL").arg(script).arg(0).arg(args).query(&mut redis));
         match (&said, &wanted) {
             (Reply::Error(_), Reply::Error(_)) => {}

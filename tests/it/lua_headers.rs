@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use tipcast::engine::redis::scripts::{self, Header, Part};
+use tipcast::engine::redis::scripts::{self, Header, Part, Use};
 
 /// What a header says, after a check of what every header must have.
 fn read(name: &str, text: &'static str) -> Header {
@@ -44,6 +44,36 @@ fn every_script_has_a_header_and_what_stands_in_front_of_it_finds_its_arguments(
             assert_eq!(header.keys[5..7], ["due", "later"], "{name}");
         }
     }
+}
+
+/// Whoever only reads is answered while nothing can be written, and who takes nothing in from outside while there is no room.
+/// That one only reads is also looked at whenever the store in the process runs it.
+#[test]
+fn every_script_says_what_it_does_with_the_data() {
+    let mut growing = BTreeSet::new();
+    for script in scripts::ALL {
+        let data = script.header().data.unwrap_or_else(|| panic!("{}: the header has no DATA", script.name));
+        if data == Use::Grows {
+            growing.insert(script.name);
+        }
+        let code: String = script.text.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
+        let writes = [
+            "'SET'", "'HSET'", "'DEL'", "'HDEL'", "'ZADD'", "'ZREM'", "'LPUSH'", "'RPUSH'", "'MSET'",
+            "settle()",
+        ];
+        let wrote: Vec<_> = writes.iter().filter(|word| code.contains(**word)).collect();
+        assert!(data != Use::Reads || wrote.is_empty(), "{} reads, and has {wrote:?}", script.name);
+    }
+    let takes_in = [
+        "block_change",
+        "feed_drop_claim",
+        "feed_drop_define",
+        "feed_publish",
+        "hooks_swap",
+        "request_claim",
+        "source_swap",
+    ];
+    assert_eq!(growing, BTreeSet::from(takes_in));
 }
 
 #[test]

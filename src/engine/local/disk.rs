@@ -2,7 +2,6 @@
 //! for the disk.
 
 use std::sync::mpsc::{Receiver, Sender};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::effect::Effect;
 use super::events::{Event, ToDisk};
@@ -16,21 +15,22 @@ pub(super) fn run(mut tables: Tables, work: &Receiver<ToDisk>, events: &Sender<E
         let Ok(next) = work.recv() else { return };
         beat.works();
         let event = match next {
-            ToDisk::Commit(effects, asked) => Event::Committed(commit(&mut tables, &effects, asked)),
-            ToDisk::Probe => Event::Probed(commit(&mut tables, &[], true)),
+            ToDisk::Commit(effects, asked, now) => {
+                Event::Committed(commit(&mut tables, &effects, asked, now))
+            }
+            ToDisk::Probe => Event::Probed(commit(&mut tables, &[], true, 0)),
         };
         // Whoever waited for it has ended.
         let _ = events.send(event);
     }
 }
 
-fn commit(tables: &mut Tables, effects: &[Effect], asked: bool) -> Result<(), String> {
+fn commit(tables: &mut Tables, effects: &[Effect], asked: bool, now: i64) -> Result<bool, String> {
     faults::pass_blocking("before-commit");
     if faults::fails("disk") {
         return Err("the disk of the data folder is full; a test says so".into());
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
-    tables.commit(effects, asked, now).map_err(|error| sentence(&error))?;
+    let wrote = tables.commit(effects, asked, now).map_err(|error| sentence(&error))?;
     faults::pass_blocking("after-commit");
-    Ok(())
+    Ok(wrote)
 }

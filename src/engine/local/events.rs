@@ -15,10 +15,10 @@ pub type Told = Arc<dyn Fn(&[u8], &[u8]) + Send + Sync>;
 /// Something to do for the thread that has the data.
 pub(super) enum Event {
     Call(Call),
-    /// The disk has a group, or why it has not.
-    Committed(Result<(), String>),
+    /// The disk has a group, and whether there was anything to write of it; or why it has not.
+    Committed(Result<bool, String>),
     /// The disk takes rows again, or why not.
-    Probed(Result<(), String>),
+    Probed(Result<bool, String>),
     /// Finish what was accepted, and end.
     Close,
 }
@@ -65,8 +65,8 @@ impl Drop for Place {
 
 /// Something to do for the thread that has the file.
 pub(super) enum ToDisk {
-    /// Commit what a group left behind; with a row in any case, if somebody asks whether that goes.
-    Commit(Arc<Vec<Effect>>, bool),
+    /// Commit what a group left behind; with a row in any case, if somebody asks whether that goes. The time comes with it.
+    Commit(Arc<Vec<Effect>>, bool, i64),
     /// Say whether a row can be written.
     Probe,
 }

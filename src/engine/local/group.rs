@@ -13,6 +13,8 @@ use super::reply::Reply;
 pub enum Refusal {
     /// The disk does not take what is written, or the store is closed; and what to do about it.
     Unavailable(String),
+    /// It would have written, and the disk takes nothing now; why. What only reads is answered.
+    ReadOnly(String),
     /// Too much waits already; what is full.
     Overloaded(&'static str),
     /// The script failed, and left nothing behind; what it said.

@@ -25,6 +25,8 @@ pub struct ScriptText {
     pub name: &'static str,
     /// All of it.
     pub text: Arc<str>,
+    /// It says that it only reads: then it fails where it changes something.
+    pub reads: bool,
 }
 
 /// What a script or a command answers, and what it changed.
@@ -110,13 +112,15 @@ impl ScriptHost {
         self.shared.now.set(now);
         let ran = self.run_in_lua(script, keys, args);
         let mut changes = self.shared.changes.take();
-        match ran {
-            Ok(reply) => Ok(ScriptRun { reply, changes }),
-            Err(error) => {
-                self.shared.space.borrow_mut().undo(&mut changes);
-                Err(ScriptError(words_of(&error)))
+        let failed = match ran {
+            Ok(_) if script.reads && !changes.effects.is_empty() => {
+                format!("ERR {} says that it only reads, and wrote", script.name)
             }
-        }
+            Ok(reply) => return Ok(ScriptRun { reply, changes }),
+            Err(error) => words_of(&error),
+        };
+        self.shared.space.borrow_mut().undo(&mut changes);
+        Err(ScriptError(failed))
     }
 
     /// Runs one command. A refusal is an answer like any other, and has changed nothing.
@@ -252,7 +256,7 @@ mod tests {
     }
 
     fn text(script: &'static str) -> ScriptText {
-        ScriptText { name: script, text: script.into() }
+        ScriptText { name: script, text: script.into(), reads: script.contains("reads only") }
     }
 
     fn run(host: &ScriptHost, script: &'static str, args: &[&str]) -> Result<Reply, String> {
@@ -299,6 +303,7 @@ mod tests {
             ("redis.call('SET', KEYS[1], 'x') kept = 1", "create global variable"),
             ("redis.call('RPUSH', 'l', 'x') redis.call('RPUSH', KEYS[1], 'x')", "WRONGTYPE"),
             ("this is no Lua", "user_script"),
+            ("redis.call('SET', KEYS[1], 'x') return 'reads only'", "says that it only reads"),
         ] {
             let error = run(&host, script, &[]).unwrap_err();
             assert!(error.contains(part), "{script}: {error}");

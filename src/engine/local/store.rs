@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -15,7 +15,7 @@ use super::group::{Answer, Refusal};
 use super::host::{ScriptHost, ScriptText};
 use super::owner::Owners;
 use super::tables::{Opened, STRETCH, Tables};
-use super::worker::Worker;
+use super::worker::{Steady, Worker};
 use crate::engine::folder::Folder;
 use crate::metrics::Metrics;
 use crate::supervise::{Part, Parts};
@@ -56,6 +56,7 @@ pub struct LocalStore {
     waiting: Arc<Waiting>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     life: String,
+    data_dir: PathBuf,
 }
 
 impl LocalStore {
@@ -68,8 +69,8 @@ impl LocalStore {
         let folder = Folder::own(&data_dir)?;
         let file = folder.database();
         folder.make_private().map_err(|e| format!("{} cannot be written: {e}", file.display()))?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
-        let Opened { tables, space, damaged, life } = Tables::open(&file, owners, stretch, now)?;
+        let clock = Steady::begin();
+        let Opened { tables, space, damaged, life } = Tables::open(&file, owners, stretch, clock.now())?;
         let (events, to_worker) = channel();
         let (to_disk, groups) = channel();
         let (vital, to_events) = (parts.vital(Part::Writer), events.clone());
@@ -81,7 +82,8 @@ impl LocalStore {
         let worker = std::thread::Builder::new().name("tipcast-store".into()).spawn(move || {
             match ScriptHost::new(space) {
                 Ok(host) => {
-                    let worker = Worker::new(host, to_disk, told, metrics).with_damaged(owners, damaged);
+                    let worker =
+                        Worker::new(host, to_disk, told, metrics, clock).with_damaged(owners, damaged);
                     worker.run(&to_worker, &vital.beat());
                 }
                 Err(error) => tracing::error!(%error, "Lua cannot be set up"),
@@ -92,7 +94,7 @@ impl LocalStore {
         });
         let no_thread = |e: std::io::Error| format!("no thread for the store: {e}");
         let threads = Mutex::new(vec![worker.map_err(no_thread)?, disk.map_err(no_thread)?]);
-        Ok(LocalStore { events, waiting: Arc::default(), threads, life })
+        Ok(LocalStore { events, waiting: Arc::default(), threads, life, data_dir })
     }
 
     /// What epochs end with that begin on this data: five digits of base 36, the same for as long as the data is.
@@ -122,11 +124,12 @@ impl LocalStore {
         self.call(Work::Command(words), within).await
     }
 
-    /// Writes a row, as a sign that writing goes.
+    /// Whether what is written now becomes durable: the disk has room, and a row was taken by it, a moment ago or now.
     ///
     /// # Errors
     /// When it does not.
-    pub async fn write_row(&self, within: Duration) -> Answer {
+    pub async fn prove(&self, within: Duration) -> Answer {
+        Folder::has_room(&self.data_dir).map_err(Refusal::Unavailable)?;
         self.call(Work::Row, within).await
     }
 

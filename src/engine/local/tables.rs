@@ -129,11 +129,11 @@ impl Tables {
     }
 
     /// Makes what a group of calls left behind durable. `asked`: a row is to be written though nothing was left. On an error
-    /// nothing was written.
-    pub fn commit(&mut self, effects: &[Effect], asked: bool, now: i64) -> rusqlite::Result<()> {
+    /// nothing was written; false where there was nothing to write.
+    pub fn commit(&mut self, effects: &[Effect], asked: bool, now: i64) -> rusqlite::Result<bool> {
         let frames = self.frames(effects, now);
         if !asked && frames.iter().all(|(frame, _)| frame.is_empty()) {
-            return Ok(());
+            return Ok(false);
         }
         if self.steps.is_empty() {
             self.steps = self.moving.take(STEPS + 2 * effects.len());
@@ -155,7 +155,7 @@ impl Tables {
             self.gathered.bytes += frames[0].0.len();
         }
         self.turn_over();
-        Ok(())
+        Ok(true)
     }
 
     /// When a stretch was moved the next one begins, if it is long enough.

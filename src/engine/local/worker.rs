@@ -29,6 +29,10 @@ const GROUP_BYTES: usize = 8 << 20;
 /// How often a disk that refused is asked whether it takes a row.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 
+/// For how long a row that was written says that rows can be written, while nothing else is: an idle process leaves the disk
+/// alone.
+const PROOF: Duration = Duration::from_secs(60);
+
 /// How often what has expired is taken out, and how many keys are looked at then.
 const TIDY: (Duration, usize) = (Duration::from_secs(1), 4_096);
 
@@ -38,6 +42,7 @@ pub(super) struct Worker {
     disk: Sender<ToDisk>,
     told: Told,
     metrics: Arc<Metrics>,
+    clock: Steady,
     /// Being filled.
     group: Group,
     /// With the disk, and since when.
@@ -50,29 +55,54 @@ pub(super) struct Worker {
     damaged: Option<(Owners, BTreeMap<Vec<u8>, String>)>,
     /// Why the disk takes nothing.
     refused: Option<String>,
+    /// When the disk last took something.
+    proved: Option<Instant>,
     probed: Instant,
     tidied: Instant,
 }
 
-/// What one call needs to know of time: milliseconds since 1970.
-fn now() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+/// The time by which keys expire, in milliseconds since 1970: it runs evenly, whatever becomes of the clock on the wall.
+#[derive(Clone, Copy)]
+pub(super) struct Steady {
+    began: i64,
+    at: Instant,
+}
+
+impl Steady {
+    /// Begins with what the wall says.
+    pub fn begin() -> Steady {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH);
+        Steady { began: wall.map_or(0, |since| since.as_millis() as i64), at: Instant::now() }
+    }
+
+    /// The time now.
+    pub fn now(&self) -> i64 {
+        self.began.saturating_add(self.at.elapsed().as_millis() as i64)
+    }
 }
 
 impl Worker {
-    pub fn new(host: ScriptHost, disk: Sender<ToDisk>, told: Told, metrics: Arc<Metrics>) -> Worker {
+    pub fn new(
+        host: ScriptHost,
+        disk: Sender<ToDisk>,
+        told: Told,
+        metrics: Arc<Metrics>,
+        clock: Steady,
+    ) -> Worker {
         let begun = Instant::now();
         Worker {
             host,
             disk,
             told,
             metrics,
+            clock,
             group: Group { number: 1, ..Group::default() },
             away: None,
             unsure: HashMap::new(),
             aside: VecDeque::new(),
             damaged: None,
             refused: None,
+            proved: None,
             probed: begun,
             tidied: begun,
         }
@@ -143,11 +173,16 @@ impl Worker {
             // Whoever asked has gone; nobody can tell whether it was made.
             return;
         }
+        let is_proved = self.refused.is_none() && self.proved.is_some_and(|at| at.elapsed() < PROOF);
+        if matches!(call.work, Work::Row) && is_proved && self.is_idle() {
+            let _ = call.to.send(Ok(Reply::Status("OK")));
+            return;
+        }
         if let Some(refusal) = self.damage(&call.work) {
             let _ = call.to.send(Err(refusal));
             return;
         }
-        let now = now();
+        let now = self.clock.now();
         let ran = match &call.work {
             Work::Script { script, keys, args } => {
                 let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
@@ -172,7 +207,7 @@ impl Worker {
         let is_row = matches!(call.work, Work::Row);
         let changed = !changes.effects.is_empty() || !changes.messages.is_empty() || is_row;
         if let Some(why) = self.refused.as_ref().filter(|_| changed) {
-            let refusal = Refusal::Unavailable(why.clone());
+            let refusal = Refusal::ReadOnly(why.clone());
             self.host.with_space(|space| space.undo(&mut changes));
             let _ = call.to.send(Err(refusal));
             return;
@@ -236,15 +271,18 @@ impl Worker {
         let (effects, asked) = (group.effects.clone(), group.asked);
         self.metrics.commit_size.observe(group.held.len() as f64);
         self.away = Some((group, Instant::now()));
-        if self.disk.send(ToDisk::Commit(effects, asked)).is_err() {
+        if self.disk.send(ToDisk::Commit(effects, asked, self.clock.now())).is_err() {
             self.committed(Err("the thread that writes to the disk has ended".into()));
         }
     }
 
-    fn committed(&mut self, done: Result<(), String>) {
+    fn committed(&mut self, done: Result<bool, String>) {
         let Some((group, begun)) = self.away.take() else { return };
         match done {
-            Ok(()) => {
+            Ok(wrote) => {
+                if wrote {
+                    self.proved = Some(Instant::now());
+                }
                 self.metrics.commit_time.observe(begun.elapsed().as_secs_f64());
                 for key in group.keys() {
                     if self.unsure.get(key) == Some(&group.number) {
@@ -285,9 +323,9 @@ impl Worker {
         self.probed = Instant::now();
     }
 
-    fn probed(&mut self, done: Result<(), String>) {
+    fn probed(&mut self, done: Result<bool, String>) {
         match done {
-            Ok(()) => {
+            Ok(_) => {
                 if self.refused.take().is_some() {
                     tracing::info!("the disk takes what is written again");
                 }
@@ -305,8 +343,8 @@ impl Worker {
         }
         if self.refused.is_none() && self.tidied.elapsed() >= TIDY.0 {
             self.tidied = Instant::now();
-            let mut changes = Changes::default();
-            self.host.with_space(|space| space.collect_garbage(now(), TIDY.1, &mut changes));
+            let (now, mut changes) = (self.clock.now(), Changes::default());
+            self.host.with_space(|space| space.collect_garbage(now, TIDY.1, &mut changes));
             self.group.add(changes);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError, broadcast};
 
@@ -47,6 +48,9 @@ use crate::supervise::Part;
 
 /// Calls that may be under way in all; each shard has a lower bound of its own.
 const CALLS: usize = 1 << 20;
+
+/// How long a call of the store in this process may take: a disk is slow more often than it is gone.
+const LOCAL_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Feeds in Redis, on one server or many.
 pub struct RedisEngine {
@@ -126,8 +130,13 @@ impl RedisEngine {
         data_dir: PathBuf,
     ) -> Result<Arc<RedisEngine>, EngineError> {
         // Its keys need no prefix, and its calls are those of one clock.
-        let options =
-            RedisOptions { prefix: String::new(), store_clock: false, feed_idle_ttl_ms: 0, ..options };
+        let options = RedisOptions {
+            prefix: String::new(),
+            store_clock: false,
+            feed_idle_ttl_ms: 0,
+            call_timeout: LOCAL_TIMEOUT,
+            ..options
+        };
         let keys = Keys::new("", Division::ByName(options.due_parts)).map_err(EngineError::Open)?;
         let begun = Begun::new(keys);
         let topics = begun.topics.clone();

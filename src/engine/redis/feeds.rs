@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::batcher::{Batch, Batcher, Submission};
 use super::blocks::BlockBook;
 use super::counting::Action;
-use super::net::faults::{CLOSED, Fault};
+use super::net::faults::{CLOSED, Fault, FaultKind};
 use super::net::slots::slot_of_tag;
 use super::net::subscriber::PATIENCE;
 use super::net::topics::Topics;
@@ -158,7 +158,11 @@ impl Feeds {
     }
 
     pub async fn snapshot(&self, feed: &FeedId, now: Millis) -> Result<Snapshot, Fault> {
-        let snapshot = self.read_whole(feed, now).await;
+        let mut snapshot = self.read_whole(feed, now).await;
+        if snapshot.as_ref().is_err_and(|fault| fault.kind == FaultKind::ReadOnly) {
+            // It has rows whose time is over, and nothing can be written: they stay for a little longer.
+            snapshot = self.read_whole(feed, Millis(0)).await.map(|snapshot| Snapshot { now, ..snapshot });
+        }
         match &snapshot {
             Ok(_) => self.runner.damaged.is_whole(feed),
             Err(fault) => self.runner.damaged.met(feed, fault),

@@ -7,11 +7,11 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::net::faults::{CLOSED, Fault};
+use super::net::faults::{CLOSED, Fault, FaultKind};
 use super::net::store::{self, Scanned};
 use super::net::topics::Topics;
 use super::net::topology::Topology;
-use super::scripts::Call;
+use super::scripts::{Call, Use};
 use crate::engine::EngineError;
 use crate::engine::local::{Answer, LocalStore, Refusal, Reply, ScriptText};
 
@@ -57,7 +57,8 @@ impl Place {
             Place::Net(net) => net.script(call, within).await,
             Place::Local(local) => {
                 let (keys, args) = call.words(local.store.life());
-                let script = ScriptText { name: call.script.name, text: call.script.whole() };
+                let reads = call.script.header().data == Some(Use::Reads);
+                let script = ScriptText { name: call.script.name, text: call.script.whole(), reads };
                 read(local.store.script(script, keys, args, within).await)
             }
         }
@@ -179,7 +180,7 @@ impl Place {
 
 impl Local {
     async fn probe(&self) -> Result<(), Fault> {
-        read(self.store.write_row(PROBE).await).map(drop)
+        read(self.store.prove(PROBE).await).map(drop)
     }
 }
 
@@ -243,6 +244,7 @@ fn read(answer: Answer) -> Result<Value, Fault> {
         Ok(Reply::Error(said)) | Err(Refusal::Failed(said)) => Err(refused(&said)),
         Ok(reply) => Ok(value(reply)),
         Err(Refusal::Unavailable(why)) => Err(Fault::stay(why)),
+        Err(Refusal::ReadOnly(why)) => Err(Fault { kind: FaultKind::ReadOnly, ..Fault::stay(why) }),
         Err(Refusal::Overloaded(what)) => Err(Fault::stay(format!("the {what} is full; try again shortly"))),
     }
 }

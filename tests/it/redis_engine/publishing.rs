@@ -244,6 +244,7 @@ fn the_usual_way_writes_what_the_general_way_writes_also_in_this_process() {
         let local = InProcess {
             host: ScriptHost::new(Keyspace::default()).unwrap(),
             source: ScriptText {
+                reads: false,
                 name: "feed_publish",
                 text: with_listed_messages(&scripts::PUBLISH.source()).into(),
             },

@@ -84,6 +84,10 @@ async fn engine_on(backing: &Backing) -> Engine {
         Backing::Folder(dir) => {
             Engine::embedded(EmbeddedOptions { defaults, ..EmbeddedOptions::new(dir.path()) }).unwrap()
         }
+        Backing::Local(dir) => {
+            let options = RedisOptions { defaults, ..RedisOptions::new("") };
+            Engine::local(options, dir.path().to_owned()).await.unwrap()
+        }
         Backing::Redis(corner, url) => {
             let prefix = corner.prefix.clone();
             let options = RedisOptions { prefix, defaults, ..RedisOptions::new(url.clone()) };

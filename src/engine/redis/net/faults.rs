@@ -33,6 +33,8 @@ pub enum FaultKind {
     Moved(Endpoint),
     /// Nothing ran: the slot is going to this server, which is to be asked this once.
     Ask(Endpoint),
+    /// Nothing happened: it would have written, and nothing can be written now. What only reads is answered.
+    ReadOnly,
     /// The write is there, but not on as many replicas as it should.
     NotReplicated,
 }

@@ -12,6 +12,19 @@ pub struct Header {
     pub args: Vec<&'static str>,
     /// ARGV of each of the things that the script takes many of.
     pub item_args: Vec<&'static str>,
+    /// What it does with the data; none of a text that stands in front of scripts.
+    pub data: Option<Use>,
+}
+
+/// What a script does with the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// It only reads.
+    Reads,
+    /// It writes, and keeps nothing that was not there in some form: it moves, takes back, notes.
+    Writes,
+    /// It takes in what comes from outside, so that there is more afterwards: refused where there is no room.
+    Grows,
 }
 
 impl Header {
@@ -22,7 +35,14 @@ impl Header {
             text.lines().map_while(|line| line.strip_prefix("--")).map(str::trim).collect();
         let (keys, item_keys) = listed(&lines, "KEYS")?;
         let (args, item_args) = listed(&lines, "ARGV")?;
-        Ok(Header { keys, item_keys, args, item_args })
+        let data = lines.iter().find_map(|line| line.strip_prefix("DATA "));
+        let data = data.map(|words| match words {
+            "reads" => Ok(Use::Reads),
+            "writes" => Ok(Use::Writes),
+            "writes, grows" => Ok(Use::Grows),
+            other => Err(format!("DATA is reads, writes or writes, grows, and not {other}")),
+        });
+        Ok(Header { keys, item_keys, args, item_args, data: data.transpose()? })
     }
 }
 
@@ -72,11 +92,13 @@ mod tests {
     #[test]
     fn names_end_where_their_explanation_begins() {
         let header = Header::read(
-            "-- x: does\n--\n-- KEYS 1 + 1 per gift:\n--   1 list\n--   2 id: of the gift\n-- ARGV 2:\n--   1 now, ms; or\n--     prose\n--   2 idle ttl\n",
+            "-- x: does\n--\n-- KEYS 1 + 1 per gift:\n--   1 list\n--   2 id: of the gift\n-- ARGV 2:\n--   1 now, ms; or\n--     prose\n--   2 idle ttl\n-- DATA writes, grows\n",
         );
         let header = header.unwrap();
         assert_eq!((header.keys, header.item_keys), (vec!["list"], vec!["id"]));
         assert_eq!((header.args, header.item_args), (vec!["now", "idle ttl"], vec![]));
+        assert_eq!(header.data, Some(Use::Grows));
+        assert!(Header::read("-- KEYS 0:\n-- ARGV 0:\n-- DATA guesses\n").is_err());
         assert!(Header::read("-- KEYS 1:\n--   1 a\n").is_err());
         assert!(Header::read("-- KEYS 2:\n--   1 a\n--   2 a\n-- ARGV 0:\n").is_err());
     }

@@ -7,7 +7,7 @@ mod call;
 mod header;
 
 pub(super) use call::Call;
-pub use header::Header;
+pub use header::{Header, Use};
 
 /// One script: its text, and what it is called with.
 pub struct Script {
