@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use redis::Value;
-use tipcast::engine::local::{Changes, Effect, Keyspace, Reply, ScriptHost, ScriptText};
+use tipcast::engine::local::{Changes, Effect, Keyspace, Reply, ScriptHost, ScriptText, Words};
 
 use crate::support::dice::{Dice, seeds};
 use crate::support::redis_server::RedisServer;
@@ -427,11 +427,11 @@ fn what_scripts_pack_is_byte_for_byte_what_redis_packs_and_is_read_back() {
     let mut redis = server.connect();
     let host = ScriptHost::new(Keyspace::default()).unwrap();
     let mut both = |script: &'static str, args: &[&[u8]]| -> Reply {
-        let said =
-            match host.run(&ScriptText { name: script, text: script.into(), reads: false }, &[], args, 0) {
-                Ok(run) => run.reply,
-                Err(error) => Reply::Error(error.0),
-            };
+        let text = ScriptText { name: script, text: script.into(), reads: false };
+        let said = match host.run(&text, &Words::default(), &args.iter().copied().collect(), 0) {
+            Ok(run) => run.reply,
+            Err(error) => Reply::Error(error.0),
+        };
         let wanted = reply_of(redis::cmd("EVAL").arg(script).arg(0).arg(args).query(&mut redis));
         match (&said, &wanted) {
             (Reply::Error(_), Reply::Error(_)) => {}

@@ -35,7 +35,7 @@ fn killed(dir: &Path) -> TempDir {
 }
 
 async fn ask(store: &LocalStore, words: &[String]) -> Result<Reply, Refusal> {
-    store.command(words.iter().map(|word| word.as_bytes().to_vec()).collect(), PATIENCE).await
+    store.command(words.iter().map(|word| word.as_bytes()).collect(), PATIENCE).await
 }
 
 /// What stands under a key, whatever it is, by the commands that read it.

@@ -1,12 +1,16 @@
 //! Commands by name. A command checks all of its arguments before it changes anything, as those of Redis do.
 
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use foldhash::fast::RandomState;
+
 use super::changes::Changes;
 use super::fields::Fields;
 use super::keyspace::Keyspace;
 use super::numbers::integer;
 use super::reply::{NO_INTEGER, Reply, SYNTAX, WRONG_TYPE};
 use super::stored::{Collection, List, ZSet};
-use std::sync::Arc;
 
 /// What one command works on.
 pub(super) struct Session<'a> {
@@ -74,11 +78,19 @@ const COMMANDS: &[Command] = &[
     Command { name: "zscan", arity: -3, run: |s, words| s.zscan(words) },
 ];
 
+/// The command of a name, which scripts spell in capitals.
+fn command_of(name: &[u8]) -> Option<&'static Command> {
+    static BY_NAME: LazyLock<HashMap<Vec<u8>, &'static Command, RandomState>> =
+        LazyLock::new(|| COMMANDS.iter().map(|it| (it.name.to_ascii_uppercase().into_bytes(), it)).collect());
+    let known = BY_NAME.get(name).copied();
+    known.or_else(|| BY_NAME.get(&name.to_ascii_uppercase()).copied())
+}
+
 impl Keyspace {
     /// Runs one command, given as its words. `now` is in milliseconds since 1970. A refusal has changed nothing.
     pub fn execute(&mut self, words: &[&[u8]], now: i64, changes: &mut Changes) -> Reply {
         let Some(name) = words.first() else { return Reply::error("ERR an empty command") };
-        let Some(command) = COMMANDS.iter().find(|it| it.name.as_bytes().eq_ignore_ascii_case(name)) else {
+        let Some(command) = command_of(name) else {
             let name = String::from_utf8_lossy(&name[..name.len().min(128)]).into_owned();
             return Reply::Error(format!("ERR unknown command '{name}'"));
         };

@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use super::effect::Effect;
 use super::group::Answer;
 use super::host::ScriptText;
+use super::words::Words;
 
 /// Hears what scripts publish: a channel, and a message.
 pub type Told = Arc<dyn Fn(&[u8], &[u8]) + Send + Sync>;
@@ -27,10 +28,10 @@ pub(super) enum Event {
 pub(super) enum Work {
     Script {
         script: ScriptText,
-        keys: Vec<Vec<u8>>,
-        args: Vec<Vec<u8>>,
+        keys: Words,
+        args: Words,
     },
-    Command(Vec<Vec<u8>>),
+    Command(Words),
     /// A row on the disk.
     Row,
 }

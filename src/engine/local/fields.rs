@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use sha2::{Digest, Sha256};
 
 /// With more names than this they are kept in the order of their hash. Below, a scan gives all of them in one step.
@@ -13,7 +14,7 @@ const SMALL: usize = 512;
 #[derive(Debug)]
 pub enum Fields<V> {
     /// Few names.
-    Small(HashMap<Arc<[u8]>, V>),
+    Small(HashMap<Arc<[u8]>, V, RandomState>),
     /// Many names, by the first 48 bits of a hash. A stranger may choose names; it is a cryptographic hash, so that nobody can
     /// make many that a scan must give in one step.
     Large(BTreeMap<(u64, Arc<[u8]>), V>),
@@ -49,7 +50,7 @@ pub(super) fn scan_step<T>(entries: impl Iterator<Item = (u64, T)>, count: usize
 
 impl<V> Default for Fields<V> {
     fn default() -> Self {
-        Fields::Small(HashMap::new())
+        Fields::Small(HashMap::default())
     }
 }
 

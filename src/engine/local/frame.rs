@@ -21,7 +21,15 @@ pub(super) struct Part {
 pub(super) fn write<'e>(number: i64, effects: impl Iterator<Item = &'e Effect>, owners: Owners) -> Vec<u8> {
     let mut parts: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
+    let mut before: Option<(&Name, usize)> = None;
     for effect in effects {
+        // Most keys come several times in a row.
+        if let Some((key, place)) = before
+            && Arc::ptr_eq(key, effect.key())
+        {
+            put_effect(&mut parts[place].1, effect);
+            continue;
+        }
         let Some(owner) = owners(effect.key()).word() else { continue };
         let place = match places.get(&owner) {
             Some(place) => *place,
@@ -32,6 +40,7 @@ pub(super) fn write<'e>(number: i64, effects: impl Iterator<Item = &'e Effect>, 
             }
         };
         put_effect(&mut parts[place].1, effect);
+        before = Some((effect.key(), place));
     }
     if parts.is_empty() {
         return Vec::new();

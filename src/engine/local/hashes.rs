@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::changes::Undo;
 use super::command::{Answer, Session, cursor_of, fits, scan_options};
-use super::effect::Effect;
+use super::effect::{Effect, Name};
 use super::fields::Fields;
 use super::numbers::integer;
 use super::reply::{NO_INTEGER, Reply};
@@ -27,17 +27,17 @@ impl Session<'_> {
     /// Sets a field, or takes it out. True when it was there. The key's type has been checked.
     fn set_field(&mut self, key: &[u8], field: &[u8], value: Option<Arc<[u8]>>) -> bool {
         let made = || Collection::Hash(Fields::default());
-        let Collection::Hash(fields) = self.space.collection_for(key, made, self.changes) else {
-            return false;
-        };
+        let held = self.space.collection_for(key, made, self.changes);
+        let (key, Collection::Hash(fields)) = (held.name.clone(), &mut held.value) else { return false };
+        let field: Name = field.into();
         let before = match &value {
-            Some(value) => fields.insert(field, value.clone()),
-            None => fields.remove(field),
+            Some(value) => fields.insert(&field, value.clone()),
+            None => fields.remove(&field),
         };
         let was_there = before.is_some();
         if was_there || value.is_some() {
-            self.changes.undo.push(Undo::Field { key: key.into(), field: field.into(), before });
-            self.changes.effects.push(Effect::Field { key: key.into(), field: field.into(), value });
+            self.changes.undo.push(Undo::Field { key: key.clone(), field: field.clone(), before });
+            self.changes.effects.push(Effect::Field { key, field, value });
         }
         was_there
     }

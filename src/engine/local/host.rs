@@ -6,13 +6,14 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
+use mlua::{BorrowedBytes, Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
 
 use super::changes::Changes;
 use super::keyspace::Keyspace;
 use super::numbers::write_float;
 use super::packing::add_libraries;
 use super::reply::Reply;
+use super::words::Words;
 
 /// A script that did not end well: what Redis would answer. What it had done was taken back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,8 +106,8 @@ impl ScriptHost {
     pub fn run(
         &self,
         script: &ScriptText,
-        keys: &[&[u8]],
-        args: &[&[u8]],
+        keys: &Words,
+        args: &Words,
         now: i64,
     ) -> Result<ScriptRun, ScriptError> {
         self.shared.now.set(now);
@@ -130,7 +131,7 @@ impl ScriptHost {
         ScriptRun { reply, changes }
     }
 
-    fn run_in_lua(&self, script: &ScriptText, keys: &[&[u8]], args: &[&[u8]]) -> mlua::Result<Reply> {
+    fn run_in_lua(&self, script: &ScriptText, keys: &Words, args: &Words) -> mlua::Result<Reply> {
         let function = self.compiled(script)?;
         for (name, words) in [("KEYS", keys), ("ARGV", args)] {
             let table = self.lua.create_table_with_capacity(words.len(), 0)?;
@@ -155,13 +156,13 @@ impl ScriptHost {
 impl Shared {
     /// `redis.call`, and `redis.pcall`, which answers an error as a table instead of raising it.
     fn call(&self, lua: &Lua, words: MultiValue, raises: bool) -> mlua::Result<Value> {
-        let mut texts: Vec<Vec<u8>> = Vec::with_capacity(words.len());
+        let mut texts: Vec<Word> = Vec::with_capacity(words.len());
         for word in words {
             texts.push(match word {
-                Value::String(text) => text.as_bytes().to_vec(),
+                Value::String(text) => Word::Text(BorrowedBytes::from(&text)),
                 // Not as Lua writes it, which would lose digits.
-                Value::Integer(number) => number.to_string().into_bytes(),
-                Value::Number(number) => write_float(number),
+                Value::Integer(number) => Word::Number(number.to_string().into_bytes()),
+                Value::Number(number) => Word::Number(write_float(number)),
                 _ => {
                     return Err(mlua::Error::runtime(
                         "Lua redis lib command arguments must be strings or integers",
@@ -169,11 +170,26 @@ impl Shared {
                 }
             });
         }
-        let texts: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
+        let texts: Vec<&[u8]> = texts.iter().map(Word::bytes).collect();
         let reply = self.space.borrow_mut().execute(&texts, self.now.get(), &mut self.changes.borrow_mut());
         match reply {
             Reply::Error(words) if raises => Err(mlua::Error::runtime(words)),
             reply => value_of(lua, reply),
+        }
+    }
+}
+
+/// An argument of a command.
+enum Word {
+    Text(BorrowedBytes),
+    Number(Vec<u8>),
+}
+
+impl Word {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Word::Text(text) => text,
+            Word::Number(text) => text,
         }
     }
 }
@@ -260,8 +276,8 @@ mod tests {
     }
 
     fn run(host: &ScriptHost, script: &'static str, args: &[&str]) -> Result<Reply, String> {
-        let args: Vec<&[u8]> = args.iter().map(|arg| arg.as_bytes()).collect();
-        host.run(&text(script), &[b"k"], &args, 1_800_000_000_123)
+        let args = args.iter().map(|arg| arg.as_bytes()).collect();
+        host.run(&text(script), &Words::from_iter([b"k".as_slice()]), &args, 1_800_000_000_123)
             .map(|run| run.reply)
             .map_err(|error| error.0)
     }
@@ -309,7 +325,7 @@ mod tests {
             assert!(error.contains(part), "{script}: {error}");
             assert_eq!(host.with_space(|space| space.dump()), before, "{script}");
         }
-        let quiet = host.run(&text("return 1"), &[], &[], 0).unwrap();
+        let quiet = host.run(&text("return 1"), &Words::default(), &Words::default(), 0).unwrap();
         assert!(quiet.changes.messages.is_empty() && quiet.changes.effects.is_empty());
     }
 }

@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 use super::changes::{Changes, Undo};
 use super::effect::{Effect, Name};
 use super::fields::{Fields, place_at, place_of, scan_step};
@@ -15,8 +17,8 @@ pub type DumpedValue = (&'static str, Vec<Vec<u8>>, Option<i64>);
 /// All keys with their values, in memory.
 #[derive(Debug, Default)]
 pub struct Keyspace {
-    strings: HashMap<Name, StoredString>,
-    collections: HashMap<Name, StoredCollection>,
+    strings: HashMap<Name, StoredString, RandomState>,
+    collections: HashMap<Name, StoredCollection, RandomState>,
     /// The names of collections with their places, in the order in which they are walked.
     walk: BTreeSet<(u64, Name)>,
     /// Keys by the [`SPAN`] in which they may be collected. A key that was written again stands in several.
@@ -178,14 +180,18 @@ impl Keyspace {
         key: &[u8],
         make: impl FnOnce() -> Collection,
         changes: &mut Changes,
-    ) -> &mut Collection {
-        let name: Name = key.into();
+    ) -> &mut StoredCollection {
+        // A name is made only where there is none yet: `entry` wants one each time.
         if !self.collections.contains_key(key) {
+            let name: Name = key.into();
             self.walk.insert((place_of(key), name.clone()));
             changes.undo.push(Undo::Collection { key: name.clone(), before: None });
+            let made = StoredCollection { name: name.clone(), value: make(), until: None };
+            return self.collections.entry(name).insert_entry(made).into_mut();
         }
-        let made = || StoredCollection { value: make(), until: None };
-        &mut self.collections.entry(name).or_insert_with(made).value
+        let name = self.collections.get(key).map(|held| held.name.clone()).unwrap_or_else(|| key.into());
+        let made = || StoredCollection { name: key.into(), value: make(), until: None };
+        self.collections.entry(name).or_insert_with(made)
     }
 
     /// A collection without anything in it is none.
@@ -336,7 +342,7 @@ impl Keyspace {
         if !self.collections.contains_key(key) {
             self.walk.insert((place_of(key), key.clone()));
         }
-        let made = || StoredCollection { value: make(), until: None };
+        let made = || StoredCollection { name: key.clone(), value: make(), until: None };
         &mut self.collections.entry(key.clone()).or_insert_with(made).value
     }
 

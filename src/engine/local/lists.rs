@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::changes::Undo;
 use super::command::{Answer, Session};
-use super::effect::Effect;
+use super::effect::{Effect, Name};
 use super::numbers::integer;
 use super::reply::{NO_INTEGER, Reply};
 use super::stored::{Collection, List};
@@ -26,9 +26,12 @@ pub(super) fn range_of(IndexRange(from, to): IndexRange, length: usize) -> (usiz
 }
 
 impl Session<'_> {
-    fn list_for(&mut self, key: &[u8]) -> Option<&mut List> {
-        match self.space.collection_for(key, || Collection::List(List::default()), self.changes) {
-            Collection::List(list) => Some(list),
+    /// The list of a key that is to be written to, and its name.
+    fn list_for(&mut self, key: &[u8]) -> Option<(Name, &mut List)> {
+        let made = || Collection::List(List::default());
+        let held = self.space.collection_for(key, made, self.changes);
+        match &mut held.value {
+            Collection::List(list) => Some((held.name.clone(), list)),
             _ => None,
         }
     }
@@ -60,13 +63,13 @@ impl Session<'_> {
         if length == 0 || (from, to) == (0, length) {
             return Ok(Reply::Status("OK"));
         }
-        let Some(list) = self.list_for(words[0]) else { return Ok(Reply::Status("OK")) };
+        let Some((key, list)) = self.list_for(words[0]) else { return Ok(Reply::Status("OK")) };
         let back: Vec<Arc<[u8]>> = list.items.drain(to..).collect();
         let front: Vec<Arc<[u8]>> = list.items.drain(..from).collect();
         list.first += from as i64;
         let (first, end) = (list.first, list.first + list.items.len() as i64);
-        self.changes.undo.push(Undo::Trimmed { key: words[0].into(), front, back });
-        self.changes.effects.push(Effect::Bounds { key: words[0].into(), first, end });
+        self.changes.undo.push(Undo::Trimmed { key: key.clone(), front, back });
+        self.changes.effects.push(Effect::Bounds { key, first, end });
         self.space.drop_empty(words[0], self.changes);
         Ok(Reply::Status("OK"))
     }
@@ -77,11 +80,11 @@ impl Session<'_> {
         let at = if at < 0 { at.saturating_add(length as i64) } else { at };
         let index = usize::try_from(at).ok().filter(|at| *at < length).ok_or("ERR index out of range")?;
         let value: Arc<[u8]> = words[2].into();
-        let Some(list) = self.list_for(words[0]) else { return Err("ERR no such key") };
+        let Some((key, list)) = self.list_for(words[0]) else { return Err("ERR no such key") };
         let before = std::mem::replace(&mut list.items[index], value.clone());
         let number = list.first + index as i64;
-        self.changes.undo.push(Undo::Item { key: words[0].into(), index, before });
-        self.changes.effects.push(Effect::Item { key: words[0].into(), number, value });
+        self.changes.undo.push(Undo::Item { key: key.clone(), index, before });
+        self.changes.effects.push(Effect::Item { key, number, value });
         Ok(Reply::Status("OK"))
     }
 
@@ -104,7 +107,7 @@ impl Session<'_> {
         self.list(words[0])?;
         self.space.forget_expired(words[0], self.now, self.changes);
         let items: Vec<Arc<[u8]>> = words[1..].iter().map(|item| Arc::from(*item)).collect();
-        let Some(list) = self.list_for(words[0]) else { return Ok(Reply::Int(0)) };
+        let Some((key, list)) = self.list_for(words[0]) else { return Ok(Reply::Int(0)) };
         let mut number = if in_front { list.first } else { list.first + list.items.len() as i64 };
         let mut effects = Vec::with_capacity(items.len());
         for value in items {
@@ -115,13 +118,13 @@ impl Session<'_> {
             } else {
                 list.items.push_back(value.clone());
             }
-            effects.push(Effect::Item { key: words[0].into(), number, value });
+            effects.push(Effect::Item { key: key.clone(), number, value });
             number += i64::from(!in_front);
         }
         let length = list.items.len() as i64;
         let pushed = words.len() - 1;
         let (front, back) = if in_front { (pushed, 0) } else { (0, pushed) };
-        self.changes.undo.push(Undo::Pushed { key: words[0].into(), front, back });
+        self.changes.undo.push(Undo::Pushed { key, front, back });
         self.changes.effects.extend(effects);
         Ok(Reply::Int(length))
     }

@@ -27,6 +27,7 @@ mod store;
 pub mod stored;
 pub mod strings;
 mod tables;
+mod words;
 mod worker;
 pub mod zsets;
 
@@ -39,3 +40,4 @@ pub use keyspace::Keyspace;
 pub use owner::{Owner, Owners};
 pub use reply::Reply;
 pub use store::{LocalOptions, LocalStore};
+pub use words::Words;

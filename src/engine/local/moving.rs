@@ -3,8 +3,10 @@
 //! What is moved may be newer than the log rows that are still there when the process dies. Reading those again gives the same
 //! data, since effects say what is and not what changed, and all log rows of a stretch stay until the last of its elements was moved.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+
+use foldhash::fast::RandomState;
 
 use super::effect::{Effect, Name};
 
@@ -55,13 +57,13 @@ struct Moved {
     cleared: bool,
     /// Numbers of the items that there are, as far as the table has them.
     bounds: Option<(i64, i64)>,
-    elements: BTreeMap<Element, Option<Arc<[u8]>>>,
+    elements: HashMap<Element, Option<Arc<[u8]>>, RandomState>,
 }
 
 /// A stretch of the log.
 #[derive(Default)]
 pub(super) struct Stretch {
-    keys: BTreeMap<Name, Moved>,
+    keys: HashMap<Name, Moved, RandomState>,
     /// The last log row of it.
     pub end: i64,
     /// Bytes of its log rows.
@@ -100,36 +102,53 @@ impl Stretch {
         self.keys.entry(key.clone()).or_default().elements.insert(element, value);
     }
 
+    /// Begins to move it: in the order of the table, so that neighbours are written together.
+    pub fn into_moving(self) -> Moving {
+        let mut keys: Vec<_> = self.keys.into_iter().collect();
+        keys.sort_unstable_by(|(one, _), (other, _)| other.cmp(one));
+        Moving { keys, steps: Vec::new(), end: self.end }
+    }
+}
+
+/// A stretch that is being moved.
+#[derive(Default)]
+pub(super) struct Moving {
+    /// The next one last.
+    keys: Vec<(Name, Moved)>,
+    /// Of the key that is being moved; the next one last.
+    steps: Vec<Step>,
+    /// The last log row of it.
+    pub end: i64,
+}
+
+impl Moving {
     /// True when all of it was taken.
     pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.keys.is_empty() && self.steps.is_empty()
     }
 
     /// The next `most` steps, about.
     pub fn take(&mut self, most: usize) -> VecDeque<Step> {
         let mut steps = VecDeque::new();
-        while steps.len() < most
-            && let Some(mut entry) = self.keys.first_entry()
-        {
-            let key = entry.key().clone();
-            let moved = entry.get_mut();
-            if std::mem::take(&mut moved.cleared) {
+        while steps.len() < most {
+            if let Some(step) = self.steps.pop() {
+                steps.push_back(step);
+                continue;
+            }
+            let Some((key, moved)) = self.keys.pop() else { break };
+            if moved.cleared {
                 steps.push_back(Step::Clear(key.clone()));
             }
-            if let Some((first, end)) = moved.bounds.take() {
+            if let Some((first, end)) = moved.bounds {
                 steps.push_back(Step::Cut(key.clone(), first, end));
             }
-            while steps.len() < most
-                && let Some((element, value)) = moved.elements.pop_first()
-            {
-                steps.push_back(match value {
-                    Some(value) => Step::Put(key.clone(), element, value),
-                    None => Step::Take(key.clone(), element),
-                });
-            }
-            if moved.elements.is_empty() {
-                entry.remove();
-            }
+            let mut elements: Vec<_> = moved.elements.into_iter().collect();
+            elements.sort_unstable_by(|(one, _), (other, _)| other.cmp(one));
+            let step = |(element, value): (Element, Option<Arc<[u8]>>)| match value {
+                Some(value) => Step::Put(key.clone(), element, value),
+                None => Step::Take(key.clone(), element),
+            };
+            self.steps = elements.into_iter().map(step).collect();
         }
         steps
     }
@@ -159,6 +178,7 @@ mod tests {
         stretch.add(&field(None));
         let gone: Name = b"z".as_slice().into();
         stretch.add(&Effect::Dropped { key: gone, until: 5 });
+        let mut stretch = stretch.into_moving();
         assert_eq!(
             stretch.take(3),
             [Step::Take(other, b"hf".to_vec()), Step::Clear(key.clone()), Step::Cut(key.clone(), -2, 0),]

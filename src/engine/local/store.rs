@@ -15,6 +15,7 @@ use super::group::{Answer, Refusal};
 use super::host::{ScriptHost, ScriptText};
 use super::owner::Owners;
 use super::tables::{Opened, STRETCH, Tables};
+use super::words::Words;
 use super::worker::{Steady, Worker};
 use crate::engine::folder::Folder;
 use crate::metrics::Metrics;
@@ -106,13 +107,7 @@ impl LocalStore {
     ///
     /// # Errors
     /// When the script failed or the store takes nothing.
-    pub async fn script(
-        &self,
-        script: ScriptText,
-        keys: Vec<Vec<u8>>,
-        args: Vec<Vec<u8>>,
-        within: Duration,
-    ) -> Answer {
+    pub async fn script(&self, script: ScriptText, keys: Words, args: Words, within: Duration) -> Answer {
         self.call(Work::Script { script, keys, args }, within).await
     }
 
@@ -120,7 +115,7 @@ impl LocalStore {
     ///
     /// # Errors
     /// When the store takes nothing. A command that is refused is an answer.
-    pub async fn command(&self, words: Vec<Vec<u8>>, within: Duration) -> Answer {
+    pub async fn command(&self, words: Words, within: Duration) -> Answer {
         self.call(Work::Command(words), within).await
     }
 
@@ -135,8 +130,8 @@ impl LocalStore {
 
     async fn call(&self, work: Work, within: Duration) -> Answer {
         let bytes = match &work {
-            Work::Script { keys, args, .. } => keys.iter().chain(args).map(Vec::len).sum(),
-            Work::Command(words) => words.iter().map(Vec::len).sum(),
+            Work::Script { keys, args, .. } => keys.size() + args.size(),
+            Work::Command(words) => words.size(),
             Work::Row => 0,
         };
         let place = Place { waiting: self.waiting.clone(), bytes };

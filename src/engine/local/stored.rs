@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::effect::Name;
 use super::fields::Fields;
 use super::ranked::RankedList;
 
@@ -29,6 +30,8 @@ pub enum Collection {
 /// A collection, and when it expires. None is empty between two commands.
 #[derive(Debug)]
 pub struct StoredCollection {
+    /// Its key, so that what tells of it needs no copy.
+    pub name: Name,
     /// The collection.
     pub value: Collection,
     /// Milliseconds since 1970.

@@ -21,8 +21,8 @@ use rusqlite::{Connection, Error, ErrorCode, OptionalExtension, params};
 use super::effect::{Effect, Name};
 use super::frame;
 use super::keyspace::Keyspace;
-use super::moving::{Step, Stretch, item, kind, number_of};
-use super::owner::{Owners, shown};
+use super::moving::{Moving, Step, Stretch, item, kind, number_of};
+use super::owner::{Owner, Owners, shown};
 
 /// "TipC": whose file it is.
 const APPLICATION_ID: i64 = 0x5469_7043;
@@ -53,7 +53,7 @@ pub(super) struct Tables {
     /// What the log has and nobody has begun to move.
     gathered: Stretch,
     /// What is being moved.
-    moving: Stretch,
+    moving: Moving,
     /// Taken from what is being moved, and not committed yet.
     steps: VecDeque<Step>,
     /// Log rows up to this one were moved.
@@ -103,7 +103,7 @@ impl Tables {
             stretch,
             number: 0,
             gathered: Stretch::default(),
-            moving: Stretch::default(),
+            moving: Moving::default(),
             steps: VecDeque::new(),
             moved: 0,
             first: 0,
@@ -149,7 +149,7 @@ impl Tables {
         if !frames[0].0.is_empty() {
             effects
                 .iter()
-                .filter(|it| (self.owners)(it.key()).word().is_some())
+                .filter(|it| (self.owners)(it.key()) != Owner::Fleeting)
                 .for_each(|it| self.gathered.add(it));
             self.gathered.end = self.number;
             self.gathered.bytes += frames[0].0.len();
@@ -165,7 +165,7 @@ impl Tables {
         }
         self.moved = self.moved.max(self.moving.end);
         if self.gathered.bytes >= self.stretch && self.first > self.moved {
-            self.moving = std::mem::take(&mut self.gathered);
+            self.moving = std::mem::take(&mut self.gathered).into_moving();
         }
     }
 

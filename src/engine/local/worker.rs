@@ -10,8 +10,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use foldhash::fast::RandomState;
+
 use super::changes::Changes;
-use super::effect::Name;
+use super::effect::{Effect, Name};
 use super::events::{Call, Event, ToDisk, Told, Work};
 use super::group::{Group, Held, Refusal};
 use super::host::{ScriptHost, ScriptRun};
@@ -48,7 +50,7 @@ pub(super) struct Worker {
     /// With the disk, and since when.
     away: Option<(Group, Instant)>,
     /// By key: the last group that changed it and is not durable.
-    unsure: HashMap<Name, u64>,
+    unsure: HashMap<Name, u64, RandomState>,
     /// Calls that found the group full.
     aside: VecDeque<Call>,
     /// Owners whose records are damaged, and by what.
@@ -98,7 +100,7 @@ impl Worker {
             clock,
             group: Group { number: 1, ..Group::default() },
             away: None,
-            unsure: HashMap::new(),
+            unsure: HashMap::default(),
             aside: VecDeque::new(),
             damaged: None,
             refused: None,
@@ -119,7 +121,7 @@ impl Worker {
     /// Why a call is about records that are damaged.
     fn damage(&self, work: &Work) -> Option<Refusal> {
         let (owners, damaged) = self.damaged.as_ref()?;
-        let of = |key: &Vec<u8>| damaged.get(&owners(key).word()?).cloned();
+        let of = |key: &[u8]| damaged.get(&owners(key).word()?).cloned();
         let what = match work {
             Work::Script { keys, .. } => keys.iter().find_map(of),
             Work::Command(words) => words.iter().skip(1).find_map(of),
@@ -185,12 +187,10 @@ impl Worker {
         let now = self.clock.now();
         let ran = match &call.work {
             Work::Script { script, keys, args } => {
-                let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-                let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
-                self.host.run(script, &keys, &args, now).map_err(|error| Refusal::Failed(error.0))
+                self.host.run(script, keys, args, now).map_err(|error| Refusal::Failed(error.0))
             }
             Work::Command(words) => {
-                let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+                let words: Vec<&[u8]> = words.iter().collect();
                 Ok(self.host.run_command(&words, now))
             }
             Work::Row => {
@@ -220,8 +220,13 @@ impl Worker {
         }
         let until = if changed { Some(self.group.number) } else { self.not_before(&call.work) };
         if changed {
-            for effect in &changes.effects {
-                self.unsure.insert(effect.key().clone(), self.group.number);
+            let mut before: Option<&Name> = None;
+            for key in changes.effects.iter().map(Effect::key) {
+                // Most come several in a row.
+                if before.is_none_or(|before| !Arc::ptr_eq(before, key)) {
+                    self.unsure.insert(key.clone(), self.group.number);
+                }
+                before = Some(key);
             }
             self.group.add(changes);
         }
@@ -243,7 +248,7 @@ impl Worker {
         if self.unsure.is_empty() {
             return None;
         }
-        let of = |key: &Vec<u8>| self.unsure.get(key.as_slice()).copied();
+        let of = |key: &[u8]| self.unsure.get(key).copied();
         match work {
             Work::Script { keys, .. } => keys.iter().filter_map(of).max(),
             // Words that are no keys are no keys of anything that was changed either, as a rule; if they are, it waits a moment.

@@ -2,7 +2,7 @@
 
 use super::changes::Undo;
 use super::command::{Answer, Session, cursor_of, fits, scan_options};
-use super::effect::Effect;
+use super::effect::{Effect, Name};
 use super::lists::{index_range, range_of};
 use super::numbers::{float, integer, write_float};
 use super::ranked::Ranked;
@@ -123,11 +123,13 @@ impl Session<'_> {
 
     fn set_score(&mut self, key: &[u8], member: &[u8], score: Option<f64>) -> Option<f64> {
         let made = || Collection::Set(ZSet::default());
-        let Collection::Set(set) = self.space.collection_for(key, made, self.changes) else { return None };
+        let held = self.space.collection_for(key, made, self.changes);
+        let (key, Collection::Set(set)) = (held.name.clone(), &mut held.value) else { return None };
         let before = set.set(member, score);
         if before.is_some() || score.is_some() {
-            self.changes.undo.push(Undo::Score { key: key.into(), member: member.into(), before });
-            self.changes.effects.push(Effect::Score { key: key.into(), member: member.into(), score });
+            let member: Name = member.into();
+            self.changes.undo.push(Undo::Score { key: key.clone(), member: member.clone(), before });
+            self.changes.effects.push(Effect::Score { key, member, score });
         }
         before
     }

@@ -13,7 +13,7 @@ use super::net::topics::Topics;
 use super::net::topology::Topology;
 use super::scripts::{Call, Use};
 use crate::engine::EngineError;
-use crate::engine::local::{Answer, LocalStore, Refusal, Reply, ScriptText};
+use crate::engine::local::{Answer, LocalStore, Refusal, Reply, ScriptText, Words};
 
 /// Calls of the store in this process that may be under way.
 const CALLS: usize = 8_192;
@@ -231,12 +231,13 @@ impl Shards {
     }
 }
 
-fn words(command: &Cmd) -> Vec<Vec<u8>> {
-    let word = |arg: redis::Arg<&[u8]>| match arg {
-        redis::Arg::Simple(word) => word.to_vec(),
-        _ => Vec::new(),
-    };
-    command.args_iter().map(word).collect()
+fn words(command: &Cmd) -> Words {
+    let mut words = Words::default();
+    for arg in command.args_iter() {
+        let redis::Arg::Simple(word) = arg else { continue };
+        words.push(&[word]);
+    }
+    words
 }
 
 fn read(answer: Answer) -> Result<Value, Fault> {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::support::dice::{Dice, seeds};
 use tipcast::domain::{Show, row};
-use tipcast::engine::local::{Changes, Keyspace, Reply, ScriptHost, ScriptText};
+use tipcast::engine::local::{Changes, Keyspace, Reply, ScriptHost, ScriptText, Words};
 use tipcast::engine::record::{entry_extra, push_body, push_gift};
 use tipcast::engine::redis::scripts;
 
@@ -196,7 +196,7 @@ impl InProcess {
             ]);
             words.extend(gift_args(gift));
         }
-        let [keys, words] = [&keys, &words].map(|all| all.iter().map(|it| it.as_bytes()).collect::<Vec<_>>());
+        let [keys, words] = [&keys, &words].map(|all| all.iter().map(|it| it.as_bytes()).collect::<Words>());
         match self.host.run(&self.source, &keys, &words, now as i64).map_err(|error| error.0)?.reply {
             Reply::Array(all) => Ok(all.into_iter().map(text_of).collect()),
             other => Err(format!("{other:?}")),

@@ -3,6 +3,7 @@
 use redis::Cmd;
 
 use super::{Script, header::Header};
+use crate::engine::local::Words;
 
 /// KEYS and ARGV of one call. What is not there yet is missing; [`Call::command`] finds that out.
 #[derive(Clone)]
@@ -115,16 +116,20 @@ impl Call {
     }
 
     /// KEYS and ARGV as a store of this life gets them.
-    pub fn words(&self, life: &str) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
-        let word = |word: &Option<String>| word.as_deref().unwrap_or_default().as_bytes().to_vec();
-        let text = |word: &String| word.as_bytes().to_vec();
-        let keys = self.keys.iter().map(word).chain(self.item_keys.iter().map(text)).collect();
-        let mut args: Vec<Vec<u8>> = self.args.iter().map(word).collect();
-        if let Some(arg) = self.life_at.and_then(|at| args.get_mut(at)) {
-            arg.extend(life.as_bytes());
-        }
-        args.extend(self.item_args.iter().map(text));
-        (keys, args)
+    pub fn words(&self, life: &str) -> (Words, Words) {
+        let of = |fixed: &[Option<String>], items: &[String], life_at: Option<usize>| {
+            let fixed_bytes: usize = fixed.iter().map(|word| word.as_ref().map_or(0, String::len)).sum();
+            let item_bytes: usize = items.iter().map(String::len).sum();
+            let room = fixed_bytes + item_bytes + life.len();
+            let mut words = Words::with_capacity(fixed.len() + items.len(), room);
+            for (at, word) in fixed.iter().enumerate() {
+                let end = if life_at == Some(at) { life } else { "" };
+                words.push(&[word.as_deref().unwrap_or_default().as_bytes(), end.as_bytes()]);
+            }
+            items.iter().for_each(|word| words.push(&[word.as_bytes()]));
+            words
+        };
+        (of(&self.keys, &self.item_keys, None), of(&self.args, &self.item_args, self.life_at))
     }
 
     fn place(&self, names: &[&str], name: &str) -> Option<usize> {
