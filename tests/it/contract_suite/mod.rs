@@ -14,6 +14,7 @@ mod idempotency;
 mod moderation;
 mod money;
 mod presence;
+mod recorded;
 mod reports;
 mod requests;
 mod review;

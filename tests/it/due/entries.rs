@@ -9,9 +9,9 @@ use crate::support::case::Case;
 use crate::support::stores::Store;
 
 /// Spoils what is stored of a gift.
-type Spoil = Box<dyn Fn(&str)>;
+pub type Spoil = Box<dyn Fn(&str)>;
 
-async fn spoiled_gifts_are_given_up_and_hold_up_nobody(mut t: Case, spoil: Spoil) {
+pub async fn spoiled_gifts_are_given_up_and_hold_up_nobody(mut t: Case, spoil: Spoil) {
     t.patch(json!({"dedup": "off"})).await;
     for id in ["a", "bad", "c"] {
         t.scheduled(later(id, 10)).await;

@@ -1,6 +1,6 @@
 //! What happens by itself when its time has come: the loop, more than one node, a store that goes away.
 
-mod entries;
+pub mod entries;
 mod nodes;
 mod outages;
 mod showing;

@@ -40,6 +40,11 @@ macro_rules! on_engines_that_count {
             use $crate::support::{case::Case, stores::Store};
             $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::cluster()).await).await })+
         }
+        /// All of them, for who wants to see what they ask of a store.
+        #[allow(dead_code)]
+        pub fn cases() -> Vec<(&'static str, $crate::support::case::CaseFn)> {
+            vec![$((stringify!($case), |case| Box::pin($case(case)))),+]
+        }
     };
 }
 
@@ -78,6 +83,9 @@ pub struct Case {
     /// and then come once more.
     reread: Vec<Change>,
 }
+
+/// One case of a suite.
+pub type CaseFn = fn(Case) -> std::pin::Pin<Box<dyn Future<Output = ()>>>;
 
 /// Where a feed stands.
 pub async fn head_of(engine: &Engine, feed: &FeedId) -> Result<Head, EngineError> {

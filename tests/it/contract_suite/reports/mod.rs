@@ -1,11 +1,11 @@
 //! Reports: what enters a feed's ledger, and who reads it, how far and how often.
 
 mod failing;
-mod groups;
-mod hooks;
-mod jobs;
+pub mod groups;
+pub mod hooks;
+pub mod jobs;
 mod keeping;
-mod leases;
+pub mod leases;
 mod ledger;
-mod letters;
+pub mod letters;
 mod random;
