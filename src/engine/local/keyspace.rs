@@ -26,7 +26,7 @@ pub struct Keyspace {
 }
 
 /// Milliseconds in which keys expire that are collected together.
-const SPAN: i64 = 60_000;
+const SPAN: i64 = 5_000;
 
 fn is_over(until: Option<i64>, now: i64) -> bool {
     until.is_some_and(|until| until <= now)

@@ -35,8 +35,12 @@ const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// alone.
 const PROOF: Duration = Duration::from_secs(60);
 
-/// How often what has expired is taken out, and how many keys are looked at then.
-const TIDY: (Duration, usize) = (Duration::from_secs(1), 4_096);
+/// How often what has expired is taken out, and how many keys are looked at then: more than calls can bring, in steps that
+/// nobody notices.
+const TIDY: (Duration, usize) = (Duration::from_millis(100), 16_384);
+
+/// How long the thread waits for something to do before it looks around.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// See the module.
 pub(super) struct Worker {
@@ -137,7 +141,7 @@ impl Worker {
             if self.is_idle() {
                 beat.rests();
             }
-            let mut event = match events.recv_timeout(TIDY.0) {
+            let mut event = match events.recv_timeout(PAUSE) {
                 Ok(event) => Some(event),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return,

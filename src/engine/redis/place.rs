@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use redis::{Cmd, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 use super::net::faults::{CLOSED, Fault, FaultKind};
 use super::net::store::{self, Scanned};
@@ -20,6 +21,9 @@ const CALLS: usize = 8_192;
 
 /// The number by which the store in this process is known to [`Topics`]: it never ends before they do.
 pub(super) const CONNECTION: u64 = 1;
+
+/// How long the store in this process may take to finish what was accepted.
+const CLOSE: Duration = Duration::from_secs(5);
 
 /// Channels that are taken at once: all.
 const ALL: usize = usize::MAX;
@@ -173,7 +177,14 @@ impl Place {
     pub async fn close(&self) {
         match self {
             Place::Net(net) => net.close(),
-            Place::Local(local) => local.store.close().await,
+            Place::Local(local) => {
+                // A disk that hangs keeps nobody from leaving: what was answered is on it.
+                if timeout(CLOSE, local.store.close()).await.is_err() {
+                    tracing::warn!(
+                        "the disk of the data folder does not answer; what nobody was answered is left behind"
+                    );
+                }
+            }
         }
     }
 }
