@@ -64,6 +64,7 @@ async fn an_alerts_money_comes_first_and_largest_then_the_gift_and_a_count_only_
     // What can be seen of the newest row, largest first.
     let sizes = "(() => {
         const row = document.querySelector('.row[data-row]');
+        if (!row) return [];
         const parts = ['value', 'gift', 'count', 'verb'].map((part) => row.querySelector('.' + part));
         const size = (node) => parseFloat(getComputedStyle(node).fontSize);
         return parts.filter((node) => node.textContent && node.getClientRects().length)
