@@ -123,7 +123,7 @@ async fn rest_of(stream: &mut TcpStream) -> Vec<u8> {
 #[tokio::test]
 async fn it_answers_over_tls_and_a_renewed_certificate_is_read_without_a_restart() {
     let served = Served::start();
-    assert!(served.gateway.said().contains("listening on https://"), "{}", served.gateway.said());
+    served.gateway.wait_for_words("listening on https://");
     let answer = served.health().await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert!(answer.to_lowercase().contains("strict-transport-security: max-age=31536000\r\n"), "{answer}");
