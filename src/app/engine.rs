@@ -44,7 +44,8 @@ async fn open_bare(
     metrics: &Arc<Metrics>,
     parts: &Arc<Parts>,
 ) -> Result<Engine, EngineError> {
-    if !config.redis.url.is_empty() {
+    let is_redis = !config.redis.url.is_empty();
+    if is_redis || config.embedded.scripts {
         let options = RedisOptions {
             metrics: metrics.clone(),
             parts: parts.clone(),
@@ -54,19 +55,10 @@ async fn open_bare(
             drop_reminder_ms: config.drops.reminder_ms,
             ..redis_options(&config.redis, defaults)
         };
-        return Ok(RedisEngine::open(options).await?.into());
-    }
-    if config.embedded.scripts {
-        let options = RedisOptions {
-            metrics: metrics.clone(),
-            parts: parts.clone(),
-            scheduled_max: config.due.scheduled_max,
-            reports: report_limits(&config.reports),
-            drop_reminder_ms: config.drops.reminder_ms,
-            defaults,
-            ..RedisOptions::new("")
+        return match is_redis {
+            true => Ok(RedisEngine::open(options).await?.into()),
+            false => Engine::local(options, config.embedded.data_dir.clone()).await,
         };
-        return Engine::local(options, config.embedded.data_dir.clone()).await;
     }
     let (data_dir, drop_reminder_ms) = (config.embedded.data_dir.clone(), config.drops.reminder_ms);
     // Reading the feeds back takes a while and blocks.

@@ -8,7 +8,7 @@ use super::events::{Event, ToDisk};
 use super::tables::{Tables, sentence};
 use crate::supervise::{Beat, faults};
 
-/// Until nobody is left who could bring a group.
+/// Runs until the store thread has ended.
 pub(super) fn run(mut tables: Tables, work: &Receiver<ToDisk>, events: &Sender<Event>, beat: &Beat) {
     loop {
         beat.rests();
@@ -20,7 +20,7 @@ pub(super) fn run(mut tables: Tables, work: &Receiver<ToDisk>, events: &Sender<E
             }
             ToDisk::Probe => Event::Probed(commit(&mut tables, &[], true, 0)),
         };
-        // Whoever waited for it has ended.
+        // The store thread has ended: there is no one to answer.
         let _ = events.send(event);
     }
 }

@@ -30,12 +30,12 @@ pub(super) struct Held {
     pub answer: Answer,
 }
 
-/// See the module.
+/// The changes of one commit, and the answers that wait for it.
 #[derive(Default)]
 pub(super) struct Group {
     /// Grows by one with each group.
     pub number: u64,
-    /// In the order in which they happened; shared with whoever writes them down.
+    /// In order. Shared with the disk thread during the commit.
     pub effects: Arc<Vec<Effect>>,
     pub messages: Vec<(Vec<u8>, Vec<u8>)>,
     pub undo: Vec<Undo>,

@@ -134,7 +134,7 @@ impl Keyspace {
     }
 
     /// Looks at up to `most` keys that expired a while ago, takes out those that were not written again, and returns how many. Strings go without a word to `changes`:
-    /// whoever reads them back leaves out what has expired.
+    /// a restart leaves out strings that have expired.
     pub fn collect_garbage(&mut self, now: i64, most: usize, changes: &mut Changes) -> usize {
         let (mut gone, mut looked) = (0, 0);
         while looked < most

@@ -51,7 +51,7 @@ impl LocalOptions {
     }
 }
 
-/// See the module. Closed when it is dropped.
+/// A handle to the two threads. Dropping it closes the store.
 pub struct LocalStore {
     events: Sender<Event>,
     waiting: Arc<Waiting>,

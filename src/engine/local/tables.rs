@@ -30,7 +30,7 @@ const APPLICATION_ID: i64 = 0x5469_7043;
 /// The form of the tables. Those of the store of before this one are below 100.
 const FORM: i64 = 100;
 
-/// Strings that expire within so many milliseconds are kept apart from those that stay longer.
+/// Strings that expire within this many milliseconds go to `soon`, all others that expire to `later`.
 const SOON: i64 = 600_000;
 
 /// Bytes of the log that are moved together, if nobody says otherwise.
@@ -140,7 +140,7 @@ impl Tables {
         }
         let wrote = self.write(&frames, asked, now);
         if wrote.is_err() && !self.conn.is_autocommit() {
-            // SQLite rolls back by itself on some errors; then this one has nothing to do.
+            // After some errors SQLite has rolled back already; the error of a second ROLLBACK means nothing.
             let _ = self.conn.execute_batch("ROLLBACK");
         }
         wrote?;

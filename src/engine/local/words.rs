@@ -1,4 +1,4 @@
-//! The words of a call in one piece of memory: a call has fifty of them, and brings them from another thread.
+//! The words of a call in one buffer. A call has about fifty words and crosses threads, so one allocation each would be slow.
 
 /// Words in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// None yet, with room for so many words and bytes.
+    /// An empty list with this capacity.
     pub fn with_capacity(words: usize, bytes: usize) -> Words {
         Words { bytes: Vec::with_capacity(bytes), ends: Vec::with_capacity(words) }
     }

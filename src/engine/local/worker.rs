@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
 
@@ -19,6 +19,7 @@ use super::group::{Group, Held, Refusal};
 use super::host::{ScriptHost, ScriptRun};
 use super::owner::{Owners, shown};
 use super::reply::Reply;
+use crate::domain::Millis;
 use crate::metrics::Metrics;
 use crate::supervise::{Beat, faults};
 
@@ -42,7 +43,7 @@ const TIDY: (Duration, usize) = (Duration::from_millis(100), 16_384);
 /// How long the thread waits for something to do before it looks around.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// See the module.
+/// The store thread's state.
 pub(super) struct Worker {
     host: ScriptHost,
     disk: Sender<ToDisk>,
@@ -77,8 +78,7 @@ pub(super) struct Steady {
 impl Steady {
     /// Begins with what the wall says.
     pub fn begin() -> Steady {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH);
-        Steady { began: wall.map_or(0, |since| since.as_millis() as i64), at: Instant::now() }
+        Steady { began: Millis::now().0, at: Instant::now() }
     }
 
     /// The time now.
@@ -176,7 +176,7 @@ impl Worker {
     /// Makes a call, and sees to its answer.
     fn make(&mut self, call: Call) {
         if call.to.is_closed() {
-            // Whoever asked has gone; nobody can tell whether it was made.
+            // The caller has stopped waiting, so the call need not run.
             return;
         }
         let is_proved = self.refused.is_none() && self.proved.is_some_and(|at| at.elapsed() < PROOF);
@@ -309,7 +309,7 @@ impl Worker {
         }
     }
 
-    /// Takes back what is not durable, newest first, and refuses whoever waits for it.
+    /// Undoes all changes that are not durable, newest first, and refuses the calls that made or read them.
     fn refuse(&mut self, away: Group, why: String) {
         if self.refused.is_none() {
             tracing::error!(

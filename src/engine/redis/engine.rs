@@ -134,6 +134,7 @@ impl RedisEngine {
             prefix: String::new(),
             store_clock: false,
             feed_idle_ttl_ms: 0,
+            due_parts: 1,
             call_timeout: LOCAL_TIMEOUT,
             ..options
         };

@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::net::faults::{CLOSED, Fault, FaultKind};
-use super::net::store::{self, Scanned};
+use super::net::store::{self, Scanned, scan_command};
 use super::net::topics::Topics;
 use super::net::topology::Topology;
 use super::scripts::{Call, Use};
@@ -28,7 +28,7 @@ const CLOSE: Duration = Duration::from_secs(5);
 /// Channels that are taken at once: all.
 const ALL: usize = usize::MAX;
 
-/// See the module.
+/// A Redis, or the store in this process.
 pub(super) enum Place {
     /// Servers.
     Net(Arc<Topology>),
@@ -234,9 +234,7 @@ impl Shards {
             Shards::Net(shards) => return shards.scan(shard, cursor, (pattern, count), within).await,
             Shards::Local(local) => local,
         };
-        let mut scan = redis::cmd("SCAN");
-        scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(count);
-        let said = local.command(&scan, within).await?;
+        let said = local.command(&scan_command(cursor, pattern, count), within).await?;
         // Its cursors mean the same after a restart.
         Ok(Scanned::read(said, local.store.life().to_owned()))
     }

@@ -131,6 +131,13 @@ pub struct Scanned {
     pub process: String,
 }
 
+/// One step of SCAN through the keys that match `pattern`.
+pub fn scan_command(cursor: u64, pattern: &str, count: u32) -> Cmd {
+    let mut scan = redis::cmd("SCAN");
+    scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(count);
+    scan
+}
+
 impl Scanned {
     /// Reads what SCAN said; none when that is something else.
     pub fn read(said: Value, process: String) -> Option<Scanned> {
@@ -171,8 +178,7 @@ impl Shards {
         (pattern, count): (&str, u32),
         within: Duration,
     ) -> Result<Option<Scanned>, Fault> {
-        let mut scan = redis::cmd("SCAN");
-        scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(count);
+        let scan = scan_command(cursor, pattern, count);
         let connection = self.0.shards[shard].connection();
         let (said, server) = connection.run(Work::Command(&scan), false, within).await?;
         Ok(Scanned::read(said, server.word()))
