@@ -8,7 +8,6 @@ use serde_json::value::to_raw_value;
 
 use crate::config::{Config, ConfigError, Feeds, ReadyWhen, Redis, Reports};
 use crate::domain::{Policy, PolicyPatch, Refused};
-use crate::engine::embedded::{EmbeddedEngine, EmbeddedOptions};
 use crate::engine::redis::{RedisEngine, RedisOptions};
 use crate::engine::{Engine, EngineError, ReportLimits};
 use crate::metrics::Metrics;
@@ -34,49 +33,20 @@ pub(super) async fn open(
     metrics: &Arc<Metrics>,
     parts: &Arc<Parts>,
 ) -> Result<Engine, EngineError> {
-    let engine = open_bare(config, defaults, metrics, parts).await?;
-    Ok(engine.metered(metrics.clone()))
-}
-
-async fn open_bare(
-    config: &Config,
-    defaults: Policy,
-    metrics: &Arc<Metrics>,
-    parts: &Arc<Parts>,
-) -> Result<Engine, EngineError> {
-    let is_redis = !config.redis.url.is_empty();
-    if is_redis || config.embedded.scripts {
-        let options = RedisOptions {
-            metrics: metrics.clone(),
-            parts: parts.clone(),
-            scheduled_max: config.due.scheduled_max,
-            reports: report_limits(&config.reports),
-            due_parts: config.due.partitions,
-            drop_reminder_ms: config.drops.reminder_ms,
-            ..redis_options(&config.redis, defaults)
-        };
-        return match is_redis {
-            true => Ok(RedisEngine::open(options).await?.into()),
-            false => Engine::local(options, config.embedded.data_dir.clone()).await,
-        };
-    }
-    let (data_dir, drop_reminder_ms) = (config.embedded.data_dir.clone(), config.drops.reminder_ms);
-    // Reading the feeds back takes a while and blocks.
-    let metrics = metrics.clone();
-    let scheduled_max = config.due.scheduled_max;
-    let reports = report_limits(&config.reports);
-    let options = EmbeddedOptions {
-        defaults,
-        scheduled_max,
-        drop_reminder_ms,
-        reports,
+    let options = RedisOptions {
+        metrics: metrics.clone(),
         parts: parts.clone(),
-        ..EmbeddedOptions::new(data_dir)
+        scheduled_max: config.due.scheduled_max,
+        reports: report_limits(&config.reports),
+        due_parts: config.due.partitions,
+        drop_reminder_ms: config.drops.reminder_ms,
+        ..redis_options(&config.redis, defaults)
     };
-    let opening = move || EmbeddedEngine::open_metered(options, metrics);
-    let opened = tokio::task::spawn_blocking(opening).await;
-    let engine = opened.map_err(|e| EngineError::Open(e.to_string()))??;
-    Ok(engine.into())
+    let opened = match config.redis.url.is_empty() {
+        true => Engine::local(options, config.embedded.data_dir.clone()).await,
+        false => Engine::redis(options).await,
+    };
+    Ok(opened?.metered(metrics.clone()))
 }
 
 /// What can be said of the store without asking it.

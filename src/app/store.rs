@@ -3,9 +3,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::engine::default_policy;
 use crate::config::Config;
-use crate::engine::embedded::files::{self, Report};
+use crate::engine::local::files::{self, Report};
+use crate::engine::redis::owner_of_key;
 
 /// What is to be done.
 #[derive(Clone, Debug)]
@@ -49,23 +49,26 @@ pub fn store(config: &Config, job: &StoreJob) -> Result<String, StoreError> {
     let shown = dir.display();
     match job {
         StoreJob::Check => {
-            let report = files::check(dir).map_err(failed)?;
+            let report = files::check(dir, owner_of_key).map_err(failed)?;
             match damage(&report) {
                 None => Ok(format!("{shown}: {} feeds, all of them whole", report.feeds)),
                 Some(told) => Err(StoreError::Damaged(format!(
-                    "{shown}: {} feeds; damaged:\n{told}\nA gateway serves all others. To have these back, stop it, \
-                     move the folder away, and `tipcast store restore` a backup in its place",
-                    report.feeds
+                    "{shown}: {} feeds; damaged:\n{told}\n{} To have these back, stop it, move the folder away, and `tipcast \
+                     store restore` a backup in its place",
+                    report.feeds,
+                    match report.shared.is_empty() {
+                        true => "A gateway serves all others.",
+                        false => "A gateway does not start on it.",
+                    }
                 ))),
             }
         }
         StoreJob::Backup(to) => {
-            let report = files::backup(dir, to).map_err(failed)?;
+            let report = files::backup(dir, to, owner_of_key).map_err(failed)?;
             Ok(format!("{} feeds of {shown} are in {}{}", report.feeds, to.display(), warning(&report)))
         }
         StoreJob::Restore(from) => {
-            let defaults = default_policy(&config.feeds).map_err(|e| failed(e.to_string()))?;
-            let report = files::restore(dir, from, &defaults).map_err(failed)?;
+            let report = files::restore(dir, from, owner_of_key).map_err(failed)?;
             Ok(format!(
                 "{} feeds of {} are in {shown}, each with a new epoch; a gateway can be started on it{}",
                 report.feeds,
@@ -78,11 +81,9 @@ pub fn store(config: &Config, job: &StoreJob) -> Result<String, StoreError> {
 
 /// A line for everything that is damaged.
 fn damage(report: &Report) -> Option<String> {
-    let line = |it: &crate::engine::embedded::Damage| match &it.feed {
-        Some(feed) => format!("  feed {feed}: {}", it.what),
-        None => format!("  of no feed alone: {}", it.what),
-    };
-    let lines: Vec<String> = report.damage.iter().map(line).collect();
+    let feeds = report.damaged.iter().map(|(feed, what)| format!("  feed {feed}: {what}"));
+    let shared = report.shared.iter().map(|what| format!("  of no feed alone: {what}"));
+    let lines: Vec<String> = feeds.chain(shared).collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 

@@ -53,12 +53,7 @@ struct Layers {
 
 impl Layers {
     fn defaults() -> Result<Self, ConfigError> {
-        let mut known: Table =
-            DEFAULT.parse().map_err(|e| ConfigError(format!("the built-in defaults: {e}")))?;
-        // Not for operators yet, and so not in the text of the defaults.
-        if let Some(Value::Table(embedded)) = known.get_mut("embedded") {
-            embedded.insert("scripts".into(), Value::Boolean(false));
-        }
+        let known: Table = DEFAULT.parse().map_err(|e| ConfigError(format!("the built-in defaults: {e}")))?;
         Ok(Layers { merged: known.clone(), known })
     }
 

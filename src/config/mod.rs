@@ -262,9 +262,6 @@ pub enum ReadyWhen {
 #[allow(missing_docs)]
 pub struct Embedded {
     pub data_dir: PathBuf,
-    /// Opens the store in this process that runs the scripts of Redis, in place of the engine of before.
-    #[serde(default, skip_serializing)]
-    pub scripts: bool,
 }
 
 /// `[log]`

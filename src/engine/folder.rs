@@ -7,12 +7,27 @@ use std::time::{Duration, Instant};
 /// How long another process may take to leave the folder.
 const LOCK_WITHIN: Duration = Duration::from_secs(1);
 
+/// The file that is locked.
+const LOCK: &str = "tipcast.lock";
+
+/// A copy that is being brought back, and what SQLite makes beside it.
+const UNFINISHED: [&str; 4] = [
+    "tipcast.db.unfinished",
+    "tipcast.db.unfinished-journal",
+    "tipcast.db.unfinished-wal",
+    "tipcast.db.unfinished-shm",
+];
+
 /// Less than this is no room: a large call could not be written.
 const ROOM: u64 = 2 << 20;
 
 /// A folder that is ours for as long as this value lives.
 pub(in crate::engine) struct Folder {
     dir: PathBuf,
+    /// The folder was not there before.
+    is_new: bool,
+    /// Nobody had used it before.
+    is_unused: bool,
     _lock: File,
 }
 
@@ -20,12 +35,40 @@ impl Folder {
     /// Makes the folder when it is missing, for its owner alone, and takes its lock.
     pub(in crate::engine) fn own(dir: &Path) -> Result<Folder, String> {
         let shown = dir.display();
+        let (is_new, name) = (!dir.exists(), dir.join(LOCK));
         make(dir).map_err(|e| format!("the data folder {shown} cannot be made: {e}"))?;
-        let lock = private(OpenOptions::new().create(true).write(true).truncate(false))
-            .open(dir.join("tipcast.lock"))
-            .map_err(|e| format!("the data folder {shown} cannot be written: {e}"))?;
-        take(&lock, dir)?;
-        Ok(Folder { dir: dir.to_owned(), _lock: lock })
+        let is_unused = !name.exists();
+        loop {
+            let lock = private(OpenOptions::new().create(true).write(true).truncate(false))
+                .open(&name)
+                .map_err(|e| format!("the data folder {shown} cannot be written: {e}"))?;
+            take(&lock, dir)?;
+            // One that left the folder meanwhile took the file along: its lock means nothing.
+            if is_at(&lock, &name) {
+                return Ok(Folder { dir: dir.to_owned(), is_new, is_unused, _lock: lock });
+            }
+        }
+    }
+
+    /// Takes away what [`Folder::own`] made.
+    pub(in crate::engine) fn leave(self) {
+        if self.is_unused {
+            let _ = std::fs::remove_file(self.dir.join(LOCK));
+        }
+        if self.is_new {
+            // Not empty: somebody else uses it already.
+            let _ = std::fs::remove_dir(&self.dir);
+        }
+    }
+
+    /// Where a copy is written before it takes the place of the database.
+    pub(in crate::engine) fn unfinished(&self) -> PathBuf {
+        self.dir.join(UNFINISHED[0])
+    }
+
+    /// Removes what a copy that was not finished left behind.
+    pub(in crate::engine) fn remove_unfinished(&self) {
+        UNFINISHED.iter().for_each(|name| drop(std::fs::remove_file(self.dir.join(name))));
     }
 
     /// Where the database is.
@@ -41,10 +84,11 @@ impl Folder {
         private(OpenOptions::new().create(true).append(true)).open(self.database()).map(drop)
     }
 
-    /// What else than the lock is in the folder.
+    /// What is in the folder, but for the lock and what a copy that was not finished left behind.
     pub(in crate::engine) fn holds(&self) -> std::io::Result<Option<PathBuf>> {
+        let ours = |name: &str| name == LOCK || UNFINISHED.contains(&name);
         let mut others = std::fs::read_dir(&self.dir)?.filter_map(Result::ok).map(|entry| entry.path());
-        Ok(others.find(|path| path.file_name().is_none_or(|name| name != "tipcast.lock")))
+        Ok(others.find(|path| !path.file_name().and_then(|name| name.to_str()).is_some_and(ours)))
     }
 
     /// An error when the disk has hardly any room left.
@@ -95,6 +139,19 @@ fn take(lock: &File, dir: &Path) -> Result<(), String> {
             Err(TryLockError::Error(e)) => return Err(format!("{} cannot be locked: {e}", dir.display())),
         }
     }
+}
+
+/// True when this open file is the one that has the name.
+#[cfg(unix)]
+fn is_at(file: &File, name: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let of = |meta: std::io::Result<std::fs::Metadata>| meta.ok().map(|meta| (meta.dev(), meta.ino()));
+    of(file.metadata()).is_some_and(|open| of(std::fs::metadata(name)) == Some(open))
+}
+
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> bool {
+    true
 }
 
 #[cfg(unix)]

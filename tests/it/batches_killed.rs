@@ -1,6 +1,5 @@
-//! A gateway on a folder is killed while batches flow and what was logged of them goes to the tables.
+//! A gateway on a folder is killed while batches flow, in the midst of a commit too.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -19,8 +18,8 @@ const GIFTS: u64 = 128;
 
 const FEEDS: u64 = 3;
 
-/// Everything is logged until it is so many gifts.
-const LOGGED: u64 = 8192;
+/// So many gifts are taken before a gateway is killed.
+const BEFORE: u64 = 2_000;
 
 /// A debug build beside many others takes its time.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -60,21 +59,6 @@ async fn produce(api: Api, feed: u64, round: u64, acknowledged: Arc<AtomicU64>) 
     }
 }
 
-fn wal(dir: &Path) -> u64 {
-    std::fs::metadata(dir.join("tipcast.db-wal")).map_or(0, |it| it.len())
-}
-
-/// When a gateway is killed.
-#[derive(Clone, Copy, Debug)]
-enum Kill {
-    /// As soon as anything is written to the database.
-    Grown,
-    /// Where it stands still, at this point of the commit that brings what is logged to the tables.
-    At(&'static str),
-    /// When the producers were told of so many more gifts behind that commit.
-    Behind(u64),
-}
-
 /// A gateway on a folder that is killed and started again.
 struct Scene {
     backing: Backing,
@@ -108,37 +92,22 @@ impl Scene {
         }
     }
 
-    /// Has batches posted until the gateway is killed; gives what was answered to those of each feed.
-    async fn is_killed(&mut self, when: Kill) -> Vec<Vec<Value>> {
+    /// Has batches posted until the gateway is killed, at this point of a commit or at any; gives what was answered to those of
+    /// each feed.
+    async fn is_killed(&mut self, point: Option<&str>) -> Vec<Vec<Value>> {
         let acknowledged = Arc::new(AtomicU64::new(0));
-        let taken = || acknowledged.load(Ordering::Relaxed);
         let producers: Vec<_> = (0..FEEDS)
             .map(|feed| produce(Api::clone(&self.gateway), feed, self.round, acknowledged.clone()))
             .map(tokio::spawn)
             .collect();
-        // The first gifts of a feed go to its tables; from then on the database rests, until what is logged goes there.
-        self.until("gifts are taken", || taken() >= LOGGED / 2).await;
-        let (point, told) = match when {
-            Kill::Grown => {
-                let dir = std::path::PathBuf::from(&self.backing.args()[1]);
-                let before = wal(&dir);
-                self.until("something goes to the tables", || wal(&dir) != before).await;
-                ("", "")
-            }
-            Kill::At(point) => (point, "stall 3600000"),
-            Kill::Behind(_) => ("after-commit", "stall 0"),
-        };
-        if !point.is_empty() {
+        self.until("gifts are taken", || acknowledged.load(Ordering::Relaxed) >= BEFORE).await;
+        if let Some(point) = point {
             let (file, struck) =
                 (self.faults.path().join(point), self.faults.path().join(format!("{point}.struck")));
-            std::fs::write(file.with_extension("new"), told).unwrap();
+            std::fs::write(file.with_extension("new"), "stall 3600000").unwrap();
             std::fs::rename(file.with_extension("new"), file).unwrap();
-            self.until("the log goes to the tables", || struck.exists()).await;
+            self.until("a commit is there", || struck.exists()).await;
             std::fs::remove_file(struck).unwrap();
-        }
-        if let Kill::Behind(more) = when {
-            let before = taken();
-            self.until("more is taken", || taken() >= before + more).await;
         }
         assert!(producers.iter().all(|it| !it.is_finished()), "{}", self.gateway.said());
         self.gateway.kill();
@@ -192,27 +161,11 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn no_batch_is_lost_or_half_there_when_a_gateway_is_killed_while_its_log_goes_to_the_tables() {
+async fn a_batch_is_there_whole_and_once_or_not_at_all_wherever_its_commit_ends() {
     let mut scene = Scene::new().await;
-    for _ in 0..2 {
-        let answers = scene.is_killed(Kill::Grown).await;
+    for point in [Some("before-commit"), None, Some("after-commit"), None] {
+        let answers = scene.is_killed(point).await;
         scene.has_all(&answers).await;
     }
     scene.ends_whole().await;
-}
-
-#[tokio::test]
-async fn a_batch_is_there_once_wherever_its_way_to_the_tables_ends() {
-    for kills in [
-        [Kill::At("before-commit"), Kill::At("after-commit")],
-        [Kill::At("after-commit"), Kill::At("before-commit")],
-        [Kill::Behind(3 * FEEDS * GIFTS), Kill::At("after-commit")],
-    ] {
-        let mut scene = Scene::new().await;
-        for kill in kills {
-            let answers = scene.is_killed(kill).await;
-            scene.has_all(&answers).await;
-        }
-        scene.ends_whole().await;
-    }
 }

@@ -28,13 +28,6 @@ async fn every_watcher_of_one_node_on_a_folder_ends_with_the_list() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_watcher_of_one_node_on_the_local_store_ends_with_the_list() {
-    for seed in seeds(0..6) {
-        play(seed, &[TestApp::on(&Backing::local()).await]).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_watcher_of_one_node_on_redis_ends_with_the_list() {
     for seed in seeds(20..26) {
         play(seed, &[TestApp::on(&Backing::redis()).await]).await;
@@ -245,13 +238,6 @@ async fn capacities_dance(app: TestApp) {
 async fn a_list_on_a_folder_is_never_longer_than_its_capacity_however_often_that_changes() {
     for _ in 0..4 {
         capacities_dance(TestApp::on(&Backing::folder()).await).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_list_on_the_local_store_is_never_longer_than_its_capacity_however_often_that_changes() {
-    for _ in 0..4 {
-        capacities_dance(TestApp::on(&Backing::local()).await).await;
     }
 }
 

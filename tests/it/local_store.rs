@@ -175,3 +175,60 @@ async fn a_damaged_byte_takes_its_owner_along_and_no_other() {
     assert!(all_hurt >= 10 || std::env::var("TIPCAST_SEED").is_ok(), "{all_hurt}");
     assert!(tried.len() >= 3 || std::env::var("TIPCAST_SEED").is_ok(), "{tried:?}");
 }
+
+/// Any byte of the file is another one, be it in a record or in what SQLite keeps about its pages: nothing wrong is ever read.
+#[tokio::test]
+async fn whichever_byte_of_the_file_is_damaged_what_is_read_is_right_or_it_is_said_that_it_is_damaged() {
+    let (mut refused, mut hurt, mut whole) = (0, 0, 0);
+    for seed in seeds(0..6) {
+        let mut dice = Dice(seed);
+        let (dir, mut space) = (in_memory(), Keyspace::default());
+        let store = open(dir.path(), dice.of(&[200, 2_000, 1 << 20])).unwrap();
+        let now = now();
+        for _ in 0..200 {
+            let words = some_command(&mut dice);
+            let bytes: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+            space.execute(&bytes, now, &mut Changes::default());
+            ask(&store, &words).await.unwrap();
+        }
+        store.close().await;
+        let good = std::fs::read(dir.path().join("tipcast.db")).unwrap();
+        for _ in 0..60 {
+            let mut bytes = good.clone();
+            // Half of them where pages say what is on them.
+            let at = match dice.one_in(2) {
+                true => dice.below(bytes.len() as u64 / 4_096) as usize * 4_096 + dice.below(40) as usize,
+                false => dice.below(bytes.len() as u64) as usize,
+            };
+            bytes[at] ^= 1 << dice.below(8);
+            let copy = in_memory();
+            std::fs::write(copy.path().join("tipcast.db"), bytes).unwrap();
+            let store = match open(copy.path(), 1 << 20) {
+                Ok(store) => store,
+                Err(why) => {
+                    refused += 1;
+                    assert!(why.contains("tipcast.db"), "{why}");
+                    continue;
+                }
+            };
+            for key in KEYS {
+                for words in reading(key) {
+                    let bytes: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+                    let wanted = comparable(&words[0], space.execute(&bytes, now, &mut Changes::default()));
+                    match ask(&store, &words).await {
+                        Err(Refusal::Failed(why)) if why.starts_with("DAMAGED ") => hurt += 1,
+                        said => {
+                            assert_eq!(
+                                comparable(&words[0], said.unwrap()),
+                                wanted,
+                                "seed {seed}, byte {at}: {words:?}"
+                            );
+                            whole += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(refused > 10 && hurt > 10 && whole > 10, "{refused} {hurt} {whole}");
+}

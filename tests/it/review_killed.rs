@@ -132,11 +132,6 @@ async fn an_approval_is_shown_once_when_a_gateway_on_a_folder_is_killed_after_it
 }
 
 #[tokio::test]
-async fn an_approval_is_shown_once_when_a_gateway_on_the_local_store_is_killed_after_its_answer() {
-    is_killed_while_hosts_decide(Backing::local()).await;
-}
-
-#[tokio::test]
 async fn an_approval_is_shown_once_when_a_gateway_on_redis_is_killed_after_its_answer() {
     is_killed_while_hosts_decide(Backing::redis()).await;
 }

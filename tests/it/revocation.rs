@@ -87,7 +87,7 @@ async fn a_revoked_viewer_is_refused_everywhere_and_its_sockets_are_closed() {
     let first = on(&backing).await;
     // Of an embedded store there is one node.
     let second = match &backing {
-        Backing::Folder(_) | Backing::Local(_) => None,
+        Backing::Folder(_) => None,
         Backing::Redis(..) => Some(on(&backing).await),
     };
     let nodes: Vec<&TestApp> = [Some(&first), second.as_ref()].into_iter().flatten().collect();

@@ -98,11 +98,6 @@ async fn no_acknowledged_gift_is_lost_when_a_gateway_on_a_folder_is_killed_under
 }
 
 #[tokio::test]
-async fn no_acknowledged_gift_is_lost_when_a_gateway_on_the_local_store_is_killed_under_load() {
-    is_killed_again_and_again(Backing::local()).await;
-}
-
-#[tokio::test]
 async fn no_acknowledged_gift_is_lost_when_a_gateway_on_redis_is_killed_under_load() {
     is_killed_again_and_again(Backing::redis()).await;
 }

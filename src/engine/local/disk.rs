@@ -5,7 +5,8 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use super::effect::Effect;
 use super::events::{Event, ToDisk};
-use super::tables::{Tables, sentence};
+use super::file::sentence;
+use super::tables::Tables;
 use crate::supervise::{Beat, faults};
 
 /// Runs until the store thread has ended.

@@ -91,6 +91,15 @@ impl Effect {
         }
     }
 
+    /// Until when a string that expires, or the word that it is gone, has to be kept; none of what lasts.
+    pub fn until(&self) -> Option<i64> {
+        match self {
+            Effect::String { until, .. } => *until,
+            Effect::Dropped { until, .. } => Some(*until),
+            _ => None,
+        }
+    }
+
     /// About how many bytes it takes in a log.
     pub fn size(&self) -> usize {
         let more = match self {

@@ -69,6 +69,13 @@ impl LocalStore {
         let LocalOptions { data_dir, owners, told, stretch, metrics, parts } = options;
         let folder = Folder::own(&data_dir)?;
         let file = folder.database();
+        if folder.unfinished().exists() {
+            return Err(format!(
+                "a `tipcast store restore` into the data folder {} was interrupted; run it again, or remove {} to start empty",
+                data_dir.display(),
+                folder.unfinished().display()
+            ));
+        }
         folder.make_private().map_err(|e| format!("{} cannot be written: {e}", file.display()))?;
         let clock = Steady::begin();
         let Opened { tables, space, damaged, life } = Tables::open(&file, owners, stretch, clock.now())?;

@@ -363,7 +363,7 @@ impl Keys {
 }
 
 /// Whose a key is that [`Keys`] spelled, whatever its prefix. A feed may have the name of an index: what follows it decides.
-pub(super) fn owner(key: &[u8]) -> Owner<'_> {
+pub fn owner(key: &[u8]) -> Owner<'_> {
     let tagged = || {
         let begin = key.iter().position(|byte| *byte == b'{')? + 1;
         let end = begin + key.get(begin..)?.iter().position(|byte| *byte == b'}')?;

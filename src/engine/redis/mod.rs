@@ -38,5 +38,5 @@ mod walks;
 mod wire;
 
 pub use engine::RedisEngine;
-pub use keys::PARTS_MAX;
+pub use keys::{PARTS_MAX, owner as owner_of_key};
 pub use options::RedisOptions;

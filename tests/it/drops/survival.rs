@@ -115,11 +115,6 @@ async fn stock_is_exact_when_a_gateway_on_a_folder_is_killed_while_it_sells() {
 }
 
 #[tokio::test]
-async fn stock_is_exact_when_a_gateway_on_the_local_store_is_killed_while_it_sells() {
-    is_killed_again_and_again(Backing::local()).await;
-}
-
-#[tokio::test]
 async fn stock_is_exact_when_a_gateway_on_redis_is_killed_while_it_sells() {
     is_killed_again_and_again(Backing::redis()).await;
 }

@@ -179,11 +179,6 @@ async fn a_gateway_on_a_folder_killed_while_gifts_become_due_shows_the_rest_when
     is_killed_while_gifts_become_due(Backing::folder()).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_gateway_on_the_local_store_killed_while_gifts_become_due_shows_the_rest_when_it_is_back() {
-    is_killed_while_gifts_become_due(Backing::local()).await;
-}
-
 async fn is_killed_while_gifts_become_due(backing: Backing) {
     let mut gateway = Process::on(&backing);
     gateway.patch_policy("show", json!({"dedup": "off", "capacity": 100, "history": 100_000})).await;

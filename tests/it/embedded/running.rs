@@ -17,6 +17,7 @@ use crate::support::api::Api;
 use crate::support::app::Backing;
 use crate::support::case::PATIENCE;
 use crate::support::claims::{hold, rockets, with};
+use crate::support::damage::hurt;
 use crate::support::gifts::gift;
 use crate::support::process::Process;
 use crate::support::watcher::Watcher;
@@ -24,13 +25,9 @@ use crate::support::watcher::Watcher;
 const DAY: i64 = 86_400_000;
 const HOUR: i64 = 3_600_000;
 
-/// A gateway whose faults are files in a folder, see `tipcast::supervise::faults`; on the store that runs the scripts, if that
-/// is wanted.
-fn faulty(on_local: bool, args: Vec<String>, faults: &Path) -> Process {
-    let mut env = vec![("TIPCAST_FAULTS".to_owned(), faults.display().to_string())];
-    if on_local {
-        env.extend(Backing::local().env());
-    }
+/// A gateway whose faults are files in a folder, see `tipcast::supervise::faults`.
+fn faulty(args: Vec<String>, faults: &Path) -> Process {
+    let env = vec![("TIPCAST_FAULTS".to_owned(), faults.display().to_string())];
     Process::start("127.0.0.1:0", args, env)
 }
 
@@ -144,18 +141,9 @@ impl Clock {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_is_set_under_load_loses_no_id_and_nothing_is_early_or_late_by_the_clock_that_is_right_now()
  {
-    a_clock_is_set_under_load(Backing::folder()).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_clock_that_is_set_under_load_does_no_harm_on_the_local_store() {
-    a_clock_is_set_under_load(Backing::local()).await;
-}
-
-async fn a_clock_is_set_under_load(backing: Backing) {
     let faults = TempDir::new().unwrap();
-    let on_local = matches!(backing, Backing::Local(_));
-    let gateway = faulty(on_local, backing.args(), faults.path());
+    let backing = Backing::folder();
+    let gateway = faulty(backing.args(), faults.path());
     let t = Clock { gateway, faults, offset: Cell::new(0) };
     t.gateway.patch_policy("short", json!({"row_ttl_ms": 1_000})).await;
     t.gateway.patch_policy("later", json!({"capacity": 100})).await;
@@ -265,18 +253,9 @@ impl Drop for Disk {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_turns_readiness_red_and_says_why_and_the_first_write_after_green_succeeds() {
-    a_full_disk_is_red(false).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_of_the_local_store_is_red_and_the_first_write_after_green_succeeds() {
-    a_full_disk_is_red(true).await;
-}
-
-async fn a_full_disk_is_red(on_local: bool) {
     let disk = Disk::small();
     let data = disk.dir.path().join("data").display().to_string();
-    let gateway = faulty(on_local, vec!["--data-dir".into(), data], disk.faults.path());
+    let gateway = faulty(vec!["--data-dir".into(), data], disk.faults.path());
     gateway.patch_policy("short", json!({"row_ttl_ms": 1_000})).await;
     let ready = async || gateway.get("/readyz").await.status == 200;
     let (mut posted, mut taken) = (0, 0);
@@ -319,38 +298,8 @@ async fn a_full_disk_is_red(on_local: bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_feed_that_is_damaged_is_503_alone_while_somebody_keeps_asking_for_it_and_others_take_everything() {
-    a_damaged_feed_is_503_alone(Backing::folder(), |dir| {
-        let db = rusqlite::Connection::open(dir.join("tipcast.db")).unwrap();
-        let sql = "UPDATE changes SET body = replace(body, 'Rose', 'Rost')
-            WHERE feed = (SELECT no FROM feeds WHERE name = 'rotten')";
-        assert_eq!(db.execute(sql, []).unwrap(), 1);
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_feed_that_is_damaged_is_503_alone_on_the_local_store() {
-    a_damaged_feed_is_503_alone(Backing::local(), |dir| {
-        let db = rusqlite::Connection::open(dir.join("tipcast.db")).unwrap();
-        let mut query = db.prepare("SELECT number, frame FROM log").unwrap();
-        let rows = query.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?))).unwrap();
-        let mut changed = 0;
-        for (number, mut frame) in rows.map(Result::unwrap) {
-            let text = b"{rotten}:hist";
-            if let Some(at) = frame.windows(text.len()).position(|it| it == text) {
-                frame[at + text.len() + 20] ^= 1;
-                changed +=
-                    db.execute("UPDATE log SET frame = ?2 WHERE number = ?1", (number, frame)).unwrap();
-                break;
-            }
-        }
-        assert_eq!(changed, 1);
-    })
-    .await;
-}
-
-async fn a_damaged_feed_is_503_alone(backing: Backing, damage: impl Fn(&Path)) {
-    let (Backing::Folder(dir) | Backing::Local(dir)) = &backing else { unreachable!() };
+    let backing = Backing::folder();
+    let Backing::Folder(dir) = &backing else { unreachable!() };
     let healthy = ["one", "two", "three", "four"];
     let gateway = Process::on(&backing);
     for feed in healthy.iter().chain(&["rotten"]) {
@@ -359,7 +308,7 @@ async fn a_damaged_feed_is_503_alone(backing: Backing, damage: impl Fn(&Path)) {
         assert_eq!(gateway.post_gift(feed, &later).await.status, 202);
     }
     drop(gateway);
-    damage(dir.path());
+    hurt(dir.path(), "rotten", "hist");
     let gateway = Process::on(&backing);
     let load = Load::on(&gateway, &healthy);
     let mut asked = 0;
@@ -401,8 +350,8 @@ async fn a_damaged_feed_is_503_alone(backing: Backing, damage: impl Fn(&Path)) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_that_hangs_holds_up_what_it_writes_and_no_other_feed() {
-    let (backing, faults) = (Backing::local(), TempDir::new().unwrap());
-    let gateway = faulty(true, backing.args(), faults.path());
+    let (backing, faults) = (Backing::folder(), TempDir::new().unwrap());
+    let gateway = faulty(backing.args(), faults.path());
     for feed in ["slow", "other"] {
         gateway.give(feed, &gift("g1")).await;
     }
@@ -427,8 +376,8 @@ async fn a_commit_that_hangs_holds_up_what_it_writes_and_no_other_feed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_nobody_writes_to_leaves_the_disk_alone_though_somebody_watches() {
-    let backing = Backing::local();
-    let Backing::Local(dir) = &backing else { unreachable!() };
+    let backing = Backing::folder();
+    let Backing::Folder(dir) = &backing else { unreachable!() };
     let gateway = Process::on(&backing);
     gateway.give("show", &gift("g1")).await;
     let mut watcher = Watcher::open(&gateway, "show").await;

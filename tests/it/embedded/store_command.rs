@@ -6,6 +6,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::support::app::Backing;
+use crate::support::damage::hurt;
 use crate::support::gifts::gift;
 use crate::support::process::Process;
 use crate::support::watcher::Watcher;
@@ -19,6 +20,39 @@ fn store(dir: &Path, args: &[&str]) -> (Option<i32>, String) {
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
+}
+
+fn files(dir: &Path) -> Vec<String> {
+    let names =
+        std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.collect()
+}
+
+#[tokio::test]
+async fn a_restore_that_was_killed_half_way_is_no_folder_for_a_gateway_and_the_next_one_finishes_it() {
+    let backing = Backing::folder();
+    let Backing::Folder(dir) = &backing else { unreachable!() };
+    let gateway = Process::on(&backing);
+    gateway.give("show", &gift("g")).await;
+    let elsewhere = TempDir::new().unwrap();
+    let file = elsewhere.path().join("backup");
+    let (code, said) = store(dir.path(), &["backup", text(&file)]);
+    assert_eq!(code, Some(0), "{said}");
+    drop(gateway);
+
+    let restored = Backing::folder();
+    let Backing::Folder(to) = &restored else { unreachable!() };
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(to.path().join("tipcast.db.unfinished"), &whole[..whole.len() / 2]).unwrap();
+    std::fs::write(to.path().join("tipcast.lock"), "").unwrap();
+    let mut args = restored.args();
+    args.extend(["--listen", "127.0.0.1:0"].map(Into::into));
+    let (status, said) = Process::run(&args);
+    assert!(!status.success() && said.contains("interrupted"), "{said}");
+    let (code, said) = store(to.path(), &["restore", text(&file)]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!to.path().join("tipcast.db.unfinished").exists());
+    assert_eq!(Process::on(&restored).get_feed("show").await["seq"], 1);
 }
 
 #[tokio::test]
@@ -77,11 +111,7 @@ async fn a_damaged_feed_is_named_and_a_gateway_starts_on_its_folder_for_all_othe
         gateway.give(feed, &gift("g")).await;
     }
     drop(gateway);
-    let db = rusqlite::Connection::open(dir.path().join("tipcast.db")).unwrap();
-    let sql = "UPDATE changes SET body = replace(body, 'Rose', 'Rost')
-        WHERE feed = (SELECT no FROM feeds WHERE name = 'rotten')";
-    assert_eq!(db.execute(sql, []).unwrap(), 1);
-    drop(db);
+    hurt(dir.path(), "rotten", "list");
     let (code, said) = store(dir.path(), &["check"]);
     assert_eq!(code, Some(1), "{said}");
     assert!(
@@ -116,7 +146,8 @@ async fn what_is_no_store_is_refused_with_what_to_do() {
     let target = TempDir::new().unwrap();
     let (code, said) = store(target.path(), &["restore", text(&note)]);
     assert!(code == Some(1) && said.contains("note.txt"), "{said}");
-    let left: Vec<_> =
-        std::fs::read_dir(target.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert!(left.iter().all(|name| name == "tipcast.lock"), "nothing half-done is left: {left:?}");
+    assert_eq!(files(target.path()), [""; 0], "nothing half-done is left");
+    let (code, said) = store(&target.path().join("new"), &["restore", text(&note)]);
+    assert!(code == Some(1) && said.contains("note.txt"), "{said}");
+    assert_eq!(files(target.path()), [""; 0], "nor the folder that it made");
 }

@@ -8,7 +8,6 @@ mod webhooks;
 use serde_json::{Value, json};
 use tipcast::domain::Policy;
 use tipcast::engine::Engine;
-use tipcast::engine::embedded::EmbeddedOptions;
 use tipcast::engine::redis::RedisOptions;
 
 use crate::support::api::{Api, Said};
@@ -82,9 +81,6 @@ async fn engine_on(backing: &Backing) -> Engine {
     let defaults = Policy::default();
     match backing {
         Backing::Folder(dir) => {
-            Engine::embedded(EmbeddedOptions { defaults, ..EmbeddedOptions::new(dir.path()) }).unwrap()
-        }
-        Backing::Local(dir) => {
             let options = RedisOptions { defaults, ..RedisOptions::new("") };
             Engine::local(options, dir.path().to_owned()).await.unwrap()
         }

@@ -73,8 +73,6 @@ macro_rules! on_both_stores_and_over_tls {
 pub enum Backing {
     /// A folder of its own.
     Folder(Arc<TempDir>),
-    /// A folder of the store that runs the scripts in the process.
-    Local(Arc<TempDir>),
     /// A corner of a Redis; the address may be a proxy's.
     Redis(Corner, String),
 }
@@ -90,16 +88,7 @@ impl Backing {
 
     /// A new folder.
     pub fn folder() -> Backing {
-        // For a run of everything on the other store.
-        if std::env::var_os("ON_LOCAL").is_some() {
-            return Backing::local();
-        }
         Backing::Folder(Arc::new(in_memory()))
-    }
-
-    /// A new folder of the store that runs the scripts in the process.
-    pub fn local() -> Backing {
-        Backing::Local(Arc::new(in_memory()))
     }
 
     /// A new corner of the shared Redis.
@@ -116,7 +105,7 @@ impl Backing {
     /// The command line that chooses it.
     pub fn args(&self) -> Vec<String> {
         match self {
-            Backing::Folder(dir) | Backing::Local(dir) => {
+            Backing::Folder(dir) => {
                 vec!["--data-dir".into(), dir.path().display().to_string()]
             }
             Backing::Redis(_, url) => vec!["--redis".into(), url.clone()],
@@ -127,7 +116,6 @@ impl Backing {
     pub fn env(&self) -> Vec<(String, String)> {
         match self {
             Backing::Folder(_) => vec![],
-            Backing::Local(_) => vec![("TIPCAST_EMBEDDED__SCRIPTS".into(), "true".into())],
             Backing::Redis(corner, _) => vec![("TIPCAST_REDIS__PREFIX".into(), corner.prefix.clone())],
         }
     }
@@ -135,9 +123,7 @@ impl Backing {
     fn config(&self) -> Config {
         let mut flags = Flags { listen: Some("127.0.0.1:0".into()), ..Flags::default() };
         match self {
-            Backing::Folder(dir) | Backing::Local(dir) => {
-                flags.data_dir = Some(dir.path().display().to_string())
-            }
+            Backing::Folder(dir) => flags.data_dir = Some(dir.path().display().to_string()),
             Backing::Redis(_, url) => flags.redis = Some(url.clone()),
         }
         let mut config = config::load(None, self.env(), flags).unwrap();

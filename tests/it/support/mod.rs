@@ -8,6 +8,7 @@ pub mod api;
 pub mod claims;
 pub mod cluster;
 pub mod collector;
+pub mod damage;
 pub mod dice;
 pub mod fold;
 pub mod gifts;

@@ -178,11 +178,6 @@ async fn nothing_is_lost_when_the_gateway_is_killed_on_a_folder() {
 }
 
 #[tokio::test]
-async fn nothing_is_lost_when_the_gateway_is_killed_on_the_local_store() {
-    is_killed_at_random_moments(Backing::local(), kills()).await;
-}
-
-#[tokio::test]
 async fn nothing_is_lost_when_the_gateway_is_killed_on_redis() {
     is_killed_at_random_moments(Backing::redis(), kills()).await;
 }

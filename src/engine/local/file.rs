@@ -1,0 +1,191 @@
+//! The file of the store: whose it is, which form it has, and what SQLite says of it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, Error, ErrorCode, OpenFlags, OptionalExtension};
+
+/// "TipC": whose file it is.
+const APPLICATION_ID: i64 = 0x5469_7043;
+
+/// The form of the tables.
+const FORM: i64 = 100;
+
+/// Files of up to so many bytes are looked through page by page at start: reading the rows does not find a page that has fewer of
+/// them than it should.
+const CHECK_BYTES: u64 = 512 << 20;
+
+/// What an operator does about damage that no feed has alone.
+pub(super) const WHAT_TO_DO: &str = "Nothing was changed. `tipcast store check` says more. Look at the disk, move the folder away, then \
+                          `tipcast store restore` a backup in its place, or start empty";
+
+/// What an operator can do about an error.
+pub(super) fn sentence(error: &Error) -> String {
+    use ErrorCode::{DatabaseBusy, DatabaseCorrupt, DiskFull, NotADatabase, ReadOnly, SystemIoFailure};
+    let advice = match error.sqlite_error_code() {
+        Some(DiskFull) => "the disk of the data folder is full; free some room",
+        Some(ReadOnly) => "the data folder is read-only; make it writable",
+        Some(DatabaseBusy) => "another program holds the database; close it",
+        Some(DatabaseCorrupt | NotADatabase) => {
+            "the database is damaged; stop, and run `tipcast store check`, which says what to do"
+        }
+        Some(SystemIoFailure) => "the disk of the data folder fails; look at the system's log",
+        _ => "the database refused",
+    };
+    format!("{advice} ({error})")
+}
+
+/// Opens the file, or makes it, for the thread that writes to it.
+///
+/// # Errors
+/// What is wrong and what to do, for the operator.
+pub(super) fn open(path: &Path) -> Result<Connection, String> {
+    let told = |error: Error| format!("{}: {}", path.display(), sentence(&error));
+    inspect(path)?;
+    let conn = Connection::open(path).map_err(told)?;
+    prepare(&conn, path).map_err(told)??;
+    Ok(conn)
+}
+
+/// What epochs end with that begin on this data.
+pub(super) fn life(conn: &Connection) -> rusqlite::Result<String> {
+    let known = "SELECT value FROM meta WHERE name = 'life'";
+    let digits = |life: &String| {
+        life.len() == 5 && life.bytes().all(|it| it.is_ascii_digit() || it.is_ascii_lowercase())
+    };
+    let known =
+        conn.query_row(known, [], |row| Ok(row.get_ref(0)?.as_str().map(str::to_owned).unwrap_or_default()));
+    match known.optional()?.filter(digits) {
+        Some(life) => Ok(life),
+        None => begin_life(conn),
+    }
+}
+
+/// Has every feed begin a new epoch.
+pub(super) fn begin_life(conn: &Connection) -> rusqlite::Result<String> {
+    let mut life = String::new();
+    while life.len() < 5 {
+        // Without a random source two files would have one life.
+        let Ok(bits) = getrandom::u64() else { std::process::abort() };
+        life.push(char::from(b"0123456789abcdefghijklmnopqrstuvwxyz"[(bits % 36) as usize]));
+    }
+    conn.execute("INSERT OR REPLACE INTO meta VALUES ('life', ?1)", [&life])?;
+    Ok(life)
+}
+
+/// Opens the file beside a gateway that may be at work on it, for reading.
+///
+/// # Errors
+/// What is wrong and what to do, for the operator.
+pub(super) fn open_to_read(path: &Path) -> Result<Connection, String> {
+    if !path.exists() {
+        return Err(format!("{} is not there; --data-dir names the folder it is in", path.display()));
+    }
+    inspect(path)?;
+    let told = |error: Error| format!("{}: {}", path.display(), sentence(&error));
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags).map_err(told)?;
+    conn.busy_timeout(Duration::from_secs(5)).map_err(told)?;
+    if is_fresh(&conn, path).map_err(told)?? {
+        return Err(format!(
+            "{} is empty; --data-dir names the folder of a gateway that has run",
+            path.display()
+        ));
+    }
+    Ok(conn)
+}
+
+/// What SQLite says of pages that are not as they should be, so many lines at most.
+pub(super) fn rot(conn: &Connection, most: u32) -> rusqlite::Result<Vec<String>> {
+    let mut query = conn.prepare(&format!("PRAGMA integrity_check({most})"))?;
+    let lines = query.query_map([], |row| row.get::<_, String>(0))?;
+    let mut told = Vec::new();
+    for line in lines {
+        match line {
+            Ok(line) if line == "ok" => {}
+            Ok(line) => told.push(line),
+            Err(error) if is_unreadable(&error) => {
+                told.push(error.to_string());
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(told)
+}
+
+fn is_unreadable(error: &Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+/// Refuses what SQLite would take for a new database and overwrite, or fail on unclearly.
+fn inspect(path: &Path) -> Result<(), String> {
+    use std::io::Read;
+    let Ok(file) = std::fs::File::open(path) else { return Ok(()) };
+    let mut magic = Vec::new();
+    let read = file.take(16).read_to_end(&mut magic);
+    read.map_err(|e| format!("{} cannot be read: {e}", path.display()))?;
+    let log_has_data = std::fs::metadata(path.with_extension("db-wal")).is_ok_and(|it| it.len() > 0);
+    match magic.is_empty() {
+        true if !log_has_data => Ok(()),
+        false if magic == b"SQLite format 3\0" => Ok(()),
+        _ => Err(format!("{} is damaged: it is not an SQLite database. {WHAT_TO_DO}", path.display())),
+    }
+}
+
+/// Whether nothing is in it yet; an error for a file that is not ours, or of another form.
+fn is_fresh(conn: &Connection, path: &Path) -> rusqlite::Result<Result<bool, String>> {
+    let fresh = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))? == 0;
+    let owner: i64 = conn.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    let form: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    Ok(match (fresh, owner, form) {
+        (true, ..) => Ok(true),
+        (false, APPLICATION_ID, FORM) => Ok(false),
+        (false, APPLICATION_ID, _) => Err(format!(
+            "{} has form {form}, and this tipcast knows form {FORM} alone: another version wrote it. Run that one, or name \
+             another folder with --data-dir",
+            path.display()
+        )),
+        _ => Err(format!(
+            "{} is another program's database; name another folder with --data-dir",
+            path.display()
+        )),
+    })
+}
+
+/// Begins on a file for the threads of a store. Makes the tables where there are none.
+fn prepare(conn: &Connection, path: &Path) -> rusqlite::Result<Result<(), String>> {
+    conn.busy_timeout(Duration::from_secs(2))?;
+    conn.set_prepared_statement_cache_capacity(64);
+    let fresh = match is_fresh(conn, path)? {
+        Ok(fresh) => fresh,
+        Err(why) => return Ok(Err(why)),
+    };
+    if !fresh
+        && std::fs::metadata(path).is_ok_and(|file| file.len() <= CHECK_BYTES)
+        && let Some(why) = rot(conn, 1)?.pop()
+    {
+        return Ok(Err(format!("{} is damaged ({why}). {WHAT_TO_DO}", path.display())));
+    }
+    conn.pragma_update(None, "journal_mode", "WAL")?;
+    conn.pragma_update(None, "synchronous", "FULL")?;
+    conn.pragma_update(None, "cache_size", -32_768)?;
+    conn.pragma_update(None, "journal_size_limit", 32 << 20)?;
+    // Small ones: a large log is never caught up with while commits go on.
+    conn.pragma_update(None, "wal_autocheckpoint", 2_000)?;
+    if fresh {
+        conn.execute_batch(&format!(
+            "BEGIN IMMEDIATE;
+             CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+             CREATE TABLE log (number INTEGER PRIMARY KEY, frame BLOB NOT NULL);
+             CREATE TABLE soon (number INTEGER PRIMARY KEY, frame BLOB NOT NULL);
+             CREATE TABLE later (number INTEGER PRIMARY KEY, frame BLOB NOT NULL);
+             CREATE TABLE elements (key BLOB, element BLOB, value BLOB NOT NULL, PRIMARY KEY (key, element)) WITHOUT ROWID;
+             CREATE TABLE damaged (owner BLOB PRIMARY KEY, what TEXT NOT NULL, sum INTEGER NOT NULL) WITHOUT ROWID;
+             PRAGMA application_id = {APPLICATION_ID};
+             PRAGMA user_version = {FORM};
+             COMMIT;"
+        ))?;
+    }
+    Ok(Ok(()))
+}
