@@ -10,8 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::value::to_raw_value;
-use tipcast::domain::{Claim, Claimed, DropId, DropSpec, Epoch, FeedId, Millis, Policy};
-use tipcast::engine::embedded::EmbeddedOptions;
+use tipcast::domain::{Claim, Claimed, DropId, DropSpec, Epoch, FeedId, Millis};
 use tipcast::engine::redis::{RedisOptions, scripts};
 use tipcast::engine::{ClaimDrop, DefineDrop, Engine, TickDrop};
 
@@ -118,11 +117,10 @@ fn piped(command: &mut Command, input: &str) -> Option<String> {
 #[tokio::main]
 async fn main() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    let options = EmbeddedOptions { defaults: Policy::default(), ..EmbeddedOptions::new(dir.path()) };
     let url = std::env::args().find(|arg| arg.starts_with("redis://"));
     let engine: Engine = match &url {
         Some(url) => Engine::redis(RedisOptions::new(url)).await.expect("an engine"),
-        None => Engine::embedded(options).expect("an engine"),
+        None => Engine::embedded(RedisOptions::new(""), dir.path().to_owned()).await.expect("an engine"),
     };
     for pay in ["now", "later"] {
         println!("{}, pay {pay}", engine.name());

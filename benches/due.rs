@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use serde_json::value::to_raw_value;
 use tipcast::domain::{FeedId, Gift, Millis, Op, Outcome, PolicyPatch};
-use tipcast::engine::embedded::EmbeddedOptions;
 use tipcast::engine::redis::RedisOptions;
 use tipcast::engine::{Engine, Notice, PolicyChange, Publish, ReadHeads, SetPolicy, Subscribe};
 use tipcast::work::due::{DueLoop, DueOptions};
@@ -190,7 +189,7 @@ async fn main() {
     let url = std::env::args().find(|arg| arg.starts_with("redis://"));
     let engine: Engine = match &url {
         Some(url) => Engine::redis(RedisOptions::new(url.as_str())).await.expect("an engine"),
-        None => Engine::embedded(EmbeddedOptions::new(dir.path())).expect("an engine"),
+        None => Engine::embedded(RedisOptions::new(""), dir.path().to_owned()).await.expect("an engine"),
     };
     println!("engine: {}", engine.name());
     let run = Millis::now().0.to_string();

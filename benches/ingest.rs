@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::to_raw_value;
 use tipcast::domain::{FeedId, Gift, Millis, Outcome, PolicyPatch};
-use tipcast::engine::embedded::EmbeddedOptions;
 use tipcast::engine::redis::RedisOptions;
 use tipcast::engine::{Engine, PolicyChange, Publish, SetPolicy};
 
@@ -87,11 +86,10 @@ fn cpu_seconds() -> f64 {
 #[tokio::main]
 async fn main() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    let options = EmbeddedOptions::new(dir.path());
     let url = std::env::args().find(|arg| arg.starts_with("redis://"));
     let engine: Engine = match url {
         Some(url) => Engine::redis(RedisOptions::new(url)).await.expect("an engine"),
-        None => Engine::embedded(options).expect("an engine"),
+        None => Engine::embedded(RedisOptions::new(""), dir.path().to_owned()).await.expect("an engine"),
     };
     println!("engine: {}", engine.name());
     println!("{:>10} {:>8} {:>6} {:>12} {:>14}", "in flight", "batch", "feeds", "gifts/s", "CPU µs/gift");

@@ -16,7 +16,6 @@ use memchr::memmem;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 use tipcast::domain::{Delivery, FeedId, Gift, Hook, HookKey, HookScope, HookSpec, Millis, PolicyPatch};
-use tipcast::engine::embedded::EmbeddedOptions;
 use tipcast::engine::redis::RedisOptions;
 use tipcast::engine::{Engine, PolicyChange, Publish, ReadWebhook, SetPolicy, SwapWebhook};
 use tipcast::work::reports::{ReportLoop, ReportOptions};
@@ -269,7 +268,7 @@ async fn main() {
     let url = args.iter().find(|arg| arg.starts_with("redis://"));
     let engine: Engine = match url {
         Some(url) => Engine::redis(RedisOptions::new(url.clone())).await.expect("a Redis"),
-        None => Engine::embedded(EmbeddedOptions::new(folder.path())).expect("a folder"),
+        None => Engine::embedded(RedisOptions::new(""), folder.path().to_owned()).await.expect("a folder"),
     };
     let run = Millis::now().0.to_string();
     let wants = |what: &str| {

@@ -43,7 +43,7 @@ pub(super) async fn open(
         ..redis_options(&config.redis, defaults)
     };
     let opened = match config.redis.url.is_empty() {
-        true => Engine::local(options, config.embedded.data_dir.clone()).await,
+        true => Engine::embedded(options, config.embedded.data_dir.clone()).await,
         false => Engine::redis(options).await,
     };
     Ok(opened?.metered(metrics.clone()))

@@ -25,7 +25,6 @@ use crate::metrics::labels::Failure;
 mod counted;
 mod drops;
 mod due;
-pub mod embedded;
 mod feeds;
 mod folder;
 pub mod local;

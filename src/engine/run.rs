@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use super::EngineError;
 use super::due::Wakes;
-use super::embedded::{EmbeddedEngine, EmbeddedOptions};
 use super::operation::{Run, Scope};
 use super::redis::{RedisEngine, RedisOptions};
 use super::writes::Writes;
@@ -28,16 +27,15 @@ pub struct Engine {
 
 #[derive(Clone)]
 enum Backend {
-    Embedded(Arc<EmbeddedEngine>),
     Redis(Arc<RedisEngine>),
     #[cfg(any(test, feature = "faults"))]
     Test(Arc<dyn test_store::TestStore>),
 }
 
 /// An operation that every engine can do.
-pub trait Supported: Run<EmbeddedEngine> + Run<RedisEngine> {}
+pub trait Supported: Run<RedisEngine> {}
 
-impl<O: Run<EmbeddedEngine> + Run<RedisEngine>> Supported for O {}
+impl<O: Run<RedisEngine>> Supported for O {}
 
 impl From<Backend> for Engine {
     fn from(backend: Backend) -> Engine {
@@ -51,12 +49,6 @@ impl From<Backend> for Engine {
     }
 }
 
-impl From<Arc<EmbeddedEngine>> for Engine {
-    fn from(engine: Arc<EmbeddedEngine>) -> Engine {
-        Backend::Embedded(engine).into()
-    }
-}
-
 impl From<Arc<RedisEngine>> for Engine {
     fn from(engine: Arc<RedisEngine>) -> Engine {
         Backend::Redis(engine).into()
@@ -64,18 +56,13 @@ impl From<Arc<RedisEngine>> for Engine {
 }
 
 impl Engine {
-    /// Opens an embedded engine, whose folder is made if it is missing. Reads the folder, so it blocks.
-    pub fn embedded(options: EmbeddedOptions) -> Result<Engine, EngineError> {
-        EmbeddedEngine::open(options).map(Engine::from)
-    }
-
     /// Connects to Redis. A server that is down is tried again in the background.
     pub async fn redis(options: RedisOptions) -> Result<Engine, EngineError> {
         RedisEngine::open(options).await.map(Engine::from)
     }
 
     /// Opens the store of this folder in the process, which runs the same scripts as a Redis.
-    pub async fn local(options: RedisOptions, data_dir: PathBuf) -> Result<Engine, EngineError> {
+    pub async fn embedded(options: RedisOptions, data_dir: PathBuf) -> Result<Engine, EngineError> {
         RedisEngine::open_local(options, data_dir).await.map(Engine::from)
     }
 
@@ -129,7 +116,6 @@ impl Engine {
     /// newcomer must not be shown anything older.
     pub fn known(&self, feed: &FeedId) -> Option<Position> {
         match &self.backend {
-            Backend::Embedded(engine) => engine.known(feed),
             Backend::Redis(engine) => engine.known(feed),
             #[cfg(any(test, feature = "faults"))]
             Backend::Test(store) => store.known(feed),
@@ -140,7 +126,6 @@ impl Engine {
     /// room for everybody else's calls.
     pub fn due_at_once(&self) -> usize {
         match &self.backend {
-            Backend::Embedded(_) => 64,
             Backend::Redis(engine) if engine.is_local() => 64,
             // Each is a script that others wait for.
             _ => 3,
@@ -150,7 +135,6 @@ impl Engine {
     /// Wakes the caller for what joins any due queue before everything else there, from this moment on.
     pub fn due_wakes(&self) -> Wakes {
         match &self.backend {
-            Backend::Embedded(engine) => engine.due_wakes(),
             Backend::Redis(engine) => engine.due_wakes(),
             #[cfg(any(test, feature = "faults"))]
             Backend::Test(store) => store.due_wakes(),
@@ -160,7 +144,6 @@ impl Engine {
     /// Wakes the caller for webhooks' jobs that come before every other there, from this moment on.
     pub fn job_wakes(&self) -> Wakes {
         match &self.backend {
-            Backend::Embedded(engine) => engine.job_wakes(),
             Backend::Redis(engine) => engine.job_wakes(),
             #[cfg(any(test, feature = "faults"))]
             Backend::Test(store) => store.job_wakes(),
@@ -172,7 +155,8 @@ impl Engine {
     pub fn revocation_wakes(&self) -> Option<Wakes> {
         match &self.backend {
             Backend::Redis(engine) => Some(engine.revocation_wakes()),
-            _ => None,
+            #[cfg(any(test, feature = "faults"))]
+            Backend::Test(_) => None,
         }
     }
 
@@ -180,7 +164,8 @@ impl Engine {
     pub fn warning(&self) -> Option<String> {
         match &self.backend {
             Backend::Redis(engine) => engine.warning(),
-            _ => None,
+            #[cfg(any(test, feature = "faults"))]
+            Backend::Test(_) => None,
         }
     }
 
@@ -196,7 +181,6 @@ impl Engine {
     /// Finishes what was accepted and lets the store go. Later calls are [`EngineError::Unavailable`].
     pub async fn close(&self) -> Result<(), EngineError> {
         match &self.backend {
-            Backend::Embedded(engine) => engine.close().await,
             Backend::Redis(engine) => engine.close().await,
             #[cfg(any(test, feature = "faults"))]
             Backend::Test(_) => Ok(()),
@@ -206,7 +190,6 @@ impl Engine {
     /// `"embedded"` or `"redis"`.
     pub fn name(&self) -> &'static str {
         match &self.backend {
-            Backend::Embedded(_) => "embedded",
             Backend::Redis(engine) if engine.is_local() => "embedded",
             Backend::Redis(_) => "redis",
             #[cfg(any(test, feature = "faults"))]
@@ -218,7 +201,6 @@ impl Engine {
 impl Backend {
     async fn run<O: Supported>(&self, operation: O) -> Result<O::Reply, EngineError> {
         match self {
-            Backend::Embedded(engine) => engine.run(operation).await,
             Backend::Redis(engine) => engine.run(operation).await,
             #[cfg(any(test, feature = "faults"))]
             Backend::Test(store) => test_store::run(&**store, operation),
@@ -323,14 +305,13 @@ pub mod test_store {
     }
 
     impl Engine {
-        /// An embedded engine on a folder that goes with the second value.
+        /// An embedded store on a folder that goes with the second value.
         #[cfg(test)]
-        pub fn in_temporary_folder(scheduled_max: u64) -> (Engine, tempfile::TempDir) {
-            use super::super::embedded::{EmbeddedEngine, EmbeddedOptions};
-
+        pub async fn in_temporary_folder(scheduled_max: u64) -> (Engine, tempfile::TempDir) {
             let folder = tempfile::tempdir().expect("a folder");
-            let options = EmbeddedOptions { scheduled_max, ..EmbeddedOptions::new(folder.path()) };
-            (EmbeddedEngine::open(options).expect("a new store").into(), folder)
+            let options = super::RedisOptions { scheduled_max, ..super::RedisOptions::new("") };
+            let engine = Engine::embedded(options, folder.path().to_owned()).await;
+            (engine.expect("a new store"), folder)
         }
 
         /// An engine over a test's store.

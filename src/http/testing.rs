@@ -86,9 +86,9 @@ impl Told {
 }
 
 impl Bench {
-    pub(super) fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let failing = Arc::<Failing>::default();
-        let (engine, folder) = Engine::in_temporary_folder(SCHEDULED_MAX);
+        let (engine, folder) = Engine::in_temporary_folder(SCHEDULED_MAX).await;
         let engine = engine.intercepted(failing.clone());
         let live = Live::start(engine.clone(), Arc::default(), Arc::default());
         let gate = Gate::new(engine, live, Arc::new(Readiness::default()), Limits::default());
@@ -134,10 +134,8 @@ impl Bench {
 }
 
 /// Somebody without a token in front of a gate that nobody else uses.
-pub(super) fn watcher() -> super::watch::Watcher {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let _inside = runtime.enter();
-    super::watch::Watcher::new(Bench::new().gate.into_inner(), super::door::Identity::Nobody, None)
+pub(super) async fn watcher() -> super::watch::Watcher {
+    super::watch::Watcher::new(Bench::new().await.gate.into_inner(), super::door::Identity::Nobody, None)
 }
 
 /// A gift of one user and kind.

@@ -10,7 +10,7 @@ const GIFTS: &str = "/v1/feeds/room/gifts";
 
 #[actix_web::test]
 async fn a_gift_is_accepted_merged_and_repeated() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     let first = bench.post(GIFTS, &gift("a")).await;
     assert_eq!((first.status, first.json()["status"].as_str()), (201, Some("accepted")));
     let merged = bench.post(GIFTS, &gift("b")).await;
@@ -24,7 +24,7 @@ async fn a_gift_is_accepted_merged_and_repeated() {
 
 #[actix_web::test]
 async fn the_header_names_the_gift_as_the_body_does() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     let anonymous = gift("a").replace("\"id\":\"a\",", "");
     let send = |key: &'static str, body: &str| {
         let request = TestRequest::post().uri(GIFTS).insert_header(("Content-Type", "application/json"));
@@ -42,7 +42,7 @@ async fn the_header_names_the_gift_as_the_body_does() {
 
 #[actix_web::test]
 async fn a_batch_answers_every_gift_in_order() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     let body = format!("{{\"gifts\":[{},null,{},{}]}}", gift("a"), gift("a"), gift("b"));
     let told = bench.post("/v1/feeds/room/gifts/batch", &body).await;
     assert_eq!(told.status, 200);
@@ -55,7 +55,7 @@ async fn a_batch_answers_every_gift_in_order() {
 
 #[actix_web::test]
 async fn a_body_that_is_not_json_of_the_right_size_and_kind_is_refused() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     assert_eq!(bench.post(GIFTS, "{").await.problem(), "json-syntax");
     assert_eq!(bench.post(GIFTS, "[]").await.problem(), "invalid");
     assert_eq!(bench.post(GIFTS, &" ".repeat(8193)).await.problem(), "too-large");
@@ -71,7 +71,7 @@ async fn a_body_that_is_not_json_of_the_right_size_and_kind_is_refused() {
 
 #[actix_web::test]
 async fn a_malformed_feed_is_422_on_every_path_and_a_name_is_decoded_first() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     let long = "x".repeat(65);
     let refused = ["", "a%20b", "a%2Fb", "a+b", "%C3%BC", &long].map(|feed| (feed, (422, "invalid")));
     let malformed = ["%zz", "%ff", "%"].map(|feed| (feed, (400, "malformed-path")));
@@ -98,7 +98,7 @@ async fn a_malformed_feed_is_422_on_every_path_and_a_name_is_decoded_first() {
 
 #[actix_web::test]
 async fn a_path_or_a_method_that_is_not_there_is_a_problem() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     for path in ["/nope", "/v1/feeds/room/nope", "/v1/feeds/room/gifts/", "/static/nope", "/problems/nope"] {
         assert_eq!(bench.get(path).await.problem(), "not-found", "{path}");
     }
@@ -117,7 +117,7 @@ async fn a_path_or_a_method_that_is_not_there_is_a_problem() {
 
 #[actix_web::test]
 async fn a_snapshot_has_a_tag_that_saves_reading_it_again() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     let empty = bench.get("/v1/feeds/room").await;
     assert_eq!((empty.status, empty.header("etag")), (200, "\"0:0\""));
     bench.post(GIFTS, &gift("a")).await;
@@ -133,7 +133,7 @@ async fn a_snapshot_has_a_tag_that_saves_reading_it_again() {
 
 #[actix_web::test]
 async fn a_row_is_retracted_once() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     let row = bench.post(GIFTS, &gift("a")).await.json()["row"].as_str().unwrap().to_owned();
     let path = format!("/v1/feeds/room/rows/{row}");
     let told = bench.json(Method::DELETE, &path, "").await;
@@ -147,7 +147,7 @@ async fn a_row_is_retracted_once() {
 
 #[actix_web::test]
 async fn put_resets_what_it_leaves_out_and_patch_keeps_it() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     let path = "/v1/feeds/room/policy";
     assert_eq!(bench.json(Method::PATCH, path, "{\"capacity\":3}").await.json()["capacity"], 3);
     let patched = bench.json(Method::PATCH, path, "{\"dedup\":\"off\"}").await.json();
@@ -165,7 +165,7 @@ fn later(id: &str) -> String {
 
 #[actix_web::test]
 async fn a_gift_for_later_is_202_its_repetition_200_and_one_too_many_429() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     let told = bench.post(GIFTS, &later("a")).await;
     let wanted = serde_json::json!(
         {"status": "scheduled", "id": "a", "deliver_at": "2999-01-01T00:00:00.000Z"}
@@ -189,7 +189,7 @@ async fn a_gift_for_later_is_202_its_repetition_200_and_one_too_many_429() {
 
 #[actix_web::test]
 async fn waiting_gifts_are_listed_in_pages_and_cancelled_once() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     let empty = bench.get("/v1/feeds/room/scheduled").await;
     assert_eq!(empty.text, "{\"scheduled\":[],\"next\":null}");
     for id in ["a", "b", "c"] {
@@ -220,7 +220,7 @@ async fn waiting_gifts_are_listed_in_pages_and_cancelled_once() {
 
 #[actix_web::test]
 async fn a_store_that_fails_is_503_and_tells_no_secrets() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     for (mood, problem) in [(Mood::Down, "unavailable"), (Mood::Full, "overloaded")] {
         bench.store_is(mood);
         for told in [bench.post(GIFTS, &gift("a")).await, bench.get("/v1/feeds/room").await] {
@@ -237,7 +237,7 @@ async fn a_store_that_fails_is_503_and_tells_no_secrets() {
 
 #[actix_web::test]
 async fn a_silent_store_is_503_within_five_seconds() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     bench.store_is(Mood::Silent);
     let begun = std::time::Instant::now();
     assert_eq!(bench.post(GIFTS, &gift("a")).await.problem(), "unavailable");
@@ -246,7 +246,7 @@ async fn a_silent_store_is_503_within_five_seconds() {
 
 #[actix_web::test]
 async fn the_page_escapes_and_selects_its_feed_and_files_have_tags() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     assert!(bench.get("/?feed=room-7").await.text.contains("room-7"));
     let page = bench.get("/?feed=%3Cscript%3Ealert(1)").await;
     assert!(page.text.contains("demo") && !page.text.contains("alert(1)"));
@@ -265,7 +265,7 @@ async fn the_page_escapes_and_selects_its_feed_and_files_have_tags() {
 
 #[actix_web::test]
 async fn a_problem_type_can_be_read_about() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     for kind in super::problem::KINDS {
         let told = bench.get(&kind.uri()).await;
         // What is described under a name that another status has too leads there.
@@ -276,7 +276,7 @@ async fn a_problem_type_can_be_read_about() {
 
 #[actix_web::test]
 async fn readiness_says_no_before_the_first_probe() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     let told = bench.get("/readyz").await;
     assert_eq!((told.status, told.problem()), (503, "not-ready".into()));
     bench.probe().await;

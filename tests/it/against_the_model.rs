@@ -15,16 +15,9 @@ use crate::support::stores::Store;
 const STEPS: u32 = 150;
 
 #[tokio::test]
-async fn the_embedded_engine_does_what_the_model_does() {
-    for seed in seeds(0..12) {
-        compare(Store::embedded(), seed).await;
-    }
-}
-
-#[tokio::test]
-async fn the_local_store_does_what_the_model_does() {
+async fn the_embedded_store_does_what_the_model_does() {
     for seed in seeds(200..212) {
-        compare(Store::local(), seed).await;
+        compare(Store::embedded(), seed).await;
     }
 }
 

@@ -18,7 +18,6 @@ mod door;
 mod drops;
 mod due;
 mod embedded;
-mod engines_agree;
 mod eviction;
 mod growth;
 mod guides;

@@ -7,7 +7,7 @@ use super::FILES;
 
 #[actix_web::test]
 async fn the_page_speaks_chinese_by_its_address_and_by_the_browser() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     let page = bench.get("/?lang=zh&feed=room-7").await;
     assert!(
         page.text.contains("<html lang=\"zh\">")
@@ -21,7 +21,7 @@ async fn the_page_speaks_chinese_by_its_address_and_by_the_browser() {
 
 #[actix_web::test]
 async fn the_overlay_is_for_legal_names_only_and_runs_no_markup_of_its_address() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     let page = bench.get("/overlay/room-7?theme=%22%3E%3Cscript%3E").await;
     assert!(page.status == 200 && page.text.contains("data-feed=\"room-7\""), "{}", page.text);
     assert!(page.header("content-security-policy").contains("script-src 'self'"));
@@ -34,7 +34,7 @@ async fn the_overlay_is_for_legal_names_only_and_runs_no_markup_of_its_address()
 
 #[actix_web::test]
 async fn every_file_can_be_loaded_from_another_origin_and_every_import_is_a_file() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     for file in FILES.iter() {
         let told = bench.get(&format!("/static/{}", file.name)).await;
         assert_eq!((told.status, told.header("access-control-allow-origin")), (200, "*"), "{}", file.name);
@@ -47,7 +47,7 @@ async fn every_file_can_be_loaded_from_another_origin_and_every_import_is_a_file
 
 #[actix_web::test]
 async fn overlays_of_leaders_and_goals_are_for_legal_names_only() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     for (path, goal) in [("/overlay/room-7/leaders", ""), ("/overlay/room-7/goal/mic", "mic")] {
         let page = bench.get(path).await;
         assert!(page.status == 200 && page.text.contains(&format!("data-goal=\"{goal}\"")), "{path}");

@@ -332,9 +332,9 @@ pub fn too_many_connections(why: &str) -> Bytes {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_client_that_does_not_read_its_answers_is_closed_before_they_take_much_memory() {
-        let mut socket = WebSocket::new(true, false, crate::http::testing::watcher());
+    #[tokio::test]
+    async fn a_client_that_does_not_read_its_answers_is_closed_before_they_take_much_memory() {
+        let mut socket = WebSocket::new(true, false, crate::http::testing::watcher().await);
         let feed: FeedId = "a".parse().unwrap();
         for _ in 0..10 * ANSWERS_MOST {
             socket.tell(&Message::Unsubscribed { feed: &feed });

@@ -285,14 +285,14 @@ mod tests {
         }))
     }
 
-    fn watcher(identity: Identity, only: Option<&FeedId>) -> Watcher {
-        let gate = crate::http::testing::watcher().gate;
+    async fn watcher(identity: Identity, only: Option<&FeedId>) -> Watcher {
+        let gate = crate::http::testing::watcher().await.gate;
         Watcher::new(gate, identity, only)
     }
 
-    #[test]
-    fn the_end_comes_by_the_clock_that_is_never_set_and_is_told_once_before() {
-        let mut watcher = watcher(viewer(600_000, &["*"]), None);
+    #[tokio::test]
+    async fn the_end_comes_by_the_clock_that_is_never_set_and_is_told_once_before() {
+        let mut watcher = watcher(viewer(600_000, &["*"]), None).await;
         let now = Moment::now();
         let after = |s: u64| now + Duration::from_secs(s);
         assert!(watcher.due(after(569), true).is_none());
@@ -303,27 +303,27 @@ mod tests {
         assert_eq!((refusal.code, refusal.close), ("token_expired", EXPIRED));
     }
 
-    #[test]
-    fn a_short_token_is_told_of_after_the_first_frame_and_a_wait_for_a_token_ends() {
-        let mut short = watcher(viewer(10_000, &["*"]), None);
+    #[tokio::test]
+    async fn a_short_token_is_told_of_after_the_first_frame_and_a_wait_for_a_token_ends() {
+        let mut short = watcher(viewer(10_000, &["*"]), None).await;
         assert!(short.due(Moment::now(), false).is_none());
         assert!(matches!(short.due(Moment::now(), true), Some(Due::Soon(9_000..=10_000))));
-        let nobody = watcher(Identity::Nobody, None);
+        let nobody = watcher(Identity::Nobody, None).await;
         let now = Moment::now();
         assert!(nobody.may_wait(now) && !nobody.may_wait(now + AUTH_WITHIN));
         assert!(nobody.deadline(false).is_some() && nobody.deadline(true).is_none());
-        assert!(!watcher(Identity::WrongKey, None).may_wait(now));
+        assert!(!watcher(Identity::WrongKey, None).await.may_wait(now));
     }
 
-    #[test]
-    fn a_socket_of_one_feed_keeps_of_a_token_only_whether_it_is_for_it() {
+    #[tokio::test]
+    async fn a_socket_of_one_feed_keeps_of_a_token_only_whether_it_is_for_it() {
         let (a, b): (FeedId, FeedId) = ("a".parse().unwrap(), "b".parse().unwrap());
-        let one = watcher(viewer(60_000, &["a"]), Some(&a));
+        let one = watcher(viewer(60_000, &["a"]), Some(&a)).await;
         assert!(one.may_see(&a) && one.mark() != 0);
-        let other = watcher(viewer(60_000, &["a"]), Some(&b));
+        let other = watcher(viewer(60_000, &["a"]), Some(&b)).await;
         assert!(!other.may_see(&b));
         assert_eq!((other.refusal(&b).code, other.refusal(&b).close), ("forbidden", FORBIDDEN));
-        let many = watcher(viewer(60_000, &["a"]), None);
+        let many = watcher(viewer(60_000, &["a"]), None).await;
         assert!(many.may_see(&a) && !many.may_see(&b));
     }
 }

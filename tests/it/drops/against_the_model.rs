@@ -20,16 +20,9 @@ const STEPS: u32 = 220;
 const DROPS: [&str; 3] = ["a", "b", "a.b"];
 
 #[tokio::test]
-async fn drops_of_the_embedded_engine_do_what_the_model_does() {
-    for seed in seeds(0..10) {
-        compare(Store::embedded(), seed).await;
-    }
-}
-
-#[tokio::test]
-async fn drops_of_the_local_store_do_what_the_model_does() {
+async fn drops_of_the_embedded_store_do_what_the_model_does() {
     for seed in seeds(300..310) {
-        compare(Store::local(), seed).await;
+        compare(Store::embedded(), seed).await;
     }
 }
 

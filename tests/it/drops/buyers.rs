@@ -70,14 +70,8 @@ async fn a_hundred_units_for_ten_thousand_buyers(engines: Vec<Engine>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ten_thousand_buyers_get_a_hundred_units_on_the_embedded_engine() {
+async fn ten_thousand_buyers_get_a_hundred_units_on_the_embedded_store() {
     let store = Store::embedded();
-    a_hundred_units_for_ten_thousand_buyers(vec![store.open().await]).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn ten_thousand_buyers_get_a_hundred_units_on_the_local_store() {
-    let store = Store::local();
     a_hundred_units_for_ten_thousand_buyers(vec![store.open().await]).await;
 }
 
@@ -144,14 +138,8 @@ async fn who_removes_a_hold_wins(engines: Vec<Engine>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_removes_a_hold_wins_on_the_embedded_engine() {
+async fn who_removes_a_hold_wins_on_the_embedded_store() {
     let store = Store::embedded();
-    who_removes_a_hold_wins(vec![store.open().await]).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn who_removes_a_hold_wins_on_the_local_store() {
-    let store = Store::local();
     who_removes_a_hold_wins(vec![store.open().await]).await;
 }
 

@@ -1,15 +1,11 @@
-//! A clock that is set under load, forward and back: the caller's `now` is the only one that counts, and what is
-//! forgotten by age waits until the clock has been steady.
+//! A clock that is set under load, forward and back: the caller's `now` is the only one that counts.
 
 use tempfile::TempDir;
-use tipcast::domain::{Ask, FeedId, GroupId, Hook, HookScope, Millis, Outcome, Reader, Start};
-use tipcast::engine::embedded::EmbeddedOptions;
-use tipcast::engine::{
-    ClaimEntries, ClaimJobs, Engine, ListScheduled, Publish, ReadGroup, ReportLimits, RunDue, SwapWebhook,
-};
+use tipcast::domain::{FeedId, Millis, Outcome};
+use tipcast::engine::redis::RedisOptions;
+use tipcast::engine::{Engine, ListScheduled, Publish, RunDue};
 
 use crate::support::gifts::{GiftSpec, gift};
-use crate::support::readers::{of_feed, spec};
 
 const DAY: i64 = 86_400_000;
 const HOUR: i64 = 3_600_000;
@@ -21,10 +17,9 @@ struct Bench {
     _dir: TempDir,
 }
 
-fn open() -> Bench {
+async fn open() -> Bench {
     let dir = TempDir::new().unwrap();
-    let reports = ReportLimits { ledger_max: 100, max_age_ms: 1_000, ..ReportLimits::default() };
-    let engine = Engine::embedded(EmbeddedOptions { reports, ..EmbeddedOptions::new(dir.path()) }).unwrap();
+    let engine = Engine::embedded(RedisOptions::new(""), dir.path().to_owned()).await.unwrap();
     Bench { engine, feed: "show".parse().unwrap(), begun: Millis(1_800_000_000_000), _dir: dir }
 }
 
@@ -62,7 +57,7 @@ impl Bench {
 
 #[tokio::test]
 async fn a_scheduled_gift_wakes_the_loop_by_the_clock_of_its_own_call() {
-    let t = open();
+    let t = open().await;
     t.give(&gift("first"), t.at(0)).await;
     let mut wakes = t.engine.due_wakes();
     for (idle, id) in [(3_000, "a"), (HOUR, "b"), (-HOUR, "c"), (2 * DAY, "d")] {
@@ -82,7 +77,7 @@ async fn a_scheduled_gift_wakes_the_loop_by_the_clock_of_its_own_call() {
 
 #[tokio::test]
 async fn ids_stay_known_when_the_clock_goes_two_days_forward_and_back_and_an_hour_back() {
-    let t = open();
+    let t = open().await;
     t.give(&gift("before"), t.at(0)).await;
     t.load("even", t.at(1)).await;
     t.load("forward", t.at(2 * DAY)).await;
@@ -95,55 +90,4 @@ async fn ids_stay_known_when_the_clock_goes_two_days_forward_and_back_and_an_hou
         }
         t.load(&format!("more-{}", now.0), now).await;
     }
-}
-
-#[tokio::test]
-async fn nothing_unread_is_cut_by_a_clock_that_was_set() {
-    let t = open();
-    let group: GroupId = "g".parse().unwrap();
-    let ask = Ask { max: 1_000, lease_ms: 1_000, from: Start::Start };
-    t.engine
-        .run(ClaimEntries { feed: t.feed.clone(), group: group.clone(), ask, now: t.at(0) })
-        .await
-        .unwrap();
-    t.give(&gift("unread"), t.at(0)).await;
-    t.load("forward", t.at(2 * DAY)).await;
-    t.load("back", t.at(2)).await;
-    let view = t
-        .engine
-        .run(ReadGroup { feed: t.feed.clone(), group: group.clone(), now: t.at(3) })
-        .await
-        .unwrap()
-        .unwrap();
-    assert_eq!((view.lost, view.lag), (0, 2 * 80 * 128 + 1));
-    let taken = t
-        .engine
-        .run(ClaimEntries { feed: t.feed.clone(), group: group.clone(), ask, now: t.at(3) })
-        .await
-        .unwrap()
-        .unwrap();
-    assert!(taken.entries[0].entry.gift.contains("unread"));
-}
-
-#[tokio::test]
-async fn a_webhook_is_not_an_hour_late_because_the_clock_went_an_hour_back() {
-    let t = open();
-    t.give(&gift("first"), t.at(0)).await;
-    let key = of_feed(&t.feed, "w");
-    t.engine
-        .run(SwapWebhook { key: key.clone(), was: None, to: Some(Hook::new(spec(), t.at(0))), now: t.at(0) })
-        .await
-        .unwrap();
-    t.give(&gift("second"), t.at(10)).await;
-    let turn =
-        t.engine.run(ClaimJobs { over: vec![], max: 9, lease_ms: 30_000, now: t.at(-HOUR) }).await.unwrap();
-    assert!(turn.jobs.is_empty());
-    assert!(turn.next_in_ms.unwrap() <= 1_100, "{turn:?}");
-    let turn = t
-        .engine
-        .run(ClaimJobs { over: vec![], max: 9, lease_ms: 30_000, now: t.at(-HOUR + 1_100) })
-        .await
-        .unwrap();
-    assert_eq!(turn.jobs.len(), 1);
-    assert!(matches!((&turn.jobs[0].job.reader, &key.scope), (Reader::Hook(_), HookScope::Feed(_))));
 }

@@ -82,7 +82,7 @@ async fn engine_on(backing: &Backing) -> Engine {
     match backing {
         Backing::Folder(dir) => {
             let options = RedisOptions { defaults, ..RedisOptions::new("") };
-            Engine::local(options, dir.path().to_owned()).await.unwrap()
+            Engine::embedded(options, dir.path().to_owned()).await.unwrap()
         }
         Backing::Redis(corner, url) => {
             let prefix = corner.prefix.clone();

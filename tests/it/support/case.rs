@@ -28,10 +28,6 @@ macro_rules! on_engines_that_count {
             use $crate::support::{case::Case, stores::Store};
             $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::embedded()).await).await })+
         }
-        mod local {
-            use $crate::support::{case::Case, stores::Store};
-            $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::local()).await).await })+
-        }
         mod redis {
             use $crate::support::{case::Case, stores::Store};
             $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::redis()).await).await })+

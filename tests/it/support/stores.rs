@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, Weak};
 
 use tempfile::TempDir;
 use tipcast::domain::{Epoch, Policy};
-use tipcast::engine::embedded::EmbeddedOptions;
 use tipcast::engine::redis::RedisOptions;
 use tipcast::engine::{Engine, ReportLimits};
 
@@ -56,8 +55,6 @@ pub enum Store {
     Model(Arc<Model>),
     /// A folder.
     Embedded(TempDir),
-    /// A folder of the store that runs the scripts in this process.
-    Local(TempDir),
     /// A corner of a Redis.
     Redis(Corner),
     /// A corner of a cluster: what keys begin with.
@@ -73,11 +70,6 @@ impl Store {
     /// An empty folder.
     pub fn embedded() -> Store {
         Store::Embedded(in_memory())
-    }
-
-    /// An empty folder for the store in this process.
-    pub fn local() -> Store {
-        Store::Local(in_memory())
     }
 
     /// A corner of the shared Redis.
@@ -129,15 +121,8 @@ impl Store {
                 Engine::of_test(model.clone())
             }
             Store::Embedded(dir) => {
-                // Cases own the clock, which may run as they like.
-                let steady_for = std::time::Duration::ZERO;
-                let options =
-                    EmbeddedOptions { defaults, reports, steady_for, ..EmbeddedOptions::new(dir.path()) };
-                Engine::embedded(options).unwrap()
-            }
-            Store::Local(dir) => {
                 let options = RedisOptions { defaults, reports, ..RedisOptions::new("") };
-                Engine::local(options, dir.path().to_owned()).await.unwrap()
+                Engine::embedded(options, dir.path().to_owned()).await.unwrap()
             }
             Store::Redis(Corner { server, prefix }) => redis(server.url(), prefix, defaults, reports).await,
             Store::Cluster(cluster, prefix) => redis(cluster.url(), prefix, defaults, reports).await,

@@ -22,16 +22,9 @@ fn how_many(from: u64) -> std::ops::Range<u64> {
 }
 
 #[tokio::test]
-async fn the_embedded_engine_counts_what_a_recount_of_the_ledger_gives() {
-    for seed in seeds(how_many(0)) {
-        play(Store::embedded(), seed).await;
-    }
-}
-
-#[tokio::test]
-async fn the_local_store_counts_what_a_recount_of_the_ledger_gives() {
+async fn the_embedded_store_counts_what_a_recount_of_the_ledger_gives() {
     for seed in seeds(how_many(40_000)) {
-        play(Store::local(), seed).await;
+        play(Store::embedded(), seed).await;
     }
 }
 

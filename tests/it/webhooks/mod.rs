@@ -35,9 +35,6 @@ macro_rules! on_both {
         mod on_redis {
             $(#[tokio::test] async fn $test() { super::$test($crate::support::stores::Store::redis()).await })+
         }
-        mod in_process {
-            $(#[tokio::test] async fn $test() { super::$test($crate::support::stores::Store::local()).await })+
-        }
     };
 }
 use on_both;

@@ -1,27 +1,30 @@
-//! A commit of the embedded engine that fails: what was entered and who was to read it goes with it, and
+//! A commit of the embedded store that fails: what was entered and who was to read it goes with it, and
 //! memory agrees with the disk again.
 
 use tipcast::domain::{Hook, Job, Reader};
 use tipcast::engine::{
-    ClaimEntries, EngineError, ListReaders, Publish, ReadWebhook, SaveJob, SwapWebhook, Swapped,
+    ClaimEntries, EngineError, ListReaders, ProbeStore, Publish, ReadWebhook, SaveJob, SwapWebhook, Swapped,
 };
 
-use crate::support::case::Case;
+use crate::support::case::{Case, PATIENCE};
 use crate::support::gifts::gift;
 use crate::support::readers::{ASK, BATCH_MS, cursors, gifts, group_of, handed, of_all, of_feed, spec};
 use crate::support::stores::Store;
 
-/// Lets writing to this table fail, or work again.
-fn spoil(t: &Case, table: &str, spoilt: bool) {
+/// Lets commits fail, or work again.
+async fn spoil(t: &Case, spoilt: bool) {
     let Store::Embedded(dir) = &t.store else { unreachable!() };
     let db = rusqlite::Connection::open(dir.path().join("tipcast.db")).unwrap();
+    db.busy_timeout(PATIENCE).unwrap();
     let sql = match spoilt {
-        true => {
-            format!("CREATE TRIGGER spoilt BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'spoilt'); END")
-        }
-        false => "DROP TRIGGER spoilt".to_owned(),
+        true => "CREATE TRIGGER spoilt BEFORE INSERT ON log BEGIN SELECT RAISE(ABORT, 'spoilt'); END",
+        false => "DROP TRIGGER spoilt",
     };
-    db.execute_batch(&sql).unwrap();
+    db.execute_batch(sql).unwrap();
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while !spoilt && t.engine.run(ProbeStore).await.is_err() {
+        assert!(tokio::time::Instant::now() < deadline, "it writes again");
+    }
 }
 
 #[tokio::test]
@@ -35,11 +38,11 @@ async fn an_entry_whose_commit_fails_was_never_there() {
         if !before.is_empty() {
             t.give(&[before]).await;
         }
-        spoil(&t, "ledger", true);
+        spoil(&t, true).await;
         let lost = vec![gift("lost").parse()];
         let failed = t.engine.run(Publish { feed: t.feed.clone(), gifts: lost, now: t.now }).await;
         assert!(matches!(failed, Err(EngineError::Unavailable(_))), "{failed:?}");
-        spoil(&t, "ledger", false);
+        spoil(&t, false).await;
     }
     t.give(&["b"]).await;
     let all = t.take("g").await;
@@ -56,7 +59,7 @@ async fn an_entry_whose_commit_fails_was_never_there() {
 async fn a_reader_whose_commit_fails_was_never_there() {
     let mut t = Case::on(Store::embedded()).await;
     t.give(&["a"]).await;
-    spoil(&t, "readers", true);
+    spoil(&t, true).await;
     assert!(
         t.engine
             .run(ClaimEntries { feed: t.feed.clone(), group: group_of("g"), ask: ASK, now: t.now })
@@ -77,7 +80,7 @@ async fn a_reader_whose_commit_fails_was_never_there() {
         );
         assert_eq!(t.engine.run(ReadWebhook { key: key.clone() }).await.unwrap(), None);
     }
-    spoil(&t, "readers", false);
+    spoil(&t, false).await;
     t.give(&["b"]).await;
     t.pass(BATCH_MS);
     t.no_job().await;
@@ -94,11 +97,11 @@ async fn a_job_that_was_done_in_a_commit_that_failed_is_a_job_still() {
     t.pass(BATCH_MS);
     let lease = t.only_job().await;
     let through = t.open_job(&key).await.unwrap().entries.pop().map(|entry| entry.cursor);
-    spoil(&t, "readers", true);
+    spoil(&t, true).await;
     let save = tipcast::engine::Save { through, ..Default::default() };
     let want = crate::support::readers::WANT;
     assert!(t.engine.run(SaveJob { job: lease.job.clone(), save, want, now: t.now }).await.is_err());
-    spoil(&t, "readers", false);
+    spoil(&t, false).await;
     t.pass(crate::support::readers::TURN_MS);
     let job: Job = t.only_job().await.job;
     assert_eq!((job.reader, gifts(&t.deliver(&key).await)), (key.reader(), vec!["a".to_owned()]));

@@ -357,13 +357,8 @@ async fn first_entry_wakes(store: Store) {
 }
 
 #[tokio::test]
-async fn a_first_entry_wakes_who_waits_for_jobs_on_the_embedded_engine() {
+async fn a_first_entry_wakes_who_waits_for_jobs_on_the_embedded_store() {
     first_entry_wakes(Store::embedded()).await;
-}
-
-#[tokio::test]
-async fn a_first_entry_wakes_who_waits_for_jobs_on_the_local_store() {
-    first_entry_wakes(Store::local()).await;
 }
 
 #[tokio::test]

@@ -20,16 +20,9 @@ const LIMITS: ReportLimits =
     ReportLimits { ledger_max: 10_000, backlog_max: 100_000, max_age_ms: 0, max_attempts: 3, dead_max: 5 };
 
 #[tokio::test]
-async fn the_embedded_engine_does_what_the_model_does() {
-    for seed in seeds(0..12) {
-        compare(Store::embedded(), seed).await;
-    }
-}
-
-#[tokio::test]
-async fn the_local_store_does_what_the_model_does() {
+async fn the_embedded_store_does_what_the_model_does() {
     for seed in seeds(200..212) {
-        compare(Store::local(), seed).await;
+        compare(Store::embedded(), seed).await;
     }
 }
 
