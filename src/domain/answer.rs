@@ -1,7 +1,6 @@
 //! What a producer is told about one gift.
 
-use super::tally::Counted;
-use super::{Decision, Fingerprint, GiftId, Millis, Part, Position, RowId, Scheduled};
+use super::{Decision, Fingerprint, GiftId, Millis, Position, RowId, Scheduled};
 
 /// What became of a gift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,23 +95,8 @@ pub struct Remembered {
     pub fingerprint: Fingerprint,
     /// What became of the gift.
     pub fate: GiftFate,
-    /// What it added to its row.
-    pub part: Part,
     /// What was decided about it, if it was in review.
     pub decided: Option<Decision>,
-    /// What it counted; none when nothing was counted, or that was taken back.
-    pub counted: Option<CountedGift>,
-}
-
-/// What a gift counted, kept with its id so that it can be taken back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CountedGift {
-    /// What, and where.
-    pub counted: Counted,
-    /// The user's id.
-    pub user: String,
-    /// Until then the same id is the same gift. It may be kept for longer, to be taken back.
-    pub window: Millis,
 }
 
 /// What became of a gift so far.

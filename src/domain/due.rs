@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Gift, GiftId, Millis, Policy, Show};
+use super::{GiftId, Millis};
 
 /// What an entry of the due queue is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,41 +90,12 @@ pub struct Scheduled {
     pub deliver_at: Millis,
 }
 
-/// When to show a gift that comes at `now`; none for at once. Its own time replaces the policy's delay,
-/// and a time that is not in the future is at once.
-pub fn due_at(gift: &Gift, policy: &Policy, now: Millis) -> Option<Millis> {
-    let at = match gift.show {
-        Show::ByPolicy => now.plus(policy.delay_ms),
-        Show::After(ms) => now.plus(ms),
-        Show::At(at) => at,
-    };
-    (at > now).then_some(at)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::json;
     use proptest::prelude::*;
 
-    fn gift(show: Show) -> Gift {
-        let body = br#"{"user":{"id":"u","name":"u"},"gift":{"id":"g","name":"g"}}"#;
-        Gift { show, ..Gift::parse(json::syntax(body).unwrap(), None).unwrap() }
-    }
-
     proptest! {
-        #[test]
-        fn a_gift_is_due_in_the_future_or_not_at_all(
-            now in 0..4_000_000_000_000i64, own in 0..4_000_000_000_000i64,
-            delay in 0..604_800_000u64, policy in 0..604_800_000u64, which in 0..3usize,
-        ) {
-            let policy = Policy { delay_ms: policy, ..Policy::default() };
-            let show = [Show::ByPolicy, Show::After(delay), Show::At(Millis(own))][which];
-            let wanted = [now + policy.delay_ms as i64, now + delay as i64, own][which];
-            let at = due_at(&gift(show), &policy, Millis(now));
-            prop_assert_eq!(at, Some(Millis(wanted)).filter(|at| at.0 > now));
-        }
-
         #[test]
         fn a_place_survives_being_written_and_places_sort_by_time_then_arrival(
             a in (0..4_000i64, 0..9u64), b in (0..4_000i64, 0..9u64),

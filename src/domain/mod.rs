@@ -1,8 +1,8 @@
 //! The words of a gift feed as types: what a producer may say, what a feed holds,
 //! how a gift changes it. Nothing here does I/O or reads a clock; `now` is always an argument.
 //!
-//! Reading order: [`ids`], [`gift`], [`row`], [`part`], [`control`], [`change`], [`omit`], [`list`], [`policy`], [`feed`], [`moderate`],
-//! [`due`], [`review`], [`block`]; then [`mod@drop`], [`claim`], [`stock`]; then [`report`], [`pull`], [`hook`], [`hook_spec`],
+//! Reading order: [`ids`], [`gift`], [`row`], [`control`], [`change`], [`omit`], [`list`], [`policy`], [`moderate`],
+//! [`due`], [`review`], [`block`]; then [`mod@drop`], [`claim`]; then [`report`], [`pull`], [`hook`], [`hook_spec`],
 //! [`address`], [`delivery`], [`trace`].
 
 pub mod address;
@@ -15,7 +15,6 @@ pub mod delivery;
 pub mod drop;
 pub mod due;
 pub mod event;
-pub mod feed;
 mod fingerprint;
 pub mod gift;
 pub mod hook;
@@ -26,14 +25,12 @@ pub mod limits;
 pub mod list;
 pub mod moderate;
 pub mod omit;
-pub mod part;
 pub mod policy;
 pub mod pull;
 pub mod report;
 pub mod review;
 pub mod row;
 pub mod source;
-pub mod stock;
 pub mod tally;
 pub mod text;
 pub mod time;
@@ -48,8 +45,7 @@ pub use claim::{
 };
 pub use control::{Action, Control, Controls};
 pub use drop::{Defined, DropSpec, DropView, Drops, Phase};
-pub use due::{DueKind, DuePlace, Scheduled, due_at};
-pub use feed::FeedState;
+pub use due::{DueKind, DuePlace, Scheduled};
 pub use fingerprint::Fingerprint;
 pub use gift::{ComboMark, Gift, GiftKind, Person, Show, Value};
 pub use hook::{Delivery, Hook, HookFault, HookKey, HookScope, HookSpec, HookState};
@@ -58,7 +54,6 @@ pub use json::{Fault, Refused};
 pub use list::{CannotFold, FeedList};
 pub use moderate::GiftTakenBack;
 pub use omit::Omit;
-pub use part::{Added, Part};
 pub use policy::{Dedup, Policy, PolicyPatch, TellPresence, Visibility};
 pub use pull::{Cursors, Pull, ReplayWish};
 pub use report::{
@@ -67,7 +62,6 @@ pub use report::{
 pub use review::{Decision, InReview, ReviewDefault, ReviewMode};
 pub use row::{Row, RowCombo, RowDrop};
 pub use source::{Source, SourceNote, SourceOutcome, SourcePath, SourceTally};
-pub use stock::Stock;
 pub use time::Millis;
 pub use trace::{Trace, TraceParent, TraceState};
 

@@ -6,8 +6,8 @@ use super::json::{Fault, Field, Object, Refused};
 use super::limits;
 use super::review::{ReviewDefault, ReviewMode};
 use super::tally::Rules;
+use super::tally::measure::{MAX_POINTS, Points};
 use super::tally::period::{Period, Periods, Zone};
-use super::tally::sum::{MAX_POINTS, Points};
 
 /// What a gift does that finds the dedup lock of its user and kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]

@@ -14,12 +14,6 @@ use super::{Gift, Millis, Person};
 /// Gifts of one feed that may wait for review.
 pub const REVIEWS_MAX: u64 = 1_000;
 
-/// For how long a name that was approved passes without being looked at again: 30 days, in milliseconds.
-pub const NAME_KEPT_MS: u64 = 30 * 86_400_000;
-
-/// Approved names that are remembered of one feed. One that makes room is looked at again.
-pub const NAMES_MAX: u64 = 10_000;
-
 /// What a masked gift shows in place of its giver's name.
 pub const MASKED_NAME: &str = "•••";
 
@@ -210,19 +204,6 @@ impl FromStr for ReviewNote {
     }
 }
 
-/// Whether a gift waits for review: `name_passes` says that its giver's name was approved lately, `is_repeat` that
-/// it is a frame whose combo shows this very message already.
-pub fn must_review(gift: &Gift, mode: ReviewMode, name_passes: bool, is_repeat: bool) -> bool {
-    if gift.test || (gift.combo.is_some() && (gift.message.is_none() || is_repeat)) {
-        return false;
-    }
-    match mode {
-        ReviewMode::Off => false,
-        ReviewMode::Messages => gift.message.is_some() || !name_passes,
-        ReviewMode::All => true,
-    }
-}
-
 impl Gift {
     /// This gift without what somebody could have written: message, picture and name.
     pub fn masked(&self) -> Gift {
@@ -240,25 +221,6 @@ mod tests {
     fn gift(rest: &str) -> Gift {
         let body = format!(r#"{{"user":{{"id":"u","name":"U"}},"gift":{{"id":"g","name":"g"}}{rest}}}"#);
         Gift::parse(json::syntax(body.as_bytes()).unwrap(), None).unwrap()
-    }
-
-    #[test]
-    fn what_waits_for_review_is_what_somebody_could_have_written() {
-        let plain = gift("");
-        let said = gift(r#","message":"hi""#);
-        let frame = gift(r#","combo":{"id":"c","count":2}"#);
-        let said_frame = gift(r#","combo":{"id":"c","count":2},"message":"hi""#);
-        let test = gift(r#","message":"hi","test":true"#);
-        let messages = |gift, passes, repeat| must_review(gift, ReviewMode::Messages, passes, repeat);
-        assert!(messages(&plain, false, false) && !messages(&plain, true, false));
-        assert!(messages(&said, true, false));
-        assert!(!messages(&frame, false, false));
-        assert!(messages(&said_frame, true, false) && !messages(&said_frame, false, true));
-        assert!(!messages(&test, false, false));
-        for (gift, wanted) in [(&plain, true), (&said, true), (&frame, false), (&test, false)] {
-            assert_eq!(must_review(gift, ReviewMode::All, true, false), wanted);
-            assert!(!must_review(gift, ReviewMode::Off, false, false));
-        }
     }
 
     #[test]

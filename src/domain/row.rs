@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::gift::{Gift, Value};
 use super::json::push_string;
-use super::{Claim, DropId, MAX_SAFE, Millis, RowId};
+use super::{Claim, DropId, Millis, RowId};
 
 /// A row of a feed's list. The parts that no gift changes are kept as the JSON text that watchers
 /// get, so a row is encoded by joining texts.
@@ -44,21 +44,6 @@ pub struct Row {
     pub meta: Option<Arc<str>>,
 }
 
-/// What a sale's row is made of.
-#[derive(Clone, Debug)]
-pub struct SoldRow<'a> {
-    /// The buyer as JSON.
-    pub user: &'a str,
-    /// What was sold, as JSON.
-    pub gift: &'a Arc<str>,
-    /// The message as a JSON string.
-    pub message: Option<&'a str>,
-    /// Units.
-    pub count: u64,
-    /// The drop, and what is left of it.
-    pub drop: RowDrop,
-}
-
 impl Claim {
     /// The message as rows keep it: a JSON string.
     pub fn message_json(&self) -> Option<Arc<str>> {
@@ -86,30 +71,25 @@ pub struct RowCombo {
     pub ended: bool,
 }
 
+#[cfg(test)]
 impl Row {
-    /// The row that `gift` starts as change `seq`.
-    pub fn start(id: RowId, seq: u64, gift: &Gift, now: Millis, ttl_ms: u64) -> Row {
-        let mut spelled = String::with_capacity(192);
-        let mut text = |spell: &dyn Fn(&mut String)| -> Arc<str> {
-            spelled.clear();
+    /// A row that a gift starts as this change, as tests have it.
+    pub fn start(id: RowId, seq: u64, gift: &Gift) -> Row {
+        let text = |spell: &dyn Fn(&mut String)| -> Arc<str> {
+            let mut spelled = String::new();
             spell(&mut spelled);
-            spelled.as_str().into()
+            spelled.into()
         };
         Row {
             id,
             rev: 1,
             seq,
-            at: now,
-            updated_at: now,
-            expires_at: expiry(now, ttl_ms),
-            // A combo's count is cumulative; a first frame that says 0 still is one gift on screen.
-            count: gift.combo.as_ref().map_or(gift.count, |c| u64::from(c.count).max(1)),
+            at: crate::domain::Millis(0),
+            updated_at: crate::domain::Millis(0),
+            expires_at: None,
+            count: gift.count,
             value: gift.value.clone(),
-            combo: gift.combo.as_ref().zip(combo_key(gift)).map(|(c, key)| RowCombo {
-                key: key.into(),
-                id: json_string(&c.id),
-                ended: c.end,
-            }),
+            combo: None,
             drop: None,
             test: gift.test,
             user: text(&|out| gift.user.push_json(out)),
@@ -119,97 +99,9 @@ impl Row {
             meta: gift.meta.as_deref().map(Into::into),
         }
     }
+}
 
-    /// The row of a sale, as change `seq`: `user` and `message` as JSON, units, and what was sold.
-    pub fn sold(id: RowId, seq: u64, sale: SoldRow<'_>, now: Millis, ttl_ms: u64) -> Row {
-        Row {
-            id,
-            rev: 1,
-            seq,
-            at: now,
-            updated_at: now,
-            expires_at: expiry(now, ttl_ms),
-            count: sale.count,
-            value: None,
-            combo: None,
-            drop: Some(sale.drop),
-            test: false,
-            user: sale.user.into(),
-            gift: sale.gift.clone(),
-            message: sale.message.map(Into::into),
-            tier: None,
-            meta: None,
-        }
-    }
-
-    /// True when `gift` may join this row: one of the two has no value, or the currency is one.
-    pub fn same_money(&self, gift: &Gift) -> bool {
-        match (&self.value, &gift.value) {
-            (Some(mine), Some(more)) => mine.currency == more.currency,
-            _ => true,
-        }
-    }
-
-    /// This row after `gift` joined it through the dedup lock: count and value add.
-    pub fn combined(&self, gift: &Gift, now: Millis, ttl_ms: u64) -> Row {
-        let mut row = self.clone();
-        row.count = (row.count + gift.count).min(MAX_SAFE);
-        row.value = match (&self.value, &gift.value) {
-            (Some(mine), Some(more)) => Some(Value {
-                amount: (mine.amount + more.amount).min(MAX_SAFE),
-                currency: mine.currency.clone(),
-            }),
-            (mine, more) => mine.clone().or_else(|| more.clone()),
-        };
-        row.take_newest(gift);
-        row.touch(now, ttl_ms);
-        row
-    }
-
-    /// This row after a frame of its combo, or nothing when the frame changes nothing: count and
-    /// value are cumulative, so each becomes the larger. A frame whose count is behind the row's
-    /// came late; its texts are older than what is shown and are left out.
-    pub fn framed(&self, gift: &Gift, now: Millis, ttl_ms: u64) -> Option<Row> {
-        let (combo, mark) = self.combo.as_ref().zip(gift.combo.as_ref())?;
-        if combo.ended {
-            return None;
-        }
-        let mut row = self.clone();
-        row.count = row.count.max(mark.count.into());
-        row.value = match (&self.value, &gift.value) {
-            (Some(mine), Some(more)) if more.amount > mine.amount => Some(more.clone()),
-            (Some(mine), _) => Some(mine.clone()),
-            (None, more) => more.clone(),
-        };
-        if u64::from(mark.count) >= self.count {
-            row.take_newest(gift);
-        }
-        row.combo = Some(RowCombo { ended: mark.end, ..combo.clone() });
-        if row == *self {
-            return None;
-        }
-        row.touch(now, ttl_ms);
-        Some(row)
-    }
-
-    fn take_newest(&mut self, gift: &Gift) {
-        if let Some(message) = &gift.message {
-            self.message = Some(json_string(message));
-        }
-        if gift.tier.is_some() {
-            self.tier = gift.tier;
-        }
-        if let Some(meta) = &gift.meta {
-            self.meta = Some(meta.as_str().into());
-        }
-    }
-
-    fn touch(&mut self, now: Millis, ttl_ms: u64) {
-        self.rev += 1;
-        self.updated_at = now;
-        self.expires_at = expiry(now, ttl_ms);
-    }
-
+impl Row {
     /// Appends the row as watchers and GET see it.
     pub fn push_json(&self, out: &mut String) {
         use std::fmt::Write;
@@ -243,10 +135,6 @@ impl Row {
         }
         out.push('}');
     }
-}
-
-fn expiry(now: Millis, ttl_ms: u64) -> Option<Millis> {
-    (ttl_ms > 0).then(|| now.plus(ttl_ms))
 }
 
 fn json_string(text: &str) -> Arc<str> {

@@ -214,19 +214,6 @@ pub struct SourceTally {
 }
 
 impl SourceTally {
-    /// As named texts, for a store; what [`SourceTally::of_fields`] reads.
-    pub fn fields(&self) -> BTreeMap<String, String> {
-        let counts =
-            self.counts.iter().map(|(outcome, count)| (outcome.as_str().to_owned(), count.to_string()));
-        let mut fields: BTreeMap<_, _> = counts.collect();
-        fields.extend(self.last_at.map(|at| ("last_at".to_owned(), at.0.to_string())));
-        if let Some((at, error)) = &self.last_error {
-            fields.insert("error_at".to_owned(), at.0.to_string());
-            fields.insert("error".to_owned(), error.clone());
-        }
-        fields
-    }
-
     /// Of named texts. What is not known, or no number, is left out: these are counts for people to look at.
     pub fn of_fields<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> SourceTally {
         let (mut tally, mut error, mut error_at) = (SourceTally::default(), None, None);
@@ -244,15 +231,6 @@ impl SourceTally {
         }
         tally.last_error = error_at.zip(error);
         tally
-    }
-
-    /// Counts one more.
-    pub fn note(&mut self, note: &SourceNote, now: Millis) {
-        *self.counts.entry(note.outcome).or_default() += 1;
-        self.last_at = Some(now);
-        if let Some(error) = &note.error {
-            self.last_error = Some((now, error.clone()));
-        }
     }
 }
 
@@ -293,20 +271,6 @@ mod tests {
         assert_eq!(serde_json::from_str::<Source>(&stored).unwrap(), source);
         assert_eq!((source.version, source.since), (2, 3));
         assert!(!format!("{source:?}").contains("0001") && !format!("{source:?}").contains("0002"));
-    }
-
-    #[test]
-    fn a_tally_is_read_back_from_its_fields() {
-        let mut tally = SourceTally::default();
-        assert_eq!(SourceTally::of_fields(std::iter::empty()), tally);
-        tally.note(&SourceOutcome::Merged.into(), Millis(1));
-        tally.note(&SourceNote::wrong(SourceOutcome::Refused, &"é".repeat(400)), Millis(2));
-        tally.note(&SourceOutcome::Merged.into(), Millis(3));
-        let fields = tally.fields();
-        let read = SourceTally::of_fields(fields.iter().map(|(name, text)| (name.as_str(), text.as_str())));
-        assert_eq!(read, tally);
-        assert_eq!((tally.counts[&SourceOutcome::Merged], tally.last_at), (2, Some(Millis(3))));
-        assert_eq!(tally.last_error.unwrap().1.chars().count(), 300);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::domain::{
 ///
 /// For each gift: its remembered id is decided first; then whether its giver is blocked or it waits for a host
 /// ([`super::DecideReview`]); then whether it is for later
-/// ([`crate::domain::due_at`]), when it joins the feed's due queue unless that is full; then its
+/// (its own time replaces the policy's delay, and one that is not in the future is at once), when it joins the feed's due queue unless that is full; then its
 /// combo or dedup lock; then it is a new row. Reading or refusing writes nothing. A gift that waits
 /// does not begin the feed.
 #[derive(Clone, Debug)]

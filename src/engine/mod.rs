@@ -1,5 +1,5 @@
 //! Where feeds live. What can be asked of a store is a type for each operation, in a file for each feature; [`Engine::run`]
-//! gives it to the engine that is open, [`embedded`] or [`redis`]. One suite of tests runs every case against both.
+//! gives it to the engine that is open, Redis or the embedded store. One suite of tests runs every case against both.
 //!
 //! - Every operation is one atomic step: it happened whole, or not at all.
 //! - An `Ok` of one that writes means durable, to what the engine states (embedded: on disk; Redis: the script returned).

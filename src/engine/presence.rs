@@ -3,9 +3,6 @@
 //! Counts of watchers, one for each feed and node and never one for each watcher: a node that dies takes its
 //! counts along, all at once.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
-
 use super::operation::operation;
 use crate::domain::FeedId;
 
@@ -49,40 +46,4 @@ pub struct Presence {
     pub overlays: u64,
     /// Nodes with watchers.
     pub nodes: u64,
-}
-
-/// Counts in the memory of one process, which live and die with it.
-#[derive(Debug, Default)]
-pub struct Attendance {
-    by_feed: Mutex<HashMap<FeedId, BTreeMap<String, Count>>>,
-}
-
-impl Attendance {
-    /// See [`ReportPresence`].
-    pub fn attend(&self, node: &str, counts: &[(FeedId, Count)]) {
-        let mut by_feed = self.by_feed.lock().unwrap_or_else(PoisonError::into_inner);
-        for (feed, count) in counts {
-            let nodes = by_feed.entry(feed.clone()).or_default();
-            match count.watchers {
-                0 => drop(nodes.remove(node)),
-                _ => drop(nodes.insert(node.to_owned(), *count)),
-            }
-            if nodes.is_empty() {
-                by_feed.remove(feed);
-            }
-        }
-    }
-
-    /// See [`ReadPresence`].
-    pub fn presence(&self, feeds: &[FeedId]) -> Vec<Presence> {
-        let by_feed = self.by_feed.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = |feed: &FeedId| {
-            by_feed.get(feed).map_or(Presence::default(), |nodes| Presence {
-                watchers: nodes.values().map(|count| count.watchers).sum(),
-                overlays: nodes.values().map(|count| count.overlays).sum(),
-                nodes: nodes.len() as u64,
-            })
-        };
-        feeds.iter().map(of).collect()
-    }
 }

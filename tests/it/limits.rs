@@ -2,7 +2,7 @@
 //! in the API's document and in the scripts.
 
 use tipcast::config::{Config, Flags, load};
-use tipcast::domain::{MAX_SAFE, Millis, limits, stock};
+use tipcast::domain::{MAX_SAFE, Millis, limits};
 use tipcast::engine::redis::scripts;
 
 use crate::support::TestApp;
@@ -71,5 +71,4 @@ fn the_scripts_have_the_constants_of_the_domain() {
     let has = |text: &str, line: String| assert!(text.contains(&line), "{line}");
     let Millis(latest) = Millis::MAX;
     has(scripts::COMMON.text, format!("local MAX_SAFE, MAX_TIME = {MAX_SAFE}, {latest}\n"));
-    has(scripts::DROPS.text, format!("local TELL_EVERY, SWEEP, FIRSTS = {}, ", stock::TELL_EVERY_MS));
 }

@@ -362,7 +362,7 @@ impl Keys {
     }
 }
 
-/// Whose a key is that [`Keys`] spelled, whatever its prefix. A feed may have the name of an index: what follows it decides.
+/// Whose a key of Tipcast's is, whatever its prefix. A feed may have the name of an index: what follows it decides.
 pub fn owner(key: &[u8]) -> Owner<'_> {
     let tagged = || {
         let begin = key.iter().position(|byte| *byte == b'{')? + 1;

@@ -296,7 +296,6 @@ pub(super) fn remembered(text: &str, id: &GiftId) -> Read<Remembered> {
     let mut next = || parts.next().ok_or(Garbled("an outcome"));
     let fingerprint = Fingerprint::from_hex(next()?).ok_or(Garbled("a fingerprint"))?;
     let (status, epoch, seq, row, count) = (next()?, next()?, next()?, next()?, next()?);
-    let part = parts.next().unwrap_or_default().parse().map_err(|_| Garbled("a part"))?;
     let scheduled = || Ok(Scheduled { id: id.clone(), deliver_at: Millis(parse(row, "a time")?) });
     let mut letters = status.chars();
     let (status, decided) = (letters.next().unwrap_or_default(), letters.next());
@@ -307,27 +306,15 @@ pub(super) fn remembered(text: &str, id: &GiftId) -> Read<Remembered> {
         's' => Status::Suppressed,
         'n' => Status::Denied,
         'w' => {
-            return Ok(Remembered {
-                fingerprint,
-                fate: GiftFate::Waits(scheduled()?),
-                part,
-                decided,
-                counted: None,
-            });
+            return Ok(Remembered { fingerprint, fate: GiftFate::Waits(scheduled()?), decided });
         }
         'c' => {
-            return Ok(Remembered {
-                fingerprint,
-                fate: GiftFate::Cancelled(scheduled()?),
-                part,
-                decided,
-                counted: None,
-            });
+            return Ok(Remembered { fingerprint, fate: GiftFate::Cancelled(scheduled()?), decided });
         }
         'v' => {
             let Scheduled { id, deliver_at: expires_at } = scheduled()?;
             let fate = GiftFate::InReview { id, expires_at };
-            return Ok(Remembered { fingerprint, fate, part, decided, counted: None });
+            return Ok(Remembered { fingerprint, fate, decided });
         }
         _ => return Err(Garbled("a status")),
     };
@@ -338,7 +325,7 @@ pub(super) fn remembered(text: &str, id: &GiftId) -> Read<Remembered> {
     };
     let row = if row == "-" { None } else { Some(parse(row, "a row id")?) };
     let answer = Answer { status, id: id.clone(), at, row, count };
-    Ok(Remembered { fingerprint, fate: GiftFate::Taken(answer), part, decided, counted: None })
+    Ok(Remembered { fingerprint, fate: GiftFate::Taken(answer), decided })
 }
 
 #[cfg(test)]

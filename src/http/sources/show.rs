@@ -42,7 +42,7 @@ pub(super) fn to_json(feed: &FeedId, (name, source, tally): &Kept) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Source, SourceNote, SourceOutcome, SourceTally};
+    use crate::domain::{Source, SourceOutcome, SourceTally};
 
     #[test]
     fn a_source_is_shown_as_it_was_set_without_its_secrets() {
@@ -50,9 +50,11 @@ mod tests {
         let settings =
             r#"{"preset":"kofi","token":"hunter2","secret":"hunter2","default_gift":{"id":"t","name":"T"}}"#;
         let source = Source::new(&feed, settings.into(), [0xabc, 0xdef], Millis(0));
-        let mut tally = SourceTally::default();
-        tally.note(&SourceOutcome::Accepted.into(), Millis(1));
-        tally.note(&SourceNote::wrong(SourceOutcome::Refused, "it said \"no\""), Millis(2));
+        let tally = SourceTally {
+            counts: [(SourceOutcome::Accepted, 1), (SourceOutcome::Refused, 1)].into(),
+            last_at: Some(Millis(2)),
+            last_error: Some((Millis(2), "it said \"no\"".into())),
+        };
         let text = to_json(&feed, &("tips".parse().unwrap(), source, tally));
         let told: Value = serde_json::from_str(&text).unwrap();
         assert!(!text.contains("hunter2") && !text.contains("def\""), "{text}");

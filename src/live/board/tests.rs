@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::domain::{Epoch, Gift, Millis, Op, RemoveReason, Row, RowId, Tag};
+use crate::domain::{Epoch, Gift, Op, RemoveReason, Row, RowId, Tag};
 use crate::live::frame::Encoding;
 
 const CAPACITY: u64 = 4;
@@ -66,7 +66,7 @@ impl Server {
                 let raw = r#"{"user":{"id":"u","name":"u"},"gift":{"id":"g","name":"g"}}"#;
                 let gift = Gift::parse(serde_json::from_str(raw).unwrap(), None).unwrap();
                 let id = RowId::of(&self.list.at.epoch, seq);
-                let row = Arc::new(Row::start(id, seq, &gift, Millis(0), 0));
+                let row = Arc::new(Row::start(id, seq, &gift));
                 self.list.rows.push_front(row.clone());
                 self.list.rows.truncate(CAPACITY as usize);
                 Op::Add(row)

@@ -36,7 +36,7 @@ impl Store {
         let raw = r#"{"user":{"id":"u","name":"u"},"gift":{"id":"g","name":"g"}}"#;
         let gift = Gift::parse(serde_json::from_str(raw).unwrap(), None).unwrap();
         let (epoch, seq): (Epoch, u64) = ("e".parse().unwrap(), state.list.at.seq + 1);
-        let row = Row::start(RowId::of(&epoch, seq), seq, &gift, Millis(0), 0);
+        let row = Row::start(RowId::of(&epoch, seq), seq, &gift);
         let change = Change { epoch, seq, prev: seq - 1, tag: seq, op: Op::Add(Arc::new(row)) };
         let capacity = state.policy.capacity;
         state.list.fold(&change, capacity).unwrap();

@@ -60,7 +60,9 @@ impl Model {
     pub(crate) fn note_delivery(&self, feed: &FeedId, name: &SourceId, note: SourceNote, now: Millis) {
         self.with_sources(feed, |of| {
             if let Some((_, tally)) = of.set.get_mut(name) {
-                tally.note(&note, now);
+                *tally.counts.entry(note.outcome).or_default() += 1;
+                tally.last_at = Some(now);
+                tally.last_error = note.error.map(|error| (now, error)).or(tally.last_error.take());
             }
         })
     }

@@ -1,4 +1,4 @@
-//! What is added up, and how far.
+//! What leaders and goals go by, and what money counts in points.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,67 +6,6 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::domain::MAX_SAFE;
-
-/// One more than what a sum shows at most.
-const LIMB: u128 = MAX_SAFE as u128 + 1;
-
-/// A sum. It is shown up to 2^53−1 ([`Sum::shown`]) and keeps what is above, so that taking something back leaves
-/// what would be there without it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Sum(u128);
-
-impl Sum {
-    /// This and `more`.
-    pub fn plus(self, more: impl Into<Sum>) -> Sum {
-        Sum(self.0.saturating_add(more.into().0))
-    }
-
-    /// This without `less`; never below 0.
-    pub fn minus(self, less: impl Into<Sum>) -> Sum {
-        Sum(self.0.saturating_sub(less.into().0))
-    }
-
-    /// True for nothing.
-    pub fn is_zero(self) -> bool {
-        self.0 == 0
-    }
-
-    /// As it is shown: 0…2^53−1.
-    pub fn shown(self) -> u64 {
-        u64::try_from(self.0).unwrap_or(u64::MAX).min(MAX_SAFE)
-    }
-}
-
-impl From<u64> for Sum {
-    fn from(n: u64) -> Sum {
-        Sum(n.into())
-    }
-}
-
-impl fmt::Display for Sum {
-    /// As stores spell it, whose scripts count in floats: `LOW`, and `HIGH:LOW` above 2^53−1, where a unit of HIGH
-    /// is 2^53.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 / LIMB {
-            0 => self.0.fmt(f),
-            high => write!(f, "{high}:{}", self.0 % LIMB),
-        }
-    }
-}
-
-impl FromStr for Sum {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Sum, &'static str> {
-        const RULE: &str = "must be a sum";
-        let (high, low) = text.split_once(':').unwrap_or(("0", text));
-        let (high, low): (u64, u64) = (high.parse().map_err(|_| RULE)?, low.parse().map_err(|_| RULE)?);
-        if low > MAX_SAFE {
-            return Err(RULE);
-        }
-        Ok(Sum(u128::from(high) * LIMB + u128::from(low)))
-    }
-}
 
 /// What leaders and goals go by.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -177,41 +116,7 @@ impl FromStr for Points {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-
-    proptest! {
-        #[test]
-        fn taking_back_gives_what_would_be_there_without_it(
-            amounts in prop::collection::vec(0..=MAX_SAFE, 1..40), gone in any::<u64>(),
-        ) {
-            let (mut sum, mut left) = (Sum::default(), Sum::default());
-            for amount in &amounts {
-                sum = sum.plus(*amount);
-            }
-            for (n, amount) in amounts.iter().enumerate() {
-                if gone >> (n % 64) & 1 == 1 { sum = sum.minus(*amount) } else { left = left.plus(*amount) }
-            }
-            prop_assert_eq!(sum, left);
-            prop_assert_eq!(sum.to_string().parse(), Ok(sum));
-            prop_assert!(sum.shown() <= MAX_SAFE);
-        }
-    }
-
-    #[test]
-    fn a_sum_shows_no_more_than_a_reader_of_json_holds() {
-        let full = Sum::from(MAX_SAFE);
-        assert_eq!(
-            (full.to_string().as_str(), full.plus(1).to_string().as_str()),
-            ("9007199254740991", "1:0")
-        );
-        assert_eq!((full.plus(1).shown(), full.plus(5).minus(6).shown()), (MAX_SAFE, MAX_SAFE - 1));
-        assert_eq!(Sum::default().minus(1), Sum::default());
-        for bad in ["", "-1", "1:", ":1", "9007199254740992", "1:2:3"] {
-            assert!(bad.parse::<Sum>().is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn measures_and_points_survive_being_written() {
