@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::to_raw_value;
 use tipcast::domain::{Claim, Claimed, DropId, DropSpec, Epoch, FeedId, Millis};
-use tipcast::engine::redis::{RedisOptions, scripts};
+use tipcast::engine::store::{StoreOptions, scripts};
 use tipcast::engine::{ClaimDrop, DefineDrop, Engine, TickDrop};
 
 const RUN: Duration = Duration::from_secs(4);
@@ -119,8 +119,8 @@ async fn main() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let url = std::env::args().find(|arg| arg.starts_with("redis://"));
     let engine: Engine = match &url {
-        Some(url) => Engine::redis(RedisOptions::new(url)).await.expect("an engine"),
-        None => Engine::embedded(RedisOptions::new(""), dir.path().to_owned()).await.expect("an engine"),
+        Some(url) => Engine::redis(StoreOptions::new(url)).await.expect("an engine"),
+        None => Engine::embedded(StoreOptions::new(""), dir.path().to_owned()).await.expect("an engine"),
     };
     for pay in ["now", "later"] {
         println!("{}, pay {pay}", engine.name());

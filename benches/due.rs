@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use serde_json::value::to_raw_value;
 use tipcast::domain::{FeedId, Gift, Millis, Op, Outcome, PolicyPatch};
-use tipcast::engine::redis::RedisOptions;
+use tipcast::engine::store::StoreOptions;
 use tipcast::engine::{Engine, Notice, PolicyChange, Publish, ReadHeads, SetPolicy, Subscribe};
 use tipcast::work::due::{DueLoop, DueOptions};
 use tokio::time::sleep;
@@ -188,8 +188,8 @@ async fn main() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let url = std::env::args().find(|arg| arg.starts_with("redis://"));
     let engine: Engine = match &url {
-        Some(url) => Engine::redis(RedisOptions::new(url.as_str())).await.expect("an engine"),
-        None => Engine::embedded(RedisOptions::new(""), dir.path().to_owned()).await.expect("an engine"),
+        Some(url) => Engine::redis(StoreOptions::new(url.as_str())).await.expect("an engine"),
+        None => Engine::embedded(StoreOptions::new(""), dir.path().to_owned()).await.expect("an engine"),
     };
     println!("engine: {}", engine.name());
     let run = Millis::now().0.to_string();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::to_raw_value;
 use tipcast::domain::{FeedId, Gift, Millis, Outcome, PolicyPatch};
-use tipcast::engine::redis::RedisOptions;
+use tipcast::engine::store::StoreOptions;
 use tipcast::engine::{Engine, PolicyChange, Publish, SetPolicy};
 
 const SHAPES: [(usize, usize, usize); 6] =
@@ -88,8 +88,8 @@ async fn main() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let url = std::env::args().find(|arg| arg.starts_with("redis://"));
     let engine: Engine = match url {
-        Some(url) => Engine::redis(RedisOptions::new(url)).await.expect("an engine"),
-        None => Engine::embedded(RedisOptions::new(""), dir.path().to_owned()).await.expect("an engine"),
+        Some(url) => Engine::redis(StoreOptions::new(url)).await.expect("an engine"),
+        None => Engine::embedded(StoreOptions::new(""), dir.path().to_owned()).await.expect("an engine"),
     };
     println!("engine: {}", engine.name());
     println!("{:>10} {:>8} {:>6} {:>12} {:>14}", "in flight", "batch", "feeds", "gifts/s", "CPU µs/gift");

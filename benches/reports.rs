@@ -16,7 +16,7 @@ use memchr::memmem;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 use tipcast::domain::{Delivery, FeedId, Gift, Hook, HookKey, HookScope, HookSpec, Millis, PolicyPatch};
-use tipcast::engine::redis::RedisOptions;
+use tipcast::engine::store::StoreOptions;
 use tipcast::engine::{Engine, PolicyChange, Publish, ReadWebhook, SetPolicy, SwapWebhook};
 use tipcast::work::reports::{ReportLoop, ReportOptions};
 use tokio::time::sleep;
@@ -267,8 +267,8 @@ async fn main() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let url = args.iter().find(|arg| arg.starts_with("redis://"));
     let engine: Engine = match url {
-        Some(url) => Engine::redis(RedisOptions::new(url.clone())).await.expect("a Redis"),
-        None => Engine::embedded(RedisOptions::new(""), folder.path().to_owned()).await.expect("a folder"),
+        Some(url) => Engine::redis(StoreOptions::new(url.clone())).await.expect("a Redis"),
+        None => Engine::embedded(StoreOptions::new(""), folder.path().to_owned()).await.expect("a folder"),
     };
     let run = Millis::now().0.to_string();
     let wants = |what: &str| {

@@ -8,7 +8,7 @@ use serde_json::value::to_raw_value;
 
 use crate::config::{Config, ConfigError, Feeds, ReadyWhen, Redis, Reports};
 use crate::domain::{Policy, PolicyPatch, Refused};
-use crate::engine::redis::{RedisEngine, RedisOptions};
+use crate::engine::store::{Store, StoreOptions};
 use crate::engine::{Engine, EngineError, ReportLimits};
 use crate::metrics::Metrics;
 use crate::supervise::Parts;
@@ -33,7 +33,7 @@ pub(super) async fn open(
     metrics: &Arc<Metrics>,
     parts: &Arc<Parts>,
 ) -> Result<Engine, EngineError> {
-    let options = RedisOptions {
+    let options = StoreOptions {
         metrics: metrics.clone(),
         parts: parts.clone(),
         scheduled_max: config.due.scheduled_max,
@@ -55,7 +55,7 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
         return Ok(());
     }
     let options = redis_options(&config.redis, Policy::default());
-    RedisEngine::check(&options).map_err(|why| ConfigError(format!("[redis] {why}")))
+    Store::check(&options).map_err(|why| ConfigError(format!("[redis] {why}")))
 }
 
 fn report_limits(reports: &Reports) -> ReportLimits {
@@ -68,8 +68,8 @@ fn report_limits(reports: &Reports) -> ReportLimits {
     }
 }
 
-fn redis_options(redis: &Redis, defaults: Policy) -> RedisOptions {
-    RedisOptions {
+fn redis_options(redis: &Redis, defaults: Policy) -> StoreOptions {
+    StoreOptions {
         defaults,
         prefix: redis.prefix.clone(),
         feed_idle_ttl_ms: redis.feed_idle_ttl_ms,
@@ -84,7 +84,7 @@ fn redis_options(redis: &Redis, defaults: Policy) -> RedisOptions {
         wait_replicas: redis.wait_replicas,
         wait: Duration::from_millis(redis.wait_ms),
         ready_when_all: redis.ready_when == ReadyWhen::All,
-        ..RedisOptions::new(redis.url.clone())
+        ..StoreOptions::new(redis.url.clone())
     }
 }
 

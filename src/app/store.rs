@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
-use crate::engine::local::files::{self, Report};
-use crate::engine::redis::owner_of_key;
+use crate::engine::embedded::files::{self, Report};
+use crate::engine::store::owner_of_key;
 
 /// What is to be done.
 #[derive(Clone, Debug)]

@@ -1,5 +1,5 @@
 //! Where feeds live. What can be asked of a store is a type for each operation, in a file for each feature; [`Engine::run`]
-//! gives it to the engine that is open, Redis or the embedded store. One suite of tests runs every case against both.
+//! gives it to the [`store`], whose scripts run in Redis or in this process. One suite of tests runs every case against both.
 //!
 //! - Every operation is one atomic step: it happened whole, or not at all.
 //! - An `Ok` of one that writes means durable, to what the engine states (embedded: on disk; Redis: the script returned).
@@ -25,9 +25,10 @@ use crate::metrics::labels::Failure;
 mod counted;
 mod drops;
 mod due;
+pub mod embedded;
 mod feeds;
 mod folder;
-pub mod local;
+
 mod log_throttle;
 mod moderation;
 mod notices;
@@ -35,12 +36,13 @@ pub mod operation;
 pub mod presence;
 mod probe;
 pub mod record;
-pub mod redis;
+mod redis;
 mod reports;
 mod requests;
 mod review;
 mod run;
 mod sources;
+pub mod store;
 mod totals;
 mod viewers;
 mod writes;

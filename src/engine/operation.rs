@@ -1,6 +1,5 @@
 //! One type for each thing that can be asked of a store. The file of a feature (`viewers`, `drops`, …) has the types and
-//! their replies, and its documentation is what every engine must do; `embedded` and `redis` do it in files of the same
-//! name.
+//! their replies, and its documentation is what every store must do; `store` does it in a file of the same name.
 
 use super::EngineError;
 use crate::domain::{FeedId, Millis};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::EngineError;
 use super::due::Wakes;
 use super::operation::{Run, Scope};
-use super::redis::{RedisEngine, RedisOptions};
+use super::store::{Store, StoreOptions};
 use super::writes::Writes;
 use crate::domain::{FeedId, Position};
 use crate::metrics::Metrics;
@@ -27,15 +27,15 @@ pub struct Engine {
 
 #[derive(Clone)]
 enum Backend {
-    Redis(Arc<RedisEngine>),
+    Store(Arc<Store>),
     #[cfg(any(test, feature = "faults"))]
     Test(Arc<dyn test_store::TestStore>),
 }
 
 /// An operation that every engine can do.
-pub trait Supported: Run<RedisEngine> {}
+pub trait Supported: Run<Store> {}
 
-impl<O: Run<RedisEngine>> Supported for O {}
+impl<O: Run<Store>> Supported for O {}
 
 impl From<Backend> for Engine {
     fn from(backend: Backend) -> Engine {
@@ -49,21 +49,21 @@ impl From<Backend> for Engine {
     }
 }
 
-impl From<Arc<RedisEngine>> for Engine {
-    fn from(engine: Arc<RedisEngine>) -> Engine {
-        Backend::Redis(engine).into()
+impl From<Arc<Store>> for Engine {
+    fn from(engine: Arc<Store>) -> Engine {
+        Backend::Store(engine).into()
     }
 }
 
 impl Engine {
     /// Connects to Redis. A server that is down is tried again in the background.
-    pub async fn redis(options: RedisOptions) -> Result<Engine, EngineError> {
-        RedisEngine::open(options).await.map(Engine::from)
+    pub async fn redis(options: StoreOptions) -> Result<Engine, EngineError> {
+        Store::open(options).await.map(Engine::from)
     }
 
     /// Opens the store of this folder in the process, which runs the same scripts as a Redis.
-    pub async fn embedded(options: RedisOptions, data_dir: PathBuf) -> Result<Engine, EngineError> {
-        RedisEngine::open_local(options, data_dir).await.map(Engine::from)
+    pub async fn embedded(options: StoreOptions, data_dir: PathBuf) -> Result<Engine, EngineError> {
+        Store::open_embedded(options, data_dir).await.map(Engine::from)
     }
 
     /// Counts operations in `metrics` from now on.
@@ -116,7 +116,7 @@ impl Engine {
     /// newcomer must not be shown anything older.
     pub fn known(&self, feed: &FeedId) -> Option<Position> {
         match &self.backend {
-            Backend::Redis(engine) => engine.known(feed),
+            Backend::Store(engine) => engine.known(feed),
             #[cfg(any(test, feature = "faults"))]
             Backend::Test(store) => store.known(feed),
         }
@@ -126,7 +126,7 @@ impl Engine {
     /// room for everybody else's calls.
     pub fn due_at_once(&self) -> usize {
         match &self.backend {
-            Backend::Redis(engine) if engine.is_local() => 64,
+            Backend::Store(engine) if engine.is_embedded() => 64,
             // Each is a script that others wait for.
             _ => 3,
         }
@@ -135,7 +135,7 @@ impl Engine {
     /// Wakes the caller for what joins any due queue before everything else there, from this moment on.
     pub fn due_wakes(&self) -> Wakes {
         match &self.backend {
-            Backend::Redis(engine) => engine.due_wakes(),
+            Backend::Store(engine) => engine.due_wakes(),
             #[cfg(any(test, feature = "faults"))]
             Backend::Test(store) => store.due_wakes(),
         }
@@ -144,7 +144,7 @@ impl Engine {
     /// Wakes the caller for webhooks' jobs that come before every other there, from this moment on.
     pub fn job_wakes(&self) -> Wakes {
         match &self.backend {
-            Backend::Redis(engine) => engine.job_wakes(),
+            Backend::Store(engine) => engine.job_wakes(),
             #[cfg(any(test, feature = "faults"))]
             Backend::Test(store) => store.job_wakes(),
         }
@@ -154,7 +154,7 @@ impl Engine {
     /// interrupted. `None` for a store that has to be asked.
     pub fn revocation_wakes(&self) -> Option<Wakes> {
         match &self.backend {
-            Backend::Redis(engine) => Some(engine.revocation_wakes()),
+            Backend::Store(engine) => Some(engine.revocation_wakes()),
             #[cfg(any(test, feature = "faults"))]
             Backend::Test(_) => None,
         }
@@ -163,7 +163,7 @@ impl Engine {
     /// What an operator should change though the store works; `None` when there is nothing to say.
     pub fn warning(&self) -> Option<String> {
         match &self.backend {
-            Backend::Redis(engine) => engine.warning(),
+            Backend::Store(engine) => engine.warning(),
             #[cfg(any(test, feature = "faults"))]
             Backend::Test(_) => None,
         }
@@ -173,7 +173,7 @@ impl Engine {
     pub fn probe_every(&self) -> Duration {
         match &self.backend {
             // Calls find out by themselves that a server is gone.
-            Backend::Redis(engine) if !engine.is_local() => Duration::from_secs(10),
+            Backend::Store(engine) if !engine.is_embedded() => Duration::from_secs(10),
             _ => Duration::from_secs(1),
         }
     }
@@ -181,7 +181,7 @@ impl Engine {
     /// Finishes what was accepted and lets the store go. Later calls are [`EngineError::Unavailable`].
     pub async fn close(&self) -> Result<(), EngineError> {
         match &self.backend {
-            Backend::Redis(engine) => engine.close().await,
+            Backend::Store(engine) => engine.close().await,
             #[cfg(any(test, feature = "faults"))]
             Backend::Test(_) => Ok(()),
         }
@@ -190,8 +190,8 @@ impl Engine {
     /// `"embedded"` or `"redis"`.
     pub fn name(&self) -> &'static str {
         match &self.backend {
-            Backend::Redis(engine) if engine.is_local() => "embedded",
-            Backend::Redis(_) => "redis",
+            Backend::Store(engine) if engine.is_embedded() => "embedded",
+            Backend::Store(_) => "redis",
             #[cfg(any(test, feature = "faults"))]
             Backend::Test(store) => store.name(),
         }
@@ -201,7 +201,7 @@ impl Engine {
 impl Backend {
     async fn run<O: Supported>(&self, operation: O) -> Result<O::Reply, EngineError> {
         match self {
-            Backend::Redis(engine) => engine.run(operation).await,
+            Backend::Store(engine) => engine.run(operation).await,
             #[cfg(any(test, feature = "faults"))]
             Backend::Test(store) => test_store::run(&**store, operation),
         }
@@ -309,7 +309,7 @@ pub mod test_store {
         #[cfg(test)]
         pub async fn in_temporary_folder(scheduled_max: u64) -> (Engine, tempfile::TempDir) {
             let folder = tempfile::tempdir().expect("a folder");
-            let options = super::RedisOptions { scheduled_max, ..super::RedisOptions::new("") };
+            let options = super::StoreOptions { scheduled_max, ..super::StoreOptions::new("") };
             let engine = Engine::embedded(options, folder.path().to_owned()).await;
             (engine.expect("a new store"), folder)
         }

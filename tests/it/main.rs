@@ -7,7 +7,6 @@ mod support;
 
 mod against_the_model;
 mod asyncapi;
-mod batches_killed;
 mod bench;
 mod browser;
 mod chaos;
@@ -29,8 +28,6 @@ mod layers;
 mod leaving;
 mod limits;
 mod linear;
-mod local_commands;
-mod local_store;
 mod logging;
 mod lua_headers;
 mod metrics;

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use tipcast::domain::{
     Ask, Change, FeedId, FeedList, Gift, Millis, Outcome, PolicyPatch, Position, Start, Tag,
 };
-use tipcast::engine::redis::RedisOptions;
+use tipcast::engine::store::StoreOptions;
 use tipcast::engine::{
     ClaimEntries, Engine, Missed, Notice, PolicyChange, Publish, ReadChanges, ReadSnapshot, SetPolicy,
     Subscribe, Subscription,
@@ -163,7 +163,7 @@ fn go_back(server: &RedisServer, then: &[(String, Vec<u8>)]) {
 async fn storm(mut server: RedisServer, keeps_everything: bool) {
     let mut engines = vec![];
     for _ in 0..2 {
-        engines.push(Engine::redis(RedisOptions::new(server.url())).await.unwrap());
+        engines.push(Engine::redis(StoreOptions::new(server.url())).await.unwrap());
     }
     let patch = PolicyPatch { capacity: Some(CAPACITY), history: Some(100_000), ..PolicyPatch::default() };
     engines[0]

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 use redis::Value;
-use tipcast::engine::local::{Keyspace, Reply, ScriptHost, ScriptText};
-use tipcast::engine::redis::scripts::{self, Script};
+use tipcast::engine::embedded::{Keyspace, Reply, ScriptHost, ScriptText};
+use tipcast::engine::store::scripts::{self, Script};
 
 use crate::support::case::{Case, CaseFn};
 use crate::support::redis_server::RedisServer;

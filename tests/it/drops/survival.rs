@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tipcast::domain::{Claimed, Confirmed, Millis};
-use tipcast::engine::redis::RedisOptions;
+use tipcast::engine::store::StoreOptions;
 
 use tokio::time::Instant;
 
@@ -145,7 +145,7 @@ async fn a_hold_comes_back_within_a_second_when_the_node_that_made_it_is_killed(
 #[tokio::test]
 async fn drops_go_on_where_they_were_when_redis_restarts() {
     let mut server = RedisServer::durable();
-    let options = || RedisOptions { store_clock: false, ..RedisOptions::new(server.url()) };
+    let options = || StoreOptions { store_clock: false, ..StoreOptions::new(server.url()) };
     let (engine, other) = (Engine::redis(options()).await.unwrap(), Engine::redis(options()).await.unwrap());
     let (feed, drop, now) = (fresh_feed(), named("r"), Millis(1_800_000_000_000));
     engine
@@ -210,11 +210,11 @@ async fn drops_go_on_where_they_were_when_redis_restarts() {
 #[tokio::test]
 async fn an_idle_feed_forgets_its_list_and_no_drop_claim_or_hold() {
     let corner = Corner::new();
-    let options = RedisOptions {
+    let options = StoreOptions {
         prefix: corner.prefix.clone(),
         store_clock: false,
         feed_idle_ttl_ms: 150,
-        ..RedisOptions::new(corner.server.url())
+        ..StoreOptions::new(corner.server.url())
     };
     let engine = Engine::redis(options).await.unwrap();
     let (feed, drop, now) = (fresh_feed(), named("r"), Millis(1_800_000_000_000));

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tipcast::domain::{FeedId, Millis, Outcome, PolicyPatch};
-use tipcast::engine::redis::RedisOptions;
+use tipcast::engine::store::StoreOptions;
 use tipcast::engine::{Engine, PolicyChange, Publish, ReadHeads, ReadSnapshot, SetPolicy};
 use tokio::time::{Instant, sleep};
 
@@ -32,9 +32,9 @@ async fn node(corner: &Corner) -> Engine {
     node_with(corner, |_| ()).await
 }
 
-async fn node_with(corner: &Corner, change: impl FnOnce(&mut RedisOptions)) -> Engine {
+async fn node_with(corner: &Corner, change: impl FnOnce(&mut StoreOptions)) -> Engine {
     let mut options =
-        RedisOptions { prefix: corner.prefix.clone(), ..RedisOptions::new(corner.server.url()) };
+        StoreOptions { prefix: corner.prefix.clone(), ..StoreOptions::new(corner.server.url()) };
     change(&mut options);
     Engine::redis(options).await.unwrap()
 }

@@ -70,7 +70,7 @@ async fn a_node_behind_a_half_open_connection_leaves_the_work_to_others_and_heal
 async fn a_redis_that_restarts_with_its_file_in_the_middle_loses_and_repeats_nothing() {
     let mut server = RedisServer::durable();
     let prefix = "aof:".to_owned();
-    let open = |url: String| Engine::redis(RedisOptions { prefix: prefix.clone(), ..RedisOptions::new(url) });
+    let open = |url: String| Engine::redis(StoreOptions { prefix: prefix.clone(), ..StoreOptions::new(url) });
     let engine = open(server.url()).await.unwrap();
     roomy(&engine).await;
     let work = DueLoop::start(engine.clone(), DueOptions::default(), &Default::default());

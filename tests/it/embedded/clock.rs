@@ -2,7 +2,7 @@
 
 use tempfile::TempDir;
 use tipcast::domain::{FeedId, Millis, Outcome};
-use tipcast::engine::redis::RedisOptions;
+use tipcast::engine::store::StoreOptions;
 use tipcast::engine::{Engine, ListScheduled, Publish, RunDue};
 
 use crate::support::gifts::{GiftSpec, gift};
@@ -19,7 +19,7 @@ struct Bench {
 
 async fn open() -> Bench {
     let dir = TempDir::new().unwrap();
-    let engine = Engine::embedded(RedisOptions::new(""), dir.path().to_owned()).await.unwrap();
+    let engine = Engine::embedded(StoreOptions::new(""), dir.path().to_owned()).await.unwrap();
     Bench { engine, feed: "show".parse().unwrap(), begun: Millis(1_800_000_000_000), _dir: dir }
 }
 

@@ -1,6 +1,8 @@
-//! What only the engine on a folder can suffer: clocks that are set, records that rot, disks that fill up,
-//! folders that an older version wrote.
+//! The store in the process: its commands and its file, clocks that are set, records that rot, disks that fill up, kills.
 
+mod batches_killed;
 mod clock;
+mod commands;
+mod file;
 mod running;
 mod store_command;

@@ -104,7 +104,7 @@ async fn a_shard_that_is_away_makes_its_own_feeds_unavailable_and_no_others() {
 #[tokio::test(flavor = "multi_thread")]
 async fn all_shards_may_be_wanted_before_a_node_is_ready() {
     let mut cluster = Cluster::start(0);
-    let options = RedisOptions { ready_when_all: true, ..RedisOptions::new(cluster.url()) };
+    let options = StoreOptions { ready_when_all: true, ..StoreOptions::new(cluster.url()) };
     let engine = Engine::redis(options).await.unwrap();
     has_shards(&engine, Shards { up: 3, down: 0 }).await;
     cluster.nodes[1].kill();

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tipcast::domain::{Answer, FeedId, Millis, Outcome, Position};
-use tipcast::engine::redis::RedisOptions;
+use tipcast::engine::store::StoreOptions;
 use tipcast::engine::{
     Engine, EngineError, Missed, Notice, ProbeStore, Publish, ReadChanges, ReadSnapshot, Shards, Subscribe,
     Subscription,
@@ -33,7 +33,7 @@ fn rounds() -> usize {
 }
 
 async fn engine_on(url: String) -> Engine {
-    Engine::redis(RedisOptions::new(url)).await.unwrap()
+    Engine::redis(StoreOptions::new(url)).await.unwrap()
 }
 
 /// Posts a gift that is a row of its own.

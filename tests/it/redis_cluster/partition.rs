@@ -8,9 +8,9 @@ async fn a_primary_in_the_minority_loses_its_place_and_nothing_that_was_answered
     let severed = Severed::start().await;
     let cluster = &severed.cluster;
     let options =
-        RedisOptions { wait_replicas: 1, addresses: severed.addresses(), ..RedisOptions::new(severed.url()) };
+        StoreOptions { wait_replicas: 1, addresses: severed.addresses(), ..StoreOptions::new(severed.url()) };
     // Who took the place has no replica of its own until the old primary is one.
-    let plain = Engine::redis(RedisOptions { wait_replicas: 0, ..options.clone() }).await.unwrap();
+    let plain = Engine::redis(StoreOptions { wait_replicas: 0, ..options.clone() }).await.unwrap();
     let engine = Engine::redis(options).await.unwrap();
     let feeds = [feed_at(cluster, 0), feed_at(cluster, 1)];
     for feed in &feeds {

@@ -6,7 +6,7 @@ use crate::support::proxy::{Mode, Proxy};
 use crate::support::redis_server::RedisServer;
 
 /// Nodes that tell names which nobody can look up; a proxy before each, and the map that leads there.
-async fn behind_names() -> (Cluster, Vec<Proxy>, RedisOptions) {
+async fn behind_names() -> (Cluster, Vec<Proxy>, StoreOptions) {
     let cluster = Cluster::of(Plan {
         options: &|at| {
             let name = format!("node{at}.invalid");
@@ -30,7 +30,7 @@ async fn behind_names() -> (Cluster, Vec<Proxy>, RedisOptions) {
         proxies.push(proxy);
     }
     let options =
-        RedisOptions { addresses, ..RedisOptions::new(format!("redis+cluster://{}", seeds.join(","))) };
+        StoreOptions { addresses, ..StoreOptions::new(format!("redis+cluster://{}", seeds.join(","))) };
     (cluster, proxies, options)
 }
 
@@ -81,7 +81,7 @@ async fn replicas_of_another_server_behind_the_same_address_vouch_for_nothing() 
     }
     let proxy = Proxy::before(([127, 0, 0, 1], one.port).into()).await;
     let options =
-        RedisOptions { wait_replicas: 1, ..RedisOptions::new(format!("redis://{}", proxy.address)) };
+        StoreOptions { wait_replicas: 1, ..StoreOptions::new(format!("redis://{}", proxy.address)) };
     let engine = Engine::redis(options).await.unwrap();
     let feed: FeedId = "room".parse().unwrap();
     insist(&engine, &feed, "a").await;

@@ -6,7 +6,7 @@ use crate::support::redis_server::RedisServer;
 use tipcast::engine::ProbeStore;
 
 async fn waiting_for(url: String, replicas: usize) -> Engine {
-    let options = RedisOptions { wait_replicas: replicas, ..RedisOptions::new(url) };
+    let options = StoreOptions { wait_replicas: replicas, ..StoreOptions::new(url) };
     Engine::redis(options).await.unwrap()
 }
 

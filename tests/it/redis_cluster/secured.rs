@@ -32,11 +32,11 @@ async fn over_tls_names_and_authorities_are_checked_and_clients_show_their_certi
     let (_server, port) = tls_server(&papers, "yes");
     let feed: FeedId = "room".parse().unwrap();
     let url = format!("rediss://localhost:{port}/0");
-    let right = RedisOptions {
+    let right = StoreOptions {
         ca_file: Some(papers.cert()),
         client_cert: Some(papers.cert()),
         client_key: Some(papers.key()),
-        ..RedisOptions::new(url.clone())
+        ..StoreOptions::new(url.clone())
     };
     let engine = Engine::redis(right.clone()).await.unwrap();
     let mut watcher = Follower::start(&engine, &feed).await;
@@ -45,16 +45,16 @@ async fn over_tls_names_and_authorities_are_checked_and_clients_show_their_certi
     has_shards(&engine, Shards::WHOLE).await;
 
     let wrong = [
-        RedisOptions { ca_file: Some(strangers.cert()), ..right.clone() },
-        RedisOptions { client_cert: None, client_key: None, ..right.clone() },
-        RedisOptions { url: format!("rediss://127.0.0.1:{port}"), ..right.clone() },
+        StoreOptions { ca_file: Some(strangers.cert()), ..right.clone() },
+        StoreOptions { client_cert: None, client_key: None, ..right.clone() },
+        StoreOptions { url: format!("rediss://127.0.0.1:{port}"), ..right.clone() },
     ];
     for options in wrong {
         let engine = Engine::redis(options).await.unwrap();
         assert!(matches!(post(&engine, &feed, "b").await, Err(EngineError::Unavailable(_))));
     }
     // The name is that of the address at which it is reached.
-    let mapped = RedisOptions {
+    let mapped = StoreOptions {
         url: "rediss://redis.internal:6379".into(),
         addresses: vec![format!("redis.internal:6379=localhost:{port}")],
         ..right
@@ -69,32 +69,32 @@ async fn why_there_is_no_connection_is_said_with_what_to_do() {
     let (over_tls, port) = tls_server(&papers, "yes");
     let guarded = RedisServer::with(&["--appendonly", "no"]);
     assert_eq!(guarded.run(&["CONFIG", "SET", "requirepass", "right"]), "OK");
-    let right = RedisOptions {
+    let right = StoreOptions {
         ca_file: Some(papers.cert()),
         client_cert: Some(papers.cert()),
         client_key: Some(papers.key()),
-        ..RedisOptions::new(format!("rediss://localhost:{port}/0"))
+        ..StoreOptions::new(format!("rediss://localhost:{port}/0"))
     };
     let plain_as_tls = format!("rediss://localhost:{}/0", over_tls.port);
     let wrong = [
         (
-            RedisOptions { client_cert: None, client_key: None, ..right.clone() },
+            StoreOptions { client_cert: None, client_key: None, ..right.clone() },
             "CertificateRequired",
             "client_cert",
         ),
         (
-            RedisOptions { ca_file: Some(strangers.cert()), ..right.clone() },
+            StoreOptions { ca_file: Some(strangers.cert()), ..right.clone() },
             "invalid peer certificate",
             "ca_file",
         ),
-        (RedisOptions { url: plain_as_tls, ..right.clone() }, "TLS", "redis:// in place of rediss://"),
-        (RedisOptions { url: format!("redis://localhost:{port}/0"), ..right }, "TLS", "rediss:// in the URL"),
+        (StoreOptions { url: plain_as_tls, ..right.clone() }, "TLS", "redis:// in place of rediss://"),
+        (StoreOptions { url: format!("redis://localhost:{port}/0"), ..right }, "TLS", "rediss:// in the URL"),
         (
-            RedisOptions::new(format!("redis://:wrong@127.0.0.1:{}/", guarded.port)),
+            StoreOptions::new(format!("redis://:wrong@127.0.0.1:{}/", guarded.port)),
             "authentication failed",
             "credentials",
         ),
-        (RedisOptions::new(format!("redis://127.0.0.1:{}/", guarded.port)), "NOAUTH", "credentials"),
+        (StoreOptions::new(format!("redis://127.0.0.1:{}/", guarded.port)), "NOAUTH", "credentials"),
     ];
     for (options, cause, advice) in wrong {
         let (url, since) = (options.url.clone(), Instant::now());
@@ -139,13 +139,13 @@ async fn a_cluster_over_tls_is_followed_by_the_names_that_its_nodes_announce() {
         });
     }
     // One name is enough: the others are announced.
-    let right = RedisOptions {
+    let right = StoreOptions {
         ca_file: Some(papers.cert()),
         client_cert: Some(papers.cert()),
         client_key: Some(papers.key()),
-        ..RedisOptions::new(format!("rediss+cluster://localhost:{}", cluster.nodes[4].tls_port))
+        ..StoreOptions::new(format!("rediss+cluster://localhost:{}", cluster.nodes[4].tls_port))
     };
-    let strange = RedisOptions { ca_file: Some(strangers.cert()), ..right.clone() };
+    let strange = StoreOptions { ca_file: Some(strangers.cert()), ..right.clone() };
     let engine = Engine::redis(right).await.unwrap();
     for primary in 0..3 {
         let feed = feed_at(&cluster, primary);
@@ -170,9 +170,9 @@ async fn nothing_is_sent_in_the_clear_when_tls_was_asked_for() {
     let port = listener.local_addr().unwrap().port();
     for scheme in ["rediss", "rediss+cluster", "rediss+sentinel"] {
         let path = if scheme.ends_with("sentinel") { "/main" } else { "" };
-        let options = RedisOptions {
+        let options = StoreOptions {
             sentinel_password: Some("hush".into()),
-            ..RedisOptions::new(format!("{scheme}://user:hush@127.0.0.1:{port}{path}"))
+            ..StoreOptions::new(format!("{scheme}://user:hush@127.0.0.1:{port}{path}"))
         };
         let opening = tokio::spawn(Engine::redis(options));
         // Connections of the engine before this one end without a byte.
@@ -200,12 +200,12 @@ async fn sentinels_and_data_nodes_have_users_of_their_own() {
     }
     let url = group.url().replace("sentinel://", "sentinel://tipcast:secret@");
     let feed: FeedId = "room".parse().unwrap();
-    let right = RedisOptions {
+    let right = StoreOptions {
         prefix: "t:".into(),
         wait_replicas: 1,
         sentinel_username: Some("tipcast".into()),
         sentinel_password: Some("secret".into()),
-        ..RedisOptions::new(url)
+        ..StoreOptions::new(url)
     };
     let engine = Engine::redis(right.clone()).await.unwrap();
     let since = Instant::now();
@@ -214,7 +214,7 @@ async fn sentinels_and_data_nodes_have_users_of_their_own() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     has_shards(&engine, Shards::WHOLE).await;
-    let wrong = RedisOptions { sentinel_password: Some("guess".into()), ..right };
+    let wrong = StoreOptions { sentinel_password: Some("guess".into()), ..right };
     let engine = Engine::redis(wrong).await.unwrap();
     let refused = post(&engine, &feed, "b").await;
     assert!(

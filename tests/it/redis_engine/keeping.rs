@@ -320,7 +320,7 @@ async fn another_default_capacity_cuts_the_list_and_tells_the_watchers() {
     let mut subscription = engine.run(Subscribe { feed: feed() }).await.unwrap();
     // The next deploy has another default.
     let defaults = Policy { capacity: 3, ..Policy::default() };
-    let options = RedisOptions { store_clock: false, defaults, ..RedisOptions::new(server.url()) };
+    let options = StoreOptions { store_clock: false, defaults, ..StoreOptions::new(server.url()) };
     let engine = Engine::redis(options).await.unwrap();
     let list = engine.run(ReadSnapshot { feed: feed(), now: NOW }).await.unwrap();
     assert_eq!((list.rows.len(), list.policy.capacity), (3, 3));
@@ -336,7 +336,7 @@ async fn another_default_capacity_cuts_the_list_and_tells_the_watchers() {
 #[tokio::test]
 async fn redis_gives_the_time_when_it_is_asked_to() {
     let server = RedisServer::start();
-    let engine = Engine::redis(RedisOptions::new(server.url())).await.unwrap();
+    let engine = Engine::redis(StoreOptions::new(server.url())).await.unwrap();
     let long_ago = Millis(1);
     engine.run(Publish { feed: feed(), gifts: vec![gift("a")], now: long_ago }).await.unwrap();
     let list = engine.run(ReadSnapshot { feed: feed(), now: long_ago }).await.unwrap();
@@ -347,7 +347,7 @@ async fn redis_gives_the_time_when_it_is_asked_to() {
 #[tokio::test(flavor = "multi_thread")]
 async fn gifts_of_one_call_stay_together_whoever_calls_at_the_same_time() {
     let server = RedisServer::start();
-    let engine = Engine::redis(RedisOptions::new(server.url())).await.unwrap();
+    let engine = Engine::redis(StoreOptions::new(server.url())).await.unwrap();
     let mut calls = tokio::task::JoinSet::new();
     for n in 0..300u64 {
         let engine = engine.clone();

@@ -209,7 +209,7 @@ async fn junk_under_our_keys_leaves_nothing_half_written() {
 async fn an_idle_feed_expires_as_a_whole_and_its_policy_stays() {
     let server = RedisServer::start();
     let options =
-        RedisOptions { store_clock: false, feed_idle_ttl_ms: 300, ..RedisOptions::new(server.url()) };
+        StoreOptions { store_clock: false, feed_idle_ttl_ms: 300, ..StoreOptions::new(server.url()) };
     let engine = Engine::redis(options).await.unwrap();
     let patch = PolicyPatch { capacity: Some(3), ..PolicyPatch::default() };
     engine.run(SetPolicy { feed: feed(), change: PolicyChange::Merge(patch), now: NOW }).await.unwrap();

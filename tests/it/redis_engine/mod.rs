@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 use tipcast::domain::{
     Answer, Change, Dedup, FeedId, Gift, MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch, Position, Status,
 };
-use tipcast::engine::redis::RedisOptions;
+use tipcast::engine::store::StoreOptions;
 use tipcast::engine::{
     Engine, EngineError, Missed, Notice, PolicyChange, Publish, ReadSnapshot, Subscription,
 };
@@ -32,7 +32,7 @@ const NOW: Millis = Millis(1_800_000_000_000);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn engine_on(server: &RedisServer) -> Engine {
-    let options = RedisOptions { store_clock: false, ..RedisOptions::new(server.url()) };
+    let options = StoreOptions { store_clock: false, ..StoreOptions::new(server.url()) };
     Engine::redis(options).await.unwrap()
 }
 

@@ -9,10 +9,10 @@ use tipcast::engine::{ProbeStore, Publish, ReadSnapshot, Subscribe};
 #[tokio::test]
 async fn a_bad_url_and_a_bad_prefix_are_said_at_once() {
     for url in ["", "http://localhost", "redis://", "redis+cluster://", "redis+sentinel://localhost"] {
-        let opened = Engine::redis(RedisOptions::new(url)).await;
+        let opened = Engine::redis(StoreOptions::new(url)).await;
         assert!(matches!(opened.as_ref().err(), Some(EngineError::Open(why)) if why.len() > 20), "{url}");
     }
-    let options = RedisOptions { prefix: "{x}".into(), ..RedisOptions::new("redis://127.0.0.1:1") };
+    let options = StoreOptions { prefix: "{x}".into(), ..StoreOptions::new("redis://127.0.0.1:1") };
     assert!(matches!(Engine::redis(options).await.err(), Some(EngineError::Open(_))));
 }
 
@@ -47,7 +47,7 @@ fn old_server(version: &'static str) -> u16 {
 #[tokio::test]
 async fn a_server_that_is_too_old_is_said_at_once() {
     let port = old_server("6.2.14");
-    let opened = Engine::redis(RedisOptions::new(format!("redis://127.0.0.1:{port}/"))).await;
+    let opened = Engine::redis(StoreOptions::new(format!("redis://127.0.0.1:{port}/"))).await;
     assert!(
         matches!(opened.as_ref().err(), Some(EngineError::Open(why)) if why.contains("6.2.14") && why.contains("7.0")),
         "{:?}",

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::support::dice::{Dice, seeds};
 use tipcast::domain::{Show, row};
-use tipcast::engine::local::{Changes, Keyspace, Reply, ScriptHost, ScriptText, Words};
+use tipcast::engine::embedded::{Changes, Keyspace, Reply, ScriptHost, ScriptText, Words};
 use tipcast::engine::record::{entry_extra, push_body, push_gift};
-use tipcast::engine::redis::scripts;
+use tipcast::engine::store::scripts;
 
 /// A key's type, content and milliseconds to live.
 type Key = (String, Vec<String>, i64);
@@ -467,7 +467,7 @@ async fn a_gift_costs_one_run_of_a_script_whoever_posted_before() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_that_post_to_one_feed_at_the_same_time_take_every_gift_once() {
     let server = RedisServer::start();
-    let options = || RedisOptions::new(server.url());
+    let options = || StoreOptions::new(server.url());
     let nodes = [Engine::redis(options()).await.unwrap(), Engine::redis(options()).await.unwrap()];
     let mut calls = tokio::task::JoinSet::new();
     for n in 0..200usize {

@@ -17,7 +17,7 @@ const ASK: Ask = Ask { max: 100, lease_ms: 1_000, from: Start::Start };
 const WANT: Want = Want { most: 100, batch_ms: 500 };
 
 async fn keeping(server: &RedisServer, reports: ReportLimits) -> Engine {
-    let options = RedisOptions { store_clock: false, reports, ..RedisOptions::new(server.url()) };
+    let options = StoreOptions { store_clock: false, reports, ..StoreOptions::new(server.url()) };
     Engine::redis(options).await.unwrap()
 }
 
@@ -189,11 +189,11 @@ async fn webhooks_whose_place_was_evicted_begin_again() {
 async fn what_is_cut_before_it_was_acknowledged_is_counted_and_logged() {
     let server = RedisServer::start();
     let metrics = Arc::new(tipcast::metrics::Metrics::default());
-    let options = RedisOptions {
+    let options = StoreOptions {
         store_clock: false,
         reports: small(),
         metrics: metrics.clone(),
-        ..RedisOptions::new(server.url())
+        ..StoreOptions::new(server.url())
     };
     let engine = Engine::redis(options).await.unwrap();
     post(&engine, "a").await;
@@ -234,7 +234,7 @@ async fn a_ledger_that_redis_let_go_of_is_counted_by_its_true_number_for_each_re
     let server = RedisServer::start();
     let metrics = Arc::new(tipcast::metrics::Metrics::default());
     let options =
-        RedisOptions { store_clock: false, metrics: metrics.clone(), ..RedisOptions::new(server.url()) };
+        StoreOptions { store_clock: false, metrics: metrics.clone(), ..StoreOptions::new(server.url()) };
     let engine = Engine::redis(options).await.unwrap();
     post(&engine, "early").await;
     set(&engine, &of_feed()).await;
@@ -278,7 +278,7 @@ async fn a_ledger_that_redis_let_go_of_is_counted_by_its_true_number_for_each_re
 async fn an_idle_feed_expires_and_its_ledger_does_not() {
     let server = RedisServer::start();
     let options =
-        RedisOptions { store_clock: false, feed_idle_ttl_ms: 50, ..RedisOptions::new(server.url()) };
+        StoreOptions { store_clock: false, feed_idle_ttl_ms: 50, ..StoreOptions::new(server.url()) };
     let engine = Engine::redis(options).await.unwrap();
     post(&engine, "a").await;
     let since = Instant::now();

@@ -8,7 +8,7 @@ mod webhooks;
 use serde_json::{Value, json};
 use tipcast::domain::Policy;
 use tipcast::engine::Engine;
-use tipcast::engine::redis::RedisOptions;
+use tipcast::engine::store::StoreOptions;
 
 use crate::support::api::{Api, Said};
 use crate::support::app::Backing;
@@ -81,12 +81,12 @@ async fn engine_on(backing: &Backing) -> Engine {
     let defaults = Policy::default();
     match backing {
         Backing::Folder(dir) => {
-            let options = RedisOptions { defaults, ..RedisOptions::new("") };
+            let options = StoreOptions { defaults, ..StoreOptions::new("") };
             Engine::embedded(options, dir.path().to_owned()).await.unwrap()
         }
         Backing::Redis(corner, url) => {
             let prefix = corner.prefix.clone();
-            let options = RedisOptions { prefix, defaults, ..RedisOptions::new(url.clone()) };
+            let options = StoreOptions { prefix, defaults, ..StoreOptions::new(url.clone()) };
             Engine::redis(options).await.unwrap()
         }
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use tempfile::TempDir;
 use tipcast::domain::{Epoch, Policy};
-use tipcast::engine::redis::RedisOptions;
+use tipcast::engine::store::StoreOptions;
 use tipcast::engine::{Engine, ReportLimits};
 
 use super::cluster::Cluster;
@@ -121,7 +121,7 @@ impl Store {
                 Engine::of_test(model.clone())
             }
             Store::Embedded(dir) => {
-                let options = RedisOptions { defaults, reports, ..RedisOptions::new("") };
+                let options = StoreOptions { defaults, reports, ..StoreOptions::new("") };
                 Engine::embedded(options, dir.path().to_owned()).await.unwrap()
             }
             Store::Redis(Corner { server, prefix }) => redis(server.url(), prefix, defaults, reports).await,
@@ -132,6 +132,6 @@ impl Store {
 
 async fn redis(url: String, prefix: &str, defaults: Policy, reports: ReportLimits) -> Engine {
     let (prefix, store_clock) = (prefix.to_owned(), false);
-    let options = RedisOptions { prefix, store_clock, defaults, reports, ..RedisOptions::new(url) };
+    let options = StoreOptions { prefix, store_clock, defaults, reports, ..StoreOptions::new(url) };
     Engine::redis(options).await.unwrap()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tipcast::engine::redis::RedisOptions;
+use tipcast::engine::store::StoreOptions;
 
 use super::*;
 use crate::support::proxy::{Mode, Proxy};
@@ -11,7 +11,7 @@ use tipcast::engine::Publish;
 
 async fn engine_at(url: String) -> Engine {
     let call_timeout = Duration::from_millis(500);
-    Engine::redis(RedisOptions { call_timeout, prefix: "w:".into(), ..RedisOptions::new(url) }).await.unwrap()
+    Engine::redis(StoreOptions { call_timeout, prefix: "w:".into(), ..StoreOptions::new(url) }).await.unwrap()
 }
 
 fn deliver(engine: &Engine) -> ReportLoop {

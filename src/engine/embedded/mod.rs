@@ -1,0 +1,47 @@
+//! The data of a store inside this process: what the commands of the scripts in `lua/` do, as Redis does them.
+//!
+//! All data is in memory. A command answers as Redis would, and says beside that what it changed, twice: as **effects**, which say
+//! what a key or an element is afterwards and may be applied more than once, for the log; and as an **undo list**, which
+//! takes everything back from the end, for a script that failed and for a commit that did. Nothing here reads a clock,
+//! waits, or knows what a feed is.
+
+pub mod changes;
+pub mod command;
+mod disk;
+pub mod effect;
+mod element;
+mod events;
+pub mod fields;
+mod file;
+pub mod files;
+mod frame;
+mod group;
+pub mod hashes;
+pub mod host;
+pub mod keyspace;
+pub mod lists;
+mod moving;
+pub mod numbers;
+mod owner;
+mod packing;
+pub mod ranked;
+mod reading;
+pub mod reply;
+mod store;
+pub mod stored;
+pub mod strings;
+mod tables;
+mod words;
+mod worker;
+pub mod zsets;
+
+pub use changes::Changes;
+pub use effect::Effect;
+pub use events::Told;
+pub use group::{Answer, Refusal};
+pub use host::{ScriptError, ScriptHost, ScriptRun, ScriptText};
+pub use keyspace::Keyspace;
+pub use owner::{Owner, Owners};
+pub use reply::Reply;
+pub use store::{EmbeddedOptions, EmbeddedStore};
+pub use words::Words;

@@ -1,0 +1,181 @@
+//! The store that others ask: two threads, one with the data and one with the file, and the way to them.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::disk;
+use super::events::{Call, Event, Place, Told, Waiting, Work};
+use super::group::{Answer, Refusal};
+use super::host::{ScriptHost, ScriptText};
+use super::owner::Owners;
+use super::tables::{Opened, STRETCH, Tables};
+use super::words::Words;
+use super::worker::{Steady, Worker};
+use crate::engine::folder::Folder;
+use crate::metrics::Metrics;
+use crate::supervise::{Part, Parts};
+
+/// Calls that may wait.
+const CALLS: usize = 8_192;
+
+/// Bytes of calls that may wait.
+const BYTES: usize = 256 << 20;
+
+/// How to open a store.
+pub struct EmbeddedOptions {
+    /// The folder that holds the file; made when it is missing.
+    pub data_dir: PathBuf,
+    /// Whose each key is.
+    pub owners: Owners,
+    /// Hears what scripts publish, when it is durable.
+    pub told: Told,
+    /// Bytes of the log that are moved together to where they stay.
+    pub stretch: usize,
+    /// Where commits are counted.
+    pub metrics: Arc<Metrics>,
+    /// Where the threads are registered: the end of one is the end of the process.
+    pub parts: Arc<Parts>,
+}
+
+impl EmbeddedOptions {
+    /// The defaults, for this folder.
+    pub fn new(data_dir: PathBuf, owners: Owners, told: Told) -> EmbeddedOptions {
+        let (metrics, parts) = Default::default();
+        EmbeddedOptions { data_dir, owners, told, stretch: STRETCH, metrics, parts }
+    }
+}
+
+/// A handle to the two threads. Dropping it closes the store.
+pub struct EmbeddedStore {
+    events: Sender<Event>,
+    waiting: Arc<Waiting>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    life: String,
+    data_dir: PathBuf,
+}
+
+impl EmbeddedStore {
+    /// Opens the folder, takes its lock, reads the file, and starts the threads. Blocks.
+    ///
+    /// # Errors
+    /// What is wrong and what to do, for the operator.
+    pub fn open(options: EmbeddedOptions) -> Result<EmbeddedStore, String> {
+        let EmbeddedOptions { data_dir, owners, told, stretch, metrics, parts } = options;
+        let folder = Folder::own(&data_dir)?;
+        let file = folder.database();
+        if folder.unfinished().exists() {
+            return Err(format!(
+                "a `tipcast store restore` into the data folder {} was interrupted; run it again, or remove {} to start empty",
+                data_dir.display(),
+                folder.unfinished().display()
+            ));
+        }
+        folder.make_private().map_err(|e| format!("{} cannot be written: {e}", file.display()))?;
+        let clock = Steady::begin();
+        let Opened { tables, space, damaged, life } = Tables::open(&file, owners, stretch, clock.now())?;
+        let (events, to_worker) = channel();
+        let (to_disk, groups) = channel();
+        let (vital, to_events) = (parts.vital(Part::Writer), events.clone());
+        let disk = std::thread::Builder::new().name("tipcast-disk".into()).spawn(move || {
+            disk::run(tables, &groups, &to_events, &vital.beat());
+            vital.done();
+        });
+        let vital = parts.vital(Part::Writer);
+        let worker = std::thread::Builder::new().name("tipcast-store".into()).spawn(move || {
+            match ScriptHost::new(space) {
+                Ok(host) => {
+                    let worker =
+                        Worker::new(host, to_disk, told, metrics, clock).with_damaged(owners, damaged);
+                    worker.run(&to_worker, &vital.beat());
+                }
+                Err(error) => tracing::error!(%error, "Lua cannot be set up"),
+            }
+            vital.done();
+            // Free for the next one when nothing is written any more.
+            drop(folder);
+        });
+        let no_thread = |e: std::io::Error| format!("no thread for the store: {e}");
+        let threads = Mutex::new(vec![worker.map_err(no_thread)?, disk.map_err(no_thread)?]);
+        Ok(EmbeddedStore { events, waiting: Arc::default(), threads, life, data_dir })
+    }
+
+    /// What epochs end with that begin on this data: five digits of base 36, the same for as long as the data is.
+    pub fn life(&self) -> &str {
+        &self.life
+    }
+
+    /// Runs a script. Its answer comes when what it tells is durable.
+    ///
+    /// # Errors
+    /// When the script failed or the store takes nothing.
+    pub async fn script(&self, script: ScriptText, keys: Words, args: Words, within: Duration) -> Answer {
+        self.call(Work::Script { script, keys, args }, within).await
+    }
+
+    /// Runs a command, given as its words. Its answer comes when what it tells is durable.
+    ///
+    /// # Errors
+    /// When the store takes nothing. A command that is refused is an answer.
+    pub async fn command(&self, words: Words, within: Duration) -> Answer {
+        self.call(Work::Command(words), within).await
+    }
+
+    /// Whether what is written now becomes durable: the disk has room, and a row was taken by it, a moment ago or now.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub async fn prove(&self, within: Duration) -> Answer {
+        Folder::has_room(&self.data_dir).map_err(Refusal::Unavailable)?;
+        self.call(Work::Row, within).await
+    }
+
+    async fn call(&self, work: Work, within: Duration) -> Answer {
+        let bytes = match &work {
+            Work::Script { keys, args, .. } => keys.size() + args.size(),
+            Work::Command(words) => words.size(),
+            Work::Row => 0,
+        };
+        let place = Place { waiting: self.waiting.clone(), bytes };
+        let calls = self.waiting.calls.fetch_add(1, Ordering::Relaxed);
+        let all = self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if calls >= CALLS || all.saturating_add(bytes) > BYTES {
+            // Its place is given back as it is dropped.
+            return Err(Refusal::Overloaded("queue of the embedded store"));
+        }
+        let (to, answer) = oneshot::channel();
+        if self.events.send(Event::Call(Call { work, to, _place: place })).is_err() {
+            return Err(closed());
+        }
+        match tokio::time::timeout(within, answer).await {
+            Ok(answered) => answered.unwrap_or_else(|_| Err(closed())),
+            Err(_) => Err(Refusal::Unavailable(
+                "the disk did not take the write in time; look at the disk of the data folder".into(),
+            )),
+        }
+    }
+
+    /// Finishes what was accepted, and lets the folder go.
+    pub async fn close(&self) {
+        let _ = self.events.send(Event::Close);
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let _ = tokio::task::spawn_blocking(move || threads.into_iter().for_each(|it| drop(it.join()))).await;
+    }
+}
+
+impl Drop for EmbeddedStore {
+    fn drop(&mut self) {
+        let _ = self.events.send(Event::Close);
+        let threads = std::mem::take(self.threads.get_mut().unwrap_or_else(PoisonError::into_inner));
+        threads.into_iter().for_each(|it| drop(it.join()));
+    }
+}
+
+fn closed() -> Refusal {
+    Refusal::Unavailable("the engine is closed; the gateway is stopping".into())
+}

@@ -1,0 +1,162 @@
+//! Users whose gifts are not shown (`lua/block_change.lua`). A feed's blocks are in its slot, where its scripts read
+//! them; those of all feeds are in a slot of their own, so every node remembers them for a moment and tells the
+//! scripts.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::faults::Fault;
+use super::runner::Runner;
+use super::scripts;
+use super::wire::Garbled;
+use crate::domain::block::BLOCKS_MAX;
+use crate::domain::json::push_string;
+use crate::domain::{Block, BlockScope, Blocked, FeedId, Gift, Millis};
+
+/// How long blocks are remembered: they hold on every node within a second.
+const FRESH: Duration = Duration::from_millis(400);
+
+/// Scopes whose blocks are remembered.
+const SCOPES: usize = 4_096;
+
+/// Blocks by user.
+type Blocks = Arc<HashMap<String, Block>>;
+
+/// See the module.
+pub(super) struct BlockBook {
+    runner: Arc<Runner>,
+    lately: Mutex<HashMap<BlockScope, (Instant, Blocks)>>,
+}
+
+impl BlockBook {
+    pub fn new(runner: Arc<Runner>) -> BlockBook {
+        BlockBook { runner, lately: Mutex::default() }
+    }
+
+    fn key(&self, scope: &BlockScope) -> String {
+        match scope {
+            BlockScope::Feed(feed) => self.runner.keys.blocks(feed),
+            BlockScope::All => self.runner.keys.blocks_of_all(),
+        }
+    }
+
+    /// Whether the givers of these gifts are blocked in all feeds, a `1` or `0` for each. While that cannot be asked,
+    /// what was so lately holds: no feed waits for the shard that knows.
+    pub async fn everywhere(&self, gifts: impl Iterator<Item = &Gift>, now: Millis) -> String {
+        let blocks = self.remembered(&BlockScope::All).await.unwrap_or_default();
+        gifts.map(|gift| if holds(&blocks, &gift.user.id, now) { '1' } else { '0' }).collect()
+    }
+
+    /// See [`crate::engine::IsBlocked`].
+    pub async fn is_blocked(&self, feed: &FeedId, user: &str, now: Millis) -> Result<bool, Fault> {
+        let everywhere = self.remembered(&BlockScope::All).await.unwrap_or_default();
+        if holds(&everywhere, user, now) {
+            return Ok(true);
+        }
+        let here = self.remembered(&BlockScope::Feed(feed.clone())).await?;
+        Ok(holds(&here, user, now))
+    }
+
+    /// See [`crate::engine::BlockUser`].
+    pub async fn block(&self, scope: &BlockScope, block: &Block) -> Result<Blocked, Fault> {
+        let until = block.until.map_or(0, |until| until.0.max(1));
+        match &*self.change(scope, &block.user, &until.to_string(), block.at).await? {
+            "new" => Ok(Blocked::New),
+            "again" => Ok(Blocked::Replaced),
+            "full" => Ok(Blocked::Full),
+            _ => Err(Garbled("a reply").into()),
+        }
+    }
+
+    /// See [`crate::engine::UnblockUser`].
+    pub async fn unblock(&self, scope: &BlockScope, user: &str, now: Millis) -> Result<bool, Fault> {
+        Ok(self.change(scope, user, "", now).await? == "ended")
+    }
+
+    async fn change(
+        &self,
+        scope: &BlockScope,
+        user: &str,
+        until: &str,
+        now: Millis,
+    ) -> Result<String, Fault> {
+        let mut spelled = String::new();
+        push_string(&mut spelled, user);
+        let mut call = self.runner.timed(&scripts::BLOCK_CHANGE, Some(now));
+        call.key("blocks", self.key(scope)).arg("user", spelled).arg("until", until);
+        call.arg("blocks at most", BLOCKS_MAX);
+        let done = self.runner.run(&call).await;
+        self.locked().remove(scope);
+        done
+    }
+
+    /// See [`crate::engine::ListBlocks`].
+    pub async fn list(&self, scope: &BlockScope, now: Millis) -> Result<Vec<Block>, Fault> {
+        let all = self.read(scope).await?;
+        let mut all: Vec<Block> = all.values().filter(|block| block.holds(now)).cloned().collect();
+        all.sort_by(|a, b| a.user.cmp(&b.user));
+        Ok(all)
+    }
+
+    async fn remembered(&self, scope: &BlockScope) -> Result<Blocks, Fault> {
+        let known = self.locked().get(scope).cloned();
+        if let Some((at, blocks)) = &known
+            && at.elapsed() < FRESH
+        {
+            return Ok(blocks.clone());
+        }
+        match (self.read(scope).await, known) {
+            (Ok(blocks), _) => Ok(blocks),
+            (Err(fault), None) => Err(fault),
+            (Err(fault), Some((_, blocks))) => {
+                tracing::debug!(%scope, why = fault.why, "blocks cannot be read; those of before hold");
+                self.keep(scope, blocks.clone());
+                Ok(blocks)
+            }
+        }
+    }
+
+    async fn read(&self, scope: &BlockScope) -> Result<Blocks, Fault> {
+        let key = self.key(scope);
+        // Feeds of other shards wait for those of all feeds no longer than a moment.
+        let within = match scope {
+            BlockScope::Feed(_) => self.runner.options.call_timeout,
+            BlockScope::All => self.runner.part_patience(),
+        };
+        let found = self.runner.place.command(&key, redis::cmd("MGET").arg(&key), within).await?;
+        let texts: Vec<Option<String>> = redis::from_redis_value(found).map_err(|_| Garbled("blocks"))?;
+        let text = texts.into_iter().next().flatten().unwrap_or_default();
+        let blocks: Option<HashMap<String, Block>> = text.lines().map(read_line).collect();
+        let blocks = Arc::new(blocks.ok_or(Garbled("blocks"))?);
+        self.keep(scope, blocks.clone());
+        Ok(blocks)
+    }
+
+    fn keep(&self, scope: &BlockScope, blocks: Blocks) {
+        let mut lately = self.locked();
+        if lately.len() >= SCOPES && !lately.contains_key(scope) {
+            lately.retain(|_, (at, _)| at.elapsed() < FRESH);
+        }
+        if lately.len() < SCOPES {
+            lately.insert(scope.clone(), (Instant::now(), blocks));
+        }
+    }
+
+    fn locked(&self) -> std::sync::MutexGuard<'_, HashMap<BlockScope, (Instant, Blocks)>> {
+        self.lately.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn holds(blocks: &HashMap<String, Block>, user: &str, now: Millis) -> bool {
+    blocks.get(user).is_some_and(|block| block.holds(now))
+}
+
+/// "UNTIL AT USER".
+fn read_line(line: &str) -> Option<(String, Block)> {
+    let mut parts = line.splitn(3, ' ');
+    let (until, at): (i64, i64) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    let user: String = serde_json::from_str(parts.next()?).ok()?;
+    let until = (until != 0).then_some(Millis(until));
+    Some((user.clone(), Block { user, at: Millis(at), until }))
+}

@@ -1,0 +1,346 @@
+//! Drops, claims and holds: what their scripts are called with, and what they answer.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::batcher::{Batch, Batcher, Submission};
+use super::faults::Fault;
+use super::feeds::in_turn;
+use super::rounds::{Ready, Rounds};
+use super::runner::{Reply, Runner};
+use super::scripts::{self, Call, Script};
+use super::wire::{self, Garbled};
+use crate::domain::claim::user_digest;
+use crate::domain::drop::MAX_DROPS;
+use crate::domain::{
+    Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec,
+    DropView, FeedId, Hold, HoldId, Millis, Pay, Phase, Position, Sale, Trace,
+};
+use crate::engine::EngineError;
+use crate::engine::record::{SpecNumbers, trace_mark};
+
+/// Holds of one user in one answer.
+const HOLDS: usize = 1000;
+
+/// What was done of a drop.
+pub(super) struct Ticked {
+    /// The store's clock.
+    pub now: Millis,
+    /// When the feed's due queue has something next.
+    pub next: Option<Millis>,
+    /// How the drop stands, if there is one.
+    pub view: Option<DropView>,
+}
+
+/// See the module.
+pub(super) struct DropStock {
+    rounds: Arc<Rounds>,
+    claims: Batcher<(FeedId, DropId), Claim, Claimed>,
+}
+
+impl DropStock {
+    pub fn new(rounds: Arc<Rounds>) -> DropStock {
+        DropStock { rounds, claims: Batcher::default() }
+    }
+
+    fn runner(&self) -> &Runner {
+        &self.rounds.runner
+    }
+
+    /// A call of a script of drops, without what is its own.
+    fn call(&self, script: &'static Script, feed: &FeedId, drop: &DropId) -> Call {
+        let keys = &self.runner().keys;
+        let [due, _] = keys.due(feed);
+        let mut call = self.runner().feed_call(script, feed);
+        call.keys([("due", due), ("drops", keys.drops(feed)), ("shown", keys.shown(feed))]);
+        call.key("unpaid", keys.unpaid(feed));
+        call.keys(["claims", "holds", "units"].map(|what| (what, keys.of_drop(feed, what, drop))));
+        call.arg("drop", drop).arg("reminder", self.runner().options.drop_reminder_ms);
+        call
+    }
+
+    /// Runs a script of drops, again and again while it says that more is due: each run ends a part of
+    /// what is over. `own` adds what is the script's own.
+    async fn run(
+        &self,
+        script: &'static Script,
+        feed: &FeedId,
+        drop: &DropId,
+        now: Millis,
+        own: impl Fn(&mut Call) + Sync,
+    ) -> Result<Reply, Fault> {
+        let mut ready = Ready::default();
+        let runs = async {
+            loop {
+                let call = |_: &Ready| {
+                    let mut call = self.call(script, feed, drop);
+                    own(&mut call);
+                    call
+                };
+                let reply = self.rounds.run(feed, Some(now), &mut ready, call).await?;
+                if reply.texts.first().is_none_or(|text| text != "m") {
+                    return Ok(reply);
+                }
+            }
+        };
+        tokio::time::timeout(self.runner().patience(), runs)
+            .await
+            .unwrap_or_else(|_| Err(Fault::stay("so many holds are over that ending them takes a while")))
+    }
+
+    /// Does what is due of a drop.
+    pub async fn tick(&self, feed: &FeedId, drop: &DropId, now: Millis) -> Result<Ticked, Fault> {
+        let reply = self.run(&scripts::DROP_TICK, feed, drop, now, |_| {}).await?;
+        let now = reply.mark()?.1;
+        let next = reply.texts.get(1).and_then(|at| at.parse().ok()).map(Millis);
+        Ok(Ticked { now, next, view: reply.texts.get(2).map(|text| wire::view(text)).transpose()? })
+    }
+
+    pub async fn define(
+        &self,
+        feed: &FeedId,
+        drop: &DropId,
+        spec: &DropSpec,
+        now: Millis,
+    ) -> Result<Defined, Fault> {
+        let own = |call: &mut Call| {
+            call.arg("spec", SpecNumbers(spec)).arg("gift", &spec.gift).arg("most", MAX_DROPS);
+        };
+        let reply = self.run(&scripts::DROP_DEFINE, feed, drop, now, own).await?;
+        Ok(match reply.text(0)? {
+            "n" => Defined::New(wire::view(reply.text(1)?)?),
+            "c" => Defined::Changed(wire::view(reply.text(1)?)?),
+            "b" => Defined::BelowTaken(reply.text(1)?.parse().map_err(|_| Garbled("a count"))?),
+            "f" => Defined::Full,
+            _ => return Err(Garbled("what became of a definition").into()),
+        })
+    }
+
+    /// Every drop of a feed as it stands.
+    pub async fn all(&self, feed: &FeedId, now: Millis) -> Result<Vec<DropView>, Fault> {
+        let drops = self.runner().keys.drops(feed);
+        let names: Vec<String> = self.runner().get(&drops, redis::cmd("HKEYS").arg(&drops)).await?;
+        let names = names.iter().map(|name| name.parse().map_err(|_| Garbled("a drop's name")));
+        let mut names: Vec<DropId> = names.collect::<Result<_, _>>()?;
+        names.sort_unstable();
+        // One after the other: what watchers are told by the way comes in a fixed order.
+        let mut views = Vec::with_capacity(names.len());
+        for name in &names {
+            views.extend(self.tick(feed, name, now).await?.view);
+        }
+        Ok(views)
+    }
+
+    pub async fn claim(
+        self: &Arc<Self>,
+        feed: &FeedId,
+        drop: &DropId,
+        claim: Claim,
+        now: Millis,
+    ) -> Result<Claimed, EngineError> {
+        let (reply, answer) = oneshot::channel();
+        let submission = Submission { items: vec![claim], now: self.runner().clock(Some(now)), reply };
+        let key = (feed.clone(), drop.clone());
+        // A run goes on when its caller has gone: others may wait for it.
+        if let Some(group) = self.claims.submit(&key, submission) {
+            tokio::spawn(self.clone().claim_batches(key, group));
+        }
+        let mut answers = in_turn(self.runner(), answer).await?;
+        Ok(answers.pop().ok_or(Garbled("an answer to a claim"))?)
+    }
+
+    /// Runs one batch of claims, and what was submitted meanwhile, until nothing waits.
+    async fn claim_batches(
+        self: Arc<Self>,
+        key: (FeedId, DropId),
+        mut group: Vec<Submission<Claim, Claimed>>,
+    ) {
+        loop {
+            let batch = Batch::of(group);
+            let result = self.claim_all(&key, &batch.items, batch.now).await.map_err(Into::into);
+            match self.claims.next(&key, batch.answer(result).as_ref()) {
+                Some(next) => group = next,
+                None => return,
+            }
+        }
+    }
+
+    async fn claim_all(
+        &self,
+        (feed, drop): &(FeedId, DropId),
+        claims: &[Claim],
+        now: Option<Millis>,
+    ) -> Result<Vec<Claimed>, Fault> {
+        let own = |call: &mut Call| {
+            for claim in claims {
+                call.item([], claim_args(claim));
+            }
+        };
+        // Where the store's own clock counts, this time is not looked at.
+        let now = now.unwrap_or(Millis(0));
+        let reply = self.run(&scripts::DROP_CLAIM, feed, drop, now, own).await?;
+        let one = |(at, claim): (usize, &Claim)| Ok(claimed(reply.text(at)?, drop, claim)?);
+        claims.iter().enumerate().map(one).collect()
+    }
+
+    async fn end(
+        &self,
+        feed: &FeedId,
+        hold: &HoldId,
+        (how, trace): (&str, Option<&Trace>),
+        now: Millis,
+    ) -> Result<(char, Option<ClaimAnswer>), Fault> {
+        let own = |call: &mut Call| {
+            call.arg("how", how).arg("claim", &hold.claim).arg("trace", trace_mark(trace));
+        };
+        let reply = self.run(&scripts::DROP_END, feed, &hold.drop, now, own).await?;
+        let (kind, rest) = split(reply.text(0)?)?;
+        let sold = match kind {
+            'n' | 'a' if how == "confirm" => Some(read_claim(rest, hold.clone())?.sold()?),
+            _ => None,
+        };
+        Ok((kind, sold))
+    }
+
+    pub async fn confirm(
+        &self,
+        feed: &FeedId,
+        hold: &HoldId,
+        trace: Option<&Trace>,
+        now: Millis,
+    ) -> Result<Confirmed, Fault> {
+        Ok(match self.end(feed, hold, ("confirm", trace), now).await? {
+            ('n', Some(answer)) => Confirmed::New(answer),
+            ('a', Some(answer)) => Confirmed::Again(answer),
+            ('e', _) => Confirmed::Ended,
+            _ => Confirmed::Unknown,
+        })
+    }
+
+    pub async fn cancel(&self, feed: &FeedId, hold: &HoldId, now: Millis) -> Result<Cancelled, Fault> {
+        Ok(match self.end(feed, hold, ("cancel", None), now).await?.0 {
+            'n' => Cancelled::Done,
+            'e' => Cancelled::Ended,
+            _ => Cancelled::Unknown,
+        })
+    }
+
+    pub async fn holds(&self, feed: &FeedId, user: &str, now: Millis) -> Result<Vec<Hold>, Fault> {
+        let mut call = self.runner().feed_call(&scripts::HOLDS, feed);
+        call.key("unpaid", self.runner().keys.unpaid(feed));
+        call.arg("user", user_digest(user)).arg("most", HOLDS);
+        let reply = self.runner().run_feed(call, feed, Some(now)).await?;
+        // A feed whose state is doubtful tells no position; holds do not hang on it.
+        let texts = reply.texts.iter().skip(usize::from(reply.mark.is_none()));
+        Ok(texts.map(|text| read_hold(text)).collect::<Result<_, _>>()?)
+    }
+}
+
+/// What the script gets of a claim.
+fn claim_args(claim: &Claim) -> [(&'static str, String); 9] {
+    [
+        ("claim", claim.id.to_string()),
+        ("fingerprint", claim.fingerprint.to_string()),
+        ("user digest", user_digest(&claim.user.id).to_string()),
+        ("units", claim.count.to_string()),
+        ("pay", if claim.pay == Pay::Now { "now" } else { "later" }.to_owned()),
+        ("user", claim.user.to_json()),
+        ("message", claim.message_json().as_deref().unwrap_or_default().to_owned()),
+        ("gifter", wire::gifter(&claim.user)),
+        ("trace", trace_mark(claim.trace.as_ref())),
+    ]
+}
+
+fn split(text: &str) -> Result<(char, &str), Garbled> {
+    let mut rest = text.chars();
+    let kind = rest.next().ok_or(Garbled("an answer about a drop"))?;
+    Ok((kind, rest.as_str()))
+}
+
+/// What `claims` has of a claim.
+struct Filled {
+    claim: HoldId,
+    fingerprint: String,
+    count: u64,
+    expires: Option<Millis>,
+    sale: Option<Sale>,
+}
+
+impl Filled {
+    fn first(self) -> Result<ClaimAnswer, Garbled> {
+        match self.expires {
+            Some(at) => {
+                Ok(ClaimAnswer { claim: self.claim, count: self.count, fate: ClaimOutcome::Held(at) })
+            }
+            None => self.sold(),
+        }
+    }
+
+    fn sold(self) -> Result<ClaimAnswer, Garbled> {
+        let sale = self.sale.ok_or(Garbled("a sale"))?;
+        Ok(ClaimAnswer { claim: self.claim, count: self.count, fate: ClaimOutcome::Sold(sale) })
+    }
+}
+
+fn read_claim(text: &str, claim: HoldId) -> Result<Filled, Garbled> {
+    const WHAT: Garbled = Garbled("a claim");
+    let head = text.split('\n').next().ok_or(WHAT)?;
+    let [fingerprint, count, _, expires, seq, epoch, row] = head.split(' ').collect::<Vec<_>>()[..] else {
+        return Err(WHAT);
+    };
+    let count = count.parse().map_err(|_| WHAT)?;
+    let expires: i64 = expires.parse().map_err(|_| WHAT)?;
+    let sale = match row {
+        "-" => None,
+        row => {
+            let epoch = epoch.parse().map_err(|_| WHAT)?;
+            let at = Position { epoch, seq: seq.parse().map_err(|_| WHAT)? };
+            Some(Sale { at, row: row.parse().map_err(|_| WHAT)? })
+        }
+    };
+    let expires = (expires > 0).then_some(Millis(expires));
+    Ok(Filled { claim, fingerprint: fingerprint.to_owned(), count, expires, sale })
+}
+
+/// What `feed_drop_claim` says to one claim.
+fn claimed(text: &str, drop: &DropId, claim: &Claim) -> Result<Claimed, Garbled> {
+    let (kind, rest) = split(text)?;
+    let own = || HoldId { drop: drop.clone(), claim: claim.id.clone() };
+    let number = || rest.parse::<u64>().map_err(|_| Garbled("a number about a claim"));
+    let refused = match kind {
+        'n' => return Ok(Claimed::New(read_claim(rest, own())?.first()?)),
+        'a' => {
+            let filled = read_claim(rest, own())?;
+            if filled.fingerprint == claim.fingerprint.to_string() {
+                return Ok(Claimed::Again(filled.first()?));
+            }
+            ClaimRefused::IdReused
+        }
+        'u' => ClaimRefused::UnknownDrop,
+        'p' => ClaimRefused::AbovePerUser(number()?),
+        'o' => ClaimRefused::NotOpen(rest.parse::<Phase>().map_err(|()| Garbled("a phase"))?),
+        'c' => ClaimRefused::AlreadyClaimed(match rest.split_once('\n') {
+            Some((id, text)) => {
+                let claim = id.parse().map_err(|_| Garbled("a claim's id"))?;
+                Some(read_claim(text, HoldId { drop: drop.clone(), claim })?.first()?)
+            }
+            None => None,
+        }),
+        's' => ClaimRefused::SoldOut(number()?),
+        'h' => ClaimRefused::TooManyHolds(number()?),
+        _ => return Err(Garbled("an answer to a claim")),
+    };
+    Ok(Claimed::Refused(refused))
+}
+
+/// A member of `unpaid`.
+fn read_hold(text: &str) -> Result<Hold, Garbled> {
+    const WHAT: Garbled = Garbled("a hold");
+    let [_, expires, hold, count] = text.split(' ').collect::<Vec<_>>()[..] else { return Err(WHAT) };
+    Ok(Hold {
+        hold: hold.parse().map_err(|_| WHAT)?,
+        count: count.parse().map_err(|_| WHAT)?,
+        expires_at: Millis(expires.parse().map_err(|_| WHAT)?),
+    })
+}

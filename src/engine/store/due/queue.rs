@@ -1,0 +1,403 @@
+//! One feed's due queue: reading it, handling what is due, putting away what cannot be handled.
+
+use std::sync::Arc;
+
+use super::super::counting::Action;
+use super::super::drops::DropStock;
+use super::super::faults::Fault;
+use super::super::reviews::{self, MASKED, MaskedGift, Reviews};
+use super::super::rounds::{Ready, Rounds};
+use super::super::runner::{Reply, Runner, needed, number};
+use super::super::scripts::{self, Call};
+use super::super::wire::{self, Garbled};
+use crate::domain::review::REVIEWS_MAX;
+use crate::domain::{DueKind, DuePlace, FeedId, Gift, GiftId, InReview, Millis};
+use crate::engine::record::{Records, entry_extra};
+use crate::engine::{
+    DEAD_KEPT, DUE_BATCH, DUE_TRIES, DeadDue, DueFate, DueHandled, DueRun, ScheduledGift, ScheduledPage,
+    Unscheduled, rest_after,
+};
+
+/// An entry as the store has it.
+struct Entry {
+    at: Millis,
+    member: String,
+    kind: char,
+    id: String,
+    /// What `later` or `reviews` holds, without its first line. None when it is no text.
+    text: Option<String>,
+}
+
+impl Entry {
+    fn read(at: &[u8], member: &[u8], text: &[u8]) -> Option<Entry> {
+        let (at, member) = (std::str::from_utf8(at).ok()?, std::str::from_utf8(member).ok()?);
+        let (kind, id) = name_of(member);
+        let text = std::str::from_utf8(text).ok().and_then(|text| text.split_once('\n'));
+        Some(Entry {
+            at: Millis(at.parse().ok()?),
+            member: member.to_owned(),
+            kind,
+            id,
+            text: text.map(|(_, record)| record.to_owned()),
+        })
+    }
+
+    fn gift(&self) -> Option<Gift> {
+        Records::new(self.text.as_deref()?).gift()
+    }
+
+    /// Whether it is to be shown masked.
+    fn is_masked(&self) -> bool {
+        self.text.as_ref().is_some_and(|text| text.lines().next_back() == Some(MASKED))
+    }
+
+    fn place(&self) -> Option<DuePlace> {
+        Some(DuePlace { at: self.at, order: self.member.split_once(' ')?.0.parse().ok()? })
+    }
+}
+
+/// What `due_entries` found.
+struct Entries {
+    now: Millis,
+    next: Option<Millis>,
+    entries: Vec<Entry>,
+}
+
+/// See the module.
+pub struct DueQueue {
+    pub rounds: Arc<Rounds>,
+    pub stock: Arc<DropStock>,
+    pub reviews: Reviews,
+}
+
+impl DueQueue {
+    fn runner(&self) -> &Runner {
+        &self.rounds.runner
+    }
+
+    async fn entries(
+        &self,
+        feed: &FeedId,
+        which: &str,
+        after: Option<DuePlace>,
+        max: usize,
+        now: Option<Millis>,
+    ) -> Result<Entries, Fault> {
+        let [due, later] = self.runner().keys.due(feed);
+        let mut call = self.runner().timed(&scripts::DUE_ENTRIES, now);
+        let reviews = self.runner().keys.reviews(feed);
+        call.keys([("due", due.clone()), ("later", later), ("reviews", reviews)])
+            .arg("most", max)
+            .arg("which", which);
+        match after {
+            Some(after) => call.arg("after", after.at.0).arg("order", after.order),
+            None => call.arg("after", "").arg("order", ""),
+        };
+        let reply: Vec<Vec<u8>> = self.runner().run(&call).await?;
+        let (now, next) = (Millis(needed(reply.first())?), number(reply.get(1)).map(Millis));
+        let mut entries = Vec::with_capacity(reply.len() / 3);
+        for part in reply.get(2..).unwrap_or_default().chunks_exact(3) {
+            match Entry::read(&part[0], &part[1], &part[2]) {
+                Some(entry) => entries.push(entry),
+                // Not even a name by which it could be set aside, and it would be found again and again.
+                None => {
+                    tracing::warn!(%feed, "an entry in a due queue that Tipcast did not write; it is removed");
+                    let mut cmd = redis::cmd("ZREM");
+                    cmd.arg(&due).arg(&part[1]);
+                    let _: u64 = self.runner().get(&due, &cmd).await?;
+                }
+            }
+        }
+        Ok(Entries { now, next, entries })
+    }
+
+    /// See [`crate::engine::Engine::scheduled`].
+    pub async fn scheduled(
+        &self,
+        feed: &FeedId,
+        after: Option<DuePlace>,
+        max: usize,
+    ) -> Result<ScheduledPage, Fault> {
+        let kind = DueKind::Gift.letter().to_string();
+        let mut entries = self.entries(feed, &kind, after, max + 1, Some(Millis(0))).await?.entries;
+        let more = entries.len() > max;
+        entries.truncate(max);
+        let next = entries.last().filter(|_| more).and_then(Entry::place);
+        let read = |entry: &Entry| Some(ScheduledGift { place: entry.place()?, gift: entry.gift()? });
+        let gifts = entries.iter().map(|entry| read(entry).ok_or(Garbled("a gift that waits")));
+        Ok(ScheduledPage { gifts: gifts.collect::<Result<_, _>>()?, next })
+    }
+
+    /// See [`crate::engine::ListReviews`].
+    pub async fn in_review(&self, feed: &FeedId, now: Millis) -> Result<Vec<InReview>, Fault> {
+        let most = REVIEWS_MAX as usize;
+        let found = self.entries(feed, "r", None, most, Some(now)).await?;
+        let now = self.runner().clock(Some(now)).unwrap_or(found.now);
+        let mut all = Vec::new();
+        for (n, entry) in found.entries.iter().enumerate().filter(|(_, entry)| entry.at > now) {
+            let Some(text) = &entry.text else { continue };
+            let (note, gift) = reviews::read(text).ok_or(Garbled("a gift in review"))?;
+            // Time or a block has decided about others.
+            if !self.reviews.blocks.is_blocked(feed, &gift.user.id, now).await? {
+                all.push((note.at, n, InReview { at: note.at, expires_at: entry.at, gift }));
+            }
+        }
+        all.sort_by_key(|(at, n, _)| (*at, *n));
+        Ok(all.into_iter().map(|(.., it)| it).collect())
+    }
+
+    /// See [`crate::engine::Engine::unschedule`].
+    pub async fn unschedule(&self, feed: &FeedId, id: &GiftId, now: Millis) -> Result<Unscheduled, Fault> {
+        let keys = &self.runner().keys;
+        let [due, later] = keys.due(feed);
+        let mut call = self.runner().feed_call(&scripts::UNSCHEDULE, feed);
+        call.keys([("due", due), ("later", later), ("id", keys.id(feed, id))]).arg("gift", id);
+        let reply = self.runner().run_feed(call, feed, Some(now)).await?;
+        match reply.text(0)? {
+            "cancelled" => {
+                let at = reply.text(1)?.parse().map_err(|_| Garbled("a time"))?;
+                Ok(Unscheduled::Cancelled(Millis(at)))
+            }
+            "shown" => Ok(Unscheduled::Shown),
+            _ => Ok(Unscheduled::Unknown),
+        }
+    }
+
+    /// See [`crate::engine::Engine::dead`].
+    pub async fn dead(&self, feed: &FeedId) -> Result<Vec<DeadDue>, Fault> {
+        let [_, dead] = self.runner().keys.failed(feed);
+        let mut cmd = redis::cmd("LRANGE");
+        cmd.arg(&dead).arg(0).arg(DEAD_KEPT - 1);
+        let texts: Vec<Vec<u8>> = self.runner().get(&dead, &cmd).await?;
+        let read = |text: &Vec<u8>| read_dead(&String::from_utf8_lossy(text)).ok_or(Garbled("a dead entry"));
+        Ok(texts.iter().map(read).collect::<Result<_, _>>()?)
+    }
+
+    /// See [`crate::engine::Engine::run_due`]. This is where every kind of entry is handled: entries of one
+    /// kind that follow each other go together, in a script that takes them out of the queue if, and only
+    /// if, they are there and due.
+    pub async fn run_due(&self, feed: &FeedId, now: Millis) -> Result<DueRun, Fault> {
+        let found = self.entries(feed, "due", None, DUE_BATCH, Some(now)).await?;
+        let mut run = DueRun { handled: Vec::new(), next: found.next };
+        let asked = self.runner().clock(Some(now)).unwrap_or(found.now);
+        for group in found.entries.chunk_by(|a, b| a.kind == b.kind) {
+            match DueKind::of(group[0].kind) {
+                Some(DueKind::Gift) => self.show(feed, group, asked, &mut run).await?,
+                Some(DueKind::Review) => {
+                    for entry in group {
+                        self.time_out(feed, entry, asked, &mut run).await?;
+                    }
+                }
+                Some(DueKind::Drop) => {
+                    for entry in group {
+                        self.strike(feed, entry, asked, &mut run).await?;
+                    }
+                }
+                Some(DueKind::Totals) => {
+                    for entry in group {
+                        self.tally(feed, entry, asked, &mut run).await?;
+                    }
+                }
+                None => {
+                    for entry in group {
+                        let why = "this version of Tipcast does not know what it is for";
+                        self.set_aside(feed, entry, why, asked, &mut run).await?;
+                    }
+                }
+            }
+        }
+        Ok(run)
+    }
+
+    /// Has time decide about a gift in review.
+    async fn time_out(
+        &self,
+        feed: &FeedId,
+        entry: &Entry,
+        now: Millis,
+        run: &mut DueRun,
+    ) -> Result<(), Fault> {
+        let Some((_, gift)) = entry.text.as_deref().and_then(reviews::read) else {
+            return self.set_aside(feed, entry, "what is stored of the gift cannot be read", now, run).await;
+        };
+        match self.reviews.decide(feed, &gift, None, now).await {
+            Ok(done) => {
+                run.next = done.next;
+                if done.now {
+                    let fate = done.answer().map_or(DueFate::PutOff, DueFate::Shown);
+                    run.handled.push(DueHandled { late_ms: done.at.since(entry.at), fate });
+                }
+                Ok(())
+            }
+            Err(fault) if fault.is_data() => self.set_aside(feed, entry, &fault.why, now, run).await,
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Does what is due of a drop. Its script winds its clock anew.
+    async fn strike(&self, feed: &FeedId, entry: &Entry, now: Millis, run: &mut DueRun) -> Result<(), Fault> {
+        let Ok(drop) = entry.id.parse() else {
+            return self.set_aside(feed, entry, "this is no drop's name", now, run).await;
+        };
+        match self.stock.tick(feed, &drop, now).await {
+            Ok(ticked) => {
+                run.next = ticked.next;
+                let (late_ms, fate) =
+                    (ticked.now.since(entry.at), DueFate::Struck(ticked.view.map(Box::new)));
+                run.handled.push(DueHandled { late_ms, fate });
+                Ok(())
+            }
+            Err(fault) if fault.is_data() => self.set_aside(feed, entry, &fault.why, now, run).await,
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Adds up what came and tells watchers. The script winds the clock anew.
+    async fn tally(&self, feed: &FeedId, entry: &Entry, now: Millis, run: &mut DueRun) -> Result<(), Fault> {
+        match self.rounds.tally(feed, &Action::Tick, Some(now)).await {
+            Ok(tallied) => {
+                run.next = tallied.next;
+                let late_ms = tallied.now.since(entry.at);
+                run.handled.push(DueHandled { late_ms, fate: DueFate::Struck(None) });
+                Ok(())
+            }
+            Err(fault) if fault.is_data() => self.set_aside(feed, entry, &fault.why, now, run).await,
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Takes gifts whose time has come like ones that come now.
+    async fn show(
+        &self,
+        feed: &FeedId,
+        entries: &[Entry],
+        now: Millis,
+        run: &mut DueRun,
+    ) -> Result<(), Fault> {
+        let mut readable = Vec::with_capacity(entries.len());
+        for entry in entries {
+            match entry.gift() {
+                Some(gift) => readable.push((entry, gift)),
+                None => {
+                    let why = "what is stored of the gift cannot be read";
+                    self.set_aside(feed, entry, why, now, run).await?;
+                }
+            }
+        }
+        if readable.is_empty() {
+            return Ok(());
+        }
+        let Err(fault) = self.show_all(feed, &readable, now, run).await else { return Ok(()) };
+        if !fault.is_data() {
+            return Err(fault);
+        }
+        // Redis refuses what it met, and would again: one by one, so that neighbours do not suffer.
+        for one in readable.chunks(1) {
+            match self.show_all(feed, one, now, run).await {
+                Err(fault) if fault.is_data() => self.set_aside(feed, one[0].0, &fault.why, now, run).await?,
+                done => done?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn show_all(
+        &self,
+        feed: &FeedId,
+        gifts: &[(&Entry, Gift)],
+        now: Millis,
+        run: &mut DueRun,
+    ) -> Result<(), Fault> {
+        let everywhere = self.reviews.blocks.everywhere(gifts.iter().map(|(_, gift)| gift), now).await;
+        let call = |_: &Ready| self.show_call(feed, gifts, &everywhere);
+        let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;
+        shown(gifts, &reply, run)
+    }
+
+    fn show_call(&self, feed: &FeedId, gifts: &[(&Entry, Gift)], everywhere: &str) -> Call {
+        let keys = &self.runner().keys;
+        let [due, later] = keys.due(feed);
+        let mut call = self.runner().feed_call(&scripts::SHOW, feed);
+        call.keys([("due", due), ("later", later), ("blocks", keys.blocks(feed))]);
+        call.arg("blocked everywhere", everywhere);
+        for (entry, gift) in gifts {
+            let masked = entry.is_masked().then(|| MaskedGift::of(gift));
+            let shown = masked.as_ref().map_or(gift, |masked| &masked.shown);
+            let extra = masked.as_ref().map_or_else(|| entry_extra(gift), |masked| masked.extra.clone());
+            let gifter = if masked.is_some() { wire::unranked(&gift.user) } else { wire::gifter(&gift.user) };
+            let keys = [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))];
+            call.item(keys, wire::gift_args(shown, extra, &gifter, &entry.member));
+        }
+        call
+    }
+
+    /// Lets an entry that cannot be handled rest, or gives it up.
+    async fn set_aside(
+        &self,
+        feed: &FeedId,
+        entry: &Entry,
+        why: &str,
+        now: Millis,
+        run: &mut DueRun,
+    ) -> Result<(), Fault> {
+        let keys = &self.runner().keys;
+        let ([due, later], [tries, dead]) = (keys.due(feed), keys.failed(feed));
+        let is_gift = matches!(DueKind::of(entry.kind), Some(DueKind::Gift | DueKind::Review));
+        let later = if entry.kind == DueKind::Review.letter() { keys.reviews(feed) } else { later };
+        let gift = entry.id.parse::<GiftId>().ok().filter(|_| is_gift);
+        let id = gift.as_ref().map_or(due.clone(), |id| keys.id(feed, id));
+        let why: String = why.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect();
+        let mut call = self.runner().timed(&scripts::DUE_ASIDE, Some(now));
+        call.keys([("due", due), ("later", later), ("tries", tries), ("dead", dead), ("id", id)]);
+        call.arg("member", &entry.member).arg("reason", &why);
+        call.arg("gift", gift.map(|id| id.to_string()).unwrap_or_default());
+        call.arg("tries", DUE_TRIES).arg("rest", rest_after(1)).arg("dead entries", DEAD_KEPT);
+        call.arg("window", self.runner().options.defaults.idempotency_window_ms).arg("due at", entry.at.0);
+        let reply: Vec<Vec<u8>> = self.runner().run(&call).await?;
+        let now = Millis(needed(reply.first())?);
+        run.next = number(reply.get(1)).map(Millis);
+        let fate = match reply.get(2).map(Vec::as_slice) {
+            Some(b"rests") => DueFate::SetAside,
+            Some(b"dead") => {
+                let (kind, id) = (entry.kind, entry.id.clone());
+                DueFate::Dead(DeadDue { kind, id, due: entry.at, at: now, reason: why })
+            }
+            _ => return Ok(()),
+        };
+        run.handled.push(DueHandled { late_ms: now.since(entry.at), fate });
+        Ok(())
+    }
+}
+
+/// Reads what `feed_show` answered.
+fn shown(gifts: &[(&Entry, Gift)], reply: &Reply, run: &mut DueRun) -> Result<(), Fault> {
+    let (_, now) = reply.mark()?;
+    run.next = reply.texts.first().and_then(|text| text.parse().ok()).map(Millis);
+    for ((entry, gift), text) in gifts.iter().zip(reply.texts.iter().skip(1)) {
+        // None: another node was faster.
+        if let Some(answer) = wire::shown(text, &gift.id)? {
+            let late_ms = now.since(entry.at);
+            run.handled.push(DueHandled { late_ms, fate: DueFate::Shown(answer) });
+        }
+    }
+    Ok(())
+}
+
+/// "AT DUE REASON", the member, the rest.
+fn read_dead(text: &str) -> Option<DeadDue> {
+    let mut lines = text.split('\n');
+    let mut head = lines.next()?.splitn(3, ' ');
+    let (at, due) = (Millis(head.next()?.parse().ok()?), Millis(head.next()?.parse().ok()?));
+    let reason = head.next()?.to_owned();
+    let (kind, id) = name_of(lines.next()?);
+    Some(DeadDue { kind, id, due, at, reason })
+}
+
+/// The letter and the id in a member of `due`; of one that is not ours "?" and the whole.
+fn name_of(member: &str) -> (char, String) {
+    let name = member.split_once(' ').filter(|(order, _)| order.bytes().all(|b| b.is_ascii_digit()));
+    match name.and_then(|(_, name)| name.chars().next().map(|kind| (kind, name))) {
+        Some((kind, name)) => (kind, name[kind.len_utf8()..].to_owned()),
+        None => ('?', member.to_owned()),
+    }
+}

@@ -1,0 +1,292 @@
+//! Lists of feeds: publishing, reading, comparing, listening.
+
+use std::sync::Arc;
+
+use redis::Value;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::batcher::{Batch, Batcher, Submission};
+use super::blocks::BlockBook;
+use super::counting::Action;
+use super::faults::{CLOSED, Fault, FaultKind};
+use super::rounds::{Ready, Rounds};
+use super::runner::Runner;
+use super::scripts::{self, Call};
+use super::slots::slot_of_tag;
+use super::topics::Topics;
+use super::wire::{self, Garbled};
+use crate::domain::list::Goals;
+use crate::domain::tally::TotalsView;
+use crate::domain::{Answer, Drops, FeedId, Gift, Millis, Outcome, Policy, Position, RowId, Status};
+use crate::engine::record::{Records, entry_extra, push_gift};
+use crate::engine::redis::subscriber::PATIENCE;
+use crate::engine::{EngineError, Head, Missed, PolicyChange, Snapshot, Subscription};
+
+/// Feeds asked for in one trip when they are compared.
+const HEADS: usize = 512;
+
+/// See the module.
+pub(super) struct Feeds {
+    pub runner: Arc<Runner>,
+    pub rounds: Arc<Rounds>,
+    topics: Arc<Topics>,
+    pub blocks: Arc<BlockBook>,
+    gifts: Batcher<FeedId, Gift, Outcome>,
+}
+
+impl Feeds {
+    pub fn new(rounds: Arc<Rounds>, topics: Arc<Topics>, blocks: Arc<BlockBook>) -> Feeds {
+        let runner = rounds.runner.clone();
+        Feeds { runner, rounds, topics, blocks, gifts: Batcher::default() }
+    }
+
+    pub async fn publish(
+        self: &Arc<Self>,
+        feed: &FeedId,
+        gifts: Vec<Gift>,
+        now: Millis,
+    ) -> Result<Vec<Outcome>, EngineError> {
+        let (reply, answer) = oneshot::channel();
+        let submission = Submission { items: gifts, now: self.runner.clock(Some(now)), reply };
+        // A run goes on when its caller has gone: others may wait for it.
+        if let Some(group) = self.gifts.submit(feed, submission) {
+            tokio::spawn(self.clone().publish_batches(feed.clone(), group));
+        }
+        in_turn(&self.runner, answer).await
+    }
+
+    /// Publishes one batch, and what was submitted meanwhile, until nothing waits.
+    async fn publish_batches(self: Arc<Self>, feed: FeedId, mut group: Vec<Submission<Gift, Outcome>>) {
+        loop {
+            let batch = Batch::of(group);
+            let result = self.publish_all(&feed, &batch.items, batch.now).await.map_err(Into::into);
+            match self.gifts.next(&feed, batch.answer(result).as_ref()) {
+                Some(next) => group = next,
+                None => return,
+            }
+        }
+    }
+
+    /// A feed must be registered before a gift joins its due queue. Whether one does is known for certain
+    /// only in the script, which refuses when it has to.
+    async fn publish_all(
+        &self,
+        feed: &FeedId,
+        gifts: &[Gift],
+        now: Option<Millis>,
+    ) -> Result<Vec<Outcome>, Fault> {
+        // Where the store's clock counts, a block of all feeds ends by this node's: a little early or late.
+        let clock = now.unwrap_or_else(Millis::now);
+        let everywhere = self.blocks.everywhere(gifts.iter(), clock).await;
+        let everywhere = if everywhere.contains('1') { everywhere.as_str() } else { "" };
+        let due_since = self.rounds.due.register_ahead(feed, gifts, now).await?;
+        let mut ready = Ready { due_since, ..Ready::default() };
+        let call = |ready: &Ready| self.publish_call(feed, gifts, everywhere, ready);
+        let reply = self.rounds.run(feed, now, &mut ready, call).await?;
+        if reply.texts.is_empty() {
+            return new_rows(&reply.mark()?.0.at, gifts);
+        }
+        let outcome = |(at, gift): (usize, &Gift)| -> Result<Outcome, Fault> {
+            Ok(wire::outcome(reply.text(at)?, &gift.id, gift.fingerprint)?)
+        };
+        let outcomes = gifts.iter().enumerate().map(outcome).collect::<Result<Vec<_>, _>>()?;
+        self.rounds.due.learn_delay(feed, gifts, &outcomes);
+        Ok(outcomes)
+    }
+
+    fn publish_call(&self, feed: &FeedId, gifts: &[Gift], everywhere: &str, ready: &Ready) -> Call {
+        let keys = &self.runner.keys;
+        let mut call = self.runner.feed_call(&scripts::PUBLISH, feed);
+        let [due, later] = keys.due(feed);
+        call.keys([("due", due), ("later", later), ("blocks", keys.blocks(feed))]);
+        call.keys([("reviews", keys.reviews(feed)), ("approved", keys.approved(feed))]);
+        call.arg("blocked everywhere", everywhere);
+        call.arg("gifts that may wait", self.runner.options.scheduled_max);
+        for gift in gifts {
+            let mut record = String::new();
+            // For all that the caller knows, a host may have to look at a gift that is to be shown at once.
+            if ready.due_since.is_some() {
+                push_gift(&mut record, gift);
+            }
+            let keys = [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))];
+            call.item(keys, wire::gift_args(gift, entry_extra(gift), &wire::gifter(&gift.user), &record));
+        }
+        call
+    }
+
+    pub async fn retract(&self, feed: &FeedId, row: &RowId, now: Millis) -> Result<Option<Position>, Fault> {
+        let call = |_: &Ready| {
+            let [due, later] = self.runner.keys.due(feed);
+            let mut call = self.runner.feed_call(&scripts::RETRACT, feed);
+            call.keys([("due", due), ("later", later)]).arg("row", row);
+            call
+        };
+        let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;
+        let at = reply.mark()?.0.at.clone();
+        Ok((reply.text(0)? == "1").then_some(at))
+    }
+
+    pub async fn policy(&self, feed: &FeedId) -> Result<Policy, Fault> {
+        // MGET, as the scripts do: a key of another type is no policy.
+        let key = self.runner.keys.policy(feed);
+        let texts: Vec<Option<String>> = self.runner.get(&key, redis::cmd("MGET").arg(&key)).await?;
+        Ok(self.runner.with_overrides(texts.first().and_then(Option::as_deref).unwrap_or_default())?)
+    }
+
+    pub async fn set_policy(
+        &self,
+        feed: &FeedId,
+        change: &PolicyChange,
+        now: Millis,
+    ) -> Result<Policy, Fault> {
+        let (how, patch) = match change {
+            PolicyChange::Replace(patch) => ("replace", patch),
+            PolicyChange::Merge(patch) => ("merge", patch),
+        };
+        let mut call = self.runner.feed_call(&scripts::POLICY, feed);
+        let [count, ..] = self.runner.keys.counted(feed);
+        call.key("count", count).arg("how", how).arg("change", wire::overrides(patch));
+        let reply = self.runner.run_feed(call, feed, Some(now)).await?;
+        let policy = self.runner.with_overrides(reply.text(0)?)?;
+        // What it says about counting holds from now on; whoever dies here leaves that to the next gift.
+        if self.rounds.totals.counts(feed) || !policy.totals.is_empty() {
+            self.rounds.tally(feed, &Action::Tick, Some(now)).await?;
+            self.rounds.totals.learn(feed, !policy.totals.is_empty());
+        }
+        Ok(policy)
+    }
+
+    pub async fn snapshot(&self, feed: &FeedId, now: Millis) -> Result<Snapshot, Fault> {
+        let mut snapshot = self.read_whole(feed, now).await;
+        if snapshot.as_ref().is_err_and(|fault| fault.kind == FaultKind::ReadOnly) {
+            // It has rows whose time is over, and nothing can be written: they stay for a little longer.
+            snapshot = self.read_whole(feed, Millis(0)).await.map(|snapshot| Snapshot { now, ..snapshot });
+        }
+        match &snapshot {
+            Ok(_) => self.runner.damaged.is_whole(feed),
+            Err(fault) => self.runner.damaged.met(feed, fault),
+        }
+        snapshot
+    }
+
+    async fn read_whole(&self, feed: &FeedId, now: Millis) -> Result<Snapshot, Fault> {
+        let mut call = self.runner.feed_call(&scripts::SNAPSHOT, feed);
+        let [.., told] = self.runner.keys.counted(feed);
+        call.keys([("shown", self.runner.keys.shown(feed)), ("control", self.runner.keys.control(feed))]);
+        call.key("told", told);
+        let reply = self.runner.run_feed(call, feed, Some(now)).await?;
+        let (mark, now) = reply.mark()?.clone();
+        let policy = self.runner.with_overrides(reply.text(0)?)?;
+        let controls = wire::controls(reply.text(1)?)?;
+        let count: usize = reply.text(2)?.parse().map_err(|_| Garbled("a count of rows"))?;
+        let (rows, shown) = reply.texts[3..].split_at_checked(count).ok_or(Garbled("a list"))?;
+        let rows: Result<Vec<_>, _> = rows.iter().map(|text| wire::read_row(text)).collect();
+        let (counted, shown): (Vec<&String>, Vec<&String>) =
+            shown.iter().partition(|text| text.starts_with("totals\n") || text.starts_with("goal\n"));
+        let drops: Result<Drops, _> = shown.into_iter().map(|text| wire::told(text)).collect();
+        let (at, tag, rows, drops) = (mark.at, mark.tag, rows?, drops?);
+        let (totals, goals) = counted_told(&counted)?;
+        Ok(Snapshot { at, tag, policy, rows, drops, controls, totals, goals, now })
+    }
+
+    pub async fn changes(&self, feed: &FeedId, since: &Position, max: usize) -> Result<Missed, Fault> {
+        let mut call = self.runner.feed_call(&scripts::CHANGES, feed);
+        call.arg("since epoch", &since.epoch).arg("since seq", since.seq).arg("most", max.max(1));
+        let reply = self.runner.run_feed(call, feed, None).await?;
+        if reply.mark.is_none() || reply.text(0)? != "covered" {
+            return Ok(Missed::NotCovered);
+        }
+        let changes: Result<Vec<_>, _> =
+            reply.texts.iter().skip(1).map(|text| wire::change(&since.epoch, text)).collect();
+        Ok(Missed::Changes(changes?))
+    }
+
+    pub async fn heads(&self, feeds: &[FeedId]) -> Vec<Result<Head, EngineError>> {
+        let mut heads = Vec::with_capacity(feeds.len());
+        for chunk in feeds.chunks(HEADS) {
+            // One key each, and MGET: feeds live in many slots, and a key of another type is no feed.
+            let asks = chunk.iter().map(|feed| {
+                let mut command = redis::cmd("MGET");
+                command.arg(self.runner.keys.meta(feed));
+                (slot_of_tag(feed.as_str()), command)
+            });
+            let asks: Vec<_> = asks.collect();
+            let replies = self.runner.place.commands(&asks, self.runner.part_patience()).await;
+            heads.extend(replies.into_iter().map(|reply| Ok(read_head(reply?)?)));
+        }
+        heads
+    }
+
+    /// Ends every subscription.
+    pub fn close(&self) {
+        self.topics.close();
+    }
+
+    /// Returns when a server has confirmed that it tells what happens to the feed.
+    pub async fn subscribe(&self, feed: &FeedId) -> Result<Subscription, Fault> {
+        let channel = self.runner.keys.live(feed);
+        let (reply, answer) = oneshot::channel();
+        if self.topics.want_feed(feed, &channel, reply) {
+            self.runner.place.listen(slot_of_tag(feed.as_str()))?;
+        }
+        match timeout(PATIENCE, answer).await {
+            Ok(answer) => answer.unwrap_or_else(|_| Err(Fault::stay(CLOSED))),
+            Err(_) => Err(Fault::stay("Redis did not confirm a subscription in time")),
+        }
+    }
+}
+
+/// The outcomes of gifts that all are new rows; `last` is the position of the last one.
+fn new_rows(last: &Position, gifts: &[Gift]) -> Result<Vec<Outcome>, Fault> {
+    let first = last.seq.saturating_sub(gifts.len() as u64) + 1;
+    let outcome = |(seq, gift): (u64, &Gift)| -> Result<Outcome, Fault> {
+        let row = format!("{}-{seq}", last.epoch).parse().map_err(|_| Garbled("a position"))?;
+        let at = Position { epoch: last.epoch.clone(), seq };
+        let (status, id) = (Status::Accepted, gift.id.clone());
+        Ok(Outcome::New(Answer { status, id, at, row: Some(row), count: None }))
+    };
+    (first..).zip(gifts).map(outcome).collect()
+}
+
+/// What watchers were told of totals and goals.
+fn counted_told(texts: &[&String]) -> Result<(TotalsView, Goals), Garbled> {
+    const WHAT: Garbled = Garbled("what watchers were told of totals");
+    let (mut totals, mut goals) = (TotalsView::new(), Goals::new());
+    for text in texts {
+        let (kind, text) = text.split_once('\n').ok_or(WHAT)?;
+        let mut records = Records::new(text);
+        if kind == "goal" {
+            let (goal, view) = records.goal().ok_or(WHAT)?;
+            goals.extend(view.map(|view| (goal, view.into())));
+        } else {
+            let (period, view) = records.period().ok_or(WHAT)?;
+            totals.extend(view.map(|view| (period, view)));
+        }
+    }
+    Ok((totals, goals))
+}
+
+/// The answer to what was submitted: behind one batch at most, unless Redis is slow and many wait.
+pub(super) async fn in_turn<A>(
+    runner: &Runner,
+    answer: oneshot::Receiver<Result<Vec<A>, EngineError>>,
+) -> Result<Vec<A>, EngineError> {
+    match timeout(runner.patience(), answer).await {
+        Ok(answer) => answer.unwrap_or_else(|_| Err(EngineError::Unavailable(CLOSED.into()))),
+        Err(_) => Err(EngineError::Unavailable(
+            "Redis is slow, and too many gifts or claims of one feed wait for it".into(),
+        )),
+    }
+}
+
+fn read_head(value: Value) -> Result<Head, Garbled> {
+    let texts = redis::from_redis_value::<Vec<Option<String>>>(value).map_err(|_| Garbled("a head"))?;
+    match texts.first().and_then(Option::as_deref) {
+        None => Ok(Head { at: Position::start(), tag: 0 }),
+        Some(text) => {
+            let mark = wire::read_meta(text)?;
+            Ok(Head { at: mark.at, tag: mark.tag })
+        }
+    }
+}

@@ -1,0 +1,448 @@
+//! How keys and channels are spelled, all of them. Everything of a feed carries the hash tag
+//! `{feed}`, so one script touches one slot.
+
+use super::slots::{SLOTS, slot_of_tag, tag_of_slot};
+use crate::domain::{DropId, FeedId, Gift, GiftId, Reader, row};
+use crate::engine::embedded::Owner;
+
+/// How what is about several feeds is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Division {
+    /// One shard has everything: due feeds in so many parts, by a hash of their names, and one part of the rest.
+    ByName(usize),
+    /// A part for each shard, in one of its slots: whatever is away takes only its own feeds' part along.
+    ByShard,
+}
+
+/// One part of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Part {
+    /// Where one shard has everything.
+    Named(usize),
+    /// The part in this slot, which is or was the home of a shard ([`crate::engine::redis::layout::Layout::home`]).
+    Slot(u16),
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Part::Named(number) => write!(f, "n{number}"),
+            Part::Slot(slot) => write!(f, "s{slot}"),
+        }
+    }
+}
+
+impl std::str::FromStr for Part {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Part, ()> {
+        if let Some(slot) = text.strip_prefix('s') {
+            return slot.parse().map(Part::Slot).map_err(drop);
+        }
+        text.strip_prefix('n').and_then(|number| number.parse().ok()).map(Part::Named).ok_or(())
+    }
+}
+
+/// Parts of an index on one server that there may be, whatever this node's setting says.
+pub const PARTS_MAX: usize = 16;
+
+/// The spelling under one prefix.
+#[derive(Clone, Debug)]
+pub(super) struct Keys {
+    prefix: String,
+    division: Division,
+}
+
+/// An index or a list of names that is about several feeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shared {
+    /// Feeds with something due.
+    Due,
+    /// Webhooks with something to send.
+    Jobs,
+    /// Feeds with webhooks, and with dead letters.
+    Hooks,
+    /// Groups.
+    Groups,
+}
+
+impl Shared {
+    fn word(self) -> &'static str {
+        match self {
+            Shared::Due => "due",
+            Shared::Jobs => "rep",
+            Shared::Hooks => "hooks",
+            Shared::Groups => "reports",
+        }
+    }
+}
+
+/// How many keys every feed script takes before those of its gifts.
+pub(super) const FEED_KEYS: usize = 5;
+
+impl Keys {
+    pub(super) fn new(prefix: &str, division: Division) -> Result<Keys, String> {
+        // A brace before the feed's would move the hash tag, and with it the slot.
+        if prefix.contains(['{', '}']) || prefix.chars().any(|c| c.is_control() || c.is_whitespace()) {
+            return Err(format!("the key prefix {prefix:?} must not hold braces or white space"));
+        }
+        Ok(Keys { prefix: prefix.to_owned(), division })
+    }
+
+    /// How many parts this node writes to, where one shard has everything.
+    pub(super) fn named_parts(&self, what: Shared) -> Option<usize> {
+        match (self.division, what) {
+            (Division::ByShard, _) => None,
+            (Division::ByName(parts), Shared::Due) => Some(parts.clamp(1, PARTS_MAX)),
+            (Division::ByName(_), _) => Some(1),
+        }
+    }
+
+    /// The part to which a feed belongs, where one shard has everything: the same on every node.
+    pub(super) fn named_part(&self, what: Shared, feed: &FeedId) -> Option<Part> {
+        self.named_parts(what).map(|parts| Part::Named(hashed(feed, parts)))
+    }
+
+    /// `{tag}:NAME` of a part.
+    fn shared(&self, what: Shared, part: Part, name: &str) -> String {
+        let (prefix, word) = (&self.prefix, what.word());
+        match (part, what) {
+            (Part::Slot(slot), _) => format!("{prefix}{{{}}}:{word}:{name}", tag_of_slot(slot)),
+            (Part::Named(at), Shared::Due | Shared::Jobs) => format!("{prefix}{{{word}:{at}}}:{name}"),
+            (Part::Named(_), _) => format!("{prefix}{{{word}}}:{name}"),
+        }
+    }
+
+    fn of(&self, feed: &FeedId, what: &str) -> String {
+        self.named(feed, what, "")
+    }
+
+    /// By hand: gifts have two each.
+    fn named(&self, feed: &FeedId, what: &str, name: &str) -> String {
+        let mut key =
+            String::with_capacity(self.prefix.len() + feed.as_str().len() + what.len() + name.len() + 3);
+        for part in [&self.prefix, "{", feed.as_str(), "}:", what, name] {
+            key.push_str(part);
+        }
+        key
+    }
+
+    /// `list`, `rows`, `hist`, `meta`, `policy`: in the order of every feed script.
+    pub(super) fn feed(&self, feed: &FeedId) -> [String; FEED_KEYS] {
+        ["list", "rows", "hist", "meta", "policy"].map(|what| self.of(feed, what))
+    }
+
+    /// Where a feed stands.
+    pub(super) fn meta(&self, feed: &FeedId) -> String {
+        self.of(feed, "meta")
+    }
+
+    /// A feed's sources, and what came to them. In the feed's slot, to which a source's path leads.
+    pub(super) fn sources(&self, feed: &FeedId) -> [String; 2] {
+        ["sources", "sources_came"].map(|what| self.of(feed, what))
+    }
+
+    /// A feed's refunded gifts.
+    pub(super) fn refunds(&self, feed: &FeedId) -> String {
+        self.of(feed, "refunds")
+    }
+
+    /// A feed's overrides.
+    pub(super) fn policy(&self, feed: &FeedId) -> String {
+        self.of(feed, "policy")
+    }
+
+    /// What is remembered of a gift's id.
+    pub(super) fn id(&self, feed: &FeedId, gift: &GiftId) -> String {
+        self.named(feed, "id:", gift.as_str())
+    }
+
+    /// `count`, `tally`, `parts`, `left`, `told`: how a feed counts, what came, and what watchers were told of it.
+    pub(super) fn counted(&self, feed: &FeedId) -> [String; 5] {
+        ["count", "tally", "parts", "left", "told"].map(|what| self.of(feed, what))
+    }
+
+    /// `sums`, `gifters`, `ranks`: what was counted, and who gave.
+    pub(super) fn tallied(&self, feed: &FeedId) -> [String; 3] {
+        ["sums", "gifters", "ranks"].map(|what| self.of(feed, what))
+    }
+
+    /// `due`, `later`: a feed's due queue.
+    pub(super) fn due(&self, feed: &FeedId) -> [String; 2] {
+        ["due", "later"].map(|what| self.of(feed, what))
+    }
+
+    /// `tries`, `dead`: what could not be handled.
+    pub(super) fn failed(&self, feed: &FeedId) -> [String; 2] {
+        ["tries", "dead"].map(|what| self.of(feed, what))
+    }
+
+    /// `feeds`, `marks`: one part of an index.
+    pub(super) fn index(&self, what: Shared, part: Part) -> [String; 2] {
+        ["feeds", "marks"].map(|name| self.shared(what, part, name))
+    }
+
+    /// The channel on which a part of an index wakes the nodes.
+    pub(super) fn wake(&self, what: Shared, part: Part) -> String {
+        self.shared(what, part, "wake")
+    }
+
+    /// The dedup lock that a gift would take.
+    pub(super) fn lock(&self, feed: &FeedId, gift: &Gift) -> String {
+        self.named(feed, "lock:", &row::lock_key(gift))
+    }
+
+    /// What watchers were told of the feed's drops.
+    pub(super) fn shown(&self, feed: &FeedId) -> String {
+        self.of(feed, "shown")
+    }
+
+    /// Users whose gifts are not shown in the feed.
+    pub(super) fn blocks(&self, feed: &FeedId) -> String {
+        self.of(feed, "blocks")
+    }
+
+    /// Users whose gifts are shown in no feed.
+    pub(super) fn blocks_of_all(&self) -> String {
+        format!("{}{{blocks}}:all", self.prefix)
+    }
+
+    /// Users whose rows are being taken back in all feeds, beside those blocks.
+    pub(super) fn walks(&self) -> String {
+        format!("{}{{blocks}}:walks", self.prefix)
+    }
+
+    /// What the keys of rows of all feeds look like, as SCAN is told.
+    pub(super) fn rows_of_any(&self) -> String {
+        let mut pattern = String::new();
+        for c in self.prefix.chars() {
+            if matches!(c, '*' | '?' | '[' | ']' | '^' | '\\') {
+                pattern.push('\\');
+            }
+            pattern.push(c);
+        }
+        pattern + "{*}:rows"
+    }
+
+    /// Whose rows this key has; none when it is not such a key.
+    pub(super) fn feed_of_rows(&self, key: &str) -> Option<FeedId> {
+        key.strip_prefix(&self.prefix)?.strip_prefix('{')?.strip_suffix("}:rows")?.parse().ok()
+    }
+
+    /// Gifts that wait for a host.
+    pub(super) fn reviews(&self, feed: &FeedId) -> String {
+        self.of(feed, "reviews")
+    }
+
+    /// Names that a host approved.
+    pub(super) fn approved(&self, feed: &FeedId) -> String {
+        self.of(feed, "approved")
+    }
+
+    /// How many watch the feed, by node.
+    pub(super) fn watching(&self, feed: &FeedId) -> String {
+        self.of(feed, "watching")
+    }
+
+    /// How many of them are overlays, by node. A hash of its own: nodes of before count whatever is in the other.
+    pub(super) fn overlays(&self, feed: &FeedId) -> String {
+        self.of(feed, "overlays")
+    }
+
+    /// There while a node lives. One slot for all of them, so that they are asked for together.
+    pub(super) fn node(&self, node: &str) -> String {
+        format!("{}{{presence}}:node:{node}", self.prefix)
+    }
+
+    /// What overlays were told to do.
+    pub(super) fn control(&self, feed: &FeedId) -> String {
+        self.of(feed, "control")
+    }
+
+    /// The live holds of the feed's users.
+    pub(super) fn unpaid(&self, feed: &FeedId) -> String {
+        self.of(feed, "unpaid")
+    }
+
+    /// The feed's drops.
+    pub(super) fn drops(&self, feed: &FeedId) -> String {
+        self.of(feed, "drops")
+    }
+
+    /// What one drop has: `claims`, `holds` or `units`.
+    pub(super) fn of_drop(&self, feed: &FeedId, what: &str, drop: &DropId) -> String {
+        self.named(feed, &format!("{what}:"), drop.as_str())
+    }
+
+    /// `ledger`, `reports`, `readers`: what happened in the feed, and who reads it.
+    pub(super) fn ledger(&self, feed: &FeedId) -> [String; 3] {
+        ["ledger", "reports", "readers"].map(|what| self.of(feed, what))
+    }
+
+    /// What one reader has: `pending`, `leases`, `tries`, `again`, `dead` or `deaths`.
+    pub(super) fn of_reader(&self, feed: &FeedId, what: &str, reader: &Reader) -> String {
+        self.named(feed, &format!("{what}:"), &reader.to_string())
+    }
+
+    /// A feed's webhooks.
+    pub(super) fn hooks(&self, feed: &FeedId) -> String {
+        self.of(feed, "hooks")
+    }
+
+    /// `all`, `version`: the webhooks of all feeds, and the version of the set of their names.
+    pub(super) fn hooks_of_all(&self) -> [String; 2] {
+        ["all", "version"].map(|what| format!("{}{{hooks}}:{what}", self.prefix))
+    }
+
+    /// `revoked`, `revoked_order`, `revoked_ends`, `revoked_head`: viewers whose tokens are refused.
+    pub(super) fn revoked(&self) -> [String; 4] {
+        ["revoked", "revoked_order", "revoked_ends", "revoked_head"]
+            .map(|what| format!("{}{{viewers}}:{what}", self.prefix))
+    }
+
+    /// What a signed request is for. By slot: two keys, half of all slots apart.
+    pub(super) fn request(&self, request: &str) -> Vec<String> {
+        let prefix = &self.prefix;
+        match self.division {
+            Division::ByName(_) => vec![format!("{prefix}{{request:{request}}}:target")],
+            Division::ByShard => {
+                let slot = slot_of_tag(request);
+                let far = (slot + SLOTS / 2) % SLOTS;
+                [slot, far].map(|slot| format!("{prefix}{{{}}}:request:{request}", tag_of_slot(slot))).into()
+            }
+        }
+    }
+
+    /// The channel by which nodes hear of a revocation at once.
+    pub(super) fn revoked_wake(&self) -> String {
+        format!("{}{{viewers}}:wake", self.prefix)
+    }
+
+    /// The channel that tells of another set of webhooks of all feeds.
+    pub(super) fn hooks_wake(&self) -> String {
+        format!("{}{{hooks}}:wake", self.prefix)
+    }
+
+    /// Feeds that have webhooks of their own.
+    pub(super) fn hook_feeds(&self, part: Part) -> String {
+        self.shared(Shared::Hooks, part, "feeds")
+    }
+
+    /// `HOOK FEED` of feeds in which a webhook of all feeds has dead letters.
+    pub(super) fn letter_feeds(&self, part: Part) -> String {
+        self.shared(Shared::Hooks, part, "letters")
+    }
+
+    /// `all`, `version`: a shard's copy of the webhooks of all feeds, for when theirs is away.
+    pub(super) fn hooks_copy(&self, part: Part) -> [String; 2] {
+        ["all", "version"].map(|what| self.shared(Shared::Hooks, part, what))
+    }
+
+    /// Everything that lies in one part, whatever it is an index of.
+    pub(super) fn whole_part(&self, part: Part) -> [String; 6] {
+        let [due, _] = self.index(Shared::Due, part);
+        let [jobs, _] = self.index(Shared::Jobs, part);
+        let [copy, _] = self.hooks_copy(part);
+        [due, jobs, self.hook_feeds(part), self.letter_feeds(part), self.groups(part), copy]
+    }
+
+    /// `FEED GROUP` of every group.
+    pub(super) fn groups(&self, part: Part) -> String {
+        self.shared(Shared::Groups, part, "groups")
+    }
+
+    /// The channel of a feed's changes.
+    pub(super) fn live(&self, feed: &FeedId) -> String {
+        self.of(feed, "live")
+    }
+
+    /// A channel that this process may publish on and nobody listens to.
+    pub(super) fn hello(&self) -> String {
+        format!("{}{{probe}}:hello", self.prefix)
+    }
+}
+
+/// Whose a key of Tipcast's is, whatever its prefix. A feed may have the name of an index: what follows it decides.
+pub fn owner(key: &[u8]) -> Owner<'_> {
+    let tagged = || {
+        let begin = key.iter().position(|byte| *byte == b'{')? + 1;
+        let end = begin + key.get(begin..)?.iter().position(|byte| *byte == b'}')?;
+        Some((key.get(begin..end)?, key.get(end + 2..)?))
+    };
+    let Some((tag, what)) = tagged() else { return Owner::Shared(b"") };
+    match (tag, what) {
+        (_, b"watching" | b"overlays") => Owner::Fleeting,
+        (b"presence", node) if node.starts_with(b"node:") => Owner::Fleeting,
+        (b"blocks", b"all" | b"walks")
+        | (b"hooks", b"all" | b"version" | b"feeds" | b"letters")
+        | (b"reports", b"groups")
+        | (b"viewers", b"revoked" | b"revoked_order" | b"revoked_ends" | b"revoked_head") => {
+            Owner::Shared(tag)
+        }
+        // No feed's name has a colon in it.
+        (tag, _) if tag.contains(&b':') => Owner::Shared(tag),
+        _ => Owner::Feed(tag),
+    }
+}
+
+/// The part, of so many, that a name belongs to (FNV-1a).
+fn hashed(feed: &FeedId, parts: usize) -> usize {
+    let hash = feed.as_str().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    (hash % parts.max(1) as u64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::slots::slot_of_key;
+    use super::*;
+
+    #[test]
+    fn every_key_of_a_feed_has_its_hash_tag() {
+        let keys = Keys::new("tc:", Division::ByName(1)).unwrap();
+        let feed: FeedId = "room1".parse().unwrap();
+        assert_eq!(keys.feed(&feed)[0], "tc:{room1}:list");
+        assert_eq!(keys.live(&feed), "tc:{room1}:live");
+        assert_eq!(keys.due(&feed), ["tc:{room1}:due", "tc:{room1}:later"]);
+        assert!(Keys::new("a{b}", Division::ByShard).is_err());
+    }
+
+    #[test]
+    fn on_one_server_feeds_spread_over_the_parts_by_name() {
+        let keys = Keys::new("tc:", Division::ByName(4)).unwrap();
+        assert_eq!(keys.index(Shared::Due, Part::Named(3))[0], "tc:{due:3}:feeds");
+        assert_eq!(keys.index(Shared::Jobs, Part::Named(0))[1], "tc:{rep:0}:marks");
+        assert_eq!(keys.hook_feeds(Part::Named(0)), "tc:{hooks}:feeds");
+        assert_eq!(keys.groups(Part::Named(0)), "tc:{reports}:groups");
+        let part = |n: usize| keys.named_part(Shared::Due, &format!("room{n}").parse().unwrap()).unwrap();
+        assert_eq!((0..64).map(part).collect::<std::collections::HashSet<_>>().len(), 4);
+        assert_eq!(keys.named_part(Shared::Jobs, &"room".parse().unwrap()), Some(Part::Named(0)));
+    }
+
+    #[test]
+    fn a_signed_request_is_recorded_once_or_in_slots_that_are_far_apart() {
+        let single = Keys::new("tc:", Division::ByName(4)).unwrap();
+        assert_eq!(single.request("ab12"), ["tc:{request:ab12}:target"]);
+        let cluster = Keys::new("tc:", Division::ByShard).unwrap();
+        for n in 0..100 {
+            let slots: Vec<_> =
+                cluster.request(&format!("r{n}")).iter().map(|key| slot_of_key(key)).collect();
+            // Further than the range of a shard, of three or more, is wide.
+            assert!(slots.len() == 2 && slots[0].abs_diff(slots[1]) > SLOTS / 3, "{slots:?}");
+        }
+    }
+
+    #[test]
+    fn everything_in_a_part_of_a_slot_is_in_that_slot() {
+        let keys = Keys::new("tc:", Division::ByShard).unwrap();
+        for slot in [0, 1, 8_192, 16_383] {
+            let part = Part::Slot(slot);
+            let named = keys.whole_part(part).into_iter().chain([keys.wake(Shared::Due, part)]);
+            named.for_each(|key| assert_eq!(slot_of_key(&key), slot, "{key}"));
+            assert_eq!(part.to_string().parse(), Ok(part));
+        }
+        let distinct: std::collections::HashSet<_> = keys.whole_part(Part::Slot(7)).into();
+        assert_eq!(distinct.len(), 6);
+    }
+}

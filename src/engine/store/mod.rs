@@ -1,0 +1,44 @@
+//! The store: feeds as keys and scripts, wherever those are. `place` is the one file that knows whether that is Redis
+//! (`engine::redis`) or this process ([`super::embedded`]).
+//!
+//! Every change of a feed is one run of one script (`lua/`, `scripts`) on keys of one slot (`keys`);
+//! gifts that arrive together go together (`batcher`). A script is run by `runner`, or in `rounds` where something in
+//! another slot has to be ready first. Redis can lose what it acknowledged (a failover, an eviction, FLUSHALL):
+//! `known` is how that is found out, and a new epoch is how watchers are told.
+
+mod batcher;
+mod blocks;
+mod counting;
+mod damaged;
+mod drops;
+mod due;
+mod engine;
+pub(in crate::engine) mod faults;
+mod feeds;
+mod keys;
+pub(in crate::engine) mod known;
+mod moderation;
+mod operations;
+pub(in crate::engine) mod options;
+mod place;
+mod presence;
+mod rehoming;
+mod reports;
+mod requests;
+mod reviews;
+mod rounds;
+mod runner;
+pub mod scripts;
+pub(in crate::engine) mod slots;
+mod sources;
+pub(in crate::engine) mod tags;
+pub(in crate::engine) mod topics;
+mod totals;
+mod turns;
+mod viewers;
+mod walks;
+pub(in crate::engine) mod wire;
+
+pub use engine::Store;
+pub use keys::{PARTS_MAX, owner as owner_of_key};
+pub use options::StoreOptions;

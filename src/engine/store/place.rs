@@ -1,0 +1,287 @@
+//! The place where scripts run: Redis, whatever is behind it, or the store in this process. Everything above asks this type,
+//! and nothing above knows which one it is, but for a few settings that differ.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{Cmd, Value};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use super::faults::{CLOSED, Fault, FaultKind};
+use super::scripts::{Call, Use};
+use super::topics::Topics;
+use crate::engine::EngineError;
+use crate::engine::embedded::{Answer, EmbeddedStore, Refusal, Reply, ScriptText, Words};
+use crate::engine::redis::shards::{self, Scanned, scan_command};
+use crate::engine::redis::topology::Topology;
+
+/// Calls of the store in this process that may be under way.
+const CALLS: usize = 8_192;
+
+/// The number by which the store in this process is known to [`Topics`]: it never ends before they do.
+pub(super) const CONNECTION: u64 = 1;
+
+/// How long the store in this process may take to finish what was accepted.
+const CLOSE: Duration = Duration::from_secs(5);
+
+/// Channels that are taken at once: all.
+const ALL: usize = usize::MAX;
+
+/// A Redis, or the store in this process.
+pub(super) enum Place {
+    /// Servers.
+    Redis(Arc<Topology>),
+    /// This process.
+    Embedded(Arc<Embedded>),
+}
+
+/// The store in this process, and who listens.
+pub(super) struct Embedded {
+    store: EmbeddedStore,
+    topics: Arc<Topics>,
+    calls: Arc<Semaphore>,
+}
+
+impl Embedded {
+    /// A store whose messages `topics` is told already.
+    pub fn new(store: EmbeddedStore, topics: Arc<Topics>) -> Embedded {
+        Embedded { store, topics, calls: Arc::new(Semaphore::new(CALLS)) }
+    }
+
+    async fn command(&self, command: &Cmd, within: Duration) -> Result<Value, Fault> {
+        read(self.store.command(words(command), within).await)
+    }
+}
+
+impl Place {
+    /// Runs a script where its first key is.
+    pub async fn script(&self, call: &Call, within: Duration) -> Result<Value, Fault> {
+        match self {
+            Place::Redis(net) => net.script(call, within).await,
+            Place::Embedded(local) => {
+                let (keys, args) = call.words(local.store.life());
+                let reads = call.script.header().data == Some(Use::Reads);
+                let script = ScriptText { name: call.script.name, text: call.script.whole(), reads };
+                read(local.store.script(script, keys, args, within).await)
+            }
+        }
+    }
+
+    /// Runs a command about one key.
+    pub async fn command(&self, key: &str, command: &Cmd, within: Duration) -> Result<Value, Fault> {
+        match self {
+            Place::Redis(net) => net.command(key, command, within).await,
+            Place::Embedded(local) => local.command(command, within).await,
+        }
+    }
+
+    /// Runs commands that change nothing, each about the slot beside it, all at the same time. Each has an answer of its own.
+    pub async fn commands(&self, commands: &[(u16, Cmd)], within: Duration) -> Vec<Result<Value, Fault>> {
+        match self {
+            Place::Redis(net) => net.commands(commands, within).await,
+            Place::Embedded(local) => {
+                let all = commands.iter().map(|(_, command)| local.command(command, within));
+                futures_util::future::join_all(all).await
+            }
+        }
+    }
+
+    /// Room for one more call about keys of this slot.
+    pub fn permit(&self, slot: u16) -> Result<OwnedSemaphorePermit, EngineError> {
+        match self {
+            Place::Redis(net) => net.permit(slot),
+            Place::Embedded(local) => {
+                let permit = local.calls.clone().try_acquire_owned();
+                permit.map_err(|_| EngineError::Overloaded("queue of the embedded store"))
+            }
+        }
+    }
+
+    /// True where there is more than one shard, or may be.
+    pub fn is_cluster(&self) -> bool {
+        matches!(self, Place::Redis(net) if net.is_cluster())
+    }
+
+    /// The slot in which what is about all feeds of a shard is kept, of the shard that has `slot`.
+    pub fn home(&self, slot: u16) -> u16 {
+        match self {
+            Place::Redis(net) => net.home(slot),
+            Place::Embedded(_) => 0,
+        }
+    }
+
+    /// Every shard's home.
+    pub fn homes(&self) -> Vec<u16> {
+        match self {
+            Place::Redis(net) => net.homes(),
+            Place::Embedded(_) => vec![0],
+        }
+    }
+
+    /// Whether the shard that has this key answers, as far as is known without asking it.
+    pub fn is_up(&self, key: &str) -> bool {
+        match self {
+            Place::Redis(net) => net.is_up(key),
+            Place::Embedded(_) => true,
+        }
+    }
+
+    /// Why no shard is known at all.
+    pub fn why_empty(&self) -> Fault {
+        match self {
+            Place::Redis(net) => net.why_empty(),
+            Place::Embedded(_) => Fault::stay(CLOSED),
+        }
+    }
+
+    /// A channel of this slot was added to what this process wants to hear. Why it cannot be had now, if it cannot.
+    pub fn listen(&self, slot: u16) -> Result<(), Fault> {
+        match self {
+            Place::Redis(net) => net.listen(slot),
+            Place::Embedded(local) => {
+                local.topics.unused(CONNECTION);
+                for (_, channel) in local.topics.take(CONNECTION, |_| true, ALL) {
+                    local.topics.confirmed(CONNECTION, &channel);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes something on every shard, and hears from it. Empty while no shard is known.
+    pub async fn probe_all(&self) -> Vec<Result<(), Fault>> {
+        match self {
+            Place::Redis(net) => net.probe_all().await,
+            Place::Embedded(local) => vec![local.probe().await],
+        }
+    }
+
+    /// [`Place::probe_all`] on the shard that has this slot.
+    pub async fn probe_slot(&self, slot: u16) -> Result<(), Fault> {
+        match self {
+            Place::Redis(net) => net.probe_slot(slot).await,
+            Place::Embedded(local) => local.probe().await,
+        }
+    }
+
+    /// The shards at this moment, for work that goes through all of them.
+    pub fn shards(&self) -> Shards {
+        match self {
+            Place::Redis(net) => Shards::Redis(net.shards()),
+            Place::Embedded(local) => Shards::Embedded(local.clone()),
+        }
+    }
+
+    /// Finishes what was accepted, and lets it go.
+    pub async fn close(&self) {
+        match self {
+            Place::Redis(net) => net.close(),
+            Place::Embedded(local) => {
+                // A disk that hangs keeps nobody from leaving: what was answered is on it.
+                if timeout(CLOSE, local.store.close()).await.is_err() {
+                    tracing::warn!(
+                        "the disk of the data folder does not answer; what nobody was answered is left behind"
+                    );
+                }
+            }
+        }
+    }
+}
+
+impl Embedded {
+    async fn probe(&self) -> Result<(), Fault> {
+        read(self.store.prove(PROBE).await).map(drop)
+    }
+}
+
+/// How long a row may take that is written as a sign that writing goes.
+const PROBE: Duration = Duration::from_secs(2);
+
+/// The shards at one moment, by number.
+pub(super) enum Shards {
+    /// Servers.
+    Redis(shards::Shards),
+    /// The store in this process, which is one.
+    Embedded(Arc<Embedded>),
+}
+
+impl Shards {
+    pub fn count(&self) -> usize {
+        match self {
+            Shards::Redis(shards) => shards.count(),
+            Shards::Embedded(_) => 1,
+        }
+    }
+
+    /// One word, another one when slots have other owners.
+    pub fn layout(&self) -> String {
+        match self {
+            Shards::Redis(shards) => shards.layout(),
+            Shards::Embedded(_) => "local".into(),
+        }
+    }
+
+    /// One step through a shard's keys that match `pattern`. None for an answer that is none.
+    pub async fn scan(
+        &self,
+        shard: usize,
+        cursor: u64,
+        (pattern, count): (&str, u32),
+        within: Duration,
+    ) -> Result<Option<Scanned>, Fault> {
+        let local = match self {
+            Shards::Redis(shards) => return shards.scan(shard, cursor, (pattern, count), within).await,
+            Shards::Embedded(local) => local,
+        };
+        let said = local.command(&scan_command(cursor, pattern, count), within).await?;
+        // Its cursors mean the same after a restart.
+        Ok(Scanned::read(said, local.store.life().to_owned()))
+    }
+}
+
+fn words(command: &Cmd) -> Words {
+    let mut words = Words::default();
+    for arg in command.args_iter() {
+        let redis::Arg::Simple(word) = arg else { continue };
+        words.push(&[word]);
+    }
+    words
+}
+
+fn read(answer: Answer) -> Result<Value, Fault> {
+    match answer {
+        Ok(Reply::Error(said)) | Err(Refusal::Failed(said)) => Err(refused(&said)),
+        Ok(reply) => Ok(value(reply)),
+        Err(Refusal::Unavailable(why)) => Err(Fault::stay(why)),
+        Err(Refusal::ReadOnly(why)) => Err(Fault { kind: FaultKind::ReadOnly, ..Fault::stay(why) }),
+        Err(Refusal::Overloaded(what)) => Err(Fault::stay(format!("the {what} is full; try again shortly"))),
+    }
+}
+
+/// What a script or a command said that failed. All of it is about what it met in the store.
+fn refused(said: &str) -> Fault {
+    let (code, what) = said.split_once(' ').unwrap_or((said, ""));
+    match code {
+        "DAMAGED" => Fault::data(format!(
+            "the store holds {what} that Tipcast did not write; `tipcast store check` says more, restore the feed from a backup"
+        )),
+        "WRONGTYPE" => Fault::data(
+            "a key of the store holds something that Tipcast did not write; restore it from a backup",
+        ),
+        _ => Fault::data(format!("the store answered: {said}")),
+    }
+}
+
+fn value(reply: Reply) -> Value {
+    match reply {
+        Reply::Nil => Value::Nil,
+        Reply::Int(number) => Value::Int(number),
+        Reply::Bulk(bytes) => Value::BulkString(bytes),
+        Reply::Status("OK") => Value::Okay,
+        Reply::Status(word) => Value::SimpleString(word.into()),
+        Reply::Array(all) => Value::Array(all.into_iter().map(value).collect()),
+        // Inside an array: no script of ours does that.
+        Reply::Error(said) => Value::SimpleString(said),
+    }
+}

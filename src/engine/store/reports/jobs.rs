@@ -1,0 +1,164 @@
+//! Webhooks' work: what one of them has to send in a feed (`lua/report_job.lua`).
+//!
+//! A webhook that rests is named in its feed's `reports`, with a stamp. Who appends registers it first and
+//! gives the stamp back; a look that found nothing in between has changed it, and the script refuses. So no
+//! registration is used up before its entry is there.
+
+use std::sync::Arc;
+
+use super::super::faults::Fault;
+use super::super::keys::Shared;
+use super::super::rounds::{Round, Said, rounds};
+use super::super::runner::{Runner, needed, number};
+use super::super::scripts;
+use super::super::tags::random;
+use super::super::wire::Garbled;
+use super::groups::note;
+use super::hooks::Webhooks;
+use super::stored::{entry, one_line, padded, reader_keys};
+use crate::domain::{Job, Millis, Reader};
+use crate::engine::{JobDone, JobTurn, Save, Want, Work};
+
+/// What a webhook's script refused to go on without.
+enum Missing {
+    /// The webhooks of all feeds are to be brought to the feed.
+    Hooks,
+    /// It does not read here, though it may be one that should.
+    Reader,
+}
+
+/// See the module.
+pub struct Jobs {
+    pub runner: Arc<Runner>,
+    pub hooks: Arc<Webhooks>,
+}
+
+/// A webhook's script, about one feed.
+struct Asking<'a> {
+    jobs: &'a Jobs,
+    job: &'a Job,
+    how: &'a str,
+    save: &'a Save,
+    want: Want,
+    now: Millis,
+    /// Whether a webhook that does not read here may have to begin again.
+    may_read_again: bool,
+}
+
+impl Round for Asking<'_> {
+    type Reply = Vec<Vec<u8>>;
+    type Missing = Missing;
+
+    async fn ask(&mut self) -> Result<Said<Vec<Vec<u8>>, Missing>, Fault> {
+        let reply = self.jobs.try_job(self.job, self.how, self.save, self.want, self.now).await?;
+        Ok(match reply.first() {
+            Some(what) if what == b"hooks" => Said::Missing(Missing::Hooks),
+            None if self.may_read_again => Said::Missing(Missing::Reader),
+            _ => Said::Done(reply),
+        })
+    }
+
+    async fn make_ready(&mut self, missing: Missing) -> Result<(), Fault> {
+        let hooks = &self.jobs.hooks;
+        match missing {
+            Missing::Hooks => {
+                let clock = self.jobs.runner.clock(Some(self.now));
+                hooks.attaching.attach(&self.job.feed, "", clock).await
+            }
+            Missing::Reader => {
+                self.may_read_again = false;
+                hooks.read_again(self.job, self.now).await.map(drop)
+            }
+        }
+    }
+}
+
+impl Jobs {
+    pub async fn claim(
+        &self,
+        over: Vec<JobDone>,
+        max: usize,
+        lease_ms: u64,
+        now: Millis,
+    ) -> Result<JobTurn, Fault> {
+        // Where it cannot be known which webhooks of all feeds there are, those that are known go on.
+        if let Err(fault) = self.hooks.attaching.refresh(now).await {
+            tracing::debug!(why = fault.why, "the webhooks of all feeds may be others by now");
+        }
+        self.hooks.attaching.jobs.claim(&over, max, lease_ms, now).await
+    }
+
+    /// Runs `report_job`; keeps what was done, if anything.
+    pub async fn job(
+        &self,
+        job: &Job,
+        save: Option<Save>,
+        want: Want,
+        now: Millis,
+    ) -> Result<Option<Work>, Fault> {
+        let (how, save) = match save {
+            Some(save) => ("save", save),
+            None => ("open", Save::default()),
+        };
+        if let (Reader::HookOfAll(name), false) = (&job.reader, save.dead.is_empty()) {
+            let part = self.runner.part_of(Shared::Hooks, &job.feed);
+            note(&self.runner, &self.runner.keys.letter_feeds(part), &format!("{name} {}", job.feed)).await?;
+        }
+        let may_read_again = how == "open";
+        let reply = rounds(Asking { jobs: self, job, how, save: &save, want, now, may_read_again }).await?;
+        match reply.is_empty() {
+            true => Ok(None),
+            false => Ok(Some(work(&reply)?)),
+        }
+    }
+
+    async fn try_job(
+        &self,
+        job: &Job,
+        how: &str,
+        save: &Save,
+        want: Want,
+        now: Millis,
+    ) -> Result<Vec<Vec<u8>>, Fault> {
+        let mut call = self.runner.timed(&scripts::REPORT_JOB, Some(now));
+        reader_keys(&mut call, &self.runner.keys, &job.feed, &job.reader);
+        call.arg("reader", &job.reader).arg("entries at most", want.most.max(1));
+        call.arg("gathers", want.batch_ms).arg("stamp", random()).arg("how", how);
+        call.arg("was", &save.was).arg("progress", &save.progress);
+        call.arg("through", save.through.map(|through| through.to_string()).unwrap_or_default());
+        call.arg("dead letters", self.runner.options.reports.dead_max);
+        let of_all = matches!(job.reader, Reader::HookOfAll(_));
+        call.arg("hooks version", if of_all { self.hooks.attaching.version() } else { 0 });
+        let mut done = |what: &str, cursor, tries: u64, reason: String| {
+            let (what, tries) = (what.to_owned(), tries.to_string());
+            call.item([], [("what", what), ("number", padded(cursor)), ("tries", tries), ("reason", reason)]);
+        };
+        // Dead letters first: their texts are taken from what is sent again.
+        for death in &save.dead {
+            done("d", &death.cursor, death.attempts, one_line(&death.reason));
+        }
+        for cursor in &save.again {
+            done("a", cursor, 0, String::new());
+        }
+        self.runner.run(&call).await
+    }
+}
+
+/// Reads what `report_job` answered.
+fn work(reply: &[Vec<u8>]) -> Result<Work, Garbled> {
+    const WHAT: Garbled = Garbled("what a webhook has to send");
+    let first: u64 = needed(reply.get(3))?;
+    let progress = reply.get(4).and_then(|text| String::from_utf8(text.clone()).ok()).ok_or(WHAT)?;
+    let parts = reply.get(6..).and_then(|rest| rest.split_at_checked(number(reply.get(5))?));
+    let (entries, again) = parts.ok_or(WHAT)?;
+    let entries = entries.iter().zip(first..).map(|(text, number)| entry(number, text));
+    let again = again.chunks_exact(2).map(|pair| entry(needed(Some(&pair[0]))?, &pair[1]));
+    Ok(Work {
+        progress,
+        entries: entries.collect::<Result<_, _>>()?,
+        backlog: needed(reply.get(2))?,
+        again: again.collect::<Result<_, _>>()?,
+        now: Millis(needed(reply.first())?),
+        look_ms: number(reply.get(1)),
+    })
+}

@@ -1,0 +1,56 @@
+//! Signed requests that were accepted.
+//!
+//! A request may be sent again to any feed, so its record cannot be in the feed's slot. In a cluster it is in two slots
+//! that are half of all slots apart, so on two shards, and one that answers is enough: a shard that is away makes no
+//! request to feeds of the others wait, and forgets nothing that the other one has.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+
+use super::faults::Fault;
+use super::runner::Runner;
+use super::scripts;
+use super::wire::Garbled;
+use crate::domain::Millis;
+use crate::engine::{REQUEST_KEPT_MS, RequestUse};
+
+/// Runs the script that records requests.
+pub(super) struct Requests {
+    pub runner: Arc<Runner>,
+}
+
+impl Requests {
+    /// See [`crate::engine::ClaimRequest`].
+    pub async fn claim(&self, request: &str, target: &str, now: Millis) -> Result<RequestUse, Fault> {
+        let keys = self.runner.keys.request(request);
+        let records = join_all(keys.into_iter().map(|key| self.record(key, target, now))).await;
+        let mut found: Option<Result<RequestUse, Fault>> = None;
+        for record in records {
+            found = Some(match (found, record) {
+                (Some(Ok(RequestUse::Elsewhere)), _) | (_, Ok(RequestUse::Elsewhere)) => {
+                    return Ok(RequestUse::Elsewhere);
+                }
+                (Some(Ok(RequestUse::Again(a))), Ok(RequestUse::Again(b))) => Ok(RequestUse::Again(a.max(b))),
+                // A record that only one shard has is as good: the other was away, or is new.
+                (Some(Ok(RequestUse::Again(age))), _) | (_, Ok(RequestUse::Again(age))) => {
+                    Ok(RequestUse::Again(age))
+                }
+                (Some(Ok(RequestUse::First)), _) | (_, Ok(RequestUse::First)) => Ok(RequestUse::First),
+                (_, Err(fault)) => Err(fault),
+            });
+        }
+        found.unwrap_or_else(|| Err(Garbled("a request's keys").into()))
+    }
+
+    async fn record(&self, key: String, target: &str, now: Millis) -> Result<RequestUse, Fault> {
+        let mut call = self.runner.timed(&scripts::REQUEST_CLAIM, Some(now));
+        call.key("request", key).arg("target", target).arg("kept for", REQUEST_KEPT_MS);
+        let reply: String = self.runner.run_within(&call, self.runner.part_patience()).await?;
+        match &*reply {
+            "first" => Ok(RequestUse::First),
+            "elsewhere" => Ok(RequestUse::Elsewhere),
+            age => Ok(RequestUse::Again(age.parse().map_err(|_| Garbled("a reply"))?)),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Gifts that wait for a host's decision (`lua/feed_review.lua`).
+
+use std::sync::Arc;
+
+use super::blocks::BlockBook;
+use super::faults::Fault;
+use super::rounds::{Ready, Rounds};
+use super::scripts::{self, Call};
+use super::wire::{self, Garbled};
+use crate::domain::review::ReviewNote;
+use crate::domain::{Answer, Decision, FeedId, Gift, GiftId, Millis, Reviewing};
+use crate::engine::record::{Records, entry_extra, push_gift};
+
+/// What was done with a gift in review.
+pub(super) struct Done {
+    /// What is remembered of its id.
+    pub known: Option<crate::domain::answer::Remembered>,
+    /// Whether it was done by this call.
+    pub now: bool,
+    /// When the feed's next entry is due.
+    pub next: Option<Millis>,
+    /// The time that the script went by.
+    pub at: Millis,
+}
+
+impl Done {
+    /// The answer, when it is one of this call.
+    pub fn answer(&self) -> Option<Answer> {
+        match self.known.as_ref().filter(|_| self.now).map(|known| &known.fate) {
+            Some(crate::domain::answer::GiftFate::Taken(answer)) => Some(answer.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// What `reviews` holds of a gift, without its first line.
+pub(super) fn read(text: &str) -> Option<(ReviewNote, Gift)> {
+    let (note, record) = text.split_once('\n')?;
+    Some((note.parse().ok()?, Records::new(record).gift()?))
+}
+
+/// Decisions, by hosts and by time.
+pub(super) struct Reviews {
+    pub rounds: Arc<Rounds>,
+    pub blocks: Arc<BlockBook>,
+}
+
+impl Reviews {
+    /// See [`crate::engine::DecideReview`].
+    pub async fn review(
+        &self,
+        feed: &FeedId,
+        id: &GiftId,
+        wish: Decision,
+        now: Millis,
+    ) -> Result<Reviewing, Fault> {
+        let runner = &self.rounds.runner;
+        let (reviews, known) = (runner.keys.reviews(feed), runner.keys.id(feed, id));
+        let held: Option<String> =
+            runner.get(&reviews, redis::cmd("HGET").arg(&reviews).arg(id.as_str())).await?;
+        let (done, by_this) = match held {
+            Some(held) => {
+                let record = held.split_once('\n').and_then(|(_, text)| read(text));
+                let (_, gift) = record.ok_or(Garbled("a gift in review"))?;
+                let done = self.decide(feed, &gift, Some(wish), now).await?;
+                (done.known, done.now)
+            }
+            None => {
+                let texts: Vec<Option<String>> = runner.get(&known, redis::cmd("MGET").arg(&known)).await?;
+                let text = texts.into_iter().next().flatten().unwrap_or_default();
+                let now = runner.store_time(&known, now).await?;
+                (wire::still_remembered(&text, id, now)?, false)
+            }
+        };
+        Ok(match done.map(|known| (known.decided, known.fate)) {
+            Some((Some(decided), fate)) => Reviewing::of(wish, decided, fate, by_this),
+            _ => Reviewing::UNKNOWN,
+        })
+    }
+
+    /// Decides about a gift in review, or with none does what time does, if it has come.
+    pub async fn decide(
+        &self,
+        feed: &FeedId,
+        gift: &Gift,
+        wish: Option<Decision>,
+        now: Millis,
+    ) -> Result<Done, Fault> {
+        let everywhere = self.blocks.everywhere(std::iter::once(gift), now).await;
+        let call = |ready: &Ready| self.review_call(feed, gift, wish, &everywhere, ready);
+        let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;
+        let known = match reply.text(2)? {
+            "" => None,
+            text => Some(wire::remembered(text, &gift.id)?),
+        };
+        let next = reply.text(0)?.parse().ok().map(Millis);
+        Ok(Done { known, now: reply.text(1)? == "done", next, at: reply.mark()?.1 })
+    }
+
+    fn review_call(
+        &self,
+        feed: &FeedId,
+        gift: &Gift,
+        wish: Option<Decision>,
+        everywhere: &str,
+        ready: &Ready,
+    ) -> Call {
+        let keys = &self.rounds.runner.keys;
+        let [due, later] = keys.due(feed);
+        let mut call = self.rounds.runner.feed_call(&scripts::REVIEW, feed);
+        call.keys([("due", due), ("later", later), ("blocks", keys.blocks(feed))]);
+        call.keys([("reviews", keys.reviews(feed)), ("approved", keys.approved(feed))]);
+        call.arg("in the index since", ready.due_since.map(|since| since.0.to_string()).unwrap_or_default());
+        call.arg("blocked everywhere", everywhere).arg("gift", &gift.id);
+        call.arg("decision", wish.map_or('-', Decision::letter));
+        let mut record = String::new();
+        push_gift(&mut record, gift);
+        let masked = MaskedGift::of(gift);
+        for (shown, record, extra, gifter) in [
+            (gift, record.clone(), entry_extra(gift), wire::gifter(&gift.user)),
+            (&masked.shown, format!("{record}{MASKED}\n"), masked.extra, wire::unranked(&gift.user)),
+        ] {
+            let keys = [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))];
+            call.item(keys, wire::gift_args(shown, extra, &gifter, &record));
+        }
+        call
+    }
+}
+
+/// The last line of what is kept of a scheduled gift that is to be shown masked.
+pub(super) const MASKED: &str = "masked";
+
+/// A gift as it is shown masked, and entered as it was given.
+pub(super) struct MaskedGift {
+    pub shown: Gift,
+    /// Its extra, with the body of the ledger behind it; see `lua/feed_gifts.lua`.
+    pub extra: String,
+}
+
+impl MaskedGift {
+    pub fn of(gift: &Gift) -> MaskedGift {
+        let body = wire::gift_body(gift);
+        let mut extra = entry_extra(gift);
+        if !extra.is_empty() {
+            extra.push('\n');
+            extra.push_str(body.trim_end_matches('\n'));
+        }
+        MaskedGift { shown: gift.masked(), extra }
+    }
+}

@@ -1,0 +1,200 @@
+//! Running scripts and commands: with which common arguments, where, and what the reply says of the feed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{Cmd, FromRedisValue};
+
+use super::damaged::Damaged;
+use super::faults::Fault;
+use super::keys::{Keys, Part, Shared};
+use super::known::{Known, Mark, epoch_after};
+use super::options::StoreOptions;
+use super::place::Place;
+use super::scripts::{Call, Script};
+use super::slots::slot_of_tag;
+use super::tags::random;
+use super::wire::{self, Garbled};
+use crate::domain::{FeedId, Millis, Policy};
+
+/// What runs scripts; every part of the engine has it.
+pub(super) struct Runner {
+    pub options: StoreOptions,
+    pub keys: Keys,
+    pub place: Arc<Place>,
+    pub known: Arc<Known>,
+    pub damaged: Damaged,
+    /// The default policy as the scripts read it.
+    defaults: String,
+}
+
+/// What a feed's script answered.
+pub(super) struct Reply {
+    /// Where the feed stands, and the time; none when the script could not tell.
+    pub mark: Option<(Mark, Millis)>,
+    /// What follows the header; all of it when there is none.
+    pub texts: Vec<String>,
+    /// How many entries of the feed's ledger were cut that some reader was not done with.
+    pub unread: u64,
+    /// How many such entries were gone with the list, which the store had let go of.
+    pub vanished: u64,
+    /// Webhooks that dozed and now have something to send.
+    pub dozed: Option<String>,
+}
+
+impl Reply {
+    pub fn mark(&self) -> Result<&(Mark, Millis), Fault> {
+        self.mark.as_ref().ok_or_else(|| Garbled("a reply").into())
+    }
+
+    pub fn text(&self, at: usize) -> Result<&str, Fault> {
+        self.texts.get(at).map(String::as_str).ok_or_else(|| Garbled("a reply").into())
+    }
+}
+
+impl Runner {
+    pub fn new(options: StoreOptions, keys: Keys, place: Arc<Place>, known: Arc<Known>) -> Runner {
+        let damaged = Damaged::new(options.metrics.clone());
+        Runner { defaults: wire::policy(&options.defaults), options, keys, place, known, damaged }
+    }
+
+    /// The caller's time, unless the store's own counts.
+    pub fn clock(&self, now: Option<Millis>) -> Option<Millis> {
+        now.filter(|_| !self.options.store_clock)
+    }
+
+    fn time(&self, now: Option<Millis>) -> String {
+        self.clock(now).map_or_else(|| "-".to_owned(), |now| now.0.to_string())
+    }
+
+    /// How long waiting for others and one's own call may take together.
+    pub fn patience(&self) -> Duration {
+        self.options.call_timeout * 19 / 10
+    }
+
+    /// How long one part of what has several may take: where another may be away, the rest does not wait for it.
+    pub fn part_patience(&self) -> Duration {
+        match self.place.is_cluster() {
+            true => self.options.call_timeout.min(Duration::from_millis(500)),
+            false => self.options.call_timeout,
+        }
+    }
+
+    /// The part of an index that has this feed. In a cluster it is on the feed's own shard.
+    pub fn part_of(&self, what: Shared, feed: &FeedId) -> Part {
+        let home = || Part::Slot(self.place.home(slot_of_tag(feed.as_str())));
+        self.keys.named_part(what, feed).unwrap_or_else(home)
+    }
+
+    /// Every part of an index that feeds are put into now.
+    pub fn parts(&self, what: Shared) -> Vec<Part> {
+        match self.keys.named_parts(what) {
+            Some(parts) => (0..parts).map(Part::Named).collect(),
+            None => self.place.homes().into_iter().map(Part::Slot).collect(),
+        }
+    }
+
+    /// A call of a feed's script with the common KEYS.
+    pub fn feed_call(&self, script: &'static Script, feed: &FeedId) -> Call {
+        let mut call = Call::of(script);
+        for (name, key) in ["list", "rows", "hist", "meta", "policy"].into_iter().zip(self.keys.feed(feed)) {
+            call.key(name, key);
+        }
+        call
+    }
+
+    /// Runs a feed's script. What its reply says of the feed is taken in as known.
+    pub async fn run_feed(&self, call: Call, feed: &FeedId, now: Option<Millis>) -> Result<Reply, Fault> {
+        let reply = self.ask_feed(call, feed, now).await;
+        reply.inspect_err(|fault| self.damaged.met(feed, fault))
+    }
+
+    async fn ask_feed(&self, mut call: Call, feed: &FeedId, now: Option<Millis>) -> Result<Reply, Fault> {
+        let known = self.known.get(feed);
+        call.arg("candidate epoch", epoch_after(known.as_ref())).end_with_life("candidate epoch");
+        call.arg("default policy", &self.defaults).arg("idle ttl", self.options.feed_idle_ttl_ms);
+        self.ask(call, feed, known, now).await
+    }
+
+    /// Tells a script's call what the caller's process knows of the feed.
+    async fn ask(
+        &self,
+        mut call: Call,
+        feed: &FeedId,
+        known: Option<Mark>,
+        now: Option<Millis>,
+    ) -> Result<Reply, Fault> {
+        call.arg("now", self.time(now));
+        match &known {
+            Some(Mark { at, tag }) => {
+                call.arg("known epoch", &at.epoch).arg("known seq", at.seq).arg("known tag", tag)
+            }
+            None => call.arg("known epoch", "").arg("known seq", "").arg("known tag", ""),
+        };
+        self.send(call, feed, known).await
+    }
+
+    /// Makes the call, and takes in what its reply says of the feed.
+    async fn send(&self, mut call: Call, feed: &FeedId, known: Option<Mark>) -> Result<Reply, Fault> {
+        call.arg("tag", random()).arg("live channel", self.keys.live(feed));
+        let mut texts: Vec<String> = self.run(&call).await?;
+        if texts.first().is_none_or(|head| head.is_empty()) {
+            return Ok(Reply { mark: None, texts, unread: 0, vanished: 0, dozed: None });
+        }
+        let rest = texts.split_off(1);
+        let wire::Header { mark, now, unread, vanished, dozed } = wire::read_header(&texts[0])?;
+        self.known.replied(feed, known.as_ref(), mark.clone());
+        Ok(Reply { mark: Some((mark, now)), texts: rest, unread, vanished, dozed: dozed.map(str::to_owned) })
+    }
+
+    /// A call of a script whose time is the first of its arguments.
+    pub fn timed(&self, script: &'static Script, now: Option<Millis>) -> Call {
+        let mut call = Call::of(script);
+        call.arg("now", self.time(now));
+        call
+    }
+
+    /// Runs a script where its keys are.
+    pub async fn run<T: FromRedisValue>(&self, call: &Call) -> Result<T, Fault> {
+        self.run_within(call, self.options.call_timeout).await
+    }
+
+    /// [`Runner::run`], within this time.
+    pub async fn run_within<T: FromRedisValue>(&self, call: &Call, within: Duration) -> Result<T, Fault> {
+        let value = self.place.script(call, within).await?;
+        redis::from_redis_value(value).map_err(|_| Garbled("a reply").into())
+    }
+
+    /// Runs one command about this key.
+    pub async fn get<T: FromRedisValue>(&self, key: &str, command: &Cmd) -> Result<T, Fault> {
+        let value = self.place.command(key, command, self.options.call_timeout).await?;
+        redis::from_redis_value(value).map_err(|_| Garbled("a reply").into())
+    }
+
+    /// The store's clock, at the server that has this key.
+    pub async fn store_time(&self, key: &str, now: Millis) -> Result<Millis, Fault> {
+        if let Some(now) = self.clock(Some(now)) {
+            return Ok(now);
+        }
+        let (seconds, micros): (i64, i64) = self.get(key, &redis::cmd("TIME")).await?;
+        Ok(Millis(seconds * 1_000 + micros / 1_000))
+    }
+
+    /// The policy of a feed with these overrides; an empty text is none.
+    pub fn with_overrides(&self, text: &str) -> Result<Policy, Garbled> {
+        if text.is_empty() {
+            return Ok(self.options.defaults.clone());
+        }
+        Ok(self.options.defaults.with(&wire::read_overrides(text)?))
+    }
+}
+
+/// A number in an answer.
+pub(super) fn number<T: std::str::FromStr>(bytes: Option<&Vec<u8>>) -> Option<T> {
+    std::str::from_utf8(bytes?).ok()?.parse().ok()
+}
+
+/// A number in an answer that must be one.
+pub(super) fn needed<T: std::str::FromStr>(bytes: Option<&Vec<u8>>) -> Result<T, Garbled> {
+    number(bytes).ok_or(Garbled("a reply"))
+}

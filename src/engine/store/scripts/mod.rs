@@ -1,0 +1,301 @@
+//! The Lua scripts and what each is called with. `lua/*.lua` are the texts; a test compares their
+//! headers with [`ALL`].
+
+use std::sync::{Arc, LazyLock};
+
+mod call;
+mod header;
+
+pub(in crate::engine) use call::Call;
+pub use header::{Header, Use};
+
+/// One script: its text, and what it is called with.
+pub struct Script {
+    /// The name of its file without `.lua`.
+    pub name: &'static str,
+    /// What stands in front of its own text; some of [`PARTS`], in their order.
+    pub parts: &'static [Part],
+    /// Its own file.
+    pub text: &'static str,
+    /// What stands behind its own text; some of [`PARTS`].
+    pub ends: &'static [Part],
+    /// Whether its answer promises something: then replicas must have what it wrote, where the operator wants that.
+    pub promises: bool,
+    header: LazyLock<Header>,
+    whole: LazyLock<Arc<str>>,
+    code: LazyLock<redis::Script>,
+}
+
+/// A text that stands in front of several scripts.
+pub struct Part {
+    /// The name of its file without `.lua`.
+    pub name: &'static str,
+    /// The file.
+    pub text: &'static str,
+}
+
+/// What stands in front of every feed script.
+pub const COMMON: Part = Part { name: "feed_common", text: include_str!("../../../../lua/feed_common.lua") };
+
+/// How ledgers are stored: for scripts that append to them, and for those of their readers.
+pub const LEDGER: Part = Part { name: "ledger", text: include_str!("../../../../lua/ledger.lua") };
+
+/// What stands in front of scripts of ledgers' readers, behind [`LEDGER`].
+pub const REPORT: Part =
+    Part { name: "report_common", text: include_str!("../../../../lua/report_common.lua") };
+
+/// What stands in front of scripts that append to the feed's ledger: KEYS 8 to 10, ARGV 10 to 12.
+pub const APPEND: Part = Part { name: "feed_ledger", text: include_str!("../../../../lua/feed_ledger.lua") };
+
+/// What stands in front of scripts that take gifts.
+pub const GIFTS: Part = Part { name: "feed_gifts", text: include_str!("../../../../lua/feed_gifts.lua") };
+
+/// What stands in front of scripts whose KEYS 6 and 7 are the feed's due queue.
+pub const DUE: Part = Part { name: "feed_due", text: include_str!("../../../../lua/feed_due.lua") };
+
+/// How scripts end that take gifts and whose due queue may change: behind [`DUE`].
+pub const FINISH: Part = Part { name: "feed_finish", text: include_str!("../../../../lua/feed_finish.lua") };
+
+/// The part of publishing that is all of it most of the time.
+pub const NOW: Part =
+    Part { name: "feed_publish_now", text: include_str!("../../../../lua/feed_publish_now.lua") };
+
+/// Sums that count beyond what a float can tell apart: for scripts that count.
+pub const SUMS: Part = Part { name: "feed_sums", text: include_str!("../../../../lua/feed_sums.lua") };
+
+/// How what is counted is stored, in front of the script that adds it up.
+pub const TALLY_STATE: Part =
+    Part { name: "feed_tally_state", text: include_str!("../../../../lua/feed_tally_state.lua") };
+
+/// Who gave how much, behind [`TALLY_STATE`].
+pub const TALLY_GIFTERS: Part =
+    Part { name: "feed_tally_gifters", text: include_str!("../../../../lua/feed_tally_gifters.lua") };
+
+/// Who leads, behind [`TALLY_GIFTERS`].
+pub const TALLY_RANKS: Part =
+    Part { name: "feed_tally_ranks", text: include_str!("../../../../lua/feed_tally_ranks.lua") };
+
+/// How what came is added up, behind [`TALLY_RANKS`].
+pub const TALLY_FOLD: Part =
+    Part { name: "feed_tally_fold", text: include_str!("../../../../lua/feed_tally_fold.lua") };
+
+/// How gifts count, behind [`SUMS`] in front of scripts that take them, sell or take back, in feeds that count something.
+pub const COUNT: Part = Part { name: "feed_count", text: include_str!("../../../../lua/feed_count.lua") };
+
+/// Review and blocks: what stands behind [`DUE`] in front of scripts that judge gifts.
+pub const GUARD: Part = Part { name: "feed_guard", text: include_str!("../../../../lua/feed_guard.lua") };
+
+/// How publishing ends when not all gifts are simply for now.
+pub const LATER: Part =
+    Part { name: "feed_publish_later", text: include_str!("../../../../lua/feed_publish_later.lua") };
+
+/// Every part there is.
+pub const PARTS: [Part; 17] = [
+    COMMON,
+    LEDGER,
+    REPORT,
+    APPEND,
+    SUMS,
+    COUNT,
+    TALLY_STATE,
+    TALLY_GIFTERS,
+    TALLY_RANKS,
+    TALLY_FOLD,
+    GIFTS,
+    NOW,
+    DUE,
+    FINISH,
+    GUARD,
+    LATER,
+    DROPS,
+];
+
+/// Runs what stands behind it, up to [`END`], only in feeds that count something: nobody else pays for it.
+const IF_COUNTED: Part =
+    Part { name: "", text: "if strings[9] or match(ARGV[7], ' (%S+) %S+ %S+$') ~= 'off' then" };
+
+/// Where [`IF_COUNTED`] ends.
+const END: Part = Part { name: "", text: "end" };
+
+/// Runs what stands behind it, up to [`END_GUARDED`], only where gifts are looked at (`guards` of `feed_publish_now`).
+const IF_GUARDED: Part = Part { name: "", text: "local judge_gift, commit_reviews\nif guards then" };
+
+/// Where [`IF_GUARDED`] ends: what is needed of it behind.
+const END_GUARDED: Part = Part { name: "", text: "judge_gift, commit_reviews = judge, guard_commit\nend" };
+
+/// What stands in front of the scripts of drops.
+pub const DROPS: Part = Part { name: "feed_drops", text: include_str!("../../../../lua/feed_drops.lua") };
+
+impl Script {
+    /// What Redis runs.
+    pub fn source(&self) -> String {
+        let mut source = String::new();
+        for part in self.parts {
+            source.push_str(part.text);
+            source.push('\n');
+        }
+        source.push_str(self.text);
+        for part in self.ends {
+            source.push('\n');
+            source.push_str(part.text);
+        }
+        source
+    }
+
+    /// [`Script::source`], made once.
+    pub(super) fn whole(&self) -> Arc<str> {
+        self.whole.clone()
+    }
+
+    /// The SHA-1 by which Redis knows it, in hex.
+    pub(super) fn sha(&self) -> &str {
+        self.code.get_hash()
+    }
+
+    /// What it is called with. A header that cannot be read is one that no test has passed.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+}
+
+macro_rules! script {
+    ($name:ident, $file:literal, [$($part:ident),*], $promises:literal) => {
+        script!($name, $file, [$($part),*], $promises, []);
+    };
+    ($name:ident, $file:literal, [$($part:ident),*], $promises:literal, [$($end:ident),*]) => {
+        /// The script of this name in `lua/`.
+        pub static $name: Script = Script {
+            name: $file,
+            parts: &[$($part),*],
+            text: include_str!(concat!("../../../../lua/", $file, ".lua")),
+            ends: &[$($end),*],
+            promises: $promises,
+            header: LazyLock::new(|| Header::read($name.text).unwrap_or_default()),
+            whole: LazyLock::new(|| $name.source().into()),
+            code: LazyLock::new(|| redis::Script::new(&$name.source())),
+        };
+    };
+}
+
+script!(
+    PUBLISH,
+    "feed_publish",
+    [],
+    true,
+    [
+        COMMON,
+        LEDGER,
+        APPEND,
+        IF_COUNTED,
+        SUMS,
+        COUNT,
+        END,
+        GIFTS,
+        NOW,
+        DUE,
+        FINISH,
+        IF_GUARDED,
+        GUARD,
+        END_GUARDED,
+        LATER
+    ]
+);
+script!(
+    SHOW,
+    "feed_show",
+    [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, GIFTS, DUE, FINISH, GUARD],
+    false
+);
+script!(
+    REVIEW,
+    "feed_review",
+    [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, GIFTS, DUE, FINISH, GUARD],
+    true
+);
+script!(BLOCK_CHANGE, "block_change", [], true);
+script!(WALK_TURN, "walk_turn", [], true);
+script!(
+    TALLY,
+    "feed_tally",
+    [COMMON, LEDGER, APPEND, SUMS, TALLY_STATE, TALLY_GIFTERS, TALLY_RANKS, TALLY_FOLD],
+    true
+);
+script!(UNSCHEDULE, "feed_unschedule", [COMMON, DUE], true);
+script!(RETRACT, "feed_retract", [COMMON, LEDGER, APPEND, SUMS, COUNT], true);
+script!(RETRACT_USER, "feed_retract_user", [COMMON, LEDGER, APPEND, SUMS, COUNT], true);
+script!(RETRACT_GIFT, "feed_retract_gift", [COMMON, LEDGER, APPEND, SUMS, COUNT, DUE], true);
+script!(CONTROL, "feed_control", [COMMON], true);
+script!(POLICY, "feed_policy", [COMMON], true);
+script!(SNAPSHOT, "feed_snapshot", [COMMON], false);
+script!(CHANGES, "feed_changes", [COMMON], false);
+script!(DROP_DEFINE, "feed_drop_define", [COMMON, LEDGER, APPEND, DROPS], true);
+script!(DROP_TICK, "feed_drop_tick", [COMMON, LEDGER, APPEND, DROPS], false);
+script!(DROP_CLAIM, "feed_drop_claim", [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, DROPS], true);
+script!(DROP_END, "feed_drop_end", [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, DROPS], true);
+script!(HOLDS, "feed_holds", [COMMON], false);
+script!(DUE_ENTRIES, "due_entries", [], false);
+script!(DUE_ASIDE, "due_aside", [], false);
+script!(DUE_REGISTER, "due_register", [], true);
+script!(DUE_TURNS, "due_turns", [], false);
+script!(REPORT_TAKE, "report_take", [LEDGER, REPORT], false);
+script!(REPORT_SETTLE, "report_settle", [LEDGER, REPORT], true);
+script!(REPORT_VIEW, "report_view", [LEDGER, REPORT], false);
+script!(REPORT_FORGET, "report_forget", [LEDGER, REPORT], true);
+script!(REPORT_REPLAY, "report_replay", [LEDGER, REPORT], true);
+script!(REPORT_HOOK, "report_hook", [LEDGER, REPORT], true);
+script!(REPORT_ATTACH, "report_attach", [LEDGER, REPORT], false);
+script!(REPORT_JOB, "report_job", [LEDGER, REPORT], false);
+script!(HOOKS_SWAP, "hooks_swap", [], true);
+script!(HOOKS_COPY, "hooks_copy", [], false);
+
+script!(SOURCE_SWAP, "source_swap", [], true);
+script!(SOURCE_NOTE, "source_note", [], false);
+script!(SOURCE_REFUND, "source_refund", [], true);
+
+script!(VIEWERS_REVOKE, "viewers_revoke", [], true);
+script!(VIEWERS_REVOKED, "viewers_revoked", [], false);
+
+script!(REQUEST_CLAIM, "request_claim", [], true);
+
+/// Every script there is.
+pub static ALL: [&Script; 39] = [
+    &TALLY,
+    &PUBLISH,
+    &SHOW,
+    &REVIEW,
+    &BLOCK_CHANGE,
+    &WALK_TURN,
+    &UNSCHEDULE,
+    &RETRACT,
+    &RETRACT_USER,
+    &RETRACT_GIFT,
+    &CONTROL,
+    &POLICY,
+    &SNAPSHOT,
+    &CHANGES,
+    &DROP_DEFINE,
+    &DROP_TICK,
+    &DROP_CLAIM,
+    &DROP_END,
+    &HOLDS,
+    &DUE_ENTRIES,
+    &DUE_ASIDE,
+    &DUE_REGISTER,
+    &DUE_TURNS,
+    &REPORT_TAKE,
+    &REPORT_SETTLE,
+    &REPORT_VIEW,
+    &REPORT_FORGET,
+    &REPORT_REPLAY,
+    &REPORT_HOOK,
+    &REPORT_ATTACH,
+    &REPORT_JOB,
+    &HOOKS_SWAP,
+    &HOOKS_COPY,
+    &SOURCE_SWAP,
+    &SOURCE_NOTE,
+    &SOURCE_REFUND,
+    &VIEWERS_REVOKE,
+    &VIEWERS_REVOKED,
+    &REQUEST_CLAIM,
+];

@@ -1,0 +1,96 @@
+//! Sources and refunds, in the feed's slot: whoever has a path has the feed's name, and so the slot.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::faults::Fault;
+use super::runner::Runner;
+use super::scripts::{self, Call};
+use super::wire::Garbled;
+use crate::domain::{FeedId, GiftId, Millis, Source, SourceId, SourceNote, SourceTally};
+use crate::engine::{Kept, REFUNDS_MAX, SOURCES_MAX, Swapped};
+
+/// See the module.
+pub(super) struct Sources {
+    pub runner: Arc<Runner>,
+}
+
+impl Sources {
+    pub async fn is_refunded(&self, feed: &FeedId, gift: &GiftId) -> Result<bool, Fault> {
+        let refunds = self.runner.keys.refunds(feed);
+        let mut score = redis::cmd("ZSCORE");
+        score.arg(&refunds).arg(gift.as_str());
+        let at: Option<f64> = self.runner.get(&refunds, &score).await?;
+        Ok(at.is_some())
+    }
+
+    pub async fn sources(&self, feed: &FeedId) -> Result<Vec<Kept>, Fault> {
+        let [sources, came] = self.runner.keys.sources(feed);
+        let texts: HashMap<String, String> =
+            self.runner.get(&sources, redis::cmd("HGETALL").arg(&sources)).await?;
+        if texts.is_empty() {
+            return Ok(vec![]);
+        }
+        let came: HashMap<String, String> = self.runner.get(&came, redis::cmd("HGETALL").arg(&came)).await?;
+        let read = |(name, text): (&String, &String)| {
+            let source = text.split_once(' ').and_then(|(_, json)| serde_json::from_str::<Source>(json).ok());
+            let source = source.ok_or(Garbled("a source"))?;
+            let own = came.iter().filter_map(|(field, value)| match field.split_once('/') {
+                Some((whose, what)) if whose == name => Some((what, value.as_str())),
+                _ => None,
+            });
+            let id: SourceId = name.parse().map_err(|_| Garbled("a source's name"))?;
+            Ok((id, source, SourceTally::of_fields(own)))
+        };
+        let mut all = texts.iter().map(read).collect::<Result<Vec<Kept>, Garbled>>()?;
+        all.sort_by(|(a, ..), (b, ..)| a.cmp(b));
+        Ok(all)
+    }
+
+    pub async fn swap_source(
+        &self,
+        feed: &FeedId,
+        name: &SourceId,
+        was: Option<u64>,
+        to: Option<&Source>,
+    ) -> Result<Swapped, Fault> {
+        let was = was.map(|version| version.to_string()).unwrap_or_default();
+        let text = to.map(|to| Ok(format!("{} {}", to.version, serde_json::to_string(to)?)));
+        let text = text.transpose().map_err(|_: serde_json::Error| Garbled("a source"))?.unwrap_or_default();
+        let [sources, came] = self.runner.keys.sources(feed);
+        let mut call = Call::of(&scripts::SOURCE_SWAP);
+        call.keys([("sources", sources), ("came", came)]).arg("name", name.as_str()).arg("was", was);
+        call.arg("to", text).arg("sources at most", SOURCES_MAX);
+        let reply: Vec<u8> = self.runner.run(&call).await?;
+        match reply.as_slice() {
+            b"done" => Ok(Swapped::Done),
+            b"stale" => Ok(Swapped::Stale),
+            b"full" => Ok(Swapped::Full),
+            _ => Err(Garbled("a reply").into()),
+        }
+    }
+
+    pub async fn note_delivery(
+        &self,
+        feed: &FeedId,
+        name: &SourceId,
+        note: &SourceNote,
+        now: Millis,
+    ) -> Result<(), Fault> {
+        let [sources, came] = self.runner.keys.sources(feed);
+        let mut call = Call::of(&scripts::SOURCE_NOTE);
+        call.keys([("sources", sources), ("came", came)]).arg("name", name.as_str());
+        call.arg("outcome", note.outcome.as_str()).arg("when", now.0);
+        call.arg("error", note.error.as_deref().unwrap_or(""));
+        let _: u64 = self.runner.run(&call).await?;
+        Ok(())
+    }
+
+    pub async fn note_refund(&self, feed: &FeedId, gift: &GiftId, now: Millis) -> Result<(), Fault> {
+        let mut call = Call::of(&scripts::SOURCE_REFUND);
+        call.key("refunds", self.runner.keys.refunds(feed)).arg("gift", gift.as_str());
+        call.arg("when", now.0).arg("refunds at most", REFUNDS_MAX);
+        let _: u64 = self.runner.run(&call).await?;
+        Ok(())
+    }
+}

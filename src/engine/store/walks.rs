@@ -1,0 +1,197 @@
+//! Taking a user's rows back in all feeds (`lua/walk_turn.lua`). Nobody keeps a list of all feeds, so the keys of every
+//! shard are walked through, some at a time. How far that is stands in the store after every step: a walk whose node dies
+//! goes on at another when the lease is over.
+//!
+//! A place in a server's keys means nothing to another process, and slots that move take keys along. So a place is kept
+//! with the process that gave it, and a shard begins anew when that is another one; all begin anew when slots have
+//! other owners. To take rows back twice does nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::faults::{Fault, FaultKind};
+use super::feeds::Feeds;
+use super::place::Shards;
+use super::runner::Runner;
+use super::scripts;
+use super::wire::Garbled;
+use crate::domain::{FeedId, Millis};
+use crate::engine::Walk;
+
+/// How long a node has the turn after each step.
+const LEASE_MS: u64 = 15_000;
+
+/// A walk goes on so long after its begin: by then every node knows that the user is blocked.
+const REST_MS: u64 = 1_500;
+
+/// Keys that one step looks at in each shard, about: some hundred microseconds of its time.
+const KEYS: u32 = 512;
+
+/// See the module.
+pub(super) struct Walks {
+    pub runner: Arc<Runner>,
+    pub feeds: Arc<Feeds>,
+}
+
+/// How far a walk is in one shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    /// At this cursor of this process.
+    At(u64, String),
+    /// It is through.
+    Done,
+}
+
+impl Place {
+    fn read(word: &str) -> Option<Place> {
+        if word == "." {
+            return Some(Place::Done);
+        }
+        let (cursor, process) = word.split_once('@')?;
+        Some(Place::At(cursor.parse().ok()?, process.to_owned()))
+    }
+
+    fn word(&self) -> String {
+        match self {
+            Place::At(cursor, process) => format!("{cursor}@{process}"),
+            Place::Done => ".".to_owned(),
+        }
+    }
+}
+
+/// The places of a walk, as they are stored behind its begin: `LAYOUT`, and a word for each shard.
+fn places(text: &str, layout: &str, shards: usize) -> Vec<Place> {
+    let mut words = text.split(' ');
+    let known: Option<Vec<Place>> =
+        (words.next() == Some(layout)).then(|| words.map(Place::read).collect()).flatten();
+    // Of another layout, or not begun yet.
+    known.filter(|known| known.len() == shards).unwrap_or_else(|| vec![Place::At(0, String::new()); shards])
+}
+
+impl Walks {
+    /// See [`crate::engine::BeginWalk`].
+    pub async fn begin(&self, user: &str, now: Millis) -> Result<(), Fault> {
+        self.turn("", (user, "", "-"), now).await.map(drop)
+    }
+
+    /// Gives a walk up.
+    pub async fn end(&self, user: &str, now: Millis) -> Result<(), Fault> {
+        self.turn("", (user, "", ""), now).await.map(drop)
+    }
+
+    /// See [`crate::engine::ContinueWalk`].
+    pub async fn walk_on(&self, node: &str, now: Millis) -> Result<Walk, Fault> {
+        let walks = self.runner.keys.walks();
+        let any: u64 = self.runner.get(&walks, redis::cmd("EXISTS").arg(&walks)).await?;
+        if any == 0 {
+            return Ok(Walk::default());
+        }
+        let Some((user, text)) = self.turn(node, ("", "", ""), now).await? else {
+            return Ok(Walk::default());
+        };
+        let places_text = text.split_once(' ').ok_or(Garbled("a walk"))?.1;
+        let shards = self.runner.place.shards();
+        if shards.count() == 0 {
+            return Err(Fault::stay("no shard of Redis is known"));
+        }
+        let layout = shards.layout();
+        let mut places = places(places_text, &layout, shards.count());
+        let (mut walk, mut failed) = (Walk { user: Some(user.clone()), ..Walk::default() }, None);
+        for (at, place) in places.iter_mut().enumerate() {
+            if *place == Place::Done {
+                continue;
+            }
+            // A shard that is away is walked through later, and holds up no other.
+            match self.step(&shards, at, place, &user, now).await {
+                Ok((next, feeds, rows)) => {
+                    *place = next;
+                    walk.feeds += feeds;
+                    walk.rows += rows;
+                }
+                Err(fault) => failed = Some(fault),
+            }
+        }
+        let is_over = places.iter().all(|place| *place == Place::Done);
+        let words: Vec<String> = std::iter::once(layout).chain(places.iter().map(Place::word)).collect();
+        let after = if is_over { String::new() } else { words.join(" ") };
+        self.turn("", (&user, &text, &after), now).await?;
+        walk.is_over = is_over;
+        match failed {
+            Some(fault) if walk.feeds == 0 => Err(fault),
+            _ => Ok(walk),
+        }
+    }
+
+    /// Looks at some keys of a shard, and takes the user's rows back in the feeds among them: where it is then, and how
+    /// many feeds and rows there were.
+    async fn step(
+        &self,
+        shards: &Shards,
+        at: usize,
+        place: &Place,
+        user: &str,
+        now: Millis,
+    ) -> Result<(Place, u64, u64), Fault> {
+        let Place::At(cursor, process) = place else { return Ok((Place::Done, 0, 0)) };
+        let keys = &self.runner.keys;
+        let (pattern, within) = (keys.rows_of_any(), self.runner.options.call_timeout);
+        let scanned = shards.scan(at, *cursor, (&pattern, KEYS), within).await?.ok_or(Garbled("keys"))?;
+        let (next, found, server) = (scanned.cursor, scanned.keys, scanned.process);
+        if *cursor != 0 && server != *process {
+            // Another process, to which the cursor means nothing: from the start.
+            return Ok((Place::At(0, server), 0, 0));
+        }
+        let (mut feeds, mut rows) = (0, 0);
+        for feed in found.iter().filter_map(|key| keys.feed_of_rows(key)) {
+            feeds += 1;
+            rows += self.take_back(&feed, user, now).await?;
+        }
+        let next = if next == 0 { Place::Done } else { Place::At(next, server) };
+        Ok((next, feeds, rows))
+    }
+
+    /// A feed that is damaged is left as it is.
+    async fn take_back(&self, feed: &FeedId, user: &str, now: Millis) -> Result<u64, Fault> {
+        match self.feeds.retract_user(feed, user, now).await {
+            Err(fault) if matches!(fault.kind, FaultKind::Data) => {
+                tracing::warn!(%feed, why = fault.why, "rows of a blocked user could not be taken back");
+                Ok(0)
+            }
+            rows => rows,
+        }
+    }
+
+    /// Makes the call; `change` is a user, and what is known of the walk before and after.
+    async fn turn(
+        &self,
+        node: &str,
+        (user, before, after): (&str, &str, &str),
+        now: Millis,
+    ) -> Result<Option<(String, String)>, Fault> {
+        let mut call = self.runner.timed(&scripts::WALK_TURN, Some(now));
+        call.key("walks", self.runner.keys.walks()).arg("node", node);
+        call.arg("lease", LEASE_MS).arg("rest", REST_MS);
+        call.arg("user", user).arg("before", before).arg("after", after);
+        let said: Vec<String> = self.runner.run_within(&call, Duration::from_secs(2)).await?;
+        match &said[..] {
+            [user, text] => Ok(Some((user.clone(), text.clone()))),
+            _ => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_another_layout_or_of_none_begin_anew() {
+        let begin = Place::At(0, String::new());
+        assert_eq!(places("-", "a1", 2), [begin.clone(), begin.clone()]);
+        let known = [Place::Done, Place::At(77, "f00".to_owned())];
+        let text = format!("a1 {} {}", known[0].word(), known[1].word());
+        assert_eq!(places(&text, "a1", 2), known);
+        assert_eq!(places(&text, "a2", 2), [begin.clone(), begin.clone()], "slots have other owners");
+        assert_eq!(places(&text, "a1", 3), [begin.clone(), begin.clone(), begin]);
+    }
+}

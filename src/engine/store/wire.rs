@@ -1,0 +1,365 @@
+//! What goes to the scripts and what comes back, as texts: lines of fields, numbers in decimal.
+//! `lua/feed_common.lua` says how rows and changes are laid out.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use super::faults::Fault;
+use super::known::Mark;
+use crate::domain::answer::{GiftFate, Remembered};
+use crate::domain::{
+    Answer, Change, Controls, Decision, Dedup, DropId, DropView, Epoch, Fingerprint, Gift, GiftId, Millis,
+    Outcome, Person, Policy, PolicyPatch, Position, ReviewDefault, ReviewMode, Row, Scheduled, Show, Status,
+    TellPresence, Visibility, row,
+};
+use crate::engine::EngineError;
+use crate::engine::record::{Records, push_body};
+
+/// A text that our scripts would not have written.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Garbled(pub &'static str);
+
+impl From<Garbled> for Fault {
+    fn from(Garbled(what): Garbled) -> Self {
+        Fault::data(format!(
+            "Redis holds {what} that Tipcast did not write; restore the feed's keys, or remove them, and give Tipcast \
+             a database or a key prefix of its own"
+        ))
+    }
+}
+
+impl From<Garbled> for EngineError {
+    fn from(garbled: Garbled) -> Self {
+        Fault::from(garbled).into()
+    }
+}
+
+type Read<T> = Result<T, Garbled>;
+
+fn parse<T: FromStr>(text: &str, what: &'static str) -> Read<T> {
+    text.parse().map_err(|_| Garbled(what))
+}
+
+/// How a script's answer begins.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Header<'a> {
+    /// Where the feed stands.
+    pub mark: Mark,
+    /// The time that the script went by.
+    pub now: Millis,
+    /// How many entries of its ledger were cut that some reader was not done with.
+    pub unread: u64,
+    /// How many such entries were gone with the list.
+    pub vanished: u64,
+    /// Webhooks that dozed and now have something to send.
+    pub dozed: Option<&'a str>,
+}
+
+/// "EPOCH SEQ TAG NOW"; and behind it, where there is something to tell, " UNREAD" or " UNREAD,VANISHED", and behind
+/// that " DOZED".
+pub(super) fn read_header(text: &str) -> Read<Header<'_>> {
+    let mut parts = text.split(' ');
+    let mut part = || parts.next().ok_or(Garbled("a header"));
+    let at = Position { epoch: parse(part()?, "an epoch")?, seq: parse(part()?, "a seq")? };
+    let (tag, now) = (parse(part()?, "a tag")?, Millis(parse(part()?, "a time")?));
+    let gone = parts.next().unwrap_or("0");
+    let (unread, vanished) = gone.split_once(',').unwrap_or((gone, "0"));
+    let (unread, vanished) = (parse(unread, "a count")?, parse(vanished, "a count")?);
+    Ok(Header { mark: Mark { at, tag }, now, unread, vanished, dozed: parts.next() })
+}
+
+/// The `meta` string of a feed, as far as heads need it.
+pub(super) fn read_meta(text: &str) -> Read<Mark> {
+    let mut parts = text.split(' ');
+    let mut part = || parts.next().ok_or(Garbled("a feed's meta"));
+    let at = Position { epoch: parse(part()?, "an epoch")?, seq: parse(part()?, "a seq")? };
+    Ok(Mark { at, tag: parse(part()?, "a tag")? })
+}
+
+/// What overlays were told to do, as `control` holds it.
+pub(super) fn controls(text: &str) -> Read<Controls> {
+    match text {
+        "" | "0 0" => Ok(Controls::default()),
+        "1 0" => Ok(Controls { paused: true, muted: false }),
+        "0 1" => Ok(Controls { paused: false, muted: true }),
+        "1 1" => Ok(Controls { paused: true, muted: true }),
+        _ => Err(Garbled("what overlays were told")),
+    }
+}
+
+/// A row as a script hands it out.
+pub(super) fn read_row(text: &str) -> Read<Arc<Row>> {
+    Records::new(text).row().map(Arc::new).ok_or(Garbled("a row"))
+}
+
+/// What watchers were told of a drop, as `shown` holds it.
+pub(super) fn told(text: &str) -> Read<(DropId, Arc<DropView>)> {
+    let view = view(text)?;
+    Ok((view.drop.clone(), view.into()))
+}
+
+/// A drop as scripts hand it out.
+pub(super) fn view(text: &str) -> Read<DropView> {
+    Records::new(text).drop().ok_or(Garbled("a drop"))
+}
+
+/// A change as `hist` holds it.
+pub(super) fn change(epoch: &Epoch, text: &str) -> Read<Change> {
+    Records::new(text).change(epoch).ok_or(Garbled("a change"))
+}
+
+/// What one call published.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    /// The feed got another life, or lost its list.
+    pub lost: bool,
+    /// In order.
+    pub changes: Vec<Change>,
+    /// The feed's policy is another now.
+    pub new_policy: bool,
+}
+
+/// "live|lost EPOCH N", the overrides or "=", N changes.
+pub(super) fn read_message(text: &str) -> Read<Message> {
+    const WHAT: Garbled = Garbled("a message");
+    let (head, rest) = text.split_once('\n').ok_or(WHAT)?;
+    let (overrides, rest) = rest.split_once('\n').ok_or(WHAT)?;
+    let [flag, epoch, count] = head.split(' ').collect::<Vec<_>>()[..] else {
+        return Err(WHAT);
+    };
+    let (epoch, count) = (parse(epoch, "an epoch")?, parse(count, "a count")?);
+    let new_policy = overrides != "=";
+    let mut records = Records::new(rest);
+    let changes: Option<Vec<_>> = (0..count).map(|_: usize| records.change(&epoch)).collect();
+    Ok(Message { lost: flag == "lost", changes: changes.ok_or(WHAT)?, new_policy })
+}
+
+/// A whole policy as the scripts read it.
+pub(super) fn policy(policy: &Policy) -> String {
+    let Policy { capacity, dedup, dedup_window_ms, row_ttl_ms, delay_ms, flush_ms, .. } = policy;
+    let Policy { idempotency_window_ms, history, visibility, presence, .. } = policy;
+    let Policy { review, review_timeout_ms, review_default, .. } = policy;
+    let (review, review_default) = (review.as_str(), review_default.as_str());
+    let (dedup, visibility, presence) = (dedup.as_str(), visibility.as_str(), presence.as_str());
+    let rules = policy.rules();
+    format!(
+        "{capacity} {dedup} {dedup_window_ms} {row_ttl_ms} {delay_ms} {flush_ms} {idempotency_window_ms} {history} \
+         {visibility} {presence} {review} {review_timeout_ms} {review_default} {rules}"
+    )
+}
+
+/// Overrides as the scripts read and keep them.
+pub(super) fn overrides(patch: &PolicyPatch) -> String {
+    let number = |n: Option<u64>| n.map_or("-".to_owned(), |n| n.to_string());
+    [
+        number(patch.capacity),
+        patch.dedup.map_or("-", Dedup::as_str).to_owned(),
+        number(patch.dedup_window_ms),
+        number(patch.row_ttl_ms),
+        number(patch.delay_ms),
+        number(patch.flush_ms),
+        number(patch.idempotency_window_ms),
+        number(patch.history),
+        patch.visibility.map_or("-", Visibility::as_str).to_owned(),
+        patch.presence.map_or("-", TellPresence::as_str).to_owned(),
+        patch.review.map_or("-", ReviewMode::as_str).to_owned(),
+        number(patch.review_timeout_ms),
+        patch.review_default.map_or("-", ReviewDefault::as_str).to_owned(),
+        patch.totals.map_or("-".to_owned(), |it| it.to_string()),
+        patch.time_zone.as_ref().map_or("-".to_owned(), |it| it.to_string()),
+        patch.points.as_ref().map_or("-".to_owned(), |it| it.to_string()),
+    ]
+    .join(" ")
+}
+
+/// See [`overrides`].
+pub(super) fn read_overrides(text: &str) -> Read<PolicyPatch> {
+    const WHAT: Garbled = Garbled("a policy");
+    let parts: Vec<&str> = text.split(' ').collect();
+    // Older texts end earlier.
+    let [capacity, dedup, window, ttl, delay, flush, idempotency, history, ref later @ ..] = parts[..] else {
+        return Err(WHAT);
+    };
+    if later.len() > 8 {
+        return Err(WHAT);
+    }
+    let word = |at: usize| later.get(at).copied().filter(|word| !matches!(*word, "-" | ""));
+    let number = |text: &str| match text {
+        "-" => Ok(None),
+        n => n.parse().map(Some).map_err(|_| WHAT),
+    };
+    Ok(PolicyPatch {
+        capacity: number(capacity)?,
+        dedup: match dedup {
+            "-" => None,
+            "combine" => Some(Dedup::Combine),
+            "drop" => Some(Dedup::Drop),
+            "off" => Some(Dedup::Off),
+            _ => return Err(WHAT),
+        },
+        dedup_window_ms: number(window)?,
+        row_ttl_ms: number(ttl)?,
+        delay_ms: number(delay)?,
+        flush_ms: number(flush)?,
+        idempotency_window_ms: number(idempotency)?,
+        history: number(history)?,
+        visibility: word(0).map(str::parse).transpose().map_err(|_| WHAT)?,
+        presence: word(1).map(|word| TellPresence::of(word).ok_or(WHAT)).transpose()?,
+        review: word(2).map(str::parse).transpose().map_err(|_| WHAT)?,
+        review_timeout_ms: word(3).map(str::parse).transpose().map_err(|_| WHAT)?,
+        review_default: word(4).map(str::parse).transpose().map_err(|_| WHAT)?,
+        totals: word(5).map(|word| word.parse().map_err(|_| WHAT)).transpose()?,
+        time_zone: word(6).map(|word| word.parse().map_err(|_| WHAT)).transpose()?,
+        points: word(7).map(|word| word.parse().map_err(|_| WHAT)).transpose()?,
+    })
+}
+
+/// A gift's ARGV, as `lua/feed_gifts.lua` lists them. `own` is what the script needs of it besides.
+pub(super) fn gift_args(gift: &Gift, extra: String, gifter: &str, own: &str) -> [(&'static str, String); 4] {
+    let combo = row::combo_key(gift);
+    let mut head = gift.fingerprint.to_string();
+    if gift.show != Show::ByPolicy || combo.is_some() {
+        head.push(' ');
+        match gift.show {
+            Show::ByPolicy => {}
+            Show::After(0) => head.push('-'),
+            Show::After(ms) => head.push_str(&format!("+{ms}")),
+            Show::At(at) => head.push_str(&at.0.to_string()),
+        }
+        head.push(' ');
+        head.push_str(combo.as_deref().unwrap_or_default());
+    }
+    let rest = format!("{} {gifter}{own}", gifter.len());
+    [("head", head), ("body", gift_body(gift)), ("extra", extra), ("rest", rest)]
+}
+
+/// What follows in the gift's row behind the row's own lines.
+pub(super) fn gift_body(gift: &Gift) -> String {
+    let mut body = String::with_capacity(256);
+    push_body(&mut body, gift, &row::combo_key(gift).unwrap_or_default());
+    body
+}
+
+/// [`gifter`], of a gift whose giver is not ranked for it.
+pub(super) fn unranked(user: &Person) -> String {
+    format!("- {}", user.id)
+}
+
+/// Who gave, as scripts that count get it.
+pub(super) fn gifter(user: &Person) -> String {
+    format!("{} {}", if user.anonymous { '-' } else { 'r' }, user.id)
+}
+
+/// What `feed_publish` says about one gift.
+pub(super) fn outcome(text: &str, id: &GiftId, fingerprint: Fingerprint) -> Read<Outcome> {
+    let kind = text.get(..1).ok_or(Garbled("an outcome"))?;
+    let rest = &text[1..];
+    if kind == "F" {
+        return Ok(Outcome::TooManyInReview { id: id.clone(), retry_in_ms: parse(rest, "a time")? });
+    }
+    if kind == "f" {
+        return Ok(Outcome::TooManyScheduled { id: id.clone(), retry_in_ms: parse(rest, "a time")? });
+    }
+    let known = remembered(rest, id)?;
+    match (kind, known.fate) {
+        ("n", GiftFate::Taken(answer)) => Ok(Outcome::New(answer)),
+        ("n", GiftFate::Waits(it)) => Ok(Outcome::Scheduled(it)),
+        ("n", GiftFate::InReview { id, .. }) => Ok(Outcome::InReview(id)),
+        ("d", fate) => Ok(Remembered { fate, ..known }.again(fingerprint)),
+        _ => Err(Garbled("an outcome")),
+    }
+}
+
+/// What `feed_show` says about one gift: the answer, or none when it was not, or no longer, due.
+pub(super) fn shown(text: &str, id: &GiftId) -> Read<Option<Answer>> {
+    if text == "x" {
+        return Ok(None);
+    }
+    match remembered(text.strip_prefix('n').unwrap_or_default(), id)?.fate {
+        GiftFate::Taken(answer) => Ok(Some(answer)),
+        _ => Err(Garbled("an outcome")),
+    }
+}
+
+/// What is remembered of an id at `now`; an empty text is nothing.
+pub(super) fn still_remembered(text: &str, id: &GiftId, now: Millis) -> Read<Option<Remembered>> {
+    let Some((until, _)) = text.split_once(' ') else { return Ok(None) };
+    let until = Millis(parse(until, "a time")?);
+    let known = remembered(text, id)?;
+    let waits = matches!(known.fate, GiftFate::Waits(_) | GiftFate::InReview { .. });
+    Ok((waits || now < until).then_some(known))
+}
+
+/// What is remembered of an id: see `lua/feed_gifts.lua`.
+pub(super) fn remembered(text: &str, id: &GiftId) -> Read<Remembered> {
+    let mut parts = text.split(' ').skip(1);
+    let mut next = || parts.next().ok_or(Garbled("an outcome"));
+    let fingerprint = Fingerprint::from_hex(next()?).ok_or(Garbled("a fingerprint"))?;
+    let (status, epoch, seq, row, count) = (next()?, next()?, next()?, next()?, next()?);
+    let scheduled = || Ok(Scheduled { id: id.clone(), deliver_at: Millis(parse(row, "a time")?) });
+    let mut letters = status.chars();
+    let (status, decided) = (letters.next().unwrap_or_default(), letters.next());
+    let decided = decided.map(|letter| Decision::of(letter).ok_or(Garbled("a decision"))).transpose()?;
+    let status = match status {
+        'a' => Status::Accepted,
+        'm' => Status::Merged,
+        's' => Status::Suppressed,
+        'n' => Status::Denied,
+        'w' => {
+            return Ok(Remembered { fingerprint, fate: GiftFate::Waits(scheduled()?), decided });
+        }
+        'c' => {
+            return Ok(Remembered { fingerprint, fate: GiftFate::Cancelled(scheduled()?), decided });
+        }
+        'v' => {
+            let Scheduled { id, deliver_at: expires_at } = scheduled()?;
+            let fate = GiftFate::InReview { id, expires_at };
+            return Ok(Remembered { fingerprint, fate, decided });
+        }
+        _ => return Err(Garbled("a status")),
+    };
+    let at = Position { epoch: parse(epoch, "an epoch")?, seq: parse(seq, "a seq")? };
+    let count = match count {
+        "-" => None,
+        count => Some(parse(count, "a count")?),
+    };
+    let row = if row == "-" { None } else { Some(parse(row, "a row id")?) };
+    let answer = Answer { status, id: id.clone(), at, row, count };
+    Ok(Remembered { fingerprint, fate: GiftFate::Taken(answer), decided })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::Op;
+
+    #[test]
+    fn overrides_survive_being_written_and_read() {
+        let patch = PolicyPatch {
+            capacity: Some(3),
+            dedup: Some(Dedup::Off),
+            presence: Some(TellPresence::Count),
+            ..PolicyPatch::default()
+        };
+        assert_eq!(overrides(&patch), "3 off - - - - - - - count - - - - - -");
+        assert_eq!(read_overrides(&overrides(&patch)), Ok(patch));
+        assert!(read_overrides("1 2 3").is_err());
+        let private = PolicyPatch { visibility: Some(Visibility::Private), ..PolicyPatch::default() };
+        assert_eq!(overrides(&private), "- - - - - - - - private - - - - - - -");
+        assert_eq!(read_overrides("- - - - - - - - private"), Ok(private), "of an older version");
+        assert_eq!(read_overrides("- - - - - - - 5").unwrap().history, Some(5), "of an older version");
+        assert!(read_overrides("- - - - - - - - secret").is_err());
+    }
+
+    #[test]
+    fn a_message_is_read_line_by_line() {
+        let row = "e-1\n1\n1\n5\n5\n0\n2\n7 EUR\n\n\n1\n{\"id\":\"u\"}\n{\"id\":\"g\"}\n\"hi\"\n 3\n";
+        let text = format!("lost e 2\n=\n1 0 9 add\n{row}2 9 9 expired e-1\n");
+        let message = read_message(&text).unwrap();
+        assert!(message.lost && !message.new_policy && message.changes.len() == 2);
+        let Op::Add(row) = &message.changes[0].op else { panic!() };
+        assert_eq!((row.count, row.message.as_deref(), row.test), (2, Some("\"hi\""), true));
+        assert!(read_message("live e 1\n=\n1 0 9 add\nx").is_err());
+        assert!(read_message("live 0 0\n- - - - - - - 5\n").unwrap().new_policy);
+    }
+}
