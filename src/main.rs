@@ -39,10 +39,10 @@ struct Settings {
     /// Where to listen, such as 127.0.0.1:8080.
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
-    /// Use this Redis instead of the embedded engine, such as redis://127.0.0.1:6379.
+    /// Use this Redis instead of the embedded store, such as redis://127.0.0.1:6379.
     #[arg(long, value_name = "URL")]
     redis: Option<String>,
-    /// The folder of the embedded engine.
+    /// The folder of the embedded store.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<String>,
     /// Listen beyond loopback although nobody is asked who they are.
@@ -85,7 +85,7 @@ enum Command {
     /// Sources: tips that come from payment and streaming platforms.
     #[command(subcommand)]
     Source(SourceCommand),
-    /// What the embedded engine keeps: check it, copy it, bring a copy back.
+    /// What the embedded store keeps: check it, copy it, bring a copy back.
     Store {
         #[command(subcommand)]
         job: StoreCommand,
@@ -111,7 +111,7 @@ struct Place {
     /// A configuration file that names the folder.
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
-    /// The folder of the embedded engine.
+    /// The folder of the embedded store.
     #[arg(long, value_name = "DIR", global = true)]
     data_dir: Option<String>,
 }

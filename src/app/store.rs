@@ -1,4 +1,4 @@
-//! `tipcast store`: what an operator does with the files of the embedded engine.
+//! `tipcast store`: what an operator does with the files of the embedded store.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -239,7 +239,7 @@ impl Config {
             redis.url.split_once("://").map(|(scheme, _)| scheme.split('+').next().unwrap_or_default());
         if !redis.url.is_empty() && !matches!(scheme, Some("redis" | "rediss" | "unix")) {
             let told = "it must look like redis://127.0.0.1:6379, redis+cluster://a:6379,b:6379 or \
-                        redis+sentinel://a:26379,b:26379/PRIMARY, or be empty for the embedded engine";
+                        redis+sentinel://a:26379,b:26379/PRIMARY, or be empty for the embedded store";
             return Err(ConfigError(format!("[redis] url is not a Redis URL; {told}")));
         }
         if redis.client_cert.as_os_str().is_empty() != redis.client_key.as_os_str().is_empty() {

@@ -78,7 +78,7 @@ impl Folder {
 
     /// Makes the database's file for its owner alone: what SQLite makes beside it gets the same rights.
     pub(in crate::engine) fn make_private(&self) -> std::io::Result<()> {
-        for name in ["tipcast.db", "tipcast.db-wal", "tipcast.db-shm", "tipcast.journal", "tipcast.lock"] {
+        for name in ["tipcast.db", "tipcast.db-wal", "tipcast.db-shm", "tipcast.lock"] {
             close_off(&self.dir.join(name));
         }
         private(OpenOptions::new().create(true).append(true)).open(self.database()).map(drop)

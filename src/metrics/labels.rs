@@ -297,7 +297,7 @@ labels! {
 
     /// A thread or task that must live as long as the gateway.
     Part, "part" {
-        /// The thread that owns the embedded engine's file.
+        /// The thread that owns the embedded store's file.
         Writer = "writer",
         /// What keeps a connection for commands to Redis.
         RedisCommands = "redis_commands",
@@ -479,7 +479,7 @@ impl Part {
     /// Its name in a sentence.
     pub fn about(self) -> &'static str {
         match self {
-            Part::Writer => "the writer thread of the embedded engine",
+            Part::Writer => "the writer thread of the embedded store",
             Part::RedisCommands => "the keeper of a Redis connection",
             Part::RedisSubscriptions => "the keeper of Redis subscriptions",
             Part::Replica => "what follows a watched feed",

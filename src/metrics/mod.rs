@@ -36,7 +36,7 @@ const CALL_BUCKETS: [f64; 16] = [
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];
 
-/// From what an embedded engine takes to what a broken connection to the store takes.
+/// From what an embedded store takes to what a broken connection to the store takes.
 const WATCH_BUCKETS: [f64; 13] =
     [0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
@@ -103,11 +103,11 @@ pub struct Metrics {
     pub engine_calls: Per<Operation, Histogram>,
     /// Engine calls that failed.
     pub engine_failures: PerPair<Operation, Failure, Counter>,
-    /// Engine calls under way: waiting for the embedded writer, or for Redis.
+    /// Engine calls under way: waiting for the embedded store, or for Redis.
     pub engine_calls_in_flight: Gauge,
-    /// Gifts and other calls in one commit of the embedded engine.
+    /// Gifts and other calls in one commit of the embedded store.
     pub commit_size: Histogram,
-    /// How long a commit of the embedded engine took, the disk included.
+    /// How long a commit of the embedded store took, the disk included.
     pub commit_time: Histogram,
     /// Attempts to deliver to webhooks.
     pub webhook_deliveries: Per<DeliveryFate, Counter>,
@@ -348,18 +348,18 @@ impl Default for Metrics {
             engine_calls_in_flight: add(
                 to,
                 "tipcast_engine_calls_in_flight",
-                "Calls of the store under way: waiting for the embedded writer, or for Redis",
+                "Calls of the store under way: waiting for the embedded store, or for Redis",
             ),
             commit_size: histogram(
                 to,
                 "tipcast_commit_size",
-                "Gifts and other calls in one commit of the embedded engine",
+                "Gifts and other calls in one commit of the embedded store",
                 &GROUP_BUCKETS,
             ),
             commit_time: histogram(
                 to,
                 "tipcast_commit_seconds",
-                "How long a commit of the embedded engine took, the disk included",
+                "How long a commit of the embedded store took, the disk included",
                 &CALL_BUCKETS,
             ),
             redis_reconnects: counters(

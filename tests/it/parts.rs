@@ -99,7 +99,7 @@ async fn a_writer_that_dies_ends_the_process_with_a_message_and_nothing_acknowle
     faulty.inject("writer", "panic");
     let ended = tokio::task::block_in_place(|| faulty.gateway.wait());
     assert_eq!(ended.code(), Some(1));
-    faulty.wait_for_words("the writer thread of the embedded engine has ended");
+    faulty.wait_for_words("the writer thread of the embedded store has ended");
     let again = Process::on(&faulty._backing);
     assert_eq!(again.get_feed("show").await["rows"][0]["user"]["id"], gift("kept").json()["user"]["id"]);
 }

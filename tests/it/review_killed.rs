@@ -117,6 +117,9 @@ async fn is_killed_while_hosts_decide(backing: Backing) {
             let n: usize = id.rsplit('-').next().unwrap().parse().unwrap();
             assert_eq!(statuses, &[if action(n) == "deny" { "denied" } else { "accepted" }], "{id}: once");
         }
+        // A feed has so many groups and no more.
+        let gone = gateway.call("DELETE", &format!("/v1/feeds/show/groups/after-{round}"), None).await;
+        assert_eq!(gone.status, 204, "{gone:?}");
         // Each that is shown is one change of the list, and there is no other.
         let shown = (0..GIFTS).filter(|n| action(*n) != "deny").count() * (round + 1);
         let feed = gateway.get_feed("show").await;
