@@ -60,6 +60,15 @@ struct Moved {
     elements: HashMap<Element, Option<Arc<[u8]>>, RandomState>,
 }
 
+impl Moved {
+    /// Takes out items that are outside of the bounds.
+    fn forget_outside(&mut self) {
+        let Some((first, end)) = self.bounds else { return };
+        let (from, to) = (item(first), item(end));
+        self.elements.retain(|element, _| element[0] != kind::ITEM || (*element >= from && *element < to));
+    }
+}
+
 /// A stretch of the log.
 #[derive(Default)]
 pub(super) struct Stretch {
@@ -85,14 +94,20 @@ impl Stretch {
                 (vec![kind::UNTIL], until.map(|until| Arc::from(until.to_be_bytes())))
             }
             Effect::Field { field, value, .. } => ([&[kind::FIELD], &**field].concat(), value.clone()),
-            Effect::Item { number, value, .. } => (item(*number), Some(value.clone())),
+            Effect::Item { number, value, .. } => {
+                // A push says no bounds, and takes the place of what was cut off there before.
+                if let Some((first, end)) = self.keys.get_mut(key).and_then(|moved| moved.bounds.as_mut()) {
+                    (*first, *end) = ((*first).min(*number), (*end).max(number + 1));
+                }
+                (item(*number), Some(value.clone()))
+            }
             Effect::Bounds { first, end, .. } => {
                 let moved = self.keys.entry(key.clone()).or_default();
                 moved.bounds = Some((*first, *end));
-                let (from, to) = (item(*first), item(*end));
-                let gone =
-                    |element: &Element| element[0] == kind::ITEM && (*element < from || *element >= to);
-                moved.elements.retain(|element, _| !gone(element));
+                // Every push has bounds, so they are looked at only when half of what is there may be outside.
+                if moved.elements.len() as i64 > 2 * (end - first) + 64 {
+                    moved.forget_outside();
+                }
                 return;
             }
             Effect::Score { member, score, .. } => {
@@ -105,6 +120,7 @@ impl Stretch {
     /// Begins to move it: in the order of the table, so that neighbours are written together.
     pub fn into_moving(self) -> Moving {
         let mut keys: Vec<_> = self.keys.into_iter().collect();
+        keys.iter_mut().for_each(|(_, moved)| moved.forget_outside());
         keys.sort_unstable_by(|(one, _), (other, _)| other.cmp(one));
         Moving { keys, steps: Vec::new(), end: self.end }
     }

@@ -174,7 +174,7 @@ impl Store {
     fn permit_for(&self, feed: &FeedId) -> Result<Permit<'_>, EngineError> {
         let permit = self.permit()?;
         let place = self.runner.place.permit(slot_of_tag(feed.as_str()))?;
-        Ok(Permit { _at_the_shard: Some(place), ..permit })
+        Ok(Permit { _at_the_shard: place, ..permit })
     }
 }
 

@@ -228,7 +228,7 @@ impl Feeds {
         let channel = self.runner.keys.live(feed);
         let (reply, answer) = oneshot::channel();
         if self.topics.want_feed(feed, &channel, reply) {
-            self.runner.place.listen(slot_of_tag(feed.as_str()))?;
+            self.runner.place.listen(slot_of_tag(feed.as_str()), &channel)?;
         }
         match timeout(PATIENCE, answer).await {
             Ok(answer) => answer.unwrap_or_else(|_| Err(Fault::stay(CLOSED))),

@@ -2,10 +2,11 @@
 //! and nothing above knows which one it is, but for a few settings that differ.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use redis::{Cmd, Value};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::faults::{CLOSED, Fault, FaultKind};
@@ -16,17 +17,14 @@ use crate::engine::embedded::{Answer, EmbeddedStore, Refusal, Reply, ScriptText,
 use crate::engine::redis::shards::{self, Scanned, scan_command};
 use crate::engine::redis::topology::Topology;
 
-/// Calls of the store in this process that may be under way.
-const CALLS: usize = 8_192;
-
 /// The number by which the store in this process is known to [`Topics`]: it never ends before they do.
 pub(super) const CONNECTION: u64 = 1;
 
 /// How long the store in this process may take to finish what was accepted.
 const CLOSE: Duration = Duration::from_secs(5);
 
-/// Channels that are taken at once: all.
-const ALL: usize = usize::MAX;
+/// Channels that may be there before it is looked whether somebody still listens to each.
+const CHANNELS: usize = 1_024;
 
 /// A Redis, or the store in this process.
 pub(super) enum Place {
@@ -40,13 +38,23 @@ pub(super) enum Place {
 pub(super) struct Embedded {
     store: EmbeddedStore,
     topics: Arc<Topics>,
-    calls: Arc<Semaphore>,
+    /// As many channels are there when it is looked again whether somebody listens to each.
+    most: AtomicUsize,
 }
 
 impl Embedded {
     /// A store whose messages `topics` is told already.
     pub fn new(store: EmbeddedStore, topics: Arc<Topics>) -> Embedded {
-        Embedded { store, topics, calls: Arc::new(Semaphore::new(CALLS)) }
+        Embedded { store, topics, most: AtomicUsize::new(CHANNELS) }
+    }
+
+    /// What the store in this process publishes is heard from the moment on in which somebody wants to.
+    fn listen(&self, channel: &str) {
+        if self.topics.len() >= self.most.load(Ordering::Relaxed) {
+            self.topics.unused(CONNECTION);
+            self.most.store(2 * self.topics.len() + CHANNELS, Ordering::Relaxed);
+        }
+        self.topics.confirm(CONNECTION, channel);
     }
 
     async fn command(&self, command: &Cmd, within: Duration) -> Result<Value, Fault> {
@@ -87,14 +95,11 @@ impl Place {
         }
     }
 
-    /// Room for one more call about keys of this slot.
-    pub fn permit(&self, slot: u16) -> Result<OwnedSemaphorePermit, EngineError> {
+    /// Room for one more call about keys of this slot, where each shard has a bound of its own.
+    pub fn permit(&self, slot: u16) -> Result<Option<OwnedSemaphorePermit>, EngineError> {
         match self {
-            Place::Redis(net) => net.permit(slot),
-            Place::Embedded(local) => {
-                let permit = local.calls.clone().try_acquire_owned();
-                permit.map_err(|_| EngineError::Overloaded("queue of the embedded store"))
-            }
+            Place::Redis(net) => net.permit(slot).map(Some),
+            Place::Embedded(_) => Ok(None),
         }
     }
 
@@ -135,15 +140,12 @@ impl Place {
         }
     }
 
-    /// A channel of this slot was added to what this process wants to hear. Why it cannot be had now, if it cannot.
-    pub fn listen(&self, slot: u16) -> Result<(), Fault> {
+    /// This channel, of this slot, was added to what this process wants to hear. Why it cannot be had now, if it cannot.
+    pub fn listen(&self, slot: u16, channel: &str) -> Result<(), Fault> {
         match self {
             Place::Redis(net) => net.listen(slot),
             Place::Embedded(local) => {
-                local.topics.unused(CONNECTION);
-                for (_, channel) in local.topics.take(CONNECTION, |_| true, ALL) {
-                    local.topics.confirmed(CONNECTION, &channel);
-                }
+                local.listen(channel);
                 Ok(())
             }
         }
@@ -255,7 +257,10 @@ fn read(answer: Answer) -> Result<Value, Fault> {
         Ok(reply) => Ok(value(reply)),
         Err(Refusal::Unavailable(why)) => Err(Fault::stay(why)),
         Err(Refusal::ReadOnly(why)) => Err(Fault { kind: FaultKind::ReadOnly, ..Fault::stay(why) }),
-        Err(Refusal::Overloaded(what)) => Err(Fault::stay(format!("the {what} is full; try again shortly"))),
+        Err(Refusal::Overloaded(what)) => Err(Fault {
+            kind: FaultKind::Overloaded(what),
+            ..Fault::stay(format!("the {what} is full; try again shortly"))
+        }),
     }
 }
 

@@ -128,6 +128,20 @@ impl Topics {
         taken
     }
 
+    /// The channel is told by this connection from now on, without being asked for.
+    pub fn confirm(&self, connection: u64, channel: &str) {
+        // Of two who want it at the same time the first has it confirmed for both.
+        if let Some(topic) = self.locked().get_mut(channel).filter(|it| it.place == Place::Wanted) {
+            topic.place = Place::Asked(connection);
+        }
+        self.confirmed(connection, channel);
+    }
+
+    /// How many channels there are.
+    pub fn len(&self) -> usize {
+        self.locked().len()
+    }
+
     /// Whether somebody listens to a feed.
     pub fn is_watched(&self) -> bool {
         self.locked().values().any(|topic| matches!(topic.listener, Listener::Feed(..)))

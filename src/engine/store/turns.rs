@@ -111,9 +111,9 @@ impl TurnIndex {
             }
             let channel = self.runner.keys.wake(self.what, part);
             let slot = slot_of_key(&channel);
-            self.topics.want_wakes(channel, self.wakes.clone());
+            self.topics.want_wakes(channel.clone(), self.wakes.clone());
             // Without a connection now it is asked for with the next one.
-            let _ = self.runner.place.listen(slot);
+            let _ = self.runner.place.listen(slot, &channel);
         }
     }
 
