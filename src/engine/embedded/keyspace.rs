@@ -261,8 +261,8 @@ impl Keyspace {
         self.collections.get_mut(key).map(|held| &mut held.value)
     }
 
-    /// Does what an effect says, as when a log is read.
-    pub fn apply(&mut self, effect: &Effect) {
+    /// Does what an effect says that is not about a list, for [`super::replay::Replay`].
+    pub(super) fn apply(&mut self, effect: &Effect) {
         match effect {
             Effect::String { key, value, until } => {
                 self.take_collection(key);
@@ -301,35 +301,17 @@ impl Keyspace {
                 };
                 set.set(member, *score);
             }
-            Effect::Item { key, number, value } => {
-                let Collection::List(list) = self.made(key, || Collection::List(List::default())) else {
-                    return;
-                };
-                let index = number - list.first;
-                let length = list.items.len() as i64;
-                if index == -1 {
-                    list.items.push_front(value.clone());
-                    list.first = *number;
-                } else if index == length {
-                    list.items.push_back(value.clone());
-                } else if (0..length).contains(&index) {
-                    list.items[index as usize] = value.clone();
-                } else {
-                    // Of a list that was there before the one that is.
-                    list.items = VecDeque::from([value.clone()]);
-                    list.first = *number;
-                }
-            }
-            Effect::Bounds { key, first, end } => {
-                let Collection::List(list) = self.made(key, || Collection::List(List::default())) else {
-                    return;
-                };
-                let front = (first - list.first).clamp(0, list.items.len() as i64);
-                list.items.drain(..front as usize);
-                list.first += front;
-                list.items.truncate((end - list.first).max(0) as usize);
-            }
+            // A list may have holes meanwhile, see there.
+            Effect::Item { .. } | Effect::Bounds { .. } => {}
         }
+    }
+
+    /// Puts a list in the place of whatever the key held.
+    pub(super) fn put_list(&mut self, key: Name, first: i64, items: VecDeque<Arc<[u8]>>, until: Option<i64>) {
+        self.note_expiry(&key, until);
+        self.strings.remove(&key);
+        let value = Collection::List(List { items, first });
+        self.put_collection(key.clone(), StoredCollection { name: key, value, until });
     }
 
     /// The collection of a key, of the kind that `make` makes; whatever else it held is gone.

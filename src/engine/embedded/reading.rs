@@ -10,6 +10,7 @@ use super::frame;
 use super::keyspace::Keyspace;
 use super::moving::Stretch;
 use super::owner::{Owners, shown};
+use super::replay::Replay;
 
 /// Rows that hold strings which expire: when the last of them does, and the number of the row.
 pub(super) type Ends = BTreeSet<(i64, i64)>;
@@ -43,11 +44,11 @@ pub(super) struct Found {
 /// When SQLite cannot read a page.
 pub(super) fn read(conn: &Connection, owners: Owners, now: i64) -> rusqlite::Result<Found> {
     let mut found = Found::default();
-    let mut lasting = Keyspace::default();
+    let mut lasting = Replay::default();
     found.read_elements(conn, owners, &mut lasting)?;
     found.read_log(conn, &mut lasting)?;
     found.read_expiring(conn, now)?;
-    found.space.merge(lasting);
+    found.space.merge(lasting.finish());
     found.read_damaged(conn)?;
     found.find_owners();
     Ok(found)
@@ -64,7 +65,7 @@ impl Found {
         &mut self,
         conn: &Connection,
         owners: Owners,
-        space: &mut Keyspace,
+        space: &mut Replay,
     ) -> rusqlite::Result<()> {
         let mut query = conn.prepare("SELECT key, element, value FROM elements ORDER BY key, element")?;
         let mut rows = query.query([])?;
@@ -89,7 +90,7 @@ impl Found {
         Ok(())
     }
 
-    fn read_log(&mut self, conn: &Connection, space: &mut Keyspace) -> rusqlite::Result<()> {
+    fn read_log(&mut self, conn: &Connection, space: &mut Replay) -> rusqlite::Result<()> {
         let mut query = conn.prepare("SELECT number, frame FROM log ORDER BY number")?;
         let mut rows = query.query([])?;
         let (mut first, mut last) = (None, 0);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use redis::Value;
-use tipcast::engine::embedded::{Changes, Effect, Keyspace, Reply, ScriptHost, ScriptText, Words};
+use tipcast::engine::embedded::{Changes, Effect, Keyspace, Replay, Reply, ScriptHost, ScriptText, Words};
 
 use crate::support::dice::{Dice, seeds};
 use crate::support::redis_server::RedisServer;
@@ -271,10 +271,10 @@ fn every_command_answers_and_leaves_what_redis_does_and_can_be_taken_back_and_pl
         }
         let after = ours(&space);
         // What a log says gives the same data, also when it is read twice.
-        let mut replayed = Keyspace::default();
-        for _ in 0..2 {
-            log.iter().for_each(|effect| replayed.apply(effect));
-            assert_eq!(ours(&replayed), after, "seed {seed}");
+        for times in 1..=2 {
+            let mut replay = Replay::default();
+            (0..times).for_each(|_| log.iter().for_each(|effect| replay.apply(effect)));
+            assert_eq!(ours(&replay.finish()), after, "seed {seed}, played {times} times");
         }
         while let Some((mut changes, before)) = history.pop() {
             space.undo(&mut changes);
