@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags, OptionalExtension};
 
+use super::wal;
+
 /// "TipC": whose file it is.
 const APPLICATION_ID: i64 = 0x5469_7043;
 
@@ -128,7 +130,10 @@ fn inspect(path: &Path) -> Result<(), String> {
     let log_has_data = std::fs::metadata(path.with_extension("db-wal")).is_ok_and(|it| it.len() > 0);
     match magic.is_empty() {
         true if !log_has_data => Ok(()),
-        false if magic == b"SQLite format 3\0" => Ok(()),
+        false if magic == b"SQLite format 3\0" => match wal::damage(path)? {
+            None => Ok(()),
+            Some(what) => Err(format!("{} is damaged: {what}. {WHAT_TO_DO}", path.display())),
+        },
         _ => Err(format!("{} is damaged: it is not an SQLite database. {WHAT_TO_DO}", path.display())),
     }
 }

@@ -32,6 +32,7 @@ mod store;
 pub mod stored;
 pub mod strings;
 mod tables;
+mod wal;
 mod words;
 mod worker;
 pub mod zsets;

@@ -151,3 +151,30 @@ async fn what_is_no_store_is_refused_with_what_to_do() {
     assert!(code == Some(1) && said.contains("note.txt"), "{said}");
     assert_eq!(files(target.path()), [""; 0], "nor the folder that it made");
 }
+
+#[tokio::test]
+async fn a_damaged_byte_in_what_a_killed_gateway_had_logged_is_said_and_nothing_is_forgotten_for_it() {
+    let backing = Backing::folder();
+    let Backing::Folder(dir) = &backing else { unreachable!() };
+    let mut gateway = Process::on(&backing);
+    for n in 0..80 {
+        gateway.give("show", &gift(&format!("g{n}")).by(&format!("u{n}"))).await;
+    }
+    gateway.kill();
+    let log = dir.path().join("tipcast.db-wal");
+    let good = std::fs::read(&log).unwrap();
+    let mut args = backing.args();
+    args.extend(["--listen", "127.0.0.1:0"].map(Into::into));
+    for at in [5, 40, good.len() / 3, good.len() / 2] {
+        let mut bytes = good.clone();
+        bytes[at] ^= 1;
+        std::fs::write(&log, &bytes).unwrap();
+        let (status, said) = Process::run(&args);
+        assert!(!status.success() && said.contains("tipcast.db-wal"), "byte {at}: {said}");
+        let (code, said) = store(dir.path(), &["check"]);
+        assert!(code == Some(1) && said.contains("tipcast.db-wal"), "byte {at}: {said}");
+        assert!(std::fs::read(&log).unwrap() == bytes, "nothing was changed");
+    }
+    std::fs::write(&log, &good).unwrap();
+    assert_eq!(Process::on(&backing).get_feed("show").await["seq"], 80);
+}
