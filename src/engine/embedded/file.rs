@@ -44,9 +44,30 @@ pub(super) fn sentence(error: &Error) -> String {
 pub(super) fn open(path: &Path) -> Result<Connection, String> {
     let told = |error: Error| format!("{}: {}", path.display(), sentence(&error));
     inspect(path)?;
-    let conn = Connection::open(path).map_err(told)?;
-    prepare(&conn, path).map_err(told)??;
-    Ok(conn)
+    let begin = |is_alone| -> rusqlite::Result<Result<Connection, String>> {
+        let conn = Connection::open(path)?;
+        if is_alone {
+            conn.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+        }
+        Ok(prepare(&conn, path)?.map(|()| conn))
+    };
+    match begin(false) {
+        // A full disk has no room for the file by which SQLite shares the log with other processes. Alone it needs none.
+        Err(error) if is_without_room(&error) => {
+            let conn = begin(true).map_err(told)??;
+            tracing::warn!(
+                why = sentence(&error),
+                "the store is opened for this process alone: `tipcast store check` and `backup` work beside it after a restart"
+            );
+            Ok(conn)
+        }
+        opened => opened.map_err(told)?,
+    }
+}
+
+fn is_without_room(error: &Error) -> bool {
+    use ErrorCode::{CannotOpen, DiskFull, SystemIoFailure};
+    matches!(error.sqlite_error_code(), Some(DiskFull | SystemIoFailure | CannotOpen))
 }
 
 /// What epochs end with that begin on this data.

@@ -294,6 +294,24 @@ async fn a_full_disk_turns_readiness_red_and_says_why_and_the_first_write_after_
     let said = gateway.said();
     let lines = said.lines().filter(|line| line.contains("a commit failed")).count();
     assert!((1..=3).contains(&lines), "said once each time it fills up, not for every write: {lines}");
+    // Stopped in good order and started again while it is full, on a disk that really is.
+    if !disk.mounted {
+        return;
+    }
+    let seq = gateway.get_feed("show").await["seq"].clone();
+    let mut gateway = gateway;
+    gateway.terminate();
+    gateway.wait();
+    disk.fill();
+    let data = disk.dir.path().join("data").display().to_string();
+    let gateway = faulty(vec!["--data-dir".into(), data], disk.faults.path());
+    assert_eq!(gateway.get_feed("show").await["seq"], seq, "what is there is read");
+    let red = gateway.get("/readyz").await.problem(503);
+    assert!(red["detail"].as_str().unwrap().contains("full"), "{red}");
+    assert_eq!(gateway.post_gift("show", &gift("later")).await.status, 503);
+    disk.free();
+    until("it is green", async || gateway.get("/readyz").await.status == 200).await;
+    assert_eq!(gateway.post_gift("show", &gift("later")).await.status, 201);
 }
 
 #[tokio::test(flavor = "multi_thread")]
