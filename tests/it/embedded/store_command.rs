@@ -178,3 +178,44 @@ async fn a_damaged_byte_in_what_a_killed_gateway_had_logged_is_said_and_nothing_
     std::fs::write(&log, &good).unwrap();
     assert_eq!(Process::on(&backing).get_feed("show").await["seq"], 80);
 }
+
+#[tokio::test]
+async fn damage_in_what_all_feeds_share_keeps_a_gateway_from_starting_and_says_what_to_do() {
+    let backing = Backing::folder();
+    let Backing::Folder(dir) = &backing else { unreachable!() };
+    let gateway = Process::on(&backing);
+    let later = gift("g").with("delay_ms", json!(3_600_000));
+    assert_eq!(gateway.post_gift("show", &later).await.status, 202);
+    drop(gateway);
+    hurt(dir.path(), "due:0", "feeds");
+    let mut args = backing.args();
+    args.extend(["--listen", "127.0.0.1:0"].map(Into::into));
+    let (status, said) = Process::run(&args);
+    assert!(!status.success() && said.contains("due:0") && said.contains("restore"), "{said}");
+    let (code, said) = store(dir.path(), &["check"]);
+    assert!(code == Some(1) && said.contains("of no feed alone") && said.contains("due:0"), "{said}");
+}
+
+#[tokio::test]
+async fn a_folder_of_another_form_is_refused_and_stays_as_it_is() {
+    let backing = Backing::folder();
+    let Backing::Folder(dir) = &backing else { unreachable!() };
+    let file = dir.path().join("tipcast.db");
+    let mut args = backing.args();
+    args.extend(["--listen", "127.0.0.1:0"].map(Into::into));
+    for (owner, form, word) in
+        [(0x5469_7043, 18, "form 18"), (0x5469_7043, 101, "form 101"), (7, 100, "another program")]
+    {
+        let db = rusqlite::Connection::open(&file).unwrap();
+        db.execute_batch("CREATE TABLE IF NOT EXISTS feeds (no INTEGER)").unwrap();
+        db.pragma_update(None, "application_id", owner).unwrap();
+        db.pragma_update(None, "user_version", form).unwrap();
+        drop(db);
+        let before = std::fs::read(&file).unwrap();
+        let (status, said) = Process::run(&args);
+        assert!(!status.success() && said.contains(word) && said.contains("--data-dir"), "{said}");
+        let (code, said) = store(dir.path(), &["check"]);
+        assert!(code == Some(1) && said.contains(word), "{said}");
+        assert!(std::fs::read(&file).unwrap() == before, "nothing was changed");
+    }
+}
