@@ -13,8 +13,8 @@ const APPLICATION_ID: i64 = 0x5469_7043;
 /// The form of the tables.
 const FORM: i64 = 100;
 
-/// Files of up to so many bytes are looked through page by page at start: reading the rows does not find a page that has fewer of
-/// them than it should.
+/// Files up to this size in bytes are checked page by page at start: a page that claims fewer rows than it holds is read without
+/// an error.
 const CHECK_BYTES: u64 = 512 << 20;
 
 /// What an operator does about damage that no feed has alone.
@@ -118,7 +118,7 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection, String> {
     Ok(conn)
 }
 
-/// What SQLite says of pages that are not as they should be, so many lines at most.
+/// SQLite's complaints about damaged pages, at most `most` of them; empty when the file is whole.
 pub(super) fn rot(conn: &Connection, most: u32) -> rusqlite::Result<Vec<String>> {
     let mut query = conn.prepare(&format!("PRAGMA integrity_check({most})"))?;
     let lines = query.query_map([], |row| row.get::<_, String>(0))?;

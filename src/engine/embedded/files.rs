@@ -6,8 +6,8 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::file::{self, begin_life, open_to_read, rot};
-use super::owner::Owners;
-use super::reading::{self, feed_of};
+use super::owner::{Owners, feed_of};
+use super::reading;
 use crate::engine::folder::{self, Folder};
 
 /// What was found in a file.
@@ -42,8 +42,10 @@ fn examine(path: &Path, owners: Owners) -> Result<Report, String> {
         Err(error) => return Err(told(error)),
     };
     let feeds = found.feeds().count();
-    let damaged = found.damaged.iter().filter_map(|(owner, what)| Some((feed_of(owner)?, what.clone())));
-    let damaged = damaged.collect();
+    let named = |(owner, what): (&Vec<u8>, &String)| {
+        Some((String::from_utf8_lossy(feed_of(owner)?).into_owned(), what.clone()))
+    };
+    let damaged = found.damaged.iter().filter_map(named).collect();
     shared.extend(found.shared);
     Ok(Report { feeds, damaged, shared })
 }

@@ -25,6 +25,11 @@ impl Owner<'_> {
     }
 }
 
+/// The feed's name in an owner's word; none of what feeds share.
+pub(super) fn feed_of(word: &[u8]) -> Option<&[u8]> {
+    word.strip_prefix(b"f")
+}
+
 /// An owner's word, as an operator reads it.
 pub(super) fn shown(word: &[u8]) -> String {
     let name = String::from_utf8_lossy(word.get(1..).unwrap_or_default());

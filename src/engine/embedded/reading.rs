@@ -9,7 +9,7 @@ use super::element::{effect_of, unseal};
 use super::frame;
 use super::keyspace::Keyspace;
 use super::moving::Stretch;
-use super::owner::{Owners, shown};
+use super::owner::{Owners, feed_of, shown};
 use super::replay::Replay;
 
 /// Rows that hold strings which expire: when the last of them does, and the number of the row.
@@ -58,7 +58,7 @@ impl Found {
     /// The feeds of which anything is stored, whole or not.
     pub fn feeds(&self) -> impl Iterator<Item = &[u8]> {
         let all: BTreeSet<&Vec<u8>> = self.owners.iter().chain(self.damaged.keys()).collect();
-        all.into_iter().filter_map(|word| word.strip_prefix(b"f"))
+        all.into_iter().filter_map(|word| feed_of(word))
     }
 
     fn read_elements(
@@ -172,7 +172,7 @@ impl Found {
                 None => self.shared.push("a record of `elements`".into()),
             }
         }
-        let shared = |owner: &&Vec<u8>| owner.first() != Some(&b'f');
+        let shared = |owner: &&Vec<u8>| feed_of(owner).is_none();
         self.shared.extend(self.damaged.keys().filter(shared).map(|owner| shown(owner)));
         self.shared.dedup();
     }
@@ -200,11 +200,6 @@ impl Found {
 /// The checksum of a row of `damaged`.
 pub(super) fn sum_of_damage(owner: &[u8], what: &str) -> u32 {
     crc32fast::hash(&[owner, b"\0", what.as_bytes()].concat())
-}
-
-/// A feed's name, of an owner's word that is one.
-pub(super) fn feed_of(word: &[u8]) -> Option<String> {
-    word.strip_prefix(b"f").map(|name| String::from_utf8_lossy(name).into_owned())
 }
 
 fn next_row(rows: &mut Rows<'_>) -> rusqlite::Result<Option<(i64, Vec<u8>)>> {

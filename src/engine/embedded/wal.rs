@@ -25,17 +25,16 @@ pub(super) fn damage(database: &Path) -> Result<Option<String>, String> {
     let look = || read(&path).map_err(|e| format!("{} cannot be read: {e}", path.display()));
     let mut found = look()?;
     for _ in 1..LOOKS {
-        if found.is_none() {
-            break;
-        }
+        let Some(frame) = found else { return Ok(None) };
         // A gateway that writes meanwhile may look like that for a moment, and not at the same place again.
         std::thread::sleep(Duration::from_millis(30));
-        let again = look()?;
-        found = if again == found { again } else { look()? };
+        found = look()?;
+        if found == Some(frame) {
+            let what = "is not what was written, and others are behind it";
+            return Ok(Some(format!("frame {frame} of {} {what}", path.display())));
+        }
     }
-    Ok(found.map(|frame| {
-        format!("frame {frame} of {} is not what was written, and others are behind it", path.display())
-    }))
+    Ok(None)
 }
 
 /// The number of the first frame that is not as it was written, from 1 on, if there are others of the same log behind it; 0 is the

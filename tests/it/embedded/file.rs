@@ -114,22 +114,27 @@ fn flip(dir: &Path, table: &str, column: &str, row: usize, dice: &mut Dice) -> b
     file.execute(&update, rusqlite::params![first, second, bytes]).unwrap() == 1
 }
 
+/// A file with what some commands left, closed in good order; the same data, and when it was.
+async fn filled(dice: &mut Dice) -> (TempDir, Keyspace, i64) {
+    let (dir, mut space, now) = (in_memory(), Keyspace::default(), now());
+    let store = open(dir.path(), dice.of(&[200, 2_000, 1 << 20])).unwrap();
+    for _ in 0..200 {
+        let words = some_command(dice);
+        let bytes: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        space.execute(&bytes, now, &mut Changes::default());
+        ask(&store, &words).await.unwrap();
+    }
+    store.close().await;
+    (dir, space, now)
+}
+
 #[tokio::test]
 async fn a_damaged_byte_takes_its_owner_along_and_no_other() {
     let mut all_hurt = 0;
     let mut tried = std::collections::BTreeMap::<&str, u32>::new();
     for seed in seeds(0..60) {
         let mut dice = Dice(seed);
-        let (dir, mut space) = (in_memory(), Keyspace::default());
-        let store = open(dir.path(), dice.of(&[200, 2_000, 1 << 20])).unwrap();
-        let now = now();
-        for _ in 0..200 {
-            let words = some_command(&mut dice);
-            let bytes: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-            space.execute(&bytes, now, &mut Changes::default());
-            ask(&store, &words).await.unwrap();
-        }
-        store.close().await;
+        let (dir, mut space, now) = filled(&mut dice).await;
         let (table, column) = dice.of(&[
             ("elements", "value"),
             ("elements", "element"),
@@ -182,16 +187,7 @@ async fn whichever_byte_of_the_file_is_damaged_what_is_read_is_right_or_it_is_sa
     let (mut refused, mut hurt, mut whole) = (0, 0, 0);
     for seed in seeds(0..6) {
         let mut dice = Dice(seed);
-        let (dir, mut space) = (in_memory(), Keyspace::default());
-        let store = open(dir.path(), dice.of(&[200, 2_000, 1 << 20])).unwrap();
-        let now = now();
-        for _ in 0..200 {
-            let words = some_command(&mut dice);
-            let bytes: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-            space.execute(&bytes, now, &mut Changes::default());
-            ask(&store, &words).await.unwrap();
-        }
-        store.close().await;
+        let (dir, mut space, now) = filled(&mut dice).await;
         let good = std::fs::read(dir.path().join("tipcast.db")).unwrap();
         for _ in 0..60 {
             let mut bytes = good.clone();
