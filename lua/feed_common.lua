@@ -14,7 +14,7 @@
 --           capacity: the list is cut to this; another one in force is a reset
 --           born: the epoch in which the list began; locks of another list do not count
 --   policy  STRING: capacity dedup dedup_window row_ttl delay flush idempotency_window history visibility presence
---           review review_timeout review_default, "-" where the server's default holds; older texts end earlier
+--           review review_timeout review_default totals time_zone points, "-" where the server's default holds
 -- A change is "SEQ PREV TAG KIND", newline, and after add and update the row, after drop the drop (feed_drops);
 -- kinds: add, update, "expired ROWID", "retracted ROWID", drop, reset. Numbers are decimal text and exact: nothing here passes
 -- through cjson, and sums stop at 2^53-1.
@@ -70,15 +70,15 @@ for entry in string.gmatch(strings[1] or '', '[^\n]+') do
   entries[#entries + 1] = entry
 end
 
-local POLICY_TEXT = '^([%d-]+) ([%a-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ?([%a-]*) ?([%a-]*)'
-  .. ' ?([%a-]*) ?([%d-]*) ?([%a-]*) ?(%S*) ?(%S*) ?(%S*)$'
+local POLICY_TEXT = '^([%d-]+) ([%a-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%a-]+) ([%a-]+)'
+  .. ' ([%a-]+) ([%d-]+) ([%a-]+) (%S+) (%S+) (%S+)$'
 local function policy_of(text)
   local capacity, dedup, window, ttl, delay, _, idempotency, history, _, _, review, timeout, default =
     match(ARGV[7], '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)')
   local own = text and { match(text, POLICY_TEXT) } or {}
   local function pick(at, default)
     local value = own[at]
-    return value and value ~= '-' and value ~= '' and value or default
+    return value and value ~= '-' and value or default
   end
   if own[1] then
     capacity, dedup, window, ttl = pick(1, capacity), pick(2, dedup), pick(3, window), pick(4, ttl)

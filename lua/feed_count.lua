@@ -7,7 +7,7 @@
 --
 --   count  STRING "OPEN UNTIL KEEP SPAN POINTS": it holds from OPEN to UNTIL; what counts now is remembered up to KEEP;
 --          SPAN is the number of the present span (feed_tally_state), "-" when nothing is open; POINTS are those of the
---          policy. "?" instead: the policy is another. What old versions wrote has more lines; feed_tally reads it.
+--          policy. "?" instead: the policy is another.
 --   tally  LIST: what came and was not added up yet: "@+ SPAN TIME" or "@- SPAN TIME", and then for each gift two elements,
 --          "COUNTED USER" and PERSON. COUNTED: "GIFTS UNITS POINTS AMOUNT:CURRENCY|- r|-", see domain::tally::Counted.
 --          While there is something, the clock of totals stands in due

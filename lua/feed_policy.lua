@@ -28,8 +28,8 @@ settle()
 local new = { match(ARGV[11], POLICY_TEXT) }
 if overrides then
   for i, own in ipairs({ match(overrides, POLICY_TEXT) }) do
-    -- Who may see the feed (9) is never reset by what does not name it. Older texts end before it.
-    if new[i] == '-' and own ~= '' and (i == 9 or ARGV[10] == 'merge') then new[i] = own end
+    -- Who may see the feed (9) is never reset by what does not name it.
+    if new[i] == '-' and (i == 9 or ARGV[10] == 'merge') then new[i] = own end
   end
 end
 local text = concat(new, ' ')
@@ -47,10 +47,9 @@ local own = overrides and { match(overrides, POLICY_TEXT) } or {}
 local counts_anew = false
 for i = 14, 16 do
   local was, is = own[i] or '-', new[i]
-  counts_anew = counts_anew or (was == '' and '-' or was) ~= is
+  counts_anew = counts_anew or was ~= is
 end
 if counts_anew and (strings[4] or new[14] ~= 'off' and new[14] ~= '-') then
-  -- What an old version has behind the first line is left to feed_tally.
-  call('SET', KEYS[6], '?' .. (match(strings[4] or '', '\n.*$') or ''))
+  call('SET', KEYS[6], '?')
 end
 return { header(), text }

@@ -72,7 +72,6 @@ end
 
 fold()
 local more = stays
-if is_old then settle_spans() end
 
 -- The rules and the calendar, once nothing waits that counted by those before.
 if not more then

@@ -61,26 +61,25 @@ do
     end
   end
 
-  -- Takes in an entry, gifter by gifter. One of an old version names several spans.
-  local function take_in(order, sign, spans_then, when, person, gifts, units, points, amount, currency, flag, user)
+  -- Takes in an entry, gifter by gifter.
+  local function take_in(order, sign, span, when, person, gifts, units, points, amount, currency, flag, user)
     s.order, gifts = order, gifts + 0
     if sign > 0 then units, points, amount = units + 0, points + 0, amount == '' and 0 or amount + 0 end
     local it = gifters[user]
     if sign > 0 and flag == 'r' then it.person = person end
-    for _, span in ipairs(spans_then) do
-      if sign > 0 then
-        add_plain(span, gifts, units, points, amount, currency)
-      else
-        add_summed()
-        add_to(span, sign, gifts, units, points, currency ~= '' and { { currency, amount } } or {})
-      end
-      local given = given_in(it, span)
-      given.gifts = math.max(given.gifts + sign * gifts, 0)
-      if flag == 'r' then
-        if units ~= 0 then move_score(it, span, given, 'u', units, sign, when) end
-        if points ~= 0 then move_score(it, span, given, 'p', points, sign, when) end
-        if currency ~= '' and amount ~= 0 then move_score(it, span, given, '$' .. currency, amount, sign, when) end
-      end
+    if not span then return end
+    if sign > 0 then
+      add_plain(span, gifts, units, points, amount, currency)
+    else
+      add_summed()
+      add_to(span, sign, gifts, units, points, currency ~= '' and { { currency, amount } } or {})
+    end
+    local given = given_in(it, span)
+    given.gifts = math.max(given.gifts + sign * gifts, 0)
+    if flag == 'r' then
+      if units ~= 0 then move_score(it, span, given, 'u', units, sign, when) end
+      if points ~= 0 then move_score(it, span, given, 'p', points, sign, when) end
+      if currency ~= '' and amount ~= 0 then move_score(it, span, given, '$' .. currency, amount, sign, when) end
     end
   end
 
@@ -88,23 +87,18 @@ do
   -- long as numbers are plain. How many entries there were, and elements.
   local function each_entry(elements, plain, other)
     local ENTRY = '^(%d+) ([%d:]+) ([%d:]+) ([%d:]-):?%-?(%a*) (.) (.*)$'
-    local present, sign, ids, when, is_present = span_of(s.span), 1, {}, 0, false
+    local present, sign, span, when, is_present = span_of(s.span), 1, false, 0, false
     local at, n, count = 1, 0, #elements
     while at <= count do
       local text = elements[at]
       local kind = string.byte(text)
       if kind == 64 then
         -- "@+ SPAN TIME" or "@- SPAN TIME"
-        local mark, span
-        mark, span, when = match(text, '^@(.) (%S+) (%d+)$')
-        sign, ids, head, at = mark == '+' and 1 or -1, spans_of(span), text, at + 1
-        is_present = present and sign > 0 and #ids == 1 and ids[1] == present
+        local mark, id
+        mark, id, when = match(text, '^@(.) (%d+) (%d+)$')
+        sign, span, head, at = mark == '+' and 1 or -1, span_of(id + 0), text, at + 1
+        is_present = present and sign > 0 and span == present
         if is_present then when = when + 0 end
-      elseif kind == 43 or kind == 45 then
-        -- As old versions had it, in one.
-        local mark, old_ids, counted, old_when, person, user = match(text, '^(.) (%S+) (%S+ %S+ %S+ %S+ .) (%d+)\n([^\n]*)\n(.*)$')
-        at, n = at + 1, n + 1
-        other(n, mark == '+' and 1 or -1, spans_of(old_ids), old_when, person, match(counted .. ' ' .. user, ENTRY))
       elseif at == count and count == FOLD then
         break
       else
@@ -114,7 +108,7 @@ do
         if user then
           plain(n, when, elements[at + 1] or '', units, points, amount, currency, user)
         else
-          other(n, sign, ids, is_present and int(when) or when, elements[at + 1] or '', match(text, ENTRY))
+          other(n, sign, span, is_present and int(when) or when, elements[at + 1] or '', match(text, ENTRY))
         end
         at = at + 2
       end
@@ -219,14 +213,13 @@ do
       end
     end
     if next(had_other) then
-      local function again(n, sign, spans_then, when, person, gifts, units, points, amount, currency, flag, user)
+      local function again(n, sign, span, when, person, gifts, units, points, amount, currency, flag, user)
         if had_other[user] then
-          take_in(before + n, sign, spans_then, when, person, gifts, units, points, amount, currency, flag, user)
+          take_in(before + n, sign, span, when, person, gifts, units, points, amount, currency, flag, user)
         end
       end
-      local ids = { span }
       each_entry(elements, function(n, when, person, units, points, amount, currency, user)
-        if had_other[user] then again(n, 1, ids, int(when), person, 1, units, points, amount, currency, 'r', user) end
+        if had_other[user] then again(n, 1, span, int(when), person, 1, units, points, amount, currency, 'r', user) end
       end, again)
     end
     s.order = before + count

@@ -6,7 +6,6 @@
 --       at most, and all of it is below 2^53. So is nearly everybody; feed_tally_fold adds to this without taking it apart
 --     MessagePack of [PERSON, for each span [SPAN, GIFTS, and for each score MEASURE, SUM, ORDER, AT],
 --       and ["!", RUN, MEASURE, ORDER, AT] where a score is above 2^53-1: since when it is shown as that]
---     What older versions stored were lines of text.
 --   ORDER: how often something was counted when the score came to be, 0 where there is none; AT: when that was.
 
 -- SPAN, GIFTS, and SUM, ORDER and AT of units, points and money.
@@ -40,21 +39,6 @@ do
     end
   end
 
-  -- As older versions stored gifters: lines of text.
-  local function read_gifter_of_old(it, text)
-    it.person = match(text, '^[^\n]*')
-    for id, count, scores in string.gmatch(text, '\n(%d+) (%d+)([^\n]*)') do
-      local span = span_of(id + 0)
-      if span then
-        local given = given_in(it, span)
-        given.gifts, given.had = given.gifts + count, given.had + count
-        for code, sum, order, at in string.gmatch(scores, ' (%S-)=([%d:]+)=(%d+)=(%d+)') do
-          read_score(given, code, sum_of(sum), order + 0, at)
-        end
-      end
-    end
-  end
-
   local function read_plain(it, text)
     local number, gifts, units, u_order, u_at, points, p_order, p_at, amount, c_order, c_at, currency, from =
       struct.unpack(PLAIN, text, 2)
@@ -71,12 +55,8 @@ do
   function read_gifter(text)
     local it = { person = '', spans = {}, count = 0, since = {}, moved = {} }
     if not text then return it end
-    local first = string.byte(text)
-    if first == 61 then
+    if string.byte(text) == 61 then
       read_plain(it, text)
-      return it
-    elseif first == 123 or first == 10 then
-      read_gifter_of_old(it, text)
       return it
     end
     local parts = cmsgpack.unpack(text)

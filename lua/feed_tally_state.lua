@@ -19,9 +19,6 @@
 --     s, and " PERIOD" for each that watchers do not know
 --   MEASURE: p(oints), u(nits) or "$CURRENCY".
 --   gifters  see feed_tally_gifters
---
--- Before there were spans, all of this stood in `count` behind its first line, runs were what gifts counted in, and
--- rankings had the numbers of runs. That is read as spans of one run each.
 
 local COUNT, TALLY, PARTS, LEFT, TOLD, SUMS, GIFTERS = KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]
 
@@ -32,8 +29,7 @@ local open, ended, runs, spans, tops, dead, goals, stale = {}, {}, {}, {}, {}, {
 -- stay as they are, and texts that nobody needs are not made: each byte of a text costs when it is made.
 local listed = {}
 local stored = strings[14]
-local is_old = not stored and strings[9] and match(strings[9], '\n(%d+ .*)$')
-local counts_any, changed = stored ~= false or is_old ~= nil and is_old ~= false, false
+local counts_any, changed = stored ~= false, false
 
 local function new_run(period, since, til_)
   s.last = s.last + 1
@@ -131,32 +127,6 @@ do
     if not last then return redis.error_reply('DAMAGED what a feed counts') end
     s = { last = last + 0, order = order + 0, sweep = sweep, told = told + 0, span = span + 0, scan = scan, rules = rules, session = session }
     read_lines(stored, rest)
-  elseif is_old then
-    local last, order, sweep, rules, session, rest = match(is_old, '^(%d+) (%d+) (%S+)\n([^\n]*)\n([^\n]*)\n(.*)$')
-    if not last then return redis.error_reply('DAMAGED what a feed counts') end
-    s.last, s.order, s.sweep, s.rules, s.session = last + 0, order + 0, sweep, rules, session
-    s.told = tonumber(match(strings[9], '^[^\n]* (%d+)\n') or 0)
-    read_lines(rest, 1)
-    changed = true
-    local olds = runs
-    runs, tops = {}, {}
-    for id, run in pairs(olds) do
-      s.last = s.last + 1
-      dead[#dead + 1] = id
-      new_span(id, id, { s.last })
-      run.id, runs[s.last], tops[s.last] = s.last, run, {}
-      local codes = { 'u' }
-      if shown(run.points) > 0 then codes[2] = 'p' end
-      for currency in pairs(run.values) do codes[#codes + 1] = '$' .. currency end
-      for _, code in ipairs(codes) do
-        local top = top_of(run, code, run.gifts > 0)
-        if not top.whole then
-          s.last = s.last + 1
-          top.ranking = { id = s.last, state = 'w', asked = now }
-        end
-      end
-    end
-    table.sort(spans, function(a, b) return a.from < b.from end)
   end
 end
 
@@ -175,18 +145,6 @@ local function span_of(id)
     span_memo[id] = span
   end
   return span
-end
-
--- The spans of these numbers, with dots between; one, but for what old versions wrote.
-local spans_memo = {}
-local function spans_of(text)
-  local them = spans_memo[text]
-  if not them then
-    them = {}
-    for id in string.gmatch(text, '%d+') do them[#them + 1] = span_of(id + 0) or nil end
-    spans_memo[text] = them
-  end
-  return them
 end
 
 -- A run is not kept any more.

@@ -13,7 +13,7 @@
 --            START: the number of the first entry that there ever was; a ledger that was lost begins another
 --            BASE: the number of the list's first element
 --            LENGTH: how long the list is, true while somebody reads: should the list be gone (an eviction), it says
---            how much of it. Versions before 0.2 wrote none, and cannot read it
+--            how much of it
 --   readers  HASH, reader -> "FLOOR HANDED LOST SINCE", newline, progress
 --            FLOOR: every entry below is done with. HANDED: those from here on were never handed out.
 --            LOST: how many were cut that were not done with. SINCE: of a webhook of all feeds, when it was made

@@ -37,7 +37,6 @@ const COMMANDS: &[Command] = &[
     Command { name: "mset", arity: -3, run: |s, words| s.mset(words) },
     Command { name: "set", arity: -3, run: |s, words| s.set(words) },
     Command { name: "psetex", arity: 4, run: |s, words| s.psetex(words) },
-    Command { name: "setrange", arity: 4, run: |s, words| s.setrange(words) },
     Command { name: "del", arity: -2, run: |s, words| s.del(words) },
     Command { name: "exists", arity: -2, run: |s, words| s.exists(words) },
     Command { name: "pexpire", arity: 3, run: |s, words| s.pexpire(words) },

@@ -89,19 +89,6 @@ impl Session<'_> {
         Ok(Reply::Status("OK"))
     }
 
-    /// Nothing but what leaves a string as it is: its use is to ask whether a write is possible.
-    pub(super) fn setrange(&mut self, words: &[&[u8]]) -> Answer {
-        let offset = integer(words[1]).ok_or(NO_INTEGER)?;
-        if offset < 0 {
-            return Err("ERR offset is out of range");
-        }
-        let length = self.bytes(words[0])?.map_or(0, |value| value.len());
-        if !words[2].is_empty() {
-            return Err("ERR SETRANGE with a value is not for this store");
-        }
-        Ok(Reply::Int(length as i64))
-    }
-
     pub(super) fn del(&mut self, words: &[&[u8]]) -> Answer {
         let mut count = 0;
         for key in words {

@@ -10,13 +10,13 @@ use redis::{Cmd, Pipeline, Value};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::connection::Work;
+use super::scan::{Scanned, scan_command};
 use super::shard::Shard;
-use super::subscriber::PATIENCE;
 use super::topology::{Map, Topology};
 use crate::engine::EngineError;
 use crate::engine::store::faults::Fault;
 use crate::engine::store::scripts::Call;
-use crate::engine::store::slots::{slot_of_key, tag_of_slot};
+use crate::engine::store::slots::slot_of_key;
 use crate::engine::store::tags::random;
 
 impl Topology {
@@ -56,7 +56,7 @@ impl Topology {
         self.owner(slot)?.subscriber.look()
     }
 
-    /// A published mark that comes back and a write of nothing, on every shard; also, where the operator wants that, that
+    /// A published mark that comes back and a write, on every shard; also, where the operator wants that, that
     /// replicas are there. Empty while no shard is known.
     pub async fn probe_all(&self) -> Vec<Result<(), Fault>> {
         let map = self.map();
@@ -70,22 +70,15 @@ impl Topology {
     }
 
     async fn probe(&self, shard: &Shard) -> Result<(), Fault> {
-        let home = self.map().layout.home_of(&shard.endpoint);
-        let home = home.ok_or_else(|| Fault::stay("the server has no slots"))?;
-        let prefix = self.prefix();
-        let key = match self.is_cluster() {
-            true => format!("{prefix}{{{}}}:ready", tag_of_slot(home)),
-            false => format!("{prefix}{{probe}}:ready"),
-        };
-        // Refused like any other write, and leaves nothing.
-        let mut write = redis::cmd("SETRANGE");
-        write.arg(&key).arg(0).arg("");
+        let map = self.map();
+        let marks = self.marks(&map);
         let life = shard.fence.as_ref().map(|fence| (fence, fence.life()));
         let (written, heard) = tokio::join!(
-            shard.connection().run(Work::Command(&write), false, self.call_timeout().min(PATIENCE)),
+            // Refused like any other write; a server that lost everything has its mark again.
+            marks.mark(shard),
             shard.subscriber.probe(random()),
         );
-        let (_, server) = written?;
+        let server = written?;
         heard?;
         match life {
             Some((fence, life)) => fence.pass(life, server).await,
@@ -121,30 +114,6 @@ impl Moves {
 
 /// The shards at one moment, by number.
 pub struct Shards(Arc<Map>);
-
-/// What one step of a walk through a shard's keys found.
-pub struct Scanned {
-    /// Where the walk goes on; 0 when it is through.
-    pub cursor: u64,
-    pub keys: Vec<String>,
-    /// The process that gave the cursor, which means nothing to another one.
-    pub process: String,
-}
-
-/// One step of SCAN through the keys that match `pattern`.
-pub fn scan_command(cursor: u64, pattern: &str, count: u32) -> Cmd {
-    let mut scan = redis::cmd("SCAN");
-    scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(count);
-    scan
-}
-
-impl Scanned {
-    /// Reads what SCAN said; none when that is something else.
-    pub fn read(said: Value, process: String) -> Option<Scanned> {
-        let (cursor, keys) = redis::from_redis_value::<(String, Vec<String>)>(said).ok()?;
-        Some(Scanned { cursor: cursor.parse().ok()?, keys, process })
-    }
-}
 
 impl Shards {
     pub fn count(&self) -> usize {

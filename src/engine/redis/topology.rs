@@ -5,7 +5,7 @@
 //! made anew when a call is redirected, a connection is lost, a subscription is taken away, and now and then.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use redis::{Cmd, Value};
@@ -18,6 +18,7 @@ use super::backoff::jitter;
 use super::connection::{State, Work};
 use super::dial::{Dial, Refusal};
 use super::discovery::discover;
+use super::form::{Judged, Marks};
 use super::layout::Layout;
 use super::shard::{Shard, ShardMaking};
 use crate::engine::store::faults::{CLOSED, Fault, FaultKind};
@@ -74,6 +75,10 @@ pub struct Topology {
     tell: watch::Sender<Arc<Map>>,
     tell_layout: watch::Sender<Arc<Layout>>,
     keeper: Mutex<Option<JoinHandle<()>>>,
+    /// Whether what is stored has this version's form, once that is known: nothing runs before.
+    judged: OnceLock<Judged>,
+    /// Why it is not known.
+    unjudged: Mutex<Fault>,
 }
 
 impl Drop for Topology {
@@ -92,7 +97,10 @@ impl Topology {
         let (tell_layout, layout) = watch::channel(Arc::default());
         let making = making(layout, refresh.clone());
         let (newcomers, keeper) = (Mutex::default(), Mutex::default());
-        let topology = Arc::new(Topology { map, refresh, newcomers, making, tell, tell_layout, keeper });
+        let (judged, unjudged) = (OnceLock::new(), Mutex::new(Fault::stay("Redis was not found yet")));
+        let topology =
+            Topology { map, refresh, newcomers, making, tell, tell_layout, keeper, judged, unjudged };
+        let topology = Arc::new(topology);
         if let Err(Refusal::Never(why)) = topology.look().await {
             return Err(why);
         }
@@ -101,11 +109,47 @@ impl Topology {
                 return Err(why.to_string());
             }
         }
+        if let Some(Judged::Foreign(why)) = topology.judge_once().await {
+            return Err(why.clone());
+        }
         topology.note();
         let parts = topology.making.connection.parts.clone();
         let keeper = tokio::spawn(parts.vital_task(Part::RedisCommands, keep(Arc::downgrade(&topology))));
         *topology.keeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);
         Ok(topology)
+    }
+
+    /// Whether what is stored has this version's form; none when that cannot be told now.
+    async fn judge_once(&self) -> Option<&Judged> {
+        let map = self.map();
+        if self.judged.get().is_none() && !map.shards.is_empty() {
+            match self.marks(&map).judge().await {
+                Ok(judged) => _ = self.judged.set(judged),
+                Err(fault) => *self.unjudged.lock().unwrap_or_else(PoisonError::into_inner) = fault,
+            }
+        }
+        self.judged.get()
+    }
+
+    pub(super) fn marks<'a>(&'a self, map: &'a Map) -> Marks<'a> {
+        Marks {
+            shards: &map.shards,
+            layout: &map.layout,
+            is_cluster: self.is_cluster(),
+            prefix: self.prefix(),
+            call_timeout: self.call_timeout(),
+        }
+    }
+
+    /// Why nothing is to run, if so.
+    fn is_usable(&self) -> Result<(), Fault> {
+        match self.judged.get() {
+            Some(Judged::Good) => Ok(()),
+            Some(Judged::Foreign(why)) => Err(Fault::stay(why)),
+            // Whoever looks for a server there says why there is none.
+            None if self.map.borrow().shards.is_empty() => Ok(()),
+            None => Err(self.unjudged.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+        }
     }
 
     /// Ends every connection.
@@ -148,6 +192,7 @@ impl Topology {
 
     /// The shard that has a slot, or why nobody has.
     pub(super) fn owner(&self, slot: u16) -> Result<Arc<Shard>, Fault> {
+        self.is_usable()?;
         let map = self.map.borrow();
         map.owner(slot).cloned().ok_or_else(|| Fault::stay(&*map.why))
     }
@@ -204,6 +249,9 @@ impl Topology {
     /// Runs commands that change nothing, each about the slot beside it: one trip to every shard, all at the same
     /// time. Each has an answer of its own, so a shard that is away is nobody else's trouble.
     pub async fn commands(&self, commands: &[(u16, Cmd)], within: Duration) -> Vec<Result<Value, Fault>> {
+        if let Err(fault) = self.is_usable() {
+            return vec![Err(fault); commands.len()];
+        }
         let map = self.map();
         let mut groups: HashMap<&Endpoint, (&Arc<Shard>, Vec<usize>)> = HashMap::new();
         let mut answers: Vec<Option<Result<Value, Fault>>> = vec![None; commands.len()];
@@ -305,7 +353,8 @@ impl Topology {
     /// Until the map is to be made anew at the latest.
     fn pause(&self) -> Duration {
         let map = self.map();
-        if map.shards.is_empty() || map.shards.iter().any(|shard| !shard.is_up()) {
+        let is_known = self.judged.get().is_some();
+        if !is_known || map.shards.is_empty() || map.shards.iter().any(|shard| !shard.is_up()) {
             return jitter(REFRESH_DOWN);
         }
         match self.dial().target.kind {
@@ -328,13 +377,17 @@ async fn keep(topology: std::sync::Weak<Topology>) {
         }
         let Some(topology) = topology.upgrade() else { return };
         let why = match topology.look().await {
-            Ok(()) => String::new(),
+            // A Redis that was away when this process began.
+            Ok(()) => match topology.judge_once().await {
+                Some(Judged::Foreign(why)) => why.clone(),
+                _ => String::new(),
+            },
             Err(Refusal::NotNow(fault)) => fault.why,
             Err(Refusal::Never(why)) => why,
         };
         if why != said {
             if !why.is_empty() {
-                tracing::warn!(why, "who has which slots of Redis cannot be found out");
+                tracing::warn!(why, "Redis is of no use now");
             }
             said = why;
         }

@@ -244,7 +244,7 @@ impl Keys {
         self.of(feed, "watching")
     }
 
-    /// How many of them are overlays, by node. A hash of its own: nodes of before count whatever is in the other.
+    /// How many of them are overlays, by node.
     pub(super) fn overlays(&self, feed: &FeedId) -> String {
         self.of(feed, "overlays")
     }

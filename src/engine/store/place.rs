@@ -14,7 +14,8 @@ use super::scripts::{Call, Use};
 use super::topics::Topics;
 use crate::engine::EngineError;
 use crate::engine::embedded::{Answer, EmbeddedStore, Refusal, Reply, ScriptText, Words};
-use crate::engine::redis::shards::{self, Scanned, scan_command};
+use crate::engine::redis::scan::{Scanned, scan_command};
+use crate::engine::redis::shards;
 use crate::engine::redis::topology::Topology;
 
 /// The number by which the store in this process is known to [`Topics`]: it never ends before they do.

@@ -176,14 +176,13 @@ pub(super) fn overrides(patch: &PolicyPatch) -> String {
 pub(super) fn read_overrides(text: &str) -> Read<PolicyPatch> {
     const WHAT: Garbled = Garbled("a policy");
     let parts: Vec<&str> = text.split(' ').collect();
-    // Older texts end earlier.
-    let [capacity, dedup, window, ttl, delay, flush, idempotency, history, ref later @ ..] = parts[..] else {
+    let [capacity, dedup, window, ttl, delay, flush, idempotency, history, ref words @ ..] = parts[..] else {
         return Err(WHAT);
     };
-    if later.len() > 8 {
+    if words.len() != 8 {
         return Err(WHAT);
     }
-    let word = |at: usize| later.get(at).copied().filter(|word| !matches!(*word, "-" | ""));
+    let word = |at: usize| Some(words[at]).filter(|word| *word != "-");
     let number = |text: &str| match text {
         "-" => Ok(None),
         n => n.parse().map(Some).map_err(|_| WHAT),
@@ -346,9 +345,9 @@ mod tests {
         assert!(read_overrides("1 2 3").is_err());
         let private = PolicyPatch { visibility: Some(Visibility::Private), ..PolicyPatch::default() };
         assert_eq!(overrides(&private), "- - - - - - - - private - - - - - - -");
-        assert_eq!(read_overrides("- - - - - - - - private"), Ok(private), "of an older version");
-        assert_eq!(read_overrides("- - - - - - - 5").unwrap().history, Some(5), "of an older version");
-        assert!(read_overrides("- - - - - - - - secret").is_err());
+        assert_eq!(read_overrides(&overrides(&private)), Ok(private));
+        assert!(read_overrides("- - - - - - - - private").is_err());
+        assert!(read_overrides("- - - - - - - - secret - - - - - - -").is_err());
     }
 
     #[test]
@@ -360,6 +359,6 @@ mod tests {
         let Op::Add(row) = &message.changes[0].op else { panic!() };
         assert_eq!((row.count, row.message.as_deref(), row.test), (2, Some("\"hi\""), true));
         assert!(read_message("live e 1\n=\n1 0 9 add\nx").is_err());
-        assert!(read_message("live 0 0\n- - - - - - - 5\n").unwrap().new_policy);
+        assert!(read_message("live 0 0\n- - - - - - - 5 - - - - - - - -\n").unwrap().new_policy);
     }
 }

@@ -159,6 +159,8 @@ impl Sides {
                     .run(&text, &keys, &args, Sides::now())
                     .map_or_else(|e| Reply::Error(e.0), |ran| ran.reply)
             }
+            // The mark of the form is Redis' alone.
+            "GET" | "SET" if words[1].ends_with(b":form") => return,
             "GET" | "MGET" | "SET" | "DEL" | "EXISTS" | "HSET" | "HGETALL" | "HDEL" | "HMGET" | "PEXPIRE"
             | "ZRANGE" | "ZADD" | "ZREM" | "HGET" | "HSCAN" | "ZSCAN" | "HLEN" | "ZCARD"
             | "ZRANGEBYSCORE" | "LRANGE" => self.host.run_command(&borrowed, Sides::now()).reply,

@@ -73,7 +73,7 @@ pub fn some_command(dice: &mut Dice) -> Vec<String> {
             vec!["SET".into(), key(dice, string), name(dice), dice.of(&["KEEPTTL", "keepttl", "XX Y"]).into()]
         }
         7 => vec!["PSETEX".into(), key(dice, string), lifetime(dice), name(dice)],
-        8 => vec!["SETRANGE".into(), key(dice, string), "0".into(), "".into()],
+        8 => vec!["GET".into(), key(dice, string)],
         9 => [vec!["DEL".into()], many(dice, &|dice| vec![dice.of(KEYS).to_owned()])].concat(),
         10 => [vec!["EXISTS".into()], many(dice, &|dice| vec![dice.of(KEYS).to_owned()])].concat(),
         11 => vec!["PEXPIRE".into(), dice.of(KEYS).into(), lifetime(dice)],

@@ -1,6 +1,7 @@
 //! What is special to the Redis engine: a store that forgets scripts, loses keys, goes back, freezes,
 //! dies, or is not what it was.
 
+mod form;
 mod idle;
 mod keeping;
 mod lost_state;
@@ -108,10 +109,15 @@ async fn heals(engine: &Engine, id: &str) -> Answer {
     }
 }
 
-fn keys(server: &RedisServer) -> Vec<String> {
+fn every_key(server: &RedisServer) -> Vec<String> {
     let mut keys: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut server.connect()).unwrap();
     keys.sort();
     keys
+}
+
+/// All keys but the mark of the form.
+fn keys(server: &RedisServer) -> Vec<String> {
+    every_key(server).into_iter().filter(|key| !key.ends_with(":form")).collect()
 }
 
 fn run(server: &RedisServer, words: &[&str]) {
@@ -127,7 +133,7 @@ fn dump(server: &RedisServer) -> Vec<(String, Vec<u8>)> {
         let content = redis::cmd("DUMP").arg(&key).query(&mut connection).unwrap();
         (key, content)
     };
-    keys(server).into_iter().map(dumped).collect()
+    every_key(server).into_iter().map(dumped).collect()
 }
 
 /// What a failover does: the store is as it was then.

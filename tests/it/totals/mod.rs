@@ -1,6 +1,5 @@
 //! Totals, leaders and goals: what engines count is what a plain recount of the ledger gives, whatever happens.
 
-mod older;
 mod recount;
 mod seeded;
 
