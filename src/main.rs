@@ -130,6 +130,9 @@ enum StoreCommand {
         /// What `backup` wrote.
         file: PathBuf,
     },
+    /// Copy what can be read of a damaged folder to a new file, and list what is lost. Not while a gateway runs on it; the damaged
+    /// file stays under another name. Every feed begins a new epoch.
+    Recover,
 }
 
 #[derive(Subcommand)]
@@ -202,6 +205,7 @@ fn main() -> ExitCode {
                 StoreCommand::Check => StoreJob::Check,
                 StoreCommand::Backup { file } => StoreJob::Backup(file),
                 StoreCommand::Restore { file } => StoreJob::Restore(file),
+                StoreCommand::Recover => StoreJob::Recover,
             };
             match load(settings.under(Settings { config, data_dir, ..Settings::default() }))
                 .map(|config| app::store(&config, &job))

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::config::Config;
 use crate::engine::embedded::files::{self, Report};
-use crate::engine::store::owner_of_key;
+use crate::engine::embedded::recover::{Recovered, recover};
+use crate::engine::store::{list_fits, owner_of_key};
 
 /// What is to be done.
 #[derive(Clone, Debug)]
@@ -16,6 +17,8 @@ pub enum StoreJob {
     Backup(PathBuf),
     /// Bring it back from this file.
     Restore(PathBuf),
+    /// Copy what can be read of it to a new file.
+    Recover,
 }
 
 /// Why it was not done, or what is wrong with what is stored.
@@ -53,8 +56,9 @@ pub fn store(config: &Config, job: &StoreJob) -> Result<String, StoreError> {
             match damage(&report) {
                 None => Ok(format!("{shown}: {} feeds, all of them whole", report.feeds)),
                 Some(told) => Err(StoreError::Damaged(format!(
-                    "{shown}: {} feeds; damaged:\n{told}\n{} To have these back, stop it, move the folder away, and `tipcast \
-                     store restore` a backup in its place",
+                    "{shown}: {} feeds; damaged:\n{told}\n{} To have these back, stop it, and `tipcast store recover` copies \
+                     what can be read into a new file; or move the folder away, and `tipcast store restore` a backup in its \
+                     place",
                     report.feeds,
                     match report.shared.is_empty() {
                         true => "A gateway serves all others.",
@@ -62,6 +66,16 @@ pub fn store(config: &Config, job: &StoreJob) -> Result<String, StoreError> {
                     }
                 ))),
             }
+        }
+        StoreJob::Recover => {
+            let recovered = recover(dir, owner_of_key, list_fits).map_err(failed)?;
+            Ok(format!(
+                "{} feeds of {shown} are in a new file, each with a new epoch; a gateway can be started on it. The damaged file is \
+                 {}: remove it when you do not need it any more.\n{}",
+                recovered.feeds,
+                recovered.aside.display(),
+                losses(&recovered)
+            ))
         }
         StoreJob::Backup(to) => {
             let report = files::backup(dir, to, owner_of_key).map_err(failed)?;
@@ -76,6 +90,17 @@ pub fn store(config: &Config, job: &StoreJob) -> Result<String, StoreError> {
                 warning(&report)
             ))
         }
+    }
+}
+
+/// A line for everything that could not be saved.
+fn losses(recovered: &Recovered) -> String {
+    let feeds = recovered.lost.iter().map(|(feed, what)| format!("  feed {feed}: {what}"));
+    let shared = recovered.shared.iter().map(|what| format!("  of no feed alone: {what}"));
+    let lines: Vec<String> = feeds.chain(shared).collect();
+    match lines.is_empty() {
+        true => "Nothing is lost.".into(),
+        false => format!("What is lost, or may be:\n{}", lines.join("\n")),
     }
 }
 

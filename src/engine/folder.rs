@@ -11,11 +11,15 @@ const LOCK_WITHIN: Duration = Duration::from_secs(1);
 const LOCK: &str = "tipcast.lock";
 
 /// A copy that is being brought back, and what SQLite makes beside it.
-const UNFINISHED: [&str; 4] = [
+const UNFINISHED: [&str; 8] = [
     "tipcast.db.unfinished",
     "tipcast.db.unfinished-journal",
     "tipcast.db.unfinished-wal",
     "tipcast.db.unfinished-shm",
+    "tipcast.db.unfinished.image",
+    "tipcast.db.unfinished.image-journal",
+    "tipcast.db.unfinished.image-wal",
+    "tipcast.db.unfinished.image-shm",
 ];
 
 /// Less than this is no room: a large call could not be written.

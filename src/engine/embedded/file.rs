@@ -18,8 +18,9 @@ const FORM: i64 = 100;
 const CHECK_BYTES: u64 = 512 << 20;
 
 /// What an operator does about damage that no feed has alone.
-pub(super) const WHAT_TO_DO: &str = "Nothing was changed. `tipcast store check` says more. Look at the disk, move the folder away, then \
-                          `tipcast store restore` a backup in its place, or start empty";
+pub(super) const WHAT_TO_DO: &str = "Nothing was changed. `tipcast store check` says more. Look at the disk, then: `tipcast store recover` \
+                          copies what can be read into a new file and lists what is lost; or move the folder away, and `tipcast \
+                          store restore` a backup in its place";
 
 /// What an operator can do about an error.
 pub(super) fn sentence(error: &Error) -> String {
@@ -159,6 +160,11 @@ fn inspect(path: &Path) -> Result<(), String> {
     }
 }
 
+/// An error for a file that is not ours, or of another form.
+pub(super) fn form(conn: &Connection, path: &Path) -> rusqlite::Result<Result<(), String>> {
+    Ok(is_fresh(conn, path)?.map(drop))
+}
+
 /// Whether nothing is in it yet; an error for a file that is not ours, or of another form.
 fn is_fresh(conn: &Connection, path: &Path) -> rusqlite::Result<Result<bool, String>> {
     let fresh = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))? == 0;
@@ -180,7 +186,7 @@ fn is_fresh(conn: &Connection, path: &Path) -> rusqlite::Result<Result<bool, Str
 }
 
 /// Begins on a file for the threads of a store. Makes the tables where there are none.
-fn prepare(conn: &Connection, path: &Path) -> rusqlite::Result<Result<(), String>> {
+pub(super) fn prepare(conn: &Connection, path: &Path) -> rusqlite::Result<Result<(), String>> {
     conn.busy_timeout(Duration::from_secs(2))?;
     conn.set_prepared_statement_cache_capacity(64);
     let fresh = match is_fresh(conn, path)? {

@@ -140,7 +140,7 @@ fn bring_back(from: &Path, to: &Path, owners: Owners) -> Result<Report, String> 
 }
 
 /// Makes a file durable, and then its name.
-fn put_in_place(file: &Path, name: &Path) -> std::io::Result<()> {
+pub(super) fn put_in_place(file: &Path, name: &Path) -> std::io::Result<()> {
     File::open(file)?.sync_all()?;
     std::fs::rename(file, name)?;
     let folder = name.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

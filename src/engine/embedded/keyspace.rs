@@ -32,6 +32,31 @@ fn is_over(until: Option<i64>, now: i64) -> bool {
     until.is_some_and(|until| until <= now)
 }
 
+/// A collection as effects.
+fn effects_of<'a>(key: &'a Name, held: &'a StoredCollection) -> Box<dyn Iterator<Item = Effect> + 'a> {
+    let elements: Box<dyn Iterator<Item = Effect>> = match &held.value {
+        Collection::Hash(fields) => Box::new(fields.iter().map(|(field, value)| Effect::Field {
+            key: key.clone(),
+            field: field.clone(),
+            value: Some(value.clone()),
+        })),
+        Collection::List(list) => {
+            Box::new((list.first..).zip(&list.items).map(|(number, value)| Effect::Item {
+                key: key.clone(),
+                number,
+                value: value.clone(),
+            }))
+        }
+        Collection::Set(set) => Box::new(set.order.from_rank(0).map(|it| Effect::Score {
+            key: key.clone(),
+            member: it.member.clone(),
+            score: Some(it.score),
+        })),
+    };
+    let until = held.until.map(|until| Effect::Expires { key: key.clone(), until: Some(until) });
+    Box::new(elements.chain(until))
+}
+
 impl Keyspace {
     /// The string of a key that has one, and has not expired.
     pub fn string(&self, key: &[u8], now: i64) -> Option<&StoredString> {
@@ -337,6 +362,24 @@ impl Keyspace {
         for (span, keys) in expiring {
             self.expiring.entry(span).or_default().extend(keys);
         }
+    }
+
+    /// Keys that hold lists, and how many items each has.
+    pub(super) fn lists(&self) -> impl Iterator<Item = (&Name, usize)> {
+        self.collections.iter().filter_map(|(key, held)| match &held.value {
+            Collection::List(list) => Some((key, list.items.len())),
+            _ => None,
+        })
+    }
+
+    /// All of it as effects, which give the same data on nothing.
+    pub(super) fn effects(&self) -> impl Iterator<Item = Effect> {
+        let strings = self.strings.iter().map(|(key, it)| Effect::String {
+            key: key.clone(),
+            value: it.value.clone(),
+            until: it.until,
+        });
+        strings.chain(self.collections.iter().flat_map(|(key, held)| effects_of(key, held)))
     }
 
     /// Every key with its content and its expiry, in one form for all kinds: for tests that compare stores.

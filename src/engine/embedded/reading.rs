@@ -11,6 +11,7 @@ use super::keyspace::Keyspace;
 use super::moving::Stretch;
 use super::owner::{Owners, feed_of, shown};
 use super::replay::Replay;
+use super::salvage::salvage;
 
 /// Rows that hold strings which expire: when the last of them does, and the number of the row.
 pub(super) type Ends = BTreeSet<(i64, i64)>;
@@ -48,10 +49,70 @@ pub(super) fn read(conn: &Connection, owners: Owners, now: i64) -> rusqlite::Res
     found.read_elements(conn, owners, &mut lasting)?;
     found.read_log(conn, &mut lasting)?;
     found.read_expiring(conn, now)?;
-    found.space.merge(lasting.finish());
+    found.finish(lasting, owners);
     found.read_damaged(conn)?;
     found.find_owners();
     Ok(found)
+}
+
+/// [`read`] of a file of which some pages cannot be read. Also what is lost with them, in sentences.
+///
+/// # Errors
+/// What is not about pages that cannot be read.
+pub(super) fn read_broken(conn: &Connection, owners: Owners) -> rusqlite::Result<(Found, Vec<String>)> {
+    let (mut found, mut lost) = (Found::default(), Vec::new());
+    let mut lasting = Replay::default();
+    let elements = salvage::<(Vec<u8>, Vec<u8>)>(
+        conn,
+        "SELECT key, element, value FROM elements WHERE (key, element) >= (?1, ?2) ORDER BY key, element",
+        "SELECT key, element, value FROM elements WHERE (key, element) < (?1, ?2) ORDER BY key DESC, element DESC",
+    )?;
+    let mut expiries = Vec::new();
+    for ((key, element), value) in &elements.rows {
+        found.take_element(owners, (key, element, value), &mut lasting, &mut expiries);
+    }
+    expiries.iter().for_each(|effect| lasting.apply(effect));
+    for ((low, _), (high, _)) in elements.gaps {
+        let text = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
+        let (low, high) = (text(&low), if high == [0xff; 8] { "the end".into() } else { text(&high) });
+        lost.push(format!("what a page held that cannot be read: keys between {low:?} and {high:?}"));
+    }
+    let log = numbered(conn, "log", &mut lost)?;
+    for (number, bytes) in &log {
+        found.take_commit(*number, bytes, &mut lasting);
+        found.number = found.number.max(*number);
+    }
+    let mut strings: Vec<(i64, usize, Vec<u8>)> = Vec::new();
+    for (table, name) in ["soon", "later"].into_iter().enumerate() {
+        let rows = numbered(conn, name, &mut lost)?;
+        strings.extend(rows.into_iter().map(|(number, bytes)| (number, table, bytes)));
+    }
+    strings.sort_unstable();
+    for (number, table, bytes) in &strings {
+        found.take_strings(*table, *number, bytes, i64::MIN);
+    }
+    found.finish(lasting, owners);
+    found.find_owners();
+    Ok((found, lost))
+}
+
+/// The rows of one of the tables that have numbers.
+fn numbered(
+    conn: &Connection,
+    table: &str,
+    lost: &mut Vec<String>,
+) -> rusqlite::Result<BTreeMap<i64, Vec<u8>>> {
+    let read = salvage::<i64>(
+        conn,
+        &format!("SELECT number, frame FROM {table} WHERE number >= ?1 ORDER BY number"),
+        &format!("SELECT number, frame FROM {table} WHERE number < ?1 ORDER BY number DESC"),
+    )?;
+    for (low, high) in read.gaps {
+        let what = if table == "log" { "changes of any feed" } else { "ids and locks of any feed" };
+        let high = if high == i64::MAX { "the end".into() } else { high.to_string() };
+        lost.push(format!("{what}, in commits between {low} and {high} that cannot be read (`{table}`)"));
+    }
+    Ok(read.rows)
 }
 
 impl Found {
@@ -59,6 +120,17 @@ impl Found {
     pub fn feeds(&self) -> impl Iterator<Item = &[u8]> {
         let all: BTreeSet<&Vec<u8>> = self.owners.iter().chain(self.damaged.keys()).collect();
         all.into_iter().filter_map(|word| feed_of(word))
+    }
+
+    /// Takes over what was read. A list that misses an item in its middle is not what it was: its feed is damaged, and nobody
+    /// gets what was behind by the numbers of others.
+    fn finish(&mut self, lasting: Replay, owners: Owners) {
+        let (space, broken) = lasting.finish();
+        self.space.merge(space);
+        for key in broken {
+            let what = format!("the list {} misses some of its items", String::from_utf8_lossy(&key));
+            self.damaged.entry(owners(&key).word().unwrap_or_default()).or_insert(what);
+        }
     }
 
     fn read_elements(
@@ -72,22 +144,31 @@ impl Found {
         let mut expiries = Vec::new();
         while let Some(row) = rows.next()? {
             let (key, element) = (row.get_ref(0)?.as_blob()?, row.get_ref(1)?.as_blob()?);
-            let value = row.get_ref(2)?.as_blob()?;
-            let owner = owners(key).word().unwrap_or_default();
-            match unseal(&owner, key, element, value).and_then(|value| effect_of(key, element, value)) {
-                Ok(effect) => {
-                    self.owners.insert(owner);
-                    match effect {
-                        effect @ Effect::Expires { .. } => expiries.push(effect),
-                        effect => space.apply(&effect),
-                    }
-                }
-                Err(sum) => self.unclear.push((sum, owner)),
-            }
+            self.take_element(owners, (key, element, row.get_ref(2)?.as_blob()?), space, &mut expiries);
         }
         // Behind the elements of their collections, which begin without an expiry.
         expiries.iter().for_each(|effect| space.apply(effect));
         Ok(())
+    }
+
+    fn take_element(
+        &mut self,
+        owners: Owners,
+        (key, element, value): (&[u8], &[u8], &[u8]),
+        space: &mut Replay,
+        expiries: &mut Vec<Effect>,
+    ) {
+        let owner = owners(key).word().unwrap_or_default();
+        match unseal(&owner, key, element, value).and_then(|value| effect_of(key, element, value)) {
+            Ok(effect) => {
+                self.owners.insert(owner);
+                match effect {
+                    effect @ Effect::Expires { .. } => expiries.push(effect),
+                    effect => space.apply(&effect),
+                }
+            }
+            Err(sum) => self.unclear.push((sum, owner)),
+        }
     }
 
     fn read_log(&mut self, conn: &Connection, space: &mut Replay) -> rusqlite::Result<()> {
@@ -98,16 +179,20 @@ impl Found {
             let (number, bytes) = (row.get(0)?, row.get_ref(1)?.as_blob()?);
             first = first.or(Some(number));
             last = number;
-            for effect in self.effects_of("log", number, bytes) {
-                space.apply(&effect);
-                self.gathered.add(&effect);
-            }
-            self.gathered.end = number;
-            self.gathered.bytes += bytes.len();
+            self.take_commit(number, bytes, space);
         }
         self.number = self.number.max(last);
         self.first = first.unwrap_or(last + 1);
         Ok(())
+    }
+
+    fn take_commit(&mut self, number: i64, bytes: &[u8], space: &mut Replay) {
+        for effect in self.effects_of("log", number, bytes) {
+            space.apply(&effect);
+            self.gathered.add(&effect);
+        }
+        self.gathered.end = number;
+        self.gathered.bytes += bytes.len();
     }
 
     /// Strings that expire, in the order in which they were written, whichever of the two tables has them.
@@ -127,21 +212,25 @@ impl Found {
                 false => (1, std::mem::replace(&mut other, next_row(&mut later)?)),
             };
             let Some((number, bytes)) = row else { break };
-            self.number = self.number.max(number);
-            let mut end = i64::MIN;
-            for effect in self.effects_of(["soon", "later"][table], number, &bytes) {
-                end = end.max(effect.until().unwrap_or(end));
-                match &effect {
-                    Effect::String { key, until: Some(until), .. } if *until <= now => {
-                        // It takes the place of what was there before all the same.
-                        self.space.apply(&Effect::Dropped { key: key.clone(), until: *until });
-                    }
-                    effect => self.space.apply(effect),
-                }
-            }
-            self.ends[table].insert((end, number));
+            self.take_strings(table, number, &bytes, now);
         }
         Ok(())
+    }
+
+    fn take_strings(&mut self, table: usize, number: i64, bytes: &[u8], now: i64) {
+        self.number = self.number.max(number);
+        let mut end = i64::MIN;
+        for effect in self.effects_of(["soon", "later"][table], number, bytes) {
+            end = end.max(effect.until().unwrap_or(end));
+            match &effect {
+                Effect::String { key, until: Some(until), .. } if *until <= now => {
+                    // It takes the place of what was there before all the same.
+                    self.space.apply(&Effect::Dropped { key: key.clone(), until: *until });
+                }
+                effect => self.space.apply(effect),
+            }
+        }
+        self.ends[table].insert((end, number));
     }
 
     /// What was found before: a record that is damaged may have gone since, its feed misses it all the same.

@@ -51,14 +51,23 @@ impl Replay {
         }
     }
 
-    /// All of it.
-    pub fn finish(mut self) -> Keyspace {
+    /// All of it but lists that have holes now, and the keys of those.
+    pub fn finish(mut self) -> (Keyspace, Vec<Name>) {
+        let mut broken = Vec::new();
         for (key, NumberedList { items, until }) in self.lists {
-            if let Some((first, _)) = items.first_key_value() {
-                self.space.put_list(key, *first, items.into_values().collect(), until);
+            let ends = items
+                .first_key_value()
+                .zip(items.last_key_value())
+                .map(|((first, _), (last, _))| (*first, *last));
+            match ends {
+                Some((first, last)) if last - first + 1 == items.len() as i64 => {
+                    self.space.put_list(key, first, items.into_values().collect(), until);
+                }
+                Some(_) => broken.push(key),
+                None => {}
             }
         }
-        self.space
+        (self.space, broken)
     }
 }
 
@@ -82,7 +91,8 @@ mod tests {
         (1..=3).for_each(|back| replay.apply(&item(-back)));
         replay.apply(&Effect::Bounds { key: key.clone(), first: 5, end: 9 });
         replay.apply(&item(9));
-        let mut space = replay.finish();
+        let (mut space, broken) = replay.finish();
+        assert!(broken.is_empty());
         let said = space.execute(&[b"LRANGE", b"k", b"0", b"-1"], 0, &mut Changes::default());
         let wanted = (5..10).map(|number: i64| Reply::Bulk(number.to_string().into_bytes()));
         assert_eq!(said, Reply::Array(wanted.collect()));

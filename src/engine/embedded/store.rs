@@ -14,6 +14,7 @@ use super::events::{Call, Event, Place, Told, Waiting, Work};
 use super::group::{Answer, Refusal};
 use super::host::{ScriptHost, ScriptText};
 use super::owner::Owners;
+use super::recover::would_save;
 use super::tables::{Opened, STRETCH, Tables};
 use super::words::Words;
 use super::worker::{Steady, Worker};
@@ -71,14 +72,23 @@ impl EmbeddedStore {
         let file = folder.database();
         if folder.unfinished().exists() {
             return Err(format!(
-                "a `tipcast store restore` into the data folder {} was interrupted; run it again, or remove {} to start empty",
+                "a `tipcast store restore` or `recover` in the data folder {} was interrupted; run it again, or remove {} to start without it",
                 data_dir.display(),
                 folder.unfinished().display()
             ));
         }
         folder.make_private().map_err(|e| format!("{} cannot be written: {e}", file.display()))?;
         let clock = Steady::begin();
-        let Opened { tables, space, damaged, life } = Tables::open(&file, owners, stretch, clock.now())?;
+        let opened = Tables::open(&file, owners, stretch, clock.now());
+        let Opened { tables, space, damaged, life } = opened.map_err(|why| {
+            // What a recovery would come to is for somebody to decide on it.
+            match why.contains("is damaged").then(|| would_save(&folder, owners)).flatten() {
+                Some(feeds) => {
+                    format!("{why}. `tipcast store recover` would save what can be read of {feeds} feeds")
+                }
+                None => why,
+            }
+        })?;
         let (events, to_worker) = channel();
         let (to_disk, groups) = channel();
         let (vital, to_events) = (parts.vital(Part::Writer), events.clone());

@@ -5,9 +5,9 @@
 //! are written in order, so behind one that was torn there is nothing of the same log, whose salts every frame carries.
 //! (Format: <https://www.sqlite.org/fileformat2.html#the_write_ahead_log>.)
 
-use std::fs::File;
-use std::io::{BufReader, Read};
-use std::path::Path;
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const HEADER: usize = 32;
@@ -19,9 +19,16 @@ const MAGIC: u32 = 0x377f_0682;
 /// How often a log is read that looks damaged while somebody may be writing to it.
 const LOOKS: usize = 4;
 
+/// Where SQLite keeps the log of this database.
+fn log_of(database: &Path) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push("-wal");
+    PathBuf::from(name)
+}
+
 /// What is damaged in the log beside this database, if anything is.
 pub(super) fn damage(database: &Path) -> Result<Option<String>, String> {
-    let path = database.with_extension("db-wal");
+    let path = log_of(database);
     let look = || read(&path).map_err(|e| format!("{} cannot be read: {e}", path.display()));
     let mut found = look()?;
     for _ in 1..LOOKS {
@@ -79,6 +86,83 @@ fn read(path: &Path) -> std::io::Result<Option<u64>> {
     Ok(None)
 }
 
+/// Writes the database as it is with the commits of its log to another file, leaving out frames that are not what was written.
+/// How many those are.
+///
+/// Each frame carries the checksum up to it, so the next one can be judged although it was damaged; and pages that are written
+/// often stand in later frames once more.
+pub(super) fn apply(database: &Path, image: &Path) -> std::io::Result<u64> {
+    std::fs::copy(database, image)?;
+    let mut image = OpenOptions::new().read(true).write(true).open(image)?;
+    let left_out = apply_to(&mut image, &log_of(database))?;
+    // SQLite reads nothing of a file that is shorter than it says. One that is as long as it says has pages that cannot be read.
+    let mut header = [0; 32];
+    image.seek(SeekFrom::Start(0))?;
+    image.read_exact(&mut header)?;
+    let page = match u16::from_be_bytes([header[16], header[17]]) {
+        1 => 65_536,
+        size => u64::from(size.max(512)),
+    };
+    let pages = u32::try_from(image.metadata()?.len() / page).unwrap_or(u32::MAX);
+    if pages < u32::from_be_bytes([header[28], header[29], header[30], header[31]]) {
+        image.seek(SeekFrom::Start(28))?;
+        image.write_all(&pages.to_be_bytes())?;
+    }
+    Ok(left_out)
+}
+
+fn apply_to(image: &mut File, log: &Path) -> std::io::Result<u64> {
+    let Ok(log) = File::open(log) else { return Ok(0) };
+    let mut log = BufReader::with_capacity(1 << 20, log);
+    let mut header = [0; HEADER];
+    if !fill(&mut log, &mut header)? {
+        return Ok(0);
+    }
+    let word = |bytes: &[u8], at: usize| {
+        u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+    };
+    let little = word(&header, 0) & 1 == 0;
+    let sum = add((0, 0), &header[..24], little);
+    let is_whole = word(&header, 0) & !1 == MAGIC & !1 && sum == (word(&header, 24), word(&header, 28));
+    let mut of_database = [0; 18];
+    image.read_exact(&mut of_database)?;
+    let page = match (is_whole, u16::from_be_bytes([of_database[16], of_database[17]])) {
+        (true, _) => word(&header, 8) as usize,
+        (false, 1) => 65_536,
+        (false, size) => usize::from(size),
+    };
+    if !(512..=65_536).contains(&page) {
+        return Ok(1);
+    }
+    let little = little || !is_whole;
+    let mut salts = is_whole.then(|| header[16..24].to_vec());
+    let mut before = is_whole.then_some(sum);
+    let mut frame = vec![0; FRAME_HEADER + page];
+    let (mut waiting, mut left_out, mut unsure) = (Vec::new(), 0, u64::from(!is_whole));
+    while fill(&mut log, &mut frame)? {
+        let salts = salts.get_or_insert_with(|| frame[8..16].to_vec());
+        let stated = (word(&frame, 16), word(&frame, 20));
+        let sum = before.map(|sum| add(add(sum, &frame[..8], little), &frame[FRAME_HEADER..], little));
+        before = Some(stated);
+        if frame[8..16] != **salts || sum != Some(stated) {
+            unsure += 1;
+            continue;
+        }
+        // Behind what cannot be read something can: it was no end.
+        left_out += std::mem::take(&mut unsure);
+        waiting.push((word(&frame, 0), frame[FRAME_HEADER..].to_vec()));
+        let pages = word(&frame, 4);
+        if pages > 0 {
+            for (number, bytes) in waiting.drain(..).filter(|(number, _)| *number > 0) {
+                image.seek(SeekFrom::Start(u64::from(number - 1) * page as u64))?;
+                image.write_all(&bytes)?;
+            }
+            image.set_len(u64::from(pages) * page as u64)?;
+        }
+    }
+    Ok(left_out)
+}
+
 /// True when there was so much.
 fn fill(file: &mut impl Read, bytes: &mut [u8]) -> std::io::Result<bool> {
     match file.read_exact(bytes) {
@@ -124,7 +208,7 @@ mod tests {
         conn.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())).unwrap();
         fill(20);
         let log = path.with_extension("db-wal");
-        let good = std::fs::read(&log).unwrap();
+        let (good, before) = (std::fs::read(&log).unwrap(), std::fs::read(&path).unwrap());
         let frame = FRAME_HEADER + 4_096;
         let salts = &good[16..24];
         let frames = good[HEADER..].chunks(frame).take_while(|it| &it[8..16] == salts).count();
@@ -150,6 +234,18 @@ mod tests {
             assert_eq!(look(&good[..end]), None, "cut at {end}");
         }
         assert_eq!(look(b""), None);
+        // What is behind a damaged frame is there all the same, but for pages that stand in no other.
+        for at in [5, 40, HEADER + 3 * frame + 500, HEADER + 9 * frame + 12] {
+            let mut bytes = good.clone();
+            bytes[at] ^= 0x10;
+            std::fs::write(&database, &before).unwrap();
+            std::fs::write(log_of(&database), &bytes).unwrap();
+            let image = copy.path().join("image");
+            assert!(apply(&database, &image).unwrap() >= 1, "byte {at}");
+            let image = Connection::open(&image).unwrap();
+            let rows: i64 = image.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap();
+            assert!(rows > 70, "byte {at}: {rows}");
+        }
         std::fs::remove_file(database.with_extension("db-wal")).unwrap();
         assert_eq!(damage(&database), Ok(None));
     }

@@ -385,6 +385,18 @@ pub fn owner(key: &[u8]) -> Owner<'_> {
     }
 }
 
+/// Whether a list that may have lost items is all of what its feed says: of the ledger readers count entries by number, so one
+/// that is not complete is of no use. What is left out goes on as a ledger that was lost does, behind the last number.
+pub fn list_fits(key: &[u8], items: usize, look_up: &dyn Fn(&[u8]) -> Option<Vec<u8>>) -> bool {
+    let Some(feed) = key.strip_suffix(b":ledger") else { return true };
+    let Some(reports) = look_up(&[feed, b":reports"].concat()) else { return false };
+    let reports = String::from_utf8_lossy(&reports);
+    // "LIMIT HOOKS IDLE READERS START BASE LENGTH"; the length holds while somebody reads.
+    let mut words = reports.split(' ').skip(3);
+    let (readers, length) = (words.next(), words.nth(2));
+    readers == Some("0") || length == Some(&*items.to_string())
+}
+
 /// The part, of so many, that a name belongs to (FNV-1a).
 fn hashed(feed: &FeedId, parts: usize) -> usize {
     let hash = feed.as_str().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

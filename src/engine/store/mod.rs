@@ -40,5 +40,5 @@ mod walks;
 pub(in crate::engine) mod wire;
 
 pub use engine::Store;
-pub use keys::{PARTS_MAX, owner as owner_of_key};
+pub use keys::{PARTS_MAX, list_fits, owner as owner_of_key};
 pub use options::StoreOptions;

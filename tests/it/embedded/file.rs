@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use tempfile::TempDir;
+use tipcast::engine::embedded::recover::recover;
 use tipcast::engine::embedded::{Changes, EmbeddedOptions, EmbeddedStore, Keyspace, Owner, Refusal, Reply};
 
 use super::commands::{comparable, some_command};
@@ -185,6 +186,7 @@ async fn a_damaged_byte_takes_its_owner_along_and_no_other() {
 #[tokio::test]
 async fn whichever_byte_of_the_file_is_damaged_what_is_read_is_right_or_it_is_said_that_it_is_damaged() {
     let (mut refused, mut hurt, mut whole) = (0, 0, 0);
+    let mut recovered = 0;
     for seed in seeds(0..6) {
         let mut dice = Dice(seed);
         let (dir, mut space, now) = filled(&mut dice).await;
@@ -204,6 +206,16 @@ async fn whichever_byte_of_the_file_is_damaged_what_is_read_is_right_or_it_is_sa
                 Err(why) => {
                     refused += 1;
                     assert!(why.contains("tipcast.db"), "{why}");
+                    // What can be read of it is right or not there, unless SQLite cannot begin at all.
+                    match recover(copy.path(), owners, |_, _, _| true) {
+                        Ok(said) => {
+                            recovered += 1;
+                            assert!(said.aside.exists(), "seed {seed}, byte {at}");
+                            open(copy.path(), 1 << 20)
+                                .unwrap_or_else(|e| panic!("seed {seed}, byte {at}: {e}"));
+                        }
+                        Err(why) => assert!(why.contains("restore"), "{why}"),
+                    }
                     continue;
                 }
             };
@@ -227,4 +239,5 @@ async fn whichever_byte_of_the_file_is_damaged_what_is_read_is_right_or_it_is_sa
         }
     }
     assert!(refused > 10 && hurt > 10 && whole > 10, "{refused} {hurt} {whole}");
+    assert!(recovered * 2 > refused, "{recovered} of {refused}");
 }

@@ -4,5 +4,6 @@ mod batches_killed;
 mod clock;
 mod commands;
 mod file;
+mod recover;
 mod running;
 mod store_command;

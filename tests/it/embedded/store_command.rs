@@ -11,7 +11,7 @@ use crate::support::gifts::gift;
 use crate::support::process::Process;
 use crate::support::watcher::Watcher;
 
-fn store(dir: &Path, args: &[&str]) -> (Option<i32>, String) {
+pub(super) fn store(dir: &Path, args: &[&str]) -> (Option<i32>, String) {
     let all = ["store"].iter().chain(args).map(|arg| arg.to_string());
     let all: Vec<String> = all.chain(["--data-dir".into(), dir.display().to_string()]).collect();
     let (status, said) = Process::run(&all);

@@ -1,0 +1,204 @@
+//! What can be read of a damaged file, in a new one. The damaged file stays beside it, as it was.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, params};
+
+use super::effect::Effect;
+use super::element::seal;
+use super::file::{begin_life, form, prepare, rot, sentence};
+use super::files::put_in_place;
+use super::frame;
+use super::keyspace::Keyspace;
+use super::moving::{Step, Stretch};
+use super::owner::{Owner, Owners, feed_of, shown};
+use super::reading::{Found, read_broken};
+use super::wal;
+use crate::engine::folder::{self, Folder};
+
+/// Strings that expire in one row.
+const STRINGS: usize = 512;
+
+/// Whether a list that may have lost items at an end is all that its feed says it is: its key, how many items it has, and how to
+/// look up a string. What it refuses is left out.
+pub type Fits = fn(&[u8], usize, &dyn Fn(&[u8]) -> Option<Vec<u8>>) -> bool;
+
+/// What was saved, and what was not.
+#[derive(Clone, Debug, Default)]
+pub struct Recovered {
+    /// Feeds that are in the new file.
+    pub feeds: usize,
+    /// What is lost of a feed, by its name.
+    pub lost: Vec<(String, String)>,
+    /// What is lost and cannot be told to a feed.
+    pub shared: Vec<String>,
+    /// Where the damaged file is now.
+    pub aside: PathBuf,
+}
+
+/// Copies what can be read into a new file, in which every feed begins a new epoch and none is damaged. The folder must not be in
+/// use. What was there stays beside it under another name; a run that was killed is finished by the next.
+///
+/// # Errors
+/// What is wrong and what to do.
+pub fn recover(data_dir: &Path, owners: Owners, fits: Fits) -> Result<Recovered, String> {
+    let database = folder::database(data_dir);
+    let last = asides(&database).take_while(|aside| aside.exists()).last();
+    // One that was killed between its two renames has put the damaged file aside already.
+    let source = match (database.exists(), last) {
+        (true, _) => database.clone(),
+        (false, Some(aside)) => aside,
+        (false, None) => {
+            return Err(format!("{} is not there; --data-dir names the folder it is in", database.display()));
+        }
+    };
+    let folder = Folder::own(data_dir)?;
+    let told = |e: &dyn std::fmt::Display| format!("{} cannot be recovered: {e}", source.display());
+    let mut recovered = Recovered::default();
+    let unfinished = folder.unfinished();
+    let done = salvaged(&source, &unfinished.with_added_extension("image"), owners, &mut recovered).and_then(
+        |found| {
+            let (space, number) = keep_what_fits(found, owners, fits, &mut recovered);
+            folder.remove_unfinished();
+            write(&unfinished, &space, number + 1, owners)
+        },
+    );
+    done.inspect_err(|_| folder.remove_unfinished()).map_err(|why| told(&why))?;
+    recovered.aside = match source == database {
+        true => put_aside(&database).map_err(|e| told(&e))?,
+        false => source.clone(),
+    };
+    put_in_place(&unfinished, &database).map_err(|e| told(&e))?;
+    Ok(recovered)
+}
+
+/// Of how many feeds [`recover`] would find something in this folder, which is left as it is; none where that cannot be told.
+pub(super) fn would_save(folder: &Folder, owners: Owners) -> Option<usize> {
+    let image = folder.unfinished().with_added_extension("image");
+    let found = salvaged(&folder.database(), &image, owners, &mut Recovered::default());
+    folder.remove_unfinished();
+    Some(found.ok()?.feeds().count())
+}
+
+/// Names for damaged files, in order.
+fn asides(database: &Path) -> impl Iterator<Item = PathBuf> + '_ {
+    (1..)
+        .map(|n| database.with_added_extension(if n == 1 { "damaged".into() } else { format!("damaged{n}") }))
+}
+
+/// Gives the file and its log another name; the log first, since it is worth nothing without its file.
+fn put_aside(database: &Path) -> std::io::Result<PathBuf> {
+    let free = asides(database).find(|aside| !aside.exists()).unwrap_or_default();
+    for end in ["-wal", "-shm", ""] {
+        let named = |path: &Path| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(end);
+            PathBuf::from(name)
+        };
+        match std::fs::rename(named(database), named(&free)) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound || end.is_empty() => return Err(e),
+            _ => {}
+        }
+    }
+    Ok(free)
+}
+
+/// Reads the file as far as that goes. Nothing is written to it.
+fn salvaged(path: &Path, image: &Path, owners: Owners, recovered: &mut Recovered) -> Result<Found, String> {
+    let left_out = wal::apply(path, image).map_err(|e| e.to_string())?;
+    if left_out > 0 {
+        let what = "changes of any feed, of the moment in which they were written";
+        recovered
+            .shared
+            .push(format!("{left_out} frames of the write-ahead log that are not what was written: {what}"));
+    }
+    let advice = "no page of it can be read in order; bring a backup back with `tipcast store restore`";
+    let unread = |e: rusqlite::Error| format!("{advice} ({})", sentence(&e));
+    let conn = Connection::open(image).map_err(unread)?;
+    form(&conn, path).map_err(unread)??;
+    // Pages that hold less than they should are read without an error: this says so.
+    let pages = rot(&conn, 20).unwrap_or_else(|e| vec![e.to_string()]);
+    recovered.shared.extend(pages.into_iter().map(|what| format!("SQLite says: {what}")));
+    let (found, lost) = read_broken(&conn, owners).map_err(unread)?;
+    recovered.shared.extend(lost);
+    Ok(found)
+}
+
+/// All but lists that are not what their feeds say. With the number of the last commit.
+fn keep_what_fits(found: Found, owners: Owners, fits: Fits, recovered: &mut Recovered) -> (Keyspace, i64) {
+    let is_anybodys = !found.shared.is_empty() || !recovered.shared.is_empty();
+    recovered.feeds = found.feeds().count();
+    for (owner, what) in &found.damaged {
+        match feed_of(owner) {
+            Some(feed) => recovered.lost.push((String::from_utf8_lossy(feed).into_owned(), what.clone())),
+            None => recovered.shared.push(format!("of {}: {what}", shown(owner))),
+        }
+    }
+    let Found { mut space, damaged, number, shared, .. } = found;
+    recovered.shared.extend(shared);
+    let look_up = |key: &[u8]| space.string(key, i64::MIN).map(|it| it.value.to_vec());
+    let suspect =
+        |key: &[u8]| is_anybodys || owners(key).word().is_some_and(|word| damaged.contains_key(&word));
+    let unfit: Vec<_> = space
+        .lists()
+        .filter(|(key, items)| suspect(key) && !fits(key, *items, &look_up))
+        .map(|(key, items)| (key.clone(), items))
+        .collect();
+    for (key, items) in unfit {
+        space.apply(&Effect::Deleted { key: key.clone() });
+        if let Owner::Feed(feed) = owners(&key) {
+            let what = format!(
+                "{} with {items} entries: its numbers are not certain",
+                String::from_utf8_lossy(&key)
+            );
+            recovered.lost.push((String::from_utf8_lossy(feed).into_owned(), what));
+        }
+    }
+    (space, number)
+}
+
+/// Writes a new file with this data.
+fn write(path: &Path, space: &Keyspace, number: i64, owners: Owners) -> Result<(), String> {
+    let told = |e: rusqlite::Error| sentence(&e);
+    folder::private(std::fs::OpenOptions::new().create(true).write(true).truncate(true))
+        .open(path)
+        .map_err(|e| e.to_string())?;
+    let conn = Connection::open(path).map_err(told)?;
+    prepare(&conn, path).map_err(told)??;
+    conn.execute_batch("BEGIN IMMEDIATE").map_err(told)?;
+    let mut stretch = Stretch::default();
+    let (mut strings, mut row) = (Vec::new(), number);
+    let mut put = |strings: &mut Vec<Effect>| -> rusqlite::Result<()> {
+        let frame = frame::write(row, strings.iter(), owners);
+        strings.clear();
+        if !frame.is_empty() {
+            conn.execute("INSERT INTO later VALUES (?1, ?2)", params![row, frame])?;
+            row += 1;
+        }
+        Ok(())
+    };
+    for effect in space.effects() {
+        match effect.until() {
+            Some(_) => strings.push(effect),
+            None => stretch.add(&effect),
+        }
+        if strings.len() >= STRINGS {
+            put(&mut strings).map_err(told)?;
+        }
+    }
+    put(&mut strings).map_err(told)?;
+    let mut moving = stretch.into_moving();
+    while !moving.is_empty() {
+        for step in moving.take(1_000) {
+            let Step::Put(key, element, value) = step else { continue };
+            let sealed = seal(owners, &key, &element, &value);
+            conn.prepare_cached("INSERT INTO elements VALUES (?1, ?2, ?3)")
+                .and_then(|mut insert| insert.execute(params![&*key, element, sealed]))
+                .map_err(told)?;
+        }
+    }
+    begin_life(&conn).map_err(told)?;
+    conn.execute_batch("COMMIT").map_err(told)?;
+    // All of it in one file, which takes its place with one rename.
+    conn.pragma_update(None, "journal_mode", "DELETE").map_err(told)
+}
