@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::value::to_raw_value;
 
+use super::memory;
 use crate::config::{Config, ConfigError, Feeds, ReadyWhen, Redis, Reports};
 use crate::domain::{Policy, PolicyPatch, Refused};
 use crate::engine::store::{Store, StoreOptions};
@@ -40,6 +41,10 @@ pub(super) async fn open(
         reports: report_limits(&config.reports),
         due_parts: config.due.partitions,
         drop_reminder_ms: config.drops.reminder_ms,
+        max_memory: match config.embedded.max_memory.0 {
+            0 => memory::half_of_it(),
+            bytes => bytes,
+        },
         ..redis_options(&config.redis, defaults)
     };
     let opened = match config.redis.url.is_empty() {

@@ -37,6 +37,7 @@ pub mod key_new;
 mod leave;
 mod listen;
 pub mod logs;
+mod memory;
 mod revocations;
 pub mod secrets;
 mod serve;

@@ -139,6 +139,10 @@ impl Layers {
     fn typed(&self, section: &str, key: &str, text: String) -> Result<Value, String> {
         let default = at(&self.known, section).and_then(|keys| keys.get(key));
         match default {
+            // Bytes may be written as a size.
+            Some(Value::Integer(_)) if key == "max_memory" => {
+                Ok(text.trim().parse().map_or(Value::String(text), Value::Integer))
+            }
             Some(Value::Integer(_)) => {
                 text.trim().parse().map(Value::Integer).map_err(|_| format!("{text:?} is not an integer"))
             }

@@ -11,11 +11,13 @@ mod check;
 mod layers;
 mod reload;
 mod secret;
+mod size;
 mod summary;
 
 pub use layers::{Flags, STDIN, load};
 pub use reload::Reloaded;
 pub use secret::Secret;
+pub use size::Size;
 pub use summary::Summary;
 
 /// The commented file that holds every key with its default.
@@ -262,6 +264,7 @@ pub enum ReadyWhen {
 #[allow(missing_docs)]
 pub struct Embedded {
     pub data_dir: PathBuf,
+    pub max_memory: Size,
 }
 
 /// `[log]`

@@ -105,6 +105,8 @@ pub enum EngineError {
     /// The store has the write, but not on as many replicas as the operator wants. Says why. Asking again with
     /// the same id is safe.
     NotReplicated(String),
+    /// The store has no room in memory for more. Says what to do, for the log and `/readyz`. Nothing was written.
+    StoreFull(String),
     /// More is waiting than the engine will hold; says what is full.
     Overloaded(&'static str),
     /// The stored records of this feed cannot be read. Says which record and why, for the log. No other feed
@@ -121,6 +123,7 @@ impl EngineError {
             EngineError::Overloaded(_) => Failure::Overloaded,
             EngineError::FeedDamaged(_) => Failure::Damaged,
             EngineError::NotReplicated(_) => Failure::NotReplicated,
+            EngineError::StoreFull(_) => Failure::Full,
             EngineError::Unavailable(_) | EngineError::Open(_) => Failure::Unavailable,
         }
     }
@@ -131,6 +134,7 @@ impl fmt::Display for EngineError {
         match self {
             EngineError::Unavailable(why) => write!(f, "the store is unavailable: {why}"),
             EngineError::NotReplicated(why) => write!(f, "too few replicas have it: {why}"),
+            EngineError::StoreFull(why) => write!(f, "the store is full: {why}"),
             EngineError::Overloaded(what) => write!(f, "the {what} is full; try again shortly"),
             EngineError::FeedDamaged(why) => write!(f, "the feed's stored records are damaged: {why}"),
             EngineError::Open(why) => write!(f, "the store cannot be opened: {why}"),

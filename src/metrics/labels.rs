@@ -273,6 +273,8 @@ labels! {
         Overloaded = "overloaded",
         /// The stored records of the feed cannot be read.
         Damaged = "damaged",
+        /// The store had no room in memory.
+        Full = "full",
         /// Too few replicas had the write in time.
         NotReplicated = "not_replicated",
         /// The caller stopped waiting: its time was over, or its client left.

@@ -105,6 +105,8 @@ pub struct Metrics {
     pub engine_failures: PerPair<Operation, Failure, Counter>,
     /// Engine calls under way: waiting for the embedded store, or for Redis.
     pub engine_calls_in_flight: Gauge,
+    /// Bytes of memory that the data of the embedded store takes.
+    pub store_bytes: Gauge,
     /// Gifts and other calls in one commit of the embedded store.
     pub commit_size: Histogram,
     /// How long a commit of the embedded store took, the disk included.
@@ -349,6 +351,11 @@ impl Default for Metrics {
                 to,
                 "tipcast_engine_calls_in_flight",
                 "Calls of the store under way: waiting for the embedded store, or for Redis",
+            ),
+            store_bytes: add(
+                to,
+                "tipcast_store_bytes",
+                "Bytes of memory that the data of the embedded store takes",
             ),
             commit_size: histogram(
                 to,

@@ -15,6 +15,8 @@ pub enum Refusal {
     Unavailable(String),
     /// It would have written, and the disk takes nothing now; why. What only reads is answered.
     ReadOnly(String),
+    /// There is no room in memory for more; what is there, in bytes, and the bound.
+    Full(u64, u64),
     /// Too much waits already; what is full.
     Overloaded(&'static str),
     /// The script failed, and left nothing behind; what it said.

@@ -28,6 +28,8 @@ pub struct ScriptText {
     pub text: Arc<str>,
     /// It says that it only reads: then it fails where it changes something.
     pub reads: bool,
+    /// It says that it takes in what comes from outside: refused when memory is full.
+    pub grows: bool,
 }
 
 /// What a script or a command answers, and what it changed.
@@ -272,7 +274,7 @@ mod tests {
     }
 
     fn text(script: &'static str) -> ScriptText {
-        ScriptText { name: script, text: script.into(), reads: script.contains("reads only") }
+        ScriptText { name: script, text: script.into(), reads: script.contains("reads only"), grows: false }
     }
 
     fn run(host: &ScriptHost, script: &'static str, args: &[&str]) -> Result<Reply, String> {

@@ -158,9 +158,15 @@ impl Keyspace {
         }
     }
 
-    /// Looks at up to `most` keys that expired a while ago, takes out those that were not written again, and returns how many. Strings go without a word to `changes`:
-    /// a restart leaves out strings that have expired.
-    pub fn collect_garbage(&mut self, now: i64, most: usize, changes: &mut Changes) -> usize {
+    /// Looks at up to `most` keys that expired a while ago, takes out those that were not written again, and returns how many.
+    /// Strings go without a word to `changes`, since a restart leaves out strings that have expired; `forgot` is told each.
+    pub fn collect_garbage(
+        &mut self,
+        now: i64,
+        most: usize,
+        changes: &mut Changes,
+        mut forgot: impl FnMut(&[u8], &StoredString),
+    ) -> usize {
         let (mut gone, mut looked) = (0, 0);
         while looked < most
             && let Some(mut span) = self.expiring.first_entry()
@@ -174,7 +180,9 @@ impl Keyspace {
             }
             for key in some {
                 if self.strings.get(&key).is_some_and(|it| is_over(it.until, now)) {
-                    self.strings.remove(&key);
+                    if let Some(held) = self.strings.remove(&key) {
+                        forgot(&key, &held);
+                    }
                     gone += 1;
                 } else if self.collections.get(&key).is_some_and(|it| is_over(it.until, now)) {
                     gone += usize::from(self.delete(&key, changes));
@@ -370,6 +378,16 @@ impl Keyspace {
             Collection::List(list) => Some((key, list.items.len())),
             _ => None,
         })
+    }
+
+    /// Every string with its key, expired ones too.
+    pub(super) fn each_string(&self) -> impl Iterator<Item = (&Name, &StoredString)> {
+        self.strings.iter()
+    }
+
+    /// Every collection, expired ones too.
+    pub(super) fn each_collection(&self) -> impl Iterator<Item = &StoredCollection> {
+        self.collections.values()
     }
 
     /// All of it as effects, which give the same data on nothing.

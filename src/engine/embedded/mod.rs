@@ -35,6 +35,7 @@ pub mod stored;
 pub mod strings;
 mod tables;
 mod wal;
+mod weight;
 mod words;
 mod worker;
 pub mod zsets;

@@ -38,6 +38,8 @@ pub struct EmbeddedOptions {
     pub told: Told,
     /// Bytes of the log that are moved together to where they stay.
     pub stretch: usize,
+    /// Bytes of memory that the data may take.
+    pub max_bytes: u64,
     /// Where commits are counted.
     pub metrics: Arc<Metrics>,
     /// Where the threads are registered: the end of one is the end of the process.
@@ -48,7 +50,7 @@ impl EmbeddedOptions {
     /// The defaults, for this folder.
     pub fn new(data_dir: PathBuf, owners: Owners, told: Told) -> EmbeddedOptions {
         let (metrics, parts) = Default::default();
-        EmbeddedOptions { data_dir, owners, told, stretch: STRETCH, metrics, parts }
+        EmbeddedOptions { data_dir, owners, told, stretch: STRETCH, max_bytes: u64::MAX, metrics, parts }
     }
 }
 
@@ -59,6 +61,8 @@ pub struct EmbeddedStore {
     threads: Mutex<Vec<JoinHandle<()>>>,
     life: String,
     data_dir: PathBuf,
+    metrics: Arc<Metrics>,
+    max_bytes: u64,
 }
 
 impl EmbeddedStore {
@@ -67,7 +71,7 @@ impl EmbeddedStore {
     /// # Errors
     /// What is wrong and what to do, for the operator.
     pub fn open(options: EmbeddedOptions) -> Result<EmbeddedStore, String> {
-        let EmbeddedOptions { data_dir, owners, told, stretch, metrics, parts } = options;
+        let EmbeddedOptions { data_dir, owners, told, stretch, max_bytes, metrics, parts } = options;
         let folder = Folder::own(&data_dir)?;
         let file = folder.database();
         if folder.unfinished().exists() {
@@ -89,6 +93,7 @@ impl EmbeddedStore {
                 None => why,
             }
         })?;
+        let shared_metrics = metrics.clone();
         let (events, to_worker) = channel();
         let (to_disk, groups) = channel();
         let (vital, to_events) = (parts.vital(Part::Writer), events.clone());
@@ -100,8 +105,8 @@ impl EmbeddedStore {
         let worker = std::thread::Builder::new().name("tipcast-store".into()).spawn(move || {
             match ScriptHost::new(space) {
                 Ok(host) => {
-                    let worker =
-                        Worker::new(host, to_disk, told, metrics, clock).with_damaged(owners, damaged);
+                    let worker = Worker::new(host, to_disk, told, metrics, clock, max_bytes)
+                        .with_damaged(owners, damaged);
                     worker.run(&to_worker, &vital.beat());
                 }
                 Err(error) => tracing::error!(%error, "Lua cannot be set up"),
@@ -112,12 +117,18 @@ impl EmbeddedStore {
         });
         let no_thread = |e: std::io::Error| format!("no thread for the store: {e}");
         let threads = Mutex::new(vec![worker.map_err(no_thread)?, disk.map_err(no_thread)?]);
-        Ok(EmbeddedStore { events, waiting: Arc::default(), threads, life, data_dir })
+        let waiting = Arc::default();
+        Ok(EmbeddedStore { events, waiting, threads, life, data_dir, metrics: shared_metrics, max_bytes })
     }
 
     /// What epochs end with that begin on this data: five digits of base 36, the same for as long as the data is.
     pub fn life(&self) -> &str {
         &self.life
+    }
+
+    /// What the data takes, in bytes, and how much it may.
+    pub fn memory(&self) -> (u64, u64) {
+        (u64::try_from(self.metrics.store_bytes.get()).unwrap_or(0), self.max_bytes)
     }
 
     /// Runs a script. Its answer comes when what it tells is durable.

@@ -19,6 +19,8 @@ use super::group::{Group, Held, Refusal};
 use super::host::{ScriptHost, ScriptRun};
 use super::owner::{Owners, shown};
 use super::reply::Reply;
+use super::stored::StoredString;
+use super::weight;
 use crate::domain::Millis;
 use crate::metrics::Metrics;
 use crate::supervise::{Beat, faults};
@@ -40,6 +42,9 @@ const PROOF: Duration = Duration::from_secs(60);
 /// nobody notices.
 const TIDY: (Duration, usize) = (Duration::from_millis(100), 16_384);
 
+/// With less room than this the store is said to be full: most calls that take something in are smaller.
+const ROOM: i64 = 64 << 10;
+
 /// How long the thread waits for something to do before it looks around.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -58,6 +63,9 @@ pub(super) struct Worker {
     unsure: HashMap<Name, u64, RandomState>,
     /// Calls that found the group full.
     aside: VecDeque<Call>,
+    /// What the data takes, in bytes; and how much it may.
+    bytes: i64,
+    most: i64,
     /// Owners whose records are damaged, and by what.
     damaged: Option<(Owners, BTreeMap<Vec<u8>, String>)>,
     /// Why the disk takes nothing.
@@ -94,8 +102,11 @@ impl Worker {
         told: Told,
         metrics: Arc<Metrics>,
         clock: Steady,
+        max_bytes: u64,
     ) -> Worker {
         let begun = Instant::now();
+        let bytes = host.with_space(|space| weight::of(space));
+        metrics.store_bytes.set(bytes);
         Worker {
             host,
             disk,
@@ -106,6 +117,8 @@ impl Worker {
             away: None,
             unsure: HashMap::default(),
             aside: VecDeque::new(),
+            bytes,
+            most: i64::try_from(max_bytes).unwrap_or(i64::MAX),
             damaged: None,
             refused: None,
             proved: None,
@@ -179,6 +192,10 @@ impl Worker {
             // The caller has stopped waiting, so the call need not run.
             return;
         }
+        if matches!(call.work, Work::Row) && self.bytes + ROOM > self.most {
+            let _ = call.to.send(Err(self.full()));
+            return;
+        }
         let is_proved = self.refused.is_none() && self.proved.is_some_and(|at| at.elapsed() < PROOF);
         if matches!(call.work, Work::Row) && is_proved && self.is_idle() {
             let _ = call.to.send(Ok(Reply::Status("OK")));
@@ -209,6 +226,13 @@ impl Worker {
             Err(refusal) => (Err(refusal), Changes::default()),
         };
         let is_row = matches!(call.work, Work::Row);
+        let growth = weight::growth(&changes);
+        let grows = matches!(&call.work, Work::Script { script, .. } if script.grows);
+        if grows && growth > 0 && self.bytes + growth > self.most {
+            self.host.with_space(|space| space.undo(&mut changes));
+            let _ = call.to.send(Err(self.full()));
+            return;
+        }
         let changed = !changes.effects.is_empty() || !changes.messages.is_empty() || is_row;
         if let Some(why) = self.refused.as_ref().filter(|_| changed) {
             let refusal = Refusal::ReadOnly(why.clone());
@@ -232,6 +256,7 @@ impl Worker {
                 }
                 before = Some(key);
             }
+            self.bytes += growth;
             self.group.add(changes);
         }
         let held = Held { to: call.to, answer };
@@ -245,6 +270,10 @@ impl Worker {
             // A caller that has gone needs no answer.
             _ => drop(held.to.send(held.answer)),
         }
+    }
+
+    fn full(&self) -> Refusal {
+        Refusal::Full(self.bytes.max(0) as u64, self.most.max(0) as u64)
     }
 
     /// The last group that is not durable and changed one of the keys that a call is about.
@@ -321,6 +350,7 @@ impl Worker {
         let number = self.group.number + 1;
         let newest = std::mem::replace(&mut self.group, Group { number, ..Group::default() });
         for group in [newest, away] {
+            self.bytes -= weight::of_group(&group.effects, &group.undo);
             let mut changes = Changes { undo: group.undo, ..Changes::default() };
             self.host.with_space(|space| space.undo(&mut changes));
             for held in group.held {
@@ -353,7 +383,11 @@ impl Worker {
         if self.refused.is_none() && self.tidied.elapsed() >= TIDY.0 {
             self.tidied = Instant::now();
             let (now, mut changes) = (self.clock.now(), Changes::default());
-            self.host.with_space(|space| space.collect_garbage(now, TIDY.1, &mut changes));
+            let mut freed = 0;
+            let forgot = |key: &[u8], held: &StoredString| freed += weight::string(key, held);
+            self.host.with_space(|space| space.collect_garbage(now, TIDY.1, &mut changes, forgot));
+            self.bytes += weight::growth(&changes) - freed;
+            self.metrics.store_bytes.set(self.bytes);
             self.group.add(changes);
         }
     }

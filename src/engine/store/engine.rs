@@ -146,6 +146,7 @@ impl Store {
         let inside = EmbeddedOptions {
             metrics: options.metrics.clone(),
             parts: options.parts.clone(),
+            max_bytes: options.max_memory,
             ..EmbeddedOptions::new(data_dir, keys::owner, Arc::new(told))
         };
         // Reading the data back takes a while and blocks.
@@ -307,7 +308,7 @@ impl Store {
 
     /// See [`crate::engine::Engine::warning`].
     pub fn warning(&self) -> Option<String> {
-        self.eviction.warning()
+        self.eviction.warning().or_else(|| self.runner.place.warning())
     }
 }
 

@@ -35,6 +35,8 @@ pub enum FaultKind {
     Ask(Endpoint),
     /// Nothing happened: it would have written, and nothing can be written now. What only reads is answered.
     ReadOnly,
+    /// Nothing happened: there is no room in memory for more.
+    Full,
     /// Nothing ran: this is full.
     Overloaded(&'static str),
     /// The write is there, but not on as many replicas as it should.
@@ -79,6 +81,7 @@ impl From<Fault> for EngineError {
         match fault.kind {
             FaultKind::Data => EngineError::FeedDamaged(fault.why),
             FaultKind::Overloaded(what) => EngineError::Overloaded(what),
+            FaultKind::Full => EngineError::StoreFull(fault.why),
             FaultKind::NotReplicated => EngineError::NotReplicated(fault.why),
             _ => EngineError::Unavailable(fault.why),
         }

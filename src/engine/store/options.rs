@@ -49,6 +49,8 @@ pub struct StoreOptions {
     pub reports: ReportLimits,
     /// One Redis or sentinels: parts of the index of feeds with something due, 1 to [`super::PARTS_MAX`].
     pub due_parts: usize,
+    /// Bytes of memory that the data may take that is in this process.
+    pub max_memory: u64,
     /// How long a call may take.
     pub call_timeout: Duration,
     /// How long connecting may take, and shaking hands again as long.
@@ -88,6 +90,7 @@ impl StoreOptions {
             scheduled_max: SCHEDULED_MAX,
             reports: ReportLimits::default(),
             due_parts: 1,
+            max_memory: u64::MAX,
             call_timeout: Duration::from_secs(2),
             connect_timeout: Duration::from_secs(1),
             metrics: Arc::default(),

@@ -70,8 +70,9 @@ impl Place {
             Place::Redis(net) => net.script(call, within).await,
             Place::Embedded(local) => {
                 let (keys, args) = call.words(local.store.life());
-                let reads = call.script.header().data == Some(Use::Reads);
-                let script = ScriptText { name: call.script.name, text: call.script.whole(), reads };
+                let uses = call.script.header().data;
+                let (reads, grows) = (uses == Some(Use::Reads), uses == Some(Use::Grows));
+                let script = ScriptText { name: call.script.name, text: call.script.whole(), reads, grows };
                 read(local.store.script(script, keys, args, within).await)
             }
         }
@@ -176,6 +177,19 @@ impl Place {
         }
     }
 
+    /// What somebody should see to, though everything works.
+    pub fn warning(&self) -> Option<String> {
+        let Place::Embedded(local) = self else { return None };
+        let (bytes, most) = local.store.memory();
+        (bytes / 9 >= most / 10).then(|| {
+            format!(
+                "the store's data takes {:.1} of {:.1} MiB; when it is full gifts are refused: raise [embedded] max_memory",
+                mib(bytes),
+                mib(most)
+            )
+        })
+    }
+
     /// Finishes what was accepted, and lets it go.
     pub async fn close(&self) {
         match self {
@@ -243,6 +257,10 @@ impl Shards {
     }
 }
 
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
 fn words(command: &Cmd) -> Words {
     let mut words = Words::default();
     for arg in command.args_iter() {
@@ -258,6 +276,15 @@ fn read(answer: Answer) -> Result<Value, Fault> {
         Ok(reply) => Ok(value(reply)),
         Err(Refusal::Unavailable(why)) => Err(Fault::stay(why)),
         Err(Refusal::ReadOnly(why)) => Err(Fault { kind: FaultKind::ReadOnly, ..Fault::stay(why) }),
+        Err(Refusal::Full(bytes, most)) => Err(Fault {
+            kind: FaultKind::Full,
+            ..Fault::stay(format!(
+                "its data takes {:.1} of {:.1} MiB; raise [embedded] max_memory, or have less kept (shorter idempotency windows, ledgers \
+                 that are read)",
+                mib(bytes),
+                mib(most)
+            ))
+        }),
         Err(Refusal::Overloaded(what)) => Err(Fault {
             kind: FaultKind::Overloaded(what),
             ..Fault::stay(format!("the {what} is full; try again shortly"))

@@ -122,6 +122,9 @@ impl ApiError {
             }
             ApiError::Unavailable => "the store does not answer; a retry with the same id is safe".to_owned(),
             ApiError::Overloaded(what) => format!("the {what} is full; a retry with the same id is safe"),
+            ApiError::StoreFull => "the store has no room for more; nothing was written, and a retry with the same id is safe. \
+                The operator sees why at GET /readyz"
+                .to_owned(),
             ApiError::NotReplicated => {
                 "too few replicas have it yet; a retry with the same id is safe".to_owned()
             }

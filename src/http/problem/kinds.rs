@@ -183,6 +183,10 @@ kinds! {
     OVERLOADED = "overloaded", SERVICE_UNAVAILABLE, "Too much is waiting",
         "More is waiting than the server will hold. Nothing was written; a retry with the same id is safe. \
          Retry-After says when.";
+    STORE_FULL = "store-full", SERVICE_UNAVAILABLE, "The store is full",
+        "The data of the embedded store takes as much memory as it may ([embedded] max_memory). Nothing was written; a retry \
+         with the same id is safe. Reading, acknowledging, cancelling and what expires go on, and make room. Retry-After says \
+         when.";
     NOT_REPLICATED = "not-replicated", SERVICE_UNAVAILABLE, "Too few replicas have it",
         "The store has the write, but fewer replicas confirmed it in time than the operator wants ([redis] \
          wait_replicas), so a failover could still lose it. A retry with the same id is safe, and its answer waits \

@@ -33,6 +33,9 @@ const WATCHER_RETRY_S: u64 = 10;
 /// When a claim that may not wait should be made again, in seconds.
 const CLAIM_RETRY_S: u64 = 2;
 
+/// When a store that is full may have room again: what expires is taken out all the time.
+const STORE_FULL_RETRY_S: u64 = 10;
+
 /// Why a request was not answered as it wished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApiError {
@@ -133,6 +136,8 @@ pub enum ApiError {
     NoPlace,
     /// 503: more is waiting than the server will hold; says what is full.
     Overloaded(&'static str),
+    /// 503: the store has no room in memory for more.
+    StoreFull,
     /// 503: the write is there, but not on as many replicas as the operator wants.
     NotReplicated,
     /// What is stored of this feed cannot be read; other feeds are not affected.
@@ -206,6 +211,7 @@ impl ApiError {
             ApiError::Unavailable => &kinds::UNAVAILABLE,
             ApiError::NoPlace => &kinds::NO_PLACE,
             ApiError::Overloaded(_) => &kinds::OVERLOADED,
+            ApiError::StoreFull => &kinds::STORE_FULL,
             ApiError::NotReplicated => &kinds::NOT_REPLICATED,
             ApiError::FeedDamaged => &kinds::FEED_DAMAGED,
             ApiError::PartDown(_) => &kinds::PART_DOWN,
@@ -327,6 +333,9 @@ impl ResponseError for ApiError {
             ApiError::UpgradeRequired => {
                 answer.insert_header((UPGRADE, "websocket")).insert_header((CONNECTION, "upgrade"));
             }
+            ApiError::StoreFull => {
+                answer.insert_header((RETRY_AFTER, STORE_FULL_RETRY_S));
+            }
             ApiError::Unavailable
             | ApiError::Overloaded(_)
             | ApiError::NotReplicated
@@ -354,6 +363,7 @@ impl From<EngineError> for ApiError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Overloaded(what) => ApiError::Overloaded(what),
+            EngineError::StoreFull(_) => ApiError::StoreFull,
             EngineError::NotReplicated(_) => ApiError::NotReplicated,
             EngineError::FeedDamaged(_) => ApiError::FeedDamaged,
             EngineError::Unavailable(_) | EngineError::Open(_) => ApiError::Unavailable,

@@ -50,6 +50,7 @@ fn every() -> Vec<ApiError> {
         ApiError::AlreadyShown("g-2".parse().unwrap()),
         ApiError::Unavailable,
         ApiError::Overloaded("queue"),
+        ApiError::StoreFull,
         ApiError::NotReplicated,
         ApiError::FeedDamaged,
         ApiError::PartDown("the writer".into()),

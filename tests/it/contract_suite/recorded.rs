@@ -153,7 +153,12 @@ impl Sides {
                 let count: usize = std::str::from_utf8(&words[2]).unwrap().parse().unwrap();
                 let (keys, args) = borrowed[3..].split_at(count);
                 *self.seen.entry(script.name).or_default() += 1;
-                let text = ScriptText { name: script.name, text: script.source().into(), reads: false };
+                let text = ScriptText {
+                    name: script.name,
+                    text: script.source().into(),
+                    reads: false,
+                    grows: false,
+                };
                 let (keys, args) = (keys.iter().copied().collect(), args.iter().copied().collect());
                 self.host
                     .run(&text, &keys, &args, Sides::now())

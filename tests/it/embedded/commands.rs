@@ -308,7 +308,7 @@ fn what_has_expired_is_gone_for_every_command_and_garbage_until_it_is_collected(
     run(&["RPUSH", "l", "v"], 2_000);
     run(&["PEXPIRE", "l", "100"], 2_000);
     // Some seconds later: nobody looks for what has expired at every step.
-    let gone = [4_999, 5_000, 5_000].map(|now| space.collect_garbage(now, 10, &mut collected));
+    let gone = [4_999, 5_000, 5_000].map(|now| space.collect_garbage(now, 10, &mut collected, |_, _| ()));
     assert_eq!((gone, space.len()), ([0, 2, 0], 1));
     // What is read back leaves out strings that have expired; what else has expired must be said.
     assert_eq!(collected.effects, [Effect::Deleted { key: b"l".as_slice().into() }]);
@@ -428,7 +428,7 @@ fn what_scripts_pack_is_byte_for_byte_what_redis_packs_and_is_read_back() {
     let mut redis = server.connect();
     let host = ScriptHost::new(Keyspace::default()).unwrap();
     let mut both = |script: &'static str, args: &[&[u8]]| -> Reply {
-        let text = ScriptText { name: script, text: script.into(), reads: false };
+        let text = ScriptText { name: script, text: script.into(), reads: false, grows: false };
         let said = match host.run(&text, &Words::default(), &args.iter().copied().collect(), 0) {
             Ok(run) => run.reply,
             Err(error) => Reply::Error(error.0),

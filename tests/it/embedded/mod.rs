@@ -4,6 +4,7 @@ mod batches_killed;
 mod clock;
 mod commands;
 mod file;
+mod memory;
 mod recover;
 mod running;
 mod store_command;

@@ -245,6 +245,7 @@ fn the_usual_way_writes_what_the_general_way_writes_also_in_this_process() {
             host: ScriptHost::new(Keyspace::default()).unwrap(),
             source: ScriptText {
                 reads: false,
+                grows: false,
                 name: "feed_publish",
                 text: with_listed_messages(&scripts::PUBLISH.source()).into(),
             },
