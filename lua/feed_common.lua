@@ -26,7 +26,7 @@
 --   4 meta
 --   5 policy
 -- ARGV 9:
---   1 now, milliseconds; "-" takes the store's clock
+--   1 now, milliseconds; "-" takes the store's clock. Behind a blank the steady time, where that is another
 --   2 candidate epoch, for a feed that begins, or whose state was lost; its last five letters are this life of the server
 --   3 tag, the mark of this call's changes
 --   4 known epoch, the furthest position that the caller's process saw; "" when none
@@ -52,13 +52,14 @@ local function int(n)
   return format('%d', n)
 end
 
--- The time as text and as a number.
-local time = ARGV[1]
+-- The time as text and as a number; and the one by which windows run, the same unless a clock was set.
+local time, steady = match(ARGV[1], '^(%S+) ?(%d*)$')
 if time == '-' then
   local t = call('TIME')
   time = t[1] .. string.sub(format('%06d', t[2]), 1, 3)
 end
 local now = time + 0
+steady = tonumber(steady) or now
 
 -- One trip for all strings. A key of another type reads as missing, and SET writes over it.
 local strings = call('MGET', LIST, unpack(KEYS, 4))
@@ -181,9 +182,9 @@ local function drop(at)
   return id
 end
 
--- When what lasts this long from now on is over.
+-- When what is remembered for this long is over, by the steady time.
 local function til(ms)
-  return int(math.min(now + ms, MAX_TIME))
+  return int(math.min(steady + ms, MAX_TIME))
 end
 
 -- A row that changes now: when its time will be over, as the row spells it.

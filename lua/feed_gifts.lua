@@ -145,7 +145,7 @@ local function publish_locked(gift)
   local status, row, count
   if lock then
     local over, id, list = string.match(lock, '^(%d+) (%S+) (%S+)$')
-    if over and now < tonumber(over) and list == born then
+    if over and steady < tonumber(over) and list == born then
       if policy.dedup == 'drop' then return 's', id end
       count = join(id, gift)
       if count then status, row = 'm', id end

@@ -100,7 +100,9 @@ local function publish_usual()
     local clock = call('TIME')
     time = clock[1] .. string.sub(format('%06d', clock[2]), 1, 3)
   end
-  local now = time + 0
+  local now = tonumber(time)
+  -- A clock was set: windows run by another time.
+  if not now then return nil end
   -- Times end with the year 9999.
   if now + math.max(window, remembered) > 253402300799999 then return nil end
 

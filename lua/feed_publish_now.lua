@@ -32,7 +32,7 @@ local function take_all(schedule, judge)
     local known, again, at, judged = known_of(gift), false, nil, nil
     if known then
       local over, status = string.match(known, '^(%d+) %x+ ([amswcvn])%u? %S+ %d+ %S+ %S+')
-      again = over and (status == 'w' or status == 'v' or now < tonumber(over))
+      again = over and (status == 'w' or status == 'v' or steady < tonumber(over))
     end
     if not again and judge then judged = judge(n, gift) end
     if not again and schedule then at = due_of(gift) end

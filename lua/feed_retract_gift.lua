@@ -41,7 +41,7 @@ local known, id = strings[14] or '', ARGV[14]
 local over, fingerprint, status, row = match(known, '^(%d+) (%x+) ([amswcvn])%u? %S+ %d+ (%S+) %S+')
 local keep = match(known, '^%S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ (%d+) ')
 if status == 'v' then return { header(), 'v' } end
-if not over or status ~= 'w' and now >= math.max(tonumber(over), tonumber(keep) or 0) then return { header(), '0' } end
+if not over or status ~= 'w' and steady >= tonumber(over) and now >= (tonumber(keep) or 0) then return { header(), '0' } end
 if status == 'c' then return { header(), '1' } end
 
 if status == 'w' then

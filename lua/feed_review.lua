@@ -63,7 +63,7 @@ end
 
 if not score or (ARGV[15] == '-' and score > now) then
   local over, status = match(known, '^(%d+) %x+ (%l)%u? ')
-  local holds = over and (status == 'w' or status == 'v' or now < tonumber(over))
+  local holds = over and (status == 'w' or status == 'v' or steady < tonumber(over))
   return { header(), next_due(), 'gone', holds and known or '' }
 end
 

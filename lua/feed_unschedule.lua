@@ -29,7 +29,7 @@ local member = entry and match(entry, '^[^\n]*')
 local score = member and tonumber(call('ZSCORE', DUE, member))
 if not score then
   local over, status = match(known or '', '^(%d+) %x+ ([amswcvn])%u? %S+ %d+ %S+ %S+')
-  if over and now < tonumber(over) and match(status, '[amsn]') then return { header(), 'shown' } end
+  if over and steady < tonumber(over) and match(status, '[amsn]') then return { header(), 'shown' } end
   return { header(), 'unknown' }
 end
 due_remove(member, ARGV[10])

@@ -41,6 +41,7 @@ pub(super) async fn open(
         reports: report_limits(&config.reports),
         due_parts: config.due.partitions,
         drop_reminder_ms: config.drops.reminder_ms,
+        steady: true,
         max_memory: match config.embedded.max_memory.0 {
             0 => memory::half_of_it(),
             bytes => bytes,

@@ -30,6 +30,7 @@ pub mod recover;
 pub mod replay;
 pub mod reply;
 mod salvage;
+mod steady;
 mod store;
 pub mod stored;
 pub mod strings;

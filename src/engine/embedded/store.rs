@@ -15,9 +15,10 @@ use super::group::{Answer, Refusal};
 use super::host::{ScriptHost, ScriptText};
 use super::owner::Owners;
 use super::recover::would_save;
+use super::steady::Steady;
 use super::tables::{Opened, STRETCH, Tables};
 use super::words::Words;
-use super::worker::{Steady, Worker};
+use super::worker::{APART, Worker};
 use crate::engine::folder::Folder;
 use crate::metrics::Metrics;
 use crate::supervise::{Part, Parts};
@@ -63,6 +64,7 @@ pub struct EmbeddedStore {
     data_dir: PathBuf,
     metrics: Arc<Metrics>,
     max_bytes: u64,
+    clock: Steady,
 }
 
 impl EmbeddedStore {
@@ -82,9 +84,8 @@ impl EmbeddedStore {
             ));
         }
         folder.make_private().map_err(|e| format!("{} cannot be written: {e}", file.display()))?;
-        let clock = Steady::begin();
-        let opened = Tables::open(&file, owners, stretch, clock.now());
-        let Opened { tables, space, damaged, life } = opened.map_err(|why| {
+        let opened = Tables::open(&file, owners, stretch);
+        let Opened { tables, space, damaged, life, clock } = opened.map_err(|why| {
             // What a recovery would come to is for somebody to decide on it.
             match why.contains("is damaged").then(|| would_save(&folder, owners)).flatten() {
                 Some(feeds) => {
@@ -118,12 +119,31 @@ impl EmbeddedStore {
         let no_thread = |e: std::io::Error| format!("no thread for the store: {e}");
         let threads = Mutex::new(vec![worker.map_err(no_thread)?, disk.map_err(no_thread)?]);
         let waiting = Arc::default();
-        Ok(EmbeddedStore { events, waiting, threads, life, data_dir, metrics: shared_metrics, max_bytes })
+        Ok(EmbeddedStore {
+            events,
+            waiting,
+            threads,
+            life,
+            data_dir,
+            metrics: shared_metrics,
+            max_bytes,
+            clock,
+        })
     }
 
     /// What epochs end with that begin on this data: five digits of base 36, the same for as long as the data is.
     pub fn life(&self) -> &str {
         &self.life
+    }
+
+    /// The steady time, in milliseconds since 1970, by which windows run.
+    pub fn steady(&self) -> i64 {
+        self.clock.now()
+    }
+
+    /// By how many milliseconds the clock on the wall is ahead of the steady one, where somebody should know.
+    pub fn apart(&self, wall: i64) -> Option<i64> {
+        Some(wall - self.steady()).filter(|apart| apart.abs() > APART)
     }
 
     /// What the data takes, in bytes, and how much it may.

@@ -24,6 +24,7 @@ use super::keyspace::Keyspace;
 use super::moving::{Moving, Step, Stretch, item, kind};
 use super::owner::{Owner, Owners};
 use super::reading::{self, Ends, Found};
+use super::steady::Steady;
 
 /// Strings that expire within this many milliseconds go to `soon`, all others that expire to `later`.
 const SOON: i64 = 600_000;
@@ -67,17 +68,19 @@ pub(super) struct Opened {
     pub damaged: BTreeMap<Vec<u8>, String>,
     /// What epochs end with that begin on this data.
     pub life: String,
+    pub clock: Steady,
 }
 
 impl Tables {
-    /// Opens the file or makes it, and reads all of it. `now` is in milliseconds since 1970: what expired until then is left out.
+    /// Opens the file or makes it, and reads all of it. What has expired is left out.
     ///
     /// # Errors
     /// What is wrong and what to do, for the operator.
-    pub fn open(path: &Path, owners: Owners, stretch: usize, now: i64) -> Result<Opened, String> {
+    pub fn open(path: &Path, owners: Owners, stretch: usize) -> Result<Opened, String> {
         let told = |error: Error| format!("{}: {}", path.display(), sentence(&error));
         let conn = file::open(path)?;
-        let found = reading::read(&conn, owners, now).map_err(told)?;
+        let clock = Steady::of(&conn).map_err(told)?;
+        let found = reading::read(&conn, owners, clock.now()).map_err(told)?;
         if let Some(what) = found.shared.first() {
             return Err(format!(
                 "{} is damaged: {what} cannot be read, and it is not one feed's alone. {WHAT_TO_DO}",
@@ -105,7 +108,7 @@ impl Tables {
             first,
             ends,
         };
-        Ok(Opened { tables, space, damaged, life })
+        Ok(Opened { tables, space, damaged, life, clock })
     }
 
     /// Makes what a group of calls left behind durable. `asked`: a row is to be written though nothing was left. On an error

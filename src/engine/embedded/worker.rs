@@ -19,6 +19,7 @@ use super::group::{Group, Held, Refusal};
 use super::host::{ScriptHost, ScriptRun};
 use super::owner::{Owners, shown};
 use super::reply::Reply;
+use super::steady::Steady;
 use super::stored::StoredString;
 use super::weight;
 use crate::domain::Millis;
@@ -41,6 +42,9 @@ const PROOF: Duration = Duration::from_secs(60);
 /// How often what has expired is taken out, and how many keys are looked at then: more than calls can bring, in steps that
 /// nobody notices.
 const TIDY: (Duration, usize) = (Duration::from_millis(100), 16_384);
+
+/// By how many milliseconds the clock on the wall and the steady one may differ before somebody is told.
+pub(super) const APART: i64 = 60_000;
 
 /// With less room than this the store is said to be full: most calls that take something in are smaller.
 const ROOM: i64 = 64 << 10;
@@ -74,25 +78,8 @@ pub(super) struct Worker {
     proved: Option<Instant>,
     probed: Instant,
     tidied: Instant,
-}
-
-/// The time by which keys expire, in milliseconds since 1970: it runs evenly, whatever becomes of the clock on the wall.
-#[derive(Clone, Copy)]
-pub(super) struct Steady {
-    began: i64,
-    at: Instant,
-}
-
-impl Steady {
-    /// Begins with what the wall says.
-    pub fn begin() -> Steady {
-        Steady { began: Millis::now().0, at: Instant::now() }
-    }
-
-    /// The time now.
-    pub fn now(&self) -> i64 {
-        self.began.saturating_add(self.at.elapsed().as_millis() as i64)
-    }
+    /// The clock on the wall is another than the steady one by more than [`APART`].
+    is_apart: bool,
 }
 
 impl Worker {
@@ -124,6 +111,7 @@ impl Worker {
             proved: None,
             probed: begun,
             tidied: begun,
+            is_apart: false,
         }
     }
 
@@ -374,6 +362,21 @@ impl Worker {
         self.probed = Instant::now();
     }
 
+    /// Says in the log when the clocks part and when they agree again.
+    fn compare_clocks(&mut self) {
+        let apart = Millis::now().0 - self.clock.now();
+        let is_apart = apart.abs() > APART;
+        if is_apart && !self.is_apart {
+            tracing::warn!(
+                apart_ms = apart,
+                "the clock of this machine was set: windows of ids and locks go on by a steady one, holds and schedules do not"
+            );
+        } else if self.is_apart && !is_apart {
+            tracing::info!("the clock of this machine and the steady one agree again");
+        }
+        self.is_apart = is_apart;
+    }
+
     fn tidy(&mut self) {
         if self.refused.is_some() && self.probed.elapsed() >= PROBE_EVERY {
             self.probed = Instant::now();
@@ -382,6 +385,7 @@ impl Worker {
         }
         if self.refused.is_none() && self.tidied.elapsed() >= TIDY.0 {
             self.tidied = Instant::now();
+            self.compare_clocks();
             let (now, mut changes) = (self.clock.now(), Changes::default());
             let mut freed = 0;
             let forgot = |key: &[u8], held: &StoredString| freed += weight::string(key, held);

@@ -49,6 +49,9 @@ pub struct StoreOptions {
     pub reports: ReportLimits,
     /// One Redis or sentinels: parts of the index of feeds with something due, 1 to [`super::PARTS_MAX`].
     pub due_parts: usize,
+    /// True: calls say the time of a wall clock that may be set, and windows of ids and locks run by a steady one, where the store is
+    /// in this process. False: by the time that calls say.
+    pub steady: bool,
     /// Bytes of memory that the data may take that is in this process.
     pub max_memory: u64,
     /// How long a call may take.
@@ -90,6 +93,7 @@ impl StoreOptions {
             scheduled_max: SCHEDULED_MAX,
             reports: ReportLimits::default(),
             due_parts: 1,
+            steady: false,
             max_memory: u64::MAX,
             call_timeout: Duration::from_secs(2),
             connect_timeout: Duration::from_secs(1),

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use super::faults::{CLOSED, Fault, FaultKind};
 use super::scripts::{Call, Use};
 use super::topics::Topics;
+use crate::domain::Millis;
 use crate::engine::EngineError;
 use crate::engine::embedded::{Answer, EmbeddedStore, Refusal, Reply, ScriptText, Words};
 use crate::engine::redis::scan::{Scanned, scan_command};
@@ -177,9 +178,24 @@ impl Place {
         }
     }
 
+    /// The time by which windows run, in milliseconds since 1970, where it is another than the wall's.
+    pub fn steady(&self) -> Option<i64> {
+        match self {
+            Place::Redis(_) => None,
+            Place::Embedded(local) => Some(local.store.steady()),
+        }
+    }
+
     /// What somebody should see to, though everything works.
     pub fn warning(&self) -> Option<String> {
         let Place::Embedded(local) = self else { return None };
+        if let Some(apart) = local.store.apart(Millis::now().0) {
+            return Some(format!(
+                "the clock of this machine was set by {} s: ids and locks go on by a steady one, holds and schedules that were made \
+                 before are off by that much; look at its time service",
+                apart / 1_000
+            ));
+        }
         let (bytes, most) = local.store.memory();
         (bytes / 9 >= most / 10).then(|| {
             format!(

@@ -17,6 +17,9 @@ use super::tags::random;
 use super::wire::{self, Garbled};
 use crate::domain::{FeedId, Millis, Policy};
 
+/// By so many milliseconds a call's time and the steady one may differ without being told apart.
+const AGREED_MS: i64 = 1_000;
+
 /// What runs scripts; every part of the engine has it.
 pub(super) struct Runner {
     pub options: StoreOptions,
@@ -124,7 +127,7 @@ impl Runner {
         known: Option<Mark>,
         now: Option<Millis>,
     ) -> Result<Reply, Fault> {
-        call.arg("now", self.time(now));
+        call.arg("now", self.times(now));
         match &known {
             Some(Mark { at, tag }) => {
                 call.arg("known epoch", &at.epoch).arg("known seq", at.seq).arg("known tag", tag)
@@ -132,6 +135,16 @@ impl Runner {
             None => call.arg("known epoch", "").arg("known seq", "").arg("known tag", ""),
         };
         self.send(call, feed, known).await
+    }
+
+    /// The time of a call, and behind a blank the steady one, where that is another.
+    fn times(&self, now: Option<Millis>) -> String {
+        let time = self.time(now);
+        let steady = if self.options.steady { self.place.steady() } else { None };
+        match now.zip(steady) {
+            Some((now, steady)) if (now.0 - steady).abs() > AGREED_MS => format!("{time} {steady}"),
+            _ => time,
+        }
     }
 
     /// Makes the call, and takes in what its reply says of the feed.

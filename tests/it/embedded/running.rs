@@ -419,3 +419,44 @@ async fn a_gateway_that_nobody_writes_to_leaves_the_disk_alone_though_somebody_w
     until("it is counted again, and again", async || told().await >= counted + 3.0).await;
     assert_eq!(files(), before);
 }
+
+#[tokio::test]
+async fn ids_and_locks_run_by_a_steady_clock_over_restarts_and_it_is_said_that_the_other_one_was_set() {
+    let faults = TempDir::new().unwrap();
+    let backing = Backing::folder();
+    put(faults.path(), "clock", &(-5 * DAY).to_string());
+    let gateway = faulty(backing.args(), faults.path());
+    gateway.patch_policy("show", json!({"dedup_window_ms": 3_600_000})).await;
+    gateway.give("show", &gift("behind").by("a")).await;
+    let warning = async |gateway: &Process| gateway.get("/readyz").await.json()["warning"].clone();
+    assert_eq!(
+        warning(&gateway).await,
+        Value::Null,
+        "one that was wrong from the start is the only one known"
+    );
+
+    put(faults.path(), "clock", "0");
+    let repeat = gateway.give("show", &gift("behind").by("a")).await;
+    assert_eq!(repeat["duplicate"], true, "put right after five days");
+    let same = gateway.give("show", &gift("right").by("a")).await;
+    assert_eq!(same["status"], "merged", "the lock holds for an hour, not for less");
+    assert!(warning(&gateway).await.as_str().unwrap().contains("clock"), "it is said");
+    gateway.wait_for_words("was set");
+    drop(gateway);
+
+    let gateway = faulty(backing.args(), faults.path());
+    for id in ["behind", "right"] {
+        assert_eq!(gateway.give("show", &gift(id).by("a")).await["duplicate"], true, "{id} after a restart");
+    }
+    put(faults.path(), "clock", &(365 * DAY).to_string());
+    gateway.give("show", &gift("ahead").by("b")).await;
+    put(faults.path(), "clock", "0");
+    assert_eq!(gateway.give("show", &gift("ahead").by("b")).await["duplicate"], true);
+    assert_eq!(gateway.give("show", &gift("then").by("b")).await["status"], "merged");
+    let scheduled = gift("later").by("c").with("delay_ms", json!(3_600_000));
+    assert_eq!(gateway.post_gift("show", &scheduled).await.status, 202);
+    assert_eq!(
+        gateway.request("DELETE", "/v1/feeds/show/scheduled/later").send().await.unwrap().status(),
+        200
+    );
+}
