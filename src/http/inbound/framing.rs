@@ -9,6 +9,11 @@ use memchr::{memchr, memchr2};
 /// More of one line than the server takes for a whole head.
 const LINE_MOST: usize = 160 << 10;
 
+/// Chunks that a body may have however small they are; and bytes that each further one must have, on the average: the server keeps a
+/// place for each that it has not read.
+const CHUNKS_FREE: u64 = 512;
+const CHUNK_LEAST: u64 = 16;
+
 /// Where in the stream of requests a connection is.
 #[derive(Debug, Default)]
 pub(in crate::http) struct Framing {
@@ -18,6 +23,8 @@ pub(in crate::http) struct Framing {
     head: Head,
     /// Heads that were complete so far.
     heads: u32,
+    /// Chunks of the body that is coming, and their bytes.
+    chunks: (u64, u64),
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +110,14 @@ impl Framing {
             Where::ChunkSize => {
                 self.place = match chunk_size(line)? {
                     0 => Where::Trailers,
-                    size => Where::Chunk(size),
+                    size => {
+                        let (chunks, bytes) = &mut self.chunks;
+                        (*chunks, *bytes) = (*chunks + 1, bytes.saturating_add(size));
+                        if *chunks > CHUNKS_FREE + *bytes / CHUNK_LEAST {
+                            return Err(Malformed);
+                        }
+                        Where::Chunk(size)
+                    }
                 };
             }
             Where::ChunkEnd if line.is_empty() => self.place = Where::ChunkSize,
@@ -115,6 +129,7 @@ impl Framing {
             _ if line.is_empty() => {
                 let head = std::mem::take(&mut self.head);
                 self.heads = self.heads.wrapping_add(1);
+                self.chunks = (0, 0);
                 self.place = match head {
                     Head { chunked: true, .. } => Where::ChunkSize,
                     Head { opaque: true, .. } => Where::Opaque,
@@ -309,5 +324,16 @@ mod tests {
         assert!(!framing.in_head() && !framing.in_body());
         framing.answered();
         assert_eq!(scan_all(&mut framing, b"GET / HTTP/1.1\n"), Err(Malformed));
+    }
+
+    #[test]
+    fn a_body_in_countless_tiny_chunks_is_not_read() {
+        let head = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let of = |size: usize, chunks: usize| {
+            let chunk = format!("{size:x}\r\n{}\r\n", "x".repeat(size));
+            Framing::default().scan(format!("{head}{}0\r\n\r\n", chunk.repeat(chunks)).as_bytes(), 0)
+        };
+        assert!(of(1, 500).is_ok() && of(16, 5_000).is_ok());
+        assert_eq!((of(1, 600), of(8, 5_000)), (Err(Malformed), Err(Malformed)));
     }
 }

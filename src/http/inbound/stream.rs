@@ -26,9 +26,15 @@ pub struct Stream<T> {
     waited: bool,
     framing: Framing,
     malformed: bool,
+    /// Bytes that the server got since it last had to wait for some.
+    burst: usize,
     /// The client takes nothing now.
     unsent: Option<Box<UnsentPermit>>,
 }
+
+/// So many bytes the server gets at once, then what it got is decoded and read. It would go on reading up to 128 KiB otherwise, and
+/// hold as much again in its queue of chunks, for every connection that sends.
+const BURST: usize = 8 << 10;
 
 /// Beside a connection: its feed's list was waited for already, in vain.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +43,16 @@ pub struct Waited;
 impl<T> Stream<T> {
     /// Around `io`, which `peer` stands for, and of which `received` was read before; `waited` as in [`Waited`].
     pub fn new(io: T, peer: Arc<Peer>, received: Bytes, waited: bool) -> Self {
-        Stream { io, peer, received, waited, framing: Framing::default(), malformed: false, unsent: None }
+        Stream {
+            io,
+            peer,
+            received,
+            waited,
+            framing: Framing::default(),
+            malformed: false,
+            burst: 0,
+            unsent: None,
+        }
     }
 
     /// The connection in the register.
@@ -98,6 +113,12 @@ impl<T: AsyncRead + Abort + Unpin> AsyncRead for Stream<T> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         self.check(cx)?;
+        // Begun anew also where there is nothing to read now.
+        let burst = std::mem::take(&mut self.burst);
+        if burst >= BURST {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let before = buf.filled().len();
         let taken = if self.received.is_empty() {
             ready!(Pin::new(&mut self.io).poll_read(cx, buf))?;
@@ -125,6 +146,7 @@ impl<T: AsyncRead + Abort + Unpin> AsyncRead for Stream<T> {
             self.peer.state().wake_when_answered();
             return Poll::Pending;
         }
+        self.burst = burst + taken;
         Poll::Ready(Ok(()))
     }
 }

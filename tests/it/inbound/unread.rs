@@ -116,3 +116,52 @@ async fn what_waits_for_one_address_is_bounded_and_who_has_taken_nothing_for_lon
         assert!(app.get("/v1/feeds/rich").await.text.ends_with('}'), "who reads is served");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_begin_bodies_and_never_end_them_cost_little_however_they_cut_them() {
+    const CLIENTS: u64 = 100;
+    const MOST: u64 = 25 << 20;
+    // What is too long is refused, and read on for a while so that its connection stays of use.
+    const READ_ON: u64 = 64 << 20;
+    let head = "POST /v1/feeds/show/gifts HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+    let chunked = format!("{head}Transfer-Encoding: chunked\r\n\r\n");
+    let kinds = [
+        (
+            "nearly all of what may be",
+            MOST,
+            format!("{head}Content-Length: 8192\r\n\r\n{}", "x".repeat(8_000)),
+        ),
+        ("in chunks of a byte", MOST, format!("{chunked}{}", "1\r\nx\r\n".repeat(8_000))),
+        ("far too many chunks of a byte", MOST, format!("{chunked}{}", "1\r\nx\r\n".repeat(150_000))),
+        ("one chunk that is too long", READ_ON, format!("{chunked}ffffff\r\n{}", "x".repeat(900_000))),
+        ("more than may be", READ_ON, format!("{head}Content-Length: 900000\r\n\r\n{}", "x".repeat(890_000))),
+    ];
+    for (kind, bound, request) in kinds {
+        let backing = Backing::folder();
+        let gateway = Process::start("127.0.0.1:0", backing.args(), vec![]);
+        for n in 0..50 {
+            gateway.give("show", &gift(&format!("g{n}"))).await;
+        }
+        let bytes = async || metric(&gateway, "tipcast_process_resident_memory_bytes").await;
+        let before = bytes().await;
+        let (mut clients, mut most) = (Vec::new(), 0);
+        for _ in 0..CLIENTS {
+            let stream = TcpStream::connect(gateway.authority()).await.unwrap();
+            let (reading, mut writing) = stream.into_split();
+            let request = request.clone();
+            // What is too much is answered and cut off: then nobody takes the rest.
+            let written = tokio::spawn(async move {
+                let _ = writing.write_all(request.as_bytes()).await;
+                writing
+            });
+            clients.push((reading, written));
+        }
+        for _ in 0..20 {
+            sleep(Duration::from_millis(50)).await;
+            most = most.max(bytes().await);
+        }
+        let grown = most.saturating_sub(before);
+        assert!(grown <= bound, "{kind}: {} KiB for {CLIENTS} clients", grown >> 10);
+        assert_eq!(gateway.give("show", &gift("still")).await["status"], "merged", "{kind}");
+    }
+}
