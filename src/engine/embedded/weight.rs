@@ -1,6 +1,7 @@
 //! How many bytes of memory data takes: what is kept, and what a call adds to it.
 //!
-//! What stands beside each text (allocations, places in maps) was measured with a million of each, see docs/COSTS.md.
+//! What stands beside each text (allocations, places in maps) is set so that the sum is what a process grows by: with a million
+//! gifts in 10 000 feeds, their ids, locks and entries in the ledger, within a tenth.
 
 use std::sync::Arc;
 
@@ -9,11 +10,11 @@ use super::effect::Effect;
 use super::keyspace::Keyspace;
 use super::stored::{Collection, StoredCollection, StoredString};
 
-const STRING: i64 = 128;
-const COLLECTION: i64 = 256;
-const FIELD: i64 = 112;
-const ITEM: i64 = 48;
-const MEMBER: i64 = 112;
+const STRING: i64 = 160;
+const COLLECTION: i64 = 320;
+const FIELD: i64 = 136;
+const ITEM: i64 = 56;
+const MEMBER: i64 = 136;
 
 fn text(bytes: &[u8]) -> i64 {
     bytes.len() as i64
