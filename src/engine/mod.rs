@@ -105,7 +105,7 @@ pub enum EngineError {
     /// The store has the write, but not on as many replicas as the operator wants. Says why. Asking again with
     /// the same id is safe.
     NotReplicated(String),
-    /// The store has no room in memory for more. Says what to do, for the log and `/readyz`. Nothing was written.
+    /// The store's memory is full, so nothing was written. The text says what to do, for the log and `/readyz`.
     StoreFull(String),
     /// More is waiting than the engine will hold; says what is full.
     Overloaded(&'static str),

@@ -374,8 +374,8 @@ impl Keyspace {
 
     /// Keys that hold lists, and how many items each has.
     pub(super) fn lists(&self) -> impl Iterator<Item = (&Name, usize)> {
-        self.collections.iter().filter_map(|(key, held)| match &held.value {
-            Collection::List(list) => Some((key, list.items.len())),
+        self.each_collection().filter_map(|held| match &held.value {
+            Collection::List(list) => Some((&held.name, list.items.len())),
             _ => None,
         })
     }

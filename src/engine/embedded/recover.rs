@@ -72,7 +72,7 @@ pub fn recover(data_dir: &Path, owners: Owners, fits: Fits) -> Result<Recovered,
     Ok(recovered)
 }
 
-/// Of how many feeds [`recover`] would find something in this folder, which is left as it is; none where that cannot be told.
+/// How many feeds in this folder [`recover`] would find something of, if it can read the file at all. Changes nothing.
 pub(super) fn would_save(folder: &Folder, owners: Owners) -> Option<usize> {
     let image = folder.unfinished().with_added_extension("image");
     let found = salvaged(&folder.database(), &image, owners, &mut Recovered::default());
@@ -90,12 +90,7 @@ fn asides(database: &Path) -> impl Iterator<Item = PathBuf> + '_ {
 fn put_aside(database: &Path) -> std::io::Result<PathBuf> {
     let free = asides(database).find(|aside| !aside.exists()).unwrap_or_default();
     for end in ["-wal", "-shm", ""] {
-        let named = |path: &Path| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(end);
-            PathBuf::from(name)
-        };
-        match std::fs::rename(named(database), named(&free)) {
+        match std::fs::rename(wal::beside(database, end), wal::beside(&free, end)) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound || end.is_empty() => return Err(e),
             _ => {}
         }

@@ -19,11 +19,29 @@ const MAGIC: u32 = 0x377f_0682;
 /// How often a log is read that looks damaged while somebody may be writing to it.
 const LOOKS: usize = 4;
 
+/// The file beside a database whose name ends with this as well.
+pub(super) fn beside(database: &Path, end: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
 /// Where SQLite keeps the log of this database.
 fn log_of(database: &Path) -> PathBuf {
-    let mut name = database.as_os_str().to_owned();
-    name.push("-wal");
-    PathBuf::from(name)
+    beside(database, "-wal")
+}
+
+/// A number in a log: the highest byte first.
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// The size of a page, as the beginning of a database says.
+fn page_size(database: &[u8]) -> usize {
+    match u16::from_be_bytes([database[16], database[17]]) {
+        1 => 65_536,
+        size => usize::from(size),
+    }
 }
 
 /// What is damaged in the log beside this database, if anything is.
@@ -53,9 +71,6 @@ fn read(path: &Path) -> std::io::Result<Option<u64>> {
     if !fill(&mut file, &mut header)? {
         return Ok(None);
     }
-    let word = |bytes: &[u8], at: usize| {
-        u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-    };
     let little = word(&header, 0) & 1 == 0;
     let mut sum = add((0, 0), &header[..24], little);
     let page = word(&header, 8) as usize;
@@ -99,12 +114,9 @@ pub(super) fn apply(database: &Path, image: &Path) -> std::io::Result<u64> {
     let mut header = [0; 32];
     image.seek(SeekFrom::Start(0))?;
     image.read_exact(&mut header)?;
-    let page = match u16::from_be_bytes([header[16], header[17]]) {
-        1 => 65_536,
-        size => u64::from(size.max(512)),
-    };
+    let page = page_size(&header).max(512) as u64;
     let pages = u32::try_from(image.metadata()?.len() / page).unwrap_or(u32::MAX);
-    if pages < u32::from_be_bytes([header[28], header[29], header[30], header[31]]) {
+    if pages < word(&header, 28) {
         image.seek(SeekFrom::Start(28))?;
         image.write_all(&pages.to_be_bytes())?;
     }
@@ -118,19 +130,12 @@ fn apply_to(image: &mut File, log: &Path) -> std::io::Result<u64> {
     if !fill(&mut log, &mut header)? {
         return Ok(0);
     }
-    let word = |bytes: &[u8], at: usize| {
-        u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-    };
     let little = word(&header, 0) & 1 == 0;
     let sum = add((0, 0), &header[..24], little);
     let is_whole = word(&header, 0) & !1 == MAGIC & !1 && sum == (word(&header, 24), word(&header, 28));
     let mut of_database = [0; 18];
     image.read_exact(&mut of_database)?;
-    let page = match (is_whole, u16::from_be_bytes([of_database[16], of_database[17]])) {
-        (true, _) => word(&header, 8) as usize,
-        (false, 1) => 65_536,
-        (false, size) => usize::from(size),
-    };
+    let page = if is_whole { word(&header, 8) as usize } else { page_size(&of_database) };
     if !(512..=65_536).contains(&page) {
         return Ok(1);
     }

@@ -1,11 +1,11 @@
 //! How many bytes of memory data takes: what is kept, and what a call adds to it.
 //!
-//! What stands beside each text (allocations, places in maps) is set so that the sum is what a process grows by: with a million
-//! gifts in 10 000 feeds, their ids, locks and entries in the ledger, within a tenth.
+//! What stands beside each text (allocations, places in maps) is an estimate: it was set by how much a process grew with a
+//! million gifts in 10 000 feeds, their ids, locks and entries in the ledger.
 
 use std::sync::Arc;
 
-use super::changes::{Changes, Undo};
+use super::changes::Undo;
 use super::effect::Effect;
 use super::keyspace::Keyspace;
 use super::stored::{Collection, StoredCollection, StoredString};
@@ -47,11 +47,6 @@ pub(super) fn of(space: &Keyspace) -> i64 {
         + space.each_collection().map(collection).sum::<i64>()
 }
 
-/// By how much what a call changed is more than what was there; below 0 when it is less.
-pub(super) fn growth(changes: &Changes) -> i64 {
-    of_group(&changes.effects, &changes.undo)
-}
-
 /// What an effect leaves there.
 fn added(effect: &Effect) -> i64 {
     match effect {
@@ -78,14 +73,15 @@ fn taken(undo: &[Undo]) -> i64 {
     undo.iter().map(of).sum()
 }
 
-/// What a group that is taken back had added.
-pub(super) fn of_group(effects: &[Effect], undo: &[Undo]) -> i64 {
+/// How many bytes these changes added; below 0 where they took more away.
+pub(super) fn growth(effects: &[Effect], undo: &[Undo]) -> i64 {
     effects.iter().map(added).sum::<i64>() - taken(undo)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::embedded::Changes;
 
     /// Commands on a few keys, drawn from a simple generator.
     fn some_command(step: u64) -> Vec<String> {
@@ -133,12 +129,12 @@ mod tests {
             if step % 5 == 0 {
                 space.undo(&mut changes);
             } else {
-                sum += growth(&changes);
+                sum += growth(&changes.effects, &changes.undo);
             }
             if step % 50 == 0 {
                 let (mut changes, mut freed) = (Changes::default(), 0);
                 space.collect_garbage(now, 10, &mut changes, |key, held| freed += string(key, held));
-                sum += growth(&changes) - freed;
+                sum += growth(&changes.effects, &changes.undo) - freed;
             }
             assert_eq!(of(&space), sum, "step {step}: {:?}", some_command(step));
             most = most.max(sum);

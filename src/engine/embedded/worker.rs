@@ -214,7 +214,7 @@ impl Worker {
             Err(refusal) => (Err(refusal), Changes::default()),
         };
         let is_row = matches!(call.work, Work::Row);
-        let growth = weight::growth(&changes);
+        let growth = weight::growth(&changes.effects, &changes.undo);
         let grows = matches!(&call.work, Work::Script { script, .. } if script.grows);
         if grows && growth > 0 && self.bytes + growth > self.most {
             self.host.with_space(|space| space.undo(&mut changes));
@@ -338,7 +338,7 @@ impl Worker {
         let number = self.group.number + 1;
         let newest = std::mem::replace(&mut self.group, Group { number, ..Group::default() });
         for group in [newest, away] {
-            self.bytes -= weight::of_group(&group.effects, &group.undo);
+            self.bytes -= weight::growth(&group.effects, &group.undo);
             let mut changes = Changes { undo: group.undo, ..Changes::default() };
             self.host.with_space(|space| space.undo(&mut changes));
             for held in group.held {
@@ -390,7 +390,7 @@ impl Worker {
             let mut freed = 0;
             let forgot = |key: &[u8], held: &StoredString| freed += weight::string(key, held);
             self.host.with_space(|space| space.collect_garbage(now, TIDY.1, &mut changes, forgot));
-            self.bytes += weight::growth(&changes) - freed;
+            self.bytes += weight::growth(&changes.effects, &changes.undo) - freed;
             self.metrics.store_bytes.set(self.bytes);
             self.group.add(changes);
         }

@@ -17,7 +17,7 @@ use crate::engine::store::slots::tag_of_slot;
 /// The form that this version reads and writes. It grows when a key or a value means something else than before.
 const FORM: &str = "1";
 
-/// How long it may take to look for keys where there is no mark. A server with so many keys of others is taken as new.
+/// How long the search for keys may take where there is no mark. After that the server counts as new: other programs own its keys.
 const LOOK: Duration = Duration::from_secs(10);
 
 /// Keys that one step of that looks at.
@@ -74,7 +74,7 @@ impl Marks<'_> {
         }
     }
 
-    /// What the marks of the shards that answer say; none when none of them has one.
+    /// Reads the marks of all shards that answer. `None`: none of them has a mark.
     async fn read(&self) -> Result<Option<Judged>, Fault> {
         let marks = any(self.shards.iter().map(async |shard| {
             let mut get = redis::cmd("GET");

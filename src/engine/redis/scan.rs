@@ -19,7 +19,7 @@ pub fn scan_command(cursor: u64, pattern: &str, count: u32) -> Cmd {
 }
 
 impl Scanned {
-    /// Reads what SCAN said; none when that is something else.
+    /// Parses a reply of SCAN. `None` if it is not one.
     pub fn read(said: Value, process: String) -> Option<Scanned> {
         let (cursor, keys) = redis::from_redis_value::<(String, Vec<String>)>(said).ok()?;
         Some(Scanned { cursor: cursor.parse().ok()?, keys, process })

@@ -119,7 +119,7 @@ impl Topology {
         Ok(topology)
     }
 
-    /// Whether what is stored has this version's form; none when that cannot be told now.
+    /// Checks once whether the stored data has this version's form. `None`: not known yet.
     async fn judge_once(&self) -> Option<&Judged> {
         let map = self.map();
         if self.judged.get().is_none() && !map.shards.is_empty() {
@@ -146,7 +146,7 @@ impl Topology {
         match self.judged.get() {
             Some(Judged::Good) => Ok(()),
             Some(Judged::Foreign(why)) => Err(Fault::stay(why)),
-            // Whoever looks for a server there says why there is none.
+            // The search for servers reports why there is none.
             None if self.map.borrow().shards.is_empty() => Ok(()),
             None => Err(self.unjudged.lock().unwrap_or_else(PoisonError::into_inner).clone()),
         }

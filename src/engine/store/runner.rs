@@ -17,7 +17,7 @@ use super::tags::random;
 use super::wire::{self, Garbled};
 use crate::domain::{FeedId, Millis, Policy};
 
-/// By so many milliseconds a call's time and the steady one may differ without being told apart.
+/// Up to this difference, in milliseconds, a call's time and the steady time count as equal.
 const AGREED_MS: i64 = 1_000;
 
 /// What runs scripts; every part of the engine has it.

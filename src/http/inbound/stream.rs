@@ -32,8 +32,8 @@ pub struct Stream<T> {
     unsent: Option<Box<UnsentPermit>>,
 }
 
-/// So many bytes the server gets at once, then what it got is decoded and read. It would go on reading up to 128 KiB otherwise, and
-/// hold as much again in its queue of chunks, for every connection that sends.
+/// Bytes that the server reads in one go; then it decodes them and the handler takes them. Without this bound it reads up to 128 KiB
+/// per connection, and may hold as much again in its queue of chunks.
 const BURST: usize = 8 << 10;
 
 /// Beside a connection: its feed's list was waited for already, in vain.
