@@ -33,6 +33,7 @@ import sys
 import tempfile
 import time
 import traceback
+import urllib.request
 
 FEEDS = ["main", "side", "late"]
 SECRET = base64.b64encode(b"soak" * 6).decode()
@@ -158,18 +159,23 @@ class Watcher:
                 if head.split(None, 2)[1] not in (b"101", b"200"):
                     await asyncio.sleep(0.5)
                     return
-                while await (self.event(reader) if self.sse else self.message(reader, writer)):
+                self.line = b""
+                while await (self.events(reader) if self.sse else self.message(reader, writer)):
                     pass
         except TimeoutError:
             pass
         finally:
             writer.close()
 
-    async def event(self, reader):
-        line = await reader.readline()
-        if line.startswith(b"data:"):
-            self.fold(json.loads(line[5:]))
-        return line != b""
+    async def events(self, reader):
+        """One chunk of the answer: it ends anywhere in a line."""
+        size = int(await reader.readline() or b"0", 16)
+        *lines, self.line = (self.line + await reader.readexactly(size)).split(b"\n")
+        await reader.readexactly(2 if size else 0)
+        for line in lines:
+            if line.startswith(b"data:"):
+                self.fold(json.loads(line[5:]))
+        return size != 0
 
     async def message(self, reader, writer):
         opening, size = await reader.readexactly(2)
@@ -513,13 +519,25 @@ class Soak:
             pass
         return figures
 
+    def commits(self):
+        """How many commits took at most so many seconds, by /metrics."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as answer:
+                lines = answer.read().decode().splitlines()
+        except OSError:
+            return {}
+        pairs = (line[len('tipcast_commit_seconds_bucket{le="'):].split('"} ') for line in lines
+                 if line.startswith("tipcast_commit_seconds_bucket{le="))
+        return {float(most): int(count) for most, count in pairs}
+
     async def recorder(self):
         columns = ["time", "minute", "rss_kb", "anon_kb", "fds", "threads", "folder_kb", "wal_kb", "cpu_percent",
-                   "posts", "p50_ms", "p99_ms", "max_ms", "unavailable", "broken", "kills", "watchers", "resumes",
+                   "posts", "p50_ms", "p99_ms", "max_ms", "commit_max_ms", "unavailable", "broken", "kills", "watchers", "resumes",
                    "snapshots", "reports", "deliveries", "claims", "group_lag", "ready", "failures"]
         table = csv.writer(open(self.args.csv, "w", buffering=1))
         table.writerow(columns)
         http, minute, cpu, last = Http(self), 0, (None, 0.0), dict(self.count)
+        commits = {}
         while not self.stopping:
             await self.pause(60)
             minute += 1
@@ -534,6 +552,13 @@ class Soak:
                     pass
             used = figures.get("cpu", 0.0) - (cpu[1] if cpu[0] == self.process.pid else 0.0)
             cpu = (self.process.pid, figures.get("cpu", 0.0))
+            # The bucket of the longest commit of this minute: the first one behind which nothing was added.
+            now, most = await asyncio.to_thread(self.commits), ""
+            if now:
+                before = commits if commits and max(commits.values()) <= max(now.values()) else {}
+                more = {le: count - before.get(le, 0) for le, count in sorted(now.items())}
+                most = next((le * 1e3 for le, count in more.items() if count == max(more.values())), "")
+                commits = now
             lag = sum([(await http.insist("GET", f"/v1/feeds/{feed}/groups/soak"))[1].get("lag", 0) for feed in FEEDS])
             try:
                 ready = (await http.ask("GET", "/readyz"))[0]
@@ -545,7 +570,7 @@ class Soak:
                 time.strftime("%H:%M:%S"), minute, figures.get("VmRSS"), figures.get("RssAnon"), figures.get("fds"),
                 figures.get("Threads"), sum(sizes.values()),
                 sum(size for name, size in sizes.items() if name.endswith("-wal")), f"{used / 0.6:.1f}", more["posts"],
-                at(0.5), at(0.99), at(1), more["unavailable"], more["broken"], self.count["kills"],
+                at(0.5), at(0.99), at(1), most, more["unavailable"], more["broken"], self.count["kills"],
                 sum(watcher.seq is not None for watcher in self.watchers), more["resumes"], more["snapshots"],
                 len(self.group.entries), more["deliveries"], more["claims"], lag, ready, self.log.failures])
             forget = time.time() - self.args.window

@@ -7,12 +7,13 @@
 --   list    STRING, newest first, a line per row: "ROWID" or "ROWID COMBOKEY"
 --   rows    HASH, row id -> row, as engine::record spells it
 --   hist    LIST, oldest first: the last changes, one entry per seq; at least `seq - covered` of them
---   meta    STRING: epoch seq tag covered rows expiry|- born idle_ttl capacity
+--   meta    STRING: epoch seq tag covered rows expiry|- born idle_ttl capacity changed
 --           covered: positions from here on can be brought here by hist alone
 --           rows: how many list and rows have; another number means that something was evicted
 --           expiry: no row's time is over before this
 --           capacity: the list is cut to this; another one in force is a reset
 --           born: the epoch in which the list began; locks of another list do not count
+--           changed: when the feed changed last
 --   policy  STRING: capacity dedup dedup_window row_ttl delay flush idempotency_window history visibility presence
 --           review review_timeout review_default totals time_zone points, "-" where the server's default holds
 -- A change is "SEQ PREV TAG KIND", newline, and after add and update the row, after drop the drop (feed_drops);
@@ -27,7 +28,8 @@
 --   5 policy
 -- ARGV 9:
 --   1 now, milliseconds; "-" takes the store's clock. Behind a blank the steady time, where that is another
---   2 candidate epoch, for a feed that begins, or whose state was lost; its last five letters are this life of the server
+--   2 candidate epoch, 14 letters, for a feed that begins, or whose state was lost; its last five are the server process
+--     that runs this. Behind a blank, where it is known, a time by which that process was running for certain
 --   3 tag, the mark of this call's changes
 --   4 known epoch, the furthest position that the caller's process saw; "" when none
 --   5 known seq
@@ -42,8 +44,7 @@
 -- redis.call costs 0.3 to 1 µs, a number made into text 0.3, tonumber 0.1 (a sum takes digits as well, for
 -- half of it), a function 0.1 to 0.3 (each local it captures is looked for).
 local LIST, ROWS, HIST, META, POLICY = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local CANDIDATE, TAG, IDLE = ARGV[2], ARGV[3], ARGV[8]
-local LIFE = string.sub(ARGV[2], -5)
+local CANDIDATE, TAG, IDLE = string.sub(ARGV[2], 1, 14), ARGV[3], ARGV[8]
 local MAX_SAFE, MAX_TIME = 9007199254740991, 253402300799999
 local call, match, format, concat = redis.call, string.match, string.format, table.concat
 
@@ -109,19 +110,23 @@ local function lose()
 end
 
 do
-  local e, s, t, c, n, x, b, i, most =
-    match(strings[2] or '', '^(%S+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%d+) (%d+)$')
+  local e, s, t, c, n, x, b, i, most, changed =
+    match(strings[2] or '', '^(%S+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%d+) (%d+) (%d+)$')
   if strings[2] and not e then return redis.error_reply("DAMAGED a feed's meta") end
   if e and #entries == n + 0 and row_count == #entries then
     epoch, seq, seq_text, tag, covered, born, idle_before, capacity = e, s + 0, s, t, c + 0, b, i, most + 0
     expiry = x ~= '-' and tonumber(x)
-    -- A server that was started again may have come back from an older file, and then has other changes under the
-    -- numbers that watchers have seen.
+    -- A server that was started again may have come back from an older file, and would give the numbers that watchers
+    -- have seen to other changes. One that was running before the feed's last change has read no file since: it was
+    -- a replica, or the feed's slot came to it. Times of callers, and a change of a time that is still to come, prove nothing.
+    local began = ARGV[1] == '-' and tonumber(string.sub(ARGV[2], 16))
+    local read_file = string.sub(epoch, -5) ~= string.sub(CANDIDATE, -5)
+      and not (began and began < changed + 0 and changed + 0 <= now + 1000)
     -- Has the caller's process seen what is not, or no longer, this feed's past? Then the store went
     -- back (a failover), and perhaps moved on from there. Epochs sort by the time they began.
     local known_epoch, known_tag = ARGV[4], ARGV[6]
     local known_seq = known_epoch ~= '' and ARGV[5] + 0
-    if hist_count < seq - covered or string.sub(epoch, -5) ~= LIFE then
+    if hist_count < seq - covered or read_file then
       strayed = true
     elseif known_epoch == '' then
       strayed = false
@@ -255,6 +260,7 @@ local function commit(told)
     local list = concat(entries, '\n')
     local meta = epoch .. ' ' .. seq_text .. ' ' .. tag .. ' ' .. int(covered) .. ' ' .. int(#entries) .. ' '
       .. (expiry and int(expiry) or '-') .. ' ' .. born .. ' ' .. IDLE .. ' ' .. int(policy.capacity)
+      .. ' ' .. time
     if IDLE ~= '0' then
       call('PSETEX', META, IDLE, meta)
       call('PSETEX', LIST, IDLE, list)

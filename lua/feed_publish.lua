@@ -63,9 +63,9 @@ local function publish_usual()
   local list, own, counting = strings[1], strings[3], strings[5]
   if not list or strings[6] or ARGV[8] ~= '0' or ARGV[15] ~= '' then return nil end
 
-  local epoch, before, tag, covered, count, born, capacity =
-    match(strings[2] or '', '^(%S+) (%d+) (%d+) (%d+) (%d+) %- (%S+) 0 (%d+)$')
-  if not epoch or string.sub(epoch, -5) ~= string.sub(ARGV[2], -5) then return nil end
+  local epoch, before, tag, covered, count, born, capacity, changed =
+    match(strings[2] or '', '^(%S+) (%d+) (%d+) (%d+) (%d+) %- (%S+) 0 (%d+) (%d+)$')
+  if not epoch then return nil end
   local seq = before + 0
   covered, count = covered + 0, count + 0
   -- What the caller's process has seen must be this feed's past. Most of the time it is all of it.
@@ -105,6 +105,11 @@ local function publish_usual()
   if not now then return nil end
   -- Times end with the year 9999.
   if now + math.max(window, remembered) > 253402300799999 then return nil end
+  -- Begun by another process of the server: see feed_common.
+  if string.sub(epoch, -5) ~= string.sub(ARGV[2], 10, 14) then
+    local began = ARGV[1] == '-' and tonumber(string.sub(ARGV[2], 16))
+    if not began or began >= changed + 0 or changed + 0 > now + 1000 then return nil end
+  end
 
   -- No gift that came before, or is another's twin, or meets a lock, or is for another time, a frame or a test.
   local seen = gifts > 1 and {}
@@ -231,7 +236,7 @@ local function publish_usual()
   end
   if count > 0 then lines[shown + 1] = kept end
   local head = epoch .. ' ' .. number .. ' ' .. TAG .. ' '
-  call('MSET', KEYS[4], head .. format('%d %d - ', covered, count + shown) .. born .. ' 0 ' .. capacity,
+  call('MSET', KEYS[4], head .. format('%d %d - ', covered, count + shown) .. born .. ' 0 ' .. capacity .. ' ' .. time,
     KEYS[1], table.concat(lines, '\n'))
   changes[0] = 'live ' .. epoch .. ' ' .. format('%d', gifts) .. '\n=\n'
   call('SPUBLISH', ARGV[9], table.concat(changes, '', 0))

@@ -34,41 +34,59 @@ pub struct Dial {
     connect_timeout: Duration,
 }
 
-/// Digits of [`ServerId::life`].
-pub const LIFE_LENGTH: usize = 5;
+/// Digits of an epoch that name the server's process.
+const LIFE_LENGTH: usize = 5;
 
-/// Which process a connection leads to: another one each time a server is started. None where nobody told.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ServerId(Option<u64>);
+/// How much later than a server says it may have been started: it tells whole seconds, and the clocks of a primary and its
+/// replicas differ a little.
+const MARGIN_MS: u64 = 2_000;
+
+/// Which process a connection leads to: another one each time a server is started.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ServerId {
+    /// `None` where the server does not say.
+    name: Option<u64>,
+    /// When it was running for certain, by its own clock, in milliseconds since 1970. `None` where the server does not say.
+    running_by: Option<u64>,
+}
 
 impl ServerId {
     /// Read from what INFO says of the server.
     pub fn of(info: &redis::InfoDict) -> ServerId {
         let name = info.get::<String>("run_id");
-        ServerId(name.and_then(|name| u64::from_str_radix(name.get(..16)?, 16).ok()))
+        let now = info.get::<u64>("server_time_usec").map(|now| now / 1_000_000);
+        let began = now.zip(info.get::<u64>("uptime_in_seconds")).and_then(|(now, up)| now.checked_sub(up));
+        ServerId {
+            name: name.and_then(|name| u64::from_str_radix(name.get(..16)?, 16).ok()),
+            running_by: began.map(|began| began * 1_000 + MARGIN_MS),
+        }
     }
 
     /// A word for it, another one each time a server is started; "-" where nobody told.
     pub fn word(self) -> String {
-        self.0.map_or_else(|| "-".to_owned(), |name| format!("{name:x}"))
+        self.name.map_or_else(|| "-".to_owned(), |name| format!("{name:x}"))
     }
 
-    /// What epochs end with that begin while this process of the server runs ([`crate::engine::store::known`]): five digits of
-    /// base 36. All processes that do not say who they are have the same.
+    /// What a candidate epoch ends with ([`crate::engine::store::known`]): five digits of base 36 for this process, and behind a
+    /// blank since when it has been running, in milliseconds. All processes that do not say who they are have the same digits.
     pub fn life(self) -> String {
         const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
-        let mut n = self.0.unwrap_or(0);
-        let digits = (0..LIFE_LENGTH).map(|_| {
-            let digit = DIGITS[(n % 36) as usize];
+        let mut n = self.name.unwrap_or(0);
+        let mut life = String::with_capacity(LIFE_LENGTH + 14);
+        for _ in 0..LIFE_LENGTH {
+            life.push(char::from(DIGITS[(n % 36) as usize]));
             n /= 36;
-            char::from(digit)
-        });
-        digits.collect()
+        }
+        if let Some(running_by) = self.running_by {
+            life.push(' ');
+            life.push_str(&running_by.to_string());
+        }
+        life
     }
 
     /// True when both are known, and one process.
     pub fn is(self, other: ServerId) -> bool {
-        self.0.is_some() && self == other
+        self.name.is_some() && self.name == other.name
     }
 }
 

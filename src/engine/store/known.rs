@@ -99,9 +99,9 @@ impl Known {
 /// Digits of the time with which an epoch begins; behind them is the life of the server ([`ServerId::life`]).
 ///
 /// A server that is started again may have come back from an older file, and the node that knew better may be gone: its
-/// positions would be taken for others of the same numbers. So an epoch holds in one life of one server, and a feed that is
-/// met in another begins a new one. This also is so after a failover, where what was acknowledged may be lost, and for feeds of a
-/// slot that moved, where nothing is: a snapshot too many is the price of never resuming onto another history.
+/// positions would be taken for others of the same numbers. So a feed that is met by another process of a server than the one
+/// in which its epoch began gets a new epoch, unless that process was running before the feed's last change
+/// (`lua/feed_common.lua`): a promoted replica, or where the slot went. What a failover loses is found by what is known here.
 ///
 /// [`ServerId::life`]: crate::engine::redis::dial::ServerId::life
 const TIME_LENGTH: usize = 9;

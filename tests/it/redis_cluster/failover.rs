@@ -9,10 +9,13 @@ async fn a_killed_primary_is_replaced_and_other_shards_notice_nothing() {
     let mut cluster = Cluster::start(1);
     let engine = engine_on(cluster.url()).await;
     let (lost, other) = (feed_at(&cluster, 0), feed_at(&cluster, 1));
+    cluster.nodes.iter().for_each(has_run);
+    insist(&engine, &lost, "before").await;
+    insist(&engine, &other, "before").await;
     let mut watchers = [Follower::start(&engine, &lost).await, Follower::start(&engine, &other).await];
     has_shards(&engine, Shards { up: 3, down: 0 }).await;
     let producer = Producer::start(&engine, &other);
-    insist(&engine, &lost, "before").await;
+    is_replicated(&cluster.nodes[0]);
     cluster.nodes[0].kill();
     let since = Instant::now();
     while cluster.nodes[1].run(&["CLUSTER", "NODES"]).matches("master").count() == 3 {
@@ -36,6 +39,7 @@ async fn a_killed_primary_is_replaced_and_other_shards_notice_nothing() {
     assert!(refused.is_empty() && taken.len() > 50, "{} taken, {refused:?}", taken.len());
     let last = post(&engine, &other, "last").await.unwrap();
     watchers[1].hears_of(&last.at).await;
+    assert_eq!(watchers.map(|it| it.snapshots), [0, 0], "nothing was lost, and nobody takes the list anew");
     has_shards(&engine, Shards { up: 3, down: 0 }).await;
 }
 
@@ -119,6 +123,8 @@ async fn a_replica_takes_over_by_hand_without_a_lost_gift() {
     let cluster = Cluster::start(1);
     let engine = engine_on(cluster.url()).await;
     let feed = feed_at(&cluster, 1);
+    cluster.nodes.iter().for_each(has_run);
+    insist(&engine, &feed, "before").await;
     let mut watcher = Follower::start(&engine, &feed).await;
     let producer = Producer::start(&engine, &feed);
     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -139,6 +145,7 @@ async fn a_replica_takes_over_by_hand_without_a_lost_gift() {
     }
     let last = post(&engine, &feed, "last").await.unwrap();
     watcher.hears_of(&last.at).await;
+    assert_eq!(watcher.snapshots, 0, "nothing was lost");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -146,8 +153,10 @@ async fn sentinels_name_the_new_primary() {
     let mut group = Sentinels::start();
     let engine = engine_on(group.url()).await;
     let feed: FeedId = "room".parse().unwrap();
-    let mut watcher = Follower::start(&engine, &feed).await;
+    group.nodes.iter().for_each(has_run);
     insist(&engine, &feed, "before").await;
+    let mut watcher = Follower::start(&engine, &feed).await;
+    is_replicated(&group.nodes[0]);
     group.nodes[0].kill();
     group.wait_for_promotion();
     let promoted = Instant::now();
@@ -155,6 +164,7 @@ async fn sentinels_name_the_new_primary() {
     println!("gifts again {took:?} after the promotion");
     let last = post(&engine, &feed, "last").await.unwrap();
     watcher.hears_of(&last.at).await;
+    assert_eq!(watcher.snapshots, 0, "nothing was lost");
     has_shards(&engine, Shards::WHOLE).await;
 }
 

@@ -23,6 +23,7 @@ use tokio::task::JoinHandle;
 
 use crate::support::cluster::Cluster;
 use crate::support::gifts::gift;
+use crate::support::redis_server::RedisServer;
 
 /// How long a test waits for what must come.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -86,6 +87,28 @@ async fn has_shards(engine: &Engine, shards: Shards) {
     }
 }
 
+/// Waits until the server has been running for so long that what changes from now on was not read from a file, whatever the
+/// clocks say.
+fn has_run(server: &RedisServer) {
+    server.wait("it has run for a while", |server| {
+        let info = server.run(&["INFO", "server"]);
+        let up = info.lines().find_map(|line| line.strip_prefix("uptime_in_seconds:"));
+        up.is_some_and(|up| up.trim().parse::<u64>().unwrap() >= 3)
+    });
+}
+
+/// Waits until a replica of this primary has all that it has now.
+fn is_replicated(primary: &RedisServer) {
+    let field = |info: &str, name: &str| -> Option<u64> {
+        let at = info.find(name)? + name.len();
+        info[at..].split(|it: char| !it.is_ascii_digit()).next()?.parse().ok()
+    };
+    let wanted = field(&primary.run(&["INFO", "replication"]), "master_repl_offset:").unwrap();
+    primary.wait("a replica has it", |primary| {
+        field(&primary.run(&["INFO", "replication"]), ",offset=").is_some_and(|has| has >= wanted)
+    });
+}
+
 /// A feed at this primary.
 fn feed_at(cluster: &Cluster, primary: usize) -> FeedId {
     cluster.name_at(primary, "room").parse().unwrap()
@@ -133,13 +156,15 @@ struct Follower {
     feed: FeedId,
     subscription: Subscription,
     at: Position,
+    /// How often it had to take the whole list, behind the first time.
+    snapshots: usize,
 }
 
 impl Follower {
     async fn start(engine: &Engine, feed: &FeedId) -> Follower {
         let subscription = engine.run(Subscribe { feed: feed.clone() }).await.unwrap();
         let at = engine.run(ReadSnapshot { feed: feed.clone(), now: Millis::now() }).await.unwrap().at;
-        Follower { engine: engine.clone(), feed: feed.clone(), subscription, at }
+        Follower { engine: engine.clone(), feed: feed.clone(), subscription, at, snapshots: 0 }
     }
 
     /// Follows notices alone, without comparing, until the change of this seq; how long that took. What is announced
@@ -185,6 +210,8 @@ impl Follower {
                 if let Ok(list) =
                     self.engine.run(ReadSnapshot { feed: self.feed.clone(), now: Millis::now() }).await
                 {
+                    // A feed that began is a snapshot for everybody.
+                    self.snapshots += usize::from(self.at != Position::start());
                     self.at = list.at;
                 }
             }

@@ -9,6 +9,8 @@ async fn a_slot_moves_under_load_and_nothing_is_lost() {
     let cluster = Cluster::start(0);
     let engine = engine_on(cluster.url()).await;
     let (feed, other) = (feed_at(&cluster, 0), feed_at(&cluster, 1));
+    cluster.nodes.iter().for_each(has_run);
+    insist(&engine, &feed, "before").await;
     let mut watcher = Follower::start(&engine, &feed).await;
     let producers = [Producer::start(&engine, &feed), Producer::start(&engine, &other)];
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -22,6 +24,7 @@ async fn a_slot_moves_under_load_and_nothing_is_lost() {
     // By the server's word alone, without history.
     let last = post(&engine, &feed, "last").await.unwrap();
     watcher.hears_of(&last.at).await;
+    assert_eq!(watcher.snapshots, 0, "nothing was lost");
     let [moved, still] = producers;
     let (taken, refused, _) = moved.stop().await;
     println!("{} taken and {} refused while the slot moved", taken.len(), refused.len());
@@ -40,6 +43,7 @@ async fn slots_go_there_and_back_under_load_and_every_watcher_follows() {
     let feeds: Vec<FeedId> =
         ["a", "b", "c", "d"].map(|begin| cluster.name_at(0, begin).parse().unwrap()).into();
     let still = feed_at(&cluster, 2);
+    cluster.nodes.iter().for_each(has_run);
     let bystander = Producer::start(&engine, &still);
     let (mut watchers, mut producers) = (Vec::new(), Vec::new());
     for feed in &feeds {
@@ -68,6 +72,7 @@ async fn slots_go_there_and_back_under_load_and_every_watcher_follows() {
         }
         let last = post(&engine, feed, "last").await.unwrap();
         watcher.hears_of(&last.at).await;
+        assert_eq!(watcher.snapshots, 0, "{feed}: nothing was lost");
     }
     let (taken, refused, _) = bystander.stop().await;
     assert!(refused.is_empty() && !taken.is_empty(), "other shards notice nothing: {refused:?}");

@@ -236,14 +236,14 @@ async fn an_idle_feed_expires_as_a_whole_and_its_policy_stays() {
 #[tokio::test]
 async fn no_position_survives_a_server_that_came_back_from_an_older_file() {
     // A node that saw all of it and is gone, and one that lived through it and had seen no more than the older file has.
-    for lives_on in [false, true] {
+    for (lives_on, clock) in [(false, false), (false, true), (true, true)] {
         let mut server = RedisServer::durable();
-        let witness = engine_on(&server).await;
+        let witness = engine_by(&server, clock).await;
         for n in 0..5 {
             post(&witness, &format!("a{n}")).await;
         }
         let older = server.copy_files();
-        let gone = engine_on(&server).await;
+        let gone = engine_by(&server, clock).await;
         for n in 0..4 {
             post(&gone, &format!("lost{n}")).await;
         }
@@ -258,7 +258,7 @@ async fn no_position_survives_a_server_that_came_back_from_an_older_file() {
         server.start_again_with(&older);
         let engine = match witness {
             Some(witness) => witness,
-            None => engine_on(&server).await,
+            None => engine_by(&server, clock).await,
         };
         let first = heals(&engine, "b0").await.at;
         for n in 1..8 {
@@ -283,9 +283,9 @@ async fn no_position_survives_a_server_that_came_back_from_an_older_file() {
 
 #[tokio::test]
 async fn whatever_is_written_first_to_a_server_that_was_started_again_begins_an_epoch() {
-    for counts in [false, true] {
+    for (counts, clock, ahead) in [(false, false, false), (true, true, false), (false, true, true)] {
         let mut server = RedisServer::durable();
-        let engine = engine_on(&server).await;
+        let engine = engine_by(&server, clock).await;
         if counts {
             let patch = PolicyPatch { totals: Some("all".parse().unwrap()), ..PolicyPatch::default() };
             engine
@@ -294,9 +294,16 @@ async fn whatever_is_written_first_to_a_server_that_was_started_again_begins_an_
                 .unwrap();
         }
         let before = post(&engine, "a").await.at;
+        if ahead {
+            // The server's clock was ahead, and was set before it started again.
+            let meta = format!("tc:{{{}}}:meta", feed());
+            let text = server.run(&["GET", &meta]);
+            let (rest, _) = text.rsplit_once(' ').unwrap();
+            run(&server, &["SET", &meta, &format!("{rest} {}", Millis::now().0 + 3_600_000)]);
+        }
         server.start_again();
         // What several nodes hold ready at the same time is one new life.
-        let other = engine_on(&server).await;
+        let other = engine_by(&server, clock).await;
         let after = heals(&engine, "b").await.at;
         assert!(after.epoch.as_str() > before.epoch.as_str(), "{before} and {after}");
         assert_eq!(post(&other, "c").await.at.epoch, after.epoch);

@@ -33,8 +33,12 @@ const NOW: Millis = Millis(1_800_000_000_000);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn engine_on(server: &RedisServer) -> Engine {
-    let options = StoreOptions { store_clock: false, ..StoreOptions::new(server.url()) };
-    Engine::redis(options).await.unwrap()
+    engine_by(server, false).await
+}
+
+/// One whose time is the server's, as a gateway's is, or what its callers say.
+async fn engine_by(server: &RedisServer, store_clock: bool) -> Engine {
+    Engine::redis(StoreOptions { store_clock, ..StoreOptions::new(server.url()) }).await.unwrap()
 }
 
 fn feed() -> FeedId {
