@@ -84,7 +84,7 @@ pub(super) async fn cancel(req: HttpRequest, gate: web::Data<Gate>) -> Result<Ht
     if let Some(sub) = own {
         // Whose a hold is does not change, so it cannot become another's after this.
         let own =
-            gate.run(ListHolds { feed: feed.clone(), user: sub.to_string(), now: Millis::now() }).await?;
+            gate.read(ListHolds { feed: feed.clone(), user: sub.to_string(), now: Millis::now() }).await?;
         if !own.iter().any(|own| own.hold == hold) {
             return Err(ApiError::NotYours("this is no hold of yours, or it has ended"));
         }
@@ -107,7 +107,7 @@ pub(super) async fn holds(req: HttpRequest, gate: web::Data<Gate>) -> Result<Htt
         only_own(viewer, user)?;
     }
     let holds =
-        gate.run(ListHolds { feed: feed.clone(), user: user.to_string(), now: Millis::now() }).await?;
+        gate.read(ListHolds { feed: feed.clone(), user: user.to_string(), now: Millis::now() }).await?;
     let holds = holds.into_iter().map(Into::into).collect();
     Ok(answers::fresh(StatusCode::OK, &HoldList { holds }))
 }

@@ -27,7 +27,7 @@ pub(super) async fn snapshot(req: HttpRequest, gate: web::Data<Gate>) -> Result<
     let shown = match gate.live.shown(&feed).filter(|shown| !shown.private || may_see().is_ok()) {
         Some(shown) => shown,
         None => {
-            let read = gate.run(ReadSnapshot { feed: feed.clone(), now: Millis::now() }).await?;
+            let read = gate.read(ReadSnapshot { feed: feed.clone(), now: Millis::now() }).await?;
             let (capacity, now) = (read.policy.capacity, read.now);
             let private = read.policy.visibility == Visibility::Private;
             let list = read.into_list();

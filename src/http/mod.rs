@@ -78,6 +78,9 @@ use unverified::UnverifiedBodies;
 /// that the contract promises even if an engine breaks its own time-out.
 const ENGINE_TIMEOUT: Duration = Duration::from_millis(4_500);
 
+/// The same for what only reads: the store gives up before.
+const READ_TIMEOUT: Duration = Duration::from_secs(35);
+
 /// How large and how slow a request's body may be, and how answers are made.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -205,7 +208,16 @@ impl Gate {
 
     /// Has the store do `operation`, and waits never longer than [`ENGINE_TIMEOUT`].
     pub(crate) async fn run<O: Supported>(&self, operation: O) -> Result<O::Reply, ApiError> {
-        match tokio::time::timeout(ENGINE_TIMEOUT, self.engine.run(operation)).await {
+        self.run_within(operation, ENGINE_TIMEOUT).await
+    }
+
+    /// Has the store do `operation`, which changes nothing: it waits for a write that is under way as long as that takes.
+    pub(crate) async fn read<O: Supported>(&self, operation: O) -> Result<O::Reply, ApiError> {
+        self.run_within(operation, READ_TIMEOUT).await
+    }
+
+    async fn run_within<O: Supported>(&self, operation: O, within: Duration) -> Result<O::Reply, ApiError> {
+        match tokio::time::timeout(within, self.engine.run(operation)).await {
             Ok(Ok(reply)) => Ok(reply),
             Ok(Err(error)) => Err(self.unanswered(error)),
             Err(_) => Err(self.unanswered(EngineError::Unavailable("no answer in time".into()))),

@@ -71,7 +71,7 @@ impl Rankings {
         let _turn = self.reads.acquire().await;
         let (began, writes) = (Instant::now(), gate.engine.writes(feed));
         let leaders = ReadLeaders { feed: feed.clone(), ask: ask.clone(), now: Millis::now() };
-        let view = gate.run(leaders).await?;
+        let view = gate.read(leaders).await?;
         *kept = Some(Read { began, writes, view: view.clone() });
         Ok(Some(view))
     }

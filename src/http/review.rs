@@ -19,7 +19,7 @@ use crate::engine::{
 /// `GET /v1/feeds/{feed}/review`
 pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
-    let all = gate.run(ListReviews { feed: feed.clone(), now: Millis::now() }).await?;
+    let all = gate.read(ListReviews { feed: feed.clone(), now: Millis::now() }).await?;
     Ok(answers::fresh_text(StatusCode::OK, compose(&all)))
 }
 

@@ -18,7 +18,7 @@ const PAGE: (usize, usize) = (100, 1_000);
 pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let (limit, after) = read_query(req.query_string())?;
-    let page = gate.run(ListScheduled { feed: feed.clone(), after, max: limit }).await?;
+    let page = gate.read(ListScheduled { feed: feed.clone(), after, max: limit }).await?;
     Ok(answers::fresh_text(StatusCode::OK, compose(&page)))
 }
 
@@ -72,7 +72,7 @@ pub(super) async fn cancel(req: HttpRequest, gate: web::Data<Gate>) -> Result<Ht
 /// `GET /v1/feeds/{feed}/due/dead`
 pub(super) async fn dead(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
-    let dead = gate.run(ListDeadDue { feed: feed.clone() }).await?;
+    let dead = gate.read(ListDeadDue { feed: feed.clone() }).await?;
     Ok(answers::json(StatusCode::OK, &failures(&dead)))
 }
 

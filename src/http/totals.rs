@@ -22,7 +22,7 @@ const LEADERS: (usize, usize) = (100, 10);
 pub(super) async fn totals(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let back = read_back(&query(&req))?;
-    let totals = gate.run(ReadTotals { feed: feed.clone(), back, now: Millis::now() }).await?;
+    let totals = gate.read(ReadTotals { feed: feed.clone(), back, now: Millis::now() }).await?;
     let totals = totals.ok_or(ApiError::NotCounted(false))?;
     let mut text = format!("{{\"feed\":\"{feed}\",\"totals\":{{");
     for (n, (period, view)) in totals.iter().enumerate() {
@@ -65,7 +65,7 @@ pub(super) async fn session(
 /// `GET /v1/feeds/{feed}/goals`
 pub(super) async fn goals(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
-    let goals = gate.run(ListGoals { feed: feed.clone(), now: Millis::now() }).await?;
+    let goals = gate.read(ListGoals { feed: feed.clone(), now: Millis::now() }).await?;
     let mut text = format!("{{\"feed\":\"{feed}\",\"goals\":[");
     for (n, goal) in goals.iter().enumerate() {
         if n > 0 {
@@ -80,7 +80,7 @@ pub(super) async fn goals(req: HttpRequest, gate: web::Data<Gate>) -> Result<Htt
 /// `GET /v1/feeds/{feed}/goals/{goal}`
 pub(super) async fn goal(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, goal) = (feed_of(&req)?, goal_of(&req)?);
-    let goals = gate.run(ListGoals { feed: feed.clone(), now: Millis::now() }).await?;
+    let goals = gate.read(ListGoals { feed: feed.clone(), now: Millis::now() }).await?;
     let goal = goals.into_iter().find(|known| known.goal == goal).ok_or_else(unknown)?;
     Ok(fresh_text(StatusCode::OK, goal.to_json()))
 }

@@ -40,6 +40,8 @@ pub struct Board {
     overlays: AtomicUsize,
     /// Only who was allowed to may see the list.
     private: AtomicBool,
+    /// The store refused to be read for its replica, and has not answered since.
+    unread: AtomicBool,
     presence: Presence,
 }
 
@@ -129,6 +131,7 @@ impl Board {
             watchers: AtomicUsize::new(0),
             overlays: AtomicUsize::new(0),
             private: AtomicBool::new(false),
+            unread: AtomicBool::new(false),
             presence: Presence::default(),
             metrics,
         }
@@ -323,6 +326,16 @@ impl Board {
         state.ring.clear();
         state.snapshots = [None, None];
         self.moved(state);
+    }
+
+    /// Whether the store refuses to be read.
+    pub(super) fn set_unread(&self, unread: bool) {
+        self.unread.store(unread, Ordering::Relaxed);
+    }
+
+    /// See [`Board::set_unread`].
+    pub(super) fn is_unread(&self) -> bool {
+        self.unread.load(Ordering::Relaxed)
     }
 
     /// The list is not to be shown to newcomers until it is replaced. Those who have it keep what they have.

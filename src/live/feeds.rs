@@ -28,6 +28,9 @@ const COMPARE_EVERY: Duration = Duration::from_millis(1500);
 /// How long a feed that nobody watches any more is followed: a reload or a deploy comes back.
 const LINGER: Duration = Duration::from_secs(10);
 
+/// How long newcomers wait for a store that takes long to be read. Longer than it takes to give up.
+const READ_WITHIN: Duration = Duration::from_secs(32);
+
 /// After a goodbye watchers are to come back within this, in milliseconds: few, and very many.
 const AWAY_MOST_MS: (u64, u64) = (5_000, 60_000);
 
@@ -309,14 +312,22 @@ impl Lease {
         self.board.position().is_some()
     }
 
-    /// Waits until the feed's list is there; false when it is not within `time`.
+    /// Waits until the feed's list is there; false when it is not within `time`, or half a minute while the store has not refused
+    /// to be read, such as in a commit that takes long.
     pub async fn has_list(&self, time: Duration) -> bool {
         if self.is_listed() {
             return true;
         }
-        let mut moves = self.board.moves();
-        let listed = moves.wait_for(|_| self.board.position().is_some());
-        tokio::time::timeout(time, listed).await.is_ok_and(|moved| moved.is_ok())
+        let within = async |time| {
+            let mut moves = self.board.moves();
+            let listed = moves.wait_for(|_| self.board.position().is_some());
+            tokio::time::timeout(time, listed).await.ok().map(|moved| moved.is_ok())
+        };
+        match within(time).await {
+            Some(listed) => listed,
+            None if time.is_zero() || self.board.is_unread() => false,
+            None => within(READ_WITHIN).await.unwrap_or(false),
+        }
     }
 }
 

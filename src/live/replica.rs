@@ -107,7 +107,9 @@ impl Replica {
         let mut failures = 0;
         loop {
             self.beat.works();
-            if let Stop::Again(error) = self.follow(&mut failures).await
+            let stop = self.follow(&mut failures).await;
+            self.board.set_unread(true);
+            if let Stop::Again(error) = stop
                 && failures == 0
             {
                 tracing::warn!(feed = %self.board.feed(), %error, "a watched feed cannot be followed; trying again");
@@ -128,6 +130,7 @@ impl Replica {
             return stop;
         }
         *failures = 0;
+        self.board.set_unread(false);
         loop {
             if let Err(stop) = self.step(&mut notices).await {
                 return stop;
@@ -236,8 +239,7 @@ impl Replica {
     /// True when history led on.
     async fn catch_up(&mut self) -> Result<bool, Stop> {
         self.suspect = None;
-        let snapshot =
-            self.store.run(ReadSnapshot { feed: self.board.feed().clone(), now: Millis::now() }).await?;
+        let snapshot = self.snapshot().await?;
         // Before anything newer is shown: the policy may have changed with it.
         self.board.set_private(snapshot.policy.visibility == Visibility::Private);
         self.skew_ms = snapshot.now.0 - Millis::now().0;
@@ -259,6 +261,14 @@ impl Replica {
         Ok(led)
     }
 
+    /// The store's list. Waiting for it is no work of this part: the store has a time-out, and a disk may take long.
+    async fn snapshot(&self) -> Result<Snapshot, EngineError> {
+        self.beat.rests();
+        let read = self.store.run(ReadSnapshot { feed: self.board.feed().clone(), now: Millis::now() }).await;
+        self.beat.works();
+        read
+    }
+
     /// Catches up where something was missed, and counts it if so.
     async fn repair(&mut self) -> Result<(), Stop> {
         let (listed, seq) = (self.board.position().is_some(), self.list.at.seq);
@@ -277,12 +287,13 @@ impl Replica {
             && snapshot.policy.capacity == self.policy.capacity;
         while leads_on && self.list.at.seq < snapshot.at.seq {
             let most = REFILL.min((snapshot.at.seq - self.list.at.seq) as usize);
+            self.beat.rests();
             let missed = self
                 .store
                 .run(ReadChanges { feed: self.board.feed().clone(), since: self.list.at.clone(), max: most })
-                .await?;
+                .await;
             self.beat.works();
-            let Missed::Changes(changes) = missed else { return Ok(false) };
+            let Missed::Changes(changes) = missed? else { return Ok(false) };
             if changes.is_empty() || !changes.iter().all(|change| self.apply(change)) {
                 return Ok(false);
             }
@@ -347,8 +358,7 @@ impl Replica {
     /// The store removes expired rows when it is asked for the list; the removals come as notices.
     async fn expire(&mut self) -> Result<(), Stop> {
         self.expiry = None;
-        let snapshot =
-            self.store.run(ReadSnapshot { feed: self.board.feed().clone(), now: Millis::now() }).await?;
+        let snapshot = self.snapshot().await?;
         self.skew_ms = snapshot.now.0 - Millis::now().0;
         self.board.skewed(self.skew_ms);
         self.plan_expiry();

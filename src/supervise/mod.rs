@@ -28,7 +28,8 @@ pub mod lines;
 #[cfg(test)]
 mod tests;
 
-/// A part that has work and makes no step for this long is stuck. Longer than any call of a store may take.
+/// A part that has work and makes no step for this long is stuck. Longer than any call that writes to a store may take; who reads
+/// rests meanwhile.
 pub const STUCK_AFTER: Duration = Duration::from_secs(10);
 
 /// The pause before a part's first new start; doubled with each that follows, up to [`PAUSE_MOST`].

@@ -228,6 +228,7 @@ impl DropStock {
 
     pub async fn holds(&self, feed: &FeedId, user: &str, now: Millis) -> Result<Vec<Hold>, Fault> {
         let mut call = self.runner().feed_call(&scripts::HOLDS, feed);
+        call.for_a_reader();
         call.key("unpaid", self.runner().keys.unpaid(feed));
         call.arg("user", user_digest(user)).arg("most", HOLDS);
         let reply = self.runner().run_feed(call, feed, Some(now)).await?;

@@ -172,6 +172,7 @@ impl Feeds {
 
     async fn read_whole(&self, feed: &FeedId, now: Millis) -> Result<Snapshot, Fault> {
         let mut call = self.runner.feed_call(&scripts::SNAPSHOT, feed);
+        call.for_a_reader();
         let [.., told] = self.runner.keys.counted(feed);
         call.keys([("shown", self.runner.keys.shown(feed)), ("control", self.runner.keys.control(feed))]);
         call.key("told", told);
@@ -192,6 +193,7 @@ impl Feeds {
 
     pub async fn changes(&self, feed: &FeedId, since: &Position, max: usize) -> Result<Missed, Fault> {
         let mut call = self.runner.feed_call(&scripts::CHANGES, feed);
+        call.for_a_reader();
         call.arg("since epoch", &since.epoch).arg("since seq", since.seq).arg("most", max.max(1));
         let reply = self.runner.run_feed(call, feed, None).await?;
         if reply.mark.is_none() || reply.text(0)? != "covered" {

@@ -74,6 +74,7 @@ impl Place {
                 let uses = call.script.header().data;
                 let (reads, grows) = (uses == Some(Use::Reads), uses == Some(Use::Grows));
                 let script = ScriptText { name: call.script.name, text: call.script.whole(), reads, grows };
+                let within = if call.reads() { READS_WITHIN.max(within) } else { within };
                 read(local.store.script(script, keys, args, within).await)
             }
         }
@@ -227,6 +228,9 @@ impl Embedded {
         read(self.store.prove(PROBE).await).map(drop)
     }
 }
+
+/// How long somebody who reads a feed waits for a commit that hangs. What takes longer comes no more.
+const READS_WITHIN: Duration = Duration::from_secs(30);
 
 /// How long a row may take that is written as a sign that writing goes.
 const PROBE: Duration = Duration::from_secs(2);

@@ -111,6 +111,9 @@ impl Rounds {
                 "ungoal"
             }
         };
+        if matches!(action, Action::Totals(_) | Action::Leaders { .. } | Action::Goals) {
+            call.for_a_reader();
+        }
         call.arg("action", word).arg("name", name).arg("back", back).arg("measure", measure);
         call.arg("limit", limit).arg("user", user).arg("goal", goal);
         call

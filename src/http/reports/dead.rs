@@ -30,7 +30,7 @@ impl<'a> Letterbox<'a> {
     async fn of_group(req: &HttpRequest, gate: &'a Gate) -> Result<Letterbox<'a>, ApiError> {
         let (feed, group) = (feed_of(req)?, group_of(req)?);
         let known =
-            gate.run(ReadGroup { feed: feed.clone(), group: group.clone(), now: Millis::now() }).await?;
+            gate.read(ReadGroup { feed: feed.clone(), group: group.clone(), now: Millis::now() }).await?;
         known.ok_or_else(unknown_group)?;
         Ok(Letterbox { gate, feeds: vec![feed], reader: Reader::Group(group), of_all: false })
     }

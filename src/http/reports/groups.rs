@@ -92,7 +92,7 @@ async fn cursors(req: &HttpRequest, payload: web::Payload, gate: &Gate) -> Resul
 /// `GET /v1/feeds/{feed}/groups/{group}`
 pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, group) = (feed_of(&req)?, group_of(&req)?);
-    let view = gate.run(ReadGroup { feed: feed.clone(), group: group.clone(), now: Millis::now() }).await?;
+    let view = gate.read(ReadGroup { feed: feed.clone(), group: group.clone(), now: Millis::now() }).await?;
     let view = view.ok_or_else(unknown_group)?;
     Ok(fresh(StatusCode::OK, &Group::new(&group, &view)))
 }
@@ -123,7 +123,7 @@ pub(super) async fn views(
     for some in groups.chunks(AT_ONCE) {
         let asked = some
             .iter()
-            .map(|(feed, group)| gate.run(ReadGroup { feed: feed.clone(), group: group.clone(), now }));
+            .map(|(feed, group)| gate.read(ReadGroup { feed: feed.clone(), group: group.clone(), now }));
         for ((feed, group), view) in some.iter().zip(try_join_all(asked).await?) {
             all.extend(view.map(|view| (feed.clone(), group.clone(), view)));
         }

@@ -373,23 +373,33 @@ async fn a_commit_that_hangs_holds_up_what_it_writes_and_no_other_feed() {
     for feed in ["slow", "other"] {
         gateway.give(feed, &gift("g1")).await;
     }
-    put(faults.path(), "before-commit", "stall 3000");
+    // Longer than a write may take.
+    put(faults.path(), "before-commit", "stall 6000");
     let api = Api::clone(&gateway);
     let posted = tokio::spawn(async move { api.post_gift("slow", &gift("g2").by("another")).await });
     let struck = faults.path().join("before-commit.struck");
     until("the commit hangs", async || struck.exists()).await;
     let read = async |path: &str| assert_eq!(gateway.get(path).await.status, 200, "{path}");
-    for _ in 0..20 {
-        read("/v1/feeds/other").await;
-        read("/v1/feeds/other/scheduled").await;
-        read("/v1/feeds/other/policy").await;
-        read("/v1/feeds/nobody/scheduled").await;
-    }
-    Watcher::open(&gateway, "other").await.wait_for_seq(1).await;
-    assert!(!posted.is_finished(), "nothing is answered that is not on the disk");
-    // It is read once it is there, and not before.
-    read("/v1/feeds/slow/scheduled").await;
-    assert_eq!(posted.await.unwrap().status, 201);
+    let slow = async {
+        // It is read once it is there, and not before.
+        let paths = ["", "/goals", "/scheduled", "/groups"].map(|path| format!("/v1/feeds/slow{path}"));
+        futures_util::future::join_all(paths.iter().map(|path| read(path))).await;
+        assert_eq!(gateway.get_feed("slow").await["seq"], 2);
+    };
+    let watcher = async { Watcher::open(&gateway, "slow").await.wait_for_seq(2).await };
+    let others = async {
+        for _ in 0..20 {
+            read("/v1/feeds/other").await;
+            read("/v1/feeds/other/scheduled").await;
+            read("/v1/feeds/other/policy").await;
+            read("/v1/feeds/nobody/scheduled").await;
+        }
+        Watcher::open(&gateway, "other").await.wait_for_seq(1).await;
+        assert!(!posted.is_finished(), "nothing is answered that is not on the disk");
+    };
+    tokio::join!(slow, watcher, others);
+    assert_eq!(posted.await.unwrap().status, 503, "a write is refused within five seconds");
+    assert_eq!(gateway.post_gift("slow", &gift("g2").by("another")).await.json()["duplicate"], true);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -85,6 +85,7 @@ impl DueQueue {
     ) -> Result<Entries, Fault> {
         let [due, later] = self.runner().keys.due(feed);
         let mut call = self.runner().timed(&scripts::DUE_ENTRIES, now);
+        call.for_a_reader();
         let reviews = self.runner().keys.reviews(feed);
         call.keys([("due", due.clone()), ("later", later), ("reviews", reviews)])
             .arg("most", max)

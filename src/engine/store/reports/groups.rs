@@ -177,7 +177,8 @@ impl Groups {
         group: &GroupId,
         now: Millis,
     ) -> Result<Option<GroupView>, Fault> {
-        let call = self.call(&scripts::REPORT_VIEW, feed, &Reader::Group(group.clone()), now);
+        let mut call = self.call(&scripts::REPORT_VIEW, feed, &Reader::Group(group.clone()), now);
+        call.for_a_reader();
         let reply: Vec<Vec<u8>> = self.runner.run(&call).await?;
         let numbers: Option<Vec<u64>> = reply.iter().map(|text| number(Some(text))).collect();
         match numbers.as_deref() {

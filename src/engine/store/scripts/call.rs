@@ -15,6 +15,8 @@ pub struct Call {
     item_args: Vec<String>,
     /// The argument that ends with the life of the server.
     life_at: Option<usize>,
+    /// True for somebody who reads.
+    reads: bool,
 }
 
 impl Call {
@@ -28,7 +30,20 @@ impl Call {
             item_keys: Vec::new(),
             item_args: Vec::new(),
             life_at: None,
+            reads: false,
         }
+    }
+
+    /// Somebody waits for what this reads, though it may write what time has brought. A store in this process answers when the
+    /// commit is over that the answer rests on, however long the disk takes.
+    pub fn for_a_reader(&mut self) -> &mut Call {
+        self.reads = true;
+        self
+    }
+
+    /// True for a call that was made [`Call::to_read`].
+    pub fn reads(&self) -> bool {
+        self.reads
     }
 
     /// The key of this name.
