@@ -74,8 +74,8 @@ local function start_row(gift)
   return 'a', id
 end
 
--- Joins the row of this id when it is in the list and the gift's value is of its currency, or one has
--- none: the row's count then. Through the lock (domain Row::combined) count and value add. A frame of a
+-- Joins the row of this id when it is in the list, the gift's value is of its currency, or one has none, and its message is
+-- not lost (one that differs is no repeat): the row's count then. Through the lock (domain Row::combined) count and value add. A frame of a
 -- combo (Row::framed) brings cumulative ones, each becomes the larger; after the last it changes nothing.
 local function join(id, gift)
   local match, row, frame = string.match, row_text(id), gift.combo ~= ''
@@ -89,6 +89,7 @@ local function join(id, gift)
   local mine, currency = match(value, '^(%d+) (.+)$')
   local theirs, other = match(worth, '^(%d+) (.+)$')
   if mine and theirs and currency ~= other then return nil end
+  if not frame and message ~= '' and new_message ~= '' and message ~= new_message then return nil end
   local was, is, newest, gained = tonumber(count), tonumber(more), true, ':'
   part = '0::'
   if frame then
@@ -139,6 +140,15 @@ local function publish_frame(gift)
   return start_row(gift)
 end
 
+-- Whether the gift has a message that the row of this id does not show: so it is no repeat of it.
+local function says_more(gift, id)
+  local MESSAGE = '^[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n([^\n]*)\n'
+  local message = match(gift.body, MESSAGE)
+  if message == '' then return false end
+  local row = row_text(id) or ''
+  return match(row, MESSAGE, match(row, '^[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n()')) ~= message
+end
+
 local function publish_locked(gift)
   if policy.dedup == 'off' then return start_row(gift) end
   local lock = lock_of(gift)
@@ -146,9 +156,12 @@ local function publish_locked(gift)
   if lock then
     local over, id, list = string.match(lock, '^(%d+) (%S+) (%S+)$')
     if over and steady < tonumber(over) and list == born then
-      if policy.dedup == 'drop' then return 's', id end
-      count = join(id, gift)
-      if count then status, row = 'm', id end
+      if policy.dedup == 'drop' then
+        if not says_more(gift, id) then return 's', id end
+      else
+        count = join(id, gift)
+        if count then status, row = 'm', id end
+      end
     end
   end
   if not count then status, row = start_row(gift) end

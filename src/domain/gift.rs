@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use super::json::{self, Fault, Field, Item, Json, Object, Refused};
-use super::{Fingerprint, GiftId, Millis, Trace, text};
+use super::{Fingerprint, GiftId, Millis, Trace, currency, text};
 
 /// The longest delay of a scheduled gift: a week, in milliseconds.
 pub const MAX_DELAY_MS: u64 = super::limits::DELAY_MS.1;
@@ -37,7 +37,7 @@ pub struct GiftKind {
 pub struct Value {
     /// Minor units, 0…2^53−1.
     pub amount: u64,
-    /// 3–12 letters; compared as written.
+    /// As [`currency::read`] spells it.
     pub currency: String,
 }
 
@@ -415,12 +415,11 @@ fn read_value(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Value> {
     let mut object = field.object(faults)?;
     let amount = object.need("amount", faults).and_then(|f| f.integer(0, super::MAX_SAFE, faults));
     let currency = object.need("currency", faults).and_then(|f| {
-        let text = f.string(faults)?;
-        let legal = (3..=12).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphabetic());
-        if !legal {
+        let currency = currency::read(&f.string(faults)?);
+        if currency.is_none() {
             f.wrong(faults, "must be 3 to 12 of A-Z a-z");
         }
-        legal.then_some(text)
+        currency.map(|it| it.code)
     });
     object.close(faults);
     Some(Value { amount: amount?, currency: currency? })

@@ -1,7 +1,7 @@
 //! The words of a gift feed as types: what a producer may say, what a feed holds,
 //! how a gift changes it. Nothing here does I/O or reads a clock; `now` is always an argument.
 //!
-//! Reading order: [`ids`], [`gift`], [`row`], [`control`], [`change`], [`omit`], [`list`], [`policy`], [`moderate`],
+//! Reading order: [`ids`], [`currency`], [`gift`], [`row`], [`control`], [`change`], [`omit`], [`list`], [`policy`], [`moderate`],
 //! [`due`], [`review`], [`block`]; then [`mod@drop`], [`claim`]; then [`report`], [`pull`], [`hook`], [`hook_spec`],
 //! [`address`], [`delivery`], [`trace`].
 
@@ -11,6 +11,7 @@ pub mod block;
 pub mod change;
 pub mod claim;
 pub mod control;
+pub mod currency;
 pub mod delivery;
 pub mod drop;
 pub mod due;

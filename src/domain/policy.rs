@@ -3,11 +3,11 @@
 use serde_json::value::RawValue;
 
 use super::json::{Fault, Field, Object, Refused};
-use super::limits;
 use super::review::{ReviewDefault, ReviewMode};
 use super::tally::Rules;
 use super::tally::measure::{MAX_POINTS, Points};
 use super::tally::period::{Period, Periods, Zone};
+use super::{currency, limits};
 
 /// What a gift does that finds the dedup lock of its user and kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -364,16 +364,19 @@ const MAX_CURRENCIES_WITH_POINTS: usize = 64;
 
 fn read_points(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Points> {
     let points: Option<std::collections::BTreeMap<String, u64>> = serde_json::from_str(field.raw).ok();
-    let is_legal = |(currency, each): (&String, &u64)| {
-        (3..=12).contains(&currency.len())
-            && currency.bytes().all(|b| b.is_ascii_alphabetic())
-            && *each <= MAX_POINTS
-    };
-    let points = points.filter(|it| it.len() <= MAX_CURRENCIES_WITH_POINTS && it.iter().all(is_legal));
+    let points = points.and_then(|given| {
+        let count = given.len();
+        let read = |(name, each): (String, u64)| {
+            currency::read(&name).filter(|_| each <= MAX_POINTS).map(|currency| (currency.code, each))
+        };
+        let read: Option<std::collections::BTreeMap<String, u64>> = given.into_iter().map(read).collect();
+        // `eur` and `EUR` are one currency, which cannot have two numbers of points.
+        read.filter(|it| it.len() == count && count <= MAX_CURRENCIES_WITH_POINTS)
+    });
     if points.is_none() {
         field.wrong(
             faults,
-            "must be an object of at most 64 currencies (3 to 12 of A-Z a-z), each with an integer \
+            "must be an object of at most 64 different currencies (3 to 12 of A-Z a-z), each with an integer \
                              from 0 to 1000000: points for a minor unit",
         );
     }

@@ -6,10 +6,10 @@ use sha2::{Digest, Sha256};
 use super::amount::Decimal;
 use super::body::Node;
 use super::preset::{EventRule, Place, Unit};
-use super::{Headers, Owner, Refusal, Settings, condition, currency};
+use super::{Headers, Owner, Refusal, Settings, condition};
 use crate::domain::gift::GiftKind;
 use crate::domain::json::{self, push_string};
-use crate::domain::{Gift, GiftId, Value, text};
+use crate::domain::{Gift, GiftId, Value, currency, text};
 
 /// Characters of a name, and of a message, at most; longer ones are cut, never a reason to refuse money.
 const NAME_MAX: usize = 64;
@@ -187,7 +187,7 @@ fn value(settings: &Settings, rule: &EventRule, found: &Found<'_>) -> Result<Opt
             false => Err(unmapped(&map.amount, "is no amount")),
         };
     };
-    let currency = found.first(&map.currency).as_deref().and_then(currency::read);
+    let currency = found.first(&map.currency).as_deref().map(str::trim_ascii).and_then(currency::read);
     let Some(currency) = currency else {
         return Err(unmapped(&map.currency, "is no currency: 3 to 12 letters"));
     };

@@ -4,13 +4,12 @@
 //! Nothing here does I/O or reads a clock. A platform is a [`preset`]: settings in one file,
 //! `presets.toml`, which also documents them. A source's own [`settings`] choose a preset and add what
 //! only its owner knows. [`receive`] is the whole way of one delivery: [`verify`] it, open the body
-//! ([`body`]), find the event it is, and [`map`] it to a gift, where [`amount`] and [`currency`] read the
+//! ([`body`]), find the event it is, and [`map`] it to a gift, where [`amount`] and [`crate::domain::currency`] read the
 //! money. What goes into the gift is named in the map; everything else of a delivery, e-mail and street
 //! addresses among it, is dropped here.
 
 pub mod amount;
 pub mod body;
-pub mod currency;
 pub mod map;
 pub mod preset;
 pub mod settings;

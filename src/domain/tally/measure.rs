@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::domain::MAX_SAFE;
+use crate::domain::{MAX_SAFE, currency};
 
 /// What leaders and goals go by.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,7 +14,7 @@ pub enum Measure {
     Points,
     /// Units of gifts.
     Units,
-    /// Minor units of this currency: 3–12 letters, as written.
+    /// Minor units of this currency, as [`currency::read`] spells it.
     Currency(Arc<str>),
 }
 
@@ -24,10 +24,7 @@ impl Measure {
         match word {
             "points" => Some(Measure::Points),
             "units" => Some(Measure::Units),
-            _ if (3..=12).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_alphabetic()) => {
-                Some(Measure::Currency(word.into()))
-            }
-            _ => None,
+            _ => currency::read(word).map(|currency| Measure::Currency(currency.code.into())),
         }
     }
 

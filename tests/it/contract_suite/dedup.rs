@@ -20,7 +20,10 @@ on_every_engine![
     a_new_row_starts_when_the_locks_row_fell_off_the_list,
     a_new_row_starts_when_the_locks_row_was_retracted,
     a_new_row_starts_when_the_locks_row_has_expired,
-    the_newest_message_tier_and_meta_win_and_absent_ones_leave_the_old,
+    the_newest_tier_and_meta_win_and_absent_ones_leave_the_old,
+    a_first_message_is_taken_over_and_another_one_starts_a_row_that_takes_the_lock,
+    dropping_loses_no_message,
+    a_currency_in_any_case_is_one,
     the_newest_name_is_not_a_reason_for_another_row,
     test_gifts_never_join_what_counts,
     a_batch_merges_within_itself,
@@ -167,16 +170,74 @@ async fn a_new_row_starts_when_the_locks_row_has_expired(mut t: Case) {
     assert_eq!((second.at.seq, t.list().await.rows.len()), (3, 1), "one removed, one added");
 }
 
-async fn the_newest_message_tier_and_meta_win_and_absent_ones_leave_the_old(mut t: Case) {
+async fn a_first_message_is_taken_over_and_another_one_starts_a_row_that_takes_the_lock(mut t: Case) {
+    let says = |id: &str, message: &str| gift(id).with("message", json!(message));
+    let first = t.accepted(gift("g1")).await;
+    assert_eq!(t.merged(says("g2", "hello")).await.row, first.row);
+    assert_eq!(t.merged(says("g3", "hello")).await.row, first.row, "a repeat");
+    assert_eq!(t.merged(gift("g4")).await.row, first.row);
+    let second = t.accepted(says("g5", "bye")).await;
+    assert_eq!(t.merged(gift("g6")).await.row, second.row, "the new row has the lock");
+    let third = t.accepted(says("g7", "hello")).await;
+    let rows: Vec<_> = t
+        .list()
+        .await
+        .rows
+        .iter()
+        .map(|row| (row.count, row.message.as_deref().map(str::to_owned)))
+        .collect();
+    let said = |count, message: &str| (count, Some(format!("\"{message}\"")));
+    assert_eq!(rows, [said(1, "hello"), said(2, "bye"), said(4, "hello")]);
+    assert_ne!(third.row, first.row);
+    // Two paid messages in one request are two rows.
+    t.post_all(vec![says("g8", "one").by("bob"), says("g9", "two").by("bob")]).await;
+    assert_eq!(t.list().await.rows.len(), 5);
+    // Frames of a combo are one row with the newest message.
+    let frame = |id: &str, n: u32, message: &str| {
+        says(id, message).by("eve").with("combo", json!({"id": "c", "count": n}))
+    };
+    let combo = t.accepted(frame("f1", 1, "one")).await;
+    assert_eq!(t.merged(frame("f2", 2, "two")).await.row, combo.row);
+}
+
+async fn dropping_loses_no_message(mut t: Case) {
+    t.put(json!({"dedup": "drop", "capacity": 3})).await;
+    let says = |id: &str, message: &str| gift(id).with("message", json!(message));
+    let first = t.accepted(gift("g1")).await;
+    assert_eq!(t.suppressed(gift("g2")).await.row, first.row);
+    let second = t.accepted(says("g3", "hello")).await;
+    assert_eq!(t.suppressed(says("g4", "hello")).await.row, second.row);
+    assert_eq!(t.suppressed(gift("g5")).await.row, second.row, "the new row has the lock");
+    let third = t.accepted(says("g6", "bye")).await;
+    // What a row said that has gone is not known.
+    t.retract(third.row.as_ref().unwrap()).await.expect("it is in the list");
+    assert_eq!(t.suppressed(gift("g7")).await.row, third.row);
+    t.accepted(says("g8", "bye")).await;
+}
+
+async fn a_currency_in_any_case_is_one(mut t: Case) {
+    t.patch(json!({"totals": ["all"], "points": {"eur": 2}})).await;
+    let first = t.accepted(gift("g1").value(5, "eur")).await;
+    assert_eq!(t.merged(gift("g2").value(7, "EUR")).await.row, first.row);
+    assert_eq!(t.merged(gift("g3").value(1, "eUr")).await.row, first.row);
+    t.accepted(gift("g4").value(1, "coins").by("bob")).await;
+    assert_ne!(t.accepted(gift("g5").value(1, "Coins").by("bob")).await.row, first.row);
+    let list = t.list().await;
+    let values: Vec<_> = list.rows.iter().filter_map(|row| row.value.clone()).collect();
+    let values: Vec<_> = values.iter().map(|it| (it.amount, it.currency.as_str())).collect();
+    assert_eq!(values, [(1, "Coins"), (1, "coins"), (13, "EUR")]);
+}
+
+async fn the_newest_tier_and_meta_win_and_absent_ones_leave_the_old(mut t: Case) {
     let full = |id: &str, n: u8| {
-        gift(id).with("message", json!(format!("m{n}"))).with("tier", json!(n)).with("meta", json!({"n": n}))
+        gift(id).with("message", json!("m")).with("tier", json!(n)).with("meta", json!({"n": n}))
     };
     t.accepted(full("g1", 1)).await;
     t.merged(full("g2", 2)).await;
     t.merged(gift("g3")).await;
     let list = t.list().await;
     let row = &list.rows[0];
-    assert_eq!(row.message.as_deref(), Some("\"m2\""));
+    assert_eq!(row.message.as_deref(), Some("\"m\""));
     assert_eq!((row.tier, row.meta.as_deref()), (Some(2), Some("{\"n\":2}")));
     t.merged(gift("g4").with("tier", json!(0))).await;
     assert_eq!(t.list().await.rows[0].tier, Some(0), "0 is a tier");

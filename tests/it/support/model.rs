@@ -361,13 +361,19 @@ impl Feed {
         let key = (gift.user.id.clone(), gift.gift.id.clone(), gift.test);
         let until = now.plus(policy.dedup_window_ms);
         let lock = self.locks.get(&key).filter(|(_, until)| now < *until).map(|(row, _)| row.clone());
+        let found = lock.as_ref().and_then(|row| self.rows.iter().position(|r| r.id == *row));
+        let message = gift.message.as_ref().map(|text| serde_json::to_string(text).unwrap());
+        let shown = found.and_then(|at| self.rows[at].message.as_deref());
+        // A message is never lost to the lock.
+        let differs = message.is_some() && message.as_deref() != shown;
         if let Some(row) = &lock
             && policy.dedup == Dedup::Drop
+            && !differs
         {
             return (Status::Suppressed, row.clone());
         }
-        let found = lock.and_then(|row| self.rows.iter().position(|r| r.id == row));
-        let (status, row) = match found.filter(|at| joins(&self.rows[*at], gift)) {
+        let may_join = policy.dedup == Dedup::Combine && !(differs && shown.is_some());
+        let (status, row) = match found.filter(|at| may_join && joins(&self.rows[*at], gift)) {
             Some(at) => {
                 let mut row = (*self.rows[at]).clone();
                 row.count = (row.count + gift.count).min(MAX_SAFE);

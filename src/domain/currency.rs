@@ -28,10 +28,9 @@ pub fn iso_decimals(code: &str) -> Option<u8> {
     ISO.get(code).copied()
 }
 
-/// Reads a currency as platforms write it: `usd` is `USD`, `bits` stays what it is. None when it could not
-/// be a gift's currency.
+/// Reads a currency: `usd` is `USD`, so that one currency is never two; `bits` stays what it is. None when it could not be a
+/// gift's currency.
 pub fn read(text: &str) -> Option<Currency> {
-    let text = text.trim_ascii();
     if !(3..=12).contains(&text.len()) || !text.bytes().all(|b| b.is_ascii_alphabetic()) {
         return None;
     }
@@ -55,13 +54,14 @@ mod tests {
             ("ugx", "UGX", 0),
             ("ISK", "ISK", 0),
             ("MGA", "MGA", 2),
+            ("xau", "XAU", 0),
             ("CLF", "CLF", 4),
             ("bits", "bits", 0),
             ("XYZ", "XYZ", 0),
         ] {
             assert_eq!(read(text), Some(Currency { code: code.into(), decimals }), "{text}");
         }
-        for bad in ["", "us", "US1", "U S", "thirteenchars"] {
+        for bad in ["", "us", "US1", "U S", " USD", "thirteenchars"] {
             assert_eq!(read(bad), None, "{bad}");
         }
     }
