@@ -532,8 +532,8 @@ class Soak:
 
     async def recorder(self):
         columns = ["time", "minute", "rss_kb", "anon_kb", "fds", "threads", "folder_kb", "wal_kb", "cpu_percent",
-                   "posts", "p50_ms", "p99_ms", "max_ms", "commit_max_ms", "unavailable", "broken", "kills", "watchers", "resumes",
-                   "snapshots", "reports", "deliveries", "claims", "group_lag", "ready", "failures"]
+                   "posts", "p50_ms", "p99_ms", "max_ms", "commit_max_ms", "unavailable", "broken", "kills", "watchers",
+                   "resumes", "snapshots", "reports", "deliveries", "claims", "group_lag", "ready", "failures"]
         table = csv.writer(open(self.args.csv, "w", buffering=1))
         table.writerow(columns)
         http, minute, cpu, last = Http(self), 0, (None, 0.0), dict(self.count)

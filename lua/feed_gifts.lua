@@ -75,7 +75,7 @@ local function start_row(gift)
 end
 
 -- Joins the row of this id when it is in the list, the gift's value is of its currency, or one has none, and its message is
--- not lost (one that differs is no repeat): the row's count then. Through the lock (domain Row::combined) count and value add. A frame of a
+-- not lost (one that differs is no repeat): the row's count then. Through the lock count and value add. A frame of a
 -- combo (Row::framed) brings cumulative ones, each becomes the larger; after the last it changes nothing.
 local function join(id, gift)
   local match, row, frame = string.match, row_text(id), gift.combo ~= ''

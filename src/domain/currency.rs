@@ -28,8 +28,8 @@ pub fn iso_decimals(code: &str) -> Option<u8> {
     ISO.get(code).copied()
 }
 
-/// Reads a currency: `usd` is `USD`, so that one currency is never two; `bits` stays what it is. None when it could not be a
-/// gift's currency.
+/// Reads a currency: `usd` becomes `USD`, so that one currency never counts as two; `bits` keeps its case. `None` unless it is 3
+/// to 12 letters.
 pub fn read(text: &str) -> Option<Currency> {
     if !(3..=12).contains(&text.len()) || !text.bytes().all(|b| b.is_ascii_alphabetic()) {
         return None;

@@ -211,7 +211,7 @@ impl Gate {
         self.run_within(operation, ENGINE_TIMEOUT).await
     }
 
-    /// Has the store do `operation`, which changes nothing: it waits for a write that is under way as long as that takes.
+    /// Runs an `operation` that only reads. It may wait for a write that is under way, at most [`READ_TIMEOUT`].
     pub(crate) async fn read<O: Supported>(&self, operation: O) -> Result<O::Reply, ApiError> {
         self.run_within(operation, READ_TIMEOUT).await
     }

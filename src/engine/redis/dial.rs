@@ -67,8 +67,8 @@ impl ServerId {
         self.name.map_or_else(|| "-".to_owned(), |name| format!("{name:x}"))
     }
 
-    /// What a candidate epoch ends with ([`crate::engine::store::known`]): five digits of base 36 for this process, and behind a
-    /// blank since when it has been running, in milliseconds. All processes that do not say who they are have the same digits.
+    /// What a candidate epoch ends with ([`crate::engine::store::known`]): five digits of base 36 for this process, and after a
+    /// blank a time by which it was running, in milliseconds since 1970. The digits are 00000 where the server has no name.
     pub fn life(self) -> String {
         const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
         let mut n = self.name.unwrap_or(0);

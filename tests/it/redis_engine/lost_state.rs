@@ -236,7 +236,7 @@ async fn an_idle_feed_expires_as_a_whole_and_its_policy_stays() {
 #[tokio::test]
 async fn no_position_survives_a_server_that_came_back_from_an_older_file() {
     // A node that saw all of it and is gone, and one that lived through it and had seen no more than the older file has.
-    for (lives_on, clock) in [(false, false), (false, true), (true, true)] {
+    for (lives_on, clock) in [(false, false), (true, false), (false, true), (true, true)] {
         let mut server = RedisServer::durable();
         let witness = engine_by(&server, clock).await;
         for n in 0..5 {
@@ -283,7 +283,9 @@ async fn no_position_survives_a_server_that_came_back_from_an_older_file() {
 
 #[tokio::test]
 async fn whatever_is_written_first_to_a_server_that_was_started_again_begins_an_epoch() {
-    for (counts, clock, ahead) in [(false, false, false), (true, true, false), (false, true, true)] {
+    for (counts, clock, ahead) in
+        [(false, false, false), (true, false, false), (true, true, false), (false, true, true)]
+    {
         let mut server = RedisServer::durable();
         let engine = engine_by(&server, clock).await;
         if counts {

@@ -41,7 +41,7 @@ impl Call {
         self
     }
 
-    /// True for a call that was made [`Call::to_read`].
+    /// True for a call that was made [`Call::for_a_reader`].
     pub fn reads(&self) -> bool {
         self.reads
     }
