@@ -110,7 +110,7 @@ local function take(a)
   end
   stock.stale = true
   take_units(user, count, id)
-  put_claim(id, ARGV[a + 1] .. ' ' .. ARGV[a + 3] .. ' ' .. user .. ' ' .. int(expires) .. ' ' .. row .. '\n'
+  put_claim(id, ARGV[a + 1] .. ' ' .. ARGV[a + 3] .. ' ' .. user .. ' ' .. int(expires) .. ' ' .. time .. ' ' .. row .. '\n'
     .. ARGV[a + 5] .. '\n' .. ARGV[a + 6] .. '\n')
   -- A drop that sells out is told there and then, not after the claims that come in the same run.
   if must_tell() then tell() end

@@ -63,8 +63,8 @@ sweep()
 local function end_it()
   local id = ARGV[17]
   local known = stock and claim_of(id)
-  local print, count, user, expires, _, _, row, person, message =
-    match(known or '', '^(%x+) (%d+) (%S+) (%d+) (%d+) (%S+) (%S+)\n([^\n]*)\n([^\n]*)\n$')
+  local print, count, user, expires, made, row, person, message =
+    match(known or '', '^(%x+) (%d+) (%S+) (%d+) (%d+) %d+ %S+ (%S+)\n([^\n]*)\n([^\n]*)\n$')
   if not print or expires == '0' then return 'u' end
   if row ~= '-' then return ARGV[16] == 'confirm' and 'a' .. known or 'e' end
   local ends = tonumber(expires)
@@ -75,7 +75,7 @@ local function end_it()
   end
   take_out(ends, count, user, id)
   stock.sold = stock.sold + tonumber(count)
-  local text = print .. ' ' .. count .. ' ' .. user .. ' ' .. expires .. ' ' .. sell(id, count, person, message, gifter_of(person), ARGV[18])
+  local text = print .. ' ' .. count .. ' ' .. user .. ' ' .. expires .. ' ' .. made .. ' ' .. sell(id, count, person, message, gifter_of(person), ARGV[18])
     .. '\n' .. person .. '\n' .. message .. '\n'
   put_claim(id, text)
   return 'n' .. text

@@ -43,6 +43,7 @@
 -- REFUSES nothing
 
 sweep()
+rewind()
 local not_yet = finish()
 if not_yet then return not_yet end
 local first = tonumber(call('ZRANGE', DUE, '0', '0', 'WITHSCORES')[2])

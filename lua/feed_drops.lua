@@ -9,8 +9,8 @@
 --   unpaid  ZSET, every score 0: "USER EXPIRES DROP~CLAIM COUNT" of each live hold, EXPIRES with 16
 --           digits, so that a user's holds are a range by lex. What is over may still be there.
 -- and of one drop:
---   claims  HASH, claim -> "FINGERPRINT COUNT USER EXPIRES SEQ EPOCH|- ROW|-", newline, user, newline, message,
---           newline. EXPIRES 0: paid at once. With a row it is sold. Ended holds stay for a while.
+--   claims  HASH, claim -> "FINGERPRINT COUNT USER EXPIRES MADE SEQ EPOCH|- ROW|-", newline, user, newline, message,
+--           newline. MADE: when it was claimed. EXPIRES 0: paid at once. With a row it is sold. Ended holds stay for a while.
 --   holds   ZSET: "h COUNT USER CLAIM" by the end of the hold, while it is unpaid; then, when it was not
 --           paid, "x COUNT USER CLAIM" by when it is forgotten. A hold holds while its h is here and its
 --           time is not over: whoever takes the h out is the only one
@@ -195,6 +195,30 @@ local function sweep()
       if claim then forgotten[#forgotten + 1], claims[claim] = claim, false end
     end
   end
+end
+
+-- Holds that were made at a time which is still to come, because the clock was ahead: each lasts for as long as it was to last,
+-- from now on. Only those can be told that end later than any of today's would.
+local function rewind()
+  if not stock then return end
+  if stock.told > now then stock.told, stock.stale = now, true end
+  local last = call('ZRANGE', HOLDS, '+inf', '(' .. int(now + stock.ttl), 'BYSCORE', 'REV', 'LIMIT', '0', int(SWEEP))
+  for _, member in ipairs(last) do
+    local count, user, claim = match(member, '^h (%d+) (%S+) (%S+)$')
+    local print, expires, made, rest = match(claim and claim_of(claim) or '', '^(%x+ %d+ %S+ )(%d+) (%d+)( .*)$')
+    if made and tonumber(made) > now then
+      local ends = now + expires - made
+      ended[#ended + 1] = member
+      held_now[#held_now + 1] = int(ends)
+      held_now[#held_now + 1] = member
+      paid[#paid + 1] = unpaid_member(user, expires, count, claim)
+      unpaid_now[#unpaid_now + 1] = '0'
+      unpaid_now[#unpaid_now + 1] = unpaid_member(user, ends, count, claim)
+      put_claim(claim, print .. int(ends) .. ' ' .. time .. rest)
+      heed(ends)
+    end
+  end
+  more = more or #held_now == 2 * SWEEP
 end
 
 local function must_tell()

@@ -4,7 +4,7 @@
 --   due    ZSET, when it is due -> "ORDER KINDID": ORDER has 16 digits and grows with every entry that
 --          comes, so that entries of the same time stand in order of arrival; KIND is one letter, see
 --          domain::due
---   later  HASH, for gifts: id -> "MEMBER\n" and the record of the gift; and "#" -> the last ORDER
+--   later  HASH, for gifts: id -> "MEMBER MADE\n" and the record of the gift, MADE when it joined; and "#" -> the last ORDER
 --
 -- A feed must be in the index of feeds (due_register) before its first entry is in due, or nobody looks.
 
@@ -33,7 +33,7 @@ local function due_add(at, kind, id, text)
   due_new[#due_new + 1] = member
   if text then
     later_new[#later_new + 1] = id
-    later_new[#later_new + 1] = member .. '\n' .. text
+    later_new[#later_new + 1] = member .. ' ' .. time .. '\n' .. text
   end
 end
 

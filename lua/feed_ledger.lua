@@ -44,7 +44,7 @@ local function plan_cut(length)
     local last = to + step - 1
     local entry = last < kept and call('LINDEX', LEDGER, int(last - ledger.base))
     local at = entry and tonumber(match(entry, '^%S+ %S+ %S+ (%d+)\n') or nil)
-    if at and at + age < now then to = last + 1 end
+    if at and at + age < math.min(now, steady) then to = last + 1 end
     step = math.floor(step / 2)
   end
   unread = math.max(0, to - floor)

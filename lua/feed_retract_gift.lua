@@ -46,7 +46,7 @@ if status == 'c' then return { header(), '1' } end
 
 if status == 'w' then
   local entry = call('HGET', LATER, id)
-  local member = entry and match(entry, '^[^\n]*')
+  local member = entry and match(entry, '^%d+ %S+')
   local score = member and tonumber(call('ZSCORE', DUE, member))
   if not score then return { header(), '0' } end
   due_remove(member, id)

@@ -73,7 +73,10 @@ local action, own_will = ARGV[15], score > now
 if not own_will then action = TIME[policy.review_default] end
 if ARGV[14] == '1' or is_blocked(user) then action = 'D' end
 
-local deliver = tonumber(match(entry, '^[^\n]*\n%S+ (%S+)\n'))
+local came, deliver = match(entry, '^[^\n]*\n(%d+) (%S+)\n')
+deliver = tonumber(deliver)
+-- One that came while the clock was ahead waits for as long as it was to wait.
+if deliver and tonumber(came) > now then deliver = now + deliver - came end
 due_remove(member)
 local answer
 if action == 'D' then

@@ -25,7 +25,7 @@
 -- REFUSES nothing
 
 local known, entry = strings[6], call('HGET', LATER, ARGV[10])
-local member = entry and match(entry, '^[^\n]*')
+local member = entry and match(entry, '^%d+ %S+')
 local score = member and tonumber(call('ZSCORE', DUE, member))
 if not score then
   local over, status = match(known or '', '^(%d+) %x+ ([amswcvn])%u? %S+ %d+ %S+ %S+')

@@ -39,7 +39,7 @@ end
 if NODE == '' then return { '' } end
 
 local held, til = match(call('HGET', WALKS, '') or '', '^(%S+) (%d+)$')
-if held and held ~= NODE and now < tonumber(til) then return { '' } end
+if held and held ~= NODE and now < tonumber(til) and tonumber(til) <= now + ARGV[3] then return { '' } end
 local all, oldest, first = call('HGETALL', WALKS), nil, nil
 for at = 1, #all, 2 do
   local since = tonumber(match(all[at + 1], '^(%d+) '))

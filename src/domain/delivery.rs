@@ -41,6 +41,15 @@ pub struct Batch {
     /// It is not sent before. While it is being sent: when the node that sends it has given up for certain, so that
     /// nobody else sends it meanwhile.
     pub not_before: i64,
+    /// How long before that this was decided. More than that is left only where the clock was set back since.
+    pub pause_ms: u64,
+}
+
+impl Batch {
+    /// It is not sent before so many milliseconds from now.
+    fn wait(&mut self, ms: u64, now: Millis) {
+        (self.not_before, self.pause_ms) = (now.plus(ms).0, ms);
+    }
 }
 
 /// Entries among which at least one is refused.
@@ -173,7 +182,7 @@ impl Progress {
             if !whole {
                 // Its front was cut from the ledger, or forgotten: what is left is another batch.
                 self.batch = None;
-            } else if now.0 < batch.not_before {
+            } else if now.0 < batch.not_before && (batch.not_before - now.0) as u64 <= batch.pause_ms {
                 return Next::Wait((batch.not_before - now.0) as u64);
             }
         }
@@ -189,7 +198,7 @@ impl Progress {
         }
         if let Some(batch) = &mut self.batch {
             batch.tries += 1;
-            batch.not_before = until;
+            batch.wait(hold_ms, now);
             return Next::Send;
         }
         let Some(oldest) = side.first() else { return Next::Nothing };
@@ -203,7 +212,8 @@ impl Progress {
             }
             None => {
                 let len = side.len().min(most);
-                let age = now.since(oldest.at);
+                // One of a time that is still to come is from before the clock was set back.
+                let age = if oldest.at > now { spec.batch_ms } else { now.since(oldest.at) };
                 if !again && len < most && age < spec.batch_ms {
                     self.suspect = suspect;
                     return Next::Wait(spec.batch_ms - age);
@@ -215,7 +225,18 @@ impl Progress {
         let id = id.to_owned();
         let (since, not_before) = (now.0, until);
         let first = first.0;
-        self.batch = Some(Batch { id, first, len, again, round, tries: 1, refused: 0, since, not_before });
+        self.batch = Some(Batch {
+            id,
+            first,
+            len,
+            again,
+            round,
+            tries: 1,
+            refused: 0,
+            since,
+            not_before,
+            pause_ms: hold_ms,
+        });
         Next::Send
     }
 
@@ -248,7 +269,7 @@ impl Progress {
                     (pause as f64 * (1.0 + patience.jitter.clamp(-0.2, 0.2))) as u64
                 });
                 // The last attempt is when the time is over, not hours before.
-                batch.not_before = now.plus(pause.min(patience.give_up_ms - tried_for)).0;
+                batch.wait(pause.min(patience.give_up_ms - tried_for), now);
                 Settled::default()
             }
         }
@@ -258,7 +279,7 @@ impl Progress {
         let Some(batch) = &mut self.batch else { return Settled::default() };
         batch.refused += 1;
         if batch.refused == 1 {
-            batch.not_before = now.plus(REFUSED_PAUSE_MS).0;
+            batch.wait(REFUSED_PAUSE_MS, now);
             return Settled::default();
         }
         match batch.len {

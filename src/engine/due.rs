@@ -84,6 +84,16 @@ pub struct RunDue {
 
 operation!(RunDue -> DueRun, RunDue, feed: feed, now: now, record: count_run);
 
+/// Looks at everything that waits, and puts right what was made while the clock was ahead: it waits for as long as it was to
+/// wait then, from `now` on, and webhooks are looked at at once. To be run at start and after the clock was set back; once too
+/// often does no harm. Where the times are the store's own, there is nothing to do. How many entries were put right.
+#[derive(Clone, Copy, Debug)]
+pub struct Rewind {
+    pub now: Millis,
+}
+
+operation!(Rewind -> u64, Rewind, store, now: now);
+
 fn count_turn(turn: &DueTurn, metrics: &Metrics) {
     metrics.due_claimed.inc_by(turn.feeds.len() as u64);
     let reclaimed = turn.feeds.iter().filter(|feed| feed.reclaimed).count();

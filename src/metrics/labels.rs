@@ -219,6 +219,8 @@ labels! {
         ClaimDue = "claim_due",
         /// Doing what is due in one feed.
         RunDue = "run_due",
+        /// Putting right what was made while the clock was ahead.
+        Rewind = "rewind",
         /// A probe through the store and back.
         Probe = "probe",
         /// Defining or changing a drop.

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::backoff::Backoff;
 use crate::domain::Millis;
-use crate::engine::{ClaimDue, DueDone, DueFeed, Engine, EngineError, RunDue};
+use crate::engine::{ClaimDue, DueDone, DueFeed, Engine, EngineError, Rewind, RunDue};
 use crate::supervise::{Beat, Part, Parts, faults};
 
 /// Feeds whose turn is taken at once.
@@ -56,6 +56,17 @@ impl ClockWatch {
     fn was_set(&self) -> bool {
         let expected = self.0.0.saturating_add(self.1.elapsed().as_millis() as i64);
         Millis::now().0.abs_diff(expected) > 100
+    }
+
+    /// Whether the wall clock was set back since; begins anew where it was set at all.
+    fn went_back(&mut self) -> bool {
+        let was_set = self.was_set();
+        let went_back =
+            was_set && Millis::now().0 < self.0.0.saturating_add(self.1.elapsed().as_millis() as i64);
+        if was_set {
+            *self = ClockWatch::start();
+        }
+        went_back
     }
 }
 
@@ -128,6 +139,21 @@ impl DueWork {
         })
     }
 
+    /// The same, after what was made while the clock was ahead was put right, unless that is done.
+    async fn rewind_and_step(&mut self, is_rewound: &mut bool) -> Result<Rest, EngineError> {
+        if !*is_rewound {
+            let entries = self.engine.run(Rewind { now: Millis::now() }).await?;
+            if entries > 0 {
+                tracing::warn!(
+                    entries,
+                    "what was made while the clock was ahead is due as long from now as it was from then"
+                );
+            }
+            *is_rewound = true;
+        }
+        self.step(Millis::now()).await
+    }
+
     /// Gives back the turns that are still held.
     async fn give_back(&mut self, now: Millis) {
         if !self.over.is_empty() {
@@ -139,10 +165,14 @@ impl DueWork {
     async fn run(mut self, mut stop: watch::Receiver<bool>, beat: Beat) {
         // Listened to before the first look, so that nothing falls between the two.
         let mut wakes = self.engine.due_wakes();
+        let mut clock = ClockWatch::start();
+        // What was made before the start may be of a time that is still to come.
+        let mut is_rewound = false;
         while !*stop.borrow() {
             beat.works();
             faults::pass("due").await;
-            let rest = match self.step(Millis::now()).await {
+            is_rewound &= !clock.went_back();
+            let rest = match self.rewind_and_step(&mut is_rewound).await {
                 Ok(rest) => rest,
                 Err(error) => {
                     self.backoff.met(&error);
@@ -152,7 +182,6 @@ impl DueWork {
             let Rest::For(rest) = rest else { continue };
             beat.rests();
             let mut until = Instant::now() + rest;
-            let clock = ClockWatch::start();
             while !*stop.borrow() {
                 tokio::select! {
                     () = sleep_until(until.min(Instant::now() + CLOCK_WATCH)) => {

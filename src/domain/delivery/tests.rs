@@ -200,3 +200,16 @@ proptest! {
         prop_assert_eq!(dead, wanted);
     }
 }
+
+#[test]
+fn a_clock_that_is_set_back_holds_no_batch_up() {
+    let (spec, few) = (spec(8, 1_000), entries(1, 2, 5 * HOUR as i64));
+    let now = |ms: u64| (Millis(ms as i64), HOLD);
+    // Gathered at a time that is still to come.
+    let mut progress = Progress::default();
+    assert_eq!(progress.next(queues(&few), &spec, now(10), "a"), Next::Send);
+    // It fails at five o'clock, and the clock goes back an hour.
+    progress.settle(&few, &failed(None), PATIENCE, Millis(5 * HOUR as i64));
+    assert_eq!(progress.next(queues(&few), &spec, now(5 * HOUR + 1), "b"), Next::Wait(4_999));
+    assert_eq!(progress.next(queues(&few), &spec, now(4 * HOUR), "b"), Next::Send);
+}

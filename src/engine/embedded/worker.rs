@@ -369,7 +369,7 @@ impl Worker {
         if is_apart && !self.is_apart {
             tracing::warn!(
                 apart_ms = apart,
-                "the clock of this machine was set: windows of ids and locks go on by a steady one, holds and schedules do not"
+                "the clock of this machine was set: windows of ids and locks go on by a steady one; holds and schedules end by the new time"
             );
         } else if self.is_apart && !is_apart {
             tracing::info!("the clock of this machine and the steady one agree again");

@@ -287,7 +287,7 @@ impl Filled {
 fn read_claim(text: &str, claim: HoldId) -> Result<Filled, Garbled> {
     const WHAT: Garbled = Garbled("a claim");
     let head = text.split('\n').next().ok_or(WHAT)?;
-    let [fingerprint, count, _, expires, seq, epoch, row] = head.split(' ').collect::<Vec<_>>()[..] else {
+    let [fingerprint, count, _, expires, _, seq, epoch, row] = head.split(' ').collect::<Vec<_>>()[..] else {
         return Err(WHAT);
     };
     let count = count.parse().map_err(|_| WHAT)?;

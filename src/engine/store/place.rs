@@ -192,8 +192,8 @@ impl Place {
         let Place::Embedded(local) = self else { return None };
         if let Some(apart) = local.store.apart(Millis::now().0) {
             return Some(format!(
-                "the clock of this machine was set by {} s: ids and locks go on by a steady one, holds and schedules that were made \
-                 before are off by that much; look at its time service",
+                "the clock of this machine was set by {} s: ids and locks go on by a steady one, holds and schedules end by the \
+                 new time, early where it was set forward; look at its time service",
                 apart / 1_000
             ));
         }

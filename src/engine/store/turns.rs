@@ -43,6 +43,9 @@ pub(super) struct Member<'a> {
     pub name: &'a str,
 }
 
+/// Where the walk through an index is: which of its parts, and the cursor in it.
+pub(super) type PagePlace = (usize, u64);
+
 /// A turn that is given back.
 pub(super) struct Over {
     pub feed: FeedId,
@@ -301,6 +304,24 @@ impl TurnIndex {
                 return Ok(());
             }
         }
+    }
+
+    /// Some hundreds of members, each with when it is to be looked at, and from where to go on; the default is the beginning. One
+    /// that comes meanwhile may be left out.
+    pub(super) async fn page<T>(
+        &self,
+        (at, cursor): PagePlace,
+        read: fn(&[u8]) -> Option<T>,
+    ) -> Result<(Vec<(T, Millis)>, Option<PagePlace>), Fault> {
+        let parts = self.runner.parts(self.what);
+        let Some(part) = parts.get(at) else { return Ok((Vec::new(), None)) };
+        let [members, _] = self.keys(*part);
+        let mut scan = redis::cmd("ZSCAN");
+        scan.arg(&members).arg(cursor).arg("COUNT").arg(MOVED);
+        let (next, found): (u64, Vec<(Vec<u8>, f64)>) = self.runner.get(&members, &scan).await?;
+        let found = found.iter().filter_map(|(name, at)| Some((read(name)?, Millis(*at as i64)))).collect();
+        let goes_on = if next == 0 { (at + 1, 0) } else { (at, next) };
+        Ok((found, Some(goes_on)))
     }
 
     async fn look<T>(

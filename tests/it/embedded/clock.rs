@@ -1,14 +1,20 @@
 //! A clock that is set under load, forward and back: the caller's `now` is the only one that counts.
 
+use serde_json::json;
 use tempfile::TempDir;
-use tipcast::domain::{FeedId, Millis, Outcome};
+use tipcast::domain::{Ask, Claimed, DropView, FeedId, Millis, Outcome, PolicyPatch, Start};
 use tipcast::engine::store::StoreOptions;
-use tipcast::engine::{Engine, ListScheduled, Publish, RunDue};
+use tipcast::engine::{
+    ClaimDrop, ClaimDue, ClaimEntries, ConfirmHold, DefineDrop, DueDone, Engine, ListHolds, ListReviews,
+    ListScheduled, PolicyChange, Publish, ReadSnapshot, Rewind, RunDue, SetPolicy, TickDrop,
+};
 
+use crate::support::claims::{claim_of, held, hold, named, rockets, spec_of, with};
 use crate::support::gifts::{GiftSpec, gift};
 
 const DAY: i64 = 86_400_000;
 const HOUR: i64 = 3_600_000;
+const YEAR: i64 = 365 * DAY;
 
 struct Bench {
     engine: Engine,
@@ -90,4 +96,133 @@ async fn ids_stay_known_when_the_clock_goes_two_days_forward_and_back_and_an_hou
         }
         t.load(&format!("more-{}", now.0), now).await;
     }
+}
+
+impl Bench {
+    async fn claim(&self, drop: &str, body: &serde_json::Value, now: Millis) -> Claimed {
+        let ask = ClaimDrop { feed: self.feed.clone(), drop: named(drop), claim: claim_of(body), now };
+        self.engine.run(ask).await.unwrap()
+    }
+
+    async fn set_policy(&self, patch: serde_json::Value, now: Millis) {
+        let raw = serde_json::value::RawValue::from_string(patch.to_string()).unwrap();
+        let change = PolicyChange::Merge(PolicyPatch::parse(&raw).unwrap());
+        self.engine.run(SetPolicy { feed: self.feed.clone(), change, now }).await.unwrap();
+    }
+
+    /// Does all that is due at this time, as the loop does.
+    async fn run_due(&self, now: Millis) {
+        let mut over = Vec::new();
+        loop {
+            let turn =
+                self.engine.run(ClaimDue { over: std::mem::take(&mut over), max: 9, now }).await.unwrap();
+            if turn.feeds.is_empty() {
+                return;
+            }
+            for due in turn.feeds {
+                let run = self.engine.run(RunDue { feed: due.feed.clone(), now }).await.unwrap();
+                let next = run.next;
+                over.push(DueDone { feed: due.feed, token: due.token, next });
+            }
+        }
+    }
+
+    /// Ids of users whose gifts are shown, the newest first.
+    async fn shown(&self, now: Millis) -> Vec<String> {
+        let list = self.engine.run(ReadSnapshot { feed: self.feed.clone(), now }).await.unwrap();
+        let user = |user: &str| {
+            serde_json::from_str::<serde_json::Value>(user).unwrap()["id"].as_str().unwrap().to_owned()
+        };
+        list.rows.iter().map(|row| user(&row.user)).collect()
+    }
+
+    async fn stock(&self, drop: &str, now: Millis) -> DropView {
+        self.engine.run(TickDrop { feed: self.feed.clone(), drop: named(drop), now }).await.unwrap().unwrap()
+    }
+}
+
+#[tokio::test]
+async fn what_was_made_while_the_clock_was_a_year_ahead_waits_for_as_long_as_it_was_to_wait() {
+    let t = open().await;
+    let (ahead, back) = (t.at(YEAR), t.at(0));
+    let spec = spec_of(&with(with(rockets(3), "per_user", json!(3)), "hold_ttl_ms", json!(30_000)));
+    t.engine.run(DefineDrop { feed: t.feed.clone(), drop: named("d"), spec, now: back }).await.unwrap();
+    // Made a year ahead: a delay, a time of day, a review (and behind it a delay), a hold.
+    t.give(&gift("delayed").by("delayed").with("delay_ms", json!(10_000)), ahead).await;
+    t.give(&gift("at").by("at").with("deliver_at", json!(ahead.plus(20_000).to_string())), ahead).await;
+    t.set_policy(json!({"review": "messages", "review_timeout_ms": 60_000, "review_default": "show"}), ahead)
+        .await;
+    let judged = gift("judged").by("judged").with("message", json!("hi"));
+    t.give(&judged, ahead).await;
+    t.give(&judged.with("id", json!("both")).by("both").with("delay_ms", json!(70_000)), ahead).await;
+    let Claimed::New(first) = t.claim("d", &hold("c1", "u1"), ahead).await else { panic!() };
+    let (hold_id, _) = held(&first);
+    let Claimed::New(_) = t.claim("d", &hold("c2", "u2"), ahead).await else { panic!() };
+    t.run_due(ahead).await;
+
+    // Nothing is due, and would not be for a year.
+    t.run_due(t.at(120_000)).await;
+    assert!(t.shown(back).await.is_empty());
+    assert_eq!(t.engine.run(Rewind { now: back }).await.unwrap(), 4);
+    assert_eq!(t.engine.run(Rewind { now: back }).await.unwrap(), 0, "once is enough");
+    let page = t.engine.run(ListScheduled { feed: t.feed.clone(), after: None, max: 9 }).await.unwrap();
+    let due = page.gifts.iter().map(|it| it.place.at.0 - back.0).collect::<Vec<_>>();
+    assert_eq!(due, [10_000, 20_000]);
+    t.run_due(back).await;
+
+    t.run_due(t.at(9_999)).await;
+    assert!(t.shown(t.at(9_999)).await.is_empty(), "none is early");
+    t.run_due(t.at(10_000)).await;
+    assert_eq!(t.shown(t.at(10_000)).await, ["delayed"]);
+    t.run_due(t.at(20_000)).await;
+    assert_eq!(t.shown(t.at(20_000)).await, ["at", "delayed"]);
+
+    // One hold is paid in time, the other's units come back.
+    let holds = ListHolds { feed: t.feed.clone(), user: "u2".into(), now: t.at(29_998) };
+    assert_eq!(t.engine.run(holds).await.unwrap()[0].expires_at, t.at(30_000));
+    let Claimed::Again(told) = t.claim("d", &hold("c2", "u2"), t.at(29_998)).await else { panic!() };
+    assert_eq!(held(&told).1, t.at(30_000));
+    let confirm = ConfirmHold { feed: t.feed.clone(), hold: hold_id, now: t.at(29_999), trace: None };
+    t.engine.run(confirm).await.unwrap();
+    assert_eq!(t.stock("d", t.at(29_999)).await.held, 1);
+    t.run_due(t.at(30_000)).await;
+    let view = t.stock("d", t.at(30_000)).await;
+    assert_eq!((view.free, view.held, view.sold), (2, 0, 1));
+
+    // Time decides about both in review after a minute; one of them is shown at its own time.
+    let reviews = t.engine.run(ListReviews { feed: t.feed.clone(), now: t.at(59_999) }).await.unwrap();
+    assert_eq!(reviews.iter().map(|it| it.expires_at).collect::<Vec<_>>(), [t.at(60_000), t.at(60_000)]);
+    t.run_due(t.at(60_000)).await;
+    assert_eq!(t.shown(t.at(60_000)).await, ["judged", "u1", "at", "delayed"]);
+    t.run_due(t.at(130_000)).await;
+    assert_eq!(t.shown(t.at(130_000)).await, ["both", "judged", "u1", "at", "delayed"]);
+}
+
+#[tokio::test]
+async fn a_lease_of_a_clock_that_was_ahead_holds_nothing_up() {
+    let t = open().await;
+    let take = |now| {
+        let ask = Ask { max: 9, lease_ms: 1_000_000, from: Start::Start };
+        ClaimEntries { feed: t.feed.clone(), group: "g".parse().unwrap(), ask, now }
+    };
+    t.give(&gift("a"), t.at(0)).await;
+    assert_eq!(t.engine.run(take(t.at(YEAR))).await.unwrap().unwrap().entries.len(), 1);
+    let again = t.engine.run(take(t.at(5))).await.unwrap().unwrap();
+    assert_eq!(again.entries.iter().map(|it| it.attempt).collect::<Vec<_>>(), [2]);
+    assert!(t.engine.run(take(t.at(6))).await.unwrap().unwrap().entries.is_empty(), "this one holds");
+}
+
+#[tokio::test]
+async fn a_gateway_that_starts_after_the_clock_was_put_right_puts_right_what_was_made_before() {
+    let t = open().await;
+    let now = Millis::now();
+    t.give(&gift("a").by("soon").with("delay_ms", json!(50)), now.plus(YEAR as u64)).await;
+    let parts = Default::default();
+    let work = tipcast::work::due::DueLoop::start(t.engine.clone(), Default::default(), &parts);
+    let since = std::time::Instant::now();
+    while t.shown(Millis::now()).await != ["soon"] {
+        assert!(since.elapsed().as_secs() < 20, "it is not shown");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    work.stop().await;
 }

@@ -204,7 +204,7 @@ async fn a_folder_of_another_form_is_refused_and_stays_as_it_is() {
     let mut args = backing.args();
     args.extend(["--listen", "127.0.0.1:0"].map(Into::into));
     for (owner, form, word) in
-        [(0x5469_7043, 100, "form 100"), (0x5469_7043, 102, "form 102"), (7, 101, "another program")]
+        [(0x5469_7043, 100, "form 100"), (0x5469_7043, 999, "form 999"), (7, 101, "another program")]
     {
         let db = rusqlite::Connection::open(&file).unwrap();
         db.execute_batch("CREATE TABLE IF NOT EXISTS feeds (no INTEGER)").unwrap();

@@ -9,7 +9,9 @@ use super::super::reviews::{self, MASKED, MaskedGift, Reviews};
 use super::super::rounds::{Ready, Rounds};
 use super::super::runner::{Reply, Runner, needed, number};
 use super::super::scripts::{self, Call};
+use super::super::turns::PagePlace;
 use super::super::wire::{self, Garbled};
+use super::index::read_member;
 use crate::domain::review::REVIEWS_MAX;
 use crate::domain::{DueKind, DuePlace, FeedId, Gift, GiftId, InReview, Millis};
 use crate::engine::record::{Records, entry_extra};
@@ -208,6 +210,44 @@ impl DueQueue {
             }
         }
         Ok(run)
+    }
+
+    /// See [`crate::engine::Rewind`].
+    pub async fn rewind(&self, now: Millis) -> Result<u64, Fault> {
+        let (mut place, mut moved) = (Some(PagePlace::default()), 0);
+        while let Some(at) = place {
+            let (feeds, next) = self.rounds.due.turns.page(at, read_member).await?;
+            for (feed, at) in feeds {
+                let (first, count) = match self.rewind_feed(&feed, now).await {
+                    Err(fault) if fault.is_data() => continue,
+                    done => done?,
+                };
+                moved += count;
+                // As a run that was cut short may have left it, too.
+                if let Some(first) = first.filter(|first| *first < at) {
+                    self.rounds.due.register(&feed, Some(first), None, Some(now)).await?;
+                }
+            }
+            place = next;
+        }
+        Ok(moved)
+    }
+
+    /// When the feed's first entry is due now, and how many were put right.
+    async fn rewind_feed(&self, feed: &FeedId, now: Millis) -> Result<(Option<Millis>, u64), Fault> {
+        let keys = &self.runner().keys;
+        let (mut skip, mut moved) = (0_u64, 0);
+        loop {
+            let [due, later] = keys.due(feed);
+            let mut call = self.runner().timed(&scripts::DUE_REWIND, Some(now));
+            call.keys([("due", due), ("later", later), ("reviews", keys.reviews(feed))]).arg("skip", skip);
+            let reply: Vec<Vec<u8>> = self.runner().run(&call).await?;
+            moved += number(reply.get(2)).unwrap_or(0);
+            match number(reply.get(1)) {
+                Some(more) => skip = more,
+                None => return Ok((number(reply.first()).map(Millis), moved)),
+            }
+        }
     }
 
     /// Has time decide about a gift in review.

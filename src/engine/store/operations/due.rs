@@ -2,8 +2,8 @@
 
 use super::super::engine::Store;
 use crate::engine::{
-    CancelScheduled, ClaimDue, DeadDue, DueRun, DueTurn, EngineError, ListDeadDue, ListScheduled, Run,
-    RunDue, ScheduledPage, Unscheduled,
+    CancelScheduled, ClaimDue, DeadDue, DueRun, DueTurn, EngineError, ListDeadDue, ListScheduled, Rewind,
+    Run, RunDue, ScheduledPage, Unscheduled,
 };
 
 impl Run<Store> for ListScheduled {
@@ -33,5 +33,14 @@ impl Run<Store> for ClaimDue {
 impl Run<Store> for RunDue {
     async fn run_on(self, store: &Store) -> Result<DueRun, EngineError> {
         Ok(store.queue.run_due(&self.feed, self.now).await?)
+    }
+}
+
+impl Run<Store> for Rewind {
+    async fn run_on(self, store: &Store) -> Result<u64, EngineError> {
+        let Some(now) = store.runner.clock(Some(self.now)) else { return Ok(0) };
+        let entries = store.queue.rewind(now).await?;
+        store.groups.jobs.look_at_all(now).await?;
+        Ok(entries)
     }
 }

@@ -9,7 +9,7 @@ use super::super::faults::Fault;
 use super::super::keys::{Part, Shared};
 use super::super::runner::Runner;
 use super::super::topics::Topics;
-use super::super::turns::{Claim, Member, Over, Taken, TurnIndex};
+use super::super::turns::{Claim, Member, Over, PagePlace, Taken, TurnIndex};
 use crate::domain::{Job, Millis, Reader};
 use crate::engine::{JobDone, JobLease, JobTurn};
 
@@ -37,6 +37,19 @@ impl JobIndex {
     pub async fn register(&self, job: &Job, in_ms: u64, now: Option<Millis>) -> Result<(), Fault> {
         let member = Member { feed: &job.feed, name: &member(job) };
         self.turns.register(member, None, Some(in_ms), now).await.map(drop)
+    }
+
+    /// Has every job looked at now that would be later.
+    pub async fn look_at_all(&self, now: Millis) -> Result<(), Fault> {
+        let mut place = Some(PagePlace::default());
+        while let Some(at) = place {
+            let (jobs, next) = self.turns.page(at, read_member).await?;
+            for (job, _) in jobs.into_iter().filter(|(_, at)| *at > now) {
+                self.register(&job, 0, Some(now)).await?;
+            }
+            place = next;
+        }
+        Ok(())
     }
 
     /// Takes a webhook that is no more out of the index.

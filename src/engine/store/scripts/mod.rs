@@ -237,6 +237,7 @@ script!(DUE_ENTRIES, "due_entries", [], false);
 script!(DUE_ASIDE, "due_aside", [], false);
 script!(DUE_REGISTER, "due_register", [], true);
 script!(DUE_TURNS, "due_turns", [], false);
+script!(DUE_REWIND, "due_rewind", [], false);
 script!(REPORT_TAKE, "report_take", [LEDGER, REPORT], false);
 script!(REPORT_SETTLE, "report_settle", [LEDGER, REPORT], true);
 script!(REPORT_VIEW, "report_view", [LEDGER, REPORT], false);
@@ -258,7 +259,7 @@ script!(VIEWERS_REVOKED, "viewers_revoked", [], false);
 script!(REQUEST_CLAIM, "request_claim", [], true);
 
 /// Every script there is.
-pub static ALL: [&Script; 39] = [
+pub static ALL: [&Script; 40] = [
     &TALLY,
     &PUBLISH,
     &SHOW,
@@ -281,6 +282,7 @@ pub static ALL: [&Script; 39] = [
     &DUE_ENTRIES,
     &DUE_ASIDE,
     &DUE_REGISTER,
+    &DUE_REWIND,
     &DUE_TURNS,
     &REPORT_TAKE,
     &REPORT_SETTLE,
