@@ -1,5 +1,6 @@
 -- due_rewind: puts right what was made in a feed while the clock was ahead. An entry of the due queue that was made at a time
--- which is still to come is due after as long as it was to wait then, from now on, as if it had been made now; drops and totals are looked at once.
+-- which is still to come waits from now on for as long as it was to wait then, as if it had been made now; drops and totals are
+-- looked at once.
 -- From the end of the queue backwards, a part in each call: what comes or goes in front of it moves nothing there.
 --
 -- KEYS 3:
@@ -8,7 +9,7 @@
 --   3 reviews
 -- ARGV 2:
 --   1 now, milliseconds; "-" takes the store's clock
---   2 skip: so many at the end were looked at, and stay
+--   2 skip: how many entries at the end were looked at, and stay
 -- DATA writes
 -- RETURNS when the feed's first entry is due or "", what to skip in the next call or "" when all were looked at, then how
 --   many were put right
@@ -24,8 +25,7 @@ if not now then
   now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
 end
 
-
-local last, moved, kept, stay, right = call('ZRANGE', DUE, -SKIP - LOOK, -SKIP - 1, 'WITHSCORES'), {}, {}, SKIP, 0
+local last, moved, kept, stay = call('ZRANGE', DUE, -SKIP - LOOK, -SKIP - 1, 'WITHSCORES'), {}, {}, SKIP
 for at = 1, #last, 2 do
   local due, to = tonumber(last[at + 1]), nil
   local kind, id = match(last[at], '^%d+ (%a)(.*)$')
@@ -33,7 +33,7 @@ for at = 1, #last, 2 do
     local key = KEPT[kind][1]
     local head, made, rest = match(call('HGET', key, id) or '', KEPT[kind][2])
     if made and tonumber(made) > now then
-      to, right = now + math.max(due - made, 0), right + 1
+      to = now + math.max(due - made, 0)
       -- A gift in review may have a time of its own.
       local own, behind = match(rest, '^ (%d+)(\n.*)$')
       if own then rest = ' ' .. format('%d', now + math.max(own - made, 0)) .. behind end
@@ -54,4 +54,4 @@ if #moved > 0 then call('ZADD', DUE, unpack(moved)) end
 -- What is due already stands in front.
 local is_all = #last < 2 * LOOK or tonumber(last[2]) <= now
 local first = tonumber(call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2])
-return { first and format('%d', first) or '', is_all and '' or format('%d', stay), format('%d', right) }
+return { first and format('%d', first) or '', is_all and '' or format('%d', stay), format('%d', #kept) }

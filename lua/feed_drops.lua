@@ -197,30 +197,6 @@ local function sweep()
   end
 end
 
--- Holds that were made at a time which is still to come, because the clock was ahead: each lasts for as long as it was to last,
--- from now on. Only those can be told that end later than any of today's would.
-local function rewind()
-  if not stock then return end
-  if stock.told > now then stock.told, stock.stale = now, true end
-  local last = call('ZRANGE', HOLDS, '+inf', '(' .. int(now + stock.ttl), 'BYSCORE', 'REV', 'LIMIT', '0', int(SWEEP))
-  for _, member in ipairs(last) do
-    local count, user, claim = match(member, '^h (%d+) (%S+) (%S+)$')
-    local print, expires, made, rest = match(claim and claim_of(claim) or '', '^(%x+ %d+ %S+ )(%d+) (%d+)( .*)$')
-    if made and tonumber(made) > now then
-      local ends = now + expires - made
-      ended[#ended + 1] = member
-      held_now[#held_now + 1] = int(ends)
-      held_now[#held_now + 1] = member
-      paid[#paid + 1] = unpaid_member(user, expires, count, claim)
-      unpaid_now[#unpaid_now + 1] = '0'
-      unpaid_now[#unpaid_now + 1] = unpaid_member(user, ends, count, claim)
-      put_claim(claim, print .. int(ends) .. ' ' .. time .. rest)
-      heed(ends)
-    end
-  end
-  more = more or #held_now == 2 * SWEEP
-end
-
 local function must_tell()
   local now_is = phase()
   local restocked = stock.said == 'sold_out' and now_is == 'open'

@@ -39,6 +39,7 @@ end
 if NODE == '' then return { '' } end
 
 local held, til = match(call('HGET', WALKS, '') or '', '^(%S+) (%d+)$')
+-- A lease that lasts longer than any was given while the clock was ahead.
 if held and held ~= NODE and now < tonumber(til) and tonumber(til) <= now + ARGV[3] then return { '' } end
 local all, oldest, first = call('HGETALL', WALKS), nil, nil
 for at = 1, #all, 2 do

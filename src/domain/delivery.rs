@@ -46,7 +46,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// It is not sent before so many milliseconds from now.
+    /// It is not sent within `ms` milliseconds from `now`.
     fn wait(&mut self, ms: u64, now: Millis) {
         (self.not_before, self.pause_ms) = (now.plus(ms).0, ms);
     }
@@ -175,15 +175,17 @@ impl Progress {
         (now, hold_ms): (Millis, u64),
         id: &str,
     ) -> Next {
-        let until = now.plus(hold_ms).0;
         if let Some(batch) = &self.batch {
             let side = queues.side(batch.again);
             let whole = side.len() >= batch.len && side.first().map(|it| it.cursor.0) == Some(batch.first);
             if !whole {
                 // Its front was cut from the ledger, or forgotten: what is left is another batch.
                 self.batch = None;
-            } else if now.0 < batch.not_before && (batch.not_before - now.0) as u64 <= batch.pause_ms {
-                return Next::Wait((batch.not_before - now.0) as u64);
+            } else {
+                let left = Millis(batch.not_before).since(now);
+                if left > 0 && left <= batch.pause_ms {
+                    return Next::Wait(left);
+                }
             }
         }
         let again = match &self.batch {
@@ -223,20 +225,10 @@ impl Progress {
         };
         self.suspect = suspect;
         let id = id.to_owned();
-        let (since, not_before) = (now.0, until);
-        let first = first.0;
-        self.batch = Some(Batch {
-            id,
-            first,
-            len,
-            again,
-            round,
-            tries: 1,
-            refused: 0,
-            since,
-            not_before,
-            pause_ms: hold_ms,
-        });
+        let (first, since) = (first.0, now.0);
+        let (tries, refused, not_before, pause_ms) = (1, 0, now.plus(hold_ms).0, hold_ms);
+        let batch = Batch { id, first, len, again, round, tries, refused, since, not_before, pause_ms };
+        self.batch = Some(batch);
         Next::Send
     }
 

@@ -52,21 +52,11 @@ impl ClockWatch {
         ClockWatch(Millis::now(), Instant::now())
     }
 
-    /// True when the wall clock has not passed as the monotonic one has since the start.
-    fn was_set(&self) -> bool {
+    /// By how many milliseconds the wall clock was set since the start: it has not passed as the monotonic one has. 0 when it was not.
+    fn set_by(&self) -> i64 {
         let expected = self.0.0.saturating_add(self.1.elapsed().as_millis() as i64);
-        Millis::now().0.abs_diff(expected) > 100
-    }
-
-    /// Whether the wall clock was set back since; begins anew where it was set at all.
-    fn went_back(&mut self) -> bool {
-        let was_set = self.was_set();
-        let went_back =
-            was_set && Millis::now().0 < self.0.0.saturating_add(self.1.elapsed().as_millis() as i64);
-        if was_set {
-            *self = ClockWatch::start();
-        }
-        went_back
+        let by = Millis::now().0.saturating_sub(expected);
+        if by.abs() > 100 { by } else { 0 }
     }
 }
 
@@ -139,19 +129,16 @@ impl DueWork {
         })
     }
 
-    /// The same, after what was made while the clock was ahead was put right, unless that is done.
-    async fn rewind_and_step(&mut self, is_rewound: &mut bool) -> Result<Rest, EngineError> {
-        if !*is_rewound {
-            let entries = self.engine.run(Rewind { now: Millis::now() }).await?;
-            if entries > 0 {
-                tracing::warn!(
-                    entries,
-                    "what was made while the clock was ahead is due as long from now as it was from then"
-                );
-            }
-            *is_rewound = true;
+    /// Puts right what was made while the clock was ahead.
+    async fn rewind(&self) -> Result<(), EngineError> {
+        let entries = self.engine.run(Rewind { now: Millis::now() }).await?;
+        if entries > 0 {
+            tracing::warn!(
+                entries,
+                "what was made while the clock was ahead is due as long from now as it was from then"
+            );
         }
-        self.step(Millis::now()).await
+        Ok(())
     }
 
     /// Gives back the turns that are still held.
@@ -171,8 +158,18 @@ impl DueWork {
         while !*stop.borrow() {
             beat.works();
             faults::pass("due").await;
-            is_rewound &= !clock.went_back();
-            let rest = match self.rewind_and_step(&mut is_rewound).await {
+            let set_by = clock.set_by();
+            if set_by != 0 {
+                (clock, is_rewound) = (ClockWatch::start(), is_rewound && set_by > 0);
+            }
+            if !is_rewound {
+                match self.rewind().await {
+                    Ok(()) => is_rewound = true,
+                    // It is tried again with the next step, and holds nothing else up.
+                    Err(error) => self.backoff.met(&error),
+                }
+            }
+            let rest = match self.step(Millis::now()).await {
                 Ok(rest) => rest,
                 Err(error) => {
                     self.backoff.met(&error);
@@ -185,7 +182,7 @@ impl DueWork {
             while !*stop.borrow() {
                 tokio::select! {
                     () = sleep_until(until.min(Instant::now() + CLOCK_WATCH)) => {
-                        if Instant::now() >= until || clock.was_set() {
+                        if Instant::now() >= until || clock.set_by() != 0 {
                             break;
                         }
                     }

@@ -202,7 +202,7 @@ async fn what_was_made_while_the_clock_was_a_year_ahead_waits_for_as_long_as_it_
 async fn a_lease_of_a_clock_that_was_ahead_holds_nothing_up() {
     let t = open().await;
     let take = |now| {
-        let ask = Ask { max: 9, lease_ms: 1_000_000, from: Start::Start };
+        let ask = Ask { max: 9, lease_ms: 600_000, from: Start::Start };
         ClaimEntries { feed: t.feed.clone(), group: "g".parse().unwrap(), ask, now }
     };
     t.give(&gift("a"), t.at(0)).await;
