@@ -11,6 +11,7 @@ use redis::Value;
 use tipcast::engine::embedded::{Keyspace, Reply, ScriptHost, ScriptText};
 use tipcast::engine::store::scripts::{self, Script};
 
+use crate::embedded::clock::Bench;
 use crate::support::case::{Case, CaseFn};
 use crate::support::redis_server::RedisServer;
 use crate::support::stores::{Corner, Store};
@@ -227,6 +228,11 @@ async fn a_spoiled_gift(t: Case) {
     crate::due::entries::spoiled_gifts_are_given_up_and_hold_up_nobody(t, Box::new(spoil)).await;
 }
 
+/// What was made while the clock was ahead is put right, on a Redis whose callers' clock counts.
+async fn a_clock_that_was_ahead(t: Case) {
+    crate::embedded::clock::made_a_year_ahead(Bench::of(t.engine, t.feed, t.now)).await;
+}
+
 #[tokio::test]
 async fn every_script_answers_and_writes_in_this_process_what_it_does_in_redis() {
     let (server, other) = (Arc::new(RedisServer::start()), RedisServer::start());
@@ -261,8 +267,10 @@ async fn every_script_answers_and_writes_in_this_process_what_it_does_in_redis()
         crate::totals::cases(),
     ];
     let spoiled: CaseFn = |case| Box::pin(a_spoiled_gift(case));
+    let ahead: CaseFn = |case| Box::pin(a_clock_that_was_ahead(case));
+    let alone = [("a spoiled gift", spoiled), ("a clock that was ahead", ahead)];
     let mut calls = 0;
-    for (name, case) in suites.into_iter().flatten().chain([("a spoiled gift", spoiled)]) {
+    for (name, case) in suites.into_iter().flatten().chain(alone) {
         case(Case::on(Store::Redis(Corner::of(server.clone()))).await).await;
         for words in until_mark(&told, &server) {
             calls += 1;

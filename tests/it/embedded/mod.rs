@@ -1,7 +1,7 @@
 //! The store in the process: its commands and its file, clocks that are set, records that rot, disks that fill up, kills.
 
 mod batches_killed;
-mod clock;
+pub mod clock;
 mod commands;
 mod file;
 mod memory;
