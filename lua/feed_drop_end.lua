@@ -75,7 +75,7 @@ local function end_it()
   end
   take_out(ends, count, user, id)
   stock.sold = stock.sold + tonumber(count)
-  local text = print .. ' ' .. count .. ' ' .. user .. ' ' .. expires .. ' ' .. made .. ' ' .. sell(id, count, person, message, gifter_of(person), ARGV[18])
+  local text = print .. ' ' .. count .. ' ' .. user .. ' ' .. expires .. ' ' .. made .. ' ' .. sell(id, count, person, message, gifter_of(person), ARGV[18], true)
     .. '\n' .. person .. '\n' .. message .. '\n'
   put_claim(id, text)
   return 'n' .. text

@@ -238,8 +238,8 @@ local function strikes_next()
 end
 
 -- The row of a sale, which is its own: it takes no lock and follows no combo. Also its entry in the ledger. Where a host
--- reviews what is said, a sale shows without its message.
-local function sell(claim, count, user, message, gifter, trace)
+-- reviews what is said, a sale shows without its message. `held` where its units were held before.
+local function sell(claim, count, user, message, gifter, trace, held)
   settle()
   begin()
   local number, time = int(seq + 1), int(now)
@@ -253,7 +253,7 @@ local function sell(claim, count, user, message, gifter, trace)
   while #entries > policy.capacity do drop(#entries) end
   record('add', text)
   -- The ledger has the id as it was sent, without a viewer's namespace.
-  enter('b', id, match(claim, '[^~]+$') .. ' ' .. count .. ' - -' .. trace, head .. message .. '\n \n')
+  enter('b', id, match(claim, '[^~]+$') .. ' ' .. count .. ' - ' .. (held and '~' .. claim or '-') .. trace, head .. message .. '\n \n')
   if count_sale then count_sale(count, gifter, user, id) end
   return int(seq) .. ' ' .. epoch .. ' ' .. id
 end

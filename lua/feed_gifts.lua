@@ -185,7 +185,7 @@ local function take_now(gift, decided)
     .. ' ' .. epoch .. ' ' .. seq_text .. ' ' .. row .. ' ' .. (count or '-')
     .. (extra == '' and ' ~' or ' ') .. part
   if extra ~= '' then
-    enter(status, row, extra, string.find(extra, '\n', 1, true) and '' or gift.body)
+    enter(status, row, extra, string.find(extra, '\n', 1, true) and '' or gift.body, gift.combo ~= '' and part)
     if count_gift then
       local counted, keep = count_gift(gift.combo ~= '', status, row, gift.gifter, gift.body, part)
       answer, keeps[gift.id_key] = answer .. counted, keep

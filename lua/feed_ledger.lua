@@ -19,11 +19,12 @@ local grown, vanished, mourned = 0, 0, {}
 -- What the header is followed by.
 local news = ''
 
--- Status, row, and the lines behind the first of what happened now.
-local function enter(status, row, extra, body)
+-- Status, row, and the lines behind the first of what happened now. `grown` is what a combo grew by, where body is a frame
+-- of it, as PART of feed_gifts; else what is given is told by the lines.
+local function enter(status, row, extra, body, grown)
   local unseen = status == 's' or status == 'n'
-  fresh[#fresh + 1] = status .. (unseen and ' -' or ' ' .. seq_text) .. ' ' .. row .. ' ' .. time .. '\n'
-    .. extra .. '\n' .. body
+  fresh[#fresh + 1] = status .. (unseen and ' -' or ' ' .. seq_text) .. ' ' .. row .. ' ' .. time
+    .. (grown and ' ' .. grown or '') .. '\n' .. extra .. '\n' .. body
 end
 
 -- What is cut once the ledger is of this length: from the front, what every reader is done with, down to
@@ -43,7 +44,7 @@ local function plan_cut(length)
   while step >= 1 do
     local last = to + step - 1
     local entry = last < kept and call('LINDEX', LEDGER, int(last - ledger.base))
-    local at = entry and tonumber(match(entry, '^%S+ %S+ %S+ (%d+)\n') or nil)
+    local at = entry and tonumber(match(entry, '^%S+ %S+ %S+ (%d+)') or nil)
     if at and at + age < math.min(now, steady) then to = last + 1 end
     step = math.floor(step / 2)
   end

@@ -86,6 +86,7 @@ local function take_out(at)
 end
 
 settle()
+local user, kind = match(row_text(row) or '', '^' .. string.rep('[^\n]*\n', 11) .. '([^\n]*)\n([^\n]*)\n')
 if units ~= '0' or amount ~= '' and amount ~= '0' then
   for at, entry in ipairs(entries) do
     if match(entry, '^%S+') == row then
@@ -99,7 +100,8 @@ listed = listed and (match(listed, '^%d+ %d+ %d+ update\n') or match(listed, '^%
 uncount_gift(counted, row, row ~= '-' and status ~= 's')
 if test == '' then
   fresh[1] = 'r ' .. (listed and seq_text or '-') .. ' ' .. row .. ' ' .. time .. '\n' .. id
-    .. ' 0 - -\n0\n\n\n\n0\n{}\n{}\n\n \n'
+    .. ' 0 - -\n' .. units .. '\n' .. (amount ~= '' and amount .. ' ' .. currency or '') .. '\n\n\n0\n'
+    .. (user or '') .. '\n' .. (kind or '') .. '\n\n \n'
 end
 local not_yet = ledger_refuses()
 if not_yet then return not_yet end

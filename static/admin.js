@@ -98,7 +98,7 @@ function replayButton(text, path, body) {
 function letterItem(letter) {
   const { id, feed, reason, died_at, attempts, entry } = letter;
   const gift = entry.gift ?? {};
-  const what = `${gift.user?.name ?? "?"} → ${gift.gift?.name ?? "?"} ×${units.format(gift.count ?? 1)}`;
+  const what = gift.user ? `${gift.user.name} → ${gift.gift.name} ×${units.format(entry.delta.count)}` : entry.type;
   const item = make("li", "letter", make("div", "", make("div", "name", what), make("div", "note bad", reason),
     make("div", "facts", make("span", "", `${feed} · ${gift.id ?? id}`), make("span", "", said.attempts(units.format(attempts))),
       fact(said.died, time(died_at)))), replayButton(said.replay, box(letter), { ids: [id] }));

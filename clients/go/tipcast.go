@@ -105,15 +105,27 @@ type Result struct {
 	Error *Problem `json:"error"`
 }
 
-// Entry of a feed's ledger. Gift is nil where nothing of a gift happened (a goal that was reached), and may have only an
-// ID where one was taken back.
+// Delta is by how much an entry changes what was given: negative where that was taken back. Value is nil where the gift has
+// none.
+type Delta struct {
+	Count int64  `json:"count"`
+	Value *Value `json:"value"`
+}
+
+// Entry of a feed's ledger. EventID is the key to know a repeat by. Gift and Delta are nil where nothing was given or taken
+// back (a goal that was reached); of a gift that was taken back there may be only an ID.
 type Entry struct {
 	Cursor  string          `json:"cursor"`
+	EventID string          `json:"event_id"`
+	Type    string          `json:"type"`
+	Feed    string          `json:"feed"`
+	At      time.Time       `json:"at"`
 	Attempt int             `json:"attempt"`
-	Status  string          `json:"status"`
 	Seq     uint64          `json:"seq"`
 	Row     string          `json:"row"`
-	At      time.Time       `json:"at"`
+	Drop    string          `json:"drop"`
+	Hold    string          `json:"hold"`
+	Delta   *Delta          `json:"delta"`
 	Gift    *Gift           `json:"gift"`
 	Goal    json.RawMessage `json:"goal"`
 }

@@ -328,12 +328,12 @@ func TestEntriesWithoutAGiftOrWithOnlyItsIDAreHandedOutLikeAll(t *testing.T) {
 		if entry.Gift != nil {
 			id = entry.Gift.ID
 		}
-		if got = append(got, entry.Status+" "+id); len(got) == 3 {
+		if got = append(got, entry.Type+" "+id); len(got) == 3 {
 			stop()
 		}
 		return nil
 	})
-	if !reflect.DeepEqual(got, []string{"accepted g1", "goal ", "retracted g1"}) {
+	if !reflect.DeepEqual(got, []string{"gift.accepted g1", "goal.reached ", "gift.retracted g1"}) {
 		t.Fatal(got)
 	}
 }

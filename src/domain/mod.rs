@@ -58,7 +58,7 @@ pub use omit::Omit;
 pub use policy::{Dedup, Policy, PolicyPatch, TellPresence, Visibility};
 pub use pull::{Cursors, Pull, ReplayWish};
 pub use report::{
-    Ask, Cursor, DeadLetter, Entry, EntryStatus, GroupView, Handed, Job, Reader, Replay, Start, Taken,
+    Ask, Cursor, DeadLetter, Delta, Entry, EntryStatus, GroupView, Handed, Job, Reader, Replay, Start, Taken,
 };
 pub use review::{Decision, InReview, ReviewDefault, ReviewMode};
 pub use row::{Row, RowCombo, RowDrop};

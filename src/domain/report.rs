@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use super::ids::BadName;
 use super::json::push_string;
-use super::{FeedId, GroupId, HookId, Millis, RowId, Trace};
+use super::{DropId, FeedId, GroupId, HoldId, HookId, Millis, RowId, Trace};
 
 /// The number of an entry in its feed's ledger. Numbers of one ledger grow by one.
 ///
@@ -52,23 +52,23 @@ pub enum EntryStatus {
     Denied,
     /// A drop's units were sold.
     Sold,
-    /// A gift was taken back. The event is its id alone.
+    /// A gift was taken back. The event has its id, and its user and gift as far as they are known.
     Retracted,
     /// A goal was reached. There is no event but the goal.
     Goal,
 }
 
 impl EntryStatus {
-    /// The word of the API.
-    pub fn as_str(self) -> &'static str {
+    /// The entry's `type`.
+    pub fn kind(self) -> &'static str {
         match self {
-            EntryStatus::Accepted => "accepted",
-            EntryStatus::Merged => "merged",
-            EntryStatus::Suppressed => "suppressed",
-            EntryStatus::Denied => "denied",
-            EntryStatus::Sold => "sold",
-            EntryStatus::Retracted => "retracted",
-            EntryStatus::Goal => "goal",
+            EntryStatus::Accepted => "gift.accepted",
+            EntryStatus::Merged => "gift.merged",
+            EntryStatus::Suppressed => "gift.suppressed",
+            EntryStatus::Denied => "gift.denied",
+            EntryStatus::Sold => "drop.sold",
+            EntryStatus::Retracted => "gift.retracted",
+            EntryStatus::Goal => "goal.reached",
         }
     }
 
@@ -94,6 +94,30 @@ impl EntryStatus {
     }
 }
 
+/// By how much an entry changes what was given in its feed: over all entries the deltas add up to that.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Delta {
+    /// Units.
+    pub count: i64,
+    /// Minor units and their currency; none where the gift has no value.
+    pub value: Option<(i64, String)>,
+}
+
+impl Delta {
+    /// What takes it back.
+    pub fn negative(self) -> Delta {
+        Delta { count: -self.count, value: self.value.map(|(amount, currency)| (-amount, currency)) }
+    }
+
+    fn push_json(&self, out: &mut String) {
+        let _ = write!(out, "{{\"count\":{}", self.count);
+        if let Some((amount, currency)) = &self.value {
+            let _ = write!(out, ",\"value\":{{\"amount\":{amount},\"currency\":\"{currency}\"}}");
+        }
+        out.push('}');
+    }
+}
+
 /// One entry of a feed's ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -109,27 +133,33 @@ pub struct Entry {
     pub row: Option<RowId>,
     /// The event as it was accepted, with its id, as JSON; of [`EntryStatus::Goal`] the goal.
     pub gift: Box<str>,
+    /// What it adds or takes away; none of [`EntryStatus::Goal`].
+    pub delta: Option<Delta>,
+    /// The drop whose units were sold.
+    pub drop: Option<DropId>,
+    /// The hold that was paid, where the units were held before.
+    pub hold: Option<HoldId>,
     /// The step of a trace that brought the gift or paid for it, where traces were recorded then.
     pub trace: Option<Trace>,
 }
 
 impl Entry {
-    /// Appends it as the API answers it; with `attempt` where it is handed out.
-    pub fn push_json(&self, out: &mut String, attempt: Option<u64>) {
-        let Entry { cursor, status, at, seq, row, gift, trace } = self;
-        let _ = write!(out, "{{\"cursor\":\"{cursor}\"");
+    /// Appends it as the API answers it in `feed`; with `attempt` where it is handed out.
+    pub fn push_json(&self, out: &mut String, feed: &FeedId, attempt: Option<u64>) {
+        let Entry { cursor, status, at, seq, row, gift, delta, drop, hold, trace } = self;
+        let kind = status.kind();
+        // A feed's name needs no escapes.
+        let _ = write!(out, "{{\"cursor\":\"{cursor}\",\"event_id\":\"{feed}/{cursor}\",\"type\":\"{kind}\"");
+        let _ = write!(out, ",\"feed\":\"{feed}\",\"at\":\"{at}\"");
         if let Some(attempt) = attempt {
             let _ = write!(out, ",\"attempt\":{attempt}");
         }
-        let _ = write!(out, ",\"status\":\"{}\"", status.as_str());
         if let Some(seq) = seq {
             let _ = write!(out, ",\"seq\":{seq}");
         }
         if let Some(row) = row {
             let _ = write!(out, ",\"row\":\"{row}\"");
         }
-        let what = if *status == EntryStatus::Goal { "goal" } else { "gift" };
-        let _ = write!(out, ",\"at\":\"{at}\"");
         if let Some(trace) = trace {
             let _ = write!(out, ",\"traceparent\":\"{}\"", trace.step);
             if let Some(state) = &trace.state {
@@ -137,6 +167,17 @@ impl Entry {
                 push_string(out, state.as_str());
             }
         }
+        if let Some(drop) = drop {
+            let _ = write!(out, ",\"drop\":\"{drop}\"");
+        }
+        if let Some(hold) = hold {
+            let _ = write!(out, ",\"hold\":\"{hold}\"");
+        }
+        if let Some(delta) = delta {
+            out.push_str(",\"delta\":");
+            delta.push_json(out);
+        }
+        let what = if *status == EntryStatus::Goal { "goal" } else { "gift" };
         let _ = write!(out, ",\"{what}\":{gift}}}");
     }
 
@@ -276,34 +317,50 @@ mod tests {
 
     #[test]
     fn an_entry_is_told_with_what_it_has() {
+        let feed: FeedId = "show".parse().unwrap();
+        let told = |entry: &Entry, attempt| {
+            let mut told = String::new();
+            entry.push_json(&mut told, &feed, attempt);
+            told
+        };
         let mut entry = Entry {
             cursor: Cursor(17),
             status: EntryStatus::Accepted,
             at: Millis(0),
             seq: Some(3),
             row: Some("e-3".parse().unwrap()),
-            gift: r#"{"id":"g:1","count":1}"#.into(),
+            gift: r#"{"id":"g:1","count":2}"#.into(),
+            delta: Some(Delta { count: 2, value: Some((500, "EUR".to_owned())) }),
+            drop: None,
+            hold: None,
             trace: None,
         };
-        let mut told = String::new();
-        entry.push_json(&mut told, Some(2));
-        let head = r#"{"cursor":"17","attempt":2,"status":"accepted","seq":3,"row":"e-3","#;
-        let tail = r#""at":"1970-01-01T00:00:00.000Z","gift":{"id":"g:1","count":1}}"#;
-        assert_eq!(told, format!("{head}{tail}"));
+        let head = r#"{"cursor":"17","event_id":"show/17","type":"gift."#;
+        let at = r#","feed":"show","at":"1970-01-01T00:00:00.000Z","#;
+        let delta = r#""delta":{"count":2,"value":{"amount":500,"currency":"EUR"}},"#;
+        let gift = r#""gift":{"id":"g:1","count":2}}"#;
+        let middle = r#""attempt":2,"seq":3,"row":"e-3","#;
+        assert_eq!(told(&entry, Some(2)), format!(r#"{head}accepted"{at}{middle}{delta}{gift}"#));
         (entry.seq, entry.row, entry.status) = (None, None, EntryStatus::Suppressed);
-        told.clear();
-        entry.push_json(&mut told, None);
-        assert_eq!(told, format!(r#"{{"cursor":"17","status":"suppressed",{tail}"#));
+        let suppressed = format!(r#"{head}suppressed"{at}{delta}{gift}"#);
+        assert_eq!(told(&entry, None), suppressed);
         assert_eq!(entry.gift_id().as_deref(), Some("g:1"));
+        entry.delta = entry.delta.map(Delta::negative);
+        let less = r#""delta":{"count":-2,"value":{"amount":-500,"currency":"EUR"}}"#;
+        assert!(told(&entry, None).contains(less));
+        entry.delta = Some(Delta { count: 1, value: None });
+        (entry.drop, entry.hold) = ("d1".parse().ok(), "d1~c:1".parse().ok());
+        let sold = r#","drop":"d1","hold":"d1~c:1","delta":{"count":1},"gift""#;
+        assert!(told(&entry, None).contains(sold), "{}", told(&entry, None));
         entry.trace = Some(TraceParent::root([7; 16], [8; 8]).into());
-        told.clear();
-        entry.push_json(&mut told, None);
-        let trace = format!("\"traceparent\":\"00-{}-{}-03\",\"gift\":", "07".repeat(16), "08".repeat(8));
-        assert!(told.contains(&trace), "{told}");
+        let trace = format!("\"traceparent\":\"00-{}-{}-03\",\"drop\":", "07".repeat(16), "08".repeat(8));
+        assert!(told(&entry, None).contains(&trace));
         entry.trace = entry.trace.map(|it| Trace { state: TraceState::read(["a=\"1\""].into_iter()), ..it });
-        let mut told = String::new();
-        entry.push_json(&mut told, None);
-        assert!(told.contains("-03\",\"tracestate\":\"a=\\\"1\\\"\",\"gift\":"), "{told}");
+        assert!(told(&entry, None).contains("-03\",\"tracestate\":\"a=\\\"1\\\"\",\"drop\":"));
+        let goal = Entry { status: EntryStatus::Goal, delta: None, drop: None, hold: None, ..entry };
+        assert!(
+            told(&goal, None).contains("\"type\":\"goal.reached\"") && !told(&goal, None).contains("delta")
+        );
     }
 
     #[test]

@@ -134,7 +134,7 @@ async fn happens(gateway: &Process) -> [&'static str; 4] {
     gateway.give("demo", &gift("g-1").value(150, "EUR").count(3)).await;
     gateway.give("demo", &gift("g-2")).await;
     assert_eq!(gateway.call("POST", "/v1/feeds/demo/gifts/g-1/retract", None).await.status, 200);
-    ["Ann sent 3 Rose", "nothing to do: goal", "Ann sent 1 Rose", "taken back: g-1"]
+    ["Ann sent 3 Rose", "nothing to do: goal.reached", "Ann sent 1 Rose", "taken back: g-1"]
 }
 
 #[tokio::test]

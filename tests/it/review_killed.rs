@@ -62,7 +62,7 @@ async fn ledger(api: &Api, round: usize) -> BTreeMap<String, Vec<String>> {
         }
         for entry in entries {
             let id = entry["gift"]["id"].as_str().unwrap().to_owned();
-            all.entry(id).or_default().push(entry["status"].as_str().unwrap().to_owned());
+            all.entry(id).or_default().push(entry["type"].as_str().unwrap().to_owned());
         }
     }
 }
@@ -115,7 +115,11 @@ async fn is_killed_while_hosts_decide(backing: Backing) {
         assert_eq!(entered.len(), (round + 1) * GIFTS);
         for (id, statuses) in &entered {
             let n: usize = id.rsplit('-').next().unwrap().parse().unwrap();
-            assert_eq!(statuses, &[if action(n) == "deny" { "denied" } else { "accepted" }], "{id}: once");
+            assert_eq!(
+                statuses,
+                &[if action(n) == "deny" { "gift.denied" } else { "gift.accepted" }],
+                "{id}: once"
+            );
         }
         // A feed has so many groups and no more.
         let gone = gateway.call("DELETE", &format!("/v1/feeds/show/groups/after-{round}"), None).await;

@@ -138,7 +138,7 @@ async fn a_sale_is_a_step_of_the_trace_that_paid_for_it() {
     assert_eq!(attribute(&served, "http.route"), "/v1/feeds/{feed}/drops/{drop}/claims");
     let sold = receiver.wait_for("the sale", |got| !got.is_empty()).await.remove(0);
     let entry = &sold.json["entries"][0];
-    assert_eq!((&entry["status"], &entry["gift"]["id"]), (&json!("sold"), &json!("paid")));
+    assert_eq!((&entry["type"], &entry["gift"]["id"]), (&json!("drop.sold"), &json!("paid")));
     assert_eq!(entry["traceparent"], format!("00-{TRACE}-{}-01", served["spanId"].as_str().unwrap()));
     assert_eq!((&entry["tracestate"], sold.tracestate.as_deref()), (&json!("a=1,b=x y"), Some("a=1,b=x y")));
 
@@ -150,7 +150,7 @@ async fn a_sale_is_a_step_of_the_trace_that_paid_for_it() {
     let served = collector.wait_for("the confirmation", confirmed).await;
     let sold = receiver.wait_for("both sales", |got| got.len() >= 2).await.remove(1);
     let entry = &sold.json["entries"][0];
-    assert_eq!((&entry["status"], &entry["gift"]["id"]), (&json!("sold"), &json!("held")));
+    assert_eq!((&entry["type"], &entry["gift"]["id"]), (&json!("drop.sold"), &json!("held")));
     assert_eq!(entry["traceparent"], format!("00-{TRACE}-{}-01", served["spanId"].as_str().unwrap()));
     assert_eq!((&entry["tracestate"], &sold.tracestate), (&Value::Null, &None));
 }

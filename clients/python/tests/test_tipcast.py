@@ -156,13 +156,13 @@ class Against(unittest.IsolatedAsyncioTestCase):
         got: list[tuple[str, str | None]] = []
 
         async def handle(entry: Entry) -> None:
-            got.append((entry["status"], entry.get("gift", {}).get("id")))
+            got.append((entry["type"], entry.get("gift", {}).get("id")))
             if len(got) == 3:
                 raise asyncio.CancelledError
 
         with self.assertRaises(asyncio.CancelledError):
             await self.tipcast.consume("show", "game", handle)
-        self.assertEqual(got, [("accepted", "g1"), ("goal", None), ("retracted", "g1")])
+        self.assertEqual(got, [("gift.accepted", "g1"), ("goal.reached", None), ("gift.retracted", "g1")])
 
     async def test_what_is_asked_to_come_again_is_sent_again_with_the_same_id(self) -> None:
         ids: list[str] = []

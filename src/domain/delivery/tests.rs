@@ -16,6 +16,9 @@ fn entries(from: u64, count: u64, at: i64) -> Vec<Entry> {
         seq: None,
         row: None,
         gift: "{}".into(),
+        delta: None,
+        drop: None,
+        hold: None,
         trace: None,
     };
     (from..from + count).map(entry).collect()

@@ -4,8 +4,8 @@
 use std::fmt::Write;
 
 use super::Records;
-use crate::domain::json::{push_number, push_string};
-use crate::domain::{Cursor, Entry, EntryStatus, Gift, Millis, Show, Trace};
+use crate::domain::json::push_number;
+use crate::domain::{Cursor, Delta, Entry, EntryStatus, Gift, Millis, Show, Trace};
 
 /// What an entry keeps of `gift` beside the lines of [`super::push_body`]: `ID COUNT OCCURRED|- SHOW`, where SHOW is
 /// `-`, `+MS` or a time, and behind that [`trace_mark`]. Without a line break; empty for a test, which is no entry.
@@ -56,28 +56,56 @@ impl Records<'_> {
         let seq = maybe(head.next()?)?;
         let row = maybe(head.next()?)?;
         let at = Millis(head.next()?.parse().ok()?);
-        let (gift, trace) = self.event(status)?;
-        Some(Entry { cursor, status, at, seq, row, gift: gift.into(), trace })
+        let grown = head.next();
+        let mut entry = Entry {
+            cursor,
+            status,
+            at,
+            seq,
+            row,
+            gift: "".into(),
+            delta: None,
+            drop: None,
+            hold: None,
+            trace: None,
+        };
+        self.event(&mut entry)?;
+        if let Some(grown) = grown {
+            let mut words = grown.split(':');
+            entry.delta = Some(delta(words.next()?, words.next()?, words.next()?)?);
+        }
+        Some(entry)
     }
 
-    /// The event of an entry, as JSON, and the trace that brought it.
-    fn event(&mut self, status: EntryStatus) -> Option<(String, Option<Trace>)> {
+    /// What an entry says of its event. A goal has none; of a gift that was taken back, count and value are what was
+    /// left of it.
+    fn event(&mut self, entry: &mut Entry) -> Option<()> {
         let mut extra = self.lines.next()?.splitn(5, ' ');
         let (id, own_count, occurred, show) = (extra.next()?, extra.next()?, extra.next()?, extra.next()?);
-        let trace = extra.next().and_then(|trace| trace.parse().ok());
+        entry.trace = extra.next().and_then(|trace| trace.parse().ok());
         let (count, value, _key) = (self.lines.next()?, self.lines.next()?, self.lines.next()?);
         let (combo, mark) = (self.lines.next()?, self.lines.next()?);
         let (user, gift, message) = (self.lines.next()?, self.lines.next()?, self.lines.next()?);
         let (tier, meta) = self.lines.next()?.split_once(' ')?;
-        if status == EntryStatus::Retracted {
-            return Some((format!("{{\"id\":\"{id}\"}}"), None));
+        if entry.status == EntryStatus::Goal {
+            entry.gift = Records::new(gift).goal()?.1?.to_json().into();
+            return Some(());
         }
-        if status == EntryStatus::Goal {
-            return Records::new(gift).goal()?.1.map(|goal| (goal.to_json(), None));
-        }
+        let (amount, currency) = value.split_once(' ').unwrap_or_default();
         let mut out = String::with_capacity(96 + user.len() + gift.len() + message.len() + meta.len());
-        let _ = write!(out, "{{\"id\":\"{id}\",\"user\":{user},\"gift\":{gift},\"count\":{own_count}");
-        if let Some((amount, currency)) = value.split_once(' ') {
+        let _ = write!(out, "{{\"id\":\"{id}\"");
+        if entry.status == EntryStatus::Retracted {
+            entry.delta = Some(delta(count, amount, currency)?.negative());
+            if !user.is_empty() {
+                let _ = write!(out, ",\"user\":{user},\"gift\":{gift}");
+            }
+            out.push('}');
+            entry.gift = out.into();
+            return Some(());
+        }
+        entry.delta = Some(delta(own_count, amount, currency)?);
+        let _ = write!(out, ",\"user\":{user},\"gift\":{gift},\"count\":{own_count}");
+        if !amount.is_empty() {
             let _ = write!(out, ",\"value\":{{\"amount\":{amount},\"currency\":\"{currency}\"}}");
         }
         if let Some((end, id)) = combo.split_once(' ') {
@@ -97,21 +125,34 @@ impl Records<'_> {
         if occurred != "-" {
             time("occurred_at", occurred)?;
         }
-        match show.strip_prefix('+') {
-            Some(ms) => drop(write!(out, ",\"delay_ms\":{ms}")),
-            None if show != "-" => time("deliver_at", show)?,
-            None => {}
-        }
-        if let Some(drop) = mark.splitn(3, ' ').nth(2) {
-            out.push_str(",\"drop\":");
-            push_string(&mut out, drop);
+        if entry.status == EntryStatus::Sold {
+            let drop = mark.splitn(3, ' ').nth(2)?;
+            entry.drop = Some(drop.parse().ok()?);
+            // A sale is shown at once; what stands here is the claim, where it was held before.
+            entry.hold = show.strip_prefix('~').and_then(|claim| format!("{drop}~{claim}").parse().ok());
+        } else {
+            match show.strip_prefix('+') {
+                Some(ms) => drop(write!(out, ",\"delay_ms\":{ms}")),
+                None if show != "-" => time("deliver_at", show)?,
+                None => {}
+            }
         }
         if !meta.is_empty() {
             let _ = write!(out, ",\"meta\":{meta}");
         }
         out.push('}');
-        Some((out, trace))
+        entry.gift = out.into();
+        Some(())
     }
+}
+
+/// Of an amount that is "" the gift has no value.
+fn delta(count: &str, amount: &str, currency: &str) -> Option<Delta> {
+    let value = match amount {
+        "" => None,
+        amount => Some((amount.parse().ok()?, currency.to_owned())),
+    };
+    Some(Delta { count: count.parse().ok()?, value })
 }
 
 /// "-" is none.

@@ -277,8 +277,8 @@ pub struct GiftInReview {
     gift: GiftEvent,
 }
 
-/// A gift as it was accepted: cleaned, with its id, in the members that a producer sends. Of a sale, with the drop's
-/// name; of a gift that was taken back, only the id.
+/// A gift as it was accepted: cleaned, with its id, in the members that a producer sends. Of one that was taken back, its id,
+/// and its user and gift where they are known.
 #[derive(ToSchema)]
 pub struct GiftEvent {
     id: String,
@@ -300,44 +300,66 @@ pub struct GiftEvent {
     test: Option<bool>,
     #[schema(value_type = Option<Object>)]
     meta: Option<Json>,
-    /// The drop that sold it.
-    drop: Option<String>,
 }
 
-/// What became of a gift, as its entry says.
+/// By how much an entry changes what was given in its feed. Over all entries of a feed the deltas add up to what was given
+/// minus what was taken back.
 #[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum EntryStatus {
-    Accepted,
-    Merged,
-    Suppressed,
-    Sold,
-    /// The gift was taken back; of it only the id is there.
-    Retracted,
+pub struct Delta {
+    /// Units; negative where they were taken back.
+    #[schema(minimum = -9_007_199_254_740_991_i64, maximum = 9_007_199_254_740_991_i64)]
+    count: i64,
+    /// Absent where the gift has no value.
+    value: Option<DeltaValue>,
 }
 
-/// An entry of a feed's ledger: what became of a gift.
+/// Money that came, or went where it is negative.
+#[derive(ToSchema)]
+pub struct DeltaValue {
+    /// Minor units.
+    #[schema(minimum = -9_007_199_254_740_991_i64, maximum = 9_007_199_254_740_991_i64)]
+    amount: i64,
+    #[schema(pattern = "^[A-Za-z]{3,12}$")]
+    currency: String,
+}
+
+/// An entry of a feed's ledger: something that happened. New types and members may come at any time: acknowledge what you do
+/// not know.
 #[derive(ToSchema)]
 pub struct LedgerEntry {
     /// Its number in the feed's ledger; grows by one.
     #[schema(pattern = "^[0-9]{1,16}$", example = "1795177783042017")]
     cursor: String,
+    /// The key to recognise a repeat by: the feed and the cursor.
+    #[schema(example = "show/1795177783042017")]
+    event_id: String,
+    /// gift.accepted, gift.merged, gift.suppressed, gift.denied, gift.retracted, drop.sold, goal.reached, or one that is not known
+    /// yet.
+    #[schema(rename = "type", example = "gift.accepted")]
+    kind: String,
+    feed: String,
+    #[schema(value_type = String, format = DateTime)]
+    at: String,
     /// In a claim: how often this group was handed it, this time included. In a delivery: the round of replays.
     #[schema(minimum = 1)]
     attempt: Option<u64>,
-    status: EntryStatus,
-    /// The feed's seq then; absent for a suppressed gift.
+    /// The feed's seq then; absent where no watcher saw a change.
     seq: Option<u64>,
     /// The row that shows it, or kept it from being shown.
     row: Option<String>,
-    #[schema(value_type = String, format = DateTime)]
-    at: String,
     /// The step of a trace that brought the gift (W3C Trace Context), where the gateway records traces.
     traceparent: Option<String>,
     /// What the systems that the trace came through noted (W3C Trace Context), where they did.
     #[schema(max_length = 512)]
     tracestate: Option<String>,
-    gift: GiftEvent,
+    /// The drop that sold it.
+    drop: Option<String>,
+    /// The hold that was paid.
+    hold: Option<String>,
+    /// Absent where nothing was given or taken back.
+    delta: Option<Delta>,
+    gift: Option<GiftEvent>,
+    goal: Option<Goal>,
 }
 
 /// Entries for a claimer, in the ledger's order; none when the wait is over.
@@ -347,18 +369,12 @@ pub struct ClaimedEntries {
     entries: Vec<LedgerEntry>,
 }
 
-/// The kind of a delivery.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum DeliveryType {
-    Gifts,
-}
-
 /// What a webhook is sent: entries of one feed, in the ledger's order.
 #[derive(ToSchema)]
 pub struct Delivery {
-    #[schema(rename = "type")]
-    kind: DeliveryType,
+    /// entries.
+    #[schema(rename = "type", example = "entries")]
+    kind: String,
     feed: String,
     /// The batch's name: a retry has the same, and the same entries.
     batch: String,

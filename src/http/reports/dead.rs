@@ -84,8 +84,8 @@ impl<'a> Letterbox<'a> {
 
     fn shown(&self, feed: &FeedId, letter: DeadLetter) -> Result<answers::DeadLetter, ApiError> {
         let DeadLetter { died_at, reason, attempts, entry } = letter;
-        let mut text = String::with_capacity(128 + entry.gift.len());
-        entry.push_json(&mut text, None);
+        let mut text = String::with_capacity(320 + entry.gift.len());
+        entry.push_json(&mut text, feed, None);
         let entry_as_json = RawValue::from_string(text).map_err(|error| {
             tracing::error!(%feed, cursor = %entry.cursor, %error, "a stored entry is no JSON");
             ApiError::Internal

@@ -26,17 +26,17 @@ pub(super) async fn claim(
         let (entries, consumer) = (taken.entries.len(), pull.consumer.as_str());
         tracing::debug!(%feed, %group, consumer, entries, "handed out");
     }
-    Ok(fresh_text(StatusCode::OK, compose(&taken)))
+    Ok(fresh_text(StatusCode::OK, compose(&feed, &taken)))
 }
 
-fn compose(taken: &Taken) -> String {
-    let mut out = String::with_capacity(32 + 512 * taken.entries.len());
+fn compose(feed: &FeedId, taken: &Taken) -> String {
+    let mut out = String::with_capacity(32 + 640 * taken.entries.len());
     out.push_str("{\"entries\":[");
     for (n, handed) in taken.entries.iter().enumerate() {
         if n > 0 {
             out.push(',');
         }
-        handed.entry.push_json(&mut out, Some(handed.attempt));
+        handed.entry.push_json(&mut out, feed, Some(handed.attempt));
     }
     out.push_str("]}");
     out

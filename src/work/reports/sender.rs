@@ -27,8 +27,8 @@ const IDLE_FOR: Duration = Duration::from_secs(4);
 
 /// The body of a delivery.
 pub fn body(feed: &FeedId, batch: &str, round: u64, entries: &[Entry]) -> Bytes {
-    let mut out = String::with_capacity(96 + entries.iter().map(|it| it.gift.len() + 160).sum::<usize>());
-    out.push_str("{\"type\":\"gifts\",\"feed\":");
+    let mut out = String::with_capacity(96 + entries.iter().map(|it| it.gift.len() + 320).sum::<usize>());
+    out.push_str("{\"type\":\"entries\",\"feed\":");
     json::push_string(&mut out, feed.as_str());
     out.push_str(",\"batch\":");
     json::push_string(&mut out, batch);
@@ -37,7 +37,7 @@ pub fn body(feed: &FeedId, batch: &str, round: u64, entries: &[Entry]) -> Bytes 
         if at > 0 {
             out.push(',');
         }
-        entry.push_json(&mut out, Some(round));
+        entry.push_json(&mut out, feed, Some(round));
     }
     out.push_str("]}");
     out.into()

@@ -1,11 +1,11 @@
 //! Taking gifts and users back, and telling overlays what to do.
 
 use serde_json::json;
-use tipcast::domain::{Action, Control, Controls, EntryStatus, Op, RowId, Value};
+use tipcast::domain::{Action, Control, Controls, Delta, EntryStatus, Op, RowId, Value};
 
 use crate::support::case::Case;
 use crate::support::gifts::gift;
-use crate::support::readers::fates;
+use crate::support::readers::{event, fates};
 use tipcast::engine::{ReadChanges, RetractGift};
 
 on_every_engine![
@@ -167,7 +167,9 @@ async fn every_gift_taken_back_is_one_entry_of_the_ledger(mut t: Case) {
     let tail: Vec<_> = fates(&all).into_iter().skip(2).collect();
     let retracted = EntryStatus::Retracted;
     assert_eq!(tail, [("a2".to_owned(), retracted), ("a1".to_owned(), retracted)]);
-    assert_eq!(&*all[2].entry.gift, r#"{"id":"a2"}"#);
+    assert_eq!(event(&all[2].entry)["user"]["id"], "ann");
+    let less = Some(Delta { count: -1, value: None });
+    assert_eq!((&all[2].entry.delta, &all[3].entry.delta), (&less, &less));
     assert_eq!((all[2].entry.seq, all[3].entry.seq), (Some(3), Some(4)));
     assert_eq!(all[2].entry.at, t.now);
 }

@@ -43,13 +43,22 @@ async fn a_group_gets_every_gift_once_in_order_as_it_was_accepted() {
     let sold = app.post("/v1/feeds/show/drops/r/claims", &claim("c1", "bob")).await.json();
     let entries = app.pull(json!({})).await;
     assert_eq!(all(&entries, "/gift/id"), ["g:1", "g:2", "g:3", "c1"], "a test is no entry");
-    assert_eq!(all(&entries, "/status"), ["accepted", "merged", "suppressed", "sold"]);
+    assert_eq!(all(&entries, "/type"), ["gift.accepted", "gift.merged", "gift.suppressed", "drop.sold"]);
     assert_eq!(all(&entries, "/attempt"), [json!(1), json!(1), json!(1), json!(1)]);
     assert_eq!((&entries[0]["seq"], &entries[0]["row"]), (&first["seq"], &first["row"]));
     assert_eq!((&entries[2].get("seq"), &entries[2]["row"]), (&None, &kept["row"]));
     assert_eq!((&entries[3]["seq"], &entries[3]["row"]), (&sold["seq"], &sold["row"]));
     assert_eq!(entries[0]["gift"], whole.json());
-    assert_eq!(entries[3]["gift"]["drop"], "r");
+    let euros = json!({"count": 3, "value": {"amount": 499, "currency": "EUR"}});
+    assert_eq!(
+        all(&entries, "/delta"),
+        [euros, json!({"count": 1}), json!({"count": 1}), json!({"count": 1})]
+    );
+    assert_eq!((&entries[3]["drop"], entries[3].get("hold")), (&json!("r"), None));
+    for entry in &entries {
+        assert_eq!(entry["event_id"], format!("show/{}", entry["cursor"].as_str().unwrap()));
+        assert_eq!((&entry["feed"], entry.get("status")), (&json!("show"), None));
+    }
     let numbers: Vec<u64> = entries.iter().map(|e| e["cursor"].as_str().unwrap().parse().unwrap()).collect();
     assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
     assert!(entries.iter().all(|e| Millis::parse(e["at"].as_str().unwrap()).is_some()));
@@ -169,7 +178,7 @@ async fn a_waiting_claim_is_answered_by_a_gift_by_a_nack_and_by_the_end_of_a_lea
     app.post("/v1/feeds/show/groups/g/ack", &cursors(&entries)).await;
     app.give("show", &gift("b")).await;
     let suppressed = waiting.await.unwrap();
-    assert_eq!(all(&suppressed, "/status"), ["suppressed"]);
+    assert_eq!(all(&suppressed, "/type"), ["gift.suppressed"]);
     let waiting = waits(&app);
     let said = app.post("/v1/feeds/show/groups/g/nack", &cursors(&suppressed)).await;
     assert_eq!(said.json(), json!({"nacked": 1}));

@@ -198,7 +198,7 @@ async fn serve(stream: TcpStream, state: Arc<Mutex<State>>) -> Option<()> {
             .map(|it| it.strip_prefix("v1,").unwrap().to_owned())
             .collect();
         assert_eq!(headers["content-type"], "application/json");
-        assert_eq!((json["type"].as_str(), json["batch"].as_str()), (Some("gifts"), Some(&*id)));
+        assert_eq!((json["type"].as_str(), json["batch"].as_str()), (Some("entries"), Some(&*id)));
         let wanted = signature(SECRET, &id, &headers["webhook-timestamp"], &body);
         assert!(signatures.contains(&wanted), "signed with the secret of tests: {headers:?}");
         let lane = format!("{path} {}", json["feed"]);

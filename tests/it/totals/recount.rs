@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::Value;
-use tipcast::domain::{Ask, Cursor, GroupId, MAX_SAFE, Millis, RowId, Start};
+use tipcast::domain::{Ask, Cursor, EntryStatus, GroupId, MAX_SAFE, Millis, RowId, Start};
 
 use crate::support::case::Case;
 use tipcast::engine::{AckEntries, ClaimEntries};
@@ -71,7 +71,7 @@ impl Recount {
             for handed in taken.entries {
                 let entry = handed.entry;
                 let event: Value = serde_json::from_str(&entry.gift).unwrap();
-                self.entry(entry.status.as_str(), entry.row, entry.at, &event);
+                self.entry(entry.status, entry.row, entry.at, &event);
             }
             t.engine
                 .run(AckEntries {
@@ -85,12 +85,12 @@ impl Recount {
         }
     }
 
-    fn entry(&mut self, status: &str, row: Option<RowId>, at: Millis, event: &Value) {
+    fn entry(&mut self, status: EntryStatus, row: Option<RowId>, at: Millis, event: &Value) {
         let id = event["id"].as_str().unwrap_or_default().to_owned();
-        if status == "goal" {
+        if status == EntryStatus::Goal {
             return;
         }
-        if status == "retracted" {
+        if status == EntryStatus::Retracted {
             // An id that came again after its window is another gift's: it is the newest that is taken back.
             let newest = self.events.iter().rev().find(|known| !known.back && known.id == id);
             let Some((at, row)) = newest.map(|known| (known.at, known.row.clone())) else { return };
@@ -125,7 +125,7 @@ impl Recount {
         self.events.push(Event {
             id,
             user: event["user"]["id"].as_str().unwrap().to_owned(),
-            row: row.filter(|_| status != "suppressed"),
+            row: row.filter(|_| status != EntryStatus::Suppressed),
             units,
             points,
             money,

@@ -24,7 +24,7 @@ async fn everything_arrives_once_in_order_and_signed(store: Store) {
     assert_eq!(got.iter().map(|it| it.gifts().len()).sum::<usize>(), 505, "each once");
     assert!(got.iter().all(|it| it.gifts().len() <= 50 && it.feed() == "show"));
     let entry = &got[0].json["entries"][0];
-    assert_eq!((entry["status"].as_str(), entry["seq"].as_u64()), (Some("accepted"), Some(1)));
+    assert_eq!((entry["type"].as_str(), entry["seq"].as_u64()), (Some("gift.accepted"), Some(1)));
     assert_eq!((entry["attempt"].as_u64(), entry["gift"]["user"]["id"].as_str()), (Some(1), Some("g0")));
     assert!(entry["cursor"].is_string() && entry["row"].is_string() && entry["at"].is_string());
     assert!(node.metric("tipcast_webhook_entries_total") >= 455.0);
@@ -110,11 +110,11 @@ async fn suppressed_gifts_are_delivered_and_tests_are_not(store: Store) {
     let gifts = vec![gift("a").parse(), gift("t").test().parse(), gift("b").parse()];
     node.engine.run(Publish { feed: named("show"), gifts, now: Millis::now() }).await.unwrap();
     assert_eq!(receiver.wait_for_gifts(2).await, ["a", "b"]);
-    let statuses: Vec<_> = receiver
+    let types: Vec<_> = receiver
         .got()
         .iter()
         .flat_map(|it| it.json["entries"].as_array().unwrap().clone())
-        .map(|it| it["status"].as_str().unwrap().to_owned())
+        .map(|it| it["type"].as_str().unwrap().to_owned())
         .collect();
-    assert_eq!(statuses, ["accepted", "suppressed"]);
+    assert_eq!(types, ["gift.accepted", "gift.suppressed"]);
 }

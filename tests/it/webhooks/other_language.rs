@@ -70,6 +70,6 @@ async fn a_receiver_in_python_gets_every_gift_signed_and_repeats_that_it_can_tel
     let got = tokio::task::spawn_blocking(move || (0..23).map(|_| python.line()).collect::<Vec<_>>())
         .await
         .unwrap();
-    let wanted: Vec<_> = wanted.iter().map(|id| format!("gift show {id} {name} accepted")).collect();
+    let wanted: Vec<_> = wanted.iter().map(|id| format!("gift show {id} {name} gift.accepted")).collect();
     assert_eq!(got, wanted, "in order, each new once, nothing refused");
 }

@@ -23,7 +23,7 @@ def receive(payload):
         gift = entry["gift"]
         if (payload["feed"], gift["id"]) not in seen:
             seen.add((payload["feed"], gift["id"]))
-            say("gift", payload["feed"], gift["id"], gift["user"]["name"], entry["status"])
+            say("gift", payload["feed"], gift["id"], gift["user"]["name"], entry["type"])
     return 503 if count % 3 == 1 else 204
 
 

@@ -69,18 +69,33 @@ class Posted(_Posted, total=False):
     duplicate: bool
 
 
+class _Delta(TypedDict):
+    count: int
+
+
+class Delta(_Delta, total=False):
+    """By how much an entry changes what was given: negative where that was taken back."""
+
+    value: Value
+
+
 class _Entry(TypedDict):
     cursor: str
-    attempt: int
-    status: str
+    event_id: str
+    type: str
+    feed: str
     at: str
 
 
 class Entry(_Entry, total=False):
-    """One entry of a feed's ledger."""
+    """One entry of a feed's ledger. `event_id` is the key to know a repeat by."""
 
+    attempt: int
     seq: int
     row: str
+    drop: str
+    hold: str
+    delta: Delta
     gift: dict[str, Any]
     goal: dict[str, Any]
 

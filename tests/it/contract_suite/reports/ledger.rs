@@ -1,7 +1,7 @@
 //! What is an entry, and what an entry says.
 
 use serde_json::json;
-use tipcast::domain::{ClaimOutcome, Claimed, Confirmed, Cursor, EntryStatus};
+use tipcast::domain::{ClaimOutcome, Claimed, Confirmed, Cursor, Delta, Entry, EntryStatus};
 use tipcast::engine::Unscheduled;
 
 use crate::support::case::Case;
@@ -103,14 +103,18 @@ async fn a_sale_is_an_entry_once_and_a_hold_none(mut t: Case) {
     assert_eq!((entry.seq, entry.row.as_ref()), (Some(sale.at.seq), Some(&sale.row)));
     let wanted = json!({
         "id": "c1", "user": {"id": "ann", "name": "user ann"}, "gift": {"id": "rocket", "name": "Rocket"},
-        "count": 2, "message": "for \"you\"", "drop": "r",
+        "count": 2, "message": "for \"you\"",
     });
     assert_eq!(event(entry), wanted);
+    let of = |entry: &Entry| (entry.drop.as_ref().map(ToString::to_string), entry.hold.clone());
+    assert_eq!(of(entry), (Some("r".to_owned()), None));
+    assert_eq!(entry.delta, Some(Delta { count: 2, value: None }));
     t.pass(10);
     assert!(matches!(t.confirm(&kept).await, Confirmed::New(_)));
     assert!(matches!(t.confirm(&kept).await, Confirmed::Again(_)));
     let all = t.consume("g").await;
     assert_eq!(fates(&all), [("c2".to_owned(), EntryStatus::Sold)]);
+    assert_eq!(of(&all[0].entry), (Some("r".to_owned()), Some(kept)));
     assert_eq!((all[0].entry.at, event(&all[0].entry)["user"]["id"].as_str()), (t.now, Some("bob")));
 }
 

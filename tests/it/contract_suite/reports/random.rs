@@ -107,11 +107,12 @@ impl Call {
                 for it in taken.entries {
                     let entry = &it.entry;
                     seen.push(format!(
-                        "{} {:?} {:?} {:?} {:?}",
+                        "{} {:?} {:?} {:?} {:?} {:?}",
                         it.attempt,
                         entry.status,
                         entry.at,
                         entry.seq,
+                        entry.delta,
                         event(entry)
                     ));
                 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tipcast::domain::{
-    Action, Control, Decision, EntryStatus, FeedId, Gift, GiftId, GiftTakenBack, Millis, Op, Policy,
+    Action, Control, Decision, Delta, EntryStatus, FeedId, Gift, GiftId, GiftTakenBack, Millis, Op, Policy,
     Position, RemoveReason, Row, RowId, Value,
 };
 use tipcast::engine::{Count, Presence, Unscheduled};
@@ -17,6 +17,13 @@ pub(super) struct Brought {
     money: Option<Value>,
     test: bool,
     taken_back: bool,
+}
+
+impl Brought {
+    pub(super) fn delta(&self) -> Delta {
+        let value = self.money.as_ref().map(|it| (it.amount as i64, it.currency.to_string()));
+        Delta { count: self.units as i64, value }
+    }
 }
 
 impl Feed {
@@ -77,6 +84,7 @@ impl Feed {
         let brought = brought.clone();
         self.sweep(policy, now);
         let found = self.rows.iter().position(|row| Some(&row.id) == brought.row.as_ref());
+        let shown = found.map(|at| self.rows[at].clone());
         let nothing = brought.units == 0 && brought.money.as_ref().is_none_or(|money| money.amount == 0);
         let seq = found.filter(|_| !nothing).map(|at| {
             let old = self.rows[at].clone();
@@ -97,8 +105,13 @@ impl Feed {
             self.at.seq
         });
         if !brought.test {
-            let event = json!({"id": id.to_string()});
-            self.enter((EntryStatus::Retracted, seq), brought.row, event, now);
+            let mut event = json!({"id": id.to_string()});
+            if let Some(row) = shown {
+                event["user"] = serde_json::from_str(&row.user).unwrap();
+                event["gift"] = serde_json::from_str(&row.gift).unwrap();
+            }
+            let delta = brought.delta().negative();
+            self.enter((EntryStatus::Retracted, seq), brought.row, event, delta, now);
         }
         GiftTakenBack::Done
     }

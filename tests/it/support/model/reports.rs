@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tipcast::domain::{
-    Answer, Ask, Claim, Cursor, DeadLetter, DropId, Entry, EntryStatus, Gift, GroupId, GroupView, Handed,
-    Hook, HookId, Millis, Reader, Replay, Sale, Show, Start, Status, Taken,
+    Answer, Ask, Claim, Cursor, DeadLetter, Delta, DropId, Entry, EntryStatus, Gift, GroupId, GroupView,
+    Handed, HoldId, Hook, HookId, Millis, Pay, Reader, Replay, Sale, Show, Start, Status, Taken,
 };
 use tipcast::engine::{READERS_MAX, ReportLimits, Save, Want, Work};
 
@@ -95,18 +95,29 @@ impl Feed {
             Show::After(ms) => set("delay_ms", Some(json!(ms))),
             Show::At(at) => set("deliver_at", Some(json!(at.to_string()))),
         }
-        self.enter((status, seq), answer.row.clone(), event, now);
+        let delta = match gift.combo.is_some() && answer.row.is_some() {
+            true => self.brought[&gift.id].delta(),
+            false => {
+                let value = gift.value.as_ref().map(|it| (it.amount as i64, it.currency.to_string()));
+                Delta { count: gift.count as i64, value }
+            }
+        };
+        self.enter((status, seq), answer.row.clone(), event, delta, now);
     }
 
     pub(super) fn enter_sale(&mut self, drop: &DropId, claim: &Claim, sale: &Sale, now: Millis) {
-        let mut event =
-            json!({"id": claim.id.sent().to_string(), "count": claim.count, "drop": drop.to_string()});
+        let mut event = json!({"id": claim.id.sent().to_string(), "count": claim.count});
         event["user"] = serde_json::from_str(&claim.user.to_json()).unwrap();
         event["gift"] = serde_json::from_str(&self.gift_of(drop)).unwrap();
         if let Some(message) = &claim.message {
             event["message"] = json!(message);
         }
-        self.enter((EntryStatus::Sold, Some(sale.at.seq)), Some(sale.row.clone()), event, now);
+        let delta = Delta { count: claim.count as i64, value: None };
+        self.enter((EntryStatus::Sold, Some(sale.at.seq)), Some(sale.row.clone()), event, delta, now);
+        let entry = self.ledger.entries.last_mut().unwrap();
+        entry.drop = Some(drop.clone());
+        entry.hold =
+            (claim.pay == Pay::Later).then(|| HoldId { drop: drop.clone(), claim: claim.id.clone() });
     }
 
     pub(super) fn enter(
@@ -114,6 +125,7 @@ impl Feed {
         (status, seq): (EntryStatus, Option<u64>),
         row: Option<tipcast::domain::RowId>,
         event: Value,
+        delta: Delta,
         at: Millis,
     ) {
         let ledger = &mut self.ledger;
@@ -125,7 +137,8 @@ impl Feed {
         ledger.next += 1;
         ledger.stirred = true;
         let gift = event.to_string().into();
-        ledger.entries.push(Entry { cursor, status, at, seq, row, gift, trace: None });
+        let (delta, drop, hold, trace) = (Some(delta), None, None, None);
+        ledger.entries.push(Entry { cursor, status, at, seq, row, gift, delta, drop, hold, trace });
         for (reader, reading) in &mut ledger.readers {
             if reading.job.is_none() && !matches!(reader, Reader::Group(_)) {
                 reading.job = Some((at.plus(reading.batch_ms), String::new()));

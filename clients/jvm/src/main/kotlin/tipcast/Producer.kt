@@ -223,7 +223,7 @@ public class Producer @JvmOverloads constructor(
     }
 }
 
-/** A gift as the ledger has it. Of one that was taken back there may be only its [id]; [drop] names the drop of a sale. */
+/** A gift as the ledger has it. Of one that was taken back there may be only its [id]. */
 @Serializable
 public data class EntryGift(
     val id: String,
@@ -234,22 +234,30 @@ public data class EntryGift(
     val message: String? = null,
     val combo: Combo? = null,
     val tier: Int? = null,
-    val drop: String? = null,
     val meta: JsonObject? = null,
 )
 
+/** By how much an entry changes what was given: negative where that was taken back; no [value] where the gift has none. */
+@Serializable
+public data class Delta(val count: Long, val value: Value? = null)
+
 /**
- * Something that happened in a feed: [status] says what. Status and [gift]'s id tell an entry that came before. Entries that
- * are about no gift, such as a goal that was reached, have none.
+ * Something that happened in a feed: [type] says what. [eventId] is the key to know a repeat by. Entries that are about no gift,
+ * such as a goal that was reached, have neither [gift] nor [delta].
  */
 @Serializable
 public data class Entry(
     val cursor: String,
+    @SerialName("event_id") val eventId: String = "",
+    val type: String = "",
+    val feed: String = "",
+    val at: String = "",
     val attempt: Int = 1,
-    val status: String = "",
     val seq: Long? = null,
     val row: String? = null,
-    val at: String = "",
+    val drop: String? = null,
+    val hold: String? = null,
+    val delta: Delta? = null,
     val gift: EntryGift? = null,
     val goal: JsonObject? = null,
 )

@@ -172,7 +172,7 @@ class ProducerTest {
         gateway.producer().post("show", rose("ann", "g-1"))
         gateway.call("POST", "gifts/g-1/retract", null)
         val seen = mutableListOf<String>()
-        Group(gateway.producer(), "show", "game").step(0) { entry -> seen += "${entry.status} ${entry.gift?.id}" }
-        assertEquals(listOf("accepted g-1", "goal null", "retracted g-1"), seen)
+        Group(gateway.producer(), "show", "game").step(0) { entry -> seen += "${entry.type} ${entry.gift?.id}" }
+        assertEquals(listOf("gift.accepted g-1", "goal.reached null", "gift.retracted g-1"), seen)
     }
 }
