@@ -133,16 +133,11 @@ local function count(units, amount, currency, flag, user, person, row)
   return ' ' .. int(keep) .. ' ' .. span .. ' ' .. counted .. ' ' .. user, keep
 end
 
--- A gift of the publishing scripts: `flag_user` is "r USER", or "- USER" for who is not ranked; `part` what it
--- added to its row, where it is a frame of a combo.
-count_gift = function(is_frame, status, row, flag_user, body, part)
-  local units, amount, currency
-  if is_frame then
-    units, amount, currency = match(part, '^(%d+):(%d*):(%a*)$')
-    if status ~= 'a' and units == '0' and (amount == '' or amount == '0') then return '', false end
-  else
-    units, amount, currency = match(body, '^(%d+)\n(%d*) ?(%a*)\n')
-  end
+-- A gift of the publishing scripts: `flag_user` is "r USER", or "- USER" for who is not ranked; `given` what was given with
+-- it. A frame that its combo did not grow by counts nothing.
+count_gift = function(is_frame, status, row, flag_user, body, given)
+  local units, amount, currency = match(given, '^(%d+):(%d*):(%a*)$')
+  if is_frame and units == '0' and (amount == '' or amount == '0') then return '', false end
   local person = match(body, '^[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n([^\n]*)\n')
   return count(units, amount, currency, string.sub(flag_user, 1, 1), string.sub(flag_user, 3), person, status ~= 's' and row)
 end

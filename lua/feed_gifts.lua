@@ -5,13 +5,16 @@
 -- What is remembered of a gift id: "UNTIL FINGERPRINT STATUS EPOCH SEQ ROW COUNT PART", status a(ccepted),
 -- m(erged), s(uppressed), w(aits), c(ancelled), in re(v)iew or de(n)ied, and behind it what was decided about one that
 -- was in review: A(pprove), M(ask) or D(eny). ROW is "-" where no row has to do with it. COUNT is "-" unless merged. PART is what the gift added to its
--- row, "UNITS:AMOUNT:CURRENCY" with "~" in front for a test, or "x" once that was taken back; w and c have none. What
+-- row, "UNITS:AMOUNT:CURRENCY" with "~" in front for a test, or "x" once that was taken back; w and c have none. Where what was
+-- given is something else, that stands behind it, "|UNITS:AMOUNT:CURRENCY": of what was not shown, where a sum stopped at its
+-- limit, and of a frame whose combo had grown before its row began. What
 -- counted has behind it " KEEP COUNTED USER", as feed_count says: it can be taken back up to KEEP. Of w, c and v, EPOCH and SEQ
 -- are 0 and ROW is the time for which it was scheduled, or when time decides; w and v hold until then, whatever UNTIL says.
--- A dedup lock: "UNTIL ROW BORN". Both hold while now is before UNTIL; their PX only collects garbage, a
--- minute later.
+-- A dedup lock: "UNTIL ROW BORN". A combo: "UNTIL COUNT", and " CURRENCY:AMOUNT" for each currency: the largest that any
+-- frame of it said, shown or not, whatever became of its rows. All hold while now is before UNTIL; their PX only collects
+-- garbage, a minute later.
 --
--- A gift has two KEYS, its id and the lock of its user and kind, and four ARGV:
+-- A gift has two KEYS, its id and the lock of its user and kind, or of a frame its combo, and four ARGV:
 --   head    "FINGERPRINT", and where it is not shown by the policy alone, or is a frame of a combo, " SHOW COMBOKEY", each of
 --           which may be "". SHOW is "-" at once, "+MS" later, or a time
 --   body    what follows in a row behind the row's own lines: count (of a combo the cumulative count), value "AMOUNT
@@ -28,8 +31,10 @@ if unsettled then return unsettled end
 
 local GRACE = 60000
 local ids, waits, locks, keeps = {}, {}, {}, {}
--- What the last gift added to its row.
-local part
+-- What the last gift added to its row; and whether it met a combo that has ended.
+local part, ended
+-- A combo is in few currencies; of more than these the oldest is forgotten.
+local CURRENCIES_MAX = 16
 local id_til, lock_til = til(policy.idempotency_window), til(policy.dedup_window)
 
 -- The gift whose first KEY and ARGV these are.
@@ -52,6 +57,30 @@ end
 
 local function lock_of(gift)
   return locks[gift.lock_key] or gift.held
+end
+
+-- What was given with a gift. Of a frame that is what its combo grew by: a row that left the list and came again is no new money.
+local function given_by(gift)
+  local units, amount, currency = match(gift.body, '^(%d+)\n(%d*) ?(%a*)\n')
+  if gift.combo == '' then return units .. ':' .. amount .. ':' .. currency end
+  local over, most, sums = match(ids[gift.lock_key] or gift.held or '', '^(%d+) (%d+)(.*)$')
+  if not over or steady >= tonumber(over) then most, sums = '0', '' end
+  local count, gained = math.max(units, most, 1), ''
+  if amount ~= '' then
+    local from, to, had = string.find(sums, ' ' .. currency .. ':(%d+)')
+    local largest = math.max(amount, had or 0)
+    gained = int(largest - (had or 0))
+    sums = (from and string.sub(sums, 1, from - 1) .. string.sub(sums, to + 1) or sums) .. ' ' .. currency .. ':' .. int(largest)
+    if select(2, string.gsub(sums, ' ', '')) > CURRENCIES_MAX then sums = match(sums, '^ %S+(.*)$') end
+  end
+  -- A test's combo has no entry to say it.
+  if gift.extra ~= '' then ids[gift.lock_key] = id_til .. ' ' .. int(count) .. sums end
+  return int(count - most) .. ':' .. gained .. ':' .. currency
+end
+
+-- What is remembered of an id behind PART.
+local function beside(given)
+  return given ~= part and '|' .. given or ''
 end
 
 -- Starts a row with the gift's body behind: id rev seq at updated expires|0.
@@ -93,7 +122,10 @@ local function join(id, gift)
   local was, is, newest, gained = tonumber(count), tonumber(more), true, ':'
   part = '0::'
   if frame then
-    if string.sub(mark, 1, 1) == '1' then return count end
+    if string.sub(mark, 1, 1) == '1' then
+      ended = true
+      return count
+    end
     if is > was then count = more end
     if theirs and (not mine or tonumber(theirs) > tonumber(mine)) then
       value = worth
@@ -174,20 +206,21 @@ end
 local function take_now(gift, decided)
   settle()
   local status, row, count
-  part = '0::'
+  part, ended = '0::', false
   if gift.combo ~= '' then
     status, row, count = publish_frame(gift)
   else
     status, row, count = publish_locked(gift)
   end
-  local extra = gift.extra
+  local extra, frame = gift.extra, gift.combo ~= ''
+  local given = ended and part or given_by(gift)
   local answer = id_til .. ' ' .. gift.fingerprint .. ' ' .. status .. (decided or '')
     .. ' ' .. epoch .. ' ' .. seq_text .. ' ' .. row .. ' ' .. (count or '-')
-    .. (extra == '' and ' ~' or ' ') .. part
+    .. (extra == '' and ' ~' .. part or ' ' .. part .. beside(given))
   if extra ~= '' then
-    enter(status, row, extra, string.find(extra, '\n', 1, true) and '' or gift.body, gift.combo ~= '' and part)
+    enter(status, row, extra, string.find(extra, '\n', 1, true) and '' or gift.body, frame and given)
     if count_gift then
-      local counted, keep = count_gift(gift.combo ~= '', status, row, gift.gifter, gift.body, part)
+      local counted, keep = count_gift(frame, status, row, gift.gifter, gift.body, given)
       answer, keeps[gift.id_key] = answer .. counted, keep
     end
   end

@@ -32,13 +32,14 @@ end
 
 -- A gift that no row shows: `status` is s or n. What is to be remembered of its id.
 local function keep_back(status, decided, gift)
-  local extra = gift.extra
+  local extra, frame, given = gift.extra, gift.combo ~= '', given_by(gift)
+  part = '0::'
   local answer = id_til .. ' ' .. gift.fingerprint .. ' ' .. status .. decided .. ' ' .. (epoch or '0') .. ' ' .. seq_text
-    .. ' - -' .. (extra == '' and ' ~' or ' ') .. '0::'
+    .. ' - -' .. (extra == '' and ' ~0::' or ' 0::' .. beside(given))
   if extra ~= '' then
-    enter(status, '-', extra, gift.body)
+    enter(status, '-', extra, gift.body, frame and given)
     if count_gift then
-      local counted, keep = count_gift(false, 's', nil, '- ' .. string.sub(gift.gifter, 3), gift.body, '')
+      local counted, keep = count_gift(frame, 's', nil, '- ' .. string.sub(gift.gifter, 3), gift.body, given)
       answer, keeps[gift.id_key] = answer .. counted, keep
     end
   end

@@ -20,10 +20,10 @@ local grown, vanished, mourned = 0, 0, {}
 local news = ''
 
 -- Status, row, and the lines behind the first of what happened now. `grown` is what a combo grew by, where body is a frame
--- of it, as PART of feed_gifts; else what is given is told by the lines.
-local function enter(status, row, extra, body, grown)
+-- of it, as PART of feed_gifts; else what is given is told by the lines. `at` is the change's seq, where it is not the last.
+local function enter(status, row, extra, body, grown, at)
   local unseen = status == 's' or status == 'n'
-  fresh[#fresh + 1] = status .. (unseen and ' -' or ' ' .. seq_text) .. ' ' .. row .. ' ' .. time
+  fresh[#fresh + 1] = status .. ' ' .. (unseen and '-' or at or seq_text) .. ' ' .. row .. ' ' .. time
     .. (grown and ' ' .. grown or '') .. '\n' .. extra .. '\n' .. body
 end
 

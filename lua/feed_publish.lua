@@ -21,7 +21,7 @@
 --   17 reviews
 --   18 approved
 --   19 id: of the gift
---   20 lock: of its user and kind
+--   20 lock: of its user and kind; of a frame its combo
 -- ARGV 15 + 4 per gift, see feed_gifts:
 --   1 now
 --   2 candidate epoch

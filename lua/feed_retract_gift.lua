@@ -57,7 +57,7 @@ if status == 'w' then
   return { header(), '1' }
 end
 
-local head, part, counted = match(known, '^(%S+ %S+ %S+ %S+ %S+ %S+ %S+) (%S+)(.*)$')
+local head, part, given, counted = match(known, '^(%S+ %S+ %S+ %S+ %S+ %S+ %S+) ([^%s|]+)|?(%S*)(.*)$')
 if part == 'x' then return { header(), '1' } end
 local test, units, amount, currency = match(part or '', '^(~?)(%d+):(%d*):(%a*)$')
 if not units then return { header(), '0' } end
@@ -98,10 +98,12 @@ end
 local listed = changes[#changes]
 listed = listed and (match(listed, '^%d+ %d+ %d+ update\n') or match(listed, '^%d+ %d+ %d+ retracted '))
 uncount_gift(counted, row, row ~= '-' and status ~= 's')
-if test == '' then
-  fresh[1] = 'r ' .. (listed and seq_text or '-') .. ' ' .. row .. ' ' .. time .. '\n' .. id
-    .. ' 0 - -\n' .. units .. '\n' .. (amount ~= '' and amount .. ' ' .. currency or '') .. '\n\n\n0\n'
-    .. (user or '') .. '\n' .. (kind or '') .. '\n\n \n'
+if given == '' then given = part end
+-- A gift with which nothing was given is taken back without an entry.
+if test == '' and not match(given, '^0:0?:') then
+  local count, worth, of = match(given, '^(%d+):(%d*):(%a*)$')
+  enter('r', row, id .. ' 0 - -', count .. '\n' .. worth .. (of ~= '' and ' ' .. of or '') .. '\n\n\n0\n'
+    .. (user or '') .. '\n' .. (kind or '') .. '\n\n \n', nil, listed and seq_text or '-')
 end
 local not_yet = ledger_refuses()
 if not_yet then return not_yet end

@@ -21,7 +21,7 @@
 --   17 reviews
 --   18 approved
 --   19 id: of the gift
---   20 lock: of its user and kind
+--   20 lock: of its user and kind; of a frame its combo
 -- ARGV 16 + 4 per gift, see feed_gifts: twice the same one, as it is and masked
 --   1 now
 --   2 candidate epoch

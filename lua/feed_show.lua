@@ -19,7 +19,7 @@
 --   15 told
 --   16 blocks
 --   17 id: of the gift
---   18 lock: of its user and kind
+--   18 lock: of its user and kind; of a frame its combo
 -- ARGV 14 + 4 per gift, see feed_gifts:
 --   1 now
 --   2 candidate epoch

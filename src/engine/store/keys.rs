@@ -187,9 +187,12 @@ impl Keys {
         self.shared(what, part, "wake")
     }
 
-    /// The dedup lock that a gift would take.
+    /// The dedup lock that a gift would take; of a frame, which takes none, how far its combo is.
     pub(super) fn lock(&self, feed: &FeedId, gift: &Gift) -> String {
-        self.named(feed, "lock:", &row::lock_key(gift))
+        match row::combo_key(gift) {
+            Some(key) => self.named(feed, "combo:", &key),
+            None => self.named(feed, "lock:", &row::lock_key(gift)),
+        }
     }
 
     /// What watchers were told of the feed's drops.

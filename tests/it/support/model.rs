@@ -71,6 +71,7 @@ struct Feed {
     totals: TotalsView,
     goals: Goals,
     brought: HashMap<GiftId, moderation::Brought>,
+    grown: HashMap<String, moderation::Combo>,
     desk: review::Desk,
     decided: HashMap<GiftId, Decision>,
     log: Vec<Change>,
@@ -149,6 +150,7 @@ impl Feed {
             totals: TotalsView::new(),
             goals: Goals::new(),
             brought: HashMap::new(),
+            grown: HashMap::new(),
             desk: Default::default(),
             decided: HashMap::new(),
             log: vec![],
@@ -282,7 +284,7 @@ impl Feed {
             None => self.plain(&shown, policy, now),
         };
         let before = before.iter().find(|known| known.id == row);
-        self.note(gift, &row, before.map(|row| &**row));
+        self.note(gift, &row, before.map(|row| &**row), policy, now);
         let count = self.rows.iter().find(|r| r.id == row).map(|r| r.count);
         let count = count.filter(|_| status == Status::Merged);
         let answer = Answer { status, id: gift.id.clone(), at: self.at.clone(), row: Some(row), count };

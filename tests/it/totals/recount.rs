@@ -38,8 +38,10 @@ pub struct Recount {
     points: BTreeMap<String, u64>,
     pub events: Vec<Event>,
     gone: HashSet<String>,
-    /// Rows of explicit combos: how far they are, and whether they are closed.
-    combos: HashMap<RowId, (u64, Option<u64>, bool)>,
+    /// Explicit combos by user, gift and id: how far they are, until when that is known.
+    combos: HashMap<String, (Millis, BTreeMap<String, u64>)>,
+    /// Rows of combos that have ended.
+    ended: HashSet<RowId>,
     group: GroupId,
 }
 
@@ -50,6 +52,7 @@ impl Recount {
             events: vec![],
             gone: HashSet::new(),
             combos: HashMap::new(),
+            ended: HashSet::new(),
             group: "recount".parse().unwrap(),
         }
     }
@@ -102,20 +105,27 @@ impl Recount {
         let (mut units, mut money) = (event["count"].as_u64().unwrap(), money);
         if let Some(combo) = event.get("combo") {
             let row = row.clone().unwrap();
-            let count = combo["count"].as_u64().unwrap();
-            let known = self.combos.get(&row).copied();
-            let (was, was_worth, ended) = known.unwrap_or_default();
-            let is = if known.is_none() { count.max(1) } else { count.max(was) };
-            let worth = money.as_ref().map(|(amount, _)| *amount).max(was_worth);
-            if ended {
+            if self.ended.contains(&row) {
                 return;
             }
-            let grown = worth.unwrap_or(0) - was_worth.unwrap_or(0);
-            let fresh = was_worth.is_none() && worth.is_some();
-            money = money.filter(|_| grown > 0 || fresh).map(|(_, currency)| (grown, currency));
-            units = is - was;
-            self.combos.insert(row, (is, worth, combo["end"] == true));
-            if known.is_some() && units == 0 && grown == 0 {
+            if combo["end"] == true {
+                self.ended.insert(row);
+            }
+            let key = format!("{} {} {}", event["user"]["id"], event["gift"]["id"], combo["id"]);
+            let (until, known) = self.combos.entry(key).or_default();
+            if at >= *until {
+                known.clear();
+            }
+            *until = at.plus(86_400_000);
+            let mut grown = |what: &str, is: u64| {
+                let was = known.entry(what.to_owned()).or_default();
+                let more = is.saturating_sub(*was);
+                *was += more;
+                more
+            };
+            units = grown("", combo["count"].as_u64().unwrap().max(1));
+            money = money.map(|(amount, currency)| (grown(&currency, amount), currency));
+            if units == 0 && money.as_ref().is_none_or(|(amount, _)| *amount == 0) {
                 return;
             }
         }

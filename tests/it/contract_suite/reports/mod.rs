@@ -1,5 +1,6 @@
 //! Reports: what enters a feed's ledger, and who reads it, how far and how often.
 
+mod deltas;
 mod failing;
 pub mod groups;
 pub mod hooks;

@@ -1,5 +1,7 @@
 //! The oracle's moderation: who gave what to which row is kept, and a row that lost a gift is added up anew.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 use tipcast::domain::{
     Action, Control, Decision, Delta, EntryStatus, FeedId, Gift, GiftId, GiftTakenBack, Millis, Op, Policy,
@@ -9,26 +11,58 @@ use tipcast::engine::{Count, Presence, Unscheduled};
 
 use super::{Feed, Known, Model};
 
-/// What a gift brought to a row.
+/// What a gift brought to a row, and what was given with it.
 #[derive(Clone, Debug)]
 pub(super) struct Brought {
     row: Option<RowId>,
     units: u64,
     money: Option<Value>,
+    pub(super) given: Delta,
     test: bool,
     taken_back: bool,
 }
 
-impl Brought {
-    pub(super) fn delta(&self) -> Delta {
-        let value = self.money.as_ref().map(|it| (it.amount as i64, it.currency.to_string()));
-        Delta { count: self.units as i64, value }
-    }
+/// The largest that frames of a combo said, until when.
+#[derive(Debug)]
+pub(super) struct Combo {
+    until: Millis,
+    count: i64,
+    money: BTreeMap<String, i64>,
 }
 
 impl Feed {
+    fn given(&mut self, gift: &Gift, policy: &Policy, now: Millis) -> Delta {
+        let value = gift.value.as_ref().map(|it| (it.amount as i64, it.currency.clone()));
+        let (Some(key), Some(mark)) = (tipcast::domain::row::combo_key(gift), &gift.combo) else {
+            return Delta { count: gift.count as i64, value };
+        };
+        self.grown.retain(|_, combo| now < combo.until);
+        let until = now.plus(policy.idempotency_window_ms);
+        let combo = self.grown.entry(key).or_insert(Combo { until, count: 0, money: BTreeMap::new() });
+        combo.until = until;
+        let grow = |known: &mut i64, is: i64| {
+            let was = *known;
+            *known = was.max(is);
+            *known - was
+        };
+        let count = grow(&mut combo.count, i64::from(mark.count).max(1));
+        let value = value.map(|(amount, currency)| {
+            (grow(combo.money.entry(currency.clone()).or_default(), amount), currency)
+        });
+        Delta { count, value }
+    }
+
     /// Notes what `gift` made of its row, which was `before`.
-    pub(super) fn note(&mut self, gift: &Gift, row: &RowId, before: Option<&Row>) {
+    pub(super) fn note(
+        &mut self,
+        gift: &Gift,
+        row: &RowId,
+        before: Option<&Row>,
+        policy: &Policy,
+        now: Millis,
+    ) {
+        let ended = before.and_then(|row| row.combo.as_ref()).is_some_and(|combo| combo.ended);
+        let given = if ended { Delta::default() } else { self.given(gift, policy, now) };
         let after = self.rows.iter().find(|known| known.id == *row).cloned();
         let amount = |row: Option<&Row>| row.and_then(|row| row.value.clone());
         let (units, money) = match &after {
@@ -43,13 +77,15 @@ impl Feed {
             }
             None => (0, None),
         };
-        let brought = Brought { row: Some(row.clone()), units, money, test: gift.test, taken_back: false };
+        let (row, test) = (Some(row.clone()), gift.test);
+        let brought = Brought { row, units, money, given, test, taken_back: false };
         self.brought.insert(gift.id.clone(), brought);
     }
 
     /// Notes a gift that no row shows.
-    pub(super) fn note_nothing(&mut self, gift: &Gift) {
-        let brought = Brought { row: None, units: 0, money: None, test: gift.test, taken_back: false };
+    pub(super) fn note_nothing(&mut self, gift: &Gift, policy: &Policy, now: Millis) {
+        let (given, test) = (self.given(gift, policy, now), gift.test);
+        let brought = Brought { row: None, units: 0, money: None, given, test, taken_back: false };
         self.brought.insert(gift.id.clone(), brought);
     }
 
@@ -104,14 +140,15 @@ impl Feed {
             self.record(Op::Update(self.rows[at].clone()), policy);
             self.at.seq
         });
-        if !brought.test {
+        let given = brought.given;
+        if !brought.test && (given.count != 0 || given.value.as_ref().is_some_and(|(amount, _)| *amount != 0))
+        {
             let mut event = json!({"id": id.to_string()});
             if let Some(row) = shown {
                 event["user"] = serde_json::from_str(&row.user).unwrap();
                 event["gift"] = serde_json::from_str(&row.gift).unwrap();
             }
-            let delta = brought.delta().negative();
-            self.enter((EntryStatus::Retracted, seq), brought.row, event, delta, now);
+            self.enter((EntryStatus::Retracted, seq), brought.row, event, given.negative(), now);
         }
         GiftTakenBack::Done
     }

@@ -95,13 +95,7 @@ impl Feed {
             Show::After(ms) => set("delay_ms", Some(json!(ms))),
             Show::At(at) => set("deliver_at", Some(json!(at.to_string()))),
         }
-        let delta = match gift.combo.is_some() && answer.row.is_some() {
-            true => self.brought[&gift.id].delta(),
-            false => {
-                let value = gift.value.as_ref().map(|it| (it.amount as i64, it.currency.to_string()));
-                Delta { count: gift.count as i64, value }
-            }
-        };
+        let delta = self.brought[&gift.id].given.clone();
         self.enter((status, seq), answer.row.clone(), event, delta, now);
     }
 

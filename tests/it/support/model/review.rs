@@ -83,7 +83,7 @@ impl Feed {
         let answer = Answer { status, id: gift.id.clone(), at: self.at.clone(), row: None, count: None };
         let until = now.plus(policy.idempotency_window_ms);
         self.ids.insert(gift.id.clone(), (gift.clone(), Known::Taken(answer.clone()), until));
-        self.note_nothing(gift);
+        self.note_nothing(gift, policy, now);
         self.enter_gift(gift, &answer, now);
         answer
     }
