@@ -20,10 +20,11 @@ local grown, vanished, mourned = 0, 0, {}
 local news = ''
 
 -- Status, row, and the lines behind the first of what happened now. `grown` is what a combo grew by, where body is a frame
--- of it, as PART of feed_gifts; else what is given is told by the lines. `at` is the change's seq, where it is not the last.
-local function enter(status, row, extra, body, grown, at)
-  local unseen = status == 's' or status == 'n'
-  fresh[#fresh + 1] = status .. ' ' .. (unseen and '-' or at or seq_text) .. ' ' .. row .. ' ' .. time
+-- of it, as PART of feed_gifts; else what is given is told by the lines. `unseen` where no change came with it: then "~" stands
+-- before the seq.
+local function enter(status, row, extra, body, grown, unseen)
+  unseen = unseen or status == 's' or status == 'n'
+  fresh[#fresh + 1] = status .. (unseen and ' ~' or ' ') .. seq_text .. ' ' .. row .. ' ' .. time
     .. (grown and ' ' .. grown or '') .. '\n' .. extra .. '\n' .. body
 end
 
@@ -116,7 +117,10 @@ local function ledger_commit()
   if #fresh == 0 then return end
   local call = redis.call
   if ledger and ledger.broken then call('DEL', LEDGER) end
-  if not pushed then call('RPUSH', LEDGER, unpack(fresh)) end
+  if not pushed then
+    -- Commands take a few thousand arguments at most.
+    for from = 1, #fresh, 1000 do call('RPUSH', LEDGER, unpack(fresh, from, math.min(from + 999, #fresh))) end
+  end
   if cut > 0 then call('LTRIM', LEDGER, int(cut), -1) end
   if #mourned > 0 then call('HSET', READERS, unpack(mourned)) end
   if ledger and ledger.changed then

@@ -1,6 +1,6 @@
 -- feed_retract: takes a row back.
 --
--- KEYS 15:
+-- KEYS 16:
 --   1 list
 --   2 rows
 --   3 hist
@@ -16,6 +16,7 @@
 --   13 parts
 --   14 left
 --   15 told
+--   16 retracted
 -- ARGV 14:
 --   1 now
 --   2 candidate epoch
@@ -39,9 +40,7 @@ settle()
 local found = '0'
 for at, entry in ipairs(entries) do
   if match(entry, '^%S+') == ARGV[14] then
-    drop(at)
-    record('retracted ' .. ARGV[14], '')
-    uncount_row(ARGV[14])
+    take_rows({ at })
     found = '1'
     break
   end
@@ -49,5 +48,6 @@ end
 local not_yet = ledger_refuses()
 if not_yet then return not_yet end
 commit('=')
+retracted_commit()
 ledger_commit()
 return { header() .. news, found }

@@ -1,7 +1,7 @@
 -- feed_retract_gift: takes one gift back by its id. What it added to its row leaves it, and a row of which nothing
 -- is left goes; a gift that waits is cancelled. The same steps as the domain's FeedState::take_part.
 --
--- KEYS 16:
+-- KEYS 17:
 --   1 list
 --   2 rows
 --   3 hist
@@ -17,7 +17,8 @@
 --   13 parts
 --   14 left
 --   15 told
---   16 id: of the gift
+--   16 retracted
+--   17 id: of the gift
 -- ARGV 14:
 --   1 now
 --   2 candidate epoch
@@ -37,8 +38,8 @@
 -- RETURNS the header, then "1", "v" for one in review, which is to be denied (feed_review), or "0" when the id is not, or no longer, remembered with its part
 -- REFUSES as feed_ledger and feed_count do
 
-local known, id = strings[14] or '', ARGV[14]
-local over, fingerprint, status, row = match(known, '^(%d+) (%x+) ([amswcvn])%u? %S+ %d+ (%S+) %S+')
+local known, id = strings[15] or '', ARGV[14]
+local over, fingerprint, status, number, row = match(known, '^(%d+) (%x+) ([amswcvn])%u? %S+ (%d+) (%S+) %S+')
 local keep = match(known, '^%S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ (%d+) ')
 if status == 'v' then return { header(), 'v' } end
 if not over or status ~= 'w' and steady >= tonumber(over) and now >= (tonumber(keep) or 0) then return { header(), '0' } end
@@ -52,7 +53,7 @@ if status == 'w' then
   due_remove(member, id)
   commit('=')
   local answer = til(policy.idempotency_window) .. ' ' .. fingerprint .. ' c 0 0 ' .. int(score) .. ' -'
-  call('SET', KEYS[16], answer, 'PX', int(policy.idempotency_window + 60000))
+  call('SET', KEYS[17], answer, 'PX', int(policy.idempotency_window + 60000))
   due_commit()
   return { header(), '1' }
 end
@@ -86,28 +87,30 @@ local function take_out(at)
 end
 
 settle()
-local user, kind = match(row_text(row) or '', '^' .. string.rep('[^\n]*\n', 11) .. '([^\n]*)\n([^\n]*)\n')
-if units ~= '0' or amount ~= '' and amount ~= '0' then
-  for at, entry in ipairs(entries) do
-    if match(entry, '^%S+') == row then
-      take_out(at)
-      break
+if given == '' then given = part end
+local gift = test == '' and find_gift(id, number + 0) or { mark = '0', user = '', kind = '' }
+gift.id = id
+gift.count, gift.amount, gift.currency = match(given, '^(%d+):(%d*):(%a*)$')
+local shown = row ~= '-' and status ~= 's'
+local gone_before = shown
+for at, entry in ipairs(entries) do
+  if match(entry, '^%S+') == row then
+    gone_before = false
+    if gift.user == '' then
+      gift.user, gift.kind = match(row_text(row) or '', '^' .. string.rep('[^\n]*\n', 11) .. '([^\n]*)\n([^\n]*)\n')
     end
+    if units ~= '0' or amount ~= '' and amount ~= '0' then take_out(at) end
+    break
   end
 end
 local listed = changes[#changes]
 listed = listed and (match(listed, '^%d+ %d+ %d+ update\n') or match(listed, '^%d+ %d+ %d+ retracted '))
-uncount_gift(counted, row, row ~= '-' and status ~= 's')
-if given == '' then given = part end
--- A gift with which nothing was given is taken back without an entry.
-if test == '' and not match(given, '^0:0?:') then
-  local count, worth, of = match(given, '^(%d+):(%d*):(%a*)$')
-  enter('r', row, id .. ' 0 - -', count .. '\n' .. worth .. (of ~= '' and ' ' .. of or '') .. '\n\n\n0\n'
-    .. (user or '') .. '\n' .. (kind or '') .. '\n\n \n', nil, listed and seq_text or '-')
-end
+uncount_gift(counted, row, shown)
+-- Its row may have been taken back, and the gift with it.
+if test == '' and not (gone_before and is_retracted(row)) then enter_back(row, gift, not listed) end
 local not_yet = ledger_refuses()
 if not_yet then return not_yet end
 commit('=')
-call('SET', KEYS[16], head .. ' x', 'KEEPTTL')
+call('SET', KEYS[17], head .. ' x', 'KEEPTTL')
 ledger_commit()
 return { header() .. news, '1' }

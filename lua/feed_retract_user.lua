@@ -1,6 +1,6 @@
 -- feed_retract_user: takes every row of a user back, the oldest first.
 --
--- KEYS 15:
+-- KEYS 16:
 --   1 list
 --   2 rows
 --   3 hist
@@ -16,6 +16,7 @@
 --   13 parts
 --   14 left
 --   15 told
+--   16 retracted
 -- ARGV 14:
 --   1 now
 --   2 candidate epoch
@@ -36,19 +37,15 @@
 -- REFUSES as feed_ledger and feed_count do
 
 settle()
-local USER, prefix, gone_rows = '^' .. string.rep('[^\n]*\n', 11) .. '([^\n]*)', ARGV[14], 0
+local USER, prefix, theirs = '^' .. string.rep('[^\n]*\n', 11) .. '([^\n]*)', ARGV[14], {}
 for at = #entries, 1, -1 do
-  local id = match(entries[at], '^%S+')
-  local user = match(row_text(id) or '', USER)
-  if user and string.sub(user, 1, #prefix) == prefix then
-    drop(at)
-    record('retracted ' .. id, '')
-    uncount_row(id)
-    gone_rows = gone_rows + 1
-  end
+  local user = match(row_text(match(entries[at], '^%S+')) or '', USER)
+  if user and string.sub(user, 1, #prefix) == prefix then theirs[#theirs + 1] = at end
 end
+take_rows(theirs)
 local not_yet = ledger_refuses()
 if not_yet then return not_yet end
 commit('=')
+retracted_commit()
 ledger_commit()
-return { header() .. news, int(gone_rows) }
+return { header() .. news, int(#theirs) }

@@ -53,7 +53,10 @@ impl Records<'_> {
     pub fn entry(&mut self, cursor: Cursor) -> Option<Entry> {
         let mut head = self.lines.next()?.split(' ');
         let status = EntryStatus::of(head.next()?)?;
-        let seq = maybe(head.next()?)?;
+        let seq = match head.next()? {
+            seq if seq.starts_with('~') => None,
+            seq => Some(seq.parse().ok()?),
+        };
         let row = maybe(head.next()?)?;
         let at = Millis(head.next()?.parse().ok()?);
         let grown = head.next();
@@ -94,6 +97,8 @@ impl Records<'_> {
         let (amount, currency) = value.split_once(' ').unwrap_or_default();
         let mut out = String::with_capacity(96 + user.len() + gift.len() + message.len() + meta.len());
         let _ = write!(out, "{{\"id\":\"{id}\"");
+        let sold_by = mark.splitn(3, ' ').nth(2);
+        entry.drop = sold_by.map(str::parse).transpose().ok()?;
         if entry.status == EntryStatus::Retracted {
             entry.delta = Some(delta(count, amount, currency)?.negative());
             if !user.is_empty() {
@@ -126,10 +131,9 @@ impl Records<'_> {
             time("occurred_at", occurred)?;
         }
         if entry.status == EntryStatus::Sold {
-            let drop = mark.splitn(3, ' ').nth(2)?;
-            entry.drop = Some(drop.parse().ok()?);
             // A sale is shown at once; what stands here is the claim, where it was held before.
-            entry.hold = show.strip_prefix('~').and_then(|claim| format!("{drop}~{claim}").parse().ok());
+            entry.hold =
+                show.strip_prefix('~').and_then(|claim| format!("{}~{claim}", sold_by?).parse().ok());
         } else {
             match show.strip_prefix('+') {
                 Some(ms) => drop(write!(out, ",\"delay_ms\":{ms}")),

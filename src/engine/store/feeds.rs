@@ -119,7 +119,8 @@ impl Feeds {
         let call = |_: &Ready| {
             let [due, later] = self.runner.keys.due(feed);
             let mut call = self.runner.feed_call(&scripts::RETRACT, feed);
-            call.keys([("due", due), ("later", later)]).arg("row", row);
+            call.keys([("due", due), ("later", later), ("retracted", self.runner.keys.retracted(feed))]);
+            call.arg("row", row);
             call
         };
         let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;

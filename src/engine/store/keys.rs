@@ -167,6 +167,11 @@ impl Keys {
         ["sums", "gifters", "ranks"].map(|what| self.of(feed, what))
     }
 
+    /// Rows that were taken back whole.
+    pub(super) fn retracted(&self, feed: &FeedId) -> String {
+        self.of(feed, "retracted")
+    }
+
     /// `due`, `later`: a feed's due queue.
     pub(super) fn due(&self, feed: &FeedId) -> [String; 2] {
         ["due", "later"].map(|what| self.of(feed, what))

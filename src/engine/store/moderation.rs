@@ -38,7 +38,8 @@ impl Feeds {
         let call = |_: &Ready| {
             let [due, later] = self.runner.keys.due(feed);
             let mut call = self.runner.feed_call(&scripts::RETRACT_USER, feed);
-            call.keys([("due", due), ("later", later)]).arg("begin", user_prefix(user));
+            call.keys([("due", due), ("later", later), ("retracted", self.runner.keys.retracted(feed))]);
+            call.arg("begin", user_prefix(user));
             call
         };
         let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;
@@ -50,7 +51,8 @@ impl Feeds {
         let call = |_: &Ready| {
             let [due, later] = keys.due(feed);
             let mut call = self.runner.feed_call(&scripts::RETRACT_GIFT, feed);
-            call.keys([("due", due), ("later", later), ("id", keys.id(feed, id))]).arg("gift", id);
+            call.keys([("due", due), ("later", later), ("retracted", keys.retracted(feed))]);
+            call.key("id", keys.id(feed, id)).arg("gift", id);
             call
         };
         let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;

@@ -72,6 +72,7 @@ struct Feed {
     goals: Goals,
     brought: HashMap<GiftId, moderation::Brought>,
     grown: HashMap<String, moderation::Combo>,
+    made: HashMap<RowId, Vec<moderation::Made>>,
     desk: review::Desk,
     decided: HashMap<GiftId, Decision>,
     log: Vec<Change>,
@@ -151,6 +152,7 @@ impl Feed {
             goals: Goals::new(),
             brought: HashMap::new(),
             grown: HashMap::new(),
+            made: HashMap::new(),
             desk: Default::default(),
             decided: HashMap::new(),
             log: vec![],
@@ -284,7 +286,7 @@ impl Feed {
             None => self.plain(&shown, policy, now),
         };
         let before = before.iter().find(|known| known.id == row);
-        self.note(gift, &row, before.map(|row| &**row), policy, now);
+        self.note(gift, (&row, status), before.map(|row| &**row), policy, now);
         let count = self.rows.iter().find(|r| r.id == row).map(|r| r.count);
         let count = count.filter(|_| status == Status::Merged);
         let answer = Answer { status, id: gift.id.clone(), at: self.at.clone(), row: Some(row), count };
@@ -443,8 +445,7 @@ impl Model {
         self.on(feed, |f, policy| {
             f.sweep(&policy, now);
             let at = f.rows.iter().position(|known| known.id == *row)?;
-            f.rows.remove(at);
-            f.record(Op::Remove { row: row.clone(), reason: RemoveReason::Retracted }, &policy);
+            f.remove_row(at, &policy, now);
             Some(f.at.clone())
         })
     }

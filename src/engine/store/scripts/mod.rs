@@ -89,14 +89,19 @@ pub const GUARD: Part = Part { name: "feed_guard", text: include_str!("../../../
 pub const LATER: Part =
     Part { name: "feed_publish_later", text: include_str!("../../../../lua/feed_publish_later.lua") };
 
+/// What rows were made of: behind [`COUNT`] in front of scripts that take back.
+pub const RETRACTED: Part =
+    Part { name: "feed_retracted", text: include_str!("../../../../lua/feed_retracted.lua") };
+
 /// Every part there is.
-pub const PARTS: [Part; 17] = [
+pub const PARTS: [Part; 18] = [
     COMMON,
     LEDGER,
     REPORT,
     APPEND,
     SUMS,
     COUNT,
+    RETRACTED,
     TALLY_STATE,
     TALLY_GIFTERS,
     TALLY_RANKS,
@@ -221,9 +226,9 @@ script!(
     true
 );
 script!(UNSCHEDULE, "feed_unschedule", [COMMON, DUE], true);
-script!(RETRACT, "feed_retract", [COMMON, LEDGER, APPEND, SUMS, COUNT], true);
-script!(RETRACT_USER, "feed_retract_user", [COMMON, LEDGER, APPEND, SUMS, COUNT], true);
-script!(RETRACT_GIFT, "feed_retract_gift", [COMMON, LEDGER, APPEND, SUMS, COUNT, DUE], true);
+script!(RETRACT, "feed_retract", [COMMON, LEDGER, APPEND, SUMS, COUNT, RETRACTED], true);
+script!(RETRACT_USER, "feed_retract_user", [COMMON, LEDGER, APPEND, SUMS, COUNT, RETRACTED], true);
+script!(RETRACT_GIFT, "feed_retract_gift", [COMMON, LEDGER, APPEND, SUMS, COUNT, RETRACTED, DUE], true);
 script!(CONTROL, "feed_control", [COMMON], true);
 script!(POLICY, "feed_policy", [COMMON], true);
 script!(SNAPSHOT, "feed_snapshot", [COMMON], false);

@@ -2,10 +2,12 @@
 
 use serde_json::json;
 use tipcast::domain::{Block, BlockScope};
-use tipcast::engine::BlockUser;
+use tipcast::engine::{BlockUser, RetractUser};
 
 use crate::support::case::Case;
+use crate::support::claims::{claim, rockets, with};
 use crate::support::gifts::{GiftSpec, gift};
+use crate::support::readers::event;
 
 on_every_engine![
     a_combo_is_given_what_it_grew_by_whatever_becomes_of_its_rows,
@@ -13,6 +15,9 @@ on_every_engine![
     a_frame_behind_the_last_gives_nothing,
     a_combo_is_known_for_as_long_as_ids_are,
     what_was_given_is_taken_back_once_and_what_was_not_leaves_no_entry,
+    a_row_is_taken_back_gift_by_gift,
+    all_rows_of_a_user_are_taken_back_gift_by_gift,
+    what_is_found_among_many_entries_is_found,
 ];
 
 /// The deltas that came since, as `COUNT AMOUNT CURRENCY`.
@@ -43,8 +48,7 @@ async fn a_combo_is_given_what_it_grew_by_whatever_becomes_of_its_rows(mut t: Ca
     t.accepted(frame("f4", 10, 100)).await;
     t.accepted(gift("f5").combo("run", 12).value(7, "coins")).await;
     assert_eq!(t.list().await.rows[0].count, 12);
-    let seen = deltas(&mut t).await;
-    assert_eq!(seen[seen.len() - 2..], ["1 10 EUR", "2 7 coins"]);
+    assert_eq!(deltas(&mut t).await, ["-4 -40 EUR", "1 10 EUR", "2 7 coins"]);
     // A first frame that says 0 is one gift on screen.
     t.accepted(gift("zero").combo("none", 0)).await;
     t.merged(gift("one").combo("none", 1)).await;
@@ -111,4 +115,91 @@ async fn what_was_given_is_taken_back_once_and_what_was_not_leaves_no_entry(mut 
     let seen = deltas(&mut t).await;
     assert_eq!(seen[..4], wanted);
     assert_eq!(seen[4], "-1 0 coins");
+}
+
+/// The entries that came since: type, the gift's id, user and kind, count of the delta, seq, drop.
+async fn entries(t: &mut Case) -> Vec<String> {
+    let all = t.consume("all").await;
+    all.iter()
+        .map(|it| {
+            let (entry, event) = (&it.entry, event(&it.entry));
+            let drop = entry.drop.as_ref().map(|drop| format!(" {drop}")).unwrap_or_default();
+            let seq = entry.seq.map_or("-".to_owned(), |seq| seq.to_string());
+            let who =
+                [&event["id"], &event["user"]["id"], &event["gift"]["id"]].map(|it| it.as_str().unwrap());
+            format!(
+                "{} {} {} {seq}{drop}",
+                entry.status.kind(),
+                who.join(" "),
+                entry.delta.as_ref().unwrap().count
+            )
+        })
+        .collect()
+}
+
+async fn a_row_is_taken_back_gift_by_gift(mut t: Case) {
+    let row = t.accepted(gift("a1").count(2)).await.row.unwrap();
+    t.accepted(gift("b1").by("bob")).await;
+    t.merged(gift("a2").count(3)).await;
+    t.merged(gift("a3").count(4)).await;
+    t.patch(json!({"dedup": "drop"})).await;
+    t.suppressed(gift("a4").count(5)).await;
+    assert!(t.take_back("a2").await);
+    entries(&mut t).await;
+    t.retract(&row).await;
+    let at = t.list().await.at.seq;
+    let wanted =
+        [format!("gift.retracted a1 ann rose -2 {at}"), format!("gift.retracted a3 ann rose -4 {at}")];
+    assert_eq!(entries(&mut t).await, wanted);
+    // Whatever is taken back once more is not taken back twice; what the row never had is its own matter.
+    for id in ["a1", "a2", "a3", "a4", "a4"] {
+        assert!(t.take_back(id).await, "{id}");
+    }
+    assert_eq!(entries(&mut t).await, ["gift.retracted a4 ann rose -5 -"]);
+    assert_eq!(t.retract(&row).await, None);
+    // A row of a test has no entries, a sale's has its claim.
+    let test = t.accepted(gift("t1").by("tester").test()).await.row.unwrap();
+    t.retract(&test).await;
+    assert_eq!(entries(&mut t).await, Vec::<String>::new());
+    t.define("r", with(rockets(9), "per_user", json!(9))).await;
+    t.filled("r", with(claim("c1", "cid"), "count", json!(2))).await;
+    let sold = t.list().await.rows[0].id.clone();
+    entries(&mut t).await;
+    t.retract(&sold).await;
+    let at = t.list().await.at.seq;
+    assert_eq!(entries(&mut t).await, [format!("gift.retracted c1 cid rocket -2 {at} r")]);
+}
+
+async fn all_rows_of_a_user_are_taken_back_gift_by_gift(mut t: Case) {
+    t.accepted(gift("a1")).await;
+    t.accepted(gift("b1").by("bob")).await;
+    t.accepted(gift("a2").kind("cake")).await;
+    t.merged(gift("a3")).await;
+    entries(&mut t).await;
+    let before = t.list().await.at.seq;
+    let engine = t.engine.clone();
+    let all = RetractUser { feed: t.feed.clone(), user: "ann".into(), now: t.now };
+    assert_eq!(engine.run(all).await.unwrap(), 2);
+    let wanted = [("a1", "rose", before + 1), ("a3", "rose", before + 1), ("a2", "cake", before + 2)];
+    let wanted = wanted.map(|(id, kind, seq)| format!("gift.retracted {id} ann {kind} -1 {seq}"));
+    assert_eq!(entries(&mut t).await, wanted);
+}
+
+async fn what_is_found_among_many_entries_is_found(mut t: Case) {
+    t.patch(json!({"dedup": "drop", "capacity": 2})).await;
+    let row = t.accepted(gift("first").by("zoe").count(7)).await.row.unwrap();
+    for part in 0..8 {
+        t.post_all((0..100).map(|n| gift(&format!("s-{part}-{n}")).by("zoe"))).await;
+        t.accepted(gift(&format!("m-{part}")).by("mia").kind(&part.to_string()).count(2)).await;
+        let newest = t.list().await.rows[0].id.clone();
+        t.retract(&newest).await;
+    }
+    entries(&mut t).await;
+    assert!(t.take_back("s-3-50").await && t.take_back("m-5").await);
+    assert_eq!(entries(&mut t).await, ["gift.retracted s-3-50 zoe rose -1 -"]);
+    t.retract(&row).await;
+    let at = t.list().await.at.seq;
+    assert_eq!(entries(&mut t).await, [format!("gift.retracted first zoe rose -7 {at}")]);
+    assert!(t.take_back("m-5").await && t.take_back("first").await);
+    assert_eq!(entries(&mut t).await, Vec::<String>::new());
 }

@@ -4,16 +4,25 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use tipcast::domain::{
-    Action, Control, Decision, Delta, EntryStatus, FeedId, Gift, GiftId, GiftTakenBack, Millis, Op, Policy,
-    Position, RemoveReason, Row, RowId, Value,
+    Action, Control, Decision, Delta, DropId, EntryStatus, FeedId, Gift, GiftId, GiftTakenBack, Millis, Op,
+    Policy, Position, RemoveReason, Row, RowId, Status, Value,
 };
 use tipcast::engine::{Count, Presence, Unscheduled};
 
 use super::{Feed, Known, Model};
 
+/// A gift or a sale of which a row was made.
+#[derive(Clone, Debug)]
+pub(super) enum Made {
+    Gift(GiftId),
+    Sale(DropId, serde_json::Value, Delta),
+}
+
 /// What a gift brought to a row, and what was given with it.
 #[derive(Clone, Debug)]
 pub(super) struct Brought {
+    /// Its id, user and kind.
+    who: serde_json::Value,
     row: Option<RowId>,
     units: u64,
     money: Option<Value>,
@@ -28,6 +37,11 @@ pub(super) struct Combo {
     until: Millis,
     count: i64,
     money: BTreeMap<String, i64>,
+}
+
+fn who(gift: &Gift) -> serde_json::Value {
+    let read = |text: String| serde_json::from_str::<serde_json::Value>(&text).unwrap();
+    json!({"id": gift.id.to_string(), "user": read(gift.user.to_json()), "gift": read(gift.gift.to_json())})
 }
 
 impl Feed {
@@ -56,7 +70,7 @@ impl Feed {
     pub(super) fn note(
         &mut self,
         gift: &Gift,
-        row: &RowId,
+        (row, status): (&RowId, Status),
         before: Option<&Row>,
         policy: &Policy,
         now: Millis,
@@ -77,21 +91,53 @@ impl Feed {
             }
             None => (0, None),
         };
-        let (row, test) = (Some(row.clone()), gift.test);
-        let brought = Brought { row, units, money, given, test, taken_back: false };
+        if !gift.test && status != Status::Suppressed {
+            self.made.entry(row.clone()).or_default().push(Made::Gift(gift.id.clone()));
+        }
+        let (row, test, who) = (Some(row.clone()), gift.test, who(gift));
+        let brought = Brought { who, row, units, money, given, test, taken_back: false };
         self.brought.insert(gift.id.clone(), brought);
     }
 
     /// Notes a gift that no row shows.
     pub(super) fn note_nothing(&mut self, gift: &Gift, policy: &Policy, now: Millis) {
-        let (given, test) = (self.given(gift, policy, now), gift.test);
-        let brought = Brought { row: None, units: 0, money: None, given, test, taken_back: false };
+        let (given, test, who) = (self.given(gift, policy, now), gift.test, who(gift));
+        let brought = Brought { who, row: None, units: 0, money: None, given, test, taken_back: false };
         self.brought.insert(gift.id.clone(), brought);
     }
 
-    fn remove_row(&mut self, at: usize, policy: &Policy) {
+    /// Takes a row back, and of each gift that made it what is left.
+    pub(super) fn remove_row(&mut self, at: usize, policy: &Policy, now: Millis) {
         let row = self.rows.remove(at).id.clone();
-        self.record(Op::Remove { row, reason: RemoveReason::Retracted }, policy);
+        self.record(Op::Remove { row: row.clone(), reason: RemoveReason::Retracted }, policy);
+        for made in self.made.remove(&row).unwrap_or_default() {
+            match made {
+                Made::Gift(id) => {
+                    let brought = self.brought.get_mut(&id).unwrap();
+                    if !std::mem::replace(&mut brought.taken_back, true) {
+                        let (who, given) = (brought.who.clone(), brought.given.clone());
+                        self.enter_back(Some(self.at.seq), Some(row.clone()), who, given, now);
+                    }
+                }
+                Made::Sale(drop, who, given) => {
+                    self.enter_back(Some(self.at.seq), Some(row.clone()), who, given, now);
+                    self.ledger.entries.last_mut().unwrap().drop = Some(drop);
+                }
+            }
+        }
+    }
+
+    fn enter_back(
+        &mut self,
+        seq: Option<u64>,
+        row: Option<RowId>,
+        who: serde_json::Value,
+        given: Delta,
+        now: Millis,
+    ) {
+        if given.count != 0 || given.value.as_ref().is_some_and(|(amount, _)| *amount != 0) {
+            self.enter((EntryStatus::Retracted, seq), row, who, given.negative(), now);
+        }
     }
 
     fn retract_gift(&mut self, id: &GiftId, policy: &Policy, now: Millis) -> GiftTakenBack {
@@ -120,12 +166,12 @@ impl Feed {
         let brought = brought.clone();
         self.sweep(policy, now);
         let found = self.rows.iter().position(|row| Some(&row.id) == brought.row.as_ref());
-        let shown = found.map(|at| self.rows[at].clone());
         let nothing = brought.units == 0 && brought.money.as_ref().is_none_or(|money| money.amount == 0);
         let seq = found.filter(|_| !nothing).map(|at| {
             let old = self.rows[at].clone();
             if old.count == brought.units {
-                self.remove_row(at, policy);
+                let row = self.rows.remove(at).id.clone();
+                self.record(Op::Remove { row, reason: RemoveReason::Retracted }, policy);
                 return self.at.seq;
             }
             let mut row = (*old).clone();
@@ -140,15 +186,8 @@ impl Feed {
             self.record(Op::Update(self.rows[at].clone()), policy);
             self.at.seq
         });
-        let given = brought.given;
-        if !brought.test && (given.count != 0 || given.value.as_ref().is_some_and(|(amount, _)| *amount != 0))
-        {
-            let mut event = json!({"id": id.to_string()});
-            if let Some(row) = shown {
-                event["user"] = serde_json::from_str(&row.user).unwrap();
-                event["gift"] = serde_json::from_str(&row.gift).unwrap();
-            }
-            self.enter((EntryStatus::Retracted, seq), brought.row, event, given.negative(), now);
+        if !brought.test {
+            self.enter_back(seq, brought.row, brought.who, brought.given, now);
         }
         GiftTakenBack::Done
     }
@@ -185,7 +224,7 @@ impl Model {
             };
             let mut removed = 0;
             while let Some(at) = f.rows.iter().rposition(|row| is_theirs(row)) {
-                f.remove_row(at, &policy);
+                f.remove_row(at, &policy, now);
                 removed += 1;
             }
             removed

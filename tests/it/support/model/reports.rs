@@ -11,13 +11,14 @@ use tipcast::domain::{
 use tipcast::engine::{READERS_MAX, ReportLimits, Save, Want, Work};
 
 use super::Feed;
+use super::moderation::Made;
 
 mod store;
 
 /// A feed's ledger and those who read it.
 #[derive(Default)]
 pub(super) struct Ledger {
-    entries: Vec<Entry>,
+    pub(super) entries: Vec<Entry>,
     next: u64,
     readers: BTreeMap<Reader, Reading>,
     pub(super) stirred: bool,
@@ -107,6 +108,9 @@ impl Feed {
             event["message"] = json!(message);
         }
         let delta = Delta { count: claim.count as i64, value: None };
+        let who = json!({"id": event["id"], "user": event["user"], "gift": event["gift"]});
+        let made = Made::Sale(drop.clone(), who, delta.clone());
+        self.made.entry(sale.row.clone()).or_default().push(made);
         self.enter((EntryStatus::Sold, Some(sale.at.seq)), Some(sale.row.clone()), event, delta, now);
         let entry = self.ledger.entries.last_mut().unwrap();
         entry.drop = Some(drop.clone());

@@ -1,0 +1,118 @@
+-- feed_retracted: what a row was made of, and which rows were taken back whole; Rust puts this text behind feed_count's, in front of
+-- scripts that take back. KEYS 16 are then
+--   retracted  ZSET, row -> until when it is known that it was taken back whole, and its gifts with it
+--
+-- What a row was made of is read from the ledger, so that gifts cost nothing as long as nothing is taken back. A gift whose
+-- entry was cut from the ledger leaves with its row and without an entry.
+
+local RETRACTED = KEYS[16]
+local CHUNK = 256
+local whole = {}
+
+-- The change at which an entry was made; 0 where that is unknown.
+local function seq_of(entry)
+  return tonumber(match(entry or '', '^%S+ ~?(%d+) ') or '0')
+end
+
+-- Where in the ledger entries of this seq begin at the latest, and its length. Seqs of one ledger grow, except where a feed
+-- lost its state and began anew: then this is too early, never too late.
+local function place_of(number)
+  local length = call('LLEN', LEDGER)
+  local low, high = 0, length
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if seq_of(call('LINDEX', LEDGER, int(middle))) < number then low = middle + 1 else high = middle end
+  end
+  return low, length
+end
+
+-- A gift or a sale as its entry has it: what was given, who gave what, and the drop's mark.
+local function read_gift(entry)
+  local grown, id, own, from = match(entry, '^%S+ %S+ %S+ %d+ ?(%S*)\n(%S+) (%d+)[^\n]*\n()')
+  local value, mark, user, kind = match(entry, '^[^\n]*\n([^\n]*)\n[^\n]*\n[^\n]*\n([^\n]*)\n([^\n]*)\n([^\n]*)\n', from)
+  if not value then return nil end
+  local count, amount, currency = match(grown, '^(%d+):(%d*):(%a*)$')
+  if not count then
+    count, amount, currency = own, match(value, '^(%d*) ?(%a*)$')
+  end
+  return { id = id, count = count, amount = amount, currency = currency, mark = mark, user = user, kind = kind }
+end
+
+-- The entry of a gift that was taken back, unless nothing was given with it; `unseen` where no change came with that.
+local function enter_back(row, gift, unseen)
+  if gift.count == '0' and (gift.amount == '' or gift.amount == '0') then return end
+  local value = gift.amount ~= '' and gift.amount .. ' ' .. gift.currency or ''
+  enter('r', row, gift.id .. ' 0 - -', gift.count .. '\n' .. value .. '\n\n\n' .. gift.mark .. '\n' .. gift.user .. '\n' .. gift.kind
+    .. '\n\n \n', nil, unseen)
+end
+
+-- The gift of this id that was taken when the feed was at change `number`, if its entry is still there.
+local function find_gift(id, number)
+  local from, length = place_of(number)
+  while from < length do
+    for _, entry in ipairs(call('LRANGE', LEDGER, int(from), int(from + CHUNK - 1))) do
+      if seq_of(entry) > number then return nil end
+      if match(entry, '^[amsn] [^\n]*\n(%S+) ') == id then return read_gift(entry) end
+    end
+    from = from + CHUNK
+  end
+end
+
+-- What is left of the gifts that made these rows, the oldest first; `rows` has their ids as keys, and the lists as values.
+-- `first` is the change with which the oldest of them began.
+local function read_rows(rows, first)
+  local from, length = place_of(first)
+  while from < length do
+    for _, entry in ipairs(call('LRANGE', LEDGER, int(from), int(from + CHUNK - 1))) do
+      local status, row = match(entry, '^(%a) %S+ (%S+) ')
+      local made = rows[row]
+      local gift = made and status ~= 's' and read_gift(entry)
+      if gift and status ~= 'r' then
+        made[#made + 1] = gift
+      elseif gift then
+        for at = #made, 1, -1 do
+          if made[at].id == gift.id then
+            table.remove(made, at)
+            break
+          end
+        end
+      end
+    end
+    from = from + CHUNK
+  end
+end
+
+-- Takes rows back, whose indexes these are, the last first: of each the row and what was counted of it, and an entry for each gift.
+local function take_rows(indexes)
+  if #indexes == 0 then return end
+  local rows, first = {}, seq
+  for _, at in ipairs(indexes) do
+    local id = match(entries[at], '^%S+')
+    rows[id] = {}
+    first = math.min(first, tonumber(match(row_text(id) or '', '^[^\n]*\n[^\n]*\n(%d+)\n') or '0'))
+  end
+  read_rows(rows, first)
+  for _, at in ipairs(indexes) do
+    local id = drop(at)
+    record('retracted ' .. id, '')
+    uncount_row(id)
+    for _, gift in ipairs(rows[id]) do enter_back(id, gift) end
+    whole[#whole + 1] = id
+  end
+  call('ZCARD', RETRACTED)
+end
+
+-- Whether this row was taken back whole.
+local function is_retracted(row)
+  local known = tonumber(call('ZSCORE', RETRACTED, row) or nil)
+  return known and steady < known or false
+end
+
+-- Writes which rows were taken back; after `commit`.
+local function retracted_commit()
+  if #whole == 0 then return end
+  local over = call('ZRANGEBYSCORE', RETRACTED, '-inf', int(steady), 'LIMIT', '0', '1000')
+  if #over > 0 then call('ZREM', RETRACTED, unpack(over)) end
+  local known = til(math.max(KEEP_GIFTS, policy.idempotency_window))
+  for _, id in ipairs(whole) do call('ZADD', RETRACTED, known, id) end
+end
