@@ -10,3 +10,4 @@ pub mod leases;
 mod ledger;
 pub mod letters;
 mod random;
+mod sums;
