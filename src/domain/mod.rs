@@ -22,6 +22,7 @@ pub mod hook;
 pub mod hook_spec;
 pub mod ids;
 pub mod json;
+pub mod ledger;
 pub mod limits;
 pub mod list;
 pub mod moderate;

@@ -4,7 +4,7 @@
 use serde_json::value::RawValue;
 
 use super::json::{Fault, Field, Object, Refused, fault};
-use super::{Ask, Cursor, Start};
+use super::{Ask, Cursor, Millis, Start};
 
 /// The longest that a claim waits for entries, in milliseconds.
 pub const MAX_WAIT_MS: u64 = 30_000;
@@ -64,6 +64,64 @@ impl Pull {
         body.close(faults);
         let ask = Ask { max: max? as usize, lease_ms: lease_ms?, from: from? };
         Some(Pull { consumer: consumer?, ask, wait_ms: wait_ms? })
+    }
+}
+
+/// Where a group is moved to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seek {
+    /// The oldest entry that is kept.
+    Start,
+    /// What comes next.
+    Now,
+    /// The entry with this number.
+    To(Cursor),
+    /// The first entry that happened then or later.
+    At(Millis),
+}
+
+impl Seek {
+    /// Reads the body of a POST: `{"to":"start"|"now"}`, `{"cursor":"17"}` or `{"at":TIME}`.
+    pub fn parse(raw: &RawValue) -> Result<Seek, Refused> {
+        let mut faults = Vec::new();
+        match Self::read(raw, &mut faults) {
+            Some(seek) if faults.is_empty() => Ok(seek),
+            _ => Err(Refused::Invalid(faults)),
+        }
+    }
+
+    fn read(raw: &RawValue, faults: &mut Vec<Fault>) -> Option<Seek> {
+        let mut body = Object::open(raw, faults)?;
+        let (to, cursor, at) = (body.take("to"), body.take("cursor"), body.take("at"));
+        body.close(faults);
+        match (to, cursor, at) {
+            (Some(f), None, None) => match f.string(faults)?.as_str() {
+                "start" => Some(Seek::Start),
+                "now" => Some(Seek::Now),
+                _ => {
+                    f.wrong(faults, "must be \"start\" or \"now\"");
+                    None
+                }
+            },
+            (None, Some(f), None) => {
+                let cursor = f.string(faults)?.parse();
+                if cursor.is_err() {
+                    f.wrong(faults, "must be the cursor of an entry");
+                }
+                cursor.ok().map(Seek::To)
+            }
+            (None, None, Some(f)) => {
+                let at = Millis::parse(&f.string(faults)?);
+                if at.is_none() {
+                    f.wrong(faults, "must be a time such as \"2026-01-31T20:00:00Z\"");
+                }
+                at.map(Seek::At)
+            }
+            _ => {
+                faults.push(fault("", "must have one of to, cursor and at"));
+                None
+            }
+        }
     }
 }
 

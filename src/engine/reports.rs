@@ -13,6 +13,8 @@
 //! Which webhook has something to send in which feed, and whose turn it is to send it.
 
 use super::operation::operation;
+use crate::domain::ledger::LedgerPart;
+use crate::domain::pull::Seek;
 use crate::domain::{
     Ask, Cursor, DeadLetter, Entry, FeedId, GroupId, GroupView, Hook, HookId, HookKey, Job, Millis, Reader,
     Replay, Taken,
@@ -94,6 +96,29 @@ pub struct NackEntries {
 }
 
 operation!(NackEntries -> Option<u64>, NackEntries, feed: feed, now: now);
+
+/// Entries of a feed's ledger from `from` on, or from the oldest that is kept; nobody is handed them.
+#[derive(Clone, Debug)]
+pub struct ReadLedger {
+    pub feed: FeedId,
+    pub from: Cursor,
+    pub max: usize,
+    pub now: Millis,
+}
+
+operation!(ReadLedger -> LedgerPart, Readers, feed: feed, now: now);
+
+/// Moves a group: the number of the entry that it is handed next; none when there is no such group. What it has pending
+/// is dropped from it.
+#[derive(Clone, Debug)]
+pub struct SeekGroup {
+    pub feed: FeedId,
+    pub group: GroupId,
+    pub to: Seek,
+    pub now: Millis,
+}
+
+operation!(SeekGroup -> Option<Cursor>, Readers, feed: feed, now: now);
 
 /// How a group stands; none when there is no such group.
 #[derive(Clone, Debug)]

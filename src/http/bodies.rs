@@ -282,6 +282,18 @@ pub enum GroupStart {
     Now,
 }
 
+/// Where a group is moved to: one of these.
+#[derive(ToSchema)]
+pub struct GroupSeek {
+    to: Option<GroupStart>,
+    /// The entry with this cursor.
+    #[schema(pattern = "^[0-9]{1,16}$", example = "1795177783042017")]
+    cursor: Option<String>,
+    /// The first entry that happened then or later.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    at: Option<String>,
+}
+
 /// What a group wants.
 #[derive(ToSchema)]
 pub struct GroupClaim {

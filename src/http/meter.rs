@@ -111,8 +111,8 @@ fn route_of(path: &str) -> Route {
             (Some("holds"), Some(_), Some("confirm")) if parts.next().is_none() => Route::Holds,
             (Some("users"), Some(_), Some("holds")) if parts.next().is_none() => Route::Holds,
             (Some("due"), Some("dead"), None) => Route::Scheduled,
-            (Some("groups"), _, None) => Route::Groups,
-            (Some("groups"), Some(_), Some("claim" | "ack" | "nack")) if parts.next().is_none() => {
+            (Some("groups"), _, None) | (Some("ledger"), None | Some("summary"), None) => Route::Groups,
+            (Some("groups"), Some(_), Some("claim" | "ack" | "nack" | "seek")) if parts.next().is_none() => {
                 Route::Groups
             }
             (Some("webhooks"), _, None) => Route::Webhooks,

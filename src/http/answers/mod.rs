@@ -33,7 +33,7 @@ pub use policy::Policy;
 pub use presence::Presence;
 pub use reports::{
     AckResult, DeadLetter, DeadLetterList, Group, GroupList, More, NackResult, Overview, OverviewDeadLetter,
-    OverviewGroup, ReplayResult, WatchedFeed, Webhook, WebhookList,
+    OverviewGroup, ReplayResult, SeekResult, WatchedFeed, Webhook, WebhookList,
 };
 pub use review::{BlockEntry, BlockList, Unblocked};
 pub use totals::{DeletedGoal, SessionResult};

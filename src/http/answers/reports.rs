@@ -27,6 +27,15 @@ pub struct NackResult {
     pub nacked: u64,
 }
 
+/// Where a group is now.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct SeekResult {
+    /// The number of the entry that it is handed next, which may be still to come.
+    #[cfg_attr(test, schema(pattern = "^[0-9]{1,16}$"))]
+    pub cursor: String,
+}
+
 /// How a group stands.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]

@@ -362,6 +362,40 @@ pub struct LedgerEntry {
     goal: Option<Goal>,
 }
 
+/// A page of a feed's ledger, the oldest entry first.
+#[derive(ToSchema)]
+pub struct LedgerPage {
+    #[schema(max_items = 1_000)]
+    entries: Vec<LedgerEntry>,
+    /// For `after` of the next page; absent at the end.
+    #[schema(pattern = "^[0-9]{1,16}$")]
+    next: Option<String>,
+}
+
+/// What the deltas of a feed's entries add up to.
+#[derive(ToSchema)]
+pub struct LedgerSummary {
+    /// As asked for, or when the first of them happened.
+    #[schema(value_type = String, format = DateTime)]
+    from: String,
+    /// As asked for, or now.
+    #[schema(value_type = String, format = DateTime)]
+    to: String,
+    /// The cursor of the first.
+    #[schema(pattern = "^[0-9]{1,16}$")]
+    first: Option<String>,
+    /// The cursor of the last.
+    #[schema(pattern = "^[0-9]{1,16}$")]
+    last: Option<String>,
+    entries: u64,
+    /// How many there are of each type.
+    types: std::collections::BTreeMap<String, u64>,
+    /// Units.
+    count: i64,
+    /// By currency.
+    values: Vec<DeltaValue>,
+}
+
 /// Entries for a claimer, in the ledger's order; none when the wait is over.
 #[derive(ToSchema)]
 pub struct ClaimedEntries {

@@ -6,9 +6,10 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use super::{Gate, body, feed_of, group_of, unknown_group, waiting};
+use crate::domain::pull::Seek;
 use crate::domain::{Cursors, FeedId, GroupId, GroupView, Millis, Pull, Reader, Taken, json};
-use crate::engine::{AckEntries, DeleteGroup, ListReaders, NackEntries, ReadGroup};
-use crate::http::answers::{AckResult, Group, GroupList, NackResult, fresh, fresh_text};
+use crate::engine::{AckEntries, DeleteGroup, ListReaders, NackEntries, ReadGroup, SeekGroup};
+use crate::http::answers::{AckResult, Group, GroupList, NackResult, SeekResult, fresh, fresh_text};
 use crate::http::caller_of;
 use crate::http::problem::ApiError;
 
@@ -81,6 +82,22 @@ pub(super) async fn nack(
         .await?;
     let nacked = nacked.ok_or_else(unknown_group)?;
     Ok(fresh(StatusCode::OK, &NackResult { nacked }))
+}
+
+/// `POST /v1/feeds/{feed}/groups/{group}/seek`
+pub(super) async fn seek(
+    req: HttpRequest,
+    payload: web::Payload,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
+    let (feed, group) = (feed_of(&req)?, group_of(&req)?);
+    let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
+    let to = Seek::parse(json::syntax(&bytes)?)?;
+    let moved =
+        gate.run(SeekGroup { feed: feed.clone(), group: group.clone(), to, now: Millis::now() }).await?;
+    let cursor = moved.ok_or_else(unknown_group)?.to_string();
+    tracing::info!(%feed, %group, cursor, "a group was moved");
+    Ok(fresh(StatusCode::OK, &SeekResult { cursor }))
 }
 
 async fn cursors(req: &HttpRequest, payload: web::Payload, gate: &Gate) -> Result<Cursors, ApiError> {

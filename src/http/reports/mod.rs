@@ -11,6 +11,7 @@ use crate::domain::{GroupId, HookId, HookKey, HookScope};
 mod admin;
 mod dead;
 mod groups;
+mod ledger;
 mod waiting;
 mod webhooks;
 
@@ -22,9 +23,12 @@ const SWAPS: usize = 16;
 
 /// Registers the paths.
 pub(super) fn configure(cfg: &mut Routes) {
+    cfg.service(resource("/v1/feeds/{feed}/ledger").route(read().to(ledger::get)));
+    cfg.service(resource("/v1/feeds/{feed}/ledger/summary").route(read().to(ledger::summary)));
     cfg.service(resource("/v1/feeds/{feed}/groups/{group}/claim").route(post().to(groups::claim)));
     cfg.service(resource("/v1/feeds/{feed}/groups/{group}/ack").route(post().to(groups::ack)));
     cfg.service(resource("/v1/feeds/{feed}/groups/{group}/nack").route(post().to(groups::nack)));
+    cfg.service(resource("/v1/feeds/{feed}/groups/{group}/seek").route(post().to(groups::seek)));
     cfg.service(
         resource("/v1/feeds/{feed}/groups/{group}")
             .route(read().to(groups::get))

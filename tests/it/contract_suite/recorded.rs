@@ -264,6 +264,8 @@ async fn every_script_answers_and_writes_in_this_process_what_it_does_in_redis()
         super::reports::hooks::cases(),
         super::reports::jobs::cases(),
         super::reports::letters::cases(),
+        super::reports::ledger::cases(),
+        super::reports::deltas::cases(),
         crate::totals::cases(),
     ];
     let spoiled: CaseFn = |case| Box::pin(a_spoiled_gift(case));

@@ -3,6 +3,7 @@
 mod admin;
 mod claims;
 mod dead;
+mod ledger;
 mod webhooks;
 
 use serde_json::{Value, json};

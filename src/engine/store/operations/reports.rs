@@ -1,11 +1,12 @@
 //! Operations on ledgers, their readers and webhooks.
 
 use super::super::engine::Store;
-use crate::domain::{DeadLetter, FeedId, GroupView, Hook, HookKey, Reader, Taken};
+use crate::domain::ledger::LedgerPart;
+use crate::domain::{Cursor, DeadLetter, FeedId, GroupView, Hook, HookKey, Reader, Taken};
 use crate::engine::{
     AckEntries, ClaimEntries, ClaimJobs, DeleteGroup, EngineError, JobTurn, ListDeadLetterFeeds,
-    ListDeadLetters, ListReaders, ListWebhooks, NackEntries, OpenJob, ReadGroup, ReadWebhook,
-    ReplayDeadLetters, Run, SaveJob, SwapWebhook, Swapped, Work,
+    ListDeadLetters, ListReaders, ListWebhooks, NackEntries, OpenJob, ReadGroup, ReadLedger, ReadWebhook,
+    ReplayDeadLetters, Run, SaveJob, SeekGroup, SwapWebhook, Swapped, Work,
 };
 
 impl Run<Store> for ClaimEntries {
@@ -23,6 +24,18 @@ impl Run<Store> for AckEntries {
 impl Run<Store> for NackEntries {
     async fn run_on(self, store: &Store) -> Result<Option<u64>, EngineError> {
         Ok(store.groups.settle(&self.feed, &self.group, "nack", &self.cursors, self.now).await?)
+    }
+}
+
+impl Run<Store> for ReadLedger {
+    async fn run_on(self, store: &Store) -> Result<LedgerPart, EngineError> {
+        Ok(store.groups.read(&self.feed, self.from, self.max, self.now).await?)
+    }
+}
+
+impl Run<Store> for SeekGroup {
+    async fn run_on(self, store: &Store) -> Result<Option<Cursor>, EngineError> {
+        Ok(store.groups.seek(&self.feed, &self.group, self.to, self.now).await?)
     }
 }
 

@@ -11,6 +11,8 @@ use super::super::scripts::{self, Call, Script};
 use super::super::wire::Garbled;
 use super::index::JobIndex;
 use super::stored::{entry, padded, reader_keys};
+use crate::domain::ledger::LedgerPart;
+use crate::domain::pull::Seek;
 use crate::domain::{
     Ask, Cursor, DeadLetter, FeedId, GroupId, GroupView, Handed, Job, Millis, Reader, Replay, Start, Taken,
 };
@@ -171,6 +173,28 @@ impl Groups {
         self.about(call, cursors).await
     }
 
+    pub async fn seek(
+        &self,
+        feed: &FeedId,
+        group: &GroupId,
+        to: Seek,
+        now: Millis,
+    ) -> Result<Option<Cursor>, Fault> {
+        let mut call = self.call(&scripts::REPORT_SEEK, feed, &Reader::Group(group.clone()), now);
+        call.arg("live channel", self.runner.keys.live(feed));
+        match to {
+            Seek::Start => call.arg("to", "start"),
+            Seek::Now => call.arg("to", "now"),
+            Seek::To(cursor) => call.arg("to", cursor),
+            Seek::At(at) => call.arg("to", format_args!("@{}", at.0)),
+        };
+        let text: String = self.runner.run(&call).await?;
+        match text.as_str() {
+            "" => Ok(None),
+            number => Ok(Some(number.parse().map_err(|_| Garbled("a reply"))?)),
+        }
+    }
+
     pub async fn view(
         &self,
         feed: &FeedId,
@@ -188,6 +212,24 @@ impl Groups {
             }
             _ => Err(Garbled("how a group stands").into()),
         }
+    }
+
+    /// Entries from this number on.
+    pub async fn read(
+        &self,
+        feed: &FeedId,
+        from: Cursor,
+        max: usize,
+        now: Millis,
+    ) -> Result<LedgerPart, Fault> {
+        let [ledger, reports, readers] = self.runner.keys.ledger(feed);
+        let mut call = self.runner.timed(&scripts::REPORT_READ, Some(now));
+        call.keys([("ledger", ledger), ("reports", reports), ("readers", readers)]);
+        call.arg("number", from).arg("entries at most", max).for_a_reader();
+        let reply: Vec<Vec<u8>> = self.runner.run(&call).await?;
+        let (behind, first): (u64, u64) = (needed(reply.first())?, needed(reply.get(1))?);
+        let entries = reply.iter().skip(2).zip(first..).map(|(text, number)| entry(number, text));
+        Ok(LedgerPart { entries: entries.collect::<Result<_, _>>()?, behind: Cursor(behind) })
     }
 
     /// Forgets a reader with all it has; false when it did not read there.

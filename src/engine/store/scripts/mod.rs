@@ -246,6 +246,8 @@ script!(DUE_REWIND, "due_rewind", [], false);
 script!(REPORT_TAKE, "report_take", [LEDGER, REPORT], false);
 script!(REPORT_SETTLE, "report_settle", [LEDGER, REPORT], true);
 script!(REPORT_VIEW, "report_view", [LEDGER, REPORT], false);
+script!(REPORT_SEEK, "report_seek", [LEDGER, REPORT], true);
+script!(REPORT_READ, "report_read", [LEDGER, REPORT], false);
 script!(REPORT_FORGET, "report_forget", [LEDGER, REPORT], true);
 script!(REPORT_REPLAY, "report_replay", [LEDGER, REPORT], true);
 script!(REPORT_HOOK, "report_hook", [LEDGER, REPORT], true);
@@ -264,7 +266,7 @@ script!(VIEWERS_REVOKED, "viewers_revoked", [], false);
 script!(REQUEST_CLAIM, "request_claim", [], true);
 
 /// Every script there is.
-pub static ALL: [&Script; 40] = [
+pub static ALL: [&Script; 42] = [
     &TALLY,
     &PUBLISH,
     &SHOW,
@@ -292,6 +294,8 @@ pub static ALL: [&Script; 40] = [
     &REPORT_TAKE,
     &REPORT_SETTLE,
     &REPORT_VIEW,
+    &REPORT_READ,
+    &REPORT_SEEK,
     &REPORT_FORGET,
     &REPORT_REPLAY,
     &REPORT_HOOK,

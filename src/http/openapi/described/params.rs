@@ -146,6 +146,42 @@ pub(super) struct WatchQuery {
     kind: String,
 }
 
+/// Which entries of a ledger.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct LedgerQuery {
+    /// Behind this cursor: the `next` of the page before
+    #[param(required = false, pattern = "^[0-9]{1,16}$")]
+    after: String,
+    /// Entries in the page; 100 when absent
+    #[param(required = false, minimum = 1, maximum = 1000)]
+    limit: u32,
+    /// Not before this time
+    #[param(required = false, format = DateTime)]
+    from: String,
+    /// Before this time
+    #[param(required = false, format = DateTime)]
+    to: String,
+    /// Of this type
+    #[param(rename = "type", required = false, example = "gift.accepted")]
+    kind: String,
+    /// About a gift of the user with this id
+    #[param(required = false)]
+    user: String,
+}
+
+/// The time of entries that are added up.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct TimeQuery {
+    /// Not before this time
+    #[param(required = false, format = DateTime)]
+    from: String,
+    /// Before this time
+    #[param(required = false, format = DateTime)]
+    to: String,
+}
+
 /// Which page of a list.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]

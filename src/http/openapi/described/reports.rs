@@ -1,18 +1,50 @@
 //! Section 6 of the contract: groups that pull, webhooks that push, dead letters, and the overview.
 
-use super::params::{FeedName, GroupName, WebhookName, WebhookScope};
+use super::params::{FeedName, GroupName, LedgerQuery, TimeQuery, WebhookName, WebhookScope};
 use super::refusals::{BodyRefusals, Refusals};
-use crate::http::answers::texts::ClaimedEntries;
+use crate::http::answers::texts::{ClaimedEntries, LedgerPage, LedgerSummary};
 use crate::http::answers::{
-    AckResult, DeadLetterList, Group, GroupList, NackResult, Overview, ReplayResult, Webhook, WebhookList,
+    AckResult, DeadLetterList, Group, GroupList, NackResult, Overview, ReplayResult, SeekResult, Webhook,
+    WebhookList,
 };
-use crate::http::bodies::{EntryCursors, GroupClaim, ReplayRequest, WebhookSpec};
+use crate::http::bodies::{EntryCursors, GroupClaim, GroupSeek, ReplayRequest, WebhookSpec};
 use crate::http::problem::Problem;
+
+/// Read a feed's ledger
+///
+/// The oldest first, as far as it is kept. Nobody is handed what is read here: no group or webhook is changed. A page of few
+/// entries, or of none, has a next where there is more to look at.
+#[utoipa::path(
+    get,
+    path = "/v1/feeds/{feed}/ledger",
+    operation_id = "readLedger",
+    tag = "reports",
+    params(FeedName, LedgerQuery),
+    responses((status = 200, description = "A page of entries", body = LedgerPage), Refusals),
+)]
+pub(super) fn ledger() {}
+
+/// Add a feed's ledger up
+///
+/// What the deltas of its entries add up to: compare it with what you credited.
+#[utoipa::path(
+    get,
+    path = "/v1/feeds/{feed}/ledger/summary",
+    operation_id = "sumLedger",
+    tag = "reports",
+    params(FeedName, TimeQuery),
+    responses((status = 200, description = "The sums, of what is kept", body = LedgerSummary, example = json!({
+        "from": "2026-01-31T00:00:00.000Z", "to": "2026-02-01T00:00:00.000Z", "first": "1795177783042017",
+        "last": "1795177783042019", "entries": 3, "types": {"gift.accepted": 2, "gift.retracted": 1}, "count": 1,
+        "values": [{"currency": "EUR", "amount": 150}]
+    })), Refusals),
+)]
+pub(super) fn ledger_summary() {}
 
 /// Claim entries of a feed's ledger
 ///
 /// First those whose lease ran out or that were given back, then new ones. The first claim makes the group. With
-/// wait_ms the answer comes as soon as there is something. Entries come at least once: tell repeats by the gift's id.
+/// wait_ms the answer comes as soon as there is something. Entries come at least once: know repeats by event_id.
 #[utoipa::path(
     post,
     path = "/v1/feeds/{feed}/groups/{group}/claim",
@@ -71,6 +103,30 @@ pub(super) fn ack() {}
     ),
 )]
 pub(super) fn nack() {}
+
+/// Move a group
+///
+/// The next entry that it is handed is the one with the cursor, or the first at or after the time, as far as that is kept.
+/// What it has pending is dropped from it; dead letters stay. The answered cursor, given back, leads to the same place.
+#[utoipa::path(
+    post,
+    path = "/v1/feeds/{feed}/groups/{group}/seek",
+    operation_id = "seekGroup",
+    tag = "reports",
+    params(FeedName, GroupName),
+    request_body(content = GroupSeek, examples(
+        ("start" = (summary = "From the oldest entry that is kept", value = json!({"to": "start"}))),
+        ("cursor" = (summary = "From an entry", value = json!({"cursor": "1795177783042017"}))),
+        ("at" = (summary = "From a time", value = json!({"at": "2026-01-31T20:00:00Z"}))),
+    )),
+    responses(
+        (status = 200, description = "Where it is now", body = SeekResult, example = json!({"cursor": "1795177783042017"})),
+        (status = 404, description = "The feed has no such group", body = Problem,
+            content_type = "application/problem+json"),
+        Refusals, BodyRefusals,
+    ),
+)]
+pub(super) fn seek() {}
 
 /// See how a group stands
 #[utoipa::path(

@@ -1,8 +1,9 @@
 //! What is an entry, and what an entry says.
 
 use serde_json::json;
-use tipcast::domain::{ClaimOutcome, Claimed, Confirmed, Cursor, Delta, Entry, EntryStatus};
-use tipcast::engine::Unscheduled;
+use tipcast::domain::pull::Seek;
+use tipcast::domain::{ClaimOutcome, Claimed, Confirmed, Cursor, Delta, Entry, EntryStatus, GroupId, Millis};
+use tipcast::engine::{ReadLedger, SeekGroup, Unscheduled};
 
 use crate::support::case::Case;
 use crate::support::claims::{claim, held, hold, rockets, with};
@@ -19,6 +20,8 @@ on_every_engine![
     numbers_begin_at_the_first_entrys_time_and_have_no_holes,
     every_feed_has_numbers_of_its_own,
     what_is_taken_back_from_the_list_stays_in_the_ledger,
+    a_ledger_is_read_from_any_number_and_nobody_is_handed_it,
+    a_group_is_moved_to_any_place_and_what_it_had_pending_is_dropped,
 ];
 
 async fn every_gift_that_counts_is_an_entry_once(mut t: Case) {
@@ -175,4 +178,66 @@ async fn what_is_taken_back_from_the_list_stays_in_the_ledger(mut t: Case) {
     assert!(t.retract(answer.row.as_ref().unwrap()).await.is_some());
     let all = [("a".to_owned(), EntryStatus::Accepted), ("a".to_owned(), EntryStatus::Retracted)];
     assert_eq!(fates(&t.take("g").await), all);
+}
+
+async fn a_ledger_is_read_from_any_number_and_nobody_is_handed_it(mut t: Case) {
+    let read = async |t: &Case, from: u64, max: usize| {
+        let part = ReadLedger { feed: t.feed.clone(), from: Cursor(from), max, now: t.now };
+        let part = t.engine.run(part).await.unwrap();
+        (part.entries.iter().map(|entry| entry.cursor.0).collect::<Vec<_>>(), part.behind.0, part.entries)
+    };
+    assert!(read(&t, 0, 10).await.0.is_empty(), "of a feed that nobody knows");
+    for n in 0..5 {
+        t.accepted(gift(&format!("g{n}")).by(&n.to_string())).await;
+    }
+    let all = t.take("g").await;
+    let first = Cursor::first(t.now).0;
+    let (numbers, behind, entries) = read(&t, 0, 10).await;
+    assert_eq!((numbers, behind), ((first..first + 5).collect(), first + 5));
+    assert_eq!(entries, all.into_iter().map(|it| it.entry).collect::<Vec<_>>());
+    assert_eq!(read(&t, first + 1, 2).await.0, [first + 1, first + 2]);
+    assert_eq!(read(&t, first + 4, 2).await.0, [first + 4]);
+    assert!(read(&t, first + 5, 2).await.0.is_empty() && read(&t, first + 500, 2).await.0.is_empty());
+    assert_eq!(t.take("h").await.len(), 5, "nobody was handed anything");
+}
+
+async fn a_group_is_moved_to_any_place_and_what_it_had_pending_is_dropped(mut t: Case) {
+    let group: GroupId = "g".parse().unwrap();
+    let seek = async |t: &Case, to: Seek| {
+        let seek = SeekGroup { feed: t.feed.clone(), group: group.clone(), to, now: t.now };
+        t.engine.run(seek).await.unwrap()
+    };
+    assert_eq!(seek(&t, Seek::Start).await, None, "there is no such group");
+    let first = Cursor::first(t.now).0;
+    let mut times = vec![];
+    for n in 0..5 {
+        t.accepted(gift(&format!("g{n}")).by(&n.to_string())).await;
+        times.push(t.now);
+        t.pass(1_000);
+    }
+    assert_eq!(t.take("g").await.len(), 5);
+    assert_eq!(seek(&t, Seek::Start).await, Some(Cursor(first)));
+    assert_eq!(t.group("g").await.unwrap().pending, 0);
+    let again = t.take("g").await;
+    assert_eq!(handed(&again), ["g0", "g1", "g2", "g3", "g4"]);
+    assert!(again.iter().all(|it| it.attempt == 1));
+    assert_eq!(t.ack("g", &cursors(&again)).await, Some(5));
+    for (to, at) in [
+        (Seek::To(Cursor(first + 3)), first + 3),
+        (Seek::To(Cursor(1)), first),
+        (Seek::To(Cursor(first + 900)), first + 5),
+        (Seek::Now, first + 5),
+        (Seek::At(times[2]), first + 2),
+        (Seek::At(times[1].plus(1)), first + 2),
+        (Seek::At(Millis(0)), first),
+        (Seek::At(t.now.plus(1)), first + 5),
+    ] {
+        assert_eq!(seek(&t, to).await, Some(Cursor(at)), "{to:?}");
+        assert_eq!(seek(&t, Seek::To(Cursor(at))).await, Some(Cursor(at)), "the same place");
+        let next = t.take("g").await;
+        assert_eq!(cursors(&next), (at..first + 5).map(Cursor).collect::<Vec<_>>(), "{to:?}");
+    }
+    seek(&t, Seek::Now).await;
+    t.accepted(gift("new").by("new")).await;
+    assert_eq!(handed(&t.take("g").await), ["new"]);
 }

@@ -8,10 +8,10 @@ use tipcast::engine::{
     DeleteGroup, FindFeedsShowing, IsBlocked, IsRefunded, ListBlocks, ListDeadDue, ListDeadLetterFeeds,
     ListDeadLetters, ListDrops, ListGoals, ListHolds, ListReaders, ListReviews, ListRevocations,
     ListScheduled, ListSources, ListWebhooks, NackEntries, OpenJob, ProbeFeed, ProbeStore, Publish, PutGoal,
-    ReadChanges, ReadGroup, ReadHeads, ReadLeaders, ReadPolicy, ReadPresence, ReadSnapshot, ReadTotals,
-    ReadWebhook, RecordDelivery, RecordRefund, ReplayDeadLetters, ReportPresence, RetractGift, RetractRow,
-    RetractUser, RevokeViewer, RunDue, SaveJob, SendControl, SetPolicy, Shards, Subscribe, SwapSource,
-    SwapWebhook, TickDrop, UnblockUser, Wakes, Walk,
+    ReadChanges, ReadGroup, ReadHeads, ReadLeaders, ReadLedger, ReadPolicy, ReadPresence, ReadSnapshot,
+    ReadTotals, ReadWebhook, RecordDelivery, RecordRefund, ReplayDeadLetters, ReportPresence, RetractGift,
+    RetractRow, RetractUser, RevokeViewer, RunDue, SaveJob, SeekGroup, SendControl, SetPolicy, Shards,
+    Subscribe, SwapSource, SwapWebhook, TickDrop, UnblockUser, Wakes, Walk,
 };
 
 use super::Model;
@@ -59,6 +59,8 @@ impl TestStore for Model {
             .on(|it: ClaimEntries| Ok(self.take(&it.feed, &it.group, it.ask, it.now)))
             .on(|it: AckEntries| Ok(self.ack(&it.feed, &it.group, &it.cursors, it.now)))
             .on(|it: NackEntries| Ok(self.nack(&it.feed, &it.group, &it.cursors, it.now)))
+            .on(|it: SeekGroup| Ok(self.seek(&it.feed, &it.group, it.to)))
+            .on(|it: ReadLedger| Ok(self.read_ledger(&it.feed, it.from, it.max)))
             .on(|it: ReadGroup| Ok(self.group(&it.feed, &it.group, it.now)))
             .on(|it: DeleteGroup| Ok(self.delete_group(&it.feed, &it.group)))
             .on(|it: ListReaders| Ok(self.readers(it.feed.as_ref())))

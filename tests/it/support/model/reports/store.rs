@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use tipcast::domain::ledger::LedgerPart;
+use tipcast::domain::pull::Seek;
 use tipcast::domain::{
     Ask, Cursor, DeadLetter, FeedId, GroupId, GroupView, Hook, HookId, HookKey, HookScope, Job, Millis,
     Reader, Replay, Taken,
@@ -85,6 +87,37 @@ impl Model {
     pub(crate) fn group(&self, feed: &FeedId, group: &GroupId, now: Millis) -> Option<GroupView> {
         let reader = Reader::Group(group.clone());
         self.with(feed, &reader, |f, reading| (f.ledger.view(&reading, now), reading))
+    }
+
+    pub(crate) fn seek(&self, feed: &FeedId, group: &GroupId, to: Seek) -> Option<Cursor> {
+        self.on(feed, |f, _| {
+            let Ledger { entries, next, readers, .. } = &mut f.ledger;
+            let reading = readers.get_mut(&Reader::Group(group.clone()))?;
+            let base = entries.first().map_or(*next, |entry| entry.cursor.0);
+            let number = match to {
+                Seek::Start => base,
+                Seek::Now => *next,
+                Seek::To(cursor) => cursor.0.clamp(base, *next),
+                Seek::At(at) => entries.iter().find(|it| it.at >= at).map_or(*next, |it| it.cursor.0),
+            };
+            reading.held.clear();
+            reading.handed = number.saturating_sub(1);
+            Some(Cursor(number))
+        })
+    }
+
+    pub(crate) fn read_ledger(&self, feed: &FeedId, from: Cursor, max: usize) -> LedgerPart {
+        self.on(feed, |f, _| LedgerPart {
+            entries: f
+                .ledger
+                .entries
+                .iter()
+                .filter(|entry| entry.cursor >= from)
+                .take(max)
+                .cloned()
+                .collect(),
+            behind: Cursor(f.ledger.next),
+        })
     }
 
     pub(crate) fn delete_group(&self, feed: &FeedId, group: &GroupId) -> bool {

@@ -1,0 +1,50 @@
+-- report_seek: moves a group: what it is handed next is the entry with a number, or the first that is kept behind it.
+--
+-- KEYS 9:
+--   1 ledger
+--   2 reports
+--   3 readers
+--   4 pending: of the reader
+--   5 leases: of the reader
+--   6 tries: of the reader
+--   7 again: of the reader
+--   8 dead: of the reader
+--   9 deaths: of the reader
+-- ARGV 4:
+--   1 now
+--   2 reader
+--   3 live channel: of the feed
+--   4 to: "start", "now", a number, or "@" and a time: the first entry that happened then or later
+-- DATA writes
+-- RETURNS the number, or "" when there is no such group
+-- REFUSES nothing
+
+meet_types()
+local reader = reader_of(ARGV[2])
+if not reader then return '' end
+
+local function first_at(since)
+  local low, high = ledger.base, behind
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    local at = match(entry_at(middle) or '', '^%S+ %S+ %S+ (%d+)') or '0'
+    if tonumber(at) < since then low = middle + 1 else high = middle end
+  end
+  return low
+end
+
+local to, number = ARGV[4], nil
+if to == 'start' then
+  number = ledger.base
+elseif to == 'now' then
+  number = behind
+elseif sub(to, 1, 1) == '@' then
+  number = first_at(tonumber(sub(to, 2)))
+else
+  number = math.min(math.max(tonumber(to), ledger.base), behind)
+end
+call('DEL', PENDING, LEASES, TRIES, AGAIN)
+reader.handed, reader.floor = number, number
+keep_reader(reader)
+call('SPUBLISH', ARGV[3], 'live 0 0\n=\n')
+return int(number)

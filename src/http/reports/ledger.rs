@@ -1,0 +1,120 @@
+//! Reading a feed's ledger without being one of its readers, and adding it up.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+
+use super::{Gate, feed_of};
+use crate::domain::ledger::{ENTRY_TYPES, LedgerFilter, LedgerPart, LedgerSum};
+use crate::domain::{Cursor, FeedId, Millis};
+use crate::engine::ReadLedger;
+use crate::http::answers::fresh_text;
+use crate::http::problem::{ApiError, invalid};
+
+/// Entries in one answer, and as many as are meant when nobody says.
+const ENTRIES: (usize, usize) = (1_000, 100);
+
+/// Entries read in one trip.
+const AT_ONCE: usize = 500;
+
+/// Entries looked at for one page. Where few of them are asked for, a page may be short, or empty, and have a next.
+const LOOKED_AT: usize = 20_000;
+
+struct Query {
+    after: Option<Cursor>,
+    limit: usize,
+    filter: LedgerFilter,
+}
+
+/// `GET /v1/feeds/{feed}/ledger?after=CURSOR&limit=100`
+pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let feed = feed_of(&req)?;
+    let Query { after, limit, filter } = read_query(&req, true)?;
+    let mut out = String::from("{\"entries\":[");
+    let (mut from, mut looked_at, mut taken) = (after.map_or(Cursor(0), |after| Cursor(after.0 + 1)), 0, 0);
+    let next = loop {
+        let LedgerPart { entries, behind } = read(&gate, &feed, from).await?;
+        for entry in &entries {
+            from = Cursor(entry.cursor.0 + 1);
+            if filter.takes(entry) {
+                if taken > 0 {
+                    out.push(',');
+                }
+                entry.push_json(&mut out, &feed, None);
+                taken += 1;
+                if taken == limit {
+                    break;
+                }
+            }
+        }
+        looked_at += entries.len();
+        if entries.is_empty() || from >= behind {
+            break None;
+        }
+        if taken == limit || looked_at >= LOOKED_AT {
+            break Some(Cursor(from.0 - 1));
+        }
+    };
+    out.push(']');
+    if let Some(next) = next {
+        out.push_str(&format!(",\"next\":\"{next}\""));
+    }
+    out.push('}');
+    Ok(fresh_text(StatusCode::OK, out))
+}
+
+/// `GET /v1/feeds/{feed}/ledger/summary?from=TIME&to=TIME`
+pub(super) async fn summary(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let feed = feed_of(&req)?;
+    let Query { filter, .. } = read_query(&req, false)?;
+    let (mut sum, mut from, mut end) = (LedgerSum::default(), Cursor(0), None);
+    loop {
+        let LedgerPart { entries, behind } = read(&gate, &feed, from).await?;
+        // What comes meanwhile is not waited for.
+        let end = *end.get_or_insert(behind);
+        entries.iter().filter(|it| it.cursor < end && filter.takes(it)).for_each(|it| sum.add(it));
+        match entries.last() {
+            Some(last) if last.cursor.0 + 1 < end.0 => from = Cursor(last.cursor.0 + 1),
+            _ => break,
+        }
+    }
+    Ok(fresh_text(StatusCode::OK, sum.to_json(&filter, Millis::now())))
+}
+
+async fn read(gate: &Gate, feed: &FeedId, from: Cursor) -> Result<LedgerPart, ApiError> {
+    gate.read(ReadLedger { feed: feed.clone(), from, max: AT_ONCE, now: Millis::now() }).await
+}
+
+/// Query parameters; of a page all of them, of a summary its times.
+fn read_query(req: &HttpRequest, is_page: bool) -> Result<Query, ApiError> {
+    let mut query = Query { after: None, limit: ENTRIES.1, filter: LedgerFilter::default() };
+    for (name, value) in url::form_urlencoded::parse(req.query_string().as_bytes()) {
+        let wrong = |what: &str| Err(invalid(format!("{name} must be {what}")));
+        match &*name {
+            "from" | "to" => {
+                let Some(at) = Millis::parse(&value) else {
+                    return wrong("a time such as 2026-01-31T20:00:00Z");
+                };
+                let bound = if name == "from" { &mut query.filter.from } else { &mut query.filter.to };
+                *bound = Some(at);
+            }
+            "after" if is_page => match value.parse() {
+                Ok(after) => query.after = Some(after),
+                Err(_) => return wrong("the cursor of an entry"),
+            },
+            "limit" if is_page => match value.parse() {
+                Ok(limit) if (1..=ENTRIES.0).contains(&limit) => query.limit = limit,
+                _ => return wrong("an integer from 1 to 1000"),
+            },
+            "type" if is_page => {
+                if !ENTRY_TYPES.contains(&&*value) {
+                    return wrong(&format!("one of {}", ENTRY_TYPES.join(", ")));
+                }
+                query.filter.kind = Some(value.into_owned());
+            }
+            "user" if is_page => query.filter.user = Some(value.into_owned()),
+            // A query parameter of another's making, such as a proxy's, is nobody's fault.
+            _ => {}
+        }
+    }
+    Ok(query)
+}
