@@ -167,6 +167,27 @@ local function uncount_gift(tail, row, shown)
   tally_add('-', p.open, counted_text(p), '', user)
 end
 
+-- Part of a gift's value was refunded: what it counted loses that, and points in proportion. What is to be remembered of it.
+local function uncount_value(tail, row, shown, lost)
+  local kept, text = match(tail, '^( %d+ )(.*)$')
+  local p, user = part_of(text or '')
+  if not p or not p.currency then return tail end
+  local left = math.max(p.amount - lost, 0)
+  local each = math.floor(p.points / p.amount)
+  local points = each * p.amount == p.points + 0 and each * left or math.floor(p.points * (left / p.amount))
+  local less = {
+    open = p.open, gifts = 0, units = '0', points = int(p.points - points), amount = int(p.amount - left), currency = p.currency,
+    flag = p.flag,
+  }
+  if shown then
+    if parts_of(row).gone then return tail end
+    if parts_of(row).user then parts_move(row, user, less, -1) end
+  end
+  tally_add('-', p.open, counted_text(less), '', user)
+  p.points, p.amount = int(points), int(left)
+  return kept .. p.open .. ' ' .. counted_text(p) .. ' ' .. user
+end
+
 -- Tells watchers, and the ledger, of a goal that is reached now. False where they were never told of it.
 local function tell_reached(name, over)
   local text = call('HGET', TOLD, 'g:' .. name)

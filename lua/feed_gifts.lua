@@ -7,7 +7,8 @@
 -- was in review: A(pprove), M(ask) or D(eny). ROW is "-" where no row has to do with it. COUNT is "-" unless merged. PART is what the gift added to its
 -- row, "UNITS:AMOUNT:CURRENCY" with "~" in front for a test, or "x" once that was taken back; w and c have none. Where what was
 -- given is something else, that stands behind it, "|UNITS:AMOUNT:CURRENCY": of what was not shown, where a sum stopped at its
--- limit, and of a frame whose combo had grown before its row began. What
+-- limit, and of a frame whose combo had grown before its row began. Of what was refunded in part both are what is left, and
+-- behind the second is ":REFUNDED"; "x" may have that too. What
 -- counted has behind it " KEEP COUNTED USER", as feed_count says: it can be taken back up to KEEP. Of w, c and v, EPOCH and SEQ
 -- are 0 and ROW is the time for which it was scheduled, or when time decides; w and v hold until then, whatever UNTIL says.
 -- A dedup lock: "UNTIL ROW BORN". A combo: "UNTIL COUNT", and " CURRENCY:AMOUNT" for each currency: the largest that any

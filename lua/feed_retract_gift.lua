@@ -1,5 +1,5 @@
--- feed_retract_gift: takes one gift back by its id. What it added to its row leaves it, and a row of which nothing
--- is left goes; a gift that waits is cancelled. The same steps as the domain's FeedState::take_part.
+-- feed_retract_gift: takes one gift back by its id, or refunds a part of its value. What it added to its row leaves it, and a
+-- row of which nothing is left goes; a gift that waits is cancelled.
 --
 -- KEYS 17:
 --   1 list
@@ -19,7 +19,7 @@
 --   15 told
 --   16 retracted
 --   17 id: of the gift
--- ARGV 14:
+-- ARGV 16:
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -34,18 +34,24 @@
 --   12 ledger bounds
 --   13 looked at: from when on the feed is known to be looked at by whoever does what is due
 --   14 gift: its id
+--   15 refunded: how much of its value is refunded by now, in minor units; "" to take the gift back
+--   16 reason: as JSON, or ""
 -- DATA writes
--- RETURNS the header, then "1", "v" for one in review, which is to be denied (feed_review), or "0" when the id is not, or no longer, remembered with its part
+-- RETURNS the header, then "1" when it is taken back, now or before, or "f" when part of it is refunded; behind both how much is
+--   refunded, and its row or "-". Or "v" for one in review, which is to be denied (feed_review), and of a refund also for one
+--   that waits; "n" when it has no value; "a" and its value when that is less; or "0" when the id is not, or no longer,
+--   remembered with its part
 -- REFUSES as feed_ledger and feed_count do
 
-local known, id = strings[15] or '', ARGV[14]
+local known, id, refunded, reason = strings[15] or '', ARGV[14], ARGV[15], ARGV[16]
 local over, fingerprint, status, number, row = match(known, '^(%d+) (%x+) ([amswcvn])%u? %S+ (%d+) (%S+) %S+')
 local keep = match(known, '^%S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ (%d+) ')
 if status == 'v' then return { header(), 'v' } end
 if not over or status ~= 'w' and steady >= tonumber(over) and now >= (tonumber(keep) or 0) then return { header(), '0' } end
-if status == 'c' then return { header(), '1' } end
+if status == 'c' then return { header(), '1', '0', '-' } end
 
 if status == 'w' then
+  if refunded ~= '' then return { header(), 'v' } end
   local entry = call('HGET', LATER, id)
   local member = entry and match(entry, '^%d+ %S+')
   local score = member and tonumber(call('ZSCORE', DUE, member))
@@ -55,30 +61,52 @@ if status == 'w' then
   local answer = til(policy.idempotency_window) .. ' ' .. fingerprint .. ' c 0 0 ' .. int(score) .. ' -'
   call('SET', KEYS[17], answer, 'PX', int(policy.idempotency_window + 60000))
   due_commit()
-  return { header(), '1' }
+  return { header(), '1', '0', '-' }
 end
 
 local head, part, given, counted = match(known, '^(%S+ %S+ %S+ %S+ %S+ %S+ %S+) ([^%s|]+)|?(%S*)(.*)$')
-if part == 'x' then return { header(), '1' } end
+local before = match(part or '', '^x:?(%d*)$')
+if before then return { header(), '1', before == '' and '0' or before, row } end
 local test, units, amount, currency = match(part or '', '^(~?)(%d+):(%d*):(%a*)$')
 if not units then return { header(), '0' } end
 
--- Takes the part out of the row at this index.
+-- What was given with it, less what was refunded of it.
+local count, worth, of
+count, worth, of, before = match(given ~= '' and given or string.sub(part, #test + 1), '^(%d+):(%d*):(%a*):?(%d*)$')
+if before == '' then before = '0' end
+-- Whether its row was taken back, and the gift with it.
+local shown, is_listed = row ~= '-' and status ~= 's', false
+for _, entry in ipairs(entries) do is_listed = is_listed or match(entry, '^%S+') == row end
+local gone_before = shown and not is_listed and is_retracted(row)
+if gone_before and refunded ~= '' then return { header(), '1', before, row } end
+
+-- What is refunded now; all of it takes the gift back.
+local lost = false
+if refunded ~= '' then
+  if worth == '' then return { header(), 'n' } end
+  local value = worth + before
+  if refunded + 0 > value then return { header(), 'a', int(value) } end
+  if refunded + 0 <= before + 0 then return { header(), 'f', before, row } end
+  lost = refunded + 0 < value and refunded - before
+  before = refunded
+end
+
+-- Takes the part out of the row at this index, or these minor units.
 local function take_out(at)
   local text = row_text(row)
-  local name, rev, added_at, expires, count, value, from =
+  local name, rev, added_at, expires, shows, value, from =
     match(text or '', '^([^\n]*\n)(%d+)(\n[^\n]*\n[^\n]*\n)[^\n]*\n([^\n]*\n)(%d+)\n([^\n]*)\n()')
   if not name then return end
-  local left = math.max(count - units, 0)
+  local left = lost and tonumber(shows) or math.max(shows - units, 0)
   if left == 0 then
     drop(at)
     record('retracted ' .. row, '')
     return
   end
-  local mine, of = match(value, '^(%d+) (.+)$')
+  local mine, its = match(value, '^(%d+) (.+)$')
   if mine and amount ~= '' then
-    local rest = math.max(mine - amount, 0)
-    value = (rest > 0 or amount == '0') and int(rest) .. ' ' .. of or ''
+    local rest = math.max(mine - (lost and math.min(lost, amount) or amount), 0)
+    value = (rest > 0 or amount == '0') and int(rest) .. ' ' .. its or ''
   end
   text = name .. int(rev + 1) .. added_at .. time .. '\n' .. expires .. int(left) .. '\n' .. value .. '\n'
     .. string.sub(text, from)
@@ -87,30 +115,40 @@ local function take_out(at)
 end
 
 settle()
-if given == '' then given = part end
 local gift = test == '' and find_gift(id, number + 0) or { mark = '0', user = '', kind = '' }
-gift.id = id
-gift.count, gift.amount, gift.currency = match(given, '^(%d+):(%d*):(%a*)$')
-local shown = row ~= '-' and status ~= 's'
-local gone_before = shown
+gift.id, gift.reason = id, reason
+if lost then
+  gift.count, gift.amount, gift.currency = '0', int(lost), of
+else
+  gift.count, gift.amount, gift.currency = count, worth, of
+end
 for at, entry in ipairs(entries) do
   if match(entry, '^%S+') == row then
-    gone_before = false
     if gift.user == '' then
       gift.user, gift.kind = match(row_text(row) or '', '^' .. string.rep('[^\n]*\n', 11) .. '([^\n]*)\n([^\n]*)\n')
     end
-    if units ~= '0' or amount ~= '' and amount ~= '0' then take_out(at) end
+    local has_value = amount ~= '' and amount ~= '0'
+    if has_value or units ~= '0' and not lost then take_out(at) end
     break
   end
 end
 local listed = changes[#changes]
 listed = listed and (match(listed, '^%d+ %d+ %d+ update\n') or match(listed, '^%d+ %d+ %d+ retracted '))
-uncount_gift(counted, row, shown)
--- Its row may have been taken back, and the gift with it.
-if test == '' and not (gone_before and is_retracted(row)) then enter_back(row, gift, not listed) end
+if lost then
+  counted = uncount_value(counted, row, shown, lost)
+else
+  uncount_gift(counted, row, shown)
+end
+if test == '' and not gone_before then enter_back(lost and 'f' or 'r', row, gift, not listed) end
 local not_yet = ledger_refuses()
 if not_yet then return not_yet end
 commit('=')
-call('SET', KEYS[17], head .. ' x', 'KEEPTTL')
+if lost then
+  local left = amount == '' and '' or int(math.max(amount - lost, 0))
+  local mine, rest = units .. ':' .. left .. ':' .. currency, count .. ':' .. int(worth - lost) .. ':' .. of
+  call('SET', KEYS[17], head .. ' ' .. test .. mine .. '|' .. rest .. ':' .. before .. counted, 'KEEPTTL')
+else
+  call('SET', KEYS[17], head .. ' x' .. (before ~= '0' and ':' .. before or ''), 'KEEPTTL')
+end
 ledger_commit()
-return { header() .. news, '1' }
+return { header() .. news, lost and 'f' or '1', before, row }

@@ -38,12 +38,13 @@ local function read_gift(entry)
   return { id = id, count = count, amount = amount, currency = currency, mark = mark, user = user, kind = kind }
 end
 
--- The entry of a gift that was taken back, unless nothing was given with it; `unseen` where no change came with that.
-local function enter_back(row, gift, unseen)
+-- The entry of a gift that was taken back (r), or refunded in part (f), unless nothing was given with it; `unseen` where no
+-- change came with that.
+local function enter_back(status, row, gift, unseen)
   if gift.count == '0' and (gift.amount == '' or gift.amount == '0') then return end
   local value = gift.amount ~= '' and gift.amount .. ' ' .. gift.currency or ''
-  enter('r', row, gift.id .. ' 0 - -', gift.count .. '\n' .. value .. '\n\n\n' .. gift.mark .. '\n' .. gift.user .. '\n' .. gift.kind
-    .. '\n\n \n', nil, unseen)
+  enter(status, row, gift.id .. ' 0 - -', gift.count .. '\n' .. value .. '\n\n\n' .. gift.mark .. '\n' .. gift.user .. '\n' .. gift.kind
+    .. '\n' .. (gift.reason or '') .. '\n \n', nil, unseen)
 end
 
 -- The gift of this id that was taken when the feed was at change `number`, if its entry is still there.
@@ -58,6 +59,17 @@ local function find_gift(id, number)
   end
 end
 
+-- What an earlier entry took of a gift.
+local function take_from(made, gift, status)
+  for at = #made, 1, -1 do
+    local it = made[at]
+    if it.id == gift.id then
+      if status == 'r' then table.remove(made, at) else it.amount = int(it.amount - gift.amount) end
+      return
+    end
+  end
+end
+
 -- What is left of the gifts that made these rows, the oldest first; `rows` has their ids as keys, and the lists as values.
 -- `first` is the change with which the oldest of them began.
 local function read_rows(rows, first)
@@ -67,15 +79,10 @@ local function read_rows(rows, first)
       local status, row = match(entry, '^(%a) %S+ (%S+) ')
       local made = rows[row]
       local gift = made and status ~= 's' and read_gift(entry)
-      if gift and status ~= 'r' then
+      if gift and status ~= 'r' and status ~= 'f' then
         made[#made + 1] = gift
       elseif gift then
-        for at = #made, 1, -1 do
-          if made[at].id == gift.id then
-            table.remove(made, at)
-            break
-          end
-        end
+        take_from(made, gift, status)
       end
     end
     from = from + CHUNK
@@ -96,7 +103,7 @@ local function take_rows(indexes)
     local id = drop(at)
     record('retracted ' .. id, '')
     uncount_row(id)
-    for _, gift in ipairs(rows[id]) do enter_back(id, gift) end
+    for _, gift in ipairs(rows[id]) do enter_back('r', id, gift) end
     whole[#whole + 1] = id
   end
   call('ZCARD', RETRACTED)

@@ -130,6 +130,7 @@ mod tests {
             row: None,
             gift: format!(r#"{{"id":"g","user":{{"id":"{user}","name":"N"}}}}"#).into(),
             delta: Some(Delta { count: delta.0, value: delta.1.map(|amount| (amount, "EUR".to_owned())) }),
+            reason: None,
             drop: None,
             hold: None,
             trace: None,
@@ -154,7 +155,7 @@ mod tests {
         assert!(!takes(LedgerFilter { user: Some("an".into()), ..all() }));
         let goal = Entry { gift: r#"{"goal":"mic"}"#.into(), status: EntryStatus::Goal, ..one.clone() };
         assert!(!LedgerFilter { user: Some("ann".into()), ..all() }.takes(&goal));
-        let kinds = "amsnrbg".chars().map(|letter| EntryStatus::of(&letter.to_string()).unwrap().kind());
+        let kinds = "amsnrfbg".chars().map(|letter| EntryStatus::of(&letter.to_string()).unwrap().kind());
         assert!(kinds.into_iter().all(|kind| ENTRY_TYPES.contains(&kind)));
     }
 

@@ -54,6 +54,8 @@ pub enum EntryStatus {
     Sold,
     /// A gift was taken back. The event has its id, and its user and gift as far as they are known.
     Retracted,
+    /// Part of a gift's value was refunded; the event as of one that was taken back.
+    Refunded,
     /// A goal was reached. There is no event but the goal.
     Goal,
 }
@@ -68,6 +70,7 @@ impl EntryStatus {
             EntryStatus::Denied => "gift.denied",
             EntryStatus::Sold => "drop.sold",
             EntryStatus::Retracted => "gift.retracted",
+            EntryStatus::Refunded => "gift.refunded",
             EntryStatus::Goal => "goal.reached",
         }
     }
@@ -81,14 +84,15 @@ impl EntryStatus {
             EntryStatus::Denied => 'n',
             EntryStatus::Sold => 'b',
             EntryStatus::Retracted => 'r',
+            EntryStatus::Refunded => 'f',
             EntryStatus::Goal => 'g',
         }
     }
 
     /// The status of this letter.
     pub fn of(letter: &str) -> Option<EntryStatus> {
-        use EntryStatus::{Accepted, Denied, Goal, Merged, Retracted, Sold, Suppressed};
-        [Accepted, Merged, Suppressed, Denied, Sold, Retracted, Goal]
+        use EntryStatus::{Accepted, Denied, Goal, Merged, Refunded, Retracted, Sold, Suppressed};
+        [Accepted, Merged, Suppressed, Denied, Sold, Retracted, Refunded, Goal]
             .into_iter()
             .find(|it| letter.chars().eq([it.letter()]))
     }
@@ -135,6 +139,8 @@ pub struct Entry {
     pub gift: Box<str>,
     /// What it adds or takes away; none of [`EntryStatus::Goal`].
     pub delta: Option<Delta>,
+    /// Why a gift was taken back or refunded, as JSON.
+    pub reason: Option<Box<str>>,
     /// The drop whose units were sold.
     pub drop: Option<DropId>,
     /// The hold that was paid, where the units were held before.
@@ -146,7 +152,7 @@ pub struct Entry {
 impl Entry {
     /// Appends it as the API answers it in `feed`; with `attempt` where it is handed out.
     pub fn push_json(&self, out: &mut String, feed: &FeedId, attempt: Option<u64>) {
-        let Entry { cursor, status, at, seq, row, gift, delta, drop, hold, trace } = self;
+        let Entry { cursor, status, at, seq, row, gift, delta, reason, drop, hold, trace } = self;
         let kind = status.kind();
         // A feed's name needs no escapes.
         let _ = write!(out, "{{\"cursor\":\"{cursor}\",\"event_id\":\"{feed}/{cursor}\",\"type\":\"{kind}\"");
@@ -176,6 +182,9 @@ impl Entry {
         if let Some(delta) = delta {
             out.push_str(",\"delta\":");
             delta.push_json(out);
+        }
+        if let Some(reason) = reason {
+            let _ = write!(out, ",\"reason\":{reason}");
         }
         let what = if *status == EntryStatus::Goal { "goal" } else { "gift" };
         let _ = write!(out, ",\"{what}\":{gift}}}");
@@ -331,6 +340,7 @@ mod tests {
             row: Some("e-3".parse().unwrap()),
             gift: r#"{"id":"g:1","count":2}"#.into(),
             delta: Some(Delta { count: 2, value: Some((500, "EUR".to_owned())) }),
+            reason: None,
             drop: None,
             hold: None,
             trace: None,
@@ -357,6 +367,8 @@ mod tests {
         assert!(told(&entry, None).contains(&trace));
         entry.trace = entry.trace.map(|it| Trace { state: TraceState::read(["a=\"1\""].into_iter()), ..it });
         assert!(told(&entry, None).contains("-03\",\"tracestate\":\"a=\\\"1\\\"\",\"drop\":"));
+        entry.reason = Some("\"chargeback\"".into());
+        assert!(told(&entry, None).contains("\"delta\":{\"count\":1},\"reason\":\"chargeback\",\"gift\":"));
         let goal = Entry { status: EntryStatus::Goal, delta: None, drop: None, hold: None, ..entry };
         assert!(
             told(&goal, None).contains("\"type\":\"goal.reached\"") && !told(&goal, None).contains("delta")
@@ -375,7 +387,7 @@ mod tests {
         for bad in ["", "-1", "1.0", "9007199254740992", "99999999999999999999"] {
             assert!(bad.parse::<Cursor>().is_err(), "{bad}");
         }
-        for letter in ["a", "m", "s", "n", "b", "r", "g"] {
+        for letter in ["a", "m", "s", "n", "b", "r", "f", "g"] {
             assert_eq!(EntryStatus::of(letter).unwrap().letter().to_string(), letter);
         }
         assert!(EntryStatus::of("x").is_none() && EntryStatus::of("").is_none());

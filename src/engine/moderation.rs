@@ -4,6 +4,7 @@
 //! look at the list.
 
 use super::operation::operation;
+use crate::domain::moderate::GiftRefunded;
 use crate::domain::{Control, FeedId, GiftId, GiftTakenBack, Millis, Position};
 
 /// Tells overlays what to do: [`crate::domain::Op::Control`]. The position after it; none for the replay of a
@@ -37,10 +38,25 @@ operation!(RetractUser -> u64, RetractUser, feed: feed, now: now);
 pub struct RetractGift {
     pub feed: FeedId,
     pub id: GiftId,
+    pub reason: Option<String>,
     pub now: Millis,
 }
 
 operation!(RetractGift -> GiftTakenBack, RetractGift, feed: feed, now: now);
+
+/// Refunds a part of a gift's value: `refunded` is all that is refunded so far, so a repeat and a lower amount change nothing.
+/// Its row and totals lose the difference, counts stay; the ledger gets an entry
+/// ([`crate::domain::EntryStatus::Refunded`]). Refunding everything takes the gift back, as [`RetractGift`] does.
+#[derive(Clone, Debug)]
+pub struct RefundGift {
+    pub feed: FeedId,
+    pub id: GiftId,
+    pub refunded: u64,
+    pub reason: Option<String>,
+    pub now: Millis,
+}
+
+operation!(RefundGift -> GiftRefunded, RetractGift, feed: feed, now: now);
 
 /// Feeds in whose lists rows of a user may stand, with every feed in which one does. One step looks at some of the
 /// feeds, by name, from the first after `after` on. `None`: this store keeps no list of its feeds.

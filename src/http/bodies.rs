@@ -282,6 +282,25 @@ pub enum GroupStart {
     Now,
 }
 
+/// Why a gift is taken back.
+#[derive(ToSchema)]
+pub struct GiftRetraction {
+    /// For the ledger.
+    #[schema(max_length = 200, example = "chargeback")]
+    reason: Option<String>,
+}
+
+/// How much of a gift's value is refunded.
+#[derive(ToSchema)]
+pub struct GiftRefund {
+    /// In minor units, so far.
+    #[schema(maximum = 9_007_199_254_740_991_u64)]
+    refunded: u64,
+    /// For the ledger.
+    #[schema(max_length = 200, example = "chargeback")]
+    reason: Option<String>,
+}
+
 /// Where a group is moved to: one of these.
 #[derive(ToSchema)]
 pub struct GroupSeek {

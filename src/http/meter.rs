@@ -99,7 +99,9 @@ fn route_of(path: &str) -> Route {
             (Some("gifts"), None, _) => Route::Gifts,
             (Some("gifts"), Some("batch"), None) => Route::Batch,
             (Some("rows"), _, None) => Route::Rows,
-            (Some("gifts"), Some(_), Some("retract")) if parts.next().is_none() => Route::Moderation,
+            (Some("gifts"), Some(_), Some("retract" | "refund")) if parts.next().is_none() => {
+                Route::Moderation
+            }
             (Some("control"), None, _) | (Some("review" | "blocks"), _, None) => Route::Moderation,
             (Some("presence"), None, _) => Route::Presence,
             (Some("totals" | "leaders" | "session"), None, _) | (Some("goals"), _, None) => Route::Totals,

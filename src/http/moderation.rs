@@ -3,11 +3,12 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 
-use super::answers::{self, ControlResult, RemovedRows, RetractedGift};
+use super::answers::{self, ControlResult, RefundedGift, RemovedRows, RetractedGift};
 use super::problem::{ApiError, invalid};
 use super::{Gate, audited, body, feed_of};
+use crate::domain::moderate::{GiftRefunded, TakingBack};
 use crate::domain::{Control, GiftId, GiftTakenBack, Millis, json};
-use crate::engine::{RetractGift, RetractUser, SendControl};
+use crate::engine::{RefundGift, RetractGift, RetractUser, SendControl};
 
 /// `POST /v1/feeds/{feed}/control`
 pub(super) async fn control(
@@ -28,14 +29,60 @@ pub(super) async fn control(
 }
 
 /// `POST /v1/feeds/{feed}/gifts/{id}/retract`
-pub(super) async fn retract_gift(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
-    let feed = feed_of(&req)?;
-    let missing = || ApiError::NotFound("no gift of this id is remembered".to_owned());
-    let id: GiftId = req.match_info().get("id").unwrap_or_default().parse().map_err(|_| missing())?;
-    match gate.run(RetractGift { feed: feed.clone(), id: id.clone(), now: Millis::now() }).await? {
+pub(super) async fn retract_gift(
+    req: HttpRequest,
+    payload: web::Payload,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
+    let (feed, id) = (feed_of(&req)?, gift_of(&req)?);
+    let bytes = body::read_of_any_type(&req, payload, gate.limits.body, gate.limits.body_time).await?;
+    let TakingBack { reason, .. } = match bytes.is_empty() {
+        true => TakingBack::default(),
+        false => {
+            body::check_type(&req)?;
+            TakingBack::parse(json::syntax(&bytes)?, false)?
+        }
+    };
+    let retract = RetractGift { feed: feed.clone(), id: id.clone(), reason, now: Millis::now() };
+    match gate.run(retract).await? {
         GiftTakenBack::Done => Ok(answers::json(StatusCode::OK, &RetractedGift::DONE)),
-        GiftTakenBack::Unknown => Err(missing()),
+        GiftTakenBack::Unknown => Err(forgotten()),
     }
+}
+
+/// `POST /v1/feeds/{feed}/gifts/{id}/refund`
+pub(super) async fn refund_gift(
+    req: HttpRequest,
+    payload: web::Payload,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
+    let (feed, id) = (feed_of(&req)?, gift_of(&req)?);
+    let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
+    let TakingBack { refunded, reason } = TakingBack::parse(json::syntax(&bytes)?, true)?;
+    let refunded = refunded.unwrap_or_default();
+    let refund = RefundGift { feed: feed.clone(), id: id.clone(), refunded, reason, now: Millis::now() };
+    match gate.run(refund).await? {
+        GiftRefunded::Done { whole, refunded, row } => {
+            Ok(answers::json(StatusCode::OK, &RefundedGift::new(whole, refunded, row)))
+        }
+        GiftRefunded::NoValue => Err(ApiError::NothingToRefund("the gift has no value")),
+        GiftRefunded::Waits => Err(ApiError::NothingToRefund(
+            "the gift has not been shown yet, so nothing was counted of it; take it back, or refund it afterwards",
+        )),
+        GiftRefunded::Above(value) => {
+            let detail = format!("is more than the gift's value, which is {value}");
+            Err(ApiError::Invalid(vec![json::fault("/refunded", detail)]))
+        }
+        GiftRefunded::Unknown => Err(forgotten()),
+    }
+}
+
+fn forgotten() -> ApiError {
+    ApiError::NotFound("no gift of this id is remembered".to_owned())
+}
+
+fn gift_of(req: &HttpRequest) -> Result<GiftId, ApiError> {
+    req.match_info().get("id").unwrap_or_default().parse().map_err(|_| forgotten())
 }
 
 /// `DELETE /v1/feeds/{feed}/rows?user=U`

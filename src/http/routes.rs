@@ -57,6 +57,7 @@ fn routes() -> Routes {
     cfg.service(resource("/v1/feeds/{feed}").route(read().to(feed::snapshot)));
     cfg.service(resource("/v1/feeds/{feed}/rows/{row}").route(delete().to(gifts::retract)));
     cfg.service(resource("/v1/feeds/{feed}/rows").route(delete().to(moderation::retract_user)));
+    cfg.service(resource("/v1/feeds/{feed}/gifts/{id}/refund").route(post().to(moderation::refund_gift)));
     cfg.service(resource("/v1/feeds/{feed}/gifts/{id}/retract").route(post().to(moderation::retract_gift)));
     cfg.service(resource("/v1/feeds/{feed}/review").route(read().to(review::list)));
     cfg.service(resource("/v1/feeds/{feed}/review/{id}").route(post().to(review::decide)));

@@ -8,6 +8,7 @@ use crate::support::gifts::gift;
 on_both_stores![
     a_gift_is_taken_back_by_its_id_and_watchers_see_what_is_left,
     a_gift_nobody_knows_is_404,
+    a_part_of_a_gift_is_refunded_and_the_ledger_says_why,
     all_rows_of_a_user_go_at_once,
     overlays_are_told_and_newcomers_learn_what_holds,
     what_is_no_control_is_refused_by_name,
@@ -42,6 +43,56 @@ async fn a_gift_nobody_knows_is_404() {
     }
     app.call("GET", "/v1/feeds/show/gifts/a1/retract", None).await.problem(405);
     assert_eq!(app.get_feed("show").await["epoch"], "0");
+}
+
+async fn a_part_of_a_gift_is_refunded_and_the_ledger_says_why() {
+    let app = TestApp::start().await;
+    let path = |id: &str, what: &str| format!("/v1/feeds/show/gifts/{id}/{what}");
+    let post = async |id: &str, what: &str, body: Value| {
+        app.call("POST", &path(id, what), Some(&body.to_string())).await
+    };
+    let row = app.give("show", &gift("a1").count(3).value(300, "EUR")).await["row"].clone();
+    app.give("show", &gift("plain").by("bob")).await;
+    let refunded = |status: &str, amount: u64| json!({"status": status, "refunded": amount, "row": row});
+    let mut watcher = app.watch("show").await;
+    let first = post("a1", "refund", json!({"refunded": 100, "reason": "one \u{202e}was broken"})).await;
+    assert_eq!((first.status, first.json()), (200, refunded("refunded", 100)));
+    assert_eq!(post("a1", "refund", json!({"refunded": 40})).await.json(), refunded("refunded", 100));
+    let rows = app.get_feed("show").await["rows"].clone();
+    let shown = rows.as_array().unwrap().iter().find(|it| it["row"] == row).unwrap();
+    assert_eq!((&shown["count"], &shown["value"]["amount"]), (&json!(3), &json!(200)));
+    watcher.wait_for_the_list().await;
+    let none = post("plain", "refund", json!({"refunded": 1})).await.problem(409);
+    assert_eq!(none["type"], "/problems/nothing-to-refund");
+    post("nobody", "refund", json!({"refunded": 1})).await.problem(404);
+    for bad in [
+        json!({}),
+        json!({"refunded": 301}),
+        json!({"refunded": -1}),
+        json!({"refunded": "1"}),
+        json!({"refunded": 1, "reason": "x".repeat(201)}),
+        json!({"refunded": 1, "why": "x"}),
+    ] {
+        post("a1", "refund", bad).await.problem(422);
+    }
+    app.call("POST", &path("a1", "refund"), None).await.problem(415);
+    assert_eq!(post("a1", "refund", json!({"refunded": 300})).await.json(), refunded("retracted", 300));
+    assert_eq!(post("a1", "refund", json!({"refunded": 9_000})).await.json(), refunded("retracted", 300));
+    post("plain", "retract", json!({"reason": "x".repeat(201)})).await.problem(422);
+    post("plain", "retract", json!({"refunded": 1})).await.problem(422);
+    let back = post("plain", "retract", json!({"reason": "rude"})).await;
+    assert_eq!((back.status, back.json()), (200, json!({"status": "retracted"})));
+    let ledger = app.get("/v1/feeds/show/ledger").await.json();
+    let told: Vec<Value> = ledger["entries"].as_array().unwrap()[2..]
+        .iter()
+        .map(|it| json!([it["type"], it["gift"]["id"], it["gift"]["user"]["id"], it["delta"], it["reason"]]))
+        .collect();
+    let wanted = json!([
+        ["gift.refunded", "a1", "ann", {"count": 0, "value": {"amount": -100, "currency": "EUR"}}, "one was broken"],
+        ["gift.retracted", "a1", "ann", {"count": -3, "value": {"amount": -200, "currency": "EUR"}}, null],
+        ["gift.retracted", "plain", "bob", {"count": -1}, "rude"],
+    ]);
+    assert_eq!(json!(told), wanted);
 }
 
 async fn all_rows_of_a_user_go_at_once() {

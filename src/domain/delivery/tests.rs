@@ -17,6 +17,7 @@ fn entries(from: u64, count: u64, at: i64) -> Vec<Entry> {
         row: None,
         gift: "{}".into(),
         delta: None,
+        reason: None,
         drop: None,
         hold: None,
         trace: None,

@@ -68,6 +68,7 @@ impl Records<'_> {
             row,
             gift: "".into(),
             delta: None,
+            reason: None,
             drop: None,
             hold: None,
             trace: None,
@@ -80,8 +81,8 @@ impl Records<'_> {
         Some(entry)
     }
 
-    /// What an entry says of its event. A goal has none; of a gift that was taken back, count and value are what was
-    /// left of it.
+    /// What an entry says of its event. A goal has none; of a gift that was taken back or refunded, count and value are
+    /// what went, and the message is the reason.
     fn event(&mut self, entry: &mut Entry) -> Option<()> {
         let mut extra = self.lines.next()?.splitn(5, ' ');
         let (id, own_count, occurred, show) = (extra.next()?, extra.next()?, extra.next()?, extra.next()?);
@@ -99,7 +100,8 @@ impl Records<'_> {
         let _ = write!(out, "{{\"id\":\"{id}\"");
         let sold_by = mark.splitn(3, ' ').nth(2);
         entry.drop = sold_by.map(str::parse).transpose().ok()?;
-        if entry.status == EntryStatus::Retracted {
+        if matches!(entry.status, EntryStatus::Retracted | EntryStatus::Refunded) {
+            entry.reason = Some(message).filter(|reason| !reason.is_empty()).map(Box::from);
             entry.delta = Some(delta(count, amount, currency)?.negative());
             if !user.is_empty() {
                 let _ = write!(out, ",\"user\":{user},\"gift\":{gift}");

@@ -6,18 +6,9 @@ use super::feeds::Feeds;
 use super::rounds::Ready;
 use super::scripts;
 use super::wire::Garbled;
-use crate::domain::moderate::user_prefix;
+use crate::domain::json::push_string;
+use crate::domain::moderate::{GiftRefunded, TakingBack, user_prefix};
 use crate::domain::{Control, FeedId, GiftId, Millis, Position, RowId};
-
-/// What became of the wish to take a gift back.
-pub(super) enum TakenBack {
-    /// It is taken back, or cancelled.
-    Done,
-    /// It waits for a host, and is to be denied.
-    InReview,
-    /// Nothing is remembered of it.
-    Unknown,
-}
 
 impl Feeds {
     pub async fn control(
@@ -46,20 +37,39 @@ impl Feeds {
         Ok(reply.text(0)?.parse().map_err(|_| Garbled("a count of rows"))?)
     }
 
-    pub async fn retract_gift(&self, feed: &FeedId, id: &GiftId, now: Millis) -> Result<TakenBack, Fault> {
+    /// Takes a gift back, or refunds a part of it; one that waits for a host is [`GiftRefunded::Waits`] for both.
+    pub async fn take_back(
+        &self,
+        feed: &FeedId,
+        id: &GiftId,
+        what: &TakingBack,
+        now: Millis,
+    ) -> Result<GiftRefunded, Fault> {
         let keys = &self.runner.keys;
+        let refunded = what.refunded.map(|amount| amount.to_string()).unwrap_or_default();
+        let mut reason = String::new();
+        what.reason.iter().for_each(|text| push_string(&mut reason, text));
         let call = |_: &Ready| {
             let [due, later] = keys.due(feed);
             let mut call = self.runner.feed_call(&scripts::RETRACT_GIFT, feed);
             call.keys([("due", due), ("later", later), ("retracted", keys.retracted(feed))]);
             call.key("id", keys.id(feed, id)).arg("gift", id);
+            call.arg("refunded", &refunded).arg("reason", &reason);
             call
         };
         let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;
+        let amount =
+            || -> Result<u64, Fault> { Ok(reply.text(1)?.parse().map_err(|_| Garbled("an amount"))?) };
         Ok(match reply.text(0)? {
-            "1" => TakenBack::Done,
-            "v" => TakenBack::InReview,
-            _ => TakenBack::Unknown,
+            code @ ("1" | "f") => {
+                let row = Some(reply.text(2)?).filter(|row| *row != "-");
+                let row = row.map(str::parse).transpose().map_err(|_| Garbled("a row's id"))?;
+                GiftRefunded::Done { whole: code == "1", refunded: amount()?, row }
+            }
+            "v" => GiftRefunded::Waits,
+            "n" => GiftRefunded::NoValue,
+            "a" => GiftRefunded::Above(amount()?),
+            _ => GiftRefunded::Unknown,
         })
     }
 }

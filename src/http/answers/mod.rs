@@ -28,7 +28,7 @@ pub use gifts::{
     RetractedRow,
 };
 pub use health::{Liveness, Readiness, ReadinessStatus, ShardCounts};
-pub use moderation::{ControlResult, RemovedRows, RetractedGift};
+pub use moderation::{ControlResult, RefundedGift, RemovedRows, RetractedGift};
 pub use policy::Policy;
 pub use presence::Presence;
 pub use reports::{

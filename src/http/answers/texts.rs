@@ -333,7 +333,7 @@ pub struct LedgerEntry {
     /// The key to recognise a repeat by: the feed and the cursor.
     #[schema(example = "show/1795177783042017")]
     event_id: String,
-    /// gift.accepted, gift.merged, gift.suppressed, gift.denied, gift.retracted, drop.sold, goal.reached, or one that is not known
+    /// gift.accepted, gift.merged, gift.suppressed, gift.denied, gift.retracted, gift.refunded, drop.sold, goal.reached, or one that is not known
     /// yet.
     #[schema(rename = "type", example = "gift.accepted")]
     kind: String,
@@ -358,6 +358,8 @@ pub struct LedgerEntry {
     hold: Option<String>,
     /// Absent where nothing was given or taken back.
     delta: Option<Delta>,
+    /// Why a gift was taken back or refunded, if that was said.
+    reason: Option<String>,
     gift: Option<GiftEvent>,
     goal: Option<Goal>,
 }

@@ -97,6 +97,7 @@ impl ApiError {
             }
             ApiError::DropNotOpen(Phase::Closed) => "the drop has closed".to_owned(),
             ApiError::DropNotOpen(_) => "the drop has not opened yet".to_owned(),
+            ApiError::NothingToRefund(why) => (*why).to_owned(),
             ApiError::HoldEnded => "the hold has ended; what it held is free again or sold".to_owned(),
             ApiError::TooManyReaders => {
                 format!(

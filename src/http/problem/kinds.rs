@@ -121,6 +121,9 @@ kinds! {
     DROP_NOT_OPEN = "drop-not-open", CONFLICT, "The drop is not open",
         "The drop has not opened yet, or has closed; its GET shows opens_at and closes_at. Nothing was taken. Holds \
          that were made before it closed can still be confirmed.";
+    NOTHING_TO_REFUND = "nothing-to-refund", CONFLICT, "Nothing of the gift can be refunded",
+        "A refund gives back a part of a gift's value, which a gift without one does not have, and one that waits for its time or \
+         for a host has not been counted yet. Nothing changed. Take the gift back instead.";
     HOLD_ENDED = "hold-ended", CONFLICT, "The hold has ended",
         "The hold's time is over, or it was cancelled, and its units are free again; or, where it is to be cancelled, \
          it was confirmed and is sold. Nothing changed.";

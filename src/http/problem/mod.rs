@@ -98,6 +98,8 @@ pub enum ApiError {
     Replayed,
     /// 409: the drop has not opened yet, or has closed.
     DropNotOpen(Phase),
+    /// 409: a gift of which nothing can be refunded; says why.
+    NothingToRefund(&'static str),
     /// 409: the hold is over.
     HoldEnded,
     /// 409: a ledger has as many readers as may be.
@@ -194,6 +196,7 @@ impl ApiError {
             ApiError::TooManyHolds(_) => &kinds::TOO_MANY_HOLDS,
             ApiError::DropNotOpen(_) => &kinds::DROP_NOT_OPEN,
             ApiError::Replayed => &kinds::REPLAYED,
+            ApiError::NothingToRefund(_) => &kinds::NOTHING_TO_REFUND,
             ApiError::HoldEnded => &kinds::HOLD_ENDED,
             ApiError::TooManyReaders => &kinds::TOO_MANY_READERS,
             ApiError::UpgradeRequired => &kinds::UPGRADE_REQUIRED,

@@ -37,6 +37,7 @@ fn every() -> Vec<ApiError> {
         ApiError::AlreadyClaimed(None),
         ApiError::TooManyHolds(7),
         ApiError::DropNotOpen(Phase::Pending),
+        ApiError::NothingToRefund("the gift has no value"),
         ApiError::HoldEnded,
         ApiError::Replayed,
         ApiError::UpgradeRequired,

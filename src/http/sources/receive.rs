@@ -161,7 +161,10 @@ impl Intake<'_> {
 
     /// Whether there was such a gift does not matter: the platform's refund stands.
     async fn retract(&self, id: &GiftId) -> Result<(), ApiError> {
-        self.gate.run(RetractGift { feed: self.feed.clone(), id: id.clone(), now: self.now }).await.map(drop)
+        self.gate
+            .run(RetractGift { feed: self.feed.clone(), id: id.clone(), reason: None, now: self.now })
+            .await
+            .map(drop)
     }
 
     async fn is_refunded(&self, id: &GiftId) -> Result<bool, ApiError> {

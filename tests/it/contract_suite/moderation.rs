@@ -146,8 +146,11 @@ async fn an_id_that_is_not_remembered_any_more_is_unknown(mut t: Case) {
     let other = t.feed.clone();
     t.feed = crate::support::case::fresh_feed();
     let id: tipcast::domain::GiftId = "a1".parse().unwrap();
-    let elsewhere =
-        t.engine.run(RetractGift { feed: t.feed.clone(), id: id.clone(), now: t.now }).await.unwrap();
+    let elsewhere = t
+        .engine
+        .run(RetractGift { feed: t.feed.clone(), id: id.clone(), reason: None, now: t.now })
+        .await
+        .unwrap();
     assert_eq!(elsewhere, tipcast::domain::GiftTakenBack::Unknown, "ids are a feed's own");
     t.feed = other;
     t.pass(1);

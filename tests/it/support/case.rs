@@ -258,7 +258,7 @@ impl Case {
         let id: GiftId = id.parse().unwrap();
         let done = self
             .engine
-            .run(RetractGift { feed: self.feed.clone(), id: id.clone(), now: self.now })
+            .run(RetractGift { feed: self.feed.clone(), id: id.clone(), reason: None, now: self.now })
             .await
             .unwrap();
         self.settle().await;

@@ -8,7 +8,7 @@ use tipcast::domain::tally::{GoalSpec, LeadersAsk, Measure, Period, Zone};
 use tipcast::domain::{EntryStatus, MAX_SAFE, Millis, Op};
 use tipcast::engine::{
     BeginSession, ClaimDrop, ClaimEntries, ConfirmHold, DefineDrop, DeleteGoal, GoalPut, ListGoals, Missed,
-    Notice, PutGoal, ReadLeaders, ReadTotals, Subscribe,
+    Notice, PutGoal, ReadLeaders, ReadTotals, RefundGift, Subscribe,
 };
 
 use crate::support::case::Case;
@@ -17,6 +17,7 @@ use crate::support::gifts::gift;
 on_engines_that_count![
     nothing_is_counted_until_a_period_is_switched_on,
     a_gift_counts_once_and_leaves_once,
+    a_refund_takes_money_and_points_and_leaves_the_counts,
     a_row_that_is_taken_back_takes_its_gifts_with_it_also_across_midnight,
     of_equal_scores_who_came_first_leads,
     sums_stop_and_come_back_exactly,
@@ -117,6 +118,35 @@ async fn a_gift_counts_once_and_leaves_once(mut t: Case) {
     assert_eq!(totals(&t, Period::All).await, "2 4 2 0 EUR=0");
     assert_eq!(ranking(&t, ask(Period::All, "units")).await, [("ann".to_owned(), 3)]);
     assert!(t.list().await.rows.iter().any(|row| row.user.contains("\"anonymous\":true")));
+}
+
+async fn a_refund_takes_money_and_points_and_leaves_the_counts(mut t: Case) {
+    t.patch(json!({"totals": ["all"], "points": {"EUR": 2}, "dedup": "drop"})).await;
+    t.post(gift("a").count(3).value(500, "EUR")).await;
+    t.post(gift("b").value(70, "EUR")).await;
+    t.post(gift("c").by("bob").value(900, "coins")).await;
+    assert_eq!(totals(&t, Period::All).await, "3 5 2 1140 EUR=570 coins=900");
+    let refund = async |t: &mut Case, id: &str, refunded: u64| {
+        let (feed, id, now) = (t.feed.clone(), id.parse().unwrap(), t.now);
+        t.engine.run(RefundGift { feed, id, refunded, reason: None, now }).await.unwrap();
+        t.list().await;
+    };
+    refund(&mut t, "a", 120).await;
+    refund(&mut t, "a", 120).await;
+    refund(&mut t, "b", 20).await;
+    refund(&mut t, "c", 1).await;
+    assert_eq!(totals(&t, Period::All).await, "3 5 2 860 EUR=430 coins=899");
+    for (by, score) in [("points", 860), ("EUR", 430), ("units", 4)] {
+        assert_eq!(ranking(&t, ask(Period::All, by)).await[0], ("ann".to_owned(), score), "{by}");
+    }
+    // What is left goes with the gift, and with its row.
+    assert!(t.take_back("a").await);
+    assert_eq!(totals(&t, Period::All).await, "2 2 2 100 EUR=50 coins=899");
+    refund(&mut t, "b", 70).await;
+    let rows = t.list().await.rows;
+    let bobs = rows.iter().find(|row| row.user.contains("bob")).unwrap().id.clone();
+    t.retract(&bobs).await;
+    assert_eq!(totals(&t, Period::All).await, "0 0 0 0 EUR=0 coins=0");
 }
 
 async fn a_ranking_by_what_nobody_gave_is_empty_until_somebody_does(mut t: Case) {

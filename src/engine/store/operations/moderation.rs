@@ -1,11 +1,11 @@
 //! Operations of moderators.
 
 use super::super::engine::Store;
-use super::super::moderation::TakenBack;
+use crate::domain::moderate::{GiftRefunded, TakingBack};
 use crate::domain::{Decision, GiftTakenBack, Position, Reviewed};
 use crate::engine::{
-    BeginWalk, ContinueWalk, EngineError, FeedsShowing, FindFeedsShowing, RetractGift, RetractUser, Run,
-    SendControl, Walk,
+    BeginWalk, ContinueWalk, EngineError, FeedsShowing, FindFeedsShowing, RefundGift, RetractGift,
+    RetractUser, Run, SendControl, Walk,
 };
 
 impl Run<Store> for SendControl {
@@ -22,12 +22,13 @@ impl Run<Store> for RetractUser {
 
 impl Run<Store> for RetractGift {
     async fn run_on(self, store: &Store) -> Result<GiftTakenBack, EngineError> {
+        let what = TakingBack { refunded: None, reason: self.reason };
         // Somebody else may decide between the look and the denial: then it is looked at once more.
         for _ in 0..3 {
-            match store.feeds.retract_gift(&self.feed, &self.id, self.now).await? {
-                TakenBack::Done => return Ok(GiftTakenBack::Done),
-                TakenBack::Unknown => return Ok(GiftTakenBack::Unknown),
-                TakenBack::InReview => {}
+            match store.feeds.take_back(&self.feed, &self.id, &what, self.now).await? {
+                GiftRefunded::Done { .. } => return Ok(GiftTakenBack::Done),
+                GiftRefunded::Waits => {}
+                _ => return Ok(GiftTakenBack::Unknown),
             }
             let review = store.queue.reviews.review(&self.feed, &self.id, Decision::Deny, self.now);
             if let Reviewed::Decided(_) = review.await?.told {
@@ -35,6 +36,13 @@ impl Run<Store> for RetractGift {
             }
         }
         Ok(GiftTakenBack::Unknown)
+    }
+}
+
+impl Run<Store> for RefundGift {
+    async fn run_on(self, store: &Store) -> Result<GiftRefunded, EngineError> {
+        let what = TakingBack { refunded: Some(self.refunded), reason: self.reason };
+        Ok(store.feeds.take_back(&self.feed, &self.id, &what, self.now).await?)
     }
 }
 

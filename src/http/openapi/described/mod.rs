@@ -64,6 +64,7 @@ mod watching;
         producer::policy_patch,
         moderation::retract_user,
         moderation::retract_gift,
+        moderation::refund_gift,
         moderation::control,
         review::list,
         review::decide,

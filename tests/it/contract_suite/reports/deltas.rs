@@ -1,8 +1,9 @@
 //! Deltas: what a backend credits. They add up to what was given minus what was taken back.
 
 use serde_json::json;
-use tipcast::domain::{Block, BlockScope};
-use tipcast::engine::{BlockUser, RetractUser};
+use tipcast::domain::moderate::GiftRefunded;
+use tipcast::domain::{Block, BlockScope, Delta};
+use tipcast::engine::{BlockUser, RefundGift, RetractUser};
 
 use crate::support::case::Case;
 use crate::support::claims::{claim, rockets, with};
@@ -18,6 +19,8 @@ on_every_engine![
     a_row_is_taken_back_gift_by_gift,
     all_rows_of_a_user_are_taken_back_gift_by_gift,
     what_is_found_among_many_entries_is_found,
+    a_part_of_a_value_is_refunded_once,
+    what_nobody_sees_is_refunded_too_and_what_has_no_value_is_not,
 ];
 
 /// The deltas that came since, as `COUNT AMOUNT CURRENCY`.
@@ -202,4 +205,82 @@ async fn what_is_found_among_many_entries_is_found(mut t: Case) {
     assert_eq!(entries(&mut t).await, [format!("gift.retracted first zoe rose -7 {at}")]);
     assert!(t.take_back("m-5").await && t.take_back("first").await);
     assert_eq!(entries(&mut t).await, Vec::<String>::new());
+}
+
+async fn refund(t: &mut Case, id: &str, refunded: u64) -> GiftRefunded {
+    let (feed, id, now) = (t.feed.clone(), id.parse().unwrap(), t.now);
+    let reason = Some("so \"said\"".to_owned());
+    let done = t.engine.run(RefundGift { feed, id, refunded, reason, now }).await.unwrap();
+    t.list().await;
+    done
+}
+
+/// The value of the newest row, as it is shown.
+async fn shown(t: &mut Case) -> Option<(u64, u64)> {
+    let rows = t.list().await.rows;
+    rows.first().map(|row| (row.count, row.value.as_ref().map_or(0, |value| value.amount)))
+}
+
+async fn a_part_of_a_value_is_refunded_once(mut t: Case) {
+    let row = t.accepted(gift("a1").count(2).value(500, "EUR")).await.row;
+    t.merged(gift("a2").value(300, "EUR")).await;
+    let done = |whole, refunded| GiftRefunded::Done { whole, refunded, row: row.clone() };
+    assert_eq!(refund(&mut t, "a1", 120).await, done(false, 120));
+    assert_eq!(shown(&mut t).await, Some((3, 680)));
+    let at = t.list().await.at;
+    for less in [120, 119, 0] {
+        assert_eq!(refund(&mut t, "a1", less).await, done(false, 120), "{less}");
+    }
+    assert_eq!(refund(&mut t, "a1", 501).await, GiftRefunded::Above(500));
+    assert_eq!(t.list().await.at, at, "nothing was changed");
+    assert_eq!(refund(&mut t, "a1", 200).await, done(false, 200));
+    let all = t.consume("sum").await;
+    let refunds: Vec<_> = all.iter().skip(2).map(|it| &it.entry).collect();
+    assert_eq!(refunds.len(), 2);
+    for (entry, amount) in refunds.iter().zip([-120, -80]) {
+        assert_eq!(entry.status.kind(), "gift.refunded");
+        assert_eq!(entry.delta, Some(Delta { count: 0, value: Some((amount, "EUR".to_owned())) }));
+        assert_eq!(
+            (entry.row.as_ref(), entry.reason.as_deref()),
+            (row.as_ref(), Some("\"so \\\"said\\\"\""))
+        );
+        assert_eq!(event(entry)["gift"]["id"], "rose");
+        assert!(entry.seq.is_some());
+    }
+    // All of it: the gift is taken back, with what is left.
+    assert_eq!(refund(&mut t, "a1", 500).await, done(true, 500));
+    assert_eq!(shown(&mut t).await, Some((1, 300)));
+    assert_eq!(deltas(&mut t).await, ["-2 -300 EUR"]);
+    assert_eq!(refund(&mut t, "a1", 500).await, done(true, 500));
+    assert!(t.take_back("a1").await);
+    // A row that is taken back takes back what is left.
+    assert_eq!(refund(&mut t, "a2", 299).await, done(false, 299));
+    t.retract(row.as_ref().unwrap()).await;
+    assert_eq!(deltas(&mut t).await, ["0 -299 EUR", "-1 -1 EUR"]);
+    assert_eq!(refund(&mut t, "a2", 300).await, done(true, 299));
+    assert_eq!(deltas(&mut t).await, Vec::<String>::new());
+}
+
+async fn what_nobody_sees_is_refunded_too_and_what_has_no_value_is_not(mut t: Case) {
+    t.patch(json!({"dedup": "drop"})).await;
+    t.accepted(gift("a1").value(10, "coins")).await;
+    t.suppressed(gift("a2").value(20, "coins")).await;
+    assert!(matches!(refund(&mut t, "a2", 5).await, GiftRefunded::Done { whole: false, refunded: 5, .. }));
+    assert_eq!(shown(&mut t).await, Some((1, 10)), "it was no part of the row");
+    assert!(t.take_back("a2").await);
+    t.accepted(gift("plain").by("bob")).await;
+    assert_eq!(refund(&mut t, "plain", 0).await, GiftRefunded::NoValue);
+    assert_eq!(refund(&mut t, "nobody", 5).await, GiftRefunded::Unknown);
+    t.scheduled(gift("late").value(9, "coins").with("delay_ms", json!(1_000))).await;
+    assert_eq!(refund(&mut t, "late", 5).await, GiftRefunded::Waits);
+    t.cancel("late").await;
+    assert_eq!(refund(&mut t, "late", 5).await, GiftRefunded::Done { whole: true, refunded: 0, row: None });
+    let wanted = ["1 10 coins", "1 20 coins", "0 -5 coins", "-1 -15 coins", "1"];
+    assert_eq!(deltas(&mut t).await, wanted);
+    // The row of a test loses it, and nothing is entered.
+    t.accepted(gift("t1").by("tester").value(50, "coins").test()).await;
+    assert!(matches!(refund(&mut t, "t1", 20).await, GiftRefunded::Done { whole: false, refunded: 20, .. }));
+    assert_eq!(shown(&mut t).await, Some((1, 30)));
+    assert!(t.take_back("t1").await);
+    assert_eq!(deltas(&mut t).await, Vec::<String>::new());
 }

@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::json;
 use tipcast::domain::answer::GiftFate;
+use tipcast::domain::moderate::GiftRefunded;
 use tipcast::domain::tally::Period;
 use tipcast::domain::{
     Answer, Block, BlockScope, ClaimOutcome, Claimed, Confirmed, Decision, GiftId, HoldId, Outcome, RowId,
     Status,
 };
-use tipcast::engine::{BlockUser, DecideReview, DueFate, ReadTotals};
+use tipcast::engine::{BlockUser, DecideReview, DueFate, ReadTotals, RefundGift};
 
 use crate::support::case::Case;
 use crate::support::claims::{claim, hold, rockets, with};
@@ -51,6 +52,7 @@ struct Given {
     user: String,
     row: Option<RowId>,
     what: Sums,
+    refunded: i64,
     is_sale: bool,
     back: bool,
 }
@@ -100,13 +102,43 @@ impl Book {
         // What kept a gift from being shown is no row of it.
         let row = row.filter(|_| status != Status::Suppressed);
         let user = event["user"]["id"].as_str().unwrap().to_owned();
-        self.given.push(Given { id: id.into(), user, row, what, is_sale: false, back: false });
+        self.given.push(Given { id: id.into(), user, row, what, refunded: 0, is_sale: false, back: false });
     }
 
     fn sold(&mut self, id: &str, user: &str, count: i64, row: RowId) {
         let what = Sums::from([("units".to_owned(), count)]);
         let (id, user) = (id.to_owned(), user.to_owned());
-        self.given.push(Given { id, user, row: Some(row), what, is_sale: true, back: false });
+        self.given.push(Given { id, user, row: Some(row), what, refunded: 0, is_sale: true, back: false });
+    }
+
+    /// A whole refund takes the gift back; part of one takes what was not refunded before.
+    fn refunded(&mut self, id: &str, refunded: i64, done: &GiftRefunded) {
+        let Some(given) = self.given.iter_mut().find(|it| !it.is_sale && it.id == id) else { return };
+        let before = given.refunded;
+        let Some(worth) = given.what.iter_mut().find(|(by, _)| *by != "units").map(|(_, amount)| amount)
+        else {
+            assert!(
+                matches!(done, GiftRefunded::NoValue | GiftRefunded::Done { whole: true, .. }),
+                "{done:?}"
+            );
+            return;
+        };
+        let value = *worth + before;
+        match done {
+            _ if given.back => assert!(matches!(done, GiftRefunded::Done { whole: true, .. }), "{done:?}"),
+            GiftRefunded::Above(most) => assert!(*most as i64 == value && refunded > value, "{done:?}"),
+            GiftRefunded::Done { whole, refunded: so_far, .. } => {
+                assert_eq!(
+                    (*whole, *so_far as i64),
+                    (refunded == value && refunded > before, refunded.max(before))
+                );
+                given.back = *whole;
+                if refunded > before && !whole {
+                    (given.refunded, *worth) = (refunded, value - refunded);
+                }
+            }
+            other => panic!("{other:?}"),
+        }
     }
 
     fn taken_back(&mut self, which: impl Fn(&Given) -> bool) {
@@ -166,7 +198,7 @@ async fn play(store: Store, seed: u64) {
     let (mut book, mut posted, mut sums) = (Book::default(), 0_u64, Sums::new());
     let mut held: Vec<(HoldId, String, String)> = vec![];
     for step in 0..STEPS {
-        match dice.below(20) {
+        match dice.below(21) {
             0..9 => {
                 let gifts: Vec<_> = (0..dice.of(&[1, 1, 2, 6]))
                     .map(|_| {
@@ -206,6 +238,20 @@ async fn play(store: Store, seed: u64) {
                         book.taken_back(|it| !it.is_sale && it.id == id);
                     }
                 }
+            }
+            18 => {
+                let (id, refunded) =
+                    (format!("g{}", dice.below(posted + 1)), dice.of(&[0, 1, 3, 5, 200, 250]));
+                let wish = RefundGift {
+                    feed: t.feed.clone(),
+                    id: id.parse().unwrap(),
+                    refunded,
+                    reason: Some("for \"fun\"".to_owned()),
+                    now: t.now,
+                };
+                let done = t.engine.run(wish).await.unwrap();
+                t.list().await;
+                book.refunded(&id, refunded as i64, &done);
             }
             12 => {
                 let user = dice.of(&USERS);

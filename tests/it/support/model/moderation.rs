@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
+use tipcast::domain::moderate::GiftRefunded;
 use tipcast::domain::{
     Action, Control, Decision, Delta, DropId, EntryStatus, FeedId, Gift, GiftId, GiftTakenBack, Millis, Op,
     Policy, Position, RemoveReason, Row, RowId, Status, Value,
 };
-use tipcast::engine::{Count, Presence, Unscheduled};
+use tipcast::engine::{Count, Presence, RefundGift, RetractGift, Unscheduled};
 
 use super::{Feed, Known, Model};
 
@@ -26,7 +27,9 @@ pub(super) struct Brought {
     row: Option<RowId>,
     units: u64,
     money: Option<Value>,
+    /// What is left of what was given, and what was refunded.
     pub(super) given: Delta,
+    refunded: u64,
     test: bool,
     taken_back: bool,
 }
@@ -95,14 +98,15 @@ impl Feed {
             self.made.entry(row.clone()).or_default().push(Made::Gift(gift.id.clone()));
         }
         let (row, test, who) = (Some(row.clone()), gift.test, who(gift));
-        let brought = Brought { who, row, units, money, given, test, taken_back: false };
+        let brought = Brought { who, row, units, money, given, refunded: 0, test, taken_back: false };
         self.brought.insert(gift.id.clone(), brought);
     }
 
     /// Notes a gift that no row shows.
     pub(super) fn note_nothing(&mut self, gift: &Gift, policy: &Policy, now: Millis) {
         let (given, test, who) = (self.given(gift, policy, now), gift.test, who(gift));
-        let brought = Brought { who, row: None, units: 0, money: None, given, test, taken_back: false };
+        let brought =
+            Brought { who, row: None, units: 0, money: None, given, refunded: 0, test, taken_back: false };
         self.brought.insert(gift.id.clone(), brought);
     }
 
@@ -135,12 +139,32 @@ impl Feed {
         given: Delta,
         now: Millis,
     ) {
+        self.enter_less((EntryStatus::Retracted, seq), row, who, given, None, now);
+    }
+
+    fn enter_less(
+        &mut self,
+        place: (EntryStatus, Option<u64>),
+        row: Option<RowId>,
+        who: serde_json::Value,
+        given: Delta,
+        reason: Option<&str>,
+        now: Millis,
+    ) {
         if given.count != 0 || given.value.as_ref().is_some_and(|(amount, _)| *amount != 0) {
-            self.enter((EntryStatus::Retracted, seq), row, who, given.negative(), now);
+            self.enter(place, row, who, given.negative(), now);
+            let entry = self.ledger.entries.last_mut().unwrap();
+            entry.reason = reason.map(|text| json!(text).to_string().into());
         }
     }
 
-    fn retract_gift(&mut self, id: &GiftId, policy: &Policy, now: Millis) -> GiftTakenBack {
+    fn retract_gift(
+        &mut self,
+        id: &GiftId,
+        reason: Option<&str>,
+        policy: &Policy,
+        now: Millis,
+    ) -> GiftTakenBack {
         match self.ids.get(id) {
             Some((_, Known::Waits(_), _)) => {
                 return match self.unschedule(id, policy, now) {
@@ -152,7 +176,7 @@ impl Feed {
                 self.decide(id, Decision::Deny, policy, now);
                 return match self.decided[id] {
                     Decision::Deny => GiftTakenBack::Done,
-                    _ => self.retract_gift(id, policy, now),
+                    _ => self.retract_gift(id, reason, policy, now),
                 };
             }
             Some((_, Known::Cancelled(_), until)) if now < *until => return GiftTakenBack::Done,
@@ -187,13 +211,76 @@ impl Feed {
             self.at.seq
         });
         if !brought.test {
-            self.enter_back(seq, brought.row, brought.who, brought.given, now);
+            let place = (EntryStatus::Retracted, seq);
+            self.enter_less(place, brought.row, brought.who, brought.given, reason, now);
         }
         GiftTakenBack::Done
     }
 }
 
+impl Feed {
+    fn refund_gift(&mut self, it: &RefundGift, policy: &Policy) -> GiftRefunded {
+        let now = it.now;
+        match self.ids.get(&it.id) {
+            Some((_, Known::Waits(_) | Known::InReview, _)) => return GiftRefunded::Waits,
+            Some((_, Known::Cancelled(_), until)) if now < *until => {
+                return GiftRefunded::Done { whole: true, refunded: 0, row: None };
+            }
+            Some((_, Known::Taken(_), until)) if now < *until => {}
+            _ => return GiftRefunded::Unknown,
+        }
+        let brought = self.brought.get_mut(&it.id).unwrap();
+        let row = brought.row.clone();
+        if brought.taken_back {
+            return GiftRefunded::Done { whole: true, refunded: brought.refunded, row };
+        }
+        let Some((worth, _)) = &mut brought.given.value else { return GiftRefunded::NoValue };
+        let value = *worth as u64 + brought.refunded;
+        if it.refunded > value {
+            return GiftRefunded::Above(value);
+        }
+        let Some(lost) = it.refunded.checked_sub(brought.refunded).filter(|lost| *lost > 0) else {
+            return GiftRefunded::Done { whole: false, refunded: brought.refunded, row };
+        };
+        brought.refunded = it.refunded;
+        if it.refunded == value {
+            self.retract_gift(&it.id, it.reason.as_deref(), policy, now);
+            return GiftRefunded::Done { whole: true, refunded: it.refunded, row };
+        }
+        *worth -= lost as i64;
+        let mine = brought.money.as_mut().filter(|money| money.amount > 0);
+        let from_row = mine.map_or(0, |money| {
+            let less = lost.min(money.amount);
+            money.amount -= less;
+            less
+        });
+        let (who, test) = (brought.who.clone(), brought.test);
+        let currency = brought.given.value.clone().unwrap().1;
+        self.sweep(policy, now);
+        let found = self.rows.iter().position(|known| Some(&known.id) == row.as_ref());
+        let seq = found.filter(|_| from_row > 0).map(|at| {
+            let mut shown = (*self.rows[at]).clone();
+            let left = shown.value.take().map(|value| Value { amount: value.amount - from_row, ..value });
+            shown.value = left.filter(|value| value.amount > 0);
+            shown.rev += 1;
+            shown.updated_at = now;
+            self.rows[at] = shown.into();
+            self.record(Op::Update(self.rows[at].clone()), policy);
+            self.at.seq
+        });
+        if !test {
+            let less = Delta { count: 0, value: Some((lost as i64, currency)) };
+            self.enter_less((EntryStatus::Refunded, seq), row.clone(), who, less, it.reason.as_deref(), now);
+        }
+        GiftRefunded::Done { whole: false, refunded: it.refunded, row }
+    }
+}
+
 impl Model {
+    pub(crate) fn refund_gift(&self, it: &RefundGift) -> GiftRefunded {
+        self.on(&it.feed, |f, policy| f.refund_gift(it, &policy))
+    }
+
     pub(crate) fn control(&self, feed: &FeedId, control: Control, now: Millis) -> Option<Position> {
         self.on(feed, |f, policy| {
             f.sweep(&policy, now);
@@ -231,8 +318,8 @@ impl Model {
         })
     }
 
-    pub(crate) fn retract_gift(&self, feed: &FeedId, id: &GiftId, now: Millis) -> GiftTakenBack {
-        self.on(feed, |f, policy| f.retract_gift(id, &policy, now))
+    pub(crate) fn retract_gift(&self, it: &RetractGift) -> GiftTakenBack {
+        self.on(&it.feed, |f, policy| f.retract_gift(&it.id, it.reason.as_deref(), &policy, it.now))
     }
 }
 

@@ -9,9 +9,9 @@ use tipcast::engine::{
     ListDeadLetters, ListDrops, ListGoals, ListHolds, ListReaders, ListReviews, ListRevocations,
     ListScheduled, ListSources, ListWebhooks, NackEntries, OpenJob, ProbeFeed, ProbeStore, Publish, PutGoal,
     ReadChanges, ReadGroup, ReadHeads, ReadLeaders, ReadLedger, ReadPolicy, ReadPresence, ReadSnapshot,
-    ReadTotals, ReadWebhook, RecordDelivery, RecordRefund, ReplayDeadLetters, ReportPresence, RetractGift,
-    RetractRow, RetractUser, RevokeViewer, RunDue, SaveJob, SeekGroup, SendControl, SetPolicy, Shards,
-    Subscribe, SwapSource, SwapWebhook, TickDrop, UnblockUser, Wakes, Walk,
+    ReadTotals, ReadWebhook, RecordDelivery, RecordRefund, RefundGift, ReplayDeadLetters, ReportPresence,
+    RetractGift, RetractRow, RetractUser, RevokeViewer, RunDue, SaveJob, SeekGroup, SendControl, SetPolicy,
+    Shards, Subscribe, SwapSource, SwapWebhook, TickDrop, UnblockUser, Wakes, Walk,
 };
 
 use super::Model;
@@ -41,7 +41,8 @@ impl TestStore for Model {
             .on(|it: ListHolds| Ok(self.holds(&it.feed, &it.user, it.now)))
             .on(|it: SendControl| Ok(self.control(&it.feed, it.control, it.now)))
             .on(|it: RetractUser| Ok(self.retract_user(&it.feed, &it.user, it.now)))
-            .on(|it: RetractGift| Ok(self.retract_gift(&it.feed, &it.id, it.now)))
+            .on(|it: RetractGift| Ok(self.retract_gift(&it)))
+            .on(|it: RefundGift| Ok(self.refund_gift(&it)))
             .on(|it: ListReviews| Ok(self.reviews(&it.feed, it.now)))
             .on(|it: DecideReview| Ok(self.review(&it.feed, &it.id, it.decision, it.now)))
             .on(|it: BlockUser| Ok(self.block(&it.scope, it.block)))

@@ -136,7 +136,19 @@ impl Feed {
         ledger.stirred = true;
         let gift = event.to_string().into();
         let (delta, drop, hold, trace) = (Some(delta), None, None, None);
-        ledger.entries.push(Entry { cursor, status, at, seq, row, gift, delta, drop, hold, trace });
+        ledger.entries.push(Entry {
+            cursor,
+            status,
+            at,
+            seq,
+            row,
+            gift,
+            delta,
+            reason: None,
+            drop,
+            hold,
+            trace,
+        });
         for (reader, reading) in &mut ledger.readers {
             if reading.job.is_none() && !matches!(reader, Reader::Group(_)) {
                 reading.job = Some((at.plus(reading.batch_ms), String::new()));
