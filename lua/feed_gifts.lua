@@ -64,6 +64,7 @@ end
 local function given_by(gift)
   local units, amount, currency = match(gift.body, '^(%d+)\n(%d*) ?(%a*)\n')
   if gift.combo == '' then return units .. ':' .. amount .. ':' .. currency end
+  if ended then return (amount == '' and '0::' or '0:0:') .. currency end
   local over, most, sums = match(ids[gift.lock_key] or gift.held or '', '^(%d+) (%d+)(.*)$')
   if not over or steady >= tonumber(over) then most, sums = '0', '' end
   local count, gained = math.max(units, most, 1), ''
@@ -214,7 +215,7 @@ local function take_now(gift, decided)
     status, row, count = publish_locked(gift)
   end
   local extra, frame = gift.extra, gift.combo ~= ''
-  local given = ended and part or given_by(gift)
+  local given = given_by(gift)
   local answer = id_til .. ' ' .. gift.fingerprint .. ' ' .. status .. (decided or '')
     .. ' ' .. epoch .. ' ' .. seq_text .. ' ' .. row .. ' ' .. (count or '-')
     .. (extra == '' and ' ~' .. part or ' ' .. part .. beside(given))

@@ -32,8 +32,8 @@ end
 
 -- A gift that no row shows: `status` is s or n. What is to be remembered of its id.
 local function keep_back(status, decided, gift)
+  part, ended = '0::', false
   local extra, frame, given = gift.extra, gift.combo ~= '', given_by(gift)
-  part = '0::'
   local answer = id_til .. ' ' .. gift.fingerprint .. ' ' .. status .. decided .. ' ' .. (epoch or '0') .. ' ' .. seq_text
     .. ' - -' .. (extra == '' and ' ~0::' or ' 0::' .. beside(given))
   if extra ~= '' then

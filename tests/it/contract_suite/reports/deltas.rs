@@ -81,7 +81,7 @@ async fn a_frame_behind_the_last_gives_nothing(mut t: Case) {
     t.accepted(frame("f1", 3, 30)).await;
     t.merged(frame("f2", 5, 50).end()).await;
     t.merged(frame("f3", 9, 90)).await;
-    assert_eq!(deltas(&mut t).await, ["3 30 EUR", "2 20 EUR", "0"]);
+    assert_eq!(deltas(&mut t).await, ["3 30 EUR", "2 20 EUR", "0 0 EUR"]);
     t.accepted(gift("other").by("bob")).await;
     t.accepted(frame("f4", 5, 50)).await;
     assert_eq!(deltas(&mut t).await, ["1", "0 0 EUR"]);

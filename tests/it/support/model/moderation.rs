@@ -79,7 +79,10 @@ impl Feed {
         now: Millis,
     ) {
         let ended = before.and_then(|row| row.combo.as_ref()).is_some_and(|combo| combo.ended);
-        let given = if ended { Delta::default() } else { self.given(gift, policy, now) };
+        let given = match ended {
+            true => Delta { count: 0, value: gift.value.as_ref().map(|it| (0, it.currency.clone())) },
+            false => self.given(gift, policy, now),
+        };
         let after = self.rows.iter().find(|known| known.id == *row).cloned();
         let amount = |row: Option<&Row>| row.and_then(|row| row.value.clone());
         let (units, money) = match &after {
