@@ -14,7 +14,8 @@
 --            BASE: the number of the list's first element
 --            LENGTH: how long the list is, true while somebody reads: should the list be gone (an eviction), it says
 --            how much of it
---   readers  HASH, reader -> "FLOOR HANDED LOST SINCE", newline, progress
+--   readers  HASH, reader -> "FLOOR HANDED LOST SINCE", and " FROM TO COUNT" where it is still to be told of entries that were
+--            cut before it was handed them, newline, progress
 --            FLOOR: every entry below is done with. HANDED: those from here on were never handed out.
 --            LOST: how many were cut that were not done with. SINCE: of a webhook of all feeds, when it was made
 -- and of one reader, R ("g:NAME", "w:NAME" or "*:NAME"); members and fields are numbers with 16 digits:
@@ -57,6 +58,12 @@ local function ledger_of(text, length, readers_key)
   }
 end
 
+-- What a reader is to be told that it lost, which may be something already: these numbers too.
+local function lost_too(untold, from, to)
+  local first, count = string.match(untold or '', '^(%d+) %d+ (%d+)$')
+  return string.format('%d %d %d', math.min(first or from, from), to, (count or 0) + to - from + 1)
+end
+
 -- What reports is to hold of it.
 local function reports_of(it)
   return string.format('%d %d ', it.limit, it.hooks) .. it.idle
@@ -69,12 +76,17 @@ local function ledger_mourn(it, base, readers_key)
   local behind, floor, kept = it.base + it.length, it.base + it.length, {}
   local all = redis.call('HGETALL', readers_key)
   for n = 1, #all, 2 do
-    local done, handed, lost, rest = string.match(all[n + 1], '^(%d+) (%d+) (%d+)(.*)$')
+    local done, handed, lost, since, untold, progress =
+      string.match(all[n + 1], '^(%d+) (%d+) (%d+) (%d+) ?([%d ]*)(\n.*)$')
     if done then
-      lost = lost + math.max(0, behind - math.max(handed + 0, it.start))
+      local first = math.max(handed + 0, it.start)
+      if first < behind then
+        lost, untold = lost + behind - first, lost_too(untold, first, behind - 1)
+      end
       floor = math.min(floor, done + 0)
       kept[#kept + 1] = all[n]
-      kept[#kept + 1] = string.format('%s %d %d', done, math.max(handed + 0, base), lost) .. rest
+      kept[#kept + 1] = string.format('%s %d %d ', done, math.max(handed + 0, base), lost) .. since
+        .. (untold ~= '' and ' ' .. untold or '') .. progress
     end
   end
   local unread = behind - math.max(floor, it.start)

@@ -55,7 +55,7 @@ local function meet_types()
 end
 
 local function new_reader(name, at, since)
-  return { name = name, floor = at, handed = at, lost = 0, since = since or 0, progress = '', gone = {} }
+  return { name = name, floor = at, handed = at, lost = 0, since = since or 0, progress = '', gone = {}, untold = '' }
 end
 
 -- A reader, brought up to what the ledger still has; none when it does not read here. gone: what it had pending of
@@ -63,12 +63,14 @@ end
 local function reader_of(name)
   local text = call('HGET', READERS, name)
   if not text then return nil end
-  local floor, handed, lost, since, progress = match(text, '^(%d+) (%d+) (%d+) (%d+)\n([^\n]*)$')
+  local floor, handed, lost, since, untold, progress = match(text, '^(%d+) (%d+) (%d+) (%d+) ?([%d ]*)\n([^\n]*)$')
   local it = new_reader(name, tonumber(floor or '0'), tonumber(since or '0'))
-  it.handed, it.lost, it.progress = tonumber(handed or '0'), tonumber(lost or '0'), progress or ''
+  it.handed, it.lost, it.progress, it.untold = tonumber(handed or '0'), tonumber(lost or '0'), progress or '', untold or ''
   if it.floor < ledger.base then
     if PENDING then it.gone = call('ZRANGEBYSCORE', PENDING, '-inf', '(' .. int(ledger.base)) end
-    it.lost = it.lost + #it.gone + math.max(0, ledger.base - math.max(it.handed, ledger.start))
+    local first = math.max(it.handed, ledger.start)
+    it.lost = it.lost + #it.gone + math.max(0, ledger.base - first)
+    if first < ledger.base then it.untold = lost_too(it.untold, first, ledger.base - 1) end
     it.handed = math.max(it.handed, ledger.base)
     it.floor = it.handed
     local first = PENDING and call('ZRANGEBYSCORE', PENDING, int(ledger.base), '+inf', 'LIMIT', '0', '1')[1]
@@ -77,16 +79,26 @@ local function reader_of(name)
   return it
 end
 
--- Takes out what is gone; before anything else is written.
+-- Takes out what is gone, and tells of what the reader never was handed: an entry of its own, which comes before all others. Its
+-- number is the last of these. Before anything else is written.
 local function let_go(it)
   in_parts('ZREM', PENDING, it.gone)
   in_parts('ZREM', LEASES, it.gone)
   in_parts('HDEL', TRIES, it.gone)
+  if it.untold == '' then return false end
+  local member = padded(tonumber(match(it.untold, ' (%d+) ')))
+  call('HSET', AGAIN, member, 'l ~0 - ' .. int(now) .. '\n- 0 - -\n0\n\n\n\n0\n{}\n' .. it.untold .. '\n\n \n')
+  if sub(it.name, 1, 2) == 'g:' then
+    call('ZADD', LEASES, '0', member)
+    call('HSET', TRIES, member, '0')
+  end
+  it.untold = ''
+  return true
 end
 
 local function keep_reader(it)
   call('HSET', READERS, it.name, int(it.floor) .. ' ' .. int(it.handed) .. ' ' .. int(it.lost) .. ' '
-    .. int(it.since) .. '\n' .. it.progress)
+    .. int(it.since) .. (it.untold ~= '' and ' ' .. it.untold or '') .. '\n' .. it.progress)
 end
 
 -- Keeps a group; behind what else is written of it.

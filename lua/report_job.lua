@@ -37,6 +37,7 @@ meet_types()
 if tonumber(ARGV[11]) > ledger.hooks then return { 'hooks' } end
 local reader, most = reader_of(ARGV[2]), tonumber(ARGV[3])
 if not reader or ARGV[6] == 'save' and reader.progress ~= ARGV[7] then return {} end
+if let_go(reader) then keep_reader(reader) end
 if ARGV[6] == 'save' then
   local done = {}
   for n = 12, #ARGV, 4 do

@@ -44,7 +44,7 @@ else
   number = math.min(math.max(tonumber(to), ledger.base), behind)
 end
 call('DEL', PENDING, LEASES, TRIES, AGAIN)
-reader.handed, reader.floor = number, number
+reader.handed, reader.floor, reader.untold = number, number, ''
 keep_reader(reader)
 call('SPUBLISH', ARGV[3], 'live 0 0\n=\n')
 return int(number)

@@ -33,6 +33,7 @@ local LONGEST = 600000
 
 meet_types()
 local reader, most, attempts_most = reader_of(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[7])
+if reader then let_go(reader) end
 local over = call('ZRANGEBYSCORE', LEASES, '-inf', int(now), 'LIMIT', '0', int(LOOK))
 -- One that lasts longer than any may was given while the clock was ahead.
 local last = tonumber(call('ZRANGE', LEASES, '-1', '-1', 'WITHSCORES')[2])
@@ -49,7 +50,6 @@ if not reader then
   ledger.readers = ledger.readers + 1
   keep_reports()
 end
-let_go(reader)
 -- What there was is counted with the next entry; nothing can be handed out before.
 if ledger.vanished then return { 'ok', '' } end
 

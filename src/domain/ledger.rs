@@ -155,7 +155,7 @@ mod tests {
         assert!(!takes(LedgerFilter { user: Some("an".into()), ..all() }));
         let goal = Entry { gift: r#"{"goal":"mic"}"#.into(), status: EntryStatus::Goal, ..one.clone() };
         assert!(!LedgerFilter { user: Some("ann".into()), ..all() }.takes(&goal));
-        let kinds = "amsnrfbg".chars().map(|letter| EntryStatus::of(&letter.to_string()).unwrap().kind());
+        let kinds = "amsnrfblg".chars().map(|letter| EntryStatus::of(&letter.to_string()).unwrap().kind());
         assert!(kinds.into_iter().all(|kind| ENTRY_TYPES.contains(&kind)));
     }
 

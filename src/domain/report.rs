@@ -56,6 +56,8 @@ pub enum EntryStatus {
     Retracted,
     /// Part of a gift's value was refunded; the event as of one that was taken back.
     Refunded,
+    /// Entries were cut before this reader was handed them. There is no event but which: `{"from","to","count"}`.
+    Lost,
     /// A goal was reached. There is no event but the goal.
     Goal,
 }
@@ -71,6 +73,7 @@ impl EntryStatus {
             EntryStatus::Sold => "drop.sold",
             EntryStatus::Retracted => "gift.retracted",
             EntryStatus::Refunded => "gift.refunded",
+            EntryStatus::Lost => "ledger.lost",
             EntryStatus::Goal => "goal.reached",
         }
     }
@@ -85,14 +88,15 @@ impl EntryStatus {
             EntryStatus::Sold => 'b',
             EntryStatus::Retracted => 'r',
             EntryStatus::Refunded => 'f',
+            EntryStatus::Lost => 'l',
             EntryStatus::Goal => 'g',
         }
     }
 
     /// The status of this letter.
     pub fn of(letter: &str) -> Option<EntryStatus> {
-        use EntryStatus::{Accepted, Denied, Goal, Merged, Refunded, Retracted, Sold, Suppressed};
-        [Accepted, Merged, Suppressed, Denied, Sold, Retracted, Refunded, Goal]
+        use EntryStatus::{Accepted, Denied, Goal, Lost, Merged, Refunded, Retracted, Sold, Suppressed};
+        [Accepted, Merged, Suppressed, Denied, Sold, Retracted, Refunded, Lost, Goal]
             .into_iter()
             .find(|it| letter.chars().eq([it.letter()]))
     }
@@ -135,9 +139,10 @@ pub struct Entry {
     pub seq: Option<u64>,
     /// The row that shows the gift, or kept it from being shown.
     pub row: Option<RowId>,
-    /// The event as it was accepted, with its id, as JSON; of [`EntryStatus::Goal`] the goal.
+    /// The event as it was accepted, with its id, as JSON; of [`EntryStatus::Goal`] the goal, of
+    /// [`EntryStatus::Lost`] what was lost.
     pub gift: Box<str>,
-    /// What it adds or takes away; none of [`EntryStatus::Goal`].
+    /// What it adds or takes away; none of [`EntryStatus::Goal`] and [`EntryStatus::Lost`].
     pub delta: Option<Delta>,
     /// Why a gift was taken back or refunded, as JSON.
     pub reason: Option<Box<str>>,
@@ -186,7 +191,11 @@ impl Entry {
         if let Some(reason) = reason {
             let _ = write!(out, ",\"reason\":{reason}");
         }
-        let what = if *status == EntryStatus::Goal { "goal" } else { "gift" };
+        let what = match status {
+            EntryStatus::Goal => "goal",
+            EntryStatus::Lost => "lost",
+            _ => "gift",
+        };
         let _ = write!(out, ",\"{what}\":{gift}}}");
     }
 
@@ -387,7 +396,7 @@ mod tests {
         for bad in ["", "-1", "1.0", "9007199254740992", "99999999999999999999"] {
             assert!(bad.parse::<Cursor>().is_err(), "{bad}");
         }
-        for letter in ["a", "m", "s", "n", "b", "r", "f", "g"] {
+        for letter in ["a", "m", "s", "n", "b", "r", "f", "l", "g"] {
             assert_eq!(EntryStatus::of(letter).unwrap().letter().to_string(), letter);
         }
         assert!(EntryStatus::of("x").is_none() && EntryStatus::of("").is_none());

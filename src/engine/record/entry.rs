@@ -81,7 +81,7 @@ impl Records<'_> {
         Some(entry)
     }
 
-    /// What an entry says of its event. A goal has none; of a gift that was taken back or refunded, count and value are
+    /// What an entry says of its event. A goal has none, nor has what was lost; of a gift that was taken back or refunded, count and value are
     /// what went, and the message is the reason.
     fn event(&mut self, entry: &mut Entry) -> Option<()> {
         let mut extra = self.lines.next()?.splitn(5, ' ');
@@ -93,6 +93,12 @@ impl Records<'_> {
         let (tier, meta) = self.lines.next()?.split_once(' ')?;
         if entry.status == EntryStatus::Goal {
             entry.gift = Records::new(gift).goal()?.1?.to_json().into();
+            return Some(());
+        }
+        if entry.status == EntryStatus::Lost {
+            let mut numbers = gift.split(' ').map(|number| number.parse::<u64>().ok());
+            let (from, to, count) = (numbers.next()??, numbers.next()??, numbers.next()??);
+            entry.gift = format!("{{\"from\":\"{from}\",\"to\":\"{to}\",\"count\":{count}}}").into();
             return Some(());
         }
         let (amount, currency) = value.split_once(' ').unwrap_or_default();

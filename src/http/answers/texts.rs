@@ -333,7 +333,7 @@ pub struct LedgerEntry {
     /// The key to recognise a repeat by: the feed and the cursor.
     #[schema(example = "show/1795177783042017")]
     event_id: String,
-    /// gift.accepted, gift.merged, gift.suppressed, gift.denied, gift.retracted, gift.refunded, drop.sold, goal.reached, or one that is not known
+    /// gift.accepted, gift.merged, gift.suppressed, gift.denied, gift.retracted, gift.refunded, drop.sold, goal.reached, ledger.lost, or one that is not known
     /// yet.
     #[schema(rename = "type", example = "gift.accepted")]
     kind: String,
@@ -362,6 +362,19 @@ pub struct LedgerEntry {
     reason: Option<String>,
     gift: Option<GiftEvent>,
     goal: Option<Goal>,
+    lost: Option<LostEntries>,
+}
+
+/// Entries that were cut before this reader was handed them.
+#[derive(ToSchema)]
+pub struct LostEntries {
+    /// The cursor of the first.
+    #[schema(pattern = "^[0-9]{1,16}$")]
+    from: String,
+    /// The cursor of the last.
+    #[schema(pattern = "^[0-9]{1,16}$")]
+    to: String,
+    count: u64,
 }
 
 /// A page of a feed's ledger, the oldest entry first.

@@ -1,6 +1,7 @@
 //! How much of a ledger is kept, for whom, and that it survives.
 
-use tipcast::domain::{Ask, Start};
+use serde_json::json;
+use tipcast::domain::{Ask, Cursor, EntryStatus, Start};
 use tipcast::engine::{ReadWebhook, ReportLimits, Save};
 
 use crate::support::case::Case;
@@ -14,6 +15,7 @@ on_every_engine![
     what_a_webhook_is_not_done_with_is_kept,
     what_is_beyond_the_backlog_is_lost_and_counted,
     what_is_pending_beyond_the_backlog_is_lost_and_counted_once,
+    a_webhook_is_told_what_it_lost_before_all_else,
     what_is_too_old_is_lost_and_counted,
     a_group_at_the_end_loses_nothing,
     everything_survives_another_engine_on_the_same_store,
@@ -81,11 +83,42 @@ async fn what_is_beyond_the_backlog_is_lost_and_counted(mut t: Case) {
     let view = t.group("g").await.unwrap();
     assert_eq!(view.lag + view.lost, 1_500);
     assert!((200..1_000).contains(&view.lag), "at least the backlog, and not much more: {view:?}");
+    // The first thing that it gets says what it lost, once.
+    let first = Cursor::first(t.now).0;
+    let ask = Ask { max: 1, lease_ms: 30_000, from: Start::Start };
+    for attempt in 1..=2 {
+        let told = t.ask("g", ask).await.unwrap().entries.remove(0);
+        assert_eq!((told.entry.status, told.attempt), (EntryStatus::Lost, attempt));
+        let (last, lost) = (first + view.lost - 1, view.lost);
+        assert_eq!((told.entry.cursor, told.entry.at, told.entry.delta), (Cursor(last), t.now, None));
+        let wanted = json!({"from": first.to_string(), "to": last.to_string(), "count": lost});
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&told.entry.gift).unwrap(), wanted);
+        assert_eq!(t.nack("g", &[told.entry.cursor]).await, Some(1));
+    }
+    assert_eq!(t.ask("g", ask).await.unwrap().entries[0].attempt, 3);
+    assert_eq!(t.ack("g", &[Cursor(first + view.lost - 1)]).await, Some(1));
     let all = t.consume("g").await;
     assert_eq!(handed(&all), (view.lost..1_500).map(|n| format!("n{n}")).collect::<Vec<_>>());
     t.give(&["more"]).await;
     assert_eq!(handed(&t.take("g").await), ["more"]);
     assert_eq!(t.group("g").await.unwrap().lost, view.lost);
+}
+
+async fn a_webhook_is_told_what_it_lost_before_all_else(mut t: Case) {
+    t.reopen_keeping(SMALL).await;
+    let hook = of_feed(&t.feed, "w");
+    t.hook(&hook).await;
+    t.give(&["first"]).await;
+    t.open_job(&hook).await.unwrap();
+    t.give_many(0..1_500).await;
+    for _ in 0..2 {
+        let work = t.open_job(&hook).await.unwrap();
+        assert_eq!(work.again.iter().map(|it| it.status).collect::<Vec<_>>(), [EntryStatus::Lost]);
+        let lost: serde_json::Value = serde_json::from_str(&work.again[0].gift).unwrap();
+        let to = work.entries[0].cursor.0 - 1;
+        assert_eq!((work.again[0].cursor, &lost["to"]), (Cursor(to), &json!(to.to_string())));
+        assert_eq!(lost["count"].as_u64().unwrap(), 1_501 - work.backlog);
+    }
 }
 
 async fn what_is_pending_beyond_the_backlog_is_lost_and_counted_once(mut t: Case) {

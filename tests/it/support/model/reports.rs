@@ -30,6 +30,8 @@ struct Reading {
     /// The last number that it was handed, or is done with.
     handed: u64,
     lost: u64,
+    /// What it is still to be told of: from, to, how many.
+    untold: Option<(u64, u64, u64)>,
     held: BTreeMap<u64, Held>,
     letters: Vec<DeadLetter>,
     again: BTreeMap<u64, Entry>,
@@ -194,6 +196,10 @@ impl Ledger {
                 return;
             }
             for reading in self.readers.values_mut().filter(|reading| wants(reading)) {
+                if reading.handed < oldest {
+                    let (from, _, count) = reading.untold.unwrap_or((oldest, 0, 0));
+                    reading.untold = Some((from, oldest, count + 1));
+                }
                 reading.held.remove(&oldest);
                 reading.handed = reading.handed.max(oldest);
                 reading.lost += 1;
@@ -214,6 +220,7 @@ impl Ledger {
             self.readers.insert(reader.clone(), Reading { handed, ..Reading::default() });
         }
         let reading = self.readers.get_mut(&reader).unwrap();
+        reading.tell_lost(true, now);
         let mut entries = vec![];
         let until = now.plus(ask.lease_ms);
         for no in reading.held.keys().copied().collect::<Vec<_>>() {
@@ -256,6 +263,7 @@ impl Ledger {
 
     fn work(&mut self, reader: &Reader, want: Want, now: Millis) -> Work {
         let reading = self.readers.get_mut(reader).unwrap();
+        reading.tell_lost(false, now);
         let unread = reading.unread(&self.entries);
         if unread.is_empty() && reading.again.is_empty() {
             reading.job = None;
@@ -272,7 +280,32 @@ impl Ledger {
 }
 
 impl Reading {
+    fn tell_lost(&mut self, is_group: bool, now: Millis) {
+        let Some((from, to, count)) = self.untold.take() else { return };
+        let entry = Entry {
+            cursor: Cursor(to),
+            status: EntryStatus::Lost,
+            at: now,
+            seq: None,
+            row: None,
+            gift: json!({"from": from.to_string(), "to": to.to_string(), "count": count}).to_string().into(),
+            delta: None,
+            reason: None,
+            drop: None,
+            hold: None,
+            trace: None,
+        };
+        match is_group {
+            true => {
+                let held = Held { entry, until: Millis(0), attempts: 0, replayed: true };
+                drop(self.held.insert(to, held));
+            }
+            false => drop(self.again.insert(to, entry)),
+        }
+    }
+
     fn replay(&mut self, reader: &Reader, which: &Replay, now: Millis) -> u64 {
+        self.tell_lost(matches!(reader, Reader::Group(_)), now);
         let wanted =
             |letter: &DeadLetter| !matches!(which, Replay::Only(all) if !all.contains(&letter.entry.cursor));
         let (back, stay): (Vec<_>, Vec<_>) = self.letters.drain(..).partition(wanted);

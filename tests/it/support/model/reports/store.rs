@@ -63,15 +63,23 @@ impl Model {
         self.on(feed, |f, _| f.ledger.take(group, ask, now, &limits))
     }
 
-    pub(crate) fn ack(&self, feed: &FeedId, group: &GroupId, cursors: &[Cursor], _: Millis) -> Option<u64> {
+    pub(crate) fn ack(&self, feed: &FeedId, group: &GroupId, cursors: &[Cursor], now: Millis) -> Option<u64> {
         self.with(feed, &Reader::Group(group.clone()), |_, mut reading| {
+            reading.tell_lost(true, now);
             let acked = cursors.iter().filter(|cursor| reading.held.remove(&cursor.0).is_some()).count();
             (acked as u64, reading)
         })
     }
 
-    pub(crate) fn nack(&self, feed: &FeedId, group: &GroupId, cursors: &[Cursor], _: Millis) -> Option<u64> {
+    pub(crate) fn nack(
+        &self,
+        feed: &FeedId,
+        group: &GroupId,
+        cursors: &[Cursor],
+        now: Millis,
+    ) -> Option<u64> {
         self.with(feed, &Reader::Group(group.clone()), |f, mut reading| {
+            reading.tell_lost(true, now);
             let mut nacked = 0;
             let cursors: BTreeSet<&Cursor> = cursors.iter().collect();
             for cursor in cursors {
@@ -100,6 +108,7 @@ impl Model {
                 Seek::To(cursor) => cursor.0.clamp(base, *next),
                 Seek::At(at) => entries.iter().find(|it| it.at >= at).map_or(*next, |it| it.cursor.0),
             };
+            reading.untold = None;
             reading.held.clear();
             reading.handed = number.saturating_sub(1);
             Some(Cursor(number))
