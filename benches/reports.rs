@@ -120,6 +120,7 @@ async fn hook(engine: &Engine, scope: HookScope, name: &str, url: String, batch_
         batch_ms,
         max_age_ms: 0,
         delivery: Delivery::AtLeastOnce,
+        types: vec![],
     };
     let now = Millis::now();
     engine

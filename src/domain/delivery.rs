@@ -103,6 +103,13 @@ pub enum Next {
         /// How many.
         len: usize,
     },
+    /// So many entries at the front are of types that this webhook is not sent: they are done with.
+    Pass {
+        /// Of those that are sent again, or of the ledger.
+        again: bool,
+        /// How many.
+        len: usize,
+    },
     /// The batch that `Progress` now has under way is to be sent; keep the progress first.
     Send,
 }
@@ -202,6 +209,10 @@ impl Progress {
             batch.tries += 1;
             batch.wait(hold_ms, now);
             return Next::Send;
+        }
+        let unwanted = side.iter().take_while(|it| !spec.wants(it)).count();
+        if unwanted > 0 {
+            return Next::Pass { again, len: unwanted };
         }
         let Some(oldest) = side.first() else { return Next::Nothing };
         let first = oldest.cursor;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{FeedId, HookId, Millis, Reader};
+use super::{Entry, EntryStatus, FeedId, HookId, Millis, Reader};
 
 /// The feeds whose gifts a webhook sends.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -87,6 +87,18 @@ pub struct HookSpec {
     pub max_age_ms: u64,
     /// What becomes of a delivery that fails.
     pub delivery: Delivery,
+    /// Types of entries that are sent, `gift.*` among them; all when there is none. What was lost is always sent.
+    #[serde(default)]
+    pub types: Vec<String>,
+}
+
+impl HookSpec {
+    /// Whether `entry` is one to send; others are passed over.
+    pub fn wants(&self, entry: &Entry) -> bool {
+        let kind = entry.status.kind();
+        let fits = |it: &String| it.strip_suffix('*').map_or(it == kind, |family| kind.starts_with(family));
+        self.types.is_empty() || entry.status == EntryStatus::Lost || self.types.iter().any(fits)
+    }
 }
 
 impl fmt::Debug for HookSpec {

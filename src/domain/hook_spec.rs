@@ -8,6 +8,7 @@ use url::{Host, Url};
 
 use super::hook::{Delivery, HookSpec};
 use super::json::{Fault, Field, Object, Refused};
+use super::ledger::ENTRY_TYPES;
 
 /// What a secret begins with.
 const PREFIX: &str = "whsec_";
@@ -80,6 +81,10 @@ impl HookSpec {
         if let (Some(f), Some(1..), Some(Delivery::AtLeastOnce)) = (&age, max_age_ms, delivery) {
             f.wrong(faults, "drops what is older, so it goes with \"delivery\":\"best_effort\" only");
         }
+        let types = match body.take("types") {
+            Some(f) => read_types(&f, faults),
+            None => Some(Vec::new()),
+        };
         body.close(faults);
         Some(HookSpec {
             url: url?,
@@ -88,6 +93,7 @@ impl HookSpec {
             batch_ms: batch_ms?,
             max_age_ms: max_age_ms?,
             delivery: delivery?,
+            types: types?,
         })
     }
 
@@ -104,6 +110,27 @@ fn read_url(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<String> {
         return None;
     }
     Some(text)
+}
+
+/// Types of entries: names, or families such as `gift.*`.
+fn read_types(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Vec<String>> {
+    let items = field.items(2 * ENTRY_TYPES.len(), faults)?;
+    let types: Vec<String> = items.iter().filter_map(|item| item.string(&mut Vec::new())).collect();
+    let is_known = |it: &String| match it.strip_suffix(".*") {
+        Some(family) => {
+            ENTRY_TYPES.iter().any(|kind| kind.split_once('.').is_some_and(|(of, _)| of == family))
+        }
+        None => ENTRY_TYPES.contains(&it.as_str()),
+    };
+    if types.is_empty() || types.len() < items.len() || !types.iter().all(is_known) {
+        let known = ENTRY_TYPES.join(", ");
+        field.wrong(
+            faults,
+            format!("must list at least one type of {known}, or a family of them such as gift.*"),
+        );
+        return None;
+    }
+    Some(types)
 }
 
 /// What is wrong with an address to send to.
@@ -180,6 +207,9 @@ mod tests {
         let spec = parse(&whole).unwrap();
         assert_eq!((spec.batch_max, spec.batch_ms, spec.max_age_ms), (1, 0, 180_000));
         assert_eq!(spec.delivery, Delivery::BestEffort);
+        assert_eq!(spec.types, Vec::<String>::new());
+        let types = ["gift.*", "drop.sold", "ledger.lost"];
+        assert_eq!(parse(&with("types", json!(types))).unwrap().types, types);
     }
 
     #[test]
@@ -198,6 +228,12 @@ mod tests {
             ("max_age_ms", json!(180_000)),
             ("delivery", json!("twice")),
             ("delivery", json!(null)),
+            ("types", json!([])),
+            ("types", json!("gift.accepted")),
+            ("types", json!([7])),
+            ("types", json!(["gift.accepted", "gift"])),
+            ("types", json!(["*"])),
+            ("types", json!(["present.*"])),
             ("state", json!("active")),
         ] {
             assert_eq!(pointers(&with(name, value.clone())), [format!("/{name}")], "{name} {value}");

@@ -363,6 +363,9 @@ pub struct WebhookSpec {
     max_age_ms: u64,
     #[schema(required = false)]
     delivery: DeliveryMode,
+    /// Types of entries that are sent, gift.* and the like among them; all when absent. ledger.lost is always sent.
+    #[schema(min_items = 1, max_items = 20, example = json!(["gift.*", "drop.sold"]))]
+    types: Option<Vec<String>>,
 }
 
 /// What is to be sent again: `{}` is everything. Ids and a range are not given together.

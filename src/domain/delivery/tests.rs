@@ -27,7 +27,15 @@ fn entries(from: u64, count: u64, at: i64) -> Vec<Entry> {
 
 fn spec(batch_max: u64, batch_ms: u64) -> HookSpec {
     let (url, secret) = (String::new(), String::new());
-    HookSpec { url, secret, batch_max, batch_ms, max_age_ms: 0, delivery: Delivery::AtLeastOnce }
+    HookSpec {
+        url,
+        secret,
+        batch_max,
+        batch_ms,
+        max_age_ms: 0,
+        delivery: Delivery::AtLeastOnce,
+        types: vec![],
+    }
 }
 
 fn queues(entries: &[Entry]) -> Queues<'_> {
@@ -149,6 +157,23 @@ fn what_was_cut_under_a_batch_makes_it_another_batch() {
     assert_eq!(progress.batch.unwrap().id, "b");
 }
 
+#[test]
+fn what_is_not_wanted_is_passed_over_and_what_was_lost_never_is() {
+    let spec = HookSpec { types: vec!["goal.*".into(), "gift.merged".into()], ..spec(8, 0) };
+    let mut all = entries(1, 6, 0);
+    all[2].status = EntryStatus::Merged;
+    all[4].status = EntryStatus::Goal;
+    let mut progress = Progress::default();
+    let next = progress.next(queues(&all), &spec, (Millis(0), HOLD), "a");
+    assert_eq!(next, Next::Pass { again: false, len: 2 });
+    assert_eq!(progress.next(queues(&all[2..]), &spec, (Millis(0), HOLD), "a"), Next::Send);
+    let sent = progress.batch_of(queues(&all[2..]));
+    let wanted: Vec<_> = sent.iter().filter(|it| spec.wants(it)).map(|it| it.cursor.0).collect();
+    assert_eq!((sent.len(), wanted), (4, vec![3, 5]));
+    all[0].status = EntryStatus::Lost;
+    assert!(spec.wants(&all[0]) && !spec.wants(&all[1]));
+}
+
 /// Sends everything to an endpoint that refuses batches with a poisoned entry or above a size; gives what
 /// was accepted, what is dead, and how often was sent.
 fn deliver(count: u64, batch_max: u64, poisoned: &[u64], too_large: usize) -> (Vec<u64>, Vec<u64>, usize) {
@@ -159,7 +184,7 @@ fn deliver(count: u64, batch_max: u64, poisoned: &[u64], too_large: usize) -> (V
         match progress.next(queues(&all[at..]), &spec, (now, HOLD), "b") {
             Next::Nothing => return (accepted, dead, sends),
             Next::Wait(ms) => now = now.plus(ms),
-            Next::Drop { .. } => panic!("nothing is too old"),
+            Next::Drop { .. } | Next::Pass { .. } => panic!("nothing is too old, or unwanted"),
             Next::Send => {
                 sends += 1;
                 let sent = progress.batch_of(queues(&all[at..])).to_vec();

@@ -93,6 +93,10 @@ pub struct Webhook {
     batch_ms: u64,
     max_age_ms: u64,
     delivery: DeliveryMode,
+    /// Types of entries that it is sent; absent when that is all of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, schema(required = false))]
+    types: Vec<String>,
     state: WebhookState,
     /// What went wrong last, until a delivery works; else null.
     #[cfg_attr(test, schema(required))]
@@ -112,7 +116,7 @@ impl Webhook {
     /// The webhook of this key.
     pub fn new(key: &HookKey, hook: &Hook) -> Webhook {
         // Taken apart by name, so that a new field is not shown before somebody decides that it may be.
-        let HookSpec { url, batch_max, batch_ms, max_age_ms, delivery, secret: _ } = &hook.spec;
+        let HookSpec { url, batch_max, batch_ms, max_age_ms, delivery, types, secret: _ } = &hook.spec;
         let error = hook.last_error.as_ref();
         Webhook {
             webhook: key.name.clone(),
@@ -125,6 +129,7 @@ impl Webhook {
                 domain::Delivery::AtLeastOnce => DeliveryMode::AtLeastOnce,
                 domain::Delivery::BestEffort => DeliveryMode::BestEffort,
             },
+            types: types.clone(),
             state: match hook.state {
                 domain::HookState::Active => WebhookState::Active,
                 domain::HookState::Disabled => WebhookState::Disabled,

@@ -123,7 +123,7 @@ mod tests {
     fn spec(url: &str) -> HookSpec {
         let delivery = Delivery::AtLeastOnce;
         let (url, secret) = (url.to_owned(), "whsec_c2VjcmV0".to_owned());
-        HookSpec { url, secret, batch_max: 1, batch_ms: 2, max_age_ms: 0, delivery }
+        HookSpec { url, secret, batch_max: 1, batch_ms: 2, max_age_ms: 0, delivery, types: vec![] }
     }
 
     #[test]

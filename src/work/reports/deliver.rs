@@ -125,6 +125,10 @@ impl Deliverer {
                         let side = if again { &hand.work.again } else { &hand.work.entries };
                         done(&side[..len], again)
                     }
+                    Next::Pass { again, len } => {
+                        let side = if again { &hand.work.again } else { &hand.work.entries };
+                        done(&side[..len], again)
+                    }
                 };
                 let dropped = save != Save::default();
                 let Some(next) = self.keep(job, want, &hand, &progress, save).await? else {
@@ -142,24 +146,29 @@ impl Deliverer {
                 // Cut from the ledger in the moment between: decided anew.
                 continue;
             }
-            let verdict = {
-                let body = body(&job.feed, &batch.id, batch.round, sent);
-                let (secrets, now) = (hook.secrets(hand.now()), hand.now());
-                let span = self.span(job, spec, &batch.id, sent);
-                self.attempt(&spec.url, &secrets, &batch.id, body, now, span).await
+            let wanted: Vec<&Entry> = sent.iter().filter(|it| spec.wants(it)).collect();
+            let verdict = match wanted.is_empty() {
+                // It was set to other types since.
+                true => Verdict::Accepted,
+                false => {
+                    let body = body(&job.feed, &batch.id, batch.round, &wanted);
+                    let (secrets, now) = (hook.secrets(hand.now()), hand.now());
+                    let span = self.span(job, spec, &batch.id, &wanted);
+                    self.attempt(&spec.url, &secrets, &batch.id, body, now, span).await
+                }
             };
             let now = hand.now();
             let settled = progress.settle(sent, &verdict, self.patience(), now);
-            self.count(&settled, sent, now);
+            self.count(&settled, &wanted, now);
             let mut save = Save::default();
             if settled.done {
                 save = done(sent, batch.again);
                 if let Some(why) = &settled.dead {
-                    let death = |it: &Entry| {
+                    let death = |it: &&Entry| {
                         let (cursor, reason) = (it.cursor, why.clone());
                         Death { cursor, attempts: batch.tries, reason }
                     };
-                    save.dead = sent.iter().map(death).collect();
+                    save.dead = wanted.iter().map(death).collect();
                 }
                 // The next batch is fixed in the same step, if it is this turn's and clear by now which.
                 let (mut ahead, rest) = (progress.clone(), hand.without(batch.again, batch.len));
@@ -228,7 +237,7 @@ impl Deliverer {
     }
 
     /// The span of an attempt, where traces are recorded and an entry was traced.
-    fn span(&self, job: &Job, spec: &HookSpec, batch: &str, sent: &[Entry]) -> Option<Span> {
+    fn span(&self, job: &Job, spec: &HookSpec, batch: &str, sent: &[&Entry]) -> Option<Span> {
         let mut span =
             self.tracer.delivery("deliver to webhook", sent.iter().map(|entry| entry.trace.clone()))?;
         let host = reqwest::Url::parse(&spec.url).ok().and_then(|url| url.host_str().map(str::to_owned));
@@ -240,7 +249,7 @@ impl Deliverer {
         Some(span)
     }
 
-    fn count(&self, settled: &Settled, sent: &[Entry], now: Millis) {
+    fn count(&self, settled: &Settled, sent: &[&Entry], now: Millis) {
         match &settled.dead {
             Some(why) => {
                 self.metrics.webhook_dead.inc_by(sent.len() as u64);

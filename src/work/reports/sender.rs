@@ -26,7 +26,7 @@ const IDLE: usize = 32;
 const IDLE_FOR: Duration = Duration::from_secs(4);
 
 /// The body of a delivery.
-pub fn body(feed: &FeedId, batch: &str, round: u64, entries: &[Entry]) -> Bytes {
+pub fn body(feed: &FeedId, batch: &str, round: u64, entries: &[&Entry]) -> Bytes {
     let mut out = String::with_capacity(96 + entries.iter().map(|it| it.gift.len() + 320).sum::<usize>());
     out.push_str("{\"type\":\"entries\",\"feed\":");
     json::push_string(&mut out, feed.as_str());

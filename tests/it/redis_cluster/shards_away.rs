@@ -23,6 +23,7 @@ fn webhook(scope: HookScope) -> (HookKey, Hook) {
         batch_ms: 1,
         max_age_ms: 0,
         delivery: Delivery::AtLeastOnce,
+        types: vec![],
     };
     let name = if scope == HookScope::All { "every" } else { "own" };
     (HookKey { scope, name: name.parse().unwrap() }, Hook::new(spec, Millis::now()))

@@ -57,6 +57,7 @@ fn hook(since: Millis) -> Hook {
         batch_ms: 500,
         max_age_ms: 0,
         delivery: Delivery::AtLeastOnce,
+        types: vec![],
     };
     Hook::new(spec, since)
 }

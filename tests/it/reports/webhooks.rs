@@ -27,6 +27,12 @@ async fn a_webhook_is_set_changed_shown_listed_and_deleted() {
         "created_at": told["created_at"]});
     assert_eq!((said.status, &told), (201, &wanted));
     assert_eq!(app.get(ONE).await.json(), wanted);
+    let mut some = hook();
+    some["types"] = json!(["gift.*", "drop.sold"]);
+    assert_eq!(app.put_hook(ONE, &some).await.json()["types"], some["types"]);
+    some["types"] = json!(["gift.*", "present"]);
+    app.put_hook(ONE, &some).await.problem(422);
+    assert_eq!(app.get(ONE).await.json()["types"], json!(["gift.*", "drop.sold"]));
     let changed = json!({"url": "https://nobody.invalid/2", "secret": SECRET.replace('M', "N"), "batch_max": 1,
         "batch_ms": 0, "max_age_ms": 180_000, "delivery": "best_effort"});
     let said = app.put_hook(ONE, &changed).await;

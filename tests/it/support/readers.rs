@@ -53,6 +53,7 @@ pub fn spec() -> HookSpec {
         batch_ms: BATCH_MS,
         max_age_ms: 0,
         delivery: Delivery::AtLeastOnce,
+        types: vec![],
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::support::receiver::{OK, signature};
-use tipcast::engine::{Publish, ReadWebhook, SetPolicy, SwapWebhook};
+use tipcast::domain::{HookSpec, Job};
+use tipcast::engine::{OpenJob, Publish, ReadWebhook, RetractGift, SetPolicy, SwapWebhook, Want};
 
 on_both![
     everything_arrives_once_in_order_and_signed,
@@ -12,6 +13,7 @@ on_both![
     entries_are_gathered_up_to_batch_max_and_no_longer_than_batch_ms,
     a_webhook_that_is_deleted_gets_nothing_more,
     suppressed_gifts_are_delivered_and_tests_are_not,
+    a_webhook_is_sent_only_the_types_that_it_wants,
 ];
 
 async fn everything_arrives_once_in_order_and_signed(store: Store) {
@@ -117,4 +119,47 @@ async fn suppressed_gifts_are_delivered_and_tests_are_not(store: Store) {
         .map(|it| it["type"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(types, ["gift.accepted", "gift.suppressed"]);
+}
+
+async fn a_webhook_is_sent_only_the_types_that_it_wants(store: Store) {
+    let (all, some, back) = (Receiver::start().await, Receiver::start().await, Receiver::start().await);
+    let node = Node::on(&store).await;
+    for (receiver, name, types) in [
+        (&all, "all", vec![]),
+        (&some, "some", vec!["gift.accepted", "drop.*"]),
+        (&back, "back", vec!["gift.retracted"]),
+    ] {
+        let types = types.into_iter().map(str::to_owned).collect();
+        let spec = HookSpec { types, batch_max: 4, ..spec(receiver.url(name)) };
+        set(&node.engine, &key("show", name), spec).await;
+    }
+    // Of one giver each, so that every second joins the one before.
+    for n in 0..10 {
+        let twice = (0..2).map(|m| gift(&format!("g{n}-{m}")).by(&n.to_string()).parse()).collect();
+        node.engine.run(Publish { feed: named("show"), gifts: twice, now: Millis::now() }).await.unwrap();
+    }
+    let (feed, id, now) = (named("show"), "g3-1".parse().unwrap(), Millis::now());
+    node.engine.run(RetractGift { feed, id, reason: None, now }).await.unwrap();
+    node.give("show", &["last".to_owned()]).await;
+    assert_eq!(all.wait_for_gifts(21).await.len(), 21);
+    let mut wanted: Vec<_> = (0..10).map(|n| format!("g{n}-0")).collect();
+    wanted.push("last".to_owned());
+    assert_eq!(some.wait_for_gifts(11).await, wanted);
+    assert_eq!(back.wait_for_gifts(1).await, ["g3-1"]);
+    // What is passed over is done with.
+    for name in ["some", "back"] {
+        let since = Instant::now();
+        loop {
+            let job = Job { feed: named("show"), reader: key("show", name).reader() };
+            let want = Want { most: 100, batch_ms: 0 };
+            let work = node.engine.run(OpenJob { job, want, now: Millis::now() }).await.unwrap().unwrap();
+            if work.backlog == 0 {
+                break;
+            }
+            assert!(since.elapsed() < PATIENCE, "{name} is not through");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+    assert!(some.got().iter().all(|it| (1..=4).contains(&it.gifts().len())));
+    assert_eq!(node.metric("tipcast_webhook_dropped_total"), 0.0);
 }

@@ -129,6 +129,7 @@ fn spec(url: String) -> HookSpec {
         batch_ms: 20,
         max_age_ms: 0,
         delivery: Delivery::AtLeastOnce,
+        types: vec![],
     }
 }
 
