@@ -66,6 +66,16 @@ pub fn id(
     hashed.parse().map_err(|rule| Refusal::Unmapped(format!("the id {rule}")))
 }
 
+/// The amount of an event in minor units; none where its rule looks for none.
+pub fn amount(
+    settings: &Settings,
+    rule: &EventRule,
+    headers: &dyn Headers,
+    root: Node<'_>,
+) -> Result<Option<u64>, Refusal> {
+    Ok(value(settings, rule, &Found { headers, root })?.map(|value| value.amount))
+}
+
 /// The gift of an event, as a post.
 pub fn gift(
     settings: &Settings,

@@ -54,6 +54,8 @@ pub enum Event {
     },
     /// The payment that was this gift was given back.
     Refund(GiftId),
+    /// So much of it, in minor units, was given back by now.
+    PartRefund(GiftId, u64),
     /// Nothing to show; says why.
     Ignored(String),
     /// The platform asks whether the address is ours: answer with this text.
@@ -69,6 +71,7 @@ impl Event {
         let (outcome, member) = match self {
             Event::Gift { post, .. } => ("gift", format!("\"gift\":{post}")),
             Event::Refund(id) => ("refund", format!("\"id\":\"{id}\"")),
+            Event::PartRefund(id, so_far) => ("refund", format!("\"id\":\"{id}\",\"refunded\":{so_far}")),
             Event::Ignored(why) => ("ignored", quoted("detail", why)),
             Event::Challenge(text) => ("challenge", quoted("detail", text)),
             Event::Revoked(why) => ("revoked", quoted("detail", why)),
@@ -167,6 +170,12 @@ fn read(
             let gift = map::parse(&post)?;
             Ok(Event::Gift { gift: Box::new(gift), post })
         }
-        What::Refund => Ok(Event::Refund(map::id(rule, owner, headers, root)?)),
+        What::Refund => {
+            let id = map::id(rule, owner, headers, root)?;
+            Ok(match map::amount(settings, rule, headers, root)? {
+                Some(amount) => Event::PartRefund(id, amount),
+                None => Event::Refund(id),
+            })
+        }
     }
 }

@@ -161,9 +161,12 @@ fn a_repeat_is_the_same_gift_and_a_refund_names_it() {
     assert!(matches!(stripe(&unpaid), Ok(Event::Ignored(_))));
     let later = with(STRIPE, "/type", json!("checkout.session.async_payment_succeeded"));
     assert_eq!(gift(stripe(&later)).id, first.id);
-    assert_eq!(stripe(STRIPE_REFUND), Ok(Event::Refund(first.id)));
+    assert_eq!(stripe(STRIPE_REFUND), Ok(Event::Refund(first.id.clone())));
     let part = with(STRIPE_REFUND, "/data/object/refunded", json!(false));
-    assert!(matches!(stripe(&part), Ok(Event::Ignored(_))));
+    let part = with(&part, "/data/object/amount_refunded", json!(400));
+    assert_eq!(stripe(&part), Ok(Event::PartRefund(first.id.clone(), 400)));
+    let text = stripe(&part).unwrap().to_json();
+    assert_eq!(text, format!("{{\"outcome\":\"refund\",\"id\":\"{}\",\"refunded\":400}}", first.id));
     let back = with(&with(COFFEE, "/type", json!("donation.refunded")), "/data/refunded", json!("true"));
     assert_eq!(coffee(&back), Ok(Event::Refund(gift(coffee(COFFEE)).id)));
     // A subscription's first payment has no payment intent of its own.

@@ -10,10 +10,13 @@ use actix_web::{HttpRequest, HttpResponse, web};
 
 use super::settings_of;
 use crate::domain::json::push_string;
+use crate::domain::moderate::GiftRefunded;
 use crate::domain::{
     FeedId, Gift, GiftId, Millis, Outcome, Source, SourceId, SourceNote, SourceOutcome, Status,
 };
-use crate::engine::{IsRefunded, ListSources, Publish, RecordDelivery, RecordRefund, RetractGift};
+use crate::engine::{
+    IsRefunded, ListSources, Publish, RecordDelivery, RecordRefund, RefundGift, RetractGift,
+};
 use crate::http::answers;
 use crate::http::door::Head;
 use crate::http::problem::{ApiError, invalid};
@@ -81,6 +84,7 @@ impl Intake<'_> {
         match sources::receive(&settings, owner, headers, body, self.now) {
             Ok(Event::Gift { gift, .. }) => self.show(*gift).await,
             Ok(Event::Refund(id)) => self.take_back(&id).await,
+            Ok(Event::PartRefund(id, refunded)) => self.refund(&id, refunded).await,
             Ok(Event::Ignored(why)) => {
                 self.note(SourceOutcome::Ignored.into()).await;
                 Ok(told("ignored", Some(&why)))
@@ -157,6 +161,25 @@ impl Intake<'_> {
         self.retract(id).await?;
         self.note(SourceOutcome::Retracted.into()).await;
         Ok(told("retracted", None))
+    }
+
+    /// Refunds a part of a gift. One that waits cannot lose it yet: the platform asks again.
+    async fn refund(&self, id: &GiftId, refunded: u64) -> Result<HttpResponse, ApiError> {
+        let (feed, id) = (self.feed.clone(), id.clone());
+        let refund = RefundGift { feed, id: id.clone(), refunded, reason: None, now: self.now };
+        let why = match self.gate.run(refund).await? {
+            GiftRefunded::Done { whole, .. } => {
+                self.note(SourceOutcome::Retracted.into()).await;
+                return Ok(told(if whole { "retracted" } else { "refunded" }, None));
+            }
+            // More than the gift shows was given back, so nothing of it is left.
+            GiftRefunded::Above(_) => return self.take_back(&id).await,
+            GiftRefunded::Waits => return Err(ApiError::NothingToRefund("the gift has not been shown yet")),
+            GiftRefunded::NoValue => "the gift has no value",
+            GiftRefunded::Unknown => "no gift of this payment is remembered",
+        };
+        self.note(SourceOutcome::Ignored.into()).await;
+        Ok(told("ignored", Some(why)))
     }
 
     /// Whether there was such a gift does not matter: the platform's refund stands.

@@ -24,7 +24,7 @@ words! {
     unit = ["minor", "decimal", "micros"],
     outcome = ["gift", "refund", "ignored", "challenge", "revoked", "refused"],
     status = [
-        "accepted", "merged", "suppressed", "scheduled", "in_review", "duplicate", "retracted", "ignored"
+        "accepted", "merged", "suppressed", "scheduled", "in_review", "duplicate", "retracted", "refunded", "ignored"
     ],
 }
 
@@ -200,6 +200,9 @@ pub struct SourceTestResult {
     /// Of a refund: the id of the gift that would be taken back.
     #[schema(required = false)]
     id: String,
+    /// Of a refund of a part: how much of the gift's value would be refunded so far, in minor units.
+    #[schema(required = false)]
+    refunded: u64,
     /// Why it is no gift.
     #[schema(required = false)]
     detail: String,
