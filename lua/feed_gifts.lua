@@ -75,7 +75,7 @@ local function given_by(gift)
     sums = (from and string.sub(sums, 1, from - 1) .. string.sub(sums, to + 1) or sums) .. ' ' .. currency .. ':' .. int(largest)
     if select(2, string.gsub(sums, ' ', '')) > CURRENCIES_MAX then sums = match(sums, '^ %S+(.*)$') end
   end
-  -- A test's combo has no entry to say it.
+  -- A test is no entry: nothing of its combo is remembered.
   if gift.extra ~= '' then ids[gift.lock_key] = id_til .. ' ' .. int(count) .. sums end
   return int(count - most) .. ':' .. gained .. ':' .. currency
 end

@@ -3,10 +3,10 @@
 --   retracted  ZSET, row -> until when it is known that it was taken back whole, and its gifts with it
 --
 -- What a row was made of is read from the ledger, so that gifts cost nothing as long as nothing is taken back. A gift whose
--- entry was cut from the ledger leaves with its row and without an entry.
+-- entry was cut from the ledger, or is not among the newest LOOK, leaves with its row and without an entry.
 
 local RETRACTED = KEYS[16]
-local CHUNK = 256
+local CHUNK, LOOK = 256, 20000
 local whole = {}
 
 -- The change at which an entry was made; 0 where that is unknown.
@@ -74,6 +74,7 @@ end
 -- `first` is the change with which the oldest of them began.
 local function read_rows(rows, first)
   local from, length = place_of(first)
+  from = math.max(from, length - LOOK)
   while from < length do
     for _, entry in ipairs(call('LRANGE', LEDGER, int(from), int(from + CHUNK - 1))) do
       local status, row = match(entry, '^(%a) %S+ (%S+) ')
