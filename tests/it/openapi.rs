@@ -55,10 +55,10 @@ impl Document {
                     wrong(format!("{length} characters"));
                 }
             }
-            (Some("integer"), Value::Number(n)) if n.is_u64() => {
-                let n = n.as_u64().unwrap();
-                if schema["maximum"].as_u64().is_some_and(|most| n > most)
-                    || schema["minimum"].as_u64().is_some_and(|least| n < least)
+            (Some("integer"), Value::Number(n)) if n.is_i64() => {
+                let n = n.as_i64().unwrap();
+                if schema["maximum"].as_i64().is_some_and(|most| n > most)
+                    || schema["minimum"].as_i64().is_some_and(|least| n < least)
                 {
                     wrong("out of range".into());
                 }
@@ -128,6 +128,10 @@ async fn every_example_of_a_body_is_accepted_and_answered_as_described() {
                 assert_eq!(document.faults(schema, body, ""), Vec::<String>::new(), "{method} {path}");
                 let real = path.replace("{feed}", "show").replace("{drop}", "rocket");
                 let real = real.replace("{group}", "game").replace("{name}", "game").replace("{goal}", "mic");
+                let real = real.replace("{id}", "paid");
+                if path.contains("{id}") {
+                    app.give("show", &gift("paid").value(1_500, "EUR")).await;
+                }
                 if path.contains("{goal}") {
                     app.patch_policy("show", json!({"totals": ["session"]})).await;
                 }
