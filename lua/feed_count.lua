@@ -12,7 +12,7 @@
 --          "COUNTED USER" and PERSON. COUNTED: "GIFTS UNITS POINTS AMOUNT:CURRENCY|- r|-", see domain::tally::Counted.
 --          While there is something, the clock of totals stands in due
 --   parts  HASH, row -> a line "SPAN COUNTED" for each part, an empty line, USER; of a row of one gift only
---          "=SPAN COUNTED USER"; or "x UNTIL": it was taken back whole
+--          "=SPAN COUNTED USER"
 --   left   STRING "TOLD =|~", and " GOAL MEASURE LEFT" for each goal that is not reached: when watchers were told last, and
 --          what is missing to the goal, less what stands in tally; "~" where that may be less than is said.
 --          LEFT is "+TIME" once gifts reached the goal
@@ -59,8 +59,6 @@ local function parts_of(row)
     local kind = text and string.byte(text)
     if kind == 61 then
       it.list[1], it.user = part_of(string.sub(text, 2))
-    elseif kind == 120 then
-      it.gone = true
     elseif kind then
       local lines, user = match(text, '^(.-)\n\n(.*)$')
       it.user = user
@@ -133,16 +131,16 @@ local function count(units, amount, currency, flag, user, person, row)
   return ' ' .. int(keep) .. ' ' .. span .. ' ' .. counted .. ' ' .. user, keep
 end
 
--- A gift of the publishing scripts: `flag_user` is "r USER", or "- USER" for who is not ranked; `given` what was given with
--- it. A frame that its combo did not grow by counts nothing.
-count_gift = function(is_frame, status, row, flag_user, body, given)
+-- A gift of the publishing scripts: `row` is false where none shows it, `flag` "r" or "-" for who is not ranked, `given` what was
+-- given with it. A frame that its combo did not grow by counts nothing.
+count_gift = function(is_frame, row, flag, user, body, given)
   local units, amount, currency = match(given, '^(%d+):(%d*):(%a*)$')
   if is_frame and units == '0' and (amount == '' or amount == '0') then return '', false end
   local person = match(body, '^[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n([^\n]*)\n')
-  return count(units, amount, currency, string.sub(flag_user, 1, 1), string.sub(flag_user, 3), person, status ~= 's' and row)
+  return count(units, amount, currency, flag, user, person, row)
 end
 
--- A sale's units; `user` is the buyer's JSON, `flag_user` as above.
+-- A sale's units; `user` is the buyer's JSON, `flag_user` "r USER", or "- USER" for who is not ranked.
 count_sale = function(units, flag_user, user, row)
   count(units, '', '', string.sub(flag_user, 1, 1), string.sub(flag_user, 3), user, row)
 end
@@ -153,37 +151,32 @@ local function uncount_row(row)
   if it.user then
     for _, p in ipairs(it.list) do tally_add('-', p.open, counted_text(p), '', it.user) end
   end
-  if strings[9] then it.list, it.user, it.undone, it.changed = {}, false, til(KEEP_GIFTS), true end
 end
 
--- A gift was taken back by its id: `tail` is what `count` answered.
-local function uncount_gift(tail, row, shown)
-  local p, user = part_of(match(tail, '^ %d+ (.*)$') or '')
-  if not p then return end
-  if shown then
-    if parts_of(row).gone then return end
-    if parts_of(row).user then parts_move(row, user, p, -1) end
-  end
+-- What a gift counted, or a part of it, leaves its row's parts, where a row has it, and what is counted.
+local function uncount(p, user, row)
+  if row and parts_of(row).user then parts_move(row, user, p, -1) end
   tally_add('-', p.open, counted_text(p), '', user)
 end
 
+-- A gift was taken back by its id: `tail` is what `count` answered.
+local function uncount_gift(tail, row)
+  local p, user = part_of(match(tail, '^ %d+ (.*)$') or '')
+  if p then uncount(p, user, row) end
+end
+
 -- Part of a gift's value was refunded: what it counted loses that, and points in proportion. What is to be remembered of it.
-local function uncount_value(tail, row, shown, lost)
+local function uncount_value(tail, row, lost)
   local kept, text = match(tail, '^( %d+ )(.*)$')
   local p, user = part_of(text or '')
   if not p or not p.currency then return tail end
   local left = math.max(p.amount - lost, 0)
   local each = math.floor(p.points / p.amount)
   local points = each * p.amount == p.points + 0 and each * left or math.floor(p.points * (left / p.amount))
-  local less = {
+  uncount({
     open = p.open, gifts = 0, units = '0', points = int(p.points - points), amount = int(p.amount - left), currency = p.currency,
     flag = p.flag,
-  }
-  if shown then
-    if parts_of(row).gone then return tail end
-    if parts_of(row).user then parts_move(row, user, less, -1) end
-  end
-  tally_add('-', p.open, counted_text(less), '', user)
+  }, user, row)
   p.points, p.amount = int(points), int(left)
   return kept .. p.open .. ' ' .. counted_text(p) .. ' ' .. user
 end
@@ -238,9 +231,7 @@ count_commit = function()
   if #gone > 0 then call('HDEL', PARTS, unpack(gone)) end
   local set = {}
   for row, it in pairs(parts_now) do
-    if it.undone then
-      set[#set + 1], set[#set + 2] = row, 'x ' .. it.undone
-    elseif it.changed and texts[row] ~= false then
+    if it.changed and texts[row] ~= false then
       local lines = {}
       for at, p in ipairs(it.list) do lines[at] = p.open .. ' ' .. counted_text(p) end
       set[#set + 1] = row

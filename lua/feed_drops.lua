@@ -258,13 +258,6 @@ local function sell(claim, count, user, message, gifter, trace, held)
   return int(seq) .. ' ' .. epoch .. ' ' .. id
 end
 
--- Commands take a few thousand arguments at most.
-local function in_parts(command, key, all)
-  for from = 1, #all, 1000 do
-    call(command, key, unpack(all, from, math.min(from + 999, #all)))
-  end
-end
-
 -- True when whoever does what is due will look at the feed by then, or a quarter of a second later. Every
 -- entry of the due queue is looked for already, so is what comes after it. A look in the past says nothing:
 -- it may have found nothing.

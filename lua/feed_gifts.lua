@@ -80,11 +80,6 @@ local function given_by(gift)
   return int(count - most) .. ':' .. gained .. ':' .. currency
 end
 
--- What is remembered of an id behind PART.
-local function beside(given)
-  return given ~= part and '|' .. given or ''
-end
-
 -- Starts a row with the gift's body behind: id rev seq at updated expires|0.
 local function start_row(gift)
   if not epoch then
@@ -203,8 +198,26 @@ local function publish_locked(gift)
   return status, row, count
 end
 
--- Takes a gift that is not for later, or no longer. What is to be remembered of its id; `decided` is what was decided about
--- one that was in review, as a letter.
+-- Enters and counts what became of a gift. What is to be remembered of its id. `row` is "-" where it is kept back, and then its
+-- giver is not ranked; `decided` is what was decided about one that was in review, as a letter.
+local function settle_gift(gift, status, decided, row, count)
+  local extra, frame, given = gift.extra, gift.combo ~= '', given_by(gift)
+  local answer = id_til .. ' ' .. gift.fingerprint .. ' ' .. status .. decided .. ' ' .. (epoch or '0') .. ' ' .. seq_text .. ' ' .. row
+    .. ' ' .. (count or '-') .. (extra == '' and ' ~' or ' ') .. part .. (extra ~= '' and given ~= part and '|' .. given or '')
+  if extra ~= '' then
+    enter(status, row, extra, string.find(extra, '\n', 1, true) and '' or gift.body, frame and given)
+    if count_gift then
+      local is_ranked = row ~= '-' and string.sub(gift.gifter, 1, 1) == 'r'
+      local counted, keep =
+        count_gift(frame, row ~= '-' and status ~= 's' and row, is_ranked and 'r' or '-', string.sub(gift.gifter, 3), gift.body, given)
+      answer, keeps[gift.id_key] = answer .. counted, keep
+    end
+  end
+  ids[gift.id_key], waits[gift.id_key] = answer, nil
+  return answer
+end
+
+-- Takes a gift that is not for later, or no longer; as settle_gift.
 local function take_now(gift, decided)
   settle()
   local status, row, count
@@ -214,20 +227,7 @@ local function take_now(gift, decided)
   else
     status, row, count = publish_locked(gift)
   end
-  local extra, frame = gift.extra, gift.combo ~= ''
-  local given = given_by(gift)
-  local answer = id_til .. ' ' .. gift.fingerprint .. ' ' .. status .. (decided or '')
-    .. ' ' .. epoch .. ' ' .. seq_text .. ' ' .. row .. ' ' .. (count or '-')
-    .. (extra == '' and ' ~' .. part or ' ' .. part .. beside(given))
-  if extra ~= '' then
-    enter(status, row, extra, string.find(extra, '\n', 1, true) and '' or gift.body, frame and given)
-    if count_gift then
-      local counted, keep = count_gift(frame, status, row, gift.gifter, gift.body, given)
-      answer, keeps[gift.id_key] = answer .. counted, keep
-    end
-  end
-  ids[gift.id_key], waits[gift.id_key] = answer, nil
-  return answer
+  return settle_gift(gift, status, decided or '', row, count)
 end
 
 -- Writes ids and locks; after `commit`.

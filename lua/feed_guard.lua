@@ -33,18 +33,7 @@ end
 -- A gift that no row shows: `status` is s or n. What is to be remembered of its id.
 local function keep_back(status, decided, gift)
   part, ended = '0::', false
-  local extra, frame, given = gift.extra, gift.combo ~= '', given_by(gift)
-  local answer = id_til .. ' ' .. gift.fingerprint .. ' ' .. status .. decided .. ' ' .. (epoch or '0') .. ' ' .. seq_text
-    .. ' - -' .. (extra == '' and ' ~0::' or ' 0::' .. beside(given))
-  if extra ~= '' then
-    enter(status, '-', extra, gift.body, frame and given)
-    if count_gift then
-      local counted, keep = count_gift(frame, 's', nil, '- ' .. string.sub(gift.gifter, 3), gift.body, given)
-      answer, keeps[gift.id_key] = answer .. counted, keep
-    end
-  end
-  ids[gift.id_key], waits[gift.id_key] = answer, nil
-  return answer
+  return settle_gift(gift, status, decided, '-')
 end
 
 -- Whether the combo of this key shows this very message.

@@ -45,7 +45,7 @@ local function plan_cut(length)
   while step >= 1 do
     local last = to + step - 1
     local entry = last < kept and call('LINDEX', LEDGER, int(last - ledger.base))
-    local at = entry and tonumber(match(entry, '^%S+ %S+ %S+ (%d+)') or nil)
+    local at = entry_time(entry)
     if at and at + age < math.min(now, steady) then to = last + 1 end
     step = math.floor(step / 2)
   end
@@ -117,10 +117,7 @@ local function ledger_commit()
   if #fresh == 0 then return end
   local call = redis.call
   if ledger and ledger.broken then call('DEL', LEDGER) end
-  if not pushed then
-    -- Commands take a few thousand arguments at most.
-    for from = 1, #fresh, 1000 do call('RPUSH', LEDGER, unpack(fresh, from, math.min(from + 999, #fresh))) end
-  end
+  if not pushed then in_parts('RPUSH', LEDGER, fresh) end
   if cut > 0 then call('LTRIM', LEDGER, int(cut), -1) end
   if #mourned > 0 then call('HSET', READERS, unpack(mourned)) end
   if ledger and ledger.changed then

@@ -115,7 +115,9 @@ local function take_out(at)
 end
 
 settle()
-local gift = test == '' and find_gift(id, number + 0) or { mark = '0', user = '', kind = '' }
+-- Neither a test has an entry nor what was taken back with its row.
+local has_entry = test == '' and not gone_before
+local gift = has_entry and find_gift(id, number + 0) or { mark = '0', user = '', kind = '' }
 gift.id, gift.reason = id, reason
 if lost then
   gift.count, gift.amount, gift.currency = '0', int(lost), of
@@ -135,11 +137,11 @@ end
 local listed = changes[#changes]
 listed = listed and (match(listed, '^%d+ %d+ %d+ update\n') or match(listed, '^%d+ %d+ %d+ retracted '))
 if lost then
-  counted = uncount_value(counted, row, shown, lost)
-else
-  uncount_gift(counted, row, shown)
+  counted = uncount_value(counted, shown and row, lost)
+elseif not gone_before then
+  uncount_gift(counted, shown and row)
 end
-if test == '' and not gone_before then enter_back(lost and 'f' or 'r', row, gift, not listed) end
+if has_entry then enter_back(lost and 'f' or 'r', row, gift, not listed) end
 local not_yet = ledger_refuses()
 if not_yet then return not_yet end
 commit('=')

@@ -1,12 +1,12 @@
 -- feed_retracted: what a row was made of, and which rows were taken back whole; Rust puts this text behind feed_count's, in front of
 -- scripts that take back. KEYS 16 are then
---   retracted  ZSET, row -> until when it is known that it was taken back whole, and its gifts with it
+--   retracted  ZSET, row -> until when it is known that it was taken back whole, and its gifts with it; the last ROWS_MAX
 --
 -- What a row was made of is read from the ledger, so that gifts cost nothing as long as nothing is taken back. A gift whose
 -- entry was cut from the ledger, or is not among the newest LOOK, leaves with its row and without an entry.
 
 local RETRACTED = KEYS[16]
-local CHUNK, LOOK = 256, 20000
+local CHUNK, LOOK, ROWS_MAX = 256, 20000, 100000
 local whole = {}
 
 -- The change at which an entry was made; 0 where that is unknown.
@@ -18,12 +18,7 @@ end
 -- lost its state and began anew: then this is too early, never too late.
 local function place_of(number)
   local length = call('LLEN', LEDGER)
-  local low, high = 0, length
-  while low < high do
-    local middle = math.floor((low + high) / 2)
-    if seq_of(call('LINDEX', LEDGER, int(middle))) < number then low = middle + 1 else high = middle end
-  end
-  return low, length
+  return bisect(0, length, function(at) return seq_of(call('LINDEX', LEDGER, int(at))) < number end), length
 end
 
 -- A gift or a sale as its entry has it: what was given, who gave what, and the drop's mark.
@@ -119,8 +114,8 @@ end
 -- Writes which rows were taken back; after `commit`.
 local function retracted_commit()
   if #whole == 0 then return end
-  local over = call('ZRANGEBYSCORE', RETRACTED, '-inf', int(steady), 'LIMIT', '0', '1000')
-  if #over > 0 then call('ZREM', RETRACTED, unpack(over)) end
-  local known = til(math.max(KEEP_GIFTS, policy.idempotency_window))
-  for _, id in ipairs(whole) do call('ZADD', RETRACTED, known, id) end
+  local known = math.max(KEEP_GIFTS, policy.idempotency_window)
+  for _, id in ipairs(whole) do call('ZADD', RETRACTED, til(known), id) end
+  call('ZREMRANGEBYRANK', RETRACTED, '0', int(-1 - ROWS_MAX))
+  call('PEXPIRE', RETRACTED, int(known))
 end

@@ -338,8 +338,7 @@ if ACTION == 'tick' and call('HLEN', PARTS) > #entries + 64 then
   local found, listed = call('HSCAN', PARTS, '0', 'COUNT', '1000')[2], {}
   for _, entry in ipairs(entries) do listed[match(entry, '^%S+')] = true end
   for at = 1, #found, 2 do
-    local keep = match(found[at + 1], '^x (%d+)$')
-    if keep and keep + 0 < now or not keep and not listed[found[at]] then call('HDEL', PARTS, found[at]) end
+    if not listed[found[at]] then call('HDEL', PARTS, found[at]) end
   end
 end
 

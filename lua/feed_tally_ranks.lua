@@ -232,10 +232,6 @@ local function settle_gifter(user, it)
   end
 end
 
-local function in_parts(command, key, all)
-  for from = 1, #all, 1000 do call(command, key, unpack(all, from, math.min(from + 999, #all))) end
-end
-
 -- A gifter's places in rankings that are being filled.
 local function enter_rankings(filled, user, it)
   for _, top in ipairs(filled) do

@@ -27,6 +27,27 @@
 --   deaths:R   ZSET, a number that grows with every death -> number
 -- None of this expires with an idle feed.
 
+-- Commands take a few thousand arguments at most.
+local function in_parts(command, key, all)
+  for from = 1, #all, 1000 do
+    redis.call(command, key, unpack(all, from, math.min(from + 999, #all)))
+  end
+end
+
+-- When an entry happened; nothing where there is none.
+local function entry_time(text)
+  return tonumber(text and string.match(text, '^%S+ %S+ %S+ (%d+)') or nil)
+end
+
+-- The first number from `low` on, below `high`, that is not `before` what is looked for; `high` where all are.
+local function bisect(low, high, before)
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if before(middle) then low = middle + 1 else high = middle end
+  end
+  return low
+end
+
 -- The ledger as it stands: `text` is what reports holds, `length` that of the list. Without a list (not begun, or
 -- lost) what comes next begins at `base` at the earliest: no number is given out twice. vanished: the list is gone,
 -- and somebody read it: numbers are those that it had, until the next entry comes (ledger_mourn). broken: the list

@@ -41,7 +41,7 @@ local function first_since(since)
     local from = math.max(least, number - 64)
     local texts = call('LRANGE', LEDGER, int(from - ledger.base), int(number - 1 - ledger.base))
     for n = #texts, 1, -1 do
-      if tonumber(match(texts[n], '^%S+ %S+ %S+ (%d+)') or '0') < since then return number end
+      if (entry_time(texts[n]) or 0) < since then return number end
       number = number - 1
     end
     if #texts == 0 then return number end

@@ -30,13 +30,6 @@ local function padded(n)
   return format('%016d', n)
 end
 
--- Commands take a few thousand arguments at most.
-local function in_parts(command, key, all)
-  for from = 1, #all, 1000 do
-    call(command, key, unpack(all, from, math.min(from + 999, #all)))
-  end
-end
-
 local ledger = ledger_of(call('GET', REPORTS), call('LLEN', LEDGER), READERS)
 -- The number that the next entry gets, as far as it is known.
 local behind = ledger.base + ledger.length

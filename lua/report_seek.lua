@@ -23,23 +23,14 @@ meet_types()
 local reader = reader_of(ARGV[2])
 if not reader then return '' end
 
-local function first_at(since)
-  local low, high = ledger.base, behind
-  while low < high do
-    local middle = math.floor((low + high) / 2)
-    local at = match(entry_at(middle) or '', '^%S+ %S+ %S+ (%d+)') or '0'
-    if tonumber(at) < since then low = middle + 1 else high = middle end
-  end
-  return low
-end
-
 local to, number = ARGV[4], nil
 if to == 'start' then
   number = ledger.base
 elseif to == 'now' then
   number = behind
 elseif sub(to, 1, 1) == '@' then
-  number = first_at(tonumber(sub(to, 2)))
+  local since = tonumber(sub(to, 2))
+  number = bisect(ledger.base, behind, function(number) return (entry_time(entry_at(number)) or 0) < since end)
 else
   number = math.min(math.max(tonumber(to), ledger.base), behind)
 end

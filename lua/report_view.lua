@@ -22,7 +22,7 @@ local reader = reader_of(ARGV[2])
 if not reader then return {} end
 local oldest = now
 local function consider(text)
-  local at = tonumber(text and match(text, '^%S+ %S+ %S+ (%d+)') or nil)
+  local at = entry_time(text)
   if at then oldest = math.min(oldest, at) end
 end
 consider(entry_at(reader.floor))

@@ -103,7 +103,7 @@ pub enum Next {
         /// How many.
         len: usize,
     },
-    /// So many entries at the front are of types that this webhook is not sent: they are done with.
+    /// Entries at the front are of types that this webhook is not sent: they are done with.
     Pass {
         /// Of those that are sent again, or of the ledger.
         again: bool,
@@ -185,8 +185,9 @@ impl Progress {
         if let Some(batch) = &self.batch {
             let side = queues.side(batch.again);
             let whole = side.len() >= batch.len && side.first().map(|it| it.cursor.0) == Some(batch.first);
-            if !whole {
-                // Its front was cut from the ledger, or forgotten: what is left is another batch.
+            if !whole || !side[..batch.len].iter().any(|it| spec.wants(it)) {
+                // Its front was cut from the ledger, or forgotten, or other types are wanted since: what is left is
+                // another batch.
                 self.batch = None;
             } else {
                 let left = Millis(batch.not_before).since(now);

@@ -18,7 +18,7 @@ pub enum GiftTakenBack {
 /// What became of the wish to refund a part of a gift's value, or all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GiftRefunded {
-    /// So much of it is refunded, in minor units, now or before.
+    /// It is refunded, now or before.
     Done {
         /// The gift is taken back: all of it was refunded, or it was taken back before.
         whole: bool,
@@ -40,7 +40,7 @@ pub enum GiftRefunded {
 /// The body of a retraction, `{"reason"?}`, and of a refund, `{"refunded","reason"?}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TakingBack {
-    /// How much is refunded so far, in minor units; none of a retraction.
+    /// How much is refunded so far, in minor units; `None` for a retraction.
     pub refunded: Option<u64>,
     /// Why, at most 200 characters of text.
     pub reason: Option<String>,

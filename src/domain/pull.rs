@@ -51,19 +51,23 @@ impl Pull {
         let wait_ms = or("wait_ms", 0, MAX_WAIT_MS, 0);
         let lease_ms = or("lease_ms", 1_000, 600_000, 30_000);
         let from = match body.take("from") {
-            Some(f) => f.string(faults).and_then(|text| match text.as_str() {
-                "start" => Some(Start::Start),
-                "now" => Some(Start::Now),
-                _ => {
-                    f.wrong(faults, "must be \"start\" or \"now\"");
-                    None
-                }
-            }),
+            Some(f) => read_start(&f, faults),
             None => Some(Start::default()),
         };
         body.close(faults);
         let ask = Ask { max: max? as usize, lease_ms: lease_ms?, from: from? };
         Some(Pull { consumer: consumer?, ask, wait_ms: wait_ms? })
+    }
+}
+
+fn read_start(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Start> {
+    match field.string(faults)?.as_str() {
+        "start" => Some(Start::Start),
+        "now" => Some(Start::Now),
+        _ => {
+            field.wrong(faults, "must be \"start\" or \"now\"");
+            None
+        }
     }
 }
 
@@ -95,14 +99,10 @@ impl Seek {
         let (to, cursor, at) = (body.take("to"), body.take("cursor"), body.take("at"));
         body.close(faults);
         match (to, cursor, at) {
-            (Some(f), None, None) => match f.string(faults)?.as_str() {
-                "start" => Some(Seek::Start),
-                "now" => Some(Seek::Now),
-                _ => {
-                    f.wrong(faults, "must be \"start\" or \"now\"");
-                    None
-                }
-            },
+            (Some(f), None, None) => read_start(&f, faults).map(|to| match to {
+                Start::Start => Seek::Start,
+                Start::Now => Seek::Now,
+            }),
             (None, Some(f), None) => {
                 let cursor = f.string(faults)?.parse();
                 if cursor.is_err() {

@@ -107,7 +107,7 @@ impl EntryStatus {
 pub struct Delta {
     /// Units.
     pub count: i64,
-    /// Minor units and their currency; none where the gift has no value.
+    /// Minor units and their currency, if the gift has a value.
     pub value: Option<(i64, String)>,
 }
 
@@ -142,7 +142,7 @@ pub struct Entry {
     /// The event as it was accepted, with its id, as JSON; of [`EntryStatus::Goal`] the goal, of
     /// [`EntryStatus::Lost`] what was lost.
     pub gift: Box<str>,
-    /// What it adds or takes away; none of [`EntryStatus::Goal`] and [`EntryStatus::Lost`].
+    /// What it adds or takes away; `None` for [`EntryStatus::Goal`] and [`EntryStatus::Lost`].
     pub delta: Option<Delta>,
     /// Why a gift was taken back or refunded, as JSON.
     pub reason: Option<Box<str>>,

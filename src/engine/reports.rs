@@ -108,8 +108,8 @@ pub struct ReadLedger {
 
 operation!(ReadLedger -> LedgerPart, Readers, feed: feed, now: now);
 
-/// Moves a group: the number of the entry that it is handed next; none when there is no such group. What it has pending
-/// is dropped from it.
+/// Moves a group. What it has pending is dropped from it. Returns the number of the entry that it is handed next, or `None`
+/// when there is no such group.
 #[derive(Clone, Debug)]
 pub struct SeekGroup {
     pub feed: FeedId,

@@ -66,7 +66,7 @@ pub fn id(
     hashed.parse().map_err(|rule| Refusal::Unmapped(format!("the id {rule}")))
 }
 
-/// The amount of an event in minor units; none where its rule looks for none.
+/// The amount of an event in minor units, if its rule says where one stands.
 pub fn amount(
     settings: &Settings,
     rule: &EventRule,

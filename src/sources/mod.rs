@@ -54,7 +54,7 @@ pub enum Event {
     },
     /// The payment that was this gift was given back.
     Refund(GiftId),
-    /// So much of it, in minor units, was given back by now.
+    /// A part of it was given back: how much by now, in minor units.
     PartRefund(GiftId, u64),
     /// Nothing to show; says why.
     Ignored(String),

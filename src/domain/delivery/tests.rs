@@ -170,6 +170,10 @@ fn what_is_not_wanted_is_passed_over_and_what_was_lost_never_is() {
     let sent = progress.batch_of(queues(&all[2..]));
     let wanted: Vec<_> = sent.iter().filter(|it| spec.wants(it)).map(|it| it.cursor.0).collect();
     assert_eq!((sent.len(), wanted), (4, vec![3, 5]));
+    // Set to other types since: nothing of the batch is wanted any more.
+    let other = HookSpec { types: vec!["drop.*".into()], ..spec.clone() };
+    let next = progress.next(queues(&all[2..]), &other, (Millis(0), HOLD), "b");
+    assert_eq!((next, &progress.batch), (Next::Pass { again: false, len: 4 }, &None));
     all[0].status = EntryStatus::Lost;
     assert!(spec.wants(&all[0]) && !spec.wants(&all[1]));
 }

@@ -11,7 +11,7 @@ use super::wal;
 const APPLICATION_ID: i64 = 0x5469_7043;
 
 /// The form of the tables.
-const FORM: i64 = 103;
+const FORM: i64 = 104;
 
 /// Files up to this size in bytes are checked page by page at start: a page that claims fewer rows than it holds is read without
 /// an error.

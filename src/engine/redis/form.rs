@@ -15,7 +15,7 @@ use crate::engine::store::faults::Fault;
 use crate::engine::store::slots::tag_of_slot;
 
 /// The form that this version reads and writes. It grows when a key or a value means something else than before.
-const FORM: &str = "4";
+const FORM: &str = "5";
 
 /// How long the search for keys may take where there is no mark. After that the server counts as new: other programs own its keys.
 const LOOK: Duration = Duration::from_secs(10);

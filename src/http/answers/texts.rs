@@ -333,8 +333,8 @@ pub struct LedgerEntry {
     /// The key to recognise a repeat by: the feed and the cursor.
     #[schema(example = "show/1795177783042017")]
     event_id: String,
-    /// gift.accepted, gift.merged, gift.suppressed, gift.denied, gift.retracted, gift.refunded, drop.sold, goal.reached, ledger.lost, or one that is not known
-    /// yet.
+    /// gift.accepted, gift.merged, gift.suppressed, gift.denied, gift.retracted, gift.refunded, drop.sold, goal.reached,
+    /// ledger.lost, or one that is not known yet.
     #[schema(rename = "type", example = "gift.accepted")]
     kind: String,
     feed: String,
@@ -411,7 +411,7 @@ pub struct LedgerSummary {
     values: Vec<DeltaValue>,
 }
 
-/// Entries for a claimer, in the ledger's order; none when the wait is over.
+/// Entries for a claimer, in the ledger's order; an empty list when the wait ended without any.
 #[derive(ToSchema)]
 pub struct ClaimedEntries {
     #[schema(max_items = 1_000)]

@@ -32,7 +32,9 @@ pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpR
     let mut out = String::from("{\"entries\":[");
     let (mut from, mut looked_at, mut taken) = (after.map_or(Cursor(0), |after| Cursor(after.0 + 1)), 0, 0);
     let next = loop {
-        let LedgerPart { entries, behind } = read(&gate, &feed, from).await?;
+        // Where none is left out, no more are read than are wanted.
+        let most = if filter == LedgerFilter::default() { AT_ONCE.min(limit - taken) } else { AT_ONCE };
+        let LedgerPart { entries, behind } = read(&gate, &feed, from, most).await?;
         for entry in &entries {
             from = Cursor(entry.cursor.0 + 1);
             if filter.takes(entry) {
@@ -68,7 +70,7 @@ pub(super) async fn summary(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
     let Query { filter, .. } = read_query(&req, false)?;
     let (mut sum, mut from, mut end) = (LedgerSum::default(), Cursor(0), None);
     loop {
-        let LedgerPart { entries, behind } = read(&gate, &feed, from).await?;
+        let LedgerPart { entries, behind } = read(&gate, &feed, from, AT_ONCE).await?;
         // What comes meanwhile is not waited for.
         let end = *end.get_or_insert(behind);
         entries.iter().filter(|it| it.cursor < end && filter.takes(it)).for_each(|it| sum.add(it));
@@ -80,8 +82,8 @@ pub(super) async fn summary(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
     Ok(fresh_text(StatusCode::OK, sum.to_json(&filter, Millis::now())))
 }
 
-async fn read(gate: &Gate, feed: &FeedId, from: Cursor) -> Result<LedgerPart, ApiError> {
-    gate.read(ReadLedger { feed: feed.clone(), from, max: AT_ONCE, now: Millis::now() }).await
+async fn read(gate: &Gate, feed: &FeedId, from: Cursor, max: usize) -> Result<LedgerPart, ApiError> {
+    gate.read(ReadLedger { feed: feed.clone(), from, max, now: Millis::now() }).await
 }
 
 /// Query parameters; of a page all of them, of a summary its times.

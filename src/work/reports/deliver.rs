@@ -120,12 +120,10 @@ impl Deliverer {
                     Next::Nothing => return Ok(hand.work.look_ms),
                     Next::Wait(ms) => return Ok(Some(ms)),
                     Next::Send => Save::default(),
-                    Next::Drop { again, len } => {
-                        self.metrics.webhook_dropped.inc_by(len as u64);
-                        let side = if again { &hand.work.again } else { &hand.work.entries };
-                        done(&side[..len], again)
-                    }
-                    Next::Pass { again, len } => {
+                    step @ (Next::Drop { again, len } | Next::Pass { again, len }) => {
+                        if matches!(step, Next::Drop { .. }) {
+                            self.metrics.webhook_dropped.inc_by(len as u64);
+                        }
                         let side = if again { &hand.work.again } else { &hand.work.entries };
                         done(&side[..len], again)
                     }
@@ -147,15 +145,11 @@ impl Deliverer {
                 continue;
             }
             let wanted: Vec<&Entry> = sent.iter().filter(|it| spec.wants(it)).collect();
-            let verdict = match wanted.is_empty() {
-                // It was set to other types since.
-                true => Verdict::Accepted,
-                false => {
-                    let body = body(&job.feed, &batch.id, batch.round, &wanted);
-                    let (secrets, now) = (hook.secrets(hand.now()), hand.now());
-                    let span = self.span(job, spec, &batch.id, &wanted);
-                    self.attempt(&spec.url, &secrets, &batch.id, body, now, span).await
-                }
+            let verdict = {
+                let body = body(&job.feed, &batch.id, batch.round, &wanted);
+                let (secrets, now) = (hook.secrets(hand.now()), hand.now());
+                let span = self.span(job, spec, &batch.id, &wanted);
+                self.attempt(&spec.url, &secrets, &batch.id, body, now, span).await
             };
             let now = hand.now();
             let settled = progress.settle(sent, &verdict, self.patience(), now);
