@@ -112,6 +112,13 @@ type Delta struct {
 	Value *Value `json:"value"`
 }
 
+// Lost are entries that were cut before this reader was handed them: the cursors of the first and the last.
+type Lost struct {
+	From  string `json:"from"`
+	To    string `json:"to"`
+	Count int64  `json:"count"`
+}
+
 // Entry of a feed's ledger. EventID is the key to know a repeat by. Gift and Delta are nil where nothing was given or taken
 // back (a goal that was reached); of a gift that was taken back there may be only an ID.
 type Entry struct {
@@ -126,8 +133,10 @@ type Entry struct {
 	Drop    string          `json:"drop"`
 	Hold    string          `json:"hold"`
 	Delta   *Delta          `json:"delta"`
+	Reason  string          `json:"reason"`
 	Gift    *Gift           `json:"gift"`
 	Goal    json.RawMessage `json:"goal"`
+	Lost    *Lost           `json:"lost"`
 }
 
 // Problem is a refusal (RFC 9457). Sending the same again is of no use.

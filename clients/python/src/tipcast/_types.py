@@ -96,8 +96,10 @@ class Entry(_Entry, total=False):
     drop: str
     hold: str
     delta: Delta
+    reason: str
     gift: dict[str, Any]
     goal: dict[str, Any]
+    lost: dict[str, Any]
 
 
 class Claimed(TypedDict):

@@ -241,6 +241,10 @@ public data class EntryGift(
 @Serializable
 public data class Delta(val count: Long, val value: Value? = null)
 
+/** Entries that were cut before this reader was handed them: the cursors of the first and the last. */
+@Serializable
+public data class Lost(val from: String, val to: String, val count: Long)
+
 /**
  * Something that happened in a feed: [type] says what. [eventId] is the key to know a repeat by. Entries that are about no gift,
  * such as a goal that was reached, have neither [gift] nor [delta].
@@ -258,8 +262,10 @@ public data class Entry(
     val drop: String? = null,
     val hold: String? = null,
     val delta: Delta? = null,
+    val reason: String? = null,
     val gift: EntryGift? = null,
     val goal: JsonObject? = null,
+    val lost: Lost? = null,
 )
 
 /** Handles an entry; what it throws gives the entry and those behind it back. */
