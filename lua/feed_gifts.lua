@@ -10,7 +10,7 @@
 -- limit, and of a frame whose combo had grown before its row began. Of what was refunded in part both are what is left, and
 -- behind the second is ":REFUNDED"; "x" may have that too. What
 -- counted has behind it " KEEP COUNTED USER", as feed_count says: it can be taken back up to KEEP. Of w, c and v, EPOCH and SEQ
--- are 0 and ROW is the time for which it was scheduled, or when time decides; w and v hold until then, whatever UNTIL says.
+-- are 0 and ROW is the time for which it was scheduled, or when time decides; w and v hold until then, and UNTIL is when they began.
 -- A dedup lock: "UNTIL ROW BORN". A combo: "UNTIL COUNT", and " CURRENCY:AMOUNT" for each currency: the largest that any
 -- frame of it said, shown or not, whatever became of its rows. All hold while now is before UNTIL; their PX only collects
 -- garbage, a minute later.

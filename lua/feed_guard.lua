@@ -79,7 +79,7 @@ local function hold(gift, unready)
   reviews_new[#reviews_new + 1] = id
   reviews_new[#reviews_new + 1] = due_new[#due_new] .. '\n' .. time .. ' '
     .. (deliver > now and int(math.min(deliver, MAX_TIME)) or '-') .. '\n' .. text
-  local answer = int(expires) .. ' ' .. gift.fingerprint .. ' v 0 0 ' .. int(expires) .. ' -'
+  local answer = time .. ' ' .. gift.fingerprint .. ' v 0 0 ' .. int(expires) .. ' -'
   ids[gift.id_key], waits[gift.id_key] = answer, true
   return 'n' .. answer
 end

@@ -9,16 +9,11 @@ local RETRACTED = KEYS[16]
 local CHUNK, LOOK, ROWS_MAX = 256, 20000, 100000
 local whole = {}
 
--- The change at which an entry was made; 0 where that is unknown.
-local function seq_of(entry)
-  return tonumber(match(entry or '', '^%S+ ~?(%d+) ') or '0')
-end
-
 -- Where in the ledger entries of this seq begin at the latest, and its length. Seqs of one ledger grow, except where a feed
 -- lost its state and began anew: then this is too early, never too late.
 local function place_of(number)
   local length = call('LLEN', LEDGER)
-  return bisect(0, length, function(at) return seq_of(call('LINDEX', LEDGER, int(at))) < number end), length
+  return bisect(0, length, function(at) return select(2, entry_time(call('LINDEX', LEDGER, int(at)))) < number end), length
 end
 
 -- A gift or a sale as its entry has it: what was given, who gave what, and the drop's mark.
@@ -47,7 +42,7 @@ local function find_gift(id, number)
   local from, length = place_of(number)
   while from < length do
     for _, entry in ipairs(call('LRANGE', LEDGER, int(from), int(from + CHUNK - 1))) do
-      if seq_of(entry) > number then return nil end
+      if select(2, entry_time(entry)) > number then return nil end
       if match(entry, '^[amsn] [^\n]*\n(%S+) ') == id then return read_gift(entry) end
     end
     from = from + CHUNK

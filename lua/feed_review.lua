@@ -87,7 +87,7 @@ else
     local since = tonumber(ARGV[13])
     if not since or deliver < since then return { '', 'register', int(deliver), int(policy.delay) } end
     due_add(deliver, 'g', GIFT, gift.own)
-    answer = int(deliver) .. ' ' .. gift.fingerprint .. ' w' .. action .. ' 0 0 ' .. int(deliver) .. ' -'
+    answer = time .. ' ' .. gift.fingerprint .. ' w' .. action .. ' 0 0 ' .. int(deliver) .. ' -'
     ids[gift.id_key], waits[gift.id_key] = answer, true
   else
     answer = take_now(gift, action)

@@ -17,7 +17,8 @@
 --   readers  HASH, reader -> "FLOOR HANDED LOST SINCE", and " FROM TO COUNT" where it is still to be told of entries that were
 --            cut before it was handed them, newline, progress
 --            FLOOR: every entry below is done with. HANDED: those from here on were never handed out.
---            LOST: how many were cut that were not done with. SINCE: of a webhook of all feeds, when it was made
+--            LOST: how many were cut that were not done with. SINCE: the first number that is read here; of a webhook of all feeds
+--            the time when it was made
 -- and of one reader, R ("g:NAME", "w:NAME" or "*:NAME"); members and fields are numbers with 16 digits:
 --   pending:R  ZSET, number -> number: a group's entries of the ledger that are handed out
 --   leases:R   ZSET, until when -> number: those, and those of again; 0 when given back
@@ -34,9 +35,11 @@ local function in_parts(command, key, all)
   end
 end
 
--- When an entry happened; nothing where there is none.
+-- When an entry happened, nothing where there is none; and at which change, 0 where that is unknown. One function: some scripts
+-- are at Lua's limit of 200 locals.
 local function entry_time(text)
-  return tonumber(text and string.match(text, '^%S+ %S+ %S+ (%d+)') or nil)
+  local change, at = string.match(text or '', '^%S+ ~?(%S+) %S+ (%d+)')
+  return tonumber(at or nil), tonumber(change or nil) or 0
 end
 
 -- The first number from `low` on, below `high`, that is not `before` what is looked for; `high` where all are.

@@ -48,7 +48,7 @@ local function meet_types()
 end
 
 local function new_reader(name, at, since)
-  return { name = name, floor = at, handed = at, lost = 0, since = since or 0, progress = '', gone = {}, untold = '' }
+  return { name = name, floor = at, handed = at, lost = 0, since = since or at, progress = '', gone = {}, untold = '' }
 end
 
 -- A reader, brought up to what the ledger still has; none when it does not read here. gone: what it had pending of

@@ -36,6 +36,7 @@ else
 end
 call('DEL', PENDING, LEASES, TRIES, AGAIN)
 reader.handed, reader.floor, reader.untold = number, number, ''
+reader.since = math.min(reader.since, number)
 keep_reader(reader)
 call('SPUBLISH', ARGV[3], 'live 0 0\n=\n')
 return int(number)

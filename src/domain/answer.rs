@@ -43,6 +43,13 @@ pub struct Answer {
     pub count: Option<u64>,
 }
 
+impl Answer {
+    /// Whether watchers saw a change, so that there is a position to tell.
+    pub fn tells_seq(&self) -> bool {
+        matches!(self.status, Status::Accepted | Status::Merged)
+    }
+}
+
 /// What an engine says about one gift.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {

@@ -173,6 +173,14 @@ impl Progress {
         }
     }
 
+    /// How often the batch under way was sent, if it has the entry of this cursor, which is the `again`th (from 0) of those
+    /// that are sent again, or none of them.
+    pub fn tries_of(&self, cursor: Cursor, again: Option<usize>) -> Option<u64> {
+        let batch = self.batch.as_ref().filter(|batch| batch.again == again.is_some())?;
+        let at = again.or_else(|| usize::try_from(cursor.0.checked_sub(batch.first)?).ok())?;
+        (at < batch.len).then_some(batch.tries)
+    }
+
     /// Decides what is next; `id` names a batch that is new. A batch that is to be sent is the caller's for
     /// `hold_ms`, once the progress is kept.
     pub fn next(

@@ -3,7 +3,7 @@
 //!
 //! Reading order: [`ids`], [`currency`], [`gift`], [`row`], [`control`], [`change`], [`omit`], [`list`], [`policy`], [`moderate`],
 //! [`due`], [`review`], [`block`]; then [`mod@drop`], [`claim`]; then [`report`], [`pull`], [`hook`], [`hook_spec`],
-//! [`address`], [`delivery`], [`trace`].
+//! [`address`], [`delivery`], [`trace`], [`story`].
 
 pub mod address;
 pub mod answer;
@@ -33,6 +33,7 @@ pub mod report;
 pub mod review;
 pub mod row;
 pub mod source;
+pub mod story;
 pub mod tally;
 pub mod text;
 pub mod time;

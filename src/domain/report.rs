@@ -117,7 +117,8 @@ impl Delta {
         Delta { count: -self.count, value: self.value.map(|(amount, currency)| (-amount, currency)) }
     }
 
-    fn push_json(&self, out: &mut String) {
+    /// Appends it as the API answers it.
+    pub fn push_json(&self, out: &mut String) {
         let _ = write!(out, "{{\"count\":{}", self.count);
         if let Some((amount, currency)) = &self.value {
             let _ = write!(out, ",\"value\":{{\"amount\":{amount},\"currency\":\"{currency}\"}}");

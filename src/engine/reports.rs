@@ -15,9 +15,10 @@
 use super::operation::operation;
 use crate::domain::ledger::LedgerPart;
 use crate::domain::pull::Seek;
+use crate::domain::story::{EntryState, GiftMemory};
 use crate::domain::{
-    Ask, Cursor, DeadLetter, Entry, FeedId, GroupId, GroupView, Hook, HookId, HookKey, Job, Millis, Reader,
-    Replay, Taken,
+    Ask, Cursor, DeadLetter, Entry, FeedId, GiftId, GroupId, GroupView, Hook, HookId, HookKey, Job, Millis,
+    Reader, Replay, Taken,
 };
 
 /// Readers of one feed at most, groups and webhooks together. Each publish that trims looks at them all.
@@ -129,6 +130,28 @@ pub struct ReadGroup {
 }
 
 operation!(ReadGroup -> Option<GroupView>, Readers, feed: feed, now: now);
+
+/// What is remembered of a gift; none when its id is not, or no longer, remembered.
+#[derive(Clone, Debug)]
+pub struct ReadGift {
+    pub feed: FeedId,
+    pub id: GiftId,
+    pub now: Millis,
+}
+
+operation!(ReadGift -> Option<GiftMemory>, Readers, feed: feed, now: now);
+
+/// What a reader has done with an entry that its feed's ledger has; none when it is none of this reader's: it began to read
+/// later, or does not read there.
+#[derive(Clone, Debug)]
+pub struct ReadEntryState {
+    pub feed: FeedId,
+    pub reader: Reader,
+    pub cursor: Cursor,
+    pub now: Millis,
+}
+
+operation!(ReadEntryState -> Option<EntryState>, Readers, feed: feed, now: now);
 
 /// Forgets a group with all it has; false when there is no such group.
 #[derive(Clone, Debug)]

@@ -79,6 +79,7 @@ const TABLE: &[Line] = &[
     ("/v1/feeds/{feed}", &[(GET, List)]),
     ("/v1/feeds/{feed}/rows/{row}", &[(DELETE, Key(Moderate))]),
     ("/v1/feeds/{feed}/rows", &[(DELETE, Key(Moderate))]),
+    ("/v1/feeds/{feed}/gifts/{id}", &[(GET, Key(Reports))]),
     ("/v1/feeds/{feed}/gifts/{id}/refund", &[(POST, Key(Moderate))]),
     ("/v1/feeds/{feed}/gifts/{id}/retract", &[(POST, Key(Moderate))]),
     ("/v1/feeds/{feed}/review", &[(GET, Key(Moderate))]),

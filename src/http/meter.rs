@@ -113,7 +113,9 @@ fn route_of(path: &str) -> Route {
             (Some("holds"), Some(_), Some("confirm")) if parts.next().is_none() => Route::Holds,
             (Some("users"), Some(_), Some("holds")) if parts.next().is_none() => Route::Holds,
             (Some("due"), Some("dead"), None) => Route::Scheduled,
-            (Some("groups"), _, None) | (Some("ledger"), None | Some("summary"), None) => Route::Groups,
+            (Some("groups"), _, None)
+            | (Some("ledger"), None | Some("summary"), None)
+            | (Some("gifts"), Some(_), None) => Route::Groups,
             (Some("groups"), Some(_), Some("claim" | "ack" | "nack" | "seek")) if parts.next().is_none() => {
                 Route::Groups
             }
@@ -160,7 +162,7 @@ mod tests {
             assert_ne!(route_of(entry.path), Route::Other, "{}", entry.path);
         }
         for path in
-            ["", "/v1", "/v1/feeds", "/v1/feeds/a/b", "/v1/feeds/a/gifts/x", "/v1/admin", "//", "/static"]
+            ["", "/v1", "/v1/feeds", "/v1/feeds/a/b", "/v1/feeds/a/gifts/x/y", "/v1/admin", "//", "/static"]
         {
             let class = route_of(path);
             assert!(class == Route::Other || path.is_empty(), "{path} {class:?}");

@@ -81,7 +81,7 @@ fn forgotten() -> ApiError {
     ApiError::NotFound("no gift of this id is remembered".to_owned())
 }
 
-fn gift_of(req: &HttpRequest) -> Result<GiftId, ApiError> {
+pub(super) fn gift_of(req: &HttpRequest) -> Result<GiftId, ApiError> {
     req.match_info().get("id").unwrap_or_default().parse().map_err(|_| forgotten())
 }
 

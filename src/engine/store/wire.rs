@@ -289,6 +289,27 @@ pub(super) fn still_remembered(text: &str, id: &GiftId, now: Millis) -> Read<Opt
     Ok((waits || now < until).then_some(known))
 }
 
+/// What an id remembers of its gift.
+pub(super) struct WireMemory {
+    pub fate: GiftFate,
+    /// Until when it is remembered, or of one that waits, since when it does.
+    pub mark: Millis,
+    /// It was taken back by its id.
+    pub is_retracted: bool,
+}
+
+/// What is remembered of a gift at `now`, as long as it can be taken back.
+pub(super) fn gift_memory(text: &str, id: &GiftId, now: Millis) -> Read<Option<WireMemory>> {
+    let mut parts = text.split(' ');
+    let Some(mark) = parts.next().filter(|it| !it.is_empty()) else { return Ok(None) };
+    let mark = Millis(parse(mark, "a time")?);
+    let keep = text.split(' ').nth(8).and_then(|keep| keep.parse().ok()).map_or(mark, Millis);
+    let fate = remembered(text, id)?.fate;
+    let waits = matches!(fate, GiftFate::Waits(_) | GiftFate::InReview { .. });
+    let is_retracted = text.split(' ').nth(7).is_some_and(|part| part.starts_with('x'));
+    Ok((waits || now < mark.max(keep)).then_some(WireMemory { fate, mark, is_retracted }))
+}
+
 /// What is remembered of an id: see `lua/feed_gifts.lua`.
 pub(super) fn remembered(text: &str, id: &GiftId) -> Read<Remembered> {
     let mut parts = text.split(' ').skip(1);

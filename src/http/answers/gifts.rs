@@ -79,14 +79,13 @@ pub struct GiftResult<'a> {
 impl<'a> GiftResult<'a> {
     fn shown(answer: &'a Answer, duplicate: Option<bool>) -> GiftResult<'a> {
         let Answer { status, id, at: Position { epoch, seq }, row, count } = answer;
+        let at = answer.tells_seq().then_some((epoch.as_str(), *seq));
         let status = match status {
             Status::Accepted => GiftStatus::Accepted,
             Status::Merged => GiftStatus::Merged,
             Status::Suppressed => GiftStatus::Suppressed,
             Status::Denied => GiftStatus::Denied,
         };
-        let is_shown = matches!(status, GiftStatus::Accepted | GiftStatus::Merged);
-        let at = is_shown.then_some((epoch.as_str(), *seq));
         GiftResult {
             status,
             id,

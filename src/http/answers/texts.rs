@@ -411,6 +411,57 @@ pub struct LedgerSummary {
     values: Vec<DeltaValue>,
 }
 
+/// What became of a gift, and who has been told.
+#[derive(ToSchema)]
+pub struct GiftStory {
+    id: String,
+    /// accepted, merged, suppressed, scheduled, in_review, denied, retracted or cancelled.
+    #[schema(example = "accepted")]
+    status: String,
+    /// The event; absent where neither the gift waits nor its entry is kept.
+    gift: Option<GiftEvent>,
+    /// As the answer to it said.
+    row: Option<String>,
+    /// As the answer to it said.
+    seq: Option<u64>,
+    /// When it was taken, or cancelled, or began to wait.
+    #[schema(value_type = String, format = DateTime)]
+    at: String,
+    /// When it is, or would have been, shown.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    deliver_at: Option<String>,
+    /// The oldest first, as far as they are kept; a test has none.
+    entries: Vec<GiftStoryEntry>,
+    /// Without those that began to read later, or are not sent its types.
+    readers: Vec<GiftStoryReader>,
+}
+
+/// An entry of a gift.
+#[derive(ToSchema)]
+pub struct GiftStoryEntry {
+    #[schema(pattern = "^[0-9]{1,16}$")]
+    cursor: String,
+    #[schema(rename = "type", example = "gift.accepted")]
+    kind: String,
+    #[schema(value_type = String, format = DateTime)]
+    at: String,
+    delta: Option<Delta>,
+}
+
+/// What a group or a webhook has done with the newest entry of a gift that is for it.
+#[derive(ToSchema)]
+pub struct GiftStoryReader {
+    /// group, or webhook.
+    kind: String,
+    name: String,
+    /// waiting, pending, acknowledged or dead.
+    state: String,
+    /// How often it was handed out or sent.
+    attempts: Option<u64>,
+    /// Why the entry was given up, or the last error of the webhook.
+    last_error: Option<String>,
+}
+
 /// Entries for a claimer, in the ledger's order; an empty list when the wait ended without any.
 #[derive(ToSchema)]
 pub struct ClaimedEntries {

@@ -14,7 +14,7 @@ use crate::http::problem::{ApiError, invalid};
 const ENTRIES: (usize, usize) = (1_000, 100);
 
 /// Entries read in one trip.
-const AT_ONCE: usize = 500;
+pub(super) const AT_ONCE: usize = 500;
 
 /// Entries looked at for one page. Where few of them are asked for, a page may be short, or empty, and have a next.
 const LOOKED_AT: usize = 20_000;
@@ -34,7 +34,7 @@ pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpR
     let next = loop {
         // Where none is left out, no more are read than are wanted.
         let most = if filter == LedgerFilter::default() { AT_ONCE.min(limit - taken) } else { AT_ONCE };
-        let LedgerPart { entries, behind } = read(&gate, &feed, from, most).await?;
+        let LedgerPart { entries, behind } = read_part(&gate, &feed, from, most).await?;
         for entry in &entries {
             from = Cursor(entry.cursor.0 + 1);
             if filter.takes(entry) {
@@ -70,7 +70,7 @@ pub(super) async fn summary(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
     let Query { filter, .. } = read_query(&req, false)?;
     let (mut sum, mut from, mut end) = (LedgerSum::default(), Cursor(0), None);
     loop {
-        let LedgerPart { entries, behind } = read(&gate, &feed, from, AT_ONCE).await?;
+        let LedgerPart { entries, behind } = read_part(&gate, &feed, from, AT_ONCE).await?;
         // What comes meanwhile is not waited for.
         let end = *end.get_or_insert(behind);
         entries.iter().filter(|it| it.cursor < end && filter.takes(it)).for_each(|it| sum.add(it));
@@ -82,7 +82,12 @@ pub(super) async fn summary(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
     Ok(fresh_text(StatusCode::OK, sum.to_json(&filter, Millis::now())))
 }
 
-async fn read(gate: &Gate, feed: &FeedId, from: Cursor, max: usize) -> Result<LedgerPart, ApiError> {
+pub(super) async fn read_part(
+    gate: &Gate,
+    feed: &FeedId,
+    from: Cursor,
+    max: usize,
+) -> Result<LedgerPart, ApiError> {
     gate.read(ReadLedger { feed: feed.clone(), from, max, now: Millis::now() }).await
 }
 

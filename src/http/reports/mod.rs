@@ -12,6 +12,7 @@ mod admin;
 mod dead;
 mod groups;
 mod ledger;
+mod story;
 mod waiting;
 mod webhooks;
 
@@ -25,6 +26,7 @@ const SWAPS: usize = 16;
 pub(super) fn configure(cfg: &mut Routes) {
     cfg.service(resource("/v1/feeds/{feed}/ledger").route(read().to(ledger::get)));
     cfg.service(resource("/v1/feeds/{feed}/ledger/summary").route(read().to(ledger::summary)));
+    cfg.service(resource("/v1/feeds/{feed}/gifts/{id}").route(read().to(story::get)));
     cfg.service(resource("/v1/feeds/{feed}/groups/{group}/claim").route(post().to(groups::claim)));
     cfg.service(resource("/v1/feeds/{feed}/groups/{group}/ack").route(post().to(groups::ack)));
     cfg.service(resource("/v1/feeds/{feed}/groups/{group}/nack").route(post().to(groups::nack)));

@@ -4,6 +4,7 @@ mod admin;
 mod claims;
 mod dead;
 mod ledger;
+mod story;
 mod webhooks;
 
 use serde_json::{Value, json};

@@ -1,13 +1,15 @@
 //! A case's verbs for those who read a ledger: groups, webhooks and their jobs.
 
 use serde_json::Value;
+use tipcast::domain::story::EntryState;
 use tipcast::domain::{
     Ask, Cursor, DeadLetter, Delivery, Entry, EntryStatus, FeedId, GroupId, GroupView, Handed, Hook, HookKey,
     HookScope, HookSpec, Job, Reader, Replay, Start, Taken,
 };
 use tipcast::engine::{
     AckEntries, ClaimEntries, ClaimJobs, JobDone, JobLease, JobTurn, ListDeadLetters, NackEntries, OpenJob,
-    ReadGroup, ReplayDeadLetters, ReportLimits, Save, SaveJob, SwapWebhook, Swapped, Want, Work,
+    ReadEntryState, ReadGroup, ReplayDeadLetters, ReportLimits, Save, SaveJob, SwapWebhook, Swapped, Want,
+    Work,
 };
 
 use super::case::Case;
@@ -151,6 +153,12 @@ impl Case {
             .run(ReadGroup { feed: self.feed.clone(), group: group_of(group), now: self.now })
             .await
             .unwrap()
+    }
+
+    /// What a reader has done with an entry.
+    pub async fn state_of(&mut self, reader: &Reader, cursor: Cursor) -> Option<EntryState> {
+        let (feed, reader, now) = (self.feed.clone(), reader.clone(), self.now);
+        self.engine.run(ReadEntryState { feed, reader, cursor, now }).await.unwrap()
     }
 
     /// lag, pending and dead.

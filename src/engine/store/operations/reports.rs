@@ -2,11 +2,12 @@
 
 use super::super::engine::Store;
 use crate::domain::ledger::LedgerPart;
-use crate::domain::{Cursor, DeadLetter, FeedId, GroupView, Hook, HookKey, Reader, Taken};
+use crate::domain::story::{EntryState, GiftMemory};
+use crate::domain::{Cursor, DeadLetter, FeedId, GroupView, Hook, HookKey, Millis, Reader, Taken};
 use crate::engine::{
     AckEntries, ClaimEntries, ClaimJobs, DeleteGroup, EngineError, JobTurn, ListDeadLetterFeeds,
-    ListDeadLetters, ListReaders, ListWebhooks, NackEntries, OpenJob, ReadGroup, ReadLedger, ReadWebhook,
-    ReplayDeadLetters, Run, SaveJob, SeekGroup, SwapWebhook, Swapped, Work,
+    ListDeadLetters, ListReaders, ListWebhooks, NackEntries, OpenJob, ReadEntryState, ReadGift, ReadGroup,
+    ReadLedger, ReadWebhook, ReplayDeadLetters, Run, SaveJob, SeekGroup, SwapWebhook, Swapped, Work,
 };
 
 impl Run<Store> for ClaimEntries {
@@ -42,6 +43,24 @@ impl Run<Store> for SeekGroup {
 impl Run<Store> for ReadGroup {
     async fn run_on(self, store: &Store) -> Result<Option<GroupView>, EngineError> {
         Ok(store.groups.view(&self.feed, &self.group, self.now).await?)
+    }
+}
+
+impl Run<Store> for ReadGift {
+    async fn run_on(self, store: &Store) -> Result<Option<GiftMemory>, EngineError> {
+        let known = store.groups.gift(&self.feed, &self.id, self.now).await?;
+        let Some((mut memory, until)) = known else { return Ok(None) };
+        if let Some(until) = until {
+            let window = store.feeds.policy(&self.feed).await?.idempotency_window_ms;
+            memory.at = Millis(until.0.saturating_sub(window as i64));
+        }
+        Ok(Some(memory))
+    }
+}
+
+impl Run<Store> for ReadEntryState {
+    async fn run_on(self, store: &Store) -> Result<Option<EntryState>, EngineError> {
+        Ok(store.groups.entry_state(&self.feed, &self.reader, self.cursor, self.now).await?)
     }
 }
 

@@ -1,21 +1,28 @@
 //! Groups that pull, and dead letters.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
 
 use super::super::faults::Fault;
 use super::super::keys::Shared;
+use super::super::reviews;
 use super::super::runner::{Runner, needed, number};
 use super::super::scripts::{self, Call, Script};
-use super::super::wire::Garbled;
+use super::super::wire::{self, Garbled, WireMemory};
 use super::index::JobIndex;
 use super::stored::{entry, padded, reader_keys};
+use crate::domain::answer::GiftFate;
+use crate::domain::delivery::Progress;
 use crate::domain::ledger::LedgerPart;
 use crate::domain::pull::Seek;
+use crate::domain::story::{EntryState, GiftMemory};
 use crate::domain::{
-    Ask, Cursor, DeadLetter, FeedId, GroupId, GroupView, Handed, Job, Millis, Reader, Replay, Start, Taken,
+    Ask, Cursor, DeadLetter, FeedId, GiftId, GroupId, GroupView, Handed, Job, Millis, Reader, Replay, Start,
+    Status, Taken,
 };
+use crate::engine::record::Records;
 use crate::engine::{LISTED, READERS_MAX};
 
 /// Dead letters read in one trip.
@@ -222,6 +229,17 @@ impl Groups {
         max: usize,
         now: Millis,
     ) -> Result<LedgerPart, Fault> {
+        Ok(self.read_from(feed, from, max, now).await?.0)
+    }
+
+    /// Entries from a place on, as the script takes it, and the number of the first of them.
+    async fn read_from(
+        &self,
+        feed: &FeedId,
+        from: impl Display,
+        max: usize,
+        now: Millis,
+    ) -> Result<(LedgerPart, Cursor), Fault> {
         let [ledger, reports, readers] = self.runner.keys.ledger(feed);
         let mut call = self.runner.timed(&scripts::REPORT_READ, Some(now));
         call.keys([("ledger", ledger), ("reports", reports), ("readers", readers)]);
@@ -229,7 +247,81 @@ impl Groups {
         let reply: Vec<Vec<u8>> = self.runner.run(&call).await?;
         let (behind, first): (u64, u64) = (needed(reply.first())?, needed(reply.get(1))?);
         let entries = reply.iter().skip(2).zip(first..).map(|(text, number)| entry(number, text));
-        Ok(LedgerPart { entries: entries.collect::<Result<_, _>>()?, behind: Cursor(behind) })
+        let part = LedgerPart { entries: entries.collect::<Result<_, _>>()?, behind: Cursor(behind) };
+        Ok((part, Cursor(first)))
+    }
+
+    /// What is remembered of a gift, and until when, unless it waits.
+    pub async fn gift(
+        &self,
+        feed: &FeedId,
+        id: &GiftId,
+        now: Millis,
+    ) -> Result<Option<(GiftMemory, Option<Millis>)>, Fault> {
+        let (runner, keys) = (&self.runner, &self.runner.keys);
+        let key = keys.id(feed, id);
+        let texts: Vec<Option<String>> = runner.get(&key, redis::cmd("MGET").arg(&key)).await?;
+        let text = texts.into_iter().next().flatten().unwrap_or_default();
+        let at = runner.store_time(&key, now).await?;
+        let Some(known) = wire::gift_memory(&text, id, at)? else { return Ok(None) };
+        let WireMemory { fate, mark, mut is_retracted } = known;
+        let waits_in = match &fate {
+            GiftFate::Waits(_) => Some(keys.due(feed)[1].clone()),
+            GiftFate::InReview { .. } => Some(keys.reviews(feed)),
+            _ => None,
+        };
+        let (mut waiting, mut first) = (None, Cursor(0));
+        if let Some(key) = waits_in {
+            let held: Option<String> =
+                runner.get(&key, redis::cmd("HGET").arg(&key).arg(id.as_str())).await?;
+            // Its first line is its place in the due queue; in review a note is in front of the gift.
+            let text = held.as_deref().and_then(|text| text.split_once('\n')).map(|(_, text)| text);
+            waiting = match fate {
+                GiftFate::Waits(_) => text.and_then(|text| Records::new(text).gift()),
+                _ => text.and_then(reviews::read).map(|(_, gift)| gift),
+            };
+        }
+        if let GiftFate::Taken(answer) = &fate {
+            if let (Some(row), Status::Accepted | Status::Merged) = (&answer.row, answer.status) {
+                let key = keys.retracted(feed);
+                let known: Option<f64> =
+                    runner.get(&key, redis::cmd("ZSCORE").arg(&key).arg(row.as_str())).await?;
+                is_retracted |= known.is_some_and(|until| at.0 < until as i64);
+            }
+            first = self.read_from(feed, format!("~{}", answer.at.seq), 1, now).await?.1;
+        }
+        let until = matches!(fate, GiftFate::Taken(_) | GiftFate::Cancelled(_)).then_some(mark);
+        Ok(Some((GiftMemory { fate, is_retracted, at: mark, waiting, first }, until)))
+    }
+
+    /// What a reader has done with an entry.
+    pub async fn entry_state(
+        &self,
+        feed: &FeedId,
+        reader: &Reader,
+        cursor: Cursor,
+        now: Millis,
+    ) -> Result<Option<EntryState>, Fault> {
+        let mut call = self.call(&scripts::REPORT_ENTRY, feed, reader, now);
+        call.arg("number", padded(&cursor)).for_a_reader();
+        let reply: Vec<Vec<u8>> = self.runner.run(&call).await?;
+        let words: Option<Vec<&str>> = reply.iter().map(|text| std::str::from_utf8(text).ok()).collect();
+        let garbled = || Fault::from(Garbled("what became of an entry"));
+        Ok(match words.as_deref().ok_or_else(garbled)? {
+            [] => None,
+            ["dead", attempts, reason] => Some(EntryState::Dead {
+                attempts: attempts.parse().map_err(|_| garbled())?,
+                reason: (*reason).to_owned(),
+            }),
+            ["pending", attempts] => Some(EntryState::Pending(attempts.parse().map_err(|_| garbled())?)),
+            ["acknowledged"] => Some(EntryState::Acknowledged),
+            ["waiting", place, progress] => {
+                let place: usize = place.parse().map_err(|_| garbled())?;
+                let tries = Progress::read(progress).tries_of(cursor, place.checked_sub(1));
+                Some(tries.map_or(EntryState::Waiting, EntryState::Pending))
+            }
+            _ => return Err(garbled()),
+        })
     }
 
     /// Forgets a reader with all it has; false when it did not read there.

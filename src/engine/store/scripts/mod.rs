@@ -246,6 +246,7 @@ script!(DUE_REWIND, "due_rewind", [], false);
 script!(REPORT_TAKE, "report_take", [LEDGER, REPORT], false);
 script!(REPORT_SETTLE, "report_settle", [LEDGER, REPORT], true);
 script!(REPORT_VIEW, "report_view", [LEDGER, REPORT], false);
+script!(REPORT_ENTRY, "report_entry", [LEDGER, REPORT], false);
 script!(REPORT_SEEK, "report_seek", [LEDGER, REPORT], true);
 script!(REPORT_READ, "report_read", [LEDGER, REPORT], false);
 script!(REPORT_FORGET, "report_forget", [LEDGER, REPORT], true);
@@ -266,7 +267,7 @@ script!(VIEWERS_REVOKED, "viewers_revoked", [], false);
 script!(REQUEST_CLAIM, "request_claim", [], true);
 
 /// Every script there is.
-pub static ALL: [&Script; 42] = [
+pub static ALL: [&Script; 43] = [
     &TALLY,
     &PUBLISH,
     &SHOW,
@@ -294,6 +295,7 @@ pub static ALL: [&Script; 42] = [
     &REPORT_TAKE,
     &REPORT_SETTLE,
     &REPORT_VIEW,
+    &REPORT_ENTRY,
     &REPORT_READ,
     &REPORT_SEEK,
     &REPORT_FORGET,

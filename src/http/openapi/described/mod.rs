@@ -83,6 +83,7 @@ mod watching;
         drops::holds,
         reports::ledger,
         reports::ledger_summary,
+        reports::gift_story,
         reports::claim,
         reports::ack,
         reports::nack,

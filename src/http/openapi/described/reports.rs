@@ -1,8 +1,8 @@
 //! Section 6 of the contract: groups that pull, webhooks that push, dead letters, and the overview.
 
-use super::params::{FeedName, GroupName, LedgerQuery, TimeQuery, WebhookName, WebhookScope};
+use super::params::{FeedName, GiftIdInPath, GroupName, LedgerQuery, TimeQuery, WebhookName, WebhookScope};
 use super::refusals::{BodyRefusals, Refusals};
-use crate::http::answers::texts::{ClaimedEntries, LedgerPage, LedgerSummary};
+use crate::http::answers::texts::{ClaimedEntries, GiftStory, LedgerPage, LedgerSummary};
 use crate::http::answers::{
     AckResult, DeadLetterList, Group, GroupList, NackResult, Overview, ReplayResult, SeekResult, Webhook,
     WebhookList,
@@ -40,6 +40,33 @@ pub(super) fn ledger() {}
     })), Refusals),
 )]
 pub(super) fn ledger_summary() {}
+
+/// Read one gift's story
+///
+/// What became of a gift: its entries, and what each group and webhook has done with the newest of them. For as long as the
+/// id is remembered.
+#[utoipa::path(
+    get,
+    path = "/v1/feeds/{feed}/gifts/{id}",
+    operation_id = "getGift",
+    tag = "reports",
+    params(FeedName, GiftIdInPath),
+    responses(
+        (status = 200, description = "Its story", body = GiftStory, example = json!({
+            "id": "order-17", "status": "accepted",
+            "gift": {"id": "order-17", "user": {"id": "u7", "name": "Ann"}, "gift": {"id": "rose", "name": "Rose"}, "count": 1},
+            "row": "0mwx17xraca7uf-5", "seq": 5, "at": "2026-01-31T20:00:00.000Z",
+            "entries": [{"cursor": "1795177783042017", "type": "gift.accepted", "at": "2026-01-31T20:00:00.000Z",
+                "delta": {"count": 1}}],
+            "readers": [{"kind": "group", "name": "game", "state": "pending", "attempts": 2},
+                {"kind": "webhook", "name": "crm", "state": "dead", "attempts": 9, "last_error": "the endpoint answered 400"}]
+        })),
+        (status = 404, description = "No gift of this id is remembered", body = Problem,
+            content_type = "application/problem+json"),
+        Refusals,
+    ),
+)]
+pub(super) fn gift_story() {}
 
 /// Claim entries of a feed's ledger
 ///

@@ -1,5 +1,6 @@
 //! Groups: where they begin, that each goes its own way, and how they stand.
 
+use tipcast::domain::story::EntryState;
 use tipcast::domain::{Ask, Cursor, GroupView, Handed, Reader, Replay, Start};
 use tipcast::engine::{ClaimEntries, DeleteGroup, ListReaders, Notice, Publish, READERS_MAX, Subscribe};
 
@@ -13,6 +14,7 @@ on_every_engine![
     two_groups_go_their_own_ways,
     a_claim_gets_as_many_as_it_asks_for,
     a_group_stands_as_it_has_claimed_and_acknowledged,
+    what_a_group_has_done_with_an_entry_can_be_asked,
     nothing_is_known_of_a_group_that_is_not_there,
     a_group_that_is_deleted_is_forgotten_with_all_it_has,
     readers_are_listed_by_name,
@@ -81,6 +83,41 @@ async fn a_group_stands_as_it_has_claimed_and_acknowledged(mut t: Case) {
     assert_eq!(t.group("g").await, Some(view(1, 0, 5)));
     t.consume("g").await;
     assert_eq!(t.group("g").await, Some(view(0, 0, 0)));
+}
+
+async fn what_a_group_has_done_with_an_entry_can_be_asked(mut t: Case) {
+    let g = reader_of("g");
+    t.give(&["a", "b", "c", "d"]).await;
+    let all = cursors(&t.take("first").await);
+    assert_eq!(t.state_of(&g, all[0]).await, None, "it does not read here");
+    let taken = t.ask("g", Ask { max: 3, ..ASK }).await.unwrap().entries;
+    t.ack("g", &cursors(&taken)[..1]).await;
+    t.nack("g", &cursors(&taken)[1..2]).await;
+    t.take("late").await;
+    assert_eq!(t.state_of(&g, all[0]).await, Some(EntryState::Acknowledged));
+    assert_eq!(t.state_of(&g, all[1]).await, Some(EntryState::Pending(1)));
+    assert_eq!(t.state_of(&g, all[2]).await, Some(EntryState::Pending(1)));
+    assert_eq!(t.state_of(&g, all[3]).await, Some(EntryState::Waiting));
+    t.take("g").await;
+    assert_eq!(t.state_of(&g, all[1]).await, Some(EntryState::Pending(2)));
+    assert_eq!(t.state_of(&g, all[3]).await, Some(EntryState::Pending(1)));
+    t.ask("now", Ask { from: Start::Now, ..ASK }).await.unwrap();
+    t.give(&["e"]).await;
+    let now = reader_of("now");
+    assert_eq!(t.state_of(&now, all[3]).await, None, "it began later");
+    let last = cursors(&t.take("now").await)[0];
+    assert_eq!(t.state_of(&now, last).await, Some(EntryState::Pending(1)));
+    t.reopen().await;
+    assert_eq!(t.state_of(&now, all[3]).await, None);
+    for _ in 0..16 {
+        t.nack("g", &[all[2]]).await;
+        t.take("g").await;
+    }
+    let Some(EntryState::Dead { attempts: 16, .. }) = t.state_of(&g, all[2]).await else {
+        panic!("not dead");
+    };
+    t.replay(&g, Replay::All).await;
+    assert!(matches!(t.state_of(&g, all[2]).await, Some(EntryState::Pending(_))));
 }
 
 async fn nothing_is_known_of_a_group_that_is_not_there(mut t: Case) {

@@ -1,12 +1,14 @@
 //! Webhooks' work: when its time comes, who has it, and what is kept of it.
 
-use tipcast::domain::{Cursor, HookKey, Job, Replay};
+use tipcast::domain::delivery::{Next, Progress, Queues};
+use tipcast::domain::story::EntryState;
+use tipcast::domain::{Cursor, HookKey, HookSpec, Job, Replay};
 use tipcast::engine::{
     ClaimJobs, Death, JobDone, JobLease, JobTurn, OpenJob, ReportLimits, Save, SaveJob, Want,
 };
 
 use crate::support::case::{Case, PATIENCE};
-use crate::support::readers::{BATCH_MS, TURN_MS, WANT, gifts, of_all, of_feed};
+use crate::support::readers::{BATCH_MS, TURN_MS, WANT, cursors, gifts, of_all, of_feed, spec};
 use crate::support::stores::Store;
 
 on_every_engine![
@@ -20,6 +22,7 @@ on_every_engine![
     what_comes_while_a_turn_lasts_is_in_it,
     a_job_opens_with_as_many_entries_as_are_wanted,
     what_was_done_is_kept_if_nobody_else_went_on,
+    what_a_webhook_has_done_with_an_entry_can_be_asked,
     what_is_given_up_becomes_a_dead_letter,
     the_oldest_dead_letters_of_a_webhook_make_room,
     dead_letters_are_sent_again_before_anything_else,
@@ -210,6 +213,28 @@ async fn what_was_done_is_kept_if_nobody_else_went_on(mut t: Case) {
     assert_eq!((work.progress.as_str(), work.backlog), ("still", 2));
     let work = t.save_job(&key, done_with("still", "", Some(numbers[0]))).await.unwrap();
     assert_eq!((gifts(&work.entries), work.progress.as_str()), (vec!["b".to_owned(), "c".into()], ""));
+}
+
+async fn what_a_webhook_has_done_with_an_entry_can_be_asked(mut t: Case) {
+    t.give(&["before"]).await;
+    let before = cursors(&t.take("g").await)[0];
+    let key = hooked(&mut t).await;
+    t.give(&["b", "c"]).await;
+    let all = cursors(&t.take("g").await);
+    let reader = key.reader();
+    assert_eq!(t.state_of(&reader, before).await, None, "it began later");
+    assert_eq!(t.state_of(&reader, all[0]).await, Some(EntryState::Waiting));
+    let mut progress = Progress::default();
+    let work = t.open_job(&key).await.unwrap();
+    let spec = HookSpec { batch_max: 1, ..spec() };
+    let queues = Queues { entries: &work.entries, again: &work.again };
+    assert_eq!(progress.next(queues, &spec, (t.now.plus(60_000), 1_000), "id"), Next::Send);
+    let line = progress.to_line();
+    t.save_job(&key, done_with("", &line, None)).await.unwrap();
+    assert_eq!(t.state_of(&reader, all[0]).await, Some(EntryState::Pending(1)));
+    assert_eq!(t.state_of(&reader, all[1]).await, Some(EntryState::Waiting));
+    t.save_job(&key, done_with(&line, "", Some(all[0]))).await.unwrap();
+    assert_eq!(t.state_of(&reader, all[0]).await, Some(EntryState::Acknowledged));
 }
 
 async fn what_is_given_up_becomes_a_dead_letter(mut t: Case) {

@@ -8,10 +8,10 @@ use tipcast::engine::{
     DeleteGroup, FindFeedsShowing, IsBlocked, IsRefunded, ListBlocks, ListDeadDue, ListDeadLetterFeeds,
     ListDeadLetters, ListDrops, ListGoals, ListHolds, ListReaders, ListReviews, ListRevocations,
     ListScheduled, ListSources, ListWebhooks, NackEntries, OpenJob, ProbeFeed, ProbeStore, Publish, PutGoal,
-    ReadChanges, ReadGroup, ReadHeads, ReadLeaders, ReadLedger, ReadPolicy, ReadPresence, ReadSnapshot,
-    ReadTotals, ReadWebhook, RecordDelivery, RecordRefund, RefundGift, ReplayDeadLetters, ReportPresence,
-    RetractGift, RetractRow, RetractUser, RevokeViewer, RunDue, SaveJob, SeekGroup, SendControl, SetPolicy,
-    Shards, Subscribe, SwapSource, SwapWebhook, TickDrop, UnblockUser, Wakes, Walk,
+    ReadChanges, ReadEntryState, ReadGroup, ReadHeads, ReadLeaders, ReadLedger, ReadPolicy, ReadPresence,
+    ReadSnapshot, ReadTotals, ReadWebhook, RecordDelivery, RecordRefund, RefundGift, ReplayDeadLetters,
+    ReportPresence, RetractGift, RetractRow, RetractUser, RevokeViewer, RunDue, SaveJob, SeekGroup,
+    SendControl, SetPolicy, Shards, Subscribe, SwapSource, SwapWebhook, TickDrop, UnblockUser, Wakes, Walk,
 };
 
 use super::Model;
@@ -63,6 +63,7 @@ impl TestStore for Model {
             .on(|it: SeekGroup| Ok(self.seek(&it.feed, &it.group, it.to)))
             .on(|it: ReadLedger| Ok(self.read_ledger(&it.feed, it.from, it.max)))
             .on(|it: ReadGroup| Ok(self.group(&it.feed, &it.group, it.now)))
+            .on(|it: ReadEntryState| Ok(self.entry_state(&it.feed, &it.reader, it.cursor)))
             .on(|it: DeleteGroup| Ok(self.delete_group(&it.feed, &it.group)))
             .on(|it: ListReaders| Ok(self.readers(it.feed.as_ref())))
             .on(|it: ListDeadLetters| Ok(self.letters(&it.feed, &it.reader)))

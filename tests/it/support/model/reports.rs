@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use tipcast::domain::delivery::Progress;
+use tipcast::domain::story::EntryState;
 use tipcast::domain::{
     Answer, Ask, Claim, Cursor, DeadLetter, Delta, DropId, Entry, EntryStatus, Gift, GroupId, GroupView,
     Handed, HoldId, Hook, HookId, Millis, Pay, Reader, Replay, Sale, Show, Start, Status, Taken,
@@ -29,6 +31,8 @@ pub(super) struct Ledger {
 struct Reading {
     /// The last number that it was handed, or is done with.
     handed: u64,
+    /// The first number that it reads.
+    began: u64,
     lost: u64,
     /// What it is still to be told of: from, to, how many.
     untold: Option<(u64, u64, u64)>,
@@ -180,7 +184,7 @@ impl Ledger {
         let batch_ms = spec.spec.batch_ms;
         let job = since.map(|entry| (entry.at.plus(batch_ms), String::new()));
         let handed = first.saturating_sub(1);
-        self.readers.insert(reader, Reading { handed, batch_ms, job, ..Reading::default() });
+        self.readers.insert(reader, Reading { handed, began: first, batch_ms, job, ..Reading::default() });
     }
 
     pub(super) fn trim(&mut self, limits: &ReportLimits) {
@@ -217,7 +221,7 @@ impl Ledger {
             let kept = (self.entries.len() as u64).min(limits.ledger_max);
             let first = if ask.from == Start::Start { self.next - kept } else { self.next };
             let handed = first.saturating_sub(1);
-            self.readers.insert(reader.clone(), Reading { handed, ..Reading::default() });
+            self.readers.insert(reader.clone(), Reading { handed, began: first, ..Reading::default() });
         }
         let reading = self.readers.get_mut(&reader).unwrap();
         reading.tell_lost(true, now);
@@ -280,6 +284,24 @@ impl Ledger {
 }
 
 impl Reading {
+    fn state_of(&self, cursor: Cursor) -> Option<EntryState> {
+        if let Some(letter) = self.letters.iter().find(|it| it.entry.cursor == cursor) {
+            return Some(EntryState::Dead { attempts: letter.attempts, reason: letter.reason.clone() });
+        }
+        if cursor.0 < self.began {
+            return None;
+        }
+        if let Some(held) = self.held.get(&cursor.0) {
+            return Some(EntryState::Pending(held.attempts));
+        }
+        let again = self.again.keys().position(|no| *no == cursor.0);
+        if again.is_none() && cursor.0 <= self.handed {
+            return Some(EntryState::Acknowledged);
+        }
+        let tries = Progress::read(&self.progress).tries_of(cursor, again);
+        Some(tries.map_or(EntryState::Waiting, EntryState::Pending))
+    }
+
     fn tell_lost(&mut self, is_group: bool, now: Millis) {
         let Some((from, to, count)) = self.untold.take() else { return };
         let entry = Entry {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use tipcast::domain::ledger::LedgerPart;
 use tipcast::domain::pull::Seek;
+use tipcast::domain::story::EntryState;
 use tipcast::domain::{
     Ask, Cursor, DeadLetter, FeedId, GroupId, GroupView, Hook, HookId, HookKey, HookScope, Job, Millis,
     Reader, Replay, Taken,
@@ -97,6 +98,10 @@ impl Model {
         self.with(feed, &reader, |f, reading| (f.ledger.view(&reading, now), reading))
     }
 
+    pub(crate) fn entry_state(&self, feed: &FeedId, reader: &Reader, cursor: Cursor) -> Option<EntryState> {
+        self.with(feed, reader, |_, reading| (reading.state_of(cursor), reading)).flatten()
+    }
+
     pub(crate) fn seek(&self, feed: &FeedId, group: &GroupId, to: Seek) -> Option<Cursor> {
         self.on(feed, |f, _| {
             let Ledger { entries, next, readers, .. } = &mut f.ledger;
@@ -111,6 +116,7 @@ impl Model {
             reading.untold = None;
             reading.held.clear();
             reading.handed = number.saturating_sub(1);
+            reading.began = reading.began.min(number);
             Some(Cursor(number))
         })
     }
@@ -209,7 +215,7 @@ impl Model {
         match &key.scope {
             HookScope::Feed(feed) => self.on(feed, |f, _| {
                 let handed = f.ledger.next.saturating_sub(1);
-                let new = Reading { handed, ..Reading::default() };
+                let new = Reading { handed, began: f.ledger.next, ..Reading::default() };
                 let reading = f.ledger.readers.entry(key.reader()).or_insert(new);
                 reading.batch_ms = hook.spec.batch_ms;
             }),

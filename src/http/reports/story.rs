@@ -1,0 +1,92 @@
+//! One gift's story: what became of it, and who has been told.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use futures_util::future::try_join_all;
+
+use super::ledger::{AT_ONCE, read_part};
+use super::{Gate, feed_of};
+use crate::domain::answer::GiftFate;
+use crate::domain::story::{EntryState, GiftMemory, GiftStory};
+use crate::domain::{Cursor, Entry, FeedId, GiftId, HookKey, HookScope, Millis, Reader};
+use crate::engine::{ListReaders, ReadEntryState, ReadGift, ReadWebhook};
+use crate::http::answers::fresh_text;
+use crate::http::moderation::gift_of;
+use crate::http::problem::ApiError;
+
+/// Readers asked at the same time.
+const READERS_AT_ONCE: usize = 16;
+
+/// `GET /v1/feeds/{feed}/gifts/{id}`
+pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let (feed, id) = (feed_of(&req)?, gift_of(&req)?);
+    let known = gate.read(ReadGift { feed: feed.clone(), id: id.clone(), now: Millis::now() }).await?;
+    let memory = known.ok_or_else(|| ApiError::NotFound("no gift of this id is remembered".to_owned()))?;
+    let entries = read_entries(&gate, &feed, &id, &memory).await?;
+    let readers = read_readers(&gate, &feed, &entries).await?;
+    Ok(fresh_text(StatusCode::OK, GiftStory { id, memory, entries, readers }.to_json()))
+}
+
+async fn read_entries(
+    gate: &Gate,
+    feed: &FeedId,
+    id: &GiftId,
+    memory: &GiftMemory,
+) -> Result<Vec<Entry>, ApiError> {
+    let (mut found, mut from) = (Vec::new(), memory.first);
+    if !matches!(memory.fate, GiftFate::Taken(_)) {
+        return Ok(found);
+    }
+    loop {
+        let part = read_part(gate, feed, from, AT_ONCE).await?;
+        let Some(last) = part.entries.last() else { break };
+        from = Cursor(last.cursor.0 + 1);
+        found.extend(part.entries.into_iter().filter(|entry| GiftStory::takes(id, entry)));
+        if from >= part.behind {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// What each reader has done with the newest entry that is for it; without those for whom there is none.
+async fn read_readers(
+    gate: &Gate,
+    feed: &FeedId,
+    entries: &[Entry],
+) -> Result<Vec<(Reader, EntryState, Option<String>)>, ApiError> {
+    if entries.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (mut all, now) = (Vec::new(), Millis::now());
+    let readers = gate.read(ListReaders { feed: Some(feed.clone()) }).await?;
+    for some in readers.chunks(READERS_AT_ONCE) {
+        let states = some.iter().map(async |(_, reader)| read_reader(gate, feed, reader, entries, now).await);
+        all.extend(try_join_all(states).await?.into_iter().flatten());
+    }
+    Ok(all)
+}
+
+async fn read_reader(
+    gate: &Gate,
+    feed: &FeedId,
+    reader: &Reader,
+    entries: &[Entry],
+    now: Millis,
+) -> Result<Option<(Reader, EntryState, Option<String>)>, ApiError> {
+    let key = match reader {
+        Reader::Group(_) => None,
+        Reader::Hook(name) => Some(HookKey { scope: HookScope::Feed(feed.clone()), name: name.clone() }),
+        Reader::HookOfAll(name) => Some(HookKey { scope: HookScope::All, name: name.clone() }),
+    };
+    let (mut newest, mut error) = (entries.last(), None);
+    if let Some(key) = key {
+        // One that is gone reads nothing any more.
+        let Some(hook) = gate.read(ReadWebhook { key }).await? else { return Ok(None) };
+        newest = entries.iter().rfind(|entry| hook.spec.wants(entry));
+        error = hook.last_error.map(|error| error.text);
+    }
+    let Some(entry) = newest else { return Ok(None) };
+    let ask = ReadEntryState { feed: feed.clone(), reader: reader.clone(), cursor: entry.cursor, now };
+    Ok(gate.read(ask).await?.map(|state| (reader.clone(), state, error)))
+}
