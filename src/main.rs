@@ -12,8 +12,10 @@ use tipcast::console;
 use tipcast::tools::bench::{self, BenchError, BenchOptions};
 use tipcast::tools::demo::{self, DemoOptions};
 use tipcast::tools::healthcheck::{self, HealthcheckOptions};
+use tipcast::tools::listen::{self, ListenError, ListenOptions};
 use tipcast::tools::rehearse::{self, RehearseError, RehearseOptions};
 use tipcast::tools::source::{self, TryError, TryOptions};
+use tipcast::tools::trigger::{self, TriggerError, TriggerOptions};
 
 /// Most of what a gift costs the store in this process is memory taken and given back.
 #[global_allocator]
@@ -97,6 +99,10 @@ enum Command {
     Token(TokenCommand),
     /// Play a realistic show against a running gateway until stopped.
     Demo(DemoOptions),
+    /// Print what happens in a feed, as lines of JSON, or post it to a local program as a webhook would.
+    Listen(ListenOptions),
+    /// Make one real entry of a type happen in a feed's ledger.
+    Trigger(TriggerOptions),
     /// Load a running gateway on this machine, and count what its watchers get.
     Bench(BenchOptions),
     /// Play a gateway that has bad days, and say what a client did wrong; exit code 0 if nothing.
@@ -257,6 +263,20 @@ fn main() -> ExitCode {
         Some(Command::Rehearse(options)) => match rehearse::run(&options) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error @ RehearseError::Usage(_)) => refuse(USAGE, &error),
+            Err(error) => refuse(FAILED, &error),
+        },
+        Some(Command::Listen(options)) => match block_on(async {
+            let stop = app::asked_to_stop().map_err(ListenError::Io)?;
+            listen::run(options, stop).await
+        }) {
+            Ok(Ok(())) => ExitCode::SUCCESS,
+            Ok(Err(error)) => refuse(FAILED, &error),
+            Err(error) => refuse(FAILED, &error),
+        },
+        Some(Command::Trigger(options)) => match block_on(trigger::run(options)) {
+            Ok(Ok(())) => ExitCode::SUCCESS,
+            Ok(Err(error @ TriggerError::Usage(_))) => refuse(USAGE, &error),
+            Ok(Err(error)) => refuse(FAILED, &error),
             Err(error) => refuse(FAILED, &error),
         },
         Some(Command::Demo(options)) => match block_on(demo::run(options)) {

@@ -3,7 +3,7 @@
 //!
 //! Reading order: [`ids`], [`currency`], [`gift`], [`row`], [`control`], [`change`], [`omit`], [`list`], [`policy`], [`moderate`],
 //! [`due`], [`review`], [`block`]; then [`mod@drop`], [`claim`]; then [`report`], [`pull`], [`hook`], [`hook_spec`],
-//! [`address`], [`delivery`], [`trace`], [`story`].
+//! [`address`], [`delivery`], [`signature`], [`trace`], [`story`].
 
 pub mod address;
 pub mod answer;
@@ -32,6 +32,7 @@ pub mod pull;
 pub mod report;
 pub mod review;
 pub mod row;
+pub mod signature;
 pub mod source;
 pub mod story;
 pub mod tally;

@@ -5,9 +5,13 @@ use std::fmt::Display;
 
 pub mod bench;
 pub mod demo;
+mod dice;
+mod gateway;
 pub mod healthcheck;
+pub mod listen;
 pub mod rehearse;
 pub mod source;
+pub mod trigger;
 
 /// The message for a gateway that cannot be reached: which address, why, and what to do.
 fn unreachable_gateway(address: &impl Display, why: &impl Display) -> String {

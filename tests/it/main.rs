@@ -54,6 +54,7 @@ mod strangers;
 mod survival;
 mod tls;
 mod tokens_elsewhere;
+mod tools;
 mod totals;
 mod traces;
 mod two_nodes;

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::dice::Dice;
 use super::words::{FAMILIES, GIVEN, HOSTILE, KINDS, Kind, SCRIPTS};
+use crate::tools::dice::Dice;
 
 /// How many viewers a show has.
 pub(super) const VIEWERS: usize = 300;

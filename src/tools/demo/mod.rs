@@ -4,8 +4,6 @@
 //! [`run`] sends it.
 
 mod cast;
-mod dice;
-mod gateway;
 mod send;
 mod show;
 mod stage;
@@ -17,12 +15,11 @@ use std::io;
 use std::pin::Pin;
 
 use reqwest::StatusCode;
-use url::Url;
 
+use super::gateway::{Gateway, GatewayOptions};
 use super::unreachable_gateway;
 use crate::domain::{FeedId, Millis};
 
-use gateway::Gateway;
 use send::Sender;
 pub use show::Show;
 use stage::Stage;
@@ -30,9 +27,9 @@ use stage::Stage;
 /// What `tipcast demo` can be told.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DemoOptions {
-    /// The gateway to play against; plain http.
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
-    pub url: Url,
+    /// The gateway to play against.
+    #[command(flatten)]
+    pub gateway: GatewayOptions,
     /// The feed to play into.
     #[arg(long, default_value = "demo")]
     pub feed: FeedId,
@@ -42,10 +39,6 @@ pub struct DemoOptions {
     /// Which show: the same seed plays the same one.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// A producer key, where the gateway asks for one. Also taken from the variable TIPCAST_KEY, which
-    /// other users of this machine cannot see.
-    #[arg(long)]
-    pub key: Option<String>,
     /// You are the host: nothing of what waits is decided for you.
     #[arg(long)]
     pub host: bool,
@@ -95,9 +88,9 @@ pub fn run(options: DemoOptions) -> Pin<Box<dyn Future<Output = Result<(), DemoE
 
 async fn play(options: DemoOptions) -> Result<(), DemoError> {
     let name = format!("s{}-{:x}", options.seed, Millis::now().0);
-    let key = options.key.clone().or_else(|| std::env::var("TIPCAST_KEY").ok());
-    let gateway = Gateway::of(&options, key)?;
-    gateway.reach().await.map_err(|why| DemoError::Unreachable(unreachable_gateway(&options.url, &why)))?;
+    let gateway = Gateway::new(&options.gateway, &options.feed)?;
+    let unreachable = |why| DemoError::Unreachable(unreachable_gateway(&options.gateway.url, &why));
+    gateway.reach().await.map_err(unreachable)?;
     let mut stage = Stage::new(&options, gateway.clone());
     let mut sender = Sender::new(gateway, io::stdout());
     sender.greet(&options)?;
@@ -136,14 +129,6 @@ async fn perform(
         never = sender.play(show, options.rate) => never,
         () = stage.attend(decides), if set => Ok(()),
     }
-}
-
-fn gateway(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|e| e.to_string())?;
-    if url.scheme() != "http" || url.host().is_none() {
-        return Err("must be an http:// address; the demo speaks no TLS".into());
-    }
-    Ok(url)
 }
 
 fn rate(text: &str) -> Result<f64, String> {
@@ -191,10 +176,10 @@ mod tests {
     #[test]
     fn options_have_their_defaults_and_wrong_ones_are_refused() {
         let demo = Line::try_parse_from(["demo"]).unwrap().demo;
-        assert_eq!((demo.url.as_str(), demo.feed.as_str()), ("http://127.0.0.1:8080/", "demo"));
+        assert_eq!((demo.gateway.url.as_str(), demo.feed.as_str()), ("http://127.0.0.1:8080/", "demo"));
         assert_eq!((demo.rate, demo.seed), (5.0, 1));
         for bad in
-            [["--url", "https://x"], ["--url", "x"], ["--feed", "a/b"], ["--rate", "0"], ["--rate", "NaN"]]
+            [["--url", "ftp://x"], ["--url", "x"], ["--feed", "a/b"], ["--rate", "0"], ["--rate", "NaN"]]
         {
             assert!(Line::try_parse_from(["demo"].iter().chain(&bad)).is_err(), "{bad:?}");
         }

@@ -7,10 +7,10 @@ use reqwest::Method;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::dice::Dice;
-use super::gateway::{Attempt, Gateway};
 use super::{DemoError, DemoOptions, Show};
 use crate::domain::Millis;
+use crate::tools::dice::Dice;
+use crate::tools::gateway::{Attempt, Gateway};
 
 const SUM_UP_EVERY: Duration = Duration::from_secs(10);
 /// After how many gifts one is refunded.
@@ -57,7 +57,7 @@ impl<W: Write> Sender<W> {
     }
 
     pub(super) fn greet(&mut self, options: &DemoOptions) -> io::Result<()> {
-        let DemoOptions { url, feed, rate, seed, .. } = options;
+        let (DemoOptions { feed, rate, seed, .. }, url) = (options, &options.gateway.url);
         writeln!(self.out, "playing show {seed} at {rate} gifts/s; watch {url}?feed={feed}; Ctrl-C stops")
     }
 
@@ -108,7 +108,7 @@ impl<W: Write> Sender<W> {
         loop {
             match self.gateway.attempt(Method::POST, "gifts", Some(body.clone())).await {
                 Attempt::Answered(answer) => {
-                    self.count(&answer);
+                    self.count(&serde_json::from_str(&answer).unwrap_or_default());
                     if tries > 0 {
                         writeln!(self.out, "answered again after {tries} retries")?;
                     }
@@ -170,6 +170,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+    use crate::tools::gateway::GatewayOptions;
 
     /// Answers one request per connection, in order, and gives back the bodies it got. An empty
     /// answer cuts the connection.
@@ -195,11 +196,10 @@ mod tests {
         });
         (
             DemoOptions {
-                url,
+                gateway: GatewayOptions { url, key: None },
                 feed: "room".parse().unwrap(),
                 rate: 1_000.0,
                 seed: 1,
-                key: None,
                 host: false,
                 gifts_only: true,
             },
@@ -218,7 +218,7 @@ mod tests {
     #[tokio::test]
     async fn a_gift_is_sent_again_unchanged_until_it_is_answered() {
         let (options, bodies) = gateway(vec![BUSY, "", LIMITED, TAKEN]).await;
-        let mut sender = Sender::new(Gateway::of(&options, None).unwrap(), Vec::new());
+        let mut sender = Sender::new(Gateway::new(&options.gateway, &options.feed).unwrap(), Vec::new());
         let gift = Show::new(1).next().unwrap();
         sender.deliver(&gift).await.unwrap();
         let bodies = bodies.await.unwrap();
@@ -229,7 +229,7 @@ mod tests {
     #[tokio::test]
     async fn a_refusal_that_does_not_pass_ends_the_show() {
         let (options, bodies) = gateway(vec![TAKEN, FORBIDDEN]).await;
-        let mut sender = Sender::new(Gateway::of(&options, None).unwrap(), Vec::new());
+        let mut sender = Sender::new(Gateway::new(&options.gateway, &options.feed).unwrap(), Vec::new());
         let end = sender.play(Show::new(1), options.rate).await;
         assert!(matches!(end, Err(DemoError::Refused(_, words)) if words == "no key"));
         assert_eq!(bodies.await.unwrap().len(), 2);

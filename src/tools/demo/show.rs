@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use serde_json::{Value, json};
 
 use super::cast::{CURRENCIES, Cast, Viewer};
-use super::dice::Dice;
 use super::words::{BIG, KINDS, Kind, MESSAGES};
+use crate::tools::dice::Dice;
 
 /// Gifts that a retry may send again.
 const RECENT: usize = 32;

@@ -8,9 +8,9 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::gateway::Gateway;
 use super::{DemoOptions, Show};
 use crate::domain::MAX_SAFE;
+use crate::tools::gateway::Gateway;
 
 /// The goal's name.
 pub(super) const GOAL: &str = "tonight";
@@ -72,7 +72,7 @@ impl Stage {
         self.gateway.call(Method::PATCH, "policy", Some(patch)).await?;
         self.gateway.call(Method::POST, "session", Some(json!({ "id": session }))).await?;
         self.begin_goal(0).await?;
-        let DemoOptions { url, feed, .. } = options;
+        let (feed, url) = (&options.feed, &options.gateway.url);
         let mut said = vec![format!(
             "leaders at {url}overlay/{feed}/leaders, a goal at {url}overlay/{feed}/goal/{GOAL}"
         )];
@@ -179,17 +179,17 @@ fn given_within(options: &DemoOptions, time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tools::gateway::GatewayOptions;
 
     #[test]
     fn a_goal_takes_about_as_long_as_it_is_to_take_in_every_show() {
         for seed in 0..20 {
             let url = "http://127.0.0.1:1".parse().unwrap();
             let options = DemoOptions {
-                url,
+                gateway: GatewayOptions { url, key: None },
                 feed: "demo".parse().unwrap(),
                 rate: 5.0,
                 seed,
-                key: None,
                 host: false,
                 gifts_only: false,
             };

@@ -24,7 +24,6 @@ use crate::traces::Tracer;
 mod deliver;
 mod endpoints;
 mod sender;
-mod signature;
 
 use deliver::Deliverer;
 use endpoints::Endpoints;

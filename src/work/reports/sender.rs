@@ -9,9 +9,9 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Response, Url};
 
-use super::signature::sign;
 use crate::domain::address::is_public;
 use crate::domain::delivery::Verdict;
+use crate::domain::signature::sign;
 use crate::domain::{Entry, FeedId, Millis, Trace, json};
 use crate::outbound;
 

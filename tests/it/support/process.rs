@@ -132,6 +132,11 @@ impl Process {
         (status, self.said())
     }
 
+    /// Starts the binary with these arguments, and does not wait for it.
+    pub fn spawned(args: &[String]) -> Process {
+        Process::spawn(args, vec![]).0
+    }
+
     fn spawn(args: &[String], env: Vec<(String, String)>) -> (Process, mpsc::Receiver<String>) {
         Process::spawn_from(Command::new(env!("CARGO_BIN_EXE_tipcast")), args, env)
     }

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::domain::hook_spec::secret_key;
+use super::hook_spec::secret_key;
 
 /// The value of `webhook-signature`: one signature for each of `secrets`. A secret that cannot be read signs
 /// nothing; when none can, the value is empty.

@@ -1,4 +1,4 @@
-//! The gateway as the demo sees it: one feed's part of the API, and what became of a call.
+//! A gateway as the tools call it: one feed's part of the API, with retries.
 
 use std::io;
 use std::time::Duration;
@@ -6,10 +6,11 @@ use std::time::Duration;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use url::Url;
 
 use super::dice::Dice;
-use super::{DemoError, DemoOptions};
+use crate::domain::FeedId;
 use crate::outbound::root_cause;
 
 const CONNECT: Duration = Duration::from_secs(3);
@@ -21,10 +22,30 @@ const LAST_WAIT: Duration = Duration::from_secs(5);
 /// The longest `Retry-After` that is obeyed to the letter.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
+/// Which gateway.
+#[derive(Clone, Debug, clap::Args)]
+pub struct GatewayOptions {
+    /// The gateway.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080", value_parser = parse_url)]
+    pub url: Url,
+    /// A key, where the gateway asks for one. Also taken from the variable TIPCAST_KEY, which other users of this machine
+    /// cannot see.
+    #[arg(long)]
+    pub key: Option<String>,
+}
+
+fn parse_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|e| e.to_string())?;
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return Err("must be an http:// or https:// address".into());
+    }
+    Ok(url)
+}
+
 /// What became of one attempt.
-pub(super) enum Attempt {
-    /// It was done.
-    Answered(Value),
+pub(in crate::tools) enum Attempt {
+    /// It was done; the answer, which is JSON.
+    Answered(String),
     /// Nothing is known or the gateway is busy; the same again, after this long if it said so.
     Again(Option<Duration>, String),
     /// It will not be done.
@@ -33,7 +54,7 @@ pub(super) enum Attempt {
 
 impl Attempt {
     /// How long to wait before the next one, after so many tries.
-    pub(super) fn wait(asked: Option<Duration>, tries: u32, jitter: &mut Dice) -> Duration {
+    pub(in crate::tools) fn wait(asked: Option<Duration>, tries: u32, jitter: &mut Dice) -> Duration {
         let ceiling = FIRST_WAIT.saturating_mul(1 << tries.min(10)).min(LAST_WAIT);
         asked.unwrap_or_else(|| ceiling.mul_f64(jitter.unit())).min(LONGEST_WAIT)
     }
@@ -41,7 +62,7 @@ impl Attempt {
 
 /// One feed of a gateway.
 #[derive(Clone)]
-pub(super) struct Gateway {
+pub(in crate::tools) struct Gateway {
     client: Client,
     /// `…/v1/feeds/{feed}`
     feed: String,
@@ -49,26 +70,32 @@ pub(super) struct Gateway {
 }
 
 impl Gateway {
-    /// Of the feed that is played into. `key`: sent along with every call.
-    pub(super) fn of(options: &DemoOptions, key: Option<String>) -> Result<Gateway, DemoError> {
+    /// The part of this feed.
+    pub(in crate::tools) fn new(options: &GatewayOptions, feed: &FeedId) -> io::Result<Gateway> {
         let no_redirect = reqwest::redirect::Policy::none;
         let client = crate::outbound::client(|builder| {
             builder.connect_timeout(CONNECT).timeout(ANSWER).redirect(no_redirect())
         });
         let client = client.map_err(io::Error::other)?;
-        let mut feed: Url = options.url.clone();
-        let path = format!("{}/v1/feeds/{}", feed.path().trim_end_matches('/'), options.feed);
-        feed.set_path(&path);
-        Ok(Gateway { client, feed: feed.into(), key })
+        let mut url: Url = options.url.clone();
+        let path = format!("{}/v1/feeds/{feed}", url.path().trim_end_matches('/'));
+        url.set_path(&path);
+        let key = options.key.clone().or_else(|| std::env::var("TIPCAST_KEY").ok());
+        Ok(Gateway { client, feed: url.into(), key })
     }
 
     /// Whether anything answers HTTP there, whatever it says; the error is why not.
-    pub(super) async fn reach(&self) -> Result<(), String> {
+    pub(in crate::tools) async fn reach(&self) -> Result<(), String> {
         self.client.get(&self.feed).send().await.map(drop).map_err(|error| root_cause(&error))
     }
 
     /// Calls `path` below the feed once.
-    pub(super) async fn attempt(&self, method: Method, path: &str, body: Option<String>) -> Attempt {
+    pub(in crate::tools) async fn attempt(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<String>,
+    ) -> Attempt {
         let mut request = self.client.request(method, format!("{}/{path}", self.feed));
         if let Some(key) = &self.key {
             request = request.bearer_auth(key);
@@ -82,26 +109,23 @@ impl Gateway {
         };
         let status = response.status();
         let asked = retry_after(&response);
-        let answer = match response.bytes().await {
-            Ok(bytes) => serde_json::from_slice::<Value>(&bytes),
+        let answer = match response.text().await {
+            Ok(answer) => answer,
             Err(error) => return Attempt::Again(None, root_cause(&error)),
         };
-        let words = match &answer {
-            Ok(problem) => problem["detail"].as_str().or(problem["title"].as_str()).unwrap_or("").to_owned(),
-            Err(_) => String::new(),
-        };
         match status.as_u16() {
-            429 | 502..=504 => Attempt::Again(asked, format!("{status} {words}")),
-            200..=299 => match answer {
-                Ok(answer) => Attempt::Answered(answer),
-                Err(_) => Attempt::Refused(status, "with an answer that is no JSON".into()),
-            },
-            _ => Attempt::Refused(status, words),
+            // Numbers beyond what a float holds are JSON too: a gift's meta may have them.
+            200..=299 if answer.is_empty() || serde_json::from_str::<&RawValue>(&answer).is_ok() => {
+                Attempt::Answered(answer)
+            }
+            200..=299 => Attempt::Refused(status, "with an answer that is no JSON".into()),
+            429 | 502..=504 => Attempt::Again(asked, format!("{status} {}", words_of(&answer))),
+            _ => Attempt::Refused(status, words_of(&answer)),
         }
     }
 
-    /// Calls until there is an answer; the error is that of a refusal.
-    pub(super) async fn call(
+    /// Calls until there is an answer; the error is that of a refusal. An answer without a body is `null`.
+    pub(in crate::tools) async fn call(
         &self,
         method: Method,
         path: &str,
@@ -112,7 +136,7 @@ impl Gateway {
         let mut tries = 0;
         loop {
             match self.attempt(method.clone(), path, body.clone()).await {
-                Attempt::Answered(answer) => return Ok(answer),
+                Attempt::Answered(answer) => return Ok(serde_json::from_str(&answer).unwrap_or_default()),
                 Attempt::Refused(status, words) => return Err((status, words)),
                 Attempt::Again(asked, _) => {
                     tokio::time::sleep(Attempt::wait(asked, tries, &mut jitter)).await;
@@ -121,6 +145,12 @@ impl Gateway {
             }
         }
     }
+}
+
+/// What a problem says.
+fn words_of(problem: &str) -> String {
+    let problem: Value = serde_json::from_str(problem).unwrap_or_default();
+    problem["detail"].as_str().or(problem["title"].as_str()).unwrap_or_default().to_owned()
 }
 
 /// Whole seconds; a date is not obeyed (the gateway never sends one).

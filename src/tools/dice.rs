@@ -3,15 +3,15 @@
 /// SplitMix64 by Sebastiano Vigna (public domain, <https://prng.di.unimi.it/splitmix64.c>, whose
 /// constants these are): one addition and a mix per number, good for a show, not for secrets.
 #[derive(Clone, Debug)]
-pub(super) struct Dice(u64);
+pub(in crate::tools) struct Dice(u64);
 
 impl Dice {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(in crate::tools) fn new(seed: u64) -> Self {
         Dice(seed)
     }
 
     /// Any 64 bits.
-    pub(super) fn roll(&mut self) -> u64 {
+    pub(in crate::tools) fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -20,29 +20,29 @@ impl Dice {
     }
 
     /// 0 ≤ x < 1, from the top 53 bits.
-    pub(super) fn unit(&mut self) -> f64 {
+    pub(in crate::tools) fn unit(&mut self) -> f64 {
         (self.roll() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// `least` ≤ n ≤ `most`. The high half of a wide product: a bias below 2^-32 for the small
     /// ranges of a show, and no loop.
-    pub(super) fn between(&mut self, least: u64, most: u64) -> u64 {
+    pub(in crate::tools) fn between(&mut self, least: u64, most: u64) -> u64 {
         let width = u128::from(most.saturating_sub(least)) + 1;
         least + ((u128::from(self.roll()) * width) >> 64) as u64
     }
 
     /// True `percent` times in a hundred.
-    pub(super) fn percent(&mut self, percent: f64) -> bool {
+    pub(in crate::tools) fn percent(&mut self, percent: f64) -> bool {
         self.unit() * 100.0 < percent
     }
 
     /// One of a list that is never empty.
-    pub(super) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+    pub(in crate::tools) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.between(0, from.len() as u64 - 1) as usize]
     }
 
     /// A gap between events that come at random with this mean (exponential), at most 10 means.
-    pub(super) fn gap(&mut self, mean: f64) -> f64 {
+    pub(in crate::tools) fn gap(&mut self, mean: f64) -> f64 {
         let u = 1.0 - self.unit();
         (-u.ln()).min(10.0) * mean
     }

@@ -1,0 +1,98 @@
+//! Every type that can be triggered, and what is left behind.
+
+use serde_json::{Value, json};
+
+use super::{command, entries};
+use crate::support::TestApp;
+use crate::support::app::Backing;
+use crate::support::process::Process;
+
+const TYPES: [&str; 8] = [
+    "gift.accepted",
+    "gift.merged",
+    "gift.suppressed",
+    "gift.denied",
+    "gift.retracted",
+    "gift.refunded",
+    "drop.sold",
+    "goal.reached",
+];
+
+on_both_stores!(every_type_happens_and_nothing_is_left_but_its_entries, a_feed_that_counts_goes_on_counting);
+
+async fn run(words: &[&str], url: &str) -> (Option<i32>, String) {
+    let args = command(words, url);
+    let (status, said) = tokio::task::spawn_blocking(move || Process::run(&args)).await.unwrap();
+    (status.code(), said)
+}
+
+async fn every_type_happens_and_nothing_is_left_but_its_entries() {
+    let app = TestApp::start().await;
+    let before = app.get_policy("show").await;
+    // A second time as well: what the first made is in nobody's way.
+    for kind in TYPES.iter().chain(&TYPES) {
+        let (code, said) = run(&["trigger", kind], &app.url()).await;
+        assert_eq!(code, Some(0), "{kind}: {said}");
+        let printed = entries(&said);
+        assert_eq!((printed.len(), &printed[0]["type"]), (1, &json!(kind)), "{said}");
+    }
+    let ledger = app.get("/v1/feeds/show/ledger?limit=1000").await.json();
+    let happened = ledger["entries"].as_array().unwrap();
+    for kind in TYPES {
+        assert!(happened.iter().filter(|entry| entry["type"] == kind).count() >= 2, "{kind}");
+    }
+    assert_eq!(app.get_policy("show").await, before);
+    for (path, wanted) in [
+        ("groups", json!({"groups": []})),
+        ("blocks", json!({"blocks": []})),
+        ("review", json!({"review": []})),
+        ("goals", json!({"feed": "show", "goals": []})),
+    ] {
+        assert_eq!(app.get(&format!("/v1/feeds/show/{path}")).await.json(), wanted, "{path}");
+    }
+    let drop = app.get("/v1/feeds/show/drops/trigger").await.json();
+    assert_eq!((&drop["state"], &drop["sold"]), (&json!("closed"), &json!(2)));
+}
+
+async fn a_feed_that_counts_goes_on_counting() {
+    let app = TestApp::start().await;
+    app.put_policy("show", json!({"totals": ["day"], "dedup": "off", "delay_ms": 60_000})).await;
+    app.post_json("show", &json!({
+        "id": "a", "user": {"id": "u", "name": "U"}, "gift": {"id": "g", "name": "G"}, "count": 7, "delay_ms": 0
+    })).await;
+    for kind in TYPES {
+        let (code, said) = run(&["trigger", kind], &app.url()).await;
+        assert_eq!((code, entries(&said).len()), (Some(0), 1), "{kind}: {said}");
+    }
+    assert_eq!(app.get_policy("show").await["totals"], json!(["day"]));
+    let totals = app.get("/v1/feeds/show/totals").await.json();
+    assert!(totals["totals"]["day"]["units"].as_u64().unwrap() >= 7, "{totals}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_triggered_says_why() {
+    let app = TestApp::start().await;
+    for (kind, word) in
+        [("ledger.lost", "cut from the ledger"), ("person.erased", "erase"), ("gift", "gift.accepted")]
+    {
+        let (code, said) = run(&["trigger", kind], &app.url()).await;
+        assert!(code == Some(2) && said.contains(word), "{kind}: {code:?} {said}");
+    }
+    assert_eq!(app.get("/v1/feeds/show/ledger").await.json(), json!({"entries": []}));
+    let (code, said) = run(&["trigger", "gift.accepted"], "http://127.0.0.1:1").await;
+    assert!(code == Some(1) && said.contains("does not answer"), "{said}");
+}
+
+#[tokio::test]
+async fn where_keys_are_needed_it_says_so_and_takes_one() {
+    let key = "a-key-of-the-tests-own";
+    let app = TestApp::with(&Backing::folder(), |config| {
+        config.auth.producer_keys = vec![key.to_owned().into()];
+    })
+    .await;
+    let (code, said) = run(&["trigger", "gift.accepted"], &app.url()).await;
+    assert!(code == Some(1) && said.contains("--key"), "{said}");
+    let (code, said) = run(&["trigger", "gift.accepted", "--key", key], &app.url()).await;
+    let printed: Vec<Value> = entries(&said);
+    assert_eq!((code, printed.len()), (Some(0), 1), "{said}");
+}
