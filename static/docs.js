@@ -11,9 +11,9 @@ const TASKS = [
   ["Watch a feed", "What flows afterwards is on the page about the live protocol, linked above.", [/^\/v1\/feeds\/\{feed\}\/(ws|sse)$/, /^\/v1\/ws$/]],
   ["Read a feed", "The list as it stands, and what is counted.", [/^\/v1\/feeds\/\{feed\}$/, /\/(totals|leaders|presence)$/]],
   ["Sell drops", "Limited gifts: define, claim, hold, pay.", [/\/drops$/, /\/drops\/\{drop\}$/, /\/claims$/, /\/holds/]],
-  ["Read the ledger", "Every gift to your game backend, at least once and in order, by pull.", [/\/claim$/, /\/ack$/, /\/nack$/, /\/groups/]],
+  ["Read the ledger", "Every gift to your game backend, at least once and in order, by pull.", [/\/claim$/, /\/ack$/, /\/nack$/, /\/groups/, /\/ledger/, /\/gifts\/\{id\}$/]],
   ["Receive webhooks", "The same, pushed to you.", [/\/webhooks\/\{name\}$/, /\/webhooks/, /^webhook /]],
-  ["Moderate a show", "What a host does while it runs.", [/\/review/, /\/retract$/, /\/rows/, /\/blocks/, /\/control$/, /\/session$/, /\/goals/]],
+  ["Moderate a show", "What a host does while it runs.", [/\/review/, /\/(retract|refund)$/, /\/rows/, /\/blocks/, /\/control$/, /\/session$/, /\/goals/]],
   ["Operate the gateway", "Policies, sources, viewers, health.", [/\/policy$/, /\/sources/, /^\/in\//, /^\/(readyz|healthz|metrics)$/, /./]],
 ];
 
@@ -180,6 +180,17 @@ function draw(api) {
     main.append(section);
     nav.append(links);
   }
+  const [events, kinds] = [
+    el("section", {}, el("h2", {}, "Events"), el("p", {}, "What an entry of a feed's ledger may be. Pass over a type that you do not know: new ones may come.")),
+    el("div", { class: "group" }, el("h2", {}, "Events")),
+  ];
+  for (const [name, { description, value }] of Object.entries(api.components?.examples ?? {})) {
+    const element = el("article", { id: `event-${name}` }, el("h3", {}, el("code", {}, name)), el("p", {}, description), example(value));
+    events.append(element);
+    kinds.append(entry(el("a", { href: `#event-${name}` }, name), element));
+  }
+  main.append(events);
+  nav.append(kinds);
   const [shapes, names] = [el("section", {}, el("h2", {}, "Shapes")), el("div", { class: "group" }, el("h2", {}, "Shapes"))];
   for (const [name, schema] of Object.entries(api.components?.schemas ?? {})) {
     const element = schemaArticle(name, schema);

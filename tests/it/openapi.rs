@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::support::TestApp;
 use crate::support::api::Said;
 use crate::support::gifts::gift;
+use crate::support::schema::differences;
 
 /// The document.
 struct Document(Value);
@@ -18,81 +19,8 @@ impl Document {
         Document(said.json())
     }
 
-    fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
-        match schema["$ref"].as_str() {
-            Some(reference) => {
-                let name = reference.strip_prefix("#/components/schemas/").expect(reference);
-                &self.0["components"]["schemas"][name]
-            }
-            None => schema,
-        }
-    }
-
-    /// Every way in which `value` differs from `schema`, as far as the words go that the document uses.
     fn faults(&self, schema: &Value, value: &Value, at: &str) -> Vec<String> {
-        let schema = self.resolve(schema);
-        if let Some(choices) = schema["oneOf"].as_array() {
-            let fits = choices.iter().filter(|choice| self.faults(choice, value, at).is_empty()).count();
-            return if fits == 1 { vec![] } else { vec![format!("{at}: fits {fits} of oneOf: {value}")] };
-        }
-        // One of several, such as a text or null.
-        if let Some(types) = schema["type"].as_array() {
-            let fits = types.iter().any(|kind| {
-                let mut one = schema.clone();
-                one["type"] = kind.clone();
-                (kind == "null" && value.is_null()) || self.faults(&one, value, at).is_empty()
-            });
-            return if fits { vec![] } else { vec![format!("{at}: fits none of {types:?}: {value}")] };
-        }
-        let mut faults = vec![];
-        let mut wrong = |why: String| faults.push(format!("{at}: {why}: {value}"));
-        match (schema["type"].as_str(), value) {
-            (Some("string"), Value::String(text)) => {
-                let length = text.chars().count() as u64;
-                if schema["maxLength"].as_u64().is_some_and(|most| length > most)
-                    || schema["minLength"].as_u64().is_some_and(|least| length < least)
-                {
-                    wrong(format!("{length} characters"));
-                }
-            }
-            (Some("integer"), Value::Number(n)) if n.is_i64() => {
-                let n = n.as_i64().unwrap();
-                if schema["maximum"].as_i64().is_some_and(|most| n > most)
-                    || schema["minimum"].as_i64().is_some_and(|least| n < least)
-                {
-                    wrong("out of range".into());
-                }
-            }
-            (Some("boolean"), Value::Bool(_)) => {}
-            (Some("array"), Value::Array(items)) => {
-                for (n, item) in items.iter().enumerate() {
-                    faults.extend(self.faults(&schema["items"], item, &format!("{at}/{n}")));
-                }
-            }
-            (Some("object"), Value::Object(members)) => {
-                for name in schema["required"].as_array().into_iter().flatten() {
-                    if !members.contains_key(name.as_str().unwrap()) {
-                        wrong(format!("{name} is missing"));
-                    }
-                }
-                if let Some(properties) = schema["properties"].as_object() {
-                    for (name, value) in members {
-                        match properties.get(name) {
-                            Some(schema) => {
-                                faults.extend(self.faults(schema, value, &format!("{at}/{name}")))
-                            }
-                            // Answers may say more than is described; ours say nothing that is not.
-                            None => faults.push(format!("{at}: {name} is not described")),
-                        }
-                    }
-                }
-            }
-            (kind, _) => wrong(format!("is no {kind:?}")),
-        }
-        if schema["enum"].as_array().is_some_and(|words| !words.contains(value)) {
-            faults.push(format!("{at}: none of {}: {value}", schema["enum"]));
-        }
-        faults
+        differences(&self.0, schema, value, at)
     }
 
     /// Checks an answer against the operation that gave it.

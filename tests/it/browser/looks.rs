@@ -99,6 +99,7 @@ async fn the_first_page_leads_to_the_others_and_the_api_stands_by_task_and_can_b
         "Receive webhooks",
         "Moderate a show",
         "Operate the gateway",
+        "Events",
         "Shapes",
     ];
     page.until(tasks, json!(all)).await;
@@ -107,7 +108,8 @@ async fn the_first_page_leads_to_the_others_and_the_api_stands_by_task_and_can_b
     // Every operation of the document once.
     let counted = "fetch('/openapi.json').then(it => it.json()).then(api => {
         const items = [...Object.values(api.paths), ...Object.values(api.webhooks)];
-        const wanted = items.flatMap(Object.keys).length + Object.keys(api.components.schemas).length;
+        const wanted = items.flatMap(Object.keys).length + Object.keys(api.components.schemas).length
+            + Object.keys(api.components.examples).length;
         const ids = [...document.querySelectorAll('#api article')].map(it => it.id);
         window.same = ids.length === wanted && new Set(ids).size === wanted;
     })";

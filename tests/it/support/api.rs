@@ -60,7 +60,12 @@ impl Api {
 
     /// Sends it.
     pub async fn send(request: RequestBuilder) -> Said {
-        Api::try_send(request).await.unwrap()
+        let said = Api::try_send(request).await.unwrap();
+        if said.text.contains("\"event_id\":") {
+            // JSON that no float holds is for those tests alone that send it.
+            said.text.parse().iter().for_each(super::schema::check_entries);
+        }
+        said
     }
 
     /// Any method on any path, with a body of this text if there is one.

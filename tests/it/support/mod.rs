@@ -20,6 +20,7 @@ pub mod readers;
 pub mod receiver;
 pub mod redis_server;
 pub mod replica;
+pub mod schema;
 pub mod severed;
 pub mod sse;
 pub mod stores;

@@ -106,6 +106,11 @@ impl Case {
             .unwrap()?;
         let numbers = cursors(&taken.entries);
         assert!(numbers.is_sorted_by(|a, b| a < b), "in the ledger's order: {numbers:?}");
+        for handed in &taken.entries {
+            let mut text = String::new();
+            handed.entry.push_json(&mut text, &self.feed, Some(handed.attempt));
+            super::schema::check_entry(&serde_json::from_str(&text).unwrap());
+        }
         Some(taken)
     }
 

@@ -192,6 +192,7 @@ async fn serve(stream: TcpStream, state: Arc<Mutex<State>>) -> Option<()> {
         read.read_exact(&mut body).await.ok()?;
         let body = String::from_utf8(body).unwrap();
         let json: Value = serde_json::from_str(&body).unwrap();
+        super::schema::check_entries(&json);
         let id = headers["webhook-id"].clone();
         let signatures: Vec<String> = headers["webhook-signature"]
             .split(' ')

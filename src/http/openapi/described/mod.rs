@@ -16,6 +16,7 @@ use crate::auth::Right;
 use crate::http::access::{self, Access, Entry};
 
 mod drops;
+mod events;
 mod moderation;
 mod operations;
 mod params;
@@ -215,6 +216,7 @@ fn document() -> Value {
     schemas["ReplayRequest"]["dependentSchemas"] = json!({ "ids": never_with(&["from", "to"]) });
     secure(&mut api);
     api["webhooks"] = json!({ "gifts": { "post": delivery() } });
+    events::add_samples(&mut api);
     api
 }
 
@@ -367,6 +369,25 @@ mod tests {
                 described == crate::http::openapi::FILE,
                 "docs/openapi.json is out of date: make openapi"
             );
+        }
+    }
+
+    #[test]
+    fn the_files_of_the_events_are_what_the_code_describes() {
+        let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/events"));
+        let described = events::files(&document());
+        if std::env::var_os(WRITE).is_some() {
+            let _ = std::fs::remove_dir_all(folder);
+            std::fs::create_dir_all(folder).unwrap();
+            described.iter().for_each(|(name, text)| std::fs::write(folder.join(name), text).unwrap());
+        }
+        let there =
+            std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap());
+        let there: BTreeSet<String> = there.collect();
+        assert_eq!(there, described.keys().cloned().collect());
+        for (name, text) in described {
+            let current = std::fs::read_to_string(folder.join(&name)).unwrap();
+            assert!(current == text, "docs/events/{name} is out of date: make openapi");
         }
     }
 
