@@ -44,9 +44,10 @@ type Client struct {
 
 // User who gives.
 type User struct {
-	ID     string `json:"id"`
-	Name   string `json:"name"`
-	Avatar string `json:"avatar,omitempty"`
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Avatar    string `json:"avatar,omitempty"`
+	Anonymous bool   `json:"anonymous,omitempty"`
 }
 
 // Kind of a gift.
@@ -222,6 +223,67 @@ func (c *Client) Retract(ctx context.Context, feed, row string) error {
 	return c.Call(ctx, http.MethodDelete, "/feeds/"+url.PathEscape(feed)+"/rows/"+url.PathEscape(row), nil, nil, 0)
 }
 
+// RetractGift takes one gift back by its id; reason may be empty.
+func (c *Client) RetractGift(ctx context.Context, feed, gift, reason string) error {
+	var body any
+	if reason != "" {
+		body = map[string]string{"reason": reason}
+	}
+	return c.Call(ctx, http.MethodPost, "/feeds/"+url.PathEscape(feed)+"/gifts/"+url.PathEscape(gift)+"/retract", body, nil, 0)
+}
+
+// Refund takes a part of a gift's value back. refunded is all that is refunded so far, in minor units: a repeat changes
+// nothing.
+func (c *Client) Refund(ctx context.Context, feed, gift string, refunded int64, reason string) error {
+	body := map[string]any{"refunded": refunded}
+	if reason != "" {
+		body["reason"] = reason
+	}
+	return c.Call(ctx, http.MethodPost, "/feeds/"+url.PathEscape(feed)+"/gifts/"+url.PathEscape(gift)+"/refund", body, nil, 0)
+}
+
+// Sale is units of a drop that somebody wants. Without ID, Sell makes one, so that a retry is not a second sale.
+type Sale struct {
+	ID    string `json:"id,omitempty"`
+	User  User   `json:"user"`
+	Count int    `json:"count,omitempty"`
+	// Pay is "now" or "later".
+	Pay     string `json:"pay"`
+	Message string `json:"message,omitempty"`
+}
+
+// Sold is what became of a claim: Status is "sold", or "held" with a Hold until ExpiresAt.
+type Sold struct {
+	Status    string    `json:"status"`
+	Seq       uint64    `json:"seq"`
+	Row       string    `json:"row"`
+	Hold      string    `json:"hold"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// Sell claims units of a drop. An error is a *SendError with the claim's id.
+func (c *Client) Sell(ctx context.Context, feed, drop string, sale Sale) (sold Sold, err error) {
+	if sale.ID == "" {
+		sale.ID = freshID()
+	}
+	path := "/feeds/" + url.PathEscape(feed) + "/drops/" + url.PathEscape(drop) + "/claims"
+	if err = c.Call(ctx, http.MethodPost, path, sale, &sold, 0); err != nil {
+		err = &SendError{IDs: []string{sale.ID}, Err: err}
+	}
+	return sold, err
+}
+
+// Confirm says that a hold was paid: its gift is shown.
+func (c *Client) Confirm(ctx context.Context, feed, hold string) (sold Sold, err error) {
+	path := "/feeds/" + url.PathEscape(feed) + "/holds/" + url.PathEscape(hold) + "/confirm"
+	return sold, c.Call(ctx, http.MethodPost, path, nil, &sold, 0)
+}
+
+// Release cancels a hold: its units are free again.
+func (c *Client) Release(ctx context.Context, feed, hold string) error {
+	return c.Call(ctx, http.MethodDelete, "/feeds/"+url.PathEscape(feed)+"/holds/"+url.PathEscape(hold), nil, nil, 0)
+}
+
 // Cancel cancels a scheduled gift; a *Problem with status 409 when it was shown already.
 func (c *Client) Cancel(ctx context.Context, feed, gift string) error {
 	return c.Call(ctx, http.MethodDelete, "/feeds/"+url.PathEscape(feed)+"/scheduled/"+url.PathEscape(gift), nil, nil, 0)
@@ -241,11 +303,27 @@ type Group struct {
 	Log *slog.Logger
 }
 
-// Consume hands every entry to handle, at least once and in order, until ctx is over. What handle returned nil for is
-// acknowledged; when it returns an error, that entry and those behind it are given back, and Consume returns the error.
-// An outage, however long, does not end it: it is logged and waited out. An entry may come twice: know it again by its
-// status and its gift's id.
-func (g *Group) Consume(ctx context.Context, handle func(context.Context, Entry) error) error {
+// Handler handles an entry; what it returns nil for is acknowledged.
+type Handler func(context.Context, Entry) error
+
+// Handlers by the type of an entry; "*" takes what has none of its own. Without that, it is logged and acknowledged: new
+// types may come at any time.
+type Handlers map[string]Handler
+
+// Consume hands every entry to handle; see ConsumeTypes.
+func (g *Group) Consume(ctx context.Context, handle Handler) error {
+	return g.ConsumeTypes(ctx, Handlers{"*": handle})
+}
+
+// ConsumeTypes hands every entry to the handler of its type, at least once, until ctx is over. What a handler returned nil
+// for is acknowledged. An entry whose handler fails or panics, or that cannot be read, is logged, given back alone after a
+// pause that grows with its attempts, and comes again; its neighbours go on. Where nothing works any more, because your
+// database is away, entries are claimed one by one with growing pauses, up to a minute. The gateway makes an entry a dead
+// letter after its 16th attempt. Outages of the gateway, however long, are waited out. An error is returned when ctx is over,
+// and a *Problem where the first claim is refused.
+//
+// An entry may come twice: know it by its EventID, as EventStore does.
+func (g *Group) ConsumeTypes(ctx context.Context, handlers Handlers) error {
 	consumer := g.Consumer
 	if consumer == "" {
 		consumer = "go-" + freshID()[:12]
@@ -257,57 +335,145 @@ func (g *Group) Consume(ctx context.Context, handle func(context.Context, Entry)
 	if lease == 0 {
 		lease = 30 * time.Second
 	}
-	const wait = 20 * time.Second
+	// Entries that failed, by when they are given back. And how many have failed since one was handled.
+	later := map[string]time.Time{}
+	failures, claimed := 0, false
 	for {
-		var claimed struct {
-			Entries []Entry `json:"entries"`
+		wait := 20 * time.Second
+		var due []string
+		for cursor, at := range later {
+			left := time.Until(at)
+			if left <= 0 {
+				due = append(due, cursor)
+				delete(later, cursor)
+			}
+			wait = min(wait, max(left, 0))
+		}
+		if len(due) > 0 {
+			wait = 0
+			g.settle(ctx, nil, due)
+		}
+		asked := most
+		if failures > 0 {
+			asked = 1
+		}
+		var answer struct {
+			Entries []json.RawMessage `json:"entries"`
 		}
 		body := map[string]any{
-			"consumer": consumer, "max": most, "wait_ms": wait.Milliseconds(), "lease_ms": lease.Milliseconds(),
+			"consumer": consumer, "max": asked, "wait_ms": wait.Milliseconds(), "lease_ms": lease.Milliseconds(),
 		}
-		if err := g.claim(ctx, body, &claimed, wait); err != nil {
+		if err := g.claim(ctx, body, &answer, wait, claimed); err != nil {
 			return err
 		}
-		done, failed := 0, error(nil)
-		for _, entry := range claimed.Entries {
-			if failed = ctx.Err(); failed == nil {
-				failed = handle(ctx, entry)
+		claimed = true
+		var done, rest []string
+		for n, text := range answer.Entries {
+			// It is not this one's fault, it seems.
+			isOutage := failures >= 3 && n > 0
+			var entry Entry
+			err := json.Unmarshal(text, &entry)
+			if entry.Cursor == "" {
+				entry = Entry{Cursor: cursorOf(text)}
 			}
-			if failed != nil {
-				break
+			if isOutage || ctx.Err() != nil {
+				rest = append(rest, entry.Cursor)
+				continue
 			}
-			done++
+			if err == nil {
+				err = g.handle(ctx, handlers, entry)
+			}
+			switch {
+			case err == nil:
+				failures = 0
+				done = append(done, entry.Cursor)
+			case ctx.Err() != nil:
+				rest = append(rest, entry.Cursor)
+			default:
+				failures++
+				g.log().Error("tipcast: an entry failed and comes again", "event", entry.EventID, "type", entry.Type,
+					"attempt", entry.Attempt, "error", err)
+				pause := min(time.Second<<min(max(entry.Attempt-1, 0), 16), lease/2)
+				later[entry.Cursor] = time.Now().Add(pause)
+			}
 		}
-		// Told also when ctx is over, or what was done would come again.
-		telling, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		err := g.tell(telling, "ack", claimed.Entries[:done])
-		if err == nil {
-			err = g.tell(telling, "nack", claimed.Entries[done:])
+		if ctx.Err() != nil {
+			for cursor := range later {
+				rest = append(rest, cursor)
+			}
 		}
-		cancel()
-		if failed != nil {
-			return failed
+		g.settle(ctx, done, rest)
+		if failures > 0 {
+			ceiling := min(time.Minute, time.Second/2<<min(failures, 10))
+			select {
+			case <-ctx.Done():
+			case <-time.After(ceiling/2 + time.Duration(mathrand.Int64N(int64(ceiling/2)))):
+			}
 		}
-		var refused *Problem
-		if errors.As(err, &refused) {
-			return err
-		}
-		if err != nil {
-			g.log().Warn("tipcast: entries will come again, their acknowledgement failed", "feed", g.Feed, "group", g.Group, "error", err)
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 	}
 }
 
-// claim asks until there is an answer, through outages of any length.
-func (g *Group) claim(ctx context.Context, body, into any, wait time.Duration) error {
+func cursorOf(text json.RawMessage) string {
+	var known struct {
+		Cursor string `json:"cursor"`
+	}
+	_ = json.Unmarshal(text, &known)
+	return known.Cursor
+}
+
+// handle calls the handler of the entry's type; a panic is an error of this entry and of no other.
+func (g *Group) handle(ctx context.Context, handlers Handlers, entry Entry) (err error) {
+	handle := handlers[entry.Type]
+	if handle == nil {
+		handle = handlers["*"]
+	}
+	if handle == nil {
+		g.log().Info("tipcast: nothing is done about an entry", "event", entry.EventID, "type", entry.Type)
+		return nil
+	}
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("panic: %v", panicked)
+		}
+	}()
+	return handle(ctx, entry)
+}
+
+// settle acknowledges and gives back, also when ctx is over, or what was done would come again. Where nobody answers, the
+// leases run out and the entries come again.
+func (g *Group) settle(ctx context.Context, done, rest []string) {
+	telling, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	err := g.tell(telling, "ack", done)
+	if err == nil {
+		err = g.tell(telling, "nack", rest)
+	}
+	if err != nil {
+		g.log().Warn("tipcast: entries will come again, their acknowledgement failed", "feed", g.Feed, "group", g.Group, "error", err)
+	}
+}
+
+// claim asks until there is an answer, through outages of any length, and with goOn through refusals too.
+func (g *Group) claim(ctx context.Context, body, into any, wait time.Duration, goOn bool) error {
 	since := time.Now()
 	for {
 		asking, cancel := context.WithTimeout(ctx, wait+outage)
 		err := g.call(asking, "claim", body, into, wait)
 		cancel()
 		var refused *Problem
-		if err == nil || ctx.Err() != nil || errors.As(err, &refused) {
+		isRefused := errors.As(err, &refused)
+		if err == nil || ctx.Err() != nil || isRefused && !goOn {
 			return err
+		}
+		if isRefused {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(mostPause):
+			}
 		}
 		silent := time.Since(since).Round(time.Second)
 		g.log().Warn("tipcast: no entries, trying again", "feed", g.Feed, "group", g.Group, "for", silent, "error", err)
@@ -321,13 +487,9 @@ func (g *Group) log() *slog.Logger {
 	return slog.Default()
 }
 
-func (g *Group) tell(ctx context.Context, what string, entries []Entry) error {
-	if len(entries) == 0 {
+func (g *Group) tell(ctx context.Context, what string, cursors []string) error {
+	if len(cursors) == 0 {
 		return nil
-	}
-	cursors := make([]string, len(entries))
-	for i, entry := range entries {
-		cursors[i] = entry.Cursor
 	}
 	return g.call(ctx, what, map[string]any{"cursors": cursors}, nil, 0)
 }

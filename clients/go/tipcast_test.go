@@ -2,6 +2,7 @@ package tipcast
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,8 @@ import (
 	"os/exec"
 	"reflect"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -165,41 +168,156 @@ func TestWhatIsAskedToComeAgainIsSentWithTheSameIDUntilTheContextIsOver(t *testi
 	}
 }
 
-func TestAConsumerGetsEveryGiftAndWhatFailedComesAgain(t *testing.T) {
+// consume runs a consumer until enough says so and everything is acknowledged, with no dead letter.
+func consume(t *testing.T, g *gateway, handlers Handlers, enough func() bool) {
+	t.Helper()
+	ctx := within(t)
+	stopping, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	go func() {
+		ended <- (&Group{Client: g.Client, Feed: "show", Group: "game", Log: quiet}).ConsumeTypes(stopping, handlers)
+	}()
+	var state struct{ Lag, Pending, Dead int }
+	for ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+		if enough() && g.Call(ctx, http.MethodGet, "/feeds/show/groups/game", nil, &state, 0) == nil && state.Lag+state.Pending == 0 {
+			break
+		}
+	}
+	stop()
+	if err := <-ended; !errors.Is(err, context.Canceled) || !enough() || state.Lag+state.Pending+state.Dead != 0 {
+		t.Fatal(err, enough(), state)
+	}
+}
+
+// locked makes handlers and the test see the same list.
+type locked struct {
+	sync.Mutex
+	all []string
+}
+
+func (l *locked) add(text string) {
+	l.Lock()
+	defer l.Unlock()
+	l.all = append(l.all, text)
+}
+
+func (l *locked) list() []string {
+	l.Lock()
+	defer l.Unlock()
+	return append([]string(nil), l.all...)
+}
+
+func TestWhatFailsOrPanicsComesAgainAloneAndItsNeighboursGoOn(t *testing.T) {
 	g, ctx := start(t), within(t)
 	for n := range 5 {
 		must[Posted](t)(g.Post(ctx, "show", gift(n)))
 	}
-	var got []string
-	notNow := errors.New("not now")
-	group := &Group{Client: g.Client, Feed: "show", Group: "game"}
+	var got locked
 	handle := func(_ context.Context, entry Entry) error {
-		if entry.Gift.ID == "g3" && entry.Attempt == 1 {
-			return notNow
+		switch {
+		case entry.Gift.ID == "g1" && entry.Attempt == 1:
+			return errors.New("not now")
+		case entry.Gift.ID == "g3" && entry.Attempt == 1:
+			panic("a nil pointer")
 		}
-		got = append(got, entry.Gift.ID)
+		got.add(entry.Gift.ID)
 		return nil
 	}
-	if err := group.Consume(ctx, handle); !errors.Is(err, notNow) {
+	consume(t, g, Handlers{"*": handle}, func() bool { return len(got.list()) == 5 })
+	if all := got.list(); !reflect.DeepEqual(all[:3], []string{"g0", "g2", "g4"}) {
+		t.Fatal(all)
+	}
+}
+
+func TestABackendThatIsAwayForAWhileLosesNothingAndKillsNothing(t *testing.T) {
+	g, ctx := start(t), within(t)
+	for n := range 40 {
+		must[Posted](t)(g.Post(ctx, "show", gift(n)))
+	}
+	var got locked
+	var tries atomic.Int32
+	consume(t, g, Handlers{"*": func(_ context.Context, entry Entry) error {
+		if tries.Add(1) < 6 {
+			return errors.New("no database")
+		}
+		got.add(entry.Gift.ID)
+		return nil
+	}}, func() bool { return len(got.list()) == 40 })
+}
+
+func TestEntriesGoToTheHandlerOfTheirTypeAndWhatCannotBeReadStopsNoOther(t *testing.T) {
+	g, ctx := start(t), within(t)
+	drop := map[string]any{"gift": Kind{ID: "r", Name: "R"}, "total": 3}
+	if err := g.Call(ctx, http.MethodPut, "/feeds/show/drops/rocket", drop, nil, 0); err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(got, []string{"g0", "g1", "g2"}) {
-		t.Fatal(got)
+	must[Sold](t)(g.Sell(ctx, "show", "rocket", Sale{User: User{ID: "u", Name: "U"}, Pay: "now"}))
+	held := must[Sold](t)(g.Sell(ctx, "show", "rocket", Sale{User: User{ID: "v", Name: "V"}, Pay: "later"}))
+	must[Sold](t)(g.Confirm(ctx, "show", held.Hold))
+	freed := must[Sold](t)(g.Sell(ctx, "show", "rocket", Sale{User: User{ID: "w", Name: "W"}, Pay: "later"}))
+	if err := g.Release(ctx, "show", freed.Hold); err != nil {
+		t.Fatal(err)
 	}
-	stopping, stop := context.WithCancel(ctx)
-	err := group.Consume(stopping, func(ctx context.Context, entry Entry) error {
-		_ = handle(ctx, entry)
-		if len(got) == 5 {
-			stop()
+	paid := gift(1)
+	paid.Value, paid.Combo = &Value{Amount: 500, Currency: "EUR"}, &Combo{ID: "run", Count: 3, End: true}
+	must[Posted](t)(g.Post(ctx, "show", paid))
+	tested := gift(2)
+	tested.Test = true
+	must[Posted](t)(g.Post(ctx, "show", tested))
+	if err := errors.Join(g.Refund(ctx, "show", "g1", 100, "half of it"), g.RetractGift(ctx, "show", "g1", "chargeback")); err != nil {
+		t.Fatal(err)
+	}
+	// A gateway of the future: a type that nobody knows, and an entry of another shape.
+	odd := `{"cursor":"1","event_id":"show/1","type":"gift.accepted","feed":"show","gift":"a rose"}`
+	unknown := `{"cursor":"2","event_id":"show/2","type":"gift.polished","feed":"show","shine":1e999}`
+	var settled locked
+	proxy := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, request *http.Request) {
+		body, _ := io.ReadAll(request.Body)
+		if strings.HasSuffix(request.URL.Path, "ack") {
+			settled.add(request.URL.Path[strings.LastIndex(request.URL.Path, "/")+1:] + " " + string(body))
 		}
-		return nil
-	})
-	if !errors.Is(err, context.Canceled) || !reflect.DeepEqual(got, []string{"g0", "g1", "g2", "g3", "g4"}) {
-		t.Fatal(got, err)
+		said, err := http.Post(g.URL+request.URL.Path, "application/json", bytes.NewReader(body))
+		if err != nil {
+			answer.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		defer said.Body.Close()
+		text, _ := io.ReadAll(said.Body)
+		if len(settled.list()) == 0 {
+			text = bytes.Replace(text, []byte(`"entries":[`), []byte(`"entries":[`+odd+","+unknown+","), 1)
+		}
+		answer.WriteHeader(said.StatusCode)
+		_, _ = answer.Write(text)
+	}))
+	defer proxy.Close()
+	var got locked
+	named := func(name string) Handler {
+		return func(_ context.Context, entry Entry) error {
+			got.add(strings.TrimSpace(name + " " + entry.Type + " " + entry.Reason))
+			return nil
+		}
 	}
-	var state struct{ Lag, Pending int }
-	if err := g.Call(ctx, http.MethodGet, "/feeds/show/groups/game", nil, &state, 0); err != nil || state.Lag+state.Pending != 0 {
-		t.Fatal(state, err)
+	handlers := Handlers{"drop.sold": named("sale"), "gift.refunded": named("money"), "gift.retracted": named("money")}
+	stopping, stop := context.WithCancel(ctx)
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	ended := make(chan error, 1)
+	go func() {
+		ended <- (&Group{Client: &Client{URL: proxy.URL}, Feed: "show", Group: "game", Log: quiet}).ConsumeTypes(stopping, handlers)
+	}()
+	for ctx.Err() == nil && len(settled.list()) < 2 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	stop()
+	<-ended
+	wanted := []string{"sale drop.sold", "sale drop.sold", "money gift.refunded half of it", "money gift.retracted chargeback"}
+	if !reflect.DeepEqual(got.list(), wanted) {
+		t.Fatal(got.list())
+	}
+	acked, nacked := settled.list()[0], settled.list()[1]
+	if !strings.Contains(acked, `"2"`) || strings.Contains(acked, `"1"`) || nacked != `nack {"cursors":["1"]}` {
+		t.Fatal(settled.list())
 	}
 }
 

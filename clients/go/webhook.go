@@ -17,7 +17,7 @@ import (
 // ErrBadSignature is what a request gets that is not from the gateway, or too old: answer 401 and do nothing.
 var ErrBadSignature = errors.New("tipcast: bad signature")
 
-// Delivery is the body of a webhook's request. Its entries have no cursor: a 2xx acknowledges all of them.
+// Delivery is the body of a webhook's request. A 2xx acknowledges all of its entries.
 type Delivery struct {
 	Type    string  `json:"type"`
 	Feed    string  `json:"feed"`
@@ -79,7 +79,7 @@ func (w *Webhook) Read(header http.Header, body []byte) (*Delivery, error) {
 }
 
 // Handler answers deliveries: 401 to what is not signed, 503 when handle fails, so that it comes again, else 204.
-// A delivery may come twice: know it by the header webhook-id, or each entry by its gift's id.
+// A delivery may come twice, in other batches too: know each entry by its EventID, as EventStore does.
 func (w *Webhook) Handler(handle func(*http.Request, *Delivery) error) http.Handler {
 	return http.HandlerFunc(func(answer http.ResponseWriter, request *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(answer, request.Body, 16<<20))

@@ -6,15 +6,17 @@ import asyncio
 import http.server
 import os
 import shutil
+import sqlite3
 import subprocess
 import tempfile
 import threading
 import unittest
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 
-from tipcast import BadSignature, Entry, Gift, Problem, Tipcast, Unavailable, Webhook
+from tipcast import BadSignature, Entry, EventStore, Gift, Handler, Problem, Tipcast, Unavailable, Webhook
 
 SECRET = "whsec_" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
 
@@ -180,26 +182,120 @@ class Against(unittest.IsolatedAsyncioTestCase):
             await Tipcast("http://gateway.example", http=client).post("show", plain)
         self.assertEqual((len(ids), len(set(ids))), (3, 1))
 
-    async def test_a_consumer_gets_every_gift_and_what_failed_comes_again(self) -> None:
+    async def consume(self, handle: Handler | dict[str, Handler], until: Callable[[], bool]) -> None:
+        """Consumes until that is so, and everything is acknowledged."""
+        consuming = asyncio.create_task(self.tipcast.consume("show", "game", handle))
+        for _ in range(3_000):
+            await asyncio.sleep(0.01)
+            if consuming.done() or until() and await self.stands() == (0, 0):
+                break
+        consuming.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await consuming
+        self.assertTrue(until())
+        self.assertEqual(await self.stands(), (0, 0))
+
+    async def stands(self) -> tuple[int, int]:
+        try:
+            group = await self.tipcast.call("GET", "/feeds/show/groups/game")
+        except Problem:
+            return (-1, -1)
+        self.assertEqual(group["dead"], 0)
+        return (group["lag"], group["pending"])
+
+    async def test_what_failed_comes_again_alone_and_its_neighbours_go_on(self) -> None:
         for n in range(5):
             await self.tipcast.post("show", gift(n))
         got: list[str] = []
 
         async def handle(entry: Entry) -> None:
-            if entry["gift"]["id"] == "g3" and entry["attempt"] == 1:
+            if entry["gift"]["id"] == "g1" and entry["attempt"] == 1:
                 raise RuntimeError("not now")
             got.append(entry["gift"]["id"])
-            if len(got) == 5:
-                raise asyncio.CancelledError
 
-        with self.assertRaises(RuntimeError):
-            await self.tipcast.consume("show", "game", handle)
-        self.assertEqual(got, ["g0", "g1", "g2"])
-        with self.assertRaises(asyncio.CancelledError):
-            await self.tipcast.consume("show", "game", handle)
-        self.assertEqual(got, [f"g{n}" for n in range(5)])
-        group = await self.tipcast.call("GET", "/feeds/show/groups/game")
-        self.assertEqual(group["lag"], 0)
+        with self.assertLogs("tipcast", "ERROR") as logged:
+            await self.consume(handle, lambda: len(got) == 5)
+        self.assertEqual((got, len(logged.output)), (["g0", "g2", "g3", "g4", "g1"], 1))
+
+    async def test_a_backend_that_is_away_for_a_while_loses_nothing_and_kills_nothing(self) -> None:
+        for n in range(40):
+            await self.tipcast.post("show", gift(n))
+        got: set[str] = set()
+        tries = 0
+
+        async def handle(entry: Entry) -> None:
+            nonlocal tries
+            tries += 1
+            if tries < 6:
+                raise ConnectionError("no database")
+            got.add(entry["gift"]["id"])
+
+        with self.assertLogs("tipcast", "ERROR") as logged:
+            await self.consume(handle, lambda: len(got) == 40)
+        self.assertEqual(len(logged.output), 5)
+
+    async def test_entries_go_to_the_function_of_their_type_and_others_are_acknowledged(self) -> None:
+        await self.tipcast.call("PUT", "/feeds/show/drops/rocket", {"gift": {"id": "r", "name": "R"}, "total": 3})
+        sold = await self.tipcast.sell("show", "rocket", {"user": {"id": "u", "name": "U"}, "pay": "now"})
+        held = await self.tipcast.sell("show", "rocket", {"user": {"id": "v", "name": "V"}, "pay": "later"})
+        freed = await self.tipcast.sell("show", "rocket", {"user": {"id": "w", "name": "W"}, "pay": "later"})
+        self.assertEqual([it["status"] for it in (sold, held, freed)], ["sold", "held", "held"])
+        await self.tipcast.confirm("show", held["hold"])
+        await self.tipcast.release("show", freed["hold"])
+        combo: Gift = {**gift(1), "combo": {"id": "run", "count": 3, "end": True}, "value": {"amount": 500, "currency": "EUR"}}
+        await self.tipcast.post("show", combo)
+        await self.tipcast.post("show", {**gift(2), "test": True})
+        answer = await self.tipcast.refund("show", "g1", 100, "half of it")
+        self.assertEqual((answer["status"], answer["refunded"]), ("refunded", 100))
+        await self.tipcast.retract_gift("show", "g1", "chargeback")
+        got: list[str] = []
+
+        def named(name: str) -> Handler:
+            async def handle(entry: Entry) -> None:
+                got.append(f"{name} {entry['type']} {entry.get('reason', '')}".strip())
+
+            return handle
+
+        handlers = {"drop.sold": named("sale"), "gift.refunded": named("money"), "gift.retracted": named("money")}
+        with self.assertLogs("tipcast", "INFO") as logged:
+            await self.consume(handlers, lambda: len(got) == 4)
+        wanted = ["sale drop.sold", "sale drop.sold", "money gift.refunded half of it", "money gift.retracted chargeback"]
+        self.assertEqual(got, wanted)
+        self.assertIn("gift.accepted", logged.output[0])
+        summary = await self.tipcast.summary("show", from_="2020-01-01T00:00:00Z")
+        self.assertEqual((summary["entries"], summary["values"]), (5, [{"currency": "EUR", "amount": 0}]))
+
+    async def test_a_repeat_is_known_and_money_and_memory_are_one_transaction(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            database = sqlite3.connect(f"{folder}/game.db")
+            self.addCleanup(database.close)
+            database.execute("CREATE TABLE accounts (user PRIMARY KEY, coins INTEGER NOT NULL)")
+            database.execute("INSERT INTO accounts VALUES ('u1', 0)")
+            store = EventStore(database)
+            store.create()
+            store.create()
+            entry: Entry = {"cursor": "17", "event_id": "show/17", "type": "gift.accepted", "feed": "show", "at": ""}
+
+            def credit(entry: Entry, fails: bool = False) -> None:
+                with store.once(entry) as cursor:
+                    if cursor:
+                        cursor.execute("UPDATE accounts SET coins = coins + 5")
+                    if fails:
+                        raise RuntimeError("killed")
+
+            with self.assertRaises(RuntimeError):
+                credit(entry, fails=True)
+            for _ in range(3):
+                credit(entry)
+            credit({**entry, "event_id": "show/18"})
+            self.assertEqual(database.execute("SELECT coins FROM accounts").fetchone(), (10,))
+            other = sqlite3.connect(f"{folder}/game.db")
+            self.addCleanup(other.close)
+            self.assertEqual(other.execute("SELECT count(*) FROM tipcast_events").fetchone(), (2,))
+            with self.assertRaises(ValueError):
+                credit({**entry, "event_id": "show/1'); DROP TABLE accounts; --"})
+            with self.assertRaises(ValueError):
+                EventStore(sqlite3.connect(":memory:", isolation_level=None))
 
     async def test_entries_are_acknowledged_as_they_are_walked_through(self) -> None:
         for n in range(3):

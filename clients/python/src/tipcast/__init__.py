@@ -4,11 +4,12 @@
         answer = await tipcast.post("demo", {"user": {"id": "u1", "name": "Mia"}, "gift": {"id": "rose", "name": "Rose"}})
 """
 
-from ._client import Problem, Tipcast, Unavailable
-from ._types import Claimed, Delivery, Entry, Gift, Named, Posted, User, Value
+from ._client import Handler, Problem, Tipcast, Unavailable
+from ._events import EventStore
+from ._types import Claimed, Combo, Delivery, Delta, Entry, Gift, Named, Posted, Sale, User, Value
 from ._webhooks import BadSignature, Webhook
 
 __all__ = [
-    "BadSignature", "Claimed", "Delivery", "Entry", "Gift", "Named", "Posted", "Problem", "Tipcast", "Unavailable",
-    "User", "Value", "Webhook",
+    "BadSignature", "Claimed", "Combo", "Delivery", "Delta", "Entry", "EventStore", "Gift", "Handler", "Named", "Posted",
+    "Problem", "Sale", "Tipcast", "Unavailable", "User", "Value", "Webhook",
 ]

@@ -1,23 +1,27 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
 import logging
 import random
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, cast
 from urllib.parse import quote
 
 import httpx
 
-from ._types import Claimed, Entry, Gift, Posted
+from ._types import Claimed, Entry, Gift, Posted, Sale
 
 #: Ceilings of the back-off in seconds: the first, and the most.
 _FIRST, _MOST = 0.25, 10.0
 _AGAIN = {408, 425, 429, 500, 502, 503, 504}
 
 _log = logging.getLogger("tipcast")
+
+#: Handles an entry; the entry is acknowledged when it returns.
+Handler = Callable[[Entry], Awaitable[None]]
 
 
 class _Failed(Exception):
@@ -118,6 +122,33 @@ class Tipcast:
         """Takes a row back everywhere."""
         await self.call("DELETE", f"/feeds/{_part(feed)}/rows/{_part(row)}")
 
+    async def retract_gift(self, feed: str, gift: str, reason: str | None = None) -> None:
+        """Takes one gift back by its id."""
+        body = None if reason is None else {"reason": reason}
+        await self.call("POST", f"/feeds/{_part(feed)}/gifts/{_part(gift)}/retract", body)
+
+    async def refund(self, feed: str, gift: str, refunded: int, reason: str | None = None) -> dict[str, Any]:
+        """Takes a part of a gift's value back. `refunded` is all that is refunded so far, in minor units: a repeat changes nothing."""
+        body = {"refunded": refunded} | ({} if reason is None else {"reason": reason})
+        return cast(dict[str, Any], await self.call("POST", f"/feeds/{_part(feed)}/gifts/{_part(gift)}/refund", body))
+
+    async def sell(self, feed: str, drop: str, claim: Sale) -> dict[str, Any]:
+        """Claims units of a drop: sold at once with `"pay": "now"`, held with `"later"`. An exception has the claim's `id`."""
+        named: dict[str, Any] = {"id": uuid.uuid4().hex, **claim}
+        try:
+            return cast(dict[str, Any], await self.call("POST", f"/feeds/{_part(feed)}/drops/{_part(drop)}/claims", named))
+        except _Failed as error:
+            error.ids = [named["id"]]
+            raise
+
+    async def confirm(self, feed: str, hold: str) -> dict[str, Any]:
+        """A hold was paid: its gift is shown."""
+        return cast(dict[str, Any], await self.call("POST", f"/feeds/{_part(feed)}/holds/{_part(hold)}/confirm"))
+
+    async def release(self, feed: str, hold: str) -> None:
+        """Cancels a hold: its units are free again."""
+        await self.call("DELETE", f"/feeds/{_part(feed)}/holds/{_part(hold)}")
+
     # Reports
 
     async def claim(
@@ -132,6 +163,11 @@ class Tipcast:
         path = f"/feeds/{_part(feed)}/groups/{_part(group)}/ack"
         return int((await self.call("POST", path, {"cursors": cursors}))["acked"])
 
+    async def summary(self, feed: str, **between: str) -> dict[str, Any]:
+        """What the deltas of a feed's ledger add up to; `from_` and `to` are times."""
+        query = "&".join(f"{name.rstrip('_')}={_part(at)}" for name, at in between.items())
+        return cast(dict[str, Any], await self.call("GET", f"/feeds/{_part(feed)}/ledger/summary?{query}"))
+
     async def nack(self, feed: str, group: str, cursors: list[str]) -> int:
         """Gives them to the next claimer at once."""
         path = f"/feeds/{_part(feed)}/groups/{_part(group)}/nack"
@@ -141,49 +177,86 @@ class Tipcast:
         self,
         feed: str,
         group: str,
-        handle: Callable[[Entry], Awaitable[None]],
+        handle: Handler | Mapping[str, Handler],
         *,
         consumer: str | None = None,
         max: int = 128,
         lease_ms: int = 30_000,
     ) -> None:
-        """Hands every entry to `handle`, at least once and in order, until the task is cancelled.
+        """Hands every entry to `handle`, at least once, until the task is cancelled.
 
-        What `handle` returned from is acknowledged. When it raises, that entry and those behind it are given back, and the
-        exception goes on. An outage, however long, does not end it: it is logged (`logging.getLogger("tipcast")`) and
-        waited out. An entry may come twice (`handle` took longer than `lease_ms`, an acknowledgement was lost): know it
-        again by its status and its gift's id. Not every entry has a gift (a goal that was reached has none), and of one
-        that was taken back there may be only its id.
+        `handle` is one function, or functions by type: `{"gift.accepted": …, "drop.sold": …, "*": …}`. A type without a
+        function, and without `"*"`, is logged and acknowledged: new types may come at any time.
+
+        What a function returned from is acknowledged. An entry whose function raises is logged, given back alone after a
+        pause that grows with its attempts, and comes again; its neighbours go on. Where nothing works any more, because your
+        database is away, entries are claimed one by one with growing pauses, up to a minute. The gateway makes an entry a
+        dead letter after its 16th attempt. Outages of the gateway, however long, are waited out. All of this is logged as
+        `tipcast`. A `Problem` is raised only where the first claim is refused.
+
+        An entry may come twice (a function took longer than `lease_ms`, an acknowledgement was lost): know it by its
+        `event_id`, as `EventStore` does. Not every entry has a gift or a delta.
         """
+        handlers = handle if isinstance(handle, Mapping) else {"*": handle}
         name = consumer or f"python-{uuid.uuid4().hex[:12]}"
+        loop = asyncio.get_running_loop()
+        # Entries that failed: when they are given back. And how many have failed since one was handled.
+        later: list[tuple[float, str]] = []
+        failures, has_claimed = 0, False
         while True:
-            entries = await self._claim_again(feed, group, name, max=max, lease_ms=lease_ms)
-            done = 0
+            due = [cursor for at, cursor in later if at <= loop.time()]
+            later = [(at, cursor) for at, cursor in later if cursor not in due]
+            await self._settle(feed, group, [], due)
+            wait = min([20.0, *(at - loop.time() for at, _ in later)])
+            how = {"max": 1 if failures else max, "lease_ms": lease_ms, "wait_ms": int(1000 * builtins.max(wait, 0))}
+            entries = await self._claim_again(feed, group, name, has_claimed, **how)
+            has_claimed = True
+            done: list[str] = []
+            tried = 0
             try:
                 for entry in entries:
-                    await handle(entry)
-                    done += 1
-            finally:
-                cursors = [entry["cursor"] for entry in entries]
-                await asyncio.shield(self._settle(feed, group, cursors[:done], cursors[done:]))
+                    # It is not this one's fault, it seems.
+                    if failures >= 3 and tried:
+                        break
+                    if await _handled(handlers, entry):
+                        failures = 0
+                        done.append(entry["cursor"])
+                    else:
+                        failures += 1
+                        pause = min(2.0 ** (entry.get("attempt", 1) - 1), lease_ms / 2000)
+                        later.append((loop.time() + pause, entry["cursor"]))
+                    tried += 1
+            except BaseException:
+                rest = [entry["cursor"] for entry in entries[tried:]] + [cursor for _, cursor in later]
+                await asyncio.shield(self._settle(feed, group, done, rest))
+                raise
+            await asyncio.shield(self._settle(feed, group, done, [entry["cursor"] for entry in entries[tried:]]))
+            if failures:
+                await asyncio.sleep(min(60.0, 0.5 * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1))
 
     async def entries(self, feed: str, group: str, *, consumer: str | None = None, max: int = 128) -> AsyncIterator[Entry]:
         """As `consume`, for `async for`: an entry is acknowledged when the next one is asked for."""
         name = consumer or f"python-{uuid.uuid4().hex[:12]}"
         while True:
-            for entry in await self._claim_again(feed, group, name, max=max):
+            for entry in await self._claim_again(feed, group, name, False, max=max):
                 yield entry
                 await self._settle(feed, group, [entry["cursor"]], [])
 
-    async def _claim_again(self, feed: str, group: str, name: str, **how: int) -> list[Entry]:
-        """Claims until there is an answer, through outages of any length."""
-        since = asyncio.get_running_loop().time()
+    async def _claim_again(self, feed: str, group: str, name: str, go_on: bool, **how: int) -> list[Entry]:
+        """Claims until there is an answer, through outages of any length, and with `go_on` through refusals too."""
+        loop = asyncio.get_running_loop()
+        since = loop.time()
         while True:
             try:
                 return await self.claim(feed, group, name, **how)
             except Unavailable as error:
-                silent = asyncio.get_running_loop().time() - since
-                _log.warning("no entries of %s/%s for %.0f s, trying again: %s", feed, group, silent, error)
+                about: _Failed = error
+            except Problem as error:
+                if not go_on:
+                    raise
+                about = error
+                await asyncio.sleep(random.uniform(_MOST / 2, _MOST))
+            _log.warning("no entries of %s/%s for %.0f s, trying again: %s", feed, group, loop.time() - since, about)
 
     async def _settle(self, feed: str, group: str, done: list[str], not_done: list[str]) -> None:
         """Acknowledges and gives back. Where nobody answers, the leases run out and the entries come again."""
@@ -192,7 +265,7 @@ class Tipcast:
                 await self.ack(feed, group, done)
             if not_done:
                 await self.nack(feed, group, not_done)
-        except Unavailable as error:
+        except _Failed as error:
             _log.warning("%d entries of %s/%s will come again, their acknowledgement failed: %s", len(done), feed, group, error)
 
     # Anything else
@@ -222,6 +295,21 @@ class Tipcast:
             if loop.time() + pause > until:
                 raise Unavailable(f"{method} {path}: {why} ({tries} tries)")
             await asyncio.sleep(pause)
+
+
+async def _handled(handlers: Mapping[str, Handler], entry: Entry) -> bool:
+    """Whether the entry is done with."""
+    kind = entry.get("type", "")
+    handle = handlers.get(kind) or handlers.get("*")
+    if handle is None:
+        _log.info("nothing is done about %s (%s)", entry.get("event_id"), kind)
+        return True
+    try:
+        await handle(entry)
+    except Exception:
+        _log.exception("%s (%s) failed, attempt %s; it comes again", entry.get("event_id"), kind, entry.get("attempt"))
+        return False
+    return True
 
 
 def _with_id(gift: Gift) -> Gift:

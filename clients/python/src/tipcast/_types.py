@@ -12,6 +12,7 @@ class _User(TypedDict):
 
 class User(_User, total=False):
     avatar: str
+    anonymous: bool
 
 
 class _Named(TypedDict):
@@ -37,13 +38,37 @@ class _Gift(TypedDict):
     gift: Named
 
 
+class _Combo(TypedDict):
+    id: str
+    count: int
+
+
+class Combo(_Combo, total=False):
+    """A run of gifts; `count` is cumulative, and `end` says that it is the last frame."""
+
+    end: bool
+
+
+class _Sale(TypedDict):
+    user: User
+    pay: Literal["now", "later"]
+
+
+class Sale(_Sale, total=False):
+    """Units of a drop that somebody wants. Without `id` the client makes one, so that a retry is not a second sale."""
+
+    id: str
+    count: int
+    message: str
+
+
 class Gift(_Gift, total=False):
     """One gift as a producer sends it. Without `id` the client makes one, so that a retry is not a second gift."""
 
     id: str
     count: int
     value: Value
-    combo: dict[str, Any]
+    combo: Combo
     message: str
     tier: int
     occurred_at: str

@@ -18,8 +18,8 @@ class BadSignature(Exception):
 class Webhook:
     """Reads deliveries (Standard Webhooks). Give it every secret that may be in use, during a change the old one too.
 
-    Deliveries are repeated until they are answered 2xx, so the same one may come again: know it by `webhook-id`, or each
-    entry by its gift's id.
+    Deliveries are repeated until they are answered 2xx, in other batches too: know each entry by its `event_id`, as
+    `EventStore` does.
     """
 
     def __init__(self, *secrets: str, tolerance: float = 300.0) -> None:

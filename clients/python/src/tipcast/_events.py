@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ._types import Entry
+
+_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}/[0-9]{1,16}")
+_TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,99}")
+
+
+class EventStore:
+    """Knows which entries were handled before, in a table beside your own data (SQLite 3.24 or newer, PostgreSQL).
+
+        store = EventStore(sqlite3.connect("game.db"))
+        store.create()
+
+        async def handle(entry):
+            with store.once(entry) as cursor:
+                if cursor:  # none: it is a repeat
+                    cursor.execute("UPDATE accounts SET …")
+
+    What you do with the cursor and the note that the entry is handled are one transaction: both happen, or neither does. The
+    connection is one of `sqlite3`, `psycopg` or another driver of DB-API 2.0, and must not commit by itself.
+    """
+
+    def __init__(self, connection: Any, table: str = "tipcast_events") -> None:
+        if not _TABLE.fullmatch(table):
+            raise ValueError(f"{table!r} is no name of a table")
+        is_sqlite = isinstance(connection, sqlite3.Connection)
+        if getattr(connection, "autocommit", False) is True or is_sqlite and connection.isolation_level is None:
+            raise ValueError("the connection commits by itself; open it without autocommit")
+        self._connection, self._table = connection, table
+
+    def create(self) -> None:
+        """Makes the table, unless it is there."""
+        cursor = self._connection.cursor()
+        cursor.execute(
+            f"CREATE TABLE IF NOT EXISTS {self._table} "
+            "(event_id VARCHAR(96) PRIMARY KEY, at TIMESTAMP DEFAULT CURRENT_TIMESTAMP)"
+        )
+        self._connection.commit()
+
+    @contextmanager
+    def once(self, entry: Entry) -> Iterator[Any]:
+        """A cursor inside the transaction, or `None` for an entry that was handled before."""
+        event = entry["event_id"]
+        # Parameters are spelled in another way by every driver; nothing in an event's id needs one.
+        if not _ID.fullmatch(event):
+            raise ValueError(f"{event!r} is no event's id")
+        cursor = self._connection.cursor()
+        try:
+            cursor.execute(f"INSERT INTO {self._table} (event_id) VALUES ('{event}') ON CONFLICT DO NOTHING")
+            is_new = cursor.rowcount == 1
+            yield cursor if is_new else None
+        except BaseException:
+            self._connection.rollback()
+            raise
+        if is_new:
+            self._connection.commit()
+        else:
+            self._connection.rollback()
