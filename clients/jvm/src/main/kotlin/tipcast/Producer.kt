@@ -7,7 +7,6 @@ import kotlinx.serialization.SerialName
 import kotlinx.serialization.Serializable
 import kotlinx.serialization.SerializationException
 import kotlinx.serialization.builtins.ListSerializer
-import kotlinx.serialization.builtins.serializer
 import kotlinx.serialization.json.JsonElement
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.buildJsonObject
@@ -22,7 +21,6 @@ import java.time.Duration
 import java.util.UUID
 import java.util.concurrent.ThreadLocalRandom
 import java.util.concurrent.TimeUnit
-import java.util.logging.Logger
 import kotlin.math.min
 
 /** A gift as a producer sends it. Without [id] one is made, so that a retry is not a second gift. Times are RFC 3339. */
@@ -57,6 +55,29 @@ public data class Posted(
     /** Its place in a batch, and why it was refused. */
     val index: Int = 0,
     val error: Problem? = null,
+)
+
+/**
+ * Units of a drop that somebody wants. [pay] is `now` or `later`. Without [id] one is made, so that a retry is not a second
+ * sale.
+ */
+@Serializable
+public data class DropClaim @JvmOverloads constructor(
+    val user: User,
+    val pay: String,
+    val id: String? = null,
+    val count: Long = 1,
+    val message: String? = null,
+)
+
+/** What became of a claim: [status] is `sold`, or `held` with a [hold] until [expiresAt]. */
+@Serializable
+public data class DropAnswer(
+    val status: String,
+    val seq: Long? = null,
+    val row: String? = null,
+    val hold: String? = null,
+    @SerialName("expires_at") val expiresAt: String? = null,
 )
 
 /** A refusal (RFC 9457). */
@@ -113,8 +134,11 @@ public class Producer @JvmOverloads constructor(
 
     /** Sends one gift. */
     @Throws(IOException::class, InterruptedException::class)
-    public fun post(feed: String, gift: Gift): Posted = sending(listOf(named(gift))) { (named) ->
-        call("POST", listOf("feeds", feed, "gifts"), json.encodeToJsonElement(Gift.serializer(), named), Posted.serializer())
+    public fun post(feed: String, gift: Gift): Posted {
+        val named = named(gift)
+        return sending({ listOfNotNull(named.id) }) {
+            call("POST", listOf("feeds", feed, "gifts"), json.encodeToJsonElement(Gift.serializer(), named), Posted.serializer())
+        }
     }
 
     /**
@@ -122,20 +146,22 @@ public class Producer @JvmOverloads constructor(
      * those of batches that went well too.
      */
     @Throws(IOException::class, InterruptedException::class)
-    public fun postAll(feed: String, gifts: List<Gift>): List<Posted> = sending(gifts.map(::named)) { all ->
-        all.chunked(BATCH).flatMapIndexed { n, batch ->
-            val list = json.encodeToJsonElement(ListSerializer(Gift.serializer()), batch)
-            val body = buildJsonObject { put("gifts", list) }
-            call("POST", listOf("feeds", feed, "gifts", "batch"), body, Results.serializer()).results
-                .map { it.copy(index = it.index + n * BATCH) }
+    public fun postAll(feed: String, gifts: List<Gift>): List<Posted> {
+        val all = gifts.map(::named)
+        return sending({ all.mapNotNull { it.id } }) {
+            all.chunked(BATCH).flatMapIndexed { n, batch ->
+                val list = json.encodeToJsonElement(ListSerializer(Gift.serializer()), batch)
+                val body = buildJsonObject { put("gifts", list) }
+                call("POST", listOf("feeds", feed, "gifts", "batch"), body, Results.serializer()).results
+                    .map { it.copy(index = it.index + n * BATCH) }
+            }
         }
     }
 
-    /** Adds the ids of [gifts] to what [send] throws. */
-    private inline fun <T> sending(gifts: List<Gift>, send: (List<Gift>) -> T): T {
-        val ids = { gifts.mapNotNull { it.id } }
+    /** Adds these ids to what [send] throws. */
+    private inline fun <T> sending(ids: () -> List<String>, send: () -> T): T {
         return try {
-            send(gifts)
+            send()
         } catch (e: Refused) {
             throw Refused(e.problem, ids())
         } catch (e: Unavailable) {
@@ -147,6 +173,48 @@ public class Producer @JvmOverloads constructor(
     @Throws(IOException::class, InterruptedException::class)
     public fun retract(feed: String, row: String) {
         call("DELETE", listOf("feeds", feed, "rows", row), null, JsonElement.serializer())
+    }
+
+    /** Takes one gift back by its id. */
+    @JvmOverloads
+    @Throws(IOException::class, InterruptedException::class)
+    public fun retractGift(feed: String, gift: String, reason: String? = null) {
+        val body = reason?.let { buildJsonObject { put("reason", it) } }
+        call("POST", listOf("feeds", feed, "gifts", gift, "retract"), body, JsonElement.serializer())
+    }
+
+    /**
+     * Takes a part of a gift's value back. [refunded] is all that is refunded so far, in minor units: a repeat changes nothing.
+     */
+    @JvmOverloads
+    @Throws(IOException::class, InterruptedException::class)
+    public fun refund(feed: String, gift: String, refunded: Long, reason: String? = null) {
+        val body = buildJsonObject {
+            put("refunded", refunded)
+            if (reason != null) put("reason", reason)
+        }
+        call("POST", listOf("feeds", feed, "gifts", gift, "refund"), body, JsonElement.serializer())
+    }
+
+    /** Claims units of a drop. What is thrown has the claim's id. */
+    @Throws(IOException::class, InterruptedException::class)
+    public fun sell(feed: String, drop: String, claim: DropClaim): DropAnswer {
+        val named = claim.copy(id = claim.id ?: UUID.randomUUID().toString())
+        val body = json.encodeToJsonElement(DropClaim.serializer(), named)
+        return sending({ listOfNotNull(named.id) }) {
+            call("POST", listOf("feeds", feed, "drops", drop, "claims"), body, DropAnswer.serializer())
+        }
+    }
+
+    /** A hold was paid: its gift is shown. */
+    @Throws(IOException::class, InterruptedException::class)
+    public fun confirm(feed: String, hold: String): DropAnswer =
+        call("POST", listOf("feeds", feed, "holds", hold, "confirm"), null, DropAnswer.serializer())
+
+    /** Cancels a hold: its units are free again. */
+    @Throws(IOException::class, InterruptedException::class)
+    public fun release(feed: String, hold: String) {
+        call("DELETE", listOf("feeds", feed, "holds", hold), null, JsonElement.serializer())
     }
 
     /** Cancels a scheduled gift; [Refused] with status 409 when it was shown already. */
@@ -220,137 +288,5 @@ public class Producer @JvmOverloads constructor(
         const val PAUSE_MOST = 10_000L
         val JSON = "application/json".toMediaType()
         val EMPTY = ByteArray(0).toRequestBody(null)
-    }
-}
-
-/** A gift as the ledger has it. Of one that was taken back there may be only its [id]. */
-@Serializable
-public data class EntryGift(
-    val id: String,
-    val user: User? = null,
-    val gift: GiftKind? = null,
-    val count: Long = 1,
-    val value: Value? = null,
-    val message: String? = null,
-    val combo: Combo? = null,
-    val tier: Int? = null,
-    val meta: JsonObject? = null,
-)
-
-/** By how much an entry changes what was given: negative where that was taken back; no [value] where the gift has none. */
-@Serializable
-public data class Delta(val count: Long, val value: Value? = null)
-
-/** Entries that were cut before this reader was handed them: the cursors of the first and the last. */
-@Serializable
-public data class Lost(val from: String, val to: String, val count: Long)
-
-/**
- * Something that happened in a feed: [type] says what. [eventId] is the key to know a repeat by. Entries that are about no gift,
- * such as a goal that was reached, have neither [gift] nor [delta].
- */
-@Serializable
-public data class Entry(
-    val cursor: String,
-    @SerialName("event_id") val eventId: String = "",
-    val type: String = "",
-    val feed: String = "",
-    val at: String = "",
-    val attempt: Int = 1,
-    val seq: Long? = null,
-    val row: String? = null,
-    val drop: String? = null,
-    val hold: String? = null,
-    val delta: Delta? = null,
-    val reason: String? = null,
-    val gift: EntryGift? = null,
-    val goal: JsonObject? = null,
-    val lost: Lost? = null,
-)
-
-/** Handles an entry; what it throws gives the entry and those behind it back. */
-public fun interface EntryHandler {
-    @Throws(Exception::class)
-    public fun handle(entry: Entry)
-}
-
-/** Reads a feed's ledger at its own pace; several consumers of one [group] share the work. Needs the right `reports`. */
-public class Group @JvmOverloads constructor(
-    private val producer: Producer,
-    private val feed: String,
-    private val group: String,
-    private val consumer: String = "jvm-" + UUID.randomUUID().toString().take(12),
-    /** Entries of one claim. */
-    private val max: Int = 128,
-    /** Handling a claim has to be over before it is. */
-    private val lease: Duration = Duration.ofSeconds(30),
-) {
-    /**
-     * Hands every entry to [handler], at least once and in order, until the thread is interrupted. What it returned from
-     * is acknowledged; when it throws, that entry and those behind it are given back, and what it threw is thrown. An
-     * outage, however long, does not end it: it is logged (`java.util.logging`, as `tipcast`) and waited out.
-     */
-    @Throws(Exception::class)
-    public fun consume(handler: EntryHandler) {
-        while (true) {
-            val entries = try {
-                claim(WAIT)
-            } catch (e: Unavailable) {
-                LOG.warning("no entries of $feed/$group, trying again: ${e.message}")
-                continue
-            }
-            handle(entries, handler)
-        }
-    }
-
-    /** One claim, which waits for entries for so long; answers how many were handled. */
-    @Throws(Exception::class)
-    public fun step(waitMs: Long, handler: EntryHandler): Int = handle(claim(waitMs), handler)
-
-    private fun claim(waitMs: Long): List<Entry> {
-        val asked = buildJsonObject {
-            put("consumer", consumer)
-            put("max", max)
-            put("wait_ms", waitMs)
-            put("lease_ms", lease.toMillis())
-        }
-        return call("claim", asked, Claimed.serializer(), waitMs).entries
-    }
-
-    private fun handle(entries: List<Entry>, handler: EntryHandler): Int {
-        var done = 0
-        try {
-            for (entry in entries) {
-                if (Thread.interrupted()) throw InterruptedException()
-                handler.handle(entry)
-                done += 1
-            }
-        } finally {
-            // Also when the handler threw, or what was done would come again. Where nobody answers, the leases run out.
-            try {
-                tell("ack", entries.take(done))
-                tell("nack", entries.drop(done))
-            } catch (e: Unavailable) {
-                LOG.warning("$done entries of $feed/$group will come again, their acknowledgement failed: ${e.message}")
-            }
-        }
-        return done
-    }
-
-    private fun tell(what: String, entries: List<Entry>) {
-        if (entries.isEmpty()) return
-        val cursors = json.encodeToJsonElement(ListSerializer(String.serializer()), entries.map { it.cursor })
-        call(what, buildJsonObject { put("cursors", cursors) }, JsonElement.serializer(), 0)
-    }
-
-    private fun <T> call(what: String, body: JsonElement, into: DeserializationStrategy<T>, waitMs: Long): T =
-        producer.call("POST", listOf("feeds", feed, "groups", group, what), body, into, waitMs)
-
-    @Serializable
-    private class Claimed(val entries: List<Entry>)
-
-    private companion object {
-        const val WAIT = 20_000L
-        val LOG: Logger = Logger.getLogger("tipcast")
     }
 }

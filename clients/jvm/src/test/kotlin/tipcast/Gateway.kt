@@ -14,13 +14,14 @@ internal class Gateway private constructor(private val folder: File, private val
     fun producer(): Producer = Producer(url)
 
     /** A call below the feed `show` that no client has. */
-    fun call(method: String, path: String, body: String?) {
+    fun call(method: String, path: String, body: String?): String {
         val publisher = body?.let(HttpRequest.BodyPublishers::ofString) ?: HttpRequest.BodyPublishers.noBody()
         val request = HttpRequest.newBuilder(URI("$url/v1/feeds/show/$path")).method(method, publisher)
         if (body != null) request.header("content-type", "application/json")
         val client = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build()
         val answer = client.send(request.build(), HttpResponse.BodyHandlers.ofString())
         check(answer.statusCode() in 200..299) { answer.body() }
+        return answer.body()
     }
 
     override fun close() {
