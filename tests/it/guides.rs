@@ -127,11 +127,22 @@ async fn every_command_of_the_tour_works_in_its_order_and_then_the_demo_shows_me
     }
 }
 
+/// A program of the guide that fails at the gift `poison`.
+fn poisoned(program: &str, head: &str, line: &str) -> String {
+    assert_eq!(program.matches(head).count(), 1);
+    program.replace(head, &format!("{head}\n{line}"))
+}
+
+const POISONED_PYTHON: (&str, &str) =
+    ("def handle(entry):", "    if entry.get('gift', {}).get('id') == 'poison': raise ValueError('poison')");
+
 /// Everything that can be in a ledger today happens to the feed `demo`: what the programs of the guide must print.
 async fn happens(gateway: &Process) -> [&'static str; 4] {
     gateway.patch_policy("demo", json!({"totals": ["session"], "points": {"EUR": 1}, "dedup": "drop"})).await;
     let goal = json!({"title": "Mic", "period": "session", "by": "points", "target": 100}).to_string();
     assert_eq!(gateway.call("PUT", "/v1/feeds/demo/goals/mic", Some(&goal)).await.status, 201);
+    // One that the program fails at takes no other along.
+    gateway.give("demo", &gift("poison").by("poison")).await;
     gateway.give("demo", &gift("g-1").value(150, "EUR").count(3)).await;
     gateway.give("demo", &gift("g-2")).await;
     assert_eq!(gateway.call("POST", "/v1/feeds/demo/gifts/g-1/retract", None).await.status, 200);
@@ -144,12 +155,14 @@ async fn the_consumer_of_the_guide_handles_every_kind_of_entry() {
     let gateway = Process::on(&backing);
     let program =
         blocks(&read("docs/REPORTS.md"), "A whole consumer, in Python", "\n## ", "python").remove(0);
+    let program = poisoned(&program, POISONED_PYTHON.0, POISONED_PYTHON.1).replace(HERE, &gateway.base);
     let folder = TempDir::new().unwrap();
-    std::fs::write(folder.path().join("consumer.py"), program.replace(HERE, &gateway.base)).unwrap();
+    std::fs::write(folder.path().join("consumer.py"), program).unwrap();
     let wanted = happens(&gateway).await;
     let consumer = Program::start(Command::new("python3").args(["-u", "consumer.py"]).current_dir(&folder));
-    let lines = tokio::task::spawn_blocking(move || consumer.next_lines(4)).await.unwrap();
-    assert_eq!(lines, wanted);
+    let lines = tokio::task::spawn_blocking(move || consumer.next_lines(5)).await.unwrap();
+    assert!(lines[0].ends_with("failed: ValueError('poison')"), "{lines:?}");
+    assert_eq!(lines[1..], wanted);
 }
 
 /// A gateway that reaches this machine's webhooks, and everything sent to this receiver.
@@ -164,7 +177,8 @@ async fn is_delivered(receiver: Program, port: u16, secret: &str) {
     let lines = tokio::task::spawn_blocking(move || receiver.next_lines(4)).await.unwrap();
     assert_eq!(lines, wanted);
     let dead = gateway.get("/v1/feeds/demo/webhooks/game/dead").await.json();
-    assert_eq!(dead["dead"], json!([]));
+    let dead = dead["dead"].as_array().unwrap();
+    assert!(dead.iter().all(|letter| letter["entry"]["gift"]["id"] == "poison"), "{dead:?}");
 }
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -188,11 +202,13 @@ async fn the_receiver_in_node_of_the_guide_takes_every_kind_of_entry() {
     let program = blocks(&read("docs/REPORTS.md"), "### A receiver in Node", "\n## ", "js").remove(0);
     let (folder, port) = (TempDir::new().unwrap(), free_port());
     assert!(program.contains("listen(9001)"));
+    let fails = "  if (gift?.id === 'poison') throw new Error('poison');";
+    let program = poisoned(&program, "function handle({ type, gift, delta }) {", fails);
     let program = program.replace("listen(9001)", &format!("listen({port}, '127.0.0.1')"));
     std::fs::write(folder.path().join("receiver.mjs"), program).unwrap();
     let mut command = Command::new("node");
-    let receiver =
-        Program::start(command.arg("receiver.mjs").env("WEBHOOK_SECRET", SECRET).current_dir(&folder));
+    command.arg("receiver.mjs").env("WEBHOOK_SECRET", SECRET).current_dir(&folder).stderr(Stdio::null());
+    let receiver = Program::start(&mut command);
     until_it_listens(port).await;
     is_delivered(receiver, port, SECRET).await;
 }
@@ -206,6 +222,7 @@ async fn the_receiver_in_flask_of_the_guide_takes_every_kind_of_entry() {
     }
     let program = blocks(&read("docs/REPORTS.md"), "### A receiver in Python", "\n### ", "python").remove(0);
     let (folder, port) = (TempDir::new().unwrap(), free_port());
+    let program = poisoned(&program, POISONED_PYTHON.0, POISONED_PYTHON.1);
     std::fs::write(folder.path().join("receiver.py"), program).unwrap();
     let mut command = Command::new("python3");
     command.args(["-m", "flask", "--app", "receiver", "run", "--port", &port.to_string()]);
