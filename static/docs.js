@@ -132,7 +132,7 @@ function schemaArticle(name, schema) {
   const must = new Set(schema.required ?? []);
   const rows = Object.entries(schema.properties ?? {}).map(([key, value]) => field(key, value, must.has(key)));
   parts.push(rows.length ? table(HEAD, rows) : el("p", { class: "rule" }, rule(schema)));
-  if (schema.additionalProperties === false) parts.push(el("p", { class: "rule" }, "Other fields are refused."));
+  if (schema.unevaluatedProperties === false) parts.push(el("p", { class: "rule" }, "Other fields are refused."));
   return el("article", { id: `schema-${name}` }, ...parts);
 }
 

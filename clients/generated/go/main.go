@@ -43,7 +43,7 @@ func main() {
 	gift.SetValue(*tipcast.NewMoney(150, "EUR"))
 	gift.SetMeta(map[string]any{"a": 1})
 	first, _, err := producer.PublishGift(ctx, feed).Gift(gift).Execute()
-	check("post", err, first.GetStatus() == tipcast.GIFTSTATUS_ACCEPTED, first.GetSeq() == 1, !first.HasDuplicate())
+	check("post", err, first.GetStatus() == tipcast.GIFT_STATUS_ACCEPTED, first.GetSeq() == 1, !first.HasDuplicate())
 	again, _, err := producer.PublishGift(ctx, feed).Gift(gift).Execute()
 	check("post again", err, again.GetDuplicate(), again.GetRow() == first.GetRow())
 
@@ -72,7 +72,7 @@ func main() {
 	later := rose("cyd", "g-3")
 	later.SetDelayMs(600_000)
 	posted, _, err := producer.PublishGift(ctx, feed).Gift(later).Execute()
-	check("scheduled", err, posted.GetStatus() == tipcast.GIFTSTATUS_SCHEDULED)
+	check("scheduled", err, posted.GetStatus() == tipcast.GIFT_STATUS_SCHEDULED)
 	page, _, err := producer.ListScheduledGifts(ctx, feed).Execute()
 	check("scheduled", err, len(page.GetScheduled()) == 1, page.GetScheduled()[0].GetId() == "g-3")
 	cancelled, _, err := producer.CancelScheduledGift(ctx, feed, "g-3").Execute()
@@ -89,10 +89,10 @@ func main() {
 		check("claim", err)
 		return claimed
 	}
-	sold, held := claim("c-1", "ann", tipcast.PAYMENTTIME_NOW), claim("c-2", "bob", tipcast.PAYMENTTIME_LATER)
-	check("claims", nil, sold.GetStatus() == tipcast.CLAIMSTATUS_SOLD, held.GetStatus() == tipcast.CLAIMSTATUS_HELD)
+	sold, held := claim("c-1", "ann", tipcast.PAYMENT_TIME_NOW), claim("c-2", "bob", tipcast.PAYMENT_TIME_LATER)
+	check("claims", nil, sold.GetStatus() == tipcast.CLAIM_STATUS_SOLD, held.GetStatus() == tipcast.CLAIM_STATUS_HELD)
 	confirmed, _, err := drops.ConfirmHold(ctx, feed, held.GetHold()).Execute()
-	check("confirmed", err, confirmed.GetStatus() == tipcast.CLAIMSTATUS_SOLD)
+	check("confirmed", err, confirmed.GetStatus() == tipcast.CLAIM_STATUS_SOLD)
 
 	claimed, _, err := reports.ClaimEntries(ctx, feed, "game").GroupClaim(*tipcast.NewGroupClaim("c")).Execute()
 	check("entries", err, len(claimed.GetEntries()) == 4)
@@ -109,5 +109,29 @@ func main() {
 	check("read", err, len(list.GetRows()) == 4)
 	user := list.GetRows()[3].GetUser()
 	check("read", nil, user.GetName() == "ann")
+	// Every type of entry that there is, and one that there is not yet.
+	config = tipcast.NewConfiguration()
+	config.Servers = tipcast.ServerConfigurations{{URL: os.Getenv("SAMPLES_URL")}}
+	samples := tipcast.NewAPIClient(config).ReportsAPI
+	types, count, amount := map[string]bool{}, int64(0), int64(0)
+	for {
+		claimed, _, err := samples.ClaimEntries(ctx, feed, "game").GroupClaim(*tipcast.NewGroupClaim("c")).Execute()
+		check("samples", err)
+		if len(claimed.GetEntries()) == 0 {
+			break
+		}
+		var cursors []string
+		for _, entry := range claimed.GetEntries() {
+			types[entry.GetType()] = true
+			delta := entry.GetDelta()
+			value := delta.GetValue()
+			count += delta.GetCount()
+			amount += value.GetAmount()
+			cursors = append(cursors, entry.GetCursor())
+		}
+		acked, _, err := samples.AckEntries(ctx, feed, "game").EntryCursors(*tipcast.NewEntryCursors(cursors)).Execute()
+		check("ack samples", err, acked.GetAcked() == int64(len(cursors)))
+	}
+	check("samples", nil, len(types) == 10, types["gift.polished"], count == 7, amount == 750)
 	fmt.Println("ok")
 }

@@ -24,7 +24,7 @@ fun main() {
 
     val gift = rose("ann", "g-1").copy(`value` = Money(150, "EUR"))
     val first = producer.publishGift(FEED, gift)
-    check("post", first.status == GiftStatus.accepted, first.seq == 1L, first.duplicate == null)
+    check("post", first.status == GiftStatus.GIFT_STATUS_ACCEPTED, first.seq == 1L, first.duplicate == null)
     val again = producer.publishGift(FEED, gift)
     check("post again", again.duplicate == true, again.row == first.row)
 
@@ -39,15 +39,15 @@ fun main() {
     check("policy", policy.capacity == 5L, producer.getPolicy(FEED).rowTtlMs == 60_000L)
 
     val later = producer.publishGift(FEED, rose("cyd", "g-3").copy(delayMs = 600_000))
-    check("scheduled", later.status == GiftStatus.scheduled, producer.listScheduledGifts(FEED).scheduled[0].id == "g-3")
-    check("cancelled", producer.cancelScheduledGift(FEED, "g-3").status == CancelledStatus.cancelled)
+    check("scheduled", later.status == GiftStatus.GIFT_STATUS_SCHEDULED, producer.listScheduledGifts(FEED).scheduled[0].id == "g-3")
+    check("cancelled", producer.cancelScheduledGift(FEED, "g-3").status == CancelledStatus.CANCELLED_STATUS_CANCELLED)
 
     val spec = DropSpec(gift = GiftKind("r", "R"), total = 3, perUser = 2)
     check("drop", drops.defineDrop(FEED, "rocket", spec).free == 3L)
-    val sold = drops.claimDrop(FEED, "rocket", DropClaim(id = "c-1", user = User("ann", "Ann"), pay = PaymentTime.now))
-    val held = drops.claimDrop(FEED, "rocket", DropClaim(id = "c-2", user = User("bob", "Bob"), pay = PaymentTime.later))
-    check("claims", sold.status == ClaimStatus.sold, held.status == ClaimStatus.held)
-    check("confirmed", drops.confirmHold(FEED, held.hold!!).status == ClaimStatus.sold)
+    val sold = drops.claimDrop(FEED, "rocket", DropClaim(id = "c-1", user = User("ann", "Ann"), pay = PaymentTime.PAYMENT_TIME_NOW))
+    val held = drops.claimDrop(FEED, "rocket", DropClaim(id = "c-2", user = User("bob", "Bob"), pay = PaymentTime.PAYMENT_TIME_LATER))
+    check("claims", sold.status == ClaimStatus.CLAIM_STATUS_SOLD, held.status == ClaimStatus.CLAIM_STATUS_HELD)
+    check("confirmed", drops.confirmHold(FEED, held.hold!!).status == ClaimStatus.CLAIM_STATUS_SOLD)
 
     val entries = reports.claimEntries(FEED, "game", GroupClaim("c")).propertyEntries
     check("entries", entries.size == 4, entries[0].gift?.id == "g-1")
@@ -55,5 +55,17 @@ fun main() {
     check("ack", acked.acked == 4L, acked.unknown == 0L)
 
     check("read", WatchingApi(url).getFeed(FEED).rows.last().user.name == "ann")
+    // Every type of entry that there is, and one that there is not yet.
+    val samples = ReportsApi(System.getenv("SAMPLES_URL"))
+    val seen = mutableListOf<LedgerEntry>()
+    while (true) {
+        val some = samples.claimEntries(FEED, "game", GroupClaim("c")).propertyEntries
+        if (some.isEmpty()) break
+        seen += some
+        check("ack samples", samples.ackEntries(FEED, "game", EntryCursors(some.map { it.cursor })).acked == some.size.toLong())
+    }
+    val types = seen.map { it.type }.toSet()
+    val sums = seen.sumOf { it.delta?.count ?: 0 } to seen.sumOf { it.delta?.value?.amount ?: 0 }
+    check("samples", seen.size == 10, types.size == 10, "gift.polished" in types, sums == 7L to 750L)
     println("ok")
 }

@@ -56,4 +56,15 @@ acked = reports.ack_entries(FEED, "game", EntryCursors(cursors=[entry.cursor for
 check("ack", acked.acked == 4, acked.unknown == 0)
 
 check("read", watching.get_feed(FEED).rows[-1].user.name == "ann")
+# Every type of entry that there is, and one that there is not yet.
+samples = ReportsApi(tipcast_api.ApiClient(tipcast_api.Configuration(host=os.environ["SAMPLES_URL"])))
+types, count, amount = [], 0, 0
+while entries := samples.claim_entries(FEED, "game", GroupClaim(consumer="c")).entries:
+    for entry in entries:
+        types.append(entry.type)
+        count += entry.delta.count if entry.delta else 0
+        amount += entry.delta.value.amount if entry.delta and entry.delta.value else 0
+    cursors = [entry.cursor for entry in entries]
+    check("ack samples", samples.ack_entries(FEED, "game", EntryCursors(cursors=cursors)).acked == len(cursors))
+check("samples", len(types) == 10, len(set(types)) == 10, "gift.polished" in types, (count, amount) == (7, 750))
 print("ok")

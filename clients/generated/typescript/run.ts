@@ -57,6 +57,22 @@ async function main() {
   check("ack", acked.acked === 4, acked.unknown === 0);
 
   check("read", (await watching.getFeed({ feed })).rows.at(-1)?.user.name === "ann");
+  // Every type of entry that there is, and one that there is not yet.
+  const samples = new ReportsApi(new Configuration({ basePath: process.env.SAMPLES_URL }));
+  const types: string[] = [];
+  let [count, amount] = [0, 0];
+  for (;;) {
+    const { entries: some } = await samples.claimEntries({ feed, group: "game", groupClaim: { consumer: "c" } });
+    if (!some.length) break;
+    for (const { type, delta } of some) {
+      types.push(type);
+      count += delta?.count ?? 0;
+      amount += delta?.value?.amount ?? 0;
+    }
+    const told = await samples.ackEntries({ feed, group: "game", entryCursors: { cursors: some.map((entry) => entry.cursor) } });
+    check("ack samples", told.acked === some.length);
+  }
+  check("samples", types.length === 10, new Set(types).size === 10, types.includes("gift.polished"), count === 7, amount === 750);
   console.log("ok");
 }
 

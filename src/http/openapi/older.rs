@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 /// Keywords that 3.0 does not know and that only say more exactly what else is said too.
-const UNKNOWN: [&str; 2] = ["dependentSchemas", "propertyNames"];
+const UNKNOWN: [&str; 1] = ["propertyNames"];
 
 /// Values in which the words of a schema are only words.
 const EXAMPLES: [&str; 4] = ["example", "examples", "default", "enum"];
@@ -49,6 +49,9 @@ fn reword(value: &mut Value) {
 }
 
 fn reword_keywords(schema: &mut Map<String, Value>) {
+    if let Some(closed) = schema.remove("unevaluatedProperties") {
+        schema.insert("additionalProperties".into(), closed);
+    }
     for unknown in UNKNOWN {
         schema.remove(unknown);
     }
@@ -96,9 +99,9 @@ mod tests {
             "tags": [{"name": "a"}, {"name": "w"}], "webhooks": {"gifts": {"post": {"tags": ["w"]}}},
             "paths": {"/a": {"get": {"security": [{}, {"key": ["read"]}]}}},
             "components": {"schemas": {"A": {
-                "type": ["string", "null"], "examples": [{"const": 1}], "dependentSchemas": {},
+                "type": ["string", "null"], "examples": [{"const": 1}], "propertyNames": {},
                 "properties": {
-                    "any": {"type": ["string", "integer"]}, "one": {"const": "x"}, "more": {"additionalProperties": true},
+                    "any": {"type": ["string", "integer"]}, "one": {"const": "x"}, "more": {"additionalProperties": true}, "closed": {"unevaluatedProperties": false},
                     "none": {"oneOf": [{"type": "null"}, {"$ref": "#/b"}]},
                 },
             }}},
@@ -111,7 +114,8 @@ mod tests {
                 "paths": {"/a": {"get": {"security": [{}, {"key": []}]}}},
                 "components": {"schemas": {"A": {
                     "type": "string", "nullable": true, "example": {"const": 1},
-                    "properties": {"any": {}, "one": {"enum": ["x"]}, "more": {}, "none": {"$ref": "#/b"}},
+                    "properties": {"any": {}, "one": {"enum": ["x"]}, "more": {}, "closed": {"additionalProperties": false},
+                        "none": {"$ref": "#/b"}},
                 }}},
             })
         );

@@ -199,25 +199,43 @@ fn document() -> Value {
     for (name, schema) in api["components"]["schemas"].as_object_mut().into_iter().flatten() {
         tidy(schema);
         if schema["type"] == "object" {
-            // Bodies refuse what they do not know; answers may say more one day.
-            schema["additionalProperties"] = (!bodies.contains(name)).into();
+            // Bodies refuse what they do not know. Of `additionalProperties: false` older generators of clients make maps. Answers
+            // may say more one day: without the word, clients in Go refuse that.
+            let (keyword, is_open) = match bodies.contains(name) {
+                true => ("unevaluatedProperties", false),
+                false => ("additionalProperties", true),
+            };
+            schema[keyword] = is_open.into();
         }
     }
     join_parts(&mut api["components"]["schemas"]);
     let schemas = &mut api["components"]["schemas"];
-    // Said so that makers of clients, who know no such keyword, pass over it; of `not` they make types.
-    let never_with = |names: &[&str]| {
-        let none: serde_json::Map<_, _> =
-            names.iter().map(|name| ((*name).to_owned(), json!(false))).collect();
-        json!({ "properties": none })
-    };
-    schemas["Gift"]["dependentSchemas"] = json!({ "deliver_at": never_with(&["delay_ms"]) });
     schemas["PolicyPatch"]["properties"]["row_ttl_ms"]["not"] = json!({ "minimum": 1, "maximum": 999 });
-    schemas["ReplayRequest"]["dependentSchemas"] = json!({ "ids": never_with(&["from", "to"]) });
+    name_enum_values(schemas);
     secure(&mut api);
     api["webhooks"] = json!({ "gifts": { "post": delivery() } });
     events::add_samples(&mut api);
     api
+}
+
+/// Says what generators of clients are to call the values of enums. By themselves some call them as they are, and in Go two enums
+/// that both have an `off` do not compile.
+fn name_enum_values(schemas: &mut Value) {
+    for (name, schema) in schemas.as_object_mut().into_iter().flatten() {
+        let Some(values) = schema["enum"].as_array() else { continue };
+        let mut prefix = String::new();
+        for (at, letter) in name.char_indices() {
+            if at > 0 && letter.is_uppercase() {
+                prefix.push('_');
+            }
+            prefix.push(letter.to_ascii_uppercase());
+        }
+        let words = values.iter().filter_map(Value::as_str);
+        let names: Vec<String> = words.map(|word| format!("{prefix}_{}", word.to_uppercase())).collect();
+        if names.len() == values.len() {
+            schema["x-enum-varnames"] = names.into();
+        }
+    }
 }
 
 /// Gives the names of all schemas that are bodies of requests. The derive spells the shape of a problem out in
@@ -427,7 +445,7 @@ mod tests {
                 .into_iter()
                 .chain(["ReplayRequest", "WebhookSpec", "OverlayControl", "SourceSpec"])
         {
-            assert_eq!(api["components"]["schemas"][body]["additionalProperties"], false, "{body}");
+            assert_eq!(api["components"]["schemas"][body]["unevaluatedProperties"], false, "{body}");
         }
         let text = api.to_string();
         for reference in text.split("\"#/components/schemas/").skip(1) {
