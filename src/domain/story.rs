@@ -26,15 +26,15 @@ pub struct GiftMemory {
 pub enum EntryState {
     /// It was not handed the entry, or not sent it, yet; or not again.
     Waiting,
-    /// It was handed it or is being sent it, so many times by now.
+    /// The reader has the entry in hand, or is being sent it. How often that happened by now.
     Pending(u64),
     /// It is done with it.
     Acknowledged,
     /// The entry was given up.
     Dead {
-        /// After so many times.
+        /// How often it was handed out or sent.
         attempts: u64,
-        /// For this reason.
+        /// Why.
         reason: String,
     },
 }

@@ -131,7 +131,7 @@ pub struct ReadGroup {
 
 operation!(ReadGroup -> Option<GroupView>, Readers, feed: feed, now: now);
 
-/// What is remembered of a gift; none when its id is not, or no longer, remembered.
+/// Reads what is remembered of a gift. `None`: its id is unknown, or was forgotten.
 #[derive(Clone, Debug)]
 pub struct ReadGift {
     pub feed: FeedId,
@@ -141,8 +141,7 @@ pub struct ReadGift {
 
 operation!(ReadGift -> Option<GiftMemory>, Readers, feed: feed, now: now);
 
-/// What a reader has done with an entry that its feed's ledger has; none when it is none of this reader's: it began to read
-/// later, or does not read there.
+/// Reads what a reader has done with an entry of its feed's ledger. `None`: it does not read there, or began after that entry.
 #[derive(Clone, Debug)]
 pub struct ReadEntryState {
     pub feed: FeedId,

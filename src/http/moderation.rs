@@ -77,7 +77,7 @@ pub(super) async fn refund_gift(
     }
 }
 
-fn forgotten() -> ApiError {
+pub(super) fn forgotten() -> ApiError {
     ApiError::NotFound("no gift of this id is remembered".to_owned())
 }
 

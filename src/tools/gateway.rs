@@ -34,7 +34,8 @@ pub struct GatewayOptions {
     pub key: Option<String>,
 }
 
-fn parse_url(text: &str) -> Result<Url, String> {
+/// Reads an address on the command line.
+pub(in crate::tools) fn parse_url(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|e| e.to_string())?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return Err("must be an http:// or https:// address".into());

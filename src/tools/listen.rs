@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use super::dice::Dice;
-use super::gateway::{Attempt, Gateway, GatewayOptions};
+use super::gateway::{Attempt, Gateway, GatewayOptions, parse_url};
 use crate::console::complain;
 use crate::domain::hook_spec::secret_key;
 use crate::domain::signature::sign;
@@ -60,7 +60,7 @@ pub struct ListenOptions {
     #[arg(long, value_enum, default_value = "now")]
     from: From,
     /// Post the entries to this address, as a webhook would. What is answered 2xx is acknowledged.
-    #[arg(long, value_name = "URL", value_parser = parse_forward)]
+    #[arg(long, value_name = "URL", value_parser = parse_url)]
     forward: Option<Url>,
     /// Sign them with this secret. Without it, one is made and printed.
     #[arg(long, value_name = "whsec_…", requires = "forward", value_parser = parse_secret)]
@@ -71,14 +71,6 @@ pub struct ListenOptions {
 enum From {
     Now,
     Start,
-}
-
-fn parse_forward(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|e| e.to_string())?;
-    match url.scheme() {
-        "http" | "https" if url.host().is_some() => Ok(url),
-        _ => Err("must be an http:// or https:// address".into()),
-    }
 }
 
 fn parse_secret(text: &str) -> Result<String, String> {
@@ -307,7 +299,7 @@ impl Batch {
         Ok(())
     }
 
-    /// What is not done goes to whoever claims next, at once.
+    /// Gives the entries that are left to the next claimer, at once.
     fn give_back_rest(&mut self) {
         let rest = self.entries[self.done..].iter().map(|entry| cursor_of(entry));
         self.refused.extend(rest);
@@ -436,7 +428,7 @@ mod tests {
     #[test]
     fn a_secret_is_one_that_webhooks_take() {
         assert!(parse_secret(&fresh_secret().unwrap()).is_ok());
-        assert!(parse_secret("whsec_short").is_err() && parse_forward("ftp://a").is_err());
-        assert!(parse_forward("http://127.0.0.1:9/x").is_ok());
+        assert!(parse_secret("whsec_short").is_err() && parse_url("ftp://a").is_err());
+        assert!(parse_url("http://127.0.0.1:9/x").is_ok());
     }
 }

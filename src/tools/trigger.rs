@@ -1,4 +1,4 @@
-//! `tipcast trigger`: makes one real entry of a type happen, for whoever writes a program that reads the ledger.
+//! `tipcast trigger`: makes one real entry of a type happen, to try a program with that reads the ledger.
 
 use std::fmt;
 use std::future::Future;

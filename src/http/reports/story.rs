@@ -8,10 +8,10 @@ use super::ledger::{AT_ONCE, read_part};
 use super::{Gate, feed_of};
 use crate::domain::answer::GiftFate;
 use crate::domain::story::{EntryState, GiftMemory, GiftStory};
-use crate::domain::{Cursor, Entry, FeedId, GiftId, HookKey, HookScope, Millis, Reader};
+use crate::domain::{Cursor, Entry, FeedId, GiftId, HookKey, Millis, Reader};
 use crate::engine::{ListReaders, ReadEntryState, ReadGift, ReadWebhook};
 use crate::http::answers::fresh_text;
-use crate::http::moderation::gift_of;
+use crate::http::moderation::{forgotten, gift_of};
 use crate::http::problem::ApiError;
 
 /// Readers asked at the same time.
@@ -21,7 +21,7 @@ const READERS_AT_ONCE: usize = 16;
 pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, id) = (feed_of(&req)?, gift_of(&req)?);
     let known = gate.read(ReadGift { feed: feed.clone(), id: id.clone(), now: Millis::now() }).await?;
-    let memory = known.ok_or_else(|| ApiError::NotFound("no gift of this id is remembered".to_owned()))?;
+    let memory = known.ok_or_else(forgotten)?;
     let entries = read_entries(&gate, &feed, &id, &memory).await?;
     let readers = read_readers(&gate, &feed, &entries).await?;
     Ok(fresh_text(StatusCode::OK, GiftStory { id, memory, entries, readers }.to_json()))
@@ -74,13 +74,8 @@ async fn read_reader(
     entries: &[Entry],
     now: Millis,
 ) -> Result<Option<(Reader, EntryState, Option<String>)>, ApiError> {
-    let key = match reader {
-        Reader::Group(_) => None,
-        Reader::Hook(name) => Some(HookKey { scope: HookScope::Feed(feed.clone()), name: name.clone() }),
-        Reader::HookOfAll(name) => Some(HookKey { scope: HookScope::All, name: name.clone() }),
-    };
     let (mut newest, mut error) = (entries.last(), None);
-    if let Some(key) = key {
+    if let Some(key) = HookKey::of(feed, reader) {
         // One that is gone reads nothing any more.
         let Some(hook) = gate.read(ReadWebhook { key }).await? else { return Ok(None) };
         newest = entries.iter().rfind(|entry| hook.spec.wants(entry));
