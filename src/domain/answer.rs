@@ -124,6 +124,13 @@ pub enum GiftFate {
     },
 }
 
+impl GiftFate {
+    /// Whether nothing became of the gift yet. Such an id is never forgotten.
+    pub fn waits(&self) -> bool {
+        matches!(self, GiftFate::Waits(_) | GiftFate::InReview { .. })
+    }
+}
+
 impl Remembered {
     /// The outcome for the id of this gift coming again with `fingerprint`.
     pub fn again(self, fingerprint: Fingerprint) -> Outcome {

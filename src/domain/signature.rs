@@ -6,11 +6,27 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+use super::Millis;
 use super::hook_spec::secret_key;
+
+/// The headers of a delivery that is sent `now`, signed with each of `secrets`. `id` is the same for every attempt.
+pub fn headers(secrets: &[&str], id: &str, now: Millis, body: &[u8]) -> [(&'static str, String); 3] {
+    let timestamp = now.0.div_euclid(1_000);
+    [
+        ("webhook-id", id.to_owned()),
+        ("webhook-timestamp", timestamp.to_string()),
+        ("webhook-signature", sign(secrets, id, timestamp, body)),
+    ]
+}
+
+/// A new name for a batch, for `webhook-id`.
+pub fn batch_name() -> String {
+    format!("msg_{}", uuid::Uuid::now_v7().simple())
+}
 
 /// The value of `webhook-signature`: one signature for each of `secrets`. A secret that cannot be read signs
 /// nothing; when none can, the value is empty.
-pub fn sign(secrets: &[&str], id: &str, timestamp: i64, body: &[u8]) -> String {
+fn sign(secrets: &[&str], id: &str, timestamp: i64, body: &[u8]) -> String {
     let signed = secrets.iter().filter_map(|secret| {
         let mut mac = Hmac::<Sha256>::new_from_slice(&secret_key(secret)?).ok()?;
         mac.update(id.as_bytes());

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Client, Method, Response, StatusCode};
+use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use url::Url;
 
 use super::dice::Dice;
+use super::unreachable_gateway;
 use crate::domain::FeedId;
 use crate::outbound::root_cause;
 
@@ -43,6 +45,12 @@ pub(in crate::tools) fn parse_url(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
+/// The answer to a claim. Entries stay as they came: what prints or forwards them changes nothing.
+#[derive(Default, Deserialize)]
+pub(in crate::tools) struct Claimed {
+    pub(in crate::tools) entries: Vec<Box<RawValue>>,
+}
+
 /// What became of one attempt.
 pub(in crate::tools) enum Attempt {
     /// It was done; the answer, which is JSON.
@@ -65,6 +73,7 @@ impl Attempt {
 #[derive(Clone)]
 pub(in crate::tools) struct Gateway {
     client: Client,
+    url: Url,
     /// `…/v1/feeds/{feed}`
     feed: String,
     key: Option<String>,
@@ -78,16 +87,17 @@ impl Gateway {
             builder.connect_timeout(CONNECT).timeout(ANSWER).redirect(no_redirect())
         });
         let client = client.map_err(io::Error::other)?;
-        let mut url: Url = options.url.clone();
-        let path = format!("{}/v1/feeds/{feed}", url.path().trim_end_matches('/'));
-        url.set_path(&path);
+        let url = options.url.clone();
+        let mut below = url.clone();
+        below.set_path(&format!("{}/v1/feeds/{feed}", url.path().trim_end_matches('/')));
         let key = options.key.clone().or_else(|| std::env::var("TIPCAST_KEY").ok());
-        Ok(Gateway { client, feed: url.into(), key })
+        Ok(Gateway { client, url, feed: below.into(), key })
     }
 
-    /// Whether anything answers HTTP there, whatever it says; the error is why not.
+    /// Whether anything answers HTTP there, whatever it says; the error says which address, why not, and what to do.
     pub(in crate::tools) async fn reach(&self) -> Result<(), String> {
-        self.client.get(&self.feed).send().await.map(drop).map_err(|error| root_cause(&error))
+        let asked = self.client.get(&self.feed).send().await;
+        asked.map(drop).map_err(|error| unreachable_gateway(&self.url, &root_cause(&error)))
     }
 
     /// Calls `path` below the feed once.

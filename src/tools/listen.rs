@@ -17,11 +17,10 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use super::dice::Dice;
-use super::gateway::{Attempt, Gateway, GatewayOptions, parse_url};
+use super::gateway::{Attempt, Claimed, Gateway, GatewayOptions, parse_url};
 use crate::console::complain;
 use crate::domain::hook_spec::secret_key;
-use crate::domain::signature::sign;
-use crate::domain::{FeedId, GroupId, Millis};
+use crate::domain::{FeedId, GroupId, Millis, signature};
 use crate::outbound::root_cause;
 
 /// How long a claim waits for entries. Below what the gateway's client waits for an answer.
@@ -218,11 +217,6 @@ struct Reader {
     group: GroupId,
 }
 
-#[derive(Default, Deserialize)]
-struct Claimed {
-    entries: Vec<Box<RawValue>>,
-}
-
 impl Reader {
     async fn claim(&self, wait_ms: u64, from: From) -> Attempt {
         let from = if from == From::Now { "now" } else { "start" };
@@ -340,7 +334,7 @@ impl Target {
 
     /// Posts these entries until the program is there; the error is why it refuses them.
     async fn deliver(&self, feed: &FeedId, entries: &[Box<RawValue>]) -> Result<(), String> {
-        let id = format!("msg_{}", uuid::Uuid::now_v7().simple());
+        let id = signature::batch_name();
         let all: Vec<&str> = entries.iter().map(|entry| entry.get()).collect();
         let body = format!(
             "{{\"type\":\"entries\",\"feed\":\"{feed}\",\"batch\":\"{id}\",\"entries\":[{}]}}",
@@ -370,15 +364,11 @@ impl Target {
     }
 
     async fn post(&self, id: &str, body: String) -> Result<StatusCode, String> {
-        let timestamp = Millis::now().0.div_euclid(1_000);
-        let request = self
-            .client
-            .post(self.url.clone())
-            .header(CONTENT_TYPE, "application/json")
-            .header("webhook-id", id)
-            .header("webhook-timestamp", timestamp)
-            .header("webhook-signature", sign(&[&self.secret], id, timestamp, body.as_bytes()))
-            .body(body);
+        let mut request = self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json");
+        for (name, value) in signature::headers(&[&self.secret], id, Millis::now(), body.as_bytes()) {
+            request = request.header(name, value);
+        }
+        let request = request.body(body);
         request.send().await.map(|answer| answer.status()).map_err(|error| root_cause(&error))
     }
 }

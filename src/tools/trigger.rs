@@ -11,8 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::gateway::{Attempt, Gateway, GatewayOptions};
-use super::unreachable_gateway;
+use super::gateway::{Attempt, Claimed, Gateway, GatewayOptions};
 use crate::console;
 use crate::domain::ledger::ENTRY_TYPES;
 use crate::domain::{FeedId, Millis};
@@ -81,8 +80,7 @@ pub fn run(options: TriggerOptions) -> Pin<Box<dyn Future<Output = Result<(), Tr
 async fn trigger(options: TriggerOptions) -> Result<(), TriggerError> {
     check_type(&options.kind)?;
     let gateway = Gateway::new(&options.gateway, &options.feed)?;
-    let reached = gateway.reach().await;
-    reached.map_err(|why| TriggerError::Unreachable(unreachable_gateway(&options.gateway.url, &why)))?;
+    gateway.reach().await.map_err(TriggerError::Unreachable)?;
     let name = format!("trigger-{}", uuid::Uuid::now_v7().simple());
     let stage = Stage { gateway, name };
     let group = format!("groups/{}", stage.name);
@@ -132,11 +130,6 @@ fn check_type(kind: &str) -> Result<(), TriggerError> {
 struct Stage {
     gateway: Gateway,
     name: String,
-}
-
-#[derive(Default, Deserialize)]
-struct Claimed {
-    entries: Vec<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]

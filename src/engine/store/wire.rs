@@ -280,34 +280,38 @@ pub(super) fn shown(text: &str, id: &GiftId) -> Read<Option<Answer>> {
     }
 }
 
+/// What is remembered of an id, and UNTIL; an empty text is nothing.
+fn marked(text: &str, id: &GiftId) -> Read<Option<(Millis, Remembered)>> {
+    let Some((until, _)) = text.split_once(' ') else { return Ok(None) };
+    Ok(Some((Millis(parse(until, "a time")?), remembered(text, id)?)))
+}
+
 /// What is remembered of an id at `now`; an empty text is nothing.
 pub(super) fn still_remembered(text: &str, id: &GiftId, now: Millis) -> Read<Option<Remembered>> {
-    let Some((until, _)) = text.split_once(' ') else { return Ok(None) };
-    let until = Millis(parse(until, "a time")?);
-    let known = remembered(text, id)?;
-    let waits = matches!(known.fate, GiftFate::Waits(_) | GiftFate::InReview { .. });
-    Ok((waits || now < until).then_some(known))
+    let known = marked(text, id)?.filter(|(until, known)| known.fate.waits() || now < *until);
+    Ok(known.map(|(_, known)| known))
 }
 
 /// What an id remembers of its gift.
-pub(super) struct WireMemory {
+pub(super) struct GiftMark {
     pub fate: GiftFate,
-    /// Until when it is remembered, or of one that waits, since when it does.
-    pub mark: Millis,
+    /// When it was taken, cancelled, or began to wait.
+    pub since: Millis,
     /// It was taken back by its id.
     pub is_retracted: bool,
 }
 
-/// What is remembered of a gift at `now`, as long as it can be taken back.
-pub(super) fn gift_memory(text: &str, id: &GiftId, now: Millis) -> Read<Option<WireMemory>> {
-    let mut parts = text.split(' ');
-    let Some(mark) = parts.next().filter(|it| !it.is_empty()) else { return Ok(None) };
-    let mark = Millis(parse(mark, "a time")?);
-    let keep = text.split(' ').nth(8).and_then(|keep| keep.parse().ok()).map_or(mark, Millis);
-    let fate = remembered(text, id)?.fate;
-    let waits = matches!(fate, GiftFate::Waits(_) | GiftFate::InReview { .. });
-    let is_retracted = text.split(' ').nth(7).is_some_and(|part| part.starts_with('x'));
-    Ok((waits || now < mark.max(keep)).then_some(WireMemory { fate, mark, is_retracted }))
+/// What is remembered of a gift at `now`, as long as it can be taken back; `window` is the feed's idempotency window.
+pub(super) fn gift_mark(text: &str, id: &GiftId, now: Millis, window: u64) -> Read<Option<GiftMark>> {
+    let Some((until, Remembered { fate, .. })) = marked(text, id)? else { return Ok(None) };
+    let mut parts = text.split(' ').skip(7);
+    let is_retracted = parts.next().is_some_and(|part| part.starts_with('x'));
+    let keep = parts.next().and_then(|keep| keep.parse().ok()).map_or(until, Millis);
+    if !fate.waits() && now >= until.max(keep) {
+        return Ok(None);
+    }
+    let since = if fate.waits() { until } else { Millis(until.0.saturating_sub(window as i64)) };
+    Ok(Some(GiftMark { fate, since, is_retracted }))
 }
 
 /// What is remembered of an id: see `lua/feed_gifts.lua`.

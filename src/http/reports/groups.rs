@@ -3,9 +3,8 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
-use futures_util::future::try_join_all;
 
-use super::{Gate, body, feed_of, group_of, unknown_group, waiting};
+use super::{Gate, ask_each, body, feed_of, group_of, unknown_group, waiting};
 use crate::domain::pull::Seek;
 use crate::domain::{Cursors, FeedId, GroupId, GroupView, Millis, Pull, Reader, Taken, json};
 use crate::engine::{AckEntries, DeleteGroup, ListReaders, NackEntries, ReadGroup, SeekGroup};
@@ -127,25 +126,18 @@ pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<Http
     Ok(fresh(StatusCode::OK, &GroupList { groups }))
 }
 
-/// Groups asked at the same time.
-const AT_ONCE: usize = 16;
-
 /// How groups stand; those that went meanwhile are left out.
 pub(super) async fn views(
     gate: &Gate,
     groups: Vec<(FeedId, GroupId)>,
 ) -> Result<Vec<(FeedId, GroupId, GroupView)>, ApiError> {
-    let mut all = Vec::with_capacity(groups.len());
     let now = Millis::now();
-    for some in groups.chunks(AT_ONCE) {
-        let asked = some
-            .iter()
-            .map(|(feed, group)| gate.read(ReadGroup { feed: feed.clone(), group: group.clone(), now }));
-        for ((feed, group), view) in some.iter().zip(try_join_all(asked).await?) {
-            all.extend(view.map(|view| (feed.clone(), group.clone(), view)));
-        }
-    }
-    Ok(all)
+    let ask = |(feed, group): &(FeedId, GroupId)| {
+        gate.read(ReadGroup { feed: feed.clone(), group: group.clone(), now })
+    };
+    let views = ask_each(&groups, ask).await?;
+    let known = groups.iter().zip(views);
+    Ok(known.filter_map(|((feed, group), view)| Some((feed.clone(), group.clone(), view?))).collect())
 }
 
 /// `DELETE /v1/feeds/{feed}/groups/{group}`

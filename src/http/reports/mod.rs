@@ -2,6 +2,7 @@
 //! overview of all of it.
 
 use actix_web::HttpRequest;
+use futures_util::future::try_join_all;
 
 use super::problem::{ApiError, invalid};
 use super::resource::{Routes, delete, post, put, read, resource};
@@ -21,6 +22,9 @@ pub use waiting::Waiting;
 
 /// How often a change of a webhook is tried again that met another one.
 const SWAPS: usize = 16;
+
+/// Questions to the store at the same time.
+const AT_ONCE: usize = 16;
 
 /// Registers the paths.
 pub(super) fn configure(cfg: &mut Routes) {
@@ -51,6 +55,18 @@ pub(super) fn configure(cfg: &mut Routes) {
         resource("/v1/feeds/{feed}/webhooks/{name}/dead/replay").route(post().to(dead::replay_webhook)),
     );
     cfg.service(resource("/v1/admin/overview").route(read().to(admin::overview)));
+}
+
+/// Asks the store about each of these, some at the same time. The answers are in their order.
+async fn ask_each<'a, T, R, F>(all: &'a [T], ask: impl Fn(&'a T) -> F) -> Result<Vec<R>, ApiError>
+where
+    F: Future<Output = Result<R, ApiError>>,
+{
+    let mut answers = Vec::with_capacity(all.len());
+    for some in all.chunks(AT_ONCE) {
+        answers.extend(try_join_all(some.iter().map(&ask)).await?);
+    }
+    Ok(answers)
 }
 
 /// The group that the path names.

@@ -2,10 +2,9 @@
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
-use futures_util::future::try_join_all;
 
 use super::ledger::{AT_ONCE, read_part};
-use super::{Gate, feed_of};
+use super::{Gate, ask_each, feed_of};
 use crate::domain::answer::GiftFate;
 use crate::domain::story::{EntryState, GiftMemory, GiftStory};
 use crate::domain::{Cursor, Entry, FeedId, GiftId, HookKey, Millis, Reader};
@@ -13,9 +12,6 @@ use crate::engine::{ListReaders, ReadEntryState, ReadGift, ReadWebhook};
 use crate::http::answers::fresh_text;
 use crate::http::moderation::{forgotten, gift_of};
 use crate::http::problem::ApiError;
-
-/// Readers asked at the same time.
-const READERS_AT_ONCE: usize = 16;
 
 /// `GET /v1/feeds/{feed}/gifts/{id}`
 pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
@@ -58,13 +54,10 @@ async fn read_readers(
     if entries.is_empty() {
         return Ok(Vec::new());
     }
-    let (mut all, now) = (Vec::new(), Millis::now());
+    let now = Millis::now();
     let readers = gate.read(ListReaders { feed: Some(feed.clone()) }).await?;
-    for some in readers.chunks(READERS_AT_ONCE) {
-        let states = some.iter().map(async |(_, reader)| read_reader(gate, feed, reader, entries, now).await);
-        all.extend(try_join_all(states).await?.into_iter().flatten());
-    }
-    Ok(all)
+    let states = ask_each(&readers, |(_, reader)| read_reader(gate, feed, reader, entries, now));
+    Ok(states.await?.into_iter().flatten().collect())
 }
 
 async fn read_reader(

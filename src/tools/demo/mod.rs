@@ -17,7 +17,6 @@ use std::pin::Pin;
 use reqwest::StatusCode;
 
 use super::gateway::{Gateway, GatewayOptions};
-use super::unreachable_gateway;
 use crate::domain::{FeedId, Millis};
 
 use send::Sender;
@@ -89,8 +88,7 @@ pub fn run(options: DemoOptions) -> Pin<Box<dyn Future<Output = Result<(), DemoE
 async fn play(options: DemoOptions) -> Result<(), DemoError> {
     let name = format!("s{}-{:x}", options.seed, Millis::now().0);
     let gateway = Gateway::new(&options.gateway, &options.feed)?;
-    let unreachable = |why| DemoError::Unreachable(unreachable_gateway(&options.gateway.url, &why));
-    gateway.reach().await.map_err(unreachable)?;
+    gateway.reach().await.map_err(DemoError::Unreachable)?;
     let mut stage = Stage::new(&options, gateway.clone());
     let mut sender = Sender::new(gateway, io::stdout());
     sender.greet(&options)?;

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::endpoints::{Busy, Endpoints, Trouble};
 use super::sender::{Sender, body};
 use crate::domain::delivery::{Next, Patience, Progress, Queues, Settled, Verdict};
+use crate::domain::signature::batch_name;
 use crate::domain::{Entry, HookKey, HookSpec, HookState, Job, Millis};
 use crate::engine::{Death, Engine, EngineError, OpenJob, Save, SaveJob, Want, Work};
 use crate::metrics::Metrics;
@@ -116,7 +117,7 @@ impl Deliverer {
                     break;
                 }
                 let now = (hand.now(), self.hold_ms);
-                let save = match progress.next(hand.queues(), spec, now, &name()) {
+                let save = match progress.next(hand.queues(), spec, now, &batch_name()) {
                     Next::Nothing => return Ok(hand.work.look_ms),
                     Next::Wait(ms) => return Ok(Some(ms)),
                     Next::Send => Save::default(),
@@ -166,7 +167,9 @@ impl Deliverer {
                 }
                 // The next batch is fixed in the same step, if it is this turn's and clear by now which.
                 let (mut ahead, rest) = (progress.clone(), hand.without(batch.again, batch.len));
-                if !over(batches + 1) && ahead.next(rest, spec, (now, self.hold_ms), &name()) == Next::Send {
+                if !over(batches + 1)
+                    && ahead.next(rest, spec, (now, self.hold_ms), &batch_name()) == Next::Send
+                {
                     (progress, fixed) = (ahead, true);
                 }
             }
@@ -284,11 +287,6 @@ fn done(entries: &[Entry], again: bool) -> Save {
         true => Save { again: entries.iter().map(|it| it.cursor).collect(), ..Save::default() },
         false => Save { through: entries.last().map(|it| it.cursor), ..Save::default() },
     }
-}
-
-/// The name of a new batch.
-fn name() -> String {
-    format!("msg_{}", uuid::Uuid::now_v7().simple())
 }
 
 /// Up to a fifth of `ms`, so that jobs that were put off together do not come back together.

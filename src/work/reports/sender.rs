@@ -11,7 +11,7 @@ use reqwest::{Client, Response, Url};
 
 use crate::domain::address::is_public;
 use crate::domain::delivery::Verdict;
-use crate::domain::signature::sign;
+use crate::domain::signature;
 use crate::domain::{Entry, FeedId, Millis, Trace, json};
 use crate::outbound;
 
@@ -83,15 +83,11 @@ impl Sender {
         if let Some(why) = self.forbidden(&url) {
             return failed(why);
         }
-        let timestamp = now.0.div_euclid(1_000);
-        let mut request = self
-            .client
-            .post(url)
-            .header(CONTENT_TYPE, "application/json")
-            .header("webhook-id", id)
-            .header("webhook-timestamp", timestamp)
-            .header("webhook-signature", sign(secrets, id, timestamp, &body))
-            .body(body);
+        let mut request = self.client.post(url).header(CONTENT_TYPE, "application/json");
+        for (name, value) in signature::headers(secrets, id, now, &body) {
+            request = request.header(name, value);
+        }
+        request = request.body(body);
         if let Some(Trace { step, state }) = trace {
             request = request.header("traceparent", step.to_string());
             if let Some(state) = state {

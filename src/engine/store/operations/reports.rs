@@ -3,7 +3,7 @@
 use super::super::engine::Store;
 use crate::domain::ledger::LedgerPart;
 use crate::domain::story::{EntryState, GiftMemory};
-use crate::domain::{Cursor, DeadLetter, FeedId, GroupView, Hook, HookKey, Millis, Reader, Taken};
+use crate::domain::{Cursor, DeadLetter, FeedId, GroupView, Hook, HookKey, Reader, Taken};
 use crate::engine::{
     AckEntries, ClaimEntries, ClaimJobs, DeleteGroup, EngineError, JobTurn, ListDeadLetterFeeds,
     ListDeadLetters, ListReaders, ListWebhooks, NackEntries, OpenJob, ReadEntryState, ReadGift, ReadGroup,
@@ -48,13 +48,8 @@ impl Run<Store> for ReadGroup {
 
 impl Run<Store> for ReadGift {
     async fn run_on(self, store: &Store) -> Result<Option<GiftMemory>, EngineError> {
-        let known = store.groups.gift(&self.feed, &self.id, self.now).await?;
-        let Some((mut memory, until)) = known else { return Ok(None) };
-        if let Some(until) = until {
-            let window = store.feeds.policy(&self.feed).await?.idempotency_window_ms;
-            memory.at = Millis(until.0.saturating_sub(window as i64));
-        }
-        Ok(Some(memory))
+        let window = store.feeds.policy(&self.feed).await?.idempotency_window_ms;
+        Ok(store.groups.gift(&self.feed, &self.id, window, self.now).await?)
     }
 }
 

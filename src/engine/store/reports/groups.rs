@@ -10,7 +10,7 @@ use super::super::keys::Shared;
 use super::super::reviews;
 use super::super::runner::{Runner, needed, number};
 use super::super::scripts::{self, Call, Script};
-use super::super::wire::{self, Garbled, WireMemory};
+use super::super::wire::{self, Garbled, GiftMark};
 use super::index::JobIndex;
 use super::stored::{entry, padded, reader_keys};
 use crate::domain::answer::GiftFate;
@@ -251,20 +251,21 @@ impl Groups {
         Ok((part, Cursor(first)))
     }
 
-    /// What is remembered of a gift, and until when, unless it waits.
+    /// What is remembered of a gift; `window` is the feed's idempotency window.
     pub async fn gift(
         &self,
         feed: &FeedId,
         id: &GiftId,
+        window: u64,
         now: Millis,
-    ) -> Result<Option<(GiftMemory, Option<Millis>)>, Fault> {
+    ) -> Result<Option<GiftMemory>, Fault> {
         let (runner, keys) = (&self.runner, &self.runner.keys);
         let key = keys.id(feed, id);
         let texts: Vec<Option<String>> = runner.get(&key, redis::cmd("MGET").arg(&key)).await?;
         let text = texts.into_iter().next().flatten().unwrap_or_default();
         let at = runner.store_time(&key, now).await?;
-        let Some(known) = wire::gift_memory(&text, id, at)? else { return Ok(None) };
-        let WireMemory { fate, mark, mut is_retracted } = known;
+        let Some(known) = wire::gift_mark(&text, id, at, window)? else { return Ok(None) };
+        let GiftMark { fate, since, mut is_retracted } = known;
         let waits_in = match &fate {
             GiftFate::Waits(_) => Some(keys.due(feed)[1].clone()),
             GiftFate::InReview { .. } => Some(keys.reviews(feed)),
@@ -290,8 +291,7 @@ impl Groups {
             }
             first = self.read_from(feed, format!("~{}", answer.at.seq), 1, now).await?.1;
         }
-        let until = matches!(fate, GiftFate::Taken(_) | GiftFate::Cancelled(_)).then_some(mark);
-        Ok(Some((GiftMemory { fate, is_retracted, at: mark, waiting, first }, until)))
+        Ok(Some(GiftMemory { fate, is_retracted, at: since, waiting, first }))
     }
 
     /// What a reader has done with an entry.
