@@ -139,6 +139,19 @@ enum StoreCommand {
     /// Copy what can be read of a damaged folder to a new file, and list what is lost. Not while a gateway runs on it; the damaged
     /// file stays under another name. Every feed begins a new epoch.
     Recover,
+    /// Copy everything into a Redis, from which any number of gateways go on. Not while a gateway runs on the folder, which is not
+    /// changed. Every feed begins a new epoch; ids, cursors, stock and sums go on.
+    Move {
+        /// The Redis, as [redis] url has it: redis://HOST, rediss://…, redis+cluster://…, redis+sentinel://…
+        #[arg(long, value_name = "URL")]
+        to: String,
+        /// What its keys begin with, under which nothing may be yet; as [redis] prefix.
+        #[arg(long, value_name = "PREFIX")]
+        prefix: Option<String>,
+        /// Go on where a run was interrupted.
+        #[arg(long)]
+        resume: bool,
+    },
 }
 
 #[derive(Subcommand)]
@@ -212,6 +225,7 @@ fn main() -> ExitCode {
                 StoreCommand::Backup { file } => StoreJob::Backup(file),
                 StoreCommand::Restore { file } => StoreJob::Restore(file),
                 StoreCommand::Recover => StoreJob::Recover,
+                StoreCommand::Move { to, prefix, resume } => StoreJob::Move { to, prefix, resume },
             };
             match load(settings.under(Settings { config, data_dir, ..Settings::default() }))
                 .map(|config| app::store(&config, &job))

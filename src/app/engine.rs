@@ -74,6 +74,11 @@ fn report_limits(reports: &Reports) -> ReportLimits {
     }
 }
 
+/// How this configuration reaches its Redis: enough for who calls no script.
+pub(super) fn target_options(config: &Config) -> StoreOptions {
+    StoreOptions { due_parts: config.due.partitions, ..redis_options(&config.redis, Policy::default()) }
+}
+
 fn redis_options(redis: &Redis, defaults: Policy) -> StoreOptions {
     StoreOptions {
         defaults,

@@ -2,11 +2,16 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use super::engine::target_options;
 use crate::config::Config;
+use crate::console;
+use crate::domain::Millis;
+use crate::engine::embedded::FolderContent;
 use crate::engine::embedded::files::{self, Report};
 use crate::engine::embedded::recover::{Recovered, recover};
-use crate::engine::store::{list_fits, owner_of_key};
+use crate::engine::store::{MoveProgress, Moved, list_fits, move_folder, owner_of_key};
 
 /// What is to be done.
 #[derive(Clone, Debug)]
@@ -19,6 +24,15 @@ pub enum StoreJob {
     Restore(PathBuf),
     /// Copy what can be read of it to a new file.
     Recover,
+    /// Copy all of it into a Redis.
+    Move {
+        /// As `[redis] url`.
+        to: String,
+        /// As `[redis] prefix`, where that is to be another.
+        prefix: Option<String>,
+        /// Go on where a run was interrupted.
+        resume: bool,
+    },
 }
 
 /// Why it was not done, or what is wrong with what is stored.
@@ -41,7 +55,8 @@ impl fmt::Display for StoreError {
 /// Does it in the data folder of `config`. What to tell the operator.
 pub fn store(config: &Config, job: &StoreJob) -> Result<String, StoreError> {
     let failed = StoreError::Failed;
-    if !config.redis.url.is_empty() {
+    // To where a move goes is often configured already.
+    if !config.redis.url.is_empty() && !matches!(job, StoreJob::Move { .. }) {
         return Err(failed(
             "this configuration keeps its feeds in Redis, which has backups of its own; `tipcast store` is for a data \
              folder: leave out --redis and [redis] url"
@@ -90,7 +105,43 @@ pub fn store(config: &Config, job: &StoreJob) -> Result<String, StoreError> {
                 warning(&report)
             ))
         }
+        StoreJob::Move { to, prefix, resume } => {
+            relocate(config, to, prefix.as_deref(), *resume).map_err(failed)
+        }
     }
+}
+
+/// How often a line says how far a move is.
+const SAY_EVERY: Duration = Duration::from_secs(1);
+
+/// Moves the folder, and says on standard error how far it is.
+fn relocate(config: &Config, to: &str, prefix: Option<&str>, resumed: bool) -> Result<String, String> {
+    let mut config = config.clone();
+    to.clone_into(&mut config.redis.url);
+    if let Some(prefix) = prefix {
+        prefix.clone_into(&mut config.redis.prefix);
+    }
+    let content = FolderContent::read(Path::new(&config.embedded.data_dir), owner_of_key)?;
+    if let Some(apart) = content.apart(Millis::now().0) {
+        console::complain(format!(
+            "warning: the clock of this machine was set by {} s since it was started; in Redis the ids that are known run by the new \
+             time: set it back first, if it is wrong",
+            apart / 1_000
+        ));
+    }
+    let (begun, mut said) = (Instant::now(), Instant::now());
+    let mut told = |MoveProgress { compares, done, all }| {
+        if done == all || said.elapsed() >= SAY_EVERY {
+            let what = if compares { "compared" } else { "copied" };
+            console::complain(format!("{what} {done} of {all} keys, {} s", begun.elapsed().as_secs()));
+            said = Instant::now();
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|e| format!("no runtime for connections: {e}"))?;
+    let moved = runtime.block_on(move_folder(&content, &target_options(&config), resumed, &mut told));
+    let Moved { feeds, keys } = moved?;
+    Ok(format!("moved {feeds} feeds, {keys} keys"))
 }
 
 /// A line for everything that could not be saved.

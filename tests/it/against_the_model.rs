@@ -5,8 +5,9 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 use tipcast::domain::{MAX_SAFE, Op, Outcome, Row, RowId};
-use tipcast::engine::{DueFate, Missed, Snapshot};
+use tipcast::engine::{DueFate, Missed, Publish, Snapshot};
 
+use crate::relocation::moved;
 use crate::support::case::Case;
 use crate::support::dice::{Dice, seeds};
 use crate::support::gifts::{GiftSpec, gift};
@@ -25,6 +26,44 @@ async fn the_embedded_store_does_what_the_model_does() {
 async fn the_redis_engine_does_what_the_model_does() {
     for seed in seeds(100..112) {
         compare(Store::redis(), seed).await;
+    }
+}
+
+/// Half of the calls before a move to servers, and half behind it.
+async fn compare_over_a_move(seed: u64, to: Store) {
+    let mut dice = Dice(seed);
+    let mut sides = [Side::on(Store::model()).await, Side::on(Store::embedded()).await];
+    let mut to = Some(to);
+    for step in 0..STEPS {
+        let call = Call::random(&mut dice);
+        if step == STEPS / 2
+            && let Some(to) = to.take()
+        {
+            let first = gift("first").by("mover");
+            sides[1].moves(to, first.clone()).await;
+            sides[0].run(&Call::Publish(vec![first])).await;
+        }
+        // Behind a move there are no changes from in front of it.
+        if to.is_none() && matches!(call, Call::After(_)) {
+            continue;
+        }
+        let [model, engine] = &mut sides;
+        let (wanted, got) = (model.run(&call).await, engine.run(&call).await);
+        assert_eq!(got, wanted, "seed {seed}, step {step}: {call:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_is_moved_to_redis_does_what_the_model_does() {
+    for seed in seeds(300..306) {
+        compare_over_a_move(seed, Store::redis()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_is_moved_to_a_cluster_does_what_the_model_does() {
+    for seed in seeds(306..310) {
+        compare_over_a_move(seed, Store::cluster()).await;
     }
 }
 
@@ -134,6 +173,18 @@ fn random_policy(dice: &mut Dice) -> Value {
 impl Side {
     async fn on(store: Store) -> Side {
         Side { case: Case::on(store).await, rows: HashMap::new() }
+    }
+
+    /// Moves the folder to these servers, and goes on there. With the `first` change there the feed's new epoch is certain: before,
+    /// a server that came later than the feed's last change, by the virtual clock, might be one that lost some.
+    async fn moves(&mut self, to: Store, first: GiftSpec) {
+        self.case.engine.close().await.unwrap();
+        let Store::Embedded(dir) = &self.case.store else { panic!("only folders move") };
+        let store = moved(dir.path(), to);
+        let (now, feed, engine) = (self.case.now, self.case.feed.clone(), store.open().await);
+        engine.run(Publish { feed: feed.clone(), gifts: vec![first.parse()], now }).await.unwrap();
+        self.case = Case::with(store, engine, feed).await;
+        self.case.now = now;
     }
 
     /// Runs the call; gives everything that can be seen of it, without the names of this life.

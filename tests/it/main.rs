@@ -45,6 +45,7 @@ mod redis_cluster;
 mod redis_engine;
 mod rehearse;
 mod reload;
+mod relocation;
 mod reports;
 mod review;
 mod review_killed;

@@ -381,12 +381,12 @@ impl Keyspace {
     }
 
     /// Every string with its key, expired ones too.
-    pub(super) fn each_string(&self) -> impl Iterator<Item = (&Name, &StoredString)> {
+    pub fn each_string(&self) -> impl Iterator<Item = (&Name, &StoredString)> {
         self.strings.iter()
     }
 
     /// Every collection, expired ones too.
-    pub(super) fn each_collection(&self) -> impl Iterator<Item = &StoredCollection> {
+    pub fn each_collection(&self) -> impl Iterator<Item = &StoredCollection> {
         self.collections.values()
     }
 

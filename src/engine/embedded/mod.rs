@@ -7,6 +7,7 @@
 
 pub mod changes;
 pub mod command;
+pub mod content;
 mod disk;
 pub mod effect;
 mod element;
@@ -42,6 +43,7 @@ mod worker;
 pub mod zsets;
 
 pub use changes::Changes;
+pub use content::FolderContent;
 pub use effect::Effect;
 pub use events::Told;
 pub use group::{Answer, Refusal};

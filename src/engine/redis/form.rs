@@ -8,6 +8,7 @@ use tokio::time::{Duration, Instant};
 use super::connection::Work;
 use super::dial::ServerId;
 use super::layout::Layout;
+use super::purpose::Purpose;
 use super::scan::{Scanned, scan_command};
 use super::shard::Shard;
 use super::subscriber::PATIENCE;
@@ -17,8 +18,17 @@ use crate::engine::store::slots::tag_of_slot;
 /// The form that this version reads and writes. It grows when a key or a value means something else than before.
 const FORM: &str = "5";
 
+/// The mark of servers into which feeds are being moved (`tipcast store move`): no gateway begins on a half of them.
+const MOVING: &str = "moving";
+
 /// How long the search for keys may take where there is no mark. After that the server counts as new: other programs own its keys.
 const LOOK: Duration = Duration::from_secs(10);
+
+/// How the key of a fence ends: what one connection knows replicas by, and set before anything is judged.
+pub const FENCE: &str = ":fence";
+
+/// How the key of a mark ends.
+pub const FORM_KEY: &str = ":form";
 
 /// Keys that one step of that looks at.
 const STEP: u32 = 1_000;
@@ -38,6 +48,7 @@ pub(super) struct Marks<'a> {
     pub is_cluster: bool,
     pub prefix: &'a str,
     pub call_timeout: Duration,
+    pub purpose: Purpose,
 }
 
 impl Marks<'_> {
@@ -46,12 +57,15 @@ impl Marks<'_> {
     /// A mark on any shard is enough: slots may have gone to a server that has none yet, and a shard that is away keeps no other
     /// from being used. Where nobody has one, keys under the prefix were written by a version that set none.
     pub(super) async fn judge(&self) -> Result<Judged, Fault> {
+        if let Purpose::MoveIn { resumed } = self.purpose {
+            return self.judge_target(resumed).await;
+        }
         if let Some(judged) = self.read().await? {
             return Ok(judged);
         }
         let until = Instant::now() + LOOK;
         for shard in self.shards {
-            let Ok(Some(key)) = self.first_key(shard, until).await else { continue };
+            let Ok(Some(key)) = self.first_key(shard, Some(until), &[FENCE]).await else { continue };
             // A gateway that started at the same time sets its mark before it writes anything else.
             return match self.read().await? {
                 Some(judged) => Ok(judged),
@@ -60,6 +74,66 @@ impl Marks<'_> {
         }
         any(self.shards.iter().map(|shard| self.mark(shard))).await?;
         Ok(Judged::Good)
+    }
+
+    /// [`Marks::judge`] for somebody who moves feeds in: every shard has to answer and to hold nothing, and is marked.
+    async fn judge_target(&self, resumed: bool) -> Result<Judged, Fault> {
+        let prefix = self.prefix;
+        let is_begun = self.forms().await?.iter().any(|form| form == MOVING);
+        match (resumed, is_begun) {
+            (true, true) => return Ok(Judged::Good),
+            (true, false) => {
+                let why = format!(
+                    "there is no interrupted move under {prefix:?}: leave --resume out to begin one, or look at --prefix"
+                );
+                return Ok(Judged::Foreign(why));
+            }
+            (false, true) => {
+                let why = format!(
+                    "a move into {prefix:?} was interrupted: go on with --resume, or begin anew once all keys with this prefix are \
+                     removed"
+                );
+                return Ok(Judged::Foreign(why));
+            }
+            (false, false) => {}
+        }
+        for shard in self.shards {
+            if let Some(key) = self.first_key(shard, None, &[FENCE, FORM_KEY]).await? {
+                let why = format!(
+                    "{prefix:?} is not empty ({key} is there): name another with --prefix, or stop its gateways and remove its keys"
+                );
+                return Ok(Judged::Foreign(why));
+            }
+        }
+        self.set(MOVING).await?;
+        Ok(Judged::Good)
+    }
+
+    /// What was moved in is whole: gateways may begin.
+    pub(super) async fn end_move(&self) -> Result<(), Fault> {
+        self.set(FORM).await
+    }
+
+    /// Sets the marks of all shards, whatever they are.
+    async fn set(&self, form: &str) -> Result<(), Fault> {
+        for shard in self.shards {
+            let mut set = redis::cmd("SET");
+            set.arg(self.mark_of(shard)?).arg(form);
+            shard.connection().run(Work::Command(&set), false, self.call_timeout).await?;
+        }
+        Ok(())
+    }
+
+    /// The marks of all shards, all of which have to answer.
+    async fn forms(&self) -> Result<Vec<String>, Fault> {
+        let mut forms = Vec::new();
+        for shard in self.shards {
+            let mut get = redis::cmd("GET");
+            get.arg(self.mark_of(shard)?);
+            let (said, _) = shard.connection().run(Work::Command(&get), false, self.call_timeout).await?;
+            forms.extend(form_of(said));
+        }
+        Ok(forms)
     }
 
     /// Sets a shard's mark where there is none: refused like any other write. An error also where the mark is another's.
@@ -85,6 +159,13 @@ impl Marks<'_> {
         .await?;
         let mut judged = None;
         for form in marks.into_iter().flatten() {
+            if form == MOVING {
+                let why = format!(
+                    "a `tipcast store move` into {:?} is under way or was interrupted: wait for it, or go on with --resume",
+                    self.prefix
+                );
+                return Ok(Some(Judged::Foreign(why)));
+            }
             if form != FORM {
                 return Ok(Some(Judged::Foreign(self.refusal(&format!("its form is {form}")))));
             }
@@ -93,19 +174,24 @@ impl Marks<'_> {
         Ok(judged)
     }
 
-    /// A key under the prefix on this shard that depends on the form.
-    async fn first_key(&self, shard: &Shard, until: Instant) -> Result<Option<String>, Fault> {
-        let pattern = format!("{}{{*", literal(self.prefix));
+    /// A key under the prefix on this shard that ends with none of these.
+    async fn first_key(
+        &self,
+        shard: &Shard,
+        until: Option<Instant>,
+        but: &[&str],
+    ) -> Result<Option<String>, Fault> {
+        let pattern = all_under(self.prefix);
         let mut cursor = 0;
-        while Instant::now() < until {
+        while until.is_none_or(|until| Instant::now() < until) {
             let scan = scan_command(cursor, &pattern, STEP);
             let (said, server) =
                 shard.connection().run(Work::Command(&scan), false, self.call_timeout).await?;
             let scanned = Scanned::read(said, server.word());
             let scanned = scanned.ok_or_else(|| Fault::stay("Redis answered SCAN with something else"))?;
             cursor = scanned.cursor;
-            // A fence is what one connection knows replicas by, and set before anything is judged.
-            if let Some(key) = scanned.keys.into_iter().find(|key| !key.ends_with(":fence")) {
+            if let Some(key) = scanned.keys.into_iter().find(|key| !but.iter().any(|end| key.ends_with(end)))
+            {
                 return Ok(Some(key));
             }
             if cursor == 0 {
@@ -118,11 +204,11 @@ impl Marks<'_> {
     fn mark_of(&self, shard: &Shard) -> Result<String, Fault> {
         let prefix = self.prefix;
         if !self.is_cluster {
-            return Ok(format!("{prefix}{{probe}}:form"));
+            return Ok(format!("{prefix}{{probe}}{FORM_KEY}"));
         }
         let home = self.layout.home_of(&shard.endpoint);
         let home = home.ok_or_else(|| Fault::stay("the server has no slots"))?;
-        Ok(format!("{prefix}{{{}}}:form", tag_of_slot(home)))
+        Ok(format!("{prefix}{{{}}}{FORM_KEY}", tag_of_slot(home)))
     }
 
     fn refusal(&self, found: &str) -> String {
@@ -149,6 +235,11 @@ async fn any<T>(
         Some(fault) if answers.is_empty() => Err(fault),
         _ => Ok(answers),
     }
+}
+
+/// The pattern of all keys with this prefix, as SCAN takes it.
+pub fn all_under(prefix: &str) -> String {
+    format!("{}{{*", literal(prefix))
 }
 
 fn form_of(said: Value) -> Option<String> {

@@ -9,6 +9,7 @@ use super::address::Endpoint;
 use super::connection::{Connection, Making, State};
 use super::fence::{Fence, FenceRule};
 use super::layout::Layout;
+use super::purpose::Purpose;
 use super::subscriber::{Subscriber, Subscribing};
 use crate::engine::store::topics::Topics;
 
@@ -31,6 +32,8 @@ pub struct ShardMaking {
     pub process: u64,
     /// True where every SSUBSCRIBE must be about one slot.
     pub by_slot: bool,
+    /// What it is connected to for.
+    pub purpose: Purpose,
 }
 
 /// See the module.

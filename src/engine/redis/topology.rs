@@ -138,7 +138,13 @@ impl Topology {
             is_cluster: self.is_cluster(),
             prefix: self.prefix(),
             call_timeout: self.call_timeout(),
+            purpose: self.making.purpose,
         }
+    }
+
+    /// What was moved in is whole: gateways may begin on it.
+    pub async fn end_move(&self) -> Result<(), Fault> {
+        self.marks(&self.map()).end_move().await
     }
 
     /// Why nothing is to run, if so.

@@ -41,6 +41,7 @@ use crate::engine::redis::connection::Making;
 use crate::engine::redis::dial::Dial;
 use crate::engine::redis::eviction::Eviction;
 use crate::engine::redis::fence::FenceRule;
+use crate::engine::redis::purpose::Purpose;
 use crate::engine::redis::shard::ShardMaking;
 use crate::engine::redis::topology::Topology;
 use crate::engine::{EngineError, Run, Scope, Shards, Wakes};
@@ -89,32 +90,9 @@ impl Store {
     /// Connects. A Redis that is down, or that refuses for now, is tried again in the background;
     /// a bad URL and a server that will never do are [`EngineError::Open`].
     pub async fn open(options: StoreOptions) -> Result<Arc<Store>, EngineError> {
-        let dial = Dial::new(&options).map_err(EngineError::Open)?;
-        let by_slot = matches!(dial.target.kind, Kind::Cluster(_));
-        let keys = Keys::new(&options.prefix, division(&dial, &options)).map_err(EngineError::Open)?;
-        let begun = Begun::new(keys);
-        let fence = (options.wait_replicas > 0)
-            .then_some(FenceRule { replicas: options.wait_replicas, within: options.wait });
-        let eviction = Eviction::new(options.metrics.clone(), options.feed_idle_ttl_ms > 0);
-        let making = |layout, lost| ShardMaking {
-            connection: Making {
-                dial,
-                call_timeout: options.call_timeout,
-                channel: begun.keys.hello(),
-                lost,
-                metrics: options.metrics.clone(),
-                eviction: eviction.clone(),
-                parts: options.parts.clone(),
-            },
-            topics: begun.topics.clone(),
-            layout,
-            fence,
-            prefix: options.prefix.clone(),
-            process: random(),
-            by_slot,
-        };
-        let topology = Topology::open(making).await.map_err(EngineError::Open)?;
-        let moves = by_slot.then(|| topology.moves());
+        let (begun, topology, eviction) =
+            connect(&options, Purpose::Serve).await.map_err(EngineError::Open)?;
+        let moves = topology.is_cluster().then(|| topology.moves());
         let engine = begun.finish(options, Place::Redis(topology), eviction).await;
         if let Some(moves) = moves {
             let kept = keep_rehoming(Arc::downgrade(&engine._rehoming), moves);
@@ -180,8 +158,8 @@ impl Store {
 }
 
 /// What an engine has before the place is there where its scripts run.
-struct Begun {
-    keys: Keys,
+pub(super) struct Begun {
+    pub(super) keys: Keys,
     known: Arc<Known>,
     topics: Arc<Topics>,
     due_wakes: broadcast::Sender<u64>,
@@ -310,6 +288,39 @@ impl Store {
     pub fn warning(&self) -> Option<String> {
         self.eviction.warning().or_else(|| self.runner.place.warning())
     }
+}
+
+/// Connects to servers, for this purpose. Says what is wrong where that will never do.
+pub(super) async fn connect(
+    options: &StoreOptions,
+    purpose: Purpose,
+) -> Result<(Begun, Arc<Topology>, Eviction), String> {
+    let dial = Dial::new(options)?;
+    let by_slot = matches!(dial.target.kind, Kind::Cluster(_));
+    let begun = Begun::new(Keys::new(&options.prefix, division(&dial, options))?);
+    let fence = (options.wait_replicas > 0)
+        .then_some(FenceRule { replicas: options.wait_replicas, within: options.wait });
+    let eviction = Eviction::new(options.metrics.clone(), options.feed_idle_ttl_ms > 0);
+    let making = |layout, lost| ShardMaking {
+        connection: Making {
+            dial,
+            call_timeout: options.call_timeout,
+            channel: begun.keys.hello(),
+            lost,
+            metrics: options.metrics.clone(),
+            eviction: eviction.clone(),
+            parts: options.parts.clone(),
+        },
+        topics: begun.topics.clone(),
+        layout,
+        fence,
+        prefix: options.prefix.clone(),
+        process: random(),
+        by_slot,
+        purpose,
+    };
+    let topology = Topology::open(making).await?;
+    Ok((begun, topology, eviction))
 }
 
 /// How indexes are divided among servers of this kind.

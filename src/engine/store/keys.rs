@@ -364,6 +364,29 @@ impl Keys {
         self.of(feed, "live")
     }
 
+    /// How far a move into these keys is, while it is under way.
+    pub(super) fn moving(&self) -> String {
+        format!("{}{{move}}:state", self.prefix)
+    }
+
+    /// The key of this name, which has no prefix.
+    pub(super) fn moved(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    /// What [`Keys::moved`] was given; also that of a signed request. Nothing for keys with another prefix.
+    pub(super) fn name_of_moved(&self, key: &str) -> Option<String> {
+        let name = key.strip_prefix(&self.prefix)?;
+        // No feed's name has a colon in it.
+        let request = name.strip_prefix("{slot:").and_then(|rest| rest.split_once("}:request:"));
+        Some(request.map_or_else(|| name.to_owned(), |(_, request)| format!("{{request:{request}}}:target")))
+    }
+
+    /// What keys begin with.
+    pub(super) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
     /// A channel that this process may publish on and nobody listens to.
     pub(super) fn hello(&self) -> String {
         format!("{}{{probe}}:hello", self.prefix)

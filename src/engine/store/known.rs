@@ -109,9 +109,13 @@ const TIME_LENGTH: usize = 9;
 /// How a fresh epoch begins that sorts after `known`: epochs sort by the time they began, and the clock of the
 /// node that began `known` may be ahead of ours.
 pub(super) fn epoch_after(known: Option<&Mark>) -> String {
-    let began = |mark: &Mark| u64::from_str_radix(mark.at.epoch.as_str().get(..TIME_LENGTH)?, 36).ok();
-    let after = known.and_then(began).map_or(0, |began| began.saturating_add(1));
-    let mut n = (Millis::now().0 as u64).max(after);
+    epoch_at(Millis::now(), known.map_or("", |mark| mark.at.epoch.as_str()))
+}
+
+/// How an epoch begins that begins now and sorts after `known`.
+pub(super) fn epoch_at(now: Millis, known: &str) -> String {
+    let began = known.get(..TIME_LENGTH).and_then(|digits| u64::from_str_radix(digits, 36).ok());
+    let mut n = (now.0 as u64).max(began.map_or(0, |began| began.saturating_add(1)));
     let mut digits = [b'0'; TIME_LENGTH];
     for slot in digits.iter_mut().rev() {
         *slot = char::from_digit((n % 36) as u32, 36).unwrap_or('0') as u8;

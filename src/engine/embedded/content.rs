@@ -1,0 +1,72 @@
+//! Everything that a folder holds which no gateway uses, in memory.
+
+use std::path::Path;
+
+use rusqlite::OptionalExtension;
+
+use super::file::{self, open_to_read};
+use super::keyspace::Keyspace;
+use super::owner::{Owners, feed_of};
+use super::reading;
+use super::steady::Steady;
+use super::worker::APART;
+use crate::engine::folder::{self, Folder};
+
+/// What a folder holds. No gateway starts on the folder while this is there, and nothing is changed in it.
+pub struct FolderContent {
+    /// All keys, and what they hold.
+    pub space: Keyspace,
+    /// Names this content: another word when anything was written.
+    pub name: String,
+    clock: Steady,
+    _folder: Folder,
+}
+
+impl FolderContent {
+    /// Reads a folder that is not in use.
+    ///
+    /// # Errors
+    /// What is wrong and what to do: also where anything in it is damaged.
+    pub fn read(data_dir: &Path, owners: Owners) -> Result<FolderContent, String> {
+        let path = folder::database(data_dir);
+        if !path.exists() {
+            return Err(format!("{} is not there; --data-dir names the folder it is in", path.display()));
+        }
+        let folder = Folder::own(data_dir)?;
+        if folder.unfinished().exists() {
+            return Err(format!(
+                "a `tipcast store restore` or `recover` in the data folder {} was interrupted; run it again first",
+                data_dir.display()
+            ));
+        }
+        let told = |error: rusqlite::Error| format!("{}: {}", path.display(), file::sentence(&error));
+        let conn = open_to_read(&path)?;
+        let clock = Steady::of(&conn).map_err(told)?;
+        let found = reading::read(&conn, owners, clock.now()).map_err(told)?;
+        let damaged = found.damaged.iter().map(|(owner, what)| match feed_of(owner) {
+            Some(feed) => format!("feed {}: {what}", String::from_utf8_lossy(feed)),
+            None => what.clone(),
+        });
+        if let Some(what) = found.shared.iter().cloned().chain(damaged).next() {
+            return Err(format!(
+                "{} is damaged ({what}); `tipcast store check` says more, and `tipcast store recover` copies what can be read into \
+                 a new file, from which this can go on",
+                path.display()
+            ));
+        }
+        let life = "SELECT value FROM meta WHERE name = 'life'";
+        let life: Option<String> = conn.query_row(life, [], |row| row.get(0)).optional().map_err(told)?;
+        let name = format!("{} {}", life.unwrap_or_default(), found.number);
+        Ok(FolderContent { space: found.space, name, clock, _folder: folder })
+    }
+
+    /// By how many milliseconds the clock on the wall is ahead of the folder's, where somebody should know.
+    pub fn apart(&self, wall: i64) -> Option<i64> {
+        Some(wall - self.now()).filter(|apart| apart.abs() > APART)
+    }
+
+    /// The time by which its keys expire, in milliseconds since 1970.
+    pub fn now(&self) -> i64 {
+        self.clock.now()
+    }
+}
