@@ -352,3 +352,40 @@ async fn the_node_program_of_crediting_money_is_right_to_the_cent() {
     let program = blocks(&read("docs/CREDITING.md"), "## Node", "\n## ", "js").remove(0);
     credits_to_the_cent(&program, "credit.mjs", &[&node]).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_command_of_growing_out_of_one_machine_works_in_its_order() {
+    let (backing, there) = (Backing::folder(), "redis://127.0.0.1:7390");
+    let Backing::Folder(dir) = &backing else { unreachable!() };
+    let mut gateway = Process::on(&backing);
+    gateway.give("show", &gift("one")).await;
+    let epoch = gateway.get_feed("show").await["epoch"].clone();
+    gateway.terminate();
+    assert!(gateway.wait().success());
+    let (mut redis, mut nodes, mut done) = (None, Vec::new(), 0);
+    for block in blocks(&read("docs/GROWING.md"), "# Growing", "\n## What people see", "sh") {
+        let url = redis.as_ref().map_or(String::new(), RedisServer::url);
+        for line in block.trim().lines() {
+            let line = line
+                .replace(there, &url)
+                .replace("--data-dir data", &format!("--data-dir {}", dir.path().display()));
+            let words: Vec<String> = line.split_whitespace().map(Into::into).collect();
+            match (&*words[0], &*words[1]) {
+                ("redis-server", _) => redis = Some(RedisServer::start()),
+                ("tipcast", "store") => {
+                    let (status, said) = Process::run(&words[1..]);
+                    assert!(status.success() && said.contains("moved 1 feeds"), "{said}");
+                }
+                ("tipcast", "--listen") => nodes.push(Process::serve(&words[3..])),
+                other => panic!("{other:?}"),
+            }
+            done += 1;
+        }
+    }
+    assert_eq!((done, nodes.len()), (4, 2));
+    assert_eq!(nodes[0].post_gift("show", &gift("one")).await.json()["duplicate"], true);
+    nodes[0].give("show", &gift("two")).await;
+    let list = nodes[1].get_feed("show").await;
+    assert_eq!(list["seq"], 2);
+    assert_ne!(list["epoch"], epoch);
+}

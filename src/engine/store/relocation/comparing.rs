@@ -2,16 +2,11 @@
 
 use redis::{Cmd, FromRedisValue, Value};
 
+use super::copying::{BYTES, CALLS, ELEMENTS};
 use super::plan::{Content, Item, Plan};
 use super::{MoveProgress, Moved, Target, WITHIN, about};
 use crate::engine::embedded::FolderContent;
 use crate::engine::redis::form::{FENCE, FORM_KEY, all_under};
-
-/// Calls in a batch.
-const CALLS: usize = 512;
-
-/// Elements that one call reads.
-const ELEMENTS: usize = 128;
 
 /// By how many milliseconds an expiry may be another: clocks are read at both ends of a batch.
 const TOLERATED: i64 = 10_000;
@@ -31,22 +26,19 @@ pub(super) async fn compare(
 ) -> Result<Moved, String> {
     let names = plan.names();
     let progress = |done| MoveProgress { compares: true, done, all: names.len() };
-    let (mut keys, mut differences) = (0, Differences::default());
-    let mut checks = Vec::new();
+    let (mut keys, mut differences, mut asking) = (0, Differences::default(), Asking::default());
     for (at, name) in names.iter().enumerate() {
         for item in plan.items(name, content.now()) {
             keys += 1;
-            checks.extend(checks_of(&item));
+            asking.add(target, &item, content, &mut differences).await?;
         }
-        if checks.len() >= CALLS || at + 1 == names.len() {
-            ask(target, std::mem::take(&mut checks), content, &mut differences).await?;
-            told(progress(at + 1));
-        }
+        told(progress(at + 1));
     }
     for item in plan.divided() {
         keys += 1;
-        ask(target, checks_of(item), content, &mut differences).await?;
+        asking.add(target, item, content, &mut differences).await?;
     }
+    asking.send(target, content, &mut differences).await?;
     look_for_others(target, plan, content, &mut differences).await?;
     match differences.count {
         0 => Ok(Moved { feeds: plan.feeds(), keys }),
@@ -58,14 +50,21 @@ pub(super) async fn compare(
     }
 }
 
+/// Keys that are not what they should be, and some of them by name.
 #[derive(Default)]
 struct Differences {
     count: usize,
     named: Vec<String>,
+    last: String,
 }
 
 impl Differences {
+    /// A key counts once, whatever of it is another.
     fn add(&mut self, key: &str, what: &str) {
+        if self.last == key {
+            return;
+        }
+        key.clone_into(&mut self.last);
         self.count += 1;
         if self.named.len() < NAMED {
             self.named.push(format!("{key}: {what}"));
@@ -82,6 +81,26 @@ enum Wanted {
     Expiry(Option<i64>),
 }
 
+impl Wanted {
+    fn bytes(&self) -> usize {
+        match self {
+            Wanted::Text(text) => text.len(),
+            Wanted::Values(values) => values.iter().map(Vec::len).sum(),
+            Wanted::Scores(scores) => scores.iter().map(|(member, _)| member.len() + 8).sum(),
+            Wanted::Count(_) | Wanted::Expiry(_) => 8,
+        }
+    }
+
+    /// What differs where it is not answered.
+    fn what(&self) -> &'static str {
+        match self {
+            Wanted::Expiry(_) => "another expiry",
+            Wanted::Count(_) => "another number of elements",
+            Wanted::Text(_) | Wanted::Values(_) | Wanted::Scores(_) => "another content",
+        }
+    }
+}
+
 /// A call about a key.
 struct Check {
     key: String,
@@ -90,71 +109,90 @@ struct Check {
     until: Option<i64>,
 }
 
-fn checks_of(item: &Item<'_>) -> Vec<Check> {
-    let Item { key, until, .. } = item;
-    let mut checks = Vec::new();
-    let mut add = |word: &str, more: &[&[u8]], wanted| {
+/// What is to be asked about an item, one after the other: a value may be larger than a batch.
+fn checks_of<'a>(item: &'a Item<'_>) -> Box<dyn Iterator<Item = Check> + 'a> {
+    let check = |word: &str, more: &[&[u8]], wanted| {
         let mut call = redis::cmd(word);
-        call.arg(key);
+        call.arg(&item.key);
         more.iter().for_each(|arg| _ = call.arg(*arg));
-        checks.push(Check { key: key.clone(), call, wanted, until: *until });
+        Check { key: item.key.clone(), call, wanted, until: item.until }
     };
     let bounds = |at: usize, length: usize| {
         [at * ELEMENTS, at * ELEMENTS + length - 1].map(|bound| bound.to_string().into_bytes())
     };
-    match &item.content {
-        Content::Text(text) => add("GET", &[], Wanted::Text(text.to_vec())),
+    let owned = |text: &&[u8]| text.to_vec();
+    let content: Box<dyn Iterator<Item = Check> + 'a> = match &item.content {
+        Content::Text(text) => Box::new(std::iter::once(check("GET", &[], Wanted::Text(text.to_vec())))),
         Content::Hash(fields) => {
-            add("HLEN", &[], Wanted::Count(fields.len()));
-            for part in fields.chunks(ELEMENTS) {
+            let parts = fields.chunks(ELEMENTS).map(move |part| {
                 let names: Vec<&[u8]> = part.iter().map(|(field, _)| *field).collect();
-                add("HMGET", &names, Wanted::Values(part.iter().map(|(_, value)| value.to_vec()).collect()));
-            }
+                check("HMGET", &names, Wanted::Values(part.iter().map(|(_, value)| owned(value)).collect()))
+            });
+            Box::new(std::iter::once(check("HLEN", &[], Wanted::Count(fields.len()))).chain(parts))
         }
         Content::List(items) => {
-            add("LLEN", &[], Wanted::Count(items.len()));
-            for (at, part) in items.chunks(ELEMENTS).enumerate() {
+            let parts = items.chunks(ELEMENTS).enumerate().map(move |(at, part)| {
                 let [from, to] = bounds(at, part.len());
-                add("LRANGE", &[&from, &to], Wanted::Values(part.iter().map(|item| item.to_vec()).collect()));
-            }
+                check("LRANGE", &[&from, &to], Wanted::Values(part.iter().map(owned).collect()))
+            });
+            Box::new(std::iter::once(check("LLEN", &[], Wanted::Count(items.len()))).chain(parts))
         }
         Content::Set(members) => {
-            add("ZCARD", &[], Wanted::Count(members.len()));
-            for (at, part) in members.chunks(ELEMENTS).enumerate() {
+            let parts = members.chunks(ELEMENTS).enumerate().map(move |(at, part)| {
                 let [from, to] = bounds(at, part.len());
-                let wanted = part.iter().map(|(member, score)| (member.to_vec(), *score)).collect();
-                add("ZRANGE", &[&from, &to, b"WITHSCORES"], Wanted::Scores(wanted));
-            }
+                let wanted = part.iter().map(|(member, score)| (owned(member), *score)).collect();
+                check("ZRANGE", &[&from, &to, b"WITHSCORES"], Wanted::Scores(wanted))
+            });
+            Box::new(std::iter::once(check("ZCARD", &[], Wanted::Count(members.len()))).chain(parts))
         }
-    }
-    add("PTTL", &[], Wanted::Expiry(*until));
-    checks
+    };
+    Box::new(content.chain(std::iter::once(check("PTTL", &[], Wanted::Expiry(item.until)))))
 }
 
-async fn ask(
-    target: &Target,
+/// Checks that are sent together.
+#[derive(Default)]
+struct Asking {
     checks: Vec<Check>,
-    content: &FolderContent,
-    differences: &mut Differences,
-) -> Result<(), String> {
-    let calls: Vec<_> = checks.iter().map(|check| about(&check.key, check.call.clone())).collect();
-    let answers = target.ask_all(&calls).await?;
-    let now = content.now();
-    let mut last = String::new();
-    for (check, said) in checks.into_iter().zip(answers) {
-        let may_be_gone = check.until.is_some_and(|until| until - now < TOLERATED);
-        // A key counts once, whatever of it is another.
-        if !agrees(&check.wanted, said, now) && !may_be_gone && check.key != last {
-            let what = match check.wanted {
-                Wanted::Expiry(_) => "another expiry",
-                Wanted::Count(_) => "another number of elements",
-                _ => "another content",
-            };
-            differences.add(&check.key, what);
-            last = check.key;
+    bytes: usize,
+}
+
+impl Asking {
+    /// Adds what is to be asked about an item, and sends what fills a batch.
+    async fn add(
+        &mut self,
+        target: &Target,
+        item: &Item<'_>,
+        content: &FolderContent,
+        differences: &mut Differences,
+    ) -> Result<(), String> {
+        for check in checks_of(item) {
+            self.bytes += check.wanted.bytes();
+            self.checks.push(check);
+            if self.checks.len() >= CALLS || self.bytes >= BYTES {
+                self.send(target, content, differences).await?;
+            }
         }
+        Ok(())
     }
-    Ok(())
+
+    async fn send(
+        &mut self,
+        target: &Target,
+        content: &FolderContent,
+        differences: &mut Differences,
+    ) -> Result<(), String> {
+        let Asking { checks, .. } = std::mem::take(self);
+        let calls: Vec<_> = checks.iter().map(|check| about(&check.key, check.call.clone())).collect();
+        let answers = target.ask_all(&calls).await?;
+        let now = content.now();
+        for (check, said) in checks.into_iter().zip(answers) {
+            let may_be_gone = check.until.is_some_and(|until| until - now < TOLERATED);
+            if !agrees(&check.wanted, said, now) && !may_be_gone {
+                differences.add(&check.key, check.wanted.what());
+            }
+        }
+        Ok(())
+    }
 }
 
 fn agrees(wanted: &Wanted, said: Value, now: i64) -> bool {

@@ -8,12 +8,12 @@ use crate::engine::embedded::FolderContent;
 use crate::engine::embedded::numbers::write_float;
 
 /// Calls in a batch.
-const CALLS: usize = 512;
+pub(super) const CALLS: usize = 512;
 
 /// Bytes in a batch, but for a value that alone is larger.
-const BYTES: usize = 256 << 10;
+pub(super) const BYTES: usize = 256 << 10;
 
-/// Elements that one call adds to a collection.
+/// Elements that one call is about.
 pub(super) const ELEMENTS: usize = 128;
 
 /// Writes all of the plan that comes behind `place`. What it writes takes the place of what an interrupted run had begun.
