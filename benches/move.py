@@ -155,9 +155,9 @@ def main():
             try:
                 kills, more = 0, ()
                 if "killed" in name:
-                    # Within what the first one took, so that each dies at another place.
+                    # A part of what the first one took, so that each dies at another place, further on.
                     while kills < it.kills:
-                        code = move(it, folder, url, more, random.uniform(0.3, 0.95) * first)[3]
+                        code = move(it, folder, url, more, random.uniform(0.1, 0.35) * first)[3]
                         kills += code < 0
                         state = servers[0].cli("get", "tc:{probe}:form").strip()
                         if state not in ("", "moving"):
