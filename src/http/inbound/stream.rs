@@ -33,7 +33,8 @@ pub struct Stream<T> {
 }
 
 /// Bytes that the server reads in one go; then it decodes them and the handler takes them. Without this bound it reads up to 128 KiB
-/// per connection, and may hold as much again in its queue of chunks.
+/// per connection, and may hold as much again in its queue of chunks. One read has the same bound: whatever is read at once becomes one
+/// chunk, and the queue counts chunks only when they are in it.
 const BURST: usize = 8 << 10;
 
 /// Beside a connection: its feed's list was waited for already, in vain.
@@ -121,7 +122,11 @@ impl<T: AsyncRead + Abort + Unpin> AsyncRead for Stream<T> {
         }
         let before = buf.filled().len();
         let taken = if self.received.is_empty() {
-            ready!(Pin::new(&mut self.io).poll_read(cx, buf))?;
+            let room = buf.remaining().min(BURST);
+            let mut piece = ReadBuf::new(buf.initialize_unfilled_to(room));
+            ready!(Pin::new(&mut self.io).poll_read(cx, &mut piece))?;
+            let came = piece.filled().len();
+            buf.advance(came);
             let came = &buf.filled()[before..];
             if came.is_empty() {
                 return Poll::Ready(Ok(()));
