@@ -321,7 +321,7 @@ pub fn first_faults(mut faults: Vec<Fault>, most: usize) -> Vec<Fault> {
     let more = faults.len().saturating_sub(most);
     if more > 0 {
         faults.truncate(most);
-        faults.push(fault("", format!("{more} more things are wrong; mend these first")));
+        faults.push(fault("", format!("{more} more things are wrong; fix these first")));
     }
     faults
 }

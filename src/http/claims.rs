@@ -40,7 +40,7 @@ async fn take(
     if let Some(viewer) = caller_of(req).identity.viewer() {
         if claim.pay != Pay::Later {
             return Err(ApiError::NotYours(
-                "a viewer may claim with pay: later only; whoever was paid confirms",
+                "a viewer may claim with pay: later only; the backend that was paid confirms",
             ));
         }
         only_own(viewer, &claim.user.id)?;

@@ -393,7 +393,7 @@ async fn keep_telling(live: std::sync::Weak<Live>, beat: Beat) {
         faults::pass("presence").await;
         if let Err(error) = tell_presence(&live, &mut reporter).await {
             // Counts are late until the store answers again, which others tell of.
-            tracing::debug!(%error, "who watches could not be told");
+            tracing::debug!(%error, "watchers could not be notified");
         }
     }
 }

@@ -488,7 +488,7 @@ impl Part {
             Part::RedisSubscriptions => "the keeper of Redis subscriptions",
             Part::Replica => "what follows a watched feed",
             Part::Compare => "what compares watched feeds with the store",
-            Part::Presence => "what tells how many watch",
+            Part::Presence => "what reports how many watch",
             Part::Due => "the loop that does what is due",
             Part::Reports => "the loop that sends to webhooks",
             Part::Probe => "what asks the store whether a write is possible",

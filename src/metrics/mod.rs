@@ -377,7 +377,7 @@ impl Default for Metrics {
             bounds_met: counters(
                 to,
                 "tipcast_bounds_met",
-                "Bounds of [limits] that somebody met, and was told so or made to wait",
+                "Bounds of [limits] that somebody met, and was refused or made to wait",
             ),
             unverified_body_bytes: add(
                 to,

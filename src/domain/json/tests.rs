@@ -233,5 +233,5 @@ fn a_list_that_is_too_long_is_refused_and_says_how_long_it_is() {
     assert_eq!(faults, [fault("/a", "must have at most 3000 items; it has 3001")]);
     assert_eq!(first_faults(vec![fault("/a", "b"); 9], 9).len(), 9);
     let last = first_faults(vec![fault("/a", "b"); 9], 2).pop().unwrap();
-    assert_eq!(last.detail, "7 more things are wrong; mend these first");
+    assert_eq!(last.detail, "7 more things are wrong; fix these first");
 }

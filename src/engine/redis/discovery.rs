@@ -128,7 +128,7 @@ async fn view_of(dial: &Dial, node: &Endpoint) -> Result<View, Refusal> {
         info.and_then(Result::ok).and_then(|v| redis::from_redis_value(v).ok()).unwrap_or_default();
     let field = |name: &str| info.lines().find_map(|line| line.trim().strip_prefix(name)).unwrap_or_default();
     let primaries = read_slots(node, &slots).ok_or_else(|| {
-        Fault::stay(format!("Redis at {node} tells its slots in a way that cannot be read"))
+        Fault::stay(format!("Redis at {node} answers CLUSTER SLOTS in a way that cannot be read"))
     })?;
     if primaries.is_empty() {
         return Err(Fault::stay(format!(

@@ -322,7 +322,7 @@ impl Keeper {
                         return silent(&to);
                     }
                     if standing.unheard.is_some_and(|sent| sent.elapsed() > PATIENCE) {
-                        return format!("Redis at {to} no longer tells what is published; perhaps it was replaced");
+                        return format!("Redis at {to} no longer sends what is published; perhaps it was replaced");
                     }
                     quiet = if self.with.topics.is_watched() { 0 } else { (quiet + 1) % QUIET };
                     if quiet > 0 {

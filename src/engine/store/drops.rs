@@ -84,9 +84,9 @@ impl DropStock {
                 }
             }
         };
-        tokio::time::timeout(self.runner().patience(), runs)
-            .await
-            .unwrap_or_else(|_| Err(Fault::stay("so many holds are over that ending them takes a while")))
+        tokio::time::timeout(self.runner().patience(), runs).await.unwrap_or_else(|_| {
+            Err(Fault::stay("very many holds have expired, and ending them takes a while"))
+        })
     }
 
     /// Does what is due of a drop.

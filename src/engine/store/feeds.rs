@@ -254,7 +254,7 @@ fn new_rows(last: &Position, gifts: &[Gift]) -> Result<Vec<Outcome>, Fault> {
 
 /// What watchers were told of totals and goals.
 fn counted_told(texts: &[&String]) -> Result<(TotalsView, Goals), Garbled> {
-    const WHAT: Garbled = Garbled("what watchers were told of totals");
+    const WHAT: Garbled = Garbled("the totals that watchers last got");
     let (mut totals, mut goals) = (TotalsView::new(), Goals::new());
     for text in texts {
         let (kind, text) = text.split_once('\n').ok_or(WHAT)?;

@@ -83,7 +83,7 @@ pub(super) fn controls(text: &str) -> Read<Controls> {
         "1 0" => Ok(Controls { paused: true, muted: false }),
         "0 1" => Ok(Controls { paused: false, muted: true }),
         "1 1" => Ok(Controls { paused: true, muted: true }),
-        _ => Err(Garbled("what overlays were told")),
+        _ => Err(Garbled("the feed's control messages")),
     }
 }
 

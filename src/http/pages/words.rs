@@ -34,7 +34,7 @@ words! {
     optional: "optional", "可选";
     later: "Send in 10 s", "10 秒后送出";
     drops_title: "Limited", "限量";
-    drops_none: "A few of a kind: whoever is first has one.", "数量有限，先到先得。";
+    drops_none: "A few of a kind: first come, first served.", "数量有限，先到先得。";
     drops_start: "Start a drop", "开始限量发售";
     as_test: "Test gift", "测试礼物";
     show_title: "Tonight", "今晚";
@@ -47,7 +47,7 @@ words! {
     key: "Producer key", "生产者密钥";
     key_hint: "This gateway takes gifts only with a key.", "此网关只接受带密钥的礼物。";
     no_keys: "There are no keys: everybody who reaches this port may write.", "没有设置密钥：任何能访问此端口的人都可以写入。";
-    no_keys_more: "So do proxies and tunnels on this machine, for everybody whom they let in. Before you open it to others, make a key:", "本机上的代理和隧道也会替它们放行的所有人写入。对外开放之前，请先创建密钥：";
+    no_keys_more: "So do proxies and tunnels on this machine, for everybody they let in. Before you open it to others, make a key:", "本机上的代理和隧道也会替它们放行的所有人写入。对外开放之前，请先创建密钥：";
     send: "Send", "送出";
     burst: "Burst", "礼物雨";
     state: "Connection", "连接";

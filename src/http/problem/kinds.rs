@@ -125,7 +125,7 @@ kinds! {
         "A refund gives back a part of a gift's value, which a gift without one does not have, and one that waits for its time or \
          for a host has not been counted yet. Nothing changed. Take the gift back instead.";
     HOLD_ENDED = "hold-ended", CONFLICT, "The hold has ended",
-        "The hold's time is over, or it was cancelled, and its units are free again; or, where it is to be cancelled, \
+        "The hold expired or was cancelled, and its units are free again; or, where it is to be cancelled, \
          it was confirmed and is sold. Nothing changed.";
     REPLAYED = "replayed", CONFLICT, "The signed request came before",
         "A signed request is known by its key and its webhook-id, and each is accepted for one method and path. This one \

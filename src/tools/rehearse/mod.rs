@@ -101,7 +101,7 @@ pub fn run(options: &RehearseOptions) -> Result<(), RehearseError> {
     for scenario in all.iter().filter(chosen) {
         let left_out = match scenario.needs {
             Needs::Nothing => None,
-            Needs::Answers => options.browser.then_some("a browser does not tell a client such answers"),
+            Needs::Answers => options.browser.then_some("a browser hides such answers from a client"),
             Needs::Tokens => options.no_tokens.then_some("the client knows no tokens"),
             Needs::Without => options.no_without.then_some("the client cannot leave totals out"),
         };

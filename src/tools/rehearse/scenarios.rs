@@ -269,14 +269,14 @@ pub(super) fn all() -> Vec<Scenario> {
                 shows("e1:2", &["e1-2", "e1-1"]),
             ]
         }),
-        scenario("goodbye", "stays away as long as it is told, and then comes back", {
+        scenario("goodbye", "stays away for the time it was given, and then comes back", {
             let feed = "goodbye";
             let goodbye = json!({"type": "goodbye", "reason": "shutdown", "reconnect_in_ms": 3_000});
             let mut back = goes_on(feed, 0);
             back[0] = Act::Connects { since: Since::At("e1:2"), least_ms: 2_800, most_ms: 3_500 };
             [begun(feed), vec![Act::Sends(said(feed, goodbye)), Act::Closes(4200)], back].concat()
         }),
-        scenario("refused", "stops when it is told that it did something wrong", {
+        scenario("refused", "stops when the gateway says that it did something wrong", {
             let feed = "refused";
             let error = json!({"type": "error", "code": "bad_request", "message": "no"});
             [
@@ -333,7 +333,7 @@ pub(super) fn all() -> Vec<Scenario> {
     });
     all.push(Scenario {
         name: "gone",
-        about: "stops when it is told that what it asks for is not there",
+        about: "stops when the gateway says that what it asks for is not there",
         needs: Needs::Answers,
         acts: vec![
             Act::IsRefused { status: 404, retry_after: None, least_ms: 0, most_ms: 0 },

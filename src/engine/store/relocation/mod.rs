@@ -71,7 +71,7 @@ pub async fn move_folder(
     let (begun, topology, _eviction) = connect(options, Purpose::MoveIn { resumed }).await?;
     let Begun { keys, .. } = begun;
     let target = Target { topology, keys };
-    let go_on = "; the folder is as it was: once that is mended, run the same command again, with --resume where copying had begun";
+    let go_on = "; the folder is as it was: once that is fixed, run the same command again, with --resume where copying had begun";
     let with_advice = |why: String| format!("{why}{go_on}");
     let begun = target.begin(&content.name).await.map_err(with_advice)?;
     let part_of = |what, feed: &_| {

@@ -270,7 +270,7 @@ impl Webhooks {
 /// What a webhook of all feeds leaves on a shard that is away is cleared there when its feeds get to know that it is gone.
 fn tidied<T>(done: Result<T, Fault>) {
     if let Err(fault) = done {
-        tracing::debug!(why = fault.why, "a shard is told later that a webhook of all feeds is another");
+        tracing::debug!(why = fault.why, "a shard gets the changed webhooks of all feeds later");
     }
 }
 
