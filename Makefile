@@ -7,13 +7,15 @@
 # generated-check: clients that are made from /openapi.json for five languages, compiled and run.
 # dist: the stripped binary, a package for Debian, what the binary is made of and checksums, in dist/; dist-check
 # installs that package in a clean Debian.
+# screenshots: the pictures of README and docs, taken of the real pages with chromium.
+# words-check: finds words that docs, pages and error texts have no need of; part of .ci/run.
 # sbom-check: what the binary is made of, against CycloneDX's schema.
 # dockerfile-check: lints the Dockerfile with hadolint.
 # helm-check: lints, renders and validates the Helm chart in packaging/helm, where helm is installed.
 # openapi: writes docs/openapi.json and docs/events as the code describes the API, and docs/protocol.html as docs/PROTOCOL.md reads: both are served.
 # openapi-check: schemathesis (from PyPI) against a running gateway; not part of test.
 
-.PHONY: run check test bench openapi openapi-check clients-check generated-check dist dist-check sbom-check dockerfile-check helm-check
+.PHONY: run check test bench openapi openapi-check clients-check generated-check dist dist-check sbom-check dockerfile-check helm-check screenshots words-check
 
 run:
 	cargo run --release
@@ -66,3 +68,10 @@ dockerfile-check:
 helm-check:
 	cargo build
 	scripts/helm-check
+
+screenshots:
+	cargo build --release
+	scripts/screenshots
+
+words-check:
+	scripts/words-check
