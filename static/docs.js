@@ -1,5 +1,8 @@
 // Draws /openapi.json. Text only ever becomes textContent.
 
+import { LANGUAGES, canBeTried, samplesOf } from "./docs_samples.js";
+import { trying } from "./docs_try.js";
+
 const METHODS = ["post", "get", "put", "patch", "delete"];
 
 /**
@@ -40,6 +43,9 @@ function el(name, attributes = {}, ...children) {
   element.append(...children.filter((child) => child !== null && child !== undefined));
   return element;
 }
+
+/** A text; what is between backticks is code. */
+const prose = (text) => text.split("`").map((part, n) => (n % 2 ? el("code", {}, part) : part));
 
 /** The last part of a reference. */
 const nameOf = (schema) => schema?.$ref?.split("/").pop();
@@ -84,7 +90,7 @@ function table(head, rows) {
 
 function field(name, schema, must, about) {
   const label = el("td", { class: "field" }, el("code", {}, name), must ? el("span", { class: "must" }, " required") : null);
-  return el("tr", {}, label, ruleCell(schema), el("td", {}, about ?? schema?.description ?? ""));
+  return el("tr", {}, label, ruleCell(schema), el("td", {}, ...prose(about ?? schema?.description ?? "")));
 }
 
 const HEAD = ["name", "rule", "meaning"];
@@ -110,8 +116,8 @@ function operation(path, method, spec) {
   const [first, ...rest] = [spec.summary, spec.description].filter(Boolean);
   const parts = [
     el("h3", {}, el("span", { class: `method ${method}` }, method.toUpperCase()), " ", el("code", {}, path)),
-    el("p", {}, el("strong", {}, first ?? "")),
-    ...rest.map((text) => el("p", {}, text)),
+    el("p", {}, el("strong", {}, ...prose(first ?? ""))),
+    ...rest.map((text) => el("p", {}, ...prose(text))),
   ];
   if (spec.parameters?.length) {
     const rows = spec.parameters.map((p) => field(`${p.name} (${p.in})`, p.schema, p.required, p.description));
@@ -120,15 +126,51 @@ function operation(path, method, spec) {
   if (spec.requestBody) parts.push(el("h4", {}, "Body"), ...body(spec.requestBody.content));
   parts.push(el("h4", {}, "Answers"));
   for (const [status, answer] of Object.entries(spec.responses)) {
-    const summary = el("summary", {}, el("code", {}, status), " ", answer.description);
+    const summary = el("summary", {}, el("code", {}, status), " ", ...prose(answer.description));
     parts.push(el("details", {}, summary, ...body(answer.content)));
   }
-  return { id, element: el("article", { id }, ...parts) };
+  const head = parts.splice(0, 1);
+  const beside = [samples(path, method, spec), canBeTried(path) ? trying(el, path, method, spec) : null];
+  const aside = el("aside", {}, ...beside);
+  return { id, element: el("article", { id, class: "call" }, ...head, el("div", {}, ...parts), aside) };
 }
+
+/** The language in which samples are shown, for the tab. */
+const LANGUAGE = "tipcast-docs-language";
+
+function samples(path, method, spec) {
+  const texts = samplesOf(location.origin, path, method, spec);
+  const known = LANGUAGES.filter((language) => texts[language]);
+  if (!known.length) return null;
+  const buttons = known.map((language) => el("button", { type: "button", "data-language": language, "aria-pressed": "false" }, language));
+  const box = el("div", { class: "samples" }, el("div", { role: "group", "aria-label": "Language" }, ...buttons));
+  for (const language of known) box.append(el("pre", { tabindex: "0", "data-language": language }, texts[language]));
+  show(box, sessionStorage.getItem(LANGUAGE) ?? LANGUAGES[0]);
+  return box;
+}
+
+/** Shows a sample in this language, or in the first that there is. */
+function show(box, wanted) {
+  const texts = [...box.querySelectorAll("pre")];
+  const language = (texts.find((text) => text.dataset.language === wanted) ?? texts[0]).dataset.language;
+  for (const text of texts) text.hidden = text.dataset.language !== language;
+  for (const button of box.querySelectorAll("button")) button.setAttribute("aria-pressed", button.dataset.language === language);
+}
+
+// One choice is for all samples.
+document.addEventListener("click", (event) => {
+  const language = event.target.closest?.(".samples button")?.dataset.language;
+  if (!language) return;
+  sessionStorage.setItem(LANGUAGE, language);
+  const before = event.target.getBoundingClientRect().top;
+  document.querySelectorAll(".samples").forEach((box) => show(box, language));
+  // What was clicked stays where it is, whatever became longer above it.
+  scrollBy(0, event.target.getBoundingClientRect().top - before);
+});
 
 function schemaArticle(name, schema) {
   const parts = [el("h3", {}, el("code", {}, name))];
-  if (schema.description) parts.push(el("p", {}, schema.description));
+  if (schema.description) parts.push(el("p", {}, ...prose(schema.description)));
   const must = new Set(schema.required ?? []);
   const rows = Object.entries(schema.properties ?? {}).map(([key, value]) => field(key, value, must.has(key)));
   parts.push(rows.length ? table(HEAD, rows) : el("p", { class: "rule" }, rule(schema)));
@@ -165,7 +207,7 @@ function draw(api) {
   const raw = el("a", { href: "/openapi.json" }, "openapi.json");
   main.replaceChildren(
     el("h1", {}, `${api.info.title} ${api.info.version}`),
-    el("p", {}, api.info.description ?? ""),
+    el("p", {}, ...prose(api.info.description ?? "")),
     el("p", {}, "The same for programs: ", raw),
   );
   for (const { title, about, operations } of byTask(api)) {
@@ -185,12 +227,24 @@ function draw(api) {
     el("div", { class: "group" }, el("h2", {}, "Events")),
   ];
   for (const [name, { description, value }] of Object.entries(api.components?.examples ?? {})) {
-    const element = el("article", { id: `event-${name}` }, el("h3", {}, el("code", {}, name)), el("p", {}, description), example(value));
+    const element = el("article", { id: `event-${name}` }, el("h3", {}, el("code", {}, name)), el("p", {}, ...prose(description)), example(value));
     events.append(element);
     kinds.append(entry(el("a", { href: `#event-${name}` }, name), element));
   }
   main.append(events);
   nav.append(kinds);
+  const [errors, types] = [
+    el("section", {}, el("h2", {}, "Errors"), el("p", {}, "The type of a problem says what went wrong, and stays the same. What to do about each:")),
+    el("div", { class: "group" }, el("h2", {}, "Errors")),
+  ];
+  for (const { name, status, title, about } of api["x-problems"] ?? []) {
+    const head = el("h3", {}, el("code", {}, `${status} /problems/${name}`));
+    const element = el("article", { id: `problem-${status}-${name}` }, head, el("p", {}, el("strong", {}, title)), el("p", {}, ...prose(about)));
+    errors.append(element);
+    types.append(entry(el("a", { href: `#problem-${status}-${name}` }, `${status} ${name}`), element));
+  }
+  main.append(errors);
+  nav.append(types);
   const [shapes, names] = [el("section", {}, el("h2", {}, "Shapes")), el("div", { class: "group" }, el("h2", {}, "Shapes"))];
   for (const [name, schema] of Object.entries(api.components?.schemas ?? {})) {
     const element = schemaArticle(name, schema);

@@ -127,6 +127,8 @@ const TABLE: &[Line] = &[
     ("/docs", &[(GET, Page)]),
     ("/docs/protocol", &[(GET, Page)]),
     ("/static/docs.js", &[(GET, Open)]),
+    ("/static/docs_samples.js", &[(GET, Open)]),
+    ("/static/docs_try.js", &[(GET, Open)]),
     ("/static/docs.css", &[(GET, Open)]),
     ("/", &[(GET, Page)]),
     ("/admin", &[(GET, Page)]),

@@ -19,6 +19,8 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; st
 
 const HTML: &str = "text/html; charset=utf-8";
 
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
 /// docs/PROTOCOL.md as a page; `make openapi` writes it.
 const PROTOCOL: &str = include_str!("../../docs/protocol.html");
 
@@ -39,12 +41,14 @@ impl File {
     }
 }
 
-static FILES: LazyLock<[File; 5]> = LazyLock::new(|| {
+static FILES: LazyLock<[File; 7]> = LazyLock::new(|| {
     [
         File::new("/docs", HTML, include_str!("../../templates/docs.html")),
         File::new("/docs/protocol", HTML, PROTOCOL),
         File::new("/asyncapi.yaml", "application/yaml", include_str!("../../docs/asyncapi.yaml")),
-        File::new("/static/docs.js", "text/javascript; charset=utf-8", include_str!("../../static/docs.js")),
+        File::new("/static/docs.js", SCRIPT, include_str!("../../static/docs.js")),
+        File::new("/static/docs_samples.js", SCRIPT, include_str!("../../static/docs_samples.js")),
+        File::new("/static/docs_try.js", SCRIPT, include_str!("../../static/docs_try.js")),
         File::new("/static/docs.css", "text/css; charset=utf-8", include_str!("../../static/docs.css")),
     ]
 });

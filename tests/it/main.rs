@@ -13,6 +13,7 @@ mod chaos;
 mod command_line;
 mod contract_suite;
 mod demo;
+mod docs_samples;
 mod door;
 mod drops;
 mod due;

@@ -100,6 +100,7 @@ async fn the_first_page_leads_to_the_others_and_the_api_stands_by_task_and_can_b
         "Moderate a show",
         "Operate the gateway",
         "Events",
+        "Errors",
         "Shapes",
     ];
     page.until(tasks, json!(all)).await;
@@ -109,18 +110,31 @@ async fn the_first_page_leads_to_the_others_and_the_api_stands_by_task_and_can_b
     let counted = "fetch('/openapi.json').then(it => it.json()).then(api => {
         const items = [...Object.values(api.paths), ...Object.values(api.webhooks)];
         const wanted = items.flatMap(Object.keys).length + Object.keys(api.components.schemas).length
-            + Object.keys(api.components.examples).length;
+            + Object.keys(api.components.examples).length + api['x-problems'].length;
         const ids = [...document.querySelectorAll('#api article')].map(it => it.id);
         window.same = ids.length === wanted && new Set(ids).size === wanted;
     })";
     page.eval(counted).await;
     page.until("window.same", json!(true)).await;
     page.fill("#search input", "sold-out").await;
-    page.until(tasks, json!(["Sell drops"])).await;
+    page.until(tasks, json!(["Sell drops", "Errors"])).await;
     let shown = "[...document.querySelectorAll('#contents a')].filter(a => a.checkVisibility()).map(a => a.textContent)";
-    page.until(shown, json!(["POST /v1/feeds/{feed}/drops/{drop}/claims"])).await;
+    let about = ["POST /v1/feeds/{feed}/drops/{drop}/claims", "409 sold-out"];
+    page.until(shown, json!(about)).await;
     page.fill("#search input", "no such thing anywhere").await;
     page.until("document.getElementById('found').textContent.split(' ')[0]", json!("0")).await;
+    let clear = "const it = document.querySelector('#search input'); it.value = ''; it.dispatchEvent(new Event('input'))";
+    page.eval(&format!("(() => {{ {clear} }})()")).await;
+    // One choice of a language is for all samples.
+    page.click("#api article .samples button[data-language=Go]").await;
+    let languages = "[...new Set([...document.querySelectorAll('.samples pre:not([hidden])')]
+        .filter(it => it.parentElement.querySelectorAll('pre').length > 1).map(it => it.dataset.language))]";
+    page.until(languages, json!(["Go"])).await;
+    // A call is made from the page about it.
+    page.click("#api article .trying summary").await;
+    page.click("#api article .try button").await;
+    page.until("document.querySelector('.try pre').textContent.slice(0, 3)", json!("201")).await;
+    assert_eq!(app.get_feed("show").await["rows"].as_array().unwrap().len(), 1);
     has_a_clean_console(&page).await;
 }
 

@@ -14,6 +14,7 @@ use utoipa::{Modify, OpenApi};
 use self::refusals::refusal;
 use crate::auth::Right;
 use crate::http::access::{self, Access, Entry};
+use crate::http::problem::{KINDS, Kind};
 
 mod drops;
 mod events;
@@ -213,6 +214,9 @@ fn document() -> Value {
     schemas["PolicyPatch"]["properties"]["row_ttl_ms"]["not"] = json!({ "minimum": 1, "maximum": 999 });
     name_enum_values(schemas);
     secure(&mut api);
+    // For the page; generators of clients pass over it.
+    let problem = |kind: &Kind| json!({ "name": kind.name, "status": kind.status.as_u16(), "title": kind.title, "about": kind.about });
+    api["x-problems"] = KINDS.iter().map(problem).collect();
     api["webhooks"] = json!({ "gifts": { "post": delivery() } });
     events::add_samples(&mut api);
     api
@@ -348,7 +352,7 @@ mod tests {
     use super::*;
 
     /// Pages and files for people, which need no description for programs.
-    const PAGES: [&str; 14] = [
+    const PAGES: [&str; 16] = [
         "/admin",
         "/desk/{feed}",
         "/",
@@ -362,6 +366,8 @@ mod tests {
         "/overlay/{feed}/goal/{goal}",
         "/static/{file}",
         "/static/docs.js",
+        "/static/docs_samples.js",
+        "/static/docs_try.js",
         "/static/docs.css",
     ];
 
