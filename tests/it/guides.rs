@@ -389,3 +389,55 @@ async fn every_command_of_growing_out_of_one_machine_works_in_its_order() {
     assert_eq!(list["seq"], 2);
     assert_ne!(list["epoch"], epoch);
 }
+
+/// The commands of a block, one by one; a block that sets a variable is one.
+fn commands(block: &str) -> Vec<String> {
+    let text = block.trim().replace("\\\n", " ");
+    if text.contains("base=") {
+        return vec![text];
+    }
+    // A quoted body may have lines of its own.
+    let mut all: Vec<String> = Vec::new();
+    for line in text.lines() {
+        match all.last_mut().filter(|last| last.matches('\'').count() % 2 == 1) {
+            Some(last) => *last = format!("{last}\n{line}"),
+            None => all.push(line.to_owned()),
+        }
+    }
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_call_of_the_guides_is_answered_as_they_say() {
+    let backing = Backing::folder();
+    // The address that the guide gives as an example is nobody's.
+    let env = vec![("TIPCAST_WEBHOOKS__ALLOW_PRIVATE".to_owned(), "true".to_owned())];
+    let gateway = Process::start("127.0.0.1:0", backing.args(), env);
+    for id in ["order-2", "order-7712"] {
+        gateway.give("demo", &gift(id).by(id).value(450, "EUR")).await;
+    }
+    let (mut calls, mut cursor) = (0, String::new());
+    for page in ["REPORTS", "SHOW", "SOURCES"] {
+        for block in blocks(&format!("{}\n## end", read(&format!("docs/{page}.md"))), "# ", "\n## end", "sh")
+        {
+            for command in commands(&block).into_iter().filter(|command| command.contains("curl ")) {
+                if command.contains("/review/GIFT") {
+                    let waits = gift("w1").with("message", json!("Hello"));
+                    assert_eq!(gateway.post_gift("show", &waits).await.status, 202);
+                }
+                let command = command
+                    .replace(HERE, &gateway.base)
+                    .replace("https://games.example/gifts", "http://127.0.0.1:9/")
+                    .replace("CURSOR", &cursor)
+                    .replace("/review/GIFT", "/review/w1");
+                let said = type_in(&format!("KEY=tck; SECRET={SECRET}; {command}")).await;
+                let answer: Option<Value> = serde_json::from_str(said.trim()).ok();
+                if let Some(text) = answer.as_ref().and_then(|it| it["entries"][0]["cursor"].as_str()) {
+                    cursor = text.to_owned();
+                }
+                calls += command.matches("curl ").count();
+            }
+        }
+    }
+    assert!(calls > 20 && !cursor.is_empty(), "{calls}");
+}
