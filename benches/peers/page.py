@@ -206,13 +206,13 @@ def text(rows, missing, took):
                 ("bytes per idle watcher", "connect/server_bytes_each", 0), ("watchers", "connect/watchers", 0)]
     for part, title, words, columns in [
         ("paced", "1 000 watchers, 100 gifts/s", "One feed. Times are from the moment before the POST.", [CPU, JOINED, *each, *last]),
-        ("full", "Full speed", "1 000 watchers; so many gifts are in flight, from the POST until the last watcher has them. The load looks at its "
+        ("full", "Full speed", "1 000 watchers; this number of gifts is in flight, from the POST until the last watcher has them. The load looks at its "
          "sockets once a millisecond, so that writes do not pay for waking it.",
          [FAST, CPU, JOINED, ("ms to the last, p99", "latency_ms/last_watcher/p99", 1)]),
         ("idle", "Idle watchers", "Memory is resident memory of the server's processes, per watcher; what the kernel holds is not in it.", connects),
         ("storm", "A connect storm", "Ten gifts a second flow when the watchers come, all at once, to a server that nobody watched, as after a restart. "
          "Times are of the gifts that were sent until the last watcher had its list (the others: was let in). A store read is the list of the feed. Lost and repeated are counted of Tipcast only: without numbers nobody can say which messages a "
-         "watcher is owed that comes in between.",
+         "watcher should get that comes in between.",
          [("all there after ms", "storm/all_live_ms", 0), ("µs CPU per watcher, gifts included", "connect/server_cpu_us_each", 1),
           ("ms from POST to answer, p99", "latency_ms/answer/p99", 1), ("to watchers, p99", "latency_ms/watcher/p99", 1),
           ("store reads", "storm/store_reads", 0), ("watchers", "connect/watchers", 0)]),

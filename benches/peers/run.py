@@ -18,6 +18,7 @@ import time
 
 import ingest
 import page
+import plots
 import servers
 from servers import (
     Centrifugo, Missing, Mosquitto, Nats, Nchan, SecureNchan, SecureTipcast, SocketIo, Tipcast, UWebSockets, Ws,
@@ -202,6 +203,7 @@ def main():
     text = page.text(run.rows, run.missing, took)
     if len(chosen) == len(PARTS) and not options.peers:
         (servers.ROOT / "docs" / "BENCHMARKS.md").write_text(text)
+        plots.draw()
         print(f"docs/BENCHMARKS.md is written; all figures are in {results}")
     else:
         print(text)
