@@ -66,3 +66,19 @@ async fn the_dashboard_and_the_table_name_metrics_that_exist_and_the_table_names
     let unknown: Vec<_> = mentioned(TABLE).difference(&known).copied().collect();
     assert!(unknown.is_empty(), "docs/METRICS.md mentions {unknown:?}");
 }
+
+/// The alerts of the Helm chart are the table's: an alert that is in one alone is known to half of the people.
+#[test]
+fn the_alerts_of_the_chart_are_those_of_the_page() {
+    let rules = include_str!("../../../packaging/helm/tipcast/templates/monitoring.yaml");
+    let (_, section) = TABLE.split_once("## What to be woken for").unwrap();
+    let wanted: Vec<String> = section
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+        .map(|(expression, _)| expression.replace("\\|", "|"))
+        .collect();
+    let expressions =
+        rules.lines().filter_map(|line| line.trim().strip_prefix("expr: '")?.strip_suffix('\''));
+    assert!(wanted.len() > 10, "{wanted:?}");
+    assert_eq!(expressions.collect::<Vec<_>>(), wanted);
+}

@@ -59,6 +59,15 @@ spec:
               name: {{ .Values.auth.existingSecret | default (include "tipcast.name" .) }}
               key: {{ if .Values.auth.existingSecret }}{{ .Values.auth.existingSecretKey }}{{ else }}producer-keys{{ end }}
         {{- end }}
+        {{- $ownAdmins := and .Values.auth.adminKeys (not .Values.auth.existingSecret) }}
+        {{- $theirAdmins := and .Values.auth.existingSecret .Values.auth.existingSecretAdminKey }}
+        {{- if or $ownAdmins $theirAdmins }}
+        - name: TIPCAST_AUTH__ADMIN_KEYS
+          valueFrom:
+            secretKeyRef:
+              name: {{ .Values.auth.existingSecret | default (include "tipcast.name" .) }}
+              key: {{ if $theirAdmins }}{{ .Values.auth.existingSecretAdminKey }}{{ else }}admin-keys{{ end }}
+        {{- end }}
         {{- if include "tipcast.shared" . }}
         - name: TIPCAST_REDIS__URL
           valueFrom:
