@@ -74,7 +74,27 @@ impl From<io::Error> for TriggerError {
 ///
 /// Boxed in this crate, so that the program that awaits it need not compile it.
 pub fn run(options: TriggerOptions) -> Pin<Box<dyn Future<Output = Result<(), TriggerError>>>> {
-    Box::pin(trigger(options))
+    Box::pin(async {
+        tokio::select! {
+            done = trigger(options) => done,
+            () = interrupted_twice() => Err(TriggerError::Refused(
+                "it was stopped: the feed may keep a policy, a block, a drop or a goal of it".into(),
+            )),
+        }
+    })
+}
+
+/// Ends at the second SIGINT. The first one leaves the time to take away what was made: a feed that goes on reviewing everything
+/// would be found out on air.
+async fn interrupted_twice() {
+    let signal = || async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    signal().await;
+    console::complain("taking away what was made for it; once more to stop at once");
+    signal().await;
 }
 
 async fn trigger(options: TriggerOptions) -> Result<(), TriggerError> {

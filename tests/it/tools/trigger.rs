@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::{command, entries};
 use crate::support::TestApp;
 use crate::support::app::Backing;
-use crate::support::process::Process;
+use crate::support::case::PATIENCE;
+use crate::support::process::{Process, signal};
 
 const TYPES: [&str; 8] = [
     "gift.accepted",
@@ -18,7 +19,11 @@ const TYPES: [&str; 8] = [
     "goal.reached",
 ];
 
-on_both_stores!(every_type_happens_and_nothing_is_left_but_its_entries, a_feed_that_counts_goes_on_counting);
+on_both_stores!(
+    every_type_happens_and_nothing_is_left_but_its_entries,
+    a_feed_that_counts_goes_on_counting,
+    one_that_is_interrupted_takes_away_what_it_made
+);
 
 async fn run(words: &[&str], url: &str) -> (Option<i32>, String) {
     let args = command(words, url);
@@ -95,4 +100,27 @@ async fn where_keys_are_needed_it_says_so_and_takes_one() {
     let (code, said) = run(&["trigger", "gift.accepted", "--key", key], &app.url()).await;
     let printed: Vec<Value> = entries(&said);
     assert_eq!((code, printed.len()), (Some(0), 1), "{said}");
+}
+
+async fn one_that_is_interrupted_takes_away_what_it_made() {
+    let app = TestApp::start().await;
+    let before = app.get_policy("show").await;
+    for kind in ["gift.denied", "gift.suppressed", "goal.reached", "gift.denied", "goal.reached"] {
+        let mut trigger = Process::spawned(&command(&["trigger", kind], &app.url()));
+        // Its group is the first that it makes.
+        let deadline = std::time::Instant::now() + PATIENCE;
+        // Or it is done already, on a machine with other things to do.
+        while app.get("/v1/feeds/show/groups").await.json()["groups"] == json!([])
+            && !trigger.said().contains("event_id")
+        {
+            assert!(std::time::Instant::now() < deadline, "{}", trigger.said());
+        }
+        signal("INT", trigger.id());
+        let ended = tokio::task::spawn_blocking(move || (trigger.wait(), trigger.said())).await.unwrap();
+        assert!(ended.0.success(), "{kind}: {ended:?}");
+        assert_eq!(app.get_policy("show").await, before, "{kind}");
+        assert_eq!(app.get("/v1/feeds/show/blocks").await.json(), json!({"blocks": []}), "{kind}");
+        assert_eq!(app.get("/v1/feeds/show/groups").await.json(), json!({"groups": []}), "{kind}");
+        assert_eq!(app.get("/v1/feeds/show/goals").await.json()["goals"], json!([]), "{kind}");
+    }
 }
