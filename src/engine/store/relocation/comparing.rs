@@ -17,13 +17,16 @@ const NAMED: usize = 5;
 /// Keys that one step of SCAN looks at.
 const STEP: u32 = 1_000;
 
-/// What was moved, if it is there as it is in the folder.
+/// What was moved, if it is there as it is in the folder; else which keys are not.
+///
+/// # Errors
+/// When the servers cannot be asked.
 pub(super) async fn compare(
     target: &Target,
     plan: &Plan<'_>,
     content: &FolderContent,
     told: &mut dyn FnMut(MoveProgress),
-) -> Result<Moved, String> {
+) -> Result<Result<Moved, String>, String> {
     let names = plan.names();
     let progress = |done| MoveProgress { compares: true, done, all: names.len() };
     let (mut keys, mut differences, mut asking) = (0, Differences::default(), Asking::default());
@@ -40,14 +43,14 @@ pub(super) async fn compare(
     }
     asking.send(target, content, &mut differences).await?;
     look_for_others(target, plan, content, &mut differences).await?;
-    match differences.count {
+    Ok(match differences.count {
         0 => Ok(Moved { feeds: plan.feeds(), keys }),
         count => Err(format!(
             "{count} keys are not what the folder has ({}): something else writes under this prefix, or Redis lost what it was given. \
              The folder is as it was: remove all keys with the prefix, and begin anew",
             differences.named.join(", ")
         )),
-    }
+    })
 }
 
 /// Keys that are not what they should be, and some of them by name.

@@ -18,11 +18,11 @@ use self::comparing::compare;
 use self::copying::copy;
 use self::plan::{Epochs, Plan};
 use super::engine::{Begun, connect};
-use super::keys::{Keys, Part};
+use super::keys::{Keys, Part, Shared};
 use super::options::StoreOptions;
 use super::slots::{slot_of_key, slot_of_tag};
 use super::tags::random;
-use crate::domain::Millis;
+use crate::domain::{FeedId, Millis};
 use crate::engine::embedded::FolderContent;
 use crate::engine::redis::purpose::Purpose;
 use crate::engine::redis::topology::Topology;
@@ -67,20 +67,19 @@ pub async fn move_folder(
     resumed: bool,
     told: &mut dyn FnMut(MoveProgress),
 ) -> Result<Moved, String> {
-    // Until it is over, the connections count as the engine's of a gateway.
     let (begun, topology, _eviction) = connect(options, Purpose::MoveIn { resumed }).await?;
     let Begun { keys, .. } = begun;
     let target = Target { topology, keys };
     let go_on = "; the folder is as it was: once that is fixed, run the same command again, with --resume where copying had begun";
     let with_advice = |why: String| format!("{why}{go_on}");
     let begun = target.begin(&content.name).await.map_err(with_advice)?;
-    let part_of = |what, feed: &_| {
-        let home = || Part::Slot(target.topology.home(slot_of_tag(crate::domain::FeedId::as_str(feed))));
+    let part_of = |what: Shared, feed: &FeedId| {
+        let home = || Part::Slot(target.topology.home(slot_of_tag(feed.as_str())));
         target.keys.named_part(what, feed).unwrap_or_else(home)
     };
     let plan = Plan::new(&content.space, &target.keys, &part_of, begun.epochs);
     copy(&target, &plan, content, &begun.place, told).await.map_err(with_advice)?;
-    let moved = compare(&target, &plan, content, told).await?;
+    let moved = compare(&target, &plan, content, told).await.map_err(with_advice)??;
     target.end().await.map_err(with_advice)?;
     Ok(moved)
 }

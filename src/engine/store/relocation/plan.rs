@@ -41,7 +41,7 @@ pub(super) struct Epochs {
     pub life: String,
 }
 
-/// See the module.
+/// What is written for each key of a folder.
 pub(super) struct Plan<'a> {
     space: &'a Keyspace,
     keys: &'a Keys,
