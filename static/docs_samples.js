@@ -52,7 +52,8 @@ const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
 const WRITERS = {
   curl({ method, url, key, body }) {
-    const lines = [`curl ${method === "GET" ? "" : method === "POST" && body !== undefined ? "" : `-X ${method} `}${quoted(url)}`];
+    const implied = body === undefined ? "GET" : "POST";
+    const lines = [`curl ${method === implied ? "" : `-X ${method} `}${quoted(url)}`];
     if (key) lines.push(`-H "Authorization: Bearer $${KEY}"`);
     if (body !== undefined) lines.push("-H 'Content-Type: application/json'", `-d ${quoted(JSON.stringify(body))}`);
     return lines.join(" \\\n  ");

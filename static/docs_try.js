@@ -7,18 +7,16 @@ const KEPT = "tipcast-docs-key";
 /** How much of an answer is shown. */
 const SHOWN = 20_000;
 
-let make;
-
-function input(name, value, more = {}) {
+function input(make, name, value, more = {}) {
   const element = make("input", { name, value, autocomplete: "off", spellcheck: "false", ...more });
   return [element, make("label", {}, name, " ", element)];
 }
 
-function form(path, method, spec) {
+function form(make, path, method, spec) {
   const fields = new Map();
   const parts = [];
   for (const parameter of parametersOf(spec)) {
-    const [element, label] = input(parameter.name, parameter.required ? valueOf(parameter) : "");
+    const [element, label] = input(make, parameter.name, parameter.required ? valueOf(parameter) : "");
     fields.set(parameter.name, element);
     parts.push(label);
   }
@@ -28,7 +26,7 @@ function form(path, method, spec) {
     text.value = JSON.stringify(body, null, 2);
     parts.push(text);
   }
-  const [key, keyLabel] = input("key", sessionStorage.getItem(KEPT) ?? "", { type: "password", placeholder: "tck_… if the gateway has keys" });
+  const [key, keyLabel] = input(make, "key", sessionStorage.getItem(KEPT) ?? "", { type: "password", placeholder: "tck_… if the gateway has keys" });
   if (takesKey(spec)) parts.push(keyLabel);
   const answer = make("pre", { tabindex: "0", "aria-live": "polite" });
   answer.hidden = true;
@@ -61,9 +59,8 @@ function form(path, method, spec) {
 
 /** What opens to a form that makes the call. `el` makes elements. */
 export function trying(el, path, method, spec) {
-  make = el;
   const details = el("details", { class: "trying" }, el("summary", {}, "Try it"));
   // Made when it is opened first: there are many.
-  details.addEventListener("toggle", () => details.open && details.children.length === 1 && details.append(form(path, method, spec)));
+  details.addEventListener("toggle", () => details.open && details.children.length === 1 && details.append(form(el, path, method, spec)));
   return details;
 }

@@ -25,7 +25,6 @@ import pathlib
 import random
 import re
 import shutil
-import signal
 import socket
 import sqlite3
 import subprocess
@@ -174,7 +173,7 @@ class Producer:
         self.left, self.whole = {}, {}
         # Which gifts made a row, and which can be looked for again.
         self.rows, self.recent = collections.OrderedDict(), collections.deque(maxlen=400)
-        self.combos, self.sold = [], 0
+        self.sold = 0
         self.answers = collections.Counter()
         self.n = 0
 
@@ -249,7 +248,8 @@ class Producer:
         ]
         frames[-1]["combo"]["end"] = True
         self.book[user, currency] += len(frames) * amount
-        random.random() < 0.3 and frames.insert(2, frames.pop(1))
+        if random.random() < 0.3 and len(frames) > 2:
+            frames.insert(2, frames.pop(1))
         for frame in frames:
             _, answer = self.ask("POST", f"{FEED}/gifts", frame)
             self.answers[f"frame {answer['status']}"] += 1

@@ -206,8 +206,8 @@ def text(rows, missing, took):
                 ("bytes per idle watcher", "connect/server_bytes_each", 0), ("watchers", "connect/watchers", 0)]
     for part, title, words, columns in [
         ("paced", "1 000 watchers, 100 gifts/s", "One feed. Times are from the moment before the POST.", [CPU, JOINED, *each, *last]),
-        ("full", "Full speed", "1 000 watchers; this number of gifts is in flight, from the POST until the last watcher has them. The load looks at its "
-         "sockets once a millisecond, so that writes do not pay for waking it.",
+        ("full", "Full speed", "1 000 watchers. A gift is in flight from its POST until the last watcher has it. The load polls its sockets once a "
+         "millisecond, so that waking it costs the server no CPU.",
          [FAST, CPU, JOINED, ("ms to the last, p99", "latency_ms/last_watcher/p99", 1)]),
         ("idle", "Idle watchers", "Memory is resident memory of the server's processes, per watcher; what the kernel holds is not in it.", connects),
         ("storm", "A connect storm", "Ten gifts a second flow when the watchers come, all at once, to a server that nobody watched, as after a restart. "

@@ -2,14 +2,11 @@
 
 use std::path::Path;
 
-use rusqlite::OptionalExtension;
-
 use super::file::{self, open_to_read};
 use super::keyspace::Keyspace;
 use super::owner::{Owners, feed_of};
 use super::reading;
 use super::steady::Steady;
-use super::worker::APART;
 use crate::engine::folder::{self, Folder};
 
 /// What a folder holds. No gateway starts on the folder while this is there, and nothing is changed in it.
@@ -29,9 +26,8 @@ impl FolderContent {
     /// What is wrong and what to do: also where anything in it is damaged.
     pub fn read(data_dir: &Path, owners: Owners) -> Result<FolderContent, String> {
         let path = folder::database(data_dir);
-        if !path.exists() {
-            return Err(format!("{} is not there; --data-dir names the folder it is in", path.display()));
-        }
+        // In front of the lock, for which a folder that is not there would be made.
+        let conn = open_to_read(&path)?;
         let folder = Folder::own(data_dir)?;
         if folder.unfinished().exists() {
             return Err(format!(
@@ -40,7 +36,6 @@ impl FolderContent {
             ));
         }
         let told = |error: rusqlite::Error| format!("{}: {}", path.display(), file::sentence(&error));
-        let conn = open_to_read(&path)?;
         let clock = Steady::of(&conn).map_err(told)?;
         let found = reading::read(&conn, owners, clock.now()).map_err(told)?;
         let damaged = found.damaged.iter().map(|(owner, what)| match feed_of(owner) {
@@ -54,15 +49,14 @@ impl FolderContent {
                 path.display()
             ));
         }
-        let life = "SELECT value FROM meta WHERE name = 'life'";
-        let life: Option<String> = conn.query_row(life, [], |row| row.get(0)).optional().map_err(told)?;
-        let name = format!("{} {}", life.unwrap_or_default(), found.number);
+        let life = file::known_life(&conn).map_err(told)?.unwrap_or_default();
+        let name = format!("{life} {}", found.number);
         Ok(FolderContent { space: found.space, name, clock, _folder: folder })
     }
 
     /// By how many milliseconds the clock on the wall is ahead of the folder's, where somebody should know.
     pub fn apart(&self, wall: i64) -> Option<i64> {
-        Some(wall - self.now()).filter(|apart| apart.abs() > APART)
+        self.clock.apart(wall)
     }
 
     /// The time by which its keys expire, in milliseconds since 1970.

@@ -73,16 +73,21 @@ fn is_without_room(error: &Error) -> bool {
 
 /// What epochs end with that begin on this data.
 pub(super) fn life(conn: &Connection) -> rusqlite::Result<String> {
+    match known_life(conn)? {
+        Some(life) => Ok(life),
+        None => begin_life(conn),
+    }
+}
+
+/// [`life`] of a file that is only read; none where it has not begun.
+pub(super) fn known_life(conn: &Connection) -> rusqlite::Result<Option<String>> {
     let known = "SELECT value FROM meta WHERE name = 'life'";
     let digits = |life: &String| {
         life.len() == 5 && life.bytes().all(|it| it.is_ascii_digit() || it.is_ascii_lowercase())
     };
     let known =
         conn.query_row(known, [], |row| Ok(row.get_ref(0)?.as_str().map(str::to_owned).unwrap_or_default()));
-    match known.optional()?.filter(digits) {
-        Some(life) => Ok(life),
-        None => begin_life(conn),
-    }
+    Ok(known.optional()?.filter(digits))
 }
 
 /// Has every feed begin a new epoch.

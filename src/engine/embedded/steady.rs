@@ -4,6 +4,9 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::domain::Millis;
 
+/// By how many milliseconds the clock on the wall and the steady one may differ before somebody should know.
+const APART: i64 = 60_000;
+
 /// A clock in milliseconds since 1970, as the wall said it when it was begun. It goes on over restarts of the process; after one of
 /// the machine it begins anew.
 #[derive(Clone, Copy)]
@@ -35,6 +38,11 @@ impl Steady {
             }
         }
         Ok(new)
+    }
+
+    /// By how many milliseconds the clock on the wall is ahead, where somebody should know.
+    pub fn apart(&self, wall: i64) -> Option<i64> {
+        Some(wall - self.now()).filter(|apart| apart.abs() > APART)
     }
 
     /// The time now.

@@ -18,7 +18,7 @@ use super::recover::would_save;
 use super::steady::Steady;
 use super::tables::{Opened, STRETCH, Tables};
 use super::words::Words;
-use super::worker::{APART, Worker};
+use super::worker::Worker;
 use crate::engine::folder::Folder;
 use crate::metrics::Metrics;
 use crate::supervise::{Part, Parts};
@@ -143,7 +143,7 @@ impl EmbeddedStore {
 
     /// By how many milliseconds the clock on the wall is ahead of the steady one, where somebody should know.
     pub fn apart(&self, wall: i64) -> Option<i64> {
-        Some(wall - self.steady()).filter(|apart| apart.abs() > APART)
+        self.clock.apart(wall)
     }
 
     /// What the data takes, in bytes, and how much it may.

@@ -43,9 +43,6 @@ const PROOF: Duration = Duration::from_secs(60);
 /// nobody notices.
 const TIDY: (Duration, usize) = (Duration::from_millis(100), 16_384);
 
-/// By how many milliseconds the clock on the wall and the steady one may differ before somebody is told.
-pub(super) const APART: i64 = 60_000;
-
 /// With less room than this the store is said to be full: most calls that take something in are smaller.
 const ROOM: i64 = 64 << 10;
 
@@ -78,7 +75,7 @@ pub(super) struct Worker {
     proved: Option<Instant>,
     probed: Instant,
     tidied: Instant,
-    /// The clock on the wall is another than the steady one by more than [`APART`].
+    /// The clock on the wall is another than the steady one by more than a minute.
     is_apart: bool,
 }
 
@@ -364,17 +361,16 @@ impl Worker {
 
     /// Says in the log when the clocks part and when they agree again.
     fn compare_clocks(&mut self) {
-        let apart = Millis::now().0 - self.clock.now();
-        let is_apart = apart.abs() > APART;
-        if is_apart && !self.is_apart {
+        let apart = self.clock.apart(Millis::now().0);
+        if let Some(apart) = apart.filter(|_| !self.is_apart) {
             tracing::warn!(
                 apart_ms = apart,
                 "the clock of this machine was set: windows of ids and locks go on by a steady one; holds and schedules end by the new time"
             );
-        } else if self.is_apart && !is_apart {
+        } else if self.is_apart && apart.is_none() {
             tracing::info!("the clock of this machine and the steady one agree again");
         }
-        self.is_apart = is_apart;
+        self.is_apart = apart.is_some();
     }
 
     fn tidy(&mut self) {

@@ -9,7 +9,7 @@ use super::connection::Work;
 use super::dial::ServerId;
 use super::layout::Layout;
 use super::purpose::Purpose;
-use super::scan::{Scanned, scan_command};
+use super::scan::{Scanned, all_under, scan_command};
 use super::shard::Shard;
 use super::subscriber::PATIENCE;
 use crate::engine::store::faults::Fault;
@@ -128,10 +128,7 @@ impl Marks<'_> {
     async fn forms(&self) -> Result<Vec<String>, Fault> {
         let mut forms = Vec::new();
         for shard in self.shards {
-            let mut get = redis::cmd("GET");
-            get.arg(self.mark_of(shard)?);
-            let (said, _) = shard.connection().run(Work::Command(&get), false, self.call_timeout).await?;
-            forms.extend(form_of(said));
+            forms.extend(self.form(shard).await?);
         }
         Ok(forms)
     }
@@ -148,15 +145,17 @@ impl Marks<'_> {
         }
     }
 
+    /// A shard's mark.
+    async fn form(&self, shard: &Shard) -> Result<Option<String>, Fault> {
+        let mut get = redis::cmd("GET");
+        get.arg(self.mark_of(shard)?);
+        let (said, _) = shard.connection().run(Work::Command(&get), false, self.call_timeout).await?;
+        Ok(form_of(said))
+    }
+
     /// Reads the marks of all shards that answer. `None`: none of them has a mark.
     async fn read(&self) -> Result<Option<Judged>, Fault> {
-        let marks = any(self.shards.iter().map(async |shard| {
-            let mut get = redis::cmd("GET");
-            get.arg(self.mark_of(shard)?);
-            let (said, _) = shard.connection().run(Work::Command(&get), false, self.call_timeout).await?;
-            Ok(form_of(said))
-        }))
-        .await?;
+        let marks = any(self.shards.iter().map(|shard| self.form(shard))).await?;
         let mut judged = None;
         for form in marks.into_iter().flatten() {
             if form == MOVING {
@@ -237,23 +236,6 @@ async fn any<T>(
     }
 }
 
-/// The pattern of all keys with this prefix, as SCAN takes it.
-pub fn all_under(prefix: &str) -> String {
-    format!("{}{{*", literal(prefix))
-}
-
 fn form_of(said: Value) -> Option<String> {
     redis::from_redis_value(said).ok().flatten()
-}
-
-/// A pattern that matches this text and nothing else.
-fn literal(text: &str) -> String {
-    let mut pattern = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if matches!(letter, '*' | '?' | '[' | ']' | '\\' | '^') {
-            pattern.push('\\');
-        }
-        pattern.push(letter);
-    }
-    pattern
 }

@@ -18,6 +18,23 @@ pub fn scan_command(cursor: u64, pattern: &str, count: u32) -> Cmd {
     scan
 }
 
+/// The pattern of all keys with this prefix, as SCAN takes it.
+pub fn all_under(prefix: &str) -> String {
+    format!("{}{{*", literal(prefix))
+}
+
+/// A pattern that matches this text and nothing else.
+pub fn literal(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if matches!(letter, '*' | '?' | '[' | ']' | '\\' | '^') {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern
+}
+
 impl Scanned {
     /// Parses a reply of SCAN. `None` if it is not one.
     pub fn read(said: Value, process: String) -> Option<Scanned> {

@@ -252,7 +252,7 @@ impl Topology {
         self.run(slot_of_key(key), Work::Command(command), within).await
     }
 
-    /// Runs commands that change nothing, each about the slot beside it: one trip to every shard, all at the same
+    /// Runs commands, each about the slot beside it; what may have run is never run again: one trip to every shard, all at the same
     /// time. Each has an answer of its own, so a shard that is away is nobody else's trouble.
     pub async fn commands(&self, commands: &[(u16, Cmd)], within: Duration) -> Vec<Result<Value, Fault>> {
         if let Err(fault) = self.is_usable() {

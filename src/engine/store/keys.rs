@@ -4,6 +4,7 @@
 use super::slots::{SLOTS, slot_of_tag, tag_of_slot};
 use crate::domain::{DropId, FeedId, Gift, GiftId, Reader, row};
 use crate::engine::embedded::Owner;
+use crate::engine::redis::scan::literal;
 
 /// How what is about several feeds is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,14 +223,7 @@ impl Keys {
 
     /// What the keys of rows of all feeds look like, as SCAN is told.
     pub(super) fn rows_of_any(&self) -> String {
-        let mut pattern = String::new();
-        for c in self.prefix.chars() {
-            if matches!(c, '*' | '?' | '[' | ']' | '^' | '\\') {
-                pattern.push('\\');
-            }
-            pattern.push(c);
-        }
-        pattern + "{*}:rows"
+        format!("{}{{*}}:rows", literal(&self.prefix))
     }
 
     /// Whose rows this key has; none when it is not such a key.

@@ -122,11 +122,9 @@ impl<T: AsyncRead + Abort + Unpin> AsyncRead for Stream<T> {
         }
         let before = buf.filled().len();
         let taken = if self.received.is_empty() {
-            let room = buf.remaining().min(BURST);
-            let mut piece = ReadBuf::new(buf.initialize_unfilled_to(room));
-            ready!(Pin::new(&mut self.io).poll_read(cx, &mut piece))?;
-            let came = piece.filled().len();
-            buf.advance(came);
+            ready!(
+                Pin::new(&mut tokio::io::AsyncReadExt::take(&mut self.io, BURST as u64)).poll_read(cx, buf)
+            )?;
             let came = &buf.filled()[before..];
             if came.is_empty() {
                 return Poll::Ready(Ok(()));

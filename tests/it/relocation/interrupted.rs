@@ -75,16 +75,12 @@ async fn what_was_interrupted_goes_on_with_the_same_folder_alone() {
     assert!(code == Some(1) && said.contains("no interrupted move"), "{said}");
     // As a run leaves it that was killed when it had begun.
     let Store::Redis(Corner { server, prefix }) = &target.store else { unreachable!() };
-    let mut connection = server.connect();
-    let mut run = |words: &[&str]| {
-        redis::cmd(words[0]).arg(&words[1..]).query::<redis::Value>(&mut connection).unwrap()
-    };
     let (form, state) = (format!("{prefix}{{probe}}:form"), format!("{prefix}{{move}}:state"));
-    run(&["SET", &form, "moving"]);
-    run(&["HSET", &state, "folder", "other 1", "at", "1800000000000", "life", "abcde"]);
+    server.run(&["SET", &form, "moving"]);
+    server.run(&["HSET", &state, "folder", "other 1", "at", "1800000000000", "life", "abcde"]);
     let (code, said) = target.take(folder_of(&other), &["--resume"]);
     assert!(code == Some(1) && said.contains("another folder"), "{said}");
-    run(&["DEL", &state]);
+    server.run(&["DEL", &state]);
     let (code, said) = target.take(folder_of(&other), &["--resume"]);
     assert!(code == Some(0) && said.contains("moved 1 feeds"), "{said}");
     assert_eq!(target.gateway().post_gift("show", &gift("g")).await.json()["duplicate"], json!(true));

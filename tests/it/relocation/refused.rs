@@ -45,15 +45,11 @@ async fn a_move_that_is_refused_says_what_to_do_and_changes_nothing() {
     assert!(status.code() == Some(1) && said.contains("127.0.0.1:1") && said.contains("--resume"), "{said}");
 
     let Store::Redis(Corner { server, prefix }) = &target.store else { unreachable!() };
-    let mut connection = server.connect();
-    let mut run = |words: &[&str]| {
-        redis::cmd(words[0]).arg(&words[1..]).query::<redis::Value>(&mut connection).unwrap()
-    };
     let foreign = format!("{prefix}{{show}}:list");
-    run(&["SET", &foreign, "x"]);
+    server.run(&["SET", &foreign, "x"]);
     let (code, said) = target.take(dir, &[]);
     assert!(code == Some(1) && said.contains("is not empty") && said.contains(&foreign), "{said}");
-    run(&["DEL", &foreign]);
+    server.run(&["DEL", &foreign]);
 
     let (code, said) = target.take(dir, &[]);
     assert!(code == Some(0) && said.contains("moved 1 feeds"), "{said}");
@@ -87,18 +83,14 @@ async fn somebody_else_who_writes_there_meanwhile_is_found_out() {
     stop(gateway);
     let target = Target::of(Store::redis());
     let Store::Redis(Corner { server, prefix }) = &target.store else { unreachable!() };
-    let mut connection = server.connect();
-    let mut run = |words: &[&str]| {
-        redis::cmd(words[0]).arg(&words[1..]).query::<redis::Value>(&mut connection).unwrap()
-    };
     // As a run leaves it that was killed when all was written.
     let mark = format!("{prefix}{{probe}}:form");
-    run(&["SET", &mark, "moving"]);
-    run(&["SET", &format!("{prefix}{{strange}}:id:1"), "x"]);
+    server.run(&["SET", &mark, "moving"]);
+    server.run(&["SET", &format!("{prefix}{{strange}}:id:1"), "x"]);
     let (code, said) = target.take(folder_of(&backing), &["--resume"]);
     assert!(code == Some(1) && said.contains("1 keys are not what the folder has"), "{said}");
     assert!(said.contains("{strange}:id:1"), "{said}");
-    run(&["DEL", &format!("{prefix}{{strange}}:id:1")]);
+    server.run(&["DEL", &format!("{prefix}{{strange}}:id:1")]);
     let (code, said) = target.take(folder_of(&backing), &["--resume"]);
     assert!(code == Some(0), "{said}");
 }

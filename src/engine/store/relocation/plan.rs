@@ -70,7 +70,8 @@ impl<'a> Plan<'a> {
         let stays = |name: &&[u8]| owner(name) != Owner::Fleeting && !dividing.names.contains(*name);
         let mut names: Vec<&[u8]> = all.filter(stays).collect();
         names.sort_unstable();
-        let divided = dividing.found.into_iter().map(|(key, held)| held.item(key)).collect();
+        let item = |(key, content)| Item { key, content, until: None };
+        let divided = dividing.found.into_iter().map(item).collect();
         Plan { space, keys, epochs, names, divided }
     }
 
@@ -169,29 +170,13 @@ fn content_of(held: &Collection) -> Content<'_> {
     }
 }
 
-/// A part of an index as it fills up.
-enum Filling<'a> {
-    Hash(Vec<(Bytes<'a>, Bytes<'a>)>),
-    Set(Vec<(Bytes<'a>, f64)>),
-}
-
-impl<'a> Filling<'a> {
-    fn item(self, key: String) -> Item<'a> {
-        let content = match self {
-            Filling::Hash(fields) => Content::Hash(fields),
-            Filling::Set(members) => Content::Set(members),
-        };
-        Item { key, content, until: None }
-    }
-}
-
 /// Divides indexes anew.
 struct Dividing<'a, 'b> {
     space: &'a Keyspace,
     part_of: &'b dyn Fn(Shared, &FeedId) -> Part,
     /// Keys of the folder that are divided.
     names: HashSet<Vec<u8>>,
-    found: BTreeMap<String, Filling<'a>>,
+    found: BTreeMap<String, Content<'a>>,
 }
 
 impl Dividing<'_, '_> {
@@ -233,16 +218,16 @@ impl Dividing<'_, '_> {
             Some(Collection::Hash(fields)) => {
                 for (field, value) in fields.iter() {
                     let Some(key) = key(field) else { continue };
-                    let filling = self.found.entry(key).or_insert_with(|| Filling::Hash(Vec::new()));
-                    let Filling::Hash(fields) = filling else { continue };
+                    let part = self.found.entry(key).or_insert_with(|| Content::Hash(Vec::new()));
+                    let Content::Hash(fields) = part else { continue };
                     fields.push((&**field, &**value));
                 }
             }
             Some(Collection::Set(set)) => {
                 for it in set.order.from_rank(0) {
                     let Some(key) = key(&it.member) else { continue };
-                    let filling = self.found.entry(key).or_insert_with(|| Filling::Set(Vec::new()));
-                    let Filling::Set(members) = filling else { continue };
+                    let part = self.found.entry(key).or_insert_with(|| Content::Set(Vec::new()));
+                    let Content::Set(members) = part else { continue };
                     members.push((&*it.member, it.score));
                 }
             }
