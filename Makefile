@@ -12,7 +12,8 @@
 # sbom-check: what the binary is made of, against CycloneDX's schema.
 # dockerfile-check: lints the Dockerfile with hadolint.
 # helm-check: lints, renders and validates the Helm chart in packaging/helm, where helm is installed.
-# openapi: writes docs/openapi.json and docs/events as the code describes the API, and docs/protocol.html as docs/PROTOCOL.md reads: both are served.
+# openapi: writes docs/openapi.json and docs/events as the code describes the API, docs/protocol.html as docs/PROTOCOL.md reads (both
+# are served), and docs/CLI.md and docs/CONFIGURATION.md as the program prints them.
 # openapi-check: schemathesis (from PyPI) against a running gateway; not part of test.
 
 .PHONY: run check test bench openapi openapi-check clients-check generated-check dist dist-check sbom-check dockerfile-check helm-check screenshots words-check
@@ -41,6 +42,7 @@ bench:
 
 openapi:
 	TIPCAST_WRITE_OPENAPI=1 cargo test --quiet --lib -- the_file_that_is_served the_files_of_the_events
+	TIPCAST_WRITE_OPENAPI=1 cargo test --quiet --test it -- reference::
 
 openapi-check:
 	scripts/openapi-check

@@ -11,7 +11,7 @@ const METHODS = ["post", "get", "put", "patch", "delete"];
  */
 const TASKS = [
   ["Send gifts", "From your backend, one or many at once, now or later.", [/\/gifts(\/batch)?$/, /\/scheduled/]],
-  ["Watch a feed", "What flows afterwards is on the page about the live protocol, linked above.", [/^\/v1\/feeds\/\{feed\}\/(ws|sse)$/, /^\/v1\/ws$/]],
+  ["Watch a feed", "How to connect; what flows afterwards is below, in the live protocol.", [/^\/v1\/feeds\/\{feed\}\/(ws|sse)$/, /^\/v1\/ws$/]],
   ["Read a feed", "The list as it stands, and what is counted.", [/^\/v1\/feeds\/\{feed\}$/, /\/(totals|leaders|presence)$/]],
   ["Sell drops", "Limited gifts: define, claim, hold, pay.", [/\/drops$/, /\/drops\/\{drop\}$/, /\/claims$/, /\/holds/]],
   ["Read the ledger", "Every gift to your game backend, at least once and in order, by pull.", [/\/claim$/, /\/ack$/, /\/nack$/, /\/groups/, /\/ledger/, /\/gifts\/\{id\}$/]],
@@ -201,6 +201,18 @@ function search(typed) {
   document.getElementById("found").textContent = words.length ? `${found} of ${entries.length}` : "";
 }
 
+/** The live protocol is in the page from the start, and is put where it belongs. */
+function protocol(main, nav) {
+  const section = document.querySelector("#protocol > section");
+  const links = el("div", { class: "group" }, el("h2", {}, "The live protocol"));
+  for (const article of section.querySelectorAll("article")) {
+    links.append(entry(el("a", { href: `#${article.id}` }, article.querySelector("h3").textContent), article));
+  }
+  section.className = "text";
+  main.append(section);
+  nav.append(links);
+}
+
 function draw(api) {
   const main = document.getElementById("api");
   const nav = document.getElementById("contents");
@@ -221,6 +233,7 @@ function draw(api) {
     }
     main.append(section);
     nav.append(links);
+    if (title === "Watch a feed") protocol(main, nav);
   }
   const [events, kinds] = [
     el("section", {}, el("h2", {}, "Events"), el("p", {}, "What an entry of a feed's ledger may be. Pass over a type that you do not know: new ones may come.")),

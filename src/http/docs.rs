@@ -1,11 +1,11 @@
-//! The documents of the API: `/docs` and `/openapi.json` for what is asked by HTTP, `/docs/protocol` and
-//! `/asyncapi.yaml` for what flows while a feed is watched. The pages ask no other host for anything.
+//! The documents of the API: `/docs`, the page for people; `/openapi.json` for what is asked by HTTP and `/asyncapi.yaml` for
+//! what flows while a feed is watched, for programs. The page asks no other host for anything.
 
 use std::borrow::Cow;
 use std::future::ready;
 use std::sync::LazyLock;
 
-use actix_web::http::header::{CACHE_CONTROL, ETAG};
+use actix_web::http::header::{CACHE_CONTROL, ETAG, LOCATION};
 use actix_web::{HttpRequest, HttpResponse};
 
 use super::resource::{Routes, read, resource};
@@ -21,8 +21,11 @@ const HTML: &str = "text/html; charset=utf-8";
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// docs/PROTOCOL.md as a page; `make openapi` writes it.
+/// docs/PROTOCOL.md as a section of the page; `make openapi` writes it.
 const PROTOCOL: &str = include_str!("../../docs/protocol.html");
+
+/// Where that section is. `/docs/protocol` was a page of its own until 0.2.0, and is linked from elsewhere.
+const PROTOCOL_PLACE: &str = "/docs#live-protocol";
 
 /// A file that is the same for everybody.
 struct File {
@@ -41,10 +44,10 @@ impl File {
     }
 }
 
-static FILES: LazyLock<[File; 7]> = LazyLock::new(|| {
+static FILES: LazyLock<[File; 6]> = LazyLock::new(|| {
+    let page = include_str!("../../templates/docs.html").replace("{{ protocol }}", PROTOCOL.trim_end());
     [
-        File::new("/docs", HTML, include_str!("../../templates/docs.html")),
-        File::new("/docs/protocol", HTML, PROTOCOL),
+        File::new("/docs", HTML, page),
         File::new("/asyncapi.yaml", "application/yaml", include_str!("../../docs/asyncapi.yaml")),
         File::new("/static/docs.js", SCRIPT, include_str!("../../static/docs.js")),
         File::new("/static/docs_samples.js", SCRIPT, include_str!("../../static/docs_samples.js")),
@@ -59,6 +62,9 @@ pub(super) fn configure(cfg: &mut Routes) {
     let older = |req: HttpRequest| ready(openapi::show(&req, &openapi::OLDER));
     cfg.service(resource("/openapi.json").route(read().to(newest)));
     cfg.service(resource("/openapi-3.0.json").route(read().to(older)));
+    let moved =
+        || ready(HttpResponse::PermanentRedirect().insert_header((LOCATION, PROTOCOL_PLACE)).finish());
+    cfg.service(resource("/docs/protocol").route(read().to(moved)));
     for file in FILES.iter() {
         cfg.service(resource(file.path).route(read().to(move |req| ready(answer(&req, file)))));
     }

@@ -78,9 +78,17 @@ async fn every_command_of_the_tour_works_in_its_order_and_then_the_demo_shows_me
     let backing = Backing::folder();
     let gateway = Process::on(&backing);
     let binary = env!("CARGO_BIN_EXE_tipcast");
-    let blocks = blocks(&read("README.md"), "## A tour in five minutes", "\n## ", "sh");
-    let (mut calls, mut cursor, mut demo, mut nodes) = (0, String::new(), None, 0);
+    let blocks = blocks(&read("README.md"), "## Run it", "\n## What it promises", "sh");
+    let (mut calls, mut cursor, mut demo, mut nodes, mut keyed) = (0, String::new(), None, 0, 0);
     for block in blocks {
+        if block.trim() == "cargo run --release" {
+            // That is the gateway.
+            continue;
+        }
+        if block.contains("-- key new") {
+            keyed += with_a_key_of_its_own(&block).await;
+            continue;
+        }
         if block.contains("-- demo") {
             let arguments = block.trim().split_once(" -- ").unwrap().1.split(' ');
             let mut command = Command::new(binary);
@@ -97,10 +105,8 @@ async fn every_command_of_the_tour_works_in_its_order_and_then_the_demo_shows_me
             nodes = running.len();
             continue;
         }
-        let row = gateway.get_feed("demo").await["rows"][0]["row"].as_str().unwrap_or_default().to_owned();
         let block = block
             .replace(HERE, &gateway.base)
-            .replace("rows/ROW", &format!("rows/{row}"))
             .replace("CURSOR", &cursor)
             .replace("cargo run --release --", binary)
             // As it is written, but smaller, and against this gateway among those of other tests.
@@ -114,8 +120,8 @@ async fn every_command_of_the_tour_works_in_its_order_and_then_the_demo_shows_me
         }
     }
     assert!(
-        calls > 20 && !cursor.is_empty() && nodes == 2,
-        "{calls} calls, cursor {cursor:?}, {nodes} nodes"
+        calls >= 9 && !cursor.is_empty() && nodes == 2 && keyed == 1,
+        "{calls} calls, cursor {cursor:?}, {nodes} nodes, {keyed} with a key"
     );
     let demo = demo.expect("the tour ends with a demo");
     let deadline = std::time::Instant::now() + PATIENCE;
@@ -125,6 +131,27 @@ async fn every_command_of_the_tour_works_in_its_order_and_then_the_demo_shows_me
         assert!(std::time::Instant::now() < deadline, "the demo shows no message: {:?}", demo.next_lines(1));
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+}
+
+/// The three lines of README that make a key, start a gateway with its hash, and give with the key; how many calls were answered.
+async fn with_a_key_of_its_own(block: &str) -> usize {
+    let lines: Vec<&str> = block.trim().lines().collect();
+    let [make, start, call] = lines[..] else { panic!("{block}") };
+    assert!(make.starts_with("cargo run --release -- key new") && start.contains("-- --listen 0.0.0.0:8080"));
+    let (_, said) = Process::run(&["key".into(), "new".into()]);
+    let word =
+        |of: &str| said.split(|c: char| c.is_whitespace() || c == '"').find(|it| it.starts_with(of)).unwrap();
+    let (variable, _) = start.split_once("=sha256:… ").unwrap();
+    let backing = Backing::folder();
+    // This machine only, in a test.
+    let env = vec![(variable.to_owned(), word("sha256:").to_owned())];
+    let gateway = Process::start("127.0.0.1:0", backing.args(), env);
+    let refused = gateway.post_gift("demo", &gift("one")).await;
+    assert_eq!(refused.status, 401, "{refused:?}");
+    let body = gift("one").json().to_string();
+    let call = call.replace("http://HOST:8080", &gateway.base).replace("tck_…", word("tck_"));
+    type_in(&call.replace("-d …", &format!("-d '{body}'"))).await;
+    gateway.get_feed("demo").await["seq"].as_u64().unwrap() as usize
 }
 
 /// A program of the guide that fails at the gift `poison`.
@@ -417,7 +444,7 @@ async fn every_call_of_the_guides_is_answered_as_they_say() {
         gateway.give("demo", &gift(id).by(id).value(450, "EUR")).await;
     }
     let (mut calls, mut cursor) = (0, String::new());
-    for page in ["REPORTS", "SHOW", "SOURCES"] {
+    for page in ["SENDING", "REPORTS", "SHOW", "TOTALS", "SOURCES", "DROPS"] {
         for block in blocks(&format!("{}\n## end", read(&format!("docs/{page}.md"))), "# ", "\n## end", "sh")
         {
             for command in commands(&block).into_iter().filter(|command| command.contains("curl ")) {
@@ -425,8 +452,10 @@ async fn every_call_of_the_guides_is_answered_as_they_say() {
                     let waits = gift("w1").with("message", json!("Hello"));
                     assert_eq!(gateway.post_gift("show", &waits).await.status, 202);
                 }
+                let rows = &gateway.get_feed("demo").await["rows"];
                 let command = command
                     .replace(HERE, &gateway.base)
+                    .replace("rows/ROW", &format!("rows/{}", rows[0]["row"].as_str().unwrap_or_default()))
                     .replace("https://games.example/gifts", "http://127.0.0.1:9/")
                     .replace("CURSOR", &cursor)
                     .replace("/review/GIFT", "/review/w1");
@@ -439,5 +468,126 @@ async fn every_call_of_the_guides_is_answered_as_they_say() {
             }
         }
     }
-    assert!(calls > 20 && !cursor.is_empty(), "{calls}");
+    assert!(calls > 40 && !cursor.is_empty(), "{calls}");
+}
+
+/// A program of ours, as a guide calls it, run to its end in a folder.
+fn run_in(folder: &Path, line: &str) -> String {
+    let line = line.replace("tipcast ", &format!("{} ", env!("CARGO_BIN_EXE_tipcast")));
+    let out = Command::new("bash").args(["-euc", &line]).current_dir(folder).stdin(Stdio::null()).output();
+    let out = out.unwrap();
+    assert!(out.status.success(), "{line}\n{}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn every_command_of_backup_and_recovery_works_in_its_order_while_the_gateway_runs() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| ["--data-dir".to_owned(), folder.path().join(name).display().to_string()];
+    let gateway = Process::serve(&at("data"));
+    gateway.give("demo", &gift("one")).await;
+    let mut done = 0;
+    for block in blocks(&read("docs/BACKUP.md"), "# Backup", "\n## ", "sh") {
+        for line in block.trim().lines() {
+            run_in(folder.path(), line);
+            done += 1;
+        }
+    }
+    assert_eq!(done, 3);
+    let restored = Process::serve(&at("restored"));
+    assert_eq!(restored.get_feed("demo").await["rows"], gateway.get_feed("demo").await["rows"]);
+}
+
+#[tokio::test]
+async fn the_keys_and_the_configuration_of_who_may_work_as_that_guide_has_them() {
+    let guide = read("docs/AUTH.md");
+    let folder = TempDir::new().unwrap();
+    let part = |from: &str, to: &str, language: &str| blocks(&guide, from, to, language);
+    // One key for everything, one for administration.
+    let word = |said: &str, of: &str| {
+        let words = said.split(|c: char| c.is_whitespace() || c == '"');
+        words.filter(|it| it.starts_with(of)).map(str::to_owned).next().unwrap()
+    };
+    let all = run_in(folder.path(), part("## 1.", "\n## 2.", "sh")[0].trim());
+    let admin = run_in(folder.path(), part("## 1.", "\n## 2.", "sh")[0].trim());
+    // One for each team: what is printed is put into the configuration.
+    let scoped: Vec<String> =
+        part("## 2.", "\n## 3.", "sh")[0].trim().lines().map(|it| run_in(folder.path(), it)).collect();
+    let table = |said: &str| {
+        let lines = said.lines().skip_while(|line| !line.contains("[[auth.keys]]"));
+        lines.map(|line| format!("{}\n", line.trim())).collect::<String>()
+    };
+    // A site with its own login.
+    let secret = run_in(folder.path(), part("## 3.", "\n### ", "sh")[0].trim());
+    let site = part("## 3.", "\n### ", "toml").remove(0);
+    let (auth, rest) = site.split_once("\n[auth.tokens]").unwrap();
+    let config = format!(
+        "{}\nadmin_keys = [\"{}\"]\n{}\n[auth.tokens]{}",
+        auth.replace("sha256:…", &word(&all, "sha256:")),
+        word(&admin, "sha256:"),
+        scoped.iter().map(|said| table(said)).collect::<String>(),
+        rest.replace('…', secret.trim()),
+    );
+    let file = folder.path().join("tipcast.toml");
+    std::fs::write(&file, config).unwrap();
+    run_in(folder.path(), "tipcast check-config --config tipcast.toml");
+    let data = folder.path().join("data").display().to_string();
+    let gateway = Process::serve(&["--config".into(), file.display().to_string(), "--data-dir".into(), data]);
+    let with = async |key: &str, feed: &str| {
+        let call = format!(
+            "curl {}/v1/feeds/{feed}/gifts -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' -d '{}'",
+            gateway.base,
+            gift("one").json()
+        );
+        type_in(&call).await
+    };
+    with(&word(&all, "tck_"), "show-1").await;
+    with(&word(&scoped[0], "tck_"), "game-one-7").await;
+    let revoke = part("## Taking tokens back", "\n## ", "sh")
+        .remove(0)
+        .replace("http://localhost:8080", &gateway.base);
+    let said = type_in(&format!("ADMIN_KEY={}; {revoke}", word(&admin, "tck_"))).await;
+    assert!(said.contains("before"), "{said}");
+    // A feed of this site is private: a token of the guide's form opens it.
+    assert_eq!(gateway.get("/v1/feeds/show-1").await.status, 401);
+    let token = run_in(folder.path(), "tipcast token new --config tipcast.toml --sub ben --feeds 'show-*'");
+    let call = format!("curl '{}/v1/feeds/show-1?token={}'", gateway.base, word(&token, "ey"));
+    assert!(type_in(&call).await.contains("\"seq\":1"));
+}
+
+#[test]
+fn every_link_of_the_documents_leads_to_a_file_and_a_heading() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let listed = Command::new("git").args(["ls-files", "*.md"]).current_dir(root).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let slugs = |text: &str| -> Vec<String> {
+        let heads =
+            text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+        let kept = |head: &str| {
+            head.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c)).collect::<String>()
+        };
+        heads.map(|head| kept(head).to_lowercase().replace(' ', "-")).collect()
+    };
+    let (mut dead, mut seen) = (Vec::new(), 0);
+    for name in listed.lines().filter(|name| root.join(name).is_file()) {
+        let text = read(name);
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', ' ', '\n']).next());
+        let pictures = text.split("src=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        for link in targets.chain(pictures).filter(|it| !it.contains("://") && !it.starts_with(['/', 'm'])) {
+            seen += 1;
+            let (file, anchor) =
+                link.split_once('#').map_or((link, None), |(file, anchor)| (file, Some(anchor)));
+            let path =
+                if file.is_empty() { root.join(name) } else { root.join(name).parent().unwrap().join(file) };
+            let is_there = match anchor {
+                None => path.exists(),
+                Some(anchor) => std::fs::read_to_string(&path)
+                    .is_ok_and(|text| slugs(&text).iter().any(|it| it == anchor)),
+            };
+            if !is_there {
+                dead.push(format!("{name}: {link}"));
+            }
+        }
+    }
+    assert!(dead.is_empty() && seen > 150, "{seen} links, dead: {dead:#?}");
 }

@@ -44,6 +44,7 @@ mod promises;
 mod redis_chaos;
 mod redis_cluster;
 mod redis_engine;
+mod reference;
 mod rehearse;
 mod reload;
 mod relocation;

@@ -1,50 +1,57 @@
-//! docs/PROTOCOL.md as HTML: `docs/protocol.html`, which is served, is what this makes of it. A file, so that no build of the
-//! gateway has to read Markdown.
+//! docs/PROTOCOL.md as HTML: `docs/protocol.html`, a part of the page `/docs`, is what this makes of it. A file, so that no
+//! build of the gateway has to read Markdown.
 
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
-/// A heading that the contents list.
-pub(super) struct Heading {
-    /// Its name in an address.
-    pub(super) id: String,
-    /// As it reads.
-    pub(super) text: String,
-}
-
-/// What a page needs of a document.
-pub(super) struct Document {
-    /// Those of the second level.
-    pub(super) headings: Vec<Heading>,
-    /// Everything, title included; holds no markup but what Markdown makes.
-    pub(super) html: String,
-}
-
-/// Reads Markdown with tables. Headings get the ids that links in the document use, which are GitHub's. Links to other
-/// files, which a gateway does not serve, become their text.
-pub(super) fn document(text: &str) -> Document {
+/// Reads Markdown with tables, as a section of a page. The title is its heading, what is before the first heading of the second
+/// level its introduction, and each of these with what follows an article. Headings get the ids that links in the document use,
+/// which are GitHub's; the title's is the caller's. Links to other files, which a gateway does not serve, become their text.
+fn section(id: &str, text: &str) -> String {
     let mut events: Vec<Event<'_>> = Parser::new_ext(text, Options::ENABLE_TABLES).map(plain).collect();
-    let mut headings = Vec::new();
+    let mut articles = 0;
+    let mut made = Vec::with_capacity(events.len());
     for at in 0..events.len() {
-        let Event::Start(Tag::Heading { level, .. }) = &events[at] else { continue };
-        let level = *level;
-        let inside = events[at + 1..].iter().take_while(|it| !matches!(it, Event::End(TagEnd::Heading(_))));
-        let text: String = inside
-            .filter_map(|it| match it {
-                Event::Text(part) | Event::Code(part) => Some(part.as_ref()),
-                _ => None,
-            })
-            .collect();
-        let id = slug(&text);
-        if let Event::Start(Tag::Heading { id: place, .. }) = &mut events[at] {
-            *place = Some(id.clone().into());
-        }
-        if level == HeadingLevel::H2 {
-            headings.push(Heading { id, text });
+        let event = std::mem::replace(&mut events[at], Event::SoftBreak);
+        match event {
+            Event::Start(Tag::Heading { level, classes, attrs, .. }) => {
+                let inside = &events[at + 1..];
+                let id = if level == HeadingLevel::H1 { id.to_owned() } else { slug(&heading(inside)) };
+                if level == HeadingLevel::H2 {
+                    let end = if articles > 0 { "</article>\n" } else { "" };
+                    made.push(Event::Html(format!("{end}<article id=\"{id}\">\n").into()));
+                    articles += 1;
+                }
+                // An article's own heading has no id: the article has it.
+                let id = (level != HeadingLevel::H2).then(|| id.into());
+                made.push(Event::Start(Tag::Heading { level: lower(level), id, classes, attrs }));
+            }
+            Event::End(TagEnd::Heading(level)) => made.push(Event::End(TagEnd::Heading(lower(level)))),
+            other => made.push(other),
         }
     }
     let mut html = String::new();
-    html::push_html(&mut html, without_dead_links(events).into_iter());
-    Document { headings, html }
+    html::push_html(&mut html, without_dead_links(made).into_iter());
+    let end = if articles > 0 { "</article>\n" } else { "" };
+    format!("<section>\n{}\n{end}</section>\n", html.trim_end())
+}
+
+/// The text of a heading, of what follows its start.
+fn heading(inside: &[Event<'_>]) -> String {
+    let parts = inside.iter().take_while(|it| !matches!(it, Event::End(TagEnd::Heading(_))));
+    let text = |it: &'_ Event<'_>| match it {
+        Event::Text(part) | Event::Code(part) => Some(part.to_string()),
+        _ => None,
+    };
+    parts.filter_map(text).collect()
+}
+
+/// A page has a title of its own: what the document has is one lower.
+fn lower(level: HeadingLevel) -> HeadingLevel {
+    match level {
+        HeadingLevel::H1 => HeadingLevel::H2,
+        HeadingLevel::H2 => HeadingLevel::H3,
+        _ => HeadingLevel::H4,
+    }
 }
 
 /// Markup in the document is text.
@@ -84,16 +91,6 @@ fn slug(text: &str) -> String {
     kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// The page that is served.
-fn page(text: &str) -> String {
-    let Document { headings, html } = document(text);
-    let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
-    let link = |it: &Heading| format!("<a href=\"#{}\">{}</a>\n", escaped(&it.id), escaped(&it.text));
-    let contents: String = headings.iter().map(link).collect();
-    let template = include_str!("../../../templates/protocol.html");
-    template.replace("{{ contents }}", &contents).replace("{{ document }}", html.trim_end())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,8 +99,8 @@ mod tests {
     const WRITE: &str = "TIPCAST_WRITE_OPENAPI";
 
     #[test]
-    fn the_file_that_is_served_is_the_protocol_as_a_page() {
-        let made = page(include_str!("../../../docs/PROTOCOL.md"));
+    fn the_file_that_is_served_is_the_protocol_as_a_section() {
+        let made = section("live-protocol", include_str!("../../../docs/PROTOCOL.md"));
         if std::env::var_os(WRITE).is_some() {
             std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/protocol.html"), &made).unwrap();
             return;
@@ -115,26 +112,25 @@ mod tests {
     }
 
     #[test]
-    fn headings_get_the_names_that_links_use() {
-        let made = document("# All\n\n## Private feeds, `tokens`\n\n### c\n\n[here](#private-feeds-tokens)");
-        let listed: Vec<_> = made.headings.iter().map(|it| (it.id.as_str(), it.text.as_str())).collect();
-        assert_eq!(listed, [("private-feeds-tokens", "Private feeds, tokens")]);
-        assert!(
-            made.html.contains("<h1 id=\"all\">") && made.html.contains("href=\"#private-feeds-tokens\"")
+    fn headings_get_the_names_that_links_use_and_those_of_the_second_level_are_articles() {
+        let made = section(
+            "it",
+            "# All\n\none\n\n## Private feeds, `tokens`\n\n### c\n\n[here](#private-feeds-tokens)\n\n## d\n\ntwo",
         );
+        let wanted = "<section>\n<h2 id=\"it\">All</h2>\n<p>one</p>\n<article id=\"private-feeds-tokens\">\n<h3>Private feeds, \
+            <code>tokens</code></h3>\n<h4 id=\"c\">c</h4>\n<p><a href=\"#private-feeds-tokens\">here</a></p>\n</article>\n\
+            <article id=\"d\">\n<h3>d</h3>\n<p>two</p>\n</article>\n</section>\n";
+        assert_eq!(made, wanted);
     }
 
     #[test]
     fn markup_is_text_and_links_to_other_files_are_only_their_text() {
-        let made = document(
+        let made = section(
+            "it",
             "<b>x</b> [**A** file](A.md) and [that](asyncapi.yaml)\n\n<script>1</script>\n\n|a|b|\n|---|---|\n|1|2|",
         );
-        assert!(!made.html.contains("<b>") && !made.html.contains("<script>"), "{}", made.html);
-        assert!(
-            made.html.contains("<strong>A</strong> file and <a href=\"/asyncapi.yaml\">"),
-            "{}",
-            made.html
-        );
-        assert!(made.html.contains("<td>1</td>") && !made.html.contains("style="), "{}", made.html);
+        assert!(!made.contains("<b>") && !made.contains("<script>"), "{}", made);
+        assert!(made.contains("<strong>A</strong> file and <a href=\"/asyncapi.yaml\">"), "{}", made);
+        assert!(made.contains("<td>1</td>") && !made.contains("style="), "{}", made);
     }
 }

@@ -40,7 +40,7 @@ mod watching;
         description = "A live gift feed gateway: POST a gift, every watcher of the feed sees it, in order, \
             exactly once. Durations are integers of milliseconds, money is an integer of minor units, times are \
             RFC 3339 in UTC. Errors are problem documents (RFC 9457) whose `type` can be read at the same host. \
-            What flows over /ws, /sse and /v1/ws is described at /docs/protocol and, for programs, in /asyncapi.yaml. /openapi-3.0.json is this document as OpenAPI 3.0.3.",
+            What flows over /ws, /sse and /v1/ws is described in /docs and, for programs, in /asyncapi.yaml. /openapi-3.0.json is this document as OpenAPI 3.0.3.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     servers((url = "/", description = "This gateway")),
