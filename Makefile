@@ -5,8 +5,8 @@
 # clients-check: builds the clients in clients/ and tests them against a gateway, and runs generated-check; needs npm,
 # python3, go, and mvn with a JDK; says what it skipped because one of them or a registry is not there.
 # generated-check: clients that are made from /openapi.json for five languages, compiled and run.
-# dist: the stripped binary, a package for Debian, what the binary is made of and checksums, in dist/; dist-check
-# installs that package in a clean Debian.
+# release: what is given to others, in dist/: static binaries, Debian packages, the container image's context, the Helm chart, the clients'
+# packages, what the binaries are made of, checksums; release-check installs each of them in an empty place and uses it.
 # screenshots: the pictures of README and docs, taken of the real pages with chromium.
 # words-check: finds words that docs, pages and error texts have no need of; part of .ci/run.
 # sbom-check: what the binary is made of, against CycloneDX's schema.
@@ -16,7 +16,7 @@
 # are served), and docs/CLI.md and docs/CONFIGURATION.md as the program prints them.
 # openapi-check: schemathesis (from PyPI) against a running gateway; not part of test.
 
-.PHONY: run check test bench openapi openapi-check clients-check generated-check dist dist-check sbom-check dockerfile-check helm-check screenshots words-check
+.PHONY: run check test bench openapi openapi-check clients-check generated-check release release-check sbom-check dockerfile-check helm-check screenshots words-check
 
 run:
 	cargo run --release
@@ -55,11 +55,11 @@ generated-check:
 	cargo build
 	scripts/generated-check
 
-dist:
-	scripts/dist
+release:
+	scripts/release
 
-dist-check:
-	scripts/dist-check
+release-check:
+	scripts/release-check
 
 sbom-check:
 	scripts/sbom-check

@@ -1,3 +1,3 @@
-module tipcast.example/go
+module tipcast
 
 go 1.22

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	_ "github.com/mattn/go-sqlite3"
-	tipcast "tipcast.example/go"
+	"tipcast"
 )
 
 func TestARepeatIsKnownAndMoneyAndMemoryAreOneTransaction(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	_ "github.com/mattn/go-sqlite3"
-	tipcast "tipcast.example/go"
+	"tipcast"
 )
 
 const tables = `
