@@ -53,6 +53,7 @@ mod review;
 mod review_killed;
 mod revocation;
 mod sources;
+mod stored_forms;
 mod strangers;
 mod survival;
 mod tls;
