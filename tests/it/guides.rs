@@ -487,13 +487,15 @@ async fn every_command_of_backup_and_recovery_works_in_its_order_while_the_gatew
     let gateway = Process::serve(&at("data"));
     gateway.give("demo", &gift("one")).await;
     let mut done = 0;
-    for block in blocks(&read("docs/BACKUP.md"), "# Backup", "\n## ", "sh") {
+    let backup = blocks(&read("docs/BACKUP.md"), "# Backup", "\n## ", "sh");
+    for block in backup.into_iter().chain(blocks(&read("docs/UPGRADING.md"), "## On a folder", "\n## ", "sh"))
+    {
         for line in block.trim().lines() {
             run_in(folder.path(), line);
             done += 1;
         }
     }
-    assert_eq!(done, 3);
+    assert_eq!(done, 4);
     let restored = Process::serve(&at("restored"));
     assert_eq!(restored.get_feed("demo").await["rows"], gateway.get_feed("demo").await["rows"]);
 }
@@ -553,6 +555,65 @@ async fn the_keys_and_the_configuration_of_who_may_work_as_that_guide_has_them()
     let token = run_in(folder.path(), "tipcast token new --config tipcast.toml --sub ben --feeds 'show-*'");
     let call = format!("curl '{}/v1/feeds/show-1?token={}'", gateway.base, word(&token, "ey"));
     assert!(type_in(&call).await.contains("\"seq\":1"));
+}
+
+#[test]
+fn the_commands_of_deploying_install_a_unit_and_render_the_chart() {
+    let folder = TempDir::new().unwrap();
+    let root = folder.path().display().to_string();
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
+    std::fs::create_dir_all(folder.path().join("usr/local/bin")).unwrap();
+    let mut kinds = Vec::new();
+    for block in blocks(&format!("{}\n## end", read("docs/DEPLOYING.md")), "# Deploying", "\n## end", "sh") {
+        let first = block.trim().lines().next().unwrap().to_owned();
+        let kind = first.split(' ').next().unwrap().to_owned();
+        match &*kind {
+            // Of a release, which scripts/release-check installs; and there is no Docker here.
+            "tar" | "sudo" | "docker" => (),
+            "install" => {
+                let block: String = block
+                    .lines()
+                    .filter(|line| !line.starts_with("systemctl"))
+                    .map(|line| format!("{line}\n"))
+                    .collect();
+                let block = block
+                    .replace("target/release/tipcast", env!("CARGO_BIN_EXE_tipcast"))
+                    .replace(" /usr/", &format!(" {root}/usr/"))
+                    .replace(" /etc/", &format!(" {root}/etc/"))
+                    .replace("packaging/", &format!("{}/packaging/", repository.display()))
+                    .replace("&& tipcast ", &format!("&& {root}/usr/local/bin/tipcast "));
+                let out = Command::new("bash").args(["-euc", &block]).current_dir(&folder).output().unwrap();
+                assert!(out.status.success(), "{block}\n{}", String::from_utf8_lossy(&out.stderr));
+                run_in(folder.path(), "tipcast check-config --config etc/tipcast/tipcast.toml");
+                let unit = std::fs::read_to_string(folder.path().join("etc/systemd/system/tipcast.service"))
+                    .unwrap();
+                assert!(unit.contains("\nExecStart=/usr/local/bin/tipcast --config"));
+            }
+            "tipcast" if Command::new("helm").arg("version").output().is_ok() => {
+                let key = run_in(folder.path(), &first);
+                let hash =
+                    key.split(|c: char| c.is_whitespace() || c == '"').find(|it| it.starts_with("sha256:"));
+                let call = block
+                    .split_once('\n')
+                    .unwrap()
+                    .1
+                    .replace(
+                        "helm install live dist/tipcast-helm-*.tgz",
+                        "helm template live packaging/helm/tipcast --kube-version 1.30.0",
+                    )
+                    .replace("sha256:…", hash.unwrap());
+                let out =
+                    Command::new("bash").args(["-euc", &call]).current_dir(repository).output().unwrap();
+                let said = String::from_utf8(out.stdout).unwrap();
+                assert!(out.status.success(), "{call}\n{}", String::from_utf8_lossy(&out.stderr));
+                assert!(said.contains("kind: Deployment") && said.contains(hash.unwrap()));
+            }
+            "tipcast" => println!("skipped: helm is not installed"),
+            other => panic!("{other:?} of docs/DEPLOYING.md is tried by nobody"),
+        }
+        kinds.push(kind);
+    }
+    assert_eq!(kinds, ["tar", "docker", "install", "sudo", "tipcast"]);
 }
 
 #[test]

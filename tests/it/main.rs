@@ -46,6 +46,7 @@ mod redis_cluster;
 mod redis_engine;
 mod reference;
 mod rehearse;
+mod release;
 mod reload;
 mod relocation;
 mod reports;
