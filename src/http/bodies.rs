@@ -382,7 +382,7 @@ pub struct ReplayRequest {
     to: String,
 }
 
-/// What a host tells overlays.
+/// What a host asks of overlays.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub enum OverlayAction {

@@ -5,11 +5,11 @@ use serde::Serialize;
 use super::words::{RefundedStatus, RetractedStatus};
 use crate::domain::RowId;
 
-/// Where the feed stands after overlays were told.
+/// The position of the feed after overlays were controlled.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct ControlResult {
-    /// The change that tells it, or the newest one when nothing changed.
+    /// The change that says it, or the newest one when nothing changed.
     pub seq: u64,
 }
 

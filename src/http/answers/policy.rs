@@ -34,7 +34,7 @@ pub struct Policy {
     #[cfg_attr(test, schema(minimum = 0, maximum = 100_000))]
     history: u64,
     visibility: Visibility,
-    /// Whether watchers are told how many watch.
+    /// Whether watchers get the number of watchers.
     presence: PresenceMode,
     /// Which gifts wait for a host: those with a message or a name that was not approved before, or all.
     review: ReviewMode,

@@ -34,7 +34,7 @@ pub struct BlockList {
     pub blocks: Vec<BlockEntry>,
 }
 
-/// A block is over.
+/// A block has ended.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Unblocked {

@@ -27,16 +27,16 @@ pub struct Feed {
     /// Newest first.
     #[schema(max_items = 100)]
     rows: Vec<Row>,
-    /// As watchers were told of them at this seq, by name; only there when the feed has any. The counts may be
+    /// As watchers have them at this seq, by name; only there when the feed has any. The counts may be
     /// behind those of GET /v1/feeds/{feed}/drops by a moment.
     #[schema(min_items = 1, max_items = 64)]
     drops: Option<Vec<Drop>>,
     /// What the host told overlays to do; only there while they pause or are muted.
     control: Option<OverlayState>,
-    /// What watchers were told of totals, with leaders; only there when the feed counts something. May be behind GET
+    /// What watchers have of totals, with leaders; only there when the feed counts something. May be behind GET
     /// /v1/feeds/{feed}/totals by a moment.
     totals: Option<Totals>,
-    /// What watchers were told of goals; only there when the feed has any.
+    /// What watchers have of goals; only there when the feed has any.
     #[schema(min_items = 1, max_items = 16)]
     goals: Option<Vec<Goal>>,
 }
@@ -63,7 +63,7 @@ pub struct PeriodTotals {
     points: u64,
     /// The largest first.
     values: Vec<CurrencyTotal>,
-    /// By measure; only where watchers are told.
+    /// By measure; only in what watchers get.
     leaders: Option<std::collections::BTreeMap<String, Vec<Leader>>>,
 }
 
@@ -411,7 +411,7 @@ pub struct LedgerSummary {
     values: Vec<DeltaValue>,
 }
 
-/// What became of a gift, and who has been told.
+/// What became of a gift, and which readers have it.
 #[derive(ToSchema)]
 pub struct GiftStory {
     id: String,

@@ -21,7 +21,7 @@ pub enum Visibility {
     Private,
 }
 
-/// Whether watchers are told how many watch.
+/// Whether watchers get the number of watchers.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]

@@ -43,7 +43,7 @@ pub(super) fn put() {}
     tag = "drops",
     params(FeedName, DropName),
     responses(
-        (status = 200, description = "How it stands", body = Drop, example = json!(
+        (status = 200, description = "The present state", body = Drop, example = json!(
             {"drop": "rocket", "state": "open", "total": 100, "free": 37, "held": 3, "sold": 60,
              "gift": {"id": "rocket", "name": "Rocket"}, "per_user": 1, "hold_ttl_ms": 1_800_000, "max_holds_per_user": 3}
         )),
@@ -108,7 +108,7 @@ pub(super) fn claim() {}
         (status = 200, description = "It is sold", body = ClaimResult),
         (status = 404, description = "There is no such hold, or it is forgotten", body = Problem,
             content_type = "application/problem+json"),
-        (status = 409, description = "Its time is over, or it was cancelled", body = Problem,
+        (status = 409, description = "It has expired or was cancelled", body = Problem,
             content_type = "application/problem+json"),
         Refusals,
     ),

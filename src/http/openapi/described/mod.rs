@@ -320,7 +320,7 @@ fn delivery() -> Value {
         "operationId": "deliverGifts",
         "summary": "Entries of a feed's ledger",
         "description": "Signed as Standard Webhooks. A retry has the same webhook-id, batch and entries; entries come \
-            at least once, so tell repeats by the gift's id.",
+            at least once, so recognise repeats by `event_id`.",
         // A tag of its own: makers of clients put each tag into a file, and paths and webhooks of one tag into two files
         // of the same name.
         "tags": ["deliveries"],

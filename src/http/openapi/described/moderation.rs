@@ -6,9 +6,9 @@ use crate::http::answers::{ControlResult, RefundedGift, RemovedRows, RetractedGi
 use crate::http::bodies::{GiftRefund, GiftRetraction, OverlayControl};
 use crate::http::problem::Problem;
 
-/// Tell overlays what to do
+/// Control overlays
 ///
-/// An action that changes nothing makes no change and answers where the feed stands.
+/// An action that changes nothing makes no change and answers the position of the feed.
 #[utoipa::path(
     post,
     path = "/v1/feeds/{feed}/control",
@@ -28,7 +28,7 @@ use crate::http::problem::Problem;
 )]
 pub(super) fn control() {}
 
-/// Take one gift back
+/// Take back a gift
 ///
 /// What the gift added to its row leaves it, and a row of which nothing is left goes; the ledger gets an entry
 /// `gift.retracted` with the negative of what is left of it. Works also when the row has left the list. A scheduled gift is

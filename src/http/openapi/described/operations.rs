@@ -14,7 +14,7 @@ use crate::http::problem::Problem;
 )]
 pub(super) fn healthz() {}
 
-/// Can it do its work?
+/// Is it ready?
 ///
 /// Yes only while a published probe comes back through the store. With several shards one that answers is
 /// enough, unless the operator wants all of them.
@@ -33,10 +33,10 @@ pub(super) fn healthz() {}
 )]
 pub(super) fn readyz() {}
 
-/// What it counts
+/// Read the metrics
 ///
 /// In the text format that Accept asks for: OpenMetrics 1.0 or Prometheus 0.0.4. docs/METRICS.md says what each
-/// metric tells.
+/// metric means.
 #[utoipa::path(
     get,
     path = "/metrics",

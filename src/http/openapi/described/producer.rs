@@ -6,7 +6,7 @@ use crate::http::answers::{GiftBatchResult, GiftResult, Policy, RetractedRow};
 use crate::http::bodies::{Gift, GiftBatch, PolicyPatch};
 use crate::http::problem::Problem;
 
-/// Take one gift
+/// Send a gift
 ///
 /// At most 8 KiB. Safe to repeat with the same id: within the idempotency window the first answer comes again,
 /// with `"duplicate": true`; the same id with another payload is 422.
@@ -54,7 +54,7 @@ use crate::http::problem::Problem;
 )]
 pub(super) fn publish() {}
 
-/// Take many gifts
+/// Send many gifts
 ///
 /// 1 to 128 gifts in at most 1 MiB, each judged alone: one bad gift never refuses its neighbours.
 #[utoipa::path(

@@ -24,7 +24,7 @@ use crate::http::problem::Problem;
 )]
 pub(super) fn ledger() {}
 
-/// Add a feed's ledger up
+/// Sum up a feed's ledger
 ///
 /// What the deltas of its entries add up to: compare it with what you credited.
 #[utoipa::path(
@@ -155,7 +155,7 @@ pub(super) fn nack() {}
 )]
 pub(super) fn seek() {}
 
-/// See how a group stands
+/// Read a group's progress
 #[utoipa::path(
     get,
     path = "/v1/feeds/{feed}/groups/{group}",
@@ -163,7 +163,7 @@ pub(super) fn seek() {}
     tag = "reports",
     params(FeedName, GroupName),
     responses(
-        (status = 200, description = "How it stands", body = Group, example = json!(
+        (status = 200, description = "The present state", body = Group, example = json!(
             {"group": "game", "lag": 0, "pending": 3, "oldest_ms": 412, "dead": 0, "lost": 0}
         )),
         (status = 404, description = "The feed has no such group", body = Problem,
@@ -266,7 +266,7 @@ pub(super) fn group_replay() {}
 )]
 pub(super) fn put_webhook() {}
 
-/// See how a webhook stands
+/// Read a webhook
 #[utoipa::path(
     get,
     path = "/v1/feeds/{feed}/webhooks/{name}",
@@ -274,7 +274,7 @@ pub(super) fn put_webhook() {}
     tag = "reports",
     params(WebhookScope, WebhookName),
     responses(
-        (status = 200, description = "How it stands", body = Webhook),
+        (status = 200, description = "The present state", body = Webhook),
         (status = 404, description = "There is no such webhook", body = Problem,
             content_type = "application/problem+json"),
         Refusals,
@@ -346,7 +346,7 @@ pub(super) fn webhook_dead() {}
 )]
 pub(super) fn webhook_replay() {}
 
-/// See how everything stands
+/// Read the overview
 ///
 /// What /admin shows. Needs an admin key; when there are none, it is there only for this machine, and only while
 /// there are no producer keys either.

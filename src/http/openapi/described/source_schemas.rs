@@ -88,10 +88,10 @@ pub struct SourceVerify {
     header: String,
     #[schema(required = false, schema_with = encoding, default = "hex")]
     encoding: String,
-    /// What stands before the signature, such as `sha256=`.
+    /// What precedes the signature, such as `sha256=`.
     #[schema(required = false, max_length = 256)]
     prefix: String,
-    /// Of `body-token`: where the token stands, a JSON pointer.
+    /// Of `body-token`: where the token is, a JSON pointer.
     #[schema(required = false, max_length = 256)]
     pointer: String,
 }
@@ -133,17 +133,17 @@ pub struct SourceMap {
 pub struct SourceRefund {
     #[schema(max_items = 32)]
     when: Vec<SourceWhen>,
-    /// Where the id of the gift stands.
+    /// Where the id of the gift is.
     #[schema(max_length = 256)]
     id: String,
 }
 
-/// A source as it stands: as it was set, without its secret, and what came to it.
+/// A source: how it was set, without its secret, and what came to it.
 #[derive(ToSchema)]
 pub struct Source {
     source: String,
     feed: String,
-    /// Where the platform posts to, behind the gateway's own address. Whoever has it can be taken for the platform
+    /// Where the platform posts to, behind the gateway's own address. Everybody who has it can be taken for the platform
     /// where it does not sign: keep it like a secret.
     #[schema(pattern = "^/in/[0-9a-f]{32}\\.[A-Za-z0-9_.-]{1,64}$")]
     path: String,

@@ -38,7 +38,7 @@ use crate::http::problem::Problem;
 )]
 pub(super) fn put() {}
 
-/// See how a source stands
+/// Read a source
 #[utoipa::path(
     get,
     path = "/v1/feeds/{feed}/sources/{name}",

@@ -36,7 +36,7 @@ pub(super) fn totals() {}
     tag = "totals",
     params(FeedName, LeadersQuery),
     responses(
-        (status = 200, description = "As it stands", body = Leaders),
+        (status = 200, description = "The present ranking", body = Leaders),
         (status = 404, description = "The period is not counted", body = Problem,
             content_type = "application/problem+json"),
         Refusals,
@@ -83,7 +83,7 @@ pub(super) fn goals() {}
     tag = "totals",
     params(FeedName, GoalName),
     responses(
-        (status = 200, description = "How it stands", body = Goal),
+        (status = 200, description = "The present state", body = Goal),
         (status = 404, description = "The feed has no such goal", body = Problem,
             content_type = "application/problem+json"),
         Refusals,
@@ -93,7 +93,7 @@ pub(super) fn goal() {}
 
 /// Define or change a goal
 ///
-/// It is reached once in each run of its period, which watchers are told at once and the ledger has as an entry.
+/// It is reached once in each run of its period, which is sent to watchers at once and is an entry of the ledger.
 #[utoipa::path(
     put,
     path = "/v1/feeds/{feed}/goals/{goal}",
