@@ -32,7 +32,7 @@ pub struct RehearseOptions {
     /// Say which scenarios there are, and play none.
     #[arg(long)]
     pub list: bool,
-    /// The client is never told what a handshake was answered, as in a browser: it may ask again where another
+    /// The client does not learn how a handshake was answered, as in a browser: it may ask again where another
     /// would stop, and need not know of Retry-After.
     #[arg(long)]
     pub browser: bool,
