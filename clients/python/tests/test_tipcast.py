@@ -297,6 +297,45 @@ class Against(unittest.IsolatedAsyncioTestCase):
             with self.assertRaises(ValueError):
                 EventStore(sqlite3.connect(":memory:", isolation_level=None))
 
+    async def test_a_database_that_goes_away_costs_no_entry_and_counts_none_twice(self) -> None:
+        at = os.environ.get("TIPCAST_POSTGRES")
+        if not at:
+            self.skipTest("there is no PostgreSQL")
+        import psycopg
+
+        store = EventStore(lambda: psycopg.connect(at), "python_events")
+        store.create()
+        with psycopg.connect(at) as admin:
+            admin.execute("CREATE TABLE python_accounts (coins INTEGER NOT NULL)")
+            admin.execute("INSERT INTO python_accounts VALUES (0)")
+
+        def credit(n: int, store: EventStore = store, ends: bool = False) -> None:
+            with store.once({"cursor": str(n), "event_id": f"show/{n}", "type": "gift.accepted", "feed": "show", "at": ""}) as cursor:
+                if cursor:
+                    cursor.execute("UPDATE python_accounts SET coins = coins + 5")
+                    if ends:
+                        cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+        # Two at once have each entry once between them.
+        def all_of_them() -> None:
+            own = EventStore(lambda: psycopg.connect(at), "python_events")
+            for n in range(50):
+                credit(n, own)
+
+        threads = [threading.Thread(target=all_of_them) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        # Killed inside the transaction: nothing of it is there, and the next call has a connection.
+        for _ in range(2):
+            with self.assertRaises(psycopg.Error):
+                credit(100, ends=True)
+        for n in (100, 100, 101):
+            credit(n)
+        with psycopg.connect(at) as admin:
+            self.assertEqual(admin.execute("SELECT coins FROM python_accounts").fetchone(), (52 * 5,))
+
     async def test_entries_are_acknowledged_as_they_are_walked_through(self) -> None:
         for n in range(3):
             await self.tipcast.post("show", gift(n))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ._types import Entry
@@ -24,20 +24,43 @@ class EventStore:
                     cursor.execute("UPDATE accounts SET …")
 
     What you do with the cursor and the note that the entry is handled are one transaction: both happen, or neither does. The
-    connection is one of `sqlite3`, `psycopg` or another driver of DB-API 2.0, and must not commit by itself.
+    connection is one of `sqlite3`, `psycopg` or another driver of DB-API 2.0, and must not commit by itself. A function that
+    opens one may be in its place: then a connection that was lost is opened anew. A store is of one thread.
     """
 
     def __init__(self, connection: Any, table: str = "tipcast_events") -> None:
         if not _TABLE.fullmatch(table):
             raise ValueError(f"{table!r} is no name of a table")
-        is_sqlite = isinstance(connection, sqlite3.Connection)
-        if getattr(connection, "autocommit", False) is True or is_sqlite and connection.isolation_level is None:
-            raise ValueError("the connection commits by itself; open it without autocommit")
-        self._connection, self._table = connection, table
+        # Connections of sqlite3 can be called too.
+        is_open = hasattr(connection, "cursor")
+        self._open = None if is_open else connection
+        self._connection: Any = _transactional(connection) if is_open else None
+        self._table = table
+
+    def _cursor(self) -> Any:
+        if self._connection is None and self._open is not None:
+            self._connection = _transactional(self._open())
+        return self._connection.cursor()
+
+    def _undo(self) -> None:
+        """Undoes the transaction, or closes the connection, so that a later commit cannot take half of it along."""
+        if self._connection is None:
+            return
+        try:
+            self._connection.rollback()
+            # psycopg's says so; where it cannot be asked, the next call finds out.
+            if not getattr(self._connection, "closed", False):
+                return
+        except Exception:
+            pass
+        with suppress(Exception):
+            self._connection.close()
+        if self._open is not None:
+            self._connection = None
 
     def create(self) -> None:
         """Makes the table, unless it is there."""
-        cursor = self._connection.cursor()
+        cursor = self._cursor()
         cursor.execute(
             f"CREATE TABLE IF NOT EXISTS {self._table} "
             "(event_id VARCHAR(96) PRIMARY KEY, at TIMESTAMP DEFAULT CURRENT_TIMESTAMP)"
@@ -51,15 +74,22 @@ class EventStore:
         # Parameters are spelled in another way by every driver; nothing in an event's id needs one.
         if not _ID.fullmatch(event):
             raise ValueError(f"{event!r} is no event's id")
-        cursor = self._connection.cursor()
         try:
+            cursor = self._cursor()
             cursor.execute(f"INSERT INTO {self._table} (event_id) VALUES ('{event}') ON CONFLICT DO NOTHING")
-            is_new = cursor.rowcount == 1
-            yield cursor if is_new else None
+            if cursor.rowcount == 1:
+                yield cursor
+                self._connection.commit()
+            else:
+                yield None
+                self._connection.rollback()
         except BaseException:
-            self._connection.rollback()
+            self._undo()
             raise
-        if is_new:
-            self._connection.commit()
-        else:
-            self._connection.rollback()
+
+
+def _transactional(connection: Any) -> Any:
+    is_sqlite = isinstance(connection, sqlite3.Connection)
+    if getattr(connection, "autocommit", False) is True or is_sqlite and connection.isolation_level is None:
+        raise ValueError("the connection commits by itself; open it without autocommit")
+    return connection

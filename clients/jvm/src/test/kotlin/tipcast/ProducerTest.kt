@@ -155,6 +155,42 @@ class ProducerTest {
         java.nio.file.Files.delete(file)
     }
 
+    @Test
+    fun `a database that goes away costs no entry and counts none twice`() {
+        val at = System.getenv("TIPCAST_POSTGRES_JDBC")
+        org.junit.jupiter.api.Assumptions.assumeTrue(at != null, "there is no PostgreSQL")
+        val source = org.postgresql.ds.PGSimpleDataSource().apply { setUrl(at) }
+        fun <T> query(sql: String, read: (java.sql.Statement) -> T): T =
+            source.connection.use { connection -> connection.createStatement().use { it.run { execute(sql); read(this) } } }
+        query("CREATE TABLE jvm_accounts (coins INTEGER NOT NULL)") {}
+        query("INSERT INTO jvm_accounts VALUES (0)") {}
+        val store = EventStore(source, "jvm_events")
+        repeat(2) { store.create() }
+        fun credit(n: Int, ends: Boolean = false) = store.once(Entry(cursor = "$n", eventId = "show/$n")) { connection ->
+            connection.createStatement().use {
+                it.execute("UPDATE jvm_accounts SET coins = coins + 5")
+                if (ends) it.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+            }
+        }
+        // Two at once have each entry once between them.
+        val threads = List(2) { Thread { repeat(50) { n -> credit(n) } }.apply { start() } }
+        threads.forEach { it.join() }
+        // Killed inside the transaction: nothing of it is there, and the next call has a connection.
+        repeat(2) { assertThrows(java.sql.SQLException::class.java) { credit(100, ends = true) } }
+        assertEquals(listOf(true, false, true), listOf(100, 100, 101).map { credit(it) })
+        assertEquals(52 * 5, query("SELECT coins FROM jvm_accounts") { it.resultSet.apply { next() }.getInt(1) })
+        // One connection, which is lost: it is closed, and says so at the next call.
+        source.connection.use { connection ->
+            val single = EventStore(connection, "jvm_events")
+            assertThrows(java.sql.SQLException::class.java) {
+                single.once(Entry(cursor = "1", eventId = "show/200")) {
+                    it.createStatement().use { statement -> statement.execute("SELECT pg_terminate_backend(pg_backend_pid())") }
+                }
+            }
+            assertTrue(connection.isClosed)
+        }
+    }
+
     /** Stands in front of [gateway]: passes requests on, and loses the answers while [losing]. */
     private class Lossy(val gateway: Gateway) : AutoCloseable {
         @Volatile var losing = true
