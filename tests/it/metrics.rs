@@ -230,11 +230,8 @@ async fn a_slow_watcher_is_counted_as_folded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_goes_away_shows_in_readiness_failures_and_reconnects() {
     let (app, mut server) = on_a_redis_of_its_own().await;
-    wait_for(
-        &app,
-        &[("tipcast_ready", 1.0), ("tipcast_build_info{version=\"0.1.0\",engine=\"redis\"}", 1.0)],
-    )
-    .await;
+    let build = format!("tipcast_build_info{{version=\"{}\",engine=\"redis\"}}", env!("CARGO_PKG_VERSION"));
+    wait_for(&app, &[("tipcast_ready", 1.0), (&build, 1.0)]).await;
     let mut watcher = app.watch("show").await;
     watcher.wait_for_the_list().await;
     server.kill();

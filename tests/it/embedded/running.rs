@@ -425,9 +425,15 @@ async fn a_gateway_that_nobody_writes_to_leaves_the_disk_alone_though_somebody_w
         };
         ["tipcast.db", "tipcast.db-wal"].map(of)
     };
-    let (before, counted) = (files(), told().await);
-    until("it is counted again, and again", async || told().await >= counted + 3.0).await;
-    assert_eq!(files(), before);
+    // What the gift left to do (it moves to its table, its lock ends) may come some seconds after it on a busy machine.
+    let mut seen = (files(), told().await);
+    until("it is counted again, and again, and nothing is written", async || {
+        if files() != seen.0 {
+            seen = (files(), told().await);
+        }
+        told().await >= seen.1 + 3.0
+    })
+    .await;
 }
 
 #[tokio::test]
