@@ -105,7 +105,9 @@ function body(content) {
     const target = nameOf(schema);
     const what = target ? el("a", { href: `#schema-${target}` }, target) : rule(schema);
     const parts = [el("p", {}, el("code", {}, type), " ", what)];
-    for (const { summary, value } of Object.values(examples ?? {})) parts.push(example(value, summary));
+    // The plainest first.
+    const all = Object.values(examples ?? {}).sort((a, b) => JSON.stringify(a.value).length - JSON.stringify(b.value).length);
+    for (const { summary, value } of all) parts.push(example(value, summary));
     if (one !== undefined) parts.push(example(one));
     return parts;
   });
