@@ -133,23 +133,27 @@ async fn every_command_of_the_tour_works_in_its_order_and_then_the_demo_shows_me
     }
 }
 
+/// The first word of an output that begins so: a key, a hash, a token.
+fn word<'a>(said: &'a str, of: &str) -> &'a str {
+    let mut words = said.split(|c: char| c.is_whitespace() || c == '"');
+    words.find(|it| it.starts_with(of)).unwrap_or_else(|| panic!("no {of:?} in {said}"))
+}
+
 /// The three lines of README that make a key, start a gateway with its hash, and give with the key; how many calls were answered.
 async fn with_a_key_of_its_own(block: &str) -> usize {
     let lines: Vec<&str> = block.trim().lines().collect();
     let [make, start, call] = lines[..] else { panic!("{block}") };
     assert!(make.starts_with("cargo run --release -- key new") && start.contains("-- --listen 0.0.0.0:8080"));
     let (_, said) = Process::run(&["key".into(), "new".into()]);
-    let word =
-        |of: &str| said.split(|c: char| c.is_whitespace() || c == '"').find(|it| it.starts_with(of)).unwrap();
     let (variable, _) = start.split_once("=sha256:… ").unwrap();
     let backing = Backing::folder();
     // This machine only, in a test.
-    let env = vec![(variable.to_owned(), word("sha256:").to_owned())];
+    let env = vec![(variable.to_owned(), word(&said, "sha256:").to_owned())];
     let gateway = Process::start("127.0.0.1:0", backing.args(), env);
     let refused = gateway.post_gift("demo", &gift("one")).await;
     assert_eq!(refused.status, 401, "{refused:?}");
     let body = gift("one").json().to_string();
-    let call = call.replace("http://HOST:8080", &gateway.base).replace("tck_…", word("tck_"));
+    let call = call.replace("http://HOST:8080", &gateway.base).replace("tck_…", word(&said, "tck_"));
     type_in(&call.replace("-d …", &format!("-d '{body}'"))).await;
     gateway.get_feed("demo").await["seq"].as_u64().unwrap() as usize
 }
@@ -506,10 +510,6 @@ async fn the_keys_and_the_configuration_of_who_may_work_as_that_guide_has_them()
     let folder = TempDir::new().unwrap();
     let part = |from: &str, to: &str, language: &str| blocks(&guide, from, to, language);
     // One key for everything, one for administration.
-    let word = |said: &str, of: &str| {
-        let words = said.split(|c: char| c.is_whitespace() || c == '"');
-        words.filter(|it| it.starts_with(of)).map(str::to_owned).next().unwrap()
-    };
     let all = run_in(folder.path(), part("## 1.", "\n## 2.", "sh")[0].trim());
     let admin = run_in(folder.path(), part("## 1.", "\n## 2.", "sh")[0].trim());
     // One for each team: what is printed is put into the configuration.
@@ -525,7 +525,7 @@ async fn the_keys_and_the_configuration_of_who_may_work_as_that_guide_has_them()
     let (auth, rest) = site.split_once("\n[auth.tokens]").unwrap();
     let config = format!(
         "{}\nadmin_keys = [\"{}\"]\n{}\n[auth.tokens]{}",
-        auth.replace("sha256:…", &word(&all, "sha256:")),
+        auth.replace("sha256:…", word(&all, "sha256:")),
         word(&admin, "sha256:"),
         scoped.iter().map(|said| table(said)).collect::<String>(),
         rest.replace('…', secret.trim()),
@@ -543,8 +543,8 @@ async fn the_keys_and_the_configuration_of_who_may_work_as_that_guide_has_them()
         );
         type_in(&call).await
     };
-    with(&word(&all, "tck_"), "show-1").await;
-    with(&word(&scoped[0], "tck_"), "game-one-7").await;
+    with(word(&all, "tck_"), "show-1").await;
+    with(word(&scoped[0], "tck_"), "game-one-7").await;
     let revoke = part("## Taking tokens back", "\n## ", "sh")
         .remove(0)
         .replace("http://localhost:8080", &gateway.base);
@@ -591,8 +591,7 @@ fn the_commands_of_deploying_install_a_unit_and_render_the_chart() {
             }
             "tipcast" if Command::new("helm").arg("version").output().is_ok() => {
                 let key = run_in(folder.path(), &first);
-                let hash =
-                    key.split(|c: char| c.is_whitespace() || c == '"').find(|it| it.starts_with("sha256:"));
+                let hash = word(&key, "sha256:");
                 let call = block
                     .split_once('\n')
                     .unwrap()
@@ -601,12 +600,12 @@ fn the_commands_of_deploying_install_a_unit_and_render_the_chart() {
                         "helm install live dist/tipcast-helm-*.tgz",
                         "helm template live packaging/helm/tipcast --kube-version 1.30.0",
                     )
-                    .replace("sha256:…", hash.unwrap());
+                    .replace("sha256:…", hash);
                 let out =
                     Command::new("bash").args(["-euc", &call]).current_dir(repository).output().unwrap();
                 let said = String::from_utf8(out.stdout).unwrap();
                 assert!(out.status.success(), "{call}\n{}", String::from_utf8_lossy(&out.stderr));
-                assert!(said.contains("kind: Deployment") && said.contains(hash.unwrap()));
+                assert!(said.contains("kind: Deployment") && said.contains(hash));
             }
             "tipcast" => println!("skipped: helm is not installed"),
             other => panic!("{other:?} of docs/DEPLOYING.md is tried by nobody"),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::relocation::stop;
 use crate::support::case::PATIENCE;
 use crate::support::gifts::gift;
 use crate::support::process::Process;
@@ -195,11 +196,6 @@ async fn write(name: &str, start: impl Fn() -> Process) {
 fn serve(args: &[String]) -> Process {
     let env = vec![("TIPCAST_WEBHOOKS__ALLOW_PRIVATE".to_owned(), "true".to_owned())];
     Process::start("127.0.0.1:0", args.to_vec(), env)
-}
-
-fn stop(mut gateway: Process) {
-    gateway.terminate();
-    assert!(gateway.wait().success());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -79,7 +79,7 @@ pub(super) fn life(conn: &Connection) -> rusqlite::Result<String> {
     }
 }
 
-/// [`life`] of a file that is only read; none where it has not begun.
+/// [`life`] of a file that is only read. `None` if it has not begun.
 pub(super) fn known_life(conn: &Connection) -> rusqlite::Result<Option<String>> {
     let known = "SELECT value FROM meta WHERE name = 'life'";
     let digits = |life: &String| {

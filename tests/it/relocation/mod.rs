@@ -67,7 +67,7 @@ fn folder_of(backing: &Backing) -> &Path {
 }
 
 /// Stops a gateway as an operator does.
-fn stop(mut gateway: Process) {
+pub fn stop(mut gateway: Process) {
     gateway.terminate();
     assert!(gateway.wait().success());
 }

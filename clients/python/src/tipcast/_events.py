@@ -33,12 +33,12 @@ class EventStore:
             raise ValueError(f"{table!r} is no name of a table")
         # Connections of sqlite3 can be called too.
         is_open = hasattr(connection, "cursor")
-        self._open = None if is_open else connection
+        self._open: Any = None if is_open else connection
         self._connection: Any = _transactional(connection) if is_open else None
         self._table = table
 
     def _cursor(self) -> Any:
-        if self._connection is None and self._open is not None:
+        if self._connection is None:
             self._connection = _transactional(self._open())
         return self._connection.cursor()
 
@@ -46,13 +46,11 @@ class EventStore:
         """Undoes the transaction, or closes the connection, so that a later commit cannot take half of it along."""
         if self._connection is None:
             return
-        try:
+        with suppress(Exception):
             self._connection.rollback()
             # psycopg's says so; where it cannot be asked, the next call finds out.
             if not getattr(self._connection, "closed", False):
                 return
-        except Exception:
-            pass
         with suppress(Exception):
             self._connection.close()
         if self._open is not None:
