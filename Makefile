@@ -28,7 +28,7 @@ check:
 	@.ci/layers
 
 test:
-	@.ci/need cc redis-server redis-cli chromium chromedriver curl python3
+	@.ci/need cc redis-server redis-cli nginx chromium chromedriver curl python3
 	@.ci/need-python
 	@.ci/need-node
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((4 * $$(nproc 2>/dev/null || echo 2)))} cargo test

@@ -16,7 +16,7 @@
 --   7 dead entries: how many are kept
 --   8 window: what of the dead one's id is forgotten after so long, milliseconds
 --   9 due at: when it was due
--- DATA writes
+-- DATA writes, always
 -- RETURNS now, when the feed's first entry is due or "", then "gone" (not there any more), "rests" or "dead"
 -- REFUSES nothing
 

@@ -17,7 +17,7 @@
 --   4 feed
 --   5 mark; with "@" at its end the time comes behind it
 --   6 wake channel
--- DATA writes
+-- DATA writes, always
 -- RETURNS when the feed will be looked at at the latest, then in how many milliseconds that is when it
 --   became the first, else ""
 -- REFUSES nothing

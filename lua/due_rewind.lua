@@ -1,6 +1,7 @@
 -- due_rewind: puts right what was made in a feed while the clock was ahead. An entry of the due queue that was made at a time
 -- which is still to come waits from now on for as long as it was to wait then, as if it had been made now; drops and totals are
 -- looked at once.
+-- A second is no sign of that: entries come while this walks through the feeds.
 -- From the end of the queue backwards, a part in each call: what comes or goes in front of it moves nothing there.
 --
 -- KEYS 3:
@@ -10,13 +11,13 @@
 -- ARGV 2:
 --   1 now, milliseconds; "-" takes the store's clock
 --   2 skip: how many entries at the end were looked at, and stay
--- DATA writes
+-- DATA writes, always
 -- RETURNS when the feed's first entry is due or "", what to skip in the next call or "" when all were looked at, then how
 --   many were put right
 -- REFUSES nothing
 
 local call, format, match = redis.call, string.format, string.match
-local DUE, SKIP, LOOK = KEYS[1], tonumber(ARGV[2]), 500
+local DUE, SKIP, LOOK, TOLERATED = KEYS[1], tonumber(ARGV[2]), 500, 1000
 -- What is kept of gifts, and how it says when they came.
 local KEPT = { g = { KEYS[2], '^(%d+ %S+ )(%d+)(\n.*)$' }, r = { KEYS[3], '^([^\n]*\n)(%d+)( .*)$' } }
 local now = tonumber(ARGV[1])
@@ -32,7 +33,7 @@ for at = 1, #last, 2 do
   if due > now and KEPT[kind] then
     local key = KEPT[kind][1]
     local head, made, rest = match(call('HGET', key, id) or '', KEPT[kind][2])
-    if made and tonumber(made) > now then
+    if made and tonumber(made) > now + TOLERATED then
       to = now + math.max(due - made, 0)
       -- A gift in review may have a time of its own.
       local own, behind = match(rest, '^ (%d+)(\n.*)$')

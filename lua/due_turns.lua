@@ -11,7 +11,7 @@
 --   4 feed
 --   5 mark: its own when its turn began
 --   6 next: when it has something due again, a time, "+" and milliseconds from now, or ""
--- DATA writes
+-- DATA writes, always
 -- RETURNS in how many milliseconds the next feed is due or "", how many feeds are there, then per feed whose
 --   turn it is now: its name, its mark, "1" when another's turn ran out, else "0"
 -- REFUSES nothing

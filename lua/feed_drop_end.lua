@@ -40,7 +40,7 @@
 --   16 how: "confirm" or "cancel"
 --   17 claim: that made the hold
 --   18 trace: what the entry of the sale ends with in its second line: nothing, or a blank and the trace
--- DATA writes
+-- DATA writes, always
 -- RETURNS the header, then "n" and what `claims` has of it; "a" and the same (confirm: it was confirmed before);
 --   "e" (it ended before, or cancel: was sold) or "u" (no such hold)
 -- REFUSES e and u

@@ -37,7 +37,7 @@
 --   13 looked at: from then on
 --   14 drop
 --   15 reminder
--- DATA writes
+-- DATA writes, always
 -- RETURNS the header, then "m" (more is due: call again) or "", then when the due queue has something next or "",
 --   then the drop as it stands, or nothing when there is none
 -- REFUSES nothing

@@ -95,16 +95,16 @@ local function publish_usual()
   window, remembered, history, shown_most = window + 0, remembered + 0, history + 0, shown_most + 0
   local locks = dedup ~= 'off'
 
-  local time = ARGV[1]
+  local time, steady = match(ARGV[1], '^(%S+) ?(%d*)$')
   if time == '-' then
     local clock = call('TIME')
     time = clock[1] .. string.sub(format('%06d', clock[2]), 1, 3)
   end
   local now = tonumber(time)
-  -- A clock was set: windows run by another time.
-  if not now then return nil end
+  -- Windows run by the steady time, where that is another.
+  steady = tonumber(steady) or now
   -- Times end with the year 9999.
-  if now + math.max(window, remembered) > 253402300799999 then return nil end
+  if math.max(now, steady) + math.max(window, remembered) > 253402300799999 then return nil end
   -- Begun by another process of the server: see feed_common.
   if string.sub(epoch, -5) ~= string.sub(ARGV[2], 10, 14) then
     local began = ARGV[1] == '-' and tonumber(string.sub(ARGV[2], 16))
@@ -117,7 +117,7 @@ local function publish_usual()
     local key, arg = FIRST_KEY + 2 * n, FIRST_ARG + GIFT_ARGS * n
     if strings[8 + 2 * n] or ARGV[arg + 2] == '' or string.find(ARGV[arg], ' ', 1, true) then return nil end
     local held = locks and strings[9 + 2 * n]
-    if held and now < (match(held, '^%d+') or 0) + 0 then return nil end
+    if held and steady < (match(held, '^%d+') or 0) + 0 then return nil end
     if seen then
       local id, lock = KEYS[key], KEYS[key + 1]
       if seen[id] or locks and seen[lock] then return nil end
@@ -179,7 +179,7 @@ local function publish_usual()
   -- Texts: of the first gifts of a call that are more than the list takes, only the change and the entry stay.
   local first = math.max(1, gifts - shown_most + 1)
   local shown, times = gifts - first + 1, '\n' .. time .. '\n' .. time .. '\n0\n'
-  local id_til, mid = format('%d ', now + remembered), ' a ' .. epoch .. ' '
+  local id_til, mid = format('%d ', steady + remembered), ' a ' .. epoch .. ' '
   local changes, fresh, rows, lines, answers, names, number = {}, {}, {}, {}, {}, {}, nil
   local tally, parts, tail = { '@+ ' .. (span or '') .. ' ' .. time }, {}, kept_til and format(' %d ', kept_til)
   for n = 1, gifts do
@@ -240,7 +240,7 @@ local function publish_usual()
     KEYS[1], table.concat(lines, '\n'))
   changes[0] = 'live ' .. epoch .. ' ' .. format('%d', gifts) .. '\n=\n'
   call('SPUBLISH', ARGV[9], table.concat(changes, '', 0))
-  local id_px, lock_px, lock_til = format('%d', (kept_til and kept_til - now or remembered) + 60000), nil, format('%d ', now + window)
+  local id_px, lock_px, lock_til = format('%d', (kept_til and kept_til - now or remembered) + 60000), nil, format('%d ', steady + window)
   if locks and window > 0 then lock_px = format('%d', window + 60000) end
   for n = 1, gifts do
     local key = FIRST_KEY + 2 * n - 2

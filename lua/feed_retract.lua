@@ -32,7 +32,7 @@
 --   12 ledger bounds
 --   13 looked at: from when on the feed is known to be looked at by whoever does what is due
 --   14 row: its id
--- DATA writes
+-- DATA writes, always
 -- RETURNS the header, then "1" when the row was in the list, else "0"
 -- REFUSES as feed_ledger and feed_count do
 

@@ -36,7 +36,7 @@
 --   14 gift: its id
 --   15 refunded: how much of its value is refunded by now, in minor units; "" to take the gift back
 --   16 reason: as JSON, or ""
--- DATA writes
+-- DATA writes, always
 -- RETURNS the header, then "1" when it is taken back, now or before, or "f" when part of it is refunded; behind both how much is
 --   refunded, and its row or "-". Or "v" for one in review, which is to be denied (feed_review), and of a refund also for one
 --   that waits; "n" when it has no value; "a" and its value when that is less; or "0" when the id is not, or no longer,

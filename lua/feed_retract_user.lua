@@ -32,7 +32,7 @@
 --   12 ledger bounds
 --   13 looked at: from when on the feed is known to be looked at by whoever does what is due
 --   14 begin: how the user of such a row begins
--- DATA writes
+-- DATA writes, always
 -- RETURNS the header, then how many there were
 -- REFUSES as feed_ledger and feed_count do
 

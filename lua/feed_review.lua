@@ -22,7 +22,7 @@
 --   18 approved
 --   19 id: of the gift
 --   20 lock: of its user and kind; of a frame its combo
--- ARGV 16 + 4 per gift, see feed_gifts: twice the same one, as it is and masked
+-- ARGV 17 + 4 per gift, see feed_gifts: twice the same one, as it is and masked
 --   1 now
 --   2 candidate epoch
 --   3 tag
@@ -37,18 +37,19 @@
 --   12 ledger bounds
 --   13 in the index since: when the feed was registered among due feeds, a time, or ""
 --   14 blocked everywhere: 1 when its giver is, else 0
---   15 decision: A, M or D; "-" when time decides, if it has come
+--   15 decision: A, M or D; R to deny it and take it back in the same step; "-" when time decides, if it has come
 --   16 gift: its id
---   17 head
---   18 body
---   19 extra
---   20 rest: its gifter, and its record as it waits for its own time; that of the masked one has "masked" as its last line
--- DATA writes
+--   17 reason: why it is taken back, as JSON, or ""
+--   18 head
+--   19 body
+--   20 extra
+--   21 rest: its gifter, and its record as it waits for its own time; that of the masked one has "masked" as its last line
+-- DATA writes, always
 -- RETURNS the header, when the next entry is due or "", "done" or "gone" (it was not in review any more), and what is
 --   remembered of its id or ""
 -- REFUSES as feed_publish and feed_ledger do
 
-local GIFT, as_given, as_masked = ARGV[16], gift_at(19, 17), gift_at(21, 21)
+local GIFT, as_given, as_masked = ARGV[16], gift_at(19, 18), gift_at(21, 22)
 local known = as_given.known or ''
 local entry = call('HGET', REVIEWS, GIFT)
 local member = entry and match(entry, '^[^\n]*')
@@ -67,11 +68,10 @@ if not score or (ARGV[15] == '-' and score > now) then
   return { header(), next_due(), 'gone', holds and known or '' }
 end
 
-local TIME = { show = 'A', mask = 'M', deny = 'D' }
 local user, name = person_of(as_given.body)
 local action, own_will = ARGV[15], score > now
-if not own_will then action = TIME[policy.review_default] end
-if ARGV[14] == '1' or is_blocked(user) then action = 'D' end
+if not own_will then action = ({ show = 'A', mask = 'M', deny = 'D' })[policy.review_default] end
+if ARGV[14] == '1' or ARGV[15] == 'R' or is_blocked(user) then action = 'D' end
 
 local came, deliver = match(entry, '^[^\n]*\n(%d+) (%S+)\n')
 deliver = tonumber(deliver)
@@ -80,7 +80,26 @@ if deliver and tonumber(came) > now then deliver = now + deliver - came end
 due_remove(member)
 local answer
 if action == 'D' then
+  -- What is taken back in the same step is not counted.
+  if ARGV[15] == 'R' then count_gift = nil end
   answer = keep_back('n', 'D', as_given)
+  -- A second entry takes away what the first one gave. A function, because this script is at Lua's limit of 200 locals.
+  if ARGV[15] == 'R' then
+    answer = (function()
+      local head, given = match(answer, '^(%S+ %S+ %S+ %S+ %S+ %S+ %S+) [^%s|]+|?(%S*)$')
+      local count, amount, currency = match(given, '^(%d+):(%d*):(%a*)$')
+      if count then
+        local value, who, kind = amount ~= '' and amount .. ' ' .. currency or '',
+          match(as_given.body, '^[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n([^\n]*)\n([^\n]*)\n')
+        if count ~= '0' or value ~= '' and amount ~= '0' then
+          enter('r', '-', GIFT .. ' 0 - -',
+            table.concat({ count, value, '', '', '0', who, kind, ARGV[17], ' ', '' }, '\n'), nil, true)
+        end
+      end
+      return head .. ' x'
+    end)()
+    ids[as_given.id_key] = answer
+  end
 else
   local gift = action == 'M' and as_masked or as_given
   if deliver and deliver > now then

@@ -39,7 +39,7 @@
 --   16 body
 --   17 extra
 --   18 rest: its gifter, and the member of due
--- DATA writes
+-- DATA writes, always
 -- RETURNS the header, when the next entry is due or "", then one text per gift: "n" and what is
 --   remembered of its id from now on, or "x" (not done)
 -- REFUSES as feed_ledger and feed_count do

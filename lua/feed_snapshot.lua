@@ -20,7 +20,7 @@
 --   7 default policy
 --   8 idle ttl
 --   9 live channel
--- DATA writes
+-- DATA writes, always
 -- RETURNS the header, the overrides as in `policy` ("" for none), what overlays were told as in feed_control or "", how many rows, these, newest first, then what
 --   watchers were told of the feed's drops, then of totals and goals
 -- REFUSES with an error DAMAGED when the list names a row that is not there

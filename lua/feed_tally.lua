@@ -47,7 +47,7 @@
 --   21 limit: of leaders, or of goals
 --   22 user: whose rank is asked, or ""
 --   23 goal: PERIOD MEASURE TARGET 0 - TITLE
--- DATA writes
+-- DATA writes, always
 -- RETURNS the header, when the due queue has something next or "", then of totals and leaders the periods or lists as
 --   announcements have them; of a session "n" or "s" and its line; of goals their lines; of a goal "n" (new), "c"
 --   (changed), "f" (full) or "x" (not counted) and its line; of ungoal "1" or "0". Or only "m" (call again)

@@ -20,7 +20,7 @@
 --   8 idle ttl
 --   9 live channel
 --   10 gift: its id
--- DATA writes
+-- DATA writes, always
 -- RETURNS the header, then "cancelled" and when it would have been shown, or "shown", or "unknown"
 -- REFUSES nothing
 

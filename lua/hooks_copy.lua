@@ -7,7 +7,7 @@
 --   1 version: of the set
 --   2 name
 --   3 webhook: its version, a blank, and it as JSON
--- DATA writes
+-- DATA writes, always
 -- RETURNS 1
 -- REFUSES with 0 when what is there is of a newer set; of the same set the newer text of each webhook stays
 

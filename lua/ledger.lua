@@ -84,8 +84,8 @@ end
 
 -- What a reader is to be told that it lost, which may be something already: these numbers too.
 local function lost_too(untold, from, to)
-  local first, count = string.match(untold or '', '^(%d+) %d+ (%d+)$')
-  return string.format('%d %d %d', math.min(first or from, from), to, (count or 0) + to - from + 1)
+  local first, last, count = string.match(untold or '', '^(%d+) (%d+) (%d+)$')
+  return string.format('%d %d %d', math.min(first or from, from), math.max(last or to, to), (count or 0) + to - from + 1)
 end
 
 -- What reports is to hold of it.

@@ -14,7 +14,7 @@
 --   6 reader
 --   7 since: when there is this webhook
 --   8 gathers: how long it gathers entries, milliseconds
--- DATA writes
+-- DATA writes, always
 -- RETURNS "gone" and how many stopped, or began anew under a name that was there; these; then those that began
 --   and have something to send
 -- REFUSES nothing: of a version that is known already it does nothing

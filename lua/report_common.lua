@@ -146,17 +146,28 @@ local function entry_at(number)
   return call('LINDEX', LEDGER, int(number - ledger.base))
 end
 
--- Makes an entry a dead letter; the oldest make room.
-local function bury(number, text, attempts, reason, most)
+-- Dead letters that make room in one step, at most, for each that comes.
+local ROOM = 16
+-- How many dead letters were lost by this call.
+local lost_letters = 0
+
+-- Makes an entry a dead letter of this reader. Letters are kept for as long as the ledger has their entries, and of the others
+-- `most`. The oldest make room: they count as lost, and the reader is told.
+local function bury(reader, number, text, attempts, reason, most)
   local member = padded(number)
   call('HSET', DEAD, member, int(now) .. ' ' .. int(attempts) .. ' ' .. reason .. '\n' .. text)
   local last = tonumber(call('ZRANGE', DEATHS, '-1', '-1', 'WITHSCORES')[2] or '0')
   call('ZADD', DEATHS, int(math.max(now * 1000, last + 1)), member)
-  local over = call('ZCARD', DEATHS) - most
-  if over > 0 then
-    local oldest = call('ZRANGE', DEATHS, '0', int(over - 1))
-    in_parts('HDEL', DEAD, oldest)
-    in_parts('ZREM', DEATHS, oldest)
+  local over = math.min(call('ZCARD', DEATHS) - most, ROOM)
+  if over <= 0 then return end
+  for _, oldest in ipairs(call('ZRANGE', DEATHS, '0', int(over - 1))) do
+    local its_number = tonumber(oldest)
+    if its_number < ledger.base then
+      call('HDEL', DEAD, oldest)
+      call('ZREM', DEATHS, oldest)
+      reader.lost, lost_letters = reader.lost + 1, lost_letters + 1
+      reader.untold = lost_too(reader.untold, its_number, its_number)
+    end
   end
 end
 

@@ -13,7 +13,7 @@
 -- ARGV 2:
 --   1 now
 --   2 reader
--- DATA writes
+-- DATA writes, always
 -- RETURNS "1" when it read here, else "0"
 -- REFUSES nothing
 

@@ -21,15 +21,15 @@
 --   7 was: progress as it was, and
 --   8 progress: as it is now
 --   9 through: entries up to this number are done with, or ""
---   10 dead letters: how many are kept
+--   10 dead letters: how many are kept whose entries the ledger has no more
 --   11 hooks version: of a webhook of all feeds, the version of their set; else 0
 --   12 what: "a" or "d"
 --   13 number, 16 digits
 --   14 tries: how often it was sent
 --   15 reason: why it is dead
--- DATA writes
--- RETURNS now, in how many milliseconds it is to be looked at again or "", how many entries there are to be sent, the first one's number, progress, how many entries follow,
---   these, then numbers and entries that are sent again
+-- DATA writes, always
+-- RETURNS now, in how many milliseconds it is to be looked at again or "", how many entries there are to be sent, the first one's number, progress, how many dead letters made room, how many entries
+--   follow, these, then numbers and entries that are sent again
 -- REFUSES with nothing when it does not read here, or its progress is not as the caller thinks; with "hooks" when
 --   that set is to be brought here first (report_attach)
 
@@ -46,7 +46,7 @@ if ARGV[6] == 'save' then
       done[#done + 1] = member
     else
       local text = call('HGET', AGAIN, member) or entry_at(number)
-      if text then bury(number, text, tonumber(ARGV[n + 2]), ARGV[n + 3], tonumber(ARGV[10])) end
+      if text then bury(reader, number, text, tonumber(ARGV[n + 2]), ARGV[n + 3], tonumber(ARGV[10])) end
     end
   end
   in_parts('HDEL', AGAIN, done)
@@ -64,11 +64,11 @@ if backlog == 0 and #again == 0 then
   look = doze(ARGV[2], ARGV[4], ARGV[5])
   keep_reports()
 end
-local answer = { int(now), look and int(look) or '', int(backlog), int(reader.floor), reader.progress, '0' }
+local answer = { int(now), look and int(look) or '', int(backlog), int(reader.floor), reader.progress, int(lost_letters), '0' }
 if backlog > 0 then
   local from = reader.floor - ledger.base
   local entries = call('LRANGE', LEDGER, int(from), int(from + most - 1))
-  answer[6] = int(#entries)
+  answer[7] = int(#entries)
   for _, text in ipairs(entries) do answer[#answer + 1] = text end
 end
 table.sort(again)

@@ -14,7 +14,7 @@
 --   1 now
 --   2 reader
 --   3 live channel: of the feed
---   4 which: "all", or "only" those
+--   4 which: "all", of which a thousand are sent at once, or "only" those
 --   5 number, 16 digits
 -- DATA writes
 -- RETURNS how many there were
@@ -26,7 +26,7 @@ if not reader then return '0' end
 let_go(reader)
 local members = {}
 for n = 5, #ARGV do members[n - 4] = ARGV[n] end
-if ARGV[4] == 'all' then members = call('ZRANGE', DEATHS, '0', '-1') end
+if ARGV[4] == 'all' then members = call('ZRANGE', DEATHS, '0', '999') end
 local group, moved = sub(ARGV[2], 1, 2) == 'g:', 0
 for _, member in ipairs(members) do
   local text = match(call('HGET', DEAD, member) or '', '^[^\n]*\n(.+)$')

@@ -18,11 +18,11 @@
 --   5 from: where a new group begins, "now", else with the oldest entry, or
 --   6 ledger max: with so many entries at most
 --   7 attempts: how often an entry is handed out
---   8 dead letters: how many are kept
+--   8 dead letters: how many are kept whose entries the ledger has no more
 --   9 readers at most: but for webhooks of all feeds
 --   10 listed: "listed" when the group is among those of all feeds, or ""
--- DATA writes
--- RETURNS "ok", in how many milliseconds the first lease is over or "", then per entry: its number, the how manyth
+-- DATA writes, always
+-- RETURNS "ok", in how many milliseconds the first lease is over or "", how many dead letters made room, then per entry: its number, the how manyth
 --   time it is handed out, its lines
 -- REFUSES with "full" when the group would be one reader too many, "new" when it is to be listed first
 
@@ -51,7 +51,7 @@ if not reader then
   keep_reports()
 end
 -- What there was is counted with the next entry; nothing can be handed out before.
-if ledger.vanished then return { 'ok', '' } end
+if ledger.vanished then return { 'ok', '', '0' } end
 
 -- Texts of entries by number, read in runs: what expires together mostly was handed out together.
 local texts = {}
@@ -63,7 +63,7 @@ local function read_run(from, to)
   end
 end
 
-local answer, leases, pending, tries, gone = { 'ok', '' }, {}, {}, {}, {}
+local answer, leases, pending, tries, gone = { 'ok', '', '0' }, {}, {}, {}, {}
 local til, taken = int(now + tonumber(ARGV[4])), 0
 local function hand(member, number, attempt, text)
   leases[#leases + 1] = til
@@ -98,7 +98,7 @@ for _, member in ipairs(over) do
     gone[#gone + 1] = member
     if text then
       local reason = 'handed out ' .. int(tried) .. ' times and never acknowledged'
-      bury(number, text, tried, reason, tonumber(ARGV[8]))
+      bury(reader, number, text, tried, reason, tonumber(ARGV[8]))
     end
   end
 end
@@ -127,4 +127,5 @@ in_parts('HSET', TRIES, tries)
 keep_group(reader)
 local first = tonumber(call('ZRANGE', LEASES, '0', '0', 'WITHSCORES')[2])
 if first then answer[2] = int(math.max(first - now, 0)) end
+answer[3] = int(lost_letters)
 return answer

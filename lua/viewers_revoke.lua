@@ -13,7 +13,7 @@
 --   5 life: for the first one
 --   6 viewers at most
 --   7 wake channel
--- DATA writes
+-- DATA writes, always
 -- RETURNS the time that holds, which never moves back
 -- REFUSES with "full" when it would be one viewer too many
 

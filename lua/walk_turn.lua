@@ -11,7 +11,7 @@
 --   5 user: whose walk is begun, saved or ended; "" none
 --   6 before: what is known of that walk; "" begins it anew, whatever is known
 --   7 after: how far it is now, as PLACES; "" ends it
--- DATA writes
+-- DATA writes, always
 -- RETURNS "" when there is nothing to do for this node now, else the user, then "SINCE PLACES" of the walk that it has the
 --   turn of. A walk is neither saved nor ended when it was begun anew meanwhile
 -- REFUSES nothing

@@ -4,6 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -506,6 +510,28 @@ func TestADeliveryIsReadAndAForgedOneIsNot(t *testing.T) {
 	} {
 		if _, err := read(); !errors.Is(err, ErrBadSignature) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestEightSignaturesAreReadAndNoMore(t *testing.T) {
+	hook, err := NewWebhook(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	body, stamp := []byte(`{"type":"entries"}`), strconv.FormatInt(time.Now().Unix(), 10)
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("msg_1." + stamp + "." + string(body)))
+	right := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	wrong := "v1," + base64.StdEncoding.EncodeToString(make([]byte, sha256.Size))
+	for wrongOnes, fits := range map[int]bool{0: true, 7: true, 8: false, 1000: false} {
+		header := http.Header{}
+		header.Set("webhook-id", "msg_1")
+		header.Set("webhook-timestamp", stamp)
+		header.Set("webhook-signature", strings.Repeat(wrong+" v2,x v1,short ", wrongOnes)+right)
+		if _, err := hook.Read(header, body); (err == nil) != fits {
+			t.Errorf("%d wrong ones: %v", wrongOnes, err)
 		}
 	}
 }

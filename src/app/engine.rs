@@ -43,7 +43,7 @@ pub(super) async fn open(
         drop_reminder_ms: config.drops.reminder_ms,
         steady: true,
         max_memory: match config.embedded.max_memory.0 {
-            0 => memory::half_of_it(),
+            0 => memory::bound(),
             bytes => bytes,
         },
         ..redis_options(&config.redis, defaults)

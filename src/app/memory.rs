@@ -1,4 +1,4 @@
-//! How much memory the embedded store may use, where nobody says.
+//! How much memory the embedded store's data may take, where nobody says.
 
 use std::path::Path;
 
@@ -7,16 +7,26 @@ const MACHINE: &str = "/proc/meminfo";
 const OURS: &str = "/proc/self/cgroup";
 const GROUPS: &str = "/sys/fs/cgroup";
 
-/// Half of what the machine or the container has; no bound where neither says.
-pub(super) fn half_of_it() -> u64 {
-    let machine = std::fs::read_to_string(MACHINE).ok().and_then(|text| total_of(&text));
-    let container = std::fs::read_to_string(OURS).ok().and_then(|text| least_of(&text, Path::new(GROUPS)));
-    machine.into_iter().chain(container).min().map_or(u64::MAX, |bytes| bytes / 2)
+/// What Linux says of this process.
+const PROCESS: &str = "/proc/self/status";
+
+/// The least bound: a container that has less than the process takes has room for a feed all the same.
+const LEAST: u64 = 16 << 20;
+
+/// Half of what the machine or the container has, less what this process takes already; no bound where neither says. Half, because
+/// a byte of data takes up to two of the process: changes that wait for the disk, answers, and what the allocator keeps.
+pub(super) fn bound() -> u64 {
+    let read = |path| std::fs::read_to_string(path).ok();
+    let machine = read(MACHINE).and_then(|text| field_of(&text, "MemTotal:"));
+    let container = read(OURS).and_then(|text| least_of(&text, Path::new(GROUPS)));
+    let taken = read(PROCESS).and_then(|text| field_of(&text, "VmRSS:")).unwrap_or(0);
+    let all = machine.into_iter().chain(container).min();
+    all.map_or(u64::MAX, |bytes| (bytes / 2).saturating_sub(taken).max(LEAST))
 }
 
-/// `MemTotal: 24576 kB`
-fn total_of(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+/// Bytes in a line like `MemTotal: 24576 kB`.
+fn field_of(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
@@ -57,7 +67,7 @@ mod tests {
         assert_eq!(least_of("0::/a/b\n", dir.path()), Some(4096));
         put("memory/x/memory.limit_in_bytes", "1024\n");
         assert_eq!(least_of("9:cpu,memory:/x\n0::/a/b\n", dir.path()), Some(1024));
-        assert_eq!(total_of("MemTotal:       24576 kB\nMemFree: 1 kB\n"), Some(24_576 << 10));
-        assert!(half_of_it() > 1 << 20);
+        assert_eq!(field_of("MemTotal:       24576 kB\nMemFree: 1 kB\n", "MemTotal:"), Some(24_576 << 10));
+        assert!(bound() >= LEAST);
     }
 }

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use super::engine::target_options;
 use crate::config::Config;
 use crate::console;
-use crate::domain::Millis;
 use crate::engine::embedded::FolderContent;
 use crate::engine::embedded::files::{self, Report};
 use crate::engine::embedded::recover::{Recovered, recover};
@@ -83,7 +82,11 @@ pub fn store(config: &Config, job: &StoreJob) -> Result<String, StoreError> {
             }
         }
         StoreJob::Recover => {
-            let recovered = recover(dir, owner_of_key, list_fits).map_err(failed)?;
+            let Some(recovered) = recover(dir, owner_of_key, list_fits).map_err(failed)? else {
+                return Ok(format!(
+                    "{shown}: nothing is damaged, and nothing was changed; a gateway can be started on it"
+                ));
+            };
             Ok(format!(
                 "{} feeds of {shown} are in a new file, each with a new epoch; a gateway can be started on it. The damaged file is \
                  {}: remove it when you do not need it any more.\n{}",
@@ -122,13 +125,6 @@ fn relocate(config: &Config, to: &str, prefix: Option<&str>, resumed: bool) -> R
         prefix.clone_into(&mut config.redis.prefix);
     }
     let content = FolderContent::read(Path::new(&config.embedded.data_dir), owner_of_key)?;
-    if let Some(apart) = content.apart(Millis::now().0) {
-        console::complain(format!(
-            "warning: the clock of this machine was set by {} s since it was started; in Redis the ids that are known run by the new \
-             time: set it back first, if it is wrong",
-            apart / 1_000
-        ));
-    }
     let (begun, mut said) = (Instant::now(), Instant::now());
     let mut told = |MoveProgress { compares, done, all }| {
         if done == all || said.elapsed() >= SAY_EVERY {

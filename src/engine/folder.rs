@@ -88,34 +88,19 @@ impl Folder {
         private(OpenOptions::new().create(true).append(true)).open(self.database()).map(drop)
     }
 
+    /// The files that a store has open once it was opened.
+    pub(in crate::engine) fn open_files(&self) -> OpenFiles {
+        let paths = ["tipcast.db", "tipcast.db-wal", LOCK].map(|name| self.dir.join(name));
+        let files =
+            paths.into_iter().filter_map(|path| file_id(std::fs::metadata(&path)).map(|id| (path, id)));
+        OpenFiles { dir: self.dir.clone(), files: files.collect() }
+    }
+
     /// What is in the folder, but for the lock and what a copy that was not finished left behind.
     pub(in crate::engine) fn holds(&self) -> std::io::Result<Option<PathBuf>> {
         let ours = |name: &str| name == LOCK || UNFINISHED.contains(&name);
         let mut others = std::fs::read_dir(&self.dir)?.filter_map(Result::ok).map(|entry| entry.path());
         Ok(others.find(|path| !path.file_name().and_then(|name| name.to_str()).is_some_and(ours)))
-    }
-
-    /// An error when the disk has hardly any room left.
-    #[cfg(unix)]
-    pub(in crate::engine) fn has_room(dir: &Path) -> Result<(), String> {
-        // A file system that does not say counts as one with room.
-        let Ok(disk) = rustix::fs::statvfs(dir) else { return Ok(()) };
-        let left = disk.f_bavail.saturating_mul(disk.f_frsize);
-        match left {
-            left if left < ROOM && disk.f_blocks > 0 => Err(format!(
-                "the disk of the data folder {} is full: {} KiB are left; free some room",
-                dir.display(),
-                left / 1024
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    /// Nothing is known of the disk here.
-    #[cfg(not(unix))]
-    pub(in crate::engine) fn has_room(_: &Path) -> Result<(), String> {
-        let _ = ROOM;
-        Ok(())
     }
 }
 
@@ -145,17 +130,67 @@ fn take(lock: &File, dir: &Path) -> Result<(), String> {
     }
 }
 
-/// True when this open file is the one that has the name.
-#[cfg(unix)]
-fn is_at(file: &File, name: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let of = |meta: std::io::Result<std::fs::Metadata>| meta.ok().map(|meta| (meta.dev(), meta.ino()));
-    of(file.metadata()).is_some_and(|open| of(std::fs::metadata(name)) == Some(open))
+/// Which files a store has open, by device and number.
+pub(in crate::engine) struct OpenFiles {
+    dir: PathBuf,
+    files: Vec<(PathBuf, FileId)>,
 }
 
+impl OpenFiles {
+    /// An error when the disk has hardly any room left.
+    #[cfg(unix)]
+    pub(in crate::engine) fn have_room(&self) -> Result<(), String> {
+        // A file system that does not say counts as one with room.
+        let Ok(disk) = rustix::fs::statvfs(&self.dir) else { return Ok(()) };
+        let left = disk.f_bavail.saturating_mul(disk.f_frsize);
+        match left {
+            left if left < ROOM && disk.f_blocks > 0 => Err(format!(
+                "the disk of the data folder {} is full: {} KiB are left; free some room",
+                self.dir.display(),
+                left / 1024
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Nothing is known of the disk here.
+    #[cfg(not(unix))]
+    pub(in crate::engine) fn have_room(&self) -> Result<(), String> {
+        let _ = (ROOM, &self.dir);
+        Ok(())
+    }
+
+    /// An error when one of them has lost its name, or the name leads to another file.
+    pub(in crate::engine) fn are_in_place(&self) -> Result<(), String> {
+        let gone = self.files.iter().find(|(path, id)| file_id(std::fs::metadata(path)) != Some(*id));
+        gone.map_or(Ok(()), |(path, _)| {
+            Err(format!(
+                "{} was removed, moved or replaced while this process had it open: what is written now would be lost. Put it back, or \
+                 start the gateway again",
+                path.display()
+            ))
+        })
+    }
+}
+
+/// A file's device and number.
+type FileId = (u64, u64);
+
+#[cfg(unix)]
+fn file_id(meta: std::io::Result<std::fs::Metadata>) -> Option<FileId> {
+    use std::os::unix::fs::MetadataExt;
+    meta.ok().map(|meta| (meta.dev(), meta.ino()))
+}
+
+/// Files have no numbers here: that they are there has to do.
 #[cfg(not(unix))]
-fn is_at(_: &File, _: &Path) -> bool {
-    true
+fn file_id(meta: std::io::Result<std::fs::Metadata>) -> Option<FileId> {
+    meta.ok().map(|_| (0, 0))
+}
+
+/// True when this open file is the one that has the name.
+fn is_at(file: &File, name: &Path) -> bool {
+    file_id(file.metadata()).is_some_and(|open| file_id(std::fs::metadata(name)) == Some(open))
 }
 
 #[cfg(unix)]

@@ -174,6 +174,10 @@ operation!(ListReaders -> Vec<(FeedId, Reader)>, Readers, store);
 pub struct ListDeadLetters {
     pub feed: FeedId,
     pub reader: Reader,
+    /// How many of the oldest are left out.
+    pub skip: usize,
+    /// The most that are given.
+    pub max: usize,
 }
 
 operation!(ListDeadLetters -> Vec<DeadLetter>, Letters, feed: feed);

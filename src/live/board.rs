@@ -35,6 +35,8 @@ pub struct Board {
     metrics: Arc<Metrics>,
     skew_ms: AtomicI64,
     hurry: Notify,
+    /// Told when somebody wants to resume from before the ring.
+    resume: Notify,
     watchers: AtomicUsize,
     /// Those of them that are overlays.
     overlays: AtomicUsize,
@@ -53,6 +55,8 @@ struct BoardState {
     /// Whether the list is that of a replica that runs.
     listed: bool,
     capacity: u64,
+    /// The replica has looked in the store's history for what is in front of the ring.
+    is_filled: bool,
     ring: Ring,
     /// For newcomers who leave out nothing, and who leave out totals.
     snapshots: [Option<Arc<Frame>>; 2],
@@ -99,7 +103,7 @@ pub enum Due {
 /// How a watcher starts.
 #[derive(Debug)]
 pub enum Start {
-    /// The board has no list yet.
+    /// The board has no list yet, or is looking in the history for what the watcher missed. It moves when that is over.
     NotReady,
     /// From here, after this frame.
     At(Cursor, Arc<Frame>),
@@ -114,12 +118,13 @@ impl Board {
             list: FeedList::default(),
             listed: false,
             capacity: 0,
+            is_filled: false,
             ring: Ring::default(),
             snapshots: [None, None],
             covered_from: 0,
             history: u64::MAX,
         };
-        let (moves, hurry) = (watch::channel(0).0, Notify::new());
+        let (moves, hurry, resume) = (watch::channel(0).0, Notify::new(), Notify::new());
         Board {
             feed,
             state: Mutex::new(state),
@@ -128,6 +133,7 @@ impl Board {
             appended: AtomicU64::new(0),
             moves,
             hurry,
+            resume,
             watchers: AtomicUsize::new(0),
             overlays: AtomicUsize::new(0),
             private: AtomicBool::new(false),
@@ -217,6 +223,11 @@ impl Board {
         self.hurry.notified().await;
     }
 
+    /// Until somebody wants to resume from before the ring.
+    pub(super) async fn resume_wanted(&self) {
+        self.resume.notified().await;
+    }
+
     /// The list, unless it is not there or older than `known`.
     pub(super) fn shown(&self, known: Option<&Position>) -> Option<Shown> {
         let mut state = self.locked();
@@ -256,6 +267,10 @@ impl Board {
                     let cursor = Cursor { generation: state.generation, at: since.clone() };
                     self.metrics.resumes[ResumedFrom::Ring].inc();
                     Start::At(cursor, Arc::new(Frame::resumed(&self.feed, since)))
+                } else if !state.is_filled && since.seq < state.list.at.seq {
+                    // After a restart everybody comes back at once: the history is read once for all of them.
+                    self.resume.notify_one();
+                    Start::NotReady
                 } else {
                     Start::AskHistory
                 }
@@ -324,8 +339,34 @@ impl Board {
         state.list = list.clone();
         state.capacity = capacity;
         state.ring.clear();
+        state.is_filled = false;
         state.snapshots = [None, None];
         self.moved(state);
+    }
+
+    /// Puts changes of the store's history in front of the ring. They end where the ring begins, or nothing is done but to note
+    /// that the history was looked at.
+    pub(super) fn fill(&self, changes: &[Change]) {
+        let mut state = self.locked();
+        let first = state.ring.first().unwrap_or(state.list.at.seq + 1);
+        let leads_on =
+            changes.last().is_some_and(|it| it.seq + 1 == first && it.epoch == state.list.at.epoch);
+        if let (Some(oldest), true) = (changes.first(), leads_on) {
+            let frames = changes.chunks(FRAME_OPS).map(|ops| Frame::delta(&self.feed, &oldest.epoch, ops));
+            let frames: Vec<_> = frames.map(Arc::new).collect();
+            state.ring.push_front(frames);
+            let covered = state.ring.first().map_or(state.covered_from, |first| first - 1);
+            state.covered_from = covered.max(state.list.at.seq.saturating_sub(state.history));
+        }
+        state.is_filled = true;
+        self.moved(state);
+    }
+
+    /// The position from which the ring leads on. `None` if the history in front of it was looked at.
+    pub(super) fn fill_to(&self) -> Option<Position> {
+        let state = self.locked();
+        let seq = state.ring.first().map_or(state.list.at.seq, |first| first - 1);
+        (!state.is_filled).then(|| Position { seq, ..state.list.at.clone() })
     }
 
     /// Whether the store refuses to be read.

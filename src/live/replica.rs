@@ -24,6 +24,9 @@ use crate::supervise::{Beat, faults};
 /// Changes read from history at once when a hole is refilled.
 const REFILL: usize = 512;
 
+/// Changes in front of the ring that are read when somebody wants to resume over them; if the store does not cover so many, fewer.
+const FILL: [u64; 3] = [2_048, 512, 64];
+
 /// Changes gathered before they are flushed whatever the clock says.
 const GATHER_MOST: usize = 1024;
 
@@ -156,6 +159,10 @@ impl Replica {
                 self.heed_waiting(notices).await?;
                 self.flush();
             }
+            () = self.board.resume_wanted() => {
+                self.beat.works();
+                self.fill().await;
+            }
             () = until(self.expiry) => {
                 self.beat.works();
                 self.expire().await?;
@@ -259,6 +266,36 @@ impl Replica {
         }
         self.plan_expiry();
         Ok(led)
+    }
+
+    /// Reads what is in front of the ring, once for everybody who wants to resume over it.
+    async fn fill(&mut self) {
+        let Some(to) = self.board.fill_to() else { return };
+        let mut found = Vec::new();
+        for most in FILL {
+            let count = most.min(to.seq).min(self.policy.history);
+            if count == 0 {
+                break;
+            }
+            let since = Position { seq: to.seq - count, ..to.clone() };
+            let feed = self.board.feed().clone();
+            self.beat.rests();
+            let read = self.store.run(ReadChanges { feed, since, max: count as usize }).await;
+            self.beat.works();
+            match read {
+                // The history is shorter.
+                Ok(Missed::NotCovered) => {}
+                Ok(Missed::Changes(changes)) => {
+                    found = changes;
+                    break;
+                }
+                // Each watcher asks for itself, and hears why not.
+                Err(_) => break,
+            }
+        }
+        // What comes before a change of capacity is no delta.
+        let from = found.iter().rposition(|it| matches!(it.op, Op::Reset)).map_or(0, |at| at + 1);
+        self.board.fill(&found[from..]);
     }
 
     /// The store's list. Waiting for it is no work of this part: the store has a time-out, and a disk may take long.

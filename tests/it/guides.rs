@@ -4,20 +4,26 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::support::api::Api;
 use crate::support::app::Backing;
 use crate::support::gifts::gift;
 use crate::support::process::Process;
-use crate::support::redis_server::RedisServer;
+use crate::support::redis_server::{RedisServer, free_port};
+use crate::support::watcher::Watcher;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const HERE: &str = "http://127.0.0.1:8080";
+
+/// A producer's key.
+const KEY: &str = "a-key-of-the-producer-in-this-guide";
 
 fn read(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
@@ -213,11 +219,6 @@ async fn is_delivered(receiver: Program, port: u16, secret: &str) {
 }
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
 
 /// Waits until somebody listens there.
 async fn until_it_listens(port: u16) {
@@ -419,6 +420,107 @@ async fn every_command_of_growing_out_of_one_machine_works_in_its_order() {
     let list = nodes[1].get_feed("show").await;
     assert_eq!(list["seq"], 2);
     assert_ne!(list["epoch"], epoch);
+}
+
+/// nginx with the configuration of the guide and of packaging/, on a free port; ends with the test.
+struct Nginx {
+    child: Child,
+    api: Api,
+    _dir: TempDir,
+}
+
+impl Nginx {
+    async fn before(nodes: [&Process; 2]) -> Nginx {
+        let dir = TempDir::new().unwrap();
+        let port = free_port();
+        let mut upstream =
+            blocks(&read("docs/GROWING.md"), "## 5. Point", "\n## What people see", "nginx").remove(0);
+        for (listed, node) in ["127.0.0.1:8081", "127.0.0.1:8082"].into_iter().zip(nodes) {
+            assert!(upstream.contains(listed));
+            upstream = upstream.replace(listed, node.authority());
+        }
+        let rest = read("packaging/nginx.conf");
+        let rest = rest.split_once("keepalive 64;\n}").expect("the upstream of one node").1;
+        let rest = rest.replace("listen 80;", &format!("listen 127.0.0.1:{port};"));
+        let paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .map(|what| format!("{what}_temp_path {}/{what};", dir.path().display()))
+            .join("\n");
+        let text = format!(
+            "pid {0}/pid; error_log {0}/errors; worker_processes 1; daemon off; master_process off;\n\
+             events {{ worker_connections 1024; }}\nhttp {{ access_log off;\n{paths}\n{upstream}\n{rest}\n}}\n",
+            dir.path().display()
+        );
+        let path = dir.path().join("nginx.conf");
+        std::fs::write(&path, text).unwrap();
+        let mut nginx = Command::new("nginx");
+        nginx.args(["-p", &dir.path().display().to_string(), "-c", &path.display().to_string()]);
+        let child = nginx.args(["-e", &dir.path().join("errors").display().to_string()]).spawn().unwrap();
+        let nginx = Nginx { child, api: Api::at(format!("http://127.0.0.1:{port}")), _dir: dir };
+        let since = Instant::now();
+        while Api::try_send(nginx.api.request("GET", "/healthz")).await.is_err() {
+            assert!(since.elapsed() < PATIENCE, "nginx does not listen");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        nginx
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_behind_nginx_are_restarted_one_after_the_other_and_hardly_anybody_is_told() {
+    let redis = RedisServer::start();
+    let ports = [free_port(), free_port()];
+    let start = |port: u16| {
+        Process::start(
+            &format!("127.0.0.1:{port}"),
+            vec!["--redis".into(), redis.url()],
+            vec![("TIPCAST_AUTH__PRODUCER_KEYS".into(), KEY.into())],
+        )
+    };
+    let mut nodes = ports.map(start);
+    let nginx = Nginx::before([&nodes[0], &nodes[1]]).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    // A producer that says everything again until it is answered.
+    let (api, over) = (nginx.api.clone(), stop.clone());
+    let producer = tokio::spawn(async move {
+        let (mut given, mut refused) = (0_u32, 0_u32);
+        while !over.load(Ordering::Relaxed) {
+            let body = gift(&format!("g{given}")).by(&format!("u{given}")).json();
+            let post = api.request("POST", "/v1/feeds/show/gifts").bearer_auth(KEY).json(&body);
+            match Api::try_send(post).await {
+                Ok(said) if said.status < 300 => given += 1,
+                _ => refused += 1,
+            }
+        }
+        (given, refused)
+    });
+    let mut watcher = Watcher::open(&nginx.api, "show").await;
+    for (at, port) in ports.into_iter().enumerate() {
+        let old = &mut nodes[at];
+        old.terminate();
+        assert!(old.wait().success());
+        nodes[at] = start(port);
+        let since = Instant::now();
+        while nodes[at].get("/readyz").await.status != 200 {
+            assert!(since.elapsed() < PATIENCE, "it is not ready again");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        // As the guide says; and as many more gifts are taken by whoever is there.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        watcher.reconnect().await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    let (given, refused) = producer.await.unwrap();
+    println!("{given} gifts, {refused} refused");
+    assert!(given > 100 && refused * 50 < given, "{given} gifts, {refused} refused");
+    watcher.wait_for_seq(given.into()).await;
+    assert_eq!(nginx.api.get_feed("show").await["seq"], given);
 }
 
 /// The commands of a block, one by one; a block that sets a variable is one.

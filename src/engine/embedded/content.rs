@@ -54,11 +54,6 @@ impl FolderContent {
         Ok(FolderContent { space: found.space, name, clock, _folder: folder })
     }
 
-    /// By how many milliseconds the clock on the wall is ahead of the folder's, where somebody should know.
-    pub fn apart(&self, wall: i64) -> Option<i64> {
-        self.clock.apart(wall)
-    }
-
     /// The time by which its keys expire, in milliseconds since 1970.
     pub fn now(&self) -> i64 {
         self.clock.now()

@@ -7,26 +7,45 @@ use super::effect::Effect;
 use super::events::{Event, ToDisk};
 use super::file::sentence;
 use super::tables::Tables;
+use crate::engine::folder::OpenFiles;
 use crate::supervise::{Beat, faults};
 
-/// Runs until the store thread has ended.
-pub(super) fn run(mut tables: Tables, work: &Receiver<ToDisk>, events: &Sender<Event>, beat: &Beat) {
+/// Runs until the store thread has ended. `files` are those that `tables` has open.
+pub(super) fn run(
+    mut tables: Tables,
+    files: &OpenFiles,
+    work: &Receiver<ToDisk>,
+    events: &Sender<Event>,
+    beat: &Beat,
+) {
     loop {
         beat.rests();
-        let Ok(next) = work.recv() else { return };
+        let Ok(next) = work.recv() else { break };
         beat.works();
         let event = match next {
             ToDisk::Commit(effects, asked, now) => {
-                Event::Committed(commit(&mut tables, &effects, asked, now))
+                Event::Committed(commit(&mut tables, files, &effects, asked, now))
             }
-            ToDisk::Probe => Event::Probed(commit(&mut tables, &[], true, 0)),
+            // The write-ahead log begins anew after a commit that failed, so a few writes would go on a disk that is still full.
+            ToDisk::Probe => {
+                Event::Probed(files.have_room().and_then(|()| commit(&mut tables, files, &[], true, 0)))
+            }
         };
         // The store thread has ended: there is no one to answer.
         let _ = events.send(event);
     }
+    tables.close();
 }
 
-fn commit(tables: &mut Tables, effects: &[Effect], asked: bool, now: i64) -> Result<bool, String> {
+fn commit(
+    tables: &mut Tables,
+    files: &OpenFiles,
+    effects: &[Effect],
+    asked: bool,
+    now: i64,
+) -> Result<bool, String> {
+    // A commit into files that have no name any more succeeds, and is gone with the process.
+    files.are_in_place()?;
     faults::pass_blocking("before-commit");
     if faults::fails("disk") {
         return Err("the disk of the data folder is full; a test says so".into());

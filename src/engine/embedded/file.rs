@@ -11,7 +11,20 @@ use super::wal;
 const APPLICATION_ID: i64 = 0x5469_7043;
 
 /// The form of the tables.
-const FORM: i64 = 104;
+const FORM: i64 = 105;
+
+/// The tables, as SQLite keeps their text. Nothing else may be in the file: a trigger could take away what was acknowledged.
+const TABLES: [&str; 6] = [
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID",
+    "CREATE TABLE log (number INTEGER PRIMARY KEY, frame BLOB NOT NULL)",
+    "CREATE TABLE soon (number INTEGER PRIMARY KEY, frame BLOB NOT NULL)",
+    "CREATE TABLE later (number INTEGER PRIMARY KEY, frame BLOB NOT NULL)",
+    "CREATE TABLE elements (key BLOB, element BLOB, value BLOB NOT NULL, PRIMARY KEY (key, element)) WITHOUT ROWID",
+    "CREATE TABLE damaged (owner BLOB PRIMARY KEY, what TEXT NOT NULL, sum INTEGER NOT NULL) WITHOUT ROWID",
+];
+
+/// How long a statement waits for another connection to the file.
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Files up to this size in bytes are checked page by page at start: a page that claims fewer rows than it holds is read without
 /// an error.
@@ -192,7 +205,7 @@ fn is_fresh(conn: &Connection, path: &Path) -> rusqlite::Result<Result<bool, Str
 
 /// Begins on a file for the threads of a store. Makes the tables where there are none.
 pub(super) fn prepare(conn: &Connection, path: &Path) -> rusqlite::Result<Result<(), String>> {
-    conn.busy_timeout(Duration::from_secs(2))?;
+    conn.busy_timeout(BUSY_TIMEOUT)?;
     conn.set_prepared_statement_cache_capacity(64);
     let fresh = match is_fresh(conn, path)? {
         Ok(fresh) => fresh,
@@ -204,6 +217,9 @@ pub(super) fn prepare(conn: &Connection, path: &Path) -> rusqlite::Result<Result
     {
         return Ok(Err(format!("{} is damaged ({why}). {WHAT_TO_DO}", path.display())));
     }
+    if let Some(what) = foreign(conn)? {
+        return Ok(Err(format!("{} is damaged: it holds {what}", path.display())));
+    }
     conn.pragma_update(None, "journal_mode", "WAL")?;
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "cache_size", -32_768)?;
@@ -211,18 +227,73 @@ pub(super) fn prepare(conn: &Connection, path: &Path) -> rusqlite::Result<Result
     // Small ones: a large log is never caught up with while commits go on.
     conn.pragma_update(None, "wal_autocheckpoint", 2_000)?;
     if fresh {
+        let tables = TABLES.join(";\n");
         conn.execute_batch(&format!(
             "BEGIN IMMEDIATE;
-             CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-             CREATE TABLE log (number INTEGER PRIMARY KEY, frame BLOB NOT NULL);
-             CREATE TABLE soon (number INTEGER PRIMARY KEY, frame BLOB NOT NULL);
-             CREATE TABLE later (number INTEGER PRIMARY KEY, frame BLOB NOT NULL);
-             CREATE TABLE elements (key BLOB, element BLOB, value BLOB NOT NULL, PRIMARY KEY (key, element)) WITHOUT ROWID;
-             CREATE TABLE damaged (owner BLOB PRIMARY KEY, what TEXT NOT NULL, sum INTEGER NOT NULL) WITHOUT ROWID;
+             {tables};
              PRAGMA application_id = {APPLICATION_ID};
              PRAGMA user_version = {FORM};
              COMMIT;"
         ))?;
     }
     Ok(Ok(()))
+}
+
+/// What is in the file beside the tables, if anything is, and what to do about it.
+pub(super) fn foreign(conn: &Connection) -> rusqlite::Result<Option<String>> {
+    let mut query =
+        conn.prepare("SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let (kind, name, sql): (String, String, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        if !sql.is_some_and(|sql| TABLES.contains(&&*sql)) {
+            return Ok(Some(format!(
+                "the {kind} `{name}`, which Tipcast did not make and which could change what is stored; `tipcast store recover` copies \
+                 everything else into a new file"
+            )));
+        }
+    }
+    Ok(None)
+}
+
+/// Copies the rows of a backup into the tables of this file, and nothing else that is in it. False where it lacks a table.
+pub(super) fn copy_rows(conn: &Connection, backup: &Path) -> rusqlite::Result<bool> {
+    conn.execute("ATTACH ?1 AS backup", [backup.to_string_lossy()])?;
+    for table in TABLES {
+        let name = table.split(' ').nth(2).unwrap_or_default();
+        // A view of the same name could make up rows.
+        let is_ours = "SELECT count(*) FROM backup.sqlite_schema WHERE sql = ?1";
+        if conn.query_row(is_ours, [table], |row| row.get::<_, i64>(0))? != 1 {
+            return Ok(false);
+        }
+        conn.execute_batch(&format!("INSERT INTO main.{name} SELECT * FROM backup.{name}"))?;
+    }
+    conn.execute_batch("DETACH backup")?;
+    Ok(true)
+}
+
+/// How a write-ahead log begins anew, once the database has all of it.
+pub(super) enum NewLog {
+    /// Its file is cut to nothing.
+    Truncated,
+    /// Its file keeps its size, and the next commit writes over it: on a full disk, room that was given back would let a few more
+    /// gifts in and then fail again.
+    Restarted,
+}
+
+/// Writes all of the write-ahead log to the database, so that the next commit begins a new log, with other salts. False while
+/// another connection still reads the log.
+///
+/// # Errors
+/// When the disk does not take it.
+pub(super) fn begin_log(conn: &Connection, new: &NewLog) -> rusqlite::Result<bool> {
+    let mode = match new {
+        NewLog::Truncated => "TRUNCATE",
+        NewLog::Restarted => "RESTART",
+    };
+    // Somebody who reads (`store backup`) may take minutes: nobody waits for that.
+    conn.busy_timeout(Duration::ZERO)?;
+    let is_busy = conn.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| row.get::<_, bool>(0));
+    conn.busy_timeout(BUSY_TIMEOUT)?;
+    Ok(!is_busy?)
 }

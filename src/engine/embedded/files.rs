@@ -26,15 +26,19 @@ pub struct Report {
 /// # Errors
 /// What is wrong and what to do, when nothing can be looked at.
 pub fn check(data_dir: &Path, owners: Owners) -> Result<Report, String> {
-    examine(&folder::database(data_dir), owners)
+    examine(&folder::database(data_dir), owners, true)
 }
 
-fn examine(path: &Path, owners: Owners) -> Result<Report, String> {
+/// `is_strict`: what Tipcast did not make counts as damage.
+pub(super) fn examine(path: &Path, owners: Owners, is_strict: bool) -> Result<Report, String> {
     let told = |error: rusqlite::Error| format!("{}: {}", path.display(), file::sentence(&error));
     let conn = open_to_read(path)?;
     // One moment of it, whatever a gateway writes meanwhile.
     conn.execute_batch("BEGIN").map_err(told)?;
     let mut shared = rot(&conn, 20).map_err(told)?;
+    if is_strict {
+        shared.extend(file::foreign(&conn).map_err(told)?);
+    }
     let found = match reading::read(&conn, owners, i64::MIN) {
         Ok(found) => found,
         // Said above, page by page.
@@ -70,14 +74,10 @@ pub fn backup(data_dir: &Path, to: &Path, owners: Owners) -> Result<Report, Stri
 
 fn copy_whole(conn: &Connection, unfinished: &Path, to: &Path, owners: Owners) -> Result<Report, String> {
     let wrong = |e: &dyn std::fmt::Display| format!("{} cannot be written: {e}", to.display());
-    // SQLite writes into an empty file, and leaves its rights as they are.
-    let mut private = OpenOptions::new();
-    folder::private(private.create(true).write(true).truncate(true))
-        .open(unfinished)
-        .map_err(|e| wrong(&e))?;
+    private_file(unfinished).map_err(|e| wrong(&e))?;
     let name = unfinished.to_str().ok_or_else(|| wrong(&"its name is not Unicode"))?;
     conn.execute("VACUUM INTO ?1", [name]).map_err(|e| wrong(&e))?;
-    let report = examine(unfinished, owners)?;
+    let report = examine(unfinished, owners, true)?;
     put_in_place(unfinished, to).map_err(|e| wrong(&e))?;
     Ok(report)
 }
@@ -120,23 +120,36 @@ fn fill(folder: &Folder, data_dir: &Path, from: &Path, owners: Owners) -> Result
 
 fn bring_back(from: &Path, to: &Path, owners: Owners) -> Result<Report, String> {
     let wrong = |e: &dyn std::fmt::Display| format!("{} cannot be brought back: {e}", from.display());
+    // A copy beside the new file: SQLite may have to write where it reads.
+    let image = to.with_added_extension("image");
     let mut source = File::open(from).map_err(|e| wrong(&e))?;
-    let mut private = OpenOptions::new();
-    let mut copy =
-        folder::private(private.create(true).write(true).truncate(true)).open(to).map_err(|e| wrong(&e))?;
+    let mut copy = private_file(&image).map_err(|e| wrong(&e))?;
     std::io::copy(&mut source, &mut copy).map_err(|e| wrong(&e))?;
-    drop(copy);
     // What is wrong with the copy is wrong with what it was made of.
-    let named = |why: String| why.replace(&to.display().to_string(), &from.display().to_string());
-    let report = examine(to, owners).map_err(named)?;
+    let named = |why: String| why.replace(&image.display().to_string(), &from.display().to_string());
+    // What else a backup holds (triggers, views) is left behind: only its rows are copied.
+    let report = examine(&image, owners, false).map_err(named)?;
     if let Some(what) = report.shared.first() {
         return Err(wrong(&format!("it is damaged ({what}); take an older one")));
     }
+    private_file(to).map_err(|e| wrong(&e))?;
     let conn = Connection::open(to).map_err(|e| wrong(&e))?;
+    file::prepare(&conn, to).map_err(|e| wrong(&e))??;
+    let is_complete = file::copy_rows(&conn, &image).map_err(|e| wrong(&e))?;
+    if !is_complete {
+        return Err(wrong(&"its tables are not those of a backup; take another one"));
+    }
     begin_life(&conn).map_err(|e| wrong(&e))?;
     // All of it in one file, which takes its place with one rename.
     conn.pragma_update(None, "journal_mode", "DELETE").map_err(|e| wrong(&e))?;
+    drop(conn);
+    std::fs::remove_file(&image).map_err(|e| wrong(&e))?;
     Ok(report)
+}
+
+/// Makes an empty file for its owner alone; SQLite leaves its rights as they are.
+pub(super) fn private_file(path: &Path) -> std::io::Result<File> {
+    folder::private(OpenOptions::new().create(true).write(true).truncate(true)).open(path)
 }
 
 /// Makes a file durable, and then its name.

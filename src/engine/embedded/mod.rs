@@ -47,7 +47,7 @@ pub use content::FolderContent;
 pub use effect::Effect;
 pub use events::Told;
 pub use group::{Answer, Refusal};
-pub use host::{ScriptError, ScriptHost, ScriptRun, ScriptText};
+pub use host::{Room, ScriptError, ScriptHost, ScriptRun, ScriptText};
 pub use keyspace::Keyspace;
 pub use owner::{Owner, Owners};
 pub use replay::Replay;

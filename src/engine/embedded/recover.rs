@@ -7,7 +7,7 @@ use rusqlite::{Connection, params};
 use super::effect::Effect;
 use super::element::seal;
 use super::file::{begin_life, form, prepare, rot, sentence};
-use super::files::put_in_place;
+use super::files::{examine, private_file, put_in_place};
 use super::frame;
 use super::keyspace::Keyspace;
 use super::moving::{Step, Stretch};
@@ -37,11 +37,12 @@ pub struct Recovered {
 }
 
 /// Copies what can be read into a new file, in which every feed begins a new epoch and none is damaged. The folder must not be in
-/// use. What was there stays beside it under another name; a run that was killed is finished by the next.
+/// use. What was there stays beside it under another name; a run that was killed is finished by the next. `None`: nothing is
+/// damaged, and nothing was changed.
 ///
 /// # Errors
 /// What is wrong and what to do.
-pub fn recover(data_dir: &Path, owners: Owners, fits: Fits) -> Result<Recovered, String> {
+pub fn recover(data_dir: &Path, owners: Owners, fits: Fits) -> Result<Option<Recovered>, String> {
     let database = folder::database(data_dir);
     let last = asides(&database).take_while(|aside| aside.exists()).last();
     // One that was killed between its two renames has put the damaged file aside already.
@@ -53,6 +54,13 @@ pub fn recover(data_dir: &Path, owners: Owners, fits: Fits) -> Result<Recovered,
         }
     };
     let folder = Folder::own(data_dir)?;
+    if source == database && !folder.unfinished().exists() {
+        // Without proof of damage SQLite's own reading of the log is right, and the next start does that.
+        let report = examine(&database, owners, true);
+        if report.is_ok_and(|it| it.damaged.is_empty() && it.shared.is_empty()) {
+            return Ok(None);
+        }
+    }
     let told = |e: &dyn std::fmt::Display| format!("{} cannot be recovered: {e}", source.display());
     let mut recovered = Recovered::default();
     let unfinished = folder.unfinished();
@@ -69,7 +77,7 @@ pub fn recover(data_dir: &Path, owners: Owners, fits: Fits) -> Result<Recovered,
         false => source.clone(),
     };
     put_in_place(&unfinished, &database).map_err(|e| told(&e))?;
-    Ok(recovered)
+    Ok(Some(recovered))
 }
 
 /// How many feeds in this folder [`recover`] would find something of, if it can read the file at all. Changes nothing.
@@ -98,18 +106,22 @@ fn put_aside(database: &Path) -> std::io::Result<PathBuf> {
     Ok(free)
 }
 
-/// Reads the file as far as that goes. Nothing is written to it.
+/// Reads a copy of the file and of its log as far as that goes.
 fn salvaged(path: &Path, image: &Path, owners: Owners, recovered: &mut Recovered) -> Result<Found, String> {
-    let left_out = wal::apply(path, image).map_err(|e| e.to_string())?;
-    if left_out > 0 {
-        let what = "changes of any feed, of the moment in which they were written";
-        recovered
-            .shared
-            .push(format!("{left_out} frames of the write-ahead log that are not what was written: {what}"));
+    for suffix in ["", "-wal"] {
+        let (from, to) = (wal::beside(path, suffix), wal::beside(image, suffix));
+        if from.exists() {
+            std::fs::copy(&from, to).map_err(|e| format!("{} cannot be copied: {e}", from.display()))?;
+        }
+    }
+    if let Some(what) = wal::damage(path)? {
+        recovered.shared.push(format!("{what}: these commits, changes of any feed, and all behind them"));
     }
     let advice = "no page of it can be read in order; bring a backup back with `tipcast store restore`";
     let unread = |e: rusqlite::Error| format!("{advice} ({})", sentence(&e));
     let conn = Connection::open(image).map_err(unread)?;
+    // Without it SQLite reads nothing of a file that is shorter than its header says.
+    conn.pragma_update(None, "writable_schema", true).map_err(unread)?;
     form(&conn, path).map_err(unread)??;
     // Pages that hold less than they should are read without an error: this says so.
     let pages = rot(&conn, 20).unwrap_or_else(|e| vec![e.to_string()]);
@@ -155,9 +167,7 @@ fn keep_what_fits(found: Found, owners: Owners, fits: Fits, recovered: &mut Reco
 /// Writes a new file with this data.
 fn write(path: &Path, space: &Keyspace, number: i64, owners: Owners) -> Result<(), String> {
     let told = |e: rusqlite::Error| sentence(&e);
-    folder::private(std::fs::OpenOptions::new().create(true).write(true).truncate(true))
-        .open(path)
-        .map_err(|e| e.to_string())?;
+    private_file(path).map_err(|e| e.to_string())?;
     let conn = Connection::open(path).map_err(told)?;
     prepare(&conn, path).map_err(told)??;
     conn.execute_batch("BEGIN IMMEDIATE").map_err(told)?;

@@ -7,42 +7,52 @@ use crate::domain::Millis;
 /// By how many milliseconds the clock on the wall and the steady one may differ before somebody should know.
 const APART: i64 = 60_000;
 
-/// A clock in milliseconds since 1970, as the wall said it when it was begun. It goes on over restarts of the process; after one of
-/// the machine it begins anew.
-#[derive(Clone, Copy)]
+/// The name of its row in `meta`.
+const ROW: &str = "steady";
+
+/// A clock in milliseconds since 1970, as the wall said it when the data began. It goes on over restarts of the process. When the
+/// machine was started again, it goes on from where it last was, whatever the wall says: that one may have no chip that keeps the
+/// time, and an id that is forgotten early counts money twice. So it may be late by as long as the machine was off.
+#[derive(Clone)]
 pub(super) struct Steady {
-    /// What is to be added to [`since_boot`].
+    /// This run of the machine; empty where it has no name.
+    boot: String,
+    /// What is to be added to [`since_boot`] for this time.
     offset: i64,
+    /// The same for the wall, as it was when the store was first opened in this run of the machine.
+    wall_offset: i64,
 }
 
 impl Steady {
     /// The clock of the data in this file, or a new one.
     pub fn of(conn: &Connection) -> rusqlite::Result<Steady> {
-        let kept = "SELECT value FROM meta WHERE name = 'steady'";
-        let kept: Option<String> = conn.query_row(kept, [], |row| row.get(0)).optional()?;
-        let boot = boot();
-        let of_this_boot = kept.as_deref().and_then(|text| {
-            let (of, offset) = text.split_once(' ')?;
-            (boot.as_deref() == Some(of)).then(|| offset.parse().ok()).flatten()
-        });
-        if let Some(offset) = of_this_boot {
-            return Ok(Steady { offset });
-        }
-        let new = Steady { offset: Millis::now().0 - since_boot() };
-        if let Some(boot) = boot {
-            let text = format!("{boot} {}", new.offset);
-            // A disk that is full keeps nobody from reading: then the next start begins anew.
-            let written = conn.execute("INSERT OR REPLACE INTO meta VALUES ('steady', ?1)", [text]);
-            if let Err(error) = written {
-                tracing::debug!(%error, "the steady clock is not kept over a restart");
-            }
-        }
-        Ok(new)
+        let kept = "SELECT value FROM meta WHERE name = ?1";
+        let kept: Option<String> = conn.query_row(kept, [ROW], |row| row.get(0)).optional()?;
+        Ok(Steady::from_row(kept.as_deref().unwrap_or_default(), boot(), Millis::now().0))
     }
 
-    /// By how many milliseconds the clock on the wall is ahead, where somebody should know.
-    pub fn apart(&self, wall: i64) -> Option<i64> {
-        Some(wall - self.now()).filter(|apart| apart.abs() > APART)
+    fn from_row(text: &str, boot: String, wall: i64) -> Steady {
+        let words: Vec<&str> = text.split(' ').collect();
+        let number = |at: usize| words.get(at).and_then(|word| word.parse::<i64>().ok());
+        let (since_boot, is_of_this_boot) = (since_boot(), !boot.is_empty() && words[0] == boot);
+        match (number(1), number(2), number(3)) {
+            (Some(offset), Some(wall_offset), _) if is_of_this_boot => Steady { boot, offset, wall_offset },
+            (_, _, last) => {
+                let wall_offset = wall - since_boot;
+                Steady { boot, offset: last.map_or(wall_offset, |last| last - since_boot), wall_offset }
+            }
+        }
+    }
+
+    /// Notes where the clock is, in the transaction that is open.
+    pub fn write(&self, conn: &Connection) -> rusqlite::Result<()> {
+        let row = format!("{} {} {} {}", self.boot, self.offset, self.wall_offset, self.now());
+        conn.prepare_cached("INSERT OR REPLACE INTO meta VALUES (?1, ?2)")?.execute([ROW, &row]).map(drop)
+    }
+
+    /// By how many milliseconds the clock on the wall was set since the machine was started, where somebody should know.
+    pub fn was_set_by(&self, wall: i64) -> Option<i64> {
+        Some(wall - since_boot() - self.wall_offset).filter(|set| set.abs() > APART)
     }
 
     /// The time now.
@@ -51,10 +61,10 @@ impl Steady {
     }
 }
 
-/// Which run of the machine this is.
-fn boot() -> Option<String> {
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(text.trim().to_owned()).filter(|id| !id.is_empty())
+/// Which run of the machine this is; empty where it does not say.
+fn boot() -> String {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    id.map(|id| id.trim().replace(' ', "-")).unwrap_or_default()
 }
 
 /// Milliseconds since the machine was started, those in which it slept too.
@@ -69,4 +79,28 @@ fn since_boot() -> i64 {
 fn since_boot() -> i64 {
     static BEGUN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
     BEGUN.get_or_init(std::time::Instant::now).elapsed().as_millis() as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: i64 = 86_400_000;
+
+    #[test]
+    fn a_new_run_of_the_machine_goes_on_from_the_last_time_whatever_the_wall_says() {
+        let last = 1_800_000_000_000;
+        let row = format!("boot-1 {} {} {last}", last - 5_000, last - 5_000);
+        for wall in [0, last - DAY, last, last + 400 * DAY] {
+            let steady = Steady::from_row(&row, "boot-2".into(), wall);
+            assert!((0..1_000).contains(&(steady.now() - last)), "wall {wall}: {}", steady.now());
+            // That the wall is another time is no sign that somebody set it.
+            assert_eq!(steady.was_set_by(wall), None);
+            assert!(steady.was_set_by(wall + DAY).is_some_and(|set| (set - DAY).abs() < 1_000));
+        }
+        let same = Steady::from_row(&row, "boot-1".into(), 0);
+        assert_eq!((same.offset, same.wall_offset), (last - 5_000, last - 5_000));
+        let new = Steady::from_row("", "boot-1".into(), last);
+        assert!((0..1_000).contains(&(new.now() - last)));
+    }
 }

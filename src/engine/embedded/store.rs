@@ -19,7 +19,7 @@ use super::steady::Steady;
 use super::tables::{Opened, STRETCH, Tables};
 use super::words::Words;
 use super::worker::Worker;
-use crate::engine::folder::Folder;
+use crate::engine::folder::{Folder, OpenFiles};
 use crate::metrics::Metrics;
 use crate::supervise::{Part, Parts};
 
@@ -61,10 +61,10 @@ pub struct EmbeddedStore {
     waiting: Arc<Waiting>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     life: String,
-    data_dir: PathBuf,
     metrics: Arc<Metrics>,
     max_bytes: u64,
     clock: Steady,
+    files: Arc<OpenFiles>,
 }
 
 impl EmbeddedStore {
@@ -94,12 +94,15 @@ impl EmbeddedStore {
                 None => why,
             }
         })?;
+        let files = Arc::new(folder.open_files());
         let shared_metrics = metrics.clone();
+        let shared_clock = clock.clone();
+        let shared_files = files.clone();
         let (events, to_worker) = channel();
         let (to_disk, groups) = channel();
         let (vital, to_events) = (parts.vital(Part::Writer), events.clone());
         let disk = std::thread::Builder::new().name("tipcast-disk".into()).spawn(move || {
-            disk::run(tables, &groups, &to_events, &vital.beat());
+            disk::run(tables, &shared_files, &groups, &to_events, &vital.beat());
             vital.done();
         });
         let vital = parts.vital(Part::Writer);
@@ -124,10 +127,10 @@ impl EmbeddedStore {
             waiting,
             threads,
             life,
-            data_dir,
             metrics: shared_metrics,
             max_bytes,
-            clock,
+            clock: shared_clock,
+            files,
         })
     }
 
@@ -141,9 +144,9 @@ impl EmbeddedStore {
         self.clock.now()
     }
 
-    /// By how many milliseconds the clock on the wall is ahead of the steady one, where somebody should know.
-    pub fn apart(&self, wall: i64) -> Option<i64> {
-        self.clock.apart(wall)
+    /// By how many milliseconds the clock on the wall was set since the machine was started, where somebody should know.
+    pub fn clock_was_set_by(&self, wall: i64) -> Option<i64> {
+        self.clock.was_set_by(wall)
     }
 
     /// What the data takes, in bytes, and how much it may.
@@ -172,7 +175,7 @@ impl EmbeddedStore {
     /// # Errors
     /// When it does not.
     pub async fn prove(&self, within: Duration) -> Answer {
-        Folder::has_room(&self.data_dir).map_err(Refusal::Unavailable)?;
+        self.files.are_in_place().and_then(|()| self.files.have_room()).map_err(Refusal::Unavailable)?;
         self.call(Work::Row, within).await
     }
 

@@ -18,7 +18,7 @@ use rusqlite::{Connection, Error, params};
 
 use super::effect::{Effect, Name};
 use super::element::seal;
-use super::file::{self, WHAT_TO_DO, sentence};
+use super::file::{self, NewLog, WHAT_TO_DO, sentence};
 use super::frame;
 use super::keyspace::Keyspace;
 use super::moving::{Moving, Step, Stretch, item, kind};
@@ -58,7 +58,17 @@ pub(super) struct Tables {
     first: i64,
     /// When the rows of `soon` and `later` end.
     ends: [Ends; 2],
+    /// The end of the write-ahead log may not be synced: after a commit that failed, and after a start, since the process before may
+    /// have been killed inside a commit. What is written behind such an end would look, after a power loss, as if
+    /// everything in front had been synced ([`super::wal`]). So a new log is begun first.
+    is_log_unsure: bool,
+    clock: Steady,
+    /// When a commit last noted where the steady clock is, by that clock.
+    clock_noted: i64,
 }
+
+/// How often commits note where the steady clock is: by this much, in milliseconds, ids may be remembered longer after a reboot.
+const NOTE_CLOCK_EVERY: i64 = 1_000;
 
 /// What opening a file came to.
 pub(super) struct Opened {
@@ -79,6 +89,8 @@ impl Tables {
     pub fn open(path: &Path, owners: Owners, stretch: usize) -> Result<Opened, String> {
         let told = |error: Error| format!("{}: {}", path.display(), sentence(&error));
         let conn = file::open(path)?;
+        // A disk that is full keeps nobody from reading; the first commit tries again.
+        let is_log_unsure = !file::begin_log(&conn, &NewLog::Truncated).unwrap_or(false);
         let clock = Steady::of(&conn).map_err(told)?;
         let found = reading::read(&conn, owners, clock.now()).map_err(told)?;
         if let Some(what) = found.shared.first() {
@@ -107,6 +119,9 @@ impl Tables {
             moved: first - 1,
             first,
             ends,
+            is_log_unsure,
+            clock: clock.clone(),
+            clock_noted: i64::MIN,
         };
         Ok(Opened { tables, space, damaged, life, clock })
     }
@@ -118,16 +133,24 @@ impl Tables {
         if !asked && frames.iter().all(|(frame, _)| frame.is_empty()) {
             return Ok(false);
         }
+        if self.is_log_unsure {
+            self.is_log_unsure = !file::begin_log(&self.conn, &NewLog::Restarted)?;
+        }
         if self.steps.is_empty() {
             self.steps = self.moving.take(STEPS + 2 * effects.len());
         }
-        let wrote = self.write(&frames, asked, now);
+        let notes_clock = now >= self.clock_noted.saturating_add(NOTE_CLOCK_EVERY);
+        let wrote = self.write(&frames, asked, notes_clock, now);
         if wrote.is_err() && !self.conn.is_autocommit() {
             // After some errors SQLite has rolled back already; the error of a second ROLLBACK means nothing.
             let _ = self.conn.execute_batch("ROLLBACK");
         }
+        self.is_log_unsure |= wrote.is_err();
         wrote?;
         self.number += 1;
+        if notes_clock {
+            self.clock_noted = now;
+        }
         self.steps.clear();
         for (ends, (frame, until)) in self.ends.iter_mut().zip(&frames[1..]) {
             let gone: Vec<_> = over(ends, now).copied().collect();
@@ -148,6 +171,13 @@ impl Tables {
         }
         self.turn_over();
         Ok(true)
+    }
+
+    /// Notes where the steady clock is, at the end: the process may have been idle for hours.
+    pub fn close(self) {
+        if let Err(error) = self.clock.write(&self.conn) {
+            tracing::debug!(%error, "the steady clock goes on from the last commit");
+        }
     }
 
     /// When a stretch was moved the next one begins, if it is long enough.
@@ -181,7 +211,13 @@ impl Tables {
         })
     }
 
-    fn write(&mut self, frames: &[(Vec<u8>, i64); 3], asked: bool, now: i64) -> rusqlite::Result<()> {
+    fn write(
+        &mut self,
+        frames: &[(Vec<u8>, i64); 3],
+        asked: bool,
+        notes_clock: bool,
+        now: i64,
+    ) -> rusqlite::Result<()> {
         let number = self.number + 1;
         let run = |sql: &str, values: &[&dyn rusqlite::ToSql]| -> rusqlite::Result<usize> {
             self.conn.prepare_cached(sql)?.execute(values)
@@ -209,6 +245,9 @@ impl Tables {
         }
         if asked {
             run("INSERT OR REPLACE INTO meta VALUES ('asked', ?1)", &[&number])?;
+        }
+        if notes_clock {
+            self.clock.write(&self.conn)?;
         }
         for step in &self.steps {
             match step {

@@ -1,174 +1,138 @@
-//! SQLite's write-ahead log, read by us before SQLite reads it.
+//! SQLite's write-ahead log, read before SQLite reads it: is it damaged before its end?
 //!
-//! For SQLite the log ends at the first frame that does not check out, without a word: that is how a write that was torn by a kill
-//! looks. A frame that is damaged looks the same, and would take everything behind it along. They differ in what is behind: frames
-//! are written in order, so behind one that was torn there is nothing of the same log, whose salts every frame carries.
+//! SQLite ends the log at the first frame whose checksum fails, without an error. Most such frames are no damage: a kill, a power
+//! loss, a full disk or a failed write leaves them behind, in any order, and SQLite later writes over them with the same salts. A
+//! frame that was damaged after it was synced looks the same and would take everything behind it along.
+//!
+//! What proves damage is a *commit* frame behind the first bad one, followed by a frame that is chained to its checksum: SQLite
+//! syncs the log after each commit frame and writes the next frame only then, so everything in front was on the disk. That holds
+//! because a new log is begun where nobody knows whether its end was synced ([`super::tables::Tables::commit`]).
 //! (Format: <https://www.sqlite.org/fileformat2.html#the_write_ahead_log>.)
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 
-/// Whether checksums are made of words that stand in little-endian order is the last bit of the magic number.
+/// The magic number of a log; its last bit says whether the words of checksums are big-endian.
 const MAGIC: u32 = 0x377f_0682;
 
-/// How often a log is read that looks damaged while somebody may be writing to it.
-const LOOKS: usize = 4;
+/// How often a log is read that looks damaged while a gateway may be writing to it.
+const MAX_READS: usize = 4;
 
-/// The file beside a database whose name ends with this as well.
-pub(super) fn beside(database: &Path, end: &str) -> PathBuf {
+/// How long to wait between two of these reads.
+const READ_AGAIN_AFTER: Duration = Duration::from_millis(30);
+
+/// The name of the file that SQLite keeps beside a database, by its suffix (`-wal`, `-shm`).
+pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
-    name.push(end);
+    name.push(suffix);
     PathBuf::from(name)
 }
 
-/// Where SQLite keeps the log of this database.
-fn log_of(database: &Path) -> PathBuf {
-    beside(database, "-wal")
-}
-
-/// A number in a log: the highest byte first.
-fn word(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-}
-
-/// The size of a page, as the beginning of a database says.
-fn page_size(database: &[u8]) -> usize {
-    match u16::from_be_bytes([database[16], database[17]]) {
-        1 => 65_536,
-        size => usize::from(size),
-    }
-}
-
-/// What is damaged in the log beside this database, if anything is.
+/// Says which frame of this database's log is damaged, if one provably is.
+///
+/// # Errors
+/// When the log cannot be read.
 pub(super) fn damage(database: &Path) -> Result<Option<String>, String> {
-    let path = log_of(database);
-    let look = || read(&path).map_err(|e| format!("{} cannot be read: {e}", path.display()));
+    let path = beside(database, "-wal");
+    let look = || {
+        let page_size = page_size_of(database)?;
+        first_damaged(&path, page_size).map_err(|e| format!("{} cannot be read: {e}", path.display()))
+    };
     let mut found = look()?;
-    for _ in 1..LOOKS {
+    for _ in 1..MAX_READS {
         let Some(frame) = found else { return Ok(None) };
-        // A gateway that writes meanwhile may look like that for a moment, and not at the same place again.
-        std::thread::sleep(Duration::from_millis(30));
+        // A log that a gateway is writing to may look damaged for a moment, but not twice at the same frame.
+        std::thread::sleep(READ_AGAIN_AFTER);
         found = look()?;
         if found == Some(frame) {
-            let what = "is not what was written, and others are behind it";
+            let what = "is not what was written, and later commits are behind it";
             return Ok(Some(format!("frame {frame} of {} {what}", path.display())));
         }
     }
     Ok(None)
 }
 
-/// The number of the first frame that is not as it was written, from 1 on, if there are others of the same log behind it; 0 is the
-/// header.
-fn read(path: &Path) -> std::io::Result<Option<u64>> {
+/// The page size that the beginning of a database states; 4096 where it is too short to state one.
+fn page_size_of(database: &Path) -> Result<usize, String> {
+    let mut head = [0; 18];
+    let mut file = File::open(database).map_err(|e| format!("{} cannot be read: {e}", database.display()))?;
+    let is_whole =
+        fill(&mut file, &mut head).map_err(|e| format!("{} cannot be read: {e}", database.display()))?;
+    Ok(match u16::from_be_bytes([head[16], head[17]]) {
+        _ if !is_whole => 4_096,
+        1 => 65_536,
+        size => usize::from(size),
+    })
+}
+
+/// The number, from 1 on, of the first frame that is not what was written, where the log proves that it had been synced; 0 is the
+/// log's header.
+fn first_damaged(path: &Path, page_size: usize) -> std::io::Result<Option<u64>> {
     let Ok(file) = File::open(path) else { return Ok(None) };
     let mut file = BufReader::with_capacity(1 << 20, file);
     let mut header = [0; HEADER];
     if !fill(&mut file, &mut header)? {
         return Ok(None);
     }
-    let little = word(&header, 0) & 1 == 0;
-    let mut sum = add((0, 0), &header[..24], little);
-    let page = word(&header, 8) as usize;
-    let is_whole = word(&header, 0) & !1 == MAGIC & !1 && sum == (word(&header, 24), word(&header, 28));
-    if !is_whole {
-        // Whatever page size it says: a log that begins with nothing that can be read has nothing that can be.
-        let mut rest = [0; FRAME_HEADER];
-        return Ok((fill(&mut file, &mut rest)? && rest != [0; FRAME_HEADER]).then_some(0));
+    let is_little = word(&header, 0) & 1 == 0;
+    let mut sum = add((0, 0), &header[..24], is_little);
+    let is_header_whole = word(&header, 0) & !1 == MAGIC && sum == sum_at(&header, 24);
+    let (page, mut bad) = match is_header_whole {
+        true => (word(&header, 8) as usize, None),
+        // Frames are chained among themselves, so they can be checked without their header.
+        false => (page_size, Some(0)),
+    };
+    if !(512..=65_536).contains(&page) {
+        return Ok(None);
     }
-    let salts = &header[16..24];
+    let orders: &[bool] = if is_header_whole { &[is_little] } else { &[true, false] };
     let mut frame = vec![0; FRAME_HEADER + page];
-    let (mut number, mut bad) = (0, None);
+    let (mut number, mut commit): (u64, Option<Frame>) = (0, None);
     while fill(&mut file, &mut frame)? {
         number += 1;
-        let of_this_log = &frame[8..16] == salts;
-        if bad.is_some() {
-            if of_this_log {
-                return Ok(bad);
+        let this = Frame::read(&frame);
+        let is_of_this_log = !is_header_whole || this.salts == header[16..24];
+        let follows = |before: (u32, u32), is_little| {
+            add(add(before, &frame[..8], is_little), &frame[FRAME_HEADER..], is_little) == this.sum
+        };
+        match bad {
+            None if is_of_this_log && follows(sum, is_little) => sum = this.sum,
+            None => bad = Some(number),
+            Some(_) => {
+                let is_chained =
+                    |it: &Frame| it.salts == this.salts && orders.iter().any(|order| follows(it.sum, *order));
+                if commit.as_ref().is_some_and(is_chained) {
+                    return Ok(bad);
+                }
             }
-            continue;
         }
-        let next = add(add(sum, &frame[..8], little), &frame[FRAME_HEADER..], little);
-        match of_this_log && next == (word(&frame, 16), word(&frame, 20)) {
-            true => sum = next,
-            false => bad = Some(number),
-        }
+        commit = (this.is_commit && is_of_this_log && bad.is_some_and(|bad| bad < number)).then_some(this);
     }
     Ok(None)
 }
 
-/// Writes the database as it is with the commits of its log to another file, leaving out frames that are not what was written.
-/// How many those are.
-///
-/// Each frame carries the checksum up to it, so the next one can be judged although it was damaged; and pages that are written
-/// often stand in later frames once more.
-pub(super) fn apply(database: &Path, image: &Path) -> std::io::Result<u64> {
-    std::fs::copy(database, image)?;
-    let mut image = OpenOptions::new().read(true).write(true).open(image)?;
-    let left_out = apply_to(&mut image, &log_of(database))?;
-    // SQLite reads nothing of a file that is shorter than it says. One that is as long as it says has pages that cannot be read.
-    let mut header = [0; 32];
-    image.seek(SeekFrom::Start(0))?;
-    image.read_exact(&mut header)?;
-    let page = page_size(&header).max(512) as u64;
-    let pages = u32::try_from(image.metadata()?.len() / page).unwrap_or(u32::MAX);
-    if pages < word(&header, 28) {
-        image.seek(SeekFrom::Start(28))?;
-        image.write_all(&pages.to_be_bytes())?;
-    }
-    Ok(left_out)
+/// What the header of a frame says.
+struct Frame {
+    is_commit: bool,
+    salts: [u8; 8],
+    /// The checksum of the log up to this frame.
+    sum: (u32, u32),
 }
 
-fn apply_to(image: &mut File, log: &Path) -> std::io::Result<u64> {
-    let Ok(log) = File::open(log) else { return Ok(0) };
-    let mut log = BufReader::with_capacity(1 << 20, log);
-    let mut header = [0; HEADER];
-    if !fill(&mut log, &mut header)? {
-        return Ok(0);
+impl Frame {
+    fn read(bytes: &[u8]) -> Frame {
+        let mut salts = [0; 8];
+        salts.copy_from_slice(&bytes[8..16]);
+        Frame { is_commit: word(bytes, 4) > 0, salts, sum: sum_at(bytes, 16) }
     }
-    let little = word(&header, 0) & 1 == 0;
-    let sum = add((0, 0), &header[..24], little);
-    let is_whole = word(&header, 0) & !1 == MAGIC & !1 && sum == (word(&header, 24), word(&header, 28));
-    let mut of_database = [0; 18];
-    image.read_exact(&mut of_database)?;
-    let page = if is_whole { word(&header, 8) as usize } else { page_size(&of_database) };
-    if !(512..=65_536).contains(&page) {
-        return Ok(1);
-    }
-    let little = little || !is_whole;
-    let mut salts = is_whole.then(|| header[16..24].to_vec());
-    let mut before = is_whole.then_some(sum);
-    let mut frame = vec![0; FRAME_HEADER + page];
-    let (mut waiting, mut left_out, mut unsure) = (Vec::new(), 0, u64::from(!is_whole));
-    while fill(&mut log, &mut frame)? {
-        let salts = salts.get_or_insert_with(|| frame[8..16].to_vec());
-        let stated = (word(&frame, 16), word(&frame, 20));
-        let sum = before.map(|sum| add(add(sum, &frame[..8], little), &frame[FRAME_HEADER..], little));
-        before = Some(stated);
-        if frame[8..16] != **salts || sum != Some(stated) {
-            unsure += 1;
-            continue;
-        }
-        // Behind what cannot be read something can: it was no end.
-        left_out += std::mem::take(&mut unsure);
-        waiting.push((word(&frame, 0), frame[FRAME_HEADER..].to_vec()));
-        let pages = word(&frame, 4);
-        if pages > 0 {
-            for (number, bytes) in waiting.drain(..).filter(|(number, _)| *number > 0) {
-                image.seek(SeekFrom::Start(u64::from(number - 1) * page as u64))?;
-                image.write_all(&bytes)?;
-            }
-            image.set_len(u64::from(pages) * page as u64)?;
-        }
-    }
-    Ok(left_out)
 }
 
-/// True when there was so much.
+/// Fills `bytes`; false if the file ends before that.
 fn fill(file: &mut impl Read, bytes: &mut [u8]) -> std::io::Result<bool> {
     match file.read_exact(bytes) {
         Ok(()) => Ok(true),
@@ -177,11 +141,19 @@ fn fill(file: &mut impl Read, bytes: &mut [u8]) -> std::io::Result<bool> {
     }
 }
 
-/// SQLite's checksum, gone on with.
-fn add((mut one, mut other): (u32, u32), bytes: &[u8], little: bool) -> (u32, u32) {
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn sum_at(bytes: &[u8], at: usize) -> (u32, u32) {
+    (word(bytes, at), word(bytes, at + 4))
+}
+
+/// SQLite's checksum of `bytes`, continued from an earlier one.
+fn add((mut one, mut other): (u32, u32), bytes: &[u8], is_little: bool) -> (u32, u32) {
     let word = |bytes: &[u8]| {
         let bytes = [bytes[0], bytes[1], bytes[2], bytes[3]];
-        if little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) }
+        if is_little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) }
     };
     for pair in bytes.chunks_exact(8) {
         one = one.wrapping_add(word(pair)).wrapping_add(other);
@@ -196,62 +168,118 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_damaged_byte_is_seen_wherever_something_is_behind_it_and_a_torn_end_is_an_end() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("tipcast.db");
+    const FRAME: usize = FRAME_HEADER + 4_096;
+
+    /// A database in a folder of its own, with a log that holds `commits` commits, behind one that was checkpointed.
+    fn database(dir: &Path, commits: usize) -> (PathBuf, Connection) {
+        let path = dir.join("tipcast.db");
         let conn = Connection::open(&path).unwrap();
         conn.pragma_update(None, "journal_mode", "WAL").unwrap();
         conn.execute_batch("CREATE TABLE t (a INTEGER PRIMARY KEY, b BLOB)").unwrap();
-        let fill = |rows: usize| {
-            for n in 0..rows {
+        insert(&conn, 60, 1);
+        conn.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())).unwrap();
+        insert(&conn, commits, 1);
+        (path, conn)
+    }
+
+    /// `commits` commits of `rows` rows each.
+    fn insert(conn: &Connection, commits: usize, rows: usize) {
+        for n in 0..commits {
+            conn.execute_batch("BEGIN").unwrap();
+            for _ in 0..rows {
                 conn.execute("INSERT INTO t (b) VALUES (?1)", [vec![n as u8; 900]]).unwrap();
             }
-        };
-        fill(60);
-        // Begun anew, with what was there before behind it.
-        conn.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())).unwrap();
-        fill(20);
-        let log = path.with_extension("db-wal");
-        let (good, before) = (std::fs::read(&log).unwrap(), std::fs::read(&path).unwrap());
-        let frame = FRAME_HEADER + 4_096;
-        let salts = &good[16..24];
-        let frames = good[HEADER..].chunks(frame).take_while(|it| &it[8..16] == salts).count();
-        assert!(frames >= 20 && good.len() > HEADER + (frames + 10) * frame, "{frames}");
-        let copy = tempfile::tempdir().unwrap();
-        let database = copy.path().join("tipcast.db");
-        let look = |bytes: &[u8]| {
-            std::fs::write(database.with_extension("db-wal"), bytes).unwrap();
-            read(&database.with_extension("db-wal")).unwrap()
-        };
+            conn.execute_batch("COMMIT").unwrap();
+        }
+    }
+
+    fn log_of(path: &Path) -> Vec<u8> {
+        std::fs::read(beside(path, "-wal")).unwrap()
+    }
+
+    /// What is found in a log of these bytes.
+    fn look(bytes: &[u8]) -> Option<u64> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        std::fs::write(&path, bytes).unwrap();
+        first_damaged(&path, 4_096).unwrap()
+    }
+
+    /// Where each commit of the log ends, in bytes.
+    fn commit_ends(log: &[u8]) -> Vec<usize> {
+        let frames = log[HEADER..].chunks_exact(FRAME).take_while(|it| it[8..16] == log[16..24]);
+        let ends = frames.enumerate().filter(|(_, it)| word(it, 4) > 0);
+        ends.map(|(n, _)| HEADER + (n + 1) * FRAME).collect()
+    }
+
+    #[test]
+    fn a_flipped_byte_in_front_of_the_last_two_commits_is_found_and_a_torn_end_is_an_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, _conn) = database(dir.path(), 20);
+        let good = log_of(&path);
+        let ends = commit_ends(&good);
+        assert!(ends.len() == 20 && good.len() > ends[19] + 10 * FRAME, "{ends:?}");
         assert_eq!(look(&good), None);
-        let last = HEADER + (frames - 1) * frame;
-        for at in (0..32).chain((HEADER..last).step_by(997)) {
-            // The number of the log's checkpoint and its version are covered too.
+        // The number of the log's checkpoint and its version are covered too.
+        for at in (0..32).chain((HEADER..ends[17]).step_by(499)) {
             let mut bytes = good.clone();
             bytes[at] ^= 0x10;
             assert!(look(&bytes).is_some(), "byte {at}");
         }
-        for end in [last + 10, last + FRAME_HEADER + 100, last] {
+        for end in [ends[18] + 10, ends[18] + FRAME_HEADER + 100, ends[18]] {
             let mut torn = good.clone();
-            torn[end..last + frame].fill(7);
+            torn[end..ends[19]].fill(7);
             assert_eq!(look(&torn), None, "torn at {end}");
             assert_eq!(look(&good[..end]), None, "cut at {end}");
         }
         assert_eq!(look(b""), None);
-        // What is behind a damaged frame is there all the same, but for pages that stand in no other.
-        for at in [5, 40, HEADER + 3 * frame + 500, HEADER + 9 * frame + 12] {
-            let mut bytes = good.clone();
-            bytes[at] ^= 0x10;
-            std::fs::write(&database, &before).unwrap();
-            std::fs::write(log_of(&database), &bytes).unwrap();
-            let image = copy.path().join("image");
-            assert!(apply(&database, &image).unwrap() >= 1, "byte {at}");
-            let image = Connection::open(&image).unwrap();
-            let rows: i64 = image.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap();
-            assert!(rows > 70, "byte {at}: {rows}");
+        std::fs::write(beside(&path, "-wal"), &good[..40]).unwrap();
+        assert_eq!(damage(&path), Ok(None));
+    }
+
+    #[test]
+    fn what_a_failed_or_killed_commit_left_behind_a_later_one_is_an_end() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (path, conn) = database(dir.path(), 5);
+        for suffix in ["", "-wal"] {
+            std::fs::copy(beside(&path, suffix), beside(&other.path().join("tipcast.db"), suffix)).unwrap();
         }
-        std::fs::remove_file(database.with_extension("db-wal")).unwrap();
-        assert_eq!(damage(&database), Ok(None));
+        // The commit that was killed, and then what came in its place, with the same salts.
+        let killed = Connection::open(other.path().join("tipcast.db")).unwrap();
+        insert(&killed, 1, 40);
+        let killed = log_of(&other.path().join("tipcast.db"));
+        for _ in 0..3 {
+            insert(&conn, 1, 1);
+            let mut log = log_of(&path);
+            let end = *commit_ends(&log).last().unwrap();
+            assert!(killed.len() > end && log[16..24] == killed[16..24]);
+            log.truncate(end);
+            log.extend(&killed[end..]);
+            assert_eq!(look(&log), None);
+        }
+    }
+
+    #[test]
+    fn a_power_loss_that_kept_any_half_of_the_last_commit_is_an_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, conn) = database(dir.path(), 12);
+        let mut random = 7_u64;
+        for rows in [1, 3, 40] {
+            let before = log_of(&path);
+            insert(&conn, 1, rows);
+            let after = log_of(&path);
+            for (image, unit) in (0..200).flat_map(|image| [(image, 512), (image, 4_096)]) {
+                let mut log = before.clone();
+                log.resize(after.len(), 0);
+                for at in (0..log.len()).step_by(unit) {
+                    let end = (at + unit).min(log.len());
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    if random >> 63 == 0 {
+                        log[at..end].copy_from_slice(&after[at..end]);
+                    }
+                }
+                assert_eq!(look(&log), None, "{rows} rows, image {image}, unit {unit}");
+            }
+        }
     }
 }

@@ -16,7 +16,7 @@ use super::changes::Changes;
 use super::effect::{Effect, Name};
 use super::events::{Call, Event, ToDisk, Told, Work};
 use super::group::{Group, Held, Refusal};
-use super::host::{ScriptHost, ScriptRun};
+use super::host::{Room, ScriptHost, ScriptRun, ScriptText};
 use super::owner::{Owners, shown};
 use super::reply::Reply;
 use super::steady::Steady;
@@ -75,8 +75,8 @@ pub(super) struct Worker {
     proved: Option<Instant>,
     probed: Instant,
     tidied: Instant,
-    /// The clock on the wall is another than the steady one by more than a minute.
-    is_apart: bool,
+    /// The clock on the wall was set by more than a minute since the machine was started.
+    was_clock_set: bool,
 }
 
 impl Worker {
@@ -108,7 +108,7 @@ impl Worker {
             proved: None,
             probed: begun,
             tidied: begun,
-            is_apart: false,
+            was_clock_set: false,
         }
     }
 
@@ -212,8 +212,14 @@ impl Worker {
         };
         let is_row = matches!(call.work, Work::Row);
         let growth = weight::growth(&changes.effects, &changes.undo);
-        let grows = matches!(&call.work, Work::Script { script, .. } if script.grows);
-        if grows && growth > 0 && self.bytes + growth > self.most {
+        let bound = match &call.work {
+            Work::Script { script: ScriptText { room: Room::Bound, .. }, .. } => self.most,
+            Work::Script { script: ScriptText { room: Room::Reserve, .. }, .. } => {
+                self.most.saturating_add(self.most / 20)
+            }
+            _ => i64::MAX,
+        };
+        if growth > 0 && self.bytes.saturating_add(growth) > bound {
             self.host.with_space(|space| space.undo(&mut changes));
             let _ = call.to.send(Err(self.full()));
             return;
@@ -359,18 +365,18 @@ impl Worker {
         self.probed = Instant::now();
     }
 
-    /// Says in the log when the clocks part and when they agree again.
+    /// Says in the log when the clock on the wall was set, and when that was taken back.
     fn compare_clocks(&mut self) {
-        let apart = self.clock.apart(Millis::now().0);
-        if let Some(apart) = apart.filter(|_| !self.is_apart) {
+        let set_by = self.clock.was_set_by(Millis::now().0);
+        if let Some(set_by) = set_by.filter(|_| !self.was_clock_set) {
             tracing::warn!(
-                apart_ms = apart,
+                set_by_ms = set_by,
                 "the clock of this machine was set: windows of ids and locks go on by a steady one; holds and schedules end by the new time"
             );
-        } else if self.is_apart && apart.is_none() {
-            tracing::info!("the clock of this machine and the steady one agree again");
+        } else if self.was_clock_set && set_by.is_none() {
+            tracing::info!("the clock of this machine agrees with the steady one again");
         }
-        self.is_apart = apart.is_some();
+        self.was_clock_set = set_by.is_some();
     }
 
     fn tidy(&mut self) {

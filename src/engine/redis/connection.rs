@@ -24,6 +24,9 @@ use crate::supervise::{Part, Parts};
 /// servers that were replaced while nobody called, and replicas that only reads were sent to.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
+/// How long readiness waits for the first attempt to connect.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
 /// How many heartbeats are for one question about the server's memory: an operator may set another policy at any time.
 const MEMORY_EVERY: u32 = 2;
 
@@ -122,6 +125,11 @@ impl Connection {
             }
             State::Down { why, .. } | State::Refused(why) => Err(Fault::stay(&*why)),
         }
+    }
+
+    /// Waits until the first attempt is over. Why there is no connection, if there is none.
+    pub async fn stands(&self) -> Result<(), Fault> {
+        self.standing(ANSWER_WITHIN).await.map(drop)
     }
 
     /// True while calls are sent.

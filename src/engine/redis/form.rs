@@ -13,10 +13,11 @@ use super::scan::{Scanned, all_under, scan_command};
 use super::shard::Shard;
 use super::subscriber::PATIENCE;
 use crate::engine::store::faults::Fault;
+use crate::engine::store::scripts::{self, Call};
 use crate::engine::store::slots::tag_of_slot;
 
 /// The form that this version reads and writes. It grows when a key or a value means something else than before.
-const FORM: &str = "5";
+const FORM: &str = "6";
 
 /// The mark of servers into which feeds are being moved (`tipcast store move`): no gateway begins on a half of them.
 const MOVING: &str = "moving";
@@ -133,16 +134,35 @@ impl Marks<'_> {
         Ok(forms)
     }
 
-    /// Sets a shard's mark where there is none: refused like any other write. An error also where the mark is another's.
-    pub(super) async fn mark(&self, shard: &Shard) -> Result<ServerId, Fault> {
-        let mut set = redis::cmd("SET");
-        set.arg(self.mark_of(shard)?).arg(FORM).arg("NX").arg("GET");
+    /// Sets a shard's mark where there is none, and publishes `word` on a channel, by a script that is refused where any other would
+    /// be. Which server that was, and how many subscribers it reached. An error also where the mark is another's.
+    pub(super) async fn probe(
+        &self,
+        shard: &Shard,
+        channel: &str,
+        word: u64,
+    ) -> Result<(ServerId, i64), Fault> {
+        let mut call = Call::of(&scripts::PROBE);
+        call.key("form", self.mark_of(shard)?).arg("form", FORM);
+        call.arg("probe channel", channel).arg("mark", word);
         let within = self.call_timeout.min(PATIENCE);
-        let (said, server) = shard.connection().run(Work::Command(&set), false, within).await?;
-        match form_of(said) {
-            Some(form) if form != FORM => Err(Fault::stay(self.refusal(&format!("its form is {form}")))),
-            _ => Ok(server),
+        let (said, server) = shard.connection().run(Work::Script(&call), false, within).await?;
+        let said: (String, i64) = redis::from_redis_value(said)
+            .map_err(|_| Fault::stay("Redis answered a probe with something else"))?;
+        match said {
+            (form, _) if !form.is_empty() && form != FORM => {
+                Err(Fault::stay(self.refusal(&format!("its form is {form}"))))
+            }
+            (_, heard) => Ok((server, heard)),
         }
+    }
+
+    /// Sets a shard's mark where there is none.
+    async fn mark(&self, shard: &Shard) -> Result<(), Fault> {
+        let mut set = redis::cmd("SET");
+        set.arg(self.mark_of(shard)?).arg(FORM).arg("NX");
+        let within = self.call_timeout.min(PATIENCE);
+        shard.connection().run(Work::Command(&set), false, within).await.map(drop)
     }
 
     /// A shard's mark.

@@ -73,13 +73,11 @@ impl Topology {
         let map = self.map();
         let marks = self.marks(&map);
         let life = shard.fence.as_ref().map(|fence| (fence, fence.life()));
-        let (written, heard) = tokio::join!(
-            // Refused like any other write; a server that lost everything has its mark again.
-            marks.mark(shard),
-            shard.subscriber.probe(random()),
-        );
-        let server = written?;
-        heard?;
+        // Why nobody can write says more than why nobody hears.
+        shard.connection().stands().await?;
+        // A server that lost everything has its mark again.
+        let publish = async |channel: &str, word| marks.probe(shard, channel, word).await;
+        let server = shard.subscriber.probe(random(), publish).await?;
         match life {
             Some((fence, life)) => fence.pass(life, server).await,
             None => Ok(()),

@@ -20,7 +20,7 @@ use tokio_util::codec::FramedRead;
 use super::address::Endpoint;
 use super::backoff::Backoff;
 use super::connection::{Connection, Work};
-use super::dial::{Dial, Stream};
+use super::dial::{Dial, ServerId, Stream};
 use super::layout::Layout;
 use crate::engine::store::faults::{Fault, explain, silent};
 use crate::engine::store::slots::tag_of_slot;
@@ -76,7 +76,6 @@ pub struct Subscriber {
     wake: Arc<Notify>,
     probes: Probes,
     state: watch::Receiver<Option<Result<String, Arc<str>>>>,
-    connection: Arc<Connection>,
     keeper: JoinHandle<()>,
 }
 
@@ -88,13 +87,12 @@ impl Drop for Subscriber {
 
 impl Subscriber {
     pub fn open(with: Subscribing) -> Subscriber {
-        let (wake, probes, connection) =
-            (Arc::new(Notify::new()), Probes::default(), with.connection.clone());
+        let (wake, probes) = (Arc::new(Notify::new()), Probes::default());
         let (tell, state) = watch::channel(None);
         let stood = AtomicBool::new(false);
         let keeper = Keeper { with, wake: wake.clone(), probes: probes.clone(), stood, tell };
         let kept = keeper.with.parts.clone().vital_task(Part::RedisSubscriptions, keeper.run());
-        Subscriber { wake, probes, state, connection, keeper: tokio::spawn(kept) }
+        Subscriber { wake, probes, state, keeper: tokio::spawn(kept) }
     }
 
     /// Something new is wanted in the slots of this server. Why it cannot be had now, if it cannot: while the first
@@ -117,21 +115,23 @@ impl Subscriber {
         }
     }
 
-    /// Publishes a mark on this server and waits until it is back.
-    pub async fn probe(&self, mark: u64) -> Result<(), Fault> {
+    /// Has a mark published on this server and waits until it is back. `publish` says by which server, and how many it reached.
+    pub async fn probe(
+        &self,
+        mark: u64,
+        publish: impl AsyncFnOnce(&str, u64) -> Result<(ServerId, i64), Fault>,
+    ) -> Result<ServerId, Fault> {
         let channel = self.probe_channel().await?;
         let (reply, back) = oneshot::channel();
         lock(&self.probes).insert(mark, reply);
         let sent = Instant::now();
         let result = async {
-            let mut publish = redis::cmd("SPUBLISH");
-            publish.arg(&channel).arg(mark);
-            let (heard, _) = self.connection.run(Work::Command(&publish), false, PATIENCE).await?;
-            if heard == Value::Int(0) {
+            let (server, heard) = publish(&channel, mark).await?;
+            if heard == 0 {
                 return Err(Fault::stay("the subscribing connection to Redis is not there yet, or broken"));
             }
             match timeout(PATIENCE.saturating_sub(sent.elapsed()), back).await {
-                Ok(Ok(())) => Ok(()),
+                Ok(Ok(())) => Ok(server),
                 _ => Err(Fault::stay("a probe published to Redis did not come back; see its pub/sub")),
             }
         };

@@ -193,6 +193,9 @@ impl DropStock {
     ) -> Result<(char, Option<ClaimAnswer>), Fault> {
         let own = |call: &mut Call| {
             call.arg("how", how).arg("claim", &hold.claim).arg("trace", trace_mark(trace));
+            if how == "confirm" {
+                call.bounded();
+            }
         };
         let reply = self.run(&scripts::DROP_END, feed, &hold.drop, now, own).await?;
         let (kind, rest) = split(reply.text(0)?)?;

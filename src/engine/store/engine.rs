@@ -190,7 +190,6 @@ impl Begun {
             due,
             attaching: attaching.clone(),
             totals: Totals::new(!runner.options.defaults.totals.is_empty()),
-            cut_warnings: Default::default(),
         });
         let stock = Arc::new(DropStock::new(rounds.clone()));
         let blocks = Arc::new(BlockBook::new(runner.clone()));
@@ -297,7 +296,8 @@ pub(super) async fn connect(
 ) -> Result<(Begun, Arc<Topology>, Eviction), String> {
     let dial = Dial::new(options)?;
     let by_slot = matches!(dial.target.kind, Kind::Cluster(_));
-    let begun = Begun::new(Keys::new(&options.prefix, division(&dial, options))?);
+    let keys = Keys::new(&options.prefix, division(&dial, options))?.in_database(dial.target.database);
+    let begun = Begun::new(keys);
     let fence = (options.wait_replicas > 0)
         .then_some(FenceRule { replicas: options.wait_replicas, within: options.wait });
     let eviction = Eviction::new(options.metrics.clone(), options.feed_idle_ttl_ms > 0);

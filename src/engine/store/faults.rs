@@ -156,7 +156,10 @@ pub fn explain(addr: &Endpoint, error: &RedisError) -> Fault {
              database or a key prefix of its own",
             error.detail().unwrap_or("something").split(" script:").next().unwrap_or_default()
         )),
-        "ERR" => Fault::data(format!("Redis at {addr} answered: {said}")),
+        // Only a script of ours that stumbled over what it read says this. Any other ERR is the server's own, or a proxy's.
+        "ERR" if error.detail().is_some_and(|it| it.starts_with("user_script:")) => Fault::data(format!(
+            "a script stumbled over what Redis at {addr} holds ({said}); restore the feed's keys, or remove them"
+        )),
         _ => Fault::stay(format!("Redis at {addr} answered: {said}")),
     }
 }

@@ -1,6 +1,8 @@
 //! How keys and channels are spelled, all of them. Everything of a feed carries the hash tag
 //! `{feed}`, so one script touches one slot.
 
+use std::fmt::Write;
+
 use super::slots::{SLOTS, slot_of_tag, tag_of_slot};
 use crate::domain::{DropId, FeedId, Gift, GiftId, Reader, row};
 use crate::engine::embedded::Owner;
@@ -52,6 +54,8 @@ pub const PARTS_MAX: usize = 16;
 pub(super) struct Keys {
     prefix: String,
     division: Division,
+    /// Channels are of the whole server, keys of one database: so a channel's name ends with the database's number.
+    database: i64,
 }
 
 /// An index or a list of names that is about several feeds.
@@ -87,7 +91,18 @@ impl Keys {
         if prefix.contains(['{', '}']) || prefix.chars().any(|c| c.is_control() || c.is_whitespace()) {
             return Err(format!("the key prefix {prefix:?} must not hold braces or white space"));
         }
-        Ok(Keys { prefix: prefix.to_owned(), division })
+        Ok(Keys { prefix: prefix.to_owned(), division, database: 0 })
+    }
+
+    /// The spelling for this database of the server.
+    pub(super) fn in_database(self, database: i64) -> Keys {
+        Keys { database, ..self }
+    }
+
+    /// The channel of this name.
+    fn channel(&self, mut name: String) -> String {
+        let _ = write!(name, ":{}", self.database);
+        name
     }
 
     /// How many parts this node writes to, where one shard has everything.
@@ -190,7 +205,7 @@ impl Keys {
 
     /// The channel on which a part of an index wakes the nodes.
     pub(super) fn wake(&self, what: Shared, part: Part) -> String {
-        self.shared(what, part, "wake")
+        self.channel(self.shared(what, part, "wake"))
     }
 
     /// The dedup lock that a gift would take; of a frame, which takes none, how far its combo is.
@@ -317,12 +332,12 @@ impl Keys {
 
     /// The channel by which nodes hear of a revocation at once.
     pub(super) fn revoked_wake(&self) -> String {
-        format!("{}{{viewers}}:wake", self.prefix)
+        self.channel(format!("{}{{viewers}}:wake", self.prefix))
     }
 
     /// The channel that tells of another set of webhooks of all feeds.
     pub(super) fn hooks_wake(&self) -> String {
-        format!("{}{{hooks}}:wake", self.prefix)
+        self.channel(format!("{}{{hooks}}:wake", self.prefix))
     }
 
     /// Feeds that have webhooks of their own.
@@ -355,7 +370,7 @@ impl Keys {
 
     /// The channel of a feed's changes.
     pub(super) fn live(&self, feed: &FeedId) -> String {
-        self.of(feed, "live")
+        self.channel(self.of(feed, "live"))
     }
 
     /// How far a move into these keys is, while it is under way.
@@ -440,7 +455,8 @@ mod tests {
         let keys = Keys::new("tc:", Division::ByName(1)).unwrap();
         let feed: FeedId = "room1".parse().unwrap();
         assert_eq!(keys.feed(&feed)[0], "tc:{room1}:list");
-        assert_eq!(keys.live(&feed), "tc:{room1}:live");
+        assert_eq!(keys.live(&feed), "tc:{room1}:live:0");
+        assert_eq!(keys.clone().in_database(3).live(&feed), "tc:{room1}:live:3");
         assert_eq!(keys.due(&feed), ["tc:{room1}:due", "tc:{room1}:later"]);
         assert!(Keys::new("a{b}", Division::ByShard).is_err());
     }

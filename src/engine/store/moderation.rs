@@ -55,6 +55,9 @@ impl Feeds {
             call.keys([("due", due), ("later", later), ("retracted", keys.retracted(feed))]);
             call.key("id", keys.id(feed, id)).arg("gift", id);
             call.arg("refunded", &refunded).arg("reason", &reason);
+            if what.refunded.is_some() {
+                call.bounded();
+            }
             call
         };
         let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;

@@ -71,9 +71,13 @@ impl Place {
             Place::Redis(net) => net.script(call, within).await,
             Place::Embedded(local) => {
                 let (keys, args) = call.words(local.store.life());
-                let uses = call.script.header().data;
-                let (reads, grows) = (uses == Some(Use::Reads), uses == Some(Use::Grows));
-                let script = ScriptText { name: call.script.name, text: call.script.whole(), reads, grows };
+                let reads = call.script.header().data == Some(Use::Reads);
+                let script = ScriptText {
+                    name: call.script.name,
+                    text: call.script.whole(),
+                    reads,
+                    room: call.room(),
+                };
                 let within = if call.reads() { READS_WITHIN.max(within) } else { within };
                 read(local.store.script(script, keys, args, within).await)
             }
@@ -190,11 +194,11 @@ impl Place {
     /// What somebody should see to, though everything works.
     pub fn warning(&self) -> Option<String> {
         let Place::Embedded(local) = self else { return None };
-        if let Some(apart) = local.store.apart(Millis::now().0) {
+        if let Some(set_by) = local.store.clock_was_set_by(Millis::now().0) {
             return Some(format!(
                 "the clock of this machine was set by {} s: ids and locks go on by a steady one, holds and schedules end by the \
                  new time, early where it was set forward; look at its time service",
-                apart / 1_000
+                set_by / 1_000
             ));
         }
         let (bytes, most) = local.store.memory();

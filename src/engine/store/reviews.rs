@@ -7,6 +7,7 @@ use super::faults::Fault;
 use super::rounds::{Ready, Rounds};
 use super::scripts::{self, Call};
 use super::wire::{self, Garbled};
+use crate::domain::json::push_string;
 use crate::domain::review::ReviewNote;
 use crate::domain::{Answer, Decision, FeedId, Gift, GiftId, Millis, Reviewing};
 use crate::engine::record::{Records, entry_extra, push_gift};
@@ -39,6 +40,16 @@ pub(super) fn read(text: &str) -> Option<(ReviewNote, Gift)> {
     Some((note.parse().ok()?, Records::new(record).gift()?))
 }
 
+/// What becomes of a gift in review.
+#[derive(Clone, Copy)]
+pub(super) enum Verdict<'a> {
+    /// What the policy says, if its time has come.
+    Time,
+    Host(Decision),
+    /// It is denied and taken back, for this reason.
+    TakeBack(Option<&'a str>),
+}
+
 /// Decisions, by hosts and by time.
 pub(super) struct Reviews {
     pub rounds: Arc<Rounds>,
@@ -62,14 +73,14 @@ impl Reviews {
             Some(held) => {
                 let record = held.split_once('\n').and_then(|(_, text)| read(text));
                 let (_, gift) = record.ok_or(Garbled("a gift in review"))?;
-                let done = self.decide(feed, &gift, Some(wish), now).await?;
+                let done = self.decide(feed, &gift, Verdict::Host(wish), now).await?;
                 (done.known, done.now)
             }
             None => {
                 let texts: Vec<Option<String>> = runner.get(&known, redis::cmd("MGET").arg(&known)).await?;
                 let text = texts.into_iter().next().flatten().unwrap_or_default();
                 let now = runner.store_time(&known, now).await?;
-                (wire::still_remembered(&text, id, now)?, false)
+                (wire::still_remembered(&text, id, runner.steady(now))?, false)
             }
         };
         Ok(match done.map(|known| (known.decided, known.fate)) {
@@ -78,12 +89,30 @@ impl Reviews {
         })
     }
 
-    /// Decides about a gift in review, or with none does what time does, if it has come.
+    /// Denies a gift in review and takes it back in one step. False when it was not in review any more.
+    pub async fn take_back(
+        &self,
+        feed: &FeedId,
+        id: &GiftId,
+        reason: Option<&str>,
+        now: Millis,
+    ) -> Result<bool, Fault> {
+        let runner = &self.rounds.runner;
+        let reviews = runner.keys.reviews(feed);
+        let held: Option<String> =
+            runner.get(&reviews, redis::cmd("HGET").arg(&reviews).arg(id.as_str())).await?;
+        let Some(held) = held else { return Ok(false) };
+        let record = held.split_once('\n').and_then(|(_, text)| read(text));
+        let (_, gift) = record.ok_or(Garbled("a gift in review"))?;
+        Ok(self.decide(feed, &gift, Verdict::TakeBack(reason), now).await?.now)
+    }
+
+    /// Decides about a gift in review.
     pub async fn decide(
         &self,
         feed: &FeedId,
         gift: &Gift,
-        wish: Option<Decision>,
+        wish: Verdict<'_>,
         now: Millis,
     ) -> Result<Done, Fault> {
         let everywhere = self.blocks.everywhere(std::iter::once(gift), now).await;
@@ -101,7 +130,7 @@ impl Reviews {
         &self,
         feed: &FeedId,
         gift: &Gift,
-        wish: Option<Decision>,
+        wish: Verdict<'_>,
         everywhere: &str,
         ready: &Ready,
     ) -> Call {
@@ -112,7 +141,17 @@ impl Reviews {
         call.keys([("reviews", keys.reviews(feed)), ("approved", keys.approved(feed))]);
         call.arg("in the index since", ready.due_since.map(|since| since.0.to_string()).unwrap_or_default());
         call.arg("blocked everywhere", everywhere).arg("gift", &gift.id);
-        call.arg("decision", wish.map_or('-', Decision::letter));
+        let (letter, reason) = match wish {
+            Verdict::Time => ('-', None),
+            Verdict::Host(decision) => (decision.letter(), None),
+            Verdict::TakeBack(reason) => ('R', reason),
+        };
+        if let Verdict::Host(Decision::Approve | Decision::Mask) = wish {
+            call.bounded();
+        }
+        let mut text = String::new();
+        reason.iter().for_each(|reason| push_string(&mut text, reason));
+        call.arg("decision", letter).arg("reason", text);
         let mut record = String::new();
         push_gift(&mut record, gift);
         let masked = MaskedGift::of(gift);

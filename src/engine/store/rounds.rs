@@ -6,7 +6,6 @@
 //! what is missing, the caller makes it ready, and calls again. This is that round, for everybody who needs it.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::counting::{Action, Totals};
 use super::due::index::DueIndex;
@@ -16,7 +15,6 @@ use super::runner::{Reply, Runner};
 use super::scripts::Call;
 use super::wire::Garbled;
 use crate::domain::{FeedId, Millis};
-use crate::engine::log_throttle::LogThrottle;
 
 /// How often a script is called before it is given up: each time something has to be made ready that it did not know
 /// of the time before.
@@ -129,8 +127,6 @@ pub(super) struct Rounds {
     pub due: Arc<DueIndex>,
     pub attaching: Arc<Attaching>,
     pub totals: Totals,
-    /// Bounds warnings about ledgers that were cut, which every gift may cause.
-    pub cut_warnings: LogThrottle,
 }
 
 impl Rounds {
@@ -170,16 +166,7 @@ impl Rounds {
     /// What is to be done once the script has written.
     async fn settle(&self, feed: &FeedId, reply: &Reply, clock: Option<Millis>) {
         self.attaching.appended(feed);
-        if reply.unread > 0 {
-            let unread = reply.unread;
-            self.runner.options.metrics.report_lost.inc_by(unread);
-            if let Some(unread) = self.cut_warnings.allow(feed, unread, Instant::now()) {
-                tracing::warn!(
-                    %feed, unread,
-                    "entries were cut from a ledger that a reader had not acknowledged: see its groups and webhooks"
-                );
-            }
-        }
+        self.runner.entries_lost(feed, reply.unread);
         if reply.vanished > 0 {
             let unread = reply.vanished;
             self.runner.options.metrics.report_lost.inc_by(unread);

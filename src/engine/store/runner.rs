@@ -1,7 +1,7 @@
 //! Running scripts and commands: with which common arguments, where, and what the reply says of the feed.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::{Cmd, FromRedisValue};
 
@@ -16,9 +16,10 @@ use super::slots::slot_of_tag;
 use super::tags::random;
 use super::wire::{self, Garbled};
 use crate::domain::{FeedId, Millis, Policy};
+use crate::engine::log_throttle::LogThrottle;
 
 /// Up to this difference, in milliseconds, a call's time and the steady time count as equal.
-const AGREED_MS: i64 = 1_000;
+pub(super) const AGREED_MS: i64 = 1_000;
 
 /// What runs scripts; every part of the engine has it.
 pub(super) struct Runner {
@@ -27,6 +28,7 @@ pub(super) struct Runner {
     pub place: Arc<Place>,
     pub known: Arc<Known>,
     pub damaged: Damaged,
+    lost_warnings: LogThrottle,
     /// The default policy as the scripts read it.
     defaults: String,
 }
@@ -58,7 +60,15 @@ impl Reply {
 impl Runner {
     pub fn new(options: StoreOptions, keys: Keys, place: Arc<Place>, known: Arc<Known>) -> Runner {
         let damaged = Damaged::new(options.metrics.clone());
-        Runner { defaults: wire::policy(&options.defaults), options, keys, place, known, damaged }
+        Runner {
+            defaults: wire::policy(&options.defaults),
+            options,
+            keys,
+            place,
+            known,
+            damaged,
+            lost_warnings: LogThrottle::default(),
+        }
     }
 
     /// The caller's time, unless the store's own counts.
@@ -140,11 +150,16 @@ impl Runner {
     /// The time of a call, and behind a blank the steady one, where that is another.
     fn times(&self, now: Option<Millis>) -> String {
         let time = self.time(now);
-        let steady = if self.options.steady { self.place.steady() } else { None };
-        match now.zip(steady) {
-            Some((now, steady)) if (now.0 - steady).abs() > AGREED_MS => format!("{time} {steady}"),
+        match now.map(|now| (now, self.steady(now))) {
+            Some((now, steady)) if steady != now => format!("{time} {}", steady.0),
             _ => time,
         }
+    }
+
+    /// The time by which windows run; `now` where that is about the same.
+    pub fn steady(&self, now: Millis) -> Millis {
+        let steady = if self.options.steady { self.place.steady() } else { None };
+        steady.filter(|steady| (now.0 - steady).abs() > AGREED_MS).map_or(now, Millis)
     }
 
     /// Makes the call, and takes in what its reply says of the feed.
@@ -158,6 +173,21 @@ impl Runner {
         let wire::Header { mark, now, unread, vanished, dozed } = wire::read_header(&texts[0])?;
         self.known.replied(feed, known.as_ref(), mark.clone());
         Ok(Reply { mark: Some((mark, now)), texts: rest, unread, vanished, dozed: dozed.map(str::to_owned) })
+    }
+
+    /// Counts entries of a feed's ledger that some reader was not done with and will not get: they were cut, or were dead letters
+    /// that made room.
+    pub fn entries_lost(&self, feed: &FeedId, count: u64) {
+        if count == 0 {
+            return;
+        }
+        self.options.metrics.report_lost.inc_by(count);
+        if let Some(count) = self.lost_warnings.allow(feed, count, Instant::now()) {
+            tracing::warn!(
+                %feed, count,
+                "entries of a ledger were lost to a reader that had not acknowledged them: see its groups and webhooks"
+            );
+        }
     }
 
     /// A call of a script whose time is the first of its arguments.

@@ -111,8 +111,14 @@ impl Rounds {
                 "ungoal"
             }
         };
-        if matches!(action, Action::Totals(_) | Action::Leaders { .. } | Action::Goals) {
-            call.for_a_reader();
+        match action {
+            Action::Totals(_) | Action::Leaders { .. } | Action::Goals => {
+                call.for_a_reader();
+            }
+            Action::Session(_) | Action::Goal(..) => {
+                call.bounded();
+            }
+            _ => {}
         }
         call.arg("action", word).arg("name", name).arg("back", back).arg("measure", measure);
         call.arg("limit", limit).arg("user", user).arg("goal", goal);

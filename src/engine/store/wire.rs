@@ -302,15 +302,22 @@ pub(super) struct GiftMark {
 }
 
 /// What is remembered of a gift at `now`, as long as it can be taken back; `window` is the feed's idempotency window.
-pub(super) fn gift_mark(text: &str, id: &GiftId, now: Millis, window: u64) -> Read<Option<GiftMark>> {
+pub(super) fn gift_mark(
+    text: &str,
+    id: &GiftId,
+    (now, steady): (Millis, Millis),
+    window: u64,
+) -> Read<Option<GiftMark>> {
     let Some((until, Remembered { fate, .. })) = marked(text, id)? else { return Ok(None) };
     let mut parts = text.split(' ').skip(7);
     let is_retracted = parts.next().is_some_and(|part| part.starts_with('x'));
-    let keep = parts.next().and_then(|keep| keep.parse().ok()).map_or(until, Millis);
-    if !fate.waits() && now >= until.max(keep) {
+    let keep = parts.next().and_then(|keep| keep.parse().ok()).map(Millis);
+    if !fate.waits() && steady >= until && keep.is_none_or(|keep| now >= keep) {
         return Ok(None);
     }
-    let since = if fate.waits() { until } else { Millis(until.0.saturating_sub(window as i64)) };
+    // A window ends by the steady time; what waits came at a time on the wall.
+    let taken = || Millis(until.0.saturating_sub(window as i64).saturating_add(now.0 - steady.0));
+    let since = if fate.waits() { until } else { taken() };
     Ok(Some(GiftMark { fate, since, is_retracted }))
 }
 

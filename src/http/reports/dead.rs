@@ -70,9 +70,8 @@ impl<'a> Letterbox<'a> {
         shown: impl Fn(answers::DeadLetter) -> T,
     ) -> Result<bool, ApiError> {
         for feed in &self.feeds {
-            for letter in
-                self.gate.run(ListDeadLetters { feed: feed.clone(), reader: self.reader.clone() }).await?
-            {
+            // One more says that there are more.
+            for letter in self.page(feed, 0, most - listed.len() + 1).await? {
                 if listed.len() == most {
                     return Ok(true);
                 }
@@ -80,6 +79,11 @@ impl<'a> Letterbox<'a> {
             }
         }
         Ok(false)
+    }
+
+    async fn page(&self, feed: &FeedId, skip: usize, max: usize) -> Result<Vec<DeadLetter>, ApiError> {
+        let list = ListDeadLetters { feed: feed.clone(), reader: self.reader.clone(), skip, max };
+        self.gate.run(list).await
     }
 
     fn shown(&self, feed: &FeedId, letter: DeadLetter) -> Result<answers::DeadLetter, ApiError> {
@@ -121,8 +125,6 @@ impl<'a> Letterbox<'a> {
 
     /// The dead letters of one feed that the request asks for.
     async fn chosen(&self, feed: &FeedId, wish: &ReplayWish) -> Result<Vec<Replay>, ApiError> {
-        let letters =
-            self.gate.run(ListDeadLetters { feed: feed.clone(), reader: self.reader.clone() }).await?;
         let wanted = |letter: &&DeadLetter| match wish {
             ReplayWish::All => true,
             ReplayWish::Range(first, last) => (*first..=*last).contains(&letter.entry.cursor),
@@ -131,7 +133,15 @@ impl<'a> Letterbox<'a> {
                 ids.iter().any(|wanted| *wanted == id || Some(wanted) == gift.as_ref())
             }
         };
-        let cursors: Vec<Cursor> = letters.iter().filter(wanted).map(|letter| letter.entry.cursor).collect();
+        let (mut cursors, mut skip) = (Vec::<Cursor>::new(), 0);
+        loop {
+            let letters = self.page(feed, skip, MAX_AT_ONCE).await?;
+            cursors.extend(letters.iter().filter(wanted).map(|letter| letter.entry.cursor));
+            skip += letters.len();
+            if letters.len() < MAX_AT_ONCE {
+                break;
+            }
+        }
         Ok(cursors.chunks(MAX_AT_ONCE).map(|some| Replay::Only(some.to_vec())).collect())
     }
 }

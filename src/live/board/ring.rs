@@ -34,6 +34,22 @@ impl Ring {
         }
     }
 
+    /// The number of the first change that it has.
+    pub(super) fn first(&self) -> Option<u64> {
+        self.frames.front()?.first()
+    }
+
+    /// Adds frames that end where it begins; of those the newest that it has room for.
+    pub(super) fn push_front(&mut self, frames: Vec<Arc<Frame>>) {
+        for frame in frames.into_iter().rev() {
+            if self.frames.len() >= FRAMES || self.bytes + frame.len() > BYTES {
+                return;
+            }
+            self.bytes += frame.len();
+            self.frames.push_front(frame);
+        }
+    }
+
     /// The list was replaced: nothing leads to it.
     pub(super) fn clear(&mut self) {
         *self = Ring::default();

@@ -302,13 +302,16 @@ async fn a_gift_for_later_is_shown_at_its_own_time_also_when_it_was_masked(mut t
 async fn what_waits_is_denied_by_being_taken_back(mut t: Case) {
     t.patch(json!({"review": "all"})).await;
     hold(&mut t, said("a")).await;
-    assert!(t.take_back("a").await);
-    assert_eq!(in_review(&t).await, [""; 0]);
-    assert_eq!(status(decide(&mut t, "a", Decision::Deny).await), Status::Denied);
-    assert_eq!(
-        entries(&mut t).await.iter().map(|entry| entry.status).collect::<Vec<_>>(),
-        [EntryStatus::Denied]
-    );
+    // Whoever got no answer asks once more, and changes nothing.
+    for _ in 0..3 {
+        assert!(t.take_back("a").await);
+        assert_eq!(in_review(&t).await, [""; 0]);
+        assert_eq!(status(decide(&mut t, "a", Decision::Deny).await), Status::Denied);
+    }
+    let all = entries(&mut t).await;
+    let deltas: Vec<_> =
+        all.iter().map(|it| (it.status, it.delta.as_ref().map(|delta| delta.count))).collect();
+    assert_eq!(deltas, [(EntryStatus::Denied, Some(1)), (EntryStatus::Retracted, Some(-1))]);
     assert_eq!(t.cancel("a").await, tipcast::engine::Unscheduled::Shown, "there is nothing to cancel");
 }
 

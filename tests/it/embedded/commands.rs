@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use redis::Value;
-use tipcast::engine::embedded::{Changes, Effect, Keyspace, Replay, Reply, ScriptHost, ScriptText, Words};
+use tipcast::engine::embedded::{
+    Changes, Effect, Keyspace, Replay, Reply, Room, ScriptHost, ScriptText, Words,
+};
 
 use crate::support::dice::{Dice, seeds};
 use crate::support::redis_server::RedisServer;
@@ -428,7 +430,7 @@ fn what_scripts_pack_is_byte_for_byte_what_redis_packs_and_is_read_back() {
     let mut redis = server.connect();
     let host = ScriptHost::new(Keyspace::default()).unwrap();
     let mut both = |script: &'static str, args: &[&[u8]]| -> Reply {
-        let text = ScriptText { name: script, text: script.into(), reads: false, grows: false };
+        let text = ScriptText { name: script, text: script.into(), reads: false, room: Room::Any };
         let said = match host.run(&text, &Words::default(), &args.iter().copied().collect(), 0) {
             Ok(run) => run.reply,
             Err(error) => Reply::Error(error.0),

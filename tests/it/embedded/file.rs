@@ -208,7 +208,8 @@ async fn whichever_byte_of_the_file_is_damaged_what_is_read_is_right_or_it_is_sa
                     assert!(why.contains("tipcast.db"), "{why}");
                     // What can be read of it is right or not there, unless SQLite cannot begin at all.
                     match recover(copy.path(), owners, |_, _, _| true) {
-                        Ok(said) => {
+                        Ok(None) => panic!("seed {seed}, byte {at}: refused, and nothing to recover: {why}"),
+                        Ok(Some(said)) => {
                             recovered += 1;
                             assert!(said.aside.exists(), "seed {seed}, byte {at}");
                             open(copy.path(), 1 << 20)

@@ -67,7 +67,7 @@ async fn a_full_store_refuses_gifts_says_so_and_goes_on_with_everything_else() {
     // What does not grow goes on.
     assert_eq!(gateway.get_feed("show").await["rows"].as_array().unwrap().len(), 10);
     assert_eq!(gateway.give("show", &gift("g3").by("u3")).await["duplicate"], true);
-    let entries = gateway.call("POST", claim, Some(r#"{"consumer":"c","max":1000}"#)).await.json();
+    let entries = gateway.call("POST", claim, Some(r#"{"consumer":"c","max":100}"#)).await.json();
     let cursors: Vec<&Value> =
         entries["entries"].as_array().unwrap().iter().map(|it| &it["cursor"]).collect();
     assert!(!cursors.is_empty());
@@ -78,6 +78,29 @@ async fn a_full_store_refuses_gifts_says_so_and_goes_on_with_everything_else() {
     assert_eq!(cancelled.status(), 200);
     let row = gateway.get_feed("show").await["rows"][0]["row"].as_str().unwrap().to_owned();
     assert_eq!(gateway.retract("show", &row).await.status, 200);
+    // By the wish of somebody, only a little beyond the bound.
+    let wishes = async || {
+        for n in 0..20_000 {
+            let policy = json!({"points": {"EUR": n, "coins": n + 1, "stars": n + 2}, "totals": ["all"]});
+            let feed = format!("/v1/feeds/wish-{n}");
+            for (method, path, body) in [
+                ("PUT", format!("{feed}/policy"), policy),
+                ("POST", format!("{feed}/control"), json!({"action": "pause"})),
+                ("POST", format!("{feed}/groups/g/claim"), json!({"consumer": "c"})),
+            ] {
+                let said = gateway.call(method, &path, Some(&body.to_string())).await;
+                if said.status == 503 {
+                    assert_eq!(said.problem(503)["type"], "/problems/store-full", "{path}");
+                    return;
+                }
+                assert!(said.status < 300, "{path}: {said:?}");
+            }
+        }
+        panic!("they never end");
+    };
+    wishes().await;
+    let bytes = store_bytes(&gateway).await;
+    assert!(bytes <= (1 << 20) + (1 << 20) / 20, "{bytes}");
     drop(gateway);
 
     // Whoever gives it more room goes on where it was.

@@ -5,6 +5,7 @@ pub mod clock;
 mod commands;
 mod file;
 mod memory;
+mod power_loss;
 mod recover;
 mod running;
 mod store_command;

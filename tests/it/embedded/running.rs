@@ -290,6 +290,16 @@ async fn a_full_disk_turns_readiness_red_and_says_why_and_the_first_write_after_
         disk.free();
         until("it is green", ready).await;
         assert_eq!(give().await.0, 201, "round {round}: the first write after green");
+        // Killed now, it leaves a folder that is whole: what the failed commits wrote is no damage.
+        let left = TempDir::new().unwrap();
+        for name in ["tipcast.db", "tipcast.db-wal"] {
+            std::fs::copy(disk.dir.path().join("data").join(name), left.path().join(name)).unwrap();
+        }
+        let (code, said) = super::store_command::store(left.path(), &["check"]);
+        assert_eq!(code, Some(0), "round {round}: {said}");
+        let copy = Process::serve(&["--data-dir".to_owned(), left.path().display().to_string()]);
+        let seq = gateway.get_feed("show").await["seq"].clone();
+        assert_eq!(copy.get_feed("show").await["seq"], seq, "round {round}");
     }
     let said = gateway.said();
     let lines = said.lines().filter(|line| line.contains("a commit failed")).count();

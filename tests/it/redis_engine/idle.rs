@@ -31,7 +31,8 @@ async fn an_idle_gateway_asks_at_most_two_commands_a_second() {
     let since = Instant::now();
     tokio::time::sleep(Duration::from_secs(20)).await;
     let (commands, took) = (commands(&server), since.elapsed());
-    let all: u64 = commands.iter().map(|(_, calls)| calls).sum();
+    // SET is called by the probe's script alone: nobody sends it.
+    let all: u64 = commands.iter().filter(|(name, _)| name != "set").map(|(_, calls)| calls).sum();
     println!("{all} commands in {took:?}: {commands:?}");
     assert!(all as f64 <= 2.0 * took.as_secs_f64(), "{all} commands in {took:?}: {commands:?}");
     assert!(all > 0, "it is still there");

@@ -378,7 +378,7 @@ async fn nobody_listening_any_more_ends_the_subscription() {
     let listeners = || {
         let counts: Vec<(String, u64)> = redis::cmd("PUBSUB")
             .arg("SHARDNUMSUB")
-            .arg("tc:{room1}:live")
+            .arg("tc:{room1}:live:0")
             .query(&mut server.connect())
             .unwrap();
         counts[0].1

@@ -9,6 +9,7 @@ mod outages;
 mod presence;
 mod publishing;
 mod reports;
+mod rights;
 mod walks;
 
 use std::io::{BufRead, BufReader, Write};

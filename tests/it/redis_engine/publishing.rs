@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::support::dice::{Dice, seeds};
 use tipcast::domain::{Show, row};
-use tipcast::engine::embedded::{Changes, Keyspace, Reply, ScriptHost, ScriptText, Words};
+use tipcast::engine::embedded::{Changes, Keyspace, Reply, Room, ScriptHost, ScriptText, Words};
 use tipcast::engine::record::{entry_extra, push_body, push_gift};
 use tipcast::engine::store::scripts;
 
@@ -245,7 +245,7 @@ fn the_usual_way_writes_what_the_general_way_writes_also_in_this_process() {
             host: ScriptHost::new(Keyspace::default()).unwrap(),
             source: ScriptText {
                 reads: false,
-                grows: false,
+                room: Room::Any,
                 name: "feed_publish",
                 text: with_listed_messages(&scripts::PUBLISH.source()).into(),
             },

@@ -80,9 +80,11 @@ async fn what_is_acknowledged_is_done_and_what_is_given_back_comes_again() {
     assert_eq!(app.post(ack, &some).await.json(), json!({"acked": 1, "unknown": 1}));
     assert_eq!(app.post(ack, &some).await.json(), json!({"acked": 0, "unknown": 2}));
     assert_eq!(app.post(nack, &cursors(&entries[..2])).await.json(), json!({"nacked": 1}));
-    let again = app.pull(json!({})).await;
-    assert_eq!(all(&again, "/gift/id"), ["b", "d"]);
-    assert_eq!(all(&again, "/attempt"), [json!(2), json!(1)]);
+    let mut again = app.pull(json!({})).await;
+    assert_eq!(all(&again, "/gift/id"), ["d"], "what was given back comes after a pause");
+    again.extend(app.pull(json!({"wait_ms": 20_000})).await);
+    assert_eq!(all(&again, "/gift/id"), ["d", "b"]);
+    assert_eq!(all(&again, "/attempt"), [json!(1), json!(2)]);
     assert_eq!(app.post(ack, &cursors(&again)).await.json(), json!({"acked": 2, "unknown": 0}));
     let said = app.post(ack, &cursors(&entries)).await.json();
     assert_eq!(said, json!({"acked": 1, "unknown": entries.len() - 1}), "c is still there");

@@ -174,7 +174,10 @@ impl Case {
 
     /// A reader's dead letters.
     pub async fn letters(&mut self, reader: &Reader) -> Vec<DeadLetter> {
-        self.engine.run(ListDeadLetters { feed: self.feed.clone(), reader: reader.clone() }).await.unwrap()
+        self.engine
+            .run(ListDeadLetters { feed: self.feed.clone(), reader: reader.clone(), skip: 0, max: 100_000 })
+            .await
+            .unwrap()
     }
 
     /// Sends dead letters again.

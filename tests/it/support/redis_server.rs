@@ -290,7 +290,7 @@ const PORTS: std::ops::Range<u16> = 11_000..32_000;
 
 /// A port that nobody has just now, and that no other test of this process is told. Whoever listens there must be
 /// ready to find it taken all the same.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let count = PORTS.end - PORTS.start;
     // Two runs at the same time begin far from each other.

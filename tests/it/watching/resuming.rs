@@ -17,6 +17,7 @@ on_both_stores_and_over_tls![
     what_cannot_be_resumed_gets_a_snapshot_and_never_a_refusal,
     a_changed_capacity_uncovers_what_was_before,
     a_restart_does_not_shorten_history,
+    everybody_who_comes_back_after_a_restart_resumes_by_one_look_into_the_history,
     a_watcher_of_an_empty_feed_that_comes_again_sees_it_begin,
     a_position_survives_a_hundred_reconnects_while_gifts_pour_in,
 ];
@@ -156,6 +157,37 @@ async fn a_restart_does_not_shorten_history() {
     watcher.wait_for_seq(10).await;
     assert_eq!((watcher.fold.resumes, watcher.fold.snapshots), (1, 1));
     watcher.wait_for_the_list().await;
+}
+
+async fn everybody_who_comes_back_after_a_restart_resumes_by_one_look_into_the_history() {
+    let backing = Backing::fresh();
+    let app = TestApp::on(&backing).await;
+    post_some(&app, 0..3).await;
+    let mut watchers = Vec::new();
+    for _ in 0..40 {
+        let mut watcher = app.watch("show").await;
+        watcher.wait_for_seq(3).await;
+        watcher.disconnect();
+        watchers.push(watcher);
+    }
+    post_some(&app, 3..203).await;
+    app.stop().await;
+    let app = TestApp::on(&backing).await;
+    for watcher in &mut watchers {
+        watcher.api = Api::clone(&app);
+    }
+    futures_util::future::join_all(watchers.iter_mut().map(Watcher::reconnect)).await;
+    for watcher in &mut watchers {
+        watcher.wait_for_seq(203).await;
+        assert_eq!((watcher.fold.resumes, watcher.fold.snapshots, watcher.fold.ops), (1, 1, 200));
+        watcher.wait_for_the_list().await;
+    }
+    let metrics = app.get("/metrics").await.text;
+    let resumed = |from: &str| {
+        let name = format!("tipcast_resumes_total{{from=\"{from}\"}} ");
+        metrics.lines().find_map(|line| line.strip_prefix(&name)).unwrap_or("0").to_owned()
+    };
+    assert_eq!((resumed("ring"), resumed("history")), ("40".to_owned(), "0".to_owned()), "{metrics}");
 }
 
 async fn a_changed_default_of_the_server_holds_after_a_restart() {

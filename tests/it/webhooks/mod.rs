@@ -97,8 +97,11 @@ impl Node {
     async fn wait_for_dead(&self, feed: &str, key: &HookKey, count: usize) -> Vec<DeadLetter> {
         let since = Instant::now();
         loop {
-            let dead =
-                self.engine.run(ListDeadLetters { feed: named(feed), reader: key.reader() }).await.unwrap();
+            let dead = self
+                .engine
+                .run(ListDeadLetters { feed: named(feed), reader: key.reader(), skip: 0, max: 100_000 })
+                .await
+                .unwrap();
             if dead.len() == count {
                 return dead;
             }

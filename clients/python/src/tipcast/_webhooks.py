@@ -40,7 +40,8 @@ class Webhook:
             raise BadSignature(f"its timestamp is {age:.0f} s away")
         signed = f"{name}.{stamp}.".encode() + body
         wanted = [base64.b64encode(hmac.digest(key, signed, hashlib.sha256)) for key in self._keys]
-        came = [part[3:].encode() for part in signatures.split(" ") if part.startswith("v1,")]
+        # The gateway sends one for each secret that holds; a stranger may send any number.
+        came = [part[3:].encode() for part in signatures.split(" ") if part.startswith("v1,")][:8]
         # Each is compared, in the same time whatever they are.
         if not sum(hmac.compare_digest(one, other) for one in wanted for other in came):
             raise BadSignature("no signature fits")

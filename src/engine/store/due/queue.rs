@@ -1,11 +1,12 @@
 //! One feed's due queue: reading it, handling what is due, putting away what cannot be handled.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::super::counting::Action;
 use super::super::drops::DropStock;
 use super::super::faults::Fault;
-use super::super::reviews::{self, MASKED, MaskedGift, Reviews};
+use super::super::reviews::{self, MASKED, MaskedGift, Reviews, Verdict};
 use super::super::rounds::{Ready, Rounds};
 use super::super::runner::{Reply, Runner, needed, number};
 use super::super::scripts::{self, Call};
@@ -214,10 +215,12 @@ impl DueQueue {
 
     /// See [`crate::engine::Rewind`].
     pub async fn rewind(&self, now: Millis) -> Result<u64, Fault> {
-        let (mut place, mut moved) = (Some(PagePlace::default()), 0);
+        let (mut place, mut moved, begun) = (Some(PagePlace::default()), 0, Instant::now());
         while let Some(at) = place {
             let (feeds, next) = self.rounds.due.turns.page(at, read_member).await?;
             for (feed, at) in feeds {
+                // A walk through many feeds takes seconds, in which entries are made.
+                let now = now.plus(1_000 * begun.elapsed().as_secs());
                 let (first, count) = match self.rewind_feed(&feed, now).await {
                     Err(fault) if fault.is_data() => continue,
                     done => done?,
@@ -261,7 +264,7 @@ impl DueQueue {
         let Some((_, gift)) = entry.text.as_deref().and_then(reviews::read) else {
             return self.set_aside(feed, entry, "what is stored of the gift cannot be read", now, run).await;
         };
-        match self.reviews.decide(feed, &gift, None, now).await {
+        match self.reviews.decide(feed, &gift, Verdict::Time, now).await {
             Ok(done) => {
                 run.next = done.next;
                 if done.now {

@@ -2,7 +2,7 @@
 
 use super::super::engine::Store;
 use crate::domain::moderate::{GiftRefunded, TakingBack};
-use crate::domain::{Decision, GiftTakenBack, Position, Reviewed};
+use crate::domain::{GiftTakenBack, Position};
 use crate::engine::{
     BeginWalk, ContinueWalk, EngineError, FeedsShowing, FindFeedsShowing, RefundGift, RetractGift,
     RetractUser, Run, SendControl, Walk,
@@ -30,8 +30,8 @@ impl Run<Store> for RetractGift {
                 GiftRefunded::Waits => {}
                 _ => return Ok(GiftTakenBack::Unknown),
             }
-            let review = store.queue.reviews.review(&self.feed, &self.id, Decision::Deny, self.now);
-            if let Reviewed::Decided(_) = review.await?.told {
+            let reason = what.reason.as_deref();
+            if store.queue.reviews.take_back(&self.feed, &self.id, reason, self.now).await? {
                 return Ok(GiftTakenBack::Done);
             }
         }

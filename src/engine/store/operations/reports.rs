@@ -73,7 +73,7 @@ impl Run<Store> for ListReaders {
 
 impl Run<Store> for ListDeadLetters {
     async fn run_on(self, store: &Store) -> Result<Vec<DeadLetter>, EngineError> {
-        Ok(store.groups.letters(&self.feed, &self.reader).await?)
+        Ok(store.groups.letters(&self.feed, &self.reader, self.skip, self.max).await?)
     }
 }
 

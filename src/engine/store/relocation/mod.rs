@@ -20,6 +20,7 @@ use self::plan::{Epochs, Plan};
 use super::engine::{Begun, connect};
 use super::keys::{Keys, Part, Shared};
 use super::options::StoreOptions;
+use super::runner::AGREED_MS;
 use super::slots::{slot_of_key, slot_of_tag};
 use super::tags::random;
 use crate::domain::{FeedId, Millis};
@@ -72,7 +73,7 @@ pub async fn move_folder(
     let target = Target { topology, keys };
     let go_on = "; the folder is as it was: once that is fixed, run the same command again, with --resume where copying had begun";
     let with_advice = |why: String| format!("{why}{go_on}");
-    let begun = target.begin(&content.name).await.map_err(with_advice)?;
+    let begun = target.begin(&content.name, content.now()).await.map_err(with_advice)?;
     let part_of = |what: Shared, feed: &FeedId| {
         let home = || Part::Slot(target.topology.home(slot_of_tag(feed.as_str())));
         target.keys.named_part(what, feed).unwrap_or_else(home)
@@ -97,17 +98,21 @@ impl Target {
         self.keys.moving()
     }
 
-    /// Reads how far an interrupted run came, and notes what a new one has to give again when it is interrupted.
-    async fn begin(&self, folder: &str) -> Result<Beginning, String> {
+    /// `steady` is the folder's clock. Reads how far an interrupted run came, and notes what a new one has to give again when it is interrupted.
+    async fn begin(&self, folder: &str, steady: i64) -> Result<Beginning, String> {
         let key = self.state_key();
         let known: HashMap<String, Vec<u8>> = self.ask(&key, redis::cmd("HGETALL").arg(&key)).await?;
         let text = |name: &str| {
             known.get(name).map(|text| String::from_utf8_lossy(text).into_owned()).unwrap_or_default()
         };
         if known.is_empty() {
-            let epochs = Epochs { at: Millis::now(), life: life() };
+            let at = Millis::now();
+            // As in calls of scripts, times that differ by less are one.
+            let ahead = Some(at.0 - steady).filter(|ahead| ahead.abs() > AGREED_MS).unwrap_or(0);
+            let epochs = Epochs { at, life: life(), ahead };
             let mut set = redis::cmd("HSET");
-            set.arg(&key).arg("folder").arg(folder).arg("at").arg(epochs.at.0).arg("life").arg(&epochs.life);
+            set.arg(&key).arg("folder").arg(folder).arg("at").arg(at.0).arg("life").arg(&epochs.life);
+            set.arg("ahead").arg(epochs.ahead);
             let _: i64 = self.ask(&key, &set).await?;
             return Ok(Beginning { epochs, place: Vec::new() });
         }
@@ -116,9 +121,9 @@ impl Target {
                         with the prefix, and begin anew without --resume"
                 .into());
         }
-        let at = text("at").parse().map(Millis).map_err(|_| format!("{key} is not what a move writes"))?;
-        let place = known.get("place").cloned().unwrap_or_default();
-        Ok(Beginning { epochs: Epochs { at, life: text("life") }, place })
+        let number = |name: &str| text(name).parse().map_err(|_| format!("{key} is not what a move writes"));
+        let epochs = Epochs { at: Millis(number("at")?), life: text("life"), ahead: number("ahead")? };
+        Ok(Beginning { epochs, place: known.get("place").cloned().unwrap_or_default() })
     }
 
     /// Lets gateways begin.

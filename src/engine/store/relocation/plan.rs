@@ -39,7 +39,13 @@ pub(super) struct Epochs {
     pub at: Millis,
     /// What they end with.
     pub life: String,
+    /// By how many milliseconds the servers' clock is ahead of the steady one, by which windows run in a folder. The steady clock
+    /// is late by as long as the machine was off.
+    pub ahead: i64,
 }
+
+/// How names go on, behind their feed, of keys whose text begins with the steady time at which it ends: ids, locks and combos.
+const WINDOWS: [&[u8]; 3] = [b"}:id:", b"}:lock:", b"}:combo:"];
 
 /// What is written for each key of a folder.
 pub(super) struct Plan<'a> {
@@ -99,7 +105,7 @@ impl<'a> Plan<'a> {
         let (content, until) = if let Some(held) = self.space.string(name, now) {
             (Content::Text(self.text(name, &held.value)), held.until)
         } else if let Some(held) = self.space.collection(name, now) {
-            (content_of(&held.value), held.until)
+            (self.collection(name, &held.value), held.until)
         } else {
             return Vec::new();
         };
@@ -128,9 +134,32 @@ impl<'a> Plan<'a> {
         let new = match std::str::from_utf8(text) {
             Ok(text) if name.ends_with(b"}:meta") => self.meta(text),
             Ok(text) if name.ends_with(b"}:sums") => sums(text),
+            Ok(text) if is_window(name) => self.window(text),
             _ => None,
         };
         new.map_or(Cow::Borrowed(text), |text| Cow::Owned(text.into_bytes()))
+    }
+
+    /// A collection as it is written: the scores of a feed's `retracted` are ends of windows.
+    fn collection(&self, name: &[u8], held: &'a Collection) -> Content<'a> {
+        match (content_of(held), owner(name)) {
+            (Content::Set(mut members), Owner::Feed(_)) if name.ends_with(b"}:retracted") => {
+                members.iter_mut().for_each(|(_, score)| *score += self.epochs.ahead as f64);
+                Content::Set(members)
+            }
+            (content, _) => content,
+        }
+    }
+
+    /// A text that begins with the end of a window, by the servers' clock. What waits (w) or is in review (v) begins with the time
+    /// on the wall at which it came.
+    fn window(&self, text: &str) -> Option<String> {
+        if self.epochs.ahead == 0 || matches!(text.split(' ').nth(2), Some("w" | "v")) {
+            return None;
+        }
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (until, rest) = text.split_at(digits);
+        Some(format!("{}{rest}", until.parse::<i64>().ok()? + self.epochs.ahead))
     }
 
     /// A feed's state (`lua/feed_common.lua`) in a new epoch: none of its changes leads there, and it began with the move.
@@ -142,6 +171,11 @@ impl<'a> Plan<'a> {
         (*covered, *epoch, *changed) = (*seq, &new, &at);
         Some(words.join(" "))
     }
+}
+
+fn is_window(name: &[u8]) -> bool {
+    let behind = name.iter().position(|byte| *byte == b'}').map_or(&[][..], |at| &name[at..]);
+    WINDOWS.iter().any(|window| behind.starts_with(window))
 }
 
 /// What a feed counts (`lua/feed_tally_state.lua`), with the places of its searches at the beginning: the third and the last word

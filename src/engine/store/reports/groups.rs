@@ -25,6 +25,9 @@ use crate::domain::{
 use crate::engine::record::Records;
 use crate::engine::{LISTED, READERS_MAX};
 
+/// Dead letters that one call of the script sends again, where all are to be.
+const REPLAYED: u64 = 1_000;
+
 /// Dead letters read in one trip.
 const LETTERS: usize = 500;
 
@@ -118,7 +121,8 @@ impl Groups {
             self.unnote_unless_there(feed, group).await?;
             return Ok(None);
         }
-        let handed = reply.get(2..).unwrap_or_default().chunks_exact(3).map(|one| {
+        self.runner.entries_lost(feed, number(reply.get(2)).unwrap_or(0));
+        let handed = reply.get(3..).unwrap_or_default().chunks_exact(3).map(|one| {
             let (cursor, attempt) = (needed(Some(&one[0]))?, needed(Some(&one[1]))?);
             Ok(Handed { entry: entry(cursor, &one[2])?, attempt })
         });
@@ -141,6 +145,9 @@ impl Groups {
         call.arg("ledger max", limits.ledger_max).arg("attempts", limits.max_attempts);
         call.arg("dead letters", limits.dead_max).arg("readers at most", READERS_MAX);
         call.arg("listed", if listed { "listed" } else { "" });
+        if listed {
+            call.bounded();
+        }
         self.runner.run(&call).await
     }
 
@@ -156,14 +163,19 @@ impl Groups {
     }
 
     /// Runs a script about these cursors; how many it was about, none when there is no such reader.
-    async fn about(&self, mut call: Call, cursors: &[Cursor]) -> Result<Option<u64>, Fault> {
+    async fn about(&self, feed: &FeedId, mut call: Call, cursors: &[Cursor]) -> Result<Option<u64>, Fault> {
         for cursor in cursors {
             call.item([], [("number", padded(cursor))]);
         }
         let text: String = self.runner.run(&call).await?;
-        match text.as_str() {
-            "" => Ok(None),
-            count => Ok(Some(count.parse().map_err(|_| Garbled("a reply"))?)),
+        let number = |text: &str| text.parse::<u64>().map_err(|_| Garbled("a reply"));
+        match text.split_once(' ') {
+            None if text.is_empty() => Ok(None),
+            None => Ok(Some(number(&text)?)),
+            Some((count, lost)) => {
+                self.runner.entries_lost(feed, number(lost)?);
+                Ok(Some(number(count)?))
+            }
         }
     }
 
@@ -177,7 +189,9 @@ impl Groups {
     ) -> Result<Option<u64>, Fault> {
         let mut call = self.call(&scripts::REPORT_SETTLE, feed, &Reader::Group(group.clone()), now);
         call.arg("how", how).arg("live channel", self.runner.keys.live(feed));
-        self.about(call, cursors).await
+        let limits = &self.runner.options.reports;
+        call.arg("attempts", limits.max_attempts).arg("dead letters", limits.dead_max);
+        self.about(feed, call, cursors).await
     }
 
     pub async fn seek(
@@ -264,7 +278,8 @@ impl Groups {
         let texts: Vec<Option<String>> = runner.get(&key, redis::cmd("MGET").arg(&key)).await?;
         let text = texts.into_iter().next().flatten().unwrap_or_default();
         let at = runner.store_time(&key, now).await?;
-        let Some(known) = wire::gift_mark(&text, id, at, window)? else { return Ok(None) };
+        let steady = runner.steady(at);
+        let Some(known) = wire::gift_mark(&text, id, (at, steady), window)? else { return Ok(None) };
         let GiftMark { fate, since, mut is_retracted } = known;
         let waits_in = match &fate {
             GiftFate::Waits(_) => Some(keys.due(feed)[1].clone()),
@@ -287,7 +302,7 @@ impl Groups {
                 let key = keys.retracted(feed);
                 let known: Option<f64> =
                     runner.get(&key, redis::cmd("ZSCORE").arg(&key).arg(row.as_str())).await?;
-                is_retracted |= known.is_some_and(|until| at.0 < until as i64);
+                is_retracted |= known.is_some_and(|until| steady.0 < until as i64);
             }
             first = self.read_from(feed, format!("~{}", answer.at.seq), 1, now).await?.1;
         }
@@ -366,10 +381,19 @@ impl Groups {
         Ok(readers)
     }
 
-    pub async fn letters(&self, feed: &FeedId, reader: &Reader) -> Result<Vec<DeadLetter>, Fault> {
+    pub async fn letters(
+        &self,
+        feed: &FeedId,
+        reader: &Reader,
+        skip: usize,
+        max: usize,
+    ) -> Result<Vec<DeadLetter>, Fault> {
+        if max == 0 {
+            return Ok(Vec::new());
+        }
         let [dead, deaths] = ["dead", "deaths"].map(|what| self.runner.keys.of_reader(feed, what, reader));
         let members: Vec<String> =
-            self.runner.get(&deaths, redis::cmd("ZRANGE").arg(&deaths).arg(0).arg(-1)).await?;
+            self.runner.get(&deaths, redis::cmd("ZRANGE").arg(&deaths).arg(skip).arg(skip + max - 1)).await?;
         let mut letters = Vec::with_capacity(members.len());
         for part in members.chunks(LETTERS) {
             let texts: Vec<Option<Vec<u8>>> =
@@ -401,9 +425,16 @@ impl Groups {
         if is_hook {
             self.jobs.register(&job, 0, clock).await?;
         }
-        let mut call = self.call(&scripts::REPORT_REPLAY, feed, reader, now);
-        call.arg("live channel", self.runner.keys.live(feed)).arg("which", which);
-        let moved = self.about(call, cursors).await?.unwrap_or(0);
+        let mut moved = 0;
+        loop {
+            let mut call = self.call(&scripts::REPORT_REPLAY, feed, reader, now);
+            call.arg("live channel", self.runner.keys.live(feed)).arg("which", which);
+            let step = self.about(feed, call, cursors).await?.unwrap_or(0);
+            moved += step;
+            if which == "only" || step < REPLAYED {
+                break;
+            }
+        }
         if moved > 0 && is_hook {
             self.jobs.register(&job, 0, clock).await?;
         }

@@ -108,7 +108,10 @@ impl Jobs {
         let reply = rounds(Asking { jobs: self, job, how, save: &save, want, now, may_read_again }).await?;
         match reply.is_empty() {
             true => Ok(None),
-            false => Ok(Some(work(&reply)?)),
+            false => {
+                self.runner.entries_lost(&job.feed, number(reply.get(5)).unwrap_or(0));
+                Ok(Some(work(&reply)?))
+            }
         }
     }
 
@@ -149,7 +152,7 @@ fn work(reply: &[Vec<u8>]) -> Result<Work, Garbled> {
     const WHAT: Garbled = Garbled("what a webhook has to send");
     let first: u64 = needed(reply.get(3))?;
     let progress = reply.get(4).and_then(|text| String::from_utf8(text.clone()).ok()).ok_or(WHAT)?;
-    let parts = reply.get(6..).and_then(|rest| rest.split_at_checked(number(reply.get(5))?));
+    let parts = reply.get(7..).and_then(|rest| rest.split_at_checked(number(reply.get(6))?));
     let (entries, again) = parts.ok_or(WHAT)?;
     let entries = entries.iter().zip(first..).map(|(text, number)| entry(number, text));
     let again = again.chunks_exact(2).map(|pair| entry(needed(Some(&pair[0]))?, &pair[1]));

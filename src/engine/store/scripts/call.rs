@@ -2,8 +2,9 @@
 
 use redis::Cmd;
 
-use super::{Script, header::Header};
-use crate::engine::embedded::Words;
+use super::Script;
+use super::header::{Header, Use};
+use crate::engine::embedded::{Room, Words};
 
 /// KEYS and ARGV of one call. What is not there yet is missing; [`Call::command`] finds that out.
 #[derive(Clone)]
@@ -17,6 +18,8 @@ pub struct Call {
     life_at: Option<usize>,
     /// True for somebody who reads.
     reads: bool,
+    /// True for a call that needs room, of a script that does not always.
+    is_bounded: bool,
 }
 
 impl Call {
@@ -31,6 +34,7 @@ impl Call {
             item_args: Vec::new(),
             life_at: None,
             reads: false,
+            is_bounded: false,
         }
     }
 
@@ -44,6 +48,22 @@ impl Call {
     /// True for a call that was made [`Call::for_a_reader`].
     pub fn reads(&self) -> bool {
         self.reads
+    }
+
+    /// Somebody wishes that something is stored that was not there, by a script that mostly ends or shows what is.
+    pub fn bounded(&mut self) -> &mut Call {
+        self.is_bounded = true;
+        self
+    }
+
+    /// How much room it may take in a store in this process.
+    pub fn room(&self) -> Room {
+        match self.script.header().data {
+            Some(Use::Grows) => Room::Bound,
+            Some(Use::Writes) => Room::Reserve,
+            _ if self.is_bounded => Room::Reserve,
+            _ => Room::Any,
+        }
     }
 
     /// The key of this name.

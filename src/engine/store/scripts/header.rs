@@ -21,7 +21,9 @@ pub struct Header {
 pub enum Use {
     /// It only reads.
     Reads,
-    /// It writes, and keeps nothing that was not there in some form: it moves, takes back, notes.
+    /// It ends, acknowledges, takes back or shows what is stored already: however little room there is.
+    Always,
+    /// It writes little, by somebody's wish: refused a twentieth above the bound.
     Writes,
     /// It takes in what comes from outside, so that there is more afterwards: refused where there is no room.
     Grows,
@@ -38,9 +40,10 @@ impl Header {
         let data = lines.iter().find_map(|line| line.strip_prefix("DATA "));
         let data = data.map(|words| match words {
             "reads" => Ok(Use::Reads),
+            "writes, always" => Ok(Use::Always),
             "writes" => Ok(Use::Writes),
             "writes, grows" => Ok(Use::Grows),
-            other => Err(format!("DATA is reads, writes or writes, grows, and not {other}")),
+            other => Err(format!("DATA is reads, writes, writes, grows or writes, always, and not {other}")),
         });
         Ok(Header { keys, item_keys, args, item_args, data: data.transpose()? })
     }

@@ -5,9 +5,11 @@ use std::sync::{Arc, LazyLock};
 
 mod call;
 mod header;
+mod rights;
 
 pub(in crate::engine) use call::Call;
 pub use header::{Header, Use};
+pub use rights::COMMANDS;
 
 /// One script: its text, and what it is called with.
 pub struct Script {
@@ -134,17 +136,14 @@ pub const DROPS: Part = Part { name: "feed_drops", text: include_str!("../../../
 impl Script {
     /// What Redis runs.
     pub fn source(&self) -> String {
-        let mut source = String::new();
-        for part in self.parts {
-            source.push_str(part.text);
-            source.push('\n');
-        }
-        source.push_str(self.text);
-        for part in self.ends {
-            source.push('\n');
-            source.push_str(part.text);
-        }
-        source
+        let glued = |parts: &[Part]| parts.iter().flat_map(|part| [part.text, "\n"]).collect::<String>();
+        // What comes behind its own text runs only where that has written nothing, and has a check of its own.
+        let (body, ends) = (glued(self.parts) + self.text, glued(self.ends));
+        let check = |body: &str| match body.is_empty() {
+            true => String::new(),
+            false => rights::check(self.name, self.header(), body),
+        };
+        [check(&body), body, "\n".to_owned(), check(&ends), ends].concat()
     }
 
     /// [`Script::source`], made once.
@@ -266,8 +265,10 @@ script!(VIEWERS_REVOKED, "viewers_revoked", [], false);
 
 script!(REQUEST_CLAIM, "request_claim", [], true);
 
+script!(PROBE, "probe", [], false);
+
 /// Every script there is.
-pub static ALL: [&Script; 43] = [
+pub static ALL: [&Script; 44] = [
     &TALLY,
     &PUBLISH,
     &SHOW,
@@ -311,4 +312,5 @@ pub static ALL: [&Script; 43] = [
     &VIEWERS_REVOKE,
     &VIEWERS_REVOKED,
     &REQUEST_CLAIM,
+    &PROBE,
 ];

@@ -98,6 +98,7 @@ async fn what_a_group_has_done_with_an_entry_can_be_asked(mut t: Case) {
     assert_eq!(t.state_of(&g, all[1]).await, Some(EntryState::Pending(1)));
     assert_eq!(t.state_of(&g, all[2]).await, Some(EntryState::Pending(1)));
     assert_eq!(t.state_of(&g, all[3]).await, Some(EntryState::Waiting));
+    t.pass(1_000);
     t.take("g").await;
     assert_eq!(t.state_of(&g, all[1]).await, Some(EntryState::Pending(2)));
     assert_eq!(t.state_of(&g, all[3]).await, Some(EntryState::Pending(1)));
@@ -111,8 +112,10 @@ async fn what_a_group_has_done_with_an_entry_can_be_asked(mut t: Case) {
     assert_eq!(t.state_of(&now, all[3]).await, None);
     for _ in 0..16 {
         t.nack("g", &[all[2]]).await;
+        t.pass(60_000);
         t.take("g").await;
     }
+    assert_eq!(t.nack("g", &[all[2]]).await, Some(0), "it is pending no more");
     let Some(EntryState::Dead { attempts: 16, .. }) = t.state_of(&g, all[2]).await else {
         panic!("not dead");
     };

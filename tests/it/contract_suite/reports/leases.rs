@@ -12,7 +12,7 @@ on_every_engine![
     a_full_claim_hands_out_what_comes_again_first,
     only_what_is_pending_can_be_acknowledged,
     acknowledging_counts_after_the_lease_moved_on,
-    what_is_given_back_goes_to_the_next_claimer_at_once,
+    what_is_given_back_goes_to_the_next_claimer_after_a_pause_that_grows,
     only_what_is_pending_can_be_given_back,
     a_claim_says_when_the_first_lease_runs_out,
 ];
@@ -84,15 +84,29 @@ async fn acknowledging_counts_after_the_lease_moved_on(mut t: Case) {
     assert_eq!(t.stands("g").await, (0, 0, 0));
 }
 
-async fn what_is_given_back_goes_to_the_next_claimer_at_once(mut t: Case) {
+async fn what_is_given_back_goes_to_the_next_claimer_after_a_pause_that_grows(mut t: Case) {
     t.give(&["a", "b", "c"]).await;
     let all = cursors(&t.take("g").await);
     assert_eq!(t.nack("g", &[all[2], all[0]]).await, Some(2));
     assert_eq!(t.stands("g").await, (0, 3, 0), "given back is not acknowledged");
+    assert_eq!(t.take("g").await, []);
+    t.pass(999);
+    assert_eq!(t.ask("g", ASK).await.unwrap().next_in_ms, Some(1));
+    t.pass(1);
     assert_eq!(t.ask("g", Ask { max: 1, ..ASK }).await.unwrap().next_in_ms, Some(0), "there is more");
     assert_eq!(attempts(&t.take("g").await), tried(&[("c", 2)]));
     assert_eq!(t.take("g").await, []);
-    assert_eq!(t.ack("g", &all).await, Some(3));
+    t.ack("g", &all[..2]).await;
+    for (attempt, pause) in
+        [(2, 2_000), (3, 4_000), (4, 8_000), (5, 16_000), (6, 32_000), (7, 60_000), (8, 60_000)]
+    {
+        assert_eq!(t.nack("g", &all[2..]).await, Some(1));
+        t.pass(pause - 1);
+        assert_eq!(t.take("g").await, []);
+        t.pass(1);
+        assert_eq!(attempts(&t.take("g").await), tried(&[("c", attempt + 1)]));
+    }
+    assert_eq!(t.ack("g", &all[2..]).await, Some(1));
 }
 
 async fn only_what_is_pending_can_be_given_back(mut t: Case) {

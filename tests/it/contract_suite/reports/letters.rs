@@ -1,6 +1,7 @@
 //! Entries that are given up, and what is sent again.
 
-use tipcast::domain::{Ask, Cursor, DeadLetter, Replay};
+use tipcast::domain::story::EntryState;
+use tipcast::domain::{Ask, Cursor, DeadLetter, EntryStatus, Replay};
 use tipcast::engine::ReportLimits;
 
 use crate::support::case::Case;
@@ -9,7 +10,8 @@ use crate::support::readers::{ASK, attempts, cursors, gifts, handed, reader_of};
 on_every_engine![
     an_entry_that_was_handed_out_too_often_is_a_dead_letter,
     what_is_given_back_too_often_is_dead_too,
-    the_oldest_dead_letters_make_room,
+    dead_letters_stay_as_long_as_the_ledger_has_their_entries,
+    the_oldest_dead_letters_make_room_and_count_as_lost,
     a_replay_hands_dead_letters_out_anew,
     a_replay_may_name_its_letters,
     letters_and_what_is_replayed_outlive_the_ledger,
@@ -65,22 +67,53 @@ async fn what_is_given_back_too_often_is_dead_too(mut t: Case) {
         let all = t.take("g").await;
         assert_eq!(attempts(&all), [("a".to_owned(), attempt)]);
         assert_eq!(t.nack("g", &cursors(&all)).await, Some(1));
+        t.pass(2_000);
     }
     assert_eq!(t.take("g").await, []);
     assert_eq!(dead(&t.letters(&reader_of("g")).await), ["a"]);
     assert_eq!(t.ask("g", ASK).await.unwrap().next_in_ms, None);
 }
 
-async fn the_oldest_dead_letters_make_room(mut t: Case) {
+async fn dead_letters_stay_as_long_as_the_ledger_has_their_entries(mut t: Case) {
     t.reopen_keeping(ReportLimits { max_attempts: 1, dead_max: 3, ..ReportLimits::default() }).await;
-    for ids in [["a", "b"], ["c", "d"]] {
-        t.give(&ids).await;
-        t.ask("g", SHORT).await.unwrap();
+    t.ask("g", SHORT).await.unwrap();
+    t.give_many(0..1_200).await;
+    for _ in 0..12 {
+        assert_eq!(t.ask("g", Ask { max: 100, ..SHORT }).await.unwrap().entries.len(), 100);
         t.pass(1_000);
-        assert_eq!(t.take("g").await, []);
     }
-    assert_eq!(dead(&t.letters(&reader_of("g")).await), ["b", "c", "d"]);
-    assert_eq!(t.stands("g").await, (0, 0, 3));
+    assert_eq!(t.take("g").await, []);
+    let letters = t.letters(&reader_of("g")).await;
+    assert_eq!(letters.len(), 1_200);
+    let view = t.group("g").await.unwrap();
+    assert_eq!((view.lag, view.pending, view.dead, view.lost), (0, 0, 1_200, 0));
+    let state = t.state_of(&reader_of("g"), letters[0].entry.cursor).await;
+    assert!(matches!(state, Some(EntryState::Dead { attempts: 1, .. })), "{state:?}");
+    // More than one call of the script sends again.
+    assert_eq!(t.replay(&reader_of("g"), Replay::All).await, 1_200);
+    assert_eq!(t.consume("g").await.len() + t.consume("g").await.len(), 1_200);
+}
+
+async fn the_oldest_dead_letters_make_room_and_count_as_lost(mut t: Case) {
+    let limits = ReportLimits { ledger_max: 100, max_attempts: 1, dead_max: 3, ..ReportLimits::default() };
+    t.reopen_keeping(limits).await;
+    t.ask("g", SHORT).await.unwrap();
+    t.give(&["a", "b"]).await;
+    let first = cursors(&t.ask("g", SHORT).await.unwrap().entries);
+    t.pass(1_000);
+    assert_eq!(t.take("g").await, []);
+    t.give_many(0..900).await;
+    t.consume("g").await;
+    t.give_many(900..910).await;
+    t.ask("g", Ask { max: 2, ..SHORT }).await.unwrap();
+    t.pass(1_000);
+    t.take("g").await;
+    let view = t.group("g").await.unwrap();
+    assert_eq!((view.dead, view.lost), (3, 1));
+    assert_eq!(dead(&t.letters(&reader_of("g")).await)[0], "b");
+    // The first thing that the group gets says so.
+    let told = t.ask("g", Ask { max: 1, ..SHORT }).await.unwrap().entries.remove(0);
+    assert_eq!((told.entry.status, told.entry.cursor), (EntryStatus::Lost, first[0]));
 }
 
 async fn a_replay_hands_dead_letters_out_anew(mut t: Case) {
@@ -130,6 +163,7 @@ async fn letters_and_what_is_replayed_outlive_the_ledger(mut t: Case) {
         assert_eq!((handed(again), new.len()), (vec!["a".to_owned(), "b".to_owned()], 100));
         t.ack("g", &cursors(new)).await;
         t.nack("g", &cursors(again)).await;
+        t.pass(60_000);
     }
     assert_eq!(t.group("g").await.unwrap().lost, 0);
 }

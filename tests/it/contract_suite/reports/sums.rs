@@ -234,9 +234,8 @@ async fn play(store: Store, seed: u64) {
                 if t.take_back(&id).await {
                     if book.in_review.contains(&id) {
                         book.enter(&id, Status::Denied, None);
-                    } else {
-                        book.taken_back(|it| !it.is_sale && it.id == id);
                     }
+                    book.taken_back(|it| !it.is_sale && it.id == id);
                 }
             }
             18 => {

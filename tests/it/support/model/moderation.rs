@@ -177,10 +177,7 @@ impl Feed {
             }
             Some((_, Known::InReview, _)) => {
                 self.decide(id, Decision::Deny, policy, now);
-                return match self.decided[id] {
-                    Decision::Deny => GiftTakenBack::Done,
-                    _ => self.retract_gift(id, reason, policy, now),
-                };
+                return self.retract_gift(id, reason, policy, now);
             }
             Some((_, Known::Cancelled(_), until)) if now < *until => return GiftTakenBack::Done,
             Some((_, Known::Taken(_), until)) if now < *until => {}

@@ -66,7 +66,10 @@ impl TestStore for Model {
             .on(|it: ReadEntryState| Ok(self.entry_state(&it.feed, &it.reader, it.cursor)))
             .on(|it: DeleteGroup| Ok(self.delete_group(&it.feed, &it.group)))
             .on(|it: ListReaders| Ok(self.readers(it.feed.as_ref())))
-            .on(|it: ListDeadLetters| Ok(self.letters(&it.feed, &it.reader)))
+            .on(|it: ListDeadLetters| {
+                let letters = self.letters(&it.feed, &it.reader).into_iter();
+                Ok(letters.skip(it.skip).take(it.max).collect())
+            })
             .on(|it: ReplayDeadLetters| Ok(self.replay(&it.feed, &it.reader, &it.which, it.now)))
             .on(|it: ListDeadLetterFeeds| Ok(self.letter_feeds(&it.hook)))
             .on(|it: ReadWebhook| Ok(self.hook(&it.key)))

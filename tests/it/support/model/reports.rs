@@ -59,10 +59,17 @@ impl Reading {
         entries.iter().filter(|entry| entry.cursor.0 > self.handed).collect()
     }
 
-    fn bury(&mut self, letter: DeadLetter, limits: &ReportLimits) {
+    /// `base` is the number of the ledger's first entry: letters from there on stay, of those before it the oldest make room.
+    fn bury(&mut self, letter: DeadLetter, base: u64, limits: &ReportLimits) {
         self.letters.push(letter);
-        while self.letters.len() as u64 > limits.dead_max {
-            self.letters.remove(0);
+        let over = (self.letters.len() as u64).saturating_sub(limits.dead_max).min(16) as usize;
+        let gone: Vec<u64> =
+            self.letters[..over].iter().map(|it| it.entry.cursor.0).filter(|no| *no < base).collect();
+        self.letters.retain(|letter| !gone.contains(&letter.entry.cursor.0));
+        for no in gone {
+            let (from, to, count) = self.untold.unwrap_or((no, no, 0));
+            self.untold = Some((from.min(no), to.max(no), count + 1));
+            self.lost += 1;
         }
     }
 }
@@ -223,6 +230,7 @@ impl Ledger {
             let handed = first.saturating_sub(1);
             self.readers.insert(reader.clone(), Reading { handed, began: first, ..Reading::default() });
         }
+        let base = self.entries.first().map_or(self.next, |entry| entry.cursor.0);
         let reading = self.readers.get_mut(&reader).unwrap();
         reading.tell_lost(true, now);
         let mut entries = vec![];
@@ -236,7 +244,7 @@ impl Ledger {
                 let (attempts, reason) = (held.attempts, "it was handed out too often".into());
                 let letter = DeadLetter { died_at: now, reason, attempts, entry: held.entry.clone() };
                 reading.held.remove(&no);
-                reading.bury(letter, limits);
+                reading.bury(letter, base, limits);
                 continue;
             }
             (held.until, held.attempts) = (until, held.attempts + 1);
@@ -357,7 +365,8 @@ impl Reading {
             let found = finished.iter().chain(&sent).find(|entry| entry.cursor == death.cursor);
             if let Some(entry) = found.cloned() {
                 let (attempts, reason) = (death.attempts, death.reason);
-                self.bury(DeadLetter { died_at: now, reason, attempts, entry }, limits);
+                let base = entries.first().map_or(u64::MAX, |entry| entry.cursor.0);
+                self.bury(DeadLetter { died_at: now, reason, attempts, entry }, base, limits);
             }
         }
         if let Some(last) = finished.last() {

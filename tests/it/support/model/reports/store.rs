@@ -79,13 +79,24 @@ impl Model {
         cursors: &[Cursor],
         now: Millis,
     ) -> Option<u64> {
+        let limits = self.limits();
         self.with(feed, &Reader::Group(group.clone()), |f, mut reading| {
             reading.tell_lost(true, now);
+            let base = f.ledger.entries.first().map_or(f.ledger.next, |entry| entry.cursor.0);
             let mut nacked = 0;
             let cursors: BTreeSet<&Cursor> = cursors.iter().collect();
             for cursor in cursors {
-                if let Some(held) = reading.held.get_mut(&cursor.0) {
-                    (held.until, nacked) = (Millis(0), nacked + 1);
+                if let Some(held) =
+                    reading.held.get(&cursor.0).filter(|it| it.attempts >= limits.max_attempts)
+                {
+                    let (attempts, reason) = (held.attempts, "it was handed out too often".into());
+                    let letter = DeadLetter { died_at: now, reason, attempts, entry: held.entry.clone() };
+                    reading.held.remove(&cursor.0);
+                    reading.bury(letter, base, &limits);
+                    nacked += 1;
+                } else if let Some(held) = reading.held.get_mut(&cursor.0) {
+                    let pause = 1_000 * 2_u64.saturating_pow(held.attempts.saturating_sub(1).min(16) as u32);
+                    (held.until, nacked) = (now.plus(pause.min(60_000)), nacked + 1);
                 }
             }
             f.ledger.stirred |= nacked > 0;
