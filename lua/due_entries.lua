@@ -7,11 +7,11 @@
 -- ARGV 5:
 --   1 now, milliseconds; "-" takes the store's clock
 --   2 most: at most so many
---   3 which: "due" (what is due now, of every kind), or the letter of one kind
+--   3 which: "due" (what is due now, of every kind), or the letter of one kind; of reviews (r) all, in the order in which they came
 --   4 after: only those after this time ...
 --   5 order: ... and after this ORDER at that time; both "" from the start
 -- DATA reads
--- RETURNS now, when the feed's first entry is due or "", then per entry: when it is due, its member, what
+-- RETURNS now, when the feed's first entry is due or "" (also for reviews), then per entry: when it is due, its member, what
 --   later or reviews holds of it or ""
 -- REFUSES nothing
 
@@ -39,10 +39,33 @@ if ARGV[4] ~= '' then
     end
   end
 end
+local answer, found = { format('%d', now), '' }, 0
+local function add(due, member, text)
+  answer[#answer + 1] = format('%d', tonumber(due))
+  answer[#answer + 1] = member
+  answer[#answer + 1] = text or ''
+  found = found + 1
+end
+
+-- Gifts in review are all in one hash, which is small: any number of other gifts may be scheduled between them.
+if KIND == 'r' then
+  local all, members, texts = call('HGETALL', KEYS[3]), {}, {}
+  for n = 2, #all, 2 do
+    local member = match(all[n], '^[^\n]*')
+    members[n / 2], texts[member] = member, all[n]
+  end
+  table.sort(members)
+  local scores = #members > 0 and call('ZMSCORE', DUE, unpack(members)) or {}
+  for n = 1, math.min(#members, MOST) do
+    if scores[n] then add(scores[n], members[n], texts[members[n]]) end
+  end
+  return answer
+end
+
 local stop = KIND == 'due' and call('ZCOUNT', DUE, '-inf', format('%d', now)) or call('ZCARD', DUE)
 
 local first = tonumber(call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2])
-local answer, found = { format('%d', now), first and format('%d', first) or '' }, 0
+answer[2] = first and format('%d', first) or ''
 while found < MOST and at < stop do
   local last = math.min(at + MOST - found, stop) - 1
   local part = call('ZRANGE', DUE, at, last, 'WITHSCORES')
@@ -50,10 +73,7 @@ while found < MOST and at < stop do
   for n = 1, #part, 2 do
     local kind, id = match(part[n], '^%d+ (%a)(.*)$')
     if KIND == 'due' or kind == KIND then
-      answer[#answer + 1] = format('%d', tonumber(part[n + 1]))
-      answer[#answer + 1] = part[n]
-      answer[#answer + 1] = HELD[kind] and call('HGET', HELD[kind], id) or ''
-      found = found + 1
+      add(part[n + 1], part[n], HELD[kind] and call('HGET', HELD[kind], id))
     end
   end
 end

@@ -48,17 +48,17 @@ local function repeats(key, message)
   return false
 end
 
--- When time decides about the first gift in review.
+-- When time decides about the first gift in review, or a time by which it has decided: any number of other gifts may be
+-- scheduled in front of it, and a refusal must not cost a walk past them. Looked up once for all gifts of a call.
 local function first_in_review()
-  local at = 0
-  while true do
-    local part = call('ZRANGE', DUE, at, at + 255, 'WITHSCORES')
-    if #part == 0 then return now end
-    for n = 1, #part, 2 do
-      if match(part[n], '^%d+ r') then return tonumber(part[n + 1]) end
+  if not reviews_new.first then
+    reviews_new.first = now + policy.review_timeout
+    local part = call('ZRANGE', DUE, '0', '255', 'WITHSCORES')
+    for n = #part - 1, 1, -2 do
+      if match(part[n], '^%d+ r') then reviews_new.first = math.min(reviews_new.first, tonumber(part[n + 1])) end
     end
-    at = at + 256
   end
+  return reviews_new.first
 end
 
 local function hold(gift, unready)

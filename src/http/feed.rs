@@ -14,7 +14,7 @@ use bytes::Bytes;
 use super::problem::ApiError;
 use super::{Gate, caller_of, etag, feed_of};
 use crate::domain::{FeedId, FeedList, Millis, Position, Visibility};
-use crate::engine::ReadSnapshot;
+use crate::engine::{ReadPolicy, ReadSnapshot};
 use crate::live::Shown;
 use crate::live::frame::list_json;
 
@@ -27,6 +27,12 @@ pub(super) async fn snapshot(req: HttpRequest, gate: web::Data<Gate>) -> Result<
     let shown = match gate.live.shown(&feed).filter(|shown| !shown.private || may_see().is_ok()) {
         Some(shown) => shown,
         None => {
+            // A refusal reads no rows: it would cost more than an answer, and its time would tell that there are some.
+            if let Err(closed) = may_see()
+                && gate.read(ReadPolicy { feed: feed.clone() }).await?.visibility == Visibility::Private
+            {
+                return Err(closed);
+            }
             let read = gate.read(ReadSnapshot { feed: feed.clone(), now: Millis::now() }).await?;
             let (capacity, now) = (read.policy.capacity, read.now);
             let private = read.policy.visibility == Visibility::Private;

@@ -192,8 +192,9 @@ async fn missed_changes_are_read_for_an_address_up_to_its_budget_and_beyond_it_i
         config.limits.history_bytes_burst = 262_144;
     })
     .await;
-    app.patch_policy("show", json!({"dedup": "off"})).await;
-    for batch in 0..8 {
+    // More than what is read once for everybody who comes back.
+    app.patch_policy("show", json!({"dedup": "off", "history": 10_000})).await;
+    for batch in 0..64 {
         let long = |n: usize| {
             gift(&format!("b{batch}-{n}")).by(&format!("u{n}")).with("message", json!("m".repeat(200)))
         };

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::endpoints::{Busy, Endpoints, Trouble};
 use super::sender::{Sender, body};
+use super::slots::Slots;
 use crate::domain::delivery::{Next, Patience, Progress, Queues, Settled, Verdict};
 use crate::domain::signature::batch_name;
 use crate::domain::{Entry, HookKey, HookSpec, HookState, Job, Millis};
@@ -37,7 +37,7 @@ pub struct Deliverer {
     pub endpoints: Endpoints,
     pub sender: Sender,
     /// Deliveries under way at the same time.
-    pub in_flight: Semaphore,
+    pub slots: Slots,
     pub give_up_ms: u64,
     pub lease: Duration,
     /// How long a batch that is being sent is left to the node that sends it: longer than an attempt takes.
@@ -87,7 +87,6 @@ impl Deliverer {
             Ok(turn) => turn,
             Err(Busy(ms)) => return Ok(Some(ms + jitter_ms(ms))),
         };
-        let Ok(_slot) = self.in_flight.acquire().await else { return Ok(Some(STALE_LOOK_MS)) };
         let Some(hook) = self.endpoints.hook(&key, &health).await? else {
             // Gone: opening finds that out as well, and lets the job go.
             let want = Want { most: 1, batch_ms: 0 };
@@ -98,6 +97,11 @@ impl Deliverer {
             return Ok(Some(DISABLED_LOOK_MS + jitter_ms(DISABLED_LOOK_MS)));
         }
         let spec = &hook.spec;
+        let host = url::Url::parse(&spec.url).ok().and_then(|url| url.host_str().map(str::to_owned));
+        let _slot = match self.slots.take(&job.feed, host.as_deref().unwrap_or_default()).await {
+            Ok(slot) => slot,
+            Err(Busy(ms)) => return Ok(Some(ms + jitter_ms(ms))),
+        };
         // Twice a batch, so that the next one is known when this one is done with.
         let want = Want { most: 2 * spec.batch_max as usize, batch_ms: spec.batch_ms };
         let Some(work) = self.engine.run(OpenJob { job: job.clone(), want, now: Millis::now() }).await?

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -24,10 +24,12 @@ use crate::traces::Tracer;
 mod deliver;
 mod endpoints;
 mod sender;
+mod slots;
 
 use deliver::Deliverer;
 use endpoints::Endpoints;
 use sender::Sender;
+use slots::Slots;
 
 /// Turns taken in one step.
 const JOBS: usize = 64;
@@ -103,7 +105,7 @@ impl ReportLoop {
             metrics,
             tracer,
             sender,
-            in_flight: Semaphore::new(options.in_flight.max(1)),
+            slots: Slots::new(options.in_flight),
             give_up_ms: options.give_up_ms,
             lease,
             hold_ms: options.timeout.as_millis() as u64 * 5 / 4 + 250,
