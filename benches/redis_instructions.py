@@ -9,6 +9,8 @@ of its own and the feed as it was before, and set beside benches/yardstick.lua, 
 nothing and is called with the same arguments. Then gifts go through the gateway in batches of 64, of 1 000 gifters and
 of one, to a feed that counts nothing and to one that counts everything: all that Redis does until the last state was told.
 
+The cost of the check of rights in front of each script is its own line.
+
 Some fifty times as slow as Redis is, so what depends on time (how much is added up at once) is less than it would be.
 Needs redis-server, redis-cli and valgrind. Nothing is left behind.
 """
@@ -17,6 +19,7 @@ import argparse
 import glob
 import os
 import random
+import re
 import shutil
 import socket
 import subprocess
@@ -78,7 +81,13 @@ def cost(redis, call, times):
     return redis.instructions(lambda: redis.repeat(call, times)) / times
 
 
-def of_calls(redis, gateway):
+def without_rights(binary):
+    """The script without the checks in front of it, which ask Redis for its user's rights."""
+    text = subprocess.run([binary, "script", "publish"], capture_output=True, text=True, check=True).stdout
+    return re.sub(r"do\nlocal can, key = redis\.acl_check_cmd.*?needs ' \.\. missing\) end\nend\n", "", text, flags=re.DOTALL)
+
+
+def of_calls(redis, gateway, binary):
     with open(os.path.join(ceiling.HERE, "yardstick.lua")) as f:
         least = yardstick_call(redis.load(f.read()))
     nothing = redis.load("return 1")
@@ -90,6 +99,9 @@ def of_calls(redis, gateway):
         for digit in "abcdef0123456":
             gateway.post(ceiling.gifts_path(feed, 1), ceiling.gift(digit * 12))
         call = ceiling.captured_call(redis, gateway, batch, feed)
+        bare = [call[0], redis.load(without_rights(binary)), *call[2:]]
+        own, unchecked = cost(redis, call, times) / batch, cost(redis, bare, times) / batch
+        print(f"batch {batch:2}: the check of rights is {own - unchecked:.0f} a gift, {own / unchecked - 1:.1%} more", flush=True)
         own, empty = cost(redis, call, times) / batch, cost(redis, [call[0], nothing, *call[2:]], 80) / batch
         print(f"batch {batch:2}: {own:.0f} a gift, {own / yardstick:.2f} of the yardstick; {empty:.0f} of them "
               f"({empty / yardstick:.2f}) for no script at all", flush=True)
@@ -132,7 +144,7 @@ def main():
         gateway = totals.Gateway(it.binary, folder, redis.port)
         gateway.post = lambda path, body: gateway.call("POST", path, body)
         if it.only in (None, "calls"):
-            of_calls(redis, gateway)
+            of_calls(redis, gateway, it.binary)
         if it.only in (None, "counting"):
             of_counting(redis, gateway, it.gifts // 64 * 64)
     finally:

@@ -9,6 +9,7 @@ use tipcast::app::token_tool::{self, CheckToken, NewToken};
 use tipcast::app::{self, StartError, StoreJob};
 use tipcast::config::{self, Config, ConfigError, Flags, LogFormat};
 use tipcast::console;
+use tipcast::engine::store::scripts;
 use tipcast::tools::bench::{self, BenchError, BenchOptions};
 use tipcast::tools::demo::{self, DemoOptions};
 use tipcast::tools::healthcheck::{self, HealthcheckOptions};
@@ -81,6 +82,11 @@ enum Command {
     },
     /// Print the commented default configuration.
     DefaultConfig,
+    /// Print a Lua script as it is run, such as `publish`; without a name, list them.
+    Script {
+        /// The name of a file in `lua/`; `feed_` in front of it may be left out.
+        name: Option<String>,
+    },
     /// Producer keys.
     #[command(subcommand)]
     Key(KeyCommand),
@@ -236,6 +242,10 @@ fn main() -> ExitCode {
             }
         }
         Some(Command::DefaultConfig) => print(config::DEFAULT),
+        Some(Command::Script { name }) => match scripts::named(name.as_deref()) {
+            Ok(text) => print(text),
+            Err(why) => refuse(USAGE, &why),
+        },
         Some(Command::Healthcheck(options)) => match healthy(options) {
             Ok(Ok(())) => ExitCode::SUCCESS,
             Ok(Err(error)) => refuse(FAILED, &error),

@@ -43,7 +43,8 @@ pub struct ReportLimits {
     pub max_age_ms: u64,
     /// How often a group's entry is handed out before it is dead.
     pub max_attempts: u64,
-    /// Dead letters that are kept for each reader of a feed; the oldest make room.
+    /// Dead letters that are kept for each reader of a feed beyond those whose entries the ledger has. The oldest make room, and count
+    /// as lost.
     pub dead_max: u64,
 }
 
@@ -86,7 +87,8 @@ pub struct AckEntries {
 
 operation!(AckEntries -> Option<u64>, AckEntries, feed: feed, now: now);
 
-/// Gives entries that are pending back, for the next claimer, at once; subscriptions of the feed are told.
+/// Gives entries that are pending back, for the next claimer, after a pause of 1, 2, 4 … 60 s by attempt; one that was handed out
+/// `max_attempts` times is a dead letter. Subscriptions of the feed are notified.
 /// How many were; none when there is no such group.
 #[derive(Clone, Debug)]
 pub struct NackEntries {

@@ -293,7 +293,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Gives the entries that are left to the next claimer, at once.
+    /// Gives the entries that are left to the next claimer.
     fn give_back_rest(&mut self) {
         let rest = self.entries[self.done..].iter().map(|entry| cursor_of(entry));
         self.refused.extend(rest);

@@ -2,6 +2,8 @@
 
 use tempfile::TempDir;
 
+use tipcast::engine::store::scripts;
+
 use crate::support::process::Process;
 
 fn run(args: &[&str], env: &[(&str, &str)]) -> (Option<i32>, String) {
@@ -25,6 +27,18 @@ fn the_default_configuration_is_printed_commented_and_fine() {
     let file = dir.path().join("tipcast.toml");
     std::fs::write(&file, text).unwrap();
     assert_eq!(run(&["check-config", "--config", file.to_str().unwrap()], &[]).0, Some(0));
+}
+
+#[test]
+fn scripts_are_listed_and_printed_as_they_are_run() {
+    let (code, names) = run(&["script"], &[]);
+    let known: Vec<_> = scripts::ALL.iter().map(|script| script.name).collect();
+    assert_eq!((code, names.lines().collect::<Vec<_>>()), (Some(0), known));
+    for name in ["feed_publish", "publish"] {
+        assert_eq!(run(&["script", name], &[]), (Some(0), scripts::PUBLISH.source()), "{name}");
+    }
+    let (code, said) = run(&["script", "nothing"], &[]);
+    assert!(code == Some(2) && said.contains("tipcast script"), "{code:?}: {said}");
 }
 
 #[test]

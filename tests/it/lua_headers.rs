@@ -76,6 +76,30 @@ fn every_script_says_what_it_does_with_the_data() {
     assert_eq!(growing, BTreeSet::from(takes_in));
 }
 
+/// What a script names is checked in front of it, and is in both lines that operators copy.
+#[test]
+fn every_command_that_scripts_name_is_checked_and_documented() {
+    let known: BTreeSet<&str> = scripts::COMMANDS.split(' ').collect();
+    for text in scripts::ALL.map(|script| script.text).into_iter().chain(scripts::PARTS.map(|part| part.text))
+    {
+        for part in text.split("call('").chain(text.split("in_parts('")).skip(1) {
+            let name = part.split('\'').next().unwrap();
+            let is_command = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase());
+            assert!(!is_command || known.contains(name), "{name}");
+        }
+    }
+    let docs = include_str!("../../docs/OPERATING.md");
+    let lines: Vec<&str> =
+        docs.lines().filter(|it| it.starts_with("user tipcast on") && it.contains("+evalsha")).collect();
+    assert_eq!(lines.len(), 2);
+    for line in lines {
+        let allowed: BTreeSet<String> =
+            line.split(' ').filter_map(|word| word.strip_prefix('+')).map(str::to_uppercase).collect();
+        let missing: Vec<_> = known.iter().filter(|name| !allowed.contains(**name)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+}
+
 #[test]
 fn every_lua_file_is_one_that_is_run() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("lua");

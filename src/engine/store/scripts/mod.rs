@@ -267,6 +267,21 @@ script!(REQUEST_CLAIM, "request_claim", [], true);
 
 script!(PROBE, "probe", [], false);
 
+/// The text of the script of this name as it is run; without a name, the names of all of them, a line each.
+///
+/// # Errors
+/// When there is no such script; what to do.
+pub fn named(name: Option<&str>) -> Result<String, String> {
+    let Some(name) = name else {
+        return Ok(ALL.iter().flat_map(|script| [script.name, "\n"]).collect());
+    };
+    let is_it = |script: &&&Script| script.name == name || script.name.strip_prefix("feed_") == Some(name);
+    let found = ALL.iter().find(is_it);
+    found
+        .map(|script| script.source())
+        .ok_or_else(|| format!("there is no script {name:?}; `tipcast script` lists them"))
+}
+
 /// Every script there is.
 pub static ALL: [&Script; 44] = [
     &TALLY,

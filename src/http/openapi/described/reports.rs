@@ -114,7 +114,7 @@ pub(super) fn ack() {}
 
 /// Give entries back
 ///
-/// The next claimer gets them at once; after as many attempts as the operator allows they are dead letters.
+/// The next claimer gets them after a pause of 1, 2, 4 … 60 s, by attempt; after as many attempts as the operator allows they are dead letters.
 #[utoipa::path(
     post,
     path = "/v1/feeds/{feed}/groups/{group}/nack",
