@@ -3,7 +3,8 @@
 //! Redis refuses a command only when a script comes to it, and takes back nothing that the script did before. A user whose rights
 //! were cut would be left with half of a gift: its money in the ledger, no receipt, and more money with each retry. So every script
 //! begins with a check of the commands that its text names, of its keys and of its channels. Rights may change at any time, so each
-//! call asks. A check costs Redis 0.25 µs; keys are checked together, by one command that reads and one that writes.
+//! call asks. Keys are checked together, by one command that reads and one that writes. All of it is 13 % of the instructions of Redis
+//! 7.0 for a lone gift, and 5 % for a gift in a batch of 64 (`benches/redis_instructions.py`).
 
 use std::fmt::Write;
 
@@ -28,7 +29,8 @@ pub(super) fn check(name: &str, header: &Header, body: &str) -> String {
         let asked: Vec<String> = match command {
             "SPUBLISH" => channels.map(|(at, _)| format!("'SPUBLISH', ARGV[{}], ''", at + 1)).collect(),
             "SCAN" | "TIME" => vec![format!("'{command}'")],
-            // Of these two all keys are checked below.
+            // Of these two all keys are checked below. The others never go without a key: to find the keys of a SET, Redis reads the
+            // argument behind the command's name without looking whether there is one.
             "DEL" | "MGET" => continue,
             _ => vec![format!("'{command}', key")],
         };
