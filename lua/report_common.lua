@@ -152,7 +152,7 @@ local ROOM = 16
 local lost_letters = 0
 
 -- Makes an entry a dead letter of this reader. Letters are kept for as long as the ledger has their entries, and of the others
--- `most`. The oldest make room: they count as lost, and the reader is told.
+-- `most`. The oldest make room: they count as lost, and the reader gets an entry that says so.
 local function bury(reader, number, text, attempts, reason, most)
   local member = padded(number)
   call('HSET', DEAD, member, int(now) .. ' ' .. int(attempts) .. ' ' .. reason .. '\n' .. text)

@@ -182,7 +182,7 @@ fn file_id(meta: std::io::Result<std::fs::Metadata>) -> Option<FileId> {
     meta.ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
-/// Files have no numbers here: that they are there has to do.
+/// Files have no numbers here, so this only says whether the file exists.
 #[cfg(not(unix))]
 fn file_id(meta: std::io::Result<std::fs::Metadata>) -> Option<FileId> {
     meta.ok().map(|_| (0, 0))

@@ -27,7 +27,7 @@ pub(super) async fn snapshot(req: HttpRequest, gate: web::Data<Gate>) -> Result<
     let shown = match gate.live.shown(&feed).filter(|shown| !shown.private || may_see().is_ok()) {
         Some(shown) => shown,
         None => {
-            // A refusal reads no rows: it would cost more than an answer, and its time would tell that there are some.
+            // A refusal reads no rows: it would cost more than an answer, and its time would reveal that there are some.
             if let Err(closed) = may_see()
                 && gate.read(ReadPolicy { feed: feed.clone() }).await?.visibility == Visibility::Private
             {

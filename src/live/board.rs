@@ -35,7 +35,7 @@ pub struct Board {
     metrics: Arc<Metrics>,
     skew_ms: AtomicI64,
     hurry: Notify,
-    /// Told when somebody wants to resume from before the ring.
+    /// Notified when somebody wants to resume from before the ring.
     resume: Notify,
     watchers: AtomicUsize,
     /// Those of them that are overlays.

@@ -24,7 +24,8 @@ use crate::supervise::{Beat, faults};
 /// Changes read from history at once when a hole is refilled.
 const REFILL: usize = 512;
 
-/// Changes in front of the ring that are read when somebody wants to resume over them; if the store does not cover so many, fewer.
+/// How many changes in front of the ring are read when somebody wants to resume over them. Smaller numbers are tried if the store
+/// does not cover the larger ones.
 const FILL: [u64; 3] = [2_048, 512, 64];
 
 /// Changes gathered before they are flushed whatever the clock says.

@@ -242,7 +242,7 @@ pub(super) fn prepare(conn: &Connection, path: &Path) -> rusqlite::Result<Result
 /// What is in the file beside the tables, if anything is, and what to do about it.
 pub(super) fn foreign(conn: &Connection) -> rusqlite::Result<Option<String>> {
     let mut query =
-        conn.prepare("SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'")?;
+        conn.prepare("SELECT type, name, sql FROM sqlite_schema WHERE substr(name, 1, 7) <> 'sqlite_'")?;
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
         let (kind, name, sql): (String, String, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);

@@ -1,4 +1,4 @@
-//! Deliveries under way at the same time: so many of the node, and of one feed and of one host an eighth while others may need them.
+//! Bounds the deliveries under way at the same time. A feed and a host each get an eighth of a node's slots while others may need them.
 //! Without such shares a few endpoints that answer late would hold all of them, and every other feed would wait.
 
 use std::collections::HashMap;

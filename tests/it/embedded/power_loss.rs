@@ -237,6 +237,12 @@ async fn a_file_with_triggers_and_tables_of_others_is_refused_and_restored_witho
     push(&store, 2, 100).await;
     assert_eq!(length(&store).await, 5);
     store.close().await;
+    // Only SQLite's own names begin with `sqlite_`; one that looks like them is found too.
+    let conn = Connection::open(back.path().join("tipcast.db")).unwrap();
+    conn.execute_batch("CREATE TRIGGER sqlitethief AFTER INSERT ON log BEGIN DELETE FROM log; END;").unwrap();
+    drop(conn);
+    let Err(why) = open(back.path()) else { panic!("a gateway starts on it") };
+    assert!(why.contains("sqlitethief"), "{why}");
     let recovered = recover(dir.path(), owners, |_, _, _| true).unwrap().expect("it is damaged");
     assert_eq!(recovered.feeds, 1);
     let store = open(dir.path()).unwrap();
