@@ -9,7 +9,6 @@ use tipcast::app::token_tool::{self, CheckToken, NewToken};
 use tipcast::app::{self, StartError, StoreJob};
 use tipcast::config::{self, Config, ConfigError, Flags, LogFormat};
 use tipcast::console;
-use tipcast::engine::store::scripts;
 use tipcast::tools::bench::{self, BenchError, BenchOptions};
 use tipcast::tools::demo::{self, DemoOptions};
 use tipcast::tools::healthcheck::{self, HealthcheckOptions};
@@ -242,7 +241,7 @@ fn main() -> ExitCode {
             }
         }
         Some(Command::DefaultConfig) => print(config::DEFAULT),
-        Some(Command::Script { name }) => match scripts::named(name.as_deref()) {
+        Some(Command::Script { name }) => match app::script(name.as_deref()) {
             Ok(text) => print(text),
             Err(why) => refuse(USAGE, &why),
         },

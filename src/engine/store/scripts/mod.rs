@@ -9,6 +9,7 @@ mod rights;
 
 pub(in crate::engine) use call::Call;
 pub use header::{Header, Use};
+use rights::Asked;
 pub use rights::COMMANDS;
 
 /// One script: its text, and what it is called with.
@@ -139,11 +140,13 @@ impl Script {
         let glued = |parts: &[Part]| parts.iter().flat_map(|part| [part.text, "\n"]).collect::<String>();
         // What comes behind its own text runs only where that has written nothing, and has a check of its own.
         let (body, ends) = (glued(self.parts) + self.text, glued(self.ends));
-        let check = |body: &str| match body.is_empty() {
-            true => String::new(),
-            false => rights::check(self.name, self.header(), body),
-        };
-        [check(&body), body, "\n".to_owned(), check(&ends), ends].concat()
+        let check = |body: &str, asked| rights::check(self.name, self.header(), body, asked);
+        match ends.is_empty() {
+            true => check(&body, Asked::All) + &body + "\n",
+            false => {
+                [check(&body, Asked::Writes), body, "\n".to_owned(), check(&ends, Asked::All), ends].concat()
+            }
+        }
     }
 
     /// [`Script::source`], made once.
