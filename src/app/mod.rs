@@ -185,6 +185,7 @@ async fn serve_until(
         secret_overlap_ms: config.webhooks.secret_overlap_ms,
         deliveries_per_second: config.limits.deliveries_per_second,
         waiting_claims: descriptors.waiting_claims(&config),
+        names_private_feeds: config.metrics.private_feeds,
     };
     let mut gate = Gate::new(engine.clone(), live.clone(), ready.clone(), limits);
     let audit = Audit::start(live.metrics().clone(), parts.clone()).map_err(StartError::Server)?;

@@ -39,6 +39,7 @@ pub struct Config {
     pub redis: Redis,
     pub embedded: Embedded,
     pub log: Log,
+    pub metrics: Metrics,
 }
 
 /// `[auth]`
@@ -277,6 +278,14 @@ pub struct Log {
     pub audit: String,
     pub otlp_url: String,
     pub otlp_sample_percent: u64,
+}
+
+/// `[metrics]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Metrics {
+    pub private_feeds: bool,
 }
 
 /// How log lines look.

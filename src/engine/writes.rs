@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::domain::FeedId;
 use crate::metrics::labels::Operation;
 
-/// Counts operations of this process that may have changed what feeds count. Feeds share counters, so that there is no entry for
+/// Counts operations of this process that may have changed what feeds count or sell. Feeds share counters, so that there is no entry for
 /// each: a change of one may look like a change of another, never the other way round.
 pub(super) struct Writes {
     of_feeds: [AtomicU64; 256],
@@ -25,11 +25,11 @@ impl Writes {
     /// Notes an operation on `feed` that has ended: who reads before may see what was there.
     pub(super) fn note(&self, operation: Operation, feed: Option<&FeedId>) {
         use Operation::{
-            BeginSession, Block, Claim, Confirm, NoteDelivery, Publish, Retract, RetractGift, RetractUser,
-            Review, RunDue, SetPolicy, Walk,
+            BeginSession, Block, Cancel, Claim, Confirm, DefineDrop, DeleteGoal, NoteDelivery, Publish,
+            PutGoal, Retract, RetractGift, RetractUser, Review, RunDue, SetPolicy, Walk,
         };
         match (operation, feed) {
-            (Publish | RunDue | Claim | Confirm, Some(feed)) => {
+            (Publish | RunDue | Claim | Confirm | Cancel | DefineDrop | PutGoal | DeleteGoal, Some(feed)) => {
                 self.counter(feed).fetch_add(1, Ordering::Release);
             }
             (

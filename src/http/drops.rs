@@ -7,8 +7,8 @@ use super::answers::fresh_text;
 use super::problem::{ApiError, invalid};
 use super::{Gate, body, drop_of, feed_of};
 use crate::domain::drop::MAX_DROPS;
-use crate::domain::{Defined, DropSpec, DropView, Millis, json};
-use crate::engine::{DefineDrop, ListDrops, TickDrop};
+use crate::domain::{Defined, DropSpec, DropView, FeedId, Millis, json};
+use crate::engine::{DefineDrop, ListDrops};
 
 /// `PUT /v1/feeds/{feed}/drops/{drop}`
 pub(super) async fn put(
@@ -30,14 +30,14 @@ pub(super) async fn put(
 /// `GET /v1/feeds/{feed}/drops/{drop}`
 pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, drop) = (feed_of(&req)?, drop_of(&req)?);
-    let view = gate.run(TickDrop { feed: feed.clone(), drop: drop.clone(), now: Millis::now() }).await?;
-    Ok(one(StatusCode::OK, &view.ok_or_else(unknown)?))
+    let views = read(&gate, &feed).await?;
+    Ok(one(StatusCode::OK, views.iter().find(|view| view.drop == drop).ok_or_else(unknown)?))
 }
 
 /// `GET /v1/feeds/{feed}/drops`
 pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
-    let views = gate.run(ListDrops { feed: feed.clone(), now: Millis::now() }).await?;
+    let views = read(&gate, &feed).await?;
     let mut text = format!("{{\"feed\":\"{feed}\",\"drops\":[");
     for (n, view) in views.iter().enumerate() {
         if n > 0 {
@@ -47,6 +47,11 @@ pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<Http
     }
     text.push_str("]}");
     Ok(fresh_text(StatusCode::OK, text))
+}
+
+async fn read(gate: &Gate, feed: &FeedId) -> Result<Vec<DropView>, ApiError> {
+    let fetch = async || gate.run(ListDrops { feed: feed.clone(), now: Millis::now() }).await;
+    gate.drops.read(gate, feed, &(), fetch).await
 }
 
 /// There is no such drop.

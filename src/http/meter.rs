@@ -7,36 +7,44 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ACCEPT, CACHE_CONTROL};
 use actix_web::{HttpRequest, HttpResponse, web};
+use futures_util::future::join_all;
 
 use super::Gate;
 use super::problem::ApiError;
-use crate::domain::{FeedId, Millis};
-use crate::engine::ListReviews;
+use crate::domain::{FeedId, Millis, Visibility};
+use crate::engine::{ListReviews, ReadPolicy};
 use crate::metrics::Metrics;
 use crate::metrics::labels::{GiftStatus, Route, StatusClass};
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// How long the scrape that looks what waits for hosts gives the store.
+/// How long the scrape that looks gives the store.
 const LOOK_WITHIN: Duration = Duration::from_secs(1);
 
-/// Looks what waits for hosts, at most every few seconds however often somebody asks. Counting notes it
-/// ([`crate::metrics::ReviewsWaiting`]); what the store does not say in time stays as it was.
-async fn look_what_waits(gate: &Gate) {
+/// Looks what waits for hosts and which feeds may be named, at most every few seconds however often somebody asks. Counting notes
+/// what waits ([`crate::metrics::ReviewsWaiting`]); what the store does not say in time stays as it was, or is not named.
+async fn look(gate: &Gate) {
     if gate.looked.may_speak().is_none() {
         return;
     }
-    let feeds: Vec<FeedId> =
-        gate.live.metrics().reviews_waiting.feeds().iter().filter_map(|feed| feed.parse().ok()).collect();
-    let looks =
-        feeds.iter().map(|feed| gate.engine.run(ListReviews { feed: feed.clone(), now: Millis::now() }));
-    drop(tokio::time::timeout(LOOK_WITHIN, futures_util::future::join_all(looks)).await);
+    let metrics = gate.live.metrics();
+    let waiting = metrics.reviews_waiting.feeds().into_iter().filter_map(|feed| feed.parse::<FeedId>().ok());
+    let looks = waiting.map(|feed| gate.engine.run(ListReviews { feed, now: Millis::now() }));
+    let named = metrics.drops.feeds().into_iter().map(async |name| {
+        let feed = name.parse().ok()?;
+        let may = gate.limits.names_private_feeds
+            || gate.engine.run(ReadPolicy { feed }).await.ok()?.visibility == Visibility::Public;
+        may.then_some(name)
+    });
+    let named = tokio::time::timeout(LOOK_WITHIN, join_all(named));
+    let (_, named) = tokio::join!(tokio::time::timeout(LOOK_WITHIN, join_all(looks)), named);
+    metrics.drops.name(named.into_iter().flatten().flatten().collect());
 }
 
 /// `GET /metrics`
 pub(super) async fn show(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
-    look_what_waits(&gate).await;
+    look(&gate).await;
     gate.ready.refresh(&gate.engine).await;
     let metrics = gate.live.metrics();
     metrics.ready.set(i64::from(gate.is_ready(Instant::now()).is_ok()));

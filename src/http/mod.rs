@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use actix_web::{HttpMessage, HttpRequest};
 
 use crate::auth::audit::Audit;
-use crate::domain::{DropId, FeedId, Millis, Visibility};
+use crate::domain::tally::{GoalView, LeadersAsk, LeadersView, TotalsView};
+use crate::domain::{DropId, DropView, FeedId, Millis, Visibility};
 use crate::engine::{Engine, EngineError, ReadPolicy, Shards, Supported};
 use crate::live::{Judge, Live};
 use crate::traces::Tracer;
@@ -43,13 +44,13 @@ mod payload;
 mod policy;
 mod presence;
 pub mod problem;
-mod rankings;
 mod reports;
 mod resource;
 mod review;
 mod routes;
 mod scheduled;
 mod seldom;
+mod shared_reads;
 mod signed;
 mod sources;
 #[cfg(test)]
@@ -72,6 +73,7 @@ pub use sources::Pace;
 use door::Caller;
 use problem::{ApiError, invalid};
 use seldom::Seldom;
+use shared_reads::SharedReads;
 use unverified::UnverifiedBodies;
 
 /// Longer than any engine call may take, and short enough that a write is refused within the 5 s
@@ -102,6 +104,8 @@ pub struct Limits {
     pub deliveries_per_second: u32,
     /// Claims that may wait for entries at the same time, on this node.
     pub waiting_claims: usize,
+    /// Whether `/metrics` names feeds that are private.
+    pub names_private_feeds: bool,
 }
 
 impl Default for Limits {
@@ -116,6 +120,7 @@ impl Default for Limits {
             secret_overlap_ms: 86_400_000,
             deliveries_per_second: 50,
             waiting_claims: 10_000,
+            names_private_feeds: false,
         }
     }
 }
@@ -141,9 +146,12 @@ pub struct Gate {
     /// How often a source may be posted to.
     pace: Pace,
     overview: reports::Kept,
-    rankings: rankings::Rankings,
+    leaders: SharedReads<LeadersAsk, Option<LeadersView>>,
+    totals: SharedReads<bool, Option<TotalsView>>,
+    goals: SharedReads<(), Vec<GoalView>>,
+    drops: SharedReads<(), Vec<DropView>>,
     trouble: Seldom,
-    /// When the metrics looked what waits for hosts.
+    /// When the metrics looked what waits for hosts, and which feeds are public.
     looked: Seldom,
 }
 
@@ -165,7 +173,10 @@ impl Gate {
             unverified,
             pace: Pace::new(limits.deliveries_per_second),
             overview: reports::Kept::default(),
-            rankings: rankings::Rankings::default(),
+            leaders: SharedReads::default(),
+            totals: SharedReads::default(),
+            goals: SharedReads::default(),
+            drops: SharedReads::default(),
             trouble: Seldom::new(Duration::from_secs(1)),
             looked: Seldom::new(Duration::from_secs(5)),
         }

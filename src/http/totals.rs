@@ -1,6 +1,7 @@
 //! Totals, leaders, sessions and goals.
 
 use std::fmt::Write;
+use std::net::IpAddr;
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -11,9 +12,9 @@ use super::door::head::Head;
 use super::problem::{ApiError, invalid};
 use super::{Gate, body, caller_of, feed_of};
 use crate::domain::json::{Object, Refused, fault};
-use crate::domain::tally::{GoalSpec, LeadersAsk, Measure, Period};
-use crate::domain::{GoalId, Millis, json};
-use crate::engine::{BeginSession, DeleteGoal, GoalPut, ListGoals, PutGoal, ReadTotals};
+use crate::domain::tally::{GoalSpec, GoalView, LeadersAsk, LeadersView, Measure, Period};
+use crate::domain::{FeedId, GoalId, Millis, json};
+use crate::engine::{BeginSession, DeleteGoal, GoalPut, ListGoals, PutGoal, ReadLeaders, ReadTotals};
 
 /// Leaders in one answer, and as many as are meant when nobody says.
 const LEADERS: (usize, usize) = (100, 10);
@@ -22,7 +23,8 @@ const LEADERS: (usize, usize) = (100, 10);
 pub(super) async fn totals(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let back = read_back(&query(&req))?;
-    let totals = gate.read(ReadTotals { feed: feed.clone(), back, now: Millis::now() }).await?;
+    let fetch = async || gate.read(ReadTotals { feed: feed.clone(), back, now: Millis::now() }).await;
+    let totals = gate.totals.read(&gate, &feed, &back, fetch).await?;
     let totals = totals.ok_or(ApiError::NotCounted(false))?;
     let mut text = format!("{{\"feed\":\"{feed}\",\"totals\":{{");
     for (n, (period, view)) in totals.iter().enumerate() {
@@ -41,11 +43,22 @@ pub(super) async fn leaders(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
         Identity::Key(_) => None,
         _ => gate.door.address(&Head::of(&req)),
     };
-    let leaders = match gate.rankings.read(&gate, &feed, &ask, stranger).await? {
-        Some(leaders) => leaders.ok_or(ApiError::NotCounted(false))?,
-        None => return Err(ApiError::RateLimited(1)),
-    };
+    let leaders = read_leaders(&gate, &feed, &ask, stranger).await?.ok_or(ApiError::NotCounted(false))?;
     Ok(fresh_text(StatusCode::OK, leaders.to_json(&ask)))
+}
+
+/// A stranger may ask for what nobody else asks for, and a ranking costs the store more than a list does: so often at most.
+pub(super) async fn read_leaders(
+    gate: &Gate,
+    feed: &FeedId,
+    ask: &LeadersAsk,
+    stranger: Option<IpAddr>,
+) -> Result<Option<LeadersView>, ApiError> {
+    let fetch = async || match stranger {
+        Some(address) if !gate.live.admit_ranking(address) => Err(ApiError::RateLimited(1)),
+        _ => gate.read(ReadLeaders { feed: feed.clone(), ask: ask.clone(), now: Millis::now() }).await,
+    };
+    gate.leaders.read(gate, feed, ask, fetch).await
 }
 
 /// `POST /v1/feeds/{feed}/session`
@@ -65,7 +78,7 @@ pub(super) async fn session(
 /// `GET /v1/feeds/{feed}/goals`
 pub(super) async fn goals(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
-    let goals = gate.read(ListGoals { feed: feed.clone(), now: Millis::now() }).await?;
+    let goals = read_goals(&gate, &feed).await?;
     let mut text = format!("{{\"feed\":\"{feed}\",\"goals\":[");
     for (n, goal) in goals.iter().enumerate() {
         if n > 0 {
@@ -80,9 +93,14 @@ pub(super) async fn goals(req: HttpRequest, gate: web::Data<Gate>) -> Result<Htt
 /// `GET /v1/feeds/{feed}/goals/{goal}`
 pub(super) async fn goal(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, goal) = (feed_of(&req)?, goal_of(&req)?);
-    let goals = gate.read(ListGoals { feed: feed.clone(), now: Millis::now() }).await?;
+    let goals = read_goals(&gate, &feed).await?;
     let goal = goals.into_iter().find(|known| known.goal == goal).ok_or_else(unknown)?;
     Ok(fresh_text(StatusCode::OK, goal.to_json()))
+}
+
+async fn read_goals(gate: &Gate, feed: &FeedId) -> Result<Vec<GoalView>, ApiError> {
+    let fetch = async || gate.read(ListGoals { feed: feed.clone(), now: Millis::now() }).await;
+    gate.goals.read(gate, feed, &(), fetch).await
 }
 
 /// `PUT /v1/feeds/{feed}/goals/{goal}`

@@ -35,6 +35,8 @@ async fn metric(app: &TestApp, name: &str) -> u64 {
 on_both_stores!(
     a_feed_that_nobody_wrote_to_is_let_go_with_its_last_watcher_and_one_with_a_list_is_not,
     plain_reads_of_a_watched_feed_cost_the_store_nothing_and_see_what_was_just_acknowledged,
+    drops_are_read_once_for_all_who_ask_and_are_exact_behind_every_claim,
+    metrics_name_drops_of_public_feeds_only,
 );
 
 async fn a_feed_that_nobody_wrote_to_is_let_go_with_its_last_watcher_and_one_with_a_list_is_not() {
@@ -69,6 +71,64 @@ async fn plain_reads_of_a_watched_feed_cost_the_store_nothing_and_see_what_was_j
         app.give("show", &gift(&format!("g{n}")).by(&format!("u{n}"))).await;
         assert_eq!(app.get_feed("show").await["seq"], n + 1, "what was acknowledged is seen at once");
     }
+}
+
+/// Defines a drop of which there is enough.
+async fn define(app: &TestApp, feed: &str, drop: &str) {
+    let spec = json!({"gift": {"id": "r", "name": "R"}, "total": 100, "per_user": 100});
+    let said = app.call("PUT", &format!("/v1/feeds/{feed}/drops/{drop}"), Some(&spec.to_string())).await;
+    assert_eq!(said.status, 201, "{said:?}");
+}
+
+async fn drops_are_read_once_for_all_who_ask_and_are_exact_behind_every_claim() {
+    let app = TestApp::start().await;
+    for n in 0..64 {
+        define(&app, "show", &format!("d{n}")).await;
+    }
+    let one = "tipcast_engine_call_seconds_count{operation=\"tick\"}";
+    let all = "tipcast_engine_call_seconds_count{operation=\"drops\"}";
+    let since = Instant::now();
+    let (ticks, reads) = (metric(&app, one).await, metric(&app, all).await);
+    for n in 0..200 {
+        let path = if n % 2 == 0 { "/v1/feeds/show/drops" } else { "/v1/feeds/show/drops/d7" };
+        assert_eq!(app.get(path).await.status, 200);
+    }
+    // One read a second, and one after each thing that was due of a drop: watchers are told a while after it was defined.
+    let (ticks, reads) = (metric(&app, one).await - ticks, metric(&app, all).await - reads);
+    let struck = metric(&app, "tipcast_engine_call_seconds_count{operation=\"run_due\"}").await;
+    assert_eq!(ticks, 0, "a drop at rest is read, not run");
+    assert!(reads <= 2 + since.elapsed().as_secs() + struck, "{reads} reads, {struck} struck");
+    for n in 1..20 {
+        let claim = json!({"id": format!("c{n}"), "user": {"id": "ann", "name": "Ann"}, "pay": "now"});
+        let said = app.call("POST", "/v1/feeds/show/drops/d7/claims", Some(&claim.to_string())).await;
+        assert_eq!(said.status, 201, "{said:?}");
+        assert_eq!(
+            app.get("/v1/feeds/show/drops/d7").await.json()["sold"],
+            n,
+            "what was sold is seen at once"
+        );
+    }
+    assert_eq!(app.get("/v1/feeds/show/drops/none").await.status, 404);
+    define(&app, "other", "late").await;
+    assert_eq!(app.get("/v1/feeds/other/drops/late").await.status, 200);
+}
+
+async fn metrics_name_drops_of_public_feeds_only() {
+    let app = TestApp::start().await;
+    for feed in ["open", "hidden-room"] {
+        define(&app, feed, "rocket").await;
+    }
+    app.patch_policy("hidden-room", json!({"visibility": "private"})).await;
+    let since = Instant::now();
+    let text = loop {
+        let text = app.get("/metrics").await.text;
+        if text.contains("tipcast_drop_units{feed=\"open\",drop=\"rocket\",units=\"free\"} 100") {
+            break text;
+        }
+        assert!(since.elapsed() < PATIENCE, "{text}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    assert!(!text.contains("hidden-room"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -209,7 +209,7 @@ async fn send(
     }
     let mut pipe = redis::pipe();
     if let Some(script) = script {
-        pipe.cmd("SCRIPT").arg("LOAD").arg(script.source());
+        pipe.cmd("SCRIPT").arg("LOAD").arg(&*script.whole());
     }
     if asking {
         pipe.cmd("ASKING");

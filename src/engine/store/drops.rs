@@ -1,5 +1,6 @@
 //! Drops, claims and holds: what their scripts are called with, and what they answer.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
@@ -117,17 +118,27 @@ impl DropStock {
         })
     }
 
-    /// Every drop of a feed as it stands.
+    /// Every drop of a feed as it stands: two reads, and a call for each whose clock has struck.
     pub async fn all(&self, feed: &FeedId, now: Millis) -> Result<Vec<DropView>, Fault> {
-        let drops = self.runner().keys.drops(feed);
-        let names: Vec<String> = self.runner().get(&drops, redis::cmd("HKEYS").arg(&drops)).await?;
-        let names = names.iter().map(|name| name.parse().map_err(|_| Garbled("a drop's name")));
-        let mut names: Vec<DropId> = names.collect::<Result<_, _>>()?;
-        names.sort_unstable();
+        let (runner, keys) = (self.runner(), &self.runner().keys);
+        let (drops, [due, _]) = (keys.drops(feed), keys.due(feed));
+        let kept: BTreeMap<String, String> = runner.get(&drops, redis::cmd("HGETALL").arg(&drops)).await?;
+        if kept.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut clocks = redis::cmd("ZMSCORE");
+        clocks.arg(&due);
+        clocks.arg(kept.keys().map(|name| format!("{:016} d{name}", 0)).collect::<Vec<_>>());
+        let clocks: Vec<Option<f64>> = runner.get(&due, &clocks).await?;
         // One after the other: what watchers are told by the way comes in a fixed order.
-        let mut views = Vec::with_capacity(names.len());
-        for name in &names {
-            views.extend(self.tick(feed, name, now).await?.view);
+        let mut views = Vec::with_capacity(kept.len());
+        for ((name, text), strikes) in kept.iter().zip(clocks) {
+            if strikes.is_none_or(|at| at > now.0 as f64) {
+                views.push(at_rest(name, text)?);
+            } else {
+                let name = name.parse().map_err(|_| Garbled("a drop's name"))?;
+                views.extend(self.tick(feed, &name, now).await?.view);
+            }
         }
         Ok(views)
     }
@@ -254,6 +265,19 @@ fn claim_args(claim: &Claim) -> [(&'static str, String); 9] {
         ("gifter", wire::gifter(&claim.user)),
         ("trace", trace_mark(claim.trace.as_ref())),
     ]
+}
+
+/// How a drop stands by what `drops` has of it, as long as its clock has not struck: until then nothing of it is over, and its
+/// phase is the one that watchers know, but for units that came back.
+fn at_rest(name: &str, text: &str) -> Result<DropView, Garbled> {
+    const WHAT: Garbled = Garbled("a drop");
+    let words: Vec<&str> = text.splitn(7, ' ').collect();
+    let [held, sold, phase, _, _, _, spec] = words[..] else { return Err(WHAT) };
+    let count = |text: &str| text.parse::<u64>().map_err(|_| WHAT);
+    let total = count(spec.split(' ').next().unwrap_or_default())?;
+    let free = total.checked_sub(count(held)? + count(sold)?).ok_or(WHAT)?;
+    let phase = if phase == "sold_out" && free > 0 { "open" } else { phase };
+    wire::view(&format!("{name} {phase} {free} {held} {sold} {spec}"))
 }
 
 fn split(text: &str) -> Result<(char, &str), Garbled> {

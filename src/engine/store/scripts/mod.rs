@@ -150,7 +150,7 @@ impl Script {
     }
 
     /// [`Script::source`], made once.
-    pub(super) fn whole(&self) -> Arc<str> {
+    pub fn whole(&self) -> Arc<str> {
         self.whole.clone()
     }
 

@@ -1,8 +1,7 @@
-//! Rankings that were read a moment ago. Strangers may ask for them, and each costs the store more than a list does: so
-//! one is read once for all who ask at the same time, and kept for a second.
+//! What anybody may ask for is read once for all who ask at the same time, and kept for a second.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,73 +9,66 @@ use tokio::sync::Semaphore;
 
 use super::Gate;
 use super::problem::ApiError;
-use crate::domain::tally::{LeadersAsk, LeadersView};
-use crate::domain::{FeedId, Millis};
-use crate::engine::ReadLeaders;
+use crate::domain::FeedId;
 
-/// For how long a ranking is answered that may have changed on another node.
+/// For how long an answer is given that may have changed on another node.
 const KEPT: Duration = Duration::from_secs(1);
 
-/// Rankings that are kept; one is of at most a hundred users.
+/// Answers of one kind that are kept.
 const MOST: usize = 256;
 
-/// Rankings that are read from the store at the same time.
+/// Those of one kind that are read from the store at the same time.
 const READ_AT_ONCE: usize = 4;
 
-/// Rankings by what was asked.
-pub(super) struct Rankings {
-    slots: Mutex<HashMap<(FeedId, LeadersAsk), Arc<Slot>>>,
+/// Answers of one kind, by the feed and what was asked of it.
+pub(super) struct SharedReads<A, T> {
+    slots: Mutex<HashMap<(FeedId, A), Arc<Slot<T>>>>,
     reads: Semaphore,
 }
 
-impl Default for Rankings {
+impl<A, T> Default for SharedReads<A, T> {
     fn default() -> Self {
-        Rankings { slots: Mutex::default(), reads: Semaphore::new(READ_AT_ONCE) }
+        SharedReads { slots: Mutex::default(), reads: Semaphore::new(READ_AT_ONCE) }
     }
 }
 
 /// Locked by the one who reads it, for whom all others wait.
-type Slot = tokio::sync::Mutex<Option<Read>>;
+type Slot<T> = tokio::sync::Mutex<Option<Read<T>>>;
 
-struct Read {
+struct Read<T> {
     began: Instant,
     /// [`crate::engine::Engine::writes`] when it began.
     writes: u64,
-    view: Option<LeadersView>,
+    answer: T,
 }
 
-impl Rankings {
-    /// The ranking as [`ReadLeaders`] gives it, at most [`KEPT`] old, and never older than what
-    /// this node wrote. `None` if the store would have to be asked, and was asked too often for this `stranger`.
+impl<A: Clone + Eq + Hash, T: Clone> SharedReads<A, T> {
+    /// What `fetch` gives, at most [`KEPT`] old, and never older than what this node wrote. Nothing is kept of an error.
     pub(super) async fn read(
         &self,
         gate: &Gate,
         feed: &FeedId,
-        ask: &LeadersAsk,
-        stranger: Option<IpAddr>,
-    ) -> Result<Option<Option<LeadersView>>, ApiError> {
+        ask: &A,
+        fetch: impl AsyncFnOnce() -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
         let asked = Instant::now();
         let slot = self.slot(feed, ask);
         let mut kept = slot.lock().await;
-        let is_fresh = |read: &&Read| {
+        let is_fresh = |read: &&Read<T>| {
             // Read for somebody else while this caller waited, or nothing was written since.
             read.began >= asked || read.began.elapsed() < KEPT && read.writes == gate.engine.writes(feed)
         };
         if let Some(read) = kept.as_ref().filter(is_fresh) {
-            return Ok(Some(read.view.clone()));
-        }
-        if stranger.is_some_and(|address| !gate.live.admit_ranking(address)) {
-            return Ok(None);
+            return Ok(read.answer.clone());
         }
         let _turn = self.reads.acquire().await;
         let (began, writes) = (Instant::now(), gate.engine.writes(feed));
-        let leaders = ReadLeaders { feed: feed.clone(), ask: ask.clone(), now: Millis::now() };
-        let view = gate.read(leaders).await?;
-        *kept = Some(Read { began, writes, view: view.clone() });
-        Ok(Some(view))
+        let answer = fetch().await?;
+        *kept = Some(Read { began, writes, answer: answer.clone() });
+        Ok(answer)
     }
 
-    fn slot(&self, feed: &FeedId, ask: &LeadersAsk) -> Arc<Slot> {
+    fn slot(&self, feed: &FeedId, ask: &A) -> Arc<Slot<T>> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(slot) = slots.get(&(feed.clone(), ask.clone())) {
             return slot.clone();
@@ -90,7 +82,7 @@ impl Rankings {
             });
         }
         // One that finds no room is read for its caller alone.
-        let slot = Arc::<Slot>::default();
+        let slot = Arc::<Slot<T>>::default();
         if slots.len() < MOST {
             slots.insert((feed.clone(), ask.clone()), slot.clone());
         }
@@ -105,9 +97,11 @@ mod tests {
     use futures_util::future::join_all;
 
     use super::*;
-    use crate::domain::tally::{Measure, Period, Session};
+    use crate::domain::Millis;
+    use crate::domain::tally::{LeadersAsk, LeadersView, Measure, Period, Session};
     use crate::engine::test_store::{Asked, TestStore};
-    use crate::engine::{BeginSession, Engine};
+    use crate::engine::{BeginSession, Engine, ReadLeaders};
+    use crate::http::totals::read_leaders;
     use crate::http::{Limits, Readiness};
     use crate::live::Live;
 
@@ -146,20 +140,20 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_ranking_is_read_once_for_all_who_ask_at_the_same_time_and_again_after_a_write() {
+    async fn an_answer_is_read_once_for_all_who_ask_at_the_same_time_and_again_after_a_write() {
         let (store, gate) = gate();
         let feed: FeedId = "ranked".parse().unwrap();
         let asks = [ask("a"), ask("b")];
-        let all = (0..50).map(|n| gate.rankings.read(&gate, &feed, &asks[n % 2], None));
-        assert!(join_all(all).await.into_iter().all(|read| read.unwrap().is_some()));
+        let all = (0..50).map(|n| read_leaders(&gate, &feed, &asks[n % 2], None));
+        assert!(join_all(all).await.into_iter().all(|read| read.is_ok()));
         assert_eq!(store.read.load(Ordering::Relaxed), 2);
         // Each write of this node is in what is answered after it.
         for written in 1..=3_i64 {
             let begin = BeginSession { feed: FeedId::clone(&feed), id: "s".into(), now: Millis(0) };
             gate.engine.run(begin).await.unwrap();
-            let all = (0..50).map(|_| gate.rankings.read(&gate, &feed, &asks[0], None));
+            let all = (0..50).map(|_| read_leaders(&gate, &feed, &asks[0], None));
             for read in join_all(all).await {
-                assert_eq!(read.unwrap().unwrap().unwrap().since, Millis(2 + written));
+                assert_eq!(read.unwrap().unwrap().since, Millis(2 + written));
             }
         }
     }
@@ -171,15 +165,13 @@ mod tests {
         let (one, two) = ("192.0.2.1".parse().ok(), "192.0.2.2".parse().ok());
         let mut read = 0;
         for n in 0..2_000 {
-            read += u64::from(
-                gate.rankings.read(&gate, &feed, &ask(&format!("u{n}")), one).await.unwrap().is_some(),
-            );
+            read += u64::from(read_leaders(&gate, &feed, &ask(&format!("u{n}")), one).await.is_ok());
         }
         assert!(read < 1_000, "{read}");
         assert_eq!(store.read.load(Ordering::Relaxed), read);
-        assert!(gate.rankings.slots.lock().unwrap().len() <= MOST);
+        assert!(gate.leaders.slots.lock().unwrap().len() <= MOST);
         for other in [two, None] {
-            assert!(gate.rankings.read(&gate, &feed, &ask("v"), other).await.unwrap().is_some());
+            assert!(read_leaders(&gate, &feed, &ask("v"), other).await.is_ok());
         }
     }
 }
