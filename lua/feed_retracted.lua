@@ -49,18 +49,8 @@ local function find_gift(id, number)
   end
 end
 
--- What an earlier entry took of a gift.
-local function take_from(made, gift, status)
-  for at = #made, 1, -1 do
-    local it = made[at]
-    if it.id == gift.id then
-      if status == 'r' then table.remove(made, at) else it.amount = int(it.amount - gift.amount) end
-      return
-    end
-  end
-end
-
--- What is left of the gifts that made these rows, the oldest first; `rows` has their ids as keys, and the lists as values.
+-- What is left of the gifts that made these rows, the oldest first; `rows` has their ids as keys, and the lists as values. In
+-- `of` a list has them by their ids too: looking each up in it would take time by the square of their number.
 -- `first` is the change with which the oldest of them began.
 local function read_rows(rows, first)
   local from, length = place_of(first)
@@ -71,9 +61,10 @@ local function read_rows(rows, first)
       local made = rows[row]
       local gift = made and status ~= 's' and read_gift(entry)
       if gift and status ~= 'r' and status ~= 'f' then
-        made[#made + 1] = gift
-      elseif gift then
-        take_from(made, gift, status)
+        made[#made + 1], made.of[gift.id] = gift, gift
+      elseif gift and made.of[gift.id] then
+        local known = made.of[gift.id]
+        if status == 'r' then known.gone = true else known.amount = int(known.amount - gift.amount) end
       end
     end
     from = from + CHUNK
@@ -86,7 +77,7 @@ local function take_rows(indexes)
   local rows, first = {}, seq
   for _, at in ipairs(indexes) do
     local id = match(entries[at], '^%S+')
-    rows[id] = {}
+    rows[id] = { of = {} }
     first = math.min(first, tonumber(match(row_text(id) or '', '^[^\n]*\n[^\n]*\n(%d+)\n') or '0'))
   end
   read_rows(rows, first)
@@ -94,7 +85,9 @@ local function take_rows(indexes)
     local id = drop(at)
     record('retracted ' .. id, '')
     uncount_row(id)
-    for _, gift in ipairs(rows[id]) do enter_back('r', id, gift) end
+    for _, gift in ipairs(rows[id]) do
+      if not gift.gone then enter_back('r', id, gift) end
+    end
     whole[#whole + 1] = id
   end
   call('ZCARD', RETRACTED)

@@ -53,6 +53,25 @@ impl LedgerFilter {
     }
 }
 
+impl LedgerFilter {
+    /// Whether all of these entries are asked for, or none of them; `None` where that is not known.
+    pub fn takes_all(&self, sum: &LedgerSum) -> Option<bool> {
+        let Some((earliest, latest)) = sum.times else { return Some(false) };
+        let of_kind = self
+            .kind
+            .as_ref()
+            .map_or(sum.entries, |kind| sum.types.get(kind.as_str()).copied().unwrap_or_default());
+        if of_kind == 0
+            || self.from.is_some_and(|from| latest < from)
+            || self.to.is_some_and(|to| to <= earliest)
+        {
+            return Some(false);
+        }
+        let is_within = self.from.is_none_or(|from| from <= earliest) && self.to.is_none_or(|to| latest < to);
+        (is_within && of_kind == sum.entries && self.user.is_none()).then_some(true)
+    }
+}
+
 fn user_of(entry: &Entry) -> Option<String> {
     #[derive(Deserialize)]
     struct Known {
@@ -70,6 +89,8 @@ fn user_of(entry: &Entry) -> Option<String> {
 pub struct LedgerSum {
     first: Option<(Cursor, Millis)>,
     last: Option<(Cursor, Millis)>,
+    /// The earliest and the latest of their times, which need not be those of the ends: clocks are set.
+    times: Option<(Millis, Millis)>,
     entries: u64,
     types: BTreeMap<&'static str, u64>,
     count: i128,
@@ -82,6 +103,7 @@ impl LedgerSum {
         let place = (entry.cursor, entry.at);
         self.first.get_or_insert(place);
         self.last = Some(place);
+        self.widen(entry.at, entry.at);
         self.entries += 1;
         *self.types.entry(entry.status.kind()).or_default() += 1;
         if let Some(delta) = &entry.delta {
@@ -89,6 +111,26 @@ impl LedgerSum {
             if let Some((amount, currency)) = &delta.value {
                 *self.values.entry(currency.clone()).or_default() += i128::from(*amount);
             }
+        }
+    }
+
+    fn widen(&mut self, earliest: Millis, latest: Millis) {
+        let (first, last) = self.times.unwrap_or((earliest, latest));
+        self.times = Some((first.min(earliest), last.max(latest)));
+    }
+
+    /// Adds what later entries add up to.
+    pub fn join(&mut self, later: &LedgerSum) {
+        self.first = self.first.or(later.first);
+        self.last = later.last.or(self.last);
+        if let Some((earliest, latest)) = later.times {
+            self.widen(earliest, latest);
+        }
+        self.entries += later.entries;
+        later.types.iter().for_each(|(kind, many)| *self.types.entry(kind).or_default() += many);
+        self.count += later.count;
+        for (currency, amount) in &later.values {
+            *self.values.entry(currency.clone()).or_default() += amount;
         }
     }
 

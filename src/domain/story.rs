@@ -13,12 +13,26 @@ pub struct GiftMemory {
     pub fate: GiftFate,
     /// Whether it was taken back, by its id or with its row.
     pub is_retracted: bool,
+    /// How much of its value was refunded, in minor units.
+    pub refunded: u64,
     /// When it was taken, cancelled, or began to wait; off where the feed's idempotency window was another since.
     pub at: Millis,
     /// The gift, while it waits.
     pub waiting: Option<Gift>,
     /// None of its entries comes before.
     pub first: Cursor,
+}
+
+impl GiftMemory {
+    /// Whether these entries of the gift, the oldest first, are all there are: they add up to what is remembered.
+    pub fn is_told_by(&self, entries: &[Entry]) -> bool {
+        let refunded = entries.iter().filter(|it| it.status == EntryStatus::Refunded);
+        let amounts = refunded.filter_map(|it| Some(it.delta.as_ref()?.value.as_ref()?.0.unsigned_abs()));
+        let is_taken = entries.iter().any(|it| it.status == EntryStatus::Retracted);
+        let comes =
+            entries.iter().any(|it| !matches!(it.status, EntryStatus::Retracted | EntryStatus::Refunded));
+        comes && (is_taken || !self.is_retracted && amounts.sum::<u64>() >= self.refunded)
+    }
 }
 
 /// What a reader of a ledger has done with an entry.

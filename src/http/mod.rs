@@ -146,6 +146,7 @@ pub struct Gate {
     /// How often a source may be posted to.
     pace: Pace,
     overview: reports::Kept,
+    steps: reports::Steps,
     leaders: SharedReads<LeadersAsk, Option<LeadersView>>,
     totals: SharedReads<bool, Option<TotalsView>>,
     goals: SharedReads<(), Vec<GoalView>>,
@@ -173,6 +174,7 @@ impl Gate {
             unverified,
             pace: Pace::new(limits.deliveries_per_second),
             overview: reports::Kept::default(),
+            steps: reports::Steps::default(),
             leaders: SharedReads::default(),
             totals: SharedReads::default(),
             goals: SharedReads::default(),

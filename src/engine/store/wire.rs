@@ -299,6 +299,8 @@ pub(super) struct GiftMark {
     pub since: Millis,
     /// It was taken back by its id.
     pub is_retracted: bool,
+    /// How much of its value was refunded before.
+    pub refunded: u64,
 }
 
 /// What is remembered of a gift at `now`, as long as it can be taken back; `window` is the feed's idempotency window.
@@ -310,7 +312,11 @@ pub(super) fn gift_mark(
 ) -> Read<Option<GiftMark>> {
     let Some((until, Remembered { fate, .. })) = marked(text, id)? else { return Ok(None) };
     let mut parts = text.split(' ').skip(7);
-    let is_retracted = parts.next().is_some_and(|part| part.starts_with('x'));
+    let part = parts.next().unwrap_or_default();
+    let is_retracted = part.starts_with('x');
+    // Behind "|" stands what is left of what was given, and last of it what was refunded.
+    let refunded =
+        part.split_once('|').and_then(|(_, given)| given.rsplit_once(':')?.1.parse().ok()).unwrap_or(0);
     let keep = parts.next().and_then(|keep| keep.parse().ok()).map(Millis);
     if !fate.waits() && steady >= until && keep.is_none_or(|keep| now >= keep) {
         return Ok(None);
@@ -318,7 +324,7 @@ pub(super) fn gift_mark(
     // A window ends by the steady time; what waits came at a time on the wall.
     let taken = || Millis(until.0.saturating_sub(window as i64).saturating_add(now.0 - steady.0));
     let since = if fate.waits() { until } else { taken() };
-    Ok(Some(GiftMark { fate, since, is_retracted }))
+    Ok(Some(GiftMark { fate, since, is_retracted, refunded }))
 }
 
 /// What is remembered of an id: see `lua/feed_gifts.lua`.

@@ -3,11 +3,13 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 
+use super::steps::{Known, STEP, Steps};
 use super::{Gate, feed_of};
 use crate::domain::ledger::{ENTRY_TYPES, LedgerFilter, LedgerPart, LedgerSum};
 use crate::domain::{Cursor, FeedId, Millis};
 use crate::engine::ReadLedger;
 use crate::http::answers::fresh_text;
+use crate::http::caller_of;
 use crate::http::problem::{ApiError, invalid};
 
 /// Entries in one answer, and as many as are meant when nobody says.
@@ -16,8 +18,8 @@ const ENTRIES: (usize, usize) = (1_000, 100);
 /// Entries read in one trip.
 pub(super) const AT_ONCE: usize = 500;
 
-/// Entries looked at for one page. Where few of them are asked for, a page may be short, or empty, and have a next.
-const LOOKED_AT: usize = 20_000;
+/// Entries looked at for one answer. Where few of them are asked for, a page may be short, or empty, and have a next.
+pub(super) const LOOKED_AT: usize = 5_000;
 
 struct Query {
     after: Option<Cursor>,
@@ -29,11 +31,23 @@ struct Query {
 pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let Query { after, limit, filter } = read_query(&req, true)?;
+    let is_filtered = filter != LedgerFilter::default();
+    let (mut _turn, mut known) = (None, Known::new());
+    if is_filtered {
+        _turn = Some(gate.steps.turn(&caller_of(&req)).await?);
+        known = gate.steps.known(&gate, &feed, Cursor(0)).await?;
+    }
     let mut out = String::from("{\"entries\":[");
     let (mut from, mut looked_at, mut taken) = (after.map_or(Cursor(0), |after| Cursor(after.0 + 1)), 0, 0);
     let next = loop {
+        if known.get(&from.0).is_some_and(|step| filter.takes_all(&step.sum) == Some(false)) {
+            from.0 += STEP;
+            continue;
+        }
         // Where none is left out, no more are read than are wanted.
-        let most = if filter == LedgerFilter::default() { AT_ONCE.min(limit - taken) } else { AT_ONCE };
+        let most = if is_filtered { AT_ONCE } else { AT_ONCE.min(limit - taken) };
+        // So that a step begins where one was kept.
+        let most = most.min((STEP - from.0 % STEP) as usize);
         let LedgerPart { entries, behind } = read_part(&gate, &feed, from, most).await?;
         for entry in &entries {
             from = Cursor(entry.cursor.0 + 1);
@@ -68,17 +82,35 @@ pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpR
 pub(super) async fn summary(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let Query { filter, .. } = read_query(&req, false)?;
-    let (mut sum, mut from, mut end) = (LedgerSum::default(), Cursor(0), None);
-    loop {
-        let LedgerPart { entries, behind } = read_part(&gate, &feed, from, AT_ONCE).await?;
-        // What comes meanwhile is not waited for.
-        let end = *end.get_or_insert(behind);
+    let _turn = gate.steps.turn(&caller_of(&req)).await?;
+    // What comes meanwhile is not waited for.
+    let LedgerPart { entries, behind: end } = read_part(&gate, &feed, Cursor(0), 1).await?;
+    let mut from = entries.first().map_or(end, |oldest| oldest.cursor);
+    let mut known = gate.steps.known(&gate, &feed, from).await?;
+    let mut sum = LedgerSum::default();
+    while from < end {
+        let next = Cursor((from.0 / STEP + 1) * STEP);
+        if let Some(step) = known.get(&from.0)
+            && let Some(all) = filter.takes_all(&step.sum)
+        {
+            if all {
+                sum.join(&step.sum);
+            }
+            from = next;
+            continue;
+        }
+        let LedgerPart { entries, .. } =
+            read_part(&gate, &feed, from, (next.min(end).0 - from.0) as usize).await?;
+        // Those that were asked for may have been cut meanwhile.
+        let Some((first, last)) = entries.first().zip(entries.last()) else { break };
+        let is_step = first.cursor.0 % STEP == 0 && entries.len() as u64 == STEP;
         entries.iter().filter(|it| it.cursor < end && filter.takes(it)).for_each(|it| sum.add(it));
-        match entries.last() {
-            Some(last) if last.cursor.0 + 1 < end.0 => from = Cursor(last.cursor.0 + 1),
-            _ => break,
+        from = Cursor(last.cursor.0 + 1);
+        if is_step {
+            Steps::add(&mut known, entries);
         }
     }
+    gate.steps.keep(&feed, known);
     Ok(fresh_text(StatusCode::OK, sum.to_json(&filter, Millis::now())))
 }
 

@@ -13,11 +13,13 @@ mod admin;
 mod dead;
 mod groups;
 mod ledger;
+mod steps;
 mod story;
 mod waiting;
 mod webhooks;
 
 pub use admin::Kept;
+pub(super) use steps::Steps;
 pub use waiting::Waiting;
 
 /// How often a change of a webhook is tried again that met another one.

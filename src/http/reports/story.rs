@@ -3,19 +3,21 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 
-use super::ledger::{AT_ONCE, read_part};
+use super::ledger::{AT_ONCE, LOOKED_AT, read_part};
 use super::{Gate, ask_each, feed_of};
 use crate::domain::answer::GiftFate;
 use crate::domain::story::{EntryState, GiftMemory, GiftStory};
 use crate::domain::{Cursor, Entry, FeedId, GiftId, HookKey, Millis, Reader};
 use crate::engine::{ListReaders, ReadEntryState, ReadGift, ReadWebhook};
 use crate::http::answers::fresh_text;
+use crate::http::caller_of;
 use crate::http::moderation::{forgotten, gift_of};
 use crate::http::problem::ApiError;
 
 /// `GET /v1/feeds/{feed}/gifts/{id}`
 pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, id) = (feed_of(&req)?, gift_of(&req)?);
+    let _turn = gate.steps.turn(&caller_of(&req)).await?;
     let known = gate.read(ReadGift { feed: feed.clone(), id: id.clone(), now: Millis::now() }).await?;
     let memory = known.ok_or_else(forgotten)?;
     let entries = read_entries(&gate, &feed, &id, &memory).await?;
@@ -33,12 +35,13 @@ async fn read_entries(
     if !matches!(memory.fate, GiftFate::Taken(_)) {
         return Ok(found);
     }
-    loop {
+    // Up to the entry that makes the remembered state; where one of them was cut, nothing says where to stop.
+    for _ in 0..LOOKED_AT / AT_ONCE {
         let part = read_part(gate, feed, from, AT_ONCE).await?;
         let Some(last) = part.entries.last() else { break };
         from = Cursor(last.cursor.0 + 1);
         found.extend(part.entries.into_iter().filter(|entry| GiftStory::takes(id, entry)));
-        if from >= part.behind {
+        if from >= part.behind || memory.is_told_by(&found) {
             break;
         }
     }

@@ -9,6 +9,7 @@ use crate::support::gifts::gift;
 on_both_stores!(
     the_ledger_is_read_page_by_page_and_filtered,
     the_ledger_is_added_up,
+    what_was_added_up_before_is_not_read_again_and_stays_right,
     a_group_is_moved,
     every_question_is_checked,
 );
@@ -86,6 +87,60 @@ async fn the_ledger_is_added_up() {
     let (from, to) = ("2100-01-01T00:00:00.000Z", "2100-01-02T00:00:00.000Z");
     let later = sum(&format!("from={from}&to={to}")).await;
     assert_eq!((&later["entries"], &later["from"], &later["to"]), (&json!(0), &json!(from), &json!(to)));
+}
+
+/// 2 500 gifts of 1 to 9 cents in batches, some of them taken back.
+async fn what_was_added_up_before_is_not_read_again_and_stays_right() {
+    let app = TestApp::start().await;
+    let reads = async || {
+        let text = app.get("/metrics").await.text;
+        let name = "tipcast_engine_call_seconds_count{operation=\"readers\"} ";
+        text.lines().find_map(|line| line.strip_prefix(name)?.parse::<u64>().ok()).unwrap()
+    };
+    let sum = async |query: &str| app.get(&format!("{LEDGER}/summary?{query}")).await.json();
+    let mut given = 0;
+    for batch in 0..25 {
+        let one = |n: u64| gift(&format!("b{batch}-{n}")).by(&format!("u{n}")).value(1 + n % 9, "EUR").json();
+        let gifts: Vec<Value> = (0..100).map(one).collect();
+        given += (0..100).map(|n| 1 + n % 9).sum::<u64>();
+        let said =
+            app.call("POST", "/v1/feeds/show/gifts/batch", Some(&json!({"gifts": gifts}).to_string())).await;
+        assert!(said.status < 300, "{said:?}");
+        let whole = sum("").await;
+        assert_eq!(
+            (&whole["entries"], &whole["values"][0]["amount"]),
+            (&json!((batch + 1) * 100), &json!(given))
+        );
+    }
+    let before = reads().await;
+    let whole = sum("").await;
+    assert!(reads().await - before <= 3, "its first entry, the last step's last, and what is behind that");
+    let last = whole["last"].as_str().unwrap().to_owned();
+    let (entries, _) = page(&app, "limit=1000").await;
+    let at = |n: usize| entries[n]["at"].as_str().unwrap().to_owned();
+    // Bounds in the middle of steps, and steps that are not asked for.
+    let by_hand = async |from: &str, to: &str| {
+        let (mut amount, mut after) = (0, String::new());
+        loop {
+            let (entries, next) = page(&app, &format!("limit=1000&from={from}&to={to}{after}")).await;
+            amount += entries.iter().map(|it| it["delta"]["value"]["amount"].as_i64().unwrap()).sum::<i64>();
+            match next {
+                Some(next) => after = format!("&after={next}"),
+                None => return amount,
+            }
+        }
+    };
+    for (from, to) in [(at(0), at(999)), (at(300), "2100-01-01T00:00:00Z".into()), (at(999), at(0))] {
+        let got = sum(&format!("from={from}&to={to}")).await;
+        let amount = got["values"][0]["amount"].as_i64().unwrap_or(0);
+        assert_eq!(amount, by_hand(&from, &to).await, "{from} to {to}");
+    }
+    assert_eq!(page(&app, "type=gift.retracted").await, (vec![], None));
+    app.call("POST", "/v1/feeds/show/gifts/b0-0/retract", None).await;
+    let after = sum("").await;
+    assert_eq!((&after["entries"], &after["values"][0]["amount"]), (&json!(2_501), &json!(given - 1)));
+    assert_ne!(after["last"], json!(last));
+    assert_eq!(page(&app, "type=gift.retracted&limit=1").await.0.len(), 1);
 }
 
 async fn a_group_is_moved() {

@@ -280,7 +280,7 @@ impl Groups {
         let at = runner.store_time(&key, now).await?;
         let steady = runner.steady(at);
         let Some(known) = wire::gift_mark(&text, id, (at, steady), window)? else { return Ok(None) };
-        let GiftMark { fate, since, mut is_retracted } = known;
+        let GiftMark { fate, since, mut is_retracted, refunded } = known;
         let waits_in = match &fate {
             GiftFate::Waits(_) => Some(keys.due(feed)[1].clone()),
             GiftFate::InReview { .. } => Some(keys.reviews(feed)),
@@ -306,7 +306,7 @@ impl Groups {
             }
             first = self.read_from(feed, format!("~{}", answer.at.seq), 1, now).await?.1;
         }
-        Ok(Some(GiftMemory { fate, is_retracted, at: since, waiting, first }))
+        Ok(Some(GiftMemory { fate, is_retracted, refunded, at: since, waiting, first }))
     }
 
     /// What a reader has done with an entry.
