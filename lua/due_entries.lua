@@ -1,25 +1,22 @@
 -- due_entries: entries of one feed's due queue, in order. Writes nothing.
 --
--- KEYS 3:
---   1 due
---   2 later
---   3 reviews
--- ARGV 5:
---   1 now, milliseconds; "-" takes the store's clock
---   2 most: at most so many
---   3 which: "due" (what is due now, of every kind), or the letter of one kind; of reviews (r) all, in the order in which they came
---   4 after: only those after this time ...
---   5 order: ... and after this ORDER at that time; both "" from the start
+-- KEYS due later reviews
+-- ARGV now most which after order
+--     most: at most so many
+--     which: "due" (what is due now, of every kind), or the letter of one kind; of reviews (r) all, in the order in which they
+--       came
+--     after: only those after this time ...
+--     order: ... and after this ORDER at that time; both "" from the start
 -- DATA reads
 -- RETURNS now, when the feed's first entry is due or "" (also for reviews), then per entry: when it is due, its member, what
 --   later or reviews holds of it or ""
 -- REFUSES nothing
 
 local call, format, match = redis.call, string.format, string.match
-local DUE, MOST, KIND = KEYS[1], tonumber(ARGV[2]), ARGV[3]
-local HELD = { g = KEYS[2], r = KEYS[3] }
+local DUE, MOST, KIND = KEYS.due, tonumber(ARGV.most), ARGV.which
+local HELD = { g = KEYS.later, r = KEYS.reviews }
 
-local now = tonumber(ARGV[1])
+local now = tonumber(ARGV.now)
 if not now then
   local t = call('TIME')
   now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
@@ -27,9 +24,9 @@ end
 
 -- The index of the first entry after the cursor: among those of its time, found by halves.
 local at = 0
-if ARGV[4] ~= '' then
-  at = call('ZCOUNT', DUE, '-inf', '(' .. ARGV[4])
-  local behind, order = call('ZCOUNT', DUE, '-inf', ARGV[4]), format('%016d', tonumber(ARGV[5]))
+if ARGV.after ~= '' then
+  at = call('ZCOUNT', DUE, '-inf', '(' .. ARGV.after)
+  local behind, order = call('ZCOUNT', DUE, '-inf', ARGV.after), format('%016d', tonumber(ARGV.order))
   while at < behind do
     local middle = math.floor((at + behind) / 2)
     if match(call('ZRANGE', DUE, middle, middle)[1], '^%d+') > order then
@@ -49,7 +46,7 @@ end
 
 -- Gifts in review are all in one hash, which is small: any number of other gifts may be scheduled between them.
 if KIND == 'r' then
-  local all, members, texts = call('HGETALL', KEYS[3]), {}, {}
+  local all, members, texts = call('HGETALL', KEYS.reviews), {}, {}
   for n = 2, #all, 2 do
     local member = match(all[n], '^[^\n]*')
     members[n / 2], texts[member] = member, all[n]

@@ -4,23 +4,19 @@
 -- A second is no sign of that: entries come while this walks through the feeds.
 -- From the end of the queue backwards, a part in each call: what comes or goes in front of it moves nothing there.
 --
--- KEYS 3:
---   1 due
---   2 later
---   3 reviews
--- ARGV 2:
---   1 now, milliseconds; "-" takes the store's clock
---   2 skip: how many entries at the end were looked at, and stay
+-- KEYS due later reviews
+-- ARGV now skip
+--     skip: how many entries at the end were looked at, and stay
 -- DATA writes, always
 -- RETURNS when the feed's first entry is due or "", what to skip in the next call or "" when all were looked at, then how
 --   many were put right
 -- REFUSES nothing
 
 local call, format, match = redis.call, string.format, string.match
-local DUE, SKIP, LOOK, TOLERATED = KEYS[1], tonumber(ARGV[2]), 500, 1000
+local DUE, SKIP, LOOK, TOLERATED = KEYS.due, tonumber(ARGV.skip), 500, 1000
 -- What is kept of gifts, and how it says when they came.
-local KEPT = { g = { KEYS[2], '^(%d+ %S+ )(%d+)(\n.*)$' }, r = { KEYS[3], '^([^\n]*\n)(%d+)( .*)$' } }
-local now = tonumber(ARGV[1])
+local KEPT = { g = { KEYS.later, '^(%d+ %S+ )(%d+)(\n.*)$' }, r = { KEYS.reviews, '^([^\n]*\n)(%d+)( .*)$' } }
+local now = tonumber(ARGV.now)
 if not now then
   local t = call('TIME')
   now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)

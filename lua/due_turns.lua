@@ -1,26 +1,22 @@
 -- due_turns: gives turns in one part of the index of due feeds back, and takes new ones. A feed whose turn
 -- is taken stands at the turn's end, so that it comes back by itself when its taker does not.
 --
--- KEYS 2:
---   1 feeds
---   2 marks
--- ARGV 3 + 3 per turn that is over:
---   1 now, milliseconds; "-" takes the store's clock
---   2 turn: how long it lasts, milliseconds
---   3 most: take at most so many
---   4 feed
---   5 mark: its own when its turn began
---   6 next: when it has something due again, a time, "+" and milliseconds from now, or ""
+-- KEYS feeds marks
+-- ARGV now turn most, per turn: feed mark next
+--     turn: how long it lasts, milliseconds
+--     most: take at most so many
+--     mark: its own when its turn began
+--     next: when it has something due again, a time, "+" and milliseconds from now, or ""
 -- DATA writes, always
 -- RETURNS in how many milliseconds the next feed is due or "", how many feeds are there, then per feed whose
 --   turn it is now: its name, its mark, "1" when another's turn ran out, else "0"
 -- REFUSES nothing
 
 local call, format, sub = redis.call, string.format, string.sub
-local FEEDS, MARKS = KEYS[1], KEYS[2]
+local FEEDS, MARKS = KEYS.feeds, KEYS.marks
 -- What an idle node asks most of the time.
-if #ARGV == 3 and call('EXISTS', FEEDS) == 0 then return { '', '0' } end
-local now = tonumber(ARGV[1])
+if ITEM_COUNT == 0 and call('EXISTS', FEEDS) == 0 then return { '', '0' } end
+local now = tonumber(ARGV.now)
 if not now then
   local t = call('TIME')
   now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
@@ -39,9 +35,9 @@ local function registration(mark)
   return (string.match(mark, '^[^#*]*'))
 end
 
-for n = 4, #ARGV, 3 do
-  local feed, mark, next_due = ARGV[n], ARGV[n + 1], tonumber(ARGV[n + 2])
-  if sub(ARGV[n + 2], 1, 1) == '+' then next_due = now + tonumber(sub(ARGV[n + 2], 2)) end
+for n = 1, ITEM_COUNT do
+  local feed, mark, next_due = ARGV.feed[n], ARGV.mark[n], tonumber(ARGV.next[n])
+  if sub(ARGV.next[n], 1, 1) == '+' then next_due = now + tonumber(sub(ARGV.next[n], 2)) end
   local since = tonumber(string.match(mark, '@(%d+)') or nil)
   if since and now >= since and now < since + PROMISE then
     next_due = math.min(next_due or since + PROMISE, since + PROMISE)
@@ -68,7 +64,7 @@ for n = 4, #ARGV, 3 do
 end
 
 local answer = { '', '' }
-local taken = call('ZRANGE', FEEDS, '-inf', format('%d', now), 'BYSCORE', 'LIMIT', 0, ARGV[3])
+local taken = call('ZRANGE', FEEDS, '-inf', format('%d', now), 'BYSCORE', 'LIMIT', 0, ARGV.most)
 for _, feed in ipairs(taken) do
   local known = call('HGET', MARKS, feed) or '0'
   local turns = tonumber(string.match(known, '#(%d+)') or '0')
@@ -77,7 +73,7 @@ for _, feed in ipairs(taken) do
   answer[#answer + 1] = mark
   answer[#answer + 1] = plain(known) == known and '0' or '1'
   call('HSET', MARKS, feed, mark .. '*')
-  call('ZADD', FEEDS, format('%d', now + tonumber(ARGV[2])), feed)
+  call('ZADD', FEEDS, format('%d', now + tonumber(ARGV.turn)), feed)
 end
 local head = tonumber(call('ZRANGE', FEEDS, 0, 0, 'WITHSCORES')[2])
 answer[1] = head and format('%d', math.max(head - now, 0)) or ''

@@ -20,31 +20,22 @@
 -- kinds: add, update, "expired ROWID", "retracted ROWID", drop, reset. Numbers are decimal text and exact: nothing here passes
 -- through cjson, and sums stop at 2^53-1.
 --
--- KEYS 5:
---   1 list
---   2 rows
---   3 hist
---   4 meta
---   5 policy
--- ARGV 9:
---   1 now, milliseconds; "-" takes the store's clock. Behind a blank the steady time, where that is another
---   2 candidate epoch, 14 letters, for a feed that begins, or whose state was lost; its last five are the server process
---     that runs this. Behind a blank, where it is known, a time by which that process was running for certain
---   3 tag, the mark of this call's changes
---   4 known epoch, the furthest position that the caller's process saw; "" when none
---   5 known seq
---   6 known tag
---   7 default policy: the server's, as in `policy`
---   8 idle ttl, milliseconds after the last change at which the whole feed expires; 0 never
---   9 live channel
+-- ARGV of all of them:
+--   now              milliseconds; "-" takes the store's clock. Behind a blank the steady time, where that is another
+--   candidate_epoch  14 letters, for a feed that begins, or whose state was lost; its last five are the server process that runs
+--                    this. Behind a blank, where it is known, a time by which that process was running for certain
+--   tag              the mark of this call's changes
+--   known_epoch, known_seq, known_tag  the furthest position that the caller's process saw; "" when none
+--   default_policy   the server's, as in `policy`
+--   idle_ttl         milliseconds after the last change at which the whole feed expires; 0 never
 -- RETURNS an array; its first element is "EPOCH SEQ TAG NOW", where the feed stands afterwards
 -- REFUSES with an error DAMAGED when the policy or meta is there and cannot be read
 
 -- This text runs anew with every call, so it is written for speed where that is cheap to read: a
 -- redis.call costs 0.3 to 1 µs, a number made into text 0.3, tonumber 0.1 (a sum takes digits as well, for
 -- half of it), a function 0.1 to 0.3 (each local it captures is looked for).
-local LIST, ROWS, HIST, META, POLICY = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local CANDIDATE, TAG, IDLE = string.sub(ARGV[2], 1, 14), ARGV[3], ARGV[8]
+local LIST, ROWS, HIST, META, POLICY = KEYS.list, KEYS.rows, KEYS.hist, KEYS.meta, KEYS.policy
+local CANDIDATE, TAG, IDLE = string.sub(ARGV.candidate_epoch, 1, 14), ARGV.tag, ARGV.idle_ttl
 local MAX_SAFE, MAX_TIME = 9007199254740991, 253402300799999
 local call, match, format, concat = redis.call, string.match, string.format, table.concat
 
@@ -54,7 +45,7 @@ local function int(n)
 end
 
 -- The time as text and as a number; and the one by which windows run, the same unless a clock was set.
-local time, steady = match(ARGV[1], '^(%S+) ?(%d*)$')
+local time, steady = match(ARGV.now, '^(%S+) ?(%d*)$')
 if time == '-' then
   local t = call('TIME')
   time = t[1] .. string.sub(format('%06d', t[2]), 1, 3)
@@ -76,7 +67,7 @@ local POLICY_TEXT = '^([%d-]+) ([%a-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d
   .. ' ([%a-]+) ([%d-]+) ([%a-]+) (%S+) (%S+) (%S+)$'
 local function policy_of(text)
   local capacity, dedup, window, ttl, delay, _, idempotency, history, _, _, review, timeout, default =
-    match(ARGV[7], '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)')
+    match(ARGV.default_policy, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)')
   local own = text and { match(text, POLICY_TEXT) } or {}
   local function pick(at, default)
     local value = own[at]
@@ -119,13 +110,13 @@ do
     -- A server that was started again may have come back from an older file, and would give the numbers that watchers
     -- have seen to other changes. One that was running before the feed's last change has read no file since: it was
     -- a replica, or the feed's slot came to it. Times of callers, and a change of a time that is still to come, prove nothing.
-    local began = ARGV[1] == '-' and tonumber(string.sub(ARGV[2], 16))
+    local began = ARGV.now == '-' and tonumber(string.sub(ARGV.candidate_epoch, 16))
     local read_file = string.sub(epoch, -5) ~= string.sub(CANDIDATE, -5)
       and not (began and began < changed + 0 and changed + 0 <= now + 1000)
     -- Has the caller's process seen what is not, or no longer, this feed's past? Then the store went
     -- back (a failover), and perhaps moved on from there. Epochs sort by the time they began.
-    local known_epoch, known_tag = ARGV[4], ARGV[6]
-    local known_seq = known_epoch ~= '' and ARGV[5] + 0
+    local known_epoch, known_tag = ARGV.known_epoch, ARGV.known_tag
+    local known_seq = known_epoch ~= '' and ARGV.known_seq + 0
     if hist_count < seq - covered or read_file then
       strayed = true
     elseif known_epoch == '' then
@@ -279,5 +270,5 @@ local function commit(told)
   local flag = (lost or strayed) and 'lost' or 'live'
   local count = #changes == 1 and '1' or int(#changes)
   changes[0] = flag .. ' ' .. (epoch or '0') .. ' ' .. count .. '\n' .. told .. '\n'
-  call('SPUBLISH', ARGV[9], concat(changes, '', 0))
+  call('SPUBLISH', ARGV.live_channel, concat(changes, '', 0))
 end

@@ -1,30 +1,16 @@
 -- feed_control: tells overlays what to do.
 --
--- KEYS 6:
---   1 list
---   2 rows
---   3 hist
---   4 meta
---   5 policy
---   6 control: STRING "PAUSED MUTED", each 0 or 1; none is "0 0"
--- ARGV 11:
---   1 now
---   2 candidate epoch
---   3 tag
---   4 known epoch
---   5 known seq
---   6 known tag
---   7 default policy
---   8 idle ttl
---   9 live channel
---   10 action: pause, resume, skip, mute, unmute or replay
---   11 row: its id, or "-"
+-- KEYS list rows hist meta policy control
+--     control: STRING "PAUSED MUTED", each 0 or 1; none is "0 0"
+-- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel action row
+--     action: pause, resume, skip, mute, unmute or replay
+--     row: its id, or "-"
 -- DATA writes
 -- RETURNS the header, then "1", or "0" for the replay of a row that is not in the list
 -- REFUSES nothing
 
 settle()
-local action, row = ARGV[10], ARGV[11]
+local action, row = ARGV.action, ARGV.row
 local paused, muted = match(strings[4] or '', '^([01]) ([01])$')
 local was = (paused or '0') .. ' ' .. (muted or '0')
 if action == 'pause' then paused = '1' elseif action == 'resume' then paused = '0' end
@@ -42,5 +28,5 @@ if found and (is ~= was or action == 'skip' or action == 'replay') then
   record('control ' .. action .. ' ' .. row, '')
 end
 commit('=')
-if is ~= was then call('SET', KEYS[6], is) end
+if is ~= was then call('SET', KEYS.control, is) end
 return { header(), found and '1' or '0' }

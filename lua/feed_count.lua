@@ -2,8 +2,7 @@
 -- take back, in feeds that count something. In all others it is not there, and nothing is paid for it.
 -- The same rules as the domain's `tally`.
 --
--- KEYS 11 to 15 are then count, tally, parts, left and told, and ARGV 13 is the time from which on the feed is known to be
--- looked at by whoever does what is due.
+-- Of their ARGV looked_at is the time from which on the feed is known to be looked at by whoever does what is due.
 --
 --   count  STRING "OPEN UNTIL KEEP SPAN POINTS": it holds from OPEN to UNTIL; what counts now is remembered up to KEEP;
 --          SPAN is the number of the present span (feed_tally_state), "-" when nothing is open; POINTS are those of the
@@ -23,7 +22,7 @@
 -- REFUSES with "", "count", the time: nothing was done; feed_tally must settle what is counted first. And as
 -- feed_drops does with "", "r", when nobody is known to look at the feed by when watchers are to be told
 
-local COUNT, TALLY, PARTS, LEFT, TOLD = KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]
+local COUNT, TALLY, PARTS, LEFT, TOLD = KEYS.count, KEYS.tally, KEYS.parts, KEYS.left, KEYS.told
 local CLOCK_OF_TOTALS = format('%016d ', 0) .. 'ttotals'
 -- The domain's TELL_EVERY_MS and KEEP_MS.
 local TELL_TOTALS, KEEP_GIFTS = 600, 3024000000
@@ -38,7 +37,7 @@ local added, took_back, left_new, told_new = {}, false, false, {}
 -- What is to be answered instead, before any gift is looked at.
 count_gate = function()
   local stale = strings[9] and (not count_open or now < count_open + 0 or now >= count_until + 0)
-  if stale or not strings[9] and match(ARGV[7], ' (%S+) %S+ %S+$') ~= 'off' then return { '', 'count', time } end
+  if stale or not strings[9] and match(ARGV.default_policy, ' (%S+) %S+ %S+$') ~= 'off' then return { '', 'count', time } end
 end
 
 local PART = '^(%S+) (%d+) ([%d:]+) ([%d:]+) ([%d:]-):?%-?(%a*) (.) ?(.*)$'
@@ -212,10 +211,10 @@ count_refuses = function()
   if #tally_new == 0 then return nil end
   -- A little later than now, so that whoever does what is due can be told first.
   local want = math.max(now + 200, (match(strings[12] or '', '^%d+') or 0) + TELL_TOTALS)
-  local struck = tonumber(call('ZSCORE', KEYS[6], CLOCK_OF_TOTALS) or nil)
+  local struck = tonumber(call('ZSCORE', KEYS.due, CLOCK_OF_TOTALS) or nil)
   if not (struck and struck <= want) then
-    local first = tonumber(call('ZRANGE', KEYS[6], '0', '0', 'WITHSCORES')[2])
-    local looked_at = tonumber(ARGV[13])
+    local first = tonumber(call('ZRANGE', KEYS.due, '0', '0', 'WITHSCORES')[2])
+    local looked_at = tonumber(ARGV.looked_at)
     if not (first and first <= want or looked_at and now < looked_at and looked_at <= want + 250) then
       return { '', 'r', int(want) }
     end
@@ -242,7 +241,7 @@ count_commit = function()
   for from = 1, #tally_new, 1000 do
     call('RPUSH', TALLY, unpack(tally_new, from, math.min(from + 999, #tally_new)))
   end
-  if wind_at then call('ZADD', KEYS[6], int(wind_at), CLOCK_OF_TOTALS) end
+  if wind_at then call('ZADD', KEYS.due, int(wind_at), CLOCK_OF_TOTALS) end
   if left_new then call('SET', LEFT, left_new) end
   if #told_new > 0 then call('HSET', TOLD, unpack(told_new)) end
 end

@@ -1,51 +1,16 @@
 -- feed_drop_claim: claims units, claim by claim in order, as one step.
 --
--- KEYS 20:
---   1 list
---   2 rows
---   3 hist
---   4 meta
---   5 policy
---   6 due
---   7 drops
---   8 ledger
---   9 reports
---   10 readers
---   11 count
---   12 tally
---   13 parts
---   14 left
---   15 told
---   16 shown
---   17 unpaid
---   18 claims: of the drop
---   19 holds: of the drop
---   20 units: of the drop
--- ARGV 15 + 9 per claim:
---   1 now
---   2 candidate epoch
---   3 tag
---   4 known epoch
---   5 known seq
---   6 known tag
---   7 default policy
---   8 idle ttl
---   9 live channel
---   10 hooks version: that of the webhooks of all feeds
---   11 registered: webhooks that rest and are in the index of jobs
---   12 ledger bounds
---   13 looked at: from then on
---   14 drop
---   15 reminder
---   16 claim
---   17 fingerprint, hex
---   18 user digest
---   19 units
---   20 pay: "now" or "later"
---   21 user, JSON
---   22 message, JSON, or ""
---   23 gifter: "r USER", or "- USER" for one who is not ranked
---   24 trace: what the entry of the sale ends with in its second line: nothing, or a blank and the trace
+-- KEYS list rows hist meta policy due drops ledger reports readers count tally parts left told shown unpaid claims
+--   holds units
+-- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
+--   registered ledger_bounds looked_at drop reminder, per claim: claim fingerprint user_digest units pay user message
+--   gifter trace
+--     fingerprint: hex
+--     pay: "now" or "later"
+--     user: JSON
+--     message: JSON, or ""
+--     gifter: "r USER", or "- USER" for one who is not ranked
+--     trace: what the entry of the sale ends with in its second line: nothing, or a blank and the trace
 -- DATA writes, grows
 -- RETURNS the header, then one text per claim: "n" (new) or "a" (came before) and what `claims` has of it; "u" (no
 --   such drop); "p" and how many units one user may have; "o" and the phase; "c" and, if it is known, the
@@ -73,9 +38,9 @@ local function unpaid_of(user)
   return count + #mine, earliest
 end
 
-local function take(a)
+local function take(n)
   if not stock then return 'u' end
-  local id, user, count, later = ARGV[a], ARGV[a + 2], tonumber(ARGV[a + 3]), ARGV[a + 4] == 'later'
+  local id, user, count, later = ARGV.claim[n], ARGV.user_digest[n], tonumber(ARGV.units[n]), ARGV.pay[n] == 'later'
   local known = claim_of(id)
   if known then return 'a' .. known end
   if count > stock.per_user then return 'p' .. int(stock.per_user) end
@@ -101,17 +66,17 @@ local function take(a)
     stock.held = stock.held + count
     heed(expires)
     held_now[#held_now + 1] = int(expires)
-    held_now[#held_now + 1] = 'h ' .. ARGV[a + 3] .. ' ' .. user .. ' ' .. id
+    held_now[#held_now + 1] = 'h ' .. ARGV.units[n] .. ' ' .. user .. ' ' .. id
     unpaid_now[#unpaid_now + 1] = '0'
-    unpaid_now[#unpaid_now + 1] = unpaid_member(user, expires, ARGV[a + 3], id)
+    unpaid_now[#unpaid_now + 1] = unpaid_member(user, expires, ARGV.units[n], id)
   else
     stock.sold = stock.sold + count
-    row = sell(id, ARGV[a + 3], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8])
+    row = sell(id, ARGV.units[n], ARGV.user[n], ARGV.message[n], ARGV.gifter[n], ARGV.trace[n])
   end
   stock.stale = true
   take_units(user, count, id)
-  put_claim(id, ARGV[a + 1] .. ' ' .. ARGV[a + 3] .. ' ' .. user .. ' ' .. int(expires) .. ' ' .. time .. ' ' .. row .. '\n'
-    .. ARGV[a + 5] .. '\n' .. ARGV[a + 6] .. '\n')
+  put_claim(id, ARGV.fingerprint[n] .. ' ' .. ARGV.units[n] .. ' ' .. user .. ' ' .. int(expires) .. ' ' .. time .. ' ' .. row .. '\n'
+    .. ARGV.user[n] .. '\n' .. ARGV.message[n] .. '\n')
   -- A drop that sells out is told there and then, not after the claims that come in the same run.
   if must_tell() then tell() end
   return 'n' .. claims[id]
@@ -119,7 +84,7 @@ end
 
 local answers = { '', 'm' }
 if not more then
-  for n = 0, (#ARGV - 15) / 9 - 1 do answers[n + 2] = take(16 + n * 9) end
+  for n = 1, ITEM_COUNT do answers[n + 1] = take(n) end
 end
 local not_yet = finish()
 if not_yet then return not_yet end

@@ -17,50 +17,16 @@
 --   units   HASH, user -> "UNITS CLAIM ...", units held and sold, and the first claims that stand
 -- USER is a digest. Counts are integers up to 10^9. CLAIM is an id, or "USER~" and an id that a viewer chose.
 --
--- KEYS 20:
---   1 list
---   2 rows
---   3 hist
---   4 meta
---   5 policy
---   6 due
---   7 drops
---   8 ledger
---   9 reports
---   10 readers
---   11 count
---   12 tally
---   13 parts
---   14 left
---   15 told
---   16 shown
---   17 unpaid
---   18 claims: of the drop
---   19 holds: of the drop
---   20 units: of the drop
--- ARGV 15:
---   1 now
---   2 candidate epoch
---   3 tag
---   4 known epoch
---   5 known seq
---   6 known tag
---   7 default policy
---   8 idle ttl
---   9 live channel
---   10 hooks version: that of the webhooks of all feeds
---   11 registered: webhooks that rest and are in the index of jobs
---   12 ledger bounds
---   13 looked at: from when on the feed is known to be looked at by whoever does what is due; "" when not
---   14 drop
---   15 reminder: how long before it opens or closes watchers are reminded; 0 never
+-- ARGV of all of them: those of feed_common, feed_ledger and feed_count, and
+--   drop      its name
+--   reminder  how long before it opens or closes watchers are reminded; 0 never
 -- RETURNS nothing by itself; but "", "r" and a time, when the feed must be looked at from then on and nobody is
 --   known to do so: then nothing was written; call again with that time. See also feed_ledger
 -- REFUSES nothing
 
 local DUE, DROPS, SHOWN, UNPAID, CLAIMS, HOLDS, UNITS =
-  KEYS[6], KEYS[7], KEYS[16], KEYS[17], KEYS[18], KEYS[19], KEYS[20]
-local DROP, REMINDER, LOOKED_AT = ARGV[14], tonumber(ARGV[15]), tonumber(ARGV[13])
+  KEYS.due, KEYS.drops, KEYS.shown, KEYS.unpaid, KEYS.claims, KEYS.holds, KEYS.units
+local DROP, REMINDER, LOOKED_AT = ARGV.drop, tonumber(ARGV.reminder), tonumber(ARGV.looked_at)
 -- The drop's clock in the due queue: its place among entries of the same time is the first.
 local CLOCK = format('%016d ', 0) .. 'd' .. DROP
 -- TELL_EVERY: the domain's TELL_EVERY_MS. SWEEP: holds ended in one run. FIRSTS: claims kept per user.

@@ -1,5 +1,5 @@
 -- feed_due: joining and leaving a feed's due queue; Rust puts this text behind feed_common's, in front of
--- scripts that do so. KEYS 6 and 7 are then due and later.
+-- scripts that do so.
 --
 --   due    ZSET, when it is due -> "ORDER KINDID": ORDER has 16 digits and grows with every entry that
 --          comes, so that entries of the same time stand in order of arrival; KIND is one letter, see
@@ -8,7 +8,7 @@
 --
 -- A feed must be in the index of feeds (due_register) before its first entry is in due, or nobody looks.
 
-local DUE, LATER, LAST = KEYS[6], KEYS[7], '#'
+local DUE, LATER, LAST = KEYS.due, KEYS.later, '#'
 local due_new, due_out, later_new, later_out, due_count, due_last = {}, {}, {}, {}, false, false
 
 -- How many entries wait, of all kinds. Also the check of both keys' types before anything is written.

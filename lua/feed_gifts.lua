@@ -15,7 +15,7 @@
 -- frame of it said, shown or not, whatever became of its rows. All hold while now is before UNTIL; their PX only collects
 -- garbage, a minute later.
 --
--- A gift has two KEYS, its id and the lock of its user and kind, or of a frame its combo, and four ARGV:
+-- A gift has two KEYS, its id and the lock of its user and kind, or of a frame its combo; and of its ARGV is
 --   head    "FINGERPRINT", and where it is not shown by the policy alone, or is a frame of a combo, " SHOW COMBOKEY", each of
 --           which may be "". SHOW is "-" at once, "+MS" later, or a time
 --   body    what follows in a row behind the row's own lines: count (of a combo the cumulative count), value "AMOUNT
@@ -38,15 +38,15 @@ local part, ended
 local CURRENCIES_MAX = 16
 local id_til, lock_til = til(policy.idempotency_window), til(policy.dedup_window)
 
--- The gift whose first KEY and ARGV these are.
-local function gift_at(key, arg)
-  local fingerprint, show, combo = match(ARGV[arg], '^(%x+) ?(%S*) ?(.*)$')
-  local rest = ARGV[arg + 3]
+-- The nth gift of the call.
+local function gift_at(n)
+  local fingerprint, show, combo = match(ARGV.head[n], '^(%x+) ?(%S*) ?(.*)$')
+  local rest, at = ARGV.rest[n], FIRST_ITEM_KEY + 2 * (n - 1) - 2
   local length, from = match(rest, '^(%d+) ()')
   local to = from + length
   return {
-    id_key = KEYS[key], lock_key = KEYS[key + 1], known = strings[key - 2], held = strings[key - 1],
-    fingerprint = fingerprint, show = show, combo = combo, body = ARGV[arg + 1], extra = ARGV[arg + 2],
+    id_key = KEYS.id[n], lock_key = KEYS.lock[n], known = strings[at], held = strings[at + 1],
+    fingerprint = fingerprint, show = show, combo = combo, body = ARGV.body[n], extra = ARGV.extra[n],
     gifter = string.sub(rest, from, to - 1), own = string.sub(rest, to),
   }
 end

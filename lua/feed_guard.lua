@@ -1,13 +1,12 @@
 -- feed_guard: what becomes of a gift before anything else is asked about it: its giver is blocked, or it waits for a
--- host. Rust puts this text behind feed_due's. KEYS 16 are then the feed's blocks, and where `judge` is used 17 and 18
--- reviews and approved.
+-- host. Rust puts this text behind feed_due's.
 --
 --   blocks    STRING, a line per user: "UNTIL AT USER"; UNTIL is 0 for ever, USER the id as JSON (block_change)
 --   reviews   HASH, gift id -> "MEMBER\nAT DELIVER_AT|-\n" and the record of the gift; MEMBER is its entry in due
 --   approved  ZSET, "USER NAME", both as JSON -> until when this name of this user passes
 -- The same rules as the domain's `must_review`.
 
-local BLOCKS, REVIEWS, APPROVED = strings[14], KEYS[17], KEYS[18]
+local BLOCKS, REVIEWS, APPROVED = strings[14], KEYS.reviews, KEYS.approved
 local REVIEWS_MAX, NAMES_MAX, NAME_KEPT = 1000, 10000, 2592000000
 local reviews_new, reviews_count = {}, false
 

@@ -1,8 +1,8 @@
 -- feed_ledger: appending to the feed's ledger; Rust puts this text behind feed_common's and ledger's, in front of
--- scripts that take gifts or sell. KEYS 8, 9 and 10 are then ledger, reports and readers, and ARGV
---   10 the version of the set of webhooks of all feeds that the caller knows
---   11 IDLE as this script answered it, once these webhooks are registered in the index of jobs; else ""
---   12 LEDGER_MAX BACKLOG_MAX MAX_AGE, where 0 is no age
+-- scripts that take gifts or sell. Of their ARGV
+--   hooks_version  is that of the set of webhooks of all feeds that the caller knows
+--   registered     is IDLE as this script answered it, once these webhooks are registered in the index of jobs; else ""
+--   ledger_bounds  is LEDGER_MAX BACKLOG_MAX MAX_AGE, where 0 is no age
 --
 -- Such a script may answer instead of everything, and then has written nothing:
 --   "", "hooks"          webhooks of all feeds are to be brought here first (report_attach)
@@ -11,7 +11,7 @@
 -- gone with the list when the store let go of it; and then, if there are any, the webhooks that doze: these are to be
 -- registered now. (Who cannot do so any more only makes them late: a webhook that dozes is looked at soon.)
 
-local LEDGER, REPORTS, READERS = KEYS[8], KEYS[9], KEYS[10]
+local LEDGER, REPORTS, READERS = KEYS.ledger, KEYS.reports, KEYS.readers
 -- ledger: as it stands, where that is looked at: most of the time there is nothing to be looked at but its length.
 -- is_read: true when somebody reads it. grown: how long the list is afterwards. mourned: what readers is to hold.
 local fresh, ledger, is_read, pushed, cut, unread, dozed = {}, false, false, false, 0, 0, ''
@@ -32,7 +32,7 @@ end
 -- LEDGER_MAX. Whatever readers say, no more than BACKLOG_MAX is kept, and of what is older than MAX_AGE no more
 -- than LEDGER_MAX; of that at most a thousand go at a time.
 local function plan_cut(length)
-  local most, backlog, age = match(ARGV[12], '^(%d+) (%d+) (%d+)$')
+  local most, backlog, age = match(ARGV.ledger_bounds, '^(%d+) (%d+) (%d+)$')
   most, age = tonumber(most), tonumber(age)
   local behind = ledger.base + length
   local kept, floor = behind - most, behind - most
@@ -63,7 +63,7 @@ local function ledger_refuses(first)
   if #fresh == 0 then return nil end
   local length
   local limit, known, readers = match(strings[7] or '', '^(%d+) (%d+) %- (%d+) ')
-  if first and limit and ARGV[10] == known then
+  if first and limit and ARGV.hooks_version == known then
     length = call('RPUSHX', LEDGER, unpack(fresh))
     if length > 0 then
       pushed = length <= limit + 0
@@ -78,16 +78,16 @@ local function ledger_refuses(first)
   else
     length = call('LLEN', LEDGER)
   end
-  if limit and ARGV[10] == known and length > 0 and length + #fresh <= limit + 0 then
+  if limit and ARGV.hooks_version == known and length > 0 and length + #fresh <= limit + 0 then
     is_read, grown = readers ~= '0', length + #fresh
     return nil
   end
   ledger = ledger_of(strings[7], length, READERS)
   is_read = ledger.readers > 0
-  if ARGV[10] + 0 > ledger.hooks then return { '', 'hooks' } end
+  if ARGV.hooks_version + 0 > ledger.hooks then return { '', 'hooks' } end
   if ledger.idle ~= '-' then
     -- A stamp that is a plain number is that of one that rests.
-    if ARGV[11] ~= ledger.idle and string.find(ledger.idle, ',%d+,%d') then
+    if ARGV.registered ~= ledger.idle and string.find(ledger.idle, ',%d+,%d') then
       return { '', 'reports', ledger.idle }
     end
     -- Those that doze are registered behind, whatever was before: a look in between leaves no trace of itself.
@@ -127,6 +127,6 @@ local function ledger_commit()
     call('SET', REPORTS, match(strings[7], '^%S+ %S+ %S+ %S+ %S+ %S+') .. ' ' .. int(grown))
   end
   if is_read and #changes == 0 and not lost and not strayed then
-    call('SPUBLISH', ARGV[9], 'live ' .. (epoch or '0') .. ' 0\n=\n')
+    call('SPUBLISH', ARGV.live_channel, 'live ' .. (epoch or '0') .. ' 0\n=\n')
   end
 end

@@ -1,35 +1,20 @@
 -- feed_policy: changes a feed's overrides. Another capacity trims at once and takes a seq (a reset),
 -- unless nobody wrote to the feed yet.
 --
--- KEYS 6:
---   1 list
---   2 rows
---   3 hist
---   4 meta
---   5 policy
---   6 count
--- ARGV 11:
---   1 now
---   2 candidate epoch
---   3 tag
---   4 known epoch
---   5 known seq
---   6 known tag
---   7 default policy
---   8 idle ttl
---   9 live channel
---   10 how: "replace" (PUT) or "merge" (PATCH)
---   11 change: as in `policy`; "-" where it says nothing
+-- KEYS list rows hist meta policy count
+-- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel how change
+--     how: "replace" (PUT) or "merge" (PATCH)
+--     change: as in `policy`; "-" where it says nothing
 -- DATA writes
 -- RETURNS the header, then the overrides now in force, as in `policy`
 -- REFUSES nothing
 
 settle()
-local new = { match(ARGV[11], POLICY_TEXT) }
+local new = { match(ARGV.change, POLICY_TEXT) }
 if overrides then
   for i, own in ipairs({ match(overrides, POLICY_TEXT) }) do
     -- Who may see the feed (9) is never reset by what does not name it.
-    if new[i] == '-' and (i == 9 or ARGV[10] == 'merge') then new[i] = own end
+    if new[i] == '-' and (i == 9 or ARGV.how == 'merge') then new[i] = own end
   end
 end
 local text = concat(new, ' ')
@@ -50,6 +35,6 @@ for i = 14, 16 do
   counts_anew = counts_anew or was ~= is
 end
 if counts_anew and (strings[4] or new[14] ~= 'off' and new[14] ~= '-') then
-  call('SET', KEYS[6], '?')
+  call('SET', KEYS.count, '?')
 end
 return { header(), text }

@@ -1,7 +1,7 @@
 -- feed_publish_later: how feed_publish ends when not all gifts are simply for now. Rust puts this text behind feed_finish and,
 -- for feeds whose gifts are looked at, feed_guard.
 
-local REGISTERED, MAX = tonumber(ARGV[13]), tonumber(ARGV[14])
+local REGISTERED, MAX = tonumber(ARGV.looked_at), tonumber(ARGV.may_wait)
 local unregistered, gifts_waiting = false, false
 
 -- Whether the feed must be in the index first, or the record come along.
@@ -27,7 +27,7 @@ local function schedule(gift, at)
 end
 
 local answers = take_all(schedule, guards and function(n, gift)
-  return judge_gift(string.sub(ARGV[15], n, n) == '1', gift, unready)
+  return judge_gift(string.sub(ARGV.blocked_everywhere, n, n) == '1', gift, unready)
 end)
 if unregistered then return { '', 'register', int(unregistered), int(policy.delay) } end
 local not_yet = finish()

@@ -1,13 +1,12 @@
 -- feed_publish_now: how feed_publish goes on where its usual way ends, and all of it as long as every gift is shown at once
 -- and nobody looks at gifts: what comes behind this, the due queue first, is then not even made.
 
-local FIRST_KEY, FIRST_ARG, GIFT_ARGS = 19, 16, 4
-local GIFT_COUNT = (#KEYS - FIRST_KEY + 1) / 2
+local GIFT_COUNT = ITEM_COUNT
 -- Whether gifts are looked at: somebody is blocked, or they may wait for a host.
-local guards = policy.review ~= 'off' or strings[14] or string.find(ARGV[15], '1', 1, true)
+local guards = policy.review ~= 'off' or strings[14] or string.find(ARGV.blocked_everywhere, '1', 1, true)
 
 local gifts, all_now = {}, not guards
-for n = 1, GIFT_COUNT do gifts[n] = gift_at(FIRST_KEY + 2 * n - 2, FIRST_ARG + GIFT_ARGS * (n - 1)) end
+for n = 1, GIFT_COUNT do gifts[n] = gift_at(n) end
 
 -- When a gift is to be shown; nothing when that is now.
 local function due_of(gift)

@@ -1,41 +1,13 @@
 -- feed_retract_gift: takes one gift back by its id, or refunds a part of its value. What it added to its row leaves it, and a
 -- row of which nothing is left goes; a gift that waits is cancelled.
 --
--- KEYS 17:
---   1 list
---   2 rows
---   3 hist
---   4 meta
---   5 policy
---   6 due
---   7 later
---   8 ledger
---   9 reports
---   10 readers
---   11 count
---   12 tally
---   13 parts
---   14 left
---   15 told
---   16 retracted
---   17 id: of the gift
--- ARGV 16:
---   1 now
---   2 candidate epoch
---   3 tag
---   4 known epoch
---   5 known seq
---   6 known tag
---   7 default policy
---   8 idle ttl
---   9 live channel
---   10 hooks version: that of the webhooks of all feeds
---   11 registered: webhooks that rest and are in the index of jobs
---   12 ledger bounds
---   13 looked at: from when on the feed is known to be looked at by whoever does what is due
---   14 gift: its id
---   15 refunded: how much of its value is refunded by now, in minor units; "" to take the gift back
---   16 reason: as JSON, or ""
+-- KEYS list rows hist meta policy due later ledger reports readers count tally parts left told retracted id
+--     id: of the gift
+-- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
+--   registered ledger_bounds looked_at gift refunded reason
+--     gift: its id
+--     refunded: how much of its value is refunded by now, in minor units; "" to take the gift back
+--     reason: as JSON, or ""
 -- DATA writes, always
 -- RETURNS the header, then "1" when it is taken back, now or before, or "f" when part of it is refunded; behind both how much is
 --   refunded, and its row or "-". Or "v" for one in review, which is to be denied (feed_review), and of a refund also for one
@@ -43,7 +15,7 @@
 --   remembered with its part
 -- REFUSES as feed_ledger and feed_count do
 
-local known, id, refunded, reason = strings[15] or '', ARGV[14], ARGV[15], ARGV[16]
+local known, id, refunded, reason = strings[15] or '', ARGV.gift, ARGV.refunded, ARGV.reason
 local over, fingerprint, status, number, row = match(known, '^(%d+) (%x+) ([amswcvn])%u? %S+ (%d+) (%S+) %S+')
 local keep = match(known, '^%S+ %S+ %S+ %S+ %S+ %S+ %S+ %S+ (%d+) ')
 if status == 'v' then return { header(), 'v' } end
@@ -59,7 +31,7 @@ if status == 'w' then
   due_remove(member, id)
   commit('=')
   local answer = til(policy.idempotency_window) .. ' ' .. fingerprint .. ' c 0 0 ' .. int(score) .. ' -'
-  call('SET', KEYS[17], answer, 'PX', int(policy.idempotency_window + 60000))
+  call('SET', KEYS.id, answer, 'PX', int(policy.idempotency_window + 60000))
   due_commit()
   return { header(), '1', '0', '-' }
 end
@@ -148,9 +120,9 @@ commit('=')
 if lost then
   local left = amount == '' and '' or int(math.max(amount - lost, 0))
   local mine, rest = units .. ':' .. left .. ':' .. currency, count .. ':' .. int(worth - lost) .. ':' .. of
-  call('SET', KEYS[17], head .. ' ' .. test .. mine .. '|' .. rest .. ':' .. before .. counted, 'KEEPTTL')
+  call('SET', KEYS.id, head .. ' ' .. test .. mine .. '|' .. rest .. ':' .. before .. counted, 'KEEPTTL')
 else
-  call('SET', KEYS[17], head .. ' x' .. (before ~= '0' and ':' .. before or ''), 'KEEPTTL')
+  call('SET', KEYS.id, head .. ' x' .. (before ~= '0' and ':' .. before or ''), 'KEEPTTL')
 end
 ledger_commit()
 return { header() .. news, lost and 'f' or '1', before, row }

@@ -1,11 +1,12 @@
 -- feed_retracted: what a row was made of, and which rows were taken back whole; Rust puts this text behind feed_count's, in front of
--- scripts that take back. KEYS 16 are then
+-- scripts that take back.
+--
 --   retracted  ZSET, row -> until when it is known that it was taken back whole, and its gifts with it; the last ROWS_MAX
 --
 -- What a row was made of is read from the ledger, so that gifts cost nothing as long as nothing is taken back. A gift whose
 -- entry was cut from the ledger, or is not among the newest LOOK, leaves with its row and without an entry.
 
-local RETRACTED = KEYS[16]
+local RETRACTED = KEYS.retracted
 local CHUNK, LOOK, ROWS_MAX = 256, 20000, 100000
 local whole = {}
 

@@ -1,25 +1,8 @@
 -- feed_snapshot: the list as it stands. Removes rows whose time is over; of a feed that nobody wrote to
 -- it writes nothing.
 --
--- KEYS 8:
---   1 list
---   2 rows
---   3 hist
---   4 meta
---   5 policy
---   6 shown
---   7 control
---   8 told
--- ARGV 9:
---   1 now
---   2 candidate epoch
---   3 tag
---   4 known epoch
---   5 known seq
---   6 known tag
---   7 default policy
---   8 idle ttl
---   9 live channel
+-- KEYS list rows hist meta policy shown control told
+-- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel
 -- DATA writes, always
 -- RETURNS the header, the overrides as in `policy` ("" for none), what overlays were told as in feed_control or "", how many rows, these, newest first, then what
 --   watchers were told of the feed's drops, then of totals and goals
@@ -37,8 +20,8 @@ end
 settle()
 local answer = { header(), overrides or '', strings[5] or '', int(#entries) }
 for at, entry in ipairs(entries) do answer[at + 4] = texts[match(entry, '^%S+')] end
-for at = 6, 8, 2 do
-  for _, told in ipairs(call('HVALS', KEYS[at])) do answer[#answer + 1] = told end
+for _, key in ipairs({ KEYS.shown, KEYS.told }) do
+  for _, told in ipairs(call('HVALS', key)) do answer[#answer + 1] = told end
 end
 commit('=')
 return answer

@@ -4,63 +4,32 @@
 --
 --   told  HASH, "t:PERIOD" or "g:GOAL" -> what watchers were told, as a change of kind totals or goal has it
 --
--- KEYS 18:
---   1 list
---   2 rows
---   3 hist
---   4 meta
---   5 policy
---   6 due
---   7 later
---   8 ledger
---   9 reports
---   10 readers
---   11 count
---   12 tally
---   13 parts
---   14 left
---   15 told
---   16 sums
---   17 gifters
---   18 ranks
--- ARGV 23:
---   1 now
---   2 candidate epoch
---   3 tag
---   4 known epoch
---   5 known seq
---   6 known tag
---   7 default policy
---   8 idle ttl
---   9 live channel
---   10 hooks version: that of the webhooks of all feeds
---   11 registered: webhooks that rest and are in the index of jobs
---   12 ledger bounds
---   13 looked at: from then on
---   14 saw: the policy's text that the rules come from
---   15 rules: PERIODS ZONE POINTS
---   16 bounds: "PERIOD SINCE UNTIL;" of day, week and month at `at`
---   17 action: tick, totals, leaders, session, goals, goal or ungoal
---   18 name: of the period, the goal, or the session as JSON
---   19 back: "1" for the run that ended last
---   20 measure
---   21 limit: of leaders, or of goals
---   22 user: whose rank is asked, or ""
---   23 goal: PERIOD MEASURE TARGET 0 - TITLE
+-- KEYS list rows hist meta policy due later ledger reports readers count tally parts left told sums gifters ranks
+-- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
+--   registered ledger_bounds looked_at saw rules bounds action name back measure limit user goal
+--     saw: the policy's text that the rules come from
+--     rules: PERIODS ZONE POINTS
+--     bounds: "PERIOD SINCE UNTIL;" of day, week and month at `at`
+--     action: tick, totals, leaders, session, goals, goal or ungoal
+--     name: of the period, the goal, or the session as JSON
+--     back: "1" for the run that ended last
+--     limit: of leaders, or of goals
+--     user: whose rank is asked, or ""
+--     goal: PERIOD MEASURE TARGET 0 - TITLE
 -- DATA writes, always
 -- RETURNS the header, when the due queue has something next or "", then of totals and leaders the periods or lists as
 --   announcements have them; of a session "n" or "s" and its line; of goals their lines; of a goal "n" (new), "c"
 --   (changed), "f" (full) or "x" (not counted) and its line; of ungoal "1" or "0". Or only "m" (call again)
 -- REFUSES with "", "again", the time: the policy or the calendar is another by now. See also feed_ledger, feed_drops
 
-local ACTION, NAME = ARGV[17], ARGV[18]
+local ACTION, NAME = ARGV.action, ARGV.name
 local CLOCK = format('%016d ', 0) .. 'ttotals'
 local TELL_EVERY, SLACK_OF_CLOCK = 600, 3600000
 local KINDS = { 'all', 'session', 'day', 'week', 'month' }
 
-if ARGV[14] ~= (overrides or '') then return { '', 'again', time } end
+if ARGV.saw ~= (overrides or '') then return { '', 'again', time } end
 local bounds = {}
-for period, since, til_ in string.gmatch(ARGV[16], '(%a+) (%d+) (%d+);') do
+for period, since, til_ in string.gmatch(ARGV.bounds, '(%a+) (%d+) (%d+);') do
   bounds[period] = { since = since + 0, til = til_ + 0 }
   if now < since + 0 or now >= til_ + 0 then return { '', 'again', time } end
 end
@@ -75,11 +44,11 @@ local more = stays
 
 -- The rules and the calendar, once nothing waits that counted by those before.
 if not more then
-  local kinds = match(ARGV[15], '^(%S+)')
+  local kinds = match(ARGV.rules, '^(%S+)')
   local function wanted(text, period)
     return string.find(',' .. text .. ',', ',' .. period .. ',', 1, true) ~= nil
   end
-  local moved, turned = match(s.rules, '^%S+ (%S+)') ~= match(ARGV[15], '^%S+ (%S+)'), false
+  local moved, turned = match(s.rules, '^%S+ (%S+)') ~= match(ARGV.rules, '^%S+ (%S+)'), false
   for _, period in ipairs(KINDS) do
     local run, bound = open[period], bounds[period]
     if run and not wanted(kinds, period) then
@@ -107,21 +76,21 @@ if not more then
     end
   end
   if turned then settle_spans() end
-  if s.rules ~= ARGV[15] then s.rules, changed = ARGV[15], true end
+  if s.rules ~= ARGV.rules then s.rules, changed = ARGV.rules, true end
 end
 
 -- Whose ranking is asked for, and whether a list or a ranking can say.
-local which = ACTION == 'leaders' and (ARGV[19] == '1' and ended or open)[NAME]
-local asked, found_at = which and tops[which.id][ARGV[20]], nil
+local which = ACTION == 'leaders' and (ARGV.back == '1' and ended or open)[NAME]
+local asked, found_at = which and tops[which.id][ARGV.measure], nil
 -- A run sums the first 64 currencies that it meets. While it has fewer, nobody gave one that it does not have, so its ranking
 -- is empty, and there is nothing to look for among all who gave.
-local is_summed = #ARGV[20] == 1 or which and which.values[string.sub(ARGV[20], 2)]
+local is_summed = #ARGV.measure == 1 or which and which.values[string.sub(ARGV.measure, 2)]
 if which and not more and (asked or is_summed or which.count >= 64) then
-  asked = asked or top_of(which, ARGV[20], not is_summed)
+  asked = asked or top_of(which, ARGV.measure, not is_summed)
   for n, it in ipairs(list_of(asked)) do
-    if it.user == ARGV[22] then found_at = n end
+    if it.user == ARGV.user then found_at = n end
   end
-  if not asked.whole and (ARGV[21] + 0 > #list_of(asked) or ARGV[22] ~= '' and not found_at) then ask_ranking(asked) end
+  if not asked.whole and (ARGV.limit + 0 > #list_of(asked) or ARGV.user ~= '' and not found_at) then ask_ranking(asked) end
 end
 if search_gifters() then more = true end
 
@@ -191,12 +160,12 @@ if not more then
     end
     answer[2] = s.session
   elseif ACTION == 'goal' then
-    local period, code, target, title = match(ARGV[23], '^(%a+) (%S+) (%d+) 0 %- (.*)$')
+    local period, code, target, title = match(ARGV.goal, '^(%a+) (%S+) (%d+) 0 %- (.*)$')
     local known, count_goals = goals[NAME], 0
     for _ in pairs(goals) do count_goals = count_goals + 1 end
     if not open[period] then
       answer[1] = 'x'
-    elseif not known and count_goals >= ARGV[21] + 0 then
+    elseif not known and count_goals >= ARGV.limit + 0 then
       answer[1] = 'f'
     else
       begin()
@@ -233,10 +202,10 @@ if more or #dead > 0 or s.sweep ~= '-' then consider(now + TELL_EVERY) end
 for _, run in pairs(open) do
   if bounds[run.period] then consider(run.til) end
 end
-local struck = tonumber(call('ZSCORE', KEYS[6], CLOCK) or nil)
+local struck = tonumber(call('ZSCORE', KEYS.due, CLOCK) or nil)
 if strikes and strikes ~= struck then
-  local first = tonumber(call('ZRANGE', KEYS[6], '0', '0', 'WITHSCORES')[2])
-  local looked_at = tonumber(ARGV[13])
+  local first = tonumber(call('ZRANGE', KEYS.due, '0', '0', 'WITHSCORES')[2])
+  local looked_at = tonumber(ARGV.looked_at)
   if not (first and first <= strikes or looked_at and now < looked_at and looked_at <= strikes + 250) then
     return { '', 'r', int(math.max(strikes, now + 200)) }
   end
@@ -255,7 +224,7 @@ if taken > 0 then
 end
 write_gifters()
 if ACTION == 'totals' and not more then
-  local them = ARGV[19] == '1' and ended or open
+  local them = ARGV.back == '1' and ended or open
   answer[1] = next(open) and 'o' or 'x'
   for _, period in ipairs(KINDS) do
     if them[period] then answer[#answer + 1] = view(them[period], false) end
@@ -263,16 +232,16 @@ if ACTION == 'totals' and not more then
 elseif ACTION == 'leaders' and not more then
   answer[1] = 'x'
   if which and not asked then
-    answer = { 'o', int(which.since), ARGV[20] .. ' 0\n' }
+    answer = { 'o', int(which.since), ARGV.measure .. ' 0\n' }
   elseif which then
-    local limit, ranking = ARGV[21] + 0, asked.ranking
+    local limit, ranking = ARGV.limit + 0, asked.ranking
     local is_listed = asked.whole or limit <= #list_of(asked)
-    answer = { 'o', int(which.since), is_listed and leaders.first_of(which, ARGV[20], limit) or leaders.ranked(asked, limit) }
+    answer = { 'o', int(which.since), is_listed and leaders.first_of(which, ARGV.measure, limit) or leaders.ranked(asked, limit) }
     if found_at then
       answer[4], answer[5] = int(found_at), int(list_of(asked)[found_at].score)
-    elseif ARGV[22] ~= '' and not asked.whole then
-      local score, order = score_of(read_gifter(call('HGET', GIFTERS, ARGV[22])), which.id, ARGV[20])
-      local member, prefix = place_of(ranking, score, order, ARGV[22]), prefix_of(ranking)
+    elseif ARGV.user ~= '' and not asked.whole then
+      local score, order = score_of(read_gifter(call('HGET', GIFTERS, ARGV.user)), which.id, ARGV.measure)
+      local member, prefix = place_of(ranking, score, order, ARGV.user), prefix_of(ranking)
       if score > 0 and call('ZSCORE', RANKS, member) then
         answer[4] = int(call('ZLEXCOUNT', RANKS, '[' .. prefix, '[' .. member))
         answer[5] = int(score)
@@ -364,10 +333,10 @@ elseif changed or not counts_any then
     .. (any and int(s.span) or '-') .. ' ' .. match(s.rules, ' (%S+)$'))
 end
 if strikes then
-  if strikes ~= struck then call('ZADD', KEYS[6], int(strikes), CLOCK) end
+  if strikes ~= struck then call('ZADD', KEYS.due, int(strikes), CLOCK) end
 elseif struck then
-  call('ZREM', KEYS[6], CLOCK)
+  call('ZREM', KEYS.due, CLOCK)
 end
 if more then return { header() .. news, '', 'm' } end
-local next_due = tonumber(call('ZRANGE', KEYS[6], '0', '0', 'WITHSCORES')[2])
+local next_due = tonumber(call('ZRANGE', KEYS.due, '0', '0', 'WITHSCORES')[2])
 return { header() .. news, next_due and int(next_due) or '', unpack(answer) }

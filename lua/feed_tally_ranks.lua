@@ -11,7 +11,7 @@
 --   RANKING in a list's line of sums: "-", or "ID:STATE:ASKED". STATE: w(aits to be filled), f (is being filled by the
 --   search whose place SCAN is) or k(ept). ASKED: when it was asked for last.
 
-local RANKS = KEYS[18]
+local RANKS = KEYS.ranks
 local KEEP_FIRST, TOLD_FIRST, MAX_RANKED, RANKING_KEPT, SEARCH = 16, 10, 100000, 600000, 500
 local ranks_gone, ranks_new, ranks_full = {}, {}, {}
 

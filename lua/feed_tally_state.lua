@@ -1,5 +1,5 @@
 -- feed_tally_state: what a feed counts, as it is stored; Rust puts this text behind feed_sums' in front of feed_tally.
--- KEYS 11 to 18 and ARGV are then those of feed_tally. The same rules as the domain's `tally`.
+-- The same rules as the domain's `tally`.
 --
 -- A run is one run of a period: a day, a session. A span is a time in which the same runs were open; what a gift
 -- counted names the span (feed_count), and a gifter's scores are kept by span: so a gift is added in one place, not in
@@ -20,7 +20,7 @@
 --   MEASURE: p(oints), u(nits) or "$CURRENCY".
 --   gifters  see feed_tally_gifters
 
-local COUNT, TALLY, PARTS, LEFT, TOLD, SUMS, GIFTERS = KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]
+local COUNT, TALLY, PARTS, LEFT, TOLD, SUMS, GIFTERS = KEYS.count, KEYS.tally, KEYS.parts, KEYS.left, KEYS.told, KEYS.sums, KEYS.gifters
 
 local s = { last = now, order = 0, sweep = '-', rules = 'off UTC off', session = '-', told = 0, span = 0, scan = '-' }
 -- Runs by period; runs by number; spans in order; lists of leaders by run and measure; numbers of rankings to clean up.

@@ -2,15 +2,14 @@
 --
 -- It fails where any script would: the check in front of it (scripts/rights.rs) asks for every command that there is.
 --
--- KEYS 1:
---   1 form: a STRING, the form of what is stored here, as in redis/form.rs
--- ARGV 3:
---   1 form: to be set where there is none
---   2 probe channel
---   3 mark: comes back on the channel
+-- KEYS form
+--     form: a STRING, the form of what is stored here, as in redis/form.rs
+-- ARGV form probe_channel mark
+--     form: to be set where there is none
+--     mark: comes back on the channel
 -- DATA writes
 -- RETURNS the form that was there, or "", and how many subscribers the mark reached
 -- REFUSES nothing
 
-local known = redis.call('SET', KEYS[1], ARGV[1], 'NX', 'GET')
-return { known or '', redis.call('SPUBLISH', ARGV[2], ARGV[3]) }
+local known = redis.call('SET', KEYS.form, ARGV.form, 'NX', 'GET')
+return { known or '', redis.call('SPUBLISH', ARGV.probe_channel, ARGV.mark) }

@@ -1,19 +1,13 @@
 -- report_attach: brings the webhooks of all feeds to one feed: those that are new begin to read, those that are no
 -- more stop.
 --
--- KEYS 3:
---   1 ledger
---   2 reports
---   3 readers
--- ARGV 5 + 3 per webhook of all feeds:
---   1 now
---   2 hooks version: of their set
---   3 ledger max: how far back they begin at most, entries
---   4 stamp
---   5 again: "again" also when this version was brought here already: a reader that should be here is not; else ""
---   6 reader
---   7 since: when there is this webhook
---   8 gathers: how long it gathers entries, milliseconds
+-- KEYS ledger reports readers
+-- ARGV now hooks_version ledger_max stamp again, per webhook: reader since gathers
+--     hooks_version: of their set
+--     ledger_max: how far back they begin at most, entries
+--     again: "again" also when this version was brought here already: a reader that should be here is not; else ""
+--     since: when there is this webhook
+--     gathers: how long it gathers entries, milliseconds
 -- DATA writes, always
 -- RETURNS "gone" and how many stopped, or began anew under a name that was there; these; then those that began
 --   and have something to send
@@ -21,10 +15,10 @@
 
 meet_types()
 local gone, began = {}, {}
-local version = tonumber(ARGV[2])
-if version < ledger.hooks or version == ledger.hooks and ARGV[5] == '' then return { 'gone', '0' } end
+local version = tonumber(ARGV.hooks_version)
+if version < ledger.hooks or version == ledger.hooks and ARGV.again == '' then return { 'gone', '0' } end
 local names = {}
-for n = 6, #ARGV, 3 do names[ARGV[n]] = ARGV[n + 1] end
+for n = 1, ITEM_COUNT do names[ARGV.reader[n]] = ARGV.since[n] end
 for _, name in ipairs(call('HKEYS', READERS)) do
   local it = sub(name, 1, 2) == '*:' and reader_of(name)
   if it and int(it.since) ~= names[name] then
@@ -36,7 +30,7 @@ end
 
 -- The number of the first entry that happened at this time or later.
 local function first_since(since)
-  local number, least = behind, math.max(ledger.base, behind - tonumber(ARGV[3]))
+  local number, least = behind, math.max(ledger.base, behind - tonumber(ARGV.ledger_max))
   while number > least do
     local from = math.max(least, number - 64)
     local texts = call('LRANGE', LEDGER, int(from - ledger.base), int(number - 1 - ledger.base))
@@ -49,13 +43,13 @@ local function first_since(since)
   return number
 end
 
-for n = 6, #ARGV, 3 do
-  local name = ARGV[n]
+for n = 1, ITEM_COUNT do
+  local name = ARGV.reader[n]
   if call('HEXISTS', READERS, name) == 0 then
-    local since = tonumber(ARGV[n + 1])
+    local since = tonumber(ARGV.since[n])
     local at = first_since(since)
     keep_reader(new_reader(name, at, since))
-    rest(name, ARGV[n + 2], ARGV[4])
+    rest(name, ARGV.gathers[n], ARGV.stamp)
     if at < behind then began[#began + 1] = name end
   end
 end

@@ -1,21 +1,16 @@
 -- report_common: how every report_*.lua begins; Rust puts ledger's text in front of this one, and this in front of
 -- theirs.
 --
--- KEYS 3:
---   1 ledger
---   2 reports
---   3 readers
--- ARGV 1:
---   1 now, milliseconds; "-" takes the store's clock
+-- ARGV of all of them: now, milliseconds; "-" takes the store's clock
 -- RETURNS nothing by itself
 -- REFUSES nothing
 
-local LEDGER, REPORTS, READERS = KEYS[1], KEYS[2], KEYS[3]
+local LEDGER, REPORTS, READERS = KEYS.ledger, KEYS.reports, KEYS.readers
 -- Of the reader that it is about, where a script has one.
 local PENDING, LEASES, TRIES, AGAIN, DEAD, DEATHS = unpack(KEYS, 4, 9)
 local call, match, format, sub = redis.call, string.match, string.format, string.sub
 
-local now = tonumber(ARGV[1])
+local now = tonumber(ARGV.now)
 if not now then
   local t = call('TIME')
   now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)

@@ -2,46 +2,33 @@
 --
 -- What is stored of a webhook, of a feed and of all: its version, a blank, and it as JSON.
 --
--- KEYS 10:
---   1 ledger
---   2 reports
---   3 readers
---   4 pending: of the reader
---   5 leases: of the reader
---   6 tries: of the reader
---   7 again: of the reader
---   8 dead: of the reader
---   9 deaths: of the reader
---   10 hooks: a HASH: name -> webhook
--- ARGV 8:
---   1 now
---   2 reader
---   3 name
---   4 was: the version that it has, "" when there is none
---   5 to: what is to be stored, "" when it goes
---   6 gathers: how long it gathers entries, milliseconds
---   7 readers at most: but for webhooks of all feeds
---   8 stamp
+-- KEYS ledger reports readers pending leases tries again dead deaths hooks
+--     hooks: a HASH: name -> webhook
+-- ARGV now reader name was to gathers readers_at_most stamp
+--     was: the version that it has, "" when there is none
+--     to: what is to be stored, "" when it goes
+--     gathers: how long it gathers entries, milliseconds
+--     readers_at_most: but for webhooks of all feeds
 -- DATA writes
 -- RETURNS "done"
 -- REFUSES with "stale" when it is not as the caller thinks, "full" when it would be one reader too many
 
 meet_types()
-local known = call('HGET', KEYS[10], ARGV[3])
-if (known and match(known, '^%d+') or '') ~= ARGV[4] then return 'stale' end
-if ARGV[5] == '' then
-  call('HDEL', KEYS[10], ARGV[3])
-  forget(ARGV[2])
+local known = call('HGET', KEYS.hooks, ARGV.name)
+if (known and match(known, '^%d+') or '') ~= ARGV.was then return 'stale' end
+if ARGV.to == '' then
+  call('HDEL', KEYS.hooks, ARGV.name)
+  forget(ARGV.reader)
   return 'done'
 end
-if not known or not reader_of(ARGV[2]) then
-  if not known and is_full(tonumber(ARGV[7])) then return 'full' end
-  call('HDEL', READERS, ARGV[2])
+if not known or not reader_of(ARGV.reader) then
+  if not known and is_full(tonumber(ARGV.readers_at_most)) then return 'full' end
+  call('HDEL', READERS, ARGV.reader)
   call('DEL', PENDING, LEASES, TRIES, AGAIN, DEAD, DEATHS)
-  keep_reader(new_reader(ARGV[2], behind))
+  keep_reader(new_reader(ARGV.reader, behind))
   ledger.readers = call('HLEN', READERS)
-  rest(ARGV[2], ARGV[6], ARGV[8])
+  rest(ARGV.reader, ARGV.gathers, ARGV.stamp)
   keep_reports()
 end
-call('HSET', KEYS[10], ARGV[3], ARGV[5])
+call('HSET', KEYS.hooks, ARGV.name, ARGV.to)
 return 'done'

@@ -1,29 +1,18 @@
 -- report_seek: moves a group: what it is handed next is the entry with a number, or the first that is kept behind it.
 --
--- KEYS 9:
---   1 ledger
---   2 reports
---   3 readers
---   4 pending: of the reader
---   5 leases: of the reader
---   6 tries: of the reader
---   7 again: of the reader
---   8 dead: of the reader
---   9 deaths: of the reader
--- ARGV 4:
---   1 now
---   2 reader
---   3 live channel: of the feed
---   4 to: "start", "now", a number, or "@" and a time: the first entry that happened then or later
+-- KEYS ledger reports readers pending leases tries again dead deaths
+-- ARGV now reader live_channel to
+--     live_channel: of the feed
+--     to: "start", "now", a number, or "@" and a time: the first entry that happened then or later
 -- DATA writes
 -- RETURNS the number, or "" when there is no such group
 -- REFUSES nothing
 
 meet_types()
-local reader = reader_of(ARGV[2])
+local reader = reader_of(ARGV.reader)
 if not reader then return '' end
 
-local to, number = ARGV[4], nil
+local to, number = ARGV.to, nil
 if to == 'start' then
   number = ledger.base
 elseif to == 'now' then
@@ -38,5 +27,5 @@ call('DEL', PENDING, LEASES, TRIES, AGAIN)
 reader.handed, reader.floor, reader.untold = number, number, ''
 reader.since = math.min(reader.since, number)
 keep_reader(reader)
-call('SPUBLISH', ARGV[3], 'live 0 0\n=\n')
+call('SPUBLISH', ARGV.live_channel, 'live 0 0\n=\n')
 return int(number)

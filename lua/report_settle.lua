@@ -2,24 +2,13 @@
 -- attempt, so that a handler that fails at once does not use up all attempts within seconds. One that was handed out often enough
 -- is dead instead.
 --
--- KEYS 9:
---   1 ledger
---   2 reports
---   3 readers
---   4 pending: of the reader
---   5 leases: of the reader
---   6 tries: of the reader
---   7 again: of the reader
---   8 dead: of the reader
---   9 deaths: of the reader
--- ARGV 6 + 1 per entry:
---   1 now
---   2 reader
---   3 how: "ack" or "nack"
---   4 live channel: of the feed
---   5 attempts: how often an entry is handed out
---   6 dead letters: how many are kept whose entries the ledger has no more
---   7 number, 16 digits
+-- KEYS ledger reports readers pending leases tries again dead deaths
+-- ARGV now reader how live_channel attempts dead_letters, per entry: number
+--     how: "ack" or "nack"
+--     live_channel: of the feed
+--     attempts: how often an entry is handed out
+--     dead_letters: how many are kept whose entries the ledger has no more
+--     number: 16 digits
 -- DATA writes, always
 -- RETURNS how many were pending, each counted once, a blank, and how many dead letters made room; or "" when there is no such group
 -- REFUSES nothing
@@ -28,23 +17,23 @@
 local PAUSE_MAX = 60000
 
 meet_types()
-local reader = reader_of(ARGV[2])
+local reader = reader_of(ARGV.reader)
 if not reader then return '' end
 let_go(reader)
 local settled, seen = 0, {}
-for n = 7, #ARGV do
-  local member = ARGV[n]
+for n = 1, ITEM_COUNT do
+  local member = ARGV.number[n]
   if not seen[member] and call('ZSCORE', LEASES, member) then
     seen[member], settled = true, settled + 1
     local attempt, text = tonumber(call('HGET', TRIES, member) or '1'), nil
-    if ARGV[3] == 'nack' and attempt >= tonumber(ARGV[5]) then
+    if ARGV.how == 'nack' and attempt >= tonumber(ARGV.attempts) then
       text = call('HGET', AGAIN, member) or entry_at(tonumber(member))
       if text then
         local reason = 'handed out ' .. int(attempt) .. ' times and given back'
-        bury(reader, tonumber(member), text, attempt, reason, tonumber(ARGV[6]))
+        bury(reader, tonumber(member), text, attempt, reason, tonumber(ARGV.dead_letters))
       end
     end
-    if ARGV[3] == 'nack' and not text then
+    if ARGV.how == 'nack' and not text then
       local pause = math.min(1000 * 2 ^ math.max(attempt - 1, 0), PAUSE_MAX)
       call('ZADD', LEASES, int(now + pause), member)
     else
@@ -56,5 +45,5 @@ for n = 7, #ARGV do
   end
 end
 keep_group(reader)
-if ARGV[3] == 'nack' and settled > 0 then call('SPUBLISH', ARGV[4], 'live 0 0\n=\n') end
+if ARGV.how == 'nack' and settled > 0 then call('SPUBLISH', ARGV.live_channel, 'live 0 0\n=\n') end
 return int(settled) .. ' ' .. int(lost_letters)

@@ -1,26 +1,14 @@
 -- report_take: hands entries to a claimer of a group; makes the group when there is none.
 --
--- KEYS 9:
---   1 ledger
---   2 reports
---   3 readers
---   4 pending: of the reader
---   5 leases: of the reader
---   6 tries: of the reader
---   7 again: of the reader
---   8 dead: of the reader
---   9 deaths: of the reader
--- ARGV 10:
---   1 now
---   2 reader
---   3 entries at most
---   4 lease: how long they are the claimer's, milliseconds
---   5 from: where a new group begins, "now", else with the oldest entry, or
---   6 ledger max: with so many entries at most
---   7 attempts: how often an entry is handed out
---   8 dead letters: how many are kept whose entries the ledger has no more
---   9 readers at most: but for webhooks of all feeds
---   10 listed: "listed" when the group is among those of all feeds, or ""
+-- KEYS ledger reports readers pending leases tries again dead deaths
+-- ARGV now reader entries_at_most lease from ledger_max attempts dead_letters readers_at_most listed
+--     lease: how long they are the claimer's, milliseconds
+--     from: where a new group begins, "now", else with the oldest entry, or
+--     ledger_max: with so many entries at most
+--     attempts: how often an entry is handed out
+--     dead_letters: how many are kept whose entries the ledger has no more
+--     readers_at_most: but for webhooks of all feeds
+--     listed: "listed" when the group is among those of all feeds, or ""
 -- DATA writes, always
 -- RETURNS "ok", in how many milliseconds the first lease is over or "", how many dead letters made room, then per entry: its number, the how manyth
 --   time it is handed out, its lines
@@ -32,7 +20,7 @@ local LOOK = 2000
 local LONGEST = 600000
 
 meet_types()
-local reader, most, attempts_most = reader_of(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[7])
+local reader, most, attempts_most = reader_of(ARGV.reader), tonumber(ARGV.entries_at_most), tonumber(ARGV.attempts)
 if reader then let_go(reader) end
 local over = call('ZRANGEBYSCORE', LEASES, '-inf', int(now), 'LIMIT', '0', int(LOOK))
 -- One that lasts longer than any may was given while the clock was ahead.
@@ -42,11 +30,11 @@ if last and last > now + LONGEST and #over < LOOK then
   for _, member in ipairs(ahead) do over[#over + 1] = member end
 end
 if not reader then
-  if is_full(tonumber(ARGV[9])) then return { 'full' } end
-  if ARGV[10] == '' then return { 'new' } end
+  if is_full(tonumber(ARGV.readers_at_most)) then return { 'full' } end
+  if ARGV.listed == '' then return { 'new' } end
   local from = behind
-  if ARGV[5] ~= 'now' then from = math.max(ledger.base, behind - tonumber(ARGV[6])) end
-  reader = new_reader(ARGV[2], from)
+  if ARGV.from ~= 'now' then from = math.max(ledger.base, behind - tonumber(ARGV.ledger_max)) end
+  reader = new_reader(ARGV.reader, from)
   ledger.readers = ledger.readers + 1
   keep_reports()
 end
@@ -64,7 +52,7 @@ local function read_run(from, to)
 end
 
 local answer, leases, pending, tries, gone = { 'ok', '', '0' }, {}, {}, {}, {}
-local til, taken = int(now + tonumber(ARGV[4])), 0
+local til, taken = int(now + tonumber(ARGV.lease)), 0
 local function hand(member, number, attempt, text)
   leases[#leases + 1] = til
   leases[#leases + 1] = member
@@ -98,7 +86,7 @@ for _, member in ipairs(over) do
     gone[#gone + 1] = member
     if text then
       local reason = 'handed out ' .. int(tried) .. ' times and never acknowledged'
-      bury(reader, number, text, tried, reason, tonumber(ARGV[8]))
+      bury(reader, number, text, tried, reason, tonumber(ARGV.dead_letters))
     end
   end
 end

@@ -1,24 +1,13 @@
 -- report_view: how a group stands. Writes nothing.
 --
--- KEYS 9:
---   1 ledger
---   2 reports
---   3 readers
---   4 pending: of the reader
---   5 leases: of the reader
---   6 tries: of the reader
---   7 again: of the reader
---   8 dead: of the reader
---   9 deaths: of the reader
--- ARGV 2:
---   1 now
---   2 reader
+-- KEYS ledger reports readers pending leases tries again dead deaths
+-- ARGV now reader
 -- DATA reads
 -- RETURNS how many were never handed out, are pending, how old the oldest is that is not acknowledged in
 --   milliseconds, how many are dead, were lost; or nothing when there is no such group
 -- REFUSES nothing
 
-local reader = reader_of(ARGV[2])
+local reader = reader_of(ARGV.reader)
 if not reader then return {} end
 local oldest = now
 local function consider(text)

@@ -1,28 +1,27 @@
 -- walk_turn: the turn to walk on through all feeds and take a user's rows back: begins a walk, or saves how far one is, and
 -- says which is to go on. One node walks at a time; one that dies loses the turn with its lease.
 --
--- KEYS 1:
---   1 walks: HASH, user -> "SINCE PLACES", when it was begun and how far it is; "" -> "NODE UNTIL", whose turn it is
--- ARGV 7:
---   1 now, milliseconds; "-" takes the store's clock
---   2 node: who asks, or "" for one that only begins or ends a walk
---   3 lease, milliseconds
---   4 rest: so long after its begin a walk goes on at the earliest, milliseconds
---   5 user: whose walk is begun, saved or ended; "" none
---   6 before: what is known of that walk; "" begins it anew, whatever is known
---   7 after: how far it is now, as PLACES; "" ends it
+-- KEYS walks
+--     walks: HASH, user -> "SINCE PLACES", when it was begun and how far it is; "" -> "NODE UNTIL", whose turn it is
+-- ARGV now node lease rest user before after
+--     node: who asks, or "" for one that only begins or ends a walk
+--     lease: milliseconds
+--     rest: so long after its begin a walk goes on at the earliest, milliseconds
+--     user: whose walk is begun, saved or ended; "" none
+--     before: what is known of that walk; "" begins it anew, whatever is known
+--     after: how far it is now, as PLACES; "" ends it
 -- DATA writes, always
 -- RETURNS "" when there is nothing to do for this node now, else the user, then "SINCE PLACES" of the walk that it has the
 --   turn of. A walk is neither saved nor ended when it was begun anew meanwhile
 -- REFUSES nothing
 
 local call, match, format = redis.call, string.match, string.format
-local now, NODE, USER, BEFORE, AFTER = tonumber(ARGV[1]), ARGV[2], ARGV[5], ARGV[6], ARGV[7]
+local now, NODE, USER, BEFORE, AFTER = tonumber(ARGV.now), ARGV.node, ARGV.user, ARGV.before, ARGV.after
 if not now then
   local t = call('TIME')
   now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
 end
-local WALKS = KEYS[1]
+local WALKS = KEYS.walks
 
 if USER ~= '' then
   if BEFORE == '' and AFTER == '' then
@@ -32,7 +31,7 @@ if USER ~= '' then
   elseif call('HGET', WALKS, USER) == BEFORE then
     local since, places = match(BEFORE, '^(%d+) (.*)$')
     -- One that came no further, because a shard is away, is behind all others from now on.
-    if places == AFTER then since = format('%d', now - ARGV[4]) end
+    if places == AFTER then since = format('%d', now - ARGV.rest) end
     if AFTER == '' then call('HDEL', WALKS, USER) else call('HSET', WALKS, USER, since .. ' ' .. AFTER) end
   end
 end
@@ -40,7 +39,7 @@ if NODE == '' then return { '' } end
 
 local held, til = match(call('HGET', WALKS, '') or '', '^(%S+) (%d+)$')
 -- A lease that lasts longer than any was given while the clock was ahead.
-if held and held ~= NODE and now < tonumber(til) and tonumber(til) <= now + ARGV[3] then return { '' } end
+if held and held ~= NODE and now < tonumber(til) and tonumber(til) <= now + ARGV.lease then return { '' } end
 local all, oldest, first = call('HGETALL', WALKS), nil, nil
 for at = 1, #all, 2 do
   local since = tonumber(match(all[at + 1], '^(%d+) '))
@@ -52,6 +51,6 @@ if not oldest then
   return { '' }
 end
 -- A clock that was set back does not hold it up for longer than it rests.
-if now < first + tonumber(ARGV[4]) and now >= first then return { '' } end
-call('HSET', WALKS, '', NODE .. ' ' .. format('%d', now + tonumber(ARGV[3])))
+if now < first + tonumber(ARGV.rest) and now >= first then return { '' } end
+call('HSET', WALKS, '', NODE .. ' ' .. format('%d', now + tonumber(ARGV.lease)))
 return { all[oldest], all[oldest + 1] }

@@ -144,7 +144,7 @@ impl Marks<'_> {
     ) -> Result<(ServerId, i64), Fault> {
         let mut call = Call::of(&scripts::PROBE);
         call.key("form", self.mark_of(shard)?).arg("form", FORM);
-        call.arg("probe channel", channel).arg("mark", word);
+        call.arg("probe_channel", channel).arg("mark", word);
         let within = self.call_timeout.min(PATIENCE);
         let (said, server) = shard.connection().run(Work::Script(&call), false, within).await?;
         let said: (String, i64) = redis::from_redis_value(said)

@@ -85,7 +85,7 @@ impl BlockBook {
         push_string(&mut spelled, user);
         let mut call = self.runner.timed(&scripts::BLOCK_CHANGE, Some(now));
         call.key("blocks", self.key(scope)).arg("user", spelled).arg("until", until);
-        call.arg("blocks at most", BLOCKS_MAX);
+        call.arg("blocks_at_most", BLOCKS_MAX);
         let done = self.runner.run(&call).await;
         self.locked().remove(scope);
         done

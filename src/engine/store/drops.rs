@@ -257,7 +257,7 @@ fn claim_args(claim: &Claim) -> [(&'static str, String); 9] {
     [
         ("claim", claim.id.to_string()),
         ("fingerprint", claim.fingerprint.to_string()),
-        ("user digest", user_digest(&claim.user.id).to_string()),
+        ("user_digest", user_digest(&claim.user.id).to_string()),
         ("units", claim.count.to_string()),
         ("pay", if claim.pay == Pay::Now { "now" } else { "later" }.to_owned()),
         ("user", claim.user.to_json()),

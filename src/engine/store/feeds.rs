@@ -101,8 +101,8 @@ impl Feeds {
         let [due, later] = keys.due(feed);
         call.keys([("due", due), ("later", later), ("blocks", keys.blocks(feed))]);
         call.keys([("reviews", keys.reviews(feed)), ("approved", keys.approved(feed))]);
-        call.arg("blocked everywhere", everywhere);
-        call.arg("gifts that may wait", self.runner.options.scheduled_max);
+        call.arg("blocked_everywhere", everywhere);
+        call.arg("may_wait", self.runner.options.scheduled_max);
         for gift in gifts {
             let mut record = String::new();
             // For all that the caller knows, a host may have to look at a gift that is to be shown at once.
@@ -195,7 +195,7 @@ impl Feeds {
     pub async fn changes(&self, feed: &FeedId, since: &Position, max: usize) -> Result<Missed, Fault> {
         let mut call = self.runner.feed_call(&scripts::CHANGES, feed);
         call.for_a_reader();
-        call.arg("since epoch", &since.epoch).arg("since seq", since.seq).arg("most", max.max(1));
+        call.arg("since_epoch", &since.epoch).arg("since_seq", since.seq).arg("most", max.max(1));
         let reply = self.runner.run_feed(call, feed, None).await?;
         if reply.mark.is_none() || reply.text(0)? != "covered" {
             return Ok(Missed::NotCovered);

@@ -45,7 +45,7 @@ impl Requests {
 
     async fn record(&self, key: String, target: &str, now: Millis) -> Result<RequestUse, Fault> {
         let mut call = self.runner.timed(&scripts::REQUEST_CLAIM, Some(now));
-        call.key("request", key).arg("target", target).arg("kept for", REQUEST_KEPT_MS);
+        call.key("request", key).arg("target", target).arg("kept_for", REQUEST_KEPT_MS);
         let reply: String = self.runner.run_within(&call, self.runner.part_patience()).await?;
         match &*reply {
             "first" => Ok(RequestUse::First),

@@ -139,8 +139,8 @@ impl Reviews {
         let mut call = self.rounds.runner.feed_call(&scripts::REVIEW, feed);
         call.keys([("due", due), ("later", later), ("blocks", keys.blocks(feed))]);
         call.keys([("reviews", keys.reviews(feed)), ("approved", keys.approved(feed))]);
-        call.arg("in the index since", ready.due_since.map(|since| since.0.to_string()).unwrap_or_default());
-        call.arg("blocked everywhere", everywhere).arg("gift", &gift.id);
+        call.arg("looked_at", ready.due_since.map(|since| since.0.to_string()).unwrap_or_default());
+        call.arg("blocked_everywhere", everywhere).arg("gift", &gift.id);
         let (letter, reason) = match wish {
             Verdict::Time => ('-', None),
             Verdict::Host(decision) => (decision.letter(), None),

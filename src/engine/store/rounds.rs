@@ -150,7 +150,7 @@ impl Rounds {
         let [count, tally, parts, left, told] = self.runner.keys.counted(feed);
         call.keys([("count", count), ("tally", tally), ("parts", parts), ("left", left), ("told", told)]);
         let since = ready.due_since.map(|since| since.0.to_string()).unwrap_or_default();
-        call.arg(if call.takes("looked at") { "looked at" } else { "in the index since" }, since);
+        call.arg("looked_at", since);
     }
 
     /// KEYS and ARGV by which a script appends to the ledger.
@@ -158,9 +158,9 @@ impl Rounds {
         let [ledger, reports, readers] = self.runner.keys.ledger(feed);
         call.keys([("ledger", ledger), ("reports", reports), ("readers", readers)]);
         let limits = &self.runner.options.reports;
-        call.arg("hooks version", self.attaching.version()).arg("registered", &ready.registered);
+        call.arg("hooks_version", self.attaching.version()).arg("registered", &ready.registered);
         let bounds = format!("{} {} {}", limits.ledger_max, limits.backlog_max, limits.max_age_ms);
-        call.arg("ledger bounds", bounds);
+        call.arg("ledger_bounds", bounds);
     }
 
     /// What is to be done once the script has written.

@@ -124,8 +124,8 @@ impl Runner {
 
     async fn ask_feed(&self, mut call: Call, feed: &FeedId, now: Option<Millis>) -> Result<Reply, Fault> {
         let known = self.known.get(feed);
-        call.arg("candidate epoch", epoch_after(known.as_ref())).end_with_life("candidate epoch");
-        call.arg("default policy", &self.defaults).arg("idle ttl", self.options.feed_idle_ttl_ms);
+        call.arg("candidate_epoch", epoch_after(known.as_ref())).end_with_life("candidate_epoch");
+        call.arg("default_policy", &self.defaults).arg("idle_ttl", self.options.feed_idle_ttl_ms);
         self.ask(call, feed, known, now).await
     }
 
@@ -140,9 +140,9 @@ impl Runner {
         call.arg("now", self.times(now));
         match &known {
             Some(Mark { at, tag }) => {
-                call.arg("known epoch", &at.epoch).arg("known seq", at.seq).arg("known tag", tag)
+                call.arg("known_epoch", &at.epoch).arg("known_seq", at.seq).arg("known_tag", tag)
             }
-            None => call.arg("known epoch", "").arg("known seq", "").arg("known tag", ""),
+            None => call.arg("known_epoch", "").arg("known_seq", "").arg("known_tag", ""),
         };
         self.send(call, feed, known).await
     }
@@ -164,7 +164,7 @@ impl Runner {
 
     /// Makes the call, and takes in what its reply says of the feed.
     async fn send(&self, mut call: Call, feed: &FeedId, known: Option<Mark>) -> Result<Reply, Fault> {
-        call.arg("tag", random()).arg("live channel", self.keys.live(feed));
+        call.arg("tag", random()).arg("live_channel", self.keys.live(feed));
         let mut texts: Vec<String> = self.run(&call).await?;
         if texts.first().is_none_or(|head| head.is_empty()) {
             return Ok(Reply { mark: None, texts, unread: 0, vanished: 0, dozed: None });

@@ -60,7 +60,7 @@ impl Sources {
         let [sources, came] = self.runner.keys.sources(feed);
         let mut call = Call::of(&scripts::SOURCE_SWAP);
         call.keys([("sources", sources), ("came", came)]).arg("name", name.as_str()).arg("was", was);
-        call.arg("to", text).arg("sources at most", SOURCES_MAX);
+        call.arg("to", text).arg("sources_at_most", SOURCES_MAX);
         let reply: Vec<u8> = self.runner.run(&call).await?;
         match reply.as_slice() {
             b"done" => Ok(Swapped::Done),
@@ -89,7 +89,7 @@ impl Sources {
     pub async fn note_refund(&self, feed: &FeedId, gift: &GiftId, now: Millis) -> Result<(), Fault> {
         let mut call = Call::of(&scripts::SOURCE_REFUND);
         call.key("refunds", self.runner.keys.refunds(feed)).arg("gift", gift.as_str());
-        call.arg("when", now.0).arg("refunds at most", REFUNDS_MAX);
+        call.arg("when", now.0).arg("refunds_at_most", REFUNDS_MAX);
         let _: u64 = self.runner.run(&call).await?;
         Ok(())
     }

@@ -144,9 +144,9 @@ impl TurnIndex {
         let mut call = self.runner.timed(&scripts::DUE_REGISTER, now);
         call.keys([("feeds", members), ("marks", marks)]);
         call.arg("at", at.map(|at| at.0.to_string()).unwrap_or_default());
-        call.arg("in", in_ms.map(|ms| ms.to_string()).unwrap_or_default());
+        call.arg("within", in_ms.map(|ms| ms.to_string()).unwrap_or_default());
         call.arg("feed", name).arg("mark", mark);
-        call.arg("wake channel", self.runner.keys.wake(self.what, part));
+        call.arg("wake_channel", self.runner.keys.wake(self.what, part));
         let reply: Vec<Vec<u8>> = self.runner.run(&call).await.map_err(Fault::of_an_index)?;
         if let Some(in_ms) = number(reply.get(1)) {
             // Nobody waiting for it is no failure.

@@ -31,8 +31,8 @@ impl Viewers {
     pub async fn revoke(&self, what: &Revocation, now: Millis) -> Result<Option<Millis>, Fault> {
         let mut call = self.with_keys(self.runner.timed(&scripts::VIEWERS_REVOKE, Some(now)));
         call.arg("sub", &*what.sub).arg("before", what.before.0);
-        call.arg("end", what.until.0).arg("life", random()).arg("viewers at most", REVOKED_MAX);
-        call.arg("wake channel", self.runner.keys.revoked_wake());
+        call.arg("ends_at", what.until.0).arg("life", random()).arg("viewers_at_most", REVOKED_MAX);
+        call.arg("wake_channel", self.runner.keys.revoked_wake());
         let reply: String = self.runner.run(&call).await?;
         match &*reply {
             "full" => Ok(None),
@@ -51,7 +51,7 @@ impl Viewers {
             return Ok(RevokedPage { revoked: Vec::new(), at: after.clone() });
         }
         let mut call = self.with_keys(Call::of(&scripts::VIEWERS_REVOKED));
-        call.arg("life", &after.life).arg("after", after.seq).arg("at most", max);
+        call.arg("life", &after.life).arg("after", after.seq).arg("at_most", max);
         let texts: Vec<String> = self.runner.run(&call).await?;
         let [life, seq, revoked @ ..] = &texts[..] else { return Err(Garbled("a reply").into()) };
         let seq = seq.parse().map_err(|_| Garbled("a reply"))?;

@@ -144,7 +144,7 @@ impl Side {
                 .key(self.key(&format!("lock:{}", row::lock_key(gift))));
         }
         for (arg, name) in args.iter().zip(&scripts::PUBLISH.header().args) {
-            call.arg(if *name == "live channel" { self.key("messages") } else { arg.clone() });
+            call.arg(if *name == "live_channel" { self.key("messages") } else { arg.clone() });
         }
         gifts.iter().for_each(|gift| _ = call.arg(&gift_args(gift)[..]));
         call.invoke::<Vec<String>>(redis).map_err(|error| error.to_string())
@@ -187,7 +187,7 @@ impl InProcess {
         let mut keys: Vec<String> = header.keys.iter().map(|name| InProcess::key(name)).collect();
         let mut words = Vec::new();
         for (arg, name) in args.iter().zip(&header.args) {
-            words.push(if *name == "live channel" { InProcess::key("messages") } else { arg.clone() });
+            words.push(if *name == "live_channel" { InProcess::key("messages") } else { arg.clone() });
         }
         for gift in gifts {
             keys.extend([
@@ -235,7 +235,8 @@ fn the_usual_way_writes_what_the_general_way_writes_also_in_this_process() {
     let server = RedisServer::start();
     let mut redis = server.connect();
     let general: Vec<&str> = scripts::PUBLISH.ends.iter().map(|part| part.text).collect();
-    let general = Side::new(&general.join("\n"), "b:");
+    let general = scripts::PUBLISH.header().numbered(&general.join("\n")).unwrap();
+    let general = Side::new(&general, "b:");
     let sides = [Side::new(&scripts::PUBLISH.source(), "a:"), general];
     let (mut usual, mut other, mut counted) = (0, 0, 0);
     for seed in seeds(0..60) {

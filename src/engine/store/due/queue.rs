@@ -363,7 +363,8 @@ impl DueQueue {
         let [due, later] = keys.due(feed);
         let mut call = self.runner().feed_call(&scripts::SHOW, feed);
         call.keys([("due", due), ("later", later), ("blocks", keys.blocks(feed))]);
-        call.arg("blocked everywhere", everywhere);
+        call.keys([("reviews", keys.reviews(feed)), ("approved", keys.approved(feed))]);
+        call.arg("blocked_everywhere", everywhere);
         for (entry, gift) in gifts {
             let masked = entry.is_masked().then(|| MaskedGift::of(gift));
             let shown = masked.as_ref().map_or(gift, |masked| &masked.shown);
@@ -395,8 +396,8 @@ impl DueQueue {
         call.keys([("due", due), ("later", later), ("tries", tries), ("dead", dead), ("id", id)]);
         call.arg("member", &entry.member).arg("reason", &why);
         call.arg("gift", gift.map(|id| id.to_string()).unwrap_or_default());
-        call.arg("tries", DUE_TRIES).arg("rest", rest_after(1)).arg("dead entries", DEAD_KEPT);
-        call.arg("window", self.runner().options.defaults.idempotency_window_ms).arg("due at", entry.at.0);
+        call.arg("tries", DUE_TRIES).arg("rest", rest_after(1)).arg("dead_entries", DEAD_KEPT);
+        call.arg("window", self.runner().options.defaults.idempotency_window_ms).arg("due_at", entry.at.0);
         let reply: Vec<Vec<u8>> = self.runner().run(&call).await?;
         let now = Millis(needed(reply.first())?);
         run.next = number(reply.get(1)).map(Millis);

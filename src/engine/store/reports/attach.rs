@@ -232,7 +232,7 @@ impl Attaching {
         let [ledger, reports, readers] = self.runner.keys.ledger(feed);
         let mut call = self.runner.timed(&scripts::REPORT_ATTACH, now);
         call.keys([("ledger", ledger), ("reports", reports), ("readers", readers)]);
-        call.arg("hooks version", version).arg("ledger max", self.runner.options.reports.ledger_max);
+        call.arg("hooks_version", version).arg("ledger_max", self.runner.options.reports.ledger_max);
         call.arg("stamp", random()).arg("again", again);
         for (name, hook) in &hooks {
             let reader = Reader::HookOfAll(name.clone()).to_string();

@@ -140,10 +140,10 @@ impl Groups {
     ) -> Result<Vec<Vec<u8>>, Fault> {
         let limits = &self.runner.options.reports;
         let mut call = self.call(&scripts::REPORT_TAKE, feed, reader, now);
-        call.arg("entries at most", ask.max.max(1)).arg("lease", ask.lease_ms);
+        call.arg("entries_at_most", ask.max.max(1)).arg("lease", ask.lease_ms);
         call.arg("from", if ask.from == Start::Now { "now" } else { "start" });
-        call.arg("ledger max", limits.ledger_max).arg("attempts", limits.max_attempts);
-        call.arg("dead letters", limits.dead_max).arg("readers at most", READERS_MAX);
+        call.arg("ledger_max", limits.ledger_max).arg("attempts", limits.max_attempts);
+        call.arg("dead_letters", limits.dead_max).arg("readers_at_most", READERS_MAX);
         call.arg("listed", if listed { "listed" } else { "" });
         if listed {
             call.bounded();
@@ -188,9 +188,9 @@ impl Groups {
         now: Millis,
     ) -> Result<Option<u64>, Fault> {
         let mut call = self.call(&scripts::REPORT_SETTLE, feed, &Reader::Group(group.clone()), now);
-        call.arg("how", how).arg("live channel", self.runner.keys.live(feed));
+        call.arg("how", how).arg("live_channel", self.runner.keys.live(feed));
         let limits = &self.runner.options.reports;
-        call.arg("attempts", limits.max_attempts).arg("dead letters", limits.dead_max);
+        call.arg("attempts", limits.max_attempts).arg("dead_letters", limits.dead_max);
         self.about(feed, call, cursors).await
     }
 
@@ -202,7 +202,7 @@ impl Groups {
         now: Millis,
     ) -> Result<Option<Cursor>, Fault> {
         let mut call = self.call(&scripts::REPORT_SEEK, feed, &Reader::Group(group.clone()), now);
-        call.arg("live channel", self.runner.keys.live(feed));
+        call.arg("live_channel", self.runner.keys.live(feed));
         match to {
             Seek::Start => call.arg("to", "start"),
             Seek::Now => call.arg("to", "now"),
@@ -257,7 +257,7 @@ impl Groups {
         let [ledger, reports, readers] = self.runner.keys.ledger(feed);
         let mut call = self.runner.timed(&scripts::REPORT_READ, Some(now));
         call.keys([("ledger", ledger), ("reports", reports), ("readers", readers)]);
-        call.arg("number", from).arg("entries at most", max).for_a_reader();
+        call.arg("number", from).arg("entries_at_most", max).for_a_reader();
         let reply: Vec<Vec<u8>> = self.runner.run(&call).await?;
         let (behind, first): (u64, u64) = (needed(reply.first())?, needed(reply.get(1))?);
         let entries = reply.iter().skip(2).zip(first..).map(|(text, number)| entry(number, text));
@@ -428,7 +428,7 @@ impl Groups {
         let mut moved = 0;
         loop {
             let mut call = self.call(&scripts::REPORT_REPLAY, feed, reader, now);
-            call.arg("live channel", self.runner.keys.live(feed)).arg("which", which);
+            call.arg("live_channel", self.runner.keys.live(feed)).arg("which", which);
             let step = self.about(feed, call, cursors).await?.unwrap_or(0);
             moved += step;
             if which == "only" || step < REPLAYED {

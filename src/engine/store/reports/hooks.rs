@@ -168,7 +168,7 @@ impl Webhooks {
         reader_keys(&mut call, &self.runner.keys, feed, &job.reader);
         call.key("hooks", &hooks).arg("reader", &job.reader).arg("name", &key.name);
         call.arg("was", was).arg("to", text).arg("gathers", to.map_or(0, |hook| hook.spec.batch_ms));
-        call.arg("readers at most", READERS_MAX).arg("stamp", random());
+        call.arg("readers_at_most", READERS_MAX).arg("stamp", random());
         let reply: Vec<u8> = self.runner.run(&call).await?;
         if reply == b"done" && to.is_some() {
             // Again: one that went at the same time may have taken the feed off the list.
@@ -201,8 +201,8 @@ impl Webhooks {
             .arg("name", &key.name)
             .arg("was", was)
             .arg("to", text);
-        call.arg("webhooks of all feeds at most", HOOKS_OF_ALL_MAX);
-        call.arg("wake channel", self.runner.keys.hooks_wake());
+        call.arg("webhooks_of_all_feeds_at_most", HOOKS_OF_ALL_MAX);
+        call.arg("wake_channel", self.runner.keys.hooks_wake());
         let reply: Vec<u8> = self.runner.run(&call).await.map_err(Fault::of_an_index)?;
         if reply != b"done" {
             return Ok(reply);

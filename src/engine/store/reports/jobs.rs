@@ -125,13 +125,13 @@ impl Jobs {
     ) -> Result<Vec<Vec<u8>>, Fault> {
         let mut call = self.runner.timed(&scripts::REPORT_JOB, Some(now));
         reader_keys(&mut call, &self.runner.keys, &job.feed, &job.reader);
-        call.arg("reader", &job.reader).arg("entries at most", want.most.max(1));
+        call.arg("reader", &job.reader).arg("entries_at_most", want.most.max(1));
         call.arg("gathers", want.batch_ms).arg("stamp", random()).arg("how", how);
         call.arg("was", &save.was).arg("progress", &save.progress);
         call.arg("through", save.through.map(|through| through.to_string()).unwrap_or_default());
-        call.arg("dead letters", self.runner.options.reports.dead_max);
+        call.arg("dead_letters", self.runner.options.reports.dead_max);
         let of_all = matches!(job.reader, Reader::HookOfAll(_));
-        call.arg("hooks version", if of_all { self.hooks.attaching.version() } else { 0 });
+        call.arg("hooks_version", if of_all { self.hooks.attaching.version() } else { 0 });
         let mut done = |what: &str, cursor, tries: u64, reason: String| {
             let (what, tries) = (what.to_owned(), tries.to_string());
             call.item([], [("what", what), ("number", padded(cursor)), ("tries", tries), ("reason", reason)]);

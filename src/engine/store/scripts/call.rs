@@ -82,11 +82,6 @@ impl Call {
         self
     }
 
-    /// True when there is an argument of this name.
-    pub fn takes(&self, name: &str) -> bool {
-        self.script.header().args.contains(&name)
-    }
-
     /// The argument of this name.
     pub fn arg(&mut self, name: &str, value: impl ToString) -> &mut Call {
         if let Some(at) = self.place(&self.script.header().args, name) {

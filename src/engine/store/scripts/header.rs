@@ -30,14 +30,13 @@ pub enum Use {
 }
 
 impl Header {
-    /// Reads the comment that a script begins with: `KEYS 5 + 2 per gift:` and then as many lines, `1 list` or
-    /// `1 list: what it is`. The name ends at the first of `,:;(`.
+    /// Reads the comment that a script begins with: `KEYS list meta, per gift: id lock`, ARGV in the same way, and `DATA writes`.
+    /// A line goes on behind three blanks; behind five a name is explained.
     pub fn read(text: &'static str) -> Result<Header, String> {
-        let lines: Vec<&str> =
-            text.lines().map_while(|line| line.strip_prefix("--")).map(str::trim).collect();
+        let lines: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("--")).collect();
         let (keys, item_keys) = listed(&lines, "KEYS")?;
         let (args, item_args) = listed(&lines, "ARGV")?;
-        let data = lines.iter().find_map(|line| line.strip_prefix("DATA "));
+        let data = lines.iter().find_map(|line| line.strip_prefix(" DATA "));
         let data = data.map(|words| match words {
             "reads" => Ok(Use::Reads),
             "writes, always" => Ok(Use::Always),
@@ -47,42 +46,73 @@ impl Header {
         });
         Ok(Header { keys, item_keys, args, item_args, data: data.transpose()? })
     }
+
+    /// The code of `text` as Redis runs it: without the lines that only comment, and with numbers in place of names. `KEYS.meta`
+    /// is `KEYS[4]`, and `ARGV.body[n]` that of the nth of the things that the script takes many of. ITEM_COUNT says how many they
+    /// are, FIRST_ITEM_KEY where their KEYS begin.
+    pub fn numbered(&self, text: &str) -> Result<String, String> {
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("--"));
+        let code: String = code.flat_map(|line| [line, "\n"]).collect();
+        let code = number(&code, "KEYS", &self.keys, &self.item_keys)?;
+        let code = number(&code, "ARGV", &self.args, &self.item_args)?;
+        let (table, fixed, each) = match self.item_keys.len() {
+            0 => ("ARGV", self.args.len(), self.item_args.len()),
+            each => ("KEYS", self.keys.len(), each),
+        };
+        let count = format!("((#{table} - {fixed}) / {each})");
+        Ok(code.replace("ITEM_COUNT", &count).replace("FIRST_ITEM_KEY", &(self.keys.len() + 1).to_string()))
+    }
+}
+
+/// `code` with the places of names behind `table` and a dot in place of them.
+fn number(code: &str, table: &str, fixed: &[&str], each: &[&str]) -> Result<String, String> {
+    let dotted = format!("{table}.");
+    let mut parts = code.split(dotted.as_str());
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(part.len());
+        let (name, rest) = part.split_at(end);
+        let place = |names: &[&str]| names.iter().position(|it| *it == name);
+        let (index, rest) = match (place(fixed), place(each), rest.strip_prefix('[')) {
+            (Some(at), ..) => ((at + 1).to_string(), rest),
+            (None, Some(at), Some(inner)) => {
+                let (n, rest) = inner.split_once(']').ok_or_else(|| format!("{table}.{name}[ has no end"))?;
+                (format!("{} * ({n} - 1) + {}", each.len(), fixed.len() + at + 1), rest)
+            }
+            _ => return Err(format!("the header has no {table}.{name}")),
+        };
+        out.extend([table, "[", &index, "]", rest]);
+    }
+    Ok(out)
 }
 
 type Names = Vec<&'static str>;
 
 fn listed(lines: &[&'static str], what: &str) -> Result<(Names, Names), String> {
-    let is_head = |line: &&str| line.strip_prefix(what).is_some_and(|rest| rest.starts_with(' '));
-    let at = lines.iter().position(is_head).ok_or_else(|| format!("the header has no {what}"))?;
-    let numbers = lines[at].split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok());
-    let counts: Vec<usize> = numbers.take(2).collect();
-    let fixed = *counts.first().ok_or_else(|| format!("{what} has no number"))?;
-    let all = fixed + counts.get(1).copied().unwrap_or(0);
-    let mut names = Names::with_capacity(all);
-    for line in &lines[at + 1..] {
-        if names.len() == all {
-            break;
-        }
-        let Some((number, rest)) = line.split_once(' ') else { continue };
-        match number.parse::<usize>() {
-            Ok(number) if number == names.len() + 1 => {
-                names.push(rest.split([',', ':', ';', '(']).next().unwrap_or_default().trim());
-            }
-            // A line of prose that goes on.
-            Err(_) => {}
-            Ok(number) => return Err(format!("{what} {number} stands where {} should", names.len() + 1)),
+    let head = |line: &&'static str| line.strip_prefix(' ')?.strip_prefix(what);
+    let at = lines
+        .iter()
+        .position(|line| head(line).is_some())
+        .ok_or_else(|| format!("the header has no {what}"))?;
+    let more = lines[at + 1..].iter().copied().filter(|line| !line.starts_with("     "));
+    let more = more.take_while(|line| line.starts_with("   "));
+    let (mut names, mut items, mut are_items) = (Names::new(), Names::new(), false);
+    for word in lines[at..].iter().filter_map(head).take(1).chain(more).flat_map(str::split_whitespace) {
+        match word {
+            "per" => are_items = true,
+            // Of what there are many: "per gift:".
+            word if word.ends_with(':') => {}
+            word if are_items => items.push(word),
+            word => names.push(word.trim_end_matches(',')),
         }
     }
-    if names.len() < all {
-        return Err(format!(
-            "{what} are not listed one by one: {all} are promised, {} are there",
-            names.len()
-        ));
-    }
-    let items = names.split_off(fixed);
-    for list in [&names, &items] {
-        if let Some(twice) = list.iter().enumerate().find(|(at, name)| list[..*at].contains(name)) {
-            return Err(format!("{what} has {:?} twice", twice.1));
+    let is_name = |name: &&str| {
+        name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+    };
+    let all: Names = names.iter().chain(&items).copied().collect();
+    for (at, name) in all.iter().enumerate() {
+        if !is_name(name) || all[..at].contains(name) {
+            return Err(format!("{what} has {name:?}, which is no name, or is there twice"));
         }
     }
     Ok((names, items))
@@ -92,17 +122,29 @@ fn listed(lines: &[&'static str], what: &str) -> Result<(Names, Names), String> 
 mod tests {
     use super::*;
 
+    const TEXT: &str = "-- x: does\n--\n-- KEYS list\n--   meta, per gift: id lock\n--     id: of the gift\n-- ARGV now idle_ttl, per gift: head\n--   body\n-- DATA writes, grows\n";
+
     #[test]
-    fn names_end_where_their_explanation_begins() {
-        let header = Header::read(
-            "-- x: does\n--\n-- KEYS 1 + 1 per gift:\n--   1 list\n--   2 id: of the gift\n-- ARGV 2:\n--   1 now, ms; or\n--     prose\n--   2 idle ttl\n-- DATA writes, grows\n",
-        );
-        let header = header.unwrap();
-        assert_eq!((header.keys, header.item_keys), (vec!["list"], vec!["id"]));
-        assert_eq!((header.args, header.item_args), (vec!["now", "idle ttl"], vec![]));
+    fn names_stand_in_lines_that_go_on_and_may_be_explained() {
+        let header = Header::read(TEXT).unwrap();
+        assert_eq!((&header.keys, &header.item_keys), (&vec!["list", "meta"], &vec!["id", "lock"]));
+        assert_eq!((&header.args, &header.item_args), (&vec!["now", "idle_ttl"], &vec!["head", "body"]));
         assert_eq!(header.data, Some(Use::Grows));
-        assert!(Header::read("-- KEYS 0:\n-- ARGV 0:\n-- DATA guesses\n").is_err());
-        assert!(Header::read("-- KEYS 1:\n--   1 a\n").is_err());
-        assert!(Header::read("-- KEYS 2:\n--   1 a\n--   2 a\n-- ARGV 0:\n").is_err());
+        assert!(Header::read("-- KEYS\n-- ARGV\n-- DATA guesses\n").is_err());
+        assert!(Header::read("-- KEYS a\n").is_err());
+        for twice in ["-- KEYS a a\n-- ARGV\n", "-- KEYS a, per b: a\n-- ARGV\n", "-- KEYS A\n-- ARGV\n"] {
+            assert!(Header::read(twice).is_err(), "{twice}");
+        }
+    }
+
+    #[test]
+    fn names_become_the_numbers_of_their_places() {
+        let header = Header::read(TEXT).unwrap();
+        let code = "-- KEYS.none\nf(KEYS.meta, KEYS.lock[n], ARGV.head[n + 1]) -- ARGV.now\n  -- more\nfor n = 1, ITEM_COUNT do";
+        let run = "f(KEYS[2], KEYS[2 * (n - 1) + 4], ARGV[2 * (n + 1 - 1) + 3]) -- ARGV[1]\nfor n = 1, ((#KEYS - 2) / 2) do\n";
+        assert_eq!(header.numbered(code).unwrap(), run);
+        assert_eq!(header.numbered("unpack(KEYS, FIRST_ITEM_KEY)").unwrap(), "unpack(KEYS, 3)\n");
+        assert!(header.numbered("KEYS.none").is_err());
+        assert!(header.numbered("KEYS.id").is_err());
     }
 }

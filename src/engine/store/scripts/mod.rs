@@ -47,13 +47,13 @@ pub const LEDGER: Part = Part { name: "ledger", text: include_str!("../../../../
 pub const REPORT: Part =
     Part { name: "report_common", text: include_str!("../../../../lua/report_common.lua") };
 
-/// What stands in front of scripts that append to the feed's ledger: KEYS 8 to 10, ARGV 10 to 12.
+/// What stands in front of scripts that append to the feed's ledger.
 pub const APPEND: Part = Part { name: "feed_ledger", text: include_str!("../../../../lua/feed_ledger.lua") };
 
 /// What stands in front of scripts that take gifts.
 pub const GIFTS: Part = Part { name: "feed_gifts", text: include_str!("../../../../lua/feed_gifts.lua") };
 
-/// What stands in front of scripts whose KEYS 6 and 7 are the feed's due queue.
+/// What stands in front of scripts that change the feed's due queue.
 pub const DUE: Part = Part { name: "feed_due", text: include_str!("../../../../lua/feed_due.lua") };
 
 /// How scripts end that take gifts and whose due queue may change: behind [`DUE`].
@@ -135,17 +135,18 @@ const END_GUARDED: Part = Part { name: "", text: "judge_gift, commit_reviews = j
 pub const DROPS: Part = Part { name: "feed_drops", text: include_str!("../../../../lua/feed_drops.lua") };
 
 impl Script {
-    /// What Redis runs.
+    /// What Redis runs; of a script that names what its header does not have, one that says so.
     pub fn source(&self) -> String {
         let glued = |parts: &[Part]| parts.iter().flat_map(|part| [part.text, "\n"]).collect::<String>();
         // What comes behind its own text runs only where that has written nothing, and has a check of its own.
         let (body, ends) = (glued(self.parts) + self.text, glued(self.ends));
         let check = |body: &str, asked| rights::check(self.name, self.header(), body, asked);
+        let numbered =
+            |text: &str| self.header().numbered(text).unwrap_or_else(|why| format!("error({why:?})\n"));
+        let (body, ends) = (numbered(&body), numbered(&ends));
         match ends.is_empty() {
-            true => check(&body, Asked::All) + &body + "\n",
-            false => {
-                [check(&body, Asked::Writes), body, "\n".to_owned(), check(&ends, Asked::All), ends].concat()
-            }
+            true => check(&body, Asked::All) + &body,
+            false => [check(&body, Asked::Writes), body, check(&ends, Asked::All), ends].concat(),
         }
     }
 
