@@ -9,6 +9,7 @@ use std::sync::Arc;
 use mlua::{BorrowedBytes, Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
 
 use super::changes::Changes;
+use super::json::add_json;
 use super::keyspace::Keyspace;
 use super::numbers::write_float;
 use super::packing::add_libraries;
@@ -94,6 +95,7 @@ impl ScriptHost {
         let globals = lua.globals();
         globals.raw_set("redis", redis)?;
         add_libraries(&lua)?;
+        add_json(&lua)?;
         // Nothing may be kept between scripts, nor read that is not there.
         let guard = lua.create_table()?;
         let missing = |_: &Lua, (_, name): (Value, Value)| -> mlua::Result<Value> {

@@ -19,6 +19,7 @@ mod frame;
 mod group;
 pub mod hashes;
 pub mod host;
+mod json;
 pub mod keyspace;
 pub mod lists;
 mod moving;

@@ -40,23 +40,23 @@ pub fn write_float(number: f64) -> Vec<u8> {
         let sign = if number == 0.0 && number.is_sign_negative() { "-" } else { "" };
         return format!("{sign}{}", number as i64).into_bytes();
     }
-    general(number).into_bytes()
+    write_digits(number, 17).into_bytes()
 }
 
-/// C's `%.17g`.
-fn general(number: f64) -> String {
-    let scientific = format!("{number:.16e}");
+/// With this many digits at most: C's `%.17g`, or `%.14g`.
+pub fn write_digits(number: f64, most: usize) -> String {
+    let scientific = format!("{number:.*e}", most - 1);
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let trim = |text: &str| match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         false => text.to_owned(),
     };
-    if !(-4..17).contains(&exponent) {
+    if !(-4..most as i32).contains(&exponent) {
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{}e{sign}{:02}", trim(digits), exponent.abs());
     }
-    trim(&format!("{number:.*}", (16 - exponent).max(0) as usize))
+    trim(&format!("{number:.*}", (most as i32 - 1 - exponent).max(0) as usize))
 }
 
 #[cfg(test)]

@@ -424,24 +424,29 @@ fn large_collections_answer_as_redis_does() {
     assert!(space.is_empty());
 }
 
-#[test]
-fn what_scripts_pack_is_byte_for_byte_what_redis_packs_and_is_read_back() {
-    let server = RedisServer::start();
+/// Runs a script in a Redis and in this process, where it must answer the same: the answer of this process.
+fn on_both_sides(server: &RedisServer) -> impl FnMut(&'static str, &[&[u8]]) -> Reply {
     let mut redis = server.connect();
     let host = ScriptHost::new(Keyspace::default()).unwrap();
-    let mut both = |script: &'static str, args: &[&[u8]]| -> Reply {
+    move |script, args| {
         let text = ScriptText { name: script, text: script.into(), reads: false, room: Room::Any };
-        let said = match host.run(&text, &Words::default(), &args.iter().copied().collect(), 0) {
+        let answer = match host.run(&text, &Words::default(), &args.iter().copied().collect(), 0) {
             Ok(run) => run.reply,
             Err(error) => Reply::Error(error.0),
         };
         let wanted = reply_of(redis::cmd("EVAL").arg(script).arg(0).arg(args).query(&mut redis));
-        match (&said, &wanted) {
+        match (&answer, &wanted) {
             (Reply::Error(_), Reply::Error(_)) => {}
-            _ => assert_eq!(said, wanted, "{script} {args:?}"),
+            _ => assert_eq!(answer, wanted, "{script} {args:?}"),
         }
-        said
-    };
+        answer
+    }
+}
+
+#[test]
+fn what_scripts_pack_is_byte_for_byte_what_redis_packs_and_is_read_back() {
+    let server = RedisServer::start();
+    let mut both = on_both_sides(&server);
     // How totals are stored, with numbers at the ends of their ranges.
     let plain = "local f = '>I6I6I7I6I6I7I6I6I7I6I6Bc0'
         local t = struct.pack(f, ARGV[1], 2, ARGV[2], 4, ARGV[3], 6, 7, 8, 9, 10, 11, #ARGV[4], ARGV[4]) .. 'behind'
@@ -502,4 +507,99 @@ fn what_scripts_pack_is_byte_for_byte_what_redis_packs_and_is_read_back() {
         );
     }
     assert!(matches!(both("return struct.unpack('>I6', 'short')", &[]), Reply::Error(_)));
+}
+
+/// What scripts read and write as JSON. The order of an object's members is that of Lua's tables, which is no order.
+#[test]
+fn json_is_read_and_written_as_redis_does() {
+    let server = RedisServer::start();
+    let mut both = on_both_sides(&server);
+    let through = "return cjson.encode(cjson.decode(ARGV[1]))";
+    let digits = "return string.format('%.17g', cjson.decode(ARGV[1]))";
+    for number in [
+        "0",
+        "-0",
+        "1",
+        "-1",
+        "0.1",
+        "-0.25",
+        "1e3",
+        "1E+3",
+        "1e-7",
+        "123456789012345",
+        "12345678901234567",
+        "9007199254740991",
+        "9007199254740992",
+        "9007199254740993",
+        "18446744073709551615",
+        "1e300",
+        "99999999999999",
+        "100000000000000",
+        "0.1e1",
+        "3.141592653589793",
+    ] {
+        both(through, &[number.as_bytes()]);
+        both(digits, &[number.as_bytes()]);
+    }
+    let texts = [
+        r#""""#,
+        r#""plain""#,
+        r#""\"\\\/\b\f\n\r\t""#,
+        r#""\u0000\u0001\u001f\u007f""#,
+        r#""a/b""#,
+        r#""Zoë ☃ 名無し""#,
+        r#""\u00e9\u2603\ud83d\ude00""#,
+        r#"null"#,
+        r#"true"#,
+        r#"[false,null,"x"]"#,
+        r#"[]"#,
+        r#"{}"#,
+        r#"[[],{},[1]]"#,
+        r#"{"a":1}"#,
+        r#"{"a":{"b":["c",{"d":null}]}}"#,
+        r#" { "a" : [ 1 , 2 ] } "#,
+        r#"{"a":1,"a":2}"#,
+        "[1,[2,[3,[4]]]]",
+    ];
+    for text in texts {
+        both(through, &[text.as_bytes()]);
+    }
+    for code in [
+        "return cjson.encode({ 1, 2, nil, 4 })",
+        "return cjson.encode({ [3] = 'x' })",
+        "return cjson.encode({ [1] = 'x', [10] = 'y' })",
+        "return cjson.encode({ [20] = 'x' })",
+        "return cjson.encode({ [-1] = 'x' })",
+        "return cjson.encode({ [1.5] = 'x' })",
+        "return cjson.encode({ [true] = 'x' })",
+        "return cjson.encode(1 / 0)",
+        "return cjson.encode(0 / 0)",
+        "return cjson.encode(print)",
+        "return cjson.encode(nil)",
+        "return cjson.encode(string.char(0, 31, 127, 128, 255))",
+        "local t = {} for _ = 1, 50 do t = { t } end return cjson.encode(t)",
+        "return tostring(cjson.decode('null') == cjson.null)",
+        "return tostring(cjson.decode('{\"a\":null}').a == cjson.null)",
+        "return type(cjson.decode('[1]')[1])",
+    ] {
+        both(code, &[]);
+    }
+    for damaged in [
+        "",
+        "{",
+        "[1",
+        r#"{"a"}"#,
+        r#"{"a":}"#,
+        "tru",
+        "1 2",
+        r#""open"#,
+        r#""\x""#,
+        r#""\ud800""#,
+        "[1,]",
+        "{1:2}",
+        "'a'",
+        "\u{1}",
+    ] {
+        assert!(matches!(both(through, &[damaged.as_bytes()]), Reply::Error(_)), "{damaged}");
+    }
 }
