@@ -1,4 +1,4 @@
-"""A call of lua/feed_publish.lua that can be made again and again."""
+"""A call of lua/feed/publish.lua that can be made again and again."""
 
 # Where its header lists what the caller's process knows of the feed.
 KNOWN = slice(3, 6)

@@ -83,7 +83,7 @@ enum Command {
     DefaultConfig,
     /// Print a Lua script as it is run, such as `publish`; without a name, list them.
     Script {
-        /// The name of a file in `lua/`; `feed_` in front of it may be left out.
+        /// Its name; `feed_` in front of it may be left out.
         name: Option<String>,
     },
     /// Producer keys.

@@ -35,6 +35,7 @@ mod notices;
 pub mod operation;
 pub mod presence;
 mod probe;
+pub mod protocol;
 pub mod record;
 mod redis;
 mod reports;

@@ -22,7 +22,7 @@ const READ_AT_ONCE: usize = 4;
 
 /// Answers of one kind, by the feed and what was asked of it.
 pub(super) struct SharedReads<A, T> {
-    slots: Mutex<HashMap<(FeedId, A), Arc<Slot<T>>>>,
+    slots: Mutex<HashMap<(FeedId, A), Slot<T>>>,
     reads: Semaphore,
 }
 
@@ -33,7 +33,7 @@ impl<A, T> Default for SharedReads<A, T> {
 }
 
 /// Locked by the one who reads it, for whom all others wait.
-type Slot<T> = tokio::sync::Mutex<Option<Read<T>>>;
+type Slot<T> = Arc<tokio::sync::Mutex<Option<Read<T>>>>;
 
 struct Read<T> {
     began: Instant,
@@ -68,7 +68,7 @@ impl<A: Clone + Eq + Hash, T: Clone> SharedReads<A, T> {
         Ok(answer)
     }
 
-    fn slot(&self, feed: &FeedId, ask: &A) -> Arc<Slot<T>> {
+    fn slot(&self, feed: &FeedId, ask: &A) -> Slot<T> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(slot) = slots.get(&(feed.clone(), ask.clone())) {
             return slot.clone();
@@ -82,7 +82,7 @@ impl<A: Clone + Eq + Hash, T: Clone> SharedReads<A, T> {
             });
         }
         // One that finds no room is read for its caller alone.
-        let slot = Arc::<Slot<T>>::default();
+        let slot = Slot::<T>::default();
         if slots.len() < MOST {
             slots.insert((feed.clone(), ask.clone()), slot.clone());
         }

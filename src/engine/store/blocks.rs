@@ -1,4 +1,4 @@
-//! Users whose gifts are not shown (`lua/block_change.lua`). A feed's blocks are in its slot, where its scripts read
+//! Users whose gifts are not shown (`lua/feed/block_change.lua`). A feed's blocks are in its slot, where its scripts read
 //! them; those of all feeds are in a slot of their own, so every node remembers them for a moment and tells the
 //! scripts.
 

@@ -158,7 +158,8 @@ pub fn explain(addr: &Endpoint, error: &RedisError) -> Fault {
         )),
         // Only a script of ours that stumbled over what it read says this. Any other ERR is the server's own, or a proxy's.
         "ERR" if error.detail().is_some_and(|it| it.starts_with("user_script:")) => Fault::data(format!(
-            "a script stumbled over what Redis at {addr} holds ({said}); restore the feed's keys, or remove them"
+            "a script stumbled over what Redis at {addr} holds ({said}); restore the feed's keys, or remove \
+             them, and give Tipcast a database or a key prefix of its own"
         )),
         _ => Fault::stay(format!("Redis at {addr} answered: {said}")),
     }

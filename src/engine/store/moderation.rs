@@ -1,4 +1,4 @@
-//! Taking back, and telling overlays what to do (`lua/feed_control.lua`, `feed_retract_user`,
+//! Taking back, and telling overlays what to do (`lua/feed/control.lua`, `feed_retract_user`,
 //! `feed_retract_gift`).
 
 use super::faults::Fault;

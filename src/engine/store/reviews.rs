@@ -1,4 +1,4 @@
-//! Gifts that wait for a host's decision (`lua/feed_review.lua`).
+//! Gifts that wait for a host's decision (`lua/feed/review.lua`).
 
 use std::sync::Arc;
 
@@ -172,7 +172,7 @@ pub(super) const MASKED: &str = "masked";
 /// A gift as it is shown masked, and entered as it was given.
 pub(super) struct MaskedGift {
     pub shown: Gift,
-    /// Its extra, with the body of the ledger behind it; see `lua/feed_gifts.lua`.
+    /// Its extra, with the body of the ledger behind it; see `lua/feed/gifts.lua`.
     pub extra: String,
 }
 

@@ -1,4 +1,4 @@
-//! Counting: what `lua/feed_tally.lua` is called with and answers.
+//! Counting: what `lua/totals/tally.lua` is called with and answers.
 
 use std::fmt::Write;
 use std::pin::Pin;

@@ -1,5 +1,5 @@
 //! An index of what waits for a turn, in parts: of feeds with something due, and of webhooks with something to send
-//! (`lua/due_register.lua`, `lua/due_turns.lua`). In a cluster each shard has a part, so an index is away only for feeds that
+//! (`lua/due/register.lua`, `lua/due/turns.lua`). In a cluster each shard has a part, so an index is away only for feeds that
 //! are away themselves. A part that does not answer is left out, and turns that were to be given back there end by themselves.
 
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! Taking a user's rows back in all feeds (`lua/walk_turn.lua`). Nobody keeps a list of all feeds, so the keys of every
+//! Taking a user's rows back in all feeds (`lua/feed/walk_turn.lua`). Nobody keeps a list of all feeds, so the keys of every
 //! shard are walked through, some at a time. How far that is stands in the store after every step: a walk whose node dies
 //! goes on at another when the lease is over.
 //!

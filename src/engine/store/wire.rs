@@ -1,5 +1,5 @@
 //! What goes to the scripts and what comes back, as texts: lines of fields, numbers in decimal.
-//! `lua/feed_common.lua` says how rows and changes are laid out.
+//! `lua/feed/common.lua` says how rows and changes are laid out.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -213,7 +213,7 @@ pub(super) fn read_overrides(text: &str) -> Read<PolicyPatch> {
     })
 }
 
-/// A gift's ARGV, as `lua/feed_gifts.lua` lists them. `own` is what the script needs of it besides.
+/// A gift's ARGV, as `lua/feed/gifts.lua` lists them. `own` is what the script needs of it besides.
 pub(super) fn gift_args(gift: &Gift, extra: String, gifter: &str, own: &str) -> [(&'static str, String); 4] {
     let combo = row::combo_key(gift);
     let mut head = gift.fingerprint.to_string();
@@ -327,7 +327,7 @@ pub(super) fn gift_mark(
     Ok(Some(GiftMark { fate, since, is_retracted, refunded }))
 }
 
-/// What is remembered of an id: see `lua/feed_gifts.lua`.
+/// What is remembered of an id: see `lua/feed/gifts.lua`.
 pub(super) fn remembered(text: &str, id: &GiftId) -> Read<Remembered> {
     let mut parts = text.split(' ').skip(1);
     let mut next = || parts.next().ok_or(Garbled("an outcome"));

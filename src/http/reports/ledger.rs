@@ -3,11 +3,10 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 
-use super::steps::{Known, STEP, Steps};
+use super::steps::{Known, STEP, Steps, read_part};
 use super::{Gate, feed_of};
 use crate::domain::ledger::{ENTRY_TYPES, LedgerFilter, LedgerPart, LedgerSum};
-use crate::domain::{Cursor, FeedId, Millis};
-use crate::engine::ReadLedger;
+use crate::domain::{Cursor, Millis};
 use crate::http::answers::fresh_text;
 use crate::http::caller_of;
 use crate::http::problem::{ApiError, invalid};
@@ -112,15 +111,6 @@ pub(super) async fn summary(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
     }
     gate.steps.keep(&feed, known);
     Ok(fresh_text(StatusCode::OK, sum.to_json(&filter, Millis::now())))
-}
-
-pub(super) async fn read_part(
-    gate: &Gate,
-    feed: &FeedId,
-    from: Cursor,
-    max: usize,
-) -> Result<LedgerPart, ApiError> {
-    gate.read(ReadLedger { feed: feed.clone(), from, max, now: Millis::now() }).await
 }
 
 /// Query parameters; of a page all of them, of a summary its times.

@@ -6,10 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::OwnedMutexGuard;
 
-use super::ledger::read_part;
-use crate::domain::ledger::LedgerSum;
-use crate::domain::{Cursor, Entry, FeedId};
-use crate::engine::EngineError;
+use crate::domain::ledger::{LedgerPart, LedgerSum};
+use crate::domain::{Cursor, Entry, FeedId, Millis};
+use crate::engine::{EngineError, ReadLedger};
 use crate::http::door::Caller;
 use crate::http::door::caller::Identity;
 use crate::http::problem::ApiError;
@@ -87,4 +86,14 @@ impl Steps {
             kept.insert(feed.clone(), known);
         }
     }
+}
+
+/// Some entries, from one on.
+pub(super) async fn read_part(
+    gate: &Gate,
+    feed: &FeedId,
+    from: Cursor,
+    max: usize,
+) -> Result<LedgerPart, ApiError> {
+    gate.read(ReadLedger { feed: feed.clone(), from, max, now: Millis::now() }).await
 }

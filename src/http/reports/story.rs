@@ -3,7 +3,8 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 
-use super::ledger::{AT_ONCE, LOOKED_AT, read_part};
+use super::ledger::{AT_ONCE, LOOKED_AT};
+use super::steps::read_part;
 use super::{Gate, ask_each, feed_of};
 use crate::domain::answer::GiftFate;
 use crate::domain::story::{EntryState, GiftMemory, GiftStory};

@@ -88,7 +88,7 @@ fn some_gift(dice: &mut Dice, id: &str) -> Gift {
     gift_of(gift)
 }
 
-/// The four ARGV of a gift, as `lua/feed_gifts.lua` lists them.
+/// The four ARGV of a gift, as `lua/feed/gifts.lua` lists them.
 fn gift_args(gift: &Gift) -> [String; 4] {
     let combo = row::combo_key(gift);
     let mut head = gift.fingerprint.to_string();
@@ -106,6 +106,14 @@ fn gift_args(gift: &Gift) -> [String; 4] {
     push_gift(&mut record, gift);
     let gifter = format!("{} {}", if gift.user.anonymous { '-' } else { 'r' }, gift.user.id);
     [head, body, entry_extra(gift), format!("{} {gifter}{record}", gifter.len())]
+}
+
+/// The lock of a gift, or how far the combo of a frame is.
+fn lock_of(gift: &Gift) -> String {
+    match row::combo_key(gift) {
+        Some(key) => format!("combo:{key}"),
+        None => format!("lock:{}", row::lock_key(gift)),
+    }
 }
 
 /// The script, keeping what it publishes in a list.
@@ -140,8 +148,7 @@ impl Side {
             call.key(self.key(name));
         }
         for gift in gifts {
-            call.key(self.key(&format!("id:{}", gift.id)))
-                .key(self.key(&format!("lock:{}", row::lock_key(gift))));
+            call.key(self.key(&format!("id:{}", gift.id))).key(self.key(&lock_of(gift)));
         }
         for (arg, name) in args.iter().zip(&scripts::PUBLISH.header().args) {
             call.arg(if *name == "live_channel" { self.key("messages") } else { arg.clone() });
@@ -190,10 +197,7 @@ impl InProcess {
             words.push(if *name == "live_channel" { InProcess::key("messages") } else { arg.clone() });
         }
         for gift in gifts {
-            keys.extend([
-                InProcess::key(&format!("id:{}", gift.id)),
-                InProcess::key(&format!("lock:{}", row::lock_key(gift))),
-            ]);
+            keys.extend([InProcess::key(&format!("id:{}", gift.id)), InProcess::key(&lock_of(gift))]);
             words.extend(gift_args(gift));
         }
         let [keys, words] = [&keys, &words].map(|all| all.iter().map(|it| it.as_bytes()).collect::<Words>());
@@ -234,8 +238,9 @@ fn text_of(reply: Reply) -> String {
 fn the_usual_way_writes_what_the_general_way_writes_also_in_this_process() {
     let server = RedisServer::start();
     let mut redis = server.connect();
-    let general: Vec<&str> = scripts::PUBLISH.ends.iter().map(|part| part.text).collect();
-    let general = scripts::PUBLISH.header().numbered(&general.join("\n")).unwrap();
+    let parts = scripts::PUBLISH.parts.iter().chain(scripts::PUBLISH.ends);
+    let general: String = parts.map(|part| part.glued()).collect();
+    let general = scripts::PUBLISH.header().numbered(&general).unwrap();
     let general = Side::new(&general, "b:");
     let sides = [Side::new(&scripts::PUBLISH.source(), "a:"), general];
     let (mut usual, mut other, mut counted) = (0, 0, 0);

@@ -1,4 +1,4 @@
-//! Which feeds have something due: an index in other slots (`lua/due_register.lua`), while a feed's
+//! Which feeds have something due: an index in other slots (`lua/due/register.lua`), while a feed's
 //! queue is in the feed's slot, so that whatever happens to an entry is one step with its leaving
 //! the queue. A feed is registered here before anything joins its queue: a registration without an entry
 //! costs a look, an entry without a registration would wait for ever.

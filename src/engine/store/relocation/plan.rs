@@ -12,6 +12,7 @@ use super::super::reports::index as jobs;
 use crate::domain::{FeedId, Millis};
 use crate::engine::embedded::stored::Collection;
 use crate::engine::embedded::{Keyspace, Owner};
+use crate::engine::protocol::records::DedupLock;
 
 /// A name, a field or a value in the folder.
 type Bytes<'a> = &'a [u8];
@@ -44,7 +45,7 @@ pub(super) struct Epochs {
     pub ahead: i64,
 }
 
-/// How names go on, behind their feed, of keys whose text begins with the steady time at which it ends: ids, locks and combos.
+/// How names go on, behind their feed, of keys whose text has the steady time at which it ends: ids, locks and combos.
 const WINDOWS: [&[u8]; 3] = [b"}:id:", b"}:lock:", b"}:combo:"];
 
 /// What is written for each key of a folder.
@@ -157,12 +158,16 @@ impl<'a> Plan<'a> {
         if self.epochs.ahead == 0 || matches!(text.split(' ').nth(2), Some("w" | "v")) {
             return None;
         }
+        if let Ok(mut lock) = serde_json::from_str::<DedupLock>(text) {
+            lock.until += self.epochs.ahead;
+            return serde_json::to_string(&lock).ok();
+        }
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (until, rest) = text.split_at(digits);
         Some(format!("{}{rest}", until.parse::<i64>().ok()? + self.epochs.ahead))
     }
 
-    /// A feed's state (`lua/feed_common.lua`) in a new epoch: none of its changes leads there, and it began with the move.
+    /// A feed's state (`lua/feed/common.lua`) in a new epoch: none of its changes leads there, and it began with the move.
     fn meta(&self, text: &str) -> Option<String> {
         let mut words: Vec<&str> = text.split(' ').collect();
         let [epoch, seq, _, covered, .., changed] = &mut words[..] else { return None };
@@ -178,7 +183,7 @@ fn is_window(name: &[u8]) -> bool {
     WINDOWS.iter().any(|window| behind.starts_with(window))
 }
 
-/// What a feed counts (`lua/feed_tally_state.lua`), with the places of its searches at the beginning: the third and the last word
+/// What a feed counts (`lua/totals/state.lua`), with the places of its searches at the beginning: the third and the last word
 /// of the first line, where those are under way.
 fn sums(text: &str) -> Option<String> {
     let (head, rest) = text.split_once('\n')?;

@@ -1,4 +1,4 @@
-//! Which webhook has something to send in which feed: an index like that of due feeds (`lua/due_register.lua`), in
+//! Which webhook has something to send in which feed: an index like that of due feeds (`lua/due/register.lua`), in
 //! parts of its own.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Webhooks' work: what one of them has to send in a feed (`lua/report_job.lua`).
+//! Webhooks' work: what one of them has to send in a feed (`lua/ledger/job.lua`).
 //!
 //! A webhook that rests is named in its feed's `reports`, with a stamp. Who appends registers it first and
 //! gives the stamp back; a look that found nothing in between has changed it, and the script refuses. So no

@@ -14,8 +14,10 @@ pub use rights::COMMANDS;
 
 /// One script: its text, and what it is called with.
 pub struct Script {
-    /// The name of its file without `.lua`.
+    /// What it is called in logs and by `tipcast script`.
     pub name: &'static str,
+    /// Its file in `lua/`, without `.lua`.
+    pub file: &'static str,
     /// What stands in front of its own text; some of [`PARTS`], in their order.
     pub parts: &'static [Part],
     /// Its own file.
@@ -35,70 +37,78 @@ pub struct Part {
     pub name: &'static str,
     /// The file.
     pub text: &'static str,
+    /// The name of the table that it returns, where it is a module: it has a scope of its own. Else its locals are those of what
+    /// stands behind it.
+    pub module: Option<&'static str>,
+}
+
+macro_rules! part {
+    ($file:literal) => {
+        Part { name: $file, text: include_str!(concat!("../../../../lua/", $file, ".lua")), module: None }
+    };
+    ($file:literal, $module:literal) => {
+        Part { module: Some($module), ..part!($file) }
+    };
 }
 
 /// What stands in front of every feed script.
-pub const COMMON: Part = Part { name: "feed_common", text: include_str!("../../../../lua/feed_common.lua") };
+pub const COMMON: Part = part!("feed/common");
 
 /// How ledgers are stored: for scripts that append to them, and for those of their readers.
-pub const LEDGER: Part = Part { name: "ledger", text: include_str!("../../../../lua/ledger.lua") };
+pub const LEDGER: Part = part!("ledger/ledger");
 
 /// What stands in front of scripts of ledgers' readers, behind [`LEDGER`].
-pub const REPORT: Part =
-    Part { name: "report_common", text: include_str!("../../../../lua/report_common.lua") };
+pub const REPORT: Part = part!("ledger/reader");
 
 /// What stands in front of scripts that append to the feed's ledger.
-pub const APPEND: Part = Part { name: "feed_ledger", text: include_str!("../../../../lua/feed_ledger.lua") };
+pub const APPEND: Part = part!("ledger/append");
+
+/// The dedup lock.
+pub const LOCK: Part = part!("feed/lock", "lock");
 
 /// What stands in front of scripts that take gifts.
-pub const GIFTS: Part = Part { name: "feed_gifts", text: include_str!("../../../../lua/feed_gifts.lua") };
+pub const GIFTS: Part = part!("feed/gifts");
 
 /// What stands in front of scripts that change the feed's due queue.
-pub const DUE: Part = Part { name: "feed_due", text: include_str!("../../../../lua/feed_due.lua") };
+pub const DUE: Part = part!("due/queue");
 
 /// How scripts end that take gifts and whose due queue may change: behind [`DUE`].
-pub const FINISH: Part = Part { name: "feed_finish", text: include_str!("../../../../lua/feed_finish.lua") };
+pub const FINISH: Part = part!("feed/finish");
 
 /// The part of publishing that is all of it most of the time.
-pub const NOW: Part =
-    Part { name: "feed_publish_now", text: include_str!("../../../../lua/feed_publish_now.lua") };
+pub const NOW: Part = part!("feed/publish_now");
 
 /// Sums that count beyond what a float can tell apart: for scripts that count.
-pub const SUMS: Part = Part { name: "feed_sums", text: include_str!("../../../../lua/feed_sums.lua") };
+pub const SUMS: Part = part!("totals/sums");
 
 /// How what is counted is stored, in front of the script that adds it up.
-pub const TALLY_STATE: Part =
-    Part { name: "feed_tally_state", text: include_str!("../../../../lua/feed_tally_state.lua") };
+pub const TALLY_STATE: Part = part!("totals/state");
 
 /// Who gave how much, behind [`TALLY_STATE`].
-pub const TALLY_GIFTERS: Part =
-    Part { name: "feed_tally_gifters", text: include_str!("../../../../lua/feed_tally_gifters.lua") };
+pub const TALLY_GIFTERS: Part = part!("totals/gifters");
 
 /// Who leads, behind [`TALLY_GIFTERS`].
-pub const TALLY_RANKS: Part =
-    Part { name: "feed_tally_ranks", text: include_str!("../../../../lua/feed_tally_ranks.lua") };
+pub const TALLY_RANKS: Part = part!("totals/ranks");
 
 /// How what came is added up, behind [`TALLY_RANKS`].
-pub const TALLY_FOLD: Part =
-    Part { name: "feed_tally_fold", text: include_str!("../../../../lua/feed_tally_fold.lua") };
+pub const TALLY_FOLD: Part = part!("totals/fold");
 
 /// How gifts count, behind [`SUMS`] in front of scripts that take them, sell or take back, in feeds that count something.
-pub const COUNT: Part = Part { name: "feed_count", text: include_str!("../../../../lua/feed_count.lua") };
+pub const COUNT: Part = part!("totals/count");
 
 /// Review and blocks: what stands behind [`DUE`] in front of scripts that judge gifts.
-pub const GUARD: Part = Part { name: "feed_guard", text: include_str!("../../../../lua/feed_guard.lua") };
+pub const GUARD: Part = part!("feed/guard");
 
 /// How publishing ends when not all gifts are simply for now.
-pub const LATER: Part =
-    Part { name: "feed_publish_later", text: include_str!("../../../../lua/feed_publish_later.lua") };
+pub const LATER: Part = part!("feed/publish_later");
 
 /// What rows were made of: behind [`COUNT`] in front of scripts that take back.
-pub const RETRACTED: Part =
-    Part { name: "feed_retracted", text: include_str!("../../../../lua/feed_retracted.lua") };
+pub const RETRACTED: Part = part!("feed/retracted");
 
 /// Every part there is.
-pub const PARTS: [Part; 18] = [
+pub const PARTS: [Part; 19] = [
     COMMON,
+    LOCK,
     LEDGER,
     REPORT,
     APPEND,
@@ -119,25 +129,40 @@ pub const PARTS: [Part; 18] = [
 ];
 
 /// Runs what stands behind it, up to [`END`], only in feeds that count something: nobody else pays for it.
-const IF_COUNTED: Part =
-    Part { name: "", text: "if strings[9] or match(ARGV[7], ' (%S+) %S+ %S+$') ~= 'off' then" };
+const IF_COUNTED: Part = Part {
+    name: "",
+    text: "if strings[9] or match(ARGV.default_policy, ' (%S+) %S+ %S+$') ~= 'off' then",
+    module: None,
+};
 
 /// Where [`IF_COUNTED`] ends.
-const END: Part = Part { name: "", text: "end" };
+const END: Part = Part { name: "", text: "end", module: None };
 
 /// Runs what stands behind it, up to [`END_GUARDED`], only where gifts are looked at (`guards` of `feed_publish_now`).
-const IF_GUARDED: Part = Part { name: "", text: "local judge_gift, commit_reviews\nif guards then" };
+const IF_GUARDED: Part =
+    Part { name: "", text: "local judge_gift, commit_reviews\nif guards then", module: None };
 
 /// Where [`IF_GUARDED`] ends: what is needed of it behind.
-const END_GUARDED: Part = Part { name: "", text: "judge_gift, commit_reviews = judge, guard_commit\nend" };
+const END_GUARDED: Part =
+    Part { name: "", text: "judge_gift, commit_reviews = judge, guard_commit\nend", module: None };
 
 /// What stands in front of the scripts of drops.
-pub const DROPS: Part = Part { name: "feed_drops", text: include_str!("../../../../lua/feed_drops.lua") };
+pub const DROPS: Part = part!("drops/stock");
+
+impl Part {
+    /// As it stands in front of a script: a module in a function of its own.
+    pub fn glued(&self) -> String {
+        match self.module {
+            Some(name) => format!("local {name} = (function()\n{}\nend)()\n", self.text),
+            None => format!("{}\n", self.text),
+        }
+    }
+}
 
 impl Script {
     /// What Redis runs; of a script that names what its header does not have, one that says so.
     pub fn source(&self) -> String {
-        let glued = |parts: &[Part]| parts.iter().flat_map(|part| [part.text, "\n"]).collect::<String>();
+        let glued = |parts: &[Part]| parts.iter().map(Part::glued).collect::<String>();
         // What comes behind its own text runs only where that has written nothing, and has a check of its own.
         let (body, ends) = (glued(self.parts) + self.text, glued(self.ends));
         let check = |body: &str, asked| rights::check(self.name, self.header(), body, asked);
@@ -167,13 +192,14 @@ impl Script {
 }
 
 macro_rules! script {
-    ($name:ident, $file:literal, [$($part:ident),*], $promises:literal) => {
-        script!($name, $file, [$($part),*], $promises, []);
+    ($name:ident, $called:literal, $file:literal, [$($part:ident),*], $promises:literal) => {
+        script!($name, $called, $file, [$($part),*], $promises, []);
     };
-    ($name:ident, $file:literal, [$($part:ident),*], $promises:literal, [$($end:ident),*]) => {
+    ($name:ident, $called:literal, $file:literal, [$($part:ident),*], $promises:literal, [$($end:ident),*]) => {
         /// The script of this name in `lua/`.
         pub static $name: Script = Script {
-            name: $file,
+            name: $called,
+            file: $file,
             parts: &[$($part),*],
             text: include_str!(concat!("../../../../lua/", $file, ".lua")),
             ends: &[$($end),*],
@@ -188,7 +214,8 @@ macro_rules! script {
 script!(
     PUBLISH,
     "feed_publish",
-    [],
+    "feed/publish",
+    [LOCK],
     true,
     [
         COMMON,
@@ -211,65 +238,92 @@ script!(
 script!(
     SHOW,
     "feed_show",
-    [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, GIFTS, DUE, FINISH, GUARD],
+    "feed/show",
+    [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, LOCK, GIFTS, DUE, FINISH, GUARD],
     false
 );
 script!(
     REVIEW,
     "feed_review",
-    [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, GIFTS, DUE, FINISH, GUARD],
+    "feed/review",
+    [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, LOCK, GIFTS, DUE, FINISH, GUARD],
     true
 );
-script!(BLOCK_CHANGE, "block_change", [], true);
-script!(WALK_TURN, "walk_turn", [], true);
+script!(BLOCK_CHANGE, "block_change", "feed/block_change", [], true);
+script!(WALK_TURN, "walk_turn", "feed/walk_turn", [], true);
 script!(
     TALLY,
     "feed_tally",
+    "totals/tally",
     [COMMON, LEDGER, APPEND, SUMS, TALLY_STATE, TALLY_GIFTERS, TALLY_RANKS, TALLY_FOLD],
     true
 );
-script!(UNSCHEDULE, "feed_unschedule", [COMMON, DUE], true);
-script!(RETRACT, "feed_retract", [COMMON, LEDGER, APPEND, SUMS, COUNT, RETRACTED], true);
-script!(RETRACT_USER, "feed_retract_user", [COMMON, LEDGER, APPEND, SUMS, COUNT, RETRACTED], true);
-script!(RETRACT_GIFT, "feed_retract_gift", [COMMON, LEDGER, APPEND, SUMS, COUNT, RETRACTED, DUE], true);
-script!(CONTROL, "feed_control", [COMMON], true);
-script!(POLICY, "feed_policy", [COMMON], true);
-script!(SNAPSHOT, "feed_snapshot", [COMMON], false);
-script!(CHANGES, "feed_changes", [COMMON], false);
-script!(DROP_DEFINE, "feed_drop_define", [COMMON, LEDGER, APPEND, DROPS], true);
-script!(DROP_TICK, "feed_drop_tick", [COMMON, LEDGER, APPEND, DROPS], false);
-script!(DROP_CLAIM, "feed_drop_claim", [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, DROPS], true);
-script!(DROP_END, "feed_drop_end", [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, DROPS], true);
-script!(HOLDS, "feed_holds", [COMMON], false);
-script!(DUE_ENTRIES, "due_entries", [], false);
-script!(DUE_ASIDE, "due_aside", [], false);
-script!(DUE_REGISTER, "due_register", [], true);
-script!(DUE_TURNS, "due_turns", [], false);
-script!(DUE_REWIND, "due_rewind", [], false);
-script!(REPORT_TAKE, "report_take", [LEDGER, REPORT], false);
-script!(REPORT_SETTLE, "report_settle", [LEDGER, REPORT], true);
-script!(REPORT_VIEW, "report_view", [LEDGER, REPORT], false);
-script!(REPORT_ENTRY, "report_entry", [LEDGER, REPORT], false);
-script!(REPORT_SEEK, "report_seek", [LEDGER, REPORT], true);
-script!(REPORT_READ, "report_read", [LEDGER, REPORT], false);
-script!(REPORT_FORGET, "report_forget", [LEDGER, REPORT], true);
-script!(REPORT_REPLAY, "report_replay", [LEDGER, REPORT], true);
-script!(REPORT_HOOK, "report_hook", [LEDGER, REPORT], true);
-script!(REPORT_ATTACH, "report_attach", [LEDGER, REPORT], false);
-script!(REPORT_JOB, "report_job", [LEDGER, REPORT], false);
-script!(HOOKS_SWAP, "hooks_swap", [], true);
-script!(HOOKS_COPY, "hooks_copy", [], false);
+script!(UNSCHEDULE, "feed_unschedule", "feed/unschedule", [COMMON, DUE], true);
+script!(RETRACT, "feed_retract", "feed/retract", [COMMON, LEDGER, APPEND, SUMS, COUNT, RETRACTED], true);
+script!(
+    RETRACT_USER,
+    "feed_retract_user",
+    "feed/retract_user",
+    [COMMON, LEDGER, APPEND, SUMS, COUNT, RETRACTED],
+    true
+);
+script!(
+    RETRACT_GIFT,
+    "feed_retract_gift",
+    "feed/retract_gift",
+    [COMMON, LEDGER, APPEND, SUMS, COUNT, RETRACTED, DUE],
+    true
+);
+script!(CONTROL, "feed_control", "feed/control", [COMMON], true);
+script!(POLICY, "feed_policy", "feed/policy", [COMMON], true);
+script!(SNAPSHOT, "feed_snapshot", "feed/snapshot", [COMMON], false);
+script!(CHANGES, "feed_changes", "feed/changes", [COMMON], false);
+script!(DROP_DEFINE, "feed_drop_define", "drops/define", [COMMON, LEDGER, APPEND, DROPS], true);
+script!(DROP_TICK, "feed_drop_tick", "drops/tick", [COMMON, LEDGER, APPEND, DROPS], false);
+script!(
+    DROP_CLAIM,
+    "feed_drop_claim",
+    "drops/claim",
+    [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, DROPS],
+    true
+);
+script!(
+    DROP_END,
+    "feed_drop_end",
+    "drops/end",
+    [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, DROPS],
+    true
+);
+script!(HOLDS, "feed_holds", "drops/holds", [COMMON], false);
+script!(DUE_ENTRIES, "due_entries", "due/entries", [], false);
+script!(DUE_ASIDE, "due_aside", "due/aside", [], false);
+script!(DUE_REGISTER, "due_register", "due/register", [], true);
+script!(DUE_TURNS, "due_turns", "due/turns", [], false);
+script!(DUE_REWIND, "due_rewind", "due/rewind", [], false);
+script!(REPORT_TAKE, "report_take", "ledger/take", [LEDGER, REPORT], false);
+script!(REPORT_SETTLE, "report_settle", "ledger/settle", [LEDGER, REPORT], true);
+script!(REPORT_VIEW, "report_view", "ledger/view", [LEDGER, REPORT], false);
+script!(REPORT_ENTRY, "report_entry", "ledger/entry", [LEDGER, REPORT], false);
+script!(REPORT_SEEK, "report_seek", "ledger/seek", [LEDGER, REPORT], true);
+script!(REPORT_READ, "report_read", "ledger/read", [LEDGER, REPORT], false);
+script!(REPORT_FORGET, "report_forget", "ledger/forget", [LEDGER, REPORT], true);
+script!(REPORT_REPLAY, "report_replay", "ledger/replay", [LEDGER, REPORT], true);
+script!(REPORT_HOOK, "report_hook", "ledger/hook", [LEDGER, REPORT], true);
+script!(REPORT_ATTACH, "report_attach", "ledger/attach", [LEDGER, REPORT], false);
+script!(REPORT_JOB, "report_job", "ledger/job", [LEDGER, REPORT], false);
+script!(HOOKS_SWAP, "hooks_swap", "ledger/hooks_swap", [], true);
+script!(HOOKS_COPY, "hooks_copy", "ledger/hooks_copy", [], false);
 
-script!(SOURCE_SWAP, "source_swap", [], true);
-script!(SOURCE_NOTE, "source_note", [], false);
-script!(SOURCE_REFUND, "source_refund", [], true);
+script!(SOURCE_SWAP, "source_swap", "sources/swap", [], true);
+script!(SOURCE_NOTE, "source_note", "sources/note", [], false);
+script!(SOURCE_REFUND, "source_refund", "sources/refund", [], true);
 
-script!(VIEWERS_REVOKE, "viewers_revoke", [], true);
-script!(VIEWERS_REVOKED, "viewers_revoked", [], false);
+script!(VIEWERS_REVOKE, "viewers_revoke", "viewers/revoke", [], true);
+script!(VIEWERS_REVOKED, "viewers_revoked", "viewers/revoked", [], false);
 
-script!(REQUEST_CLAIM, "request_claim", [], true);
+script!(REQUEST_CLAIM, "request_claim", "request_claim", [], true);
 
-script!(PROBE, "probe", [], false);
+script!(PROBE, "probe", "probe", [], false);
 
 /// The text of the script of this name as it is run; without a name, the names of all of them, a line each.
 ///

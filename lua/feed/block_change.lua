@@ -1,0 +1,38 @@
+-- block_change: blocks a user, or ends a block. Blocks that are over go.
+--
+-- KEYS blocks
+--     blocks: as feed/guard has them
+-- ARGV now user until blocks_at_most
+--     user: the id as JSON
+--     until: a time, "0" for ever, or "" to end the block
+-- DATA writes, grows
+-- RETURNS "new" or "again"; of one that is ended "ended" or "none"
+-- REFUSES with "full"
+
+local call, match, format = redis.call, string.match, string.format
+local now, user, til = tonumber(ARGV.now), ARGV.user, ARGV.until
+if not now then
+  local t = call('TIME')
+  now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
+end
+
+local lines, found = {}, false
+for line in string.gmatch(call('MGET', KEYS.blocks)[1] or '', '[^\n]+') do
+  local over, of = match(line, '^(%d+) %d+ (.+)$')
+  if of == user then
+    found = over == '0' or now < tonumber(over)
+  elseif over == '0' or now < tonumber(over) then
+    lines[#lines + 1] = line
+  end
+end
+if til ~= '' then
+  if not found and #lines >= tonumber(ARGV.blocks_at_most) then return 'full' end
+  lines[#lines + 1] = til .. ' ' .. format('%d', now) .. ' ' .. user
+end
+if #lines > 0 then
+  call('SET', KEYS.blocks, table.concat(lines, '\n') .. '\n')
+else
+  call('DEL', KEYS.blocks)
+end
+if til ~= '' then return found and 'again' or 'new' end
+return found and 'ended' or 'none'

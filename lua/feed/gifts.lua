@@ -1,0 +1,236 @@
+-- gifts: how a gift becomes a row, joins one or is suppressed; Rust puts this text behind
+-- ledger/append's, in front of scripts that take gifts. The same steps in the same order as the domain's
+-- FeedState::publish.
+--
+-- What is remembered of a gift id: "UNTIL FINGERPRINT STATUS EPOCH SEQ ROW COUNT PART", status a(ccepted),
+-- m(erged), s(uppressed), w(aits), c(ancelled), in re(v)iew or de(n)ied, and behind it what was decided about one that
+-- was in review: A(pprove), M(ask) or D(eny). ROW is "-" where no row has to do with it. COUNT is "-" unless merged. PART is what the gift added to its
+-- row, "UNITS:AMOUNT:CURRENCY" with "~" in front for a test, or "x" once that was taken back; w and c have none. Where what was
+-- given is something else, that stands behind it, "|UNITS:AMOUNT:CURRENCY": of what was not shown, where a sum stopped at its
+-- limit, and of a frame whose combo had grown before its row began. Of what was refunded in part both are what is left, and
+-- behind the second is ":REFUNDED"; "x" may have that too. What
+-- counted has behind it " KEEP COUNTED USER", as totals/count says: it can be taken back up to KEEP. Of w, c and v, EPOCH and SEQ
+-- are 0 and ROW is the time for which it was scheduled, or when time decides; w and v hold until then, and UNTIL is when they began.
+-- A combo: "UNTIL COUNT", and " CURRENCY:AMOUNT" for each currency: the largest that any
+-- frame of it said, shown or not, whatever became of its rows. All hold while now is before UNTIL; their PX only collects
+-- garbage, a minute later.
+--
+-- A gift has two KEYS, its id and the lock of its user and kind, or of a frame its combo; and of its ARGV is
+--   head    "FINGERPRINT", and where it is not shown by the policy alone, or is a frame of a combo, " SHOW COMBOKEY", each of
+--           which may be "". SHOW is "-" at once, "+MS" later, or a time
+--   body    what follows in a row behind the row's own lines: count (of a combo the cumulative count), value "AMOUNT
+--           CURRENCY" or "", combo key, "ENDED COMBO_ID" or "", test, user, gift, message JSON or "", and "TIER META",
+--           each may be ""
+--   extra   the second line of its entry in the ledger, "" for a test, which is no entry; and behind a line break the body of
+--           that entry, where another one is shown
+--   rest    "LENGTH GIFTER", where GIFTER has LENGTH bytes, followed by what else its script needs. GIFTER is "r USER", or
+--           "- USER" for a user who is not ranked; USER may hold anything, line breaks too
+
+local unsettled
+if count_gate then unsettled = count_gate() elseif strings[9] then unsettled = { '', 'count', time } end
+if unsettled then return unsettled end
+
+local GRACE = 60000
+local ids, waits, locks, keeps = {}, {}, {}, {}
+-- What the last gift added to its row; and whether it met a combo that has ended.
+local part, ended
+-- A combo is in few currencies; of more than these the oldest is forgotten.
+local CURRENCIES_MAX = 16
+local id_til, lock_begin = til(policy.idempotency_window), false
+
+-- The nth gift of the call.
+local function gift_at(n)
+  local fingerprint, show, combo = match(ARGV.head[n], '^(%x+) ?(%S*) ?(.*)$')
+  local rest, at = ARGV.rest[n], FIRST_ITEM_KEY + 2 * (n - 1) - 2
+  local length, from = match(rest, '^(%d+) ()')
+  local to = from + length
+  return {
+    id_key = KEYS.id[n], lock_key = KEYS.lock[n], known = strings[at], held = strings[at + 1],
+    fingerprint = fingerprint, show = show, combo = combo, body = ARGV.body[n], extra = ARGV.extra[n],
+    gifter = string.sub(rest, from, to - 1), own = string.sub(rest, to),
+  }
+end
+
+-- What its id's key, and its lock's, hold: another gift of this call may have changed that.
+local function known_of(gift)
+  return ids[gift.id_key] or gift.known
+end
+
+-- What was given with a gift. Of a frame that is what its combo grew by: a row that left the list and came again is no new money.
+local function given_by(gift)
+  local units, amount, currency = match(gift.body, '^(%d+)\n(%d*) ?(%a*)\n')
+  if gift.combo == '' then return units .. ':' .. amount .. ':' .. currency end
+  if ended then return (amount == '' and '0::' or '0:0:') .. currency end
+  local over, most, sums = match(ids[gift.lock_key] or gift.held or '', '^(%d+) (%d+)(.*)$')
+  if not over or steady >= tonumber(over) then most, sums = '0', '' end
+  local count, gained = math.max(units, most, 1), ''
+  if amount ~= '' then
+    local from, to, had = string.find(sums, ' ' .. currency .. ':(%d+)')
+    local largest = math.max(amount, had or 0)
+    gained = int(largest - (had or 0))
+    sums = (from and string.sub(sums, 1, from - 1) .. string.sub(sums, to + 1) or sums) .. ' ' .. currency .. ':' .. int(largest)
+    if select(2, string.gsub(sums, ' ', '')) > CURRENCIES_MAX then sums = match(sums, '^ %S+(.*)$') end
+  end
+  -- A test is no entry: nothing of its combo is remembered.
+  if gift.extra ~= '' then ids[gift.lock_key] = id_til .. ' ' .. int(count) .. sums end
+  return int(count - most) .. ':' .. gained .. ':' .. currency
+end
+
+-- Starts a row with the gift's body behind: id rev seq at updated expires|0.
+local function start_row(gift)
+  if not epoch then
+    epoch, born = CANDIDATE, CANDIDATE
+  end
+  local number = int(seq + 1)
+  local id, key, body = epoch .. '-' .. number, gift.combo, gift.body
+  -- A combo's count is cumulative; a first frame that says 0 still is one gift on screen.
+  if key ~= '' and string.sub(body, 1, 2) == '0\n' then body = '1' .. string.sub(body, 2) end
+  local units, amount, currency = match(body, '^(%d+)\n(%d*) ?(%a*)\n')
+  part = units .. ':' .. amount .. ':' .. currency
+  local text = id .. '\n1\n' .. number .. '\n' .. time .. '\n' .. time .. '\n' .. expiry_of_row() .. '\n' .. body
+  table.insert(entries, 1, key == '' and id or id .. ' ' .. key)
+  relist = true
+  put_row(id, text, 'new')
+  while #entries > policy.capacity do drop(#entries) end
+  record('add', text, number)
+  return 'a', id
+end
+
+-- Joins the row of this id when it is in the list, the gift's value is of its currency, or one has none, and its message is
+-- not lost (one that differs is no repeat): the row's count then. Through the lock count and value add. A frame of a
+-- combo (Row::framed) brings cumulative ones, each becomes the larger; after the last it changes nothing.
+local function join(id, gift)
+  local match, row, frame = string.match, row_text(id), gift.combo ~= ''
+  local name, rev, added_at, from = match(row or '', '^([^\n]*\n)(%d+)(\n[^\n]*\n[^\n]*\n)[^\n]*\n[^\n]*\n()')
+  if not name then return nil end
+  local BODIES =
+    '^([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*\n[^\n]*\n[^\n]*)\n([^\n]*)\n([^ ]*) ([^\n]*)\n$'
+  local count, value, key, mark, fixed, message, tier, extra = match(row, BODIES, from)
+  if not count then return nil end
+  local more, worth, _, new_mark, _, new_message, new_tier, new_extra = match(gift.body, BODIES)
+  local mine, currency = match(value, '^(%d+) (.+)$')
+  local theirs, other = match(worth, '^(%d+) (.+)$')
+  if mine and theirs and currency ~= other then return nil end
+  if not frame and message ~= '' and new_message ~= '' and message ~= new_message then return nil end
+  local was, is, newest, gained = tonumber(count), tonumber(more), true, ':'
+  part = '0::'
+  if frame then
+    if string.sub(mark, 1, 1) == '1' then
+      ended = true
+      return count
+    end
+    if is > was then count = more end
+    if theirs and (not mine or tonumber(theirs) > tonumber(mine)) then
+      value = worth
+      gained = int(theirs - (mine or 0)) .. ':' .. other
+    end
+    newest = is >= was
+  else
+    count = int(math.min(was + is, MAX_SAFE))
+    if not mine then
+      value = worth
+      if theirs then gained = theirs .. ':' .. other end
+    elseif theirs then
+      local sum = math.min(mine + theirs, MAX_SAFE)
+      value = int(sum) .. ' ' .. currency
+      if sum > tonumber(mine) then gained = int(sum - mine) .. ':' .. currency end
+    end
+  end
+  if newest then
+    if new_message ~= '' then message = new_message end
+    if new_tier ~= '' then tier = new_tier end
+    if new_extra ~= '' then extra = new_extra end
+  end
+  local body = count .. '\n' .. value .. '\n' .. key .. '\n' .. new_mark .. '\n' .. fixed .. '\n' .. message
+    .. '\n' .. tier .. ' ' .. extra .. '\n'
+  if frame and body == string.sub(row, from) then return count end
+  part = int(count - was) .. ':' .. gained
+  local text = name .. int(rev + 1) .. added_at .. time .. '\n' .. expiry_of_row() .. '\n' .. body
+  put_row(id, text)
+  record('update', text)
+  return count
+end
+
+local function publish_frame(gift)
+  local key = gift.combo
+  for _, entry in ipairs(entries) do
+    local at = string.find(entry, ' ', 1, true)
+    if at and string.sub(entry, at + 1) == key then
+      local id = string.sub(entry, 1, at - 1)
+      local count = join(id, gift)
+      if count then return 'm', id, count end
+      break -- in another currency: the newest row is the combo's
+    end
+  end
+  return start_row(gift)
+end
+
+-- Whether the gift has a message that the row of this id does not show: so it is no repeat of it.
+local function says_more(gift, id)
+  local MESSAGE = '^[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n([^\n]*)\n'
+  local message = match(gift.body, MESSAGE)
+  if message == '' then return false end
+  local row = row_text(id) or ''
+  return match(row, MESSAGE, match(row, '^[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n()')) ~= message
+end
+
+local function publish_locked(gift)
+  if policy.dedup == 'off' then return start_row(gift) end
+  local held, status, row, count = locks[gift.lock_key] or gift.held, nil, nil, nil
+  local id = held and lock.row_of(held, steady, born)
+  if id and policy.dedup == 'drop' then
+    if not says_more(gift, id) then return 's', id end
+  elseif id then
+    count = join(id, gift)
+    if count then status, row = 'm', id end
+  end
+  if not count then status, row = start_row(gift) end
+  if policy.dedup_window > 0 then
+    lock_begin = lock_begin or lock.before_row(math.min(steady + policy.dedup_window, MAX_TIME), born)
+    locks[gift.lock_key] = lock_begin .. row .. lock.AFTER_ROW
+  end
+  return status, row, count
+end
+
+-- Enters and counts what became of a gift. What is to be remembered of its id. `row` is "-" where it is kept back, and then its
+-- giver is not ranked; `decided` is what was decided about one that was in review, as a letter.
+local function settle_gift(gift, status, decided, row, count)
+  local extra, frame, given = gift.extra, gift.combo ~= '', given_by(gift)
+  local answer = id_til .. ' ' .. gift.fingerprint .. ' ' .. status .. decided .. ' ' .. (epoch or '0') .. ' ' .. seq_text .. ' ' .. row
+    .. ' ' .. (count or '-') .. (extra == '' and ' ~' or ' ') .. part .. (extra ~= '' and given ~= part and '|' .. given or '')
+  if extra ~= '' then
+    enter(status, row, extra, string.find(extra, '\n', 1, true) and '' or gift.body, frame and given)
+    if count_gift then
+      local is_ranked = row ~= '-' and string.sub(gift.gifter, 1, 1) == 'r'
+      local counted, keep =
+        count_gift(frame, row ~= '-' and status ~= 's' and row, is_ranked and 'r' or '-', string.sub(gift.gifter, 3), gift.body, given)
+      answer, keeps[gift.id_key] = answer .. counted, keep
+    end
+  end
+  ids[gift.id_key], waits[gift.id_key] = answer, nil
+  return answer
+end
+
+-- Takes a gift that is not for later, or no longer; as settle_gift.
+local function take_now(gift, decided)
+  settle()
+  local status, row, count
+  part, ended = '0::', false
+  if gift.combo ~= '' then
+    status, row, count = publish_frame(gift)
+  else
+    status, row, count = publish_locked(gift)
+  end
+  return settle_gift(gift, status, decided or '', row, count)
+end
+
+-- Writes ids and locks; after `commit`.
+local function remember()
+  local call = redis.call
+  local id_px, lock_px = int(policy.idempotency_window + GRACE), int(policy.dedup_window + GRACE)
+  for key, answer in pairs(ids) do
+    local px = keeps[key] and int(keeps[key] - now + GRACE) or id_px
+    if waits[key] then call('SET', key, answer) else call('PSETEX', key, px, answer) end
+  end
+  for key, text in pairs(locks) do call('PSETEX', key, lock_px, text) end
+end

@@ -1,0 +1,61 @@
+-- attach: brings the webhooks of all feeds to one feed: those that are new begin to read, those that are no
+-- more stop.
+--
+-- KEYS ledger reports readers
+-- ARGV now hooks_version ledger_max stamp again, per webhook: reader since gathers
+--     hooks_version: of their set
+--     ledger_max: how far back they begin at most, entries
+--     again: "again" also when this version was brought here already: a reader that should be here is not; else ""
+--     since: when there is this webhook
+--     gathers: how long it gathers entries, milliseconds
+-- DATA writes, always
+-- RETURNS "gone" and how many stopped, or began anew under a name that was there; these; then those that began
+--   and have something to send
+-- REFUSES nothing: of a version that is known already it does nothing
+
+meet_types()
+local gone, began = {}, {}
+local version = tonumber(ARGV.hooks_version)
+if version < ledger.hooks or version == ledger.hooks and ARGV.again == '' then return { 'gone', '0' } end
+local names = {}
+for n = 1, ITEM_COUNT do names[ARGV.reader[n]] = ARGV.since[n] end
+for _, name in ipairs(call('HKEYS', READERS)) do
+  local it = sub(name, 1, 2) == '*:' and reader_of(name)
+  if it and int(it.since) ~= names[name] then
+    gone[#gone + 1] = name
+    call('HDEL', READERS, name)
+    wake(name)
+  end
+end
+
+-- The number of the first entry that happened at this time or later.
+local function first_since(since)
+  local number, least = behind, math.max(ledger.base, behind - tonumber(ARGV.ledger_max))
+  while number > least do
+    local from = math.max(least, number - 64)
+    local texts = call('LRANGE', LEDGER, int(from - ledger.base), int(number - 1 - ledger.base))
+    for n = #texts, 1, -1 do
+      if (entry_time(texts[n]) or 0) < since then return number end
+      number = number - 1
+    end
+    if #texts == 0 then return number end
+  end
+  return number
+end
+
+for n = 1, ITEM_COUNT do
+  local name = ARGV.reader[n]
+  if call('HEXISTS', READERS, name) == 0 then
+    local since = tonumber(ARGV.since[n])
+    local at = first_since(since)
+    keep_reader(new_reader(name, at, since))
+    rest(name, ARGV.gathers[n], ARGV.stamp)
+    if at < behind then began[#began + 1] = name end
+  end
+end
+ledger.hooks, ledger.readers = version, call('HLEN', READERS)
+keep_reports()
+local answer = { 'gone', int(#gone) }
+for _, name in ipairs(gone) do answer[#answer + 1] = name end
+for _, name in ipairs(began) do answer[#answer + 1] = name end
+return answer

@@ -1,0 +1,10 @@
+-- forget: forgets a reader with all it has.
+--
+-- KEYS ledger reports readers pending leases tries again dead deaths
+-- ARGV now reader
+-- DATA writes, always
+-- RETURNS "1" when it read here, else "0"
+-- REFUSES nothing
+
+meet_types()
+return int(forget(ARGV.reader))

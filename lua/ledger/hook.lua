@@ -1,0 +1,34 @@
+-- hook: puts a webhook of a feed in the place of what is there, or takes it away.
+--
+-- What is stored of a webhook, of a feed and of all: its version, a blank, and it as JSON.
+--
+-- KEYS ledger reports readers pending leases tries again dead deaths hooks
+--     hooks: a HASH: name -> webhook
+-- ARGV now reader name was to gathers readers_at_most stamp
+--     was: the version that it has, "" when there is none
+--     to: what is to be stored, "" when it goes
+--     gathers: how long it gathers entries, milliseconds
+--     readers_at_most: but for webhooks of all feeds
+-- DATA writes
+-- RETURNS "done"
+-- REFUSES with "stale" when it is not as the caller thinks, "full" when it would be one reader too many
+
+meet_types()
+local known = call('HGET', KEYS.hooks, ARGV.name)
+if (known and match(known, '^%d+') or '') ~= ARGV.was then return 'stale' end
+if ARGV.to == '' then
+  call('HDEL', KEYS.hooks, ARGV.name)
+  forget(ARGV.reader)
+  return 'done'
+end
+if not known or not reader_of(ARGV.reader) then
+  if not known and is_full(tonumber(ARGV.readers_at_most)) then return 'full' end
+  call('HDEL', READERS, ARGV.reader)
+  call('DEL', PENDING, LEASES, TRIES, AGAIN, DEAD, DEATHS)
+  keep_reader(new_reader(ARGV.reader, behind))
+  ledger.readers = call('HLEN', READERS)
+  rest(ARGV.reader, ARGV.gathers, ARGV.stamp)
+  keep_reports()
+end
+call('HSET', KEYS.hooks, ARGV.name, ARGV.to)
+return 'done'

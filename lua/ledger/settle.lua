@@ -1,0 +1,49 @@
+-- settle: takes entries that a group has pending as done with, or gives them back: after a pause that grows with each
+-- attempt, so that a handler that fails at once does not use up all attempts within seconds. One that was handed out often enough
+-- is dead instead.
+--
+-- KEYS ledger reports readers pending leases tries again dead deaths
+-- ARGV now reader how live_channel attempts dead_letters, per entry: number
+--     how: "ack" or "nack"
+--     live_channel: of the feed
+--     attempts: how often an entry is handed out
+--     dead_letters: how many are kept whose entries the ledger has no more
+--     number: 16 digits
+-- DATA writes, always
+-- RETURNS how many were pending, each counted once, a blank, and how many dead letters made room; or "" when there is no such group
+-- REFUSES nothing
+
+-- The longest pause, in milliseconds.
+local PAUSE_MAX = 60000
+
+meet_types()
+local reader = reader_of(ARGV.reader)
+if not reader then return '' end
+let_go(reader)
+local settled, seen = 0, {}
+for n = 1, ITEM_COUNT do
+  local member = ARGV.number[n]
+  if not seen[member] and call('ZSCORE', LEASES, member) then
+    seen[member], settled = true, settled + 1
+    local attempt, text = tonumber(call('HGET', TRIES, member) or '1'), nil
+    if ARGV.how == 'nack' and attempt >= tonumber(ARGV.attempts) then
+      text = call('HGET', AGAIN, member) or entry_at(tonumber(member))
+      if text then
+        local reason = 'handed out ' .. int(attempt) .. ' times and given back'
+        bury(reader, tonumber(member), text, attempt, reason, tonumber(ARGV.dead_letters))
+      end
+    end
+    if ARGV.how == 'nack' and not text then
+      local pause = math.min(1000 * 2 ^ math.max(attempt - 1, 0), PAUSE_MAX)
+      call('ZADD', LEASES, int(now + pause), member)
+    else
+      call('ZREM', PENDING, member)
+      call('ZREM', LEASES, member)
+      call('HDEL', TRIES, member)
+      call('HDEL', AGAIN, member)
+    end
+  end
+end
+keep_group(reader)
+if ARGV.how == 'nack' and settled > 0 then call('SPUBLISH', ARGV.live_channel, 'live 0 0\n=\n') end
+return int(settled) .. ' ' .. int(lost_letters)

@@ -1,0 +1,3 @@
+//! What a store and its scripts have agreed on.
+
+pub mod records;
