@@ -11,9 +11,7 @@
 -- behind the second is ":REFUNDED"; "x" may have that too. What
 -- counted has behind it " KEEP COUNTED USER", as totals/count says: it can be taken back up to KEEP. Of w, c and v, EPOCH and SEQ
 -- are 0 and ROW is the time for which it was scheduled, or when time decides; w and v hold until then, and UNTIL is when they began.
--- A combo: "UNTIL COUNT", and " CURRENCY:AMOUNT" for each currency: the largest that any
--- frame of it said, shown or not, whatever became of its rows. All hold while now is before UNTIL; their PX only collects
--- garbage, a minute later.
+-- It holds while now is before UNTIL; its PX only collects garbage, a minute later.
 --
 -- A gift has two KEYS, its id and the lock of its user and kind, or of a frame its combo; and of its ARGV is
 --   head    "FINGERPRINT", and where it is not shown by the policy alone, or is a frame of a combo, " SHOW COMBOKEY", each of
@@ -34,8 +32,6 @@ local GRACE = 60000
 local ids, waits, locks, keeps = {}, {}, {}, {}
 -- What the last gift added to its row; and whether it met a combo that has ended.
 local part, ended
--- A combo is in few currencies; of more than these the oldest is forgotten.
-local CURRENCIES_MAX = 16
 local id_til, lock_begin = til(policy.idempotency_window), false
 
 -- The nth gift of the call.
@@ -56,24 +52,15 @@ local function known_of(gift)
   return ids[gift.id_key] or gift.known
 end
 
--- What was given with a gift. Of a frame that is what its combo grew by: a row that left the list and came again is no new money.
+-- What was given with a gift. Of a frame that is what its combo grew by.
 local function given_by(gift)
   local units, amount, currency = match(gift.body, '^(%d+)\n(%d*) ?(%a*)\n')
   if gift.combo == '' then return units .. ':' .. amount .. ':' .. currency end
   if ended then return (amount == '' and '0::' or '0:0:') .. currency end
-  local over, most, sums = match(ids[gift.lock_key] or gift.held or '', '^(%d+) (%d+)(.*)$')
-  if not over or steady >= tonumber(over) then most, sums = '0', '' end
-  local count, gained = math.max(units, most, 1), ''
-  if amount ~= '' then
-    local from, to, had = string.find(sums, ' ' .. currency .. ':(%d+)')
-    local largest = math.max(amount, had or 0)
-    gained = int(largest - (had or 0))
-    sums = (from and string.sub(sums, 1, from - 1) .. string.sub(sums, to + 1) or sums) .. ' ' .. currency .. ':' .. int(largest)
-    if select(2, string.gsub(sums, ' ', '')) > CURRENCIES_MAX then sums = match(sums, '^ %S+(.*)$') end
-  end
+  local more, gained, text = combo.grow(ids[gift.lock_key] or gift.held, steady, id_til, units, amount, currency)
   -- A test is no entry: nothing of its combo is remembered.
-  if gift.extra ~= '' then ids[gift.lock_key] = id_til .. ' ' .. int(count) .. sums end
-  return int(count - most) .. ':' .. gained .. ':' .. currency
+  if gift.extra ~= '' then ids[gift.lock_key] = text end
+  return more .. ':' .. gained .. ':' .. currency
 end
 
 -- Starts a row with the gift's body behind: id rev seq at updated expires|0.

@@ -1,12 +1,13 @@
 //! Every kind of state, on both sides of a move.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::{Target, folder_of, stop};
 use crate::support::api::Api;
 use crate::support::app::Backing;
+use crate::support::case::PATIENCE;
 use crate::support::gifts::{GiftSpec, gift};
 use crate::support::process::Process;
 use crate::support::receiver::{Delivery, OK, Receiver, Reply, SECRET};
@@ -138,6 +139,17 @@ async fn everything_goes_on(store: Store) {
     receiver.wait_for("a delivery", |all| !all.is_empty()).await;
     let mut watcher = Watcher::open(&gateway, "show").await;
     watcher.wait_for_the_list().await;
+    // Watchers hear of totals a moment after they count.
+    let since = Instant::now();
+    loop {
+        let (list, goal) =
+            (gateway.get_feed("show").await, gateway.get(&format!("{feed}/goals/mic")).await.json());
+        if list["goals"][0]["value"] == goal["value"] {
+            break;
+        }
+        assert!(since.elapsed() < PATIENCE, "{list} {goal}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let (before, position) = (seen(&gateway).await, gateway.get_feed("show").await["epoch"].clone());
     stop(gateway);
 
@@ -211,7 +223,7 @@ async fn everything_goes_on(store: Store) {
 }
 
 async fn until(what: &str, done: impl AsyncFn() -> bool) {
-    let deadline = std::time::Instant::now() + crate::support::case::PATIENCE;
+    let deadline = Instant::now() + PATIENCE;
     while !done().await {
         assert!(std::time::Instant::now() < deadline, "not in time: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -12,7 +12,7 @@ use super::super::reports::index as jobs;
 use crate::domain::{FeedId, Millis};
 use crate::engine::embedded::stored::Collection;
 use crate::engine::embedded::{Keyspace, Owner};
-use crate::engine::protocol::records::DedupLock;
+use crate::engine::protocol::records::{ComboGrowth, DedupLock};
 
 /// A name, a field or a value in the folder.
 type Bytes<'a> = &'a [u8];
@@ -152,7 +152,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// A text that begins with the end of a window, by the servers' clock. What waits (w) or is in review (v) begins with the time
+    /// A text that has the end of a window, by the servers' clock. What waits (w) or is in review (v) begins with the time
     /// on the wall at which it came.
     fn window(&self, text: &str) -> Option<String> {
         if self.epochs.ahead == 0 || matches!(text.split(' ').nth(2), Some("w" | "v")) {
@@ -161,6 +161,10 @@ impl<'a> Plan<'a> {
         if let Ok(mut lock) = serde_json::from_str::<DedupLock>(text) {
             lock.until += self.epochs.ahead;
             return serde_json::to_string(&lock).ok();
+        }
+        if let Ok(mut combo) = serde_json::from_str::<ComboGrowth>(text) {
+            combo.until += self.epochs.ahead;
+            return serde_json::to_string(&combo).ok();
         }
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (until, rest) = text.split_at(digits);

@@ -66,6 +66,9 @@ pub const APPEND: Part = part!("ledger/append");
 /// The dedup lock.
 pub const LOCK: Part = part!("feed/lock", "lock");
 
+/// How far a combo has grown.
+pub const COMBO: Part = part!("feed/combo", "combo");
+
 /// What stands in front of scripts that take gifts.
 pub const GIFTS: Part = part!("feed/gifts");
 
@@ -106,9 +109,10 @@ pub const LATER: Part = part!("feed/publish_later");
 pub const RETRACTED: Part = part!("feed/retracted");
 
 /// Every part there is.
-pub const PARTS: [Part; 19] = [
+pub const PARTS: [Part; 20] = [
     COMMON,
     LOCK,
+    COMBO,
     LEDGER,
     REPORT,
     APPEND,
@@ -138,7 +142,7 @@ const IF_COUNTED: Part = Part {
 /// Where [`IF_COUNTED`] ends.
 const END: Part = Part { name: "", text: "end", module: None };
 
-/// Runs what stands behind it, up to [`END_GUARDED`], only where gifts are looked at (`guards` of `feed_publish_now`).
+/// Runs what stands behind it, up to [`END_GUARDED`], only where gifts are looked at (`guards` of `lua/feed/publish_now.lua`).
 const IF_GUARDED: Part =
     Part { name: "", text: "local judge_gift, commit_reviews\nif guards then", module: None };
 
@@ -225,6 +229,7 @@ script!(
         SUMS,
         COUNT,
         END,
+        COMBO,
         GIFTS,
         NOW,
         DUE,
@@ -239,14 +244,14 @@ script!(
     SHOW,
     "feed_show",
     "feed/show",
-    [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, LOCK, GIFTS, DUE, FINISH, GUARD],
+    [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, LOCK, COMBO, GIFTS, DUE, FINISH, GUARD],
     false
 );
 script!(
     REVIEW,
     "feed_review",
     "feed/review",
-    [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, LOCK, GIFTS, DUE, FINISH, GUARD],
+    [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, LOCK, COMBO, GIFTS, DUE, FINISH, GUARD],
     true
 );
 script!(BLOCK_CHANGE, "block_change", "feed/block_change", [], true);
