@@ -78,7 +78,7 @@ local function take(n)
   put_claim(id, ARGV.fingerprint[n] .. ' ' .. ARGV.units[n] .. ' ' .. user .. ' ' .. int(expires) .. ' ' .. time .. ' ' .. row .. '\n'
     .. ARGV.user[n] .. '\n' .. ARGV.message[n] .. '\n')
   -- A drop that sells out is told there and then, not after the claims that come in the same run.
-  if must_tell() then tell() end
+  if must_announce() then announce() end
   return 'n' .. claims[id]
 end
 

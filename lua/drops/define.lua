@@ -19,9 +19,9 @@ if not more then
   if not stock and call('HLEN', DROPS) >= tonumber(ARGV.most) then
     answer[2] = 'f'
   elseif not stock then
-    stock = { held = 0, sold = 0, told = now, stale = true }
+    stock = { held = 0, sold = 0, announced_at = now, stale = true }
     set_spec(stock, ARGV.spec, ARGV.gift)
-    tell()
+    announce()
     answer[2], answer[3] = 'n', view()
   elseif total < stock.held + stock.sold then
     answer[2], answer[3] = 'b', int(stock.held + stock.sold)

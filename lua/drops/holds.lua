@@ -3,7 +3,7 @@
 -- KEYS list rows hist meta policy unpaid
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel user most
 --     user: digest
---     most: at most so many
+--     most: the limit of the answer
 -- DATA reads
 -- RETURNS the header, or "" when the feed's state is doubtful, then members of `unpaid`, the earliest to end first
 -- REFUSES nothing

@@ -2,7 +2,7 @@
 -- The same steps in the same order as the domain's Stock.
 --
 -- What the drops of a feed are made of, none of which ever expires by itself:
---   drops   HASH, drop -> "HELD SOLD SAID TOLD STALE SOONEST|- SPEC", newline, gift, newline
+--   drops   HASH, drop -> "HELD SOLD SAID ANNOUNCED_AT STALE SOONEST|- SPEC", newline, gift, newline
 --           SPEC: TOTAL PER_USER HOLD_TTL MAX_HOLDS OPENS|- CLOSES|-
 --   shown   HASH, drop -> what watchers were told, as a change of kind drop has it:
 --           "DROP PHASE FREE HELD SOLD SPEC", newline, gift, newline
@@ -29,15 +29,15 @@ local DUE, DROPS, SHOWN, UNPAID, CLAIMS, HOLDS, UNITS =
 local DROP, REMINDER, LOOKED_AT = ARGV.drop, tonumber(ARGV.reminder), tonumber(ARGV.looked_at)
 -- The drop's clock in the due queue: its place among entries of the same time is the first.
 local CLOCK = format('%016d ', 0) .. 'd' .. DROP
--- TELL_EVERY: the domain's TELL_EVERY_MS. SWEEP: holds ended in one run. FIRSTS: claims kept per user.
-local TELL_EVERY, SWEEP, FIRSTS = 600, 1000, 16
+-- ANNOUNCE_EVERY: the domain's TELL_EVERY_MS. SWEEP: holds ended in one run. FIRSTS: claims kept per user.
+local ANNOUNCE_EVERY, SWEEP, FIRSTS = 600, 1000, 16
 local SPEC = '^(%d+) (%d+) (%d+) (%d+) (%S+) (%S+)$'
 
 local stock = false
 local ended, over, paid, forgotten = {}, {}, {}, {} -- members of holds, of unpaid, fields of claims
 local held_now, unpaid_now = {}, {} -- members that are new
 local units, claims, touched_units, touched_claims = {}, {}, {}, {}
-local told = false
+local announced = false
 -- True when more holds are over than one run ends: then nothing can be decided yet.
 local more = false
 
@@ -50,11 +50,11 @@ end
 
 local stock_text = call('HGET', DROPS, DROP)
 do
-  local held, sold, said, told_at, stale, soonest, spec, gift =
+  local held, sold, said, announced_at, stale, soonest, spec, gift =
     match(stock_text or '', '^(%d+) (%d+) (%S+) (%d+) (%d) (%S+) ([^\n]+)\n([^\n]*)\n$')
   if held and match(spec, SPEC) then
     stock = {
-      held = tonumber(held), sold = tonumber(sold), said = said, told = tonumber(told_at),
+      held = tonumber(held), sold = tonumber(sold), said = said, announced_at = tonumber(announced_at),
       stale = stale == '1', soonest = tonumber(soonest),
     }
     set_spec(stock, spec, gift)
@@ -163,15 +163,15 @@ local function sweep()
   end
 end
 
-local function must_tell()
+local function must_announce()
   local now_is = phase()
   local restocked = stock.said == 'sold_out' and now_is == 'open'
   if now_is ~= stock.said and not restocked then return true end
   local function reminded(at)
-    return at and REMINDER > 0 and stock.told < at - REMINDER and at - REMINDER <= now and now < at
+    return at and REMINDER > 0 and stock.announced_at < at - REMINDER and at - REMINDER <= now and now < at
   end
   if reminded(stock.opens) or now_is ~= 'pending' and reminded(stock.closes) then return true end
-  return (stock.stale or restocked) and (now >= stock.told + TELL_EVERY or now < stock.told)
+  return (stock.stale or restocked) and (now >= stock.announced_at + ANNOUNCE_EVERY or now < stock.announced_at)
 end
 
 local function begin()
@@ -180,9 +180,9 @@ local function begin()
   end
 end
 
-local function tell()
+local function announce()
   begin()
-  stock.said, stock.told, stock.stale, told = phase(), now, false, true
+  stock.said, stock.announced_at, stock.stale, announced = phase(), now, false, true
   record('drop', view())
 end
 
@@ -193,8 +193,8 @@ local function strikes_next()
     if at and (not soonest or at < soonest) then soonest = at end
   end
   -- Once more also when nothing waits yet: a drop that sells has its clock in the queue all the time.
-  if stock.stale or stock.said ~= phase() or now < stock.told + TELL_EVERY then
-    consider(stock.told + TELL_EVERY)
+  if stock.stale or stock.said ~= phase() or now < stock.announced_at + ANNOUNCE_EVERY then
+    consider(stock.announced_at + ANNOUNCE_EVERY)
   end
   for _, at in pairs({ stock.opens or 0, stock.closes or 0 }) do
     if at > now then consider(at) end
@@ -235,23 +235,23 @@ end
 -- Tells watchers if they are to be told, and writes everything: nothing, or what the script answers when
 -- somebody must be made to look at the feed first.
 local function finish()
-  if stock and must_tell() then tell() end
+  if stock and must_announce() then announce() end
   local strikes, struck = stock and strikes_next(), tonumber(call('ZSCORE', DUE, CLOCK) or nil)
   if strikes and strikes ~= struck and not is_looked_at(strikes) then
     return { '', 'r', int(math.max(strikes, now + 200)) }
   end
-  if told then call('HLEN', SHOWN) end
+  if announced then call('HLEN', SHOWN) end
   if #paid > 0 then call('ZCARD', UNPAID) end
   local refused = ledger_refuses()
   if refused then return refused end
   commit('=')
   ledger_commit()
   if stock then
-    local text = int(stock.held) .. ' ' .. int(stock.sold) .. ' ' .. stock.said .. ' ' .. int(stock.told) .. ' '
+    local text = int(stock.held) .. ' ' .. int(stock.sold) .. ' ' .. stock.said .. ' ' .. int(stock.announced_at) .. ' '
       .. (stock.stale and '1' or '0') .. ' ' .. (stock.soonest and int(stock.soonest) or '-') .. ' '
       .. stock.spec .. '\n' .. stock.gift .. '\n'
     if text ~= stock_text then call('HSET', DROPS, DROP, text) end
-    if told then call('HSET', SHOWN, DROP, view()) end
+    if announced then call('HSET', SHOWN, DROP, view()) end
   end
   in_parts('ZREM', HOLDS, ended)
   in_parts('ZREM', UNPAID, paid)

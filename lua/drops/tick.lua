@@ -13,7 +13,7 @@
 -- from now on. Only those can be told that end later than any of today's would.
 local function rewind()
   if not stock then return end
-  if stock.told > now then stock.told, stock.stale = now, true end
+  if stock.announced_at > now then stock.announced_at, stock.stale = now, true end
   local last = call('ZRANGE', HOLDS, '+inf', '(' .. int(now + stock.ttl), 'BYSCORE', 'REV', 'LIMIT', '0', int(SWEEP))
   for _, member in ipairs(last) do
     local count, user, claim = match(member, '^h (%d+) (%S+) (%S+)$')

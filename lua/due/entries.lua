@@ -2,7 +2,7 @@
 --
 -- KEYS due later reviews
 -- ARGV now most which after order
---     most: at most so many
+--     most: the limit of the answer
 --     which: "due" (what is due now, of every kind), or the letter of one kind; of reviews (r) all, in the order in which they
 --       came
 --     after: only those after this time ...

@@ -4,7 +4,7 @@
 -- KEYS feeds marks
 -- ARGV now turn most, per turn: feed mark next
 --     turn: how long it lasts, milliseconds
---     most: take at most so many
+--     most: the limit of feeds to take
 --     mark: its own when its turn began
 --     next: when it has something due again, a time, "+" and milliseconds from now, or ""
 -- DATA writes, always
@@ -22,7 +22,7 @@ if not now then
   now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
 end
 
--- Whoever registers a feed adds to its queue afterwards, within so many milliseconds or not at all: what is not
+-- Whoever registers a feed adds to its queue afterwards, within this many milliseconds or not at all: what is not
 -- there before may still come.
 local PROMISE = 5000
 

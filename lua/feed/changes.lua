@@ -3,7 +3,7 @@
 -- KEYS list rows hist meta policy
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel since_epoch
 --   since_seq most
---     most: at most so many
+--     most: the limit of the answer
 -- DATA reads
 -- RETURNS the header, "covered" or "not covered", then the changes
 -- REFUSES nothing

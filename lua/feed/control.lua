@@ -1,4 +1,4 @@
--- control: tells overlays what to do.
+-- control: sends overlays a control message.
 --
 -- KEYS list rows hist meta policy control
 --     control: STRING "PAUSED MUTED", each 0 or 1; none is "0 0"

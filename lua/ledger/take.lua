@@ -4,7 +4,7 @@
 -- ARGV now reader entries_at_most lease from ledger_max attempts dead_letters readers_at_most listed
 --     lease: how long they are the claimer's, milliseconds
 --     from: where a new group begins, "now", else with the oldest entry, or
---     ledger_max: with so many entries at most
+--     ledger_max: with this many entries at most
 --     attempts: how often an entry is handed out
 --     dead_letters: how many are kept whose entries the ledger has no more
 --     readers_at_most: but for webhooks of all feeds

@@ -195,7 +195,7 @@ do
     return true
   end
 
-  -- Adds up what came: at most so many elements.
+  -- Adds up what came, a limited number of elements.
   fold = function()
     local elements = call('LRANGE', TALLY, '0', int(FOLD - 1))
     if #elements == 0 then return end

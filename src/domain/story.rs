@@ -25,13 +25,13 @@ pub struct GiftMemory {
 
 impl GiftMemory {
     /// Whether these entries of the gift, the oldest first, are all there are: they add up to what is remembered.
-    pub fn is_told_by(&self, entries: &[Entry]) -> bool {
+    pub fn is_complete_with(&self, entries: &[Entry]) -> bool {
         let refunded = entries.iter().filter(|it| it.status == EntryStatus::Refunded);
         let amounts = refunded.filter_map(|it| Some(it.delta.as_ref()?.value.as_ref()?.0.unsigned_abs()));
         let is_taken = entries.iter().any(|it| it.status == EntryStatus::Retracted);
-        let comes =
+        let has_event =
             entries.iter().any(|it| !matches!(it.status, EntryStatus::Retracted | EntryStatus::Refunded));
-        comes && (is_taken || !self.is_retracted && amounts.sum::<u64>() >= self.refunded)
+        has_event && (is_taken || !self.is_retracted && amounts.sum::<u64>() >= self.refunded)
     }
 }
 

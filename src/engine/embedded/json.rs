@@ -10,10 +10,11 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 
 use super::numbers::write_digits;
 
-/// Tables in tables at most. Redis allows a thousand; nothing that is stored here has more than a few.
+/// How deep tables may be nested. Redis allows a thousand; nothing that is stored here has more than a few.
 const NESTING: usize = 100;
 
-/// An array may have this many holes' worth of places more than elements, unless it is short: Redis' `encode_sparse_array`.
+/// An array with more places than this times its elements is refused, unless it has this many places at most: Redis'
+/// `encode_sparse_array`.
 const SPARSE: (usize, usize) = (2, 10);
 
 /// Puts the library into the globals.

@@ -16,7 +16,7 @@ use crate::domain::claim::user_digest;
 use crate::domain::drop::MAX_DROPS;
 use crate::domain::{
     Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec,
-    DropView, FeedId, Hold, HoldId, Millis, Pay, Phase, Position, Sale, Trace,
+    DropView, DueKind, FeedId, Hold, HoldId, Millis, Pay, Phase, Position, Sale, Trace,
 };
 use crate::engine::EngineError;
 use crate::engine::record::{SpecNumbers, trace_mark};
@@ -128,7 +128,8 @@ impl DropStock {
         }
         let mut clocks = redis::cmd("ZMSCORE");
         clocks.arg(&due);
-        clocks.arg(kept.keys().map(|name| format!("{:016} d{name}", 0)).collect::<Vec<_>>());
+        let clock_of = |name: &String| format!("{:016} {}{name}", 0, DueKind::Drop.letter());
+        clocks.arg(kept.keys().map(clock_of).collect::<Vec<_>>());
         let clocks: Vec<Option<f64>> = runner.get(&due, &clocks).await?;
         // One after the other: what watchers are told by the way comes in a fixed order.
         let mut views = Vec::with_capacity(kept.len());

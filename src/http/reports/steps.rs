@@ -61,7 +61,6 @@ impl Steps {
             }
         }
         known.retain(|first, _| *first >= base.0);
-        self.keep(feed, known.clone());
         Ok(known)
     }
 

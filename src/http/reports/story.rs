@@ -42,7 +42,7 @@ async fn read_entries(
         let Some(last) = part.entries.last() else { break };
         from = Cursor(last.cursor.0 + 1);
         found.extend(part.entries.into_iter().filter(|entry| GiftStory::takes(id, entry)));
-        if from >= part.behind || memory.is_told_by(&found) {
+        if from >= part.behind || memory.is_complete_with(&found) {
             break;
         }
     }

@@ -210,7 +210,7 @@ macro_rules! script {
             promises: $promises,
             header: LazyLock::new(|| Header::read($name.text).unwrap_or_default()),
             whole: LazyLock::new(|| $name.source().into()),
-            code: LazyLock::new(|| redis::Script::new(&$name.source())),
+            code: LazyLock::new(|| redis::Script::new(&$name.whole)),
         };
     };
 }
@@ -341,7 +341,7 @@ pub fn named(name: Option<&str>) -> Result<String, String> {
     let is_it = |script: &&&Script| script.name == name || script.name.strip_prefix("feed_") == Some(name);
     let found = ALL.iter().find(is_it);
     found
-        .map(|script| script.source())
+        .map(|script| script.whole.to_string())
         .ok_or_else(|| format!("there is no script {name:?}; `tipcast script` lists them"))
 }
 
